@@ -1,0 +1,183 @@
+"""If, Loop, Scan and SequenceMap: nested graphs are walked by the interpreter itself."""
+
+from typing import Any
+
+import numpy as np
+from onnx import GraphProto
+
+from oracle.registry import kernel
+from oracle.schema import Call
+from oracle.values import OracleError, Value, dtype_of, tensor
+
+
+@kernel("Constant")
+def constant(call: Call) -> Value:
+    """Every form is decoded here, so that types come from the attribute alone."""
+    forms = [name for name in call.attributes if name.startswith(("value", "sparse_value"))]
+    if len(forms) != 1:
+        raise OracleError(f"Constant needs one value, {len(forms)} given")
+    value = call[forms[0]]
+    match forms[0]:
+        case "value_float" | "value_floats":
+            return np.array(value, dtype=np.float32)
+        case "value_int" | "value_ints":
+            return np.array(value, dtype=np.int64)
+        case "value_string" | "value_strings":
+            return np.array(value, dtype=object)
+    return value
+
+
+@kernel("Identity")
+def identity(call: Call, value: Value) -> Value:
+    """Sequences and optionals pass as they are."""
+    return value
+
+
+@kernel("If", scoped=True)
+def if_(frame: Any, call: Call, condition: np.ndarray) -> tuple[Value, ...]:
+    """Branches may hold operators of any engine."""
+    if condition.size != 1:
+        raise OracleError("If: the condition is not a single value")
+    branch = call["then_branch"] if condition.item() else call["else_branch"]
+    results = tuple(frame.subgraph(branch, []))
+    if len(results) != len(call.node.output):
+        raise OracleError(f"If: {len(results)} branch outputs, {len(call.node.output)} outputs")
+    return results
+
+
+@kernel("Loop", scoped=True)
+def loop(
+    frame: Any,
+    call: Call,
+    trips: np.ndarray | None,
+    condition: np.ndarray | None = None,
+    *carried: Value,
+) -> tuple[Value, ...]:
+    """The reference adds an axis to scan outputs of scalars."""
+    body: GraphProto = call["body"]
+    state = list(carried)
+    collected: list[list[np.ndarray]] = [[] for _ in body.output[1 + len(state) :]]
+    limit = None if trips is None else int(_one(trips))
+    go = condition is None or bool(_one(condition))
+    count = 0
+    while go and (limit is None or count < limit):
+        again = np.array(True if condition is None else go)
+        results = frame.subgraph(body, [np.array(count, dtype=np.int64), again, *state])
+        if condition is not None or limit is None:
+            go = bool(_one(results[0]))
+        elif not bool(_one(results[0])):
+            go = False
+        state = results[1 : 1 + len(state)]
+        for stack, item in zip(collected, results[1 + len(state) :], strict=True):
+            stack.append(item)
+        count += 1
+    scans = [
+        _stack(items, body.output[1 + len(state) + place]) for place, items in enumerate(collected)
+    ]
+    return (*state, *scans)
+
+
+def _one(value: np.ndarray) -> Any:
+    if value.size != 1:
+        raise OracleError("Loop: a trip count or condition is not a single value")
+    return value.item()
+
+
+def _stack(items: list[np.ndarray], info: Any, axis: int = 0) -> np.ndarray:
+    if items:
+        return np.stack(items, axis=axis)
+    declared = info.type.tensor_type
+    shape = [dim.dim_value for dim in declared.shape.dim]
+    shape.insert(axis if axis >= 0 else axis + len(shape) + 1, 0)
+    return np.zeros(shape, dtype=dtype_of(declared.elem_type))
+
+
+@kernel("Scan", until=8, scoped=True)
+def scan_batched(
+    frame: Any, call: Call, lengths: np.ndarray | None, *values: np.ndarray
+) -> tuple[Value, ...]:
+    """Version 8 has a batch axis 0, scans axis 1 and knows sequence lengths."""
+    scanned = call["num_scan_inputs"]
+    directions = call["directions"] or [0] * scanned
+    batch = values[0].shape[0]
+    if any(value.shape[0] != batch for value in values):
+        raise OracleError("Scan-8: batch sizes differ")
+    longest = values[-1].shape[1]
+    if lengths is not None and any(directions):
+        raise OracleError("Scan-8: sequence_lens with a reverse direction is not defined")
+    per_item = []
+    for item in range(batch):
+        length = longest if lengths is None else int(lengths[item])
+        rows = [value[item] for value in values]
+        states, scans = rows[: len(rows) - scanned], rows[len(rows) - scanned :]
+        if any(scan.shape[0] != longest for scan in scans):
+            raise OracleError("Scan-8: sequence lengths differ")
+        cut = [scan[:length] for scan in scans]
+        results = _scan(frame, call["body"], states, cut, directions)
+        padded = [
+            np.concatenate([r, np.zeros((longest - length, *r.shape[1:]), dtype=r.dtype)])
+            for r in results[len(states) :]
+        ]
+        per_item.append([*results[: len(states)], *padded])
+    return tuple(np.stack(column) for column in zip(*per_item, strict=True))
+
+
+@kernel("Scan", since=9, scoped=True)
+def scan(frame: Any, call: Call, *values: np.ndarray) -> tuple[Value, ...]:
+    """The reference knows axis 0 and direction 0 only."""
+    scanned = call["num_scan_inputs"]
+    states, scans = list(values[: len(values) - scanned]), values[len(values) - scanned :]
+    outputs = len(call["body"].output) - len(states)
+    in_axes = call["scan_input_axes"] or [0] * scanned
+    out_axes = call["scan_output_axes"] or [0] * outputs
+    if call.since < 11 and min([*in_axes, *out_axes], default=0) < 0:
+        raise OracleError("Scan-9: a negative axis is legal from 11 only")
+    moved = [np.moveaxis(value, axis, 0) for value, axis in zip(scans, in_axes, strict=True)]
+    if len({value.shape[0] for value in moved}) != 1:
+        raise OracleError("Scan: sequence lengths differ")
+    directions = call["scan_input_directions"] or [0] * scanned
+    results = _scan(frame, call["body"], states, moved, directions)
+    finals, stacked = results[: len(states)], results[len(states) :]
+    backwards = call["scan_output_directions"] or [0] * outputs
+    for place, (axis, back) in enumerate(zip(out_axes, backwards, strict=True)):
+        ordered = stacked[place][::-1] if back else stacked[place]
+        stacked[place] = np.ascontiguousarray(np.moveaxis(ordered, 0, axis))
+    return (*finals, *stacked)
+
+
+def _scan(
+    frame: Any,
+    body: GraphProto,
+    states: list[np.ndarray],
+    scans: list[np.ndarray],
+    directions: list[int],
+) -> list[np.ndarray]:
+    """Final states and stacked outputs of a scan over axis 0."""
+    count = len(states)
+    collected: list[list[np.ndarray]] = [[] for _ in body.output[count:]]
+    for step in range(scans[0].shape[0]):
+        picks = [-1 - step if back else step for back in directions]
+        slices = [scan[pick] for scan, pick in zip(scans, picks, strict=True)]
+        results = frame.subgraph(body, [*states, *(tensor(s) for s in slices)])
+        for old, new in zip(states, results, strict=False):
+            if old.shape != new.shape or old.dtype != new.dtype:
+                raise OracleError("Scan: a state changed its type or shape")
+        states = results[:count]
+        for stack, item in zip(collected, results[count:], strict=True):
+            stack.append(item)
+    infos = body.output[count:]
+    return [*states, *(_stack(items, info) for items, info in zip(collected, infos, strict=True))]
+
+
+@kernel("SequenceMap", scoped=True)
+def sequence_map(
+    frame: Any, call: Call, first: list[Value], *others: Value
+) -> tuple[list[Value], ...]:
+    """The body may hold operators of any engine."""
+    outputs: list[list[Value]] = [[] for _ in call.node.output]
+    for index, item in enumerate(first):
+        rest = [other[index] if isinstance(other, list) else other for other in others]
+        results = frame.subgraph(call["body"], [item, *rest])
+        for sequence, result in zip(outputs, results, strict=True):
+            sequence.append(result)
+    return tuple(outputs)

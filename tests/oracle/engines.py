@@ -1,0 +1,104 @@
+"""The engines we did not write: onnx's reference implementation and onnxruntime."""
+
+from collections.abc import Callable
+from functools import cache, lru_cache
+from typing import Any
+
+import numpy as np
+import onnxruntime as ort
+from onnx import GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, helper
+from onnx.reference.ops import aionnx_preview, aionnx_preview_training, aionnxml, load_op
+
+from oracle.schema import Call
+from oracle.values import OracleError, Value, tensor, type_of, wide
+
+_LOADERS: dict[str, Callable[..., Any]] = {
+    "": load_op,
+    "ai.onnx.ml": aionnxml.load_op,
+    "ai.onnx.preview": aionnx_preview.load_op,
+    "ai.onnx.preview.training": aionnx_preview_training.load_op,
+}
+RUNTIME_OPSETS = {"": 26, "ai.onnx.ml": 5}
+RUNTIME_IR = 13
+
+
+@cache
+def _implementation(domain: str, op: str, since: int) -> Any:
+    if domain not in _LOADERS:
+        raise OracleError(f"nobody can judge domain {domain!r}")
+    return _LOADERS[domain](domain, op, since)
+
+
+@lru_cache(maxsize=4096)
+def _instance(call: Call) -> Any:
+    """The reference's object for a node whose defaults are those of its own version."""
+    node = NodeProto()
+    node.CopyFrom(call.node)
+    given = {attribute.name for attribute in node.attribute}
+    for name, known in call.schema.attributes.items():
+        if name not in given and known.default_value.type:
+            node.attribute.append(known.default_value)
+    for index, attribute in reversed(list(enumerate(node.attribute))):
+        if attribute.name == "consumed_inputs":
+            del node.attribute[index]
+    parameters = {
+        "log": lambda *_: None,
+        "opsets": {call.node.domain: call.opset},
+        "verbose": 0,
+        "new_ops": None,
+    }
+    return _implementation(call.node.domain, call.op, call.since)(node, parameters)
+
+
+def reference(call: Call, *inputs: Value) -> tuple[Value, ...]:
+    """The node by onnx's reference implementation of its operator."""
+    with np.errstate(all="ignore"):
+        results: tuple[Value, ...] = _instance(call).run(*inputs)
+    return results
+
+
+def runtime(call: Call, *inputs: Value) -> tuple[Value, ...]:
+    """The node alone in a model, by onnxruntime; narrow floats in float32, rounded once."""
+    narrow = next((x.dtype for x in inputs if isinstance(x, np.ndarray) and x is not wide(x)), None)
+    feeds = {
+        f"i{index}": wide(value) if isinstance(value, np.ndarray) else value
+        for index, value in enumerate(inputs)
+        if value is not None
+    }
+    session = _session(call, tuple((name, type_of(value)) for name, value in feeds.items()))
+    results: dict[str, Value] = dict(
+        zip((o.name for o in session.get_outputs()), session.run(None, feeds), strict=True)
+    )
+    values = [results.get(f"o{index}") for index in range(len(call.node.output))]
+    if narrow is not None:
+        values = [
+            v.astype(narrow) if isinstance(v, np.ndarray) and v.dtype == np.float32 else v
+            for v in values
+        ]
+    return tuple(tensor(v) if isinstance(v, np.ndarray) else v for v in values)
+
+
+@lru_cache(maxsize=1024)
+def _session(call: Call, types: tuple[tuple[str, str], ...]) -> ort.InferenceSession:
+    node = NodeProto()
+    node.CopyFrom(call.node)
+    known = dict(types)
+    node.input[:] = [f"i{i}" if f"i{i}" in known else "" for i in range(len(node.input))]
+    node.output[:] = [f"o{i}" if name else "" for i, name in enumerate(node.output)]
+    graph = GraphProto(name="one", node=[node])
+    for name, kind in types:
+        elem = int(TensorProto.DataType.Value(kind[7:-1].upper()))
+        graph.input.append(helper.make_tensor_value_info(name, elem, None))
+    graph.output.extend(helper.make_empty_tensor_value_info(name) for name in node.output if name)
+    ceiling = RUNTIME_OPSETS[node.domain]
+    if call.since > ceiling:
+        raise OracleError(f"onnxruntime does not know {call.op}-{call.since}")
+    imports = [OperatorSetIdProto(domain=node.domain, version=min(call.opset, ceiling))]
+    if node.domain:
+        imports.append(OperatorSetIdProto(domain="", version=RUNTIME_OPSETS[""]))
+    model = ModelProto(ir_version=RUNTIME_IR, graph=graph, opset_import=imports)
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 4
+    return ort.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])

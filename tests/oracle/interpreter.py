@@ -1,0 +1,191 @@
+"""Walks a graph one node at a time and lets the trusted engine compute each."""
+
+from collections import ChainMap
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from onnx import (
+    AttributeProto,
+    FunctionProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    TensorProto,
+    ValueInfoProto,
+    numpy_helper,
+)
+
+from oracle import trust
+from oracle.schema import check_inputs, check_outputs, dense, prepare
+from oracle.values import OracleError, Value, declared, fits, tensor, type_of
+
+
+def evaluate(model: ModelProto, inputs: Mapping[str, Value], *, seed: int = 0) -> list[Value]:
+    """The values of the model's outputs, in order; OracleError where a version forbids a node."""
+    functions = {(f.domain, f.name, f.overload): f for f in model.functions}
+    opsets = _imports(model.opset_import)
+    frame = Frame(opsets, ChainMap(), {}, functions, Draws(seed))
+    names = {info.name for info in model.graph.input}
+    names |= {initializer.name for initializer in model.graph.initializer}
+    if unknown := sorted(inputs.keys() - names):
+        raise OracleError(f"the model has no input {', '.join(unknown)}")
+    return frame.graph(model.graph, inputs)
+
+
+class Draws:
+    """Random numbers that depend on seed, distribution, shape and occurrence alone."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        self._drawn: dict[tuple[Any, ...], int] = {}
+
+    def stream(self, kind: str, shape: Sequence[int], seed: float | None) -> np.random.Generator:
+        """A generator for the next draw of this kind and shape."""
+        key = (kind, tuple(shape), seed)
+        occurrence = self._drawn[key] = self._drawn.get(key, 0) + 1
+        words = f"{self._seed} {kind} {tuple(shape)} {seed} {occurrence}".encode()
+        return np.random.default_rng(list(words))
+
+
+class Frame:
+    """One scope: the values in sight, the imports and attribute references that hold in it."""
+
+    __slots__ = ("_functions", "_opsets", "_references", "draws", "values")
+
+    def __init__(
+        self,
+        opsets: Mapping[str, int],
+        values: ChainMap[str, Value],
+        references: Mapping[str, AttributeProto],
+        functions: Mapping[tuple[str, str, str], FunctionProto],
+        draws: Draws,
+    ) -> None:
+        self._opsets = opsets
+        self._references = references
+        self._functions = functions
+        self.values = values
+        self.draws = draws
+
+    def subgraph(self, graph: GraphProto, inputs: Sequence[Value]) -> list[Value]:
+        """The outputs of a nested graph, which sees everything this scope sees."""
+        if len(inputs) != len(graph.input):
+            raise OracleError(f"body {graph.name!r} takes {len(graph.input)} inputs")
+        inner = Frame(
+            self._opsets, self.values.new_child(), self._references, self._functions, self.draws
+        )
+        names = (info.name for info in graph.input)
+        return inner.graph(graph, dict(zip(names, inputs, strict=True)))
+
+    def graph(self, graph: GraphProto, inputs: Mapping[str, Value]) -> list[Value]:
+        """The outputs of `graph`, evaluated in this scope."""
+        for initializer in graph.initializer:
+            self.values[initializer.name] = _array(initializer)
+        for sparse in graph.sparse_initializer:
+            self.values[sparse.values.name] = dense(sparse)
+        self.values.update(inputs)
+        for info in graph.input:
+            if info.name not in self.values.maps[0]:
+                raise OracleError(f"input {info.name!r} is missing")
+            _check_declared(info, self.values[info.name])
+        self._walk(graph.node)
+        for info in graph.output:
+            _check_declared(info, self._value(info.name))
+        return [self._value(info.name) for info in graph.output]
+
+    def expand(self, function: FunctionProto, node: NodeProto, inputs: list[Value]) -> list[Value]:
+        """The outputs of a function's body, which sees its own inputs only."""
+        given = {attribute.name: attribute for attribute in node.attribute}
+        defaults = {attribute.name: attribute for attribute in function.attribute_proto}
+        if unknown := sorted(given.keys() - set(function.attribute) - defaults.keys()):
+            raise OracleError(f"function {function.name} has no attribute {', '.join(unknown)}")
+        if missing := sorted(set(function.attribute) - given.keys()):
+            raise OracleError(f"function {function.name} needs attribute {', '.join(missing)}")
+        if len(inputs) > len(function.input) or len(node.output) > len(function.output):
+            raise OracleError(f"function {function.name} is called with too many values")
+        inputs = inputs + [None] * (len(function.input) - len(inputs))
+        values = ChainMap(dict(zip(function.input, inputs, strict=True)))
+        opsets = _imports(function.opset_import)
+        inner = Frame(opsets, values, defaults | given, self._functions, self.draws)
+        inner._walk(function.node)
+        return [inner._value(name) for name in function.output[: len(node.output)]]
+
+    def _walk(self, nodes: Sequence[NodeProto]) -> None:
+        mine = self.values.maps[0]
+        for node in nodes:
+            results = self._node(node)
+            for name, result in zip(node.output, results, strict=False):
+                if name in mine:
+                    raise OracleError(f"value {name!r} is assigned twice")
+                if name:
+                    mine[name] = result
+
+    def _node(self, node: NodeProto) -> Sequence[Value]:
+        node = self._resolved(node)
+        inputs = [None if name == "" else self._value(name) for name in node.input]
+        function = self._functions.get((node.domain, node.op_type, node.overload))
+        if function is not None:
+            return self.expand(function, node, inputs)
+        domain = "" if node.domain == "ai.onnx" else node.domain
+        if domain not in self._opsets:
+            raise OracleError(f"domain {domain!r} of {node.op_type} is not imported")
+        if domain != node.domain:
+            node = _renamed(node, domain)
+        call = prepare(node.SerializeToString(), self._opsets[domain])
+        bound = check_inputs(call, inputs)
+        try:
+            results = trust.judge(call)(self, call, *inputs)
+        except OracleError:
+            raise
+        except Exception as error:
+            raise OracleError(f"{call.op}-{call.since}: {type(error).__name__}: {error}") from error
+        if not isinstance(results, tuple):
+            results = (results,)
+        results = [np.asarray(r) if isinstance(r, np.generic) else r for r in results]
+        check_outputs(call, results, bound)
+        return results
+
+    def _value(self, name: str) -> Value:
+        try:
+            return self.values[name]
+        except KeyError:
+            raise OracleError(f"value {name!r} is used before it exists") from None
+
+    def _resolved(self, node: NodeProto) -> NodeProto:
+        """The node with every attribute reference replaced by what it refers to."""
+        if not any(attribute.ref_attr_name for attribute in node.attribute):
+            return node
+        resolved = NodeProto()
+        resolved.CopyFrom(node)
+        del resolved.attribute[:]
+        for attribute in node.attribute:
+            if attribute.ref_attr_name:
+                source = self._references.get(attribute.ref_attr_name)
+                if source is None:
+                    continue
+                resolved.attribute.append(source)
+                resolved.attribute[-1].name = attribute.name
+            else:
+                resolved.attribute.append(attribute)
+        return resolved
+
+
+def _imports(entries: Sequence[Any]) -> dict[str, int]:
+    return {"" if e.domain == "ai.onnx" else e.domain: e.version for e in entries}
+
+
+def _renamed(node: NodeProto, domain: str) -> NodeProto:
+    renamed = NodeProto()
+    renamed.CopyFrom(node)
+    renamed.domain = domain
+    return renamed
+
+
+def _array(initializer: TensorProto) -> np.ndarray:
+    return tensor(numpy_helper.to_array(initializer))
+
+
+def _check_declared(info: ValueInfoProto, value: Value) -> None:
+    expected = declared(info.type)
+    if not fits(type_of(value), expected):
+        raise OracleError(f"{info.name!r} is declared {expected} but is {type_of(value)}")

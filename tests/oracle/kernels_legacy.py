@@ -1,0 +1,159 @@
+"""Elementwise operators under the rules of the first operator sets."""
+
+from collections.abc import Callable
+
+import numpy as np
+from onnx import TensorProto
+
+from oracle.registry import kernel
+from oracle.schema import Call
+from oracle.values import OracleError, dtype_of
+
+
+def divide(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Division; integers truncate toward zero."""
+    if np.issubdtype(a.dtype, np.integer):
+        quotient = a // b
+        return (quotient + ((a - quotient * b != 0) & ((a < 0) != (b < 0)))).astype(a.dtype)
+    return a / b
+
+
+BINARY: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
+    "Add": np.add,
+    "Sub": np.subtract,
+    "Mul": np.multiply,
+    "Div": divide,
+    "Pow": np.power,
+    "And": np.logical_and,
+    "Or": np.logical_or,
+    "Xor": np.logical_xor,
+    "Equal": np.equal,
+    "Greater": np.greater,
+    "Less": np.less,
+}
+
+
+def stretched(call: Call, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """`b` shaped to meet `a` by the limited broadcasting of opset 1..6, or an error."""
+    if not call["broadcast"]:
+        if call["axis"] is not None:
+            raise OracleError(f"{call.op}-{call.since}: axis without broadcast")
+        if a.shape != b.shape:
+            raise OracleError(f"{call.op}-{call.since}: {a.shape} and {b.shape} differ")
+        return b
+    if b.size == 1 and b.ndim <= a.ndim:
+        return b.reshape(())
+    start = a.ndim - b.ndim if call["axis"] is None else call["axis"]
+    if start < 0 or a.shape[start : start + b.ndim] != b.shape:
+        raise OracleError(f"{call.op}-{call.since}: {b.shape} is no block of {a.shape} at {start}")
+    return b.reshape(b.shape + (1,) * (a.ndim - start - b.ndim))
+
+
+@kernel("Add Sub Mul Div Pow And Or Xor Equal Greater Less", until=6)
+def limited_binary(call: Call, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Only the second operand is stretched, and only from a contiguous block of the first."""
+    with np.errstate(all="ignore"):
+        return np.asarray(BINARY[call.op](a, stretched(call, a, b)))
+
+
+@kernel("Div", since=7)
+def div(call: Call, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Integers truncate toward zero; the reference goes through floats for some types."""
+    with np.errstate(all="ignore"):
+        return np.asarray(divide(a, b))
+
+
+@kernel("Max Min Sum Mean", until=7)
+def equal_shapes(call: Call, *values: np.ndarray) -> np.ndarray:
+    """No broadcasting before 8."""
+    if len({value.shape for value in values}) != 1:
+        raise OracleError(f"{call.op}-{call.since}: shapes differ")
+    fold = {"Max": np.maximum, "Min": np.minimum}.get(call.op, np.add)
+    total = values[0]
+    for value in values[1:]:
+        total = fold(total, value)
+    if call.op == "Mean":
+        total = np.asarray(total / len(values)).astype(total.dtype)
+    return np.asarray(total)
+
+
+@kernel("PRelu", until=6)
+def prelu_channel(call: Call, x: np.ndarray, slope: np.ndarray) -> np.ndarray:
+    """A slope of length C lies along axis 1, one element is shared."""
+    if slope.size == 1:
+        slope = slope.reshape(())
+    elif slope.ndim == 1 and x.ndim >= 2 and slope.shape[0] == x.shape[1]:
+        slope = slope.reshape((-1,) + (1,) * (x.ndim - 2))
+    elif slope.shape != x.shape:
+        raise OracleError(f"PRelu-{call.since}: slope {slope.shape} for {x.shape}")
+    return np.where(x < 0, slope * x, x).astype(x.dtype)
+
+
+@kernel("Gemm", until=6)
+def gemm_limited(call: Call, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """C follows the limited broadcasting."""
+    product = (a.T if call["transA"] else a) @ (b.T if call["transB"] else b)
+    if not call["broadcast"] and c.shape != product.shape:
+        raise OracleError(f"Gemm-{call.since}: C is {c.shape}, the product {product.shape}")
+    if c.size == 1 and c.ndim <= 2:
+        c = c.reshape(())
+    elif product.shape[2 - c.ndim :] != c.shape:
+        raise OracleError(f"Gemm-{call.since}: C {c.shape} is no block of {product.shape}")
+    alpha, beta = (np.array(call[name], dtype=a.dtype) for name in ("alpha", "beta"))
+    return np.asarray(product * alpha + c * beta).astype(a.dtype)
+
+
+@kernel("Clip", until=10)
+def clip_attributes(call: Call, x: np.ndarray) -> np.ndarray:
+    """Bounds are attributes; version 1 has no default for them, version 6 has +-FLT_MAX."""
+    low, high = call["min"], call["max"]
+    with np.errstate(over="ignore"):
+        if low is not None:
+            x = np.maximum(x, np.array(low, dtype=np.float32).astype(x.dtype))
+        if high is not None:
+            x = np.minimum(x, np.array(high, dtype=np.float32).astype(x.dtype))
+    return x
+
+
+@kernel("Cast", until=5)
+def cast_by_name(call: Call, x: np.ndarray) -> np.ndarray:
+    """`to` is the name of a type."""
+    name = call["to"]
+    if name not in dict(TensorProto.DataType.items()) or name in ("UNDEFINED", "STRING"):
+        raise OracleError(f"Cast-1: {name!r} is no type it can make")
+    with np.errstate(all="ignore"):
+        return x.astype(dtype_of(TensorProto.DataType.Value(name)))
+
+
+@kernel("Gather", until=10)
+def gather_non_negative(call: Call, data: np.ndarray, indices: np.ndarray) -> np.ndarray:
+    """Negative indices are legal from 11 only."""
+    if indices.size and (indices.min() < 0 or indices.max() >= data.shape[call["axis"]]):
+        raise OracleError(f"Gather-{call.since}: an index is out of range")
+    return np.take(data, indices, axis=call["axis"])
+
+
+@kernel("OneHot", until=10)
+def one_hot_off(
+    call: Call, indices: np.ndarray, depth: np.ndarray, values: np.ndarray
+) -> np.ndarray:
+    """An index outside [0, depth) gives an all-off row."""
+    if call["axis"] < -1:
+        raise OracleError("OneHot-9: only -1 among the negative axes is legal before 11")
+    axis = call["axis"] if call["axis"] >= 0 else indices.ndim
+    count = int(np.asarray(depth).reshape(-1)[0])
+    hot = np.expand_dims(indices.astype(np.int64), axis) == np.arange(count).reshape(
+        (-1,) + (1,) * (indices.ndim - axis)
+    )
+    return np.where(hot, values[1], values[0]).astype(values.dtype)
+
+
+@kernel("Scatter", until=10)
+def scatter(call: Call, data: np.ndarray, indices: np.ndarray, updates: np.ndarray) -> np.ndarray:
+    """No implementation in the reference; ScatterElements under its first name."""
+    result = data.copy()
+    axis = call["axis"] % data.ndim
+    place = list(np.indices(indices.shape))
+    place[axis] = indices
+    result[tuple(place)] = updates
+    return result

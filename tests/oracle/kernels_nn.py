@@ -1,0 +1,155 @@
+"""Normalisation, softmax and dropout through all their versions."""
+
+from typing import Any
+
+import numpy as np
+
+from oracle.registry import kernel
+from oracle.schema import Call
+from oracle.values import OracleError, wide
+
+
+def _exp_normal(op: str, x: np.ndarray, axis: int) -> np.ndarray:
+    if x.size == 0:
+        return x
+    if op == "Hardmax":
+        hot = np.zeros(x.shape, dtype=x.dtype)
+        np.put_along_axis(hot, np.expand_dims(x.argmax(axis=axis), axis), 1, axis=axis)
+        return hot
+    shifted = wide(x)
+    shifted = shifted - shifted.max(axis=axis, keepdims=True)
+    powers = np.exp(shifted)
+    total = powers.sum(axis=axis, keepdims=True)
+    result = powers / total if op == "Softmax" else shifted - np.log(total)
+    return result.astype(x.dtype)
+
+
+@kernel("Softmax LogSoftmax Hardmax", until=12)
+def softmax_flat(call: Call, x: np.ndarray) -> np.ndarray:
+    """The input is a matrix split at `axis`; the reference takes one axis at every version."""
+    axis = call["axis"]
+    if not -x.ndim <= axis <= x.ndim:
+        raise OracleError(f"{call.op}-{call.since}: axis {axis} of rank {x.ndim}")
+    rows = int(np.prod(x.shape[: axis % x.ndim if axis < 0 else axis], dtype=int))
+    if x.size == 0:
+        return x
+    return _exp_normal(call.op, x.reshape(rows, -1), 1).reshape(x.shape)
+
+
+@kernel("Softmax LogSoftmax Hardmax", since=13)
+def softmax_axis(call: Call, x: np.ndarray) -> np.ndarray:
+    """Narrow types in float32, rounded once."""
+    return _exp_normal(call.op, x, call["axis"])
+
+
+def _channels(values: np.ndarray, rank: int) -> np.ndarray:
+    return values.reshape((-1,) + (1,) * (rank - 2)) if rank > 1 else values
+
+
+def _batch_normal(x: np.ndarray, parameters: tuple[np.ndarray, ...], epsilon: float) -> np.ndarray:
+    scale, bias, mean, var = (_channels(wide(p), x.ndim) for p in parameters)
+    return (scale * (wide(x) - mean) / np.sqrt(var + np.array(epsilon, var.dtype)) + bias).astype(
+        x.dtype
+    )
+
+
+def _batch_statistics(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    axes = (0, *range(2, x.ndim))
+    return wide(x).mean(axis=axes), wide(x).var(axis=axes)
+
+
+def _batch_training(
+    call: Call, x: np.ndarray, parameters: tuple[np.ndarray, ...]
+) -> tuple[np.ndarray, ...]:
+    """Y, running mean, running variance, and the statistics of this batch."""
+    scale, bias, mean, var = parameters
+    now = _batch_statistics(x)
+    keep = np.float32(call["momentum"])
+    running = [
+        (wide(old) * keep + new * (1 - keep)).astype(old.dtype)
+        for old, new in zip((mean, var), now, strict=True)
+    ]
+    y = _batch_normal(x, (scale, bias, *now), call["epsilon"])
+    return (y, *running, *(new.astype(mean.dtype) for new in now))
+
+
+@kernel("BatchNormalization", until=6)
+def batch_normalization_is_test(
+    call: Call, x: np.ndarray, *parameters: np.ndarray
+) -> tuple[np.ndarray, ...]:
+    """`is_test` chooses; version 1 is 4-D only; the reference returns one output."""
+    if call.since == 1 and (x.ndim != 4 or len(call["consumed_inputs"]) != 5):
+        raise OracleError("BatchNormalization-1: 4-D input and five consumed_inputs")
+    return _batch_old(call, x, parameters, training=not call["is_test"])
+
+
+@kernel("BatchNormalization", since=7, until=13)
+def batch_normalization_outputs(
+    call: Call, x: np.ndarray, *parameters: np.ndarray
+) -> tuple[np.ndarray, ...]:
+    """More than one output means training; the reference blends momentum into inference."""
+    training = any(call.wants(index) for index in range(1, 5))
+    return _batch_old(call, x, parameters, training=training)
+
+
+def _batch_old(
+    call: Call, x: np.ndarray, parameters: tuple[np.ndarray, ...], training: bool
+) -> tuple[np.ndarray, ...]:
+    if call["spatial"] == 0:
+        if training:
+            raise OracleError("BatchNormalization: training with spatial=0 is not judged")
+        scale, bias, mean, var = (wide(p) for p in parameters)
+        scaled = scale * (wide(x) - mean) / np.sqrt(var + np.array(call["epsilon"], var.dtype))
+        return ((scaled + bias).astype(x.dtype),)
+    channels = 1 if x.ndim == 1 else x.shape[1]
+    if any(p.shape != (channels,) for p in parameters):
+        raise OracleError(f"BatchNormalization-{call.since}: parameters are not [{channels}]")
+    if training:
+        return _batch_training(call, x, parameters)
+    if any(call.wants(index) for index in range(1, 5)):
+        raise OracleError(f"BatchNormalization-{call.since}: statistics are training outputs")
+    return (_batch_normal(x, parameters, call["epsilon"]),)
+
+
+@kernel("BatchNormalization", since=14)
+def batch_normalization_mode(
+    call: Call, x: np.ndarray, *parameters: np.ndarray
+) -> tuple[np.ndarray, ...]:
+    """`training_mode` chooses; narrow types in float32, rounded once."""
+    if call["training_mode"]:
+        return _batch_training(call, x, parameters)[:3]
+    if call.wants(1) or call.wants(2):
+        raise OracleError(f"BatchNormalization-{call.since}: statistics are training outputs")
+    return (_batch_normal(x, parameters, call["epsilon"]),)
+
+
+@kernel("Dropout", until=6, scoped=True)
+def dropout_is_test(frame: Any, call: Call, x: np.ndarray) -> tuple[np.ndarray, ...]:
+    """`is_test` chooses; the mask has the data's type."""
+    if call["is_test"]:
+        return x, np.ones(x.shape, dtype=x.dtype)
+    kept = frame.draws.stream("uniform", x.shape, None).random(x.shape) >= call["ratio"]
+    return (x * kept.astype(x.dtype)), kept.astype(x.dtype)
+
+
+@kernel("Dropout", since=7, until=11)
+def dropout_inference(call: Call, x: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Inference only; nothing is dropped; the mask is of the data's type before 10."""
+    return x, np.ones(x.shape, dtype=bool if call.since >= 10 else x.dtype)
+
+
+@kernel("Dropout", since=12, scoped=True)
+def dropout_mode(
+    frame: Any,
+    call: Call,
+    x: np.ndarray,
+    ratio: np.ndarray | None = None,
+    training: np.ndarray | None = None,
+) -> tuple[np.ndarray, ...]:
+    """Training scales what it keeps; the draw depends on shape and seed alone."""
+    share = 0.5 if ratio is None else float(ratio.item())
+    if training is None or not training.item() or share == 0:
+        return x, np.ones(x.shape, dtype=bool)
+    kept = frame.draws.stream("uniform", x.shape, call["seed"]).random(x.shape) >= share
+    scaled = wide(x) * kept * np.float32(1 / (1 - share))
+    return scaled.astype(x.dtype), kept

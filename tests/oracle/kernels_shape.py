@@ -1,0 +1,334 @@
+"""Movement of elements: reshape, split, slice, pad, tile, squeeze, and scaling by factors."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from oracle.registry import kernel
+from oracle.schema import Call
+from oracle.values import OracleError
+
+
+@kernel("Reshape", until=4)
+def reshape_attribute(call: Call, x: np.ndarray) -> np.ndarray:
+    """The shape is an attribute; no implementation in the reference."""
+    if call["shape"] is None:
+        raise OracleError("Reshape-1 needs attribute 'shape'")
+    return reshape(x, call["shape"], False)
+
+
+@kernel("Reshape", since=5)
+def reshape_input(call: Call, x: np.ndarray, shape: np.ndarray) -> np.ndarray:
+    """Zeros copy a dimension unless allowzero says otherwise."""
+    return reshape(x, shape.tolist(), bool(call["allowzero"]))
+
+
+def reshape(x: np.ndarray, shape: Sequence[int], allow_zero: bool) -> np.ndarray:
+    """The result of Reshape, or an error where it is undefined."""
+    sizes = list(shape)
+    if sizes.count(-1) > 1 or min(sizes, default=0) < -1 or (allow_zero and {0, -1} <= {*sizes}):
+        raise OracleError(f"Reshape: {sizes} is no shape")
+    if not allow_zero:
+        if any(size == 0 and place >= x.ndim for place, size in enumerate(sizes)):
+            raise OracleError(f"Reshape: a 0 beyond the rank of {x.shape}")
+        sizes = [x.shape[place] if size == 0 else size for place, size in enumerate(sizes)]
+    if -1 in sizes:
+        rest = int(np.prod([size for size in sizes if size != -1], dtype=int))
+        if rest == 0:
+            raise OracleError("Reshape: -1 beside a zero size is not defined")
+    return x.reshape(sizes)
+
+
+@kernel("Flatten")
+def flatten(call: Call, x: np.ndarray) -> np.ndarray:
+    """The reference loses the sizes of empty tensors."""
+    axis = call["axis"]
+    if not (-x.ndim if call.since >= 11 else 0) <= axis <= x.ndim:
+        raise OracleError(f"Flatten-{call.since}: axis {axis} of rank {x.ndim}")
+    split = axis + x.ndim if axis < 0 else axis
+    return x.reshape([int(np.prod(sizes)) for sizes in (x.shape[:split], x.shape[split:])])
+
+
+@kernel("Concat", until=3)
+def concat_first(call: Call, *values: np.ndarray) -> np.ndarray:
+    """An absent axis means 1."""
+    return np.concatenate(values, axis=1 if call["axis"] is None else call["axis"])
+
+
+@kernel("Split", until=1)
+def split_first(
+    call: Call, x: np.ndarray, lengths: np.ndarray | None = None
+) -> tuple[np.ndarray, ...]:
+    """Lengths may come as a tensor of the data's type; an absent axis has no meaning."""
+    if call["axis"] is None and x.ndim != 1:
+        raise OracleError("Split-1: the default of 'axis' is not defined")
+    sizes = call["split"] if lengths is None else [int(size) for size in lengths]
+    return _split(call, x, sizes, call["axis"] or 0)
+
+
+@kernel("Split", since=2, until=12)
+def split_attribute(call: Call, x: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Parts must be even when no lengths are given."""
+    return _split(call, x, call["split"], call["axis"])
+
+
+@kernel("Split", since=13, until=17)
+def split_input(
+    call: Call, x: np.ndarray, lengths: np.ndarray | None = None
+) -> tuple[np.ndarray, ...]:
+    """Parts must be even when no lengths are given."""
+    return _split(call, x, None if lengths is None else lengths.tolist(), call["axis"])
+
+
+@kernel("Split", since=18)
+def split_counted(
+    call: Call, x: np.ndarray, lengths: np.ndarray | None = None
+) -> tuple[np.ndarray, ...]:
+    """Without lengths the last part may be smaller."""
+    count = call["num_outputs"]
+    if (count is None) == (lengths is None):
+        raise OracleError("Split-18 takes either 'split' or 'num_outputs'")
+    if lengths is not None:
+        return _split(call, x, lengths.tolist(), call["axis"])
+    if count != len(call.node.output):
+        raise OracleError("Split-18: num_outputs is not the number of outputs")
+    size = x.shape[call["axis"]]
+    chunk = -(-size // count)
+    sizes = [chunk] * (count - 1) + [size - chunk * (count - 1)]
+    return _split(call, x, sizes, call["axis"])
+
+
+def _split(
+    call: Call, x: np.ndarray, sizes: Sequence[int] | None, axis: int
+) -> tuple[np.ndarray, ...]:
+    count, size = len(call.node.output), x.shape[axis]
+    if sizes is None:
+        if size % count:
+            raise OracleError(f"Split-{call.since}: {size} is not divisible into {count} parts")
+        sizes = [size // count] * count
+    if len(sizes) != count or sum(sizes) != size or min(sizes) < 0:
+        raise OracleError(f"Split-{call.since}: lengths {list(sizes)} of {size}")
+    return tuple(np.split(x, np.cumsum(sizes)[:-1], axis=axis))
+
+
+@kernel("Slice", until=9)
+def slice_attributes(call: Call, x: np.ndarray) -> np.ndarray:
+    """Starts, ends and axes are attributes; there are no steps."""
+    starts, ends = call["starts"], call["ends"]
+    axes = call["axes"] if call["axes"] is not None else list(range(len(starts)))
+    return _slice(call, x, starts, ends, axes, [1] * len(starts))
+
+
+@kernel("Slice", since=10)
+def slice_inputs(
+    call: Call,
+    x: np.ndarray,
+    starts: np.ndarray,
+    ends: np.ndarray,
+    axes: np.ndarray | None = None,
+    steps: np.ndarray | None = None,
+) -> np.ndarray:
+    """Negative axes are legal from 11 only; bounds are clamped as the text says."""
+    places = list(range(len(starts))) if axes is None else axes.tolist()
+    if call.since < 11 and min(places, default=0) < 0:
+        raise OracleError("Slice-10: a negative axis is legal from 11 only")
+    strides = [1] * len(starts) if steps is None else steps.tolist()
+    return _slice(call, x, starts.tolist(), ends.tolist(), places, strides)
+
+
+def _slice(
+    call: Call,
+    x: np.ndarray,
+    starts: Sequence[int],
+    ends: Sequence[int],
+    axes: Sequence[int],
+    steps: Sequence[int],
+) -> np.ndarray:
+    if not len(starts) == len(ends) == len(axes) == len(steps):
+        raise OracleError(f"Slice-{call.since}: lists of different lengths")
+    if len({axis % x.ndim for axis in axes}) != len(axes):
+        raise OracleError(f"Slice-{call.since}: an axis is named twice")
+    cut = [slice(None)] * x.ndim
+    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
+        if not -x.ndim <= axis < x.ndim or step == 0:
+            raise OracleError(f"Slice-{call.since}: axis {axis}, step {step}")
+        size = x.shape[axis]
+        low, high = (0, size) if step > 0 else (-1, size - 1)
+        begin = min(max(start + size if start < 0 else start, low if step > 0 else 0), high)
+        stop = min(max(end + size if end < 0 else end, low), high)
+        cut[axis] = slice(max(begin, 0), None if stop < 0 else stop, step)
+        if begin < 0 or (step < 0 and begin <= stop):
+            cut[axis] = slice(0, 0)
+    return x[tuple(cut)]
+
+
+@kernel("Tile", until=5)
+def tile_one_axis(call: Call, x: np.ndarray, tiles: np.ndarray, axis: np.ndarray) -> np.ndarray:
+    """One axis at a time, count and axis as tensors of the data's type."""
+    if tiles.size != 1 or axis.size != 1:
+        raise OracleError("Tile-1: tiles and axis are scalars")
+    repeats = [1] * x.ndim
+    repeats[int(axis.item())] = int(tiles.item())
+    return np.tile(x, repeats)
+
+
+@kernel("Tile", since=6)
+def tile(call: Call, x: np.ndarray, repeats: np.ndarray) -> np.ndarray:
+    """One repeat per axis, no more and no less."""
+    if len(repeats) != x.ndim:
+        raise OracleError(f"Tile-{call.since}: {len(repeats)} repeats for rank {x.ndim}")
+    return np.tile(x, repeats.tolist())
+
+
+@kernel("Squeeze", until=12)
+def squeeze_attribute(call: Call, x: np.ndarray) -> np.ndarray:
+    """Axes are an attribute; an empty list squeezes nothing."""
+    return _squeeze(call, x, call["axes"])
+
+
+@kernel("Squeeze", since=13)
+def squeeze_input(call: Call, x: np.ndarray, axes: np.ndarray | None = None) -> np.ndarray:
+    """Axes are an input; an empty list squeezes nothing."""
+    return _squeeze(call, x, None if axes is None else axes.reshape(-1).tolist())
+
+
+def _squeeze(call: Call, x: np.ndarray, axes: Sequence[int] | None) -> np.ndarray:
+    if axes is None:
+        return x.squeeze()
+    if any(x.shape[axis] != 1 for axis in axes):
+        raise OracleError(f"Squeeze-{call.since}: axes {list(axes)} of {x.shape}")
+    return x.squeeze(tuple(axes))
+
+
+@kernel("Unsqueeze", until=12)
+def unsqueeze_attribute(call: Call, x: np.ndarray) -> np.ndarray:
+    """Axes are an attribute."""
+    return np.expand_dims(x, tuple(call["axes"]))
+
+
+@kernel("Unsqueeze", since=13)
+def unsqueeze_input(call: Call, x: np.ndarray, axes: np.ndarray) -> np.ndarray:
+    """Axes are an input."""
+    return np.expand_dims(x, tuple(axes.reshape(-1).tolist()))
+
+
+@kernel("Pad", until=1)
+def pad_first(call: Call, x: np.ndarray) -> np.ndarray:
+    """`paddings` is taken as begins then ends, the registered text."""
+    return pad(x, call["paddings"], list(range(x.ndim)), call["mode"], call["value"])
+
+
+@kernel("Pad", since=2, until=10)
+def pad_attributes(call: Call, x: np.ndarray) -> np.ndarray:
+    """Pads and value are attributes; negative pads crop, which the reference rejects."""
+    return pad(x, call["pads"], list(range(x.ndim)), call["mode"], call["value"])
+
+
+@kernel("Pad", since=11)
+def pad_inputs(
+    call: Call,
+    x: np.ndarray,
+    pads: np.ndarray,
+    value: np.ndarray | None = None,
+    axes: np.ndarray | None = None,
+) -> np.ndarray:
+    """Negative pads crop, which the reference rejects; mode wrap is legal from 19 only."""
+    if call["mode"] == "wrap" and call.since < 19:
+        raise OracleError("Pad: mode wrap is legal from 19 only")
+    places = list(range(x.ndim)) if axes is None else [int(axis) % x.ndim for axis in axes]
+    filler = None if value is None else value.item()
+    return pad(x, pads.tolist(), places, call["mode"], filler)
+
+
+def pad(
+    x: np.ndarray, pads: Sequence[int], axes: Sequence[int], mode: str, value: object
+) -> np.ndarray:
+    """Crops by the negative pads, then extends by the positive ones."""
+    if len(pads) != 2 * len(axes) or len(set(axes)) != len(axes):
+        raise OracleError(f"Pad: {len(pads)} pads for {len(axes)} axes")
+    if mode not in ("constant", "reflect", "edge", "wrap"):
+        raise OracleError(f"Pad: mode {mode!r}")
+    for place, axis in enumerate(axes):
+        begin, end = pads[place], pads[place + len(axes)]
+        cut = [slice(None)] * x.ndim
+        cut[axis] = slice(max(-begin, 0), x.shape[axis] + min(end, 0))
+        x = x[tuple(cut)]
+        size, before, after = x.shape[axis], max(begin, 0), max(end, 0)
+        index = np.arange(-before, size + after)
+        if mode == "constant":
+            if value is None:
+                value = "" if x.dtype == object else 0
+            shape = list(x.shape)
+            shape[axis] = len(index)
+            padded = np.full(shape, value, dtype=x.dtype)
+            cut[axis] = slice(before, before + size)
+            padded[tuple(cut)] = x
+            x = padded
+            continue
+        if size == 0 and before + after:
+            raise OracleError(f"Pad: mode {mode} of an empty axis")
+        if mode == "edge":
+            index = np.clip(index, 0, size - 1)
+        elif mode == "wrap":
+            index = index % size
+        elif max(before, after) >= size > 0:
+            raise OracleError(f"Pad: reflect by {max(before, after)} of {size}")
+        else:
+            index = (size - 1) - np.abs((size - 1) - np.abs(index))
+        x = np.take(x, index, axis=axis)
+    return x
+
+
+@kernel("Upsample", until=6)
+def upsample_first(call: Call, x: np.ndarray) -> np.ndarray:
+    """Two factors for 4-D data, mode bilinear."""
+    if x.ndim != 4:
+        raise OracleError("Upsample-1: the input is 4-D")
+    scales = [1.0, 1.0, call["height_scale"], call["width_scale"]]
+    return upsample(x, scales, "linear" if call["mode"] == "bilinear" else call["mode"])
+
+
+@kernel("Upsample", since=7, until=8)
+def upsample_attribute(call: Call, x: np.ndarray) -> np.ndarray:
+    """One factor per axis, as an attribute."""
+    return upsample(x, call["scales"], call["mode"])
+
+
+@kernel("Upsample", since=9, until=9)
+def upsample_input(call: Call, x: np.ndarray, scales: np.ndarray) -> np.ndarray:
+    """One factor per axis, as an input."""
+    return upsample(x, scales.tolist(), call["mode"])
+
+
+@kernel("Resize", until=10)
+def resize_first(call: Call, x: np.ndarray, scales: np.ndarray) -> np.ndarray:
+    """Asymmetric coordinates; nearest rounds down when enlarging and up when shrinking."""
+    return _scaled(x, scales.tolist(), call["mode"])
+
+
+def upsample(x: np.ndarray, scales: Sequence[float], mode: str) -> np.ndarray:
+    """Enlarges by factors of at least one."""
+    if min(scales) < 1:
+        raise OracleError("Upsample: a factor is below 1")
+    return _scaled(x, scales, mode)
+
+
+def _scaled(x: np.ndarray, scales: Sequence[float], mode: str) -> np.ndarray:
+    if len(scales) != x.ndim or mode not in ("nearest", "linear"):
+        raise OracleError(f"Resize: {len(scales)} factors for rank {x.ndim}, mode {mode!r}")
+    for axis, scale in enumerate(np.asarray(scales, dtype=np.float32)):
+        size = x.shape[axis]
+        if scale == 1:
+            continue
+        place = np.arange(int(np.floor(np.float32(size) * scale)), dtype=np.float32) / scale
+        if mode == "nearest":
+            index = np.floor(place) if scale > 1 else np.ceil(place)
+            x = np.take(x, np.clip(index, 0, size - 1).astype(int), axis=axis)
+            continue
+        low = np.minimum(np.floor(place), size - 1).astype(int)
+        shape = [-1 if a == axis else 1 for a in range(x.ndim)]
+        weight = np.where(low == size - 1, 0, place - low).astype(x.dtype).reshape(shape)
+        left = np.take(x, low, axis=axis)
+        right = np.take(x, np.minimum(low + 1, size - 1), axis=axis)
+        x = (left * (1 - weight) + right * weight).astype(x.dtype)
+    return x

@@ -1,0 +1,50 @@
+"""Where kernels are written down: which operator, which versions, one function."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+NEWEST = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """Our own implementation of an operator for the versions since..until."""
+
+    since: int
+    until: int
+    run: Callable[..., Any]
+    scoped: bool
+    """Whether `run` is also given the frame it is called in (for subgraphs and random draws)."""
+
+    @property
+    def why(self) -> str:
+        """The reason to have it: the first line of its docstring."""
+        return (self.run.__doc__ or "").partition("\n")[0]
+
+
+KERNELS: dict[tuple[str, str], list[Kernel]] = {}
+
+
+def kernel(
+    ops: str, *, since: int = 1, until: int = NEWEST, domain: str = "", scoped: bool = False
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Registers `run(call, *inputs)`, or `run(frame, call, *inputs)` if scoped, for `ops`."""
+
+    def register(run: Callable[..., Any]) -> Callable[..., Any]:
+        for op in ops.split():
+            rows = KERNELS.setdefault((domain, op), [])
+            if any(since <= row.until and row.since <= until for row in rows):
+                raise ValueError(f"{op} has two kernels for one version")
+            rows.append(Kernel(since, until, run, scoped))
+        return run
+
+    return register
+
+
+def find(domain: str, op: str, since: int) -> Kernel | None:
+    """The kernel for an operator's version, if there is one."""
+    for row in KERNELS.get((domain, op), ()):
+        if row.since <= since <= row.until:
+            return row
+    return None

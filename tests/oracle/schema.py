@@ -1,0 +1,228 @@
+"""What a node may look like at its version: the strict reading of the operator schemas."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import Any
+
+import numpy as np
+from onnx import AttributeProto, NodeProto, SparseTensorProto, defs, helper, numpy_helper
+
+from oracle.values import OracleError, Value, fits, tensor, type_of
+
+NEGATIVE_AXIS_SINCE_11 = {
+    **dict.fromkeys(("ArgMax", "ArgMin", "Concat", "Flatten", "Split", "Compress"), "axis"),
+    **dict.fromkeys(("Softmax", "LogSoftmax", "Hardmax"), "axis"),
+    **dict.fromkeys(("Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor"), "axis"),
+    **dict.fromkeys(("Equal", "Greater", "Less"), "axis"),
+    **dict.fromkeys(("Squeeze", "Unsqueeze", "Slice"), "axes"),
+    **dict.fromkeys((f"Reduce{how}" for how in ("L1", "L2", "LogSum", "LogSumExp")), "axes"),
+    **dict.fromkeys((f"Reduce{how}" for how in ("Max", "Mean", "Min", "Prod")), "axes"),
+    **dict.fromkeys(("ReduceSum", "ReduceSumSquare"), "axes"),
+}
+
+DEPRECATED_BUT_DEFINED = {("GroupNormalization", 18)}
+
+
+@dataclass(frozen=True, slots=True)
+class Formal:
+    """One formal input or output of a schema."""
+
+    name: str
+    variable: str
+    allowed: tuple[str, ...]
+    optional: bool
+    bound: bool
+    """Whether every value at this place has the one type that `variable` stands for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """The checkable part of a schema."""
+
+    inputs: tuple[Formal, ...]
+    outputs: tuple[Formal, ...]
+    open_inputs: bool
+    open_outputs: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Call:
+    """A node with its attributes at hand, the defaults of its own version filled in."""
+
+    node: NodeProto
+    schema: defs.OpSchema
+    opset: int
+    attributes: dict[str, Any]
+
+    @property
+    def op(self) -> str:
+        """The operator's name."""
+        return self.node.op_type
+
+    @property
+    def since(self) -> int:
+        """The version of the operator in force."""
+        return self.schema.since_version
+
+    def __getitem__(self, name: str) -> Any:
+        """The value of an attribute, None if absent and without default."""
+        return self.attributes.get(name)
+
+    def wants(self, index: int) -> bool:
+        """Whether output `index` has a name."""
+        return index < len(self.node.output) and self.node.output[index] != ""
+
+
+@cache
+def schema_of(op: str, opset: int, domain: str) -> defs.OpSchema:
+    """The schema in force at an opset; retired operators are errors."""
+    try:
+        schema = defs.get_schema(op, opset, domain)
+    except defs.SchemaError:
+        raise OracleError(f"{domain or 'ai.onnx'} {opset} has no operator {op}") from None
+    if schema.deprecated and (op, schema.since_version) not in DEPRECATED_BUT_DEFINED:
+        raise OracleError(f"{op} is retired at opset {opset}")
+    return schema
+
+
+@cache
+def _signature(op: str, since: int, domain: str) -> Signature:
+    schema = schema_of(op, since, domain)
+    option = defs.OpSchema.FormalParameterOption
+    variables = {constraint.type_param_str for constraint in schema.type_constraints}
+
+    def formals(parameters: Sequence[Any]) -> tuple[Formal, ...]:
+        return tuple(
+            Formal(
+                p.name,
+                p.type_str,
+                tuple(sorted(p.types)),
+                p.option != option.Single,
+                p.type_str in variables and p.is_homogeneous,
+            )
+            for p in parameters
+        )
+
+    def variadic(parameters: Sequence[Any]) -> bool:
+        return bool(parameters) and parameters[-1].option == option.Variadic
+
+    return Signature(
+        formals(schema.inputs),
+        formals(schema.outputs),
+        variadic(schema.inputs),
+        variadic(schema.outputs),
+    )
+
+
+def attribute_value(attribute: AttributeProto) -> Any:
+    """The Python value of an attribute: text as str, tensors as arrays, graphs as they are."""
+    value = helper.get_attribute_value(attribute)
+    match attribute.type:
+        case AttributeProto.STRING:
+            return value.decode()
+        case AttributeProto.STRINGS:
+            return [item.decode() for item in value]
+        case AttributeProto.INTS | AttributeProto.FLOATS:
+            return list(value)
+        case AttributeProto.TENSOR:
+            return tensor(numpy_helper.to_array(value))
+        case AttributeProto.SPARSE_TENSOR:
+            return dense(value)
+    return value
+
+
+def dense(sparse: SparseTensorProto) -> np.ndarray:
+    """A sparse tensor spelled out; indices are linear or one coordinate row per value."""
+    values = numpy_helper.to_array(sparse.values)
+    indices = numpy_helper.to_array(sparse.indices)
+    result = np.zeros(tuple(sparse.dims), dtype=values.dtype)
+    if indices.ndim == 2:
+        result[tuple(indices.T)] = values
+    else:
+        result.reshape(-1)[indices] = values
+    return result
+
+
+@lru_cache(maxsize=4096)
+def prepare(serialized: bytes, opset: int) -> Call:
+    """A node checked against its schema, ready to be called."""
+    node = NodeProto.FromString(serialized)
+    schema = schema_of(node.op_type, opset, node.domain)
+    attributes = {}
+    for attribute in node.attribute:
+        known = schema.attributes.get(attribute.name)
+        if known is None:
+            raise OracleError(f"{_at(schema)} has no attribute {attribute.name!r}")
+        if int(known.type) != attribute.type:
+            raise OracleError(f"{_at(schema)}: attribute {attribute.name!r} has the wrong type")
+        if attribute.name in attributes:
+            raise OracleError(f"{_at(schema)}: attribute {attribute.name!r} is given twice")
+        attributes[attribute.name] = attribute_value(attribute)
+    for name, known in schema.attributes.items():
+        if name in attributes:
+            continue
+        if known.required:
+            raise OracleError(f"{_at(schema)} needs attribute {name!r}")
+        if known.default_value.type:
+            attributes[name] = attribute_value(known.default_value)
+    _check_axes(node, schema.since_version, attributes)
+    return Call(node, schema, opset, attributes)
+
+
+def _check_axes(node: NodeProto, since: int, attributes: dict[str, Any]) -> None:
+    name = NEGATIVE_AXIS_SINCE_11.get(node.op_type)
+    if node.domain or since >= 11 or name is None:
+        return
+    axes = attributes.get(name)
+    if axes is not None and min([axes] if isinstance(axes, int) else axes, default=0) < 0:
+        raise OracleError(f"{node.op_type}-{since}: a negative {name} is legal from 11 only")
+
+
+def check_inputs(call: Call, values: Sequence[Value]) -> dict[str, str]:
+    """The types that the schema's type variables stand for, or an error."""
+    bound: dict[str, str] = {}
+    signature = _signature(call.op, call.since, call.node.domain)
+    names = call.node.input
+    _check_count(call, "input", len(names), call.schema.min_input, call.schema.max_input)
+    for index, (name, value) in enumerate(zip(names, values, strict=True)):
+        formal = signature.inputs[min(index, len(signature.inputs) - 1)]
+        if name == "":
+            if not formal.optional:
+                raise OracleError(f"{_at(call.schema)}: input {formal.name!r} is missing")
+            continue
+        _bind(call, formal, value, bound)
+    return bound
+
+
+def check_outputs(call: Call, values: Sequence[Value], bound: dict[str, str]) -> None:
+    """An error unless every named output exists and has a type that the schema allows."""
+    signature = _signature(call.op, call.since, call.node.domain)
+    names = call.node.output
+    _check_count(call, "output", len(names), call.schema.min_output, call.schema.max_output)
+    if len(values) < max((i + 1 for i, name in enumerate(names) if name), default=0):
+        raise OracleError(f"{_at(call.schema)}: its judge returned {len(values)} outputs")
+    for index, (name, value) in enumerate(zip(names, values, strict=False)):
+        if name:
+            _bind(call, signature.outputs[min(index, len(signature.outputs) - 1)], value, bound)
+
+
+def _check_count(call: Call, what: str, given: int, low: int, high: int) -> None:
+    if not low <= given <= high:
+        raise OracleError(f"{_at(call.schema)} takes {low} to {high} {what}s, {given} given")
+
+
+def _bind(call: Call, formal: Formal, value: Value, bound: dict[str, str]) -> None:
+    actual = type_of(value)
+    if not any(fits(actual, allowed) for allowed in formal.allowed):
+        raise OracleError(f"{_at(call.schema)}: {formal.name!r} cannot be {actual}")
+    if formal.bound and "?" not in actual:
+        expected = bound.setdefault(formal.variable, actual)
+        if expected != actual:
+            raise OracleError(
+                f"{_at(call.schema)}: {formal.variable} is {expected}, {formal.name!r} is {actual}"
+            )
+
+
+def _at(schema: defs.OpSchema) -> str:
+    return f"{schema.name}-{schema.since_version}"

@@ -1,0 +1,121 @@
+"""What flows along the edges of a graph, and how ONNX calls its types."""
+
+from functools import cache
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from onnx import TensorProto, TypeProto, helper
+
+Value = Any
+"""A numpy array, a list (sequence), a dict (map), or None (absent, or an empty optional)."""
+
+
+class OracleError(Exception):
+    """The model asks for something its operator-set versions do not define."""
+
+
+NARROW = frozenset(
+    np.dtype(t)
+    for t in (
+        np.float16,
+        ml_dtypes.bfloat16,
+        ml_dtypes.float8_e4m3fn,
+        ml_dtypes.float8_e4m3fnuz,
+        ml_dtypes.float8_e5m2,
+        ml_dtypes.float8_e5m2fnuz,
+        ml_dtypes.float8_e8m0fnu,
+        ml_dtypes.float6_e2m3fn,
+        ml_dtypes.float6_e3m2fn,
+        ml_dtypes.float4_e2m1fn,
+    )
+)
+"""Floating types whose arithmetic is done in float32 and rounded once."""
+
+
+def wide(x: np.ndarray) -> np.ndarray:
+    """A narrow float as float32, anything else as it is."""
+    return x.astype(np.float32) if x.dtype in NARROW else x
+
+
+def is_float(dtype: np.dtype) -> bool:
+    """Whether a numpy dtype is a real floating type, ml_dtypes included."""
+    return dtype in NARROW or dtype.kind == "f"
+
+
+@cache
+def dtype_of(elem_type: int) -> np.dtype:
+    """The numpy dtype of an ONNX element type; strings are objects."""
+    if elem_type == TensorProto.STRING:
+        return np.dtype(object)
+    try:
+        return np.dtype(helper.tensor_dtype_to_np_dtype(elem_type))
+    except KeyError:
+        raise OracleError(f"{elem_type} is not an element type") from None
+
+
+@cache
+def elem_type_of(dtype: np.dtype) -> int:
+    """The ONNX element type of a numpy dtype."""
+    if dtype.kind in "OUST":
+        return TensorProto.STRING
+    return helper.np_dtype_to_tensor_dtype(dtype)
+
+
+@cache
+def _tensor_name(dtype: np.dtype) -> str:
+    return f"tensor({TensorProto.DataType.Name(elem_type_of(dtype)).lower()})"
+
+
+def type_of(value: Value) -> str:
+    """The ONNX name of a value's type; "?" stands for what an empty container does not tell."""
+    if isinstance(value, np.ndarray):
+        return _tensor_name(value.dtype)
+    if isinstance(value, list):
+        return f"seq({type_of(value[0]) if value else '?'})"
+    if isinstance(value, dict):
+        key = type_of(np.asarray(next(iter(value)))) if value else "tensor(?)"
+        item = next(iter(value.values())) if value else None
+        item_type = "?" if item is None else type_of(np.asarray(item))
+        return f"map({key[7:-1]},{item_type})"
+    if value is None:
+        return "optional(?)"
+    raise OracleError(f"{type(value).__name__} is not a value of ONNX")
+
+
+def declared(proto: TypeProto) -> str:
+    """The ONNX name of a declared type, "?" where it is left open."""
+    match proto.WhichOneof("value"):
+        case "tensor_type":
+            if not proto.tensor_type.elem_type:
+                return "?"
+            return _tensor_name(dtype_of(proto.tensor_type.elem_type))
+        case "sparse_tensor_type":
+            return _tensor_name(dtype_of(proto.sparse_tensor_type.elem_type))
+        case "sequence_type":
+            return f"seq({declared(proto.sequence_type.elem_type)})"
+        case "optional_type":
+            return f"optional({declared(proto.optional_type.elem_type)})"
+        case "map_type":
+            key = _tensor_name(dtype_of(proto.map_type.key_type))[7:-1]
+            return f"map({key},{declared(proto.map_type.value_type)})"
+    return "?"
+
+
+@cache
+def fits(actual: str, allowed: str) -> bool:
+    """Whether a value of the type `actual` may stand where `allowed` is written."""
+    allowed = allowed.replace(" ", "")
+    if actual == allowed or "?" in (actual, allowed):
+        return True
+    if allowed.startswith("optional("):
+        return actual == "optional(?)" or fits(actual, allowed[9:-1])
+    if allowed.startswith("seq(") and actual.startswith("seq("):
+        return fits(actual[4:-1], allowed[4:-1])
+    return False
+
+
+def tensor(value: Any, dtype: np.dtype | None = None) -> np.ndarray:
+    """An array as this package holds it: strings are objects, never fixed-width."""
+    array = np.asarray(value, dtype=dtype)
+    return array.astype(object) if array.dtype.kind in "UST" else array
