@@ -9,7 +9,7 @@ import onnxruntime as ort
 from onnx import GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, helper
 from onnx.reference.ops import aionnx_preview, aionnx_preview_training, aionnxml, load_op
 
-from oracle.schema import Call
+from oracle.schema import Call, completed
 from oracle.values import OracleError, Value, tensor, type_of, wide
 
 _LOADERS: dict[str, Callable[..., Any]] = {
@@ -32,22 +32,13 @@ def _implementation(domain: str, op: str, since: int) -> Any:
 @lru_cache(maxsize=4096)
 def _instance(call: Call) -> Any:
     """The reference's object for a node whose defaults are those of its own version."""
-    node = NodeProto()
-    node.CopyFrom(call.node)
-    given = {attribute.name for attribute in node.attribute}
-    for name, known in call.schema.attributes.items():
-        if name not in given and known.default_value.type:
-            node.attribute.append(known.default_value)
-    for index, attribute in reversed(list(enumerate(node.attribute))):
-        if attribute.name == "consumed_inputs":
-            del node.attribute[index]
     parameters = {
         "log": lambda *_: None,
         "opsets": {call.node.domain: call.opset},
         "verbose": 0,
         "new_ops": None,
     }
-    return _implementation(call.node.domain, call.op, call.since)(node, parameters)
+    return _implementation(call.node.domain, call.op, call.since)(completed(call), parameters)
 
 
 def reference(call: Call, *inputs: Value) -> tuple[Value, ...]:

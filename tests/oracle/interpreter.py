@@ -67,6 +67,12 @@ class Frame:
         self.values = values
         self.draws = draws
 
+    def opset(self, domain: str) -> int:
+        """The version this scope imports of a domain."""
+        if domain not in self._opsets:
+            raise OracleError(f"domain {domain!r} is not imported")
+        return self._opsets[domain]
+
     def subgraph(self, graph: GraphProto, inputs: Sequence[Value]) -> list[Value]:
         """The outputs of a nested graph, which sees everything this scope sees."""
         if len(inputs) != len(graph.input):
@@ -99,8 +105,6 @@ class Frame:
         defaults = {attribute.name: attribute for attribute in function.attribute_proto}
         if unknown := sorted(given.keys() - set(function.attribute) - defaults.keys()):
             raise OracleError(f"function {function.name} has no attribute {', '.join(unknown)}")
-        if missing := sorted(set(function.attribute) - given.keys()):
-            raise OracleError(f"function {function.name} needs attribute {', '.join(missing)}")
         if len(inputs) > len(function.input) or len(node.output) > len(function.output):
             raise OracleError(f"function {function.name} is called with too many values")
         inputs = inputs + [None] * (len(function.input) - len(inputs))
@@ -127,11 +131,9 @@ class Frame:
         if function is not None:
             return self.expand(function, node, inputs)
         domain = "" if node.domain == "ai.onnx" else node.domain
-        if domain not in self._opsets:
-            raise OracleError(f"domain {domain!r} of {node.op_type} is not imported")
         if domain != node.domain:
             node = _renamed(node, domain)
-        call = prepare(node.SerializeToString(), self._opsets[domain])
+        call = prepare(node.SerializeToString(), self.opset(domain))
         bound = check_inputs(call, inputs)
         try:
             results = trust.judge(call)(self, call, *inputs)
@@ -141,7 +143,7 @@ class Frame:
             raise OracleError(f"{call.op}-{call.since}: {type(error).__name__}: {error}") from error
         if not isinstance(results, tuple):
             results = (results,)
-        results = [np.asarray(r) if isinstance(r, np.generic) else r for r in results]
+        results = [tensor(r) if isinstance(r, np.ndarray | np.generic) else r for r in results]
         check_outputs(call, results, bound)
         return results
 

@@ -3,11 +3,10 @@
 from collections.abc import Callable
 
 import numpy as np
-from onnx import TensorProto
 
 from oracle.registry import kernel
 from oracle.schema import Call
-from oracle.values import OracleError, dtype_of
+from oracle.values import OracleError
 
 
 def divide(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -115,16 +114,6 @@ def clip_attributes(call: Call, x: np.ndarray) -> np.ndarray:
     return x
 
 
-@kernel("Cast", until=5)
-def cast_by_name(call: Call, x: np.ndarray) -> np.ndarray:
-    """`to` is the name of a type."""
-    name = call["to"]
-    if name not in dict(TensorProto.DataType.items()) or name in ("UNDEFINED", "STRING"):
-        raise OracleError(f"Cast-1: {name!r} is no type it can make")
-    with np.errstate(all="ignore"):
-        return x.astype(dtype_of(TensorProto.DataType.Value(name)))
-
-
 @kernel("Gather", until=10)
 def gather_non_negative(call: Call, data: np.ndarray, indices: np.ndarray) -> np.ndarray:
     """Negative indices are legal from 11 only."""
@@ -157,3 +146,31 @@ def scatter(call: Call, data: np.ndarray, indices: np.ndarray, updates: np.ndarr
     place[axis] = indices
     result[tuple(place)] = updates
     return result
+
+
+@kernel("Mean", since=8)
+def mean(call: Call, *values: np.ndarray) -> np.ndarray:
+    """The reference adds into the first input and so cannot stretch it."""
+    total = values[0]
+    for value in values[1:]:
+        total = np.add(total, value)
+    return np.asarray(total / np.array(len(values), dtype=total.dtype)).astype(total.dtype)
+
+
+@kernel("PRelu", since=7)
+def prelu(call: Call, x: np.ndarray, slope: np.ndarray) -> np.ndarray:
+    """The slope broadcasts to x and nothing else; the reference guesses an axis."""
+    if np.broadcast_shapes(x.shape, slope.shape) != x.shape:
+        raise OracleError(f"PRelu-{call.since}: slope {slope.shape} for {x.shape}")
+    with np.errstate(all="ignore"):
+        return np.where(x < 0, slope * x, x).astype(x.dtype)
+
+
+@kernel("Mod")
+def mod(call: Call, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Floats need fmod=1 before 28."""
+    exact = a.dtype.kind in "iu"
+    if not call["fmod"] and not exact and call.since < 28:
+        raise OracleError(f"Mod-{call.since}: floats need fmod=1")
+    with np.errstate(all="ignore"):
+        return np.asarray(np.fmod(a, b) if call["fmod"] else np.mod(a, b))

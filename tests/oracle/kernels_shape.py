@@ -182,8 +182,8 @@ def tile(call: Call, x: np.ndarray, repeats: np.ndarray) -> np.ndarray:
 
 @kernel("Squeeze", until=12)
 def squeeze_attribute(call: Call, x: np.ndarray) -> np.ndarray:
-    """Axes are an attribute; an empty list squeezes nothing."""
-    return _squeeze(call, x, call["axes"])
+    """Axes are an attribute; an empty list counts as absent, as runtimes read it."""
+    return _squeeze(call, x, call["axes"] or None)
 
 
 @kernel("Squeeze", since=13)

@@ -10,15 +10,16 @@ from onnx import AttributeProto, NodeProto, SparseTensorProto, defs, helper, num
 
 from oracle.values import OracleError, Value, fits, tensor, type_of
 
+_ONE_AXIS = "ArgMax ArgMin Concat Flatten Split Compress Softmax LogSoftmax Hardmax Add Sub Mul Div"
+_MORE_OF_ONE = "Pow And Or Xor Equal Greater Less"
+_MANY_AXES = (
+    "Squeeze Unsqueeze Slice ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean"
+    " ReduceMin ReduceProd ReduceSum ReduceSumSquare"
+)
 NEGATIVE_AXIS_SINCE_11 = {
-    **dict.fromkeys(("ArgMax", "ArgMin", "Concat", "Flatten", "Split", "Compress"), "axis"),
-    **dict.fromkeys(("Softmax", "LogSoftmax", "Hardmax"), "axis"),
-    **dict.fromkeys(("Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor"), "axis"),
-    **dict.fromkeys(("Equal", "Greater", "Less"), "axis"),
-    **dict.fromkeys(("Squeeze", "Unsqueeze", "Slice"), "axes"),
-    **dict.fromkeys((f"Reduce{how}" for how in ("L1", "L2", "LogSum", "LogSumExp")), "axes"),
-    **dict.fromkeys((f"Reduce{how}" for how in ("Max", "Mean", "Min", "Prod")), "axes"),
-    **dict.fromkeys(("ReduceSum", "ReduceSumSquare"), "axes"),
+    **dict.fromkeys(f"{_ONE_AXIS} {_MORE_OF_ONE}".split(), ("axis", 0)),
+    **dict.fromkeys(_MANY_AXES.split(), ("axes", 0)),
+    **dict.fromkeys(("OneHot", "TopK"), ("axis", -1)),
 }
 
 DEPRECATED_BUT_DEFINED = {("GroupNormalization", 18)}
@@ -170,12 +171,25 @@ def prepare(serialized: bytes, opset: int) -> Call:
     return Call(node, schema, opset, attributes)
 
 
+def completed(call: Call) -> NodeProto:
+    """The node with the defaults of its own version written out, without consumed_inputs."""
+    node = NodeProto()
+    node.CopyFrom(call.node)
+    del node.attribute[:]
+    node.attribute.extend(a for a in call.node.attribute if a.name != "consumed_inputs")
+    given = {attribute.name for attribute in node.attribute}
+    for name, known in call.schema.attributes.items():
+        if name not in given and known.default_value.type:
+            node.attribute.append(known.default_value)
+    return node
+
+
 def _check_axes(node: NodeProto, since: int, attributes: dict[str, Any]) -> None:
-    name = NEGATIVE_AXIS_SINCE_11.get(node.op_type)
-    if node.domain or since >= 11 or name is None:
-        return
+    name, lowest = NEGATIVE_AXIS_SINCE_11.get(node.op_type, ("", 0))
     axes = attributes.get(name)
-    if axes is not None and min([axes] if isinstance(axes, int) else axes, default=0) < 0:
+    if node.domain or since >= 11 or axes is None:
+        return
+    if min([axes] if isinstance(axes, int) else axes, default=0) < lowest:
         raise OracleError(f"{node.op_type}-{since}: a negative {name} is legal from 11 only")
 
 

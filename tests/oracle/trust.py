@@ -6,20 +6,37 @@ from typing import Any
 
 from onnx import FunctionProto, TypeProto, defs
 
-from oracle import control, engines, kernels_legacy, kernels_nn, kernels_shape  # noqa: F401
+from oracle import (  # noqa: F401
+    control,
+    engines,
+    kernels_legacy,
+    kernels_misc,
+    kernels_ml,
+    kernels_nn,
+    kernels_pool,
+    kernels_quant,
+    kernels_random,
+    kernels_reduce,
+    kernels_rnn,
+    kernels_shape,
+)
 from oracle.registry import find
-from oracle.schema import Call
+from oracle.schema import Call, completed
 from oracle.values import OracleError, Value, elem_type_of
 
 Judge = Callable[..., Any]
 
 RUNTIME = {
     ("", "MaxRoiPool"): "no implementation in the reference",
+    ("ai.onnx.ml", "TreeEnsembleClassifier"): "its conventions for two classes are the standard",
 }
 BODY = {
+    ("", "Gelu"): "no implementation in the reference; the body is its definition",
+    ("", "GroupNormalization"): "no implementation in the reference; the body is its definition",
     ("", "HardSwish"): "no implementation in the reference; the body is its definition",
-    ("", "Mish"): "no implementation in the reference; the body is its definition",
     ("", "MeanVarianceNormalization"): "no implementation in the reference",
+    ("", "Mish"): "no implementation in the reference; the body is its definition",
+    ("ai.onnx.preview", "FlexAttention"): "its subgraphs need the engines of the model's opset",
 }
 
 
@@ -46,11 +63,13 @@ def _body(frame: Any, call: Call, *inputs: Value) -> tuple[Value, ...]:
         body.CopyFrom(schema.function_body)
     else:
         types = [_type(value).SerializeToString() for value in inputs]
-        text = schema.get_context_dependent_function(call.node.SerializeToString(), types)
+        text = schema.get_context_dependent_function(completed(call).SerializeToString(), types)
         body.ParseFromString(text)
     if not body.node:
         raise OracleError(f"{call.op}-{call.since} has no body for these types")
-    return tuple(frame.expand(body, call.node, list(inputs)))
+    if not any(entry.domain == "" for entry in body.opset_import):
+        body.opset_import.add(domain="", version=frame.opset(""))
+    return tuple(frame.expand(body, completed(call), list(inputs)))
 
 
 def _type(value: Value) -> TypeProto:

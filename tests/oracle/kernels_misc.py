@@ -1,0 +1,129 @@
+"""Operators the reference almost judges: one wrapper or a short definition each."""
+
+import numpy as np
+from onnx import NodeProto, helper
+
+from oracle import engines
+from oracle.registry import kernel
+from oracle.schema import Call, prepare
+from oracle.values import OracleError, Value, dtype_of, wide
+
+
+def as_version(call: Call, opset: int, **changes: object) -> Call:
+    """The same node at another opset, with attributes changed or, if None, dropped."""
+    node = NodeProto()
+    node.CopyFrom(call.node)
+    kept = [attribute for attribute in node.attribute if attribute.name not in changes]
+    del node.attribute[:]
+    node.attribute.extend(kept)
+    node.attribute.extend(
+        helper.make_attribute(name, value) for name, value in changes.items() if value is not None
+    )
+    return prepare(node.SerializeToString(), opset)
+
+
+@kernel("RoiAlign", until=15)
+def roi_align_first(
+    call: Call, x: np.ndarray, rois: np.ndarray, batch: np.ndarray
+) -> tuple[Value, ...]:
+    """Version 10 has no half-pixel shift; the reference shifts at every version."""
+    plain = as_version(call, 16, coordinate_transformation_mode="output_half_pixel")
+    return engines.reference(plain, x, rois, batch)
+
+
+@kernel("GridSample", until=19)
+def grid_sample_names(call: Call, x: np.ndarray, grid: np.ndarray) -> tuple[Value, ...]:
+    """Modes were bilinear and bicubic; the reference knows the later names only."""
+    if x.ndim != 4:
+        raise OracleError("GridSample-16 is 2-D only")
+    names = {"bilinear": "linear", "bicubic": "cubic", "nearest": "nearest"}
+    if call["mode"] not in names:
+        raise OracleError(f"GridSample-16: mode {call['mode']!r}")
+    return engines.reference(as_version(call, 20, mode=names[call["mode"]]), x, grid)
+
+
+@kernel("Resize", since=11)
+def resize(
+    call: Call,
+    x: np.ndarray,
+    roi: np.ndarray | None = None,
+    scales: np.ndarray | None = None,
+    sizes: np.ndarray | None = None,
+) -> tuple[Value, ...]:
+    """Empty inputs count as absent and negative axes as counted from the end."""
+    mode = call["coordinate_transformation_mode"]
+    born = {"tf_half_pixel_for_nn": (11, 12), "half_pixel_symmetric": (19, 99)}
+    first, last = born.get(mode, (11, 99))
+    if not first <= call.since <= last:
+        raise OracleError(f"Resize-{call.since}: mode {mode!r}")
+    given = [None if value is None or value.size == 0 else value for value in (roi, scales, sizes)]
+    if (given[1] is None) == (given[2] is None):
+        raise OracleError(f"Resize-{call.since}: either scales or sizes")
+    changes: dict[str, object] = {}
+    if call["axes"] is not None:
+        changes["axes"] = [axis % x.ndim for axis in call["axes"]]
+    return engines.reference(as_version(call, call.opset, **changes), x, *given)
+
+
+@kernel("LayerNormalization")
+def layer_normalization(
+    call: Call, x: np.ndarray, scale: np.ndarray, bias: np.ndarray | None = None
+) -> tuple[np.ndarray, ...]:
+    """Two passes in stash_type; the reference returns the statistics in T."""
+    axis = call["axis"] % x.ndim
+    work = x.astype(dtype_of(call["stash_type"]))
+    axes = tuple(range(axis, x.ndim))
+    mean = work.mean(axis=axes, keepdims=True)
+    gap = work - mean
+    variance = (gap * gap).mean(axis=axes, keepdims=True)
+    deviation = np.sqrt(variance + np.array(call["epsilon"], dtype=work.dtype))
+    y = (gap / deviation).astype(x.dtype) * scale
+    return (y if bias is None else y + bias), mean, 1 / deviation
+
+
+@kernel("Optional")
+def optional(call: Call, value: Value = None) -> Value:
+    """An optional is its element, or None; the reference wraps it in a list."""
+    if value is None and call["type"] is None:
+        raise OracleError("Optional: neither an input nor a type")
+    return value
+
+
+@kernel("OptionalGetElement")
+def optional_get_element(call: Call, value: Value) -> Value:
+    """An optional is its element; the reference unwraps a list."""
+    if value is None:
+        raise OracleError("OptionalGetElement: the optional is empty")
+    return value
+
+
+@kernel("OptionalHasElement")
+def optional_has_element(call: Call, value: Value = None) -> np.ndarray:
+    """An absent input is an empty optional."""
+    return np.array(value is not None)
+
+
+@kernel("InstanceNormalization", until=5)
+def instance_normalization_first(
+    call: Call, x: np.ndarray, scale: np.ndarray, bias: np.ndarray
+) -> tuple[Value, ...]:
+    """Version 1 is 4-D only."""
+    if x.ndim != 4:
+        raise OracleError("InstanceNormalization-1: the input is 4-D")
+    return engines.reference(as_version(call, 6, consumed_inputs=None), x, scale, bias)
+
+
+@kernel("GroupNormalization", until=20)
+def group_normalization_first(
+    call: Call, x: np.ndarray, scale: np.ndarray, bias: np.ndarray
+) -> np.ndarray:
+    """Scale and bias are per group; everything is computed in T."""
+    groups = call["num_groups"]
+    if scale.shape != (groups,) or bias.shape != (groups,):
+        raise OracleError(f"GroupNormalization-18: scale {scale.shape} for {groups} groups")
+    flat = wide(x).reshape(x.shape[0], groups, -1)
+    mean = flat.mean(axis=2, keepdims=True)
+    variance = (flat * flat).mean(axis=2, keepdims=True) - mean * mean
+    normal = (flat - mean) / np.sqrt(variance + np.array(call["epsilon"], dtype=flat.dtype))
+    result = normal * wide(scale).reshape(1, -1, 1) + wide(bias).reshape(1, -1, 1)
+    return result.reshape(x.shape).astype(x.dtype)

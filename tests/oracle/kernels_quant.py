@@ -1,0 +1,114 @@
+"""Casts and quantisation through all their versions."""
+
+import numpy as np
+from onnx import NodeProto, TensorProto, helper, numpy_helper
+
+from oracle import engines
+from oracle.registry import kernel
+from oracle.schema import Call, prepare
+from oracle.values import OracleError, dtype_of, elem_type_of, tensor, wide
+
+
+@kernel("Cast", until=5)
+def cast_by_name(call: Call, x: np.ndarray) -> np.ndarray:
+    """`to` is the name of a type."""
+    name = call["to"]
+    if name not in dict(TensorProto.DataType.items()) or name in ("UNDEFINED", "STRING"):
+        raise OracleError(f"Cast-1: {name!r} is no type it can make")
+    with np.errstate(all="ignore"):
+        return x.astype(dtype_of(TensorProto.DataType.Value(name)))
+
+
+@kernel("CastLike")
+def cast_like(call: Call, x: np.ndarray, like: np.ndarray) -> np.ndarray:
+    """The Cast of the same opset; the reference rejects round_mode."""
+    extra = {k: v for k, v in call.attributes.items() if k in ("saturate", "round_mode")}
+    node: NodeProto = helper.make_node("Cast", ["x"], ["y"], to=elem_type_of(like.dtype), **extra)
+    result: np.ndarray = tensor(
+        engines.reference(prepare(node.SerializeToString(), call.opset), x)[0]
+    )
+    return result
+
+
+def _along(call: Call, parameter: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """A scale or zero point shaped to meet x: per tensor, per axis or per block."""
+    block = call["block_size"] or 0
+    if parameter.ndim == 0 or (parameter.shape == (1,) and not block):
+        return parameter.reshape(())
+    if call.since < 13:
+        raise OracleError(f"{call.op}-{call.since}: scales are scalars before 13")
+    axis = call["axis"] % x.ndim if -x.ndim <= call["axis"] < x.ndim else None
+    if axis is None:
+        raise OracleError(f"{call.op}-{call.since}: axis {call['axis']} of rank {x.ndim}")
+    if not block:
+        if parameter.shape != (x.shape[axis],):
+            raise OracleError(f"{call.op}-{call.since}: scale {parameter.shape} for {x.shape}")
+        return parameter.reshape([-1 if a == axis else 1 for a in range(x.ndim)])
+    blocks = list(x.shape)
+    blocks[axis] = -(-x.shape[axis] // block)
+    if list(parameter.shape) != blocks:
+        raise OracleError(f"{call.op}-{call.since}: scale {parameter.shape} for {x.shape}")
+    return np.take(parameter, np.arange(x.shape[axis]) // block, axis=axis)
+
+
+def _alike(zero: np.ndarray, scale: np.ndarray) -> bool:
+    return zero.shape == scale.shape or zero.size == scale.size == 1
+
+
+_LIMITS = {
+    name: (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if name.startswith("int") else (0, 2**bits - 1)
+    for bits in (2, 4, 8, 16)
+    for name in (f"int{bits}", f"uint{bits}")
+}
+
+
+@kernel("QuantizeLinear")
+def quantize(
+    call: Call, x: np.ndarray, scale: np.ndarray, zero: np.ndarray | None = None
+) -> np.ndarray:
+    """Saturates from any magnitude; the reference overflows int32 first and lacks old forms."""
+    declared = call["output_dtype"] or 0
+    target = dtype_of(declared) if declared else np.dtype(np.uint8)
+    if zero is not None:
+        if not _alike(zero, scale) or (declared and zero.dtype != target):
+            raise OracleError(f"QuantizeLinear-{call.since}: zero point {zero.dtype} {zero.shape}")
+        target, zero = zero.dtype, _along(call, zero, x)
+    work = dtype_of(call["precision"]) if call["precision"] else scale.dtype
+    if work.name == "float8_e8m0fnu" or work.kind == "i":
+        work = np.dtype(np.float32)
+    with np.errstate(all="ignore"):
+        ratio = x.astype(work) / _along(call, scale, x).astype(work)
+    if target.name in _LIMITS:
+        low, high = _LIMITS[target.name]
+        steps = np.rint(ratio.astype(np.float64)) + (0 if zero is None else zero.astype(np.float64))
+        return np.clip(np.nan_to_num(steps, nan=0.0), low, high).astype(np.int32).astype(target)
+    if (
+        zero is not None
+        and np.any(zero.astype(np.float32) != 0)
+        and target.name.startswith("float8")
+    ):
+        raise OracleError(f"QuantizeLinear-{call.since}: a float8 zero point is 0")
+    if target.name.startswith("float8") and call["saturate"]:
+        return np.asarray(numpy_helper.saturate_cast(ratio, target))
+    shifted = ratio if zero is None else wide(ratio) + zero.astype(np.float32)
+    with np.errstate(all="ignore"):
+        return shifted.astype(target)
+
+
+@kernel("DequantizeLinear")
+def dequantize(
+    call: Call, x: np.ndarray, scale: np.ndarray, zero: np.ndarray | None = None
+) -> np.ndarray:
+    """The difference is exact, the product is float32; the reference starts at 19."""
+    if zero is not None and not _alike(zero, scale):
+        raise OracleError(f"DequantizeLinear-{call.since}: zero point {zero.shape}")
+    if x.dtype.name in _LIMITS or x.dtype.kind == "i":
+        offset = 0 if zero is None else _along(call, zero, x).astype(np.int64)
+        data = (x.astype(np.int64) - offset).astype(np.float32)
+    else:
+        data = x.astype(np.float32)
+        if zero is not None:
+            data = data - _along(call, zero, x).astype(np.float32)
+    target = dtype_of(call["output_dtype"]) if call["output_dtype"] else scale.dtype
+    with np.errstate(all="ignore"):
+        return (data * _along(call, scale, x).astype(np.float32)).astype(target)

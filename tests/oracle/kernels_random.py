@@ -1,0 +1,59 @@
+"""Random operators: what they draw depends on the judge's seed, the shape and the node's seed."""
+
+from typing import Any
+
+import numpy as np
+
+from oracle.registry import kernel
+from oracle.schema import Call
+from oracle.values import dtype_of, is_float
+
+
+def _target(call: Call, like: np.ndarray | None) -> np.dtype:
+    if call["dtype"] is not None:
+        return dtype_of(call["dtype"])
+    return like.dtype if like is not None and is_float(like.dtype) else np.dtype(np.float32)
+
+
+def _uniform(frame: Any, call: Call, shape: tuple[int, ...]) -> np.ndarray:
+    draws: np.ndarray = frame.draws.stream("uniform", shape, call["seed"]).random(shape)
+    return draws
+
+
+def _drawn(frame: Any, call: Call, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    if call.op.startswith("RandomNormal"):
+        draws = frame.draws.stream("normal", shape, call["seed"]).normal(size=shape)
+        values = draws * call["scale"] + call["mean"]
+    else:
+        values = _uniform(frame, call, shape) * (call["high"] - call["low"]) + call["low"]
+    return np.asarray(values).astype(np.float32).astype(dtype)
+
+
+@kernel("RandomNormal RandomUniform", scoped=True)
+def random_shape(frame: Any, call: Call) -> np.ndarray:
+    """The reference draws from the clock."""
+    return _drawn(frame, call, tuple(call["shape"]), _target(call, None))
+
+
+@kernel("RandomNormalLike RandomUniformLike", scoped=True)
+def random_like(frame: Any, call: Call, like: np.ndarray) -> np.ndarray:
+    """The reference draws from the clock."""
+    return _drawn(frame, call, like.shape, _target(call, like))
+
+
+@kernel("Bernoulli", scoped=True)
+def bernoulli(frame: Any, call: Call, p: np.ndarray) -> np.ndarray:
+    """One where the uniform draw of the same shape is below p; the reference uses the clock."""
+    draws = _uniform(frame, call, p.shape).astype(np.float32)
+    dtype = p.dtype if call["dtype"] is None else dtype_of(call["dtype"])
+    return (draws < p.astype(np.float64)).astype(dtype)
+
+
+@kernel("Multinomial", scoped=True)
+def multinomial(frame: Any, call: Call, logits: np.ndarray) -> np.ndarray:
+    """Inverts the cumulative distribution; no implementation in the reference."""
+    draws = _uniform(frame, call, (logits.shape[0], call["sample_size"]))
+    weights = np.exp(logits.astype(np.float64) - logits.max(axis=1, keepdims=True))
+    bounds = np.cumsum(weights / weights.sum(axis=1, keepdims=True), axis=1)
+    picks = (draws[:, :, None] >= bounds[:, None, :-1]).sum(axis=2)
+    return picks.astype(dtype_of(call["dtype"]))
