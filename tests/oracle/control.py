@@ -3,7 +3,7 @@
 from typing import Any
 
 import numpy as np
-from onnx import GraphProto
+from onnx import GraphProto, ValueInfoProto
 
 from oracle.registry import kernel
 from oracle.schema import Call
@@ -38,11 +38,23 @@ def if_(frame: Any, call: Call, condition: np.ndarray) -> tuple[Value, ...]:
     """Branches may hold operators of any engine."""
     if condition.size != 1:
         raise OracleError("If: the condition is not a single value")
+    if call.since < 11:
+        for one, other in zip(call["then_branch"].output, call["else_branch"].output, strict=True):
+            if None not in (left := _dims(one), right := _dims(other)) and left != right:
+                raise OracleError(f"If-{call.since}: branches of shapes {left} and {right}")
     branch = call["then_branch"] if condition.item() else call["else_branch"]
     results = tuple(frame.subgraph(branch, []))
     if len(results) != len(call.node.output):
         raise OracleError(f"If: {len(results)} branch outputs, {len(call.node.output)} outputs")
     return results
+
+
+def _dims(info: ValueInfoProto) -> tuple[int, ...] | None:
+    """The declared shape if it is static."""
+    if not info.type.tensor_type.HasField("shape"):
+        return None
+    dims = info.type.tensor_type.shape.dim
+    return tuple(d.dim_value for d in dims) if all(d.HasField("dim_value") for d in dims) else None
 
 
 @kernel("Loop", scoped=True)
@@ -83,7 +95,7 @@ def _one(value: np.ndarray) -> Any:
     return value.item()
 
 
-def _stack(items: list[np.ndarray], info: Any, axis: int = 0) -> np.ndarray:
+def _stack(items: list[np.ndarray], info: ValueInfoProto, axis: int = 0) -> np.ndarray:
     if items:
         return np.stack(items, axis=axis)
     declared = info.type.tensor_type

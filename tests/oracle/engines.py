@@ -29,6 +29,14 @@ def _implementation(domain: str, op: str, since: int) -> Any:
     return _LOADERS[domain](domain, op, since)
 
 
+def has_reference(domain: str, op: str, since: int) -> bool:
+    """Whether the reference has an implementation of its own for a version of an operator."""
+    try:
+        return isinstance(_implementation(domain, op, since), type)
+    except (OracleError, NotImplementedError, RuntimeError, TypeError, AssertionError):
+        return False
+
+
 @lru_cache(maxsize=4096)
 def _instance(call: Call) -> Any:
     """The reference's object for a node whose defaults are those of its own version."""

@@ -30,7 +30,9 @@ def evaluate(model: ModelProto, inputs: Mapping[str, Value], *, seed: int = 0) -
     names |= {initializer.name for initializer in model.graph.initializer}
     if unknown := sorted(inputs.keys() - names):
         raise OracleError(f"the model has no input {', '.join(unknown)}")
-    return frame.graph(model.graph, inputs)
+    arrays = (np.ndarray, np.generic)
+    given = {name: tensor(v) if isinstance(v, arrays) else v for name, v in inputs.items()}
+    return frame.graph(model.graph, given)
 
 
 class Draws:

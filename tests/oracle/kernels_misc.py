@@ -31,17 +31,6 @@ def roi_align_first(
     return engines.reference(plain, x, rois, batch)
 
 
-@kernel("GridSample", until=19)
-def grid_sample_names(call: Call, x: np.ndarray, grid: np.ndarray) -> tuple[Value, ...]:
-    """Modes were bilinear and bicubic; the reference knows the later names only."""
-    if x.ndim != 4:
-        raise OracleError("GridSample-16 is 2-D only")
-    names = {"bilinear": "linear", "bicubic": "cubic", "nearest": "nearest"}
-    if call["mode"] not in names:
-        raise OracleError(f"GridSample-16: mode {call['mode']!r}")
-    return engines.reference(as_version(call, 20, mode=names[call["mode"]]), x, grid)
-
-
 @kernel("Resize", since=11)
 def resize(
     call: Call,
@@ -50,7 +39,7 @@ def resize(
     scales: np.ndarray | None = None,
     sizes: np.ndarray | None = None,
 ) -> tuple[Value, ...]:
-    """Empty inputs count as absent and negative axes as counted from the end."""
+    """Ties of mode nearest follow onnxruntime's float32; the reference rejects negative axes."""
     mode = call["coordinate_transformation_mode"]
     born = {"tf_half_pixel_for_nn": (11, 12), "half_pixel_symmetric": (19, 99)}
     first, last = born.get(mode, (11, 99))
@@ -62,7 +51,24 @@ def resize(
     changes: dict[str, object] = {}
     if call["axes"] is not None:
         changes["axes"] = [axis % x.ndim for axis in call["axes"]]
-    return engines.reference(as_version(call, call.opset, **changes), x, *given)
+    same = as_version(call, call.opset, **changes)
+    if call["mode"] == "nearest" and mode not in ("tf_crop_and_resize", "align_corners"):
+        if call.since < 13:
+            empty = np.zeros(0, dtype=np.float32)
+            given[:2] = [empty if value is None else value for value in given[:2]]
+        places = np.arange(x.size, dtype=np.int32).reshape(x.shape)
+        (picked,) = engines.runtime(same, places, *given)
+        return (x.reshape(-1)[picked],)
+    return engines.reference(same, x, *given)
+
+
+@kernel("NonMaxSuppression")
+def non_max_suppression(
+    call: Call, boxes: np.ndarray, scores: np.ndarray, *limits: np.ndarray | None
+) -> tuple[Value, ...]:
+    """Limits may have rank 0; the reference indexes them."""
+    flat = (None if limit is None else limit.reshape(-1) for limit in limits)
+    return engines.reference(call, boxes, scores, *flat)
 
 
 @kernel("LayerNormalization")

@@ -18,9 +18,10 @@ from oracle import (  # noqa: F401
     kernels_random,
     kernels_reduce,
     kernels_rnn,
+    kernels_sample,
     kernels_shape,
 )
-from oracle.registry import find
+from oracle.registry import KERNELS, NEWEST, find
 from oracle.schema import Call, completed
 from oracle.values import OracleError, Value, elem_type_of
 
@@ -28,6 +29,9 @@ Judge = Callable[..., Any]
 
 RUNTIME = {
     ("", "MaxRoiPool"): "no implementation in the reference",
+    ("ai.onnx.ml", "LinearClassifier"): "its conventions for two classes are the standard",
+    ("ai.onnx.ml", "SVMClassifier"): "the reference differs in probabilities and votes",
+    ("ai.onnx.ml", "SVMRegressor"): "one engine for both support vector machines",
     ("ai.onnx.ml", "TreeEnsembleClassifier"): "its conventions for two classes are the standard",
 }
 BODY = {
@@ -37,6 +41,11 @@ BODY = {
     ("", "MeanVarianceNormalization"): "no implementation in the reference",
     ("", "Mish"): "no implementation in the reference; the body is its definition",
     ("ai.onnx.preview", "FlexAttention"): "its subgraphs need the engines of the model's opset",
+}
+
+NOBODY = {
+    ("", "ImageDecoder"): "decoders are not part of the environment",
+    ("ai.onnx.preview.training", "Gradient"): "differentiation is no evaluation",
 }
 
 
@@ -52,6 +61,8 @@ def judge(call: Call) -> Judge:
         return lambda _frame, *rest: engines.runtime(*rest)
     if key in BODY:
         return _body
+    if key in NOBODY:
+        raise OracleError(f"nobody can judge {call.op}: {NOBODY[key]}")
     return lambda _frame, *rest: engines.reference(*rest)
 
 
@@ -79,3 +90,43 @@ def _type(value: Value) -> TypeProto:
         for size in value.shape:
             proto.tensor_type.shape.dim.add().dim_value = size
     return proto
+
+
+def judged(domain: str, op: str, since: int) -> str | None:
+    """Who judges a version of an operator: kernel, runtime, body, reference, or None: nobody."""
+    if find(domain, op, since) is not None:
+        return "kernel"
+    if (domain, op) in RUNTIME:
+        return "runtime"
+    if (domain, op) in BODY:
+        return "body"
+    if (domain, op) in NOBODY:
+        return None
+    return "reference" if engines.has_reference(domain, op, since) else None
+
+
+def table() -> str:
+    """The whole of it as the markdown table that README.md shows."""
+    rows: dict[tuple[str, int, int, str], list[str]] = {}
+    for (domain, op), kernels in KERNELS.items():
+        for row in kernels:
+            rows.setdefault((domain, row.since, row.until, row.why), []).append(op)
+    lines = ["| operators | versions | judge | why |", "|---|---|---|---|"]
+    for (domain, since, until, why), ops in sorted(
+        rows.items(), key=lambda row: (row[0][0], row[1])
+    ):
+        span = f"{since}.." if until == NEWEST else f"{since}..{until}"
+        lines.append(f"| {_named(domain, ops)} | {span} | own kernel | {why} |")
+    for judge_name, entries in (
+        ("onnxruntime", RUNTIME),
+        ("function body", BODY),
+        ("nobody", NOBODY),
+    ):
+        for (domain, op), why in entries.items():
+            lines.append(f"| {_named(domain, [op])} | 1.. | {judge_name} | {why} |")
+    lines.append("| everything else | 1.. | onnx.reference | agrees with the official data |")
+    return "\n".join(lines) + "\n"
+
+
+def _named(domain: str, ops: list[str]) -> str:
+    return " ".join([f"`{domain}`"] * bool(domain) + sorted(ops))

@@ -1,0 +1,84 @@
+"""GridSample: interpolation at given places, one tap at a time."""
+
+from itertools import product
+
+import numpy as np
+
+from oracle.registry import kernel
+from oracle.schema import Call
+from oracle.values import OracleError, wide
+
+_OLD_NAMES = {"bilinear": "linear", "bicubic": "cubic", "nearest": "nearest"}
+_NAMES = ("linear", "cubic", "nearest")
+
+
+@kernel("GridSample")
+def grid_sample(call: Call, x: np.ndarray, grid: np.ndarray) -> np.ndarray:
+    """Padding applies to every tap; the reference clamps cubic places first, and lacks 16."""
+    mode = call["mode"] if call.since >= 20 else _OLD_NAMES.get(call["mode"])
+    if mode not in _NAMES or (call.since < 20 and x.ndim != 4):
+        raise OracleError(f"GridSample-{call.since}: mode {call['mode']!r}, rank {x.ndim}")
+    rank = x.ndim - 2
+    data, places = wide(x), wide(grid).astype(wide(x).dtype)
+    axes = [
+        _taps(places[..., rank - 1 - axis], x.shape[2 + axis], mode, call) for axis in range(rank)
+    ]
+    batch = np.arange(x.shape[0]).reshape((-1,) + (1,) * rank)
+    channels_last = np.moveaxis(data, 1, -1)
+    y = np.zeros((*grid.shape[:-1], x.shape[1]), dtype=data.dtype)
+    for taps in product(*axes):
+        weight = np.ones(grid.shape[:-1], dtype=data.dtype)
+        for _, part in taps:
+            weight = weight * part
+        picked = channels_last[(batch, *(index for index, _ in taps))]
+        y = y + np.where(weight[..., None] == 0, 0, picked * weight[..., None])
+    return np.moveaxis(y, -1, 1).astype(x.dtype)
+
+
+def _taps(
+    place: np.ndarray, size: int, mode: str, call: Call
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Index and weight of every tap along one axis."""
+    half = place.dtype.type(2)
+    if call["align_corners"]:
+        at = (place + 1) / half * (size - 1)
+        low, high = 0.0, size - 1.0
+    else:
+        at = ((place + 1) * size - 1) / half
+        low, high = -0.5, size - 0.5
+    base = np.rint(at) if mode == "nearest" else np.floor(at)
+    off = at - base
+    if mode == "nearest":
+        weights = [np.ones_like(off)]
+    elif mode == "linear":
+        weights = [1 - off, off]
+    else:
+        weights = [_outer(off + 1), _inner(off), _inner(1 - off), _outer(2 - off)]
+        base = base - 1
+    taps = []
+    for step, weight in enumerate(weights):
+        index = base + step
+        if call["padding_mode"] == "zeros":
+            weight = np.where((index >= 0) & (index < size), weight, 0)
+        elif call["padding_mode"] == "reflection":
+            index = _reflected(index, low, high)
+        taps.append((np.clip(index, 0, size - 1).astype(int), weight))
+    return taps
+
+
+def _reflected(index: np.ndarray, low: float, high: float) -> np.ndarray:
+    span = high - low
+    if span == 0:
+        return np.zeros_like(index)
+    turned = np.mod(index - low, 2 * span)
+    return low + np.where(turned > span, 2 * span - turned, turned)
+
+
+def _inner(t: np.ndarray) -> np.ndarray:
+    a = t.dtype.type(-0.75)
+    return ((a + 2) * t - (a + 3)) * t * t + 1
+
+
+def _outer(t: np.ndarray) -> np.ndarray:
+    a = t.dtype.type(-0.75)
+    return ((a * t - 5 * a) * t + 8 * a) * t - 4 * a
