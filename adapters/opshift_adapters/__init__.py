@@ -1,0 +1,1 @@
+"""What is known about every operator of the standard domains: one file per family."""

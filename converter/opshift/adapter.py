@@ -1,0 +1,42 @@
+"""The author API: everything a file of adapters needs, and all it may import of the engine."""
+
+from opshift.builder import Builder
+from opshift.declare import (
+    KEEP,
+    Adapter,
+    Array,
+    Example,
+    Fold,
+    Result,
+    adapter,
+    boundary,
+    example,
+    fold,
+    impossible,
+    retired,
+    shown,
+)
+from opshift.errors import AdapterBug, Refusal, Why
+from opshift.node import Node, Value
+
+__all__ = [
+    "KEEP",
+    "Adapter",
+    "AdapterBug",
+    "Array",
+    "Builder",
+    "Example",
+    "Fold",
+    "Node",
+    "Refusal",
+    "Result",
+    "Value",
+    "Why",
+    "adapter",
+    "boundary",
+    "example",
+    "fold",
+    "impossible",
+    "retired",
+    "shown",
+]

@@ -1,0 +1,488 @@
+"""What an adapter writes with: nodes of the version being entered, constants, bodies."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, overload
+
+import numpy as np
+from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto, helper, numpy_helper
+
+from opshift import schemas
+from opshift.declare import Array
+from opshift.errors import AdapterBug, Refusal, Why
+from opshift.node import Env, Node, Value
+
+if TYPE_CHECKING:
+    from opshift.facts import Facts
+    from opshift.scope import Root, Scope
+
+
+class Crossing(Protocol):
+    """What a Builder needs to know of the step it works for."""
+
+    domain: str
+    allow_approximate: bool
+
+    def fresh(self, hint: str) -> str: ...
+    def version(self, root: Root, domain: str) -> int: ...
+    def constant_name(self, root: Root, tensor: TensorProto) -> str: ...
+    def cross_inner(self, node: Node, op: Builder) -> tuple[Value, ...]: ...
+
+
+class Emit(Protocol):
+    """`op.Name(...)` is one value; with `outputs=n` it is a tuple of n."""
+
+    @overload
+    def __call__(
+        self, *inputs: Value | None, outputs: int, domain: str = "", **named: Any
+    ) -> tuple[Value, ...]: ...
+
+    @overload
+    def __call__(self, *inputs: Value | None, domain: str = "", **named: Any) -> Value: ...
+
+
+@dataclass(slots=True)
+class Made:
+    """What one adapter call wrote: nodes, the constants they use, permissions it needed."""
+
+    nodes: list[NodeProto] = field(default_factory=list)
+    constants: dict[str, tuple[TensorProto, Array]] = field(default_factory=dict)
+    approximations: list[str] = field(default_factory=list)
+    carrier: NodeProto | None = None  # the first `op.same`: keeps the subgraphs of the original
+    carried: frozenset[str] = frozenset()
+    ops: set[str] = field(default_factory=set)
+
+
+class MadeEnv(Env):
+    """Looks first at what the Builder has made, then at the model."""
+
+    def __init__(self, facts: Facts, scope: Scope, builder: Builder) -> None:
+        super().__init__(facts, scope)
+        self.builder = builder
+        self.types: dict[str, TypeProto | None] = {}
+
+    def type(self, name: str) -> TypeProto | None:
+        if name not in self.types:
+            self.types[name] = self._find_type(name)
+        return self.types[name]
+
+    def _find_type(self, name: str) -> TypeProto | None:
+        builder: Builder | None = self.builder
+        while builder is not None:
+            if name in builder.env.types:
+                return builder.env.types[name]
+            for node in builder.made.nodes:
+                if name in node.output:
+                    return self._infer(node).get(name)
+            builder = builder.outer
+        if name in self.builder.made.constants:
+            return _type_of(self.builder.made.constants[name][0])
+        return super().type(name)
+
+    def _infer(self, node: NodeProto) -> dict[str, TypeProto]:
+        root = self.scope.root
+        version = self.builder.crossing.version(root, schemas.normal(node.domain))
+        return self.facts.infer_node(node, root, self.type, self.constant, version)
+
+    def constant(self, name: str) -> Array | None:
+        made = self.builder.made.constants.get(name)
+        return made[1] if made else super().constant(name)
+
+
+def _type_of(tensor: TensorProto) -> TypeProto:
+    return helper.make_tensor_type_proto(tensor.data_type, list(tensor.dims))
+
+
+class Builder:
+    """`op.Name(inputs, attribute=value)` adds a node at the version being entered."""
+
+    def __init__(
+        self,
+        crossing: Crossing,
+        facts: Facts,
+        scope: Scope,
+        outer: Builder | None = None,
+        subject: NodeProto | None = None,
+    ) -> None:
+        self.crossing = crossing
+        self.subject = subject
+        self.scope = scope
+        self.outer = outer
+        self.env = MadeEnv(facts, scope, self)
+        self.made = Made()
+        if outer is not None:
+            self.made.constants = outer.made.constants
+            self.made.approximations = outer.made.approximations
+            self.made.ops = outer.made.ops
+
+    @property
+    def version(self) -> int:
+        """The version being entered, of the domain that is stepping."""
+        return self.crossing.version(self.scope.root, self.crossing.domain)
+
+    def opset(self, domain: str = "") -> int:
+        """The version at which nodes of a domain are written."""
+        return self.crossing.version(self.scope.root, domain)
+
+    def __getattr__(self, op_type: str) -> Emit:
+        if not op_type[:1].isupper():
+            raise AttributeError(op_type)
+        return functools.partial(self.emit, op_type)
+
+    def emit(
+        self,
+        op_type: str,
+        *inputs: Value | None,
+        domain: str = "",
+        outputs: int | None = None,
+        **named: Any,
+    ) -> Any:
+        """One node; a keyword is an input or an attribute, whichever the schema has."""
+        schema = self._schema(domain, op_type)
+        names = [self._input_name(op_type, i) for i in inputs]
+        attributes: dict[str, Any] = {}
+        positions = {p.name: i for i, p in enumerate(schema.inputs)}
+        for name, value in named.items():
+            if name in schema.attributes and not isinstance(value, Value):
+                attributes[name] = value
+            elif name in positions:
+                at = positions[name]
+                names += [""] * (at + 1 - len(names))
+                names[at] = self._input_name(op_type, value)
+            else:
+                raise AdapterBug(f"{op_type}-{schema.since} has no input or attribute {name!r}")
+        self.made.ops.add(f"{domain}.{op_type}" if domain else op_type)
+        made = self._append(op_type, domain, names, outputs or 1, _attributes(schema, attributes))
+        return made[0] if outputs is None else made
+
+    @overload
+    def same(
+        self,
+        node: Node,
+        *,
+        inputs: Mapping[str, Value | None] | None = None,
+        outputs: int,
+        **attributes: Any,
+    ) -> tuple[Value, ...]: ...
+
+    @overload
+    def same(
+        self, node: Node, *, inputs: Mapping[str, Value | None] | None = None, **attributes: Any
+    ) -> Value: ...
+
+    def same(
+        self,
+        node: Node,
+        *,
+        inputs: Mapping[str, Value | None] | None = None,
+        outputs: int | None = None,
+        **attributes: Any,
+    ) -> Any:
+        """The same operator at the version being entered, with these inputs and attributes changed.
+
+        None takes an input or an attribute away; what is not mentioned is kept. One value for a
+        node with one output, a tuple for more and whenever `outputs` is given.
+        """
+        domain = schemas.normal(node.proto.domain)
+        schema = self._schema(domain, node.op)
+        names = self._same_inputs(node, schema, inputs or {})
+        unknown = [
+            n for n in attributes if n not in schema.attributes and attributes[n] is not None
+        ]
+        if unknown:
+            raise AdapterBug(f"{node.op}-{schema.since} has no attribute {unknown[0]!r}")
+        kept, carried = [], []
+        for proto in node.attribute_protos():
+            if proto.name in attributes:
+                continue
+            if proto.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS):
+                carried.append(proto.name)
+            elif proto.name in schema.attributes:
+                kept.append(proto)
+            elif not _is_default(node, proto):
+                raise AdapterBug(
+                    f"{node.op}-{schema.since} has no attribute {proto.name!r}: say what becomes"
+                    " of it (None takes it away)"
+                )
+        kept += _attributes(schema, {k: v for k, v in attributes.items() if v is not None})
+        count = node.n_outputs if outputs is None else outputs
+        result = self._append(node.op, node.proto.domain, names, count, kept)
+        if self.made.carrier is None and node.proto is self.subject:
+            self.made.carrier, self.made.carried = self.made.nodes[-1], frozenset(carried)
+        elif carried:
+            self.made.nodes[-1].attribute.extend(
+                a for a in node.attribute_protos() if a.name in carried
+            )
+        return result[0] if outputs is None and count == 1 else result
+
+    def same_but(self, node: Node, inputs: Sequence[Value | None]) -> tuple[Value, ...]:
+        """The same operator with all its inputs given by position."""
+        bare = NodeProto()
+        bare.CopyFrom(node.proto)
+        del bare.input[:]
+        bare.input.extend(value.name if value else "" for value in inputs)
+        subject, self.subject = self.subject, bare if node.proto is self.subject else self.subject
+        try:
+            return self.same(Node(bare, node.schema, self.env), outputs=node.n_outputs)
+        finally:
+            self.subject = subject
+
+    def _same_inputs(
+        self, node: Node, schema: schemas.Schema, changed: Mapping[str, Value | None]
+    ) -> list[str]:
+        assert node.schema is not None
+        new = {p.name: i for i, p in enumerate(schema.inputs)}
+        old = {p.name for p in node.schema.inputs}
+        for name in changed:
+            if name not in new and name not in old:
+                raise AdapterBug(f"{node.op}-{schema.since} has no input {name!r}")
+        names: list[str] = []
+        for i, source in enumerate(node.proto.input):
+            param = node.schema.input_at(i)
+            if param is None or (param.name in changed and not param.variadic):
+                continue
+            at = i if param.variadic else new.get(param.name)
+            if at is None and i < len(schema.inputs) and schema.inputs[i].name not in old:
+                at = i  # the parameter was only renamed
+            if at is None:
+                if not source:
+                    continue
+                raise AdapterBug(f"{node.op}-{schema.since} has no input {param.name!r}")
+            names += [""] * (at + 1 - len(names))
+            names[at] = source
+        for name, value in changed.items():
+            if value is not None:
+                at = new[name]
+                names += [""] * (at + 1 - len(names))
+                names[at] = self._input_name(node.op, value)
+        while names and not names[-1]:
+            names.pop()
+        return names
+
+    def const(self, value: Any, dtype: int | None = None, *, like: Value | None = None) -> Value:
+        """A constant; whole numbers are int64 unless `dtype` or `like` gives the element type."""
+        if like is not None:
+            dtype = like.elem_type
+        array = np.asarray(value)
+        if dtype is None:
+            if array.dtype.kind == "f" and not isinstance(value, np.ndarray):
+                raise AdapterBug("a floating-point constant needs dtype= or like=")
+            if array.dtype.kind in "iu" and not isinstance(value, np.ndarray):
+                array = array.astype(np.int64)
+            if array.size == 0 and not isinstance(value, np.ndarray):
+                array = array.astype(np.int64)
+            tensor = numpy_helper.from_array(array)
+        else:
+            tensor = make_tensor(array, dtype)
+        return self._place(tensor)
+
+    def _place(self, tensor: TensorProto) -> Value:
+        root = self.scope.root
+        if not root.owns_constants:
+            return self._constant_node(tensor)
+        name = self.crossing.constant_name(root, tensor)
+        placed = TensorProto()
+        placed.CopyFrom(tensor)
+        placed.name = name
+        self.made.constants[name] = (placed, numpy_helper.to_array(tensor))
+        return Value(name, self.env)
+
+    def _constant_node(self, tensor: TensorProto) -> Value:
+        """Function bodies own no initializers; Constant made only floats before version 9."""
+        floats = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE)
+        if self.opset() >= 9 or tensor.data_type in floats:
+            attribute = helper.make_attribute("value", tensor)
+            return self._append("Constant", "", [], 1, [attribute])[0]
+        wide = make_tensor(numpy_helper.to_array(tensor).astype(np.float64), TensorProto.DOUBLE)
+        return self.Cast(self._constant_node(wide), to=tensor.data_type)
+
+    def graph(
+        self, write: Callable[..., Any], *params: Value | tuple[int, Sequence[Any] | None]
+    ) -> GraphProto:
+        """A subgraph for an attribute: `write(op, *inputs)` returns its outputs.
+
+        Each of `params` is an input: a value whose type it shares, or (element type, shape or None).
+        """
+        inner = Builder(self.crossing, self.env.facts, self.scope, self)
+        graph = GraphProto(name=self.crossing.fresh("body"))
+        values = []
+        for param in params:
+            info = graph.input.add(name=self.crossing.fresh("in"))
+            declared = param.type if isinstance(param, Value) else _tensor_type(*param)
+            if declared is not None:
+                info.type.CopyFrom(declared)
+            inner.env.types[info.name] = declared
+            values.append(Value(info.name, inner.env))
+        results = write(inner, *values)
+        own = {name for node in inner.made.nodes for name in node.output}
+        seen: set[str] = set()
+        for result in results if isinstance(results, tuple) else (results,):
+            if result.name not in own or result.name in seen:
+                result = inner.Identity(result)
+            seen.add(result.name)
+            graph.output.add(name=result.name)
+        graph.node.extend(inner.made.nodes)
+        return graph
+
+    def inline(self, graph: GraphProto, *inputs: Value | None) -> tuple[Value, ...]:
+        """Writes the nodes of a subgraph here, with its inputs replaced by these values."""
+        names = {
+            info.name: value.name if value else ""
+            for info, value in zip(graph.input, inputs, strict=True)
+        }
+        for tensor in graph.initializer:
+            names[tensor.name] = self._place(tensor).name
+        for proto in graph.node:
+            copy = NodeProto()
+            copy.CopyFrom(proto)
+            for output in copy.output:
+                if output:
+                    names[output] = self.crossing.fresh(copy.op_type)
+            rename(copy, names)
+            self.made.nodes.append(copy)
+        return tuple(Value(names.get(o.name, o.name), self.env) for o in graph.output)
+
+    def expand(self, node: Node) -> Value | tuple[Value, ...]:
+        """The operator's function body, its nodes taken over the boundary like any others."""
+        from opshift.expand import expand
+
+        results = expand(node, self)
+        return results[0] if len(results) == 1 else results
+
+    def approximate(self, reason: str) -> None:
+        """Goes on only where the caller allowed results that are not exactly the same."""
+        if not self.crossing.allow_approximate:
+            raise Refusal(Why.APPROXIMATE_ONLY, reason)
+        self.made.approximations.append(reason)
+
+    # -- helpers -----------------------------------------------------------------------------
+
+    def _schema(self, domain: str, op_type: str) -> schemas.Schema:
+        version = self.crossing.version(self.scope.root, domain)
+        found = schemas.schema(domain, op_type, version)
+        if found is None or found.deprecated:
+            state = "does not exist" if found is None else "is deprecated"
+            raise AdapterBug(f"{op_type} {state} at {domain or 'ai.onnx'} {version}")
+        return found
+
+    def _input_name(self, op_type: str, value: Value | None) -> str:
+        if value is None:
+            return ""
+        if not isinstance(value, Value):
+            raise AdapterBug(f"an input of {op_type} is {value!r}: inputs are values (op.const?)")
+        return value.name
+
+    def _append(
+        self,
+        op_type: str,
+        domain: str,
+        names: Sequence[str],
+        outputs: int,
+        attributes: Sequence[AttributeProto],
+    ) -> tuple[Value, ...]:
+        made = [self.crossing.fresh(op_type) for _ in range(max(outputs, 1))]
+        self.made.nodes.append(
+            NodeProto(
+                op_type=op_type, domain=domain, input=names, output=made, attribute=attributes
+            )
+        )
+        return tuple(Value(name, self.env) for name in made)
+
+
+def make_tensor(array: Array, dtype: int) -> TensorProto:
+    """A nameless tensor of an element type, from numbers that it can hold."""
+    try:
+        native = np.dtype(helper.tensor_dtype_to_np_dtype(dtype))
+    except (KeyError, TypeError):
+        native = np.dtype(np.float32)
+    if native.isbuiltin == 1 and (native.kind != "f" or dtype in _NATIVE_FLOATS):
+        return numpy_helper.from_array(array.astype(native))
+    return helper.make_tensor("", dtype, array.shape, array.astype(np.float64).reshape(-1).tolist())
+
+
+_NATIVE_FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE)
+
+
+def _tensor_type(elem_type: int, shape: Sequence[Any] | None) -> TypeProto:
+    return helper.make_tensor_type_proto(elem_type, shape)
+
+
+def _attributes(schema: schemas.Schema, values: Mapping[str, Any]) -> list[AttributeProto]:
+    return [
+        make_attribute(schema, name, value) for name, value in values.items() if value is not None
+    ]
+
+
+def make_attribute(schema: schemas.Schema, name: str, value: Any) -> AttributeProto:
+    """An attribute of the kind its schema says."""
+    kind = schema.attributes[name].kind
+    if isinstance(value, AttributeProto):
+        copy = AttributeProto()
+        copy.CopyFrom(value)
+        copy.name = name
+        return copy
+    if isinstance(value, np.ndarray) and kind != AttributeProto.TENSOR:
+        value = value.tolist()
+    if kind == AttributeProto.TENSOR and isinstance(value, np.ndarray):
+        value = numpy_helper.from_array(value)
+    if kind == AttributeProto.FLOAT:
+        value = float(value)
+    elif kind == AttributeProto.FLOATS:
+        value = [float(v) for v in value]
+    made = AttributeProto(name=name)
+    made.type = kind  # type: ignore[assignment]
+    _SETTERS[kind](made, value)
+    return made
+
+
+_SETTERS: dict[int, Callable[[AttributeProto, Any], Any]] = {
+    AttributeProto.FLOAT: lambda a, v: setattr(a, "f", v),
+    AttributeProto.INT: lambda a, v: setattr(a, "i", int(v)),
+    AttributeProto.STRING: lambda a, v: setattr(a, "s", v.encode() if isinstance(v, str) else v),
+    AttributeProto.TENSOR: lambda a, v: a.t.CopyFrom(v),
+    AttributeProto.GRAPH: lambda a, v: a.g.CopyFrom(v),
+    AttributeProto.SPARSE_TENSOR: lambda a, v: a.sparse_tensor.CopyFrom(v),
+    AttributeProto.TYPE_PROTO: lambda a, v: a.tp.CopyFrom(v),
+    AttributeProto.FLOATS: lambda a, v: a.floats.extend(v),
+    AttributeProto.INTS: lambda a, v: a.ints.extend(int(x) for x in v),
+    AttributeProto.STRINGS: lambda a, v: a.strings.extend(
+        x.encode() if isinstance(x, str) else x for x in v
+    ),
+    AttributeProto.TENSORS: lambda a, v: a.tensors.extend(v),
+    AttributeProto.GRAPHS: lambda a, v: a.graphs.extend(v),
+}
+
+
+def _is_default(node: Node, proto: AttributeProto) -> bool:
+    known = node.schema.attributes.get(proto.name) if node.schema else None
+    if known is None or proto.ref_attr_name:
+        return False
+    value = helper.get_attribute_value(proto)
+    return (value.decode() if isinstance(value, bytes) else value) == known.default
+
+
+def rename(node: NodeProto, names: Mapping[str, str]) -> None:
+    """Replaces value names in a node and, where its subgraphs capture them, inside."""
+    for field_ in (node.input, node.output):
+        for i, name in enumerate(field_):
+            if name in names:
+                field_[i] = names[name]
+    for attribute in node.attribute:
+        if attribute.type == AttributeProto.GRAPH:
+            _rename_graph(attribute.g, names)
+        for graph in attribute.graphs:
+            _rename_graph(graph, names)
+
+
+def _rename_graph(graph: GraphProto, names: Mapping[str, str]) -> None:
+    own = {i.name for i in graph.input} | {t.name for t in graph.initializer}
+    own.update(name for node in graph.node for name in node.output)
+    seen = {old: new for old, new in names.items() if old not in own}
+    if seen:
+        for node in graph.node:
+            rename(node, seen)
+        for output in graph.output:
+            output.name = seen.get(output.name, output.name)

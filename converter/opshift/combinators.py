@@ -1,0 +1,125 @@
+"""Rewrites for shapes of change that recur; each returns the function an adapter would be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opshift import schemas
+from opshift.builder import Builder
+from opshift.declare import KEEP, Result, Rewrite
+from opshift.errors import Refusal, Why
+from opshift.node import Node, Value
+
+
+def cast_around(via: str) -> Rewrite:
+    """Element types that the older version lacks take a detour through a type it has."""
+    wide = schemas.element_number(via)
+
+    def cast(node: Node, op: Builder) -> Result:
+        assert node.schema is not None
+        lost = _lost_variables(node, op)
+        inputs: list[Value | None] = []
+        native: dict[str, int] = {}
+        for i, value in enumerate(node.inputs):
+            param = node.schema.input_at(i)
+            if value is None or param is None or param.variable not in lost:
+                inputs.append(value)
+                continue
+            native.setdefault(param.variable, value.elem_type)
+            inputs.append(op.Cast(value, to=wide))
+        results = op.same_but(node, inputs)
+        values = []
+        for i, value in enumerate(results):
+            param = node.schema.output_at(i)
+            name = node.outputs[i] if i < len(node.outputs) else None
+            if param is not None and param.variable in lost and name is not None:
+                value = op.Cast(value, to=native.get(param.variable) or name.elem_type)
+            values.append(value)
+        return tuple(values)
+
+    cast.__doc__ = f"An element type that the older version lacks goes through {via} and back."
+    return cast
+
+
+def _lost_variables(node: Node, op: Builder) -> set[str]:
+    """The type variables of a node that are bound to a type which the older version lacks."""
+    old = node.schema
+    new = schemas.schema(old.domain, old.name, op.version) if old else None
+    assert old is not None
+    assert new is not None
+    found = set()
+    for values, before, after in (
+        (node.inputs, old.input_at, new.input_at),
+        (node.outputs, old.output_at, new.output_at),
+    ):
+        for i, value in enumerate(values):
+            was, will = before(i), after(i)
+            if value is None or was is None or will is None:
+                continue
+            kind = value.type
+            if kind is not None and schemas.type_name(kind) not in will.types:
+                found.add(was.variable)
+    return found
+
+
+def attribute_becomes_input(name: str, *, scalar: bool = False) -> tuple[Rewrite, Rewrite]:
+    """(up, down) for an attribute of whole numbers that an int64 input of the same name replaces."""
+
+    def up(node: Node, op: Builder) -> Result:
+        value = node.attr(name)
+        if value is None:
+            return KEEP
+        return op.same(node, inputs={name: op.const(value)}, **{name: None})
+
+    def down(node: Node, op: Builder) -> Result:
+        value = node.input(name)
+        if value is None:
+            return op.same(node)
+        known = value.const()
+        plain = known.reshape(-1)[0] if scalar else known.reshape(-1).tolist()
+        return op.same(node, inputs={name: None}, **{name: plain})
+
+    up.__doc__ = f"The attribute `{name}` became an input."
+    down.__doc__ = f"`{name}` was an attribute, so its value must be known."
+    return up, down
+
+
+def enum_grew(name: str, known: str) -> Rewrite:
+    """The values of an attribute that the older version knows, of a list that only grew."""
+
+    def down(node: Node, op: Builder) -> Result:
+        if node.str(name) in known.split():
+            return op.same(node)
+        raise Refusal(Why.NOT_EXPRESSIBLE, f"{name}={node.str(name)!r} does not exist there")
+
+    down.__doc__ = f"`{name}` knew only {known.replace(' ', ', ')}."
+    return down
+
+
+def drop_attribute(name: str) -> Rewrite:
+    """An attribute that never had a meaning for the result."""
+
+    def rewrite(node: Node, op: Builder) -> Result:
+        return op.same(node, **{name: None}) if node.has(name) else KEEP
+
+    rewrite.__doc__ = f"`{name}` never had a meaning for the result."
+    return rewrite
+
+
+def positive_axis(name: str = "axis", *, of: int = 0, extra: int = 0) -> Rewrite:
+    """A negative axis, or list of axes, counted from the front: it needs the rank of an input."""
+
+    def down(node: Node, op: Builder) -> Result:
+        value = node.attr(name)
+        axes = [value] if isinstance(value, int) else list(value or [])
+        if all(axis >= 0 for axis in axes):
+            return KEEP
+        data = node.inputs[of]
+        assert data is not None
+        rank = data.rank + extra
+        positive = [axis + rank if axis < 0 else axis for axis in axes]
+        changed: dict[str, Any] = {name: positive[0] if isinstance(value, int) else positive}
+        return op.same(node, **changed)
+
+    down.__doc__ = f"`{name}` could not count from the end."
+    return down

@@ -1,0 +1,317 @@
+"""The loop: carve, step and check boundary by boundary, then put the weights back."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import onnx
+from onnx import ModelProto
+
+from opshift import check, inline, ir, registry, schemas, validate, versions, weights
+from opshift.errors import AdapterBug, BadTarget, InvalidModel, Refusal, Refused, RefusedNode
+from opshift.facts import Facts
+from opshift.report import Report, StepReport, Work
+from opshift.scope import Document, FunctionId
+from opshift.step import Step, Stepper, StepRefused
+from opshift.weights import Weights
+
+if TYPE_CHECKING:
+    import onnx_ir
+
+Target: TypeAlias = "int | Mapping[str, int]"
+Source: TypeAlias = "ModelProto | str | os.PathLike[str] | onnx_ir.Model"
+Carve: TypeAlias = Callable[[], tuple[ModelProto, Weights]]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the caller wants of a conversion."""
+
+    target: Target
+    ir_version: str | int = "auto"
+    allow_approximate: bool = False
+    check: bool = True
+
+
+def convert_version(
+    model: Source,
+    target: Target,
+    *,
+    ir_version: str | int = "auto",
+    inplace: bool = False,
+    allow_approximate: bool = False,
+    check: bool = True,
+) -> Any:
+    """The model at `target`: an int for the default domain, or versions by domain.
+
+    A ModelProto or an onnx_ir.Model comes back as what it was; a path as a loaded ModelProto.
+    """
+    options = Options(target, ir_version, allow_approximate, check)
+    if isinstance(model, (str, os.PathLike)):
+        return _convert_proto(_load(model), options, str(Path(model).parent), inplace=True)
+    if isinstance(model, ModelProto):
+        return _convert_proto(model, options, "", inplace=inplace)
+    return _convert_onnx_ir(model, options)
+
+
+def convert_file(
+    src: str | os.PathLike[str],
+    dst: str | os.PathLike[str],
+    target: Target,
+    *,
+    ir_version: str | int = "auto",
+    allow_approximate: bool = False,
+    check: bool = True,
+    external: str = "keep",
+) -> Report:
+    """Converts a file into another (or itself), its weights moved by the kernel."""
+    options = Options(target, ir_version, allow_approximate, check)
+    skeleton, store, report = convert(lambda: weights.carve_file(src), options)
+    if report.changed or not _same_file(src, dst):
+        weights.splice(skeleton, store, dst, external=external)
+    return report
+
+
+def _same_file(src: str | os.PathLike[str], dst: str | os.PathLike[str]) -> bool:
+    return os.path.exists(dst) and os.path.samefile(src, dst)
+
+
+def _load(path: str | os.PathLike[str]) -> ModelProto:
+    try:
+        return onnx.load(path)
+    except Exception as error:
+        weights.carve_file(path)  # says what is wrong with the file, if the file is
+        raise InvalidModel(f"{os.fspath(path)!r} cannot be loaded: {error}") from error
+
+
+def _convert_proto(
+    model: ModelProto, options: Options, base_dir: str, *, inplace: bool
+) -> ModelProto:
+    skeleton, store, report = convert(lambda: weights.carve_model(model, base_dir), options)
+    if inplace:
+        if report.changed:
+            weights.transplant(skeleton, store, model)
+        return model
+    weights.fill(skeleton, store)
+    return skeleton
+
+
+def _convert_onnx_ir(model: Any, options: Options) -> Any:
+    onnx_ir = sys.modules.get("onnx_ir")  # whoever has such a model has imported it
+    if onnx_ir is None or not isinstance(model, onnx_ir.Model):
+        raise TypeError(
+            f"model is a ModelProto, a path or an onnx_ir.Model, not {type(model).__name__}"
+        )
+    proto = onnx_ir.to_proto(model)
+    return onnx_ir.from_proto(_convert_proto(proto, options, "", inplace=True))
+
+
+def convert(carve: Carve, options: Options) -> tuple[ModelProto, Weights, Report]:
+    """Converts a skeleton; functions are written out only when an adapter needs it."""
+    ir.check_wanted(options.ir_version)
+    inlined: list[FunctionId] = []
+    while True:
+        skeleton, store = carve()
+        attempt = Attempt(skeleton, store, options, tuple(inlined))
+        try:
+            return skeleton, store, attempt.run()
+        except StepRefused as refused:
+            more = refused.functions - set(inlined)
+            if not more:
+                raise Refused(
+                    refused.refusals, attempt.document.imports.as_dict(), attempt.goal
+                ) from None
+            inlined += sorted(more)
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One try to take a skeleton to its target, in place."""
+
+    skeleton: ModelProto
+    store: Weights
+    options: Options
+    inlined: tuple[FunctionId, ...] = ()
+    steps: list[Step] = field(default_factory=list)
+    goal: dict[str, int] = field(default_factory=dict)
+    document: Document = field(init=False)
+    facts: Facts = field(init=False)
+    view: bytes | ModelProto = b""
+
+    def run(self) -> Report:
+        adapters = registry.default()
+        self.open(adapters)
+        before, ir_before = self.document.imports.as_dict(), self.skeleton.ir_version
+        self.goal = goal(self.document, self.options.target)
+        for domain, start, to in self._route(adapters):
+            self._cross(adapters, domain, start, to)
+        notes = self._finish(went_down=_went_down(before, self.document.imports.as_dict()))
+        return self._report(before, ir_before, notes)
+
+    def open(self, adapters: registry.Registry) -> None:
+        """Validates the model and indexes it."""
+        validate.header(self.skeleton)
+        prefix = _unused_prefix(self.skeleton.SerializeToString())
+        numbers = itertools.count()
+        for function in self.inlined:
+            inline.inline_function(
+                self.skeleton, function, lambda hint: f"{prefix}f{next(numbers)}_{hint}"
+            )
+        self.document = Document(self.skeleton, prefix)
+        self.view = weights.checkable(self.skeleton)
+        if self.options.check:
+            validate.whole(self.document, adapters, self.view)
+        self.facts = Facts(self.document, self.store, adapters.folds, lambda: self.view)
+
+    def _route(self, adapters: registry.Registry) -> Iterator[tuple[str, int, int]]:
+        """The boundaries to cross, in order; first what left the registry is replaced."""
+        for domain in sorted(self.goal):
+            if any(
+                key[0] == domain and adapters.retired(*key) and not schemas.history(*key)
+                for root in self.document.roots
+                for key in root.index
+            ):
+                for version in _versions(self.document, domain):
+                    if version != self.goal[domain]:
+                        yield domain, version, version
+        # Downwards the default domain goes last: what others are rewritten into is richer above.
+        for domain in sorted(self.goal, reverse=True):
+            target = self.goal[domain]
+            present = _versions(self.document, domain)
+            for version in range(max(present, default=target), target, -1):
+                yield domain, version, version - 1
+            for version in range(min(present, default=target), target):
+                yield domain, version, version + 1
+
+    def _cross(self, adapters: registry.Registry, domain: str, start: int, to: int) -> None:
+        stepper = Stepper(
+            self.document, self.facts, adapters, domain, start, to, self.options.allow_approximate
+        )
+        step = stepper.run()
+        if self.options.check:
+            check.after_step(self.document, step)
+        step.touched.clear()
+        self.steps.append(step)
+
+    def _finish(self, *, went_down: bool) -> list[str]:
+        self.document.sort()
+        self.document.sweep(self.facts.uses)
+        self.document.sort()
+        notes: list[str] = []
+        if self.steps or self.options.ir_version not in ("auto", "keep"):
+            try:
+                held = ir.settle(self.document, self.facts, self.options.ir_version, went_down)
+            except Refusal as refusal:
+                raise self._refused(refusal) from None
+            notes += [f"IR stays at {need.ir}: {need.reason}" for need in held]
+        if self.options.check and self.steps:
+            notes += self._check_whole()
+        return notes
+
+    def _refused(self, refusal: Refusal) -> Refused:
+        current = self.skeleton.ir_version
+        node = RefusedNode("the model", "IR", "", (current, current), refusal.why, refusal.detail)
+        return Refused([node], self.document.imports.as_dict(), self.goal)
+
+    def _check_whole(self) -> list[str]:
+        """The full check; types that inference rejected before the conversion are only noted."""
+        result = weights.checkable(self.skeleton)
+        error = check.whole(result, full=True)
+        if error is None:
+            return []
+        if check.whole(result, full=False) is None and check.whole(self.view, full=True):
+            return [f"type inference rejects the model, as it did before the conversion: {error}"]
+        if validate.tolerated(self.document, registry.default()):
+            return [f"the checker rejects an operator that the model came with: {error}"]
+        raise AdapterBug(f"the checker rejects the converted model: {error}")
+
+    def _report(self, before: dict[str, int], ir_before: int, notes: list[str]) -> Report:
+        approximations = [text for step in self.steps for text in step.approximations]
+        return Report(
+            before,
+            self.document.imports.as_dict(),
+            ir_before,
+            self.skeleton.ir_version,
+            tuple(_step_report(step) for step in self.steps),
+            tuple(approximations),
+            tuple("::".join(part for part in which if part) for which in self.inlined),
+            tuple(notes),
+        )
+
+
+def _step_report(step: Step) -> StepReport:
+    work = tuple(
+        Work(kind.op, kind.gives, kind.adapter, count)
+        for kind, count in sorted(
+            step.rewritten.items(), key=lambda item: (item[0].op, item[0].gives)
+        )
+    )
+    return StepReport(step.domain, step.start, step.to, work, dict(sorted(step.kept.items())))
+
+
+def _versions(document: Document, domain: str) -> list[int]:
+    """The versions of a domain that the model and its functions import."""
+    found = {
+        version for root in document.roots if (version := root.imports.get(domain)) is not None
+    }
+    return sorted(found)
+
+
+def _went_down(before: Mapping[str, int], after: Mapping[str, int]) -> bool:
+    return any(after[domain] < version for domain, version in before.items())
+
+
+def _unused_prefix(text: bytes) -> str:
+    """A beginning for new names that occurs nowhere in the model."""
+    prefix, number = "opshift_", 0
+    while prefix.encode() in text:
+        number += 1
+        prefix = f"opshift{number}_"
+    return prefix
+
+
+def goal(document: Document, target: Target) -> dict[str, int]:
+    """The wanted version of each domain, or a BadTarget that says what is wrong with it."""
+    wanted = {"": target} if isinstance(target, int) else dict(target)
+    found: dict[str, int] = {}
+    for raw, version in wanted.items():
+        domain = schemas.normal(raw)
+        shown = domain or "ai.onnx"
+        if isinstance(version, bool) or not isinstance(version, int):
+            raise BadTarget(f"the target of {shown} is a whole number, not {version!r}")
+        if domain in found and found[domain] != version:
+            raise BadTarget(f"{shown} is asked for at {found[domain]} and at {version}")
+        _in_range(domain, shown, version)
+        if not any(domain in root.imports for root in document.roots):
+            if domain or not isinstance(target, int):
+                raise BadTarget(f"the model does not import {shown}; leave it out of the target")
+            continue
+        found[domain] = version
+    return found
+
+
+def _in_range(domain: str, shown: str, version: int) -> None:
+    newest = schemas.latest(domain)
+    if newest is None:
+        raise BadTarget(
+            f"nothing is known about the versions of {shown!r}; install the package that describes"
+            " it or leave it out of the target"
+        )
+    if version < 1:
+        raise BadTarget(f"versions of {shown} begin at 1, not {version}")
+    if version > newest:
+        release = versions.release_of(domain, version)
+        brings = f"onnx {release.name} brings it" if release else "no known release of onnx has it"
+        raise BadTarget(
+            f"{shown} {version} is above {newest}, the newest that the installed onnx"
+            f" {onnx.__version__} knows; {brings}"
+        )
+
+
+__all__ = ["Attempt", "Options", "convert", "convert_file", "convert_version"]

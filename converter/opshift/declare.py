@@ -1,0 +1,285 @@
+"""What an author declares: verdicts, their examples, and how constants fold."""
+
+from __future__ import annotations
+
+import enum
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+
+import numpy.typing as npt
+
+from opshift.errors import AdapterBug, Refusal, Why
+
+if TYPE_CHECKING:
+    from opshift.builder import Builder
+    from opshift.node import Node, Value
+
+Array: TypeAlias = npt.NDArray[Any]
+
+
+class Keep(enum.Enum):
+    """The one answer that is not a value: the node stays exactly as it is."""
+
+    KEEP = "keep"
+
+
+KEEP: Final = Keep.KEEP
+Result: TypeAlias = "Value | tuple[Value, ...] | Keep"
+Rewrite: TypeAlias = "Callable[[Node, Builder], Result]"
+
+
+class Kind(enum.Enum):
+    """What crossing a boundary takes; the value is the planner's cost."""
+
+    COMPATIBLE = 1
+    REWRITE = 10
+    DECOMPOSITION = 100
+    IMPOSSIBLE = 100_000
+
+
+APPROXIMATE_COST = 10_000
+# The boundary of operators that no schema describes any more: they are replaced where they are met.
+RETIRED: Final = (0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One case of an adapter: its documentation, its test and its row in the matrix."""
+
+    title: str
+    graph: str
+    gives: str | None = None
+    refuses: Why | None = None
+    approximate: bool = False
+    rtol: float = 0.0
+    atol: float = 0.0
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+    imports: Mapping[str, int] = field(default_factory=dict)
+    ir_version: int | None = None
+    functions: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Adapter:
+    """The verdict for some operators at one boundary in one direction."""
+
+    ops: tuple[str, ...]
+    start: int
+    to: int
+    run: Rewrite | None
+    domain: str = ""
+    kind: Kind = Kind.REWRITE
+    emits: frozenset[str] = frozenset()
+    examples: tuple[Example, ...] = ()
+    approximate: bool = False
+    handles_types: bool = False
+    only_narrowed: bool = False
+    reviewed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    summary: str = ""
+    why: Why | None = None
+    source: str = ""
+
+    def __call__(self, node: Node, op: Builder) -> Result:
+        """Lets one adapter hand over to another by calling it."""
+        if self.run is None:
+            return KEEP
+        return self.run(node, op)
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """How a small operator is evaluated while converting, so that its result is a constant."""
+
+    op: str
+    run: Callable[[Node], Array | None]
+    domain: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    run: Rewrite
+    examples: tuple[Example, ...]
+
+
+_AnyDraft = TypeVar("_AnyDraft", bound="Callable[..., Any] | _Draft")
+
+
+def example(
+    title: str,
+    graph: str,
+    *,
+    gives: str | None = None,
+    refuses: Why | None = None,
+    approximate: bool = False,
+    rtol: float = 0.0,
+    atol: float = 0.0,
+    inputs: Mapping[str, Any] | None = None,
+    imports: Mapping[str, int] | None = None,
+    ir_version: int | None = None,
+    functions: str = "",
+) -> Callable[[Rewrite | _Draft], _Draft]:
+    """A case of the adapter below it, in onnx's text format: `(inputs) => (outputs) { nodes }`."""
+    case = Example(
+        title, graph, gives, refuses, approximate, rtol, atol, inputs or {}, imports or {},
+        ir_version, functions,
+    )  # fmt: skip
+
+    def attach(below: Rewrite | _Draft) -> _Draft:
+        draft = below if isinstance(below, _Draft) else _Draft(below, ())
+        return replace(draft, examples=(case, *draft.examples))
+
+    return attach
+
+
+def adapter(
+    ops: str | Sequence[str],
+    start: int,
+    to: int,
+    *,
+    domain: str = "",
+    emits: Iterable[str] = (),
+    approximate: bool = False,
+    handles_types: bool = False,
+) -> Callable[[Rewrite | _Draft], Adapter]:
+    """Declares how `ops` cross from version `start` to `to`; the docstring says what changed.
+
+    `emits` names every other operator it may write; `approximate` that it may ask for permission
+    with `op.approximate(...)`; `handles_types` that it deals itself with element types which the
+    other version lacks (otherwise the engine refuses them before the adapter is asked).
+    """
+    names = tuple(ops.split()) if isinstance(ops, str) else tuple(ops)
+    if abs(start - to) != 1 and (start, to) != RETIRED:
+        raise AdapterBug(f"adapter for {names}: {start} and {to} are not neighbours")
+
+    def declare(below: Rewrite | _Draft) -> Adapter:
+        draft = below if isinstance(below, _Draft) else _Draft(below, ())
+        summary = (draft.run.__doc__ or "").strip()
+        source = f"{draft.run.__module__}.{getattr(draft.run, '__name__', '?')}"
+        if not summary:
+            raise AdapterBug(f"{source}: an adapter needs a docstring that says what changed")
+        return Adapter(
+            names, start, to, draft.run, domain, Kind.REWRITE, frozenset(emits),
+            _spread(draft.examples, names), approximate, handles_types,
+            summary=summary, source=source,
+        )  # fmt: skip
+
+    return declare
+
+
+def shown(run: Rewrite, *examples: Callable[[Rewrite | _Draft], _Draft]) -> _Draft:
+    """A ready-made rewrite with its examples, for `boundary(..., down=shown(...))`."""
+    draft = _Draft(run, ())
+    for one in reversed(examples):
+        draft = one(draft)
+    return draft
+
+
+def _spread(examples: Sequence[Example], names: Sequence[str]) -> tuple[Example, ...]:
+    """An example that says `{op}` counts once for each operator."""
+    spread: list[Example] = []
+    for one in examples:
+        if "{op}" in one.graph:
+            spread += [
+                replace(one, graph=one.graph.replace("{op}", n), gives=_named(one.gives, n))
+                for n in names
+            ]
+        else:
+            spread.append(one)
+    return tuple(spread)
+
+
+def _named(gives: str | None, name: str) -> str | None:
+    return gives.replace("{op}", name) if gives else gives
+
+
+def retired(
+    ops: str, *, domain: str = "", emits: Iterable[str] = ()
+) -> Callable[[Rewrite | _Draft], Adapter]:
+    """Declares what becomes of operators that left the registry, at any version."""
+    return adapter(ops, *RETIRED, domain=domain, emits=emits, handles_types=True)
+
+
+def impossible(
+    ops: str,
+    start: int,
+    to: int,
+    reason: str,
+    *,
+    cases: Sequence[tuple[str, str]],
+    domain: str = "",
+    why: Why = Why.NOT_EXPRESSIBLE,
+) -> Adapter:
+    """Declares that no use of `ops` crosses; `{op}` in a case stands for each operator's name."""
+
+    def refuse(node: Node, op: Builder) -> Result:
+        raise Refusal(why, reason)
+
+    names = tuple(ops.split())
+    examples = tuple(Example(title, graph, refuses=why) for title, graph in cases)
+    return Adapter(
+        names, start, to, refuse, domain, Kind.IMPOSSIBLE, examples=_spread(examples, names),
+        handles_types=True, summary=reason, why=why, source=_caller(),
+    )  # fmt: skip
+
+
+def boundary(
+    version: int,
+    ops: str,
+    *,
+    domain: str = "",
+    up: Rewrite | _Draft | None = None,
+    down: Rewrite | _Draft | None = None,
+    cast: Rewrite | _Draft | None = None,
+    emits: Iterable[str] = (),
+    directions: str = "up down",
+) -> tuple[Adapter, ...]:
+    """A person's claim that `ops` keep their meaning at `version`, in both directions.
+
+    Each name carries the fingerprint of the schemas that were looked at (`Add:5d3f01`; several
+    with `/` where releases of onnx describe it differently). Guards for element types, new
+    attributes and new inputs are derived. `up` and `down` say what the schemas cannot; `cast` is
+    asked on the way down where a node has an element type the older version lacks.
+    """
+    reviewed = {}
+    for word in ops.split():
+        name, _, marks = word.partition(":")
+        reviewed[name] = tuple(marks.split("/")) if marks else ()
+    names, source = tuple(reviewed), _caller()
+
+    def claim(start: int, to: int, run: Rewrite | _Draft | None, only_narrowed: bool) -> Adapter:
+        draft = run if isinstance(run, _Draft) or run is None else _Draft(run, ())
+        said = (draft.run.__doc__ or "").strip() if draft else ""
+        return Adapter(
+            names, start, to, draft.run if draft else None, domain,
+            Kind.COMPATIBLE if draft is None or only_narrowed else Kind.REWRITE,
+            frozenset(emits) | ({"Cast"} if only_narrowed else set()),
+            _spread(draft.examples, names) if draft else (),
+            handles_types=only_narrowed, only_narrowed=only_narrowed, reviewed=reviewed,
+            summary=said or "Unchanged in meaning.", source=source,
+        )  # fmt: skip
+
+    if down is not None and cast is not None:
+        raise AdapterBug(
+            f"{source}: `down` must deal with types itself; `cast` cannot stand beside"
+        )
+    claims = {
+        "up": claim(version - 1, version, up, False),
+        "down": claim(version, version - 1, down or cast, cast is not None),
+    }
+    return tuple(claims[direction] for direction in directions.split())
+
+
+def fold(op: str, *, domain: str = "") -> Callable[[Callable[[Node], Array | None]], Fold]:
+    """Declares how an operator on constants (or on a static shape) is evaluated."""
+
+    def declare(run: Callable[[Node], Array | None]) -> Fold:
+        return Fold(op, run, domain)
+
+    return declare
+
+
+def _caller() -> str:
+    frame = sys._getframe(2)
+    return f"{frame.f_globals.get('__name__', '?')}:{frame.f_lineno}"

@@ -1,0 +1,94 @@
+"""The exception tree: what a caller can catch, and nothing else leaves the package."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+class Why(enum.Enum):
+    """Closed list of reasons, so that a run over many models can count them."""
+
+    NEEDS_CONSTANT = "a value must be known before the model runs"
+    NEEDS_TYPE = "an element type must be known"
+    NEEDS_RANK = "a rank must be known"
+    NEEDS_SHAPE = "a shape must be known"
+    NEEDS_STATIC_ATTR = "an attribute of a function must be known inside its body"
+    NOT_EXPRESSIBLE = "the other version cannot say it"
+    TYPE_NOT_AVAILABLE = "an element type does not exist at the other version"
+    APPROXIMATE_ONLY = "only an approximate form exists"
+    AMBIGUOUS = "the older text does not say which result is meant"
+    NO_ADAPTER = "nobody has described this change yet"
+    UNREVIEWED = "the installed onnx describes this operator differently than when it was reviewed"
+    IR_TOO_LOW = "the content needs a newer IR version"
+    UNKNOWN_DOMAIN = "the domain's versions are unknown"
+
+
+class OpshiftError(Exception):
+    """Everything that opshift raises on purpose."""
+
+
+class InvalidModel(OpshiftError, ValueError):
+    """The input is not a legal model; the message names the thing and the way out."""
+
+
+class BadTarget(OpshiftError, ValueError):
+    """The target cannot be meant: out of range, or of a domain the model does not import."""
+
+
+class AdapterBug(OpshiftError, TypeError):
+    """An adapter broke a rule of the author API, or wrote something the checker rejects."""
+
+
+class Refusal(Exception):  # noqa: N818 - it is an answer, not an error
+    """What an adapter raises when a node has no exact form at the other version."""
+
+    def __init__(self, why: Why, detail: str) -> None:
+        super().__init__(why, detail)
+        self.why = why
+        self.detail = detail
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedNode:
+    """One node that cannot cross one boundary."""
+
+    node: str
+    op: str
+    domain: str
+    boundary: tuple[int, int]
+    why: Why
+    detail: str
+
+    def __str__(self) -> str:
+        op = f"{self.domain}.{self.op}" if self.domain else self.op
+        start, to = self.boundary
+        return f"{op} {self.node!r} {start}->{to}: {self.detail} [{self.why.name}]"
+
+
+class Refused(OpshiftError, RuntimeError):
+    """No equal model exists at the target: every blocker of the boundary, and how near one gets."""
+
+    def __init__(
+        self, refusals: Iterable[RefusedNode], nearest: dict[str, int], target: dict[str, int]
+    ) -> None:
+        self.refusals = tuple(refusals)
+        self.nearest = dict(nearest)
+        self.target = dict(target)
+        super().__init__(self._message())
+
+    def _message(self) -> str:
+        shown = [str(refusal) for refusal in self.refusals[:10]]
+        if len(self.refusals) > len(shown):
+            shown.append(f"... and {len(self.refusals) - len(shown)} more")
+        goal = _versions(self.target)
+        near = _versions(self.nearest)
+        return f"cannot reach {goal}; nearest is {near}\n  " + "\n  ".join(shown)
+
+    def __reduce__(self) -> tuple[type[Refused], tuple[object, ...]]:
+        return Refused, (self.refusals, self.nearest, self.target)
+
+
+def _versions(imports: dict[str, int]) -> str:
+    return ", ".join(f"{domain or 'ai.onnx'} {v}" for domain, v in sorted(imports.items()))

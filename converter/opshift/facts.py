@@ -1,0 +1,413 @@
+"""What is known about values before the model runs: constants, types, shapes. Lazy, once."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import onnx
+from onnx import AttributeProto, ModelProto, NodeProto, TypeProto, helper, numpy_helper
+from onnx.shape_inference import InferenceError
+
+from opshift import schemas
+from opshift.declare import Array, Fold
+
+if TYPE_CHECKING:
+    from opshift.scope import Document, Root, Scope
+    from opshift.weights import Weights
+
+MAX_FOLD_BYTES = 1 << 20
+MAX_FOLD_DEPTH = 64
+# Integer attributes that hold an element type, over all operators (their names, not operators).
+TYPE_ATTRIBUTES = frozenset(
+    ["to", "dtype", "output_dtype", "precision", "stash_type", "softmax_precision", "output_datatype"]
+)
+# What an absent type attribute has ever stood for.
+IMPLIED_TYPES = frozenset({"float", "int32", "int64", "uint8", "bool"})
+
+Inferred = dict[str, TypeProto | None]
+
+
+class Facts:
+    """Questions about the values of one document."""
+
+    def __init__(
+        self,
+        document: Document,
+        weights: Weights,
+        folds: Mapping[tuple[str, str], Fold],
+        snapshot: Callable[[], bytes | ModelProto],
+    ) -> None:
+        self.document = document
+        self.weights = weights
+        self.folds = folds
+        self._snapshot = snapshot
+        self._inferred: Inferred | None = None
+        self._constants: dict[tuple[Scope, str], Array | None] = {}
+        self._depth = 0
+        self._census: frozenset[str] | None = None
+        self._uses: dict[Root, Counter[str]] = {}
+
+    # -- constants ---------------------------------------------------------------------------
+
+    def constant(self, scope: Scope, name: str) -> Array | None:
+        """The value, if it is known whatever the inputs are."""
+        owner = scope.owner(name)
+        if owner is None:
+            return None
+        key = (owner, name)
+        if key not in self._constants:
+            if self._depth > MAX_FOLD_DEPTH:
+                return None
+            self._depth += 1
+            try:
+                self._constants[key] = self._find_constant(owner, name)
+            finally:
+                self._depth -= 1
+        return self._constants[key]
+
+    def _find_constant(self, owner: Scope, name: str) -> Array | None:
+        if name in owner.initializers:
+            if self.overridable(owner, name):
+                return None
+            return self.weights.load(owner.initializers[name])
+        if name in owner.inputs or name in owner.sparse:
+            return self._sparse_initializer(owner, name)
+        position = owner.producers.get(name)
+        return None if position is None else self._evaluate(owner, owner.node(position))
+
+    def overridable(self, owner: Scope, name: str) -> bool:
+        """From IR 4 on an initializer that is also a graph input is only a default value."""
+        return name in owner.inputs and self.document.model.ir_version > 3
+
+    def _sparse_initializer(self, owner: Scope, name: str) -> Array | None:
+        for sparse in getattr(owner.proto, "sparse_initializer", ()):
+            if sparse.values.name == name:
+                return dense(
+                    self.weights.load(sparse.values), self.weights.load(sparse.indices), sparse.dims
+                )
+        return None
+
+    def _evaluate(self, owner: Scope, node: NodeProto) -> Array | None:
+        key = (schemas.normal(node.domain), node.op_type)
+        if key == ("", "Constant"):
+            return self.constant_node(node)
+        if key == ("", "Identity"):
+            return self.constant(owner, node.input[0])
+        fold = self.folds.get(key)
+        if fold is None or len(node.output) != 1 or key not in owner.root.index:
+            return None
+        from opshift.node import Env, Node
+
+        version = owner.root.imports.get(key[0])
+        schema = schemas.schema(*key, version) if version else None
+        value = fold.run(Node(node, schema, Env(self, owner)))
+        return None if value is None or value.nbytes > MAX_FOLD_BYTES else value
+
+    def constant_node(self, node: NodeProto) -> Array | None:
+        """The value of a Constant node in any of its attribute forms."""
+        for attribute in node.attribute:
+            if attribute.ref_attr_name:
+                return None
+            if attribute.name == "value":
+                return self.weights.load(attribute.t)
+            if attribute.name == "sparse_value":
+                sparse = attribute.sparse_tensor
+                values, indices = (self.weights.load(t) for t in (sparse.values, sparse.indices))
+                return dense(values, indices, sparse.dims)
+            kind = _CONSTANT_KINDS.get(attribute.name)
+            if kind is not None:
+                return np.array(helper.get_attribute_value(attribute), dtype=kind)
+        return None
+
+    def why_dynamic(self, scope: Scope, name: str) -> str:
+        """Names what keeps a value from being a constant: an input, an override, a node."""
+        owner = scope.owner(name)
+        if owner is None:
+            return f"{name!r} is not known here"
+        if name in owner.initializers:
+            return (
+                f"{name!r} is an initializer that is also a graph input, so callers may replace it"
+            )
+        if name in owner.inputs:
+            return f"{name!r} is an input"
+        node = owner.node(owner.producers[name])
+        key = (schemas.normal(node.domain), node.op_type)
+        if key in self.folds:
+            for source in node.input:
+                if source and self.constant(owner, source) is None:
+                    return self.why_dynamic(owner, source)
+        return f"{name!r} is computed by {node.op_type} {node.name!r}"
+
+    # -- types -------------------------------------------------------------------------------
+
+    def type(self, scope: Scope, name: str) -> TypeProto | None:
+        """The most that declarations and inference say about a value's type."""
+        owner = scope.owner(name)
+        if owner is None:
+            return None
+        declared = owner.declared.get(name)
+        if declared is not None and _complete(declared):
+            return declared
+        inferred = self.inferred.get(name)
+        if inferred is None and declared is None:
+            position = owner.producers.get(name)
+            if position is not None:
+                inferred = self._infer_made(owner, position, name)
+        return _better(declared, inferred)
+
+    @property
+    def inferred(self) -> Inferred:
+        if self._inferred is None:
+            self._inferred = infer_all(self._snapshot())
+        return self._inferred
+
+    def _infer_made(self, owner: Scope, position: int, name: str) -> TypeProto | None:
+        """Types of values that a step wrote: from their own node, once the inputs are typed."""
+        node = owner.node(position)
+        if not self.document.is_fresh(name):
+            return None
+        types = self.infer_node(
+            node, owner.root, lambda n: self.type(owner, n), lambda n: self.constant(owner, n)
+        )
+        for output, found in types.items():
+            owner.declared[output] = found
+        return types.get(name)
+
+    def infer_node(
+        self,
+        node: NodeProto,
+        root: Root,
+        type_of: Callable[[str], TypeProto | None],
+        constant_of: Callable[[str], Array | None],
+        version: int | None = None,
+    ) -> dict[str, TypeProto]:
+        """One node's output types from its input types, by the schema's own inference."""
+        domain = schemas.normal(node.domain)
+        version = version or root.imports.get(domain)
+        schema = schemas.schema(domain, node.op_type, version) if version else None
+        if schema is None or any(a.type == AttributeProto.GRAPH for a in node.attribute):
+            return {}
+        types = {n: t for n in node.input if n and (t := type_of(n)) is not None}
+        data = {}
+        for name in node.input:
+            found = constant_of(name) if name and _small(types.get(name)) else None
+            if found is not None:
+                data[name] = numpy_helper.from_array(found, name)
+        raw = schemas.raw(domain, node.op_type, schema.since)
+        imports = [helper.make_opsetid(d, root.imports[d]) for d in root.imports if d != domain]
+        imports.append(helper.make_opsetid(domain, version or 1))
+        try:
+            return onnx.shape_inference.infer_node_outputs(
+                raw, node, types, data, opset_imports=imports
+            )
+        except (InferenceError, RuntimeError, onnx.checker.ValidationError):
+            # Inference that cannot say is no inference; the adapter refuses if it needs the type.
+            return {}
+
+    # -- uses --------------------------------------------------------------------------------
+
+    def uses(self, root: Root) -> Counter[str]:
+        """How often each name of a root is read, by nodes of any depth and as an output."""
+        if root not in self._uses:
+            self._uses[root] = self._count_uses(root)
+        return self._uses[root]
+
+    def changed(self) -> None:
+        """Called when nodes have been replaced: who reads what must be counted again."""
+        self._uses.clear()
+
+    def _count_uses(self, root: Root) -> Counter[str]:
+        counts: Counter[str] = Counter()
+        for scope in root.scopes:
+            for i, node in enumerate(scope.proto.node):
+                if i not in scope.removed:
+                    counts.update(node.input)
+            counts.update(o if isinstance(o, str) else o.name for o in scope.proto.output)
+        return counts
+
+    # -- census ------------------------------------------------------------------------------
+
+    @property
+    def census(self) -> frozenset[str]:
+        """Every element type that can occur in the model: makes most type guards vacuous.
+
+        Operators without a schema are taken to bring in no type that occurs nowhere else.
+        """
+        if self._census is None:
+            self._census = frozenset(take_census(self.document))
+        return self._census
+
+    def widen_census(self, types: Iterable[str]) -> None:
+        self._census = self.census | set(types)
+
+
+_CONSTANT_KINDS = {
+    "value_int": np.int64,
+    "value_ints": np.int64,
+    "value_float": np.float32,
+    "value_floats": np.float32,
+    "value_string": object,
+    "value_strings": object,
+}
+
+
+def dense(values: Array, indices: Array, dims: Sequence[int]) -> Array:
+    """A sparse tensor written out; indices are linear or one row of coordinates per value."""
+    full = np.zeros(tuple(dims), dtype=values.dtype)
+    if indices.ndim == 1:
+        full.reshape(-1)[indices] = values
+    else:
+        full[tuple(indices.T)] = values
+    return full
+
+
+def infer_all(model: bytes | ModelProto) -> Inferred:
+    """Value types over all scopes by name; None where two scopes disagree about a name."""
+    try:
+        inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
+    except (InferenceError, RuntimeError, onnx.checker.ValidationError):
+        # A model that inference rejects is converted by what it declares itself.
+        return {}
+    found: Inferred = {}
+    graphs = [inferred.graph]
+    while graphs:
+        graph = graphs.pop()
+        for info in (*graph.value_info, *graph.output, *graph.input):
+            if info.HasField("type"):
+                known = found.setdefault(info.name, info.type)
+                if known is not None and known != info.type:
+                    found[info.name] = None
+        for node in graph.node:
+            for attribute in node.attribute:
+                if attribute.type == AttributeProto.GRAPH:
+                    graphs.append(attribute.g)
+                graphs.extend(attribute.graphs)
+    return found
+
+
+def rank_of(found: TypeProto | None) -> int | None:
+    if found is None or not found.HasField("tensor_type"):
+        return None
+    tensor = found.tensor_type
+    return len(tensor.shape.dim) if tensor.HasField("shape") else None
+
+
+def _complete(found: TypeProto) -> bool:
+    tensor = found.tensor_type
+    return (
+        found.HasField("tensor_type")
+        and tensor.elem_type != 0
+        and tensor.HasField("shape")
+        and all(dim.HasField("dim_value") for dim in tensor.shape.dim)
+    )
+
+
+def _better(declared: TypeProto | None, inferred: TypeProto | None) -> TypeProto | None:
+    if declared is None or inferred is None:
+        return inferred or declared
+    return inferred if _knowledge(inferred) > _knowledge(declared) else declared
+
+
+def _knowledge(found: TypeProto) -> tuple[bool, bool, int]:
+    tensor = found.tensor_type
+    known = schemas.type_name(found) is not None
+    static = sum(dim.HasField("dim_value") for dim in tensor.shape.dim)
+    return known, tensor.HasField("shape"), static
+
+
+def _small(found: TypeProto | None) -> bool:
+    if found is None or not _complete(found):
+        return False
+    size = 1
+    for dim in found.tensor_type.shape.dim:
+        size *= dim.dim_value
+    return size <= 256
+
+
+def tokens(type_text: str) -> frozenset[str]:
+    """What must occur in a model for a type to occur: `seq(tensor(float))` -> seq, float."""
+    return frozenset(re.findall(r"\w+", type_text)) - {"tensor"}
+
+
+def element_types(found: TypeProto) -> frozenset[str]:
+    """The element types inside a type and the containers around them."""
+    text = schemas.type_name(found)
+    return tokens(text) if text else frozenset()
+
+
+def take_census(document: Document) -> set[str]:
+    found: set[str] = set()
+    for root in document.roots:
+        for scope in root.scopes:
+            proto = scope.proto
+            for tensor in scope.initializers.values():
+                found.add(schemas.element_name(tensor.data_type) or "")
+            infos = list(proto.value_info)
+            if root.kind != "function" or scope is not root.top:
+                infos += [*proto.input, *proto.output]  # type: ignore[list-item]
+                for sparse in proto.sparse_initializer:  # type: ignore[union-attr]
+                    found.add(schemas.element_name(sparse.values.data_type) or "")
+            for info in infos:
+                found |= element_types(info.type)
+        for key, places in root.index.items():
+            version = root.imports.get(key[0])
+            schema = schemas.schema(*key, version) if version else None
+            if schema is None:
+                continue
+            found |= fixed_types(schema)
+            if any(_brings_types(a) for a in schema.attributes.values()):
+                for scope, position in places:
+                    found |= attribute_types(scope.node(position), schema)
+    found.discard("")
+    return found
+
+
+def _brings_types(attribute: schemas.Attribute) -> bool:
+    return attribute.name in TYPE_ATTRIBUTES or attribute.kind in (
+        AttributeProto.TENSOR,
+        AttributeProto.SPARSE_TENSOR,
+        AttributeProto.TYPE_PROTO,
+    )
+
+
+def fixed_types(schema: schemas.Schema) -> set[str]:
+    """Types that outputs have whatever comes in: those of variables with a single choice."""
+    found: set[str] = set()
+    bound = {p.variable for p in schema.inputs}
+    for param in schema.outputs:
+        if param.variable in bound:
+            continue
+        kinds = [tokens(text) for text in param.types]
+        always = frozenset.intersection(*kinds)
+        found |= always
+        if not any(_brings_types(a) for a in schema.attributes.values()):
+            found |= frozenset.union(*kinds) & IMPLIED_TYPES
+    return found
+
+
+def attribute_types(node: NodeProto, schema: schemas.Schema) -> set[str]:
+    """Element types that the attributes of one node bring in."""
+    found: set[str] = set()
+    present = set()
+    for attribute in node.attribute:
+        present.add(attribute.name)
+        if attribute.name in TYPE_ATTRIBUTES:
+            name = attribute.s.decode().lower() if attribute.s else attribute.i
+            found.add(name if isinstance(name, str) else schemas.element_name(name) or "")
+        if attribute.HasField("t"):
+            found.add(schemas.element_name(attribute.t.data_type) or "")
+        if attribute.HasField("sparse_tensor"):
+            found.add(schemas.element_name(attribute.sparse_tensor.values.data_type) or "")
+        if attribute.HasField("tp"):
+            found |= element_types(attribute.tp)
+        if attribute.name.startswith("value_int"):
+            found.add("int64")
+        elif attribute.name.startswith("value_string"):
+            found.add("string")
+    if not present & TYPE_ATTRIBUTES:
+        found |= IMPLIED_TYPES
+    return found

@@ -1,0 +1,269 @@
+"""What an adapter sees: a node by the names of its old schema, and values with what is known."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterator
+from typing import Any
+
+from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto, helper
+
+from opshift import schemas
+from opshift.declare import Array
+from opshift.errors import AdapterBug, Refusal, Why
+from opshift.facts import Facts, rank_of
+from opshift.scope import Scope
+
+
+class Env:
+    """Where values are looked up: a scope, and on top of it what a Builder has just made."""
+
+    def __init__(self, facts: Facts, scope: Scope) -> None:
+        self.facts = facts
+        self.scope = scope
+
+    def type(self, name: str) -> TypeProto | None:
+        return self.facts.type(self.scope, name)
+
+    def constant(self, name: str) -> Array | None:
+        return self.facts.constant(self.scope, name)
+
+    def why_dynamic(self, name: str) -> str:
+        return self.facts.why_dynamic(self.scope, name)
+
+    def uses(self, name: str) -> int:
+        return self.facts.uses(self.scope.root)[name]
+
+
+class Value:
+    """One value of the graph, by name; asking for what is not known refuses the node."""
+
+    __slots__ = ("env", "name")
+
+    def __init__(self, name: str, env: Env) -> None:
+        self.name = name
+        self.env = env
+
+    def __repr__(self) -> str:
+        return f"Value({self.name!r})"
+
+    @property
+    def type(self) -> TypeProto | None:
+        return self.env.type(self.name)
+
+    @property
+    def elem_type_or_none(self) -> int | None:
+        found = self.type
+        if found is None or not found.HasField("tensor_type"):
+            return None
+        return found.tensor_type.elem_type or None
+
+    @property
+    def elem_type(self) -> int:
+        found = self.elem_type_or_none
+        if found is None:
+            raise Refusal(Why.NEEDS_TYPE, f"the element type of {self.name!r} is unknown")
+        return found
+
+    @property
+    def rank_or_none(self) -> int | None:
+        return rank_of(self.type)
+
+    @property
+    def rank(self) -> int:
+        found = self.rank_or_none
+        if found is None:
+            raise Refusal(Why.NEEDS_RANK, f"the rank of {self.name!r} is unknown")
+        return found
+
+    @property
+    def dims_or_none(self) -> tuple[int | str | None, ...] | None:
+        """Each dimension as a number, a symbol or None; None altogether when the rank is unknown."""
+        if self.rank_or_none is None:
+            return None
+        assert self.type is not None
+        return tuple(
+            d.dim_value if d.HasField("dim_value") else d.dim_param or None
+            for d in self.type.tensor_type.shape.dim
+        )
+
+    @property
+    def dims(self) -> tuple[int | str | None, ...]:
+        found = self.dims_or_none
+        if found is None:
+            raise Refusal(Why.NEEDS_RANK, f"the rank of {self.name!r} is unknown")
+        return found
+
+    @property
+    def shape_or_none(self) -> tuple[int, ...] | None:
+        """The shape if every dimension is a number."""
+        found = self.dims_or_none
+        if found is None or not all(isinstance(d, int) for d in found):
+            return None
+        return tuple(d for d in found if isinstance(d, int))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        found = self.shape_or_none
+        if found is None:
+            raise Refusal(Why.NEEDS_SHAPE, f"the shape of {self.name!r} is not static")
+        return found
+
+    def const_or_none(self) -> Array | None:
+        return self.env.constant(self.name)
+
+    def const(self) -> Array:
+        found = self.const_or_none()
+        if found is None:
+            reason = self.env.why_dynamic(self.name)
+            raise Refusal(Why.NEEDS_CONSTANT, f"{self.name!r} must be constant, but {reason}")
+        return found
+
+    @property
+    def used(self) -> bool:
+        """Whether any node reads it or it is an output."""
+        return self.env.uses(self.name) > 0
+
+
+class Node:
+    """A node read through the schema of the version being left, so that a typo fails at once."""
+
+    __slots__ = ("attributes", "env", "graphs_taken", "proto", "schema")
+
+    def __init__(self, proto: NodeProto, schema: schemas.Schema | None, env: Env) -> None:
+        self.proto = proto
+        self.schema = schema
+        self.env = env
+        self.attributes = {a.name: a for a in proto.attribute}
+        self.graphs_taken = False
+
+    @property
+    def op(self) -> builtins.str:
+        return self.proto.op_type
+
+    @property
+    def name(self) -> builtins.str:
+        return self.proto.name
+
+    # -- inputs and outputs ------------------------------------------------------------------
+
+    def __getitem__(self, name: builtins.str) -> Value:
+        """An input that must be there."""
+        found = self.input(name)
+        if found is None:
+            raise Refusal(Why.NOT_EXPRESSIBLE, f"{self.op} has no input {name!r}")
+        return found
+
+    def input(self, name: builtins.str) -> Value | None:
+        """An input that may be absent."""
+        position = self._position(name, outputs=False)
+        names = self.proto.input
+        if position >= len(names) or not names[position]:
+            return None
+        return Value(names[position], self.env)
+
+    @property
+    def inputs(self) -> tuple[Value | None, ...]:
+        """All inputs in order; None where one is left out."""
+        return tuple(Value(n, self.env) if n else None for n in self.proto.input)
+
+    def output(self, name: builtins.str) -> Value | None:
+        position = self._position(name, outputs=True)
+        names = self.proto.output
+        if position >= len(names) or not names[position]:
+            return None
+        return Value(names[position], self.env)
+
+    @property
+    def outputs(self) -> tuple[Value | None, ...]:
+        return tuple(Value(n, self.env) if n else None for n in self.proto.output)
+
+    @property
+    def n_outputs(self) -> builtins.int:
+        """How many outputs are wanted, up to the last that has a name."""
+        return max((i + 1 for i, n in enumerate(self.proto.output) if n), default=0)
+
+    def _position(self, name: builtins.str, *, outputs: bool) -> builtins.int:
+        if self.schema is None:
+            raise AdapterBug(f"{self.op} has no schema: use .inputs and .outputs by position")
+        params = self.schema.outputs if outputs else self.schema.inputs
+        for i, param in enumerate(params):
+            if param.name == name:
+                return i
+        kind = "output" if outputs else "input"
+        known = ", ".join(p.name for p in params)
+        raise AdapterBug(f"{self.op}-{self.schema.since} has no {kind} {name!r} (it has {known})")
+
+    # -- attributes --------------------------------------------------------------------------
+
+    def has(self, name: builtins.str) -> bool:
+        """Whether the attribute is written on the node."""
+        self._known(name)
+        return name in self.attributes
+
+    def int(self, name: builtins.str) -> builtins.int:
+        return int(self._needed(name))
+
+    def float(self, name: builtins.str) -> builtins.float:
+        return float(self._needed(name))
+
+    def str(self, name: builtins.str) -> builtins.str:
+        found = self._needed(name)
+        return found.decode() if isinstance(found, bytes) else str(found)
+
+    def ints(self, name: builtins.str) -> list[builtins.int]:
+        return [int(v) for v in self._needed(name)]
+
+    def ints_or_none(self, name: builtins.str) -> list[builtins.int] | None:
+        found = self.attr(name)
+        return None if found is None else [int(v) for v in found]
+
+    def floats(self, name: builtins.str) -> list[builtins.float]:
+        return [float(v) for v in self._needed(name)]
+
+    def strings(self, name: builtins.str) -> list[builtins.str]:
+        return [v.decode() if isinstance(v, bytes) else str(v) for v in self._needed(name)]
+
+    def tensor(self, name: builtins.str) -> Array:
+        """The value of a tensor attribute."""
+        found: TensorProto = self._needed(name)
+        return self.env.facts.weights.load(found)
+
+    def graph(self, name: builtins.str) -> GraphProto:
+        """A copy of a subgraph, as it is once its own nodes have crossed the boundary."""
+        self.graphs_taken = True
+        found = GraphProto()
+        found.CopyFrom(self._needed(name))
+        return found
+
+    def attr(self, name: builtins.str) -> Any:
+        """The value of an attribute, the old schema's default when absent, else None."""
+        known = self._known(name)
+        proto = self.attributes.get(name)
+        if proto is None:
+            return known.default if known else None
+        if proto.ref_attr_name:
+            raise Refusal(
+                Why.NEEDS_STATIC_ATTR,
+                f"attribute {name!r} is {proto.ref_attr_name!r} of the function around it",
+            )
+        return helper.get_attribute_value(proto)
+
+    def _needed(self, name: builtins.str) -> Any:
+        found = self.attr(name)
+        if found is None:
+            raise Refusal(Why.NOT_EXPRESSIBLE, f"{self.op} lacks attribute {name!r}")
+        return found
+
+    def _known(self, name: builtins.str) -> schemas.Attribute | None:
+        if self.schema is None:
+            return None
+        if name not in self.schema.attributes:
+            known = ", ".join(sorted(self.schema.attributes))
+            raise AdapterBug(
+                f"{self.op}-{self.schema.since} has no attribute {name!r} (it has {known})"
+            )
+        return self.schema.attributes[name]
+
+    def attribute_protos(self) -> Iterator[AttributeProto]:
+        return iter(self.proto.attribute)

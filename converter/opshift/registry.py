@@ -1,0 +1,140 @@
+"""(domain, op, from, to) -> verdict; strict about duplicates; found through entry points."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import pkgutil
+from collections.abc import Iterable, Iterator
+from importlib.metadata import entry_points
+from types import ModuleType
+from typing import TypeAlias
+
+from opshift import schemas
+from opshift.declare import Adapter, Fold
+from opshift.errors import AdapterBug
+
+GROUP = "opshift.adapters"
+Crossing: TypeAlias = tuple[str, str, int, int]  # (domain, op, from, to)
+
+
+class Registry:
+    """All verdicts; one for each operator, boundary and direction."""
+
+    def __init__(self) -> None:
+        self._verdicts: dict[Crossing, Adapter] = {}
+        self.folds: dict[tuple[str, str], Fold] = {}
+
+    def add(self, declared: Adapter | Fold) -> None:
+        if isinstance(declared, Fold):
+            key = (declared.domain, declared.op)
+            if key in self.folds:
+                raise AdapterBug(f"two ways to fold {declared.op}")
+            self.folds[key] = declared
+            return
+        for op in declared.ops:
+            crossing = (declared.domain, op, declared.start, declared.to)
+            if crossing in self._verdicts:
+                first = self._verdicts[crossing].source
+                raise AdapterBug(
+                    f"{op} {declared.start}->{declared.to} is declared twice:"
+                    f" {first} and {declared.source}"
+                )
+            self._verdicts[crossing] = declared
+
+    def get(self, domain: str, op: str, start: int, to: int) -> Adapter | None:
+        return self._verdicts.get((domain, op, start, to))
+
+    def retired(self, domain: str, op: str) -> Adapter | None:
+        """The verdict for an operator that no schema describes any more."""
+        return self._verdicts.get((domain, op, 0, 0))
+
+    def __iter__(self) -> Iterator[tuple[Crossing, Adapter]]:
+        return iter(sorted(self._verdicts.items(), key=lambda item: item[0]))
+
+    def __len__(self) -> int:
+        return len(self._verdicts)
+
+    def adapters(self) -> Iterator[Adapter]:
+        """Each declaration once, in the order of what it declares."""
+        seen: set[int] = set()
+        for _, adapter in self:
+            if id(adapter) not in seen:
+                seen.add(id(adapter))
+                yield adapter
+
+    def branch(self) -> Registry:
+        """A copy to add to, so that tests leave the original alone."""
+        copy = Registry()
+        copy._verdicts = dict(self._verdicts)
+        copy.folds = dict(self.folds)
+        return copy
+
+    def load(self, package: ModuleType) -> None:
+        """Adds everything declared at module level in a package, in any of its modules."""
+        seen: set[int] = set()
+        for module in _modules(package):
+            for declared in _declarations(module):
+                if id(declared) not in seen:  # a module may import its neighbour's adapter
+                    seen.add(id(declared))
+                    self.add(declared)
+
+    def missing(self, domain: str, low: int, high: int) -> list[Crossing]:
+        """The crossings between two versions that nobody has declared."""
+        found = []
+        for op in schemas.operators(domain):
+            for schema in schemas.history(domain, op):
+                if low < schema.since <= high:
+                    up = (domain, op, schema.since - 1, schema.since)
+                    born_here = schema is schemas.history(domain, op)[0]
+                    down = (domain, op, schema.since, schema.since - 1)
+                    wanted = [down] if born_here else [up, down]
+                    found += [c for c in wanted if c not in self._verdicts]
+        return found
+
+
+def reviewed(adapter: Adapter, op: str) -> bool:
+    """Whether a compatible claim was made about the schemas that are installed."""
+    marks = adapter.reviewed.get(op)
+    if not marks:
+        return True
+    since = max(adapter.start, adapter.to)
+    return schemas.fingerprint(adapter.domain, op, since) in marks
+
+
+@functools.cache
+def default() -> Registry:
+    """Every adapter package that is installed."""
+    registry = Registry()
+    for point in sorted(entry_points(group=GROUP), key=lambda p: p.name):
+        loaded = point.load()
+        if not isinstance(loaded, ModuleType):
+            raise AdapterBug(f"entry point {point.name!r} of {GROUP} is not a package")
+        registry.load(loaded)
+    return registry
+
+
+def _modules(package: ModuleType) -> Iterator[ModuleType]:
+    yield package
+    for info in sorted(pkgutil.iter_modules(getattr(package, "__path__", ())), key=_by_name):
+        yield from _modules(importlib.import_module(f"{package.__name__}.{info.name}"))
+
+
+def _by_name(info: pkgutil.ModuleInfo) -> str:
+    return info.name
+
+
+def _declarations(module: ModuleType) -> Iterator[Adapter | Fold]:
+    for name, value in vars(module).items():
+        if name.startswith("__"):
+            continue
+        for one in value if isinstance(value, (tuple, list)) else (value,):
+            yield from _flat(one)
+
+
+def _flat(value: object) -> Iterable[Adapter | Fold]:
+    if isinstance(value, (Adapter, Fold)):
+        yield value
+    elif isinstance(value, tuple):
+        for inner in value:
+            yield from _flat(inner)

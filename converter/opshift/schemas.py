@@ -1,0 +1,250 @@
+"""The only importer of onnx.defs: what an operator means at a version, and where that changes."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from onnx import AttributeProto, FunctionProto, TensorProto, TypeProto, defs, helper
+
+ANY = -1  # the arity of a variadic parameter list has no upper bound
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """One formal input or output; `types` are spelled as in the schema, `tensor(float)`."""
+
+    name: str
+    types: frozenset[str]
+    variable: str
+    optional: bool
+    variadic: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """One attribute; `default` is None when an absent attribute has no value."""
+
+    name: str
+    kind: int
+    required: bool
+    default: object
+
+    @property
+    def is_graph(self) -> bool:
+        return self.kind in (AttributeProto.GRAPH, AttributeProto.GRAPHS)
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """One operator implementation: (domain, name, since)."""
+
+    domain: str
+    name: str
+    since: int
+    deprecated: bool
+    inputs: tuple[Param, ...]
+    outputs: tuple[Param, ...]
+    attributes: dict[str, Attribute]
+    min_input: int
+    max_input: int
+    min_output: int
+    max_output: int
+    has_body: bool
+
+    def input_at(self, index: int) -> Param | None:
+        return _at(self.inputs, index)
+
+    def output_at(self, index: int) -> Param | None:
+        return _at(self.outputs, index)
+
+
+def _at(params: tuple[Param, ...], index: int) -> Param | None:
+    if index < len(params):
+        return params[index]
+    return params[-1] if params and params[-1].variadic else None
+
+
+def normal(domain: str) -> str:
+    """`ai.onnx` and the empty string are one domain."""
+    return "" if domain == "ai.onnx" else domain
+
+
+def schema(domain: str, op: str, version: int) -> Schema | None:
+    """The implementation that (domain, op) means at `version`, or None."""
+    found = None
+    for candidate in history(domain, op):
+        if candidate.since > version:
+            break
+        found = candidate
+    return found
+
+
+def history(domain: str, op: str) -> tuple[Schema, ...]:
+    """Every implementation of an operator, oldest first."""
+    return _index().get((domain, op), ())
+
+
+def operators(domain: str) -> Iterator[str]:
+    """The names ever registered in a domain, in order."""
+    return iter(sorted(name for d, name in _index() if d == domain))
+
+
+@functools.cache
+def changed(domain: str, version: int) -> frozenset[str]:
+    """The operators with an implementation that begins at `version`: the boundary below it."""
+    return frozenset(
+        name
+        for (d, name), schemas in _index().items()
+        if d == domain and any(s.since == version for s in schemas)
+    )
+
+
+@functools.cache
+def latest(domain: str) -> int | None:
+    """The newest version of a domain that the installed onnx knows, None for an unknown domain."""
+    known = defs.C.schema_version_map().get(domain)
+    if known is not None:
+        return int(known[1])
+    since = [s.since for (d, _), schemas in _index().items() if d == domain for s in schemas]
+    return max(since, default=None)
+
+
+@functools.cache
+def known_domains() -> frozenset[str]:
+    return frozenset(domain for domain, _ in _index())
+
+
+def body(domain: str, op: str, since: int, version: int) -> FunctionProto | None:
+    """The static function body written for the newest version not above `version`."""
+    own = raw(domain, op, since)
+    fits = [v for v in own.function_opset_versions if v <= version]
+    return _parsed(own.get_function_with_opset_version(max(fits))) if fits else None
+
+
+def body_for_node(
+    domain: str, op: str, since: int, version: int, node: bytes, types: list[bytes]
+) -> FunctionProto | None:
+    """The function body that depends on the node's attributes and input types."""
+    own = raw(domain, op, since)
+    fits = [v for v in own.context_dependent_function_opset_versions if v <= version]
+    if not fits:
+        return None
+    text = own.get_context_dependent_function_with_opset_version(max(fits), node, types)
+    return _parsed(text) if text else None
+
+
+def _parsed(text: bytes | FunctionProto) -> FunctionProto:
+    if isinstance(text, FunctionProto):
+        return text
+    found = FunctionProto()
+    found.ParseFromString(text)
+    return found
+
+
+@functools.cache
+def fingerprint(domain: str, op: str, since: int) -> str:
+    """Six hex digits of everything structural in a schema and its predecessor: not of its prose."""
+    pair = [one for one in history(domain, op) if one.since <= since][-2:]
+    return hashlib.sha256("".join(map(_structure, pair)).encode()).hexdigest()[:6]
+
+
+def _structure(one: Schema) -> str:
+    params = [
+        (p.name, sorted(p.types), p.optional, p.variadic) for p in (*one.inputs, *one.outputs)
+    ]
+    attributes = [
+        (a.name, a.kind, a.required, repr(a.default)) for _, a in sorted(one.attributes.items())
+    ]
+    return repr((one.name, one.since, one.deprecated, params, attributes))
+
+
+@functools.cache
+def raw(domain: str, op: str, since: int) -> Any:  # the stubs of onnx know half of OpSchema
+    """The schema object of onnx itself: its function bodies and its inference."""
+    return defs.get_schema(op, since, domain)
+
+
+@functools.cache
+def _index() -> dict[tuple[str, str], tuple[Schema, ...]]:
+    found: dict[tuple[str, str], list[Schema]] = {}
+    for one in defs.get_all_schemas_with_history():
+        found.setdefault((normal(one.domain), one.name), []).append(_describe(one))
+    return {key: tuple(sorted(value, key=lambda s: s.since)) for key, value in found.items()}
+
+
+def _describe(one: Any) -> Schema:
+    unbounded = 2**31 - 1
+    return Schema(
+        domain=normal(one.domain),
+        name=one.name,
+        since=one.since_version,
+        deprecated=one.deprecated,
+        inputs=tuple(_param(p) for p in one.inputs),
+        outputs=tuple(_param(p) for p in one.outputs),
+        attributes={name: _attribute(a) for name, a in one.attributes.items()},
+        min_input=one.min_input,
+        max_input=ANY if one.max_input == unbounded else one.max_input,
+        min_output=one.min_output,
+        max_output=ANY if one.max_output == unbounded else one.max_output,
+        has_body=one.has_function or one.has_context_dependent_function,
+    )
+
+
+def _param(param: Any) -> Param:
+    option = defs.OpSchema.FormalParameterOption
+    return Param(
+        name=param.name,
+        types=frozenset(param.types),
+        variable=param.type_str,
+        optional=param.option == option.Optional,
+        variadic=param.option == option.Variadic,
+    )
+
+
+def _attribute(attribute: Any) -> Attribute:
+    default = attribute.default_value
+    value = helper.get_attribute_value(default) if default.name else None
+    if isinstance(value, bytes):
+        value = value.decode()
+    return Attribute(attribute.name, attribute.type.value, attribute.required, value)
+
+
+def element_name(element: int) -> str | None:
+    """An element type as schemas spell it; None for UNDEFINED and for what this onnx lacks."""
+    return _ELEMENTS.get(element)
+
+
+def element_number(name: str) -> int:
+    return _NUMBERS[name]
+
+
+_ELEMENTS = {
+    number: name.lower() for name, number in TensorProto.DataType.items() if name != "UNDEFINED"
+}
+_NUMBERS = {name: number for number, name in _ELEMENTS.items()}
+
+
+def type_name(proto: TypeProto) -> str | None:
+    """A type as schemas spell it, or None while it is incomplete."""
+    kind = proto.WhichOneof("value")
+    if kind == "tensor_type":
+        element = element_name(proto.tensor_type.elem_type)
+        return f"tensor({element})" if element else None
+    if kind == "sequence_type":
+        inner = type_name(proto.sequence_type.elem_type)
+        return f"seq({inner})" if inner else None
+    if kind == "optional_type":
+        inner = type_name(proto.optional_type.elem_type)
+        return f"optional({inner})" if inner else None
+    if kind == "map_type":
+        inner = type_name(proto.map_type.value_type)
+        key = element_name(proto.map_type.key_type)
+        return f"map({key},{inner})" if inner and key else None
+    if kind == "sparse_tensor_type":
+        element = element_name(proto.sparse_tensor_type.elem_type)
+        return f"sparse_tensor({element})" if element else None
+    return None

@@ -1,0 +1,386 @@
+"""Graphs, subgraphs and functions of a model: where nodes live, and which names they see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias, TypeVar
+
+from onnx import (
+    AttributeProto,
+    FunctionProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    OperatorSetIdProto,
+    TensorProto,
+    TypeProto,
+)
+
+from opshift import schemas, versions
+from opshift.errors import InvalidModel
+
+MAX_NESTING = 64
+
+Key: TypeAlias = tuple[str, str]  # (domain, op_type)
+FunctionId: TypeAlias = tuple[str, str, str]  # (domain, name, overload)
+Container: TypeAlias = GraphProto | FunctionProto
+
+
+@dataclass(slots=True, eq=False)
+class Scope:
+    """One list of nodes and the names defined beside it; `parent` is the graph around it."""
+
+    root: Root
+    proto: Container
+    parent: Scope | None
+    depth: int
+    order: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    removed: set[int] = field(default_factory=set)
+    _producers: dict[str, int] | None = None
+    _inputs: frozenset[str] | None = None
+    _initializers: dict[str, TensorProto] | None = None
+    _declared: dict[str, TypeProto] | None = None
+
+    @property
+    def inputs(self) -> frozenset[str]:
+        if self._inputs is None:
+            named = self.proto.input
+            self._inputs = frozenset(i if isinstance(i, str) else i.name for i in named)
+        return self._inputs
+
+    @property
+    def initializers(self) -> dict[str, TensorProto]:
+        """Dense initializers by name."""
+        if self._initializers is None:
+            dense = self.proto.initializer if isinstance(self.proto, GraphProto) else ()
+            self._initializers = {tensor.name: tensor for tensor in dense}
+        return self._initializers
+
+    @property
+    def producers(self) -> dict[str, int]:
+        """Position of the node that writes a name; kept current by the step."""
+        if self._producers is None:
+            self._producers = {
+                name: i
+                for i, node in enumerate(self.proto.node)
+                if i not in self.removed
+                for name in node.output
+                if name
+            }
+        return self._producers
+
+    @property
+    def declared(self) -> dict[str, TypeProto]:
+        """Types written down for inputs, outputs and values, and those that initializers have."""
+        if self._declared is None:
+            self._declared = {t.name: _tensor_type(t) for t in self.initializers.values()}
+            infos = list(self.proto.value_info)
+            if isinstance(self.proto, GraphProto):
+                infos += [*self.proto.output, *self.proto.input]
+            self._declared.update((i.name, i.type) for i in infos if i.HasField("type"))
+        return self._declared
+
+    def node(self, position: int) -> NodeProto:
+        return self.proto.node[position]
+
+    def owner(self, name: str) -> Scope | None:
+        """The nearest scope, outwards, that defines `name`."""
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.initializers or name in scope.inputs or name in scope.producers:
+                return scope
+            if name in scope.sparse:
+                return scope
+            scope = scope.parent
+        return None
+
+    @property
+    def sparse(self) -> frozenset[str]:
+        if isinstance(self.proto, FunctionProto):
+            return frozenset()
+        return frozenset(s.values.name for s in self.proto.sparse_initializer)
+
+    def chain(self) -> Iterator[Scope]:
+        scope: Scope | None = self
+        while scope is not None:
+            yield scope
+            scope = scope.parent
+
+    def add_initializer(self, tensor: TensorProto) -> None:
+        assert isinstance(self.proto, GraphProto)
+        self.proto.initializer.append(tensor)
+        own = self.proto.initializer[-1]
+        if self._initializers is not None:
+            self._initializers[tensor.name] = own
+        if self._declared is not None:
+            self._declared[tensor.name] = _tensor_type(own)
+
+    def sort(self) -> None:
+        """Puts the nodes that steps appended where they belong, and takes removed ones out."""
+        if not self.order and not self.removed:
+            return
+        nodes = self.proto.node
+        total = len(nodes)
+        # list.sort asks for the keys in list order and once each, and upb hands it such a list.
+        keys = iter([
+            (i in self.removed, self.order.get(i) or (i,)) for i in range(total)
+        ])  # fmt: skip
+        nodes.sort(key=lambda _: next(keys))
+        if self.removed:
+            del nodes[total - len(self.removed) :]
+        self.order, self.removed, self._producers = {}, set(), None
+
+
+def _tensor_type(tensor: TensorProto) -> TypeProto:
+    found = TypeProto()
+    found.tensor_type.elem_type = tensor.data_type
+    found.tensor_type.shape.SetInParent()
+    for dim in tensor.dims:
+        found.tensor_type.shape.dim.add().dim_value = dim
+    return found
+
+
+Place: TypeAlias = tuple[Scope, int]
+
+
+class Imports:
+    """The versions a model or a function declares, with `ai.onnx` and the empty string as one."""
+
+    def __init__(self, protos: Sequence[OperatorSetIdProto], where: str) -> None:
+        self._protos: dict[str, list[OperatorSetIdProto]] = {}
+        for proto in protos:
+            self._protos.setdefault(schemas.normal(proto.domain), []).append(proto)
+        for domain, same in self._protos.items():
+            versions = sorted({proto.version for proto in same})
+            if len(versions) > 1:
+                raise InvalidModel(
+                    f"{where} imports domain {domain or 'ai.onnx'!r} at several versions "
+                    f"({', '.join(map(str, versions))}); keep one opset_import of it"
+                )
+
+    def __getitem__(self, domain: str) -> int:
+        return self._protos[domain][0].version
+
+    def add(self, proto: OperatorSetIdProto) -> None:
+        self._protos[schemas.normal(proto.domain)] = [proto]
+
+    def get(self, domain: str) -> int | None:
+        return self[domain] if domain in self._protos else None
+
+    def __setitem__(self, domain: str, version: int) -> None:
+        for proto in self._protos[domain]:
+            proto.version = version
+
+    def __contains__(self, domain: str) -> bool:
+        return domain in self._protos
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._protos)
+
+    def as_dict(self) -> dict[str, int]:
+        return {domain: self[domain] for domain in self._protos}
+
+
+@dataclass(slots=True, eq=False)
+class Root:
+    """A graph or function that sees nothing around it, with everything nested inside."""
+
+    kind: str  # "graph", "function" or "training"
+    name: str
+    imports: Imports
+    function: FunctionId | None = None
+    index: dict[Key, list[Place]] = field(default_factory=dict)
+    calls: dict[FunctionId, list[Place]] = field(default_factory=dict)
+    scopes: list[Scope] = field(default_factory=list)
+
+    @property
+    def top(self) -> Scope:
+        return self.scopes[0]
+
+    @property
+    def owns_constants(self) -> bool:
+        return self.kind != "function"
+
+
+class Document:
+    """A skeleton model opened for conversion: all its scopes, indexed by operator once."""
+
+    def __init__(self, model: ModelProto, prefix: str = "opshift_") -> None:
+        self.model = model
+        self.prefix = prefix
+        self._made = 0
+        self._constants: dict[tuple[Root, bytes], str] = {}
+        self._orphans: dict[tuple[Root, str], Scope] = {}
+        self.added_initializers = False
+        self.functions: dict[FunctionId, FunctionProto] = {}
+        for function in model.functions:
+            key = function_id(function)
+            if key in self.functions:
+                raise InvalidModel(f"two model-local functions are called {key}; rename one")
+            self.functions[key] = function
+        self.imports = Imports(model.opset_import, "the model")
+        self.roots = [self._open(Root("graph", "graph", self.imports), model.graph)]
+        for key, function in self.functions.items():
+            where = f"function {function.name!r}"
+            imports = Imports(function.opset_import, where)
+            self.roots.append(self._open(Root("function", where, imports, key), function))
+        for i, training in enumerate(model.training_info):
+            for part in ("initialization", "algorithm"):
+                if training.HasField(part):
+                    root = Root("training", f"training_info[{i}].{part}", self.imports)
+                    self.roots.append(self._open(root, getattr(training, part)))
+                    if part == "algorithm":
+                        # It continues the main graph: its nodes see the main graph's values.
+                        root.top.parent = self.main
+
+    @property
+    def main(self) -> Scope:
+        return self.roots[0].top
+
+    def _open(self, root: Root, proto: Container) -> Root:
+        self.enter(root, proto, None)
+        return root
+
+    def enter(self, root: Root, proto: Container, parent: Scope | None) -> Scope:
+        """Indexes a graph or function and everything nested in it."""
+        depth = 0 if parent is None else parent.depth + 1
+        if depth > MAX_NESTING:
+            raise InvalidModel(f"graphs are nested more than {MAX_NESTING} deep in {root.name}")
+        scope = Scope(root, proto, parent, depth)
+        root.scopes.append(scope)
+        holders: dict[Key, bool] = {}
+        for i, node in enumerate(proto.node):
+            self.note(scope, i, node, holders)
+        return scope
+
+    def note(
+        self,
+        scope: Scope,
+        position: int,
+        node: NodeProto,
+        holders: dict[Key, bool] | None = None,
+        nested: Sequence[GraphProto] | None = None,
+    ) -> None:
+        """Enters one node into the index, and the graphs it holds (or only the `nested` ones)."""
+        root = scope.root
+        key = (schemas.normal(node.domain), node.op_type)
+        if self.functions:
+            called = (key[0], key[1], node.overload if hasattr(node, "overload") else "")
+            if called in self.functions:
+                root.calls.setdefault(called, []).append((scope, position))
+                key = ("", "")
+        if key[1]:
+            root.index.setdefault(key, []).append((scope, position))
+        if nested is None:
+            nested = self._graphs(node, key, {} if holders is None else holders)
+        for graph in nested:
+            self.enter(root, graph, scope)
+
+    def _graphs(self, node: NodeProto, key: Key, holders: dict[Key, bool]) -> list[GraphProto]:
+        if key not in holders:
+            holders[key] = _may_hold_graphs(key)
+        return [graph for _, graph in graphs_of(node)] if holders[key] else []
+
+    def bury(self, graphs: Sequence[GraphProto]) -> None:
+        """Forgets the scopes of graphs that have left the model, and their nodes."""
+        gone = {id(graph) for graph in graphs}
+        for root in self.roots:
+            inside = {
+                id(scope)
+                for scope in root.scopes
+                if any(id(s.proto) in gone for s in scope.chain())
+            }
+            if inside:
+                root.scopes = [scope for scope in root.scopes if id(scope) not in inside]
+                _prune(root.index, inside)
+                _prune(root.calls, inside)
+
+    def sort(self) -> None:
+        for root in self.roots:
+            for scope in root.scopes:
+                scope.sort()
+
+    def is_call(self, node: NodeProto) -> bool:
+        overload = node.overload if hasattr(node, "overload") else ""
+        return (schemas.normal(node.domain), node.op_type, overload) in self.functions
+
+    # -- names and constants -----------------------------------------------------------------
+
+    def fresh(self, hint: str) -> str:
+        """A name that occurs nowhere: the prefix was chosen so that no name begins with it."""
+        self._made += 1
+        return f"{self.prefix}{self._made}_{hint}"
+
+    def is_fresh(self, name: str) -> bool:
+        return name.startswith(self.prefix)
+
+    def constant_name(self, root: Root, tensor: TensorProto) -> str:
+        """One name for equal constants of a root."""
+        key = (root, tensor.SerializeToString(deterministic=True))
+        if key not in self._constants:
+            self._constants[key] = self.fresh("const")
+        return self._constants[key]
+
+    def place_constant(self, root: Root, tensor: TensorProto) -> None:
+        if tensor.name not in root.top.initializers:
+            root.top.add_initializer(tensor)
+            self.added_initializers = True
+
+    def orphan(self, scope: Scope, names: Iterable[str]) -> None:
+        """Remembers what a replaced node read: a constant that nobody else reads may go."""
+        for name in names:
+            if name:
+                self._orphans[scope.root, name] = scope
+
+    def sweep(self, uses: Callable[[Root], Mapping[str, int]]) -> None:
+        """Takes away constants that the steps have orphaned."""
+        for (root, name), scope in self._orphans.items():
+            owner = scope.owner(name) if not uses(root).get(name) else None
+            if owner is None or name in owner.inputs:
+                continue
+            if name in owner.initializers:
+                tensor = owner.initializers.pop(name)
+                assert isinstance(owner.proto, GraphProto)
+                owner.proto.initializer.remove(tensor)
+            elif name in owner.producers:
+                position = owner.producers[name]
+                if owner.node(position).op_type == "Constant":
+                    owner.removed.add(position)
+        self._orphans = {}
+
+    def add_import(self, root: Root, domain: str) -> int:
+        """A domain that an adapter writes into and the model does not import yet."""
+        version = versions.paired(root.imports.as_dict(), domain)
+        container = self.model if root.function is None else self.functions[root.function]
+        root.imports.add(container.opset_import.add(domain=domain, version=version))
+        return version
+
+
+_AnyKey = TypeVar("_AnyKey", Key, FunctionId)
+
+
+def _prune(index: dict[_AnyKey, list[Place]], inside: set[int]) -> None:
+    for key in list(index):
+        index[key] = [place for place in index[key] if id(place[0]) not in inside]
+        if not index[key]:
+            del index[key]
+
+
+def function_id(function: FunctionProto) -> FunctionId:
+    overload = function.overload if hasattr(function, "overload") else ""
+    return schemas.normal(function.domain), function.name, overload
+
+
+def graphs_of(node: NodeProto) -> Iterator[tuple[str, GraphProto]]:
+    """The graphs a node holds, with the name of their attribute."""
+    for attribute in node.attribute:
+        if attribute.type == AttributeProto.GRAPH or attribute.HasField("g"):
+            yield attribute.name, attribute.g
+        for graph in attribute.graphs:
+            yield attribute.name, graph
+
+
+def _may_hold_graphs(key: Key) -> bool:
+    known = schemas.history(*key)
+    return not known or any(a.is_graph for s in known for a in s.attributes.values())

@@ -1,0 +1,440 @@
+"""One boundary, the whole model, atomic: either every node has an answer, or nothing changes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from onnx import NodeProto, TensorProto
+
+from opshift import guard, registry, schemas
+from opshift.builder import Builder, Made, rename
+from opshift.declare import KEEP, Adapter, Keep
+from opshift.errors import AdapterBug, Refusal, RefusedNode, Why
+from opshift.facts import Facts
+from opshift.node import Env, Node, Value
+from opshift.registry import Registry
+from opshift.scope import Document, FunctionId, Key, Place, Root, Scope, graphs_of
+
+# Types that old operators often lack; where none occurs, what adapters write needs no type check.
+COMMON_TYPES = frozenset(["float", "double", "float16", "int64", "int32", "bool", "uint8", "string"])
+
+
+@dataclass(slots=True)
+class Change:
+    """The answer for one node: what stands in its place."""
+
+    place: Place
+    key: Key
+    made: Made
+    adapter: Adapter
+    node: Node
+    builder: Builder
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """A kind of rewriting that a step did, for the report."""
+
+    op: str
+    gives: tuple[str, ...]
+    adapter: str
+
+
+@dataclass(slots=True)
+class Step:
+    """What one step did; `touched` are the nodes to be checked against the version entered."""
+
+    domain: str
+    start: int
+    to: int
+    rewritten: Counter[Rewritten] = field(default_factory=Counter)
+    kept: Counter[str] = field(default_factory=Counter)
+    approximations: list[str] = field(default_factory=list)
+    touched: list[Place] = field(default_factory=list)
+
+
+class StepRefused(Exception):  # noqa: N818 - an answer, turned into Refused by the loop
+    """Every blocker of one boundary, and the functions in whose bodies some of them lie."""
+
+    def __init__(self, refusals: list[RefusedNode], functions: frozenset[FunctionId]) -> None:
+        super().__init__(len(refusals))
+        self.refusals = refusals
+        self.functions = functions
+
+
+# What a function's body may lack and its call sites may know.
+KNOWN_AT_CALL = frozenset(
+    {Why.NEEDS_CONSTANT, Why.NEEDS_TYPE, Why.NEEDS_RANK, Why.NEEDS_SHAPE, Why.NEEDS_STATIC_ATTR}
+)
+
+
+class Stepper:
+    """Takes a document over one boundary of one domain."""
+
+    def __init__(
+        self,
+        document: Document,
+        facts: Facts,
+        adapters: Registry,
+        domain: str,
+        start: int,
+        to: int,
+        allow_approximate: bool,
+    ) -> None:
+        self.document = document
+        self.facts = facts
+        self.adapters = adapters
+        self.domain = domain
+        self.start = start
+        self.to = to
+        self.allow_approximate = allow_approximate
+        self.step = Step(domain, start, to)
+        self.refusals: list[RefusedNode] = []
+        self.functions: set[FunctionId] = set()
+        self.movable = True
+
+    # -- what a Builder asks -----------------------------------------------------------------
+
+    def fresh(self, hint: str) -> str:
+        return self.document.fresh(hint)
+
+    def version(self, root: Root, domain: str) -> int:
+        if domain == self.domain:
+            return self.to
+        return root.imports.get(domain) or self.document.add_import(root, domain)
+
+    def constant_name(self, root: Root, tensor: TensorProto) -> str:
+        return self.document.constant_name(root, tensor)
+
+    def cross_inner(self, node: Node, op: Builder) -> tuple[Value, ...]:
+        """A node of a function body that an adapter expands crosses like one of the model."""
+        domain, name = schemas.normal(node.proto.domain), node.op
+        adapter = None
+        if domain == self.domain and name in schemas.changed(domain, max(self.start, self.to)):
+            adapter = self._verdict(name)
+        answer = KEEP if adapter is None else self._ask(adapter, node, op)
+        if isinstance(answer, Keep):
+            op.made.nodes.append(node.proto)
+            return tuple(Value(n, op.env) for n in node.proto.output)
+        return answer if isinstance(answer, tuple) else (answer,)
+
+    # -- the step ----------------------------------------------------------------------------
+
+    def run(self) -> Step:
+        roots = [r for r in self.document.roots if r.imports.get(self.domain) == self.start]
+        changes = [c for root in roots for c in self._changes(root)]
+        if self.refusals:
+            movable = frozenset(self.functions) if self.movable else frozenset()
+            raise StepRefused(self.refusals, movable)
+        settled = [c for c in changes if not c.node.graphs_taken]
+        self._apply(settled)
+        # Adapters that took a subgraph apart must see it as it is now; innermost first.
+        for change in sorted(
+            (c for c in changes if c.node.graphs_taken), key=lambda c: -c.place[0].depth
+        ):
+            again = self._change(change.place, change.adapter, change.key)
+            if again is None or self.refusals:
+                raise AdapterBug(f"{change.adapter.source} changed its mind about {change.node.op}")
+            self._apply([again])
+        for root in roots:
+            root.imports[self.domain] = self.to
+        return self.step
+
+    def _changes(self, root: Root) -> Iterator[Change]:
+        for key, adapter in self._work(root):
+            for place in list(root.index[key]):
+                change = self._change(place, adapter, key)
+                if change is not None:
+                    yield change
+                elif not adapter.run:
+                    self.step.touched.append(place)
+
+    def _work(self, root: Root) -> Iterator[tuple[Key, Adapter]]:
+        """The operators of this root that have something to do or to prove at this boundary."""
+        if self.start == self.to:
+            for domain, op in sorted(root.index):
+                verdict = self.adapters.retired(domain, op)
+                if domain == self.domain and verdict and not schemas.history(domain, op):
+                    yield (domain, op), verdict
+            return
+        changed = schemas.changed(self.domain, max(self.start, self.to))
+        for key in sorted(key for key in root.index if key[0] == self.domain and key[1] in changed):
+            if schemas.schema(*key, self.start) is None:
+                continue
+            adapter = self._verdict(key[1])
+            if adapter is None:
+                self._refuse_all(root, key)
+            elif self._idle(adapter, key):
+                self.step.kept[key[1]] += len(root.index[key])
+            else:
+                yield key, adapter
+
+    def _verdict(self, op: str) -> Adapter | None:
+        found = self.adapters.get(self.domain, op, self.start, self.to)
+        return found if found is not None and registry.reviewed(found, op) else None
+
+    def _refuse_all(self, root: Root, key: Key) -> None:
+        declared = self.adapters.get(self.domain, key[1], self.start, self.to)
+        why = Why.NO_ADAPTER if declared is None else Why.UNREVIEWED
+        for scope, position in root.index[key]:
+            self._refuse(scope, scope.node(position), Refusal(why, why.value))
+
+    def _idle(self, adapter: Adapter, key: Key) -> bool:
+        """Whether the schemas alone prove that no node of this model has work here."""
+        derived = guard.derive(*key, self.start, self.to)
+        if derived is None:
+            return False
+        lost = derived.lost_in(self.facts.census)
+        if adapter.only_narrowed:
+            return not lost and not derived.structural
+        return adapter.run is None and not lost and not derived.structural
+
+    def _change(self, place: Place, adapter: Adapter, key: Key) -> Change | None:
+        scope, position = place
+        proto = scope.node(position)
+        version = self.start if key[0] == self.domain else None
+        schema = schemas.schema(*key, version) if version else None
+        node = Node(proto, schema, Env(self.facts, scope))
+        op = Builder(self, self.facts, scope, subject=proto)
+        try:
+            answer = self._ask(adapter, node, op)
+            if isinstance(answer, Keep):
+                self.step.kept[node.op] += 1
+                if adapter.run is not None:
+                    self.step.touched.append(place)
+                return None
+            _settle(node, answer, op, adapter)
+            self._check_types(op)
+        except Refusal as refusal:
+            self._refuse(scope, proto, refusal)
+            return None
+        _check_emits(node, op.made, adapter)
+        return Change(place, key, op.made, adapter, node, op)
+
+    def _ask(self, adapter: Adapter, node: Node, op: Builder) -> Value | tuple[Value, ...] | Keep:
+        derived = None
+        if node.schema is not None and self.start != self.to:
+            derived = guard.derive(node.schema.domain, node.op, self.start, self.to)
+        lost = derived.lost_in(self.facts.census) if derived else frozenset()
+        if derived and lost and (adapter.only_narrowed or not adapter.handles_types):
+            try:
+                derived.check_types(node, lost)
+            except Refusal as refusal:
+                if not adapter.only_narrowed or refusal.why is not Why.TYPE_NOT_AVAILABLE:
+                    raise
+                return _answer(adapter, node, op)
+        if adapter.run is not None and not adapter.only_narrowed:
+            return _answer(adapter, node, op)
+        if derived and derived.structural:
+            derived.check_structure(node)
+            if derived.touches(node):
+                return op.same(node)
+        return KEEP
+
+    def _refuse(self, scope: Scope, proto: NodeProto, refusal: Refusal) -> None:
+        root = scope.root
+        where = proto.name or next((o for o in proto.output if o), "")
+        if root.kind != "graph":
+            where = f"{where} (in {root.name})"
+        if root.function is not None and refusal.why in KNOWN_AT_CALL:
+            self.functions.add(root.function)
+        else:
+            self.movable = False
+        domain = schemas.normal(proto.domain)
+        boundary = (self.start, self.to)
+        self.refusals.append(
+            RefusedNode(where, proto.op_type, domain, boundary, refusal.why, refusal.detail)
+        )
+
+    def _check_types(self, op: Builder) -> None:
+        """What an adapter wrote must take the types that meet it."""
+        rare = self.facts.census - COMMON_TYPES
+        if not rare:
+            return
+        for proto in op.made.nodes:
+            domain = schemas.normal(proto.domain)
+            version = self.version(op.scope.root, domain)
+            schema = schemas.schema(domain, proto.op_type, version)
+            for i, name in enumerate(proto.input if schema else ()):
+                param = schema.input_at(i) if schema else None
+                if not name or param is None or _takes_all(param.types, rare):
+                    continue
+                found = op.env.type(name)
+                text = schemas.type_name(found) if found is not None else None
+                if text is not None and text not in param.types:
+                    raise Refusal(
+                        Why.TYPE_NOT_AVAILABLE,
+                        f"{proto.op_type} takes no {text} at {domain or 'ai.onnx'} {version};"
+                        f" value {name!r}",
+                    )
+
+    # -- applying ----------------------------------------------------------------------------
+
+    def _apply(self, changes: list[Change]) -> None:
+        leaving: dict[tuple[Root, Key], set[tuple[int, int]]] = {}
+        for change in changes:
+            scope, position = change.place
+            leaving.setdefault((scope.root, change.key), set()).add((id(scope), position))
+        for (root, key), gone in leaving.items():
+            stay = [p for p in root.index[key] if (id(p[0]), p[1]) not in gone]
+            if stay:
+                root.index[key] = stay
+            else:
+                del root.index[key]
+        for change in changes:
+            self._apply_one(change)
+        if changes:
+            self.facts.changed()
+
+    def _apply_one(self, change: Change) -> None:
+        scope, position = change.place
+        made, target = change.made, scope.node(position)
+        self.document.orphan(scope, target.input)
+        main = next(
+            (i for i, node in enumerate(made.nodes) if node is made.carrier), len(made.nodes) - 1
+        )
+        if not made.carried:
+            self.document.bury([graph for _, graph in graphs_of(target)])
+        self._log(change)
+        for tensor in _used_constants(made):
+            self.document.place_constant(scope.root, tensor)
+        base = scope.order.get(position) or (position,)
+        original = NodeProto(name=target.name)
+        if hasattr(target, "device_configurations"):
+            original.device_configurations.extend(target.device_configurations)
+        for i, node in enumerate(made.nodes):
+            if i == main:
+                at = position
+                overwrite(target, node, made.carried)
+            else:
+                scope.proto.node.append(_companion(node, original))
+                at = len(scope.proto.node) - 1
+            if len(made.nodes) > 1:
+                scope.order[at] = (*base, i)
+            self._entered(scope, at)
+        self._remember_types(change)
+
+    def _entered(self, scope: Scope, position: int) -> None:
+        node = scope.node(position)
+        if scope._producers is not None:
+            scope._producers.update((name, position) for name in node.output if name)
+        carried = {id(s.proto) for s in scope.root.scopes}
+        fresh_graphs = [g for _, g in graphs_of(node) if id(g) not in carried]
+        self.document.note(scope, position, node, nested=fresh_graphs)
+        self.step.touched.append((scope, position))
+
+    def _remember_types(self, change: Change) -> None:
+        known = {n: t for n, t in change.builder.env.types.items() if t is not None}
+        written = {o for node in change.made.nodes for o in node.output}
+        for name in known.keys() & written:
+            if self.document.is_fresh(name):
+                change.place[0].declared[name] = known[name]
+
+    def _log(self, change: Change) -> None:
+        gives = tuple(node.op_type for node in change.made.nodes)
+        self.step.rewritten[Rewritten(change.node.op, gives, change.adapter.source)] += 1
+        where = change.node.name or change.node.proto.output[0]
+        self.step.approximations += [
+            f"{change.node.op} {where!r}: {reason}" for reason in change.made.approximations
+        ]
+
+
+def _answer(adapter: Adapter, node: Node, op: Builder) -> Value | tuple[Value, ...] | Keep:
+    try:
+        answer = adapter(node, op)
+    except AdapterBug as bug:
+        raise AdapterBug(f"{adapter.source} on {node.op} {node.name!r}: {bug}") from bug
+    except Refusal:
+        raise
+    except Exception as error:  # whatever an adapter trips over is its bug, not the caller's
+        raise AdapterBug(f"{adapter.source} on {node.op} {node.name!r} raised {error!r}") from error
+    values = answer if isinstance(answer, tuple) else (answer,)
+    if not isinstance(answer, Keep) and not all(isinstance(v, Value) for v in values):
+        raise AdapterBug(
+            f"{adapter.source} returned {answer!r}: an adapter returns KEEP, a value or values"
+        )
+    return answer
+
+
+def _settle(node: Node, answer: Value | tuple[Value, ...], op: Builder, adapter: Adapter) -> None:
+    """Gives the values that replace the node's outputs the names those outputs have."""
+    values = answer if isinstance(answer, tuple) else (answer,)
+    if len(values) < node.n_outputs:
+        raise AdapterBug(
+            f"{adapter.source} returned {len(values)} values for the {node.n_outputs} outputs"
+            f" of {node.op} {node.name!r}"
+        )
+    own = {name for made in op.made.nodes for name in made.output}
+    names: dict[str, str] = {}
+    for output, value in zip(node.proto.output, values, strict=False):
+        if not output:
+            continue
+        if value.name not in own or value.name in names:
+            value = op.Identity(value)
+            op.made.ops.discard("Identity")
+        names[value.name] = output
+    for made in op.made.nodes:
+        rename(made, names)
+    if not op.made.nodes:
+        raise AdapterBug(f"{adapter.source} answered {node.op} without writing a node")
+
+
+def _check_emits(node: Node, made: Made, adapter: Adapter) -> None:
+    undeclared = made.ops - adapter.emits - {node.op}
+    if undeclared:
+        raise AdapterBug(
+            f"{adapter.source} writes {', '.join(sorted(undeclared))} without saying so in emits="
+        )
+    if made.approximations and not adapter.approximate:
+        raise AdapterBug(f"{adapter.source} approximates without saying so in approximate=")
+
+
+def _takes_all(types: frozenset[str], rare: frozenset[str]) -> bool:
+    return all(f"tensor({name})" in types for name in rare)
+
+
+def _used_constants(made: Made) -> Iterator[TensorProto]:
+    if made.constants:
+        read = {name for node in made.nodes for name in _reads(node)}
+        for name, (tensor, _) in made.constants.items():
+            if name in read:
+                yield tensor
+
+
+def _reads(node: NodeProto) -> Iterator[str]:
+    """Names a node reads, its subgraphs included."""
+    yield from node.input
+    for _, graph in graphs_of(node):
+        for inner in graph.node:
+            yield from _reads(inner)
+        for output in graph.output:
+            yield output.name
+
+
+def overwrite(target: NodeProto, made: NodeProto, carried: frozenset[str]) -> None:
+    """Turns a node of the model into another, keeping its name, its notes and carried subgraphs."""
+    del target.input[:]
+    target.input.extend(made.input)
+    del target.output[:]
+    target.output.extend(made.output)
+    target.op_type = made.op_type
+    if schemas.normal(target.domain) != schemas.normal(made.domain):
+        target.domain = made.domain
+    for i in range(len(target.attribute) - 1, -1, -1):
+        if target.attribute[i].name not in carried:
+            del target.attribute[i]
+    target.attribute.extend(made.attribute)
+
+
+def _companion(made: NodeProto, original: NodeProto) -> NodeProto:
+    """A node written beside the one that keeps the original's name."""
+    if original.name and not made.name:
+        made.name = next((o for o in made.output if o), "")
+    if hasattr(original, "device_configurations"):
+        for configuration in original.device_configurations:
+            copy = made.device_configurations.add()
+            copy.CopyFrom(configuration)
+            del copy.sharding_spec[:]
+    return made

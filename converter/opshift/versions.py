@@ -1,0 +1,77 @@
+"""Which release of onnx brought which IR and operator sets, and what follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+ML = "ai.onnx.ml"
+TRAINING = "ai.onnx.preview.training"
+PREVIEW = "ai.onnx.preview"
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """One release of onnx."""
+
+    name: str
+    ir: int
+    onnx: int
+    ml: int
+    training: int = 0
+    preview: int = 0
+
+    def version(self, domain: str) -> int:
+        """The version of a domain; 0 where the release has none of it."""
+        named = {"": self.onnx, ML: self.ml, TRAINING: self.training, PREVIEW: self.preview}
+        return named.get(domain, 0)
+
+
+RELEASES = (
+    Release("1.0", 3, 1, 1),
+    Release("1.1", 3, 5, 1),
+    Release("1.1.2", 3, 6, 1),
+    Release("1.2", 3, 7, 1),
+    Release("1.3", 3, 8, 1),
+    Release("1.4.1", 4, 9, 1),
+    Release("1.5", 5, 10, 1),
+    Release("1.6", 6, 11, 2),
+    Release("1.7", 7, 12, 2, 1),
+    Release("1.8", 7, 13, 2, 1),
+    Release("1.9", 7, 14, 2, 1),
+    Release("1.10", 8, 15, 2, 1),
+    Release("1.11", 8, 16, 3, 1),
+    Release("1.12", 8, 17, 3, 1),
+    Release("1.13", 8, 18, 3, 1),
+    Release("1.14", 9, 19, 3, 1),
+    Release("1.15", 9, 20, 4, 1),
+    Release("1.16", 10, 21, 5, 1),
+    Release("1.17", 10, 22, 5, 1),
+    Release("1.18", 11, 23, 5, 1),
+    Release("1.19", 12, 24, 5, 1),
+    Release("1.20", 13, 25, 5, 1),
+    Release("1.21", 13, 26, 5, 1),
+    Release("1.22", 13, 27, 5, 1, 1),
+    Release("1.23", 14, 28, 5, 1, 1),
+)
+
+
+def release_of(domain: str, version: int) -> Release | None:
+    """The first release that has a version of a domain."""
+    for release in RELEASES:
+        if release.version(domain) >= version:
+            return release
+    return None
+
+
+def ir_for(imports: Mapping[str, int]) -> int:
+    """The IR version that the releases of these operator sets came with."""
+    found = [release_of(domain, version) for domain, version in imports.items()]
+    return max((release.ir for release in found if release), default=RELEASES[0].ir)
+
+
+def paired(imports: Mapping[str, int], domain: str) -> int:
+    """The version of a domain that goes with those already imported."""
+    found = [r for d, v in imports.items() if (r := release_of(d, v)) is not None]
+    newest = max(found, key=RELEASES.index, default=RELEASES[0])
+    return max(newest.version(domain), 1)
