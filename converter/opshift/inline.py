@@ -1,4 +1,4 @@
-"""Writing one model-local function out at its calls, when an adapter needs what a call site knows."""
+"""Writing one model-local function out at its calls, where an adapter needs what a call knows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProt
 
 from opshift import schemas
 from opshift.expand import bind_attributes
-from opshift.scope import Container, FunctionId, function_id, graphs_of
+from opshift.scope import Container, FunctionId, call_id, function_id, graphs_of
 
 Fresh = Callable[[str], str]
 
@@ -37,7 +37,7 @@ def _inline_in(container: Container, body: FunctionProto, which: FunctionId, fre
     for node in container.node:
         for _, graph in graphs_of(node):
             found |= _inline_in(graph, body, which, fresh)
-        if called(node) == which:
+        if call_id(node) == which:
             nodes += _written_out(node, body, container, fresh)
             inlined_here = True
         else:
@@ -47,11 +47,6 @@ def _inline_in(container: Container, body: FunctionProto, which: FunctionId, fre
         del container.node[:]
         container.node.extend(copies)
     return found or inlined_here
-
-
-def called(node: NodeProto) -> FunctionId:
-    overload = node.overload if hasattr(node, "overload") else ""
-    return schemas.normal(node.domain), node.op_type, overload
 
 
 def _written_out(

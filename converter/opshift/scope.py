@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar
@@ -219,6 +220,7 @@ class Document:
             if key in self.functions:
                 raise InvalidModel(f"two model-local functions are called {key}; rename one")
             self.functions[key] = function
+        self._called_names = {(domain, name) for domain, name, _ in self.functions}
         self.imports = Imports(model.opset_import, "the model")
         self.roots = [self._open(Root("graph", "graph", self.imports), model.graph)]
         for key, function in self.functions.items():
@@ -249,38 +251,48 @@ class Document:
             raise InvalidModel(f"graphs are nested more than {MAX_NESTING} deep in {root.name}")
         scope = Scope(root, proto, parent, depth)
         root.scopes.append(scope)
-        holders: dict[Key, bool] = {}
-        for i, node in enumerate(proto.node):
-            self.note(scope, i, node, holders)
+        found: dict[Key, list[Place]] = {}
+        for i, node in enumerate(proto.node):  # the one pass over every node: nothing to spare
+            key = (node.domain, node.op_type)
+            places = found.get(key)
+            if places is None:
+                places = found[key] = []
+            places.append((scope, i))
+        for key, places in found.items():
+            self._file(root, (schemas.normal(key[0]), key[1]), places)
         return scope
 
-    def note(
-        self,
-        scope: Scope,
-        position: int,
-        node: NodeProto,
-        holders: dict[Key, bool] | None = None,
-        nested: Sequence[GraphProto] | None = None,
-    ) -> None:
-        """Enters one node into the index, and the graphs it holds (or only the `nested` ones)."""
-        root = scope.root
-        key = (schemas.normal(node.domain), node.op_type)
-        if self.functions:
-            called = (key[0], key[1], node.overload if hasattr(node, "overload") else "")
-            if called in self.functions:
-                root.calls.setdefault(called, []).append((scope, position))
-                key = ("", "")
-        if key[1]:
-            root.index.setdefault(key, []).append((scope, position))
-        if nested is None:
-            nested = self._graphs(node, key, {} if holders is None else holders)
-        for graph in nested:
-            self.enter(root, graph, scope)
+    def _file(self, root: Root, key: Key, places: list[Place]) -> None:
+        """Enters nodes of one operator into the index, and the graphs they hold."""
+        if key in self._called_names:
+            places = self._file_calls(root, key, places)
+        if places:
+            root.index.setdefault(key, []).extend(places)
+        if _may_hold_graphs(key):
+            for scope, i in places:
+                for _, graph in graphs_of(scope.proto.node[i]):
+                    self.enter(root, graph, scope)
 
-    def _graphs(self, node: NodeProto, key: Key, holders: dict[Key, bool]) -> list[GraphProto]:
-        if key not in holders:
-            holders[key] = _may_hold_graphs(key)
-        return [graph for _, graph in graphs_of(node)] if holders[key] else []
+    def _file_calls(self, root: Root, key: Key, places: list[Place]) -> list[Place]:
+        """Sorts out what calls a model-local function: that is not the operator of its name."""
+        rest = []
+        for scope, i in places:
+            node = scope.proto.node[i]
+            if self.is_call(node):
+                root.calls.setdefault(call_id(node), []).append((scope, i))
+                for _, graph in graphs_of(node):
+                    self.enter(root, graph, scope)
+            else:
+                rest.append((scope, i))
+        return rest
+
+    def note(self, scope: Scope, position: int, nested: Sequence[GraphProto]) -> None:
+        """Enters one node that a step wrote, and the graphs that came with it."""
+        node = scope.node(position)
+        key = (schemas.normal(node.domain), node.op_type)
+        scope.root.index.setdefault(key, []).append((scope, position))
+        for graph in nested:
+            self.enter(scope.root, graph, scope)
 
     def bury(self, graphs: Sequence[GraphProto]) -> None:
         """Forgets the scopes of graphs that have left the model, and their nodes."""
@@ -302,8 +314,7 @@ class Document:
                 scope.sort()
 
     def is_call(self, node: NodeProto) -> bool:
-        overload = node.overload if hasattr(node, "overload") else ""
-        return (schemas.normal(node.domain), node.op_type, overload) in self.functions
+        return call_id(node) in self.functions
 
     # -- names and constants -----------------------------------------------------------------
 
@@ -372,6 +383,12 @@ def function_id(function: FunctionProto) -> FunctionId:
     return schemas.normal(function.domain), function.name, overload
 
 
+def call_id(node: NodeProto) -> FunctionId:
+    """The function a node calls, if there is one."""
+    overload = node.overload if hasattr(node, "overload") else ""
+    return schemas.normal(node.domain), node.op_type, overload
+
+
 def graphs_of(node: NodeProto) -> Iterator[tuple[str, GraphProto]]:
     """The graphs a node holds, with the name of their attribute."""
     for attribute in node.attribute:
@@ -381,6 +398,7 @@ def graphs_of(node: NodeProto) -> Iterator[tuple[str, GraphProto]]:
             yield attribute.name, graph
 
 
+@functools.cache
 def _may_hold_graphs(key: Key) -> bool:
     known = schemas.history(*key)
     return not known or any(a.is_graph for s in known for a in s.attributes.values())

@@ -322,7 +322,7 @@ class Stepper:
             scope._producers.update((name, position) for name in node.output if name)
         carried = {id(s.proto) for s in scope.root.scopes}
         fresh_graphs = [g for _, g in graphs_of(node) if id(g) not in carried]
-        self.document.note(scope, position, node, nested=fresh_graphs)
+        self.document.note(scope, position, fresh_graphs)
         self.step.touched.append((scope, position))
 
     def _remember_types(self, change: Change) -> None:
