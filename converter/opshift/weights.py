@@ -16,7 +16,7 @@ from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
-from google.protobuf.message import Message
+from google.protobuf.message import DecodeError, Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 from onnx import (
     AttributeProto,
@@ -29,8 +29,9 @@ from onnx import (
     numpy_helper,
 )
 
-from opshift import external, wire
+from opshift import wire
 from opshift.errors import InvalidModel
+from opshift.external import Late, Moved, Opened, Region, Staging, inside, locate, location_of
 
 THRESHOLD = 4096
 """Payloads of more bytes than this are carved."""
@@ -56,7 +57,7 @@ _HOLDERS = frozenset(
 class Weights:
     """Knows where every carved payload is: in a model object or in a file."""
 
-    sources: tuple[TensorProto, ...] = ()
+    sources: tuple[Source, ...] = ()
     base_dir: str = ""
 
     @staticmethod
@@ -71,32 +72,123 @@ class Weights:
         whole = TensorProto()
         whole.CopyFrom(tensor)
         if not self.fill(whole):
-            whole.raw_data = external.locate(tensor, self.base_dir).read()
+            whole.raw_data = locate(tensor, self.base_dir).read()
             whole.ClearField("external_data")
             whole.ClearField("data_location")
         return numpy_helper.to_array(whole)
 
-    def source(self, tensor: TensorProto) -> TensorProto | None:
+    def source(self, tensor: TensorProto) -> Source | None:
         """Where the payload of a carved stub is; None for every other tensor."""
-        if (n := _marker(tensor)) is None:
-            return None
-        if not 0 <= n < len(self.sources):
-            raise InvalidModel(f"tensor {tensor.name!r} refers to a payload that was never carved")
-        return self.sources[n]
+        return None if (mark := _marker(tensor)) is None else self.marked(mark)
+
+    def marked(self, mark: str) -> Source:
+        """Where the payload is that a marker's value names."""
+        if mark.isascii() and mark.isdigit() and int(mark) < len(self.sources):
+            return self.sources[int(mark)]
+        raise InvalidModel(f"a tensor refers to the payload {mark!r}, which was never carved")
 
     def fill(self, stub: TensorProto) -> bool:
         """Put the payload back into a carved stub; False where nothing was carved."""
         if (source := self.source(stub)) is None:
             return False
         header = _header_of(stub)
-        stub.CopyFrom(source)
+        source.copy_to(stub)
         _replace_header(stub, header)
         return True
 
 
+@dataclass(frozen=True, slots=True)
+class InModel:
+    """A payload that is in a tensor of the model which was carved."""
+
+    tensor: TensorProto
+
+    def copy_to(self, stub: TensorProto) -> None:
+        """Give a stub the payload."""
+        stub.CopyFrom(self.tensor)
+
+    def encoded(self) -> wire.Payload[Moved]:
+        """The payload as it is written to a file."""
+        number = next(n for n, name in wire.PAYLOAD.items() if _has(self.tensor, name))
+        return number, [Late(len(self._encode()), self._encode)]
+
+    def raw(self) -> Late | None:
+        """What raw_data holds, if that is where the payload is."""
+        if not self.tensor.HasField("raw_data"):
+            return None
+        return Late(len(self.tensor.raw_data), lambda: self.tensor.raw_data)
+
+    def _encode(self) -> bytes:
+        if self.tensor.HasField("raw_data"):
+            return wire.framed(wire.RAW, self.tensor.raw_data)
+        only = TensorProto()
+        only.CopyFrom(self.tensor)
+        _replace_header(only, TensorProto())
+        return only.SerializeToString(deterministic=True)
+
+
+@dataclass(frozen=True, slots=True)
+class InFile:
+    """A payload that is in a file, tags included, in one piece or in several."""
+
+    field: int
+    pieces: tuple[bytes | Region, ...]
+
+    def copy_to(self, stub: TensorProto) -> None:
+        """Give a stub the payload."""
+        for piece in self.pieces:
+            stub.MergeFromString(piece if isinstance(piece, bytes) else piece.read())
+
+    def encoded(self) -> wire.Payload[Moved]:
+        """The payload as it is written to a file."""
+        return self.field, self.pieces
+
+    def raw(self) -> Region | None:
+        """What raw_data would hold, if these bytes are in the file as they are."""
+        run = self.pieces[0]
+        if self.field not in wire.AS_RAW or len(self.pieces) > 1 or isinstance(run, bytes):
+            return None
+        head = run.part(0, 11).read()
+        size, start = wire.read_varint(head, 1)
+        whole = head[0] == self.field << 3 | 2 and start + size == run.length
+        return run.part(start, size) if whole else None
+
+
+Source: TypeAlias = InModel | InFile
+
+
+def carve_file(path: str | os.PathLike[str]) -> tuple[ModelProto, Weights]:
+    """Read a model file without its large payloads."""
+    name = os.fspath(path)
+    try:
+        file = Opened(name)
+        data, payloads = wire.carve(file.view, THRESHOLD, file.release)
+        skeleton = ModelProto.FromString(data)
+        _refuse_foreign(skeleton)
+    except (wire.Malformed, DecodeError) as error:
+        raise InvalidModel(
+            f"{name}: not a readable ONNX model: {error}; is the file complete, and binary ONNX?"
+        ) from None
+    sources = tuple(
+        InFile(field, tuple(Region(file, start, stop - start) for start, stop in runs))
+        for field, runs in payloads
+    )
+    return skeleton, Weights(sources, os.path.dirname(name))
+
+
+def _refuse_foreign(model: ModelProto) -> None:
+    """Protobuf reads almost anything, and takes what it does not understand for unknown fields."""
+    for message in (model, model.graph):
+        for field in UnknownFieldSet(message):  # type: ignore[attr-defined]  # by __getitem__
+            if known := message.DESCRIPTOR.fields_by_number.get(field.field_number):
+                raise wire.Malformed(f"its field {known.name!r} is of another kind")
+    if not model.HasField("graph") and not model.HasField("ir_version"):
+        raise wire.Malformed("it has neither a graph nor an ir_version")
+
+
 def carve_model(model: ModelProto, base_dir: str = "") -> tuple[ModelProto, Weights]:
     """Copy a model without its large payloads, which stay in the model."""
-    skeleton, sources = ModelProto(), list[TensorProto]()
+    skeleton, sources = ModelProto(), list[Source]()
     _copy_lean(model, skeleton, sources)
     return skeleton, Weights(tuple(sources), base_dir)
 
@@ -114,15 +206,16 @@ def transplant(skeleton: ModelProto, weights: Weights, target: ModelProto) -> No
     _replace_fields(skeleton, target, keep="graph")
     target.graph.SetInParent()
     _replace_fields(skeleton.graph, target.graph, keep="initializer")
-    _reconcile(skeleton.graph.initializer, weights, target.graph.initializer)
-    for tensor in _nested_tensors(target):
-        weights.fill(tensor)
+    found = _reconcile(skeleton.graph.initializer, weights, target.graph.initializer)
+    if found != len(weights.sources):
+        for tensor in _nested_tensors(target):
+            weights.fill(tensor)
 
 
 # --- copying without payloads ---------------------------------------------------------------------
 
 
-def _copy_lean(source: Message, copy: Message, sources: list[TensorProto]) -> None:
+def _copy_lean(source: Message, copy: Message, sources: list[Source]) -> None:
     """Copy field by field, descending where a tensor can be."""
     for field, value in source.ListFields():
         kind = field.message_type.name if field.message_type else ""
@@ -148,7 +241,7 @@ def _merge(message: Message, name: str, value: Any) -> None:
         setattr(message, name, value)
 
 
-def _copy_nodes(nodes: Iterable[NodeProto], copies: Any, sources: list[TensorProto]) -> None:
+def _copy_nodes(nodes: Iterable[NodeProto], copies: Any, sources: list[Source]) -> None:
     """Copy nodes whole, except those of operators that can hold a tensor or a graph."""
     holds: dict[str, bool] = {"Constant": True}  # it need not hold a tensor the first time
     add = copies.add
@@ -163,14 +256,14 @@ def _copy_nodes(nodes: Iterable[NodeProto], copies: Any, sources: list[TensorPro
             add().CopyFrom(node)
 
 
-def _copy_tensor(tensor: TensorProto, copy: TensorProto, sources: list[TensorProto]) -> None:
+def _copy_tensor(tensor: TensorProto, copy: TensorProto, sources: list[Source]) -> None:
     """Copy a tensor, or make a stub of it when it is large."""
     if not _is_large(tensor):
         copy.CopyFrom(tensor)
         return
     _copy_header(tensor, copy)
     copy.external_data.add(key=wire.MARK, value=str(len(sources)))
-    sources.append(tensor)
+    sources.append(InModel(tensor))
 
 
 _LEAN: dict[str, Any] = {
@@ -186,16 +279,18 @@ _LEAN: dict[str, Any] = {
 
 def _is_large(tensor: TensorProto) -> bool:
     """Whether the tensor is well formed and its payload is worth carving, without touching it."""
-    bits, field = wire.STORAGE.get(tensor.data_type, (0, 0))
+    bits, _ = wire.STORAGE.get(tensor.data_type, (0, 0))
     if prod(tensor.dims) * bits <= 8 * THRESHOLD or Weights.is_stub(tensor):
         return False
-    filled = [name for name in _PAYLOAD if name != "raw_data" and getattr(tensor, name)]
-    filled += ["raw_data"] * tensor.HasField("raw_data")
     return (
-        filled in (["raw_data"], [wire.PAYLOAD[field]])
+        wire.fits(tensor.data_type, {n for n, name in wire.PAYLOAD.items() if _has(tensor, name)})
         and not tensor.string_data
         and not tensor.HasField("segment")
     )
+
+
+def _has(tensor: TensorProto, payload: str) -> bool:
+    return tensor.HasField(payload) if payload == "raw_data" else bool(getattr(tensor, payload))
 
 
 def _copy_header(tensor: TensorProto, copy: TensorProto) -> None:
@@ -233,10 +328,10 @@ def _encode_unknown(fields: UnknownFieldSet) -> bytes:
 # --- stubs ----------------------------------------------------------------------------------------
 
 
-def _marker(tensor: TensorProto) -> int | None:
+def _marker(tensor: TensorProto) -> str | None:
     for entry in tensor.external_data:
         if entry.key == wire.MARK:
-            return int(entry.value) if entry.value.isascii() and entry.value.isdigit() else -1
+            return entry.value
     return None
 
 
@@ -319,16 +414,20 @@ def _replace_fields(source: Message, target: Message, keep: str) -> None:
             _merge(target, field.name, value)
 
 
-def _reconcile(wanted: Any, weights: Weights, present: Any) -> None:
+def _reconcile(wanted: Any, weights: Weights, present: Any) -> int:
     """Give `present` the content and order of `wanted`, touching no payload that both have."""
     old = list(present)
     place = {id(tensor): i for i, tensor in enumerate(old)}
     by_name = {tensor.name: i for i, tensor in enumerate(old) if not _is_large(tensor)}
     taken: dict[int, int] = {}
     fresh: list[int] = []
+    carved = 0
     for position, tensor in enumerate(wanted):
         source = weights.source(tensor)
-        index = by_name.get(tensor.name) if source is None else place.get(id(source))
+        carved += source is not None
+        index = place.get(id(source.tensor)) if isinstance(source, InModel) else None
+        if source is None:
+            index = by_name.get(tensor.name)
         if index is None or index in taken:
             fresh.append(position)
             continue
@@ -341,6 +440,7 @@ def _reconcile(wanted: Any, weights: Weights, present: Any) -> None:
     if order != sorted(order):
         positions = iter(order)
         present.sort(key=lambda _: next(positions))
+    return carved
 
 
 def _update(tensor: TensorProto, wanted: TensorProto, carved: bool) -> None:
@@ -376,31 +476,31 @@ def checkable(skeleton: ModelProto) -> bytes | ModelProto:
     """The skeleton with its stubs shown as graph inputs, for checks that read no weights."""
     stubs = [t for t in skeleton.graph.initializer if Weights.is_stub(t)]
     data = skeleton.SerializeToString(deterministic=True)
-    found = data.count(_CARVED_KEY) + data.count(_EXTERNAL_KEY)
+    found = data.count(wire.MARK_KEY) + data.count(_EXTERNAL_KEY)
     if not found and not stubs:
         return data
     carved = sum(_marker(stub) is not None for stub in stubs)
-    if data.count(_CARVED_KEY) == carved and found == len(stubs):  # then none is nested
+    if data.count(wire.MARK_KEY) == carved and found == len(stubs):  # then none is nested
         known = {value.name for value in skeleton.graph.input}
         shown = GraphProto(input=[_as_input(t, t.name) for t in stubs if t.name not in known])
         cut = _cut(data, stubs, shown.SerializeToString(deterministic=True))
         if cut is not None:
             return cut
-    view = ModelProto()
-    view.CopyFrom(skeleton)
+    view = _copy(skeleton)
     _show_nested(view)
     return view
 
 
-_CARVED_KEY = wire.framed(1, wire.MARK.encode())
 _EXTERNAL_KEY = wire.framed(1, b"location")
+
+
+_GRAPH_TAG = 7 << 3 | 2
 
 
 def _cut(data: bytes, stubs: Iterable[TensorProto], extra: bytes) -> bytes | None:
     """The serialized model without these initializers of its graph, but with extra graph fields."""
-    if (graph := wire.find_field(data, 7)) is None:
-        return None
-    start, pos, end = graph
+    graph = (field for field in wire.fields(data, 0, len(data)) if field[1] == _GRAPH_TAG)
+    start, _, pos, end, _ = next(graph)
     pieces = []
     for stub in stubs:
         field = wire.framed(5, stub.SerializeToString(deterministic=True))
@@ -409,8 +509,7 @@ def _cut(data: bytes, stubs: Iterable[TensorProto], extra: bytes) -> bytes | Non
         pieces.append(memoryview(data)[pos:at])
         pos = at + len(field)
     pieces += [memoryview(data)[pos:end], memoryview(extra)]
-    size = wire.varint(sum(map(len, pieces)))
-    head = data[:start] + wire.varint(7 << 3 | 2) + size
+    head = data[:start] + wire.header(_GRAPH_TAG >> 3, wire.total(pieces))
     return b"".join([head, *pieces, memoryview(data)[end:]])
 
 
@@ -510,13 +609,7 @@ def _zero_sparse(sparse: SparseTensorProto) -> None:
     _zero(sparse.indices, indices.astype("<i8").tobytes())
 
 
-# --- files ----------------------------------------------------------------------------------------
-
-
-def carve_file(path: str | os.PathLike[str]) -> tuple[ModelProto, Weights]:
-    """Read a model file without its large payloads."""
-    with open(path, "rb") as file:
-        return carve_model(ModelProto.FromString(file.read()), os.path.dirname(path))
+# --- from skeleton to file ------------------------------------------------------------------------
 
 
 def splice(
@@ -526,9 +619,150 @@ def splice(
     *,
     external: str = "keep",
 ) -> None:
-    """Write the skeleton and its payloads to a file."""
-    model = ModelProto()
-    model.CopyFrom(skeleton)
-    fill(model, weights)
-    with open(dst, "wb") as file:
-        file.write(model.SerializeToString(deterministic=True))
+    """Write the skeleton and its payloads to a file, which appears whole or not at all."""
+    if external not in POLICIES:
+        raise ValueError(f"external must be one of {', '.join(POLICIES)}, not {external!r}")
+    name = os.fspath(dst)
+    data = skeleton.SerializeToString(deterministic=True)
+    outside = _located(skeleton, weights) if _EXTERNAL_KEY in data else []
+    if external == "inline" and outside:
+        skeleton = _copy(skeleton)
+        weights = _inline(_all_tensors(skeleton), weights)
+        data = skeleton.SerializeToString(deterministic=True)
+    pieces = _woven(data, weights)
+    if (size := wire.total(pieces)) > LIMIT:
+        if external == "inline":
+            raise InvalidModel(
+                f"{name}: with its weights inline it would have {size} bytes, more than the 2 GiB "
+                "that readers accept; choose one-file"
+            )
+        external = "one-file"
+    with Staging() as staging:
+        if external == "one-file":
+            pieces = _one_file(_copy(skeleton), weights, name, staging)
+        elif external != "inline":
+            _bring(outside, weights, name, external, staging)
+        staging.write(name, pieces)
+        staging.commit()
+
+
+POLICIES = ("keep", "copy", "link", "inline", "one-file")
+
+LIMIT = 2**31 - 1
+"""Protobuf reads no larger message."""
+
+_PAGE, _SMALL = 4096, 64
+_PLACE = ("location", "offset", "length", wire.MARK)
+
+
+def _woven(data: bytes, weights: Weights) -> list[memoryview | bytes | Moved]:
+    return wire.weave(data, lambda mark: weights.marked(mark).encoded())
+
+
+def _copy(model: ModelProto) -> ModelProto:
+    copy = ModelProto()
+    copy.CopyFrom(model)
+    return copy
+
+
+def _all_tensors(model: ModelProto) -> Iterator[TensorProto]:
+    yield from model.graph.initializer
+    yield from _nested_tensors(model)
+
+
+def _located(model: ModelProto, weights: Weights) -> list[tuple[TensorProto, Region]]:
+    """All external tensors and where their bytes are."""
+    return [
+        (tensor, locate(tensor, weights.base_dir))
+        for tensor in _all_tensors(model)
+        if tensor.data_location == TensorProto.EXTERNAL
+    ]
+
+
+def _bring(
+    outside: list[tuple[TensorProto, Region]],
+    weights: Weights,
+    dst: str,
+    policy: str,
+    staging: Staging,
+) -> None:
+    """Make the data files reachable from the folder of the new file."""
+    folder = os.path.dirname(dst) or os.curdir
+    if not outside or os.path.samefile(folder, weights.base_dir or os.curdir):
+        return
+    for location, (tensor, region) in {location_of(t): (t, r) for t, r in outside}.items():
+        if policy == "keep":
+            raise InvalidModel(
+                f"tensor {tensor.name!r}: its data file {location!r} would not be found from "
+                f"{dst!r}; choose copy, link, inline or one-file"
+            )
+        path = inside(folder, location, tensor.name)
+        if path == os.path.realpath(dst):
+            raise InvalidModel(f"tensor {tensor.name!r}: its data file would overwrite {dst!r}")
+        staging.place(str(region.file), path, link=policy == "link")
+
+
+def _inline(tensors: Iterable[TensorProto], weights: Weights) -> Weights:
+    """Turn external tensors into carved ones, whose payload is in their data file."""
+    sources = list(weights.sources)
+    for tensor in tensors:
+        if tensor.data_location == TensorProto.EXTERNAL:
+            region = locate(tensor, weights.base_dir)
+            _forget_place(tensor)
+            tensor.ClearField("data_location")
+            tensor.external_data.add(key=wire.MARK, value=str(len(sources)))
+            sources.append(InFile(wire.RAW, (wire.header(wire.RAW, len(region)), region)))
+    return Weights(tuple(sources), weights.base_dir)
+
+
+def _one_file(
+    model: ModelProto, weights: Weights, dst: str, staging: Staging
+) -> list[memoryview | bytes | Moved]:
+    """Stage a file of all large payloads, and answer the bytes of the model that refers to it."""
+    end, places, pieces = 0, dict[object, int](), list[bytes | Moved]()
+    reached = list(_reached(model))
+    for tensor in filter(Weights.is_stub, reached):
+        raw = _raw(tensor, weights)
+        key = raw if isinstance(raw, Region) else _marker(tensor)
+        if key not in places:
+            gap = -end % (_PAGE if len(raw) >= _PAGE else _SMALL)
+            pieces += [bytes(gap), raw]
+            places[key] = end + gap
+            end += gap + len(raw)
+        _refer(tensor, os.path.basename(dst) + ".data", places[key], len(raw))
+    known = set(map(id, reached))
+    weights = _inline((t for t in _all_tensors(model) if id(t) not in known), weights)
+    if pieces:
+        staging.write(dst + ".data", pieces)
+    return _woven(model.SerializeToString(deterministic=True), weights)
+
+
+def _reached(model: ModelProto) -> Iterator[TensorProto]:
+    """The tensors that readers look at when they load external data."""
+    nodes = chain(model.graph.node, *(function.node for function in model.functions))
+    for item in chain(model.graph.initializer, _items_of_nodes(nodes)):
+        if isinstance(item, TensorProto):
+            yield item
+
+
+def _raw(tensor: TensorProto, weights: Weights) -> Region | Late:
+    """What the tensor's raw_data would be."""
+    if (source := weights.source(tensor)) is None:
+        return locate(tensor, weights.base_dir)
+    if (raw := source.raw()) is not None:
+        return raw
+    size = wire.raw_size(tensor.data_type, prod(tensor.dims))
+    return Late(size, lambda: numpy_helper.from_array(weights.load(tensor)).raw_data)
+
+
+def _refer(tensor: TensorProto, location: str, offset: int, length: int) -> None:
+    _forget_place(tensor)
+    tensor.data_location = TensorProto.EXTERNAL
+    for key, value in zip(_PLACE, (location, offset, length), strict=False):
+        tensor.external_data.add(key=key, value=str(value))
+
+
+def _forget_place(tensor: TensorProto) -> None:
+    kept = [entry for entry in tensor.external_data if entry.key not in _PLACE]
+    tensor.ClearField("external_data")
+    tensor.external_data.extend(kept)

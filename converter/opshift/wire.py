@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import mmap
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from typing import Generic, TypeAlias, TypeVar
+
+Buffer: TypeAlias = bytes | mmap.mmap
+
 MARK = "opshift.carved"
 
 PAYLOAD = {
@@ -35,6 +41,23 @@ STORAGE = {
 """Element type -> (bits per element in raw_data, the field besides raw_data that can hold it)."""
 
 
+AS_RAW = (RAW, _FLOAT, _DOUBLE)
+"""Payload fields whose bytes are those of raw_data."""
+
+MARK_KEY = b"\n" + bytes([len(MARK)]) + MARK.encode()
+"""How the key of a marker is written."""
+
+
+def fits(data_type: int, fields: set[int]) -> bool:
+    """Whether a payload is in one field, and in one that the element type may use."""
+    return data_type in STORAGE and fields in ({RAW}, {STORAGE[data_type][1]})
+
+
+def raw_size(data_type: int, count: int) -> int:
+    """Bytes of that many elements in raw_data."""
+    return -(-STORAGE[data_type][0] * count // 8)
+
+
 def varint(value: int) -> bytes:
     """Encode an unsigned integer the way lengths and tags are written."""
     out = bytearray()
@@ -47,30 +70,48 @@ def varint(value: int) -> bytes:
 
 def framed(number: int, body: bytes) -> bytes:
     """A length-delimited field."""
-    return varint(number << 3 | 2) + varint(len(body)) + body
+    return header(number, len(body)) + body
 
 
-def find_field(data: bytes, number: int) -> tuple[int, int, int] | None:
-    """Where the first field of that number is: start of its tag, start and end of its body."""
-    pos = 0
-    while pos < len(data):
-        start = pos
-        tag, pos = read_varint(data, pos)
-        size, pos = read_varint(data, pos)
-        match tag & 7:
-            case 0:
-                size = 0  # the "length" was the value itself
-            case 2:
-                pass
-            case _:
-                return None
-        if tag >> 3 == number:
-            return start, pos, pos + size
-        pos += size
-    return None
+def header(number: int, size: int) -> bytes:
+    """What precedes the body of a length-delimited field."""
+    return varint(number << 3 | 2) + varint(size)
 
 
-def read_varint(data: bytes, pos: int) -> tuple[int, int]:
+def marker(n: int) -> bytes:
+    """The external_data entry that makes a tensor the n-th stub."""
+    return framed(_EXTERNAL_DATA, MARK_KEY + framed(2, str(n).encode()))
+
+
+class Malformed(ValueError):  # noqa: N818 - it becomes InvalidModel
+    """The bytes are not those of a model; the message says why."""
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+_TENSOR, _GRAPH, _NODE, _ATTRIBUTE, _SPARSE, _FUNCTION, _TRAINING, MODEL = range(8)
+
+_CHILDREN = {
+    MODEL: {7: _GRAPH, 20: _TRAINING, 25: _FUNCTION},
+    _TRAINING: {1: _GRAPH, 2: _GRAPH},
+    _FUNCTION: {7: _NODE, 11: _ATTRIBUTE},
+    _GRAPH: {1: _NODE, 5: _TENSOR, 15: _SPARSE},
+    _NODE: {5: _ATTRIBUTE},
+    _ATTRIBUTE: {5: _TENSOR, 6: _GRAPH, 10: _TENSOR, 11: _GRAPH, 22: _SPARSE, 23: _SPARSE},
+    _SPARSE: {1: _TENSOR, 2: _TENSOR},
+}
+"""Message kind -> the fields in which a tensor can be."""
+
+_ONE_TENSOR = {_ATTRIBUTE: (5, 22), _SPARSE: (1, 2)}
+"""Fields that, written twice, would be one tensor in two parts."""
+
+_DEPTH = 100
+
+_DATA_TYPE, _LOCATION = 2 << 3, 14 << 3  # tags of plain numbers
+_SEGMENT, _STRINGS, _EXTERNAL_DATA = 3, 6, 13
+
+
+def read_varint(data: Buffer, pos: int) -> tuple[int, int]:
     """A varint and the position after it."""
     value = shift = 0
     while True:
@@ -80,3 +121,242 @@ def read_varint(data: bytes, pos: int) -> tuple[int, int]:
         if byte < 0x80:
             return value, pos
         shift += 7
+        if shift > 63:
+            raise Malformed(f"there is no number at byte {pos}")
+
+
+def seek(
+    data: Buffer, pos: int, end: int, over: int, past: int = 0
+) -> tuple[int, int, int, int] | None:
+    """The next length-delimited field of more than `over` bytes that ends after `past`.
+
+    Answers its start, number, and the start and end of its body. This is the one loop that
+    runs for every node, so small fields are skipped here, whole.
+    """
+    while pos < end:
+        start = pos
+        tag = data[pos]
+        pos += 1
+        if tag > 0x7F:
+            tag, pos = read_varint(data, start)
+        if tag & 7 != 2:
+            pos = _skip(data, pos, end, tag)
+            continue
+        size = data[pos]
+        pos += 1
+        if size > 0x7F:
+            size, pos = read_varint(data, pos - 1)
+        body, pos = pos, pos + size
+        if size > over and pos > past:
+            if pos > end:
+                break
+            return start, tag >> 3, body, pos
+    if pos != end:
+        raise Malformed(f"the field at byte {start} is longer than what it is in")
+    return None
+
+
+def fields(data: Buffer, pos: int, end: int) -> Iterator[tuple[int, int, int, int, int]]:
+    """Every field: its start, tag, the start of its body, its end, and a varint's value."""
+    while pos < end:
+        start, value = pos, 0
+        tag, body = read_varint(data, pos)
+        if tag & 7 == 2:
+            size, body = read_varint(data, body)
+            pos = body + size
+        elif tag & 7 == 0:
+            value, pos = read_varint(data, body)
+        else:
+            pos = _skip(data, body, end, tag)
+        if pos > end:
+            raise Malformed(f"the field at byte {start} is longer than what it is in")
+        yield start, tag, body, pos, value
+
+
+def _skip(data: Buffer, pos: int, end: int, tag: int) -> int:
+    match tag & 7:
+        case 0:
+            return read_varint(data, pos)[1]
+        case 1:
+            return pos + 8
+        case 5:
+            return pos + 4
+        case 3:
+            return _skip_group(data, pos, end, tag >> 3)
+    raise Malformed(f"there is no field at byte {pos - 1}")
+
+
+def _skip_group(data: Buffer, pos: int, end: int, number: int) -> int:
+    """Groups are unknown to ONNX, but legal as unknown fields."""
+    open_groups = [number]
+    while open_groups:
+        if pos >= end:
+            raise Malformed(f"a group is not closed at byte {pos}")
+        tag, pos = read_varint(data, pos)
+        if tag & 7 == 3:
+            open_groups.append(tag >> 3)
+        elif tag & 7 == 4:
+            if open_groups.pop() != tag >> 3:
+                raise Malformed(f"a group is not closed at byte {pos}")
+        elif tag & 7 == 2:
+            size, pos = read_varint(data, pos)
+            pos += size
+        else:
+            pos = _skip(data, pos, end, tag)
+    return pos
+
+
+# --- carving --------------------------------------------------------------------------------------
+
+Runs: TypeAlias = tuple[tuple[int, int], ...]
+"""The ranges of bytes that a payload is written in, tags included."""
+
+
+def carve(
+    data: Buffer, threshold: int, release: Callable[[], None] = lambda: None
+) -> tuple[bytes, list[tuple[int, Runs]]]:
+    """The bytes of the skeleton, and for each stub the field and place of its payload.
+
+    `release` is called now and then: the kernel maps megabytes around every byte that is read.
+    """
+    carver = _Carver(data, threshold, release)
+    try:
+        pieces = carver.message(MODEL, 0, len(data), depth=0)
+    except IndexError:
+        raise Malformed("it ends in the middle of a field") from None
+    skeleton = data[:] if pieces is None else b"".join(pieces)
+    if skeleton.count(MARK_KEY) != len(carver.payloads):
+        raise Malformed(f"a tensor in it is marked {MARK!r} already")
+    return skeleton, carver.payloads
+
+
+class _Carver:
+    def __init__(self, data: Buffer, threshold: int, release: Callable[[], None]) -> None:
+        self.data = data
+        self.threshold = threshold
+        self.release = release
+        self.payloads: list[tuple[int, Runs]] = []
+
+    def message(self, kind: int, pos: int, end: int, depth: int) -> list[bytes] | None:
+        """The message without large payloads, in pieces; None when it has none."""
+        if depth > _DEPTH:
+            raise Malformed(f"its messages are nested deeper than {_DEPTH}")
+        if kind == _TENSOR:
+            return self.tensor(pos, end)
+        pieces: list[bytes] = []
+        children, first, done = _CHILDREN[kind], pos, pos
+        while found := seek(self.data, pos, end, self.threshold):
+            start, number, body, pos = found
+            if number not in children:
+                continue
+            lean = self.message(children[number], body, pos, depth + 1)
+            if lean is None:
+                continue
+            pieces.append(self.data[done:start])
+            pieces.append(header(number, sum(map(len, lean))))
+            pieces += lean
+            done = pos
+        if not pieces:
+            return None
+        if kind in _ONE_TENSOR:
+            self.refuse_parts(kind, first, end)
+        return [*pieces, self.data[done:end]]
+
+    def refuse_parts(self, kind: int, pos: int, end: int) -> None:
+        numbers = [tag >> 3 for _, tag, *_ in fields(self.data, pos, end)]
+        if any(numbers.count(number) > 1 for number in _ONE_TENSOR[kind]):
+            raise Malformed(f"the tensor at byte {pos} is written in several parts")
+
+    def tensor(self, pos: int, end: int) -> list[bytes] | None:
+        """A stub, when the tensor is well formed and its payload is large."""
+        runs: list[tuple[int, int]] = []
+        numbers, data_type = set(), 0
+        for start, tag, _, stop, value in fields(self.data, pos, end):
+            number = tag >> 3
+            if number in PAYLOAD:
+                numbers.add(number)
+                if runs and runs[-1][1] == start:
+                    start = runs.pop()[0]
+                runs.append((start, stop))
+            elif number in (_SEGMENT, _STRINGS):
+                return None
+            elif tag == _DATA_TYPE:
+                data_type = value
+            elif tag == _LOCATION and value:
+                return None
+        size = sum(stop - start for start, stop in runs)
+        if size <= self.threshold or not fits(data_type, numbers):
+            return None
+        gaps = zip(
+            [pos, *(stop for _, stop in runs)], [*(start for start, _ in runs), end], strict=True
+        )
+        stub = [self.data[start:stop] for start, stop in gaps]
+        stub.append(marker(len(self.payloads)))
+        self.payloads.append((numbers.pop(), tuple(runs)))
+        if len(self.payloads) % 8 == 0:
+            self.release()
+        return stub
+
+
+# --- weaving --------------------------------------------------------------------------------------
+
+
+Piece = TypeVar("Piece", bound=Sized)
+"""Bytes that are elsewhere; here only their number matters."""
+
+Payload: TypeAlias = tuple[int, Sequence[bytes | Piece]]
+"""The field number of a payload, and its bytes with the tags."""
+
+
+def weave(
+    skeleton: bytes, payload: Callable[[str], Payload[Piece]]
+) -> list[memoryview | bytes | Piece]:
+    """The bytes of the whole model: a marker's value says which payload takes its place."""
+    return _Weaver(skeleton, payload).message(MODEL, 0, len(skeleton))
+
+
+class _Weaver(Generic[Piece]):
+    def __init__(self, data: bytes, payload: Callable[[str], Payload[Piece]]) -> None:
+        self.data = data
+        self.view = memoryview(data)
+        self.payload = payload
+        self.next = data.find(MARK_KEY)
+
+    def advance(self, pos: int) -> None:
+        while 0 <= self.next < pos:
+            self.next = self.data.find(MARK_KEY, self.next + 1)
+
+    def message(self, kind: int, pos: int, end: int) -> list[memoryview | bytes | Piece]:
+        if kind == _TENSOR:
+            return self.tensor(pos, end)
+        pieces: list[memoryview | bytes | Piece] = []
+        done = pos
+        while 0 <= self.next < end:
+            found = seek(self.data, pos, end, 0, self.next)
+            if found is None:
+                break
+            start, number, body, pos = found
+            if number in _CHILDREN[kind]:
+                child = self.message(_CHILDREN[kind][number], body, pos)
+                pieces += [self.view[done:start], header(number, total(child)), *child]
+                done = pos
+            self.advance(pos)
+        return [*pieces, self.view[done:end]]
+
+    def tensor(self, pos: int, end: int) -> list[memoryview | bytes | Piece]:
+        """The stub without its marker; the payload goes where a serializer would write it."""
+        parts: list[tuple[int, Sequence[memoryview | bytes | Piece]]] = []
+        for start, tag, body, stop, _ in fields(self.data, pos, end):
+            number = tag >> 3
+            if number == _EXTERNAL_DATA and self.data.startswith(MARK_KEY, body):
+                entry = {t >> 3: self.data[b:s] for _, t, b, s, _ in fields(self.data, body, stop)}
+                parts.append(self.payload(entry.get(2, b"").decode(errors="replace")))
+            else:
+                parts.append((number, [self.view[start:stop]]))
+        parts.sort(key=lambda part: min(part[0], _EXTERNAL_DATA + 1))
+        return [piece for _, pieces in parts for piece in pieces]
+
+
+def total(pieces: Iterable[Sized]) -> int:
+    """Bytes in all pieces."""
+    return sum(map(len, pieces))
