@@ -2,6 +2,7 @@
 
 from opshift.convert import convert_file, convert_version
 from opshift.errors import AdapterBug, BadTarget, InvalidModel, OpshiftError, Refused, Why
+from opshift.plan import Plan, plan
 from opshift.report import Report
 
 __version__ = "0.1.0"
@@ -11,9 +12,11 @@ __all__ = [
     "BadTarget",
     "InvalidModel",
     "OpshiftError",
+    "Plan",
     "Refused",
     "Report",
     "Why",
     "convert_file",
     "convert_version",
+    "plan",
 ]

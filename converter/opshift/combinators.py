@@ -69,7 +69,9 @@ def attribute_becomes_input(name: str, *, scalar: bool = False) -> tuple[Rewrite
         value = node.attr(name)
         if value is None:
             return KEEP
-        return op.same(node, inputs={name: op.const(value)}, **{name: None})
+        removed: dict[str, Any] = {name: None}
+        moved: Value = op.same(node, inputs={name: op.const(value)}, **removed)
+        return moved
 
     def down(node: Node, op: Builder) -> Result:
         value = node.input(name)
@@ -119,7 +121,8 @@ def positive_axis(name: str = "axis", *, of: int = 0, extra: int = 0) -> Rewrite
         rank = data.rank + extra
         positive = [axis + rank if axis < 0 else axis for axis in axes]
         changed: dict[str, Any] = {name: positive[0] if isinstance(value, int) else positive}
-        return op.same(node, **changed)
+        counted: Value = op.same(node, **changed)
+        return counted
 
     down.__doc__ = f"`{name}` could not count from the end."
     return down

@@ -124,9 +124,7 @@ def convert(carve: Carve, options: Options) -> tuple[ModelProto, Weights, Report
         except StepRefused as refused:
             more = refused.functions - set(inlined)
             if not more:
-                raise Refused(
-                    refused.refusals, attempt.document.imports.as_dict(), attempt.goal
-                ) from None
+                raise attempt.refused(refused.refusals) from None
             inlined += sorted(more)
 
 
@@ -208,16 +206,19 @@ class Attempt:
             try:
                 held = ir.settle(self.document, self.facts, self.options.ir_version, went_down)
             except Refusal as refusal:
-                raise self._refused(refusal) from None
+                current = self.skeleton.ir_version
+                boundary = (current, current)
+                node = RefusedNode("the model", "IR", "", boundary, refusal.why, refusal.detail)
+                raise self.refused([node]) from None
             notes += [f"IR stays at {need.ir}: {need.reason}" for need in held]
         if self.options.check and self.steps:
             notes += self._check_whole()
         return notes
 
-    def _refused(self, refusal: Refusal) -> Refused:
-        current = self.skeleton.ir_version
-        node = RefusedNode("the model", "IR", "", (current, current), refusal.why, refusal.detail)
-        return Refused([node], self.document.imports.as_dict(), self.goal)
+    def refused(self, refusals: list[RefusedNode]) -> Refused:
+        """The answer no, with how near the model has come."""
+        steps = tuple(_step_report(step) for step in self.steps)
+        return Refused(refusals, self.document.imports.as_dict(), self.goal, steps)
 
     def _check_whole(self) -> list[str]:
         """The full check; types that inference rejected before the conversion are only noted."""

@@ -5,6 +5,10 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from opshift.report import StepReport
 
 
 class Why(enum.Enum):
@@ -29,15 +33,15 @@ class OpshiftError(Exception):
     """Everything that opshift raises on purpose."""
 
 
-class InvalidModel(OpshiftError, ValueError):
+class InvalidModel(OpshiftError, ValueError):  # noqa: N818
     """The input is not a legal model; the message names the thing and the way out."""
 
 
-class BadTarget(OpshiftError, ValueError):
+class BadTarget(OpshiftError, ValueError):  # noqa: N818
     """The target cannot be meant: out of range, or of a domain the model does not import."""
 
 
-class AdapterBug(OpshiftError, TypeError):
+class AdapterBug(OpshiftError, TypeError):  # noqa: N818
     """An adapter broke a rule of the author API, or wrote something the checker rejects."""
 
 
@@ -67,15 +71,20 @@ class RefusedNode:
         return f"{op} {self.node!r} {start}->{to}: {self.detail} [{self.why.name}]"
 
 
-class Refused(OpshiftError, RuntimeError):
+class Refused(OpshiftError, RuntimeError):  # noqa: N818
     """No equal model exists at the target: every blocker of the boundary, and how near one gets."""
 
     def __init__(
-        self, refusals: Iterable[RefusedNode], nearest: dict[str, int], target: dict[str, int]
+        self,
+        refusals: Iterable[RefusedNode],
+        nearest: dict[str, int],
+        target: dict[str, int],
+        steps: Iterable[StepReport] = (),
     ) -> None:
         self.refusals = tuple(refusals)
         self.nearest = dict(nearest)
         self.target = dict(target)
+        self.steps = tuple(steps)  # the boundaries that were crossed before
         super().__init__(self._message())
 
     def _message(self) -> str:
@@ -87,7 +96,7 @@ class Refused(OpshiftError, RuntimeError):
         return f"cannot reach {goal}; nearest is {near}\n  " + "\n  ".join(shown)
 
     def __reduce__(self) -> tuple[type[Refused], tuple[object, ...]]:
-        return Refused, (self.refusals, self.nearest, self.target)
+        return Refused, (self.refusals, self.nearest, self.target, self.steps)
 
 
 def _versions(imports: dict[str, int]) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import onnx
-from onnx import AttributeProto, ModelProto, NodeProto, TypeProto, helper, numpy_helper
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TypeProto, helper, numpy_helper
 from onnx.shape_inference import InferenceError
 
 from opshift import schemas
@@ -344,13 +344,12 @@ def take_census(document: Document) -> set[str]:
     for root in document.roots:
         for scope in root.scopes:
             proto = scope.proto
-            for tensor in scope.initializers.values():
-                found.add(schemas.element_name(tensor.data_type) or "")
-            infos = list(proto.value_info)
-            if root.kind != "function" or scope is not root.top:
-                infos += [*proto.input, *proto.output]  # type: ignore[list-item]
-                for sparse in proto.sparse_initializer:  # type: ignore[union-attr]
-                    found.add(schemas.element_name(sparse.values.data_type) or "")
+            infos = list(getattr(proto, "value_info", ()))
+            if isinstance(proto, GraphProto):
+                infos += [*proto.input, *proto.output]
+                sparse = [one.values for one in proto.sparse_initializer]
+                for tensor in (*proto.initializer, *sparse):
+                    found.add(schemas.element_name(tensor.data_type) or "")
             for info in infos:
                 found |= element_types(info.type)
         for key, places in root.index.items():

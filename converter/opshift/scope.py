@@ -76,7 +76,7 @@ class Scope:
         """Types written down for inputs, outputs and values, and those that initializers have."""
         if self._declared is None:
             self._declared = {t.name: _tensor_type(t) for t in self.initializers.values()}
-            infos = list(self.proto.value_info)
+            infos = list(getattr(self.proto, "value_info", ()))
             if isinstance(self.proto, GraphProto):
                 infos += [*self.proto.output, *self.proto.input]
             self._declared.update((i.name, i.type) for i in infos if i.HasField("type"))
@@ -214,6 +214,7 @@ class Document:
         self._constants: dict[tuple[Root, bytes], str] = {}
         self._orphans: dict[tuple[Root, str], Scope] = {}
         self.added_initializers = False
+        self.origins: dict[str, str] = {}
         self.functions: dict[FunctionId, FunctionProto] = {}
         for function in model.functions:
             key = function_id(function)

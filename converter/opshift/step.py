@@ -236,6 +236,9 @@ class Stepper:
     def _refuse(self, scope: Scope, proto: NodeProto, refusal: Refusal) -> None:
         root = scope.root
         where = proto.name or next((o for o in proto.output if o), "")
+        written_for = self.document.origins.get(next((o for o in proto.output if o), ""))
+        if written_for:
+            where = f"{where} (written for {written_for})"
         if root.kind != "graph":
             where = f"{where} (in {root.name})"
         if root.function is not None and refusal.why in KNOWN_AT_CALL:
@@ -298,6 +301,7 @@ class Stepper:
         if not made.carried:
             self.document.bury([graph for _, graph in graphs_of(target)])
         self._log(change)
+        self._remember_origin(change)
         for tensor in _used_constants(made):
             self.document.place_constant(scope.root, tensor)
         base = scope.order.get(position) or (position,)
@@ -331,6 +335,14 @@ class Stepper:
         for name in known.keys() & written:
             if self.document.is_fresh(name):
                 change.place[0].declared[name] = known[name]
+
+    def _remember_origin(self, change: Change) -> None:
+        """A later refusal names the node of the model, not one that a step wrote for it."""
+        proto, origins = change.node.proto, self.document.origins
+        first = next((o for o in proto.output if o), "")
+        origin = origins.get(first) or f"{proto.op_type} {proto.name or first!r}"
+        for node in change.made.nodes:
+            origins.update((name, origin) for name in node.output if self.document.is_fresh(name))
 
     def _log(self, change: Change) -> None:
         gives = tuple(node.op_type for node in change.made.nodes)

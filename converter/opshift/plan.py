@@ -1,0 +1,272 @@
+"""The path of every operator to the target, its dead ends, and a rehearsal that touches nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from onnx import ModelProto
+
+from opshift import registry, schemas, weights
+from opshift.convert import Attempt, Carve, Options, Target, convert, goal
+from opshift.declare import APPROXIMATE_COST, Adapter, Kind
+from opshift.errors import Refused, RefusedNode
+from opshift.report import SCHEMA_VERSION, Report, StepReport, shown, table
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+Implementation = tuple[str, str, int]  # (domain, op, since_version)
+NOWHERE: Implementation = ("", "nowhere", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """One boundary that changes an operator, and what crossing it takes."""
+
+    op: str
+    start: int
+    to: int
+    verdict: str
+    emits: tuple[str, ...]
+    summary: str
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """How one operator of the model gets to the target; `dead_end` says why it may not."""
+
+    domain: str
+    op: str
+    count: int
+    hops: tuple[Hop, ...]
+    dead_end: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a conversion would do, or why there is none and how near one gets."""
+
+    source: Mapping[str, int]
+    target: Mapping[str, int]
+    paths: tuple[Path, ...]
+    steps: tuple[StepReport, ...]
+    refusals: tuple[RefusedNode, ...]
+    nearest: Mapping[str, int]
+    lowest: Mapping[str, int]
+    highest: Mapping[str, int]
+    approximations: tuple[str, ...]
+
+    @property
+    def possible(self) -> bool:
+        return not self.refusals
+
+    def as_dict(self) -> dict[str, Any]:
+        """The documented JSON form, `docs/guide/json.md`."""
+        raw = dataclasses.asdict(self)
+        for refusal in raw["refusals"]:
+            refusal["why"] = refusal["why"].name
+        return {"schema_version": SCHEMA_VERSION, "kind": "plan", "possible": self.possible, **raw}
+
+    def to_json(self) -> str:
+        return json.dumps(self.as_dict(), indent=2, sort_keys=True)
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        yield f"{shown(self.source)} -> {shown(self.target)}"
+        yield ""
+        yield table(("operator", "nodes", "path"), (_row(path) for path in self.paths))
+        for step in self.steps:
+            for work in step.rewritten:
+                name = step.domain or "ai.onnx"
+                yield (
+                    f"{name} {step.start}->{step.to}: {work.op} x{work.count}"
+                    f" becomes {' '.join(work.gives)}"
+                )
+        for text in self.approximations:
+            yield f"approximate: {text}"
+        yield ""
+        if self.possible:
+            yield "possible"
+        else:
+            yield f"not possible; nearest is {shown(self.nearest)}"
+            yield from (f"  {refusal}" for refusal in self.refusals)
+        yield f"reachable: from {shown(self.lowest)} to {shown(self.highest)}"
+
+
+def _row(path: Path) -> tuple[str, str, str]:
+    name = f"{path.domain}.{path.op}" if path.domain else path.op
+    hops = [
+        f"{hop.start}->{hop.to} {hop.verdict}" + (f" ({hop.op})" if hop.op != path.op else "")
+        for hop in path.hops
+    ]
+    if path.dead_end:
+        hops.append(f"DEAD END: {path.dead_end}")
+    return name, str(path.count), ", ".join(hops) or "unchanged"
+
+
+def plan(
+    model: ModelProto | str | os.PathLike[str],
+    target: Target,
+    *,
+    allow_approximate: bool = False,
+) -> Plan:
+    """What converting `model` to `target` would do, node by node; nothing is written or changed."""
+
+    def carve() -> tuple[ModelProto, weights.Weights]:
+        if isinstance(model, ModelProto):
+            return weights.carve_model(model)
+        return weights.carve_file(model)
+
+    options = Options(target, allow_approximate=allow_approximate)
+    opened = Attempt(*carve(), options)
+    opened.open(registry.default())
+    wanted = goal(opened.document, target)
+    source = opened.document.imports.as_dict()
+    counts: dict[tuple[str, str], int] = {}
+    for root in opened.document.roots:
+        for key, places in root.index.items():
+            counts[key] = counts.get(key, 0) + len(places)
+    report, refused = rehearse(carve, options)
+    steps = report.steps if report else refused.steps if refused else ()
+    return Plan(
+        source,
+        wanted,
+        tuple(_paths(counts, source, wanted)),
+        tuple(step for step in steps if step.rewritten or step.kept),
+        refused.refusals if refused else (),
+        refused.nearest if refused else report.result if report else source,
+        _furthest(carve, options, wanted, source, down=True),
+        _furthest(carve, options, wanted, source, down=False),
+        report.approximations if report else (),
+    )
+
+
+def rehearse(carve: Carve, options: Options) -> tuple[Report | None, Refused | None]:
+    """A conversion of the skeleton alone: its report, or its refusal."""
+    try:
+        return convert(carve, options)[2], None
+    except Refused as refused:
+        return None, refused
+
+
+def _furthest(
+    carve: Carve, options: Options, wanted: Mapping[str, int], source: Mapping[str, int], down: bool
+) -> dict[str, int]:
+    """The lowest or highest version of each named domain that can be reached."""
+    found: dict[str, int] = {}
+    for domain in wanted:
+        end = 1 if down else schemas.latest(domain) or source[domain]
+        report, refused = rehearse(carve, dataclasses.replace(options, target={domain: end}))
+        reached = report.result if report else refused.nearest if refused else source
+        found[domain] = reached.get(domain, end)
+    return found
+
+
+def _paths(
+    counts: Mapping[tuple[str, str], int], source: Mapping[str, int], wanted: Mapping[str, int]
+) -> Iterator[Path]:
+    for (domain, op), count in sorted(counts.items()):
+        if domain in wanted and domain in source:
+            yield path_of(domain, op, source[domain], wanted[domain], count)
+
+
+def path_of(domain: str, op: str, start: int, to: int, count: int = 0) -> Path:
+    """The cheapest path of one operator between two versions of its domain."""
+    import networkx as nx
+
+    first = schemas.schema(domain, op, start)
+    if first is None:
+        return Path(domain, op, count, (), f"{op} is not described at {start}")
+    graph = implementations(domain, start, to)
+    begin, end = (domain, op, first.since), NOWHERE
+    try:
+        nodes = nx.shortest_path(graph, begin, end, weight="cost")
+    except nx.NetworkXNoPath:
+        nodes = _as_far_as_possible(graph, begin)
+    hops = []
+    for here, there in zip(nodes, nodes[1:], strict=False):
+        if there != NOWHERE:
+            hops.append(_hop(here, graph.edges[here, there]["adapter"]))
+    last = nodes[-1]
+    dead = None if last == end else _why_dead(last, start, to)
+    return Path(domain, op, count, tuple(hops), dead)
+
+
+def implementations(domain: str, start: int, to: int) -> nx.DiGraph:
+    """Implementations of a domain and what leads from one to the next between two versions.
+
+    An implementation in force at the target leads to NOWHERE, the common end of all paths. A
+    decomposition leads to what it writes.
+    """
+    import networkx as nx
+
+    graph = nx.DiGraph()
+    step = 1 if to > start else -1
+    adapters = registry.default()
+    for op in schemas.operators(domain):
+        for schema in schemas.history(domain, op):
+            graph.add_node((domain, op, schema.since))
+        final = schemas.schema(domain, op, to)
+        if final is not None:
+            graph.add_edge((domain, op, final.since), NOWHERE, cost=0)
+    for version in range(start, to, step):
+        for op in schemas.changed(domain, max(version, version + step)):
+            adapter = adapters.get(domain, op, version, version + step)
+            before = schemas.schema(domain, op, version)
+            if adapter is None or before is None or adapter.kind is Kind.IMPOSSIBLE:
+                continue
+            _connect(graph, (domain, op, before.since), adapter, version + step)
+    return graph
+
+
+def _connect(graph: nx.DiGraph, begin: Implementation, adapter: Adapter, to: int) -> None:
+    domain, op, _ = begin
+    cost = adapter.kind.value + (APPROXIMATE_COST if adapter.approximate else 0)
+    after = schemas.schema(domain, op, to)
+    if after is not None and not after.deprecated:
+        graph.add_edge(begin, (domain, op, after.since), cost=cost, adapter=adapter)
+        return
+    for name in adapter.emits:
+        there = schemas.schema(domain, name, to)
+        if there is not None:
+            cost = Kind.DECOMPOSITION.value + (APPROXIMATE_COST if adapter.approximate else 0)
+            graph.add_edge(begin, (domain, name, there.since), cost=cost, adapter=adapter)
+
+
+def _as_far_as_possible(graph: nx.DiGraph, begin: Implementation) -> list[Implementation]:
+    import networkx as nx
+
+    paths: dict[Implementation, list[Implementation]] = nx.single_source_dijkstra_path(
+        graph, begin, weight="cost"
+    )
+    return max(paths.values(), key=lambda path: len(path))
+
+
+def _hop(here: Implementation, adapter: Adapter) -> Hop:
+    domain, op, _ = here
+    kept = schemas.schema(domain, op, adapter.to)
+    kind = adapter.kind if kept and not kept.deprecated else Kind.DECOMPOSITION
+    verdict = "approximate" if adapter.approximate else kind.name.lower()
+    emits = tuple(sorted(adapter.emits))
+    return Hop(op, adapter.start, adapter.to, verdict, emits, adapter.summary)
+
+
+def _why_dead(last: Implementation, start: int, to: int) -> str:
+    domain, op, since = last
+    down = to < start
+    if down:
+        adapter = registry.default().get(domain, op, since, since - 1)
+        where = f"{since}->{since - 1}"
+    else:
+        later = next(s.since for s in schemas.history(domain, op) if s.since > since)
+        adapter = registry.default().get(domain, op, later - 1, later)
+        where = f"{later - 1}->{later}"
+    reason = adapter.summary if adapter else "nobody has described this change yet"
+    return f"{op} {where}: {reason}"
