@@ -29,7 +29,7 @@ def constant(call: Call) -> Value:
 
 @kernel("Identity")
 def identity(call: Call, value: Value) -> Value:
-    """Sequences and optionals pass as they are."""
+    """Sequences and empty optionals pass; the reference rejects None."""
     return value
 
 

@@ -55,13 +55,6 @@ def limited_binary(call: Call, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         return np.asarray(BINARY[call.op](a, stretched(call, a, b)))
 
 
-@kernel("Div", since=7)
-def div(call: Call, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Integers truncate toward zero; the reference goes through floats for some types."""
-    with np.errstate(all="ignore"):
-        return np.asarray(divide(a, b))
-
-
 @kernel("Max Min Sum Mean", until=7)
 def equal_shapes(call: Call, *values: np.ndarray) -> np.ndarray:
     """No broadcasting before 8."""
@@ -104,7 +97,7 @@ def gemm_limited(call: Call, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.
 
 @kernel("Clip", until=10)
 def clip_attributes(call: Call, x: np.ndarray) -> np.ndarray:
-    """Bounds are attributes; version 1 has no default for them, version 6 has +-FLT_MAX."""
+    """Absent bounds are none in version 1 and +-FLT_MAX in 6, which overflow float16."""
     low, high = call["min"], call["max"]
     with np.errstate(over="ignore"):
         if low is not None:

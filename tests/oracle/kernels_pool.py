@@ -111,7 +111,7 @@ def _added(x: np.ndarray) -> np.ndarray:
 
 @kernel("AveragePool")
 def average_pool(call: Call, x: np.ndarray) -> np.ndarray:
-    """The reference is slow in 3-D and disagrees with the formula for ceil_mode with strides."""
+    """The reference fails for ceil_mode with dilations, and takes a second in 3-D."""
     places = windows(call, x.shape[2:], _kernel_shape(call, x))
     total = _added(gathered(wide(x), places, 0.0))
     if call["count_include_pad"]:
@@ -125,7 +125,7 @@ def average_pool(call: Call, x: np.ndarray) -> np.ndarray:
 
 @kernel("MaxPool")
 def max_pool(call: Call, x: np.ndarray) -> tuple[np.ndarray, ...]:
-    """The reference rejects some dilations and integer types."""
+    """The reference loses end pads with indices, and rejects some shapes."""
     places = windows(call, x.shape[2:], _kernel_shape(call, x))
     lowest = np.iinfo(x.dtype).min if x.dtype.kind in "iu" else -np.inf
     data = gathered(x, places, lowest)
@@ -164,7 +164,7 @@ def _power_mean(x: np.ndarray, p: float) -> np.ndarray:
 
 @kernel("LpPool")
 def lp_pool(call: Call, x: np.ndarray) -> np.ndarray:
-    """The reference is slow and ignores ceil_mode and dilations in places."""
+    """The reference fails for ceil_mode with dilations, and takes a second in 3-D."""
     data = gathered(wide(x), windows(call, x.shape[2:], _kernel_shape(call, x)), 0.0)
     return _power_mean(data, call["p"]).astype(x.dtype)
 

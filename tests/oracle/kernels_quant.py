@@ -11,7 +11,7 @@ from oracle.values import OracleError, dtype_of, elem_type_of, tensor, wide
 
 @kernel("Cast", until=5)
 def cast_by_name(call: Call, x: np.ndarray) -> np.ndarray:
-    """`to` is the name of a type."""
+    """`to` is the name of a type; the reference wants a number."""
     name = call["to"]
     if name not in dict(TensorProto.DataType.items()) or name in ("UNDEFINED", "STRING"):
         raise OracleError(f"Cast-1: {name!r} is no type it can make")

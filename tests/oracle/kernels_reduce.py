@@ -96,7 +96,7 @@ def reduce_input(call: Call, x: np.ndarray, axes: np.ndarray | None = None) -> n
 
 @kernel("ReduceSum", since=13)
 def reduce_sum_input(call: Call, x: np.ndarray, axes: np.ndarray | None = None) -> np.ndarray:
-    """One arithmetic for all versions."""
+    """One arithmetic for all versions; equal to the reference."""
     return _by_input(call, x, axes)
 
 

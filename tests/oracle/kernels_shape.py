@@ -14,34 +14,19 @@ def reshape_attribute(call: Call, x: np.ndarray) -> np.ndarray:
     """The shape is an attribute; no implementation in the reference."""
     if call["shape"] is None:
         raise OracleError("Reshape-1 needs attribute 'shape'")
-    return reshape(x, call["shape"], False)
+    return reshape(x, call["shape"])
 
 
-@kernel("Reshape", since=5)
-def reshape_input(call: Call, x: np.ndarray, shape: np.ndarray) -> np.ndarray:
-    """Zeros copy a dimension unless allowzero says otherwise."""
-    return reshape(x, shape.tolist(), bool(call["allowzero"]))
-
-
-def reshape(x: np.ndarray, shape: Sequence[int], allow_zero: bool) -> np.ndarray:
-    """The result of Reshape, or an error where it is undefined."""
-    sizes = list(shape)
-    if sizes.count(-1) > 1 or min(sizes, default=0) < -1 or (allow_zero and {0, -1} <= {*sizes}):
-        raise OracleError(f"Reshape: {sizes} is no shape")
-    if not allow_zero:
-        if any(size == 0 and place >= x.ndim for place, size in enumerate(sizes)):
-            raise OracleError(f"Reshape: a 0 beyond the rank of {x.shape}")
-        sizes = [x.shape[place] if size == 0 else size for place, size in enumerate(sizes)]
-    if -1 in sizes:
-        rest = int(np.prod([size for size in sizes if size != -1], dtype=int))
-        if rest == 0:
-            raise OracleError("Reshape: -1 beside a zero size is not defined")
-    return x.reshape(sizes)
+def reshape(x: np.ndarray, shape: Sequence[int]) -> np.ndarray:
+    """`x` in a shape where 0 copies a size and one -1 is inferred."""
+    if any(size == 0 and place >= x.ndim for place, size in enumerate(shape)):
+        raise OracleError(f"Reshape-1: a 0 beyond the rank of {x.shape}")
+    return x.reshape([x.shape[place] if size == 0 else size for place, size in enumerate(shape)])
 
 
 @kernel("Flatten")
 def flatten(call: Call, x: np.ndarray) -> np.ndarray:
-    """The reference loses the sizes of empty tensors."""
+    """The reference rejects empty tensors."""
     axis = call["axis"]
     if not (-x.ndim if call.since >= 11 else 0) <= axis <= x.ndim:
         raise OracleError(f"Flatten-{call.since}: axis {axis} of rank {x.ndim}")
@@ -51,7 +36,7 @@ def flatten(call: Call, x: np.ndarray) -> np.ndarray:
 
 @kernel("Concat", until=3)
 def concat_first(call: Call, *values: np.ndarray) -> np.ndarray:
-    """An absent axis means 1."""
+    """An absent axis means 1; the reference demands it."""
     return np.concatenate(values, axis=1 if call["axis"] is None else call["axis"])
 
 
@@ -68,7 +53,7 @@ def split_first(
 
 @kernel("Split", since=2, until=12)
 def split_attribute(call: Call, x: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Parts must be even when no lengths are given."""
+    """The reference accepts uneven parts and lengths that do not add up."""
     return _split(call, x, call["split"], call["axis"])
 
 
@@ -76,7 +61,7 @@ def split_attribute(call: Call, x: np.ndarray) -> tuple[np.ndarray, ...]:
 def split_input(
     call: Call, x: np.ndarray, lengths: np.ndarray | None = None
 ) -> tuple[np.ndarray, ...]:
-    """Parts must be even when no lengths are given."""
+    """The reference accepts uneven parts and lengths that do not add up."""
     return _split(call, x, None if lengths is None else lengths.tolist(), call["axis"])
 
 
@@ -84,7 +69,7 @@ def split_input(
 def split_counted(
     call: Call, x: np.ndarray, lengths: np.ndarray | None = None
 ) -> tuple[np.ndarray, ...]:
-    """Without lengths the last part may be smaller."""
+    """Only the last part may be smaller; the reference accepts negative sizes."""
     count = call["num_outputs"]
     if (count is None) == (lengths is None):
         raise OracleError("Split-18 takes either 'split' or 'num_outputs'")
@@ -113,7 +98,7 @@ def _split(
 
 @kernel("Slice", until=9)
 def slice_attributes(call: Call, x: np.ndarray) -> np.ndarray:
-    """Starts, ends and axes are attributes; there are no steps."""
+    """One arithmetic for all versions; absent axes are the first ones."""
     starts, ends = call["starts"], call["ends"]
     axes = call["axes"] if call["axes"] is not None else list(range(len(starts)))
     return _slice(call, x, starts, ends, axes, [1] * len(starts))
@@ -128,7 +113,7 @@ def slice_inputs(
     axes: np.ndarray | None = None,
     steps: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Negative axes are legal from 11 only; bounds are clamped as the text says."""
+    """The reference loses an element when a negative step starts before the axis."""
     places = list(range(len(starts))) if axes is None else axes.tolist()
     if call.since < 11 and min(places, default=0) < 0:
         raise OracleError("Slice-10: a negative axis is legal from 11 only")
@@ -164,7 +149,7 @@ def _slice(
 
 @kernel("Tile", until=5)
 def tile_one_axis(call: Call, x: np.ndarray, tiles: np.ndarray, axis: np.ndarray) -> np.ndarray:
-    """One axis at a time, count and axis as tensors of the data's type."""
+    """One axis at a time, count and axis as tensors; the reference knows version 6 only."""
     if tiles.size != 1 or axis.size != 1:
         raise OracleError("Tile-1: tiles and axis are scalars")
     repeats = [1] * x.ndim
@@ -174,7 +159,7 @@ def tile_one_axis(call: Call, x: np.ndarray, tiles: np.ndarray, axis: np.ndarray
 
 @kernel("Tile", since=6)
 def tile(call: Call, x: np.ndarray, repeats: np.ndarray) -> np.ndarray:
-    """One repeat per axis, no more and no less."""
+    """One repeat per axis, no more and no less; the reference accepts any number."""
     if len(repeats) != x.ndim:
         raise OracleError(f"Tile-{call.since}: {len(repeats)} repeats for rank {x.ndim}")
     return np.tile(x, repeats.tolist())
@@ -182,34 +167,14 @@ def tile(call: Call, x: np.ndarray, repeats: np.ndarray) -> np.ndarray:
 
 @kernel("Squeeze", until=12)
 def squeeze_attribute(call: Call, x: np.ndarray) -> np.ndarray:
-    """Axes are an attribute; an empty list counts as absent, as runtimes read it."""
-    return _squeeze(call, x, call["axes"] or None)
-
-
-@kernel("Squeeze", since=13)
-def squeeze_input(call: Call, x: np.ndarray, axes: np.ndarray | None = None) -> np.ndarray:
-    """Axes are an input; an empty list squeezes nothing."""
-    return _squeeze(call, x, None if axes is None else axes.reshape(-1).tolist())
-
-
-def _squeeze(call: Call, x: np.ndarray, axes: Sequence[int] | None) -> np.ndarray:
-    if axes is None:
-        return x.squeeze()
-    if any(x.shape[axis] != 1 for axis in axes):
-        raise OracleError(f"Squeeze-{call.since}: axes {list(axes)} of {x.shape}")
-    return x.squeeze(tuple(axes))
+    """An empty list counts as absent, as runtimes read it; the reference squeezes nothing."""
+    return x.squeeze(tuple(call["axes"]) if call["axes"] else None)
 
 
 @kernel("Unsqueeze", until=12)
 def unsqueeze_attribute(call: Call, x: np.ndarray) -> np.ndarray:
-    """Axes are an attribute."""
+    """The reference inserts one axis after another, wrong when they are unsorted."""
     return np.expand_dims(x, tuple(call["axes"]))
-
-
-@kernel("Unsqueeze", since=13)
-def unsqueeze_input(call: Call, x: np.ndarray, axes: np.ndarray) -> np.ndarray:
-    """Axes are an input."""
-    return np.expand_dims(x, tuple(axes.reshape(-1).tolist()))
 
 
 @kernel("Pad", until=1)
@@ -281,7 +246,7 @@ def pad(
 
 @kernel("Upsample", until=6)
 def upsample_first(call: Call, x: np.ndarray) -> np.ndarray:
-    """Two factors for 4-D data, mode bilinear."""
+    """Two factors for 4-D data, mode bilinear; the reference knows version 9 only."""
     if x.ndim != 4:
         raise OracleError("Upsample-1: the input is 4-D")
     scales = [1.0, 1.0, call["height_scale"], call["width_scale"]]
@@ -290,13 +255,13 @@ def upsample_first(call: Call, x: np.ndarray) -> np.ndarray:
 
 @kernel("Upsample", since=7, until=8)
 def upsample_attribute(call: Call, x: np.ndarray) -> np.ndarray:
-    """One factor per axis, as an attribute."""
+    """One factor per axis, as an attribute; the reference knows version 9 only."""
     return upsample(x, call["scales"], call["mode"])
 
 
 @kernel("Upsample", since=9, until=9)
 def upsample_input(call: Call, x: np.ndarray, scales: np.ndarray) -> np.ndarray:
-    """One factor per axis, as an input."""
+    """One arithmetic for all versions, the same as Resize-10."""
     return upsample(x, scales.tolist(), call["mode"])
 
 

@@ -1,0 +1,128 @@
+"""The judge is judged: by the official node data, and by numbers from the specification's text."""
+
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import ModelProto, TensorProto, defs, numpy_helper
+from onnx.backend.test.case.node import collect_testcases
+
+from oracle import OracleError, compare, evaluate, trust
+from oracle.registry import KERNELS
+
+RANDOM = ("test_bernoulli", "test_training_dropout")
+"""Cases whose expected values come from another generator."""
+NOBODY = ("test_image_decoder",)
+CHANGED = {
+    "Softmax": 13,
+    "LogSoftmax": 13,
+    "Hardmax": 13,
+    "OneHot": 11,
+    "BatchNormalization": 7,
+    "Dropout": 7,
+}
+"""Operators that meant something else before the version named."""
+SHARDS = 8
+
+
+# --- the official node cases
+
+
+@cache
+def _cases() -> list[Any]:
+    with np.errstate(all="ignore"):
+        return [case for case in collect_testcases(None) if case.model is not None]
+
+
+def _plain(value: Any) -> Any:
+    return numpy_helper.to_array(value) if isinstance(value, TensorProto) else value
+
+
+def _feeds(case: Any) -> Iterator[tuple[dict[str, Any], list[Any]]]:
+    names = [info.name for info in case.model.graph.input]
+    for inputs, outputs in case.data_sets:
+        yield (
+            {name: _plain(value) for name, value in zip(names, inputs, strict=False)},
+            [_plain(value) for value in outputs],
+        )
+
+
+def _differs(case: Any, judged: ModelProto) -> str | None:
+    for feeds, outputs in _feeds(case):
+        found = compare(
+            outputs, evaluate(judged, feeds), rtol=case.rtol or 1e-3, atol=case.atol or 1e-7
+        )
+        if found:
+            return found
+    return None
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_official_cases(shard: int) -> None:
+    wrong = {}
+    for case in _cases()[shard::SHARDS]:
+        if not case.name.startswith(RANDOM + NOBODY):
+            found = _differs(case, case.model)
+            if found:
+                wrong[case.name] = found
+    assert wrong == {}
+
+
+@cache
+def _versions(domain: str, op: str) -> tuple[int, ...]:
+    history = defs.get_all_schemas_with_history()
+    return tuple(s.since_version for s in history if (s.domain, s.name) == (domain, op))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_official_cases_at_every_older_version_that_allows_the_node(shard: int) -> None:
+    wrong = {}
+    for case in _cases()[shard::SHARDS]:
+        if case.name.startswith(RANDOM) or len(case.model.graph.node) != 1:
+            continue
+        node = case.model.graph.node[0]
+        for version in _versions(node.domain, node.op_type):
+            if version < CHANGED.get(node.op_type, 1):
+                continue
+            older = ModelProto()
+            older.CopyFrom(case.model)
+            for entry in older.opset_import:
+                if entry.domain == node.domain:
+                    entry.version = min(entry.version, version)
+            try:
+                found = _differs(case, older)
+            except OracleError:
+                continue
+            if found:
+                wrong[case.name, version] = found
+    assert wrong == {}
+
+
+# --- who is trusted
+
+
+def test_every_operator_has_a_judge_or_is_listed_as_having_none() -> None:
+    orphans = {
+        (schema.domain, schema.name)
+        for schema in defs.get_all_schemas_with_history()
+        if not schema.deprecated
+        and trust.judged(schema.domain, schema.name, schema.since_version) is None
+    }
+    assert orphans == set(trust.NOBODY)
+
+
+def test_every_kernel_judges_a_version_that_exists() -> None:
+    for (domain, op), rows in KERNELS.items():
+        versions = _versions(domain, op)
+        for row in rows:
+            assert any(row.since <= version <= row.until for version in versions), (op, row)
+            assert row.why, op
+
+
+def test_readme_shows_the_trust_table() -> None:
+    assert trust.table() in (Path(__file__).parent / "README.md").read_text()

@@ -1,0 +1,70 @@
+"""Made-up inputs follow their declaration, and differences are told in one sentence."""
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from onnx import parser
+
+from oracle import compare, make_inputs
+
+HEADER = '<ir_version: 10, opset_import: ["" : 13]> g '
+
+
+def test_inputs_follow_the_declaration() -> None:
+    text = "(float[n,3] x, int8[n] i, string[m] s, seq(bool[2]) q, bfloat16[2] w)"
+    text += " => (float[n,3] y) { y = Neg(x) }"
+    parsed = parser.parse_model(HEADER + text)
+    made = make_inputs(parsed)
+    assert made["x"].shape[0] == made["i"].shape[0] != made["s"].shape[0]
+    assert made["x"].dtype == np.float32
+    assert made["s"].dtype == object
+    assert [item.dtype for item in made["q"]] == [bool] * 3
+    assert made["w"].dtype == ml_dtypes.bfloat16
+    assert {np.sign(v) for v in made["x"].ravel()} >= {-1.0, 1.0}
+    assert compare(list(made.values()), list(make_inputs(parsed).values())) is None
+    assert compare([made["x"]], [make_inputs(parsed, seed=1)["x"]]) is not None
+    assert make_inputs(parsed, overrides={"i": [7, 8]})["i"].dtype == np.int8
+
+
+F = np.float32
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "says"),
+    [
+        (np.array([1, 2], F), np.array([1, 2], F), None),
+        (np.array([np.nan], F), np.array([np.nan], F), None),
+        (np.array([0.0], F), np.array([-0.0], F), None),
+        (np.array([np.inf], F), np.array([-np.inf], F), "inf expected, -inf given"),
+        (np.array([1], F), np.array([1], np.float64), "tensor(float) expected, tensor(double)"),
+        (np.array([1], F), np.array([[1]], F), "shape [1] expected, [1, 1] given"),
+        (np.array([1, 2, 4], F), np.array([1, 2, 5], F), "first at [2]: 4.0 expected, 5.0 given"),
+        (np.array([1], F), np.nextafter(np.array([1], F), F(2)), "max ulp 1"),
+        (np.array(["a"], object), np.array(["b"], object), "a expected, b given"),
+        ([np.array([1])], [np.array([1]), np.array([2])], "length 1 expected, 2 given"),
+        ([np.array([1])], [np.array([2])], "output 0[0]: 1 of 1 elements differ"),
+        ({"a": 1.0}, {"b": 1.0}, "keys ['a'] expected, ['b'] given"),
+        ({"a": 1.0}, {"a": 2.0}, "output 0['a']"),
+        (None, None, None),
+        (None, np.array([1]), "nothing expected"),
+        (np.array([1 + 1j]), np.array([1 + 2j]), "1 of 2 elements differ"),
+    ],
+)
+def test_compare(one: Any, other: Any, says: str | None) -> None:
+    found = compare([one], [other])
+    assert found is None if says is None else says in (found or "")
+
+
+def test_compare_tolerates_what_it_is_told_to() -> None:
+    one = np.array([1, -1], F)
+    near = np.nextafter(one, F(0))
+    assert compare([one], [near], ulp=1) is None
+    assert compare([one], [near], rtol=1e-6) is None
+    assert compare([one], [near], atol=1e-9) is not None
+    tiny = np.array([1e-45], F)
+    assert compare([tiny], [-tiny], ulp=2) is None
+    assert compare([tiny], [-tiny], ulp=1) is not None
+    assert compare([np.array([0.0], F)], [np.array([-0.0], F)], signed_zero=True) is not None
+    assert compare([one], [one, one]) == "1 outputs expected, 2 given"
