@@ -1,6 +1,7 @@
 """Softmax, LogSoftmax, Hardmax: through 12 the input is a matrix, from 13 one axis counts."""
 
-from opshift.adapter import Builder, Node, Result, Why, adapter, example
+from opshift.adapter import Builder, Node, Result, Why, adapter, boundary, example, shown
+from opshift.combinators import positive_axis
 
 COERCING = ("Softmax", "LogSoftmax", "Hardmax")
 RANKLESS = "(float[24] v, int64[n] s) => (float[a,b,c] y) { x = Reshape(v, s) "
@@ -43,3 +44,16 @@ def softmax_13_12(node: Node, op: Builder) -> Result:
     swap[axis], swap[last] = last, axis
     there = op.same(node, inputs={"input": op.Transpose(x, perm=swap)}, axis=-1)
     return op.Transpose(there, perm=swap)
+
+
+SOFTMAX_11 = boundary(
+    11,
+    "Softmax:5908d9 LogSoftmax:b92fe2 Hardmax:97355a",
+    down=shown(
+        positive_axis(),
+        example("default", "(float[2,3,4] x) => (float[2,3,4] y) { y = {op}(x) }", gives="{op}"),
+        example("negative", "(float[2,3,4] x) => (float[2,3,4] y) { y = {op}<axis=-1>(x) }", gives="{op}"),
+        example("unknown rank", RANKLESS + "y = Softmax<axis=-1>(x) }", refuses=Why.NEEDS_RANK),
+        example("unknown rank, from the front", RANKLESS + "y = Softmax<axis=2>(x) }", inputs=SHAPE),
+    ),
+)
