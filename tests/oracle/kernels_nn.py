@@ -146,3 +146,26 @@ def dropout_mode(
     kept = frame.draws.stream("uniform", x.shape, call["seed"]).random(x.shape) >= share
     scaled = wide(x) * kept * np.float32(1 / (1 - share))
     return scaled.astype(x.dtype), kept
+
+
+@kernel("LRN")
+def local_response(call: Call, x: np.ndarray) -> np.ndarray:
+    """The reference leaves out the last channel of every window."""
+    size, work = call["size"], wide(x)
+    before, after = (size - 1) // 2, size // 2
+    squares = np.stack(
+        [(work[:, max(c - before, 0) : c + after + 1] ** 2).sum(axis=1) for c in range(x.shape[1])],
+        axis=1,
+    )
+    alpha, beta, bias = (np.array(call[k], work.dtype) for k in ("alpha", "beta", "bias"))
+    return (work / (bias + alpha / np.array(size, work.dtype) * squares) ** beta).astype(x.dtype)
+
+
+@kernel("LpNormalization")
+def lp_normalization(call: Call, x: np.ndarray) -> np.ndarray:
+    """The reference forgets the absolute value for p = 1; a norm of 0 gives 0."""
+    work = wide(x)
+    powers = np.abs(work) if call["p"] == 1 else work * work
+    norm = powers.sum(axis=call["axis"], keepdims=True)
+    norm = norm if call["p"] == 1 else np.sqrt(norm)
+    return np.where(norm == 0, 0, work / np.where(norm == 0, 1, norm)).astype(x.dtype)

@@ -196,10 +196,12 @@ def conv(call: Call, x: np.ndarray, w: np.ndarray, bias: np.ndarray | None = Non
     if call["kernel_shape"] not in (None, list(w.shape[2:])):
         raise OracleError(f"Conv: kernel_shape {call['kernel_shape']}, weights {w.shape}")
     data = gathered(_sharp(x), windows(call, x.shape[2:], w.shape[2:]), 0.0)
-    data = data.reshape(x.shape[0], group, -1, *data.shape[2:])
-    weights = _sharp(w).reshape(group, -1, w.shape[1], int(np.prod(w.shape[2:], dtype=int)))
-    y = np.einsum("ngc...k,gock->ngo...", data, weights)
-    return _with_bias(y.reshape(x.shape[0], w.shape[0], *y.shape[3:]), bias, x.dtype)
+    outputs = data.shape[2:-1]
+    data = np.moveaxis(data.reshape(x.shape[0], group, -1, *data.shape[2:]), 2, -2)
+    data = data.reshape(x.shape[0], group, int(np.prod(outputs)), int(np.prod(w.shape[1:])))
+    weights = _sharp(w).reshape(group, -1, data.shape[-1])
+    y = (data @ weights.swapaxes(1, 2)).swapaxes(2, 3)
+    return _with_bias(y.reshape(x.shape[0], w.shape[0], *outputs), bias, x.dtype)
 
 
 @kernel("ConvTranspose")

@@ -30,6 +30,8 @@ Judge = Callable[..., Any]
 RUNTIME = {
     ("", "MaxRoiPool"): "no implementation in the reference",
     ("ai.onnx.ml", "LinearClassifier"): "its conventions for two classes are the standard",
+    ("ai.onnx.ml", "LinearRegressor"): "the reference has no post transform",
+    ("ai.onnx.ml", "Normalizer"): "the reference takes the largest magnitude as the maximum",
     ("ai.onnx.ml", "SVMClassifier"): "the reference differs in probabilities and votes",
     ("ai.onnx.ml", "SVMRegressor"): "one engine for both support vector machines",
     ("ai.onnx.ml", "TreeEnsembleClassifier"): "its conventions for two classes are the standard",
