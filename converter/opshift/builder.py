@@ -304,7 +304,7 @@ class Builder:
     ) -> GraphProto:
         """A subgraph for an attribute: `write(op, *inputs)` returns its outputs.
 
-        Each of `params` is an input: a value whose type it shares, or (element type, shape or None).
+        Each of `params` is an input: a value whose type it shares, or (element type, shape).
         """
         inner = Builder(self.crossing, self.env.facts, self.scope, self)
         graph = GraphProto(name=self.crossing.fresh("body"))

@@ -40,7 +40,7 @@ def after_step(document: Document, step: Step) -> None:
 def check_node(
     document: Document, context: C.CheckerContext, node: NodeProto, seen: set[bytes]
 ) -> str | None:
-    """The checker's objection to one node on its own; its subgraphs' nodes are checked themselves."""
+    """The checker's objection to one node; the nodes in its subgraphs are checked on their own."""
     key = (schemas.normal(node.domain), node.op_type)
     if document.functions and document.is_call(node):
         return None

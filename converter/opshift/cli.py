@@ -15,6 +15,7 @@ import click
 
 if TYPE_CHECKING:
     from opshift.declare import Adapter
+    from opshift.errors import Refused
 
 DONE, REFUSED, BAD_INPUT, BUG, INTERRUPTED = 0, 1, 2, 3, 130
 EXTERNAL = ("keep", "copy", "link", "inline", "one-file")
@@ -79,8 +80,7 @@ def _guarded(command: Callable[..., int], output: Output, rest: dict[str, Any]) 
     try:
         return command(output, **rest)
     except Refused as refused:
-        output.result(lambda: str(refused), lambda: refused_as_dict(refused))
-        return REFUSED
+        return _answer_no(output, refused)
     except (InvalidModel, BadTarget, OSError, click.UsageError) as error:
         output.error(_sentence(error))
         code = BAD_INPUT
@@ -98,13 +98,18 @@ def _guarded(command: Callable[..., int], output: Output, rest: dict[str, Any]) 
     return code
 
 
+def _answer_no(output: Output, refused: Refused) -> int:
+    output.result(lambda: str(refused), lambda: refused_as_dict(refused))
+    return REFUSED
+
+
 def _sentence(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     return error.format_message() if isinstance(error, click.UsageError) else str(error)
 
 
-def refused_as_dict(refused: Any) -> dict[str, Any]:
+def refused_as_dict(refused: Refused) -> dict[str, Any]:
     """A refusal in the documented JSON form, `docs/guide/json.md`."""
     from opshift.report import SCHEMA_VERSION
 
@@ -166,7 +171,9 @@ def main() -> None:
 @click.option("--in-place", is_flag=True, help="Replace IN, atomically.")
 @click.option("--to", "words", multiple=True, metavar="N|latest|DOMAIN=N", help="Target version.")
 @click.option("--ir", default="auto", help="IR version: auto, keep or a number.")
-@click.option("--check", "only_check", is_flag=True, help="Write nothing; exit 1 if it would change.")
+@click.option(
+    "--check", "only_check", is_flag=True, help="Write nothing; exit 1 if it would change."
+)
 @click.option("--dry-run", is_flag=True, help="Write nothing; show what would be done.")
 @click.option("--allow-approximate", is_flag=True, help="Allow results that are not exactly equal.")
 @click.option("--external-data", type=click.Choice(EXTERNAL), default="keep", show_default=True)
@@ -241,9 +248,11 @@ def adapters_command(output: Output, op: str | None, domain: str) -> int:
         known = "exists" if schemas.history(domain, op) else "does not exist"
         raise click.UsageError(f"no adapters for {op!r}, which {known} in {domain or 'ai.onnx'}")
     output.result(
-        lambda: "\n\n".join(_page(name, found[name]) for name in found)
-        if op
-        else "\n".join(f"{name}  {len(found[name])}" for name in sorted(found)),
+        lambda: (
+            "\n\n".join(_page(name, found[name]) for name in found)
+            if op
+            else "\n".join(f"{name}  {len(found[name])}" for name in sorted(found))
+        ),
         lambda: adapters_as_dict(domain, found),
     )
     return DONE

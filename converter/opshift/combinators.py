@@ -63,7 +63,7 @@ def _lost_variables(node: Node, op: Builder) -> set[str]:
 
 
 def attribute_becomes_input(name: str, *, scalar: bool = False) -> tuple[Rewrite, Rewrite]:
-    """(up, down) for an attribute of whole numbers that an int64 input of the same name replaces."""
+    """(up, down) for an attribute of whole numbers that became an int64 input of that name."""
 
     def up(node: Node, op: Builder) -> Result:
         value = node.attr(name)

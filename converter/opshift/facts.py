@@ -23,7 +23,15 @@ MAX_FOLD_BYTES = 1 << 20
 MAX_FOLD_DEPTH = 64
 # Integer attributes that hold an element type, over all operators (their names, not operators).
 TYPE_ATTRIBUTES = frozenset(
-    ["to", "dtype", "output_dtype", "precision", "stash_type", "softmax_precision", "output_datatype"]
+    [
+        "to",
+        "dtype",
+        "output_dtype",
+        "precision",
+        "stash_type",
+        "softmax_precision",
+        "output_datatype",
+    ]
 )
 # What an absent type attribute has ever stood for.
 IMPLIED_TYPES = frozenset({"float", "int32", "int64", "uint8", "bool"})

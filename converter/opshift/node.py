@@ -78,7 +78,7 @@ class Value:
 
     @property
     def dims_or_none(self) -> tuple[int | str | None, ...] | None:
-        """Each dimension as a number, a symbol or None; None altogether when the rank is unknown."""
+        """Each dimension as a number, a symbol or None; None when the rank is unknown."""
         if self.rank_or_none is None:
             return None
         assert self.type is not None

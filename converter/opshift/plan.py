@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -191,7 +192,7 @@ def path_of(domain: str, op: str, start: int, to: int, count: int = 0) -> Path:
     except nx.NetworkXNoPath:
         nodes = _as_far_as_possible(graph, begin)
     hops = []
-    for here, there in zip(nodes, nodes[1:], strict=False):
+    for here, there in itertools.pairwise(nodes):
         if there != NOWHERE:
             hops.append(_hop(here, graph.edges[here, there]["adapter"]))
     last = nodes[-1]

@@ -18,7 +18,9 @@ from opshift.registry import Registry
 from opshift.scope import Document, FunctionId, Key, Place, Root, Scope, graphs_of
 
 # Types that old operators often lack; where none occurs, what adapters write needs no type check.
-COMMON_TYPES = frozenset(["float", "double", "float16", "int64", "int32", "bool", "uint8", "string"])
+COMMON_TYPES = frozenset(
+    ["float", "double", "float16", "int64", "int32", "bool", "uint8", "string"]
+)
 
 
 @dataclass(slots=True)

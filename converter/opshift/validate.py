@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from onnx import ModelProto
+import difflib
+from collections.abc import Iterator
+
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto
 
 from opshift import check, schemas
 from opshift.errors import InvalidModel
 from opshift.registry import Registry
-from opshift.scope import Document
+from opshift.scope import Document, Root, Scope
 
 
 def header(model: ModelProto) -> None:
@@ -20,8 +23,14 @@ def header(model: ModelProto) -> None:
 
 def whole(document: Document, adapters: Registry, view: bytes | ModelProto) -> None:
     """Refuses a model that breaks the rules of its own versions."""
+    for message in _unimported(document):
+        raise InvalidModel(message)
     error = check.whole(view, full=False)
-    if error is not None and not tolerated(document, adapters):
+    if error is None:
+        return
+    for message in findings(document, adapters):
+        raise InvalidModel(message)
+    if not tolerated(document, adapters):
         raise InvalidModel(f"the model is not valid as it is: {error}")
 
 
@@ -36,3 +45,153 @@ def tolerated(document: Document, adapters: Registry) -> bool:
             if not schemas.history(domain, op) and adapters.retired(domain, op):
                 return True
     return False
+
+
+def findings(document: Document, adapters: Registry) -> Iterator[str]:
+    """Everything that breaks a rule, most basic first."""
+    yield from _unimported(document)
+    for root in document.roots:
+        for scope in root.scopes:
+            yield from _names(scope)
+    for root in document.roots:
+        for (domain, op), places in sorted(root.index.items()):
+            for scope, position in places:
+                yield from _node(root, scope.node(position), domain, op, adapters)
+
+
+def _unimported(document: Document) -> Iterator[str]:
+    for root in document.roots:
+        for (domain, op), places in sorted(root.index.items()):
+            if domain not in root.imports:
+                scope, position = places[0]
+                yield (
+                    f"{_called(scope.node(position))} is of domain {domain or 'ai.onnx'!r}, which"
+                    f" {_owner(root)} does not import; add an opset_import for it"
+                )
+            elif op == "":
+                yield f"a node of {root.name} has no op_type"
+
+
+def _owner(root: Root) -> str:
+    return "the model" if root.kind != "function" else root.name
+
+
+def _called(node: NodeProto) -> str:
+    return f"{node.op_type} {node.name or next((o for o in node.output if o), '')!r}"
+
+
+# -- names and order ---------------------------------------------------------------------------
+
+
+def _names(scope: Scope) -> Iterator[str]:
+    """Single assignment, order, and outputs that somebody writes."""
+    proto = scope.proto
+    where = f"in graph {proto.name!r}"
+    inputs = [i if isinstance(i, str) else i.name for i in proto.input]
+    yield from (f"input {name!r} {where} is declared twice" for name in _repeated(inputs))
+    seen = set(inputs)
+    if isinstance(proto, GraphProto):
+        tensors = [t.name for t in proto.initializer]
+        tensors += [s.values.name for s in proto.sparse_initializer]
+        yield from (f"initializer {name!r} {where} occurs twice" for name in _repeated(tensors))
+        seen.update(tensors)
+    outer = {n for s in scope.chain() if s is not scope for n in _defined(s)}
+    for node in proto.node:
+        for name in node.input:
+            if name and name not in seen and name not in outer:
+                yield _unread(scope, node, name)
+        for name in filter(None, node.output):
+            if name in seen:
+                yield f"{_called(node)} writes {name!r} {where}, which has been defined before"
+            seen.add(name)
+    for output in proto.output:
+        name = output if isinstance(output, str) else output.name
+        if name not in seen and name not in outer:
+            yield f"output {name!r} {where} is written by no node"
+
+
+def _defined(scope: Scope) -> set[str]:
+    return {*scope.inputs, *scope.initializers, *scope.sparse, *scope.producers}
+
+
+def _repeated(names: list[str]) -> list[str]:
+    return sorted({name for name in names if names.count(name) > 1})
+
+
+def _unread(scope: Scope, node: NodeProto, name: str) -> str:
+    """Why a name is not there yet: a cycle, a wrong order, or nobody writes it."""
+    if name not in scope.producers:
+        return f"{_called(node)} reads {name!r}, which nothing defines"
+    cycle = _cycle(scope, name)
+    if cycle:
+        return f"the graph has a cycle: {' -> '.join(cycle)}"
+    writer = scope.node(scope.producers[name])
+    return (
+        f"{_called(node)} comes before {_called(writer)}, whose {name!r} it reads; sort the nodes"
+    )
+
+
+def _cycle(scope: Scope, name: str) -> list[str]:
+    """The values on a way from `name` back to itself, empty when there is none."""
+    came_from: dict[str, str] = {}
+    waiting = [name]
+    while waiting:
+        value = waiting.pop()
+        for source in scope.node(scope.producers[value]).input:
+            if source == name:
+                way = [name, value]
+                while way[-1] != name:
+                    way.append(came_from[way[-1]])
+                return way
+            if source in scope.producers and source not in came_from:
+                came_from[source] = value
+                waiting.append(source)
+    return []
+
+
+# -- nodes -------------------------------------------------------------------------------------
+
+
+def _node(root: Root, node: NodeProto, domain: str, op: str, adapters: Registry) -> Iterator[str]:
+    if domain not in schemas.known_domains():
+        return
+    version = root.imports[domain]
+    shown = domain or "ai.onnx"
+    schema = schemas.schema(domain, op, version)
+    if schema is None:
+        if not adapters.retired(domain, op):
+            yield f"{_called(node)}: {_unknown(domain, op, shown, version)}"
+        return
+    for attribute in node.attribute:
+        known = schema.attributes.get(attribute.name)
+        if known is None:
+            yield f"{_called(node)}: {op}-{schema.since} has no attribute {attribute.name!r}"
+        elif attribute.type != known.kind and root.function is None:
+            given, wanted = (
+                AttributeProto.AttributeType.Name(k) for k in (attribute.type, known.kind)
+            )
+            yield f"{_called(node)}: attribute {attribute.name!r} is {given}, not {wanted}"
+    present = {a.name for a in node.attribute}
+    for known in schema.attributes.values():
+        if known.required and known.name not in present:
+            yield f"{_called(node)}: attribute {known.name!r} is missing"
+    yield from _arity(node, schema, version)
+
+
+def _arity(node: NodeProto, schema: schemas.Schema, version: int) -> Iterator[str]:
+    for what, count, low, high in (
+        ("inputs", len(node.input), schema.min_input, schema.max_input),
+        ("outputs", len(node.output), schema.min_output, schema.max_output),
+    ):
+        if count < low or 0 <= high < count:
+            allowed = f"at least {low}" if high < 0 else f"{low} to {high}"
+            yield f"{_called(node)} has {count} {what}; at opset {version} it takes {allowed}"
+
+
+def _unknown(domain: str, op: str, shown: str, version: int) -> str:
+    later = schemas.history(domain, op)
+    if later:
+        return f"it first appears in {shown} {later[0].since}, and the import says {version}"
+    near = difflib.get_close_matches(op, list(schemas.operators(domain)), n=1)
+    guess = f"; did you mean {near[0]}?" if near else ""
+    return f"no operator of that name exists in {shown} {version}{guess}"

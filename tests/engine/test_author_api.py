@@ -1,0 +1,189 @@
+"""What an author may do, and the sentence that every mistake gets."""
+
+from __future__ import annotations
+
+import pytest
+from conftest import model, ops
+from onnx import TensorProto
+from opshift import AdapterBug, Refused, Why, convert_version
+from opshift.adapter import KEEP, Builder, Node, Refusal, Result, adapter, boundary, example
+from opshift.registry import Registry
+
+SOFTMAX = "(float[2,3] x) => (float[2,3] y) { y = Softmax<axis=1>(x) }"
+
+
+def declared(body, emits=(), **options):
+    def run(node: Node, op: Builder) -> Result:
+        """A test's adapter."""
+        return body(node, op)
+
+    return adapter("Softmax", 12, 13, emits=emits, **options)(run)
+
+
+def converted(with_adapters, body, **options):
+    with_adapters(declared(body, **options))
+    return convert_version(model(SOFTMAX), 13)
+
+
+def test_keep_keeps_the_node(with_adapters):
+    before = model(SOFTMAX)
+    after = converted(with_adapters, lambda node, op: KEEP)
+    assert after.graph == before.graph
+
+
+def test_values_replace_the_node_and_the_output_keeps_its_name(with_adapters):
+    after = converted(
+        with_adapters, lambda node, op: op.Exp(op.Neg(node["input"])), emits=("Exp", "Neg")
+    )
+    assert ops(after) == "Neg Exp"
+    assert after.graph.node[-1].output == ["y"]
+
+
+def test_an_input_as_answer_becomes_an_identity(with_adapters):
+    after = converted(with_adapters, lambda node, op: node["input"])
+    assert ops(after) == "Identity"
+
+
+def test_a_refusal_names_node_operator_boundary_and_reason(with_adapters):
+    def refuse(node, op):
+        raise Refusal(Why.NOT_EXPRESSIBLE, "it is a test")
+
+    with_adapters(declared(refuse))
+    with pytest.raises(Refused) as caught:
+        convert_version(model(SOFTMAX), 13)
+    (one,) = caught.value.refusals
+    assert (one.node, one.op, one.boundary, one.why) == (
+        "y",
+        "Softmax",
+        (12, 13),
+        Why.NOT_EXPRESSIBLE,
+    )
+    assert caught.value.nearest == {"": 12}
+    assert isinstance(caught.value, RuntimeError)
+
+
+def test_all_refusals_of_a_boundary_are_in_one_answer(with_adapters):
+    def refuse(node, op):
+        raise Refusal(Why.NOT_EXPRESSIBLE, "it is a test")
+
+    with_adapters(declared(refuse))
+    two = "(float[2,3] x) => (float[2,3] z) { y = Softmax<axis=1>(x) z = Softmax<axis=1>(y) }"
+    with pytest.raises(Refused) as caught:
+        convert_version(model(two), 13)
+    assert [one.node for one in caught.value.refusals] == ["y", "z"]
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        (lambda node, op: None, "returned None: an adapter returns KEEP, a value or values"),
+        (lambda node, op: node["data"], "has no input 'data'"),
+        (lambda node, op: node.int("axes"), "has no attribute 'axes'"),
+        (lambda node, op: op.same(node, axes=1), "has no attribute 'axes'"),
+        (lambda node, op: op.same(node, inputs={"data": None}), "has no input 'data'"),
+        (lambda node, op: op.Exp(node["input"]), "writes Exp without saying so in emits="),
+        (lambda node, op: op.Exp(3), "inputs are values"),
+        (lambda node, op: op.Expp(node["input"]), "Expp does not exist at ai.onnx 13"),
+        (lambda node, op: op.Mish(node["input"]), "Mish does not exist at ai.onnx 13"),
+        (lambda node, op: op.Exp(node["input"], axis=1), "has no input or attribute 'axis'"),
+        (lambda node, op: (), "returned 0 values for the 1 outputs"),
+        (lambda node, op: op.const(0.5), "needs dtype= or like="),
+        (lambda node, op: 1 // 0, "raised ZeroDivisionError"),
+    ],
+)
+def test_a_mistake_gets_a_sentence_that_says_where(with_adapters, body, sentence):
+    with pytest.raises(AdapterBug) as caught:
+        converted(with_adapters, body)
+    assert sentence in str(caught.value)
+    assert "run" in str(caught.value), "the sentence names the function"
+
+
+def test_declaring_a_crossing_twice_names_both_places():
+    registry = Registry()
+    registry.add(declared(lambda node, op: KEEP))
+    with pytest.raises(AdapterBug, match=r"Softmax 12->13 is declared twice: .* and "):
+        registry.add(declared(lambda node, op: KEEP))
+
+
+def test_boundaries_are_between_neighbours():
+    with pytest.raises(AdapterBug, match="11 and 13 are not neighbours"):
+        adapter("Softmax", 11, 13)
+
+
+def test_an_adapter_says_what_changed():
+    with pytest.raises(AdapterBug, match="docstring"):
+        adapter("Softmax", 12, 13)(lambda node, op: KEEP)
+
+
+def test_a_branch_leaves_the_original_alone():
+    original = Registry()
+    branch = original.branch()
+    branch.add(declared(lambda node, op: KEEP))
+    assert (len(original), len(branch)) == (0, 1)
+
+
+def test_examples_stand_in_the_order_they_are_read():
+    @adapter("Softmax", 12, 13)
+    @example("first", SOFTMAX)
+    @example("second", SOFTMAX)
+    def two(node: Node, op: Builder) -> Result:
+        """A test's adapter."""
+        return KEEP
+
+    assert [one.title for one in two.examples] == ["first", "second"]
+
+
+def test_an_approximation_needs_permission_and_is_reported(with_adapters):
+    def rough(node, op):
+        op.approximate("it is a test")
+        return op.same(node, axis=1)
+
+    with_adapters(declared(rough, approximate=True))
+    with pytest.raises(Refused) as caught:
+        convert_version(model(SOFTMAX), 13)
+    assert caught.value.refusals[0].why is Why.APPROXIMATE_ONLY
+    assert convert_version(model(SOFTMAX), 13, allow_approximate=True).opset_import[0].version == 13
+
+
+def test_an_undeclared_approximation_is_a_bug(with_adapters):
+    def rough(node, op):
+        op.approximate("it is a test")
+        return op.same(node, axis=1)
+
+    with_adapters(declared(rough))
+    with pytest.raises(AdapterBug, match="approximates without saying so"):
+        convert_version(model(SOFTMAX), 13, allow_approximate=True)
+
+
+def test_what_the_checker_rejects_is_a_bug_with_node_and_boundary(with_adapters):
+    with_adapters(declared(lambda node, op: op.Concat(node["input"]), emits=("Concat",)))
+    with pytest.raises(AdapterBug, match=r"after ai.onnx 12->13 the checker rejects Concat 'y'"):
+        convert_version(model(SOFTMAX), 13)
+
+
+def test_equal_constants_are_one_initializer(with_adapters):
+    def twice(node, op):
+        one, other = op.const(2.0, like=node["input"]), op.const(2.0, like=node["input"])
+        return op.Mul(op.Mul(node["input"], one), other)
+
+    after = converted(with_adapters, twice, emits=("Mul",))
+    assert len(after.graph.initializer) == 1
+    assert after.graph.initializer[0].data_type == TensorProto.FLOAT
+
+
+def test_claims_derive_their_guards(with_adapters):
+    with_adapters(*boundary(14, "Reshape"))
+    kept = "(float[2,3] x, int64[2] s) => (float[a,b] y) { y = Reshape<allowzero=0>(x, s) }"
+    after = convert_version(model(kept, 14), 13)
+    assert not after.graph.node[0].attribute, "an attribute at its default goes"
+    lost = kept.replace("allowzero=0", "allowzero=1")
+    with pytest.raises(Refused) as caught:
+        convert_version(model(lost, 14), 13)
+    assert "allowzero = 1 does not exist there" in caught.value.refusals[0].detail
+
+
+def test_a_claim_about_other_schemas_is_open_again(with_adapters):
+    with_adapters(*boundary(13, "Sigmoid:ffffff"))
+    with pytest.raises(Refused) as caught:
+        convert_version(model("(float[2] x) => (float[2] y) { y = Sigmoid(x) }"), 13)
+    assert caught.value.refusals[0].why is Why.UNREVIEWED
