@@ -1,0 +1,230 @@
+"""Small pieces that many decompositions share; each writes for the version being entered.
+
+A tuple in capitals lists what its block may write, for an adapter's `emits=`.
+"""
+
+import numpy as np
+from onnx import TensorProto as T
+from opshift.adapter import Builder, Refusal, Value, Why
+
+FLOATS = (T.FLOAT, T.DOUBLE, T.FLOAT16, T.BFLOAT16)
+SMALL_INTS = (T.INT8, T.UINT8, T.INT16, T.UINT16)
+WIDE_INTS = (T.INT32, T.UINT32, T.INT64, T.UINT64)
+INTS = SMALL_INTS + WIDE_INTS
+UNSIGNED = (T.UINT8, T.UINT16, T.UINT32, T.UINT64)
+
+
+# -- shapes --------------------------------------------------------------------------------------
+
+
+def shape_of(op: Builder, x: Value) -> Value:
+    """The shape as a constant if it is static, else computed."""
+    known = x.shape_or_none
+    return op.Shape(x) if known is None else op.const(list(known))
+
+
+COMMON_SHAPE = ("Shape", "Concat", "Equal", "Cast", "Not", "Mul", "Add")
+
+
+def common_shape(op: Builder, a: Value, b: Value) -> Value:
+    """The shape to which two values of known rank broadcast each other (version 6 and later)."""
+    left, right = a.shape_or_none, b.shape_or_none
+    if left is not None and right is not None:
+        return op.const(list(np.broadcast_shapes(left, right)))
+    rank = max(a.rank, b.rank)
+    return _longer(op, _padded(op, shape_of(op, a), rank), _padded(op, shape_of(op, b), rank))
+
+
+def _padded(op: Builder, shape: Value, rank: int) -> Value:
+    """A shape with ones in front up to a rank."""
+    (length,) = shape.shape
+    if length == rank:
+        return shape
+    known = shape.const_or_none()
+    if known is not None:
+        return op.const([1] * (rank - length) + known.tolist())
+    return op.Concat(op.const([1] * (rank - length)), shape, axis=0)
+
+
+def _longer(op: Builder, own: Value, other: Value) -> Value:
+    """Where `own` is one, the other; shapes of equal length."""
+    one = op.Equal(own, op.const([1] * own.shape[0]))
+    taken = op.Mul(op.Cast(one, to=T.INT64), other)
+    return op.Add(taken, op.Mul(op.Cast(op.Not(one), to=T.INT64), own))
+
+
+EXPAND = ("Expand", "Unsqueeze", "Tile", *COMMON_SHAPE)
+
+
+def expand_to(op: Builder, x: Value, shape: Value) -> Value:
+    """`x` broadcast with `shape` like Expand; below 8 (to 6) by Tile, which needs the ranks."""
+    if op.version >= 8:
+        return op.Expand(x, shape)
+    (length,) = shape.shape
+    if x.rank < length:
+        x = op.Unsqueeze(x, axes=list(range(length - x.rank)))
+    rank = x.rank
+    if rank == 0:
+        return x
+    own, goal = x.shape_or_none, shape.const_or_none()
+    if own is not None and goal is not None:
+        wide = [1] * (rank - length) + goal.tolist()
+        times = [want if have == 1 else 1 for have, want in zip(own, wide, strict=True)]
+        return x if set(times) == {1} else op.Tile(x, op.const(times))
+    ones = op.const([1] * rank)
+    one = op.Equal(op.Shape(x), ones)
+    repeated = op.Mul(op.Cast(one, to=T.INT64), _padded(op, shape, rank))
+    return op.Tile(x, op.Add(repeated, op.Cast(op.Not(one), to=T.INT64)))
+
+
+# -- counting ------------------------------------------------------------------------------------
+
+ARANGE = ("Range", "ConstantOfShape", "NonZero", "Reshape", "Loop", "Identity", "Add")
+
+
+def arange(op: Builder, n: Value) -> Value:
+    """0, 1, ... n-1 for an int64 scalar."""
+    known = n.const_or_none()
+    if known is not None:
+        return op.const(np.arange(int(known.reshape(-1)[0])))
+    if op.version >= 11:
+        return op.Range(op.const(0), n, op.const(1))
+    if op.version >= 9:
+        ones = op.ConstantOfShape(op.Reshape(n, op.const([1])), value=np.array([1]))
+        return op.Reshape(op.NonZero(ones), op.const([-1]))
+    body = op.graph(
+        lambda b, i, keep, state: (b.Identity(keep), b.Identity(state), b.Identity(i)),
+        (T.INT64, ()),
+        (T.BOOL, ()),
+        (T.INT64, ()),
+    )
+    going = op.const(True, T.BOOL)
+    return op.Loop(n, going, op.const(0), body=body, outputs=2)[1]
+
+
+LINEAR_INDEX = ("Gather", "Unsqueeze", "Mul", *ARANGE)
+
+
+def positions(op: Builder, shape: Value) -> Value:
+    """Each element's position in the flattened tensor, in that shape (version 7 and later)."""
+    known = shape.const_or_none()
+    if known is not None:
+        return op.const(np.arange(np.prod(known, dtype=np.int64)).reshape(known))
+    index = op.const(0)
+    for axis in range(shape.shape[0]):
+        size = op.Gather(shape, op.const(axis), axis=0)
+        if axis:
+            index = _unsqueeze_last(op, index, axis)
+        index = op.Add(op.Mul(index, size), arange(op, size))
+    return index
+
+
+def _unsqueeze_last(op: Builder, x: Value, rank: int) -> Value:
+    if op.version >= 13:
+        return op.Unsqueeze(x, op.const([rank]))
+    return op.Unsqueeze(x, axes=[rank])
+
+
+# -- choosing and comparing ----------------------------------------------------------------------
+
+SELECT = (
+    "Where", "And", "Or", "Concat", "Size", "Identity", *EXPAND, *LINEAR_INDEX,
+)  # fmt: skip
+
+
+def select(op: Builder, condition: Value, x: Value, y: Value) -> Value:
+    """`x` where the condition holds, else `y`; below 9 (to 7) by the element type's own means."""
+    if op.version >= 9:
+        return op.Where(condition, x, y)
+    kind = x.elem_type
+    if kind == T.BOOL:
+        return op.Or(op.And(condition, x), op.And(op.Not(condition), y))
+    if kind in SMALL_INTS:
+        wide = select(op, condition, op.Cast(x, to=T.INT32), op.Cast(y, to=T.INT32))
+        return op.Cast(wide, to=kind)
+    if kind in WIDE_INTS:
+        taken = op.Mul(op.Cast(condition, to=kind), x)
+        return op.Add(taken, op.Mul(op.Cast(op.Not(condition), to=kind), y))
+    return _gathered(op, condition, x, y)
+
+
+def _gathered(op: Builder, condition: Value, x: Value, y: Value) -> Value:
+    """Picks from both tensors laid side by side: no arithmetic, so any element type, any value."""
+    shape = _common_of_three(op, condition, x, y)
+    flat = op.const([-1, 1])
+    pair = [op.Reshape(expand_to(op, v, shape), flat) for v in (y, x)]
+    both = op.Reshape(op.Concat(*pair, axis=1), op.const([-1]))
+    place = positions(op, shape)
+    chosen = op.Cast(expand_to(op, condition, shape), to=T.INT64)
+    return op.Gather(both, op.Add(op.Add(place, place), chosen), axis=0)
+
+
+def _common_of_three(op: Builder, a: Value, b: Value, c: Value) -> Value:
+    shapes = [v.shape_or_none for v in (a, b, c)]
+    if None not in shapes:
+        return op.const(list(np.broadcast_shapes(*(s for s in shapes if s is not None))))
+    rank = max(v.rank for v in (a, b, c))
+    first, second, third = (_padded(op, shape_of(op, v), rank) for v in (a, b, c))
+    return _longer(op, _longer(op, first, second), third)
+
+
+NOT_NAN = ("Greater", "Less", "Or")
+
+
+def not_nan(op: Builder, x: Value) -> Value:
+    """Whether each element is a number."""
+    zero, one = op.const(0, like=x), op.const(1, like=x)
+    return op.Or(op.Greater(x, zero), op.Less(x, one))
+
+
+LESS = ("Less", "Cast", "Div", "Mul", "Sub", "Equal", "And", "Or")
+
+
+def less(op: Builder, a: Value, b: Value) -> Value:
+    """a < b for numbers of any type; below 9 (to 7) integers through a float that holds them."""
+    kind = a.elem_type
+    if op.version >= 9 or kind in FLOATS:
+        return op.Less(a, b)
+    if kind in (T.INT64, T.UINT64):
+        (high_a, low_a), (high_b, low_b) = _halves(op, a), _halves(op, b)
+        return op.Or(
+            op.Less(_double(op, high_a), _double(op, high_b)),
+            op.And(
+                op.Equal(op.Cast(high_a, to=T.INT64), op.Cast(high_b, to=T.INT64)),
+                op.Less(_double(op, low_a), _double(op, low_b)),
+            ),
+        )
+    wide = T.FLOAT if kind in SMALL_INTS else T.DOUBLE
+    return op.Less(op.Cast(a, to=wide), op.Cast(b, to=wide))
+
+
+def _halves(op: Builder, x: Value) -> tuple[Value, Value]:
+    """x / 2**32 truncated, and what remains: two numbers that a double holds."""
+    base = op.const(2**32, like=x)
+    high = op.Div(x, base)
+    return high, op.Sub(x, op.Mul(high, base))
+
+
+def _double(op: Builder, x: Value) -> Value:
+    return op.Cast(x, to=T.DOUBLE)
+
+
+EQUAL = ("Greater", "Not", *LESS)
+
+
+def equal(op: Builder, a: Value, b: Value) -> Value:
+    """a == b for numbers of any type; below 11 (to 7) by what compared them then."""
+    kind = a.elem_type
+    if op.version >= 11 or kind in (T.BOOL, T.INT32, T.INT64):
+        return op.Equal(a, b)
+    if kind in FLOATS:
+        same = op.Not(op.Or(op.Less(a, b), op.Greater(a, b)))
+        return op.And(same, op.And(not_nan(op, a), not_nan(op, b)))
+    if kind in SMALL_INTS:
+        return op.Equal(op.Cast(a, to=T.INT32), op.Cast(b, to=T.INT32))
+    if kind == T.UINT32:
+        return op.Equal(op.Cast(a, to=T.INT64), op.Cast(b, to=T.INT64))
+    if kind == T.UINT64:
+        pairs = zip(_halves(op, a), _halves(op, b), strict=True)
+        return op.And(*(op.Equal(op.Cast(p, to=T.INT64), op.Cast(q, to=T.INT64)) for p, q in pairs))
+    raise Refusal(Why.TYPE_NOT_AVAILABLE, f"{a.name!r} is of a type that nothing compares there")
