@@ -69,12 +69,68 @@ def expand_to(op: Builder, x: Value, shape: Value) -> Value:
     own, goal = x.shape_or_none, shape.const_or_none()
     if own is not None and goal is not None:
         wide = [1] * (rank - length) + goal.tolist()
-        times = [want if have == 1 else 1 for have, want in zip(own, wide, strict=True)]
-        return x if set(times) == {1} else op.Tile(x, op.const(times))
-    ones = op.const([1] * rank)
-    one = op.Equal(op.Shape(x), ones)
-    repeated = op.Mul(op.Cast(one, to=T.INT64), _padded(op, shape, rank))
+        each = [want if have == 1 else 1 for have, want in zip(own, wide, strict=True)]
+        return x if set(each) == {1} else op.Tile(x, op.const(each))
+    times = _padded(op, shape, rank)
+    if own is not None and set(own) == {1}:
+        return op.Tile(x, times)
+    one = op.Equal(op.Shape(x), op.const([1] * rank))
+    repeated = op.Mul(op.Cast(one, to=T.INT64), times)
     return op.Tile(x, op.Add(repeated, op.Cast(op.Not(one), to=T.INT64)))
+
+
+# -- moving --------------------------------------------------------------------------------------
+
+
+def part(op: Builder, x: Value, start: int, end: int = 2**63 - 1) -> Value:
+    """`x[start:end]` of a vector; writes Slice."""
+    if op.version >= 10:
+        return op.Slice(x, op.const([start]), op.const([end]), op.const([0]))
+    return op.Slice(x, starts=[start], ends=[end], axes=[0])
+
+
+RESHAPE_TO = ("Reshape", "Size", "Cast", "Shape", "Expand")
+
+
+def reshape_to(op: Builder, x: Value, shape: Value) -> Value:
+    """Reshape where a 0 is the size 0 (version 8 and later); before 14 it copied the input's size.
+
+    An empty input gets a 0 everywhere before, so that copying is right.
+    """
+    if op.version >= 14:
+        return op.Reshape(x, shape, allowzero=1)
+    goal, own = shape.const_or_none(), x.shape_or_none
+    if (goal is not None and 0 not in goal) or (own is not None and 0 not in own):
+        return op.Reshape(x, shape)
+    any_at_all = op.Cast(op.Cast(op.Size(x), to=T.BOOL), to=T.INT64)
+    flat = op.Reshape(x, op.const([-1]))
+    return op.Reshape(op.Expand(flat, op.Expand(any_at_all, op.Shape(shape))), shape)
+
+
+def cast(op: Builder, x: Value, to: int) -> Value:
+    """Cast, which names the type by a word below version 6."""
+    return op.Cast(x, to=to if op.version >= 6 else T.DataType.Name(to))
+
+
+def as_floats(op: Builder, x: Value) -> Value:
+    """`x` in a floating-point type that holds its values, for operators that only moved floats."""
+    kind = x.elem_type
+    if kind in FLOATS:
+        return x
+    if kind in (T.BOOL, *SMALL_INTS):
+        return cast(op, x, T.FLOAT)
+    if kind in (T.INT32, T.UINT32):
+        return cast(op, x, T.DOUBLE)
+    raise Refusal(
+        Why.TYPE_NOT_AVAILABLE,
+        "only floating-point tensors can be moved by this operator before opset"
+        f" {op.version + 1}, and {x.name!r} is of a type that none of them holds",
+    )
+
+
+def from_floats(op: Builder, y: Value, x: Value) -> Value:
+    """Undoes `as_floats(op, x)` on what became of it."""
+    return y if x.elem_type in FLOATS else cast(op, y, x.elem_type)
 
 
 # -- counting ------------------------------------------------------------------------------------
