@@ -21,7 +21,6 @@ from onnx import TensorProto
 from opshift.errors import InvalidModel
 
 _CHUNK = 1 << 20
-_STRIDE = 32 << 20
 _NOT_HERE = {
     errno.EXDEV,
     errno.EINVAL,
@@ -157,7 +156,6 @@ def write_all(fd: int, data: bytes | memoryview) -> None:
 def write_pieces(fd: int, pieces: Iterable[bytes | memoryview | Moved]) -> None:
     """Write a file from what is in memory and what is not; small pieces go together."""
     small: list[bytes | memoryview] = []
-    started = 0
     for piece in pieces:
         if isinstance(piece, bytes | memoryview):
             small.append(piece)
@@ -165,18 +163,7 @@ def write_pieces(fd: int, pieces: Iterable[bytes | memoryview | Moved]) -> None:
         write_all(fd, b"".join(small))
         small.clear()
         piece.write(fd)
-        started = _start_writing(fd, started)
     write_all(fd, b"".join(small))
-
-
-def _start_writing(fd: int, started: int) -> int:
-    """Have the disk work while the rest is copied, so that fsync finds little left to do."""
-    end = os.lseek(fd, 0, os.SEEK_CUR)
-    if end - started < _STRIDE or not hasattr(os, "posix_fadvise"):
-        return started
-    with suppress(OSError):
-        os.posix_fadvise(fd, started, end - started, os.POSIX_FADV_DONTNEED)
-    return end
 
 
 # --- external data --------------------------------------------------------------------------------

@@ -630,16 +630,15 @@ def splice(
         weights = _inline(_all_tensors(skeleton), weights)
         data = skeleton.SerializeToString(deterministic=True)
     pieces = _woven(data, weights)
-    if (size := wire.total(pieces)) > LIMIT:
+    if wire.total(pieces) > LIMIT:
         if external == "inline":
-            raise InvalidModel(
-                f"{name}: with its weights inline it would have {size} bytes, more than the 2 GiB "
-                "that readers accept; choose one-file"
-            )
+            raise InvalidModel(f"{name}: it would exceed 2 GiB with its weights; choose one-file")
         external = "one-file"
     with Staging() as staging:
         if external == "one-file":
             pieces = _one_file(_copy(skeleton), weights, name, staging)
+            if wire.total(pieces) > LIMIT:
+                raise InvalidModel(f"{name}: it would exceed 2 GiB even without its weights")
         elif external != "inline":
             _bring(outside, weights, name, external, staging)
         staging.write(name, pieces)
@@ -647,6 +646,7 @@ def splice(
 
 
 POLICIES = ("keep", "copy", "link", "inline", "one-file")
+"""What happens to external data. Readers may refuse a file of several links, as onnx 1.23 does."""
 
 LIMIT = 2**31 - 1
 """Protobuf reads no larger message."""
@@ -751,8 +751,10 @@ def _raw(tensor: TensorProto, weights: Weights) -> Region | Late:
         return locate(tensor, weights.base_dir)
     if (raw := source.raw()) is not None:
         return raw
-    size = wire.raw_size(tensor.data_type, prod(tensor.dims))
-    return Late(size, lambda: numpy_helper.from_array(weights.load(tensor)).raw_data)
+    stub = TensorProto()
+    stub.CopyFrom(tensor)  # the tensor itself will soon say something else
+    size = wire.raw_size(stub.data_type, prod(stub.dims))
+    return Late(size, lambda: numpy_helper.from_array(weights.load(stub)).raw_data)
 
 
 def _refer(tensor: TensorProto, location: str, offset: int, length: int) -> None:
