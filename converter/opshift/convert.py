@@ -83,10 +83,10 @@ def _same_file(src: str | os.PathLike[str], dst: str | os.PathLike[str]) -> bool
 
 
 def _load(path: str | os.PathLike[str]) -> ModelProto:
+    weights.carve_file(path)  # says what is wrong with the file, if the file is
     try:
         return onnx.load(path)
     except Exception as error:
-        weights.carve_file(path)  # says what is wrong with the file, if the file is
         raise InvalidModel(f"{os.fspath(path)!r} cannot be loaded: {error}") from error
 
 
@@ -279,7 +279,7 @@ def _unused_prefix(text: bytes) -> str:
 
 def goal(document: Document, target: Target) -> dict[str, int]:
     """The wanted version of each domain, or a BadTarget that says what is wrong with it."""
-    wanted = {"": target} if isinstance(target, int) else dict(target)
+    wanted = dict(target) if isinstance(target, Mapping) else {"": target}
     found: dict[str, int] = {}
     for raw, version in wanted.items():
         domain = schemas.normal(raw)
@@ -290,7 +290,7 @@ def goal(document: Document, target: Target) -> dict[str, int]:
             raise BadTarget(f"{shown} is asked for at {found[domain]} and at {version}")
         _in_range(domain, shown, version)
         if not any(domain in root.imports for root in document.roots):
-            if domain or not isinstance(target, int):
+            if domain or isinstance(target, Mapping):
                 raise BadTarget(f"the model does not import {shown}; leave it out of the target")
             continue
         found[domain] = version

@@ -14,8 +14,10 @@ from onnx.shape_inference import InferenceError
 
 from opshift import schemas
 from opshift.declare import Array, Fold
+from opshift.errors import Refusal
 
 if TYPE_CHECKING:
+    from opshift.node import Node
     from opshift.scope import Document, Root, Scope
     from opshift.weights import Weights
 
@@ -108,12 +110,30 @@ class Facts:
         fold = self.folds.get(key)
         if fold is None or len(node.output) != 1 or key not in owner.root.index:
             return None
+        try:
+            value = fold.run(self._read(owner, node))
+        except (Refusal, ValueError, IndexError):
+            # Something is not known, or the node is not legal: either way it is no constant.
+            return None
+        return None if value is None or value.nbytes > MAX_FOLD_BYTES else value
+
+    def producer(self, scope: Scope, name: str) -> Node | None:
+        """The node that computes a value, unless a function of the model stands behind it."""
+        owner = scope.owner(name)
+        position = owner.producers.get(name) if owner else None
+        if owner is None or position is None:
+            return None
+        node = owner.node(position)
+        known = (schemas.normal(node.domain), node.op_type) in owner.root.index
+        return self._read(owner, node) if known else None
+
+    def _read(self, owner: Scope, node: NodeProto) -> Node:
         from opshift.node import Env, Node
 
-        version = owner.root.imports.get(key[0])
-        schema = schemas.schema(*key, version) if version else None
-        value = fold.run(Node(node, schema, Env(self, owner)))
-        return None if value is None or value.nbytes > MAX_FOLD_BYTES else value
+        domain = schemas.normal(node.domain)
+        version = owner.root.imports.get(domain)
+        schema = schemas.schema(domain, node.op_type, version) if version else None
+        return Node(node, schema, Env(self, owner))
 
     def constant_node(self, node: NodeProto) -> Array | None:
         """The value of a Constant node in any of its attribute forms."""
@@ -144,7 +164,7 @@ class Facts:
             return f"{name!r} is an input"
         node = owner.node(owner.producers[name])
         key = (schemas.normal(node.domain), node.op_type)
-        if key in self.folds:
+        if key in self.folds or key == ("", "Identity"):
             for source in node.input:
                 if source and self.constant(owner, source) is None:
                     return self.why_dynamic(owner, source)

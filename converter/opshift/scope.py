@@ -21,7 +21,7 @@ from onnx import (
 from opshift import schemas, versions
 from opshift.errors import InvalidModel
 
-MAX_NESTING = 64
+MAX_NESTING = 30  # protobuf itself stops at 100 messages, three to a graph
 
 Key: TypeAlias = tuple[str, str]  # (domain, op_type)
 FunctionId: TypeAlias = tuple[str, str, str]  # (domain, name, overload)

@@ -1,0 +1,192 @@
+"""Every broken input gets one clear sentence, and nothing is written."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import onnx.parser
+import pytest
+from conftest import model
+from onnx import helper, numpy_helper
+from opshift import BadTarget, InvalidModel, convert_file, convert_version, plan
+
+GOOD = "(float[2,3] x) => (float[2,3] y) { a = Softmax<axis=1>(x) y = Neg(a) }"
+
+
+def broken(change):
+    made = model(GOOD)
+    change(made)
+    return made
+
+
+def add_node(*arguments, **named):
+    return lambda m: m.graph.node.append(helper.make_node(*arguments, **named))
+
+
+CASES = {
+    "no graph": (lambda m: m.ClearField("graph"), "the model has no graph"),
+    "no import": (lambda m: m.ClearField("opset_import"), "imports no operator set"),
+    "several imports": (
+        lambda m: m.opset_import.add(domain="ai.onnx", version=11),
+        "imports domain 'ai.onnx' at several versions (11, 12)",
+    ),
+    "no default import": (
+        lambda m: m.opset_import[0].CopyFrom(helper.make_opsetid("acme", 1)),
+        "Neg 'y' is of domain 'ai.onnx', which the model does not import",
+    ),
+    "domain not imported": (
+        add_node("Run", ["x"], ["z"], domain="acme"),
+        "Run 'z' is of domain 'acme', which the model does not import",
+    ),
+    "cycle": (
+        lambda m: m.graph.node[0].input.__setitem__(0, "y"),
+        "the graph has a cycle: y -> a -> y",
+    ),
+    "wrong order": (lambda m: m.graph.node.reverse(), "sort the nodes"),
+    "undefined": (
+        lambda m: m.graph.node[0].input.__setitem__(0, "nope"),
+        "Softmax 'a' reads 'nope', which nothing defines",
+    ),
+    "written twice": (add_node("Neg", ["x"], ["a"]), "writes 'a' in graph 'g', which has been"),
+    "input twice": (lambda m: m.graph.input.append(m.graph.input[0]), "input 'x' in graph 'g' is"),
+    "initializer twice": (
+        lambda m: m.graph.initializer.extend([_tensor("w"), _tensor("w")]),
+        "initializer 'w' in graph 'g' occurs twice",
+    ),
+    "output of nobody": (
+        lambda m: m.graph.output.append(helper.make_tensor_value_info("q", 1, [1])),
+        "output 'q' in graph 'g' is written by no node",
+    ),
+    "unknown operator": (
+        add_node("Sofmax", ["x"], ["z"]),
+        "no operator of that name exists in ai.onnx 12; did you mean Softmax?",
+    ),
+    "later operator": (
+        add_node("Gelu", ["x"], ["z"]),
+        "it first appears in ai.onnx 20, and the import says 12",
+    ),
+    "wrong attribute type": (
+        lambda m: m.graph.node[0].attribute[0].CopyFrom(helper.make_attribute("axis", 1.0)),
+        "attribute 'axis' is FLOAT, not INT",
+    ),
+    "unknown attribute": (
+        lambda m: m.graph.node[0].attribute.append(helper.make_attribute("axes", 1)),
+        "Softmax-11 has no attribute 'axes'",
+    ),
+    "missing attribute": (add_node("Cast", ["x"], ["z"]), "attribute 'to' is missing"),
+    "too many inputs": (
+        add_node("Neg", ["x", "x"], ["z"]),
+        "has 2 inputs; at opset 12 it takes 1 to 1",
+    ),
+}
+
+
+def _tensor(name):
+    return numpy_helper.from_array(np.zeros(2, np.float32), name)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_broken_object(case):
+    change, sentence = CASES[case]
+    with pytest.raises(InvalidModel) as caught:
+        convert_version(broken(change), 13)
+    assert sentence in str(caught.value)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_broken_file_leaves_nothing_behind(case, tmp_path):
+    change, sentence = CASES[case]
+    (tmp_path / "in.onnx").write_bytes(broken(change).SerializeToString())
+    with pytest.raises(InvalidModel) as caught:
+        convert_file(tmp_path / "in.onnx", tmp_path / "out.onnx", 13)
+    assert sentence in str(caught.value)
+    assert [p.name for p in tmp_path.iterdir()] == ["in.onnx"]
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"hello, this is no model", b"\x08\x08\x3a\xff\xff\x01", b"PK\x03\x04"]
+)
+def test_what_is_not_a_model(text, tmp_path):
+    (tmp_path / "in.onnx").write_bytes(text)
+    for call in (
+        lambda: convert_file(tmp_path / "in.onnx", tmp_path / "out.onnx", 13),
+        lambda: convert_version(tmp_path / "in.onnx", 13),
+        lambda: plan(tmp_path / "in.onnx", 13),
+    ):
+        with pytest.raises(InvalidModel, match=r"in\.onnx"):
+            call()
+    assert [p.name for p in tmp_path.iterdir()] == ["in.onnx"]
+
+
+def test_every_truncation_of_a_model_is_answered(tmp_path):
+    text = model(GOOD).SerializeToString()
+    for length in range(len(text)):
+        (tmp_path / "in.onnx").write_bytes(text[:length])
+        try:
+            convert_file(tmp_path / "in.onnx", tmp_path / "out.onnx", 13)
+        except InvalidModel:
+            continue
+        onnx.checker.check_model(tmp_path / "out.onnx")  # what was cut off was optional
+
+
+def test_a_missing_data_file(tmp_path):
+    made = model("(float[2048] x) => (float[2048] y) { y = Add(x, w) }")
+    weight = numpy_helper.from_array(np.zeros(2048, np.float32), "w")
+    made.graph.initializer.append(weight)
+    onnx.save(made, tmp_path / "in.onnx", save_as_external_data=True, location="in.data")
+    (tmp_path / "in.data").unlink()
+    with pytest.raises(InvalidModel, match=r"in\.data"):
+        convert_file(tmp_path / "in.onnx", tmp_path / "out.onnx", 13)
+    assert [p.name for p in tmp_path.iterdir()] == ["in.onnx"]
+
+
+def test_a_path_that_leaves_the_folder(tmp_path):
+    made = model("(float[2048] x) => (float[2048] y) { y = Add(x, w) }")
+    made.graph.initializer.append(numpy_helper.from_array(np.zeros(2048, np.float32), "w"))
+    (tmp_path / "model").mkdir()
+    onnx.save(made, tmp_path / "model" / "in.onnx", save_as_external_data=True, location="in.data")
+    loaded = onnx.load(tmp_path / "model" / "in.onnx", load_external_data=False)
+    loaded.graph.initializer[0].external_data[0].value = "../model/in.data"
+    (tmp_path / "model" / "in.onnx").write_bytes(loaded.SerializeToString())
+    with pytest.raises(InvalidModel, match=r"\.\./model/in\.data"):
+        convert_file(tmp_path / "model" / "in.onnx", tmp_path / "model" / "out.onnx", 13)
+
+
+@pytest.mark.parametrize(
+    ("target", "sentence"),
+    [
+        (0, "versions of ai.onnx begin at 1"),
+        (-3, "versions of ai.onnx begin at 1"),
+        (1000, "no known release of onnx has it"),
+        ("13", "the target of ai.onnx is a whole number, not '13'"),
+        (True, "is a whole number, not True"),
+        (13.0, "is a whole number, not 13.0"),
+        ({"ai.onnx.ml": 2}, "the model does not import ai.onnx.ml"),
+        ({"acme": 2}, "nothing is known about the versions of 'acme'"),
+        ({"": 13, "ai.onnx": 14}, "ai.onnx is asked for at 13 and at 14"),
+    ],
+)
+def test_a_target_that_cannot_be_meant(target, sentence):
+    with pytest.raises(BadTarget) as caught:
+        convert_version(model(GOOD), target)
+    assert sentence in str(caught.value)
+
+
+def test_a_target_above_the_installed_onnx_says_which_onnx_brings_it(monkeypatch):
+    from opshift import schemas
+
+    monkeypatch.setattr(schemas, "latest", lambda domain: 20)
+    with pytest.raises(BadTarget, match=r"above 20, the newest .* onnx 1\.16 brings it"):
+        convert_version(model(GOOD), 21)
+
+
+@pytest.mark.parametrize("ir", [2, 99, "newest", True, None])
+def test_an_ir_version_that_cannot_be_meant(ir):
+    with pytest.raises(BadTarget, match="ir_version is 'auto', 'keep' or a number"):
+        convert_version(model(GOOD), 13, ir_version=ir)
+
+
+def test_a_model_without_the_default_domain_has_nothing_to_convert():
+    text = '<ir_version: 8, opset_import: ["ai.onnx.ml" : 2]> g (float[2,2] x) => (float[2,2] y) { y = ai.onnx.ml.Normalizer(x) }'
+    before = onnx.parser.parse_model(text)
+    assert convert_version(before, 13) == before

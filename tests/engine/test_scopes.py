@@ -1,0 +1,209 @@
+"""Subgraphs, captures, functions, training graphs: nodes convert wherever they live."""
+
+from __future__ import annotations
+
+import onnx.checker
+import onnx.parser
+import oracle
+import pytest
+from conftest import model, ops
+from onnx import helper
+from opshift import InvalidModel, Refused, Why, convert_version
+
+NESTED = """(float[4,3,2] x, bool c) => (float[4,3,2] y) {
+    y = If(c) <
+        then_branch = t () => (float[4,3,2] z) { z = Softmax(x) },
+        else_branch = e () => (float[4,3,2] z2) {
+            q = Softmax<axis=1>(x)
+            z2 = If(c) <
+                then_branch = tt () => (float[4,3,2] z3) { z3 = Softmax(q) },
+                else_branch = ee () => (float[4,3,2] z4) { z4 = Hardmax(x) }>
+        }>
+}"""
+
+FUNCTION = """(float[4,3,2] x) => (float[4,3,2] y) { y = local.f<a=1>(x) }
+    <opset_import: ["" : 12], domain: "local">
+    f <a> (v) => (w) { z = Softmax<axis: int = @a>(v) w = Neg(z) }"""
+
+
+def equal(before, after, **inputs):
+    given = oracle.make_inputs(before, overrides=inputs)
+    return oracle.compare(oracle.evaluate(before, given), oracle.evaluate(after, given), ulp=4)
+
+
+@pytest.mark.parametrize("condition", [True, False])
+def test_nodes_in_nested_branches_convert(condition):
+    before = model(NESTED)
+    after = convert_version(before, 13)
+    onnx.checker.check_model(after, full_check=True)
+    assert equal(before, after, c=condition) is None
+
+
+def test_new_names_are_unique_over_all_scopes():
+    after = convert_version(model(NESTED), 13)
+    names = []
+
+    def walk(graph):
+        for node in graph.node:
+            names.extend(node.output)
+            for attribute in node.attribute:
+                if attribute.HasField("g"):
+                    walk(attribute.g)
+
+    walk(after.graph)
+    assert len(names) == len(set(names))
+
+
+def test_names_that_look_like_ours_are_avoided():
+    text = "(float[2,3,4] x) => (float[2,3,4] opshift_1_Flatten) { opshift_1_Flatten = Softmax(x) }"
+    after = convert_version(model(text), 13)
+    onnx.checker.check_model(after, full_check=True)
+    assert after.graph.node[0].output[0].startswith("opshift1_")
+
+
+def test_an_operator_in_a_subgraph_of_an_unknown_domain_converts():
+    text = """(float[2,3,4] x) => (float[2,3,4] y) {
+        y = acme.Run<body = b () => (float[2,3,4] z) { z = Softmax(x) }>(x) }"""
+    after = convert_version(model(text, more=', "acme" : 1'), 13)
+    inner = after.graph.node[0].attribute[0].g
+    assert [n.op_type for n in inner.node] == ["Flatten", "Softmax", "Shape", "Reshape"]
+
+
+def test_graphs_attributes_are_visited():
+    before = model("(float[2,3,4] x) => (float[2,3,4] y) { y = acme.Run(x) }", more=', "acme" : 1')
+    inner = onnx.parser.parse_graph("b () => (float[2,3,4] z) { z = Softmax(x) }")
+    before.graph.node[0].attribute.append(helper.make_attribute("bodies", [inner, inner]))
+    after = convert_version(before, 13)
+    for graph in after.graph.node[0].attribute[0].graphs:
+        assert [n.op_type for n in graph.node][1] == "Softmax"
+
+
+def test_constants_are_found_through_outer_scopes():
+    text = """(float[2,1,3] x, bool c) => (float[2,3] y) <int64[1] axes = {1}> {
+        y = If(c) <then_branch = t () => (float[2,3] z) { z = Squeeze(x, axes) },
+                   else_branch = e () => (float[2,3] w) { w = Squeeze(x, axes) }> }"""
+    before = model(text, 13)
+    after = convert_version(before, 12)
+    assert not after.graph.initializer, "the constant that nobody reads any more is gone"
+    assert equal(before, after, c=True) is None
+
+
+def test_an_inner_name_hides_an_outer_constant():
+    text = """(float[2,1,3] x, bool c, int64[1] other) => (float[2,3] y) <int64[1] a = {1}> {
+        y = If(c) <then_branch = t () => (float[2,3] z) { z = Squeeze(x, a) },
+                   else_branch = e () => (float[2,3] w) { b = Identity(other) w = Squeeze(x, b) }> }"""
+    with pytest.raises(Refused) as caught:
+        convert_version(model(text, 13), 12)
+    (one,) = caught.value.refusals
+    assert (one.node, one.why) == ("w", Why.NEEDS_CONSTANT)
+    assert "'other' is an input" in one.detail
+
+
+def test_an_overridable_initializer_is_no_constant():
+    before = model(
+        "(float[2,1,3] x) => (float[2,3] y) <int64[1] a = {1}> { y = Squeeze(x, a) }", 13
+    )
+    before.graph.input.add(name="a").type.CopyFrom(helper.make_tensor_type_proto(7, [1]))
+    with pytest.raises(Refused) as caught:
+        convert_version(before, 12)
+    assert "callers may replace it" in caught.value.refusals[0].detail
+    before.ir_version = 3
+    assert convert_version(before, 12).graph.node[0].attribute[0].name == "axes"
+
+
+def test_a_function_steps_by_its_own_import_and_inlines_only_when_it_must():
+    static = FUNCTION.replace("axis: int = @a", "axis=2").replace("<a=1>", "").replace("f <a>", "f")
+    before = model(static, more=', "local" : 1')
+    after = convert_version(before, 13)
+    assert [f.name for f in after.functions] == ["f"]
+    assert [i.version for i in after.functions[0].opset_import] == [13]
+    assert equal(before, after) is None
+
+
+def test_a_function_whose_body_needs_its_call_is_written_out():
+    before = model(FUNCTION, more=', "local" : 1')
+    after = convert_version(before, 13)
+    assert not after.functions
+    assert equal(before, after) is None
+    onnx.checker.check_model(after, full_check=True)
+
+
+def test_only_the_function_that_needs_it_is_written_out():
+    text = FUNCTION.replace("y = local.f<a=1>(x)", "k = local.g(x) y = local.f<a=1>(k)")
+    text += '<opset_import: ["" : 12], domain: "local"> g (v) => (w) { w = Neg(v) }'
+    before = model(text, more=', "local" : 1')
+    after = convert_version(before, 13)
+    assert [f.name for f in after.functions] == ["g"]
+    assert equal(before, after) is None
+
+
+def test_functions_that_call_functions():
+    text = """(float[4,3,2] x) => (float[4,3,2] y) { y = local.outer(x) }
+        <opset_import: ["" : 12, "local" : 1], domain: "local">
+        outer (v) => (w) { w = local.f<a=1>(v) }
+        <opset_import: ["" : 12], domain: "local">
+        f <a> (v) => (w) { z = Softmax<axis: int = @a>(v) w = Neg(z) }"""
+    before = model(text, more=', "local" : 1')
+    after = convert_version(before, 13)
+    assert equal(before, after) is None
+
+
+def test_a_function_that_shadows_an_operator_is_not_that_operator():
+    text = """(float[2,3,4] x) => (float[2,3,4] y) { y = Softmax(x) }
+        <opset_import: ["" : 12], domain: ""> Softmax (v) => (w) { w = Neg(v) }"""
+    after = convert_version(model(text), 13)
+    assert ops(after) == "Softmax"
+    assert not after.graph.node[0].attribute
+
+
+def test_overloads_are_told_apart():
+    before = model(
+        """(float[2,3,4] x) => (float[2,3,4] y) { y = local.f(x) }
+        <opset_import: ["" : 12], domain: "local"> f (v) => (w) { w = Softmax<axis=2>(v) }""",
+        ir=10,
+        more=', "local" : 1',
+    )
+    other = before.functions.add()
+    other.CopyFrom(before.functions[0])
+    other.overload = "second"
+    other.node[0].op_type = "LogSoftmax"
+    before.graph.node[0].overload = "second"
+    after = convert_version(before, 13)
+    assert [(f.name, f.overload) for f in after.functions] == [("f", ""), ("f", "second")]
+    assert after.graph.node[0].overload == "second"
+
+
+def test_two_functions_of_one_name_are_invalid():
+    before = model(
+        """(float[2] x) => (float[2] y) { y = local.f(x) }
+        <opset_import: ["" : 12], domain: "local"> f (v) => (w) { w = Neg(v) }""",
+        more=', "local" : 1',
+    )
+    before.functions.add().CopyFrom(before.functions[0])
+    with pytest.raises(InvalidModel, match="two model-local functions are called"):
+        convert_version(before, 13)
+
+
+def test_training_graphs_convert_with_the_model():
+    before = model("(float[2,3,4] x) => (float[2,3,4] y) { y = Softmax(x) }")
+    training = before.training_info.add()
+    training.algorithm.CopyFrom(
+        onnx.parser.parse_graph("a () => (float[2,3,4] z) { z = Softmax(y) }")
+    )
+    after = convert_version(before, 13)
+    assert [n.op_type for n in after.training_info[0].algorithm.node][1] == "Softmax"
+
+
+def test_nesting_has_a_stated_bound():
+    before = model("(float[1] x, bool c) => (float[1] y) { y = Neg(x) }")
+    before.graph.node.append(helper.make_node("Loop", ["", ""], ["q"], body=_deep(30)))
+    with pytest.raises(InvalidModel, match="nested"):
+        convert_version(before, 13)
+
+
+def _deep(levels):
+    graph = onnx.parser.parse_graph("leaf () => (float[1] o) { o = Neg(x) }")
+    for level in range(levels):
+        node = helper.make_node("Loop", ["", ""], [f"v{level}"], body=graph)
+        graph = helper.make_graph([node], f"g{level}", [], [])
+    return graph
