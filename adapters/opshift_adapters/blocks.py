@@ -23,6 +23,19 @@ def shape_of(op: Builder, x: Value) -> Value:
     return op.Shape(x) if known is None else op.const(list(known))
 
 
+SIZE_OF = ("Shape", "Gather")
+
+
+def size_of(op: Builder, x: Value, axis: int) -> Value:
+    """One dimension as an int64 scalar; a negative axis needs the rank."""
+    axis = axis if axis >= 0 else axis + x.rank
+    dims = x.dims_or_none
+    known = dims[axis] if dims is not None else None
+    if isinstance(known, int):
+        return op.const(known)
+    return op.Gather(op.Shape(x), op.const(axis), axis=0)
+
+
 COMMON_SHAPE = ("Shape", "Concat", "Equal", "Cast", "Not", "Mul", "Add")
 
 
@@ -284,3 +297,18 @@ def equal(op: Builder, a: Value, b: Value) -> Value:
         pairs = zip(_halves(op, a), _halves(op, b), strict=True)
         return op.And(*(op.Equal(op.Cast(p, to=T.INT64), op.Cast(q, to=T.INT64)) for p, q in pairs))
     raise Refusal(Why.TYPE_NOT_AVAILABLE, f"{a.name!r} is of a type that nothing compares there")
+
+
+# -- rounding ------------------------------------------------------------------------------------
+
+ROUND = ("Ceil", "Sub", "Mul", "Floor", "Greater", "Less", "Not", "And", "Or", "Cast")
+
+
+def round_half_even(op: Builder, x: Value) -> Value:
+    """Round below 11 (to 7): up to the next integer, and back by one where that is nearer."""
+    half, two = op.const(0.5, like=x), op.const(2, like=x)
+    above = op.Ceil(x)
+    over = op.Sub(above, x)
+    odd = op.Greater(op.Sub(above, op.Mul(op.Floor(op.Mul(above, half)), two)), half)
+    back = op.Or(op.Greater(over, half), op.And(op.Not(op.Less(over, half)), odd))
+    return op.Sub(above, op.Cast(back, to=x.elem_type))
