@@ -2,7 +2,6 @@
 
 import numpy as np
 from onnx import TensorProto
-
 from opshift.adapter import (
     KEEP,
     Builder,

@@ -31,6 +31,9 @@ class Env:
     def why_dynamic(self, name: str) -> str:
         return self.facts.why_dynamic(self.scope, name)
 
+    def producer(self, name: str) -> Node | None:
+        return self.facts.producer(self.scope, name)
+
     def uses(self, name: str) -> int:
         return self.facts.uses(self.scope.root)[name]
 
@@ -118,6 +121,11 @@ class Value:
             reason = self.env.why_dynamic(self.name)
             raise Refusal(Why.NEEDS_CONSTANT, f"{self.name!r} must be constant, but {reason}")
         return found
+
+    @property
+    def producer(self) -> Node | None:
+        """The node of the model that computes it; None for inputs and initializers."""
+        return self.env.producer(self.name)
 
     @property
     def used(self) -> bool:

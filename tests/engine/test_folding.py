@@ -1,0 +1,81 @@
+"""What is computed from constants and static shapes counts as a constant."""
+
+import onnx.parser
+import oracle
+import pytest
+from onnx import ModelProto
+from opshift import Refused, convert_version
+
+# n.. are one number in a list, s.. are scalars; each body computes `a`, the axis to be squeezed.
+GIVEN = """(float[2,1,3,1] x, float[N,3,1] d) => (float[p,q,r] y) <
+  int64[1] n0 = {0}, int64[1] n1 = {1}, int64[1] n2 = {2}, int64[1] n3 = {3}, int64[1] n4 = {4},
+  int64[1] n9 = {9}, int64[1] minus1 = {-1}, int64[1] minus7 = {-7}, int64[2] row = {1, -1},
+  int64[0] none = {}, int64[4] last = {0, 0, 0, 5}, int64[1] huge = {999999999},
+  int64 s3 = {3}, int64 s6 = {6}, int64 s9 = {9}, float[1] half = {2.5}, float[1] far = {1e30}
+>"""
+AXES = {
+    "an element of a shape": "s = Shape(x) a = Gather(s, n2)",
+    "of a shape with an unknown size": "s = Shape(d) a = Gather(s, n1)",
+    "a slice of such a shape": "s = Shape(d) a = Slice(s, n1, n2)",
+    "a slice from before the start": "v = Concat<axis=0>(n3, n0) a = Slice(v, minus7, n1, n0)",
+    "a scalar made a list": "s = Shape(d) t = Gather(s, n1) u = Squeeze(t) a = Unsqueeze(u, n0)",
+    "a scalar reshaped": "a = Reshape(s3, minus1)",
+    "a scalar expanded": "a = Expand(s3, n1)",
+    "a rank less one": "s = Shape(x) r = Shape(s) a = Sub(r, n1)",
+    "a size divided": "n = Size(x) a = Div(n, n2)",
+    "division cut towards zero": "a = Div(minus7, n2)",
+    "a remainder": "a = Mod(minus7, n4)",
+    "a sum of products": "p = Mul(n2, n2) m = Neg(n1) a = Add(p, m)",
+    "a join": "a = Concat<axis=0>(none, n3)",
+    "rounded up": "c = Ceil(half) a = Cast<to=7>(c)",
+    "cut off": "g = Add(half, half) c = Floor(g) w = Cast<to=7>(c) a = Sub(w, n2)",
+    "a range": "a = Range(s3, s9, s6)",
+    "a product of sizes": "s = Shape(last) p = ReduceProd(s) a = Sub(p, n1)",
+    "a filled shape": "a = ConstantOfShape<value = int64[1] {3}>(n1)",
+    "a choice": "c = Equal(n3, n1) a = Where(c, n1, n3)",
+    "the larger and the smaller": "m = Max(n3, n1) a = Min(m, n9)",
+    "what is not zero": "t = NonZero(last) a = Squeeze(t, n0)",
+    "a transposed row": "r = Reshape(n3, row) t = Transpose(r) a = Squeeze(t, n0)",
+    "a repeated row": "a = Tile(n3, n1)",
+}
+NOT_KNOWN = {
+    "a size that is not static": "s = Shape(d) a = Gather(s, n0)",
+    "a slice with a size that is not static": "s = Shape(d) a = Slice(s, n0, n2)",
+    "division by zero": "a = Div(n9, n0)",
+    "a cast out of range": "a = Cast<to=7>(far)",
+    "an operand that is no constant": "n = Size(d) a = Mul(n, n1)",
+    "an index that is out of range": "s = Shape(x) a = Gather(s, n9)",
+    "too much to be filled": "a = ConstantOfShape<value = int64[1] {3}>(huge)",
+}
+
+
+def model(body: str) -> ModelProto:
+    header = '<ir_version: 8, opset_import: ["" : 13]>'
+    return onnx.parser.parse_model(f"{header} folded {GIVEN} {{ {body} y = Squeeze(x, a) }}")
+
+
+@pytest.mark.parametrize("case", AXES)
+def test_computed_axes_become_an_attribute(case: str) -> None:
+    before = model(AXES[case])
+    after = convert_version(before, 12)
+    squeeze = after.graph.node[-1]
+    assert squeeze.op_type == "Squeeze"
+    assert [a.name for a in squeeze.attribute] == ["axes"]
+    inputs = oracle.make_inputs(before)
+    assert oracle.compare(oracle.evaluate(before, inputs), oracle.evaluate(after, inputs)) is None
+
+
+@pytest.mark.parametrize("case", NOT_KNOWN)
+def test_what_is_not_sure_is_no_constant(case: str) -> None:
+    with pytest.raises(Refused, match="must be constant"):
+        convert_version(model(NOT_KNOWN[case]), 12)
+
+
+def test_the_static_end_of_a_shape() -> None:
+    before = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 18]>'
+        "end (float[2,1,3] x, float[N,2,3] d) => (float[2,1,1] y)"
+        "{ a = Shape<start=-2, end=-1>(d) y = ReduceMax(x, a) }"
+    )
+    after = convert_version(before, 17)
+    assert list(after.graph.node[-1].attribute[0].ints) == [2]
