@@ -1,0 +1,709 @@
+"""Measures opshift beside onnx.version_converter and cp on generated models, in one run.
+
+    python tools/bench.py [--only W3 W4] [--scale small] [--repeats 3] [--write docs/performance.md]
+
+Every figure is the median of runs in fresh child processes, one after the other. Imports and a
+first tiny conversion happen before the clock starts. Peak memory is the high-water mark of the
+resident set while the clock runs, the interpreter and its imports included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import math
+import os
+import platform
+import re
+import resource
+import shlex
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import children
+
+MIB = 1 << 20
+BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
+Work = Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What a row has to reach; None is not asked for."""
+
+    cpu_of_cpp: float | None = None
+    within_two_cp: bool = False
+    peak_mb: float | None = None
+
+
+@dataclass(frozen=True)
+class Case:
+    """One row: how its models are made, what is done to them, what is to be reached."""
+
+    workload: str
+    title: str
+    mode: str
+    source: int
+    target: int
+    size: int
+    goal: Goal = Goal()
+
+    @property
+    def name(self) -> str:
+        """The name of the folder of its models, shared by the rows that start from the same."""
+        return f"{self.workload}-{self.source}-{self.size}"
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One engine on one case."""
+
+    cpu: float = 0.0
+    wall: float = 0.0
+    peak_mb: float = 0.0
+    imports: float = 0.0
+    base_mb: float = 0.0
+    note: str = ""
+    bound: bool = False
+
+    @property
+    def done(self) -> bool:
+        """Whether there is a time, if only a lower bound."""
+        return self.cpu > 0
+
+
+# ---------------------------------------------------------------- workloads
+
+
+class Graph:
+    """Writes nodes and weights that are legal at one opset."""
+
+    def __init__(self, opset: int, prefix: str = "") -> None:
+        self.opset = opset
+        self.prefix = prefix
+        self.nodes: list[Any] = []
+        self.weights: dict[str, Any] = {}
+
+    def __call__(self, op: str, *inputs: str, outputs: int = 1, **attributes: Any) -> str:
+        from onnx import helper
+
+        first = f"{self.prefix}{op}_{len(self.nodes)}"
+        names = [first, *(f"{first}_{i}" for i in range(1, outputs))]
+        self.nodes.append(helper.make_node(op, list(inputs), names, first, **attributes))
+        return first
+
+    def weight(self, name: str, values: Any) -> str:
+        from onnx import numpy_helper
+
+        if name not in self.weights:
+            self.weights[name] = numpy_helper.from_array(values, name)
+        return name
+
+    def constant(self, values: Any) -> str:
+        """A Constant node, as most exporters write small values; before 9 only floats are legal."""
+        from onnx import numpy_helper
+
+        if self.opset < 9 and values.dtype.kind != "f":
+            return self.weight(f"constant_{values.tolist()}", values)
+        return self("Constant", value=numpy_helper.from_array(values))
+
+    def integers(self, *values: int) -> str:
+        """A constant vector."""
+        import numpy as np
+
+        return self.constant(np.array(values, np.int64))
+
+    def axes(self, op: str, x: str, axes: list[int], since: int, **attributes: Any) -> str:
+        """An operator whose axes became an input at `since`."""
+        if self.opset < since:
+            return self(op, x, axes=axes, **attributes)
+        return self(op, x, self.integers(*axes), **attributes)
+
+
+HEADS, WIDTH = 2, 4
+
+
+def transformer_block(g: Graph, x: str, layer: int) -> str:
+    """Attention and feed-forward from primitives and Constants, as exporters write them."""
+    import numpy as np
+
+    def weight(name: str, *shape: int) -> str:
+        return g.weight(f"layer{layer}.{name}", np.full(shape, 0.1, np.float32))
+
+    def normed(x: str, name: str) -> str:
+        centred = g("Sub", x, g.axes("ReduceMean", x, [2], 18, keepdims=1))
+        squares = g("Pow", centred, g.constant(np.float32(2)))
+        variance = g.axes("ReduceMean", squares, [2], 18, keepdims=1)
+        root = g("Sqrt", g("Add", variance, g.constant(np.float32(1e-5))))
+        scaled = g("Mul", g("Div", centred, root), weight(name, WIDTH))
+        return g("Add", scaled, weight(f"{name}.bias", WIDTH))
+
+    def dense(x: str, name: str) -> str:
+        return g("Add", g("MatMul", x, weight(name, WIDTH, WIDTH)), weight(f"{name}.bias", WIDTH))
+
+    def size(x: str, axis: int) -> str:
+        one = g("Gather", g("Shape", x), g.constant(np.int64(axis)), axis=0)
+        return g.axes("Unsqueeze", one, [0], 13)
+
+    def shaped(x: str, *last: int) -> str:
+        sizes = [size(x, 0), size(x, 1), *(g.integers(n) for n in last)]
+        return g("Reshape", x, g("Concat", *sizes, axis=0))
+
+    y = normed(x, "norm1")
+    q = g("Transpose", shaped(dense(y, "q"), HEADS, WIDTH // HEADS), perm=[0, 2, 1, 3])
+    k = g("Transpose", shaped(dense(y, "k"), HEADS, WIDTH // HEADS), perm=[0, 2, 3, 1])
+    v = g("Transpose", shaped(dense(y, "v"), HEADS, WIDTH // HEADS), perm=[0, 2, 1, 3])
+    scores = g("Div", g("MatMul", q, k), g.constant(np.float32(2)))
+    mask = g.axes("Unsqueeze", "mask", [1, 2], 13)
+    mixed = g("MatMul", g("Softmax", g("Add", scores, mask), axis=3), v)
+    joined = shaped(g("Transpose", mixed, perm=[0, 2, 1, 3]), WIDTH)
+    x = g("Add", x, dense(joined, "out"))
+    hidden = g("Tanh", dense(normed(x, "norm2"), "up"))
+    return g("Add", x, dense(hidden, "down"))
+
+
+def model_of(g: Graph, inputs: dict[str, list[Any]], outputs: dict[str, list[Any]]) -> Any:
+    """Close a graph of float inputs and outputs."""
+    from onnx import TensorProto, helper
+
+    def values(shapes: dict[str, list[Any]]) -> list[Any]:
+        types = {"flag": TensorProto.BOOL}
+        return [
+            helper.make_tensor_value_info(name, types.get(name, TensorProto.FLOAT), shape)
+            for name, shape in shapes.items()
+        ]
+
+    weights = list(g.weights.values())
+    graph = helper.make_graph(g.nodes, "bench", values(inputs), values(outputs), weights)
+    imports = [helper.make_opsetid("", g.opset)]
+    return helper.make_model(graph, opset_imports=imports, ir_version=8)
+
+
+def transformer(opset: int, nodes: int) -> Any:
+    """A stack of transformer blocks with that many nodes, or a few more."""
+    g, x, layer = Graph(opset), "x", 0
+    while len(g.nodes) < nodes:
+        x = transformer_block(g, x, layer)
+        layer += 1
+    return model_of(g, {"x": ["b", 3, WIDTH], "mask": ["b", 3]}, {x: ["b", 3, WIDTH]})
+
+
+def layers(opset: int, nodes: int) -> Any:
+    """A small model: dense layers, each normalised, with that many nodes or a few more."""
+    import numpy as np
+
+    g, x = Graph(opset), "x"
+    while len(g.nodes) < nodes:
+        w = g.weight(f"w{len(g.nodes)}", np.full((WIDTH, WIDTH), 0.1, np.float32))
+        y = g("Relu", g("Add", g("MatMul", x, w), g.constant(np.float32(0.5))))
+        y = g("Sub", y, g.axes("ReduceMean", y, [1], 18, keepdims=1))
+        y = g.axes("Squeeze", g.axes("Unsqueeze", y, [0], 13), [0], 13)
+        x = g("Softmax", y, axis=1)
+    return model_of(g, {"x": ["n", WIDTH]}, {x: ["n", WIDTH]})
+
+
+def nested(opset: int, nodes: int) -> Any:
+    """If around Loop around Scan, again and again, with work and captures at every depth."""
+    import numpy as np
+
+    g, x, count = Graph(opset), "x", 0
+    g.weight("trips", np.array(2, np.int64))
+    g.weight("true", np.array(True))
+    while count < nodes:
+        x, inside = _nested_unit(g, x)
+        count += inside
+    return model_of(g, {"x": [3, WIDTH], "flag": []}, {x: [3, WIDTH]})
+
+
+def _nested_unit(g: Graph, x: str) -> tuple[str, int]:
+    """One If with a Loop in it with a Scan in it; the number of its nodes, all depths counted."""
+    from onnx import TensorProto, helper
+
+    at = f"{g.prefix}u{len(g.nodes)}_"
+
+    def value(name: str, shape: list[int], kind: int = TensorProto.FLOAT) -> Any:
+        return helper.make_tensor_value_info(name, kind, shape)
+
+    def part(depth: str) -> Graph:
+        inner = Graph(g.opset, at + depth)
+        inner.weights = g.weights
+        return inner
+
+    def work(inner: Graph, y: str, axis: int) -> str:
+        mean = inner.axes("ReduceMean", y, [axis], 18, keepdims=0)
+        back = inner.axes("Unsqueeze", mean, [axis], 13)
+        squeezed = inner.axes("Squeeze", inner.axes("Unsqueeze", back, [0], 13), [0], 13)
+        return inner("Softmax", inner("Sub", inner("Mul", y, y), squeezed), axis=axis)
+
+    row, body, branch, other = part("s_"), part("l_"), part("t_"), part("e_")
+    out = row("Add", work(row, at + "row", 0), work(row, at + "row", 0))
+    scan = helper.make_graph(
+        row.nodes, at + "scan", [value(at + "row", [WIDTH])], [value(out, [WIDTH])]
+    )
+    scanned = body("Scan", work(body, at + "state", 1), body=scan, num_scan_inputs=1)
+    state = body("Add", scanned, x)
+    more = body("Identity", at + "more")
+    loop = helper.make_graph(
+        body.nodes,
+        at + "loop",
+        [
+            value(at + "i", [], TensorProto.INT64),
+            value(at + "more", [], TensorProto.BOOL),
+            value(at + "state", [3, WIDTH]),
+        ],
+        [value(more, [], TensorProto.BOOL), value(state, [3, WIDTH])],
+    )
+    looped = work(branch, branch("Loop", "trips", "true", x, body=loop), 1)
+    then = helper.make_graph(branch.nodes, at + "then", [], [value(looped, [3, WIDTH])])
+    same = work(other, x, 1)
+    else_ = helper.make_graph(other.nodes, at + "else", [], [value(same, [3, WIDTH])])
+    result = g("If", "flag", then_branch=then, else_branch=else_)
+    return result, 1 + sum(len(p.nodes) for p in (row, body, branch, other))
+
+
+def weighty(opset: int, size: int, external: str = "") -> Any:
+    """About 200 nodes, and so many MiB of weights: 8 MiB in each of its MatMuls."""
+    import numpy as np
+    from onnx import TensorProto, helper
+
+    g, x, side = Graph(opset), "x", 1448
+    block = np.random.default_rng(0).standard_normal((side, side), np.float32)
+    count = size * MIB // block.nbytes
+    for i in range(count):
+        if external:
+            g.weights[f"w{i}"] = _external(f"w{i}", block, external, i)
+        x = g("MatMul", x, g.weight(f"w{i}", block))
+    for _ in range(max(1, (200 - count) // 4)):
+        x = g("Softmax", x, axis=1)
+        x = g.axes("Squeeze", g.axes("Unsqueeze", x, [0], 13), [0], 13)
+        x = g("Add", x, x)
+    graph = helper.make_graph(
+        g.nodes,
+        "bench",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", side])],
+        [helper.make_tensor_value_info(x, TensorProto.FLOAT, ["n", side])],
+        list(g.weights.values()),
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+
+
+def _external(name: str, block: Any, path: str, index: int) -> Any:
+    """Append the block to the data file and describe where it lies."""
+    from onnx import TensorProto
+
+    with open(path, "ab") as file:
+        file.write(block.data)
+    tensor = TensorProto(name=name, data_type=TensorProto.FLOAT, dims=block.shape)
+    tensor.data_location = TensorProto.EXTERNAL
+    entries = {"location": Path(path).name, "offset": index * block.nbytes, "length": block.nbytes}
+    for key, value in entries.items():
+        tensor.external_data.add(key=key, value=str(value))
+    return tensor
+
+
+def generate(case: Case, folder: str) -> None:
+    """Write the models of a case."""
+    import onnx
+
+    where = Path(folder)
+    where.mkdir(parents=True, exist_ok=True)
+    if case.workload == "W5":
+        for i in range(case.size):
+            build = nested if i % 5 == 4 else layers
+            onnx.save(build(case.source, 1 + 7 * (i % 10)), where / f"m{i:03}.onnx")
+        return
+    builds: dict[str, Callable[[int, int], Any]] = {
+        "W1": weighty,
+        "W2": lambda opset, size: weighty(opset, size, str(where / "m.data")),
+        "W4": nested,
+    }
+    model = builds.get(case.workload, transformer)(case.source, case.size)
+    (where / "m.onnx").write_bytes(model.SerializeToString())
+
+
+# ---------------------------------------------------------------- engines, in the child
+
+
+def opshift_engine(case: Case, folder: Path) -> Work:
+    """The public API as a user calls it, checks on."""
+    from opshift import convert_file, convert_version
+
+    if case.mode == "file":
+        return lambda: convert_file(folder / "m.onnx", folder / "out.onnx", case.target)
+    models = _loaded(folder)
+    return lambda: [convert_version(model, case.target) for model in models]
+
+
+def cpp_engine(case: Case, folder: Path) -> Work:
+    """onnx.version_converter, which checks nothing; step by step with the checker for `steps`."""
+    import onnx
+    from onnx.version_converter import convert_version
+
+    def file_to_file() -> None:
+        model = onnx.load(folder / "m.onnx", load_external_data=False)
+        onnx.save(convert_version(model, case.target), folder / "out.onnx")
+
+    def steps(model: Any) -> Any:
+        for version in range(case.source + 1, case.target + 1):
+            model = convert_version(model, version)
+            onnx.checker.check_model(model)
+        return model
+
+    if case.mode == "file":
+        return file_to_file
+    models = _loaded(folder)
+    if case.mode == "steps":
+        return lambda: [steps(model) for model in models]
+    return lambda: [convert_version(model, case.target) for model in models]
+
+
+def cp_engine(case: Case, folder: Path) -> Work:
+    """The plain copy of the model's files."""
+    files = [str(path) for path in (folder / "m.onnx", folder / "m.data") if path.exists()]
+    (folder / "copy").mkdir(exist_ok=True)
+    return lambda: subprocess.run(["cp", *files, str(folder / "copy")], check=True)
+
+
+ENGINES = {"opshift": opshift_engine, "C++": cpp_engine, "cp": cp_engine}
+
+
+def _loaded(folder: Path) -> list[Any]:
+    import onnx
+
+    return [onnx.load(path) for path in sorted(folder.glob("m*.onnx"))]
+
+
+def measure(engine: str, case: Case, folder: str, verify: bool) -> Measurement:
+    """Run one engine once, with the clock around nothing but its work."""
+    imports = _warm(engine)
+    work = ENGINES[engine](case, Path(folder))
+    os.sync()
+    base = _reset_peak()
+    wall, cpu = time.perf_counter(), _cpu()
+    result = work()
+    wall, cpu = time.perf_counter() - wall, _cpu() - cpu
+    peak = _memory("VmHWM")
+    note = _flaw(result, case, Path(folder)) if verify and engine != "cp" else ""
+    return Measurement(cpu, wall, peak, imports, base, note)
+
+
+def _warm(engine: str) -> float:
+    """Import what the engine needs and convert something small; the seconds that took."""
+    start = time.perf_counter()
+    if engine == "cp":
+        return 0.0
+    name = "opshift" if engine == "opshift" else "onnx.version_converter"
+    convert_version = importlib.import_module(name).convert_version
+    imported = time.perf_counter() - start
+    convert_version(transformer(13, 1), 18)
+    return imported
+
+
+def _cpu() -> float:
+    used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(u.ru_utime + u.ru_stime for u in used)
+
+
+def _reset_peak() -> float:
+    """Let the high-water mark start from what is resident now."""
+    Path("/proc/self/clear_refs").write_text("5")
+    return _memory("VmRSS")
+
+
+def _memory(key: str) -> float:
+    found = re.search(rf"{key}:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    return int(found[1]) / 1024 if found else 0.0
+
+
+def _flaw(result: Any, case: Case, folder: Path) -> str:
+    """What the full checker says of the first result, shortly."""
+    import onnx
+
+    try:
+        if case.mode == "file":
+            onnx.checker.check_model(folder / "out.onnx", full_check=True)
+            model = onnx.load(folder / "out.onnx", load_external_data=False)
+        else:
+            model = result[0]
+            onnx.checker.check_model(model, full_check=True)
+    except Exception as error:
+        return f"invalid: {_short(str(error))}"
+    stamped = {i.version for i in model.opset_import if i.domain in ("", "ai.onnx")}
+    return "" if stamped == {case.target} else f"stamped {sorted(stamped)}"
+
+
+def _short(text: str, limit: int = 200) -> str:
+    line = " ".join(text.replace("|", "/").split())
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+# ---------------------------------------------------------------- the run
+
+
+def cases(small: bool) -> Iterator[Case]:
+    """All rows; `small` is for a quick look and proves nothing."""
+    part = 20 if small else 1
+    w1, w2 = 1536 // part, 4096 // part
+    goal = Goal(within_two_cp=True, peak_mb=100)
+    yield Case("W1", f"{w1} MiB of weights in the file", "file", 11, 21, w1, goal)
+    yield Case("W2", f"{w2} MiB of external data, kept", "file", 11, 21, w2)
+    for source, target in ((11, 21), (13, 18), (21, 13)):
+        for nodes in (10_000 // part, 50_000 // part, 200_000 // part):
+            goal = Goal(cpu_of_cpp=0.25) if (source, target) == (13, 18) else Goal()
+            yield Case("W3", f"{nodes:,} nodes", "memory", source, target, nodes, goal)
+    for source, target in ((11, 21), (13, 18)):
+        nodes, goal = 2000 // part, Goal(cpu_of_cpp=0.25)
+        yield Case("W4", f"{nodes:,} nodes three deep", "memory", source, target, nodes, goal)
+    count = 300 // part
+    yield Case("W5", f"{count} small models", "memory", 11, 21, count, Goal(cpu_of_cpp=0.15))
+    nodes = 10_000 // part
+    yield Case("W6", f"{nodes:,} nodes, 21 steps", "steps", 7, 28, nodes, Goal(cpu_of_cpp=0.08))
+
+
+Row = tuple[Case, dict[str, Measurement]]
+
+
+def run_case(case: Case, folder: Path, repeats: int, limit: float) -> Row:
+    """Generate, then let the engines take turns; an engine that is slow or fails gets one turn."""
+    models = folder / case.name
+    if not models.exists():
+        made = children.run(generate, case, str(models), seconds=900, start="spawn")
+        if not made.ok:
+            raise SystemExit(f"{case.workload}: {made}\n{made.trace}")
+    engines = ["opshift", "C++", *(["cp"] if case.mode == "file" else [])]
+    taken: dict[str, list[Measurement]] = {engine: [] for engine in engines}
+    for turn in range(repeats):
+        for engine in engines:
+            if turn and not _worth_repeating(taken[engine][0], limit):
+                continue
+            taken[engine].append(_turn(engine, case, models, limit, verify=turn == 0))
+    return case, {engine: _median(runs) for engine, runs in taken.items()}
+
+
+def _worth_repeating(first: Measurement, limit: float) -> bool:
+    return first.done and not first.bound and first.wall < limit / 4
+
+
+def _turn(engine: str, case: Case, models: Path, limit: float, verify: bool) -> Measurement:
+    for old in (models / "out.onnx", models / "copy"):
+        subprocess.run(["rm", "-rf", str(old)], check=True)
+    args = (engine, case, str(models), verify)
+    outcome = children.run(measure, *args, seconds=limit, start="spawn")
+    if outcome.ok:
+        measured: Measurement = outcome.value
+        return measured
+    if outcome.status == "timeout":
+        return Measurement(
+            limit,
+            limit,
+            note=f"not finished in {limit:g} s, which is taken as its time",
+            bound=True,
+        )
+    return Measurement(note=_short(str(outcome)))
+
+
+def _median(runs: Sequence[Measurement]) -> Measurement:
+    def middle(name: str) -> float:
+        return float(statistics.median(getattr(run, name) for run in runs))
+
+    return replace(
+        runs[0],
+        cpu=middle("cpu"),
+        wall=middle("wall"),
+        peak_mb=middle("peak_mb"),
+        imports=middle("imports"),
+        base_mb=middle("base_mb"),
+    )
+
+
+# ---------------------------------------------------------------- the table
+
+
+def ratio(ours: Measurement, theirs: Measurement) -> float | None:
+    """CPU of ours over theirs; an upper bound when theirs did not finish."""
+    return ours.cpu / theirs.cpu if ours.done and not ours.bound and theirs.done else None
+
+
+def verdict(case: Case, by: dict[str, Measurement]) -> tuple[str, str]:
+    """The target of a row in words, and whether it is met: yes, no or open."""
+    goal, ours = case.goal, by["opshift"]
+    words, met = [], []
+    if goal.within_two_cp:
+        most = 2 * by["cp"].wall + 0.2
+        words.append(f"wall ≤ 2 cp + 0.2 s = {most:.2f}")
+        met.append(ours.wall <= most)
+    if goal.peak_mb is not None:
+        words.append(f"peak ≤ {goal.peak_mb:g} MiB")
+        met.append(ours.peak_mb <= goal.peak_mb)
+    if goal.cpu_of_cpp is not None:
+        words.append(f"CPU ≤ {goal.cpu_of_cpp:g} of C++")
+        share = ratio(ours, by["C++"])
+        reached = share is not None and share <= goal.cpu_of_cpp
+        unknown = share is None or by["C++"].bound
+        if not reached and unknown and ours.done and not ours.bound:
+            return ", ".join(words), "open"
+        met.append(reached)
+    if not words:
+        return "-", "-"
+    return ", ".join(words), "yes" if all(met) and ours.done and not ours.bound else "**no**"
+
+
+COLUMNS = (
+    "workload",
+    "conversion",
+    "opshift CPU s",
+    "wall s",
+    "peak MiB",
+    "C++ CPU s",
+    "wall s",
+    "peak MiB",
+    "cp wall s",
+    "CPU / C++",
+    "target",
+    "met",
+)
+
+
+def table(rows: Iterable[Row]) -> str:
+    """The Markdown table, and the notes that its cells need."""
+    lines = [_row(COLUMNS), _row(["---"] * len(COLUMNS))]
+    notes: dict[str, list[str]] = {}
+    for case, by in rows:
+        ours, theirs, copy = by["opshift"], by["C++"], by.get("cp")
+        share = ratio(ours, theirs)
+        bound = "< " if theirs.bound else ""
+        name = [f"{case.workload} {case.title}", f"{case.source} → {case.target}"]
+        cells = [*_figures(ours), *_figures(theirs), f"{copy.wall:.2f}" if copy else "-"]
+        cells += ["-" if share is None else f"{bound}{share:.3f}", *verdict(case, by)]
+        lines.append(_row([*name, *cells]))
+        for engine, measured in by.items():
+            if measured.note:
+                notes.setdefault(f"{engine}: {measured.note}", []).append(" ".join(name))
+    told = [f"* {note} ({'; '.join(names)})" for note, names in notes.items()]
+    return "\n".join([*lines, "", *told]).rstrip()
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _figures(m: Measurement) -> list[str]:
+    if m.bound:
+        return [f"> {m.cpu:g}", f"> {m.wall:g}", "-"]
+    return [f"{m.cpu:.2f}", f"{m.wall:.2f}", f"{m.peak_mb:.0f}"] if m.done else ["failed", "-", "-"]
+
+
+def growth(rows: Iterable[Row]) -> str:
+    """How CPU grows with the nodes of W3, as the exponent between its smallest and largest."""
+    lines = [_row(["W3", "opshift", "C++", "target", "met"]), _row(["---"] * 5)]
+    pairs: dict[tuple[int, int], list[Row]] = {}
+    for case, by in rows:
+        if case.workload == "W3":
+            pairs.setdefault((case.source, case.target), []).append((case, by))
+    for (source, target), group in pairs.items():
+        ours, span = _exponent(group, "opshift")
+        theirs, their_span = _exponent(group, "C++")
+        met = "-" if ours is None else "yes" if ours <= 1.1 else "**no**"
+        cells = [_exponent_cell(ours, span), _exponent_cell(theirs, their_span)]
+        lines.append(_row([f"{source} → {target}", *cells, "≤ 1.1", met]))
+    return "\n".join(["Exponent of growth of CPU with the number of nodes:", "", *lines])
+
+
+def _exponent(group: Sequence[Row], engine: str) -> tuple[float | None, str]:
+    seen = [(case.size, by[engine]) for case, by in group]
+    points = [(size, m.cpu) for size, m in seen if m.done and not m.bound]
+    if len(points) < 2:
+        return None, ""
+    (n0, t0), (n1, t1) = min(points), max(points)
+    return math.log(t1 / t0) / math.log(n1 / n0), f"{n0:,} to {n1:,}"
+
+
+def _exponent_cell(value: float | None, span: str) -> str:
+    return "-" if value is None else f"{value:.2f} ({span})"
+
+
+def imports_line(rows: Sequence[Row]) -> str:
+    """What was done before the clock started."""
+    parts = []
+    for engine in ("opshift", "C++"):
+        seen = [by[engine] for _, by in rows if by[engine].done and not by[engine].bound]
+        if seen:
+            seconds = statistics.median(m.imports for m in seen)
+            resident = statistics.median(m.base_mb for m in seen)
+            parts.append(f"{engine} {seconds:.2f} s, {resident:.0f} MiB resident")
+    return f"Before the clock starts: imports of {'; '.join(parts) or 'nothing'} (inputs included)."
+
+
+def machine(command: str) -> str:
+    """The command, and what it ran on."""
+    found = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 30)
+    versions = ", ".join(f"{name} {_version(name)}" for name in ("onnx", "protobuf", "numpy"))
+    cpu = found[1] if found else platform.machine()
+    return (
+        f"`{command}`\n\n{os.cpu_count()} cores of {cpu}, {memory:.0f} GiB; Linux"
+        f" {platform.release()}, Python {platform.python_version()}, {versions}."
+    )
+
+
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return "?"
+
+
+def write_between_marks(path: Path, text: str) -> None:
+    """Replace the generated part of a page, or start the page."""
+    page = path.read_text() if path.exists() else f"# Performance\n\n{BEGIN}\n{END}\n"
+    head, begin, rest = page.partition(BEGIN)
+    _, end, tail = rest.partition(END)
+    if not begin or not end:
+        raise SystemExit(f"{path} has no {BEGIN} ... {END}")
+    path.write_text(f"{head}{BEGIN}\n{text}\n{END}{tail}")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command."""
+    args = _parser().parse_args(argv)
+    wanted = [c for c in cases(args.scale == "small") if not args.only or c.workload in args.only]
+    rows = []
+    with tempfile.TemporaryDirectory(prefix="bench-", dir=args.dir) as folder:
+        for case in wanted:
+            print(f"{case.workload} {case.title} {case.source} -> {case.target}", file=sys.stderr)
+            rows.append(run_case(case, Path(folder), args.repeats, args.limit))
+            if case.workload in ("W1", "W2"):
+                subprocess.run(["rm", "-rf", str(Path(folder) / case.name)], check=True)
+    given = sys.argv[1:] if argv is None else argv
+    parts = [machine(shlex.join(["python", "tools/bench.py", *given])), table(rows)]
+    if any(case.workload == "W3" for case, _ in rows):
+        parts.append(growth(rows))
+    text = "\n\n".join([*parts, imports_line(rows)])
+    print(text)
+    if args.write:
+        write_between_marks(args.write, text)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description="Measure opshift beside the C++ converter and cp.")
+    add = parser.add_argument
+    add("--only", nargs="+", default=[], metavar="W", help="workloads W1 to W6")
+    add("--scale", choices=["small", "full"], default="full")
+    add("--repeats", type=int, default=3)
+    add("--limit", type=float, default=120.0, help="seconds one run may take")
+    add("--dir", type=Path, help="where the models are written (6 GB)")
+    add("--write", type=Path, metavar="FILE", help="replace the table in this page")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
