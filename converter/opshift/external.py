@@ -21,6 +21,7 @@ from onnx import TensorProto
 from opshift.errors import InvalidModel
 
 _CHUNK = 1 << 20
+_WRITE = 16 << 20
 _NOT_HERE = {
     errno.EXDEV,
     errno.EINVAL,
@@ -147,10 +148,10 @@ def _sendfile(source: int, fd: int, offset: int, length: int) -> int:
 
 
 def write_all(fd: int, data: bytes | memoryview) -> None:
-    """Write however many calls it takes."""
+    """Write in as many calls as it takes; one huge call is several times slower."""
     rest = memoryview(data)
     while rest:
-        rest = rest[os.write(fd, rest) :]
+        rest = rest[os.write(fd, rest[:_WRITE]) :]
 
 
 def write_pieces(fd: int, pieces: Iterable[bytes | memoryview | Moved]) -> None:

@@ -109,18 +109,20 @@ class InModel:
 
     def encoded(self) -> wire.Payload[Moved]:
         """The payload as it is written to a file."""
+        if (raw := self.raw()) is not None:
+            return wire.RAW, [wire.header(wire.RAW, len(raw)), raw]
         number = next(n for n, name in wire.PAYLOAD.items() if _has(self.tensor, name))
-        return number, [Late(len(self._encode()), self._encode)]
+        return number, [Late(len(self._typed()), self._typed)]
 
     def raw(self) -> Late | None:
         """What raw_data holds, if that is where the payload is."""
-        if not self.tensor.HasField("raw_data"):
+        tensor = self.tensor
+        if not tensor.HasField("raw_data"):
             return None
-        return Late(len(self.tensor.raw_data), lambda: self.tensor.raw_data)
+        # Asking for its length would copy it.
+        return Late(wire.raw_size(tensor.data_type, prod(tensor.dims)), lambda: tensor.raw_data)
 
-    def _encode(self) -> bytes:
-        if self.tensor.HasField("raw_data"):
-            return wire.framed(wire.RAW, self.tensor.raw_data)
+    def _typed(self) -> bytes:
         only = TensorProto()
         only.CopyFrom(self.tensor)
         _replace_header(only, TensorProto())
@@ -250,10 +252,18 @@ def _copy_nodes(nodes: Iterable[NodeProto], copies: Any, sources: list[Source]) 
         if op not in holds:
             # A miss costs a copy of a payload, nothing else: one look per operator is enough.
             holds[op] = any(attribute.type in _HOLDERS for attribute in node.attribute)
-        if holds[op]:
+        if holds[op] and not _is_light(node):
             _copy_lean(node, add(), sources)
         else:
             add().CopyFrom(node)
+
+
+def _is_light(node: NodeProto) -> bool:
+    return all(
+        attribute.type not in _HOLDERS
+        or (attribute.type == AttributeProto.TENSOR and not _is_large(attribute.t))
+        for attribute in node.attribute
+    )
 
 
 def _copy_tensor(tensor: TensorProto, copy: TensorProto, sources: list[Source]) -> None:
