@@ -73,9 +73,17 @@ def whole(view: bytes | ModelProto, *, full: bool) -> str | None:
     """The checker's objection to a model, None when it has none."""
     try:
         checker.check_model(view, full_check=full)
-    except (checker.ValidationError, InferenceError, RuntimeError, ValueError) as error:
+    except InferenceError as error:
+        return _contradiction(error)
+    except (checker.ValidationError, RuntimeError, ValueError) as error:
         return _first_line(error)
     return None
+
+
+def _contradiction(error: InferenceError) -> str | None:
+    """The first complaint but for types that inference cannot know, as behind Cast-1."""
+    lines = str(error).removeprefix("[ShapeInferenceError] Inference error(s): ").splitlines()
+    return next((one for one in lines if one and not one.endswith("instead is null")), None)
 
 
 def _first_line(error: Exception) -> str:

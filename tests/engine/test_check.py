@@ -1,0 +1,15 @@
+"""What the full check objects to, and what it lets pass."""
+
+from conftest import model
+from opshift import check
+
+UNTYPED = '(int8[2] x) => (float[1,2] y) { a = Cast<to="FLOAT">(x) y = Unsqueeze<axes=[0]>(a) }'
+WRONG = '(int8[2] x) => (int8[1,2] y) { z = Cast<to="FLOAT">(x) w = Unsqueeze<axes=[0]>(z) y = Unsqueeze<axes=[0, 1]>(x) }'
+
+
+def test_inference_that_knows_too_little_is_no_objection() -> None:
+    assert check.whole(model(UNTYPED, opset=5, ir=3), full=True) is None
+
+
+def test_a_contradiction_is_an_objection_even_beside_missing_types() -> None:
+    assert "differ in rank" in (check.whole(model(WRONG, opset=5, ir=3), full=True) or "")
