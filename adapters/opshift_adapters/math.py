@@ -1,28 +1,313 @@
 """Abs, Exp, Sqrt, Sin, Erf, IsNaN, ...: mathematics of one operand, element by element."""
 
-from opshift.adapter import boundary
+import numpy as np
+from onnx import TensorProto as T
+from onnx import helper
+from opshift.adapter import (
+    KEEP,
+    Builder,
+    Node,
+    Result,
+    Value,
+    adapter,
+    boundary,
+    example,
+    impossible,
+    shown,
+)
 from opshift.combinators import cast_around, drop_attribute
 
-MATH_6 = boundary(
-    6,
-    (
+from opshift_adapters.blocks import FLOATS, NOT_NAN, ROUND, UNSIGNED, not_nan, round_half_even
+
+EDGES = {"x": [[-3.5, -0.5, 2.5], [float("inf"), float("-inf"), float("nan")]]}
+SIGNED = {"x": [[-128, -1, 0], [1, 5, 127]]}
+
+# -- 6: `consumed_inputs` is gone, Abs and Neg take integers -------------------------------------
+
+WITHOUT_CONSUMED = shown(
+    drop_attribute("consumed_inputs"),
+    example("consumed_inputs", "(float[2,3] x) => (float[2,3] y) { y = {op}<consumed_inputs=[0]>(x) }", gives="{op}"),
+    example("plain", "(double[2,3] x) => (double[2,3] y) { y = {op}(x) }", gives="{op}"),
+)
+MATH_6 = boundary(6, (
     "Ceil:b70fea Exp:f83680 Floor:01fdd9 Log:ab9f59 Reciprocal:b05bb6 Sigmoid:1146b9 "
     "Sqrt:887227 Tanh:97bed0"
-),
-    up=drop_attribute("consumed_inputs"),
+), up=WITHOUT_CONSUMED)
+
+
+def abs_6_5(node: Node, op: Builder) -> Result:
+    """Integers were not taken: a product flips the negative ones, wrapping as the integer does."""
+    x = node["X"]
+    return op.Identity(x) if x.elem_type in UNSIGNED else _flipped(op, x, below=0)
+
+
+def neg_6_5(node: Node, op: Builder) -> Result:
+    """Integers were not taken: a product flips them, wrapping as the integer does."""
+    return _flipped(op, node["X"], below=np.inf)
+
+
+def _flipped(op: Builder, x: Value, below: float) -> Value:
+    """x * -1 where x < below; before 6 only ReduceProd multiplied integers."""
+    wide = x.elem_type if x.elem_type in (T.INT32, T.INT64) else T.INT32
+    flip = op.Less(op.Cast(x, to="FLOAT"), op.const(below, T.FLOAT), broadcast=1)
+    sign = op.Sub(op.Cast(op.Not(flip), to="FLOAT"), op.Cast(flip, to="FLOAT"))
+    pair = [op.Unsqueeze(_as(op, x, wide), axes=[0]), op.Unsqueeze(_as(op, sign, wide), axes=[0])]
+    return _as(op, op.ReduceProd(op.Concat(*pair, axis=0), axes=[0], keepdims=0), x.elem_type)
+
+
+def _as(op: Builder, x: Value, elem_type: int) -> Value:
+    """Before 6 Cast named its type in letters."""
+    name = helper.tensor_dtype_to_string(elem_type).removeprefix("TensorProto.")
+    return op.Cast(x, to=name)
+
+
+FLIPPED = ("Identity", "Less", "Not", "Sub", "Unsqueeze", "Concat", "ReduceProd")
+ABS_6 = boundary(
+    6,
+    "Abs:e06ecc",
+    up=WITHOUT_CONSUMED,
+    cast=shown(
+        abs_6_5,
+        example("int8", "(int8[2,3] x) => (int8[2,3] y) { y = Abs(x) }", inputs=SIGNED),
+        example("int64", "(int64[2,N] x) => (int64[2,N] y) { y = Abs(x) }"),
+        example("smallest", "(int32[2] x) => (int32[2] y) { y = Abs(x) }", inputs={"x": [-(2**31), -7]}),
+        example("unsigned", "(uint64[2,3] x) => (uint64[2,3] y) { y = Abs(x) }", gives="Identity"),
+        example("float", "(float[2,3] x) => (float[2,3] y) { y = Abs(x) }", gives="Abs"),
+    ),
+    emits=FLIPPED,
 )
-MATH_6_UP = boundary(6, "Abs:e06ecc Neg:08394b", up=drop_attribute("consumed_inputs"), directions="up")
+NEG_6 = boundary(
+    6,
+    "Neg:08394b",
+    up=WITHOUT_CONSUMED,
+    cast=shown(
+        neg_6_5,
+        example("int8", "(int8[2,3] x) => (int8[2,3] y) { y = Neg(x) }", inputs=SIGNED),
+        example("int16", "(int16[N,3] x) => (int16[N,3] y) { y = Neg(x) }"),
+        example("int64", "(int64[2] x) => (int64[2] y) { y = Neg(x) }", inputs={"x": [-(2**63), 2**53 + 1]}),
+        example("scalar", "(int32 x) => (int32 y) { y = Neg(x) }"),
+        example("float", "(float[2,3] x) => (float[2,3] y) { y = Neg(x) }", gives="Neg"),
+    ),
+    emits=FLIPPED,
+)
+
+# -- 7, 9, 10, 11: what was born -----------------------------------------------------------------
+
+TRIG_7 = impossible(
+    "Acos Asin Atan Cos Sin Tan", 7, 6, "no trigonometric operator exists before opset 7",
+    cases=[("any", "(float[2] x) => (float[2] y) { y = {op}(x) }")],
+)  # fmt: skip
+ERF_9 = impossible(
+    "Erf", 9, 8, "no operator computes the error function before opset 9",
+    cases=[("any", "(float[2] x) => (float[2] y) { y = Erf(x) }")],
+)  # fmt: skip
+
+
+@adapter("Sign", 9, 8, emits=("Cast", "Greater", "Less", "Sub", "Or", "Div"))
+@example("float", "(float[2,3] x) => (float[2,3] y) { y = Sign(x) }", inputs=EDGES)
+@example("double", "(double[N] x) => (double[N] y) { y = Sign(x) }")
+@example("int8", "(int8[2,3] x) => (int8[2,3] y) { y = Sign(x) }", inputs=SIGNED)
+@example("int64", "(int64[3] x) => (int64[3] y) { y = Sign(x) }", inputs={"x": [-(2**63), 0, 2**63 - 1]})
+@example("uint64", "(uint64[3] x) => (uint64[3] y) { y = Sign(x) }", inputs={"x": [0, 1, 2**64 - 1]})
+def sign_9_8(node: Node, op: Builder) -> Result:
+    """Born in 9; below it, whether x is positive minus whether it is negative; NaN stays NaN."""
+    x = node["input"]
+    kind = x.elem_type if x.elem_type in FLOATS else T.FLOAT
+    real = x if kind == x.elem_type else op.Cast(x, to=kind)  # no integer changes its sign
+    zero = op.const(0, kind)
+    positive = op.Greater(real, zero)
+    sign = op.Sub(op.Cast(positive, to=kind), op.Cast(op.Less(real, zero), to=kind))
+    if kind != x.elem_type:
+        return op.Cast(sign, to=x.elem_type)
+    number = op.Or(positive, op.Less(real, op.const(1, kind)))
+    return op.Div(sign, op.Cast(number, to=kind))
+
+
+@adapter("IsNaN", 9, 8, emits=(*NOT_NAN, "Not"))
+@example("float", "(float[2,3] x) => (bool[2,3] y) { y = IsNaN(x) }", gives="Greater Less Or Not", inputs=EDGES)
+@example("float16", "(float16[2,3] x) => (bool[2,3] y) { y = IsNaN(x) }", inputs=EDGES)
+def is_nan_9_8(node: Node, op: Builder) -> Result:
+    """Born in 9; below it, what is neither above 0 nor below 1."""
+    return op.Not(not_nan(op, node["X"]))
+
+
+@adapter("IsInf", 10, 9, emits=("Abs", "Greater", "Less", "And"))
+@example("both signs", "(float[2,3] x) => (bool[2,3] y) { y = IsInf(x) }", gives="Abs Greater", inputs=EDGES)
+@example("positive", "(double[2,3] x) => (bool[2,3] y) { y = IsInf<detect_negative=0>(x) }", gives="Greater", inputs=EDGES)
+@example("negative", "(float[2,3] x) => (bool[2,3] y) { y = IsInf<detect_positive=0>(x) }", gives="Less", inputs=EDGES)
+@example("neither", "(float[N,3] x) => (bool[N,3] y) { y = IsInf<detect_positive=0, detect_negative=0>(x) }", gives="Greater Less And")
+def is_inf_10_9(node: Node, op: Builder) -> Result:
+    """Born in 10; below it, what lies beyond the largest finite number."""
+    x = node["X"]
+    positive, negative = node.int("detect_positive"), node.int("detect_negative")
+    if not positive and not negative:
+        zero = op.const(0, like=x)
+        return op.And(op.Greater(x, zero), op.Less(x, zero))
+    largest = np.finfo(helper.tensor_dtype_to_np_dtype(x.elem_type)).max
+    if not positive:
+        return op.Less(x, op.const(-largest, like=x))
+    return op.Greater(op.Abs(x) if negative else x, op.const(largest, like=x))
+
+
+@adapter("Round", 11, 10, emits=ROUND)
+@example("halves", "(float[2,3] x) => (float[2,3] y) { y = Round(x) }", inputs=EDGES)
+@example("near a half", "(float[4] x) => (float[4] y) { y = Round(x) }", inputs={"x": [0.49999997, 0.5, 0.50000006, 8388607.5]})
+@example("double", "(double[N] x) => (double[N] y) { y = Round(x) }")
+@example("float16", "(float16[3] x) => (float16[3] y) { y = Round(x) }", inputs={"x": [1023.5, 1022.5, -0.5]})
+def round_11_10(node: Node, op: Builder) -> Result:
+    """Born in 11; below it, up to the next integer and back by one where that is nearer."""
+    return round_half_even(op, node["X"])
+
+
+# -- 9: hyperbolic functions, in double so that rounding to a smaller type hides the last digits --
+
+def _double(op: Builder, x: Value) -> Value:
+    return x if x.elem_type == T.DOUBLE else op.Cast(x, to=T.DOUBLE)
+
+
+def _back(op: Builder, result: Value, x: Value) -> Value:
+    return result if x.elem_type == T.DOUBLE else op.Cast(result, to=x.elem_type)
+
+
+def _number(op: Builder, value: float) -> Value:
+    return op.const(value, T.DOUBLE)
+
+
+def _cosh(op: Builder, x: Value) -> Value:
+    """Half of e^x and half of e^-x, each as a product that does not overflow before its time."""
+    half = _number(op, 0.5)
+    root = op.Exp(op.Mul(x, half))
+    growing = op.Mul(op.Mul(root, half), root)
+    return op.Add(growing, op.Div(op.Mul(op.Reciprocal(root), half), root))
+
+
+COSH = ("Cast", "Exp", "Mul", "Add", "Div", "Reciprocal")
+
+
+@adapter("Cosh", 9, 8, emits=COSH)
+@example("float", "(float[2,3] x) => (float[2,3] y) { y = Cosh(x) }", inputs=EDGES)
+@example("float16", "(float16[N] x) => (float16[N] y) { y = Cosh(x) }")
+@example("double near overflow", "(double[3] x) => (double[3] y) { y = Cosh(x) }", inputs={"x": [710.4, -710.4, 1e-9]}, rtol=1e-13)
+def cosh_9_8(node: Node, op: Builder) -> Result:
+    """Born in 9; below it, the mean of e^x and e^-x."""
+    x = node["input"]
+    return _back(op, _cosh(op, _double(op, x)), x)
+
+
+@adapter("Sinh", 9, 8, emits=("Tanh", *COSH))
+@example("float", "(float[2,3] x) => (float[2,3] y) { y = Sinh(x) }", inputs=EDGES)
+@example("near zero", "(float[3] x) => (float[3] y) { y = Sinh(x) }", inputs={"x": [1e-30, -1e-4, 0.01]})
+@example("double near overflow", "(double[3] x) => (double[3] y) { y = Sinh(x) }", inputs={"x": [710.4, -710.4, 1e-9]}, rtol=1e-13)
+def sinh_9_8(node: Node, op: Builder) -> Result:
+    """Born in 9; below it, tanh times cosh, which keeps the digits that e^x - e^-x loses."""
+    x = node["input"]
+    wide = _double(op, x)
+    return _back(op, op.Mul(op.Tanh(wide), _cosh(op, wide)), x)
+
+
+LOG1P = ("Add", "Sub", "Min", "Cast", "Not", "Log", "Mul", "Div")
+
+
+def _log1p(op: Builder, y: Value) -> Value:
+    """log(1 + y) with all digits for y > -1: what rounding 1 + y did to y is undone by a factor."""
+    one = _number(op, 1)
+    finite = op.Min(y, _number(op, 1e30))
+    added = op.Sub(op.Add(finite, one), one)
+    nothing = op.Cast(op.Not(op.Cast(added, to=T.BOOL)), to=T.DOUBLE)
+    log = op.Add(op.Log(op.Add(y, one)), nothing)
+    return op.Mul(log, op.Div(finite, op.Add(added, nothing)))
+
+
+def _odd(op: Builder, x: Value, result: Value) -> Value:
+    """The result for the absolute value with the sign of x."""
+    negative = op.Cast(op.Less(x, _number(op, 0)), to=T.DOUBLE)
+    return op.Mul(result, op.Add(op.Mul(negative, _number(op, -2)), _number(op, 1)))
+
+
+ODD = ("Abs", "Less", *LOG1P)
+
+
+@adapter("Asinh", 9, 8, emits=("Reciprocal", "Sqrt", *ODD))
+@example("float", "(float[2,3] x) => (float[2,3] y) { y = Asinh(x) }", inputs=EDGES)
+@example("near zero", "(float[3] x) => (float[3] y) { y = Asinh(x) }", inputs={"x": [1e-30, -1e-4, 0]})
+@example("double", "(double[4] x) => (double[4] y) { y = Asinh(x) }", inputs={"x": [1.5e308, -1e200, 1e-200, 1]})
+def asinh_9_8(node: Node, op: Builder) -> Result:
+    """Born in 9; below it, log(|x| + sqrt(x^2 + 1)) in factors that neither overflow nor cancel."""
+    x = node["input"]
+    wide = _double(op, x)
+    one, size = _number(op, 1), op.Abs(wide)
+    r = op.Reciprocal(size)
+    root = op.Sqrt(op.Add(op.Mul(r, r), one))
+    rest = op.Reciprocal(op.Mul(op.Add(root, r), op.Add(r, one)))
+    return _back(op, _odd(op, wide, op.Add(_log1p(op, size), _log1p(op, rest))), x)
+
+
+@adapter("Acosh", 9, 8, emits=("Sqrt", *LOG1P))
+@example("float", "(float[2,3] x) => (float[2,3] y) { y = Acosh(x) }", inputs=EDGES)
+@example("near one", "(float[3] x) => (float[3] y) { y = Acosh(x) }", inputs={"x": [1, 1.0000001, 1.5]})
+@example("double", "(double[4] x) => (double[4] y) { y = Acosh(x) }", inputs={"x": [1.5e308, 1e200, 1, -1e10]})
+def acosh_9_8(node: Node, op: Builder) -> Result:
+    """Born in 9; below it, log(x + sqrt(x^2 - 1)) in factors that neither overflow nor cancel."""
+    x = node["input"]
+    above = op.Sub(_double(op, x), _number(op, 1))
+    finite = op.Min(above, _number(op, 1e30))
+    root = op.Mul(op.Sqrt(finite), op.Sqrt(op.Add(finite, _number(op, 2))))
+    rest = op.Div(root, op.Add(finite, _number(op, 1)))
+    return _back(op, op.Add(_log1p(op, above), _log1p(op, rest)), x)
+
+
+@adapter("Atanh", 9, 8, emits=ODD)
+@example("float", "(float[4] x) => (float[4] y) { y = Atanh(x) }", inputs={"x": [1, -1, 2, -2]})
+@example("near the ends", "(float[4] x) => (float[4] y) { y = Atanh(x) }", inputs={"x": [1e-30, -0.9999999, 0.3, 0]})
+@example("double", "(double[3] x) => (double[3] y) { y = Atanh(x) }", inputs={"x": [-0.9999999999, 0.5, 1e-200]})
+def atanh_9_8(node: Node, op: Builder) -> Result:
+    """Born in 9; below it, half of log((1 + x) / (1 - x)) written as log(1 + 2x / (1 - x))."""
+    x = node["input"]
+    wide = _double(op, x)
+    size = op.Abs(wide)
+    ratio = op.Div(op.Add(size, size), op.Add(op.Mul(size, _number(op, -1)), _number(op, 1)))
+    return _back(op, _odd(op, wide, op.Mul(_log1p(op, ratio), _number(op, 0.5))), x)
+
+
+# -- 13, 20, 22: element types -------------------------------------------------------------------
+
 MATH_13 = boundary(13, (
     "Abs:bca7a5 Ceil:3d6cff Exp:96ddb1 Floor:0e9e0e IsNaN:cbe16b Log:a5ad3b Neg:a5f736 "
     "Reciprocal:1f5cfe Sigmoid:519d06 Sign:17e450 Sqrt:ac76d4 Tanh:7ca8ed"
 ))
 ERF_13 = boundary(13, "Erf:bd89e1/0a3472", directions="down")
-MATH_20 = boundary(20, "IsInf:4c7d49 IsNaN:e7e615", cast=cast_around("float"))
+
+
+@adapter("Erf", 12, 13, emits=("Cast",), handles_types=True)
+@example("float", "(float[2,3] x) => (float[2,3] y) { y = Erf(x) }", gives="Erf")
+@example("int32", "(int32[2,3] x) => (int32[2,3] y) { y = Erf(x) }", gives="Cast Erf Cast", inputs={"x": [[-9, -1, 0], [1, 2, 9]]})
+def erf_12_13(node: Node, op: Builder) -> Result:
+    """Integers are no longer taken: computed as float and truncated, as they were."""
+    x = node["input"]
+    if x.elem_type in FLOATS:
+        return KEEP
+    return op.Cast(op.same(node, inputs={"input": op.Cast(x, to=T.FLOAT)}), to=x.elem_type)
+
+
+AS_FLOAT = cast_around("float")
+MATH_20 = boundary(
+    20,
+    "IsInf:4c7d49 IsNaN:e7e615",
+    cast=shown(
+        AS_FLOAT,
+        example("float8e5m2", "(float[2,3] x) => (bool[2,3] y) { e = Cast<to=19>(x) y = {op}(e) }", gives="Cast Cast {op}", inputs=EDGES),
+        example("float", "(float[2,3] x) => (bool[2,3] y) { y = {op}(x) }", gives="{op}", inputs=EDGES),
+    ),
+)
 MATH_22 = boundary(
     22,
     (
     "Acos:d30a43 Acosh:93e830 Asin:a2692b Asinh:eb8ac1 Atan:78b91c Atanh:93bc25 Cos:8ace6e "
     "Cosh:f04f02 Round:753fed Sin:d3801a Sinh:340a1c Tan:b72354"
 ),
-    cast=cast_around("float"),
+    cast=shown(
+        AS_FLOAT,
+        example("bfloat16", "(bfloat16[2,3] x) => (bfloat16[2,3] y) { y = {op}(x) }", gives="Cast {op} Cast"),
+        example("float16", "(float16[2,3] x) => (float16[2,3] y) { y = {op}(x) }", gives="{op}"),
+    ),
 )
