@@ -1,9 +1,95 @@
 """Max, Min, Sum and Mean: any number of inputs, which broadcast from 8 on."""
 
-from opshift.adapter import boundary
+from functools import reduce
+
+from opshift.adapter import KEEP, Builder, Node, Result, Value, adapter, boundary, example, shown
 from opshift.combinators import drop_attribute
 
-VARIADIC_6 = boundary(6, "Max:298ef4 Min:950431 Sum:58cbef Mean:924b85", up=drop_attribute("consumed_inputs"))
-VARIADIC_13 = boundary(13, "Max:7910d3 Min:7adbe0 Sum:9060da Mean:733b07")
+VARIADIC_6 = boundary(
+    6,
+    "Max:298ef4 Min:950431 Sum:58cbef Mean:924b85",
+    up=shown(
+        drop_attribute("consumed_inputs"),
+        example("plain", "(float[2] a, float[2] b, float[2] c) => (float[2] y) { y = {op}(a, b, c) }", gives="{op}"),
+        example("consumed inputs", "(float[2] a, float[2] b) => (float[2] y) { y = {op}<consumed_inputs=[0,0]>(a, b) }", gives="{op}"),
+    ),
+)
 VARIADIC_8 = boundary(8, "Max:189642 Min:f3f263 Sum:2f2c7b Mean:9f9851", directions="up")
-EXTREMES_12 = boundary(12, "Max:8a7944 Min:4069a3", directions="up")
+
+
+@adapter("Sum Mean", 8, 7, emits=("Add", "Div"))
+@example("equal shapes", "(float[N,3] a, float[N,3] b, float[N,3] c) => (float[N,3] y) { y = {op}(a, b, c) }", gives="{op}")
+@example("one input", "(float[2,3] a) => (float[2,3] y) { y = {op}(a) }", gives="{op}")
+@example("sum", "(float[2,1] a, float[3] b, float c) => (float[2,3] y) { y = Sum(a, b, c) }", gives="Add Add")
+@example("mean", "(double[N,1] a, double[M] b) => (double[N,M] y) { y = Mean(a, b) }", gives="Add Div")
+@example("unknown rank", "(float[6] v, int64[n] s, float[3] b) => (float[k,m] y) { a = Reshape(v, s) y = {op}(a, b) }", inputs={"s": [2, 3]})
+def sums_8_7(node: Node, op: Builder) -> Result:
+    """Inputs were of one shape; Add broadcasts one after the other."""
+    inputs = _given(node)
+    if _one_shape(inputs):
+        return KEEP
+    total = reduce(lambda a, b: op.Add(a, b), inputs)
+    if node.op == "Sum":
+        return total
+    return op.Div(total, op.const(len(inputs), like=inputs[0]))
+
+
+@adapter("Max Min", 8, 7, emits=("Less", "Cast", "Neg", "Add"))
+@example("equal shapes", "(float[N,3] a, float[N,3] b) => (float[N,3] y) { y = {op}(a, b) }", gives="{op}")
+@example("constant bound", "(float[N,3] a) => (float[N,3] y) <float b = {0.5}> { y = {op}(a, b) }", gives="Less Cast Neg Add {op}")
+@example("both stretched", "(double[N,1] a, double[M] b, double[2,1] c) => (double[N,M] y) { y = {op}(a, b, c) }", inputs={"a": [[1], [float("inf")]]})
+@example("static", "(float16[2,1] a, float16[3] b) => (float16[2,3] y) { y = {op}(a, b) }")
+@example("signs of zero", "(float[2,1] a, float[2] b) => (float[2,2] y) { y = {op}(a, b) }", inputs={"a": [[-0.0], [-0.0]], "b": [-0.0, -1]})
+@example("unknown rank", "(float[6] v, int64[n] s, float[3] b) => (float[k,m] y) { a = Reshape(v, s) y = {op}(a, b) }", inputs={"s": [2, 3]})
+def extremes_8_7(node: Node, op: Builder) -> Result:
+    """Inputs were of one shape; adding -0.0 in all shapes gives each the common one, unchanged."""
+    inputs = _given(node)
+    if _one_shape(inputs):
+        return KEEP
+    largest = _largest(inputs)
+    zeros = reduce(lambda a, b: op.Add(a, b), [_negative_zeros(op, x) for x in largest])
+    wide = [x if largest == [x] else op.Add(x, zeros) for x in inputs]
+    return op.same_but(node, wide)[0]
+
+
+def _given(node: Node) -> list[Value]:
+    return [x for x in node.inputs if x is not None]
+
+
+def _one_shape(inputs: list[Value]) -> bool:
+    """Whether all shapes are surely the same."""
+    shapes = {x.dims_or_none for x in inputs}
+    (first,) = shapes if len(shapes) == 1 else (None,)
+    return len(inputs) == 1 or (first is not None and None not in first)
+
+
+def _largest(inputs: list[Value]) -> list[Value]:
+    """The inputs without the scalars, which do not shape the result."""
+    return [x for x in inputs if x.rank_or_none != 0] or inputs
+
+
+def _negative_zeros(op: Builder, x: Value) -> Value:
+    return op.Neg(op.Cast(op.Less(x, x), to=x.elem_type))
+
+
+def _pairwise(node: Node, op: Builder) -> Result:
+    """Integers were not taken; a comparison picks from each pair."""
+    inputs = _given(node)
+    if node.op == "Max":
+        return reduce(lambda a, b: op.Where(op.Less(a, b), b, a), inputs)
+    return reduce(lambda a, b: op.Where(op.Less(b, a), b, a), inputs)
+
+
+EXTREMES_12 = boundary(
+    12,
+    "Max:8a7944 Min:4069a3",
+    cast=shown(
+        _pairwise,
+        example("floats", "(float[2,3] a, float[3] b) => (float[2,3] y) { y = {op}(a, b) }", gives="{op}"),
+        example("int64", "(int64[2,3] a, int64[3] b) => (int64[2,3] y) { y = {op}(a, b) }", gives="Less Where"),
+        example("uint8, three", "(uint8[2,1] a, uint8[3] b, uint8 c) => (uint8[2,3] y) { y = {op}(a, b, c) }", gives="Less Where Less Where"),
+        example("one input", "(int32[3] a) => (int32[3] y) { y = {op}(a) }", gives="Identity"),
+    ),
+    emits=("Less", "Where"),
+)
+VARIADIC_13 = boundary(13, "Max:7910d3 Min:7adbe0 Sum:9060da Mean:733b07")
