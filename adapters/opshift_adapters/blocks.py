@@ -27,8 +27,9 @@ SIZE_OF = ("Shape", "Gather")
 
 
 def size_of(op: Builder, x: Value, axis: int) -> Value:
-    """One dimension as an int64 scalar; a negative axis needs the rank."""
-    axis = axis if axis >= 0 else axis + x.rank
+    """One dimension as an int64 scalar; below 11 a negative axis needs the rank."""
+    if axis < 0 and (op.version < 11 or x.rank_or_none is not None):
+        axis += x.rank
     dims = x.dims_or_none
     known = dims[axis] if dims is not None else None
     if isinstance(known, int):
@@ -95,7 +96,10 @@ def expand_to(op: Builder, x: Value, shape: Value) -> Value:
 # -- moving --------------------------------------------------------------------------------------
 
 
-def part(op: Builder, x: Value, start: int, end: int = 2**63 - 1) -> Value:
+END = 2**63 - 1
+
+
+def part(op: Builder, x: Value, start: int, end: int = END) -> Value:
     """`x[start:end]` of a vector; writes Slice."""
     if op.version >= 10:
         return op.Slice(x, op.const([start]), op.const([end]), op.const([0]))
