@@ -268,12 +268,11 @@ class Builder:
             dtype = like.elem_type
         array = np.asarray(value)
         if dtype is None:
-            if array.dtype.kind == "f" and not isinstance(value, np.ndarray):
-                raise AdapterBug("a floating-point constant needs dtype= or like=")
-            if array.dtype.kind in "iu" and not isinstance(value, np.ndarray):
-                array = array.astype(np.int64)
-            if array.size == 0 and not isinstance(value, np.ndarray):
-                array = array.astype(np.int64)
+            if not isinstance(value, np.ndarray):
+                if array.dtype.kind in "iu" or array.size == 0:
+                    array = array.astype(np.int64)
+                elif array.dtype.kind == "f":
+                    raise AdapterBug("a floating-point constant needs dtype= or like=")
             tensor = numpy_helper.from_array(array)
         else:
             tensor = make_tensor(array, dtype)
@@ -296,8 +295,12 @@ class Builder:
         if self.opset() >= 9 or tensor.data_type in floats:
             attribute = helper.make_attribute("value", tensor)
             return self._append("Constant", "", [], 1, [attribute])[0]
-        wide = make_tensor(numpy_helper.to_array(tensor).astype(np.float64), TensorProto.DOUBLE)
-        return self.Cast(self._constant_node(wide), to=tensor.data_type)
+        wide = self._constant_node(make_tensor(_widened(tensor), TensorProto.DOUBLE))
+        to: Any = tensor.data_type
+        if self.opset() < 6:
+            to = TensorProto.DataType.Name(to)
+        attributes = _attributes(self._schema("", "Cast"), {"to": to})
+        return self._append("Cast", "", [wide.name], 1, attributes)[0]
 
     def graph(
         self, write: Callable[..., Any], *params: Value | tuple[int, Sequence[Any] | None]
@@ -323,7 +326,10 @@ class Builder:
             if result.name not in own or result.name in seen:
                 result = inner.Identity(result)
             seen.add(result.name)
-            graph.output.add(name=result.name)
+            info = graph.output.add(name=result.name)
+            known = inner.env.type(result.name)
+            if known is not None:  # a Loop without trips makes its outputs from this
+                info.type.CopyFrom(known)
         graph.node.extend(inner.made.nodes)
         return graph
 
@@ -390,6 +396,16 @@ class Builder:
             )
         )
         return tuple(Value(name, self.env) for name in made)
+
+
+def _widened(tensor: TensorProto) -> Array:
+    """The numbers of a tensor as doubles, if all of them are doubles."""
+    array = numpy_helper.to_array(tensor)
+    if array.dtype.kind in "iub":
+        wide = array.astype(np.float64)
+        if list(map(int, wide.flat)) == array.reshape(-1).tolist():
+            return wide
+    raise Refusal(Why.NEEDS_CONSTANT, "no function body can hold such a constant before opset 9")
 
 
 def make_tensor(array: Array, dtype: int) -> TensorProto:
