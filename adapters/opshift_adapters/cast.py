@@ -4,7 +4,7 @@ import numpy as np
 from onnx import TensorProto as T
 from opshift.adapter import Builder, Node, Refusal, Result, Why, adapter, boundary, example, shown
 
-NUMBERS = {
+NUMBERS: dict[int, type[np.generic]] = {
     T.FLOAT: np.float32,
     T.DOUBLE: np.float64,
     T.INT32: np.int32,

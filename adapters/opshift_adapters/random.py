@@ -1,12 +1,74 @@
 """RandomNormal, RandomUniform and their -Like forms, Multinomial, Bernoulli."""
 
-from opshift.adapter import boundary
+from onnx import TensorProto as T
+from opshift.adapter import Builder, Node, Result, adapter, boundary, example, impossible, shown
+from opshift.combinators import cast_around
 
-RANDOM_22 = boundary(
+MULTINOMIAL_7 = impossible(
+    "Multinomial",
+    7,
+    6,
+    "sampling from a distribution needs opset 7",
+    cases=[("any", "(float[2,3] x) => (int32[2,4] y) { y = {op}<sample_size=4>(x) }")],
+)
+
+
+@adapter("Bernoulli", 15, 14, emits=("RandomUniformLike", "Cast", "Less"))
+@example("float", "(float[20] p) => (float[20] y) { y = Bernoulli(p) }", gives="RandomUniformLike Less Cast")
+@example("seed", "(float[20] p) => (float[20] y) { y = Bernoulli<seed=2.0>(p) }", gives="RandomUniformLike Less Cast")
+@example("another type", "(float[20] p) => (int32[20] y) { y = Bernoulli<dtype=6>(p) }", gives="RandomUniformLike Less Cast")
+@example("float16", "(float16[20] p) => (float16[20] y) { y = Bernoulli(p) }", gives="RandomUniformLike Cast Less Cast")
+@example("double", "(double[20] p) => (bool[20] y) { y = Bernoulli<dtype=9>(p) }", gives="RandomUniformLike Cast Less Cast")
+def bernoulli_15_14(node: Node, op: Builder) -> Result:
+    """Born in 15; before it, a uniform draw was compared with the probability."""
+    p = node["input"]
+    draw = op.RandomUniformLike(p, dtype=T.FLOAT, seed=node.attr("seed"))
+    if p.elem_type == T.DOUBLE:
+        draw = op.Cast(draw, to=T.DOUBLE)
+    elif p.elem_type != T.FLOAT:
+        p = op.Cast(p, to=T.FLOAT)
+    return op.Cast(op.Less(draw, p), to=node.attr("dtype") or node["input"].elem_type)
+
+
+@example("asked for", "() => (bfloat16[4] y) { y = {op}<dtype=16, shape=[4]>() }", gives="{op} Cast")
+def drawn_in_float(node: Node, op: Builder) -> Result:
+    """bfloat16 is drawn in float and rounded."""
+    return op.Cast(op.same(node, dtype=T.FLOAT), to=T.BFLOAT16)
+
+
+@example("asked for", "(float[4] x) => (bfloat16[4] y) { y = {op}<dtype=16>(x) }", gives="{op} Cast")
+@example("by default", "(bfloat16[4] x) => (bfloat16[4] y) { y = {op}<seed=1.0>(x) }", gives="Cast {op} Cast")
+@example("input only", "(bfloat16[4] x) => (double[4] y) { y = {op}<dtype=11>(x) }", gives="Cast {op}")
+def drawn_like_in_float(node: Node, op: Builder) -> Result:
+    """bfloat16 is drawn in float and rounded; only the shape of the input matters."""
+    x = node["input"]
+    kind = node.attr("dtype") or x.elem_type
+    like = op.Cast(x, to=T.FLOAT) if x.elem_type == T.BFLOAT16 else x
+    if kind != T.BFLOAT16:
+        return op.same(node, inputs={"input": like})
+    return op.Cast(op.same(node, inputs={"input": like}, dtype=T.FLOAT), to=kind)
+
+
+@example("by default", "(bfloat16[20] x) => (bfloat16[20] y) { p = Sigmoid(x) y = Bernoulli(p) }", gives="Sigmoid Cast Bernoulli")
+@example("asked for", "(bfloat16[20] x) => (int32[20] y) { p = Sigmoid(x) y = Bernoulli<dtype=6>(p) }", gives="Sigmoid Cast Bernoulli")
+def bernoulli_22_21(node: Node, op: Builder) -> Result:
+    """bfloat16 probabilities are read as floats; bfloat16 results were there before."""
+    p = node["input"]
+    return op.same(
+        node,
+        inputs={"input": op.Cast(p, to=T.FLOAT)},
+        dtype=node.attr("dtype") or p.elem_type,
+    )
+
+
+RANDOM_22 = boundary(22, "RandomNormal:13e8b9 RandomUniform:2c4bac", cast=drawn_in_float)
+LIKE_22 = boundary(22, "RandomNormalLike:6c456d RandomUniformLike:ba2214", cast=drawn_like_in_float)
+BERNOULLI_22 = boundary(22, "Bernoulli:c7f17b", cast=bernoulli_22_21)
+MULTINOMIAL_22 = boundary(
     22,
-    (
-    "RandomNormal:13e8b9 RandomNormalLike:6c456d RandomUniform:2c4bac "
-    "RandomUniformLike:ba2214 Multinomial:6423d8 Bernoulli:c7f17b"
-),
-    directions="up",
+    "Multinomial:6423d8",
+    cast=shown(
+        cast_around("float"),
+        example("bfloat16", "(bfloat16[2,3] x) => (int32[2,4] y) { y = Multinomial<sample_size=4>(x) }", gives="Cast Multinomial"),
+    ),
 )
