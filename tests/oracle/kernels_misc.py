@@ -133,3 +133,9 @@ def group_normalization_first(
     normal = (flat - mean) / np.sqrt(variance + np.array(call["epsilon"], dtype=flat.dtype))
     result = normal * wide(scale).reshape(1, -1, 1) + wide(bias).reshape(1, -1, 1)
     return result.reshape(x.shape).astype(x.dtype)
+
+
+@kernel("Det")
+def det(_call: Call, x: np.ndarray) -> np.ndarray:
+    """The reference gives a double for bfloat16 and half; here one rounding to the input's type."""
+    return np.asarray(np.linalg.det(wide(x))).astype(x.dtype)
