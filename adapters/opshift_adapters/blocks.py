@@ -129,20 +129,26 @@ def cast(op: Builder, x: Value, to: int) -> Value:
     return op.Cast(x, to=to if op.version >= 6 else T.DataType.Name(to))
 
 
-def as_floats(op: Builder, x: Value) -> Value:
-    """`x` in a floating-point type that holds its values, for operators that only moved floats."""
+def float_type(op: Builder, x: Value) -> int:
+    """The floating-point type that holds the values of `x`, which may be its own."""
     kind = x.elem_type
     if kind in FLOATS:
-        return x
+        return kind
     if kind in (T.BOOL, *SMALL_INTS):
-        return cast(op, x, T.FLOAT)
+        return T.FLOAT
     if kind in (T.INT32, T.UINT32):
-        return cast(op, x, T.DOUBLE)
+        return T.DOUBLE
     raise Refusal(
         Why.TYPE_NOT_AVAILABLE,
         "only floating-point tensors can be moved by this operator before opset"
         f" {op.version + 1}, and {x.name!r} is of a type that none of them holds",
     )
+
+
+def as_floats(op: Builder, x: Value) -> Value:
+    """`x` in a floating-point type that holds its values, for operators that only moved floats."""
+    kind = float_type(op, x)
+    return x if kind == x.elem_type else cast(op, x, kind)
 
 
 def from_floats(op: Builder, y: Value, x: Value) -> Value:
