@@ -1,9 +1,15 @@
 """Converts ONNX models between operator-set versions, up and down, or says why not."""
 
-from opshift.convert import convert_file, convert_version
-from opshift.errors import AdapterBug, BadTarget, InvalidModel, OpshiftError, Refused, Why
-from opshift.plan import Plan, plan
-from opshift.report import Report
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from opshift.convert import convert_file, convert_version
+    from opshift.errors import AdapterBug, BadTarget, InvalidModel, OpshiftError, Refused, Why
+    from opshift.planner import Plan, plan
+    from opshift.report import Report
 
 __version__ = "0.1.0"
 
@@ -20,3 +26,18 @@ __all__ = [
     "convert_version",
     "plan",
 ]
+
+# A command that only prints its help must not wait for onnx.
+_HOMES = {
+    "convert": ("convert_file", "convert_version"),
+    "errors": ("AdapterBug", "BadTarget", "InvalidModel", "OpshiftError", "Refused", "Why"),
+    "planner": ("Plan", "plan"),
+    "report": ("Report",),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(importlib.import_module(f"opshift.{home}"), name)
+    raise AttributeError(f"module 'opshift' has no attribute {name!r}")

@@ -41,8 +41,12 @@ class Output:
             indent = 2 if self.form == "json" else None
             click.echo(json.dumps(data(), indent=indent, sort_keys=True))
 
-    def error(self, message: str) -> None:
+    def failed(self, message: str, code: int) -> int:
+        """One sentence on stderr, with the traceback for those who ask for it."""
         click.echo(click.style("error: ", fg="red") + message, err=True, color=self.color)
+        if self.verbosity > 0:
+            click.echo(traceback.format_exc(), err=True)
+        return code
 
     @contextmanager
     def working(self, what: str) -> Iterator[None]:
@@ -82,20 +86,15 @@ def _guarded(command: Callable[..., int], output: Output, rest: dict[str, Any]) 
     except Refused as refused:
         return _answer_no(output, refused)
     except (InvalidModel, BadTarget, OSError, click.UsageError) as error:
-        output.error(_sentence(error))
-        code = BAD_INPUT
+        return output.failed(_sentence(error), BAD_INPUT)
     except KeyboardInterrupt:
-        output.error("interrupted; nothing was written")
-        return INTERRUPTED
+        return output.failed("interrupted; nothing was written", INTERRUPTED)
     except AdapterBug as bug:
-        output.error(f"this is a bug of an adapter, not of your model: {bug}")
-        code = BUG
+        return output.failed(f"this is a bug of an adapter, not of your model: {bug}", BUG)
     except Exception as error:
-        output.error(f"this is a bug of opshift: {error!r}; run again with -v and report it")
-        code = BUG
-    if output.verbosity > 0:
-        click.echo(traceback.format_exc(), err=True)
-    return code
+        return output.failed(
+            f"this is a bug of opshift: {error!r}; run again with -v and report it", BUG
+        )
 
 
 def _answer_no(output: Output, refused: Refused) -> int:
@@ -222,7 +221,7 @@ def plan_command(
     output: Output, source: str, words: tuple[str, ...], allow_approximate: bool
 ) -> int:
     """Shows what converting IN would do, or why it cannot; touches nothing."""
-    from opshift.plan import plan
+    from opshift.planner import plan
 
     target = read_target(words)
     with output.working(f"planning {os.path.basename(source)}"):

@@ -219,7 +219,7 @@ class Facts:
         schema = schemas.schema(domain, node.op_type, version) if version else None
         if schema is None or any(a.type == AttributeProto.GRAPH for a in node.attribute):
             return {}
-        types = {n: t for n in node.input if n and (t := type_of(n)) is not None}
+        types = {n: type_of(n) or TypeProto() for n in node.input if n}
         data = {}
         for name in node.input:
             found = constant_of(name) if name and _small(types.get(name)) else None

@@ -1,0 +1,86 @@
+"""The shape of the project: arrows of imports, one verdict for everything, claims reviewed."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from pathlib import Path
+
+import opshift
+import opshift_adapters
+import pytest
+from opshift import registry, schemas
+
+ENGINE = sorted(Path(opshift.__file__).parent.rglob("*.py"))
+KNOWLEDGE = sorted(Path(opshift_adapters.__file__).parent.rglob("*.py"))
+DOMAINS = ("", "ai.onnx.ml", "ai.onnx.preview.training", "ai.onnx.preview")
+
+
+def imported(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+@pytest.mark.parametrize("path", KNOWLEDGE, ids=lambda p: p.stem)
+def test_adapters_import_the_author_api_alone(path):
+    ours = {name for name in imported(path) if name.split(".")[0] == "opshift"}
+    allowed = re.compile(r"opshift\.(adapter|combinators)(\.\w+)?$")
+    assert not [name for name in ours if not allowed.match(name)]
+
+
+@pytest.mark.parametrize("path", ENGINE, ids=lambda p: p.stem)
+def test_the_engine_does_not_import_adapters(path):
+    assert not [name for name in imported(path) if name.startswith("opshift_adapters")]
+
+
+def test_only_schemas_asks_onnx_for_schemas():
+    asking = [p.stem for p in ENGINE if re.search(r"onnx\.defs|import defs|, defs", p.read_text())]
+    assert asking == ["schemas"]
+
+
+def test_the_engine_knows_no_operator_by_name():
+    known = set(schemas.operators("")) - {"Constant", "Identity", "Cast"}
+    found = Counter()
+    for path in ENGINE:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Constant) and node.value in known:
+                found[path.stem, node.value] += 1
+    assert not found
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_one_verdict_for_every_operator_boundary_and_direction(domain):
+    newest = schemas.latest(domain)
+    if newest is None:
+        pytest.skip(f"the installed onnx has no {domain}")
+    missing = registry.default().missing(domain, 1, newest)
+    assert not missing, f"{len(missing)} crossings, first {missing[:20]}"
+
+
+def test_every_claim_was_made_about_the_installed_schemas():
+    open_again = []
+    for (domain, op, start, to), adapter in registry.default():
+        if op in adapter.reviewed and schemas.history(domain, op):
+            since = max(start, to)
+            if since <= (schemas.latest(domain) or 0):
+                marked = adapter.reviewed[op]
+                if not marked or not registry.reviewed(adapter, op):
+                    open_again.append(f"{op} {since}: {schemas.fingerprint(domain, op, since)}")
+    assert not open_again, "run tools/claims.py after looking at: " + ", ".join(open_again)
+
+
+def test_every_emitted_operator_exists_where_it_is_written():
+    wrong = []
+    for adapter in registry.default().adapters():
+        for name in adapter.emits:
+            domain, _, op = name.rpartition(".")
+            if not schemas.history(domain, op):
+                wrong.append((adapter.source, name))
+    newest = schemas.latest("") or 0
+    assert not wrong or newest < 28, wrong

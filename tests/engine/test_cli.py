@@ -1,0 +1,156 @@
+"""The command: what it prints where, and its exit codes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import onnx
+import pytest
+from click.testing import CliRunner
+from conftest import model
+from opshift import cli
+from opshift.adapter import Builder, Node, Result, adapter
+from opshift.cli import main
+
+SOFTMAX = "(float[2,3,4] x) => (float[2,3,4] y) { y = Softmax(x) }"
+
+
+@pytest.fixture
+def source(tmp_path):
+    path = tmp_path / "in.onnx"
+    onnx.save(model(SOFTMAX), path)
+    return path
+
+
+def run(*words):
+    return CliRunner().invoke(main, [str(word) for word in words])
+
+
+def test_convert_writes_the_result_and_reports_it(source, tmp_path):
+    done = run("convert", source, "-o", tmp_path / "out.onnx", "--to", "13")
+    assert done.exit_code == cli.DONE
+    assert onnx.load(tmp_path / "out.onnx").opset_import[0].version == 13
+    assert "Softmax x1: Flatten Softmax Shape Reshape" in done.stdout
+
+
+def test_latest_is_the_newest_that_the_installed_onnx_knows(source, tmp_path):
+    assert run("convert", source, "-o", tmp_path / "o", "--to", "latest").exit_code == cli.DONE
+    assert onnx.load(tmp_path / "o").opset_import[0].version == onnx.defs.onnx_opset_version()
+
+
+def test_in_place_replaces_the_file(source):
+    assert run("convert", source, "--in-place", "--to", "13").exit_code == cli.DONE
+    assert onnx.load(source).opset_import[0].version == 13
+
+
+@pytest.mark.parametrize("option", ["--check", "--dry-run"])
+def test_looking_writes_nothing(source, option, tmp_path):
+    before = source.read_bytes()
+    done = run("convert", source, "--to", "13", option)
+    assert done.exit_code == (cli.REFUSED if option == "--check" else cli.DONE)
+    assert source.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["in.onnx"]
+
+
+def test_check_of_what_is_up_to_date(source):
+    assert run("convert", source, "--to", "12", "--check").exit_code == cli.DONE
+
+
+def test_a_refusal_is_an_answer_on_stdout(tmp_path):
+    onnx.save(model("(float[2] x) => (float[2] y) { y = Erf(x) }", 13), tmp_path / "in.onnx")
+    no = run("convert", tmp_path / "in.onnx", "-o", tmp_path / "out.onnx", "--to", "8")
+    assert no.exit_code == cli.REFUSED
+    assert "Erf 'y' 9->8" in no.stdout
+    assert not (tmp_path / "out.onnx").exists()
+    no = run("convert", tmp_path / "in.onnx", "-o", "x", "--to", "8", "--output-format", "json")
+    raw = json.loads(no.stdout)
+    assert (raw["kind"], raw["nearest"], raw["refusals"][0]["op"]) == ("refused", {"": 9}, "Erf")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--to", "13"], "say where the result goes"),
+        (["--to", "13", "-o", "x", "--in-place"], "say where the result goes"),
+        (["--in-place"], "say what is wanted"),
+        (["--in-place", "--to", "soon"], "give a number, `latest`, or domain=number"),
+        (["--in-place", "--to", "13", "--to", "14"], "names ai.onnx twice"),
+        (["--in-place", "--to", "acme=latest"], "nothing is known about domain 'acme'"),
+        (["--in-place", "--to", "99"], "no known release of onnx has it"),
+        (["--in-place", "--to", "13", "--ir", "99"], "ir_version is"),
+    ],
+)
+def test_bad_usage_exits_2_with_a_sentence(source, words, sentence):
+    bad = run("convert", source, *words)
+    assert bad.exit_code == cli.BAD_INPUT
+    assert sentence in bad.stderr
+    assert bad.stdout == ""
+
+
+def test_unreadable_input_exits_2(tmp_path):
+    (tmp_path / "junk").write_bytes(b"no model")
+    for path in (tmp_path / "junk", tmp_path / "missing"):
+        bad = run("convert", path, "-o", tmp_path / "out", "--to", "13")
+        assert bad.exit_code == cli.BAD_INPUT
+        assert path.name in bad.stderr
+        assert "Traceback" not in bad.stderr
+
+
+def test_our_bug_exits_3_and_shows_a_traceback_only_on_request(source, with_adapters):
+    def broken(node: Node, op: Builder) -> Result:
+        """A test's adapter."""
+        raise RuntimeError("a slip")
+
+    with_adapters(adapter("Softmax", 12, 13)(broken))
+    for words, shown in (([], False), (["-v"], True)):
+        bug = run("convert", source, "--in-place", "--to", "13", *words)
+        assert bug.exit_code == cli.BUG
+        assert "a slip" in bug.stderr
+        assert ("Traceback" in bug.stderr) is shown
+
+
+def test_interrupting_exits_130(source, monkeypatch):
+    def interrupted(*arguments, **named):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("opshift.convert.convert_file", interrupted)
+    assert run("convert", source, "--in-place", "--to", "13").exit_code == cli.INTERRUPTED
+
+
+def test_plan_prints_a_table_or_json(source):
+    text = run("plan", source, "--to", "13")
+    assert text.exit_code == cli.DONE
+    assert "Softmax" in text.stdout
+    assert json.loads(run("plan", source, "--to", "13", "--output-format", "json").stdout)[
+        "possible"
+    ]
+    line = run("plan", source, "--to", "13", "--output-format", "jsonl").stdout
+    assert line.count("\n") == 1
+
+
+def test_plan_of_a_dead_end_exits_1(tmp_path):
+    onnx.save(model("(float[2] x) => (float[2] y) { y = Erf(x) }", 13), tmp_path / "in.onnx")
+    assert run("plan", tmp_path / "in.onnx", "--to", "8").exit_code == cli.REFUSED
+
+
+def test_adapters_shows_the_page_of_an_operator():
+    page = run("adapters", "Softmax")
+    assert "Through 12 the input is coerced" in page.stdout
+    raw = json.loads(run("adapters", "Softmax", "--output-format", "json").stdout)
+    assert {(a["start"], a["to"]) for a in raw["operators"]["Softmax"]} >= {(12, 13), (13, 12)}
+    assert "Softmax" in run("adapters").stdout
+    unknown = run("adapters", "Sofmax")
+    assert unknown.exit_code == cli.BAD_INPUT
+    assert "does not exist" in unknown.stderr
+
+
+def test_quiet_says_nothing(source, tmp_path):
+    assert run("convert", source, "-o", tmp_path / "o", "--to", "13", "-q").stdout == ""
+
+
+def test_help_needs_no_onnx():
+    code = "import sys; from opshift.cli import main; main(['--help'], standalone_mode=False); print('onnx' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip().endswith("False")

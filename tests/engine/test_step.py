@@ -1,0 +1,82 @@
+"""Stepping: atomic per boundary, boundary by boundary, idle where nothing changes."""
+
+from __future__ import annotations
+
+import onnx
+import pytest
+from conftest import model, ops
+from opshift import convert_version, registry, weights
+from opshift.adapter import impossible
+from opshift.convert import Attempt, Options
+from opshift.step import Stepper, StepRefused
+
+REFUSING = """(float[2,3,4] x) => (float[2,3,4] z) {
+    y = Softmax<axis=1>(x)
+    z = Erf(y)
+}"""
+
+
+def opened(text, opset, target):
+    attempt = Attempt(*weights.carve_model(model(text, opset)), Options(target))
+    attempt.open(registry.default())
+    return attempt
+
+
+def test_a_step_that_refuses_has_changed_nothing(with_adapters):
+    with_adapters(impossible("Erf", 13, 12, "it is a test", cases=[]))
+    attempt = opened(REFUSING, 13, 12)
+    before = attempt.skeleton.SerializeToString(deterministic=True)
+    stepper = Stepper(attempt.document, attempt.facts, registry.default(), "", 13, 12, False)
+    with pytest.raises(StepRefused):
+        stepper.run()
+    assert attempt.skeleton.SerializeToString(deterministic=True) == before
+
+
+def test_every_boundary_is_a_step_and_says_so():
+    attempt = opened("(float[2,3] x) => (float[2,3] y) { y = Softmax<axis=1>(x) }", 9, 14)
+    report = attempt.run()
+    assert [(s.start, s.to) for s in report.steps] == [
+        (9, 10),
+        (10, 11),
+        (11, 12),
+        (12, 13),
+        (13, 14),
+    ]
+    assert [s.start for s in report.steps if s.rewritten] == [12]
+
+
+def test_a_boundary_without_work_looks_at_no_node(monkeypatch):
+    visited = []
+    original = Stepper._change
+
+    def spy(self, place, adapter, key):
+        visited.append((self.start, key))
+        return original(self, place, adapter, key)
+
+    monkeypatch.setattr(Stepper, "_change", spy)
+    text = "(float[2,3] x) => (float[2,3] y) { a = Relu(x) b = Add(a, a) y = Selu(b) }"
+    convert_version(model(text, 13), 22)
+    assert visited == [], "floats cross every widening without a look"
+
+
+def test_a_lost_type_makes_a_boundary_look(monkeypatch):
+    text = "(int8[2] x) => (int8[2] y) { y = Relu(x) }"
+    after = convert_version(model(text, 14), 13)
+    onnx.checker.check_model(after, full_check=True)
+
+
+def test_the_order_of_the_nodes_is_kept_around_what_is_written():
+    text = """(float[2,3,4] x) => (float[2,3,4] y) {
+        a = Neg(x) b = Softmax(a) c = Neg(b) d = Softmax(c) y = Neg(d) }"""
+    after = convert_version(model(text), 13)
+    soft = "Flatten Softmax Shape Reshape"
+    assert ops(after) == f"Neg {soft} Neg {soft} Neg"
+
+
+def test_sorting_asks_for_the_keys_in_order_and_moves_nothing_else():
+    """Scope.sort hands the keys out one by one: this is what it relies on."""
+    made = model("(float[2] x) => (float[2] y) { a = Neg(x) b = Neg(a) y = Neg(b) }")
+    keys = iter([2, 0, 1])
+    names = [node.output[0] for node in made.graph.node]
+    made.graph.node.sort(key=lambda node: next(keys))
+    assert [node.output[0] for node in made.graph.node] == [names[1], names[2], names[0]]
