@@ -64,7 +64,7 @@ CAST_13 = boundary(
     "Cast:f9f68c",
     cast=shown(
         cast_while_converting,
-        example("bfloat16 weights", "(float[2] x) => (float[2] y) <bfloat16[2] w = {1.5, -2}> { f = Cast<to=1>(w) y = Add(x, f) }", gives="Identity Add"),
+        example("bfloat16 weights", "(float[2] x) => (float[2] y) <bfloat16[2] w = {16320, 49152}> { f = Cast<to=1>(w) y = Add(x, f) }", gives="Identity Add"),
         example("to bfloat16", "(float[2] x) => (float[2] y) { b = Cast<to=16>(x) y = Cast<to=1>(b) }", refuses=Why.TYPE_NOT_AVAILABLE),
     ),
 )

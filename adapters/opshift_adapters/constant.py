@@ -105,8 +105,8 @@ def constant_of_shape_9_8(node: Node, op: Builder) -> Result:
     return op.Expand(op.const(value.reshape(()), kind), node["input"])
 
 
-@example("bfloat16", "(int64[2] s) => (bfloat16[a,b] y) { y = ConstantOfShape<value = bfloat16[1] {1.5}>(s) }", gives="ConstantOfShape Cast", inputs={"s": [2, 3]})
-@example("float8", "(int64[2] s) => (float8e5m2[a,b] y) { y = ConstantOfShape<value = float8e5m2[1] {1.5}>(s) }", gives="ConstantOfShape Cast", inputs={"s": [2, 3]})
+@example("bfloat16", "(int64[2] s) => (bfloat16[a,b] y) { y = ConstantOfShape<value = bfloat16[1] {16320}>(s) }", gives="ConstantOfShape Cast", inputs={"s": [2, 3]})
+@example("float8", "(int64[2] s) => (float8e5m2[a,b] y) { y = ConstantOfShape<value = float8e5m2[1] {62}>(s) }", gives="ConstantOfShape Cast", inputs={"s": [2, 3]})
 def constant_of_shape_20_19(node: Node, op: Builder) -> Result:
     """bfloat16 and the 8-bit floats are made in float; `saturate=0` keeps an infinity."""
     kind = node.attr("value").data_type
