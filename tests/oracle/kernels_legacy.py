@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 
+import ml_dtypes
 import numpy as np
 
 from oracle.registry import kernel
 from oracle.schema import Call
-from oracle.values import OracleError
+from oracle.values import OracleError, is_float
 
 
 def divide(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -105,6 +106,17 @@ def clip_attributes(call: Call, x: np.ndarray) -> np.ndarray:
         if high is not None:
             x = np.minimum(x, np.array(high, dtype=np.float32).astype(x.dtype))
     return x
+
+
+@kernel("Clip", since=11)
+def clip(
+    call: Call, x: np.ndarray, low: np.ndarray | None = None, high: np.ndarray | None = None
+) -> np.ndarray:
+    """An absent bound is the type's largest finite number; the reference lets infinity pass."""
+    limits = ml_dtypes.finfo(x.dtype) if is_float(x.dtype) else np.iinfo(x.dtype)
+    low = np.array(limits.min, dtype=x.dtype) if low is None else low
+    high = np.array(limits.max, dtype=x.dtype) if high is None else high
+    return np.minimum(np.maximum(x, low), high)
 
 
 @kernel("Gather", until=10)
