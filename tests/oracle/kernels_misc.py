@@ -139,3 +139,19 @@ def group_normalization_first(
 def det(_call: Call, x: np.ndarray) -> np.ndarray:
     """The reference gives a double for bfloat16 and half; here one rounding to the input's type."""
     return np.asarray(np.linalg.det(wide(x))).astype(x.dtype)
+
+
+@kernel("GatherElements")
+def gather_elements(call: Call, data: np.ndarray, indices: np.ndarray) -> np.ndarray:
+    """The reference wants equal sizes beside the axis, where less will do."""
+    place = list(np.indices(indices.shape))
+    place[call["axis"] % data.ndim] = indices
+    return data[tuple(place)]
+
+
+@kernel("GatherND")
+def gather_nd(call: Call, data: np.ndarray, indices: np.ndarray) -> np.ndarray:
+    """The reference fails on batches of size zero."""
+    count = call["batch_dims"] or 0
+    batches = np.indices(indices.shape[:-1])[:count]
+    return data[(*batches, *np.moveaxis(indices, -1, 0))]
