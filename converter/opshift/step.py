@@ -375,7 +375,7 @@ def _answer(adapter: Adapter, node: Node, op: Builder) -> Value | tuple[Value, .
 def _settle(node: Node, answer: Value | tuple[Value, ...], op: Builder, adapter: Adapter) -> None:
     """Gives the values that replace the node's outputs the names those outputs have."""
     values = answer if isinstance(answer, tuple) else (answer,)
-    if len(values) < node.n_outputs:
+    if any(output is not None and output.used for output in node.outputs[len(values) :]):
         raise AdapterBug(
             f"{adapter.source} returned {len(values)} values for the {node.n_outputs} outputs"
             f" of {node.op} {node.name!r}"
