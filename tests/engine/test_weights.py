@@ -548,6 +548,37 @@ def test_without_help_of_the_kernel(missing, tmp_path, monkeypatch):
     assert (tmp_path / "out.onnx").read_bytes() == path.read_bytes()
 
 
+def test_a_kernel_that_will_not_is_done_without(tmp_path, monkeypatch):
+    def fail(*_: object) -> int:
+        raise OSError(errno.EXDEV, "other device")
+
+    monkeypatch.setattr(os, "copy_file_range", fail)
+    monkeypatch.setattr(os, "sendfile", fail)
+    path = saved(everywhere(), tmp_path)
+    splice(*carve_file(path), tmp_path / "out.onnx")
+    assert (tmp_path / "out.onnx").read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize("shift", range(1, 9))
+def test_wherever_the_bytes_come_to_lie(shift, tmp_path, monkeypatch):
+    monkeypatch.setattr(external, "_PAGE", 4)
+    monkeypatch.setattr(external, "_LARGE_PAGE", 64)
+    monkeypatch.setattr(external, "_CHUNK", 256)
+    skeleton, carved = carve_file(saved(everywhere(), tmp_path))
+    skeleton.producer_name = "x" * shift
+    splice(skeleton, carved, tmp_path / "out.onnx")
+    fill(skeleton, carved)
+    assert read(tmp_path / "out.onnx") == skeleton
+
+
+def test_a_file_that_shrinks_is_noticed(outside, tmp_path):
+    skeleton, carved = carve_file(outside)
+    region = external.locate(skeleton.graph.initializer[1], carved.base_dir)
+    os.truncate(outside.parent / "a.bin", 100)
+    with pytest.raises(InvalidModel, match="shorter"), open(tmp_path / "out", "wb") as file:
+        region.write(file.fileno())
+
+
 def test_a_kernel_that_moves_little_at_a_time(tmp_path, monkeypatch):
     real = os.copy_file_range
     monkeypatch.setattr(
@@ -559,15 +590,17 @@ def test_a_kernel_that_moves_little_at_a_time(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("policy", ["keep", "one-file"])
-@pytest.mark.parametrize("function", ["copy_file_range", "fsync", "replace"])
-def test_a_failure_leaves_nothing_behind(function, policy, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("module", "function"), [(external, "_move"), (os, "write"), (os, "fsync"), (os, "replace")]
+)
+def test_a_failure_leaves_nothing_behind(module, function, policy, tmp_path, monkeypatch):
     def fail(*_: object) -> None:
         raise OSError(errno.ENOSPC, "no space left")
 
     path = saved(everywhere(), tmp_path)
     before = path.read_bytes()
     skeleton, carved = carve_file(path)
-    monkeypatch.setattr(os, function, fail)
+    monkeypatch.setattr(module, function, fail)
     with pytest.raises(OSError, match="no space left"):
         splice(skeleton, carved, path, external=policy)
     assert os.listdir(tmp_path) == [path.name]
