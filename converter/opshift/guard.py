@@ -27,7 +27,7 @@ class Guard:
 
     def lost_in(self, census: frozenset[str]) -> frozenset[str]:
         """The lost types that can occur in the model at all."""
-        every = frozenset().union(*self.lost.values()) if self.lost else frozenset()
+        every = frozenset().union(*self.lost.values())
         return frozenset(t for t in every if tokens(t) <= census)
 
     @property

@@ -52,7 +52,7 @@ def settle(document: Document, facts: Facts, wanted: str | int, went_down: bool)
         aim = min(current, paired) if went_down else max(current, paired)
     else:
         aim = int(wanted)
-    if aim >= current and not document.added_initializers:
+    if aim >= current and (aim >= 4 or not document.added_initializers):
         model.ir_version = aim
         return []
     holding = [need for need in needs(document, facts) if need.ir > aim]

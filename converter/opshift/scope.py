@@ -348,8 +348,8 @@ class Document:
     def sweep(self, uses: Callable[[Root], Mapping[str, int]]) -> None:
         """Takes away constants that the steps have orphaned."""
         for (root, name), scope in self._orphans.items():
-            owner = scope.owner(name) if not uses(root).get(name) else None
-            if owner is None or name in owner.inputs:
+            owner = scope.owner(name)
+            if owner is None or name in owner.inputs or uses(root).get(name):
                 continue
             if name in owner.initializers:
                 tensor = owner.initializers.pop(name)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from onnx import NodeProto, TensorProto
+from onnx import GraphProto, NodeProto, TensorProto
 
 from opshift import guard, registry, schemas
 from opshift.builder import Builder, Made, rename
 from opshift.declare import KEEP, Adapter, Keep
 from opshift.errors import AdapterBug, Refusal, RefusedNode, Why
-from opshift.facts import Facts
+from opshift.facts import Facts, types_from
+from opshift.guard import Guard
 from opshift.node import Env, Node, Value
 from opshift.registry import Registry
 from opshift.scope import Document, FunctionId, Key, Place, Root, Scope, graphs_of
@@ -188,10 +189,14 @@ class Stepper:
         derived = guard.derive(*key, self.start, self.to)
         if derived is None:
             return False
-        lost = derived.lost_in(self.facts.census)
+        lost = self._lost(derived)
         if adapter.only_narrowed:
             return not lost and not derived.structural
         return adapter.run is None and not lost and not derived.structural
+
+    def _lost(self, derived: Guard) -> frozenset[str]:
+        """The types that the other version lacks and the model can hold; mostly there are none."""
+        return derived.lost_in(self.facts.census) if derived.lost else frozenset()
 
     def _change(self, place: Place, adapter: Adapter, key: Key) -> Change | None:
         scope, position = place
@@ -219,7 +224,7 @@ class Stepper:
         derived = None
         if node.schema is not None and self.start != self.to:
             derived = guard.derive(node.schema.domain, node.op, self.start, self.to)
-        lost = derived.lost_in(self.facts.census) if derived else frozenset()
+        lost = self._lost(derived) if derived else frozenset()
         if derived and lost and (adapter.only_narrowed or not adapter.handles_types):
             try:
                 derived.check_types(node, lost)
@@ -296,7 +301,8 @@ class Stepper:
     def _apply_one(self, change: Change) -> None:
         scope, position = change.place
         made, target = change.made, scope.node(position)
-        self.document.orphan(scope, target.input)
+        read = {name for node in made.nodes for name in node.input}
+        self.document.orphan(scope, [name for name in target.input if name not in read])
         main = next(
             (i for i, node in enumerate(made.nodes) if node is made.carrier), len(made.nodes) - 1
         )
@@ -306,6 +312,7 @@ class Stepper:
         self._remember_origin(change)
         for tensor in _used_constants(made):
             self.document.place_constant(scope.root, tensor)
+            self.facts.widen_census([schemas.element_name(tensor.data_type) or ""])
         base = scope.order.get(position) or (position,)
         original = NodeProto(name=target.name)
         if hasattr(target, "device_configurations"):
@@ -330,6 +337,17 @@ class Stepper:
         fresh_graphs = [g for _, g in graphs_of(node) if id(g) not in carried]
         self.document.note(scope, position, fresh_graphs)
         self.step.touched.append((scope, position))
+        self._widen_census(scope.root, node, fresh_graphs)
+
+    def _widen_census(self, root: Root, node: NodeProto, graphs: Iterable[GraphProto]) -> None:
+        """The next step must know of every element type that this one brings in."""
+        domain = schemas.normal(node.domain)
+        schema = schemas.schema(domain, node.op_type, self.version(root, domain))
+        if schema is not None:
+            self.facts.widen_census(types_from(node, schema))
+        for graph in graphs:
+            for inner in graph.node:
+                self._widen_census(root, inner, [found for _, found in graphs_of(inner)])
 
     def _remember_types(self, change: Change) -> None:
         known = {n: t for n, t in change.builder.env.types.items() if t is not None}
