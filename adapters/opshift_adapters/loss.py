@@ -1,6 +1,93 @@
 """NegativeLogLikelihoodLoss, SoftmaxCrossEntropyLoss."""
 
-from opshift.adapter import boundary
+from opshift.adapter import Builder, Node, Result, Value, adapter, boundary, example, shown
+from opshift.combinators import cast_around
 
-LOSS_13 = boundary(13, "NegativeLogLikelihoodLoss:0a5ca9 SoftmaxCrossEntropyLoss:6dfbd3")
-LOSS_22 = boundary(22, "NegativeLogLikelihoodLoss:b56557")
+FORMULA = (
+    "Unsqueeze", "Squeeze", "Equal", "Where", "GatherElements", "Gather", "Neg", "Mul", "Cast",
+    "Not", "ReduceSum", "ReduceMean", "Div",
+)  # fmt: skip
+SOFTMAX = ("LogSoftmax", "ReduceMax", "Sub", "Exp", "Log")
+PLAIN = "(float[3,5] x, int64[3] t) => (float y) "
+EACH = "(float[3,5] x, int64[3] t) => (float[3] y) "
+WEIGHTED = "(float[3,5] x, int64[3] t, float[5] w) => (float y) "
+IMAGE = "(double[2,3,2,2] x, int32[2,2,2] t, double[3] w) => (double y) "
+RANKLESS = "(float[24] v, int64[n] s, int64[k] u, int64[m] r) => (float y) { x = Reshape(v, s) t = Reshape(u, r) "
+LABELS = {"t": [4, 0, 2]}
+SOME = {"t": [4, -1, 2]}
+POSITIVE = {"w": [0.5, 1, 2, 0.25, 3]}
+PIXELS = {"t": [[[0, 1], [2, 0]], [[9, 1], [1, 2]]], "w": [0.5, 1, 2]}
+FLAT = {"s": [2, 3, 4], "u": [0, 1, 2, 0, 2, 1, 0, 1], "r": [2, 4]}
+OPS = "NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss"
+
+
+@adapter(OPS, 12, 11, emits=(*FORMULA, *SOFTMAX))
+@example("mean", PLAIN + "{ y = {op}(x, t) }", inputs=LABELS)
+@example("sum", PLAIN + '{ y = {op}<reduction="sum">(x, t) }', inputs=LABELS)
+@example("each", EACH + '{ y = {op}<reduction="none">(x, t) }', inputs=LABELS)
+@example("weighted mean", WEIGHTED + "{ y = {op}(x, t, w) }", inputs={**LABELS, **POSITIVE})
+@example("some ignored", PLAIN + "{ y = {op}<ignore_index=-1>(x, t) }", inputs=SOME)
+@example("some ignored, sum", PLAIN + '{ y = {op}<ignore_index=-1, reduction="sum">(x, t, "") }', inputs=SOME)
+@example("some ignored, each", EACH + '{ y = {op}<ignore_index=-1, reduction="none">(x, t) }', inputs=SOME)
+@example("some ignored, weighted", WEIGHTED + "{ y = {op}<ignore_index=-1>(x, t, w) }", inputs={**SOME, **POSITIVE})
+@example("image", IMAGE + "{ y = {op}<ignore_index=9>(x, t, w) }", inputs=PIXELS)
+@example("unknown rank", RANKLESS + "y = {op}(x, t) }", inputs=FLAT)
+@example("the logarithms", "(float[2,3,4] x, int64[2,4] t) => (float y, float[2,3,4] z) { y, z = SoftmaxCrossEntropyLoss(x, t) }", inputs={"t": [[0, 1, 2, 0], [2, 1, 0, 1]]}, rtol=1e-6)
+def loss_12_11(node: Node, op: Builder) -> Result:
+    """Born in 12; the classes' logarithms are picked, weighted and reduced by single operators."""
+    scores, labels, weights = (*node.inputs, None)[:3]
+    assert scores is not None
+    assert labels is not None
+    logarithms = scores
+    if node.op == "SoftmaxCrossEntropyLoss":
+        logarithms = log_softmax(op, scores)
+    loss = reduced(node, op, logarithms, op.Unsqueeze(labels, axes=[1]), weights)
+    return (loss, logarithms)[: node.n_outputs]
+
+
+def log_softmax(op: Builder, x: Value) -> Value:
+    """LogSoftmax along axis 1, which is the last one of a matrix only."""
+    if x.rank_or_none == 2:
+        return op.LogSoftmax(x, axis=1)
+    below = op.Sub(x, op.ReduceMax(x, axes=[1]))
+    return op.Sub(below, op.Log(op.ReduceSum(op.Exp(below), axes=[1])))
+
+
+def reduced(node: Node, op: Builder, x: Value, target: Value, weights: Value | None) -> Value:
+    """The loss from logarithms; `target` has an axis of one in the place of the classes."""
+    ignored = each = None
+    if node.has("ignore_index"):
+        ignored = op.Equal(target, op.const(node.int("ignore_index"), like=target))
+        target = op.Where(ignored, op.const(0, like=target), target)
+    loss = op.Neg(op.GatherElements(x, target, axis=1))
+    if weights is not None:
+        each = op.Gather(weights, target, axis=0)
+        loss = op.Mul(loss, each)
+    if ignored is not None:
+        none = op.const(0, like=x)
+        loss = op.Where(ignored, none, loss)
+        one = op.const(1, like=x) if each is None else each
+        each = op.Where(ignored, none, one)
+    reduction = node.str("reduction")
+    if reduction == "none":
+        return op.Squeeze(loss, axes=[1])
+    if reduction == "sum":
+        return op.ReduceSum(loss, keepdims=0)
+    if each is None:
+        return op.ReduceMean(loss, keepdims=0)
+    return op.Div(op.ReduceSum(loss, keepdims=0), op.ReduceSum(each, keepdims=0))
+
+
+LOSS_13 = boundary(
+    13,
+    "NegativeLogLikelihoodLoss:0a5ca9 SoftmaxCrossEntropyLoss:6dfbd3",
+)
+LOSS_22 = boundary(
+    22,
+    "NegativeLogLikelihoodLoss:b56557",
+    cast=shown(
+        cast_around("float"),
+        example("bfloat16", '(bfloat16[3,5] x, int64[3] t, bfloat16[5] w) => (bfloat16[3] y) { y = {op}<reduction="none">(x, t, w) }', gives="Cast Cast {op} Cast", inputs={**LABELS, **POSITIVE}),
+        example("bfloat16, mean", "(bfloat16[3,5] x, int64[3] t) => (bfloat16 y) { y = {op}(x, t) }", gives="Cast {op} Cast", inputs=LABELS),
+    ),
+)

@@ -169,3 +169,22 @@ def lp_normalization(call: Call, x: np.ndarray) -> np.ndarray:
     norm = powers.sum(axis=call["axis"], keepdims=True)
     norm = norm if call["p"] == 1 else np.sqrt(norm)
     return np.where(norm == 0, 0, work / np.where(norm == 0, 1, norm)).astype(x.dtype)
+
+
+@kernel("NegativeLogLikelihoodLoss")
+def negative_log_likelihood(
+    call: Call, x: np.ndarray, target: np.ndarray, weight: np.ndarray | None = None
+) -> np.ndarray:
+    """The mean is over what is not ignored; the reference counts a class -1 in."""
+    work, skip = wide(x), call["ignore_index"]
+    skipped = np.zeros(target.shape, dtype=bool) if skip is None else target == skip
+    place = np.where(skipped, 0, target)
+    each = np.ones(target.shape, work.dtype) if weight is None else wide(weight)[place]
+    each = np.where(skipped, 0, each)
+    logs = np.take_along_axis(np.moveaxis(work, 1, -1), place[..., None], axis=-1)[..., 0]
+    loss = np.where(skipped, 0, -logs * each)
+    if call["reduction"] != "none":
+        loss = loss.sum(dtype=work.dtype)
+    if call["reduction"] == "mean":
+        loss = loss / each.sum(dtype=work.dtype)
+    return np.asarray(loss).astype(x.dtype)
