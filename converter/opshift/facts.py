@@ -270,7 +270,9 @@ class Facts:
         return self._census
 
     def widen_census(self, types: Iterable[str]) -> None:
-        self._census = self.census | set(types)
+        """Element types that a step has brought in."""
+        if self._census is not None and not self._census.issuperset(types):
+            self._census |= set(types)
 
 
 _CONSTANT_KINDS = {
@@ -389,6 +391,15 @@ def take_census(document: Document) -> set[str]:
             if any(_brings_types(a) for a in schema.attributes.values()):
                 for scope, position in places:
                     found |= attribute_types(scope.node(position), schema)
+    found.discard("")
+    return found
+
+
+def types_from(node: NodeProto, schema: schemas.Schema) -> set[str]:
+    """Element types that one node brings into a model."""
+    found = fixed_types(schema)
+    if any(_brings_types(a) for a in schema.attributes.values()):
+        found |= attribute_types(node, schema)
     found.discard("")
     return found
 
