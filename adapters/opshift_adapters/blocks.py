@@ -101,6 +101,9 @@ END = 2**63 - 1
 
 def part(op: Builder, x: Value, start: int, end: int = END) -> Value:
     """`x[start:end]` of a vector; writes Slice."""
+    known = x.const_or_none()
+    if known is not None:
+        return op.const(known[start:end])
     if op.version >= 10:
         return op.Slice(x, op.const([start]), op.const([end]), op.const([0]))
     return op.Slice(x, starts=[start], ends=[end], axes=[0])
@@ -122,6 +125,19 @@ def reshape_to(op: Builder, x: Value, shape: Value) -> Value:
     any_at_all = op.Cast(op.Cast(op.Size(x), to=T.BOOL), to=T.INT64)
     flat = op.Reshape(x, op.const([-1]))
     return op.Reshape(op.Expand(flat, op.Expand(any_at_all, op.Shape(shape))), shape)
+
+
+AS_IMAGE = ("Reshape", "Shape")
+
+
+def as_image(op: Builder, x: Value) -> Value:
+    """[N, C, ...] of any rank as [N, C, the rest, 1], for operators that took 4-D data only."""
+    return op.Reshape(x, op.const([0, 0, -1, 1]))
+
+
+def from_image(op: Builder, y: Value, x: Value) -> Value:
+    """Undoes `as_image(op, x)`."""
+    return op.Reshape(y, op.Shape(x))
 
 
 def cast(op: Builder, x: Value, to: int) -> Value:

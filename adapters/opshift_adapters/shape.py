@@ -71,6 +71,7 @@ TRANSPOSE_21 = boundary(
 )
 TYPES_19 = boundary(19, "Identity:e58e3b Reshape:3de5a8 Shape:b3131e Size:b39098")
 IDENTITY_16 = boundary(16, "Identity:b3a2c0")
+SHAPE_15_UP = boundary(15, "Shape:9d1b71", directions="up")
 
 
 @adapter("Shape", 15, 14, emits=("Slice",))
