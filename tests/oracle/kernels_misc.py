@@ -155,3 +155,12 @@ def gather_nd(call: Call, data: np.ndarray, indices: np.ndarray) -> np.ndarray:
     count = call["batch_dims"] or 0
     batches = np.indices(indices.shape[:-1])[:count]
     return data[(*batches, *np.moveaxis(indices, -1, 0))]
+
+
+@kernel("OneHot", since=11)
+def one_hot(call: Call, indices: np.ndarray, depth: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """The reference takes no depth of one element; negative indices count from its end."""
+    axis, count = call["axis"] % (indices.ndim + 1), int(depth.reshape(-1)[0])
+    places = np.expand_dims(indices.astype(np.int64), -1)
+    hot = (places == np.arange(count)) | (places + count == np.arange(count))
+    return np.where(np.moveaxis(hot, -1, axis), values[1], values[0]).astype(values.dtype)
