@@ -88,20 +88,19 @@ def batch_normalization_outputs(
 def _batch_old(
     call: Call, x: np.ndarray, parameters: tuple[np.ndarray, ...], training: bool
 ) -> tuple[np.ndarray, ...]:
+    shapes = [x.shape, *[parameters[0].shape] * 4]
     if call["spatial"] == 0:
-        if training:
-            raise OracleError("BatchNormalization: training with spatial=0 is not judged")
-        scale, bias, mean, var = (wide(p) for p in parameters)
-        scaled = scale * (wide(x) - mean) / np.sqrt(var + np.array(call["epsilon"], var.dtype))
-        return ((scaled + bias).astype(x.dtype),)
+        x, parameters = x.reshape(len(x), -1), tuple(p.reshape(-1) for p in parameters)
     channels = 1 if x.ndim == 1 else x.shape[1]
     if any(p.shape != (channels,) for p in parameters):
         raise OracleError(f"BatchNormalization-{call.since}: parameters are not [{channels}]")
     if training:
-        return _batch_training(call, x, parameters)
-    if any(call.wants(index) for index in range(1, 5)):
+        results = _batch_training(call, x, parameters)
+    elif any(call.wants(index) for index in range(1, 5)):
         raise OracleError(f"BatchNormalization-{call.since}: statistics are training outputs")
-    return (_batch_normal(x, parameters, call["epsilon"]),)
+    else:
+        results = (_batch_normal(x, parameters, call["epsilon"]),)
+    return tuple(result.reshape(shape) for result, shape in zip(results, shapes, strict=False))
 
 
 @kernel("BatchNormalization", since=14)
