@@ -244,26 +244,35 @@ def _merge(message: Message, name: str, value: Any) -> None:
 
 
 def _copy_nodes(nodes: Iterable[NodeProto], copies: Any, sources: list[Source]) -> None:
-    """Copy nodes whole, except those of operators that can hold a tensor or a graph."""
+    """Copy nodes whole, all at once, or around those that hold a large tensor or a graph."""
     holds: dict[str, bool] = {"Constant": True}  # it need not hold a tensor the first time
-    add = copies.add
-    for node in nodes:
+    heavy: set[int] = set()
+    for i, node in enumerate(nodes):
         op = node.op_type
         if op not in holds:
             # A miss costs a copy of a payload, nothing else: one look per operator is enough.
             holds[op] = any(attribute.type in _HOLDERS for attribute in node.attribute)
         if holds[op] and not _is_light(node):
-            _copy_lean(node, add(), sources)
+            heavy.add(i)
+    if not heavy:
+        copies.extend(nodes)
+        return
+    for i, node in enumerate(nodes):
+        if i in heavy:
+            _copy_lean(node, copies.add(), sources)
         else:
-            add().CopyFrom(node)
+            copies.add().CopyFrom(node)
 
 
 def _is_light(node: NodeProto) -> bool:
-    return all(
-        attribute.type not in _HOLDERS
-        or (attribute.type == AttributeProto.TENSOR and not _is_large(attribute.t))
-        for attribute in node.attribute
-    )
+    for attribute in node.attribute:
+        kind = attribute.type
+        if kind == AttributeProto.TENSOR:
+            if _is_large(attribute.t):
+                return False
+        elif kind in _HOLDERS:
+            return False
+    return True
 
 
 def _copy_tensor(tensor: TensorProto, copy: TensorProto, sources: list[Source]) -> None:
@@ -289,8 +298,11 @@ _LEAN: dict[str, Any] = {
 
 def _is_large(tensor: TensorProto) -> bool:
     """Whether the tensor is well formed and its payload is worth carving, without touching it."""
+    elements = prod(tensor.dims)
+    if elements <= THRESHOLD // 16:  # no element is wider than 16 bytes
+        return False
     bits, _ = wire.STORAGE.get(tensor.data_type, (0, 0))
-    if prod(tensor.dims) * bits <= 8 * THRESHOLD or Weights.is_stub(tensor):
+    if elements * bits <= 8 * THRESHOLD or Weights.is_stub(tensor):
         return False
     return (
         wire.fits(tensor.data_type, {n for n, name in wire.PAYLOAD.items() if _has(tensor, name)})
