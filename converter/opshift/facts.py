@@ -232,7 +232,7 @@ class Facts:
             return onnx.shape_inference.infer_node_outputs(
                 raw, node, types, data, opset_imports=imports
             )
-        except (InferenceError, RuntimeError, onnx.checker.ValidationError):
+        except (InferenceError, RuntimeError, ValueError, onnx.checker.ValidationError):
             # Inference that cannot say is no inference; the adapter refuses if it needs the type.
             return {}
 
