@@ -16,7 +16,7 @@ from opshift.adapter import (
     example,
 )
 
-from opshift_adapters.blocks import ARANGE, arange, part
+from opshift_adapters.blocks import ARANGE, arange, part, shape_of
 
 TYPES_13 = boundary(13, "Slice:2a2b15")
 SLICE_11_UP = boundary(11, "Slice:8c259c", directions="up")
@@ -121,26 +121,40 @@ def _gather(op: Builder, x: Value, axis: int, bounds: Sequence[Value]) -> Value:
     """The same arithmetic as `_indices`, done by the graph; steps are cut so that none overflows."""
     start, end, step = bounds
     zero, one = op.const([0]), op.const([1])
-    size = part(op, op.Shape(x), axis, axis + 1)
+    size = part(op, shape_of(op, x), axis, axis + 1)
+    start, end = _wrapped(op, start, size), _wrapped(op, end, size)
+    if step.const_or_none() == 1:
+        start, end = (_clamped(op, place, zero, size) for place in (start, end))
+        count = _at_least(op, op.Sub(end, start), zero)
+        return op.Gather(x, op.Add(start, arange(op, count)), axis=axis)
     back = op.Cast(op.Less(step, zero), to=T.INT64)
     high, low = op.Sub(size, back), op.Sub(zero, back)
-    start = _clamped(op, _wrapped(op, start, size), zero, high)
-    end = _clamped(op, _wrapped(op, end, size), low, high)
+    start, end = _clamped(op, start, zero, high), _clamped(op, end, low, high)
     beyond = op.Add(size, one)
     step = _clamped(op, step, op.Sub(zero, beyond), beyond)
     last = op.Add(op.Sub(end, start), op.Add(back, op.Sub(back, one)))
-    count = op.Div(op.Add(last, step), step)
-    count = op.Where(op.Less(count, zero), zero, count)
+    count = _at_least(op, op.Div(op.Add(last, step), step), zero)
     return op.Gather(x, op.Add(start, op.Mul(arange(op, count), step)), axis=axis)
 
 
 def _wrapped(op: Builder, place: Value, size: Value) -> Value:
+    known = place.const_or_none()
+    if known is not None:
+        return place if known >= 0 else op.Add(place, size)
     return op.Where(op.Less(place, op.const([0])), op.Add(place, size), place)
+
+
+def _at_least(op: Builder, value: Value, low: Value) -> Value:
+    """The larger one; `low` is never above zero."""
+    known = value.const_or_none()
+    if known is not None and known >= 0:
+        return value
+    return op.Where(op.Less(value, low), low, value)
 
 
 def _clamped(op: Builder, value: Value, low: Value, high: Value) -> Value:
     """Not below `low`, and above all not above `high`."""
-    raised = op.Where(op.Less(value, low), low, value)
+    raised = _at_least(op, value, low)
     return op.Where(op.Less(high, raised), high, raised)
 
 
