@@ -26,7 +26,8 @@ ACTIVATION_6 = boundary(6, "Elu:7faca4 HardSigmoid:5108d7 LeakyRelu:fb33b2 Relu:
 def selu_defaults(node: Node, op: Builder) -> Result:
     """The defaults of `alpha` and `gamma` changed, so they are written out."""
     absent: dict[str, Any] = {n: node.float(n) for n in ("alpha", "gamma") if not node.has(n)}
-    return op.same(node, consumed_inputs=None, **absent)
+    same: Value = op.same(node, consumed_inputs=None, **absent)
+    return same
 
 
 SELU_6 = boundary(
@@ -192,32 +193,43 @@ def celu_12_11(node: Node, op: Builder) -> Result:
     return op.Add(op.Relu(x), op.Mul(bent, scale))
 
 
-@adapter("ThresholdedRelu", 10, 9, emits=("Greater", "Where"))
+@adapter("ThresholdedRelu", 10, 9, emits=("Greater", "Where", "Cast"))
 @example("default", "(float[2,3] x) => (float[2,3] y) { y = ThresholdedRelu(x) }", gives="Greater Where", inputs=EDGES)
+@example("float16", "(float16[3] x) => (float16[3] y) { y = ThresholdedRelu<alpha=0.7>(x) }", gives="Cast Greater Where", inputs={"x": [0.7, 0.8, -1]})
 @example("negative", "(double[2,N] x) => (double[2,N] y) { y = ThresholdedRelu<alpha=-0.5>(x) }", gives="Greater Where")
 def thresholded_relu_10_9(node: Node, op: Builder) -> Result:
     """Born in 10; below it, x where it is above alpha."""
     x = node["X"]
-    above = op.Greater(x, op.const(node.float("alpha"), like=x))
-    return op.Where(above, x, op.const(0, like=x))
+    real = _wide(op, x)
+    return op.Where(op.Greater(real, op.const(node.float("alpha"), like=real)), x, op.const(0, like=x))
+
+
+def _wide(op: Builder, x: Value) -> Value:
+    """As what kernels compare and add with attributes, which are floats."""
+    if x.elem_type in (T.FLOAT, T.DOUBLE):
+        return x
+    return op.Cast(x, to=T.FLOAT if x.elem_type == T.FLOAT16 else T.DOUBLE)
 
 
 @adapter("Shrink", 9, 8, emits=("Less", "Greater", "Sub", *SELECT))
 @example("default", "(float[2,3] x) => (float[2,3] y) { y = Shrink(x) }", inputs=EDGES)
 @example("soft", "(double[2,N] x) => (double[2,N] y) { y = Shrink<lambd=0.5, bias=0.5>(x) }")
 @example("negative lambd", "(float[2,3] x) => (float[2,3] y) { y = Shrink<lambd=-1.0, bias=1.5>(x) }", inputs=EDGES)
+@example("float16", "(float16[2,3] x) => (float16[2,3] y) { y = Shrink<lambd=0.7, bias=0.7>(x) }", inputs={"x": [[-0.7173, 0.7, 3], [-9, 0.1, 0]]})
 @example("int32", "(int32[2,N] x) => (int32[2,N] y) { y = Shrink<lambd=1.5, bias=1.5>(x) }")
 @example("uint8", "(uint8[2,3] x) => (uint8[2,3] y) { y = Shrink<lambd=2.0, bias=2.0>(x) }")
 def shrink_9_8(node: Node, op: Builder) -> Result:
     """Born in 9; below it, x moved towards zero by `bias` where it lies beyond `lambd`."""
     x, bias, lambd = node["input"], node.float("bias"), node.float("lambd")
-    kind = x.elem_type if x.elem_type in FLOATS else T.DOUBLE
-    real = x if kind == x.elem_type else op.Cast(x, to=kind)
+    real = _wide(op, x)
+    kind = real.elem_type
     low, high = op.Less(real, op.const(-lambd, kind)), op.Greater(real, op.const(lambd, kind))
     if lambd < 0:
         high = op.And(high, op.Not(low))
     side = op.Sub(op.Cast(low, to=kind), op.Cast(high, to=kind))
     moved = op.Add(real, op.Mul(side, op.const(bias, kind)))
-    if kind == x.elem_type:
-        return select(op, op.Or(low, high), moved, op.const(0, kind))
-    return op.Cast(op.Mul(moved, op.Cast(op.Or(low, high), to=kind)), to=x.elem_type)
+    if x.elem_type in FLOATS:
+        result = select(op, op.Or(low, high), moved, op.const(0, kind))
+    else:
+        result = op.Mul(moved, op.Cast(op.Or(low, high), to=kind))
+    return result if kind == x.elem_type else op.Cast(result, to=x.elem_type)

@@ -38,7 +38,8 @@ def clip_5_6(node: Node, op: Builder) -> Result:
         return op.Identity(node["input"])
     absent = {"min": -np.inf, "max": np.inf}
     written: dict[str, Any] = {n: v for n, v in absent.items() if not node.has(n)}
-    return op.same(node, consumed_inputs=None, **written)
+    same: Value = op.same(node, consumed_inputs=None, **written)
+    return same
 
 
 @adapter("Clip", 10, 11)
@@ -124,7 +125,8 @@ def clip_11_10(node: Node, op: Builder) -> Result:
     attributes: dict[str, Any] = {"min": low.item(), "max": high.item()}
     if kind == T.FLOAT:  # its limits are the defaults
         attributes = {name: v for name, v in attributes.items() if node.input(name) is not None}
-    return op.same(node, inputs={"min": None, "max": None}, **attributes)
+    same: Value = op.same(node, inputs={"min": None, "max": None}, **attributes)
+    return same
 
 
 def _are_floats(*bounds: Array) -> bool:
@@ -140,4 +142,5 @@ def _are_floats(*bounds: Array) -> bool:
 def clip_6_5(node: Node, op: Builder) -> Result:
     """An absent bound means the largest float; before 6 it meant none."""
     absent: dict[str, Any] = {n: node.float(n) for n in ("min", "max") if not node.has(n)}
-    return op.same(node, **absent)
+    same: Value = op.same(node, **absent)
+    return same

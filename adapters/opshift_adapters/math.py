@@ -219,15 +219,16 @@ def _log1p(op: Builder, y: Value) -> Value:
 
 
 def _odd(op: Builder, x: Value, result: Value) -> Value:
-    """The result for the absolute value with the sign of x."""
-    negative = op.Cast(op.Less(x, _number(op, 0)), to=T.DOUBLE)
+    """The result for the absolute value with the sign of x, of -0 too."""
+    signed = op.Add(x, op.Reciprocal(x))
+    negative = op.Cast(op.Less(signed, _number(op, 0)), to=T.DOUBLE)
     return op.Mul(result, op.Add(op.Mul(negative, _number(op, -2)), _number(op, 1)))
 
 
-ODD = ("Abs", "Less", *LOG1P)
+ODD = ("Abs", "Reciprocal", "Less", *LOG1P)
 
 
-@adapter("Asinh", 9, 8, emits=("Reciprocal", "Sqrt", *ODD))
+@adapter("Asinh", 9, 8, emits=("Sqrt", *ODD))
 @example("float", "(float[2,3] x) => (float[2,3] y) { y = Asinh(x) }", inputs=EDGES)
 @example("near zero", "(float[3] x) => (float[3] y) { y = Asinh(x) }", inputs={"x": [1e-30, -1e-4, 0]})
 @example("double", "(double[4] x) => (double[4] y) { y = Asinh(x) }", inputs={"x": [1.5e308, -1e200, 1e-200, 1]})
