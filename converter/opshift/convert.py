@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import onnx
 from onnx import ModelProto
 
-from opshift import check, inline, ir, registry, schemas, validate, versions, weights
+from opshift import (
+    check,
+    inline,
+    ir,
+    order,
+    registry,
+    schemas,
+    validate,
+    versions,
+    weights,
+)
 from opshift.errors import AdapterBug, BadTarget, InvalidModel, Refusal, Refused, RefusedNode
 from opshift.facts import Facts
 from opshift.report import Report, StepReport, Work
@@ -138,6 +148,7 @@ class Attempt:
     inlined: tuple[FunctionId, ...] = ()
     steps: list[Step] = field(default_factory=list)
     goal: dict[str, int] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
     document: Document = field(init=False)
     facts: Facts = field(init=False)
     view: bytes | ModelProto = b""
@@ -149,8 +160,8 @@ class Attempt:
         self.goal = goal(self.document, self.options.target)
         for domain, start, to in self._route(adapters):
             self._cross(adapters, domain, start, to)
-        notes = self._finish(went_down=_went_down(before, self.document.imports.as_dict()))
-        return self._report(before, ir_before, notes)
+        self._finish(went_down=_went_down(before, self.document.imports.as_dict()))
+        return self._report(before, ir_before)
 
     def open(self, adapters: registry.Registry) -> None:
         """Validates the model and indexes it."""
@@ -161,10 +172,15 @@ class Attempt:
             inline.inline_function(
                 self.skeleton, function, lambda hint: f"{prefix}f{next(numbers)}_{hint}"
             )
-        self.document = Document(self.skeleton, prefix)
         self.view = weights.checkable(self.skeleton)
+        error = check.whole(self.view, full=False) if self.options.check else None
+        if error is not None and order.repair(self.skeleton):
+            self.notes.append("the nodes were not in an order that runs; they have been sorted")
+            self.view = weights.checkable(self.skeleton)
+            error = check.whole(self.view, full=False)
+        self.document = Document(self.skeleton, prefix)
         if self.options.check:
-            validate.whole(self.document, adapters, self.view)
+            validate.whole(self.document, adapters, error)
         self.facts = Facts(self.document, self.store, adapters.folds, lambda: self.view)
 
     def _route(self, adapters: registry.Registry) -> Iterator[tuple[str, int, int]]:
@@ -197,11 +213,10 @@ class Attempt:
         step.touched.clear()
         self.steps.append(step)
 
-    def _finish(self, *, went_down: bool) -> list[str]:
+    def _finish(self, *, went_down: bool) -> None:
         self.document.sort()
         self.document.sweep(self.facts.uses)
         self.document.sort()
-        notes: list[str] = []
         if self.steps or self.options.ir_version not in ("auto", "keep"):
             try:
                 held = ir.settle(self.document, self.facts, self.options.ir_version, went_down)
@@ -210,10 +225,9 @@ class Attempt:
                 boundary = (current, current)
                 node = RefusedNode("the model", "IR", "", boundary, refusal.why, refusal.detail)
                 raise self.refused([node]) from None
-            notes += [f"IR stays at {need.ir}: {need.reason}" for need in held]
+            self.notes += [f"IR stays at {need.ir}: {need.reason}" for need in held]
         if self.options.check and self.steps:
-            notes += self._check_whole()
-        return notes
+            self.notes += self._check_whole()
 
     def refused(self, refusals: list[RefusedNode]) -> Refused:
         """The answer no, with how near the model has come."""
@@ -232,7 +246,7 @@ class Attempt:
             return [f"the checker rejects an operator that the model came with: {error}"]
         raise AdapterBug(f"the checker rejects the converted model: {error}")
 
-    def _report(self, before: dict[str, int], ir_before: int, notes: list[str]) -> Report:
+    def _report(self, before: dict[str, int], ir_before: int) -> Report:
         approximations = [text for step in self.steps for text in step.approximations]
         return Report(
             before,
@@ -242,7 +256,7 @@ class Attempt:
             tuple(_step_report(step) for step in self.steps),
             tuple(approximations),
             tuple("::".join(part for part in which if part) for which in self.inlined),
-            tuple(notes),
+            tuple(self.notes),
         )
 
 

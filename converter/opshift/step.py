@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from onnx import GraphProto, NodeProto, TensorProto
 
-from opshift import guard, registry, schemas
+from opshift import guard, order, registry, schemas
 from opshift.builder import Builder, Made, rename
 from opshift.declare import KEEP, Adapter, Keep
 from opshift.errors import AdapterBug, Refusal, RefusedNode, Why
@@ -429,20 +429,10 @@ def _takes_all(types: frozenset[str], rare: frozenset[str]) -> bool:
 
 def _used_constants(made: Made) -> Iterator[TensorProto]:
     if made.constants:
-        read = {name for node in made.nodes for name in _reads(node)}
+        read = {name for node in made.nodes for name in order.reads(node)}
         for name, (tensor, _) in made.constants.items():
             if name in read:
                 yield tensor
-
-
-def _reads(node: NodeProto) -> Iterator[str]:
-    """Names a node reads, its subgraphs included."""
-    yield from node.input
-    for _, graph in graphs_of(node):
-        for inner in graph.node:
-            yield from _reads(inner)
-        for output in graph.output:
-            yield output.name
 
 
 def overwrite(target: NodeProto, made: NodeProto, carried: frozenset[str]) -> None:

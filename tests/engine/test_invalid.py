@@ -42,7 +42,6 @@ CASES = {
         lambda m: m.graph.node[0].input.__setitem__(0, "y"),
         "the graph has a cycle: y -> a -> y",
     ),
-    "wrong order": (lambda m: m.graph.node.reverse(), "sort the nodes"),
     "undefined": (
         lambda m: m.graph.node[0].input.__setitem__(0, "nope"),
         "Softmax 'a' reads 'nope', which nothing defines",
@@ -190,3 +189,11 @@ def test_a_model_without_the_default_domain_has_nothing_to_convert():
     text = '<ir_version: 8, opset_import: ["ai.onnx.ml" : 2]> g (float[2,2] x) => (float[2,2] y) { y = ai.onnx.ml.Normalizer(x) }'
     before = onnx.parser.parse_model(text)
     assert convert_version(before, 13) == before
+
+
+def test_nodes_out_of_order_are_sorted_and_the_report_says_so(tmp_path):
+    before = broken(lambda m: m.graph.node.reverse())
+    assert convert_version(before, 13) == convert_version(model(GOOD), 13)
+    (tmp_path / "in.onnx").write_bytes(before.SerializeToString())
+    report = convert_file(tmp_path / "in.onnx", tmp_path / "out.onnx", 13)
+    assert report.notes == ("the nodes were not in an order that runs; they have been sorted",)

@@ -9,6 +9,7 @@ import pytest
 from conftest import model, ops
 from onnx import helper
 from opshift import InvalidModel, Refused, Why, convert_version
+from opshift.adapter import Builder, Node, Result, adapter
 
 NESTED = """(float[4,3,2] x, bool c) => (float[4,3,2] y) {
     y = If(c) <
@@ -88,7 +89,14 @@ def test_constants_are_found_through_outer_scopes():
     assert equal(before, after, c=True) is None
 
 
-def test_an_inner_name_hides_an_outer_constant():
+@adapter("Squeeze", 13, 12)
+def demanding(node: Node, op: Builder) -> Result:
+    """A test's adapter that cannot do without the value of the axes."""
+    return op.same(node, inputs={"axes": None}, axes=node["axes"].const().tolist())
+
+
+def test_an_inner_name_hides_an_outer_constant(with_adapters):
+    with_adapters(demanding)
     text = """(float[2,1,3] x, bool c, int64[1] other) => (float[2,3] y) <int64[1] a = {1}> {
         y = If(c) <then_branch = t () => (float[2,3] z) { z = Squeeze(x, a) },
                    else_branch = e () => (float[2,3] w) { b = Identity(other) w = Squeeze(x, b) }> }"""
@@ -99,7 +107,8 @@ def test_an_inner_name_hides_an_outer_constant():
     assert "'other' is an input" in one.detail
 
 
-def test_an_overridable_initializer_is_no_constant():
+def test_an_overridable_initializer_is_no_constant(with_adapters):
+    with_adapters(demanding)
     before = model(
         "(float[2,1,3] x) => (float[2,3] y) <int64[1] a = {1}> { y = Squeeze(x, a) }", 13
     )
