@@ -48,6 +48,8 @@ def clip_5_6(node: Node, op: Builder) -> Result:
 @example("upper bound", "(float[2,3] x) => (float[2,3] y) { y = Clip<max=0.1>(x) }", gives="Clip", inputs=INFINITE)
 @example("no bound", "(float[2,3] x) => (float[2,3] y) { y = Clip(x) }", gives="Clip", inputs=INFINITE)
 @example("double keeps the float limits", "(double[3] x) => (double[3] y) { y = Clip<max=0.1>(x) }", gives="Clip", inputs={"x": [-1e300, 0, 1]})
+@example("in a branch", "(bool c, float[2,3] x) => (float[2,3] y) { y = If (c) <then_branch = t () => (float[2,3] u) { u = Clip<min=0.5>(x) }, else_branch = e () => (float[2,3] w) { w = Clip<max=0.5>(x) }> }", gives="If")
+@example("unknown rank", "(float[24] v, int64[n] s) => (float[a,b] y) { x = Reshape(v, s) y = Clip<min=0.0, max=6.0>(x) }", gives="Reshape Clip", inputs={"s": [4, 6]})
 @example("float16 had no limits", "(float16[2,3] x) => (float16[2,3] y) { y = Clip<min=0.1>(x) }", gives="Clip", inputs=INFINITE)
 def clip_10_11(node: Node, op: Builder) -> Result:
     """The attributes became inputs of the data's type, which has limits of its own."""
@@ -67,6 +69,7 @@ def clip_10_11(node: Node, op: Builder) -> Result:
 @adapter("Clip", 13, 12, emits=("Max", "Min"))
 @example("constant", "(float[2,3] x) => (float[2,3] y) <float l = {-1}, float h = {1}> { y = Clip(x, l, h) }", gives="Clip")
 @example("crossed", "(int32[2,3] x) => (int32[2,3] y) <int32 l = {2}, int32 h = {1}> { y = Clip(x, l, h) }", gives="Max Min")
+@example("crossed, outside a branch", "(bool c, float[2,3] x) => (float[2,3] y) <float l = {2}, float h = {1}> { y = If (c) <then_branch = t () => (float[2,3] u) { u = Clip(x, l, h) }, else_branch = e () => (float[2,3] w) { w = Clip(x, l) }> }", gives="If", inputs={"c": True})
 @example("computed", "(float[2,3] x, float l, float h) => (float[2,3] y) { y = Clip(x, l, h) }", gives="Clip", inputs={"l": -1, "h": 1})
 @example("upper bound", "(float[2,3] x, float h) => (float[2,3] y) { y = Clip(x, , h) }", gives="Clip")
 def clip_13_12(node: Node, op: Builder) -> Result:
@@ -107,6 +110,8 @@ def clip_12_11(node: Node, op: Builder) -> Result:
 @example("constant node", "(float[N] x) => (float[N] y) { l = Constant<value=float {0.5}>() y = Clip(x, l) }", gives="Clip")
 @example("upper bound", "(float[2,3] x) => (float[2,3] y) <float h = {0.1}> { y = Clip(x, , h) }", gives="Clip", inputs=INFINITE)
 @example("no bound", "(float[2,3] x) => (float[2,3] y) { y = Clip(x) }", gives="Clip", inputs=INFINITE)
+@example("vector of one", "(float[2,3] x) => (float[2,3] y) <float[1] l = {-0.5}> { y = Clip(x, l) }", gives="Clip")
+@example("a bound that callers may replace", "(float[2,3] x, float l = {-0.5}) => (float[2,3] y) { y = Clip(x, l) }", gives="Max Min")
 @example("float16", "(float16[2,3] x) => (float16[2,3] y) { y = Clip(x) }", gives="Clip", inputs=INFINITE)
 @example("double", "(double[2,3] x) => (double[2,3] y) <double l = {-0.5}, double h = {0.5}> { y = Clip(x, l, h) }", gives="Clip", inputs=INFINITE)
 @example("double beyond float", "(double[2,3] x) => (double[2,3] y) <double l = {0.1}> { y = Clip(x, l) }", gives="Max Min", inputs=INFINITE)
