@@ -44,6 +44,7 @@ class Draws:
 
     def stream(self, kind: str, shape: Sequence[int], seed: float | None) -> np.random.Generator:
         """A generator for the next draw of this kind and shape."""
+        seed = None if seed is None else float(seed)
         key = (kind, tuple(shape), seed)
         occurrence = self._drawn[key] = self._drawn.get(key, 0) + 1
         words = f"{self._seed} {kind} {tuple(shape)} {seed} {occurrence}".encode()

@@ -117,11 +117,16 @@ def batch_normalization_mode(
 
 @kernel("Dropout", until=6, scoped=True)
 def dropout_is_test(frame: Any, call: Call, x: np.ndarray) -> tuple[np.ndarray, ...]:
-    """`is_test` chooses; the mask has the data's type."""
+    """`is_test` chooses; training scales what it keeps; the mask has the data's type."""
     if call["is_test"]:
         return x, np.ones(x.shape, dtype=x.dtype)
     kept = frame.draws.stream("uniform", x.shape, None).random(x.shape) >= call["ratio"]
-    return (x * kept.astype(x.dtype)), kept.astype(x.dtype)
+    return _scaled(x, kept, call["ratio"]), kept.astype(x.dtype)
+
+
+def _scaled(x: np.ndarray, kept: np.ndarray, share: float) -> np.ndarray:
+    work = wide(x)
+    return (work * kept * np.array(1 / (1 - share), work.dtype)).astype(x.dtype)
 
 
 @kernel("Dropout", since=7, until=11)
@@ -143,8 +148,7 @@ def dropout_mode(
     if training is None or not training.item() or share == 0:
         return x, np.ones(x.shape, dtype=bool)
     kept = frame.draws.stream("uniform", x.shape, call["seed"]).random(x.shape) >= share
-    scaled = wide(x) * kept * np.float32(1 / (1 - share))
-    return scaled.astype(x.dtype), kept
+    return _scaled(x, kept, share), kept
 
 
 @kernel("LRN")
