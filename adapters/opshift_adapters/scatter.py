@@ -1,8 +1,126 @@
 """ScatterElements and ScatterND, the Scatter they replaced, and TensorScatter."""
 
-from opshift.adapter import boundary
+
+import numpy as np
+from onnx import TensorProto as T
+from opshift.adapter import (
+    Builder,
+    Node,
+    Result,
+    Why,
+    adapter,
+    boundary,
+    example,
+    impossible,
+)
+
+from opshift_adapters.blocks import ARANGE, RESHAPE_TO, SIZE_OF, arange, reshape_to, size_of
+from opshift_adapters.indexing import FRONT, LINEAR, from_front, linear, row_width
+
+SCATTER_9 = impossible(
+    "Scatter",
+    9,
+    8,
+    "no operator writes at computed positions before opset 9",
+    cases=[("any", "(float[3] x, float[1] u) => (float[3] y) <int64[1] i = {1}> { y = {op}(x, i, u) }")],
+)
+
+
+@adapter("Scatter", 10, 11, emits=("ScatterElements",))
+@example("first axis", "(float[3,2] x, float[1,2] u) => (float[3,2] y) <int64[1,2] i = {1, 0}> { y = Scatter(x, i, u) }", gives="ScatterElements")
+@example("negative axis", "(float[2,3] x, float[2,1] u) => (float[2,3] y) <int32[2,1] i = {1, 0}> { y = Scatter<axis=-1>(x, i, u) }", gives="ScatterElements")
+def scatter_10_11(node: Node, op: Builder) -> Result:
+    """Renamed."""
+    return op.ScatterElements(*node.inputs, axis=node.int("axis"))
+
 
 SCATTER_11 = boundary(11, "Scatter:a20999", directions="down")
+
+ELEMENTS = "(float[3,4] x, int64[2,3] i, float[2,3] u) => (float[3,4] y) { y = ScatterElements"
+PLACES = {"i": [[0, -1, 2], [1, -3, 0]]}
+
+
+@adapter("ScatterElements", 11, 10, emits=("Scatter", *FRONT))
+@example("first axis", ELEMENTS + "(x, i, u) }", inputs=PLACES, gives="Less Add Where Scatter")
+@example("last axis", ELEMENTS + "<axis=-1>(x, i, u) }", inputs=PLACES, gives="Less Add Where Scatter")
+@example("constant", "(string[3] x, string[2] u) => (string[3] y) <int32[2] i = {-1, 0}> { y = ScatterElements(x, i, u) }", gives="Scatter")
+@example("unknown dimension", "(float[N] x, int32[2] i, float[2] u) => (float[N] y) { y = ScatterElements(x, i, u) }", inputs={"x": [1, 2, 3], "i": [-1, 0]}, gives="Shape Gather Cast Less Add Where Scatter")
+@example("no updates", "(float[3,4] x, int64[0,4] i, float[0,4] u) => (float[3,4] y) { y = ScatterElements(x, i, u) }")
+def scatter_elements_11_10(node: Node, op: Builder) -> Result:
+    """Its first name was Scatter, and its indices counted from the front."""
+    data, axis = node["data"], node.int("axis")
+    indices = from_front(op, node["indices"], data, axis)
+    return op.Scatter(data, indices, node["updates"], axis=axis)
+
+
+ND = "(float[2,3,4] x, int64[2,2] i, float[2,4] u) => (float[2,3,4] y) "
+ROWS = {"i": [[0, 2], [-1, -3]]}
+
+
+@adapter("ScatterND", 11, 10, emits=("Flatten", "Unsqueeze", "Scatter", *LINEAR, *RESHAPE_TO))
+@example("rows", ND + "{ y = ScatterND(x, i, u) }", inputs=ROWS)
+@example("constant", "(float[2,3,4] x, float[2,4] u) => (float[2,3,4] y) <int64[2,2] i = {0, 2, -1, -3}> { y = ScatterND(x, i, u) }")
+@example("elements", "(int8[A,B] x, int64[C,1,2] i, int8[C,1] u) => (int8[A,B] y) { y = ScatterND(x, i, u) }", inputs={"x": [[1, 2, 3], [4, 5, 6]], "i": [[[0, 2]], [[-1, -3]]], "u": [[7], [8]]})
+@example("one index", "(string[4] x, int64[1] i, string u) => (string[4] y) { y = ScatterND(x, i, u) }", inputs={"i": [-2]})
+@example("matrices", "(float[3,2,2] x, int64[1,2,1] i, float[1,2,2,2] u) => (float[3,2,2] y) { y = ScatterND(x, i, u) }", inputs={"i": [[[-1], [0]]]})
+@example("no updates", "(float[2,3,4] x, int64[0,2] i, float[0,4] u) => (float[2,3,4] y) { y = ScatterND(x, i, u) }")
+@example("empty rows", "(float[2,3,0] x, int64[2,1] i, float[2,3,0] u) => (float[2,3,0] y) { y = ScatterND(x, i, u) }", inputs={"i": [[1], [0]]})
+@example("unknown rank of the data", "(float[24] v, int64[n] s, int64[2,2] i, float[2,4] u) => (float[a,b,c] y) { x = Reshape(v, s) y = ScatterND(x, i, u) }", inputs={"s": [2, 3, 4], **ROWS})
+@example("unknown width", "(float[2,3,4] x, int64[2,W] i, float[2,4] u) => (float[2,3,4] y) { y = ScatterND(x, i, u) }", inputs=ROWS, refuses=Why.NEEDS_SHAPE)
+def scatter_nd_11_10(node: Node, op: Builder) -> Result:
+    """Born in 11; before it rows were scattered by their position in the flattened tensor."""
+    data, indices = node["data"], node["indices"]
+    rows = op.Flatten(data, axis=row_width(indices))
+    updates = node["updates"]
+    if indices.rank == 1:
+        updates = op.Unsqueeze(updates, axes=[0])
+    updates = op.Flatten(updates, axis=max(indices.rank - 1, 1))
+    place = op.Reshape(linear(op, indices, data), op.const([-1, 1]))
+    written = op.Scatter(rows, op.Expand(place, op.Shape(updates)), updates, axis=0)
+    return reshape_to(op, written, op.Shape(data))
+
+
 SCATTER_13 = boundary(13, "ScatterElements:490b1e ScatterND:9b14f5")
-SCATTER_16 = boundary(16, "ScatterElements:8031ad ScatterND:c5242f")
-SCATTER_18 = boundary(18, "ScatterElements:765e77 ScatterND:a6b0ae", directions="up")
+
+
+TENSOR = "(float[2,4,3] c, float[2,2,3] u{}) => (float[2,4,3] y) {{ y = TensorScatter"
+
+
+@adapter("TensorScatter", 24, 23, emits=("Unsqueeze", "Add", "Mod", "Expand", "ScatterElements", "Cast", *ARANGE, *SIZE_OF))
+@example("from the start", TENSOR.format("") + "(c, u) }", gives="Unsqueeze Shape Expand ScatterElements")
+@example("from an index", TENSOR.format(", int64[2] w") + "(c, u, w) }", inputs={"w": [2, 0]})
+@example("circular", TENSOR.format(", int64[2] w") + '<mode="circular">(c, u, w) }', inputs={"w": [3, 1]})
+@example("another axis", "(double[2,4,3,2] c, double[2,2,3,2] u, int64[2] w) => (double[2,4,3,2] y) { y = TensorScatter<axis=1>(c, u, w) }", inputs={"w": [2, 1]})
+@example("unknown dimensions", '(float16[B,H,L,D] c, float16[B,H,S,D] u, int64[B] w) => (float16[B,H,L,D] y) { y = TensorScatter<mode="circular">(c, u, w) }', inputs={"c": np.zeros((2, 2, 3, 2)), "u": np.ones((2, 2, 2, 2)), "w": [2, 1]})
+@example("nothing to write", "(float[2,4,3] c, float[2,0,3] u) => (float[2,4,3] y) { y = TensorScatter(c, u) }")
+@example("float8", "(float8e5m2[2,4,3] c, float8e5m2[2,2,3] u) => (float8e5m2[2,4,3] y) { y = TensorScatter(c, u) }")
+@example("int4", "(int4[2,4,3] c, int4[2,2,3] u) => (int4[2,4,3] y) { y = TensorScatter(c, u) }")
+@example("float8e8m0", "(float8e8m0[2,4,3] c, float8e8m0[2,2,3] u) => (float8e8m0[2,4,3] y) { y = TensorScatter(c, u) }", refuses=Why.TYPE_NOT_AVAILABLE)
+@example("unknown rank", "(float[24] v, int64[n] s, float[2,2,3] u) => (float[a,b,c] y) { x = Reshape(v, s) y = TensorScatter(x, u) }", inputs={"s": [2, 4, 3]})
+def tensor_scatter_24_23(node: Node, op: Builder) -> Result:
+    """Born in 24; before it ScatterElements was told each place."""
+    cache, update, first = node["past_cache"], node["update"], node.input("write_indices")
+    rank = update.rank
+    axis = node.int("axis") % rank
+    steps = arange(op, size_of(op, update, axis))
+    place = op.Unsqueeze(steps, op.const([a for a in range(rank) if a != axis]))
+    if first is not None:
+        place = op.Add(place, op.Unsqueeze(first, op.const(list(range(1, rank)))))
+    if node.str("mode") == "circular":
+        place = op.Mod(place, size_of(op, cache, axis))
+    place = op.Expand(place, op.Shape(update))
+    kind = cache.elem_type_or_none
+    wide = _movable(kind)
+    if kind is None or wide is None:
+        return op.ScatterElements(cache, place, update, axis=axis)
+    written = op.ScatterElements(op.Cast(cache, to=wide), place, op.Cast(update, to=wide), axis=axis)
+    # Saturating would turn the infinities of a float8 into numbers.
+    return op.Cast(written, to=kind, saturate=0 if wide == T.FLOAT16 else None)
+
+
+def _movable(kind: int | None) -> int | None:
+    """A type that ScatterElements takes for one that it does not; None where it takes that one."""
+    name = T.DataType.Name(kind or 0)
+    if name.startswith(("FLOAT8", "FLOAT4")):
+        return T.FLOAT16
+    return {"INT4": T.INT8, "UINT4": T.UINT8}.get(name)
