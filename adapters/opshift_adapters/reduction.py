@@ -14,7 +14,7 @@ from opshift.adapter import (
     example,
     shown,
 )
-from opshift.combinators import cast_around, positive_axis
+from opshift.combinators import cast_around
 
 MOST = (
     "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd "
@@ -26,21 +26,36 @@ RANKLESS = "(float[24] v, int64[n] s) => (float[a,b,c] y) { x = Reshape(v, s) "
 RANKLESS_AXES = RANKLESS.replace("[n] s", "[n] s, int64[k] a")
 SHAPE = {"s": [2, 3, 4]}
 
+
+def from_the_front(node: Node, op: Builder) -> Result:
+    """`axes` could not count from the end: where the rank is unknown, the tensor is turned round."""
+    axes, x = node.ints_or_none("axes") or [], node["data"]
+    if all(axis >= 0 for axis in axes):
+        return KEEP
+    if x.rank_or_none is None and all(axis < 0 for axis in axes):
+        turned = {"data": op.Transpose(x)}
+        return op.Transpose(op.same(node, inputs=turned, axes=[-1 - axis for axis in axes]))
+    return op.same(node, axes=[axis if axis >= 0 else axis + x.rank for axis in axes])
+
+
 REDUCE_11 = boundary(
     11,
     (
-    "ReduceL1:b5f042 ReduceL2:96277e ReduceLogSum:255062 ReduceLogSumExp:63512a "
-    "ReduceMax:07a2ae ReduceMean:e8cd46 ReduceMin:363679 ReduceProd:4da2cb ReduceSum:1cd56b "
-    "ReduceSumSquare:f8cec5"
-),
+        "ReduceL1:b5f042 ReduceL2:96277e ReduceLogSum:255062 ReduceLogSumExp:63512a "
+        "ReduceMax:07a2ae ReduceMean:e8cd46 ReduceMin:363679 ReduceProd:4da2cb ReduceSum:1cd56b "
+        "ReduceSumSquare:f8cec5"
+    ),
     down=shown(
-        positive_axis("axes"),
+        from_the_front,
         example("negative", "(float[2,3,4] x) => (float[2,1,1] y) { y = {op}<axes=[-1, 1]>(x) }", gives="{op}"),
         example("from the front", "(float[2,3] x) => (float[2] y) { y = {op}<axes=[1], keepdims=0>(x) }", gives="{op}"),
         example("no axes", "(float[2,3,4] x) => (float[1,1,1] y) { y = {op}(x) }", gives="{op}"),
-        example("unknown rank", RANKLESS + "y = ReduceSum<axes=[-1]>(x) }", refuses=Why.NEEDS_RANK),
-        example("unknown rank, from the front", RANKLESS + "y = ReduceSum<axes=[1]>(x) }", inputs=SHAPE),
+        example("unknown rank", RANKLESS + "y = {op}<axes=[-1]>(x) }", gives="Reshape Transpose {op} Transpose", inputs=SHAPE),
+        example("unknown rank, dropped", RANKLESS.replace("a,b,c", "a") + "y = {op}<axes=[-2, -1], keepdims=0>(x) }", inputs=SHAPE, rtol=1e-6),
+        example("unknown rank, from the front", RANKLESS + "y = {op}<axes=[1]>(x) }", gives="Reshape {op}", inputs=SHAPE),
+        example("unknown rank, from both ends", RANKLESS + "y = {op}<axes=[0, -1]>(x) }", refuses=Why.NEEDS_RANK),
     ),
+    emits=("Transpose",),
 )
 
 
@@ -49,7 +64,8 @@ def through_float(node: Node, op: Builder) -> Result:
     x = node["data"]
     low, high = (-128.0, 127.0) if x.elem_type == TensorProto.INT8 else (0.0, 255.0)
     wide = op.same(node, inputs={"data": op.Cast(x, to=TensorProto.FLOAT)})
-    if 0 in (x.shape_or_none or (0,)):
+    shape = x.shape_or_none
+    if shape is None or 0 in shape:
         wide = op.Clip(wide, op.const(low, TensorProto.FLOAT), op.const(high, TensorProto.FLOAT))
     return op.Cast(wide, to=x.elem_type)
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 from opshift.adapter import (
+    KEEP,
     Builder,
     Node,
     Refusal,
@@ -13,7 +14,6 @@ from opshift.adapter import (
     example,
     shown,
 )
-from opshift.combinators import positive_axis
 
 from opshift_adapters.blocks import RESHAPE_TO, reshape_to
 
@@ -22,16 +22,48 @@ RANKLESS = "(float[n] v, int64[k] s) => (float[a,b,c] y) { x = Reshape(v, s) "
 SHAPE = {"v": np.linspace(-3, 3, 24), "s": [2, 3, 4]}
 EMPTY = {"v": np.zeros(0), "s": [0, 3, 4]}
 
+WRITTEN_OUT = ("Exp", "Log", "Sub", "Div", "ReduceMax", "ReduceSum")
+
+
+def written_out(op: Builder, name: str, x: Value, axes: list[int]) -> Value:
+    """Softmax or LogSoftmax by their definition, whatever the rank."""
+    below = op.Sub(x, op.ReduceMax(x, axes=axes))
+    powers = op.Exp(below)
+    total = op.ReduceSum(powers, axes=axes)
+    return op.Div(powers, total) if name == "Softmax" else op.Sub(below, op.Log(total))
+
+
+def softmax_11_10(node: Node, op: Builder) -> Result:
+    """`axis` could not count from the end: where the rank is unknown, the tensor is turned round."""
+    x, axis = node["input"], node.int("axis")
+    if axis >= 0:
+        return KEEP
+    if x.rank_or_none is not None:
+        return op.same(node, axis=axis + x.rank)
+    turned = op.Transpose(x)
+    if node.op != "Hardmax":
+        return op.Transpose(written_out(op, node.op, turned, list(range(-axis))))
+    if axis != -1:
+        raise Refusal(Why.NEEDS_RANK, f"the rank of {x.name!r} is unknown")
+    first = op.Transpose(op.ArgMax(turned, axis=0, keepdims=0))
+    size = op.Gather(op.Shape(turned), op.const(0))
+    return op.OneHot(first, size, op.const([0, 1], like=x))
+
+
 SOFTMAX_11 = boundary(
     11,
     "Softmax:5908d9 LogSoftmax:b92fe2 Hardmax:97355a",
     down=shown(
-        positive_axis(),
+        softmax_11_10,
         example("default", "(float[2,3,4] x) => (float[2,3,4] y) { y = {op}(x) }", gives="{op}"),
         example("negative", "(float[2,3,4] x) => (float[2,3,4] y) { y = {op}<axis=-1>(x) }", gives="{op}"),
-        example("unknown rank", RANKLESS + "y = {op}<axis=-1>(x) }", refuses=Why.NEEDS_RANK),
-        example("unknown rank, from the front", RANKLESS + "y = {op}<axis=2>(x) }", inputs=SHAPE),
+        example("unknown rank", RANKLESS + "y = {op}<axis=-1>(x) }", inputs=SHAPE),
+        example("unknown rank, empty", RANKLESS + "y = Softmax<axis=-1>(x) }", inputs=EMPTY),
+        example("unknown rank, two axes", RANKLESS + "y = LogSoftmax<axis=-2>(x) }", inputs=SHAPE, atol=1e-6),
+        example("unknown rank, the largest of two axes", RANKLESS + "y = Hardmax<axis=-2>(x) }", refuses=Why.NEEDS_RANK),
+        example("unknown rank, from the front", RANKLESS + "y = {op}<axis=2>(x) }", gives="Reshape {op}", inputs=SHAPE),
     ),
+    emits=("Transpose", *WRITTEN_OUT, "ArgMax", "OneHot", "Gather", "Shape"),
 )
 
 
@@ -62,10 +94,7 @@ def only_ones_after(dims: tuple[int | str | None, ...], axis: int) -> bool:
     return all(size == 1 for size in dims[axis:][1:])
 
 
-RANK_FREE = ("Exp", "Log", "Sub", "Div", "ReduceMax", "ReduceSum")
-
-
-@adapter(COERCING, 13, 12, emits=("Transpose", *RANK_FREE, "ArgMax", "OneHot", "Shape", "Gather"))
+@adapter(COERCING, 13, 12, emits=("Transpose", *WRITTEN_OUT, "ArgMax", "OneHot", "Shape", "Gather"))
 @example("default", "(float[2,3,4] x) => (float[2,3,4] y) { y = {op}(x) }", gives="{op}")
 @example("last axis", "(float[2,3,4] x) => (float[2,3,4] y) { y = {op}<axis=2>(x) }", gives="{op}")
 @example("middle axis", "(float[2,3,4] x) => (float[2,3,4] y) { y = {op}<axis=1>(x) }", gives="Transpose {op} Transpose", atol=1e-7)
@@ -82,7 +111,7 @@ def softmax_13_12(node: Node, op: Builder) -> Result:
     if axis == -1:
         return op.same(node, axis=-1)
     if x.rank_or_none is None:
-        return written_out(node, op)
+        return hardmax(op, x, axis) if node.op == "Hardmax" else written_out(op, node.op, x, [axis])
     last, axis = x.rank - 1, axis % max(x.rank, 1)
     if only_ones_after(x.dims, axis):
         return op.same(node, axis=axis)
@@ -92,14 +121,7 @@ def softmax_13_12(node: Node, op: Builder) -> Result:
     return op.Transpose(there, perm=swap)
 
 
-def written_out(node: Node, op: Builder) -> Value:
-    """The definition along one axis, whatever the rank."""
-    x, axis = node["input"], node.int("axis")
-    if node.op == "Hardmax":
-        size = op.Gather(op.Shape(x), op.const(axis))
-        first = op.ArgMax(x, axis=axis, keepdims=0)
-        return op.OneHot(first, size, op.const([0, 1], like=x), axis=axis)
-    below = op.Sub(x, op.ReduceMax(x, axes=[axis]))
-    powers = op.Exp(below)
-    total = op.ReduceSum(powers, axes=[axis])
-    return op.Div(powers, total) if node.op == "Softmax" else op.Sub(below, op.Log(total))
+def hardmax(op: Builder, x: Value, axis: int) -> Value:
+    size = op.Gather(op.Shape(x), op.const(axis))
+    first = op.ArgMax(x, axis=axis, keepdims=0)
+    return op.OneHot(first, size, op.const([0, 1], like=x), axis=axis)

@@ -2,6 +2,7 @@
 
 from onnx import TensorProto
 from opshift.adapter import (
+    KEEP,
     Builder,
     Node,
     Refusal,
@@ -13,25 +14,40 @@ from opshift.adapter import (
     example,
     shown,
 )
-from opshift.combinators import cast_around, positive_axis
+from opshift.combinators import cast_around
 
 from opshift_adapters.blocks import ARANGE, FLOATS, SIZE_OF, SMALL_INTS, arange, size_of
 
 FIRST = -(2**63)
 BEST = "(float[3,4] x) => (float[3,2] v, int64[3,2] i) "
 COMPUTED = "(float[3,4] x, int64[1] k) => (float[3,n] v, int64[3,n] i) "
+RANKLESS = "(float[24] w, int64[n] s) => "
+SHAPE = {"s": [2, 3, 4]}
 TWO = "<int64[1] k = {2}> "
 TIES = {"x": [[1, 2, 2, 1], [3, 3, 3, 3], [0, -1, 4, 4]]}
+
+
+def from_the_front(node: Node, op: Builder) -> Result:
+    """`axis` could not count from the end: where the rank is unknown, the tensor is turned round."""
+    x, axis = node["data"], node.int("axis")
+    if axis >= 0:
+        return KEEP
+    if x.rank_or_none is not None:
+        return op.same(node, axis=axis + x.rank)
+    return op.Transpose(op.same(node, inputs={"data": op.Transpose(x)}, axis=-1 - axis))
+
 
 ARG_11 = boundary(
     11,
     "ArgMax:e43d4a ArgMin:ee9499",
     down=shown(
-        positive_axis(),
+        from_the_front,
         example("default", "(float[2,3] x) => (int64[1,3] y) { y = {op}(x) }", gives="{op}"),
         example("negative", "(float[2,3] x) => (int64[2] y) { y = {op}<axis=-1, keepdims=0>(x) }", gives="{op}"),
-        example("unknown rank", "(float[24] v, int64[n] s) => (int64[a,b,c] y) { x = Reshape(v, s) y = {op}<axis=-1>(x) }", refuses=Why.NEEDS_RANK),
+        example("unknown rank", RANKLESS + "(int64[a,b,c] y) { x = Reshape(w, s) y = {op}<axis=-1>(x) }", gives="Reshape Transpose {op} Transpose", inputs=SHAPE),
+        example("unknown rank, dropped", RANKLESS + "(int64[a,b] y) { x = Reshape(w, s) y = {op}<axis=-2, keepdims=0>(x) }", inputs=SHAPE),
     ),
+    emits=("Transpose",),
 )
 ARG_12 = boundary(12, "ArgMax:72625a ArgMin:aab8c7", directions="up")
 ARG_13 = boundary(13, "ArgMax:535301 ArgMin:5cea2b")
@@ -41,7 +57,7 @@ ARG_13 = boundary(13, "ArgMax:535301 ArgMin:5cea2b")
 @example("first of ties", "(float[3,4] x) => (int64[3,1] y) { y = {op}<axis=1, select_last_index=0>(x) }", gives="{op}", inputs=TIES)
 @example("last of ties", "(float[3,4] x) => (int64[3,1] y) { y = {op}<axis=1, select_last_index=1>(x) }", gives="Slice {op} Sub Sub", inputs=TIES)
 @example("last of ties, unknown size", "(int32[N,4] x) => (int64[4] y) { y = {op}<keepdims=0, select_last_index=1>(x) }", inputs=TIES)
-@example("unknown rank", "(float[12] v, int64[n] s) => (int64[a,b] y) { x = Reshape(v, s) y = {op}<axis=-1, select_last_index=1>(x) }", inputs={"v": [1, 2, 2, 1] * 3, "s": [3, 4]})
+@example("unknown rank", RANKLESS + "(int64[a,b,c] y) { x = Reshape(w, s) y = {op}<axis=-1, select_last_index=1>(x) }", inputs={"w": [1, 2, 2, 1] * 6, "s": [2, 3, 4]})
 def arg_12_11(node: Node, op: Builder) -> Result:
     """The last of equal elements was no choice: it is the first one when read backwards."""
     x, axis = node["data"], node.int("axis")
@@ -84,12 +100,12 @@ TOPK_11 = boundary(11, "TopK:2439e1", directions="up")
 SORTING = ("Less", "Greater", "Or", "Not", "And", "ReduceSum", "Unsqueeze", "Equal", "Mul")
 
 
-@adapter("TopK", 11, 10, emits=("Neg", "Cast", *SORTING, *ARANGE, *SIZE_OF), handles_types=True)
+@adapter("TopK", 11, 10, emits=("Neg", "Cast", "Transpose", *SORTING, *ARANGE, *SIZE_OF), handles_types=True)
 @example("largest", BEST + TWO + "{ v, i = TopK<largest=1, sorted=1>(x, k) }", gives="TopK", inputs=TIES)
 @example("smallest", BEST + TWO + "{ v, i = TopK<largest=0>(x, k) }", gives="Neg TopK Neg", inputs=TIES)
 @example("computed", COMPUTED + "{ v, i = TopK<largest=0, axis=-1>(x, k) }", gives="Neg TopK Neg", inputs={"k": [3]})
 @example("negative axis", "(double[3,4] x) => (double[2,4] v, int64[2,4] i) " + TWO + "{ v, i = TopK<axis=-2>(x, k) }", gives="TopK")
-@example("negative axis of unknown rank", "(float[12] w, int64[n] s) => (float[a,b] v, int64[a,b] i) " + TWO + "{ x = Reshape(w, s) v, i = TopK<axis=-2>(x, k) }", refuses=Why.NEEDS_RANK)
+@example("negative axis of unknown rank", RANKLESS + "(float[a,b,c] v, int64[a,b,c] i) " + TWO + "{ x = Reshape(w, s) v, i = TopK<axis=-2>(x, k) }", gives="Reshape Transpose TopK Transpose Transpose", inputs=SHAPE)
 @example("bytes", "(uint8[3,4] x) => (uint8[3,2] v, int64[3,2] i) " + TWO + "{ v, i = TopK<largest=0>(x, k) }", gives="Cast Neg TopK Neg Cast")
 @example("int32", "(int32[3,4] x) => (int32[3,2] v, int64[3,2] i) " + TWO + "{ v, i = TopK(x, k) }", gives="Cast TopK Cast", inputs=TIES)
 @example("int64", "(int64[3,4] x) => (int64[3,2] v, int64[3,2] i) " + TWO + "{ v, i = TopK(x, k) }", inputs={"x": [[5, 2**60, 2**60 + 1, 5], [-(2**62), 0, 1 - 2**62, 0], [3, 3, 3, 3]]})
@@ -100,12 +116,13 @@ def topk_11_10(node: Node, op: Builder) -> Result:
     x, axis, largest = node["X"], node.int("axis"), node.int("largest")
     if x.elem_type in (TensorProto.INT64, TensorProto.UINT64):
         return by_comparing(node, op)
+    turned = axis < -1 and x.rank_or_none is None
     if axis < -1:
-        axis += x.rank
-    wide = x
+        axis = -1 - axis if turned else axis + x.rank
+    wide = op.Transpose(x) if turned else x
     if x.elem_type not in FLOATS:
         small = x.elem_type in SMALL_INTS
-        wide = op.Cast(x, to=TensorProto.FLOAT if small else TensorProto.DOUBLE)
+        wide = op.Cast(wide, to=TensorProto.FLOAT if small else TensorProto.DOUBLE)
     if not largest:
         wide = op.Neg(wide)
     values, indices = op.same(
@@ -115,7 +132,7 @@ def topk_11_10(node: Node, op: Builder) -> Result:
         values = op.Neg(values)
     if x.elem_type not in FLOATS:
         values = op.Cast(values, to=x.elem_type)
-    return values, indices
+    return (op.Transpose(values), op.Transpose(indices)) if turned else (values, indices)
 
 
 def by_comparing(node: Node, op: Builder) -> tuple[Value, Value]:
