@@ -1,6 +1,7 @@
 """Concat, Split, Tile: tensors put together, taken apart, repeated."""
 
 import itertools
+from collections.abc import Sequence
 
 import numpy as np
 from onnx import TensorProto as T
@@ -18,7 +19,7 @@ from opshift.adapter import (
 )
 from opshift.combinators import positive_axis
 
-from opshift_adapters.blocks import FLOATS, arange, as_floats, cast, float_type, from_floats, part
+from opshift_adapters.blocks import FLOATS, arange, cast, float_type, part
 
 # -- Concat --------------------------------------------------------------------------------------
 
@@ -36,10 +37,12 @@ AXIS_11 = boundary(11, "Concat:bcd325 Split:282133", down=positive_axis())
 def concat_4_3(node: Node, op: Builder) -> Result:
     """Only floating-point tensors could be put together."""
     values = [value for value in node.inputs if value is not None]
-    if values[0].elem_type in FLOATS:
+    typed = next((v for v in values if v.elem_type_or_none is not None), values[0])
+    kind = float_type(op, typed)
+    if kind == typed.elem_type:
         return KEEP
-    (result,) = op.same_but(node, [as_floats(op, value) for value in values])
-    return from_floats(op, result, values[0])
+    (result,) = op.same_but(node, [cast(op, value, kind) for value in values])
+    return cast(op, result, typed.elem_type)
 
 
 @adapter("Concat", 3, 4)
@@ -187,6 +190,8 @@ def split_1_2(node: Node, op: Builder) -> Result:
 
 # -- Tile ----------------------------------------------------------------------------------------
 
+UNHELD = (T.INT64, T.UINT64, T.STRING, T.COMPLEX64, T.COMPLEX128)  # no float holds their values
+MOST_COPIES = 256
 TILE_2 = "(float[2,3] x, float t) => (float[a,b] y) <float axis = {1.0}> { y = Tile(x, t, axis) }"
 TILE_RANKLESS = "(float[24] v, int64[n] s, float t) => (float[a,b,c] y) <float axis = {1.0}> { x = Reshape(v, s) y = Tile(x, t, axis) }"
 
@@ -224,7 +229,7 @@ def _at(op: Builder, times: Value, axis: Value, places: Value) -> Value:
     return op.Add(op.Mul(there, more, broadcast=1), op.const([1]), broadcast=1)
 
 
-@adapter("Tile", 6, 5, emits=("Cast", "Identity", "Slice", "Squeeze"), handles_types=True)
+@adapter("Tile", 6, 5, emits=("Cast", "Concat", "Identity", "Slice", "Squeeze"), handles_types=True)
 @example("constant", "(float[2,3] x) => (float[4,9] y) <int64[2] r = {2,3}> { y = Tile(x, r) }", gives="Tile Tile")
 @example("one axis", "(double[2,3] x) => (double[2,9] y) <int64[2] r = {1,3}> { y = Tile(x, r) }", gives="Tile")
 @example("no axis", "(float[2,3] x) => (float[2,3] y) <int64[2] r = {1,1}> { y = Tile(x, r) }", gives="Identity")
@@ -233,14 +238,18 @@ def _at(op: Builder, times: Value, axis: Value, places: Value) -> Value:
 @example("half", "(float16[1] x) => (float16[2049] y) <int64[1] r = {2049}> { y = Tile(x, r) }", gives="Cast Tile Cast")
 @example("int32", "(int32[2,3] x) => (int32[4,3] y) <int64[2] r = {2,1}> { y = Tile(x, r) }", gives="Cast Tile Cast")
 @example("bool", "(bool[2] x) => (bool[6] y) <int64[1] r = {3}> { y = Tile(x, r) }", gives="Cast Tile Cast")
-@example("int64", "(int64[2] x) => (int64[6] y) <int64[1] r = {3}> { y = Tile(x, r) }", refuses=Why.TYPE_NOT_AVAILABLE)
+@example("int64", "(int64[2,3] x) => (int64[6,3] y) <int64[2] r = {3,1}> { y = Tile(x, r) }", gives="Concat")
+@example("string to nothing", "(string[2,3] x) => (string[0,6] y) <int64[2] r = {0,2}> { y = Tile(x, r) }", gives="Slice Concat")
+@example("computed int64", "(int64[2] x, int64[1] r) => (int64[n] y) { y = Tile(x, r) }", refuses=Why.TYPE_NOT_AVAILABLE, inputs={"r": [3]})
 @example("unknown rank", "(float[24] v, int64[n] s, int64[n] r) => (float[a,b] y) { x = Reshape(v, s) y = Tile(x, r) }", refuses=Why.NEEDS_RANK, inputs={"s": [4, 6], "r": [1, 2]})
 def tile_6_5(node: Node, op: Builder) -> Result:
     """One axis was tiled at a time, of floating-point tensors."""
     x, repeats = node["input"], node["repeats"]
+    known = repeats.const_or_none()
+    if known is not None and x.elem_type in UNHELD and known.max(initial=0) <= MOST_COPIES:
+        return _side_by_side(op, x, known.tolist())
     kind = T.FLOAT if x.elem_type == T.FLOAT16 else float_type(op, x)  # halves hold few counts
     tiled = start = x if kind == x.elem_type else cast(op, x, kind)
-    known = repeats.const_or_none()
     for axis in range(x.rank if known is None else known.size):
         if known is None:
             one = op.Squeeze(part(op, repeats, axis, axis + 1), axes=[0])
@@ -250,3 +259,14 @@ def tile_6_5(node: Node, op: Builder) -> Result:
     if tiled is start:
         return op.Identity(x)
     return tiled if kind == x.elem_type else cast(op, tiled, x.elem_type)
+
+
+def _side_by_side(op: Builder, x: Value, repeats: Sequence[int]) -> Value:
+    """Tile by what moves any element type."""
+    tiled = x
+    for axis, times in enumerate(repeats):
+        if times == 0:
+            tiled = op.Slice(tiled, starts=[0], ends=[0], axes=[axis])
+        elif times > 1:
+            tiled = op.Concat(*[tiled] * times, axis=axis)
+    return op.Identity(x) if tiled is x else tiled

@@ -47,12 +47,12 @@ BY_AXIS = (
 
 def _by_axis(node: Node, op: Builder) -> Value:
     """Pad by what moves any element type: cut what is negative, then join or pick again."""
-    data, pads, mode = node["data"], node["pads"], node.str("mode")
-    x, axes, known = data, _axes(node), pads.const_or_none()
+    data, pads, axes = node["data"], *_amounts(node, op)
+    x, mode, known = data, node.str("mode"), pads.const_or_none()
     for i, axis in enumerate(axes):
-        ends = [part(op, pads, at, at + 1) for at in (i, i + len(axes))]
         if known is not None and not known[i] and not known[i + len(axes)]:
             continue
+        ends = [part(op, pads, at, at + 1) for at in (i, i + len(axes))]
         x = _cropped(op, x, axis, *ends)
         more = [_positive(op, end) for end in ends]
         if all(one.const_or_none() == 0 for one in more):
@@ -64,14 +64,17 @@ def _by_axis(node: Node, op: Builder) -> Value:
     return op.Identity(data) if x is data else x
 
 
-def _axes(node: Node) -> list[int]:
-    """The axes that `pads` speaks of."""
-    if node.schema is not None and node.schema.since >= 18:
-        named = node.input("axes")
-        if named is not None:
-            return [int(axis) for axis in named.const()]
-    rank = node["data"].rank_or_none
-    return list(range(node["pads"].shape[0] // 2 if rank is None else rank))
+def _amounts(node: Node, op: Builder) -> tuple[Value, list[int]]:
+    """The pads, and the axes that they speak of."""
+    x, pads = node["data"], node["pads"]
+    named = node.input("axes") if node.schema and node.schema.since >= 18 else None
+    if named is None:
+        rank = x.rank_or_none
+        return pads, list(range(pads.shape[0] // 2 if rank is None else rank))
+    known = named.const_or_none()
+    if known is not None:
+        return pads, [int(axis) for axis in known]
+    return op.ScatterElements(*_computed_places(op, x, named), pads), list(range(x.rank))
 
 
 def _filler(node: Node, op: Builder) -> Value:
@@ -155,14 +158,14 @@ def _places(mode: str, begin: int, size: int, end: int) -> Array:
 RANKLESS = "(float[24] v, int64[n] s) => (float[a,b,c] y) "
 
 
-@adapter("Pad", 19, 18, emits=BY_AXIS)
+@adapter("Pad", 19, 18, emits=("Cast", "Mul", "ConstantOfShape", "ScatterElements", *BY_AXIS))
 @example("constant", "(float[2,3] x) => (float[4,3] y) <int64[4] p = {1,0,1,0}> { y = Pad(x, p) }", gives="Pad")
 @example("wrap", '(float[2,3] x) => (float[2,8] y) <int64[4] p = {0,4,0,1}> { y = Pad<mode="wrap">(x, p) }', gives="Gather")
 @example("wrap, cropped too", '(int8[2,3] x) => (int8[4,4] y) <int64[4] p = {3,-1,-1,2}> { y = Pad<mode="wrap">(x, p) }', gives="Slice Gather Slice Gather")
 @example("wrap by nothing", '(float[2,3] x) => (float[2,3] y) <int64[4] p = {0,0,0,0}> { y = Pad<mode="wrap">(x, p) }', gives="Identity")
 @example("computed wrap", WRAP, inputs={"p": [3, -1, 0, 7]})
 @example("computed wrap of some axes", WRAP.replace("int64[4] p)", "int64[2] p)").replace("(x, p)", '(x, p, "", axes)').replace("{ y", "<int32[1] axes = {-1}> { y"), inputs={"p": [2, 2]})
-@example("computed axes", WRAP.replace("int64[4] p)", "int64[2] p, int64[1] axes)").replace("(x, p)", '(x, p, "", axes)'), refuses=Why.NEEDS_CONSTANT, inputs={"p": [2, 2], "axes": [1]})
+@example("computed axes", WRAP.replace("int64[4] p)", "int64[2] p, int64[1] axes)").replace("(x, p)", '(x, p, "", axes)'), inputs={"p": [2, 4], "axes": [-1]})
 @example("wrap of unknown rank", RANKLESS + '<int64[6] p = {0,1,1,0,2,-1}> { x = Reshape(v, s) y = Pad<mode="wrap">(x, p) }', inputs={"s": [2, 3, 4]})
 def pad_19_18(node: Node, op: Builder) -> Result:
     """The mode `wrap` did not exist."""
