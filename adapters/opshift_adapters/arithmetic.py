@@ -72,7 +72,7 @@ BASIC_6 = boundary(
         example("int32", "(int32[3] a, int32[3] b) => (int32[3] y) { y = {op}(a, b) }", inputs=EXTREMES),
         example("uint32", "(uint32[3] a, uint32[3] b) => (uint32[3] y) { y = {op}(a, b) }", inputs=LARGE),
         example("int32 with axis", "(int32[2,3] a, int32[2] b) => (int32[2,3] y) { y = {op}<broadcast=1, axis=0>(a, b) }"),
-        example("int64", "(int64[3] a, int64[3] b) => (int64[3] y) { y = {op}(a, b) }", refuses=Why.TYPE_NOT_AVAILABLE),
+        example("int64", "(int64[3] a, int64[3] b) => (int64[3] y) { y = {op}(a, b) }", refuses=Why.TYPE_NOT_AVAILABLE, inputs={"a": [5, 6, 7], "b": [1, 2, 3]}),
     ),
     emits=("Add", "Sub", "Mul", "Div", "Floor"),
 )

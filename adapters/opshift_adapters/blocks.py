@@ -203,11 +203,12 @@ LINEAR_INDEX = ("Gather", "Unsqueeze", "Mul", *ARANGE)
 def positions(op: Builder, shape: Value) -> Value:
     """Each element's position in the flattened tensor, in that shape (version 7 and later)."""
     known = shape.const_or_none()
-    if known is not None:
+    if known is not None and np.prod(known) <= 1024:  # larger ones would swell the model
         return op.const(np.arange(np.prod(known, dtype=np.int64)).reshape(known))
     index = op.const(0)
     for axis in range(shape.shape[0]):
-        size = op.Gather(shape, op.const(axis), axis=0)
+        where = op.const(axis)
+        size = op.Gather(shape, where, axis=0) if known is None else op.const(int(known[axis]))
         if axis:
             index = _unsqueeze_last(op, index, axis)
         index = op.Add(op.Mul(index, size), arange(op, size))

@@ -127,6 +127,7 @@ EQUAL_19 = boundary(
 @example("uint8", "(bool[3] c, uint8[3] a, uint8[3] b) => (uint8[3] y) { y = Where(c, a, b) }")
 @example("no elements", "(bool[0] c, float[2,1] a, float b) => (float[2,0] y) { y = Where(c, a, b) }")
 @example("no elements, symbolic", "(bool[N] c, float[M,1] a, float b) => (float[M,N] y) { y = Where(c, a, b) }", inputs={"c": []})
+@example("large", "(bool[40,1] c, float[1,60] a, float b) => (float[40,60] y) { y = Where(c, a, b) }")
 @example("one value", "(bool c, double a, double b) => (double y) { y = Where(c, a, b) }")
 def where_9_8(node: Node, op: Builder) -> Result:
     """Born in 9; before, a Gather from both tensors, or arithmetic where that loses nothing."""
