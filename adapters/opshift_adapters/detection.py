@@ -1,0 +1,57 @@
+"""NonMaxSuppression, TfIdfVectorizer and the operators on strings."""
+
+import numpy as np
+from opshift.adapter import (
+    Array,
+    Builder,
+    Node,
+    Refusal,
+    Result,
+    Why,
+    adapter,
+    boundary,
+    example,
+    impossible,
+)
+
+NMS_11 = boundary(11, "NonMaxSuppression:ba6b91")
+NMS_10 = impossible(
+    "NonMaxSuppression", 10, 9, "sequential box suppression needs opset 10",
+    cases=[("any", "(float[1,5,4] b, float[1,2,5] s) => (int64[n,3] y) { y = {op}(b, s) }")],
+)  # fmt: skip
+STRING_NORMALIZER_10 = impossible(
+    "StringNormalizer", 10, 9, "string processing needs opset 10",
+    cases=[("any", '(string[3] x) => (string[3] y) { y = {op}<case_change_action="UPPER">(x) }')],
+)  # fmt: skip
+COUNTING = 'mode="TF",min_gram_length=1,max_gram_length=1,max_skip_count=0,ngram_counts=[0],ngram_indexes=[0,1],pool_int64s=[2,3]'
+TF_IDF_9 = impossible(
+    "TfIdfVectorizer", 9, 8, "n-gram counting needs opset 9",
+    cases=[("any", f"(int64[5] x) => (float[2] y) {{ y = {{op}}<{COUNTING}>(x) }}")],
+)  # fmt: skip
+
+
+def _texts(node: Node, reason: str) -> list[Array]:
+    """All inputs as constants, or the reason why the operator cannot do without running."""
+    found = [value.const_or_none() if value else None for value in node.inputs]
+    if any(one is None for one in found):
+        raise Refusal(Why.NOT_EXPRESSIBLE, reason)
+    return [one for one in found if one is not None]
+
+
+@adapter("StringConcat", 20, 19)
+@example("computed", "(string[2] a, string[2] b) => (string[2] y) { y = StringConcat(a, b) }", refuses=Why.NOT_EXPRESSIBLE)
+@example("constant", '(string[N] x) => (string[2] y, string[N] z) <string[2] a = {"k", "l"}, string[1] b = {"-1"}> { y = StringConcat(a, b) z = Identity(x) }', gives="Identity Identity")
+def string_concat_20_19(node: Node, op: Builder) -> Result:
+    """String concatenation has no operator before opset 20."""
+    left, right = _texts(node, "string concatenation has no operator before opset 20")
+    return op.const(np.char.add(left.astype(str), right.astype(str)).astype(object))
+
+
+STRING_SPLIT_20 = impossible(
+    "StringSplit", 20, 19, "string splitting has no operator before opset 20",
+    cases=[("any", "(string[2] x) => (string[2,n] y, int64[2] z) { y, z = {op}(x) }")],
+)  # fmt: skip
+REGEX_20 = impossible(
+    "RegexFullMatch", 20, 19, "regular expressions have no operator before opset 20",
+    cases=[("any", '(string[2] x) => (bool[2] y) { y = {op}<pattern="a.*">(x) }')],
+)  # fmt: skip
