@@ -8,7 +8,7 @@ import onnx.checker
 import onnx.parser
 import oracle
 from onnx import ModelProto
-from opshift import Refused, convert_version, registry, versions
+from opshift import Refused, convert_version, registry, schemas, versions
 from opshift.declare import RETIRED, Adapter, Example
 
 ROUNDING = 4  # units in the last place: the same arithmetic, rounded in another order
@@ -46,6 +46,13 @@ def model_of(case: Case) -> ModelProto:
     listed = ", ".join(f'"{domain}" : {version}' for domain, version in imports.items())
     header = f"<ir_version: {ir}, opset_import: [{listed}]>"
     return onnx.parser.parse_model(f"{header} example {example.graph} {example.functions}")
+
+
+def too_new(case: Case) -> bool:
+    """Whether the installed onnx does not know a version that the example needs."""
+    adapter, wanted = case.adapter, dict(case.example.imports)
+    wanted[adapter.domain] = max(adapter.start, adapter.to, wanted.get(adapter.domain, 0))
+    return any(version > (schemas.latest(domain) or 0) for domain, version in wanted.items())
 
 
 def run(case: Case) -> None:

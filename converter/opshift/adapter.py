@@ -16,6 +16,7 @@ from opshift.declare import (
     retired,
     shown,
 )
+from opshift.elements import T
 from opshift.errors import AdapterBug, Refusal, Why
 from opshift.node import Node, Value
 
@@ -30,6 +31,7 @@ __all__ = [
     "Node",
     "Refusal",
     "Result",
+    "T",
     "Value",
     "Why",
     "adapter",
