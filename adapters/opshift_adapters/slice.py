@@ -16,7 +16,7 @@ from opshift.adapter import (
     example,
 )
 
-from opshift_adapters.blocks import ARANGE, arange, part, shape_of
+from opshift_adapters.blocks import ARANGE, END, arange, part, shape_of
 
 TYPES_13 = boundary(13, "Slice:2a2b15")
 SLICE_11_UP = boundary(11, "Slice:8c259c", directions="up")
@@ -52,7 +52,7 @@ COMPUTED = "(float[N,5] x, int64[1] s, int64[1] e, int64[1] t) => (float[a,5] y)
 FIVE = np.arange(25.0).reshape(5, 5)
 
 
-@adapter("Slice", 10, 9, emits=("Gather", "Shape", "Cast", "Less", "Where", "Add", "Sub", "Mul", "Div", *ARANGE))
+@adapter("Slice", 10, 9, emits=("Gather", "Shape", "Cast", "Less", "Where", "Add", "Sub", "Mul", "Div", "Scatter", *ARANGE))
 @example("constant", "(float[5,6] x) => (float[4,2] y) <int64[2] s = {1,-2}, int64[2] e = {9,99}, int64[2] axes = {0,1}> { y = Slice(x, s, e, axes) }", gives="Slice")
 @example("no axes, steps of one", "(float[5,6] x) => (float[2,6] y) <int64[1] s = {1}, int64[1] e = {3}, int64[1] t = {1}> { y = Slice(x, s, e, \"\", t) }", gives="Slice")
 @example("int32", "(float[5,6] x) => (float[2,6] y) <int32[1] s = {1}, int32[1] e = {3}> { y = Slice(x, s, e) }", gives="Slice")
@@ -68,12 +68,22 @@ FIVE = np.arange(25.0).reshape(5, 5)
 @example("computed, nothing there", COMPUTED, inputs={"x": np.zeros((0, 5)), "s": [-1], "e": [-9], "t": [-1]})
 @example("computed bounds", "(float[5,6] x, int32[2] s, int32[2] e) => (float[a,b] y) { y = Slice(x, s, e) }", inputs={"s": [1, 2], "e": [4, 9]})
 @example("one bound computed", "(float[5,6] x, int64[1] e) => (float[5,b] y) <int64[1] s = {1}, int64[1] axes = {1}> { y = Slice(x, s, e, axes) }", inputs={"e": [-2]})
-@example("computed axes", "(float[5,6] x, int64[1] s, int64[1] e, int64[1] axes) => (float[a,b] y) { y = Slice(x, s, e, axes) }", refuses=Why.NEEDS_CONSTANT, inputs={"s": [1], "e": [3], "axes": [1]})
+@example("computed axes", "(float[5,6] x, int64[1] s, int64[1] e, int64[1] axes) => (float[a,b] y) { y = Slice(x, s, e, axes) }", inputs={"s": [1], "e": [3], "axes": [1]})
+@example("computed axes and steps", "(float[5,6] x, int32[2] s, int32[2] e, int32[2] axes, int32[2] t) => (float[a,b] y) { y = Slice(x, s, e, axes, t) }", inputs={"s": [1, -1], "e": [9, -9], "axes": [1, 0], "t": [2, -3]})
+@example("computed axes of unknown rank", "(float[24] v, int64[n] r, int64[1] s, int64[1] e, int64[1] axes) => (float[a,b] y) { x = Reshape(v, r) y = Slice(x, s, e, axes) }", refuses=Why.NEEDS_RANK, inputs={"r": [4, 6], "s": [1], "e": [3], "axes": [1]})
+@example("in a branch", "(float[5,6] x, bool c, int64[1] e) => (float[a,b] y) <int64[1] s = {1}, int64[1] axes = {1}> { y = If (c) <then_branch = t () => (float[a,b] p) { p = Slice(x, s, e, axes) }, else_branch = f () => (float[a,b] q) { q = Slice(x, s, s) }> }", inputs={"e": [-2], "c": True})
 def slice_10_9(node: Node, op: Builder) -> Result:
     """Bounds were attributes and steps did not exist; what they cannot say is gathered."""
     x, named = node["data"], node.input("axes")
     bounds = [node["starts"], node["ends"], node.input("steps")]
-    axes = named.const().tolist() if named else list(range(node["starts"].shape[0]))
+    places = None if named is None else named.const_or_none()
+    if named is None:
+        axes = list(range(node["starts"].shape[0]))
+    elif places is None:
+        axes = list(range(x.rank))
+        bounds = _of_all_axes(op, bounds, named, x.rank)
+    else:
+        axes = [int(axis) for axis in places]
     known = [_listed(value, len(axes)) for value in bounds]
     starts, ends, steps = known
     if starts is not None and ends is not None and steps == [1] * len(axes):
@@ -90,6 +100,18 @@ def slice_10_9(node: Node, op: Builder) -> Result:
         else:
             x = op.Gather(x, op.const(_indices(start, end, step, size)), axis=axis)
     return x
+
+
+def _of_all_axes(
+    op: Builder, bounds: Sequence[Value | None], axes: Value, rank: int
+) -> list[Value | None]:
+    """Bounds that leave alone the axes which `axes` does not name."""
+    axes = op.Cast(axes, to=T.INT64)
+    neutral = (op.const([fill] * rank) for fill in (0, END, 1))
+    return [
+        op.Scatter(nothing, axes, op.Cast(value, to=T.INT64), axis=0) if value else None
+        for nothing, value in zip(neutral, bounds, strict=True)
+    ]
 
 
 def _listed(value: Value | None, length: int) -> list[int] | None:

@@ -53,6 +53,8 @@ RANKLESS = "(float[24] v, int64[n] s, int64[k] axes) => (float[a,b,c] y) { x = R
 @adapter("Squeeze Unsqueeze", 13, 12, emits=("Identity", *DYNAMIC))
 @example("constant axes", "(float[2,1,3] x) => (float[2,3] y) <int64[1] axes = {1}> { y = Squeeze(x, axes) }", gives="Squeeze")
 @example("constant node", "(float[2,1,3] x) => (float[2,3] y) { axes = Constant<value_ints=[1]>() y = Squeeze(x, axes) }", gives="Squeeze")
+@example("axes of an outer scope", "(float[2,1,3] x, bool c) => (float[2,3] y) <int64[1] axes = {1}> { y = If (c) <then_branch = t () => (float[2,3] p) { p = Squeeze(x, axes) }, else_branch = f () => (float[2,3] q) { n = Neg(x) q = Squeeze(n, axes) }> }", gives="If")
+@example("overridable axes", "(float[2,1,3] x, int64[1] axes) => (float[a,b] y) <int64[1] axes = {1}> { y = Squeeze(x, axes) }", gives="Shape Shape Expand Shape Expand ScatterElements NonZero Squeeze Gather Reshape")
 @example("no axes", "(float[2,1,3] x) => (float[2,3] y) { y = Squeeze(x) }", gives="Squeeze")
 @example("axes left out", '(float[2,1,3] x) => (float[2,3] y) { y = Squeeze(x, "") }', gives="Squeeze")
 @example("squeeze nothing", "(float[2,1,3] x) => (float[2,1,3] y) <int64[0] axes = {}> { y = Squeeze(x, axes) }", gives="Identity")
