@@ -1,4 +1,4 @@
-"""Evaluation of small operators, so that shapes, axes and bounds computed in the graph are constants.
+"""Evaluation of small operators, so that shapes, axes and bounds made in the graph are constants.
 
 A function returns None where it is not sure; a Refusal, as for a value that is not constant, and
 an illegal operand mean the same. Versions differ in attribute or input, so both forms are read.
@@ -30,15 +30,20 @@ DTYPES: dict[int, Any] = {
 Elementwise = Callable[..., Any]
 
 
-def known(node: Node, position: int) -> Array:
-    """An input that must be there, be constant and small."""
-    value = node.inputs[position]
-    if value is None:
-        raise IndexError(position)
-    shape = value.shape_or_none
+def small(value: Value) -> Array:
+    """A constant that is no weight: those are not read for nothing."""
+    shape = value.shape_or_none if value.producer is None else None
     if shape is not None and math.prod(shape) > MAX_ELEMENTS:
         raise ValueError(shape)
     return value.const()
+
+
+def known(node: Node, position: int) -> Array:
+    """An input that must be there and be constant."""
+    value = node.inputs[position]
+    if value is None:
+        raise IndexError(position)
+    return small(value)
 
 
 def numbers(node: Node, position: int) -> Array:
@@ -97,7 +102,7 @@ def entries(value: Value) -> Array:
     """A constant, or the dimensions of which perhaps only some are needed."""
     node = value.producer
     if node is None or node.proto.domain not in ("", "ai.onnx") or node.op != "Shape":
-        return value.const()
+        return small(value)
     return np.array(sizes(node), dtype=object)
 
 
@@ -120,8 +125,6 @@ def size(node: Node) -> Array | None:
 @fold("Gather")
 def gather(node: Node) -> Array | None:
     data = entries(node["data"])
-    if data.size > MAX_ELEMENTS:
-        return None
     axis, indices = setting(node, "axis", 0) % data.ndim, numbers(node, 1).astype(np.int64)
     found = data.take(indices.reshape(-1), axis=axis)
     return picked(found.reshape(data.shape[:axis] + indices.shape + data.shape[axis + 1 :]))
@@ -131,7 +134,7 @@ def gather(node: Node) -> Array | None:
 def slice_(node: Node) -> Array | None:
     data = entries(node["data"])
     starts, ends = listed(node, "starts", 1), listed(node, "ends", 2)
-    if starts is None or ends is None or data.size > MAX_ELEMENTS:
+    if starts is None or ends is None:
         return None
     axes, steps = listed(node, "axes", 3), listed(node, "steps", 4) or [1] * len(starts)
     cut = [slice(None)] * data.ndim

@@ -1,5 +1,7 @@
 """What is computed from constants and static shapes counts as a constant."""
 
+import numpy as np
+import onnx.numpy_helper
 import onnx.parser
 import oracle
 import pytest
@@ -54,6 +56,14 @@ def model(body: str) -> ModelProto:
     return onnx.parser.parse_model(f"{header} folded {GIVEN} {{ {body} y = Squeeze(x, a) }}")
 
 
+def best(body: str) -> ModelProto:
+    """TopK of as many as `body` computes, of who knows how many: 9 must know them."""
+    header = '<ir_version: 5, opset_import: ["" : 10]>'
+    given = GIVEN.replace("=> (float[p,q,r] y)", "=> (float[N,3,k] v, int64[N,3,k] i)", 1)
+    given = given.replace("float[N,3,1] d", "float[N,3,M] d", 1)
+    return onnx.parser.parse_model(f"{header} best {given} {{ {body} v, i = TopK(d, a) }}")
+
+
 @pytest.mark.parametrize("case", AXES)
 def test_computed_axes_become_an_attribute(case: str) -> None:
     before = model(AXES[case])
@@ -67,8 +77,17 @@ def test_computed_axes_become_an_attribute(case: str) -> None:
 
 @pytest.mark.parametrize("case", NOT_KNOWN)
 def test_what_is_not_sure_is_no_constant(case: str) -> None:
-    with pytest.raises(Refused, match="must be constant"):
-        convert_version(model(NOT_KNOWN[case]), 12)
+    with pytest.raises(Refused, match="k must be constant"):
+        convert_version(best(NOT_KNOWN[case]), 9)
+
+
+def test_weights_are_not_read_for_nothing() -> None:
+    """A big initializer is no list of axes: what is computed from it stays computed."""
+    before = best("a = Gather(big, n1)")
+    values = np.ones(1 << 17, dtype=np.int64)
+    before.graph.initializer.append(onnx.numpy_helper.from_array(values, "big"))
+    with pytest.raises(Refused, match="k must be constant"):
+        convert_version(before, 9)
 
 
 def test_the_static_end_of_a_shape() -> None:
@@ -79,3 +98,27 @@ def test_the_static_end_of_a_shape() -> None:
     )
     after = convert_version(before, 17)
     assert list(after.graph.node[-1].attribute[0].ints) == [2]
+
+
+EARLY = {
+    "bounds and axes": "a = Slice<starts=[0], ends=[1]>(h) b = Slice<starts=[1], ends=[9]>(h) "
+    "c = ReduceProd<axes=[0]>(b) s = Concat<axis=0>(a, c)",
+    "lists of one": "g = Gather(h, zero) u = Unsqueeze<axes=[0]>(g) v = Squeeze<axes=[0]>(u) "
+    "w = Unsqueeze<axes=[0]>(v) s = Concat<axis=0>(w, rest)",
+    "types by name": 'f = Cast<to="FLOAT">(h) s = Cast<to="INT64">(f)',
+    "a column laid down": "c = Unsqueeze<axes=[1]>(h) r = Transpose(c) s = Squeeze<axes=[0]>(r)",
+}
+
+
+@pytest.mark.parametrize("case", EARLY)
+def test_attributes_of_early_versions(case: str) -> None:
+    before = onnx.parser.parse_model(
+        '<ir_version: 4, opset_import: ["" : 5]> early (float[2,3,4] x) => (float[p,q] y)'
+        "<int64 zero = {0}, int64[1] rest = {-1}>"
+        f"{{ h = Shape(x) {EARLY[case]} y = Reshape(x, s) }}"
+    )
+    after = convert_version(before, 4)
+    assert [a.name for a in after.graph.node[-1].attribute] == ["shape"]
+    inputs = oracle.make_inputs(before)
+    assert oracle.compare(oracle.evaluate(before, inputs), oracle.evaluate(after, inputs)) is None
+
