@@ -73,9 +73,9 @@ LEAKY_RELU_16 = boundary(16, "LeakyRelu:8ae852", cast=ROUNDED_ONCE)
 ACTIVATION_22 = boundary(
     22,
     (
-    "Elu:684605 HardSigmoid:8f76ad HardSwish:3a7dd3 Mish:cd3cd8 Selu:2d1aa9 Softplus:8b42c5 "
-    "Softsign:26ac09 ThresholdedRelu:f64fc5"
-),
+        "Elu:684605 HardSigmoid:8f76ad HardSwish:3a7dd3 Mish:cd3cd8 Selu:2d1aa9 Softplus:8b42c5 "
+        "Softsign:26ac09 ThresholdedRelu:f64fc5"
+    ),
     cast=ROUNDED_ONCE,
 )
 

@@ -12,8 +12,6 @@ from opshift_adapters.blocks import FLOATS
 INFINITE = {"x": [[float("-inf"), -0.5, 2.5], [float("inf"), float("nan"), 1e30]]}
 EDGES_8 = {"x": [-128, -1, 0, 5, 127]}
 
-# -- up ------------------------------------------------------------------------------------------
-
 
 def _limits(elem_type: int) -> tuple[Array, Array]:
     """The smallest and largest finite number: what an absent bound stands for."""
@@ -25,6 +23,9 @@ def _elem_type(node: Node) -> int:
     """The type that all inputs share, of whichever knows it."""
     kinds = [value.elem_type_or_none for value in node.inputs if value is not None]
     return next(filter(None, kinds), None) or node["input"].elem_type
+
+
+# -- up ------------------------------------------------------------------------------------------
 
 
 @adapter("Clip", 5, 6, emits=("Identity",))

@@ -1,0 +1,147 @@
+"""Sin, Cos, Tan, Sinh, Cosh and the inverses: circular and hyperbolic functions."""
+
+from onnx import TensorProto as T
+from opshift.adapter import (
+    Builder,
+    Node,
+    Result,
+    Value,
+    adapter,
+    boundary,
+    example,
+    impossible,
+    shown,
+)
+from opshift.combinators import cast_around
+
+EDGES = {"x": [[-3.5, -0.5, 2.5], [float("inf"), float("-inf"), float("nan")]]}
+
+TRIG_7 = impossible(
+    "Acos Asin Atan Cos Sin Tan", 7, 6, "no trigonometric operator exists before opset 7",
+    cases=[("any", "(float[2] x) => (float[2] y) { y = {op}(x) }")],
+)  # fmt: skip
+
+# -- 9: hyperbolic functions, in double so that rounding to a smaller type hides the last digits --
+
+
+def _double(op: Builder, x: Value) -> Value:
+    return x if x.elem_type == T.DOUBLE else op.Cast(x, to=T.DOUBLE)
+
+
+def _back(op: Builder, result: Value, x: Value) -> Value:
+    return result if x.elem_type == T.DOUBLE else op.Cast(result, to=x.elem_type)
+
+
+def _number(op: Builder, value: float) -> Value:
+    return op.const(value, T.DOUBLE)
+
+
+def _cosh(op: Builder, x: Value) -> Value:
+    """Half of e^x and half of e^-x, each as a product that does not overflow before its time."""
+    half = _number(op, 0.5)
+    root = op.Exp(op.Mul(x, half))
+    growing = op.Mul(op.Mul(root, half), root)
+    return op.Add(growing, op.Div(op.Mul(op.Reciprocal(root), half), root))
+
+
+COSH = ("Cast", "Exp", "Mul", "Add", "Div", "Reciprocal")
+
+
+@adapter("Cosh", 9, 8, emits=COSH)
+@example("float", "(float[2,3] x) => (float[2,3] y) { y = Cosh(x) }", inputs=EDGES)
+@example("float16", "(float16[N] x) => (float16[N] y) { y = Cosh(x) }")
+@example("double near overflow", "(double[3] x) => (double[3] y) { y = Cosh(x) }", inputs={"x": [710.4, -710.4, 1e-9]}, rtol=1e-13)
+def cosh_9_8(node: Node, op: Builder) -> Result:
+    """Born in 9; below it, the mean of e^x and e^-x."""
+    x = node["input"]
+    return _back(op, _cosh(op, _double(op, x)), x)
+
+
+@adapter("Sinh", 9, 8, emits=("Tanh", *COSH))
+@example("float", "(float[2,3] x) => (float[2,3] y) { y = Sinh(x) }", inputs=EDGES)
+@example("near zero", "(float[3] x) => (float[3] y) { y = Sinh(x) }", inputs={"x": [1e-30, -1e-4, 0.01]})
+@example("double near overflow", "(double[3] x) => (double[3] y) { y = Sinh(x) }", inputs={"x": [710.4, -710.4, 1e-9]}, rtol=1e-13)
+def sinh_9_8(node: Node, op: Builder) -> Result:
+    """Born in 9; below it, tanh times cosh, which keeps the digits that e^x - e^-x loses."""
+    x = node["input"]
+    wide = _double(op, x)
+    return _back(op, op.Mul(op.Tanh(wide), _cosh(op, wide)), x)
+
+
+LOG1P = ("Add", "Sub", "Min", "Cast", "Not", "Log", "Mul", "Div")
+
+
+def _log1p(op: Builder, y: Value) -> Value:
+    """log(1 + y) with all digits for y > -1: what rounding 1 + y did to y is undone by a factor."""
+    one = _number(op, 1)
+    finite = op.Min(y, _number(op, 1e30))
+    added = op.Sub(op.Add(finite, one), one)
+    nothing = op.Cast(op.Not(op.Cast(added, to=T.BOOL)), to=T.DOUBLE)
+    log = op.Add(op.Log(op.Add(y, one)), nothing)
+    return op.Mul(log, op.Div(finite, op.Add(added, nothing)))
+
+
+def _odd(op: Builder, x: Value, result: Value) -> Value:
+    """The result for the absolute value with the sign of x, of -0 too."""
+    signed = op.Add(x, op.Reciprocal(x))
+    negative = op.Cast(op.Less(signed, _number(op, 0)), to=T.DOUBLE)
+    return op.Mul(result, op.Add(op.Mul(negative, _number(op, -2)), _number(op, 1)))
+
+
+ODD = ("Abs", "Reciprocal", "Less", *LOG1P)
+
+
+@adapter("Asinh", 9, 8, emits=("Sqrt", *ODD))
+@example("float", "(float[2,3] x) => (float[2,3] y) { y = Asinh(x) }", inputs=EDGES)
+@example("near zero", "(float[3] x) => (float[3] y) { y = Asinh(x) }", inputs={"x": [1e-30, -1e-4, 0]})
+@example("double", "(double[4] x) => (double[4] y) { y = Asinh(x) }", inputs={"x": [1.5e308, -1e200, 1e-200, 1]})
+def asinh_9_8(node: Node, op: Builder) -> Result:
+    """Born in 9; below it, log(|x| + sqrt(x^2 + 1)) in factors that neither overflow nor cancel."""
+    x = node["input"]
+    wide = _double(op, x)
+    one, size = _number(op, 1), op.Abs(wide)
+    r = op.Reciprocal(size)
+    root = op.Sqrt(op.Add(op.Mul(r, r), one))
+    rest = op.Reciprocal(op.Mul(op.Add(root, r), op.Add(r, one)))
+    return _back(op, _odd(op, wide, op.Add(_log1p(op, size), _log1p(op, rest))), x)
+
+
+@adapter("Acosh", 9, 8, emits=("Sqrt", *LOG1P))
+@example("float", "(float[2,3] x) => (float[2,3] y) { y = Acosh(x) }", inputs=EDGES)
+@example("near one", "(float[3] x) => (float[3] y) { y = Acosh(x) }", inputs={"x": [1, 1.0000001, 1.5]})
+@example("double", "(double[4] x) => (double[4] y) { y = Acosh(x) }", inputs={"x": [1.5e308, 1e200, 1, -1e10]})
+def acosh_9_8(node: Node, op: Builder) -> Result:
+    """Born in 9; below it, log(x + sqrt(x^2 - 1)) in factors that neither overflow nor cancel."""
+    x = node["input"]
+    above = op.Sub(_double(op, x), _number(op, 1))
+    finite = op.Min(above, _number(op, 1e30))
+    root = op.Mul(op.Sqrt(finite), op.Sqrt(op.Add(finite, _number(op, 2))))
+    rest = op.Div(root, op.Add(finite, _number(op, 1)))
+    return _back(op, op.Add(_log1p(op, above), _log1p(op, rest)), x)
+
+
+@adapter("Atanh", 9, 8, emits=ODD)
+@example("float", "(float[4] x) => (float[4] y) { y = Atanh(x) }", inputs={"x": [1, -1, 2, -2]})
+@example("near the ends", "(float[4] x) => (float[4] y) { y = Atanh(x) }", inputs={"x": [1e-30, -0.9999999, 0.3, 0]})
+@example("double", "(double[3] x) => (double[3] y) { y = Atanh(x) }", inputs={"x": [-0.9999999999, 0.5, 1e-200]})
+def atanh_9_8(node: Node, op: Builder) -> Result:
+    """Born in 9; below it, half of log((1 + x) / (1 - x)) written as log(1 + 2x / (1 - x))."""
+    x = node["input"]
+    wide = _double(op, x)
+    size = op.Abs(wide)
+    ratio = op.Div(op.Add(size, size), op.Add(op.Mul(size, _number(op, -1)), _number(op, 1)))
+    return _back(op, _odd(op, wide, op.Mul(_log1p(op, ratio), _number(op, 0.5))), x)
+
+
+TRIGONOMETRY_22 = boundary(
+    22,
+    (
+        "Acos:d30a43 Acosh:93e830 Asin:a2692b Asinh:eb8ac1 Atan:78b91c Atanh:93bc25 Cos:8ace6e "
+        "Cosh:f04f02 Sin:d3801a Sinh:340a1c Tan:b72354"
+    ),
+    cast=shown(
+        cast_around("float"),
+        example("bfloat16", "(bfloat16[2,3] x) => (bfloat16[2,3] y) { y = {op}(x) }", gives="Cast {op} Cast"),
+        example("float16", "(float16[2,3] x) => (float16[2,3] y) { y = {op}(x) }", gives="{op}"),
+    ),
+)
