@@ -86,11 +86,11 @@ def batch_normalization_14_13(node: Node, op: Builder) -> Result:
             )
             if value is not None and kind != wide
         }
-    count = 5 if training else 1
+    count, kinds = 5 if training else 1, [data, statistics, statistics]
     values = op.same(node, inputs=inputs, outputs=count, training_mode=None)
     return tuple(
         op.Cast(value, to=kind) if kind != wide and wanted(node, i) else value
-        for i, (value, kind) in enumerate(zip(values, [data] + [statistics] * 2, strict=False))
+        for i, (value, kind) in enumerate(zip(values, kinds[: node.n_outputs], strict=False))
     )
 
 
@@ -186,11 +186,12 @@ def batch_normalization_7_6(node: Node, op: Builder) -> Result:
 @example("inference", HEAD + ") { y = BatchNormalization<is_test=1>(x, s, b, m, v) }", gives="BatchNormalization", inputs=POSITIVE)
 @example("training", HEAD + ", float[3] rm, float[3] rv) { " + ALL + CALL, gives="BatchNormalization", inputs=POSITIVE)
 @example("training for Y alone", HEAD + ") { y = " + CALL, gives="BatchNormalization", inputs=POSITIVE)
+@example("training with outputs left out", HEAD + ') { y, "", "", "", "" = ' + CALL, gives="BatchNormalization", inputs=POSITIVE)
 @example("statistics of inference", HEAD + ", float[3] rm) { y, rm, rv, sm, sv = BatchNormalization<is_test=1>(x, s, b, m, v) }", refuses=Why.AMBIGUOUS)
 def batch_normalization_6_7(node: Node, op: Builder) -> Result:
     """Training, once the absence of `is_test`, is now said by five outputs."""
     if not node.int("is_test"):
-        return op.same(node, outputs=5, is_test=None)
+        return op.same(node, outputs=5, is_test=None)[: node.n_outputs]
     if any(wanted(node, i) for i in range(1, 5)):
         raise Refusal(Why.AMBIGUOUS, "nobody says what the statistics are when is_test is set")
     return op.same(node, outputs=1, is_test=None)

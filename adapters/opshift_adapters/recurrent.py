@@ -1,7 +1,99 @@
-"""RNN, GRU, LSTM."""
+"""RNN, GRU, LSTM: layout, what is put out, and the reset gate."""
 
-from opshift.adapter import boundary
+from opshift.adapter import (
+    KEEP,
+    Builder,
+    Node,
+    Refusal,
+    Result,
+    Value,
+    Why,
+    adapter,
+    boundary,
+    example,
+    shown,
+)
 from opshift.combinators import cast_around
 
-BFLOAT16_22 = boundary(22, "RNN:fd4c07 GRU:405f19 LSTM:40d096", cast=cast_around("float"))
+RNN = "(float[4,2,3] x, float[1,5,3] w, float[1,5,5] r"
+GRU = "(float[4,2,3] x, float[1,15,3] w, float[1,15,5] r"
+LSTM = "(float[4,2,3] x, float[1,20,3] w, float[1,20,5] r"
+BOTH = "(float[4,2,3] x, float[2,20,3] w, float[2,20,5] r, float[2,40] b, int32[4] l, float[4,2,5] h, float[4,2,5] c, float[2,15] p"
+Y = "float[4,1,2,5] y"
+LAST = "float[1,2,5] h"
+TIMES = {"l": [2, 1, 2, 2]}
+
+BFLOAT16_22 = boundary(
+    22,
+    "RNN:fd4c07 GRU:405f19 LSTM:40d096",
+    cast=shown(
+        cast_around("float"),
+        example("bfloat16", "(bfloat16[4,2,3] x, bfloat16[1,5,3] w, bfloat16[1,5,5] r) => (bfloat16[4,1,2,5] y) { y = RNN<hidden_size=5>(x, w, r) }", gives="Cast Cast Cast RNN Cast"),
+    ),
+)  # fmt: skip
 LAYOUT_14 = boundary(14, "RNN:228454 GRU:452a0a LSTM:ec6f5e", directions="up")
+
+
+@adapter("RNN GRU LSTM", 14, 13, emits=("Transpose",))
+@example("time first", RNN + f") => ({Y}) {{ y = RNN<hidden_size=5, layout=0>(x, w, r) }}", gives="RNN")
+@example("batch first", RNN + ") => (float[4,2,1,5] y, float[4,1,5] h) { y, h = RNN<hidden_size=5, layout=1>(x, w, r) }", gives="Transpose RNN Transpose Transpose")
+@example("batch first, gated", GRU + ', float[4,1,5] i) => (float[4,1,5] h) { "", h = GRU<hidden_size=5, layout=1>(x, w, r, "", "", i) }', gives="Transpose Transpose GRU Transpose")
+@example("batch first, both directions", BOTH + ') => (float[4,2,2,5] y, float[4,2,5] hn, float[4,2,5] cn) { y, hn, cn = LSTM<hidden_size=5, layout=1, direction="bidirectional">(x, w, r, b, l, h, c, p) }', gives="Transpose Transpose Transpose LSTM Transpose Transpose Transpose", inputs=TIMES)
+@example("batch first, cell alone", LSTM + ') => (float[4,1,5] cn) { "", "", cn = LSTM<hidden_size=5, layout=1, direction="reverse">(x, w, r) }', gives="Transpose LSTM Transpose")
+def layout_14_13(node: Node, op: Builder) -> Result:
+    """The batch came second: take it there and back."""
+    if not node.int("layout"):
+        return op.same(node, layout=None)
+    inputs: dict[str, Value | None] = {}
+    for name in ("X", "initial_h", *(["initial_c"] if node.op == "LSTM" else [])):
+        value = node.input(name)
+        if value is not None:
+            inputs[name] = op.Transpose(value, perm=[1, 0, 2])
+    values = op.same(node, inputs=inputs, outputs=node.n_outputs, layout=None)
+    return tuple(
+        value if name is None else op.Transpose(value, perm=[1, 0, 2] if i else [2, 0, 1, 3])
+        for i, (value, name) in enumerate(zip(values, node.outputs, strict=False))
+    )
+
+
+@adapter("RNN GRU LSTM", 7, 6)
+@example("all steps", RNN + f") => ({Y}, {LAST}) {{ y, h = RNN<hidden_size=5>(x, w, r) }}", gives="RNN")
+@example("last step", LSTM + f') => ({LAST}) {{ "", h = LSTM<hidden_size=5>(x, w, r) }}', gives="LSTM")
+@example("steps that nobody reads", GRU + f") => ({LAST}) {{ y, h = GRU<hidden_size=5>(x, w, r) }}", gives="GRU")
+def output_sequence_7_6(node: Node, op: Builder) -> Result:
+    """Whether all steps are put out was an attribute."""
+    return op.same(node, output_sequence=int(node.output("Y") is not None))
+
+
+@adapter("RNN GRU LSTM", 6, 7)
+@example("all steps", RNN + f") => ({Y}) {{ y = RNN<hidden_size=5, output_sequence=1>(x, w, r) }}", gives="RNN")
+@example("last step", LSTM + f') => ({LAST}) {{ "", h = LSTM<hidden_size=5>(x, w, r) }}', gives="LSTM")
+def output_sequence_6_7(node: Node, op: Builder) -> Result:
+    """Whether all steps are put out shows in the outputs that are named."""
+    return op.same(node, output_sequence=None)
+
+
+@adapter("GRU", 3, 2)
+@example("last step", GRU + f') => ({LAST}) {{ "", h = GRU<hidden_size=5>(x, w, r) }}', gives="GRU")
+@example("all steps alone", GRU + f") => ({Y}) {{ y = GRU<hidden_size=5, output_sequence=1, linear_before_reset=0>(x, w, r) }}", gives="GRU")
+@example("reverse", GRU + f', float[1,30] b) => ({LAST}) {{ "", h = GRU<hidden_size=5, direction="reverse">(x, w, r, b) }}', gives="GRU")
+@example("linear before reset", GRU + f') => ({LAST}) {{ "", h = GRU<hidden_size=5, linear_before_reset=1>(x, w, r) }}', refuses=Why.NOT_EXPRESSIBLE)
+def gru_3_2(node: Node, op: Builder) -> Result:
+    """The reset gate always came before the product, Y_h was always put out, and no default
+    direction was spelled right."""
+    if node.int("linear_before_reset"):
+        raise Refusal(Why.NOT_EXPRESSIBLE, "GRU has no linear_before_reset before opset 3")
+    direction, count = node.str("direction"), node.n_outputs
+    values = op.same(node, outputs=2, linear_before_reset=None, direction=direction)
+    return values[:count]
+
+
+@adapter("GRU", 2, 3)
+@example("default direction", GRU + f') => ({LAST}) {{ "", h = GRU<hidden_size=5>(x, w, r) }}', gives="GRU")
+@example("misspelled direction", GRU + f') => ({LAST}) {{ "", h = GRU<hidden_size=5, direction="foward">(x, w, r) }}', gives="GRU")
+@example("reverse", GRU + f') => ({LAST}) {{ "", h = GRU<hidden_size=5, direction="reverse">(x, w, r) }}', gives="GRU")
+def gru_2_3(node: Node, op: Builder) -> Result:
+    """The default direction was misspelled."""
+    if node.str("direction") == "foward":
+        return op.same(node, direction="forward")
+    return KEEP

@@ -407,10 +407,22 @@ def _settle(node: Node, answer: Value | tuple[Value, ...], op: Builder, adapter:
             value = op.Identity(value)
             op.made.ops.discard("Identity")
         names[value.name] = output
+    spare = {v.name for o, v in zip(node.proto.output, values, strict=False) if not o}
+    _leave_out(op.made, spare - names.keys())
     for made in op.made.nodes:
         rename(made, names)
     if not op.made.nodes:
         raise AdapterBug(f"{adapter.source} answered {node.op} without writing a node")
+
+
+def _leave_out(made: Made, spare: set[str]) -> None:
+    """The same node leaves out the outputs that the node left out."""
+    if made.carrier is None or any(True for node in made.nodes for _ in graphs_of(node)):
+        return
+    spare -= {name for node in made.nodes for name in node.input}
+    for i, name in enumerate(made.carrier.output):
+        if name in spare:
+            made.carrier.output[i] = ""
 
 
 def _check_emits(node: Node, made: Made, adapter: Adapter) -> None:
