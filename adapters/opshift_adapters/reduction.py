@@ -16,11 +16,12 @@ from opshift.adapter import (
 )
 from opshift.combinators import cast_around
 
+from opshift_adapters.blocks import FLOATS
+
 MOST = (
     "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd "
     "ReduceSumSquare"
 )
-FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16)
 WIDE_FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)
 RANKLESS = "(float[24] v, int64[n] s) => (float[a,b,c] y) { x = Reshape(v, s) "
 RANKLESS_AXES = RANKLESS.replace("[n] s", "[n] s, int64[k] a")
@@ -86,10 +87,10 @@ REDUCE_12 = boundary(
 REDUCE_13 = boundary(
     13,
     (
-    "ReduceL1:144194 ReduceL2:e69472 ReduceLogSum:ca17b1 ReduceLogSumExp:40a58d "
-    "ReduceMax:c06001 ReduceMean:46c62f ReduceMin:a70fe8 ReduceProd:7ad026 "
-    "ReduceSumSquare:b75036"
-),
+        "ReduceL1:144194 ReduceL2:e69472 ReduceLogSum:ca17b1 ReduceLogSumExp:40a58d "
+        "ReduceMax:c06001 ReduceMean:46c62f ReduceMin:a70fe8 ReduceProd:7ad026 "
+        "ReduceSumSquare:b75036"
+    ),
 )
 
 
@@ -109,9 +110,7 @@ def reduce_sum_12_13(node: Node, op: Builder) -> Result:
 def over(node: Node, op: Builder, axes: list[int]) -> Value:
     """The reduction over axes that are known; what stays of it when there are none to reduce."""
     if axes or not node.int("noop_with_empty_axes"):
-        return op.same(
-            node, inputs={"axes": None}, axes=axes or None, noop_with_empty_axes=None
-        )
+        return op.same(node, inputs={"axes": None}, axes=axes or None, noop_with_empty_axes=None)
     x = node["data"]
     if node.op in ("ReduceL1", "ReduceL2"):
         return op.Abs(x)
@@ -127,19 +126,21 @@ def over(node: Node, op: Builder, axes: list[int]) -> Value:
 def over_computed(node: Node, op: Builder) -> Value:
     """The same for axes that only a run knows: a decision for each axis, a reduction at each end."""
     axes, rank = node["axes"], node["data"].rank
-    sizes = axes.shape_or_none
-    named = [is_named(op, axes, axis, rank) for axis in range(rank)]
+    count = axes.shape_or_none
+    named: dict[int, Value] = {}
 
-    def decide(op: Builder, chosen: list[int], axis: int) -> Value:
-        open_ = rank - axis
-        if axis == rank or (sizes and len(chosen) == sizes[0]):
-            return over(node, op, chosen)
-        if sizes and len(chosen) + open_ == sizes[0]:
-            return over(node, op, [*chosen, *range(axis, rank)])
-        return op.If(
+    def decide(inner: Builder, chosen: list[int], axis: int) -> Value:
+        missing = None if count is None else count[0] - len(chosen)
+        if axis == rank or missing == 0:
+            return over(node, inner, chosen)
+        if missing == rank - axis:
+            return over(node, inner, [*chosen, *range(axis, rank)])
+        if axis not in named:
+            named[axis] = is_named(op, axes, axis, rank)
+        return inner.If(
             named[axis],
-            then_branch=op.graph(lambda inner: decide(inner, [*chosen, axis], axis + 1)),
-            else_branch=op.graph(lambda inner: decide(inner, chosen, axis + 1)),
+            then_branch=inner.graph(lambda b: decide(b, [*chosen, axis], axis + 1)),
+            else_branch=inner.graph(lambda b: decide(b, chosen, axis + 1)),
         )
 
     return decide(op, [], 0)
