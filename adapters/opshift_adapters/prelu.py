@@ -1,10 +1,12 @@
 """PRelu: a slope for each channel, then for whatever it broadcasts to; integers came later."""
 
+import numpy as np
 from onnx import TensorProto as T
 from opshift.adapter import (
     KEEP,
     Builder,
     Node,
+    Refusal,
     Result,
     Why,
     adapter,
@@ -70,6 +72,7 @@ def prelu_6_7(node: Node, op: Builder) -> Result:
 @example("whole", "(float[2,3] x, float[2,3] s) => (float[2,3] y) { y = PRelu(x, s) }", gives="Neg Relu Relu Mul Sub")
 @example("last axis", "(float[2,3,4] x, float[4] s) => (float[2,3,4] y) { y = PRelu(x, s) }", gives="Neg Relu Unsqueeze Tile Relu Mul Sub")
 @example("middle and last axis, symbolic", "(float[N,3,M] x, float[3,M] s) => (float[N,3,M] y) { y = PRelu(x, s) }")
+@example("infinite", "(float[2,3] x) => (float[2,3] y) <float[2,1] s = {inf, 1}> { y = PRelu(x, s) }", refuses=Why.NOT_EXPRESSIBLE)
 @example("unknown rank", RANKLESS.replace("[3]", "[4]") + "y = PRelu(x, c) }", refuses=Why.NEEDS_RANK, inputs=SHAPE)
 def prelu_7_6(node: Node, op: Builder) -> Result:
     """Slopes were for channels or shared; others are written out with what Relu leaves of each side."""
@@ -82,6 +85,9 @@ def prelu_7_6(node: Node, op: Builder) -> Result:
         if len(dims) == 1:
             return KEEP
         return op.same(node, inputs={"slope": op.Reshape(slope, op.const([-1]))})
+    known = slope.const_or_none()
+    if known is not None and not np.isfinite(known).all():
+        raise Refusal(Why.NOT_EXPRESSIBLE, "an infinite slope would reach what is positive, too")
     below = op.Relu(op.Neg(x))
     whole = slope if dims == x.dims and None not in dims else expand_to(op, slope, shape_of(op, x))
     return op.Sub(op.Relu(x), op.Mul(below, whole))
