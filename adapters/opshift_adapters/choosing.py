@@ -125,7 +125,6 @@ INDICES = {"i": [[0, -1], [4, 2]], "d": 3}
 @example("middle axis", COMPUTED + "<axis=1>(i, d, v) }", inputs=INDICES)
 @example("last axis", COMPUTED + "<axis=2>(i, d, v) }", inputs=INDICES)
 @example("fractions and words", "(float[3] i, float[1] d, string[2] v) => (string[3,N] y) { y = OneHot(i, d, v) }", inputs={"i": [0, 1.7, -0.5], "d": [2]})
-@example("scalar index", "(int32 i, int32 d, bool[2] v) => (bool[N] y) { y = OneHot(i, d, v) }", inputs={"i": 1, "d": 2})
 def one_hot_9_8(node: Node, op: Builder) -> Result:
     """Born in 9; before it each index was compared with all there are."""
     indices, axis = node["indices"], node.int("axis")

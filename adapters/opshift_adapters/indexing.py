@@ -135,12 +135,12 @@ def gather_nd_11_10(node: Node, op: Builder) -> Result:
     return reshape_to(op, rows, op.Concat(op.Shape(place), part(op, op.Shape(data), width), axis=0))
 
 
-BATCHES = ("Shape", "Slice", "Concat", "Unsqueeze", "Expand", *ARANGE, *SIZE_OF)
+BATCHES = ("Slice", "Sub", "Add", "Concat", "Unsqueeze", *ARANGE, *SIZE_OF)
 
 
 @example("none", ND + "{ y = GatherND(x, i) }", inputs={"i": [[0, 2], [-1, -3]]}, gives="GatherND")
 @example("none, said explicitly", ND + "{ y = GatherND<batch_dims=0>(x, i) }", inputs={"i": [[0, 2], [-1, -3]]}, gives="GatherND")
-@example("one", "(float[2,3,4] x, int64[2,1] i) => (float[2,4] y) { y = GatherND<batch_dims=1>(x, i) }", inputs={"i": [[2], [-3]]}, gives="Unsqueeze Shape Slice Concat Expand Concat GatherND")
+@example("one", "(float[2,3,4] x, int64[2,1] i) => (float[2,4] y) { y = GatherND<batch_dims=1>(x, i) }", inputs={"i": [[2], [-3]]}, gives="Slice Sub Unsqueeze Add Concat GatherND")
 @example("two", "(float[2,3,4,2] x, int64[2,3,5,2] i) => (float[2,3,5] y) { y = GatherND<batch_dims=2>(x, i) }", inputs={"i": np.arange(60).reshape(2, 3, 5, 2) % 2})
 @example("unknown dimensions", "(float[A,B,4] x, int64[A,B,C,1] i) => (float[A,B,C] y) { y = GatherND<batch_dims=2>(x, i) }", inputs={"x": np.arange(24).reshape(2, 3, 4), "i": np.arange(12).reshape(2, 3, 2, 1) % 4})
 @example("no batches", "(float[0,3,4] x, int64[0,1] i) => (float[0,4] y) { y = GatherND<batch_dims=1>(x, i) }")
@@ -150,12 +150,13 @@ def gather_nd_12_11(node: Node, op: Builder) -> Result:
     if count == 0:
         return op.same(node, batch_dims=None)
     indices = node["indices"]
+    any_column = op.Slice(indices, op.const([0]), op.const([1]), op.const([-1]))
+    zeros = op.Sub(any_column, any_column)
     columns = []
     for axis in range(count):
         column = arange(op, size_of(op, indices, axis))
         column = op.Unsqueeze(column, axes=list(range(1, indices.rank - axis)))
-        shape = op.Concat(part(op, op.Shape(indices), 0, -1), op.const([1]), axis=0)
-        columns.append(op.Expand(column, shape))
+        columns.append(op.Add(zeros, column))
     full = op.Concat(*columns, indices, axis=-1)
     return op.same(node, inputs={"indices": full}, batch_dims=None)
 
