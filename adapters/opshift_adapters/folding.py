@@ -93,7 +93,7 @@ def sizes(node: Node) -> list[int | str | None]:
 
 def static(entries: Array) -> Array | None:
     """Picked dimensions, if each of them is a number."""
-    if not all(isinstance(size, int) for size in entries.reshape(-1)):
+    if not all(isinstance(size, int) and size >= 0 for size in entries.reshape(-1)):
         return None
     return entries.astype(np.int64)
 
