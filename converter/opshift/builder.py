@@ -349,6 +349,9 @@ class Builder:
                     names[output] = self.crossing.fresh(copy.op_type)
             rename(copy, names)
             self.made.nodes.append(copy)
+        for info in graph.output:
+            if info.HasField("type") and info.name in names:
+                self.env.types.setdefault(names[info.name], info.type)
         return tuple(Value(names.get(o.name, o.name), self.env) for o in graph.output)
 
     def expand(self, node: Node) -> Value | tuple[Value, ...]:

@@ -240,9 +240,13 @@ class Node:
     def graph(self, name: builtins.str) -> GraphProto:
         """A copy of a subgraph, as it is once its own nodes have crossed the boundary."""
         self.graphs_taken = True
-        found = GraphProto()
-        found.CopyFrom(self._needed(name))
-        return found
+        return self.env.scope.root.copy_of(self._needed(name))
+
+    def results(self, name: builtins.str) -> tuple[Value, ...]:
+        """What a subgraph returns, as values of its own scope."""
+        graph = self._needed(name)
+        inside = self.env.scope.root.scope_of(graph)
+        return tuple(Value(o.name, Env(self.env.facts, inside)) for o in graph.output)
 
     def attr(self, name: builtins.str) -> Any:
         """The value of an attribute, the old schema's default when absent, else None."""

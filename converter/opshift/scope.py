@@ -194,6 +194,7 @@ class Root:
     index: dict[Key, list[Place]] = field(default_factory=dict)
     calls: dict[FunctionId, list[Place]] = field(default_factory=dict)
     scopes: list[Scope] = field(default_factory=list)
+    by_graph: dict[int, Scope] = field(default_factory=dict)
 
     @property
     def top(self) -> Scope:
@@ -202,6 +203,25 @@ class Root:
     @property
     def owns_constants(self) -> bool:
         return self.kind != "function"
+
+    def scope_of(self, graph: GraphProto) -> Scope:
+        """The scope that a subgraph of this root is."""
+        return self.by_graph[id(graph)]
+
+    def copy_of(self, graph: GraphProto) -> GraphProto:
+        """A copy of a subgraph, with the nodes that steps appended where they belong."""
+        copy = GraphProto()
+        copy.CopyFrom(graph)
+        self._put_in_order(copy, graph)
+        return copy
+
+    def _put_in_order(self, copy: GraphProto, graph: GraphProto) -> None:
+        for there, here in zip(copy.node, graph.node, strict=True):
+            for (_, inner), (_, original) in zip(graphs_of(there), graphs_of(here), strict=True):
+                self._put_in_order(inner, original)
+        scope = self.by_graph.get(id(graph))
+        if scope is not None:
+            Scope(self, copy, None, 0, dict(scope.order), set(scope.removed)).sort()
 
 
 class Document:
@@ -252,6 +272,7 @@ class Document:
             raise InvalidModel(f"graphs are nested more than {MAX_NESTING} deep in {root.name}")
         scope = Scope(root, proto, parent, depth)
         root.scopes.append(scope)
+        root.by_graph[id(proto)] = scope
         found: dict[Key, list[Place]] = {}
         for i, node in enumerate(proto.node):  # the one pass over every node: nothing to spare
             key = (node.domain, node.op_type)
@@ -305,6 +326,9 @@ class Document:
                 if any(id(s.proto) in gone for s in scope.chain())
             }
             if inside:
+                for scope in root.scopes:
+                    if id(scope) in inside:
+                        del root.by_graph[id(scope.proto)]
                 root.scopes = [scope for scope in root.scopes if id(scope) not in inside]
                 _prune(root.index, inside)
                 _prune(root.calls, inside)

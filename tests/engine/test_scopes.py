@@ -216,3 +216,17 @@ def _deep(levels):
         node = helper.make_node("Loop", ["", ""], [f"v{level}"], body=graph)
         graph = helper.make_graph([node], f"g{level}", [], [])
     return graph
+
+
+def test_a_body_that_is_taken_apart_is_in_order():
+    text = """(float[3,2] x) => (float[3,2] y) <int64 n = {3}> {
+        y = Loop(n, "") <body = b (int64 i, bool k) => (bool o, float[2] r) {
+            o = Identity(k)
+            r = If(o) <
+                then_branch = t () => (float[2] p) { p = Gather(x, i) },
+                else_branch = e () => (float[2] q) { q = Gather(x, i) }>
+        }>
+    }"""
+    before = model(text, 11)
+    after = convert_version(before, 10)
+    assert equal(before, after) is None
