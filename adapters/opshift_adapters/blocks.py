@@ -124,7 +124,7 @@ def reshape_to(op: Builder, x: Value, shape: Value) -> Value:
         return op.Reshape(x, shape)
     any_at_all = op.Cast(op.Cast(op.Size(x), to=T.BOOL), to=T.INT64)
     flat = op.Reshape(x, op.const([-1]))
-    return op.Reshape(op.Expand(flat, op.Expand(any_at_all, op.Shape(shape))), shape)
+    return op.Reshape(op.Expand(flat, op.Expand(any_at_all, shape_of(op, shape))), shape)
 
 
 AS_IMAGE = ("Reshape", "Shape")
