@@ -3,9 +3,10 @@
     tools/conformance.py [--only GLOB] [--sample N --seed S] [--shape flat|if|function]
                          [--converter opshift|onnx] [--jobs 2] [--write docs/conformance.md]
 
-The outputs that ship with a test are the truth (for random operators, what the judge draws before).
+The outputs that ship with a test are the truth; for random operators, what the judge draws before.
 Each test is converted, up and down, to the highest version of every other equivalence class of
-its operators, and below their introduction; what comes out is evaluated node by node on engines trusted for the versions (tests/oracle), in a child process.
+its operators, and below their introduction. What comes out is evaluated node by node on engines
+trusted for the versions (tests/oracle), in a child process.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from typing import Any
 import children
 import onnx
 from onnx import FunctionProto, ModelProto, helper, numpy_helper
-from opshift import Refused, convert_version, schemas
+from opshift import Refused, check, convert_version, schemas
 from opshift.facts import element_types
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -210,7 +211,7 @@ def examine(test: Test, shape: str, converter: str) -> list[Result]:
 
 
 def _truth(model: ModelProto, inputs: dict[str, Any], test: Test) -> list[Any] | None:
-    """The official outputs; what the judge draws where the test is random; None beyond the judge."""
+    """The official outputs; what the judge draws where a test is random; None beyond the judge."""
     import oracle
 
     official = list(test.data[1])
@@ -257,10 +258,9 @@ def _at(
         if converter == "onnx":
             return "refused", type(error).__name__, "", str(error)[:200]
         return "invalid", type(error).__name__, "", str(error)[:300]
-    try:
-        onnx.checker.check_model(converted, full_check=True)
-    except Exception as error:
-        return "invalid", "checker", "", str(error)[:300]
+    objection = check.whole(converted, full=True)
+    if objection is not None:
+        return "invalid", "checker", "", objection[:300]
     outcome, difference = _judged(converted, inputs, truth, test)
     return outcome, "", "", difference[:300]
 
