@@ -87,6 +87,25 @@ def layer_normalization(
     return (y if bias is None else y + bias), mean, 1 / deviation
 
 
+@kernel("RMSNormalization")
+def rms_normalization(call: Call, x: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """The result has the type of the scale; the reference knows one stash_type and the data's."""
+    axes = tuple(range(call["axis"] % x.ndim, x.ndim))
+    work = x.astype(dtype_of(call["stash_type"]))
+    square = (work * work).mean(axis=axes, keepdims=True)
+    normal = work / np.sqrt(square + np.array(call["epsilon"], dtype=work.dtype))
+    return np.asarray(normal.astype(x.dtype).astype(scale.dtype) * scale)
+
+
+@kernel("MeanVarianceNormalization")
+def mean_variance_normalization(call: Call, x: np.ndarray) -> np.ndarray:
+    """Two passes as in onnxruntime; the body knows float only and loses digits."""
+    work, axes = wide(x), tuple(call["axes"])
+    gap = work - work.mean(axis=axes, keepdims=True)
+    deviation = np.sqrt((gap * gap).mean(axis=axes, keepdims=True))
+    return (gap / (deviation + np.array(1e-9, dtype=work.dtype))).astype(x.dtype)
+
+
 @kernel("Optional")
 def optional(call: Call, value: Value = None) -> Value:
     """An optional is its element, or None; the reference wraps it in a list."""

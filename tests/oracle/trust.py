@@ -40,7 +40,6 @@ BODY = {
     ("", "Gelu"): "no implementation in the reference; the body is its definition",
     ("", "GroupNormalization"): "no implementation in the reference; the body is its definition",
     ("", "HardSwish"): "no implementation in the reference; the body is its definition",
-    ("", "MeanVarianceNormalization"): "no implementation in the reference",
     ("", "Mish"): "no implementation in the reference; the body is its definition",
     ("ai.onnx.preview", "FlexAttention"): "its subgraphs need the engines of the model's opset",
 }
