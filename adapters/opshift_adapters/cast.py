@@ -4,12 +4,7 @@ import numpy as np
 from onnx import TensorProto as T
 from opshift.adapter import Builder, Node, Refusal, Result, Why, adapter, boundary, example, shown
 
-NUMBERS: dict[int, type[np.generic]] = {
-    T.FLOAT: np.float32,
-    T.DOUBLE: np.float64,
-    T.INT32: np.int32,
-    T.INT64: np.int64,
-}
+from opshift_adapters.folding import DTYPES
 
 
 @adapter("Cast", 5, 6)
@@ -36,16 +31,16 @@ def cast_6_5(node: Node, op: Builder) -> Result:
 def cast_while_converting(node: Node, op: Builder) -> Result:
     """A constant of a type that the older Cast cannot read is cast while converting."""
     x, to = node["input"], node.int("to")
-    known = x.const_or_none()
-    if known is None or to not in NUMBERS:
+    known, text = x.const_or_none(), x.elem_type == T.STRING
+    if known is None or to not in DTYPES or (text and to == T.BOOL):
         kinds = f"{T.DataType.Name(x.elem_type)} to {T.DataType.Name(to)}".lower()
         raise Refusal(Why.TYPE_NOT_AVAILABLE, f"no Cast from {kinds} exists there")
-    if x.elem_type != T.STRING:
+    if not text:
         known = known.astype(np.float32)
     try:
-        return op.const(known.astype(NUMBERS[to]), to)
-    except ValueError as error:
-        raise Refusal(Why.NOT_EXPRESSIBLE, f"{x.name!r} is not of numbers: {error}") from None
+        return op.const(known.astype(DTYPES[to]), to)
+    except (ValueError, OverflowError) as error:
+        raise Refusal(Why.NOT_EXPRESSIBLE, f"{x.name!r} is not of such numbers: {error}") from None
 
 
 CAST_9 = boundary(
@@ -55,6 +50,7 @@ CAST_9 = boundary(
         cast_while_converting,
         example("string to float", '() => (float[3] y) { s = Constant<value = string[3] {"1.5", "-INF", "1e-3"}>() y = Cast<to=1>(s) }', gives="Identity Identity"),
         example("string to int", '() => (int64[2] y) <string[2] s = {"7", "-3"}> { y = Cast<to=7>(s) }', gives="Identity"),
+        example("words", '() => (float[1] y) <string[1] s = {"seven"}> { y = Cast<to=1>(s) }', refuses=Why.NOT_EXPRESSIBLE),
         example("computed strings", "(string[2] s) => (float[2] y) { y = Cast<to=1>(s) }", refuses=Why.TYPE_NOT_AVAILABLE),
         example("to string", "(float[2] x) => (string[2] y) { y = Cast<to=8>(x) }", refuses=Why.TYPE_NOT_AVAILABLE),
     ),
@@ -102,6 +98,7 @@ CAST_21 = boundary(
         cast_while_converting,
         example("int4 weights", FOUR_BITS, gives="Identity Add"),
         example("int4 weights to int32", "() => (int32[2] y) <int4[2] w = {7, -8}> { y = Cast<to=6>(w) }", gives="Identity"),
+        example("uint4 weights to float16", "() => (float16[2] y) <uint4[2] w = {15, 0}> { y = Cast<to=10>(w) }", gives="Identity"),
         example("to int4", "(float[2] x) => (float[2] y) { f = Cast<to=22>(x) y = Cast<to=1>(f) }", refuses=Why.TYPE_NOT_AVAILABLE),
     ),
 )
