@@ -1,12 +1,20 @@
 """What is computed from constants and static shapes counts as a constant."""
 
+from functools import cache
+
 import numpy as np
 import onnx.numpy_helper
 import onnx.parser
 import oracle
 import pytest
 from onnx import ModelProto
-from opshift import Refused, convert_version
+from onnx.backend.test.case.node import collect_testcases
+from onnx.backend.test.case.test_case import TestCase
+from opshift import Refused, convert_version, registry
+from opshift.declare import Array
+from opshift.facts import Facts
+from opshift.scope import Document
+from opshift.weights import Weights
 
 # n.. are one number in a list, s.. are scalars; each body computes `a`, the axis to be squeezed.
 GIVEN = """(float[2,1,3,1] x, float[N,3,1] d) => (float[p,q,r] y) <
@@ -122,3 +130,47 @@ def test_attributes_of_early_versions(case: str) -> None:
     inputs = oracle.make_inputs(before)
     assert oracle.compare(oracle.evaluate(before, inputs), oracle.evaluate(after, inputs)) is None
 
+
+@cache
+def official() -> list[TestCase]:
+    """The official node tests of single operators that fold."""
+    with np.errstate(all="ignore"):
+        cases = [case for case in collect_testcases(None) if case.model is not None]
+    return [case for case in cases if ("", only_node(case.model)) in registry.default().folds]
+
+
+def only_node(proto: ModelProto) -> str | None:
+    return proto.graph.node[0].op_type if len(proto.graph.node) == 1 else None
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("version", [0, 10, 5])
+def test_folds_agree_with_the_official_data(version: int) -> None:
+    """At the version of the case (0) and, where it gets there as one node, at older ones."""
+    compared = 0
+    for case in official():
+        try:
+            proto = convert_version(case.model, version) if version else case.model
+        except Refused:
+            continue
+        data, expected = case.data_sets[0]
+        plain = all(isinstance(v, np.ndarray) and v.dtype != object for v in (*data, *expected))
+        found = folded(proto, data) if plain and only_node(proto) else None
+        if found is not None:
+            assert oracle.compare(expected, [found], ulp=1) is None, case.name
+            compared += 1
+    assert compared > 100
+
+
+def folded(proto: ModelProto, data: list[Array]) -> Array | None:
+    """The value of the only output when all inputs are constants."""
+    fixed = ModelProto()
+    fixed.CopyFrom(proto)
+    fixed.graph.initializer.extend(
+        onnx.numpy_helper.from_array(value, info.name)
+        for value, info in zip(data, proto.graph.input, strict=True)
+    )
+    del fixed.graph.input[:]
+    document = Document(fixed, "opshift_")
+    facts = Facts(document, Weights(), registry.default().folds, lambda: fixed)
+    return facts.constant(document.roots[0].top, fixed.graph.output[0].name)
