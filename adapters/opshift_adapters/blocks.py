@@ -174,7 +174,7 @@ def from_floats(op: Builder, y: Value, x: Value) -> Value:
 
 # -- counting ------------------------------------------------------------------------------------
 
-ARANGE = ("Range", "ConstantOfShape", "NonZero", "Reshape", "Loop", "Identity", "Add")
+ARANGE = ("Range", "ConstantOfShape", "NonZero", "Reshape", "Cast", "Loop", "Identity", "Add")
 
 
 def arange(op: Builder, n: Value) -> Value:
@@ -194,7 +194,9 @@ def arange(op: Builder, n: Value) -> Value:
         (T.INT64, ()),
     )
     going = op.const(True, T.BOOL)
-    return op.Loop(n, going, op.const(0), body=body, outputs=2)[1]
+    counted = op.Loop(n, going, op.const(0), body=body, outputs=2)[1]
+    # Nothing else says what a Loop gives, and Add will want the rank.
+    return op.Reshape(op.Cast(counted, to=T.INT64), op.const([-1]))
 
 
 LINEAR_INDEX = ("Gather", "Unsqueeze", "Mul", *ARANGE)
