@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -269,6 +270,11 @@ class Facts:
             self._census = frozenset(take_census(self.document))
         return self._census
 
+    @property
+    def counting(self) -> bool:
+        """Whether a census has been taken, and must follow what the steps bring in."""
+        return self._census is not None
+
     def widen_census(self, types: Iterable[str]) -> None:
         """Element types that a step has brought in."""
         if self._census is not None and not self._census.issuperset(types):
@@ -387,8 +393,8 @@ def take_census(document: Document) -> set[str]:
             schema = schemas.schema(*key, version) if version else None
             if schema is None:
                 continue
-            found |= fixed_types(schema)
-            if any(_brings_types(a) for a in schema.attributes.values()):
+            found |= fixed_types(*key, schema.since)
+            if _may_bring_types(*key, schema.since):
                 for scope, position in places:
                     found |= attribute_types(scope.node(position), schema)
     found.discard("")
@@ -397,11 +403,18 @@ def take_census(document: Document) -> set[str]:
 
 def types_from(node: NodeProto, schema: schemas.Schema) -> set[str]:
     """Element types that one node brings into a model."""
-    found = fixed_types(schema)
-    if any(_brings_types(a) for a in schema.attributes.values()):
+    key = (schema.domain, schema.name, schema.since)
+    found = set(fixed_types(*key))
+    if _may_bring_types(*key):
         found |= attribute_types(node, schema)
     found.discard("")
     return found
+
+
+@functools.cache
+def _may_bring_types(domain: str, op: str, since: int) -> bool:
+    schema = schemas.schema(domain, op, since)
+    return schema is not None and any(_brings_types(a) for a in schema.attributes.values())
 
 
 def _brings_types(attribute: schemas.Attribute) -> bool:
@@ -412,9 +425,12 @@ def _brings_types(attribute: schemas.Attribute) -> bool:
     )
 
 
-def fixed_types(schema: schemas.Schema) -> set[str]:
+@functools.cache
+def fixed_types(domain: str, op: str, since: int) -> frozenset[str]:
     """Types that outputs have whatever comes in: those of variables with a single choice."""
     found: set[str] = set()
+    schema = schemas.schema(domain, op, since)
+    assert schema is not None
     bound = {p.variable for p in schema.inputs}
     for param in schema.outputs:
         if param.variable in bound:
@@ -422,9 +438,9 @@ def fixed_types(schema: schemas.Schema) -> set[str]:
         kinds = [tokens(text) for text in param.types]
         always = frozenset.intersection(*kinds)
         found |= always
-        if not any(_brings_types(a) for a in schema.attributes.values()):
+        if not _may_bring_types(domain, op, since):
             found |= frozenset.union(*kinds) & IMPLIED_TYPES
-    return found
+    return frozenset(found)
 
 
 def attribute_types(node: NodeProto, schema: schemas.Schema) -> set[str]:

@@ -128,6 +128,7 @@ class Stepper:
     def run(self) -> Step:
         roots = [r for r in self.document.roots if r.imports.get(self.domain) == self.start]
         changes = [c for root in roots for c in self._changes(root)]
+        self._keep_what_is_read(changes)
         if self.refusals:
             movable = frozenset(self.functions) if self.movable else frozenset()
             raise StepRefused(self.refusals, movable)
@@ -144,6 +145,25 @@ class Stepper:
         for root in roots:
             root.imports[self.domain] = self.to
         return self.step
+
+    def _keep_what_is_read(self, changes: list[Change]) -> None:
+        """Refuses to dissolve a node that is still read once all nodes have their answers."""
+        going = [c for c in changes if c.made.unread is not None]
+        if not going or self.refusals:
+            return
+        reads = {root: Counter(self.facts.uses(root)) for root in self.document.roots}
+        for change in changes:
+            count = reads[change.place[0].root]
+            count.subtract(change.node.proto.input)
+            # What a graph that was taken apart reads is counted where it still stands.
+            taken = change.node.graphs_taken
+            for made in change.made.nodes:
+                count.update(made.input if taken else order.reads(made))
+        for change in going:
+            scope, proto = change.place[0], change.node.proto
+            if any(reads[scope.root][name] > 0 for name in proto.output if name):
+                refusal = Refusal(Why.NOT_EXPRESSIBLE, change.made.unread or "")
+                self._refuse(scope, proto, refusal, known_at_call=True)
 
     def _changes(self, root: Root) -> Iterator[Change]:
         for key, adapter in self._work(root):
@@ -240,7 +260,9 @@ class Stepper:
                 return op.same(node)
         return KEEP
 
-    def _refuse(self, scope: Scope, proto: NodeProto, refusal: Refusal) -> None:
+    def _refuse(
+        self, scope: Scope, proto: NodeProto, refusal: Refusal, *, known_at_call: bool = False
+    ) -> None:
         root = scope.root
         where = proto.name or next((o for o in proto.output if o), "")
         written_for = self.document.origins.get(next((o for o in proto.output if o), ""))
@@ -248,7 +270,7 @@ class Stepper:
             where = f"{where} (written for {written_for})"
         if root.kind != "graph":
             where = f"{where} (in {root.name})"
-        if root.function is not None and refusal.why in KNOWN_AT_CALL:
+        if root.function is not None and (known_at_call or refusal.why in KNOWN_AT_CALL):
             self.functions.add(root.function)
         else:
             self.movable = False
@@ -312,7 +334,10 @@ class Stepper:
         self._remember_origin(change)
         for tensor in _used_constants(made):
             self.document.place_constant(scope.root, tensor)
+            self.facts.widen_census({schemas.element_name(tensor.data_type) or ""})
             self.facts.widen_census([schemas.element_name(tensor.data_type) or ""])
+        if not made.nodes:
+            self._remove(scope, position)
         base = scope.order.get(position) or (position,)
         original = NodeProto(name=target.name)
         if hasattr(target, "device_configurations"):
@@ -329,15 +354,24 @@ class Stepper:
             self._entered(scope, at)
         self._remember_types(change)
 
+    def _remove(self, scope: Scope, position: int) -> None:
+        if scope._producers is not None:
+            for name in scope.node(position).output:
+                scope._producers.pop(name, None)
+        scope.removed.add(position)
+
     def _entered(self, scope: Scope, position: int) -> None:
         node = scope.node(position)
         if scope._producers is not None:
             scope._producers.update((name, position) for name in node.output if name)
-        carried = {id(s.proto) for s in scope.root.scopes}
-        fresh_graphs = [g for _, g in graphs_of(node) if id(g) not in carried]
-        self.document.note(scope, position, fresh_graphs)
+        graphs = [graph for _, graph in graphs_of(node)]
+        if graphs:
+            carried = {id(s.proto) for s in scope.root.scopes}
+            graphs = [graph for graph in graphs if id(graph) not in carried]
+        self.document.note(scope, position, graphs)
         self.step.touched.append((scope, position))
-        self._widen_census(scope.root, node, fresh_graphs)
+        if self.facts.counting:
+            self._widen_census(scope.root, node, graphs)
 
     def _widen_census(self, root: Root, node: NodeProto, graphs: Iterable[GraphProto]) -> None:
         """The next step must know of every element type that this one brings in."""
@@ -392,6 +426,10 @@ def _answer(adapter: Adapter, node: Node, op: Builder) -> Value | tuple[Value, .
 
 def _settle(node: Node, answer: Value | tuple[Value, ...], op: Builder, adapter: Adapter) -> None:
     """Gives the values that replace the node's outputs the names those outputs have."""
+    if op.made.unread is not None:
+        if answer != () or op.made.nodes:
+            raise AdapterBug(f"{adapter.source} writes beside {node.op}, which it dissolves")
+        return
     values = answer if isinstance(answer, tuple) else (answer,)
     if any(output is not None and output.used for output in node.outputs[len(values) :]):
         raise AdapterBug(
