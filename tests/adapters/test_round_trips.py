@@ -1,0 +1,64 @@
+"""There and back, and as far as it goes: the same numbers, or a refusal."""
+
+from __future__ import annotations
+
+import random
+
+import examples
+import oracle
+import pytest
+from opshift import Refused, convert_version, schemas
+from opshift.declare import RETIRED
+
+CASES = [
+    case
+    for case in examples.cases()
+    if case.example.refuses is None
+    and not case.example.approximate
+    and (case.adapter.start, case.adapter.to) != RETIRED
+]
+FAR = random.Random(1).sample(CASES, min(250, len(CASES)))
+
+
+def reached(model, domain, version):
+    """The model at a version, or at the nearest one on the way."""
+    try:
+        return convert_version(model, {domain: version})
+    except Refused as refused:
+        near = refused.nearest[domain]
+        return convert_version(model, {domain: near})
+
+
+def same_numbers(case, before, after):
+    inputs = oracle.make_inputs(before, overrides=dict(case.example.inputs))
+    expected, actual = oracle.evaluate(before, inputs), oracle.evaluate(after, inputs)
+    return oracle.compare(
+        expected,
+        actual,
+        rtol=max(case.example.rtol, 1e-5),
+        atol=max(case.example.atol, 1e-6),
+        ulp=examples.ROUNDING,
+    )
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
+def test_there_and_back(case):
+    if examples.too_new(case):
+        pytest.skip("the installed onnx is older than the example")
+    before = examples.model_of(case)
+    there = convert_version(before, {case.adapter.domain: case.adapter.to})
+    try:
+        back = convert_version(there, {case.adapter.domain: case.adapter.start})
+    except Refused:
+        return  # the way back may lack what the way there dropped; a refusal is an answer
+    assert same_numbers(case, before, back) is None
+
+
+@pytest.mark.parametrize("case", FAR, ids=[case.id for case in FAR])
+def test_as_far_as_it_goes(case):
+    if examples.too_new(case):
+        pytest.skip("the installed onnx is older than the example")
+    domain = case.adapter.domain
+    before = examples.model_of(case)
+    for end in (schemas.latest(domain) or 1, 13, 9, 7, 1):
+        assert same_numbers(case, before, reached(before, domain, end)) is None
