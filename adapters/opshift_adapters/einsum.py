@@ -140,7 +140,8 @@ def _merged(op: Builder, x: Value, first: int) -> Value:
         return reshape_to(op, x, op.const([*known[:first], prod(known[first:])]))
     shape = op.Shape(x)
     merged = op.ReduceProd(part(op, shape, first), axes=[0], keepdims=1)
-    return reshape_to(op, x, op.Concat(part(op, shape, 0, first), merged, axis=0))
+    flat = reshape_to(op, x, op.Concat(part(op, shape, 0, first), merged, axis=0))
+    return op.Reshape(flat, op.const([0] * (first + 1)))  # changes nothing, but says its rank
 
 
 def _summed(op: Builder, term: Term, needed: set[str]) -> Term:
