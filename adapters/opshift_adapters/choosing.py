@@ -27,7 +27,7 @@ from opshift_adapters.blocks import (
     size_of,
 )
 
-TRUE_POSITIONS = ("ReduceSum", "Cast", "Gather", "Not", "Add", "Loop", "Identity")
+TRUE_POSITIONS = ("ReduceSum", "Reshape", "Cast", "Gather", "Not", "Add", "Loop", "Identity")
 
 
 def true_positions(op: Builder, mask: Value) -> Value:
@@ -48,7 +48,8 @@ def true_positions(op: Builder, mask: Value) -> Value:
         return b.Identity(keep), b.Add(found, one), found
 
     body = op.graph(collect, (T.INT64, ()), (T.BOOL, ()), (T.INT64, ()))
-    return op.Loop(count, going, op.const(0), body=body, outputs=2)[1]
+    found = op.Loop(count, going, op.const(0), body=body, outputs=2)[1]
+    return op.Reshape(op.Cast(found, to=T.INT64), op.const([-1]))  # says the type and the rank
 
 
 NON_ZERO = "(float[2,3] x) => (int64[2,N] y) { y = NonZero(x) }"

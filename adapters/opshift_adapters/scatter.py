@@ -1,29 +1,44 @@
 """ScatterElements and ScatterND, the Scatter they replaced, and TensorScatter."""
 
+import math
 
 import numpy as np
 from onnx import TensorProto as T
 from opshift.adapter import (
+    Array,
     Builder,
     Node,
+    Refusal,
     Result,
     Why,
     adapter,
     boundary,
     example,
-    impossible,
 )
 
 from opshift_adapters.blocks import ARANGE, RESHAPE_TO, SIZE_OF, arange, reshape_to, size_of
 from opshift_adapters.indexing import FRONT, LINEAR, from_front, linear, row_width
 
-SCATTER_9 = impossible(
-    "Scatter",
-    9,
-    8,
-    "no operator writes at computed positions before opset 9",
-    cases=[("any", "(float[3] x, float[1] u) => (float[3] y) <int64[1] i = {1}> { y = {op}(x, i, u) }")],
-)
+
+@adapter("Scatter", 9, 8, emits=("Reshape", "Concat", "Gather"))
+@example("constant places", "(float[3,2] x, float[1,2] u) => (float[3,2] y) <int64[1,2] i = {1, 0}> { y = Scatter(x, i, u) }", gives="Reshape Reshape Concat Gather")
+@example("strings along the last axis", "(string[2,3] x, string[2,1] u) => (string[2,3] y) <int32[2,1] i = {1, 0}> { y = Scatter<axis=-1>(x, i, u) }", gives="Reshape Reshape Concat Gather")
+@example("no updates", "(float[3] x, float[0] u) => (float[3] y) <int64[0] i = {}> { y = Scatter(x, i, u) }")
+@example("computed places", "(float[3] x, int64[1] i, float[1] u) => (float[3] y) { y = Scatter(x, i, u) }", inputs={"i": [1]}, refuses=Why.NEEDS_CONSTANT)
+@example("unknown dimensions", "(float[N] x, float[1] u) => (float[N] y) <int64[1] i = {1}> { y = Scatter(x, i, u) }", refuses=Why.NEEDS_SHAPE)
+def scatter_9_8(node: Node, op: Builder) -> Result:
+    """Nothing wrote at computed positions; known ones are chosen from old and new side by side."""
+    data, updates, axis = node["data"], node["updates"], node.int("axis")
+    places, shape = node["indices"].const_or_none(), data.shape
+    if places is None:
+        raise Refusal(Why.NEEDS_CONSTANT, "no operator writes at computed positions before opset 9")
+    coordinates: list[Array] = list(np.indices(places.shape))
+    coordinates[axis % len(shape)] = places
+    source = np.arange(math.prod(shape)).reshape(shape)
+    source[tuple(coordinates)] = source.size + np.arange(places.size).reshape(places.shape)
+    flat = op.const([-1])
+    both = op.Concat(op.Reshape(data, flat), op.Reshape(updates, flat), axis=0)
+    return op.Gather(both, op.const(source), axis=0)
 
 
 @adapter("Scatter", 10, 11, emits=("ScatterElements",))

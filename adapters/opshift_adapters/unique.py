@@ -22,7 +22,7 @@ NUMBERS = "(float[7] x) => "
 SEVEN = {"x": [2, 1, 1, 3, 4, 3, -1]}
 
 
-@adapter("Unique", 11, 10, emits=("Reshape", "Cast", "Size", "Unsqueeze", "Less", "And", "Or", "Not", "IsNaN", "ReduceSum", "Mul", "Equal", "NonZero", "Gather", "Scatter", *ARANGE))
+@adapter("Unique", 11, 10, emits=("Reshape", "Cast", "Size", "Unsqueeze", "Less", "And", "Or", "Not", "IsNaN", "ReduceSum", "Mul", "Equal", "NonZero", "Gather", *ARANGE))
 @example("all outputs, sorted", NUMBERS + ALL + "(x) }", inputs=SEVEN)
 @example("all outputs, as met", NUMBERS + ALL + "<sorted=0>(x) }", inputs=SEVEN)
 @example("values only", "(int64[2,3] x) => (int64[N] y) { y = Unique(x) }", inputs={"x": [[2, 1, 1], [3, 2**60, 3]]})
@@ -52,7 +52,10 @@ def unique_11_10(node: Node, op: Builder) -> Result:
     rank = None
     if node.int("sorted"):
         rank = _count(op, op.And(smaller, firsts))
-        first = op.Scatter(first, op.Gather(rank, first), first, axis=0)
+        slots = op.Unsqueeze(arange(op, op.Size(first)), axes=[1])
+        there = op.Equal(slots, op.Unsqueeze(op.Gather(rank, first), axes=[0]))
+        chosen = op.Mul(op.Cast(there, to=T.INT64), op.Unsqueeze(first, axes=[0]))
+        first = op.ReduceSum(chosen, axes=[1], keepdims=0)
     values = op.Gather(flat, first)
     if node.n_outputs <= 2:
         return values, first
