@@ -1,16 +1,203 @@
-"""AveragePool, MaxPool, LpPool, their global forms, MaxUnpool, MaxRoiPool."""
+"""AveragePool, MaxPool, their global forms, MaxUnpool, MaxRoiPool."""
 
-from opshift.adapter import boundary
+import numpy as np
+from opshift.adapter import (
+    Builder,
+    Node,
+    Refusal,
+    Result,
+    Value,
+    Why,
+    adapter,
+    boundary,
+    example,
+    impossible,
+    shown,
+)
 from opshift.combinators import cast_around
 
-BFLOAT16_22 = boundary(22, (
-    "AveragePool:1cb9bf MaxPool:702056 LpPool:a3e292 GlobalAveragePool:0b6629 "
-    "GlobalMaxPool:7be94c GlobalLpPool:ad52a7/c56e93 MaxUnpool:f48b0c MaxRoiPool:6a4509"
-), cast=cast_around("float"))
+from opshift_adapters.blocks import END, part
+from opshift_adapters.windows import (
+    WINDOW_SUMS,
+    as_wide,
+    counted_pads,
+    dilated,
+    explicit_pads,
+    floor_pads,
+    from_wide,
+    ones_conv,
+    padded,
+    per_axis,
+    rounded_down,
+    rounds_up,
+    window_sums,
+)
+
+LINE = "(float[1,2,7] x) => (float[1,2,o] y) { y = {op}"
+PLANE = "(float[1,2,7,6] x) => (float[1,2,o,p] y) { y = {op}"
+OPEN = "(float[N,2,L] x) => (float[N,2,o] y) { y = {op}"
+UNRANKED = "(float[14] w, int64[n] s) => (float[a,b,c] y) { x = Reshape(w, s) y = {op}"
+SEVEN = {"x": np.arange(14).reshape(1, 2, 7) % 5}
+FLAT_SEVEN = {"s": [1, 2, 7]}
+
+BFLOAT16_22 = boundary(
+    22,
+    (
+        "AveragePool:1cb9bf MaxPool:702056 LpPool:a3e292 GlobalAveragePool:0b6629 "
+        "GlobalMaxPool:7be94c GlobalLpPool:ad52a7/c56e93 MaxUnpool:f48b0c MaxRoiPool:6a4509"
+    ),
+    cast=shown(
+        cast_around("float"),
+        example("bfloat16", "(bfloat16[1,2,7] x) => (bfloat16[1,2,1] y) { y = GlobalAveragePool(x) }", gives="Cast GlobalAveragePool Cast"),
+        example("bfloat16 with indices", "(bfloat16[1,2,7] x) => (bfloat16[1,2,o] y, int64[1,2,o] i) { y, i = MaxPool<kernel_shape=[3]>(x) }", gives="Cast MaxPool Cast"),
+    ),
+)  # fmt: skip
+
+
 DILATIONS_19 = boundary(19, "AveragePool:79361c", directions="up")
-DILATIONS_18 = boundary(18, "LpPool:1b2195", directions="up")
-INT8_12 = boundary(12, "MaxPool:c13afe", cast=cast_around("float"))
-TEXT_11 = boundary(11, "AveragePool:ca6623 MaxPool:112b82 LpPool:680ffd MaxUnpool:00a49e")
+
+
+@adapter("AveragePool", 19, 18, emits=(*WINDOW_SUMS, "Div", "Expand", "Pad"))
+@example("no gaps", LINE + "<kernel_shape=[3], dilations=[1], ceil_mode=1>(x) }", gives="{op}")
+@example("kernel of one", LINE + "<kernel_shape=[1], dilations=[3]>(x) }", gives="{op}")
+@example("gaps", LINE + "<kernel_shape=[3], dilations=[2]>(x) }", gives="Shape Slice Concat Reshape Conv Slice Shape Slice Concat Reshape Div")
+@example("gaps, pads, strides", PLANE + "<kernel_shape=[3, 2], dilations=[2, 3], pads=[2, 0, 1, 1], strides=[1, 2]>(x) }", atol=1e-6)
+@example("gaps, pads that count", PLANE + "<kernel_shape=[3, 2], dilations=[2, 3], pads=[2, 0, 1, 1], count_include_pad=1>(x) }", atol=1e-6)
+@example("gaps, rounded up", LINE + "<kernel_shape=[2], dilations=[2], strides=[3], pads=[0, 1], ceil_mode=1>(x) }", atol=1e-6)
+@example("gaps, rounded up, pads that count", LINE + "<kernel_shape=[3], dilations=[2], strides=[3], pads=[1, 1], ceil_mode=1, count_include_pad=1>(x) }", atol=1e-6)
+@example("gaps of the same size", LINE + '<kernel_shape=[3], dilations=[2], strides=[2], auto_pad="SAME_LOWER">(x) }', atol=1e-6)
+@example("gaps of the same size that count", LINE + '<kernel_shape=[3], dilations=[2], auto_pad="SAME_UPPER", count_include_pad=1>(x) }', atol=1e-6)
+@example("gaps, nothing known", UNRANKED + "<kernel_shape=[3], dilations=[2], pads=[1, 1]>(x) }", inputs=FLAT_SEVEN, atol=1e-6)
+@example("gaps in float16", "(float16[1,2,7] x) => (float16[1,2,o] y) { y = AveragePool<kernel_shape=[3], dilations=[2]>(x) }")
+def average_pool_19_18(node: Node, op: Builder) -> Result:
+    """Windows had no gaps: sums by convolution, divided by how much each window counts."""
+    if not dilated(node):
+        return op.same(node, dilations=None)
+    x, kernel = as_wide(op, node["X"]), node.ints("kernel_shape")
+    inner, outer = counted_pads(node, x)
+    steps = {name: per_axis(node, name) for name in ("strides", "dilations")}
+    pads = [own + more for own, more in zip(inner, outer, strict=True)]
+    total = window_sums(op, x, kernel, pads=pads, **steps)
+    if any(outer):
+        sizes = op.Concat(op.const([1, 1]), part(op, op.Shape(x), 2), axis=0)
+        ones = padded(op, op.Expand(op.const(1.0, like=x), sizes), inner, 1.0)
+        count = ones_conv(op, ones, kernel, pads=outer, **steps)
+    else:
+        count = op.const(float(np.prod(kernel)), like=x)
+    return from_wide(op, op.Div(total, count), node["X"])
+
+
+INT8_12 = boundary(
+    12,
+    "MaxPool:c13afe",
+    cast=shown(
+        cast_around("float"),
+        example("bytes", "(uint8[1,2,7] x) => (uint8[1,2,o] y) { y = MaxPool<kernel_shape=[3], pads=[1,1]>(x) }", gives="Cast MaxPool Cast"),
+        example("signed bytes with indices", "(int8[1,2,7] x) => (int8[1,2,o] y, int64[1,2,o] i) { y, i = MaxPool<kernel_shape=[3], pads=[1,1]>(x) }", gives="Cast MaxPool Cast"),
+    ),
+)  # fmt: skip
+TEXT_11 = boundary(11, "AveragePool:ca6623 MaxPool:112b82 MaxUnpool:00a49e")
 CEIL_10 = boundary(10, "AveragePool:a52562 MaxPool:93431a", directions="up")
+
+
+@adapter("AveragePool", 10, 9, emits=("Pad",))
+@example("rounded down", LINE + "<kernel_shape=[3], ceil_mode=0>(x) }", gives="{op}")
+@example("rounded up", LINE + "<kernel_shape=[3], strides=[3], pads=[1, 0], ceil_mode=1>(x) }", gives="{op}")
+@example("rounded up, same number", LINE + "<kernel_shape=[3], strides=[2], ceil_mode=1>(x) }", gives="{op}")
+@example("rounded up, unknown size", OPEN + "<kernel_shape=[3], strides=[2], pads=[1, 1], ceil_mode=1>(x) }", gives="{op}", inputs={"x": np.arange(12).reshape(1, 2, 6)})
+@example("rounded up, last window in the pad", LINE + "<kernel_shape=[2], strides=[3], pads=[0, 1], ceil_mode=1>(x) }", gives="{op}")
+@example("last window perhaps in the pad", OPEN + "<kernel_shape=[2], strides=[3], pads=[0, 1], ceil_mode=1>(x) }", refuses=Why.NEEDS_SHAPE)
+@example("rounded up, same size", OPEN + '<kernel_shape=[3], strides=[2], auto_pad="SAME_UPPER", ceil_mode=1>(x) }', gives="{op}")
+@example("rounded up, no pads", PLANE + '<kernel_shape=[3, 3], strides=[2, 2], auto_pad="VALID", ceil_mode=1>(x) }', gives="{op}")
+@example("rounded up, pads that count", PLANE + "<kernel_shape=[3, 3], strides=[2, 2], pads=[1, 0, 1, 1], ceil_mode=1, count_include_pad=1>(x) }", gives="Pad {op}")
+@example("rounded up, no pads that count", PLANE + "<kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1, count_include_pad=1>(x) }", gives="{op}")
+@example("rounded up, unknown rank", UNRANKED + "<kernel_shape=[3], strides=[2], pads=[1, 1], ceil_mode=1>(x) }", inputs=FLAT_SEVEN, gives="Reshape {op}")
+def average_pool_10_9(node: Node, op: Builder) -> Result:
+    """The number of windows was rounded down: wider end pads that do not count give the rest."""
+    x = node["X"]
+    if not (rounds_up(node) and node.int("count_include_pad")):
+        return rounded_down(node, op)
+    inner, outer = counted_pads(node, x)
+    inputs = {"X": padded(op, x, inner, 0.0)}
+    return op.same(
+        node, inputs=inputs, pads=outer, auto_pad=None, ceil_mode=None, count_include_pad=None
+    )
+
+
+@adapter("MaxPool", 10, 9, emits=("Pad", "Slice", "Max"))
+@example("plain", PLANE + "<kernel_shape=[3, 2], dilations=[1, 1], pads=[1, 0, 0, 1]>(x) }", gives="{op}")
+@example("rounded up", LINE + "<kernel_shape=[3], strides=[3], pads=[1, 0], ceil_mode=1>(x) }", gives="{op}")
+@example("rounded up, with indices", "(float[1,2,7] x) => (float[1,2,o] y, int64[1,2,o] i) { y, i = MaxPool<kernel_shape=[3], strides=[3], pads=[1, 0], ceil_mode=1>(x) }", gives="MaxPool")
+@example("rounded up, unknown size", OPEN + "<kernel_shape=[3], strides=[2], pads=[1, 1], ceil_mode=1>(x) }", gives="{op}")
+@example("rounded up, last window in the pad", LINE + "<kernel_shape=[2], strides=[3], pads=[0, 1], ceil_mode=1>(x) }", gives="{op}")
+@example("gaps", LINE + "<kernel_shape=[3], dilations=[2]>(x) }", gives="Slice Slice Slice Max")
+@example("gaps, pads, strides", PLANE + "<kernel_shape=[3, 2], dilations=[2, 3], pads=[2, 0, 1, 1], strides=[1, 2]>(x) }", gives="Pad Slice Slice Slice Max Slice Slice Max {op}")
+@example("gaps, rounded up", OPEN + "<kernel_shape=[3], dilations=[2], pads=[1, 1], strides=[2], ceil_mode=1>(x) }", gives="Pad Slice Slice Slice Max {op}", inputs=SEVEN)
+@example("gaps in float16", "(float16[1,2,7] x) => (float16[1,2,o] y) { y, i = MaxPool<kernel_shape=[3], dilations=[2], pads=[1, 1]>(x) }", gives="Pad Slice Slice Slice Max")
+@example("gaps and indices", "(float[1,2,7] x) => (float[1,2,o] y, int64[1,2,o] i) { y, i = MaxPool<kernel_shape=[3], dilations=[2]>(x) }", refuses=Why.NOT_EXPRESSIBLE)
+def max_pool_10_9(node: Node, op: Builder) -> Result:
+    """Windows had no gaps, and their number was rounded down."""
+    x, strides = node["X"], per_axis(node, "strides")
+    if not dilated(node):
+        return rounded_down(node, op)
+    indices = node.output("Indices")
+    if indices is not None and indices.used:
+        raise Refusal(Why.NOT_EXPRESSIBLE, "MaxPool with dilations gives no Indices before 10")
+    pads = floor_pads(node, x) if rounds_up(node) else explicit_pads(node, x)
+    y = padded(op, x, pads, -np.inf)
+    for axis, kernel in enumerate(node.ints("kernel_shape")):
+        if kernel > 1:
+            y = _largest(op, y, 2 + axis, kernel, per_axis(node, "dilations")[axis])
+    ones = [1] * len(strides)
+    return y if strides == ones else op.MaxPool(y, kernel_shape=ones, strides=strides)
+
+
+def _largest(op: Builder, x: Value, axis: int, kernel: int, dilation: int) -> Value:
+    """The largest of `kernel` elements that lie `dilation` apart, from each place on."""
+    parts = []
+    for place in range(kernel):
+        left = (kernel - 1 - place) * dilation
+        begin, end = place * dilation, -left if left else END
+        parts.append(op.Slice(x, starts=[begin], ends=[end], axes=[axis]))
+    return op.Max(*parts)
+
+
 INDICES_8 = boundary(8, "MaxPool:20f670", directions="up")
+
+
+@adapter("MaxPool", 8, 7)
+@example("no indices", LINE + "<kernel_shape=[3], storage_order=1>(x) }", gives="{op}")
+@example("indices that nobody reads", "(float[1,2,7] x) => (float[1,2,o] y) { y, i = MaxPool<kernel_shape=[3]>(x) }", gives="MaxPool")
+@example("indices", "(float[1,2,7] x) => (float[1,2,o] y, int64[1,2,o] i) { y, i = MaxPool<kernel_shape=[3]>(x) }", refuses=Why.NOT_EXPRESSIBLE)
+def max_pool_8_7(node: Node, op: Builder) -> Result:
+    """There were no Indices, and so no order for them."""
+    indices = node.output("Indices")
+    if indices is not None and indices.used:
+        raise Refusal(Why.NOT_EXPRESSIBLE, "MaxPool has no Indices output before opset 8")
+    return op.same(node, outputs=1, storage_order=None)
+
+
 INCLUDE_PAD_7 = boundary(7, "AveragePool:19e318", directions="up")
+
+
+@adapter("AveragePool", 7, 6, emits=("Pad",))
+@example("pads that do not count", LINE + "<kernel_shape=[3], pads=[1, 1], count_include_pad=0>(x) }", gives="{op}")
+@example("pads that count", PLANE + "<kernel_shape=[3, 3], strides=[2, 1], pads=[1, 0, 1, 2], count_include_pad=1>(x) }", gives="Pad {op}")
+@example("no pads", LINE + '<kernel_shape=[3], auto_pad="VALID", count_include_pad=1>(x) }', gives="{op}")
+@example("same size", LINE + '<kernel_shape=[3], strides=[2], auto_pad="SAME_LOWER", count_include_pad=1>(x) }', gives="Pad {op}")
+@example("unknown size, same size", OPEN + '<kernel_shape=[4], auto_pad="SAME_UPPER", count_include_pad=1>(x) }', gives="Pad {op}")
+@example("unknown size, same size by strides", OPEN + '<kernel_shape=[3], strides=[2], auto_pad="SAME_UPPER", count_include_pad=1>(x) }', refuses=Why.NEEDS_SHAPE)
+def average_pool_7_6(node: Node, op: Builder) -> Result:
+    """Pads never counted: those that do are written out."""
+    x = node["X"]
+    inner = counted_pads(node, x)[0] if node.int("count_include_pad") else []
+    if not any(inner):
+        return op.same(node, count_include_pad=None)
+    inputs = {"X": padded(op, x, inner, 0.0)}
+    return op.same(node, inputs=inputs, pads=None, auto_pad=None, count_include_pad=None)
+
+
+UNPOOL_9 = impossible(
+    "MaxUnpool", 9, 8, "no operator writes at computed positions before opset 9",
+    cases=[("any", "(float[1,1,2] x, int64[1,1,2] i) => (float[1,1,4] y) { y = MaxUnpool<kernel_shape=[2], strides=[2]>(x, i) }")],
+)  # fmt: skip
