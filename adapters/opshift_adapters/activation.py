@@ -3,9 +3,8 @@
 from typing import Any
 
 import numpy as np
-from onnx import TensorProto as T
 from onnx import helper
-from opshift.adapter import Builder, Node, Result, Value, adapter, boundary, example, shown
+from opshift.adapter import Builder, Node, Result, T, Value, adapter, boundary, example, shown
 from opshift.combinators import cast_around, drop_attribute
 
 from opshift_adapters.blocks import FLOATS, SELECT, select

@@ -4,8 +4,7 @@ A tuple in capitals lists what its block may write, for an adapter's `emits=`.
 """
 
 import numpy as np
-from onnx import TensorProto as T
-from opshift.adapter import Builder, Refusal, Value, Why
+from opshift.adapter import Builder, Refusal, T, Value, Why
 
 FLOATS = (T.FLOAT, T.DOUBLE, T.FLOAT16, T.BFLOAT16)
 SMALL_INTS = (T.INT8, T.UINT8, T.INT16, T.UINT16)
@@ -142,7 +141,7 @@ def from_image(op: Builder, y: Value, x: Value) -> Value:
 
 def cast(op: Builder, x: Value, to: int) -> Value:
     """Cast, which names the type by a word below version 6."""
-    return op.Cast(x, to=to if op.version >= 6 else T.DataType.Name(to))
+    return op.Cast(x, to=to if op.version >= 6 else T(to).name)
 
 
 def float_type(op: Builder, x: Value) -> int:

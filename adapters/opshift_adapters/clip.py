@@ -3,9 +3,8 @@
 from typing import Any
 
 import numpy as np
-from onnx import TensorProto as T
 from onnx import helper
-from opshift.adapter import KEEP, Array, Builder, Node, Result, Value, adapter, boundary, example
+from opshift.adapter import KEEP, Array, Builder, Node, Result, T, Value, adapter, boundary, example
 
 from opshift_adapters.blocks import FLOATS
 

@@ -1,13 +1,13 @@
 """Abs, Exp, Sqrt, Round, Erf, IsNaN, ...: mathematics of one operand, element by element."""
 
 import numpy as np
-from onnx import TensorProto as T
 from onnx import helper
 from opshift.adapter import (
     KEEP,
     Builder,
     Node,
     Result,
+    T,
     Value,
     adapter,
     boundary,
@@ -57,8 +57,7 @@ def _flipped(op: Builder, x: Value, below: float) -> Value:
 
 def _as(op: Builder, x: Value, elem_type: int) -> Value:
     """Before 6 Cast named its type in letters."""
-    name = helper.tensor_dtype_to_string(elem_type).removeprefix("TensorProto.")
-    return op.Cast(x, to=name)
+    return op.Cast(x, to=T(elem_type).name)
 
 
 FLIPPED = ("Identity", "Less", "Not", "Sub", "Unsqueeze", "Concat", "ReduceProd")

@@ -1,13 +1,13 @@
 """PRelu: a slope for each channel, then for whatever it broadcasts to; integers came later."""
 
 import numpy as np
-from onnx import TensorProto as T
 from opshift.adapter import (
     KEEP,
     Builder,
     Node,
     Refusal,
     Result,
+    T,
     Why,
     adapter,
     boundary,

@@ -1,12 +1,12 @@
 """Reshape, Flatten, Transpose, Expand; Shape, Size, Identity: the same elements in another shape."""
 
-from onnx import TensorProto as T
 from opshift.adapter import (
     KEEP,
     Builder,
     Node,
     Refusal,
     Result,
+    T,
     Value,
     Why,
     adapter,

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 
 import numpy as np
-from onnx import TensorProto as T
 from opshift.adapter import (
     KEEP,
     Builder,
     Node,
     Result,
+    T,
     Value,
     Why,
     adapter,

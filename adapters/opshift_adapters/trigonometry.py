@@ -1,10 +1,10 @@
 """Sin, Cos, Tan, Sinh, Cosh and the inverses: circular and hyperbolic functions."""
 
-from onnx import TensorProto as T
 from opshift.adapter import (
     Builder,
     Node,
     Result,
+    T,
     Value,
     adapter,
     boundary,

@@ -1,7 +1,6 @@
 """Trilu: one triangle of a matrix."""
 
-from onnx import TensorProto as T
-from opshift.adapter import Builder, Node, Refusal, Result, Value, Why, adapter, example
+from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, adapter, example
 
 from opshift_adapters.blocks import arange
 
