@@ -1,22 +1,21 @@
 """The engines we did not write: onnx's reference implementation and onnxruntime."""
 
-from collections.abc import Callable
 from functools import cache, lru_cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 import onnxruntime as ort
 from onnx import GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, helper
-from onnx.reference.ops import aionnx_preview, aionnx_preview_training, aionnxml, load_op
 
 from oracle.schema import Call, completed
 from oracle.values import OracleError, Value, tensor, type_of, wide
 
-_LOADERS: dict[str, Callable[..., Any]] = {
-    "": load_op,
-    "ai.onnx.ml": aionnxml.load_op,
-    "ai.onnx.preview": aionnx_preview.load_op,
-    "ai.onnx.preview.training": aionnx_preview_training.load_op,
+_PACKAGES = {  # onnx 1.17 has no aionnx_preview, so each is imported when it is asked for
+    "": "onnx.reference.ops",
+    "ai.onnx.ml": "onnx.reference.ops.aionnxml",
+    "ai.onnx.preview": "onnx.reference.ops.aionnx_preview",
+    "ai.onnx.preview.training": "onnx.reference.ops.aionnx_preview_training",
 }
 RUNTIME_OPSETS = {"": 26, "ai.onnx.ml": 5}
 RUNTIME_IR = 13
@@ -24,9 +23,11 @@ RUNTIME_IR = 13
 
 @cache
 def _implementation(domain: str, op: str, since: int) -> Any:
-    if domain not in _LOADERS:
-        raise OracleError(f"nobody can judge domain {domain!r}")
-    return _LOADERS[domain](domain, op, since)
+    try:
+        package = import_module(_PACKAGES[domain])
+    except (KeyError, ImportError):
+        raise OracleError(f"nobody can judge domain {domain!r}") from None
+    return package.load_op(domain, op, since)
 
 
 def has_reference(domain: str, op: str, since: int) -> bool:
