@@ -1,4 +1,4 @@
-"""Upsample and Resize: first two factors, then one for each axis, then a choice of everything."""
+"""Resize: from asymmetric places and two modes to a choice of everything."""
 
 from typing import Any
 
@@ -16,125 +16,31 @@ from opshift.adapter import (
     adapter,
     boundary,
     example,
-    shown,
 )
 
-from opshift_adapters.sampling import (
-    SAMPLING,
-    Filter,
-    Line,
-    calc,
-    calc_cast,
-    element,
-    place_type,
-    resampled,
-    scaled_line,
-    sized_line,
+from opshift_adapters.resizing import (
+    all_axes,
+    axes,
+    given,
+    in_proportion,
+    keeps_aspect,
+    smooth,
+    written_out,
 )
+from opshift_adapters.sampling import SAMPLING, Filter, Line, by_scales, calc
 
 IMAGE = "(float[1,2,3,4] x) => (float[a,b,c,d] y) "
 OPEN = "(float[N,C,H,W] x) => (float[a,b,c,d] y) "
+TWICE = "<float[4] s = {1.0, 1.0, 2.0, 1.5}> "
+ASYMMETRIC = '{ y = Resize<coordinate_transformation_mode="asymmetric",'
+HALF = '{ y = Resize<coordinate_transformation_mode="tf_half_pixel_for_nn",'
 COUNT = {"x": np.arange(24).reshape(1, 2, 3, 4)}
 RAMP = {"x": np.arange(72).reshape(2, 1, 6, 6) / 8 - 2}
-
-
-# -- Upsample ------------------------------------------------------------------------------------
-
-
-@adapter("Upsample", 6, 7)
-@example("nearest", IMAGE + "{ y = Upsample<height_scale=2.0,width_scale=1.5>(x) }", gives="Upsample")
-@example("bilinear", IMAGE + '{ y = Upsample<height_scale=1.0,width_scale=2.0,mode="bilinear">(x) }', gives="Upsample")
-@example("unknown sizes", "(int32[N,C,H,W] x) => (int32[a,b,c,d] y) { y = Upsample<height_scale=2.0,width_scale=3.0>(x) }", gives="Upsample")
-def upsample_6_7(node: Node, op: Builder) -> Result:
-    """Two factors for pictures became one for each axis, and bilinear is called linear."""
-    scales = [1.0, 1.0, node.float("height_scale"), node.float("width_scale")]
-    mode = "linear" if node.str("mode") == "bilinear" else node.str("mode")
-    return op.same(node, height_scale=None, width_scale=None, scales=scales, mode=mode)
-
-
-IN_FIRST = ("bool", "int32", "int64", "float16", "float", "double")
-
-
-@adapter("Upsample", 7, 6, emits=("Unsqueeze", "Squeeze", *SAMPLING), handles_types=True)
-@example("linear", IMAGE + '{ y = Upsample<scales=[1.0,1.0,2.0,1.5],mode="linear">(x) }', gives="Upsample")
-@example("nearest", "(bool[N,C,H,W] x) => (bool[a,b,c,d] y) { y = Upsample<scales=[1.0,1.0,2.0,2.0]>(x) }", gives="Upsample")
-@example("three axes", '(float[N,C,W] x) => (float[a,b,c] y) { y = Upsample<scales=[1.0,1.0,2.5],mode="linear">(x) }', gives="Unsqueeze Upsample Squeeze")
-@example("channels", "(float[1,2,3,4] x) => (float[1,4,3,6] y) { y = Upsample<scales=[1.0,2.0,1.0,1.5]>(x) }", gives="Gather Gather")
-@example("channels, linear", '(float[1,2,3,4] x) => (float[1,4,3,6] y) { y = Upsample<scales=[1.0,2.0,1.0,1.5],mode="linear">(x) }', atol=1e-6)
-@example("bytes", "(uint8[1,2,3,4] x) => (uint8[1,2,6,8] y) { y = Upsample<scales=[1.0,1.0,2.0,2.0]>(x) }", gives="Gather Gather")
-@example("words", "(string[3] x) => (string[6] y) { y = Upsample<scales=[2.0]>(x) }", gives="Gather")
-@example("bytes, unknown sizes", "(uint8[N] x) => (uint8[a] y) { y = Upsample<scales=[2.0]>(x) }", refuses=Why.NEEDS_SHAPE)
-def upsample_7_6(node: Node, op: Builder) -> Result:
-    """Only the last two of four axes could grow, of a few element types."""
-    x, scales = node["X"], node.floats("scales")
-    rank = len(scales)
-    mode = "bilinear" if node.str("mode") == "linear" else node.str("mode")
-    wide = [1.0] * (4 - rank) + scales
-    kinds = (T.BOOL, T.INT32, T.INT64, T.FLOAT16, T.FLOAT, T.DOUBLE)
-    if len(wide) == 4 and wide[:2] == [1, 1] and x.elem_type in kinds:
-        picture = op.Unsqueeze(x, axes=list(range(4 - rank))) if rank < 4 else x
-        named: dict[str, Any] = {"scales": None, "height_scale": wide[2], "width_scale": wide[3]}
-        larger = op.same(node, inputs={"X": picture}, mode=mode, **named)
-        return op.Squeeze(larger, axes=list(range(4 - rank))) if rank < 4 else larger
-    dims = x.dims
-    if any(scale != 1 and not isinstance(size, int) for size, scale in zip(dims, scales, strict=True)):
-        x.shape  # refuses, for what grows must be known
-    return _by_scales(op, x, op.const(scales, T.FLOAT), Filter(node.str("mode")))
-
-
-@adapter("Upsample", 8, 9)
-@example("nearest", IMAGE + "{ y = Upsample<scales=[1.0,1.0,2.0,2.0]>(x) }", gives="Upsample")
-@example("linear", OPEN + '{ y = Upsample<scales=[1.0,1.0,2.0,1.5],mode="linear">(x) }', gives="Upsample")
-def upsample_8_9(node: Node, op: Builder) -> Result:
-    """`scales` became an input."""
-    return op.same(node, scales=None, inputs={"scales": op.const(node.floats("scales"), T.FLOAT)})
-
-
-TWICE = "<float[4] s = {1.0, 1.0, 2.0, 1.5}> "
-
-
-@adapter("Upsample", 9, 8, emits=SAMPLING)
-@example("constant", IMAGE + TWICE + "{ y = Upsample(x, s) }", gives="Upsample")
-@example("computed", "(string[N,M] x, float[2] s) => (string[a,b] y) { y = Upsample(x, s) }", inputs={"s": [1, 2.5], "x": [["a", "b", "c"]]})
-@example("computed and linear", '(float[N,M] x, float[2] s) => (float[a,b] y) { y = Upsample<mode="linear">(x, s) }', refuses=Why.NEEDS_CONSTANT, inputs={"s": [1, 2]})
-def upsample_9_8(node: Node, op: Builder) -> Result:
-    """`scales` was an attribute."""
-    x, scales = node["X"], node["scales"]
-    if node.str("mode") == "nearest" and scales.const_or_none() is None:
-        return _by_scales(op, x, scales, Filter("nearest"))
-    return op.same(node, inputs={"scales": None}, scales=scales.const().tolist())
-
-
-def _by_scales(op: Builder, x: Value, scales: Value, how: Filter) -> Value:
-    """The resampling of which only the scales are given."""
-    rank, kind = _rank(x, scales), place_type(x, how.mode)
-    lines = [scaled_line(op, x, axis, scales, kind) for axis in range(rank)]
-    return resampled(op, x, rank, lines, how)
-
-
-def _rank(x: Value, *per_axis: Value | None) -> int:
-    """The rank, which the length of a list with one entry for each axis may tell, too."""
-    if x.rank_or_none is None:
-        for value in per_axis:
-            shape = value.shape_or_none if value else None
-            if shape:
-                return shape[0]
-    return x.rank
-
-
-@adapter("Upsample", 9, 10, emits=("Resize",))
-@example("nearest", IMAGE + TWICE + "{ y = Upsample(x, s) }", gives="Resize")
-@example("computed", '(float[N,M] x, float[2] s) => (float[a,b] y) { y = Upsample<mode="linear">(x, s) }', gives="Resize", inputs={"s": [1, 2]})
-def upsample_9_10(node: Node, op: Builder) -> Result:
-    """Upsample became Resize, which shrinks as well."""
-    return op.Resize(node["X"], node["scales"], mode=node.attr("mode"))
-
-
-# It was deprecated at 10: who has it above 10 all the same may take it to where it was legal.
-UPSAMPLE_10_DOWN = boundary(10, "Upsample:43dd8a", directions="down")
-
-
-# -- Resize 10: asymmetric, down when enlarging and up when shrinking ----------------------------
+ADDED_11 = (
+    "coordinate_transformation_mode", "nearest_mode", "cubic_coeff_a", "exclude_outside",
+    "extrapolation_value",
+)  # fmt: skip
+ADDED_18 = ("antialias", "axes", "keep_aspect_ratio_policy")
 
 
 @adapter("Resize", 10, 9, emits=("Upsample", *SAMPLING))
@@ -150,7 +56,7 @@ def resize_10_9(node: Node, op: Builder) -> Result:
     known = scales.const_or_none()
     if known is not None and (known >= 1).all():
         return op.Upsample(x, scales, mode=node.attr("mode"))
-    return _by_scales(op, x, scales, Filter(node.str("mode"), rounding="by scale"))
+    return by_scales(op, x, scales, Filter(node.str("mode"), rounding="by scale"))
 
 
 SCALED = "(float[1,2,3,4] x, float[4] s) => (float[a,b,c,d] y) "
@@ -179,68 +85,194 @@ def resize_10_11(node: Node, op: Builder) -> Result:
 
 
 def _asymmetric(node: Node, op: Builder, x: Value, scales: Value, **named: Any) -> Value:
-    return op.Resize(
-        x, op.const([], T.FLOAT), scales, mode=node.attr("mode"),
-        coordinate_transformation_mode="asymmetric", **named,
-    )  # fmt: skip
+    named |= {"mode": node.attr("mode"), "coordinate_transformation_mode": "asymmetric"}
+    made: Value = op.Resize(x, op.const([], T.FLOAT), scales, **named)
+    return made
 
 
-# -- Resize 11 and later -------------------------------------------------------------------------
+# -- 11 and 13 -----------------------------------------------------------------------------------
 
 
-def _given(node: Node, name: str) -> Value | None:
-    """An optional input, where a constant without elements counts as absent."""
-    value = node.input(name)
-    known = value.const_or_none() if value else None
-    return None if known is not None and known.size == 0 else value
+@adapter("Resize", 11, 10, emits=SAMPLING)
+@example("grows", "(float[1,2,3,4] x, float[0] r) => (float[a,b,c,d] y) <float[4] s = {1.0, 1.0, 2.0, 1.5}> " + ASYMMETRIC + 'nearest_mode="floor">(x, r, s) }', gives="Resize")
+@example("shrinks", "(float[1,2,3,4] x, float[0] r) => (float[a,b,c,d] y) <float[4] s = {1.0, 1.0, 0.4, 0.5}> " + ASYMMETRIC + 'nearest_mode="ceil">(x, r, s) }', gives="Resize")
+@example("shrinks by powers of two", "(float[1,2,3,4] x, float[0] r) => (float[a,b,c,d] y) <float[4] s = {1.0, 1.0, 0.25, 0.5}> " + ASYMMETRIC + 'nearest_mode="floor">(x, r, s) }', gives="Resize")
+@example("whole factors", "(float[N,C,H,W] x, float[0] r) => (float[a,b,c,d] y) <float[4] s = {1.0, 1.0, 2.0, 3.0}> { y = Resize(x, r, s) }", gives="Resize", inputs=COUNT)
+@example("whole sizes", "(float[1,2,3,4] x, float[0] r, float[0] s) => (float[1,2,6,12] y) <int64[4] z = {1,2,6,12}> { y = Resize(x, r, s, z) }", gives="Resize")
+@example("sizes", '(int32[1,2,3,4] x, float[0] r, float[0] s) => (int32[1,2,5,3] y) <int64[4] z = {1,2,5,3}> { y = Resize<nearest_mode="ceil">(x, r, s, z) }', gives="Gather Gather")
+@example("linear", "(float[N,C,H,W] x, float[0] r, float[4] s) => (float[a,b,c,d] y) " + ASYMMETRIC + 'mode="linear">(x, r, s) }', gives="Resize", inputs={"s": [1, 1, 2, 0.5], **COUNT})
+@example("linear sizes", "(float[1,2,3,4] x, float[0] r, float[0] s) => (float[1,2,5,3] y) <int64[4] z = {1,2,5,3}> " + ASYMMETRIC + 'mode="linear">(x, r, s, z) }', atol=1e-6)
+@example("linear half_pixel", '(float[1,2,3,4] x, float[0] r) => (float[a,b,c,d] y) <float[4] s = {1.0, 1.0, 2.0, 1.5}> { y = Resize<mode="linear">(x, r, s) }', atol=1e-6)
+@example("linear half_pixel, unknown sizes", '(float16[N,C,H,W] x, float[0] r) => (float16[a,b,c,d] y) <float[4] s = {1.0, 1.0, 2.0, 1.5}> { y = Resize<mode="linear">(x, r, s) }', rtol=1e-3, atol=1e-3)
+@example("linear, computed sizes", '(float[N,C,H,W] x, float[0] r, float[0] s, int64[4] z) => (float[a,b,c,d] y) { y = Resize<mode="linear",coordinate_transformation_mode="pytorch_half_pixel">(x, r, s, z) }', atol=1e-6, inputs={"z": [2, 3, 5, 1], **COUNT, "x": np.arange(72).reshape(2, 3, 3, 4)})
+@example("linear corners", '(double[1,2,3,4] x, float[0] r, float[0] s) => (double[1,2,5,3] y) <int64[4] z = {1,2,5,3}> { y = Resize<mode="linear",coordinate_transformation_mode="align_corners">(x, r, s, z) }', atol=1e-14)
+@example("linear whole numbers", '(int32[1,1,3,4] x, float[0] r) => (int32[a,b,c,d] y) <float[4] s = {1.0, 1.0, 2.0, 2.0}> { y = Resize<mode="linear">(x, r, s) }', refuses=Why.AMBIGUOUS)
+@example("cubic", '(float[2,1,6,6] x, float[0] r) => (float[a,b,c,d] y) <float[4] s = {1.0, 1.0, 0.8, 2.0}> { y = Resize<mode="cubic">(x, r, s) }', inputs=RAMP, atol=5e-6)
+@example("cubic, nothing outside", '(float[2,1,6,6] x, float[0] r, float[0] s) => (float[2,1,8,4] y) <int64[4] z = {2,1,8,4}> { y = Resize<mode="cubic",exclude_outside=1,cubic_coeff_a=-0.5>(x, r, s, z) }', inputs=RAMP, atol=2e-6)
+@example("crop", '(float[1,1,4,4] x, float[0] s) => (float[1,1,3,3] y) <int64[4] z = {1,1,3,3}, float[8] r = {0.0,0.0,0.4,0.6,1.0,1.0,0.6,1.2}> { y = Resize<mode="linear",coordinate_transformation_mode="tf_crop_and_resize",extrapolation_value=10.0>(x, r, s, z) }', atol=1e-6)
+@example("computed crop", '(float[1,1,4,4] x, float[0] s, float[8] r) => (float[1,1,1,3] y) <int64[4] z = {1,1,1,3}> { y = Resize<mode="linear",coordinate_transformation_mode="tf_crop_and_resize">(x, r, s, z) }', atol=1e-6, inputs={"r": [0, 0, 0.4, 0.6, 1, 1, 0.6, 1]})
+@example("crop by scales", '(float[1,1,4,4] x) => (float[a,b,c,d] y) <float[4] s = {1.0,1.0,0.6,1.0}, float[8] r = {0.0,0.0,0.4,0.6,1.0,1.0,0.6,1.2}> { y = Resize<coordinate_transformation_mode="tf_crop_and_resize">(x, r, s) }', refuses=Why.AMBIGUOUS)
+@example("unknown rank", "(float[n] v, int64[k] w, float[0] r, float[k] s) => (float[a,b] y) { x = Reshape(v, w) y = Resize(x, r, s) }", refuses=Why.NEEDS_RANK, inputs={"v": [1, 2, 3, 4], "w": [2, 2], "s": [2, 2]})
+@example("unknown rank, constant scales", '(float[n] v, int64[k] w, float[0] r) => (float[a,b] y) <float[2] s = {1.0, 1.5}> { x = Reshape(v, w) y = Resize<coordinate_transformation_mode="asymmetric">(x, r, s) }', inputs={"v": [1, 2, 3, 4, 5, 6], "w": [2, 3]})
+def resize_11_10(node: Node, op: Builder) -> Result:
+    """Asymmetric, down when enlarging and up when shrinking, was all there was."""
+    lists = given(node)
+    scales, sizes = lists["scales"], lists["sizes"]
+    plain = scales if sizes is None else _as_scales(op, node["X"], sizes)
+    if plain is not None and _always_so(node, plain.const_or_none()):
+        changed: dict[str, Any] = dict.fromkeys(ADDED_11)
+        changed["inputs"] = {"roi": None, "sizes": None, "scales": plain}
+        bare: Value = op.same(node, **changed)
+        return bare
+    return written_out(node, op)
 
 
-def _written_out(node: Node, op: Builder) -> Value:
-    """Resize by its definition, which needs no more than the rank."""
-    x, roi = node["X"], _given(node, "roi")
-    scales, sizes = _given(node, "scales"), _given(node, "sizes")
-    rank = _rank(x, scales, sizes)
-    return resampled(op, x, rank, _lines(node, op, x, rank, roi, scales, sizes), _filter(node))
+def _as_scales(op: Builder, x: Value, sizes: Value) -> Value | None:
+    """Static scales of which the floor gives exactly these sizes."""
+    goal, own = sizes.const_or_none(), x.shape_or_none
+    if goal is None or own is None or 0 in own:
+        return None
+    scales = goal.astype(np.float32) / np.array(own, dtype=np.float32)
+    kinds = (np.float32, np.float64)  # who multiplies may do so in either
+    fits = all((np.floor(scales.astype(k) * np.array(own, dtype=k)) == goal).all() for k in kinds)
+    return op.const(scales) if fits else None
 
 
-def _filter(node: Node) -> Filter:
-    return Filter(
-        node.str("mode"), node.str("coordinate_transformation_mode"), node.str("nearest_mode"),
-        node.float("cubic_coeff_a"), bool(node.int("exclude_outside")),
-        node.float("extrapolation_value"),
-    )  # fmt: skip
+def _always_so(node: Node, scales: Array | None) -> bool:
+    """Whether Resize-10 does the same on every axis."""
+    where = node.str("coordinate_transformation_mode")
+    if node.str("mode") != "nearest":
+        return node.str("mode") == "linear" and where == "asymmetric" and not node.int("exclude_outside")
+    if scales is None:
+        return False
+    return all(_same_nearest(where, node.str("nearest_mode"), float(scale)) for scale in scales)
 
 
-def _lines(
-    node: Node, op: Builder, x: Value, rank: int,
-    roi: Value | None, scales: Value | None, sizes: Value | None,
-) -> list[Line]:  # fmt: skip
-    kind = place_type(x, node.str("mode"))
-    if sizes is not None:
-        lines = [sized_line(op, x, axis, sizes, kind) for axis in range(rank)]
-    elif scales is not None:
-        lines = [scaled_line(op, x, axis, scales, kind) for axis in range(rank)]
-        _whole_only(node, lines)
+def _same_nearest(where: str, rounding: str, scale: float) -> bool:
+    """Whether one axis is sampled at the places of opset 10."""
+    whole, centred = scale.is_integer(), rounding.startswith("round_prefer")
+    if where == "asymmetric":
+        if scale >= 1:
+            return rounding == "floor" or scale == 1 or (rounding == "round_prefer_floor" and scale == 2)
+        return rounding == "ceil" or np.frexp(scale)[0] == 0.5
+    if where in ("half_pixel", "pytorch_half_pixel"):
+        return scale == 1 or (whole and centred)
+    return where == "tf_half_pixel_for_nn" and whole and rounding == "floor"
+
+
+@adapter("Resize", 12, 13, emits=SAMPLING)
+@example("scales", "(float[1,1,2,3] x) => (float[a,b,c,d] y) <float[4] s = {1.0,1.0,2.0,2.0}, float[0] r = {}> { y = Resize(x, r, s) }", gives="Resize")
+@example("sizes", "(float[1,1,2,3] x, float[0] r) => (float[1,1,4,4] y) <float[0] s = {}, int64[4] z = {1,1,4,4}> { y = Resize(x, r, s, z) }", gives="Resize")
+@example("empty input", "(float[1,1,2,3] x, float[0] r, float[0] s) => (float[1,1,4,4] y) <int64[4] z = {1,1,4,4}> { y = Resize(x, r, s, z) }", gives="Resize")
+@example("half a pixel", "(float[1,1,5,7] x, float[0] r, float[0] s) => (float[1,1,7,4] y) <int64[4] z = {1,1,7,4}> " + HALF + 'nearest_mode="floor">(x, r, s, z) }', gives="Resize")
+@example("half a pixel, rounded", "(float[1,1,5,7] x, float[0] r, float[0] s) => (float[1,1,7,4] y) <int64[4] z = {1,1,7,4}> " + HALF + 'nearest_mode="ceil">(x, r, s, z) }', gives="Gather Gather")
+def resize_12_13(node: Node, op: Builder) -> Result:
+    """Lists that are not used may be left out; tf_half_pixel_for_nn is gone."""
+    if node.str("coordinate_transformation_mode") == "tf_half_pixel_for_nn":
+        if (node.str("mode"), node.str("nearest_mode")) != ("nearest", "floor"):
+            return written_out(node, op)
+        named = {"coordinate_transformation_mode": "half_pixel", "nearest_mode": "round_prefer_ceil"}
     else:
-        raise Refusal(Why.AMBIGUOUS, "neither scales nor sizes are given")
-    if node.str("coordinate_transformation_mode") != "tf_crop_and_resize":
-        return lines
-    if roi is None:
-        raise Refusal(Why.AMBIGUOUS, "tf_crop_and_resize without a region")
-    ends = [calc_cast(op, element(op, roi, i), kind) for i in range(2 * rank)]
-    return [
-        Line(one.axis, one.old, one.new, one.scale, ends[one.axis], ends[one.axis + rank])
-        for one in lines
-    ]
+        named = {}
+    return op.same(node, inputs=given(node), **named)
 
 
-def _whole_only(node: Node, lines: list[Line]) -> None:
-    """Where a size that scales give is no whole number, not all modes are agreed upon."""
-    if node.str("coordinate_transformation_mode") not in ("align_corners", "tf_crop_and_resize"):
-        return
+@adapter("Resize", 13, 12)
+@example("scales", "(float[N,1,2,3] x, float[4] s) => (float[a,b,c,d] y) { y = Resize(x, , s) }", gives="Resize", inputs={"s": [1, 1, 2, 2]})
+@example("sizes", '(float[1,1,2,3] x) => (float[1,1,4,4] y) <int64[4] z = {1,1,4,4}> { y = Resize<mode="linear">(x, , , z) }', gives="Resize")
+@example("crop", '(float[1,1,4,4] x, double[8] r) => (float[1,1,3,3] y) <int64[4] z = {1,1,3,3}> { y = Resize<mode="linear",coordinate_transformation_mode="tf_crop_and_resize">(x, r, , z) }', gives="Resize", inputs={"r": [0, 0, 0.5, 0, 1, 1, 1, 1]})
+def resize_13_12(node: Node, op: Builder) -> Result:
+    """Lists that are not used were empty, not left out."""
+    empty = op.const([], T.FLOAT)
+    lists = {name: node.input(name) or empty for name in ("roi", "scales")}
+    return op.same(node, inputs=lists)
+
+
+# -- 18 and 19 -----------------------------------------------------------------------------------
+
+
+RESIZE_18_UP = boundary(18, "Resize:5422e9", directions="up")
+AXES = "{ y = Resize<axes=[3,-2],"
+
+
+@adapter("Resize", 18, 17, emits=("Concat", *SAMPLING))
+@example("defaults written", '(float[N,C,H,W] x, float[4] s) => (float[a,b,c,d] y) { y = Resize<antialias=0,keep_aspect_ratio_policy="stretch">(x, , s) }', gives="Resize", inputs={"s": [1, 1, 2, 2]})
+@example("axes", "(float[1,2,3,4] x) => (float[a,b,c,d] y) <float[2] s = {1.5, 2.0}> " + AXES + 'mode="linear">(x, , s) }', gives="Resize", atol=1e-6)
+@example("axes, computed", "(float[N,C,H,W] x, float[2] s) => (float[a,b,c,d] y) " + AXES + 'mode="linear">(x, , s) }', gives="Concat Gather Resize", inputs={"s": [1.5, 2]}, atol=1e-6)
+@example("axes, sizes", "(float[1,2,3,4] x) => (float[1,2,6,5] y) <int64[2] z = {5, 6}> " + AXES + 'mode="nearest">(x, , , z) }', gives="Resize")
+@example("axes, computed sizes", "(float[N,C,H,W] x, int64[2] z) => (float[a,b,c,d] y) " + AXES + 'mode="nearest">(x, , , z) }', gives="Shape Concat Gather Resize", inputs={"z": [5, 6]})
+@example("axes, crop", "(float[1,1,4,4] x, float[4] r) => (float[1,1,3,5] y) <int64[2] z = {5, 3}> " + AXES + 'mode="linear",coordinate_transformation_mode="tf_crop_and_resize">(x, r, , z) }', gives="Concat Gather Resize", inputs={"r": [0, 0.4, 1, 0.8]}, atol=1e-6)
+@example("smooth growth", '(float[1,1,3,4] x) => (float[1,1,6,8] y) <float[4] s = {1.0,1.0,2.0,2.0}> { y = Resize<mode="linear",antialias=1>(x, , s) }', gives="Resize", atol=1e-6)
+@example("smooth shrinking", '(float[1,1,6,8] x) => (float[1,1,3,4] y) <float[4] s = {1.0,1.0,0.5,0.5}> { y = Resize<mode="linear",antialias=1>(x, , s) }', refuses=Why.NOT_EXPRESSIBLE)
+@example("smooth, computed", '(float[1,1,6,8] x, float[4] s) => (float[a,b,c,d] y) { y = Resize<mode="linear",antialias=1>(x, , s) }', refuses=Why.NEEDS_CONSTANT, inputs={"s": [1, 1, 2, 2]})
+@example("not larger", '(float[1,1,4,6] x) => (float[1,1,2,3] y) <int64[2] z = {3,3}> { y = Resize<axes=[2,3],keep_aspect_ratio_policy="not_larger",mode="linear">(x, , , z) }', gives="Resize", atol=1e-6)
+@example("not larger, rounded down", '(float[1,1,5,7] x) => (float[1,1,4,5] y) <int64[2] z = {4,5}> { y = Resize<axes=[2,3],keep_aspect_ratio_policy="not_larger",mode="linear">(x, , , z) }', atol=1e-5)
+@example("not smaller, rounded up", '(float[1,1,4,6] x) => (float[1,1,5,8] y) <int64[2] z = {5,2}> { y = Resize<axes=[2,3],keep_aspect_ratio_policy="not_smaller",mode="linear">(x, , , z) }', atol=1e-5)
+@example("keeping with scales", '(float[N,C,H,W] x, float[4] s) => (float[a,b,c,d] y) { y = Resize<keep_aspect_ratio_policy="not_smaller">(x, , s) }', gives="Resize", inputs={"s": [1, 1, 2, 2]})
+@example("keeping, one axis", '(float[N,C,H,W] x, int64[1] z) => (float[a,b,c,d] y) { y = Resize<axes=[2],keep_aspect_ratio_policy="not_larger">(x, , , z) }', gives="Shape Concat Gather Resize", inputs={"z": [5]})
+@example("keeping, computed", '(float[N,C,H,W] x, int64[2] z) => (float[a,b,c,d] y) { y = Resize<axes=[2,3],keep_aspect_ratio_policy="not_larger">(x, , , z) }', inputs={"z": [5, 5]})
+@example("unknown rank", "(float[n] v, int64[k] w, float[1] s) => (float[a,b] y) { x = Reshape(v, w) y = Resize<axes=[1]>(x, , s) }", refuses=Why.NEEDS_RANK, inputs={"v": [1, 2, 3, 4], "w": [2, 2], "s": [2]})
+def resize_18_17(node: Node, op: Builder) -> Result:
+    """There were no `axes`, no smoothing, and no policy to keep the aspect ratio."""
+    if not any(node.has(name) for name in ADDED_18):
+        return KEEP
+    x, lists = node["X"], all_axes(node, op)
+    if smooth(node, lists, x):
+        raise Refusal(Why.NOT_EXPRESSIBLE, "antialiased down-sampling needs opset 18")
+    if keeps_aspect(node):
+        assert lists["sizes"] is not None
+        whole = _whole_sizes(op, x, in_proportion(node, op, lists["sizes"], T.DOUBLE))
+        if whole is None:
+            return written_out(node, op)
+        lists["sizes"] = whole
+    return op.same(node, inputs=lists, antialias=None, axes=None, keep_aspect_ratio_policy=None)
+
+
+def _whole_sizes(op: Builder, x: Value, lines: list[Line]) -> Value | None:
+    """All sizes, if under their one scale none of them had to be rounded."""
+    sizes = list(x.dims)
     for one in lines:
         scale, old, new = (v.const_or_none() for v in (one.scale, one.old, one.new))
-        if scale is not None and scale == 1:
-            continue
-        if scale is None or old is None or new is None or np.float64(scale) * old != new:
-            raise Refusal(Why.AMBIGUOUS, "scales that may give a fraction of an element")
+        if scale is None or old is None or new is None or abs(scale * old - new) > 1e-9:
+            return None
+        sizes[one.axis] = int(new)
+    return op.const(sizes) if all(isinstance(size, int) for size in sizes) else None
+
+
+RESIZE_19_UP = boundary(19, "Resize:2a564e", directions="up")
+SYMMETRIC = '{ y = Resize<coordinate_transformation_mode="half_pixel_symmetric",mode="linear"'
+
+
+@adapter("Resize", 19, 18, emits=("Concat", *SAMPLING))
+@example("other mode", OPEN + TWICE + '{ y = Resize<coordinate_transformation_mode="asymmetric">(x, , s) }', gives="Resize")
+@example("sizes", "(float[N,C,H,W] x, int64[4] z) => (float[a,b,c,d] y) " + SYMMETRIC + ">(x, , , z) }", gives="Resize", inputs={"z": [1, 2, 5, 5], **COUNT}, atol=1e-6)
+@example("whole factors", "(float[N,C,H,W] x) => (float[a,b,c,d] y) <float[4] s = {1.0, 1.0, 2.0, 3.0}> " + SYMMETRIC + ">(x, , s) }", gives="Resize", inputs=COUNT, atol=1e-6)
+@example("whole sizes", IMAGE + "<float[2] s = {2.0, 1.5}> " + SYMMETRIC + ",axes=[2,3]>(x, , s) }", gives="Resize", atol=1e-6)
+@example("fractions", IMAGE + "<float[2] s = {1.5, 0.6}> " + SYMMETRIC + ",axes=[2,3]>(x, , s) }", atol=1e-6)
+@example("computed", SCALED + SYMMETRIC + ">(x, , s) }", inputs={"s": [1, 1, 0.4, 1.6]}, atol=2e-6)
+@example("nearest", IMAGE + '<float[2] s = {1.5, 0.6}> { y = Resize<coordinate_transformation_mode="half_pixel_symmetric",axes=[2,3]>(x, , s) }', gives="Gather Gather")
+@example("in proportion", '(float[1,1,4,6] x) => (float[1,1,5,8] y) <int64[2] z = {5,2}> ' + SYMMETRIC + ',axes=[2,3],keep_aspect_ratio_policy="not_smaller">(x, , , z) }', atol=1e-5)
+@example("smooth", IMAGE + "<float[4] s = {1.0, 1.0, 1.5, 0.6}> " + SYMMETRIC + ",antialias=1>(x, , s) }", refuses=Why.NOT_EXPRESSIBLE)
+def resize_19_18(node: Node, op: Builder) -> Result:
+    """There was no half_pixel_symmetric, which is half_pixel where sizes are whole."""
+    if node.str("coordinate_transformation_mode") != "half_pixel_symmetric":
+        return KEEP
+    scales = given(node)["scales"]
+    whole = scales is None or _whole(node["X"], scales.const_or_none(), node)
+    if whole and not keeps_aspect(node):
+        return op.same(node, coordinate_transformation_mode="half_pixel")
+    return written_out(node, op)
+
+
+def _whole(x: Value, scales: Array | None, node: Node) -> bool:
+    """Whether no size has to be rounded."""
+    if scales is None:
+        return False
+    if all(float(scale).is_integer() for scale in scales):
+        return True
+    dims = x.dims_or_none
+    if dims is None:
+        return False
+    sizes = [dims[axis] for axis in axes(node)]
+    products = zip(scales.astype(float), sizes, strict=True)
+    return all(isinstance(size, int) and (scale * size).is_integer() for scale, size in products)

@@ -24,7 +24,7 @@ NUMPY: dict[str, Callable[..., Any]] = {
     "Less": np.less, "Greater": np.greater, "Or": np.logical_or, "Not": np.logical_not,
     "Where": np.where,
 }  # fmt: skip
-DTYPES = {T.FLOAT: np.float32, T.DOUBLE: np.float64, T.INT64: np.int64}
+DTYPES: dict[int, Any] = {T.FLOAT: np.float32, T.DOUBLE: np.float64, T.INT64: np.int64}
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +143,23 @@ def resampled(op: Builder, x: Value, rank: int, lines: list[Line], how: Filter) 
             x = _blended(op, x, rank, one, how)
         return x
     return op.Cast(resampled(op, op.Cast(x, to=T.FLOAT), rank, lines, how), to=kind)
+
+
+def by_scales(op: Builder, x: Value, scales: Value, how: Filter) -> Value:
+    """The resampling of which only the scales are given."""
+    rank, kind = rank_of(x, scales), place_type(x, how.mode)
+    lines = [scaled_line(op, x, axis, scales, kind) for axis in range(rank)]
+    return resampled(op, x, rank, lines, how)
+
+
+def rank_of(x: Value, *per_axis: Value | None) -> int:
+    """The rank, which the length of a list with one entry for each axis may tell, too."""
+    if x.rank_or_none is None:
+        for value in per_axis:
+            shape = value.shape_or_none if value else None
+            if shape:
+                return shape[0]
+    return x.rank
 
 
 def _nearest(op: Builder, x: Value, rank: int, one: Line, how: Filter) -> Value:
