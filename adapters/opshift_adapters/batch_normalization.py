@@ -29,6 +29,12 @@ POSITIVE = {"v": [0.5, 1.0, 2.0]}
 RANK_3 = {**POSITIVE, "d": [2, 3, 4]}
 ONE = {"v": [0.5]}
 
+
+def arity(node: Node) -> int:
+    """How many outputs to list: one, or all that training has."""
+    return 1 if node.n_outputs == 1 else len(node.outputs)
+
+
 TYPES_15 = boundary(15, "BatchNormalization:241e77", directions="up")
 
 
@@ -46,7 +52,7 @@ def batch_normalization_15_14(node: Node, op: Builder) -> Result:
         return KEEP
     wide = widest(data, scale)
     inputs = {name: converted(op, node[name], wide) for name in ("X", "scale", "B")}
-    values = op.same(node, inputs=inputs, outputs=node.n_outputs)
+    values = op.same(node, inputs=inputs, outputs=arity(node))
     return converted(op, values[0], data), *values[1:]
 
 
@@ -149,7 +155,7 @@ def batch_normalization_9_8(node: Node, op: Builder) -> Result:
     if node["scale"].shape_or_none not in ((1,), None) or x.rank > 1:
         return KEEP
     inputs = {"X": op.Unsqueeze(x, axes=[1])}
-    values = op.same(node, inputs=inputs, outputs=node.n_outputs)
+    values = op.same(node, inputs=inputs, outputs=arity(node))
     return op.Squeeze(values[0], axes=[1]), *values[1:]
 
 
@@ -166,7 +172,7 @@ def batch_normalization_8_9(node: Node, op: Builder) -> Result:
     inputs = {"X": op.Flatten(x, axis=1)}
     for name in ("scale", "B", "mean", "var"):
         inputs[name] = op.Reshape(node[name], op.const([-1]))
-    values = op.same(node, inputs=inputs, outputs=node.n_outputs, spatial=None)
+    values = op.same(node, inputs=inputs, outputs=arity(node), spatial=None)
     shapes = [x, *[mean] * 4]
     return tuple(
         op.Reshape(value, op.Shape(like)) if wanted(node, i) else value
@@ -177,9 +183,11 @@ def batch_normalization_8_9(node: Node, op: Builder) -> Result:
 @adapter("BatchNormalization", 7, 6)
 @example("inference", HEAD + ") { y = " + CALL, gives="BatchNormalization", inputs=POSITIVE)
 @example("training", HEAD + ", float[3] rm, float[3] rv, float[3] sm, float[3] sv) { " + ALL + CALL, gives="BatchNormalization", inputs=POSITIVE)
+@example("outputs left out", HEAD + ', float[3] rv) { y, "", rv, "", "" = ' + CALL, gives="BatchNormalization", inputs=POSITIVE)
 def batch_normalization_7_6(node: Node, op: Builder) -> Result:
     """`is_test` said what the number of outputs says."""
-    return op.same(node, is_test=int(node.n_outputs == 1))
+    count = arity(node)
+    return op.same(node, outputs=count, is_test=int(count == 1))
 
 
 @adapter("BatchNormalization", 6, 7)
@@ -215,5 +223,5 @@ def batch_normalization_6_5(node: Node, op: Builder) -> Result:
     if not node.int("spatial"):
         raise Refusal(Why.NOT_EXPRESSIBLE, "spatial=0 was defined for 4-D data only before opset 6")
     inputs = {"X": as_image(op, x)}
-    values = op.same(node, inputs=inputs, outputs=node.n_outputs, consumed_inputs=unused)
+    values = op.same(node, inputs=inputs, outputs=arity(node), consumed_inputs=unused)
     return from_image(op, values[0], x), *values[1:]

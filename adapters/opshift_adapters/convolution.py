@@ -1,7 +1,19 @@
 """Conv, ConvTranspose, DeformConv."""
 
-from opshift.adapter import boundary
+from opshift.adapter import boundary, example, impossible, shown
 from opshift.combinators import cast_around
 
-BFLOAT16_22 = boundary(22, "Conv:fa6396 ConvTranspose:ec0d21 DeformConv:3b4cba", cast=cast_around("float"))
+BFLOAT16_22 = boundary(
+    22,
+    "Conv:fa6396 ConvTranspose:ec0d21 DeformConv:3b4cba",
+    cast=shown(
+        cast_around("float"),
+        example("bfloat16", "(bfloat16[1,2,6] x, bfloat16[3,2,3] w, bfloat16[3] b) => (bfloat16[1,3,4] y) { y = Conv(x, w, b) }", gives="Cast Cast Cast Conv Cast"),
+        example("bfloat16, transposed", "(bfloat16[1,2,6] x, bfloat16[2,3,3] w) => (bfloat16[1,3,8] y) { y = ConvTranspose(x, w) }", gives="Cast Cast ConvTranspose Cast"),
+    ),
+)  # fmt: skip
 TEXT_11 = boundary(11, "Conv:2d0976 ConvTranspose:52a9e2")
+DEFORM_19 = impossible(
+    "DeformConv", 19, 18, "no older operator samples at data-dependent offsets",
+    cases=[("any", "(float[1,1,3,3] x, float[1,1,2,2] w, float[1,8,2,2] o) => (float[1,1,2,2] y) { y = DeformConv(x, w, o) }")],
+)  # fmt: skip
