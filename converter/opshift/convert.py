@@ -186,14 +186,10 @@ class Attempt:
     def _route(self, adapters: registry.Registry) -> Iterator[tuple[str, int, int]]:
         """The boundaries to cross, in order; first what left the registry is replaced."""
         for domain in sorted(self.goal):
-            if any(
-                key[0] == domain and adapters.retired(*key) and not schemas.history(*key)
-                for root in self.document.roots
-                for key in root.index
-            ):
-                for version in _versions(self.document, domain):
-                    if version != self.goal[domain]:
-                        yield domain, version, version
+            target = self.goal[domain]
+            for version in _versions(self.document, domain):
+                if version != target and adapters.replaced(self.document, domain, version, target):
+                    yield domain, version, version
         # Downwards the default domain goes last: what others are rewritten into is richer above.
         for domain in sorted(self.goal, reverse=True):
             target = self.goal[domain]
@@ -207,6 +203,7 @@ class Attempt:
         stepper = Stepper(
             self.document, self.facts, adapters, domain, start, to, self.options.allow_approximate
         )
+        stepper.goal = self.goal[domain]
         step = stepper.run()
         if self.options.check:
             check.after_step(self.document, step)

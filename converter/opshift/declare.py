@@ -197,7 +197,11 @@ def _named(gives: str | None, name: str) -> str | None:
 def retired(
     ops: str, *, domain: str = "", emits: Iterable[str] = ()
 ) -> Callable[[Rewrite | _Draft], Adapter]:
-    """Declares what becomes of operators that left the registry, at any version."""
+    """Declares what becomes of operators where no schema describes them, at any version.
+
+    They have left the registry, or a runtime took them before they were born; the latter stay as
+    they are when the target knows them.
+    """
     return adapter(ops, *RETIRED, domain=domain, emits=emits, handles_types=True)
 
 

@@ -8,11 +8,14 @@ import pkgutil
 from collections.abc import Iterable, Iterator
 from importlib.metadata import entry_points
 from types import ModuleType
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from opshift import schemas
-from opshift.declare import Adapter, Fold
+from opshift.declare import RETIRED, Adapter, Fold
 from opshift.errors import AdapterBug
+
+if TYPE_CHECKING:
+    from opshift.scope import Document
 
 GROUP = "opshift.adapters"
 Crossing: TypeAlias = tuple[str, str, int, int]  # (domain, op, from, to)
@@ -46,8 +49,24 @@ class Registry:
         return self._verdicts.get((domain, op, start, to))
 
     def retired(self, domain: str, op: str) -> Adapter | None:
-        """The verdict for an operator that no schema describes any more."""
-        return self._verdicts.get((domain, op, 0, 0))
+        """The verdict for an operator where no schema describes it: any more, or not yet."""
+        return self._verdicts.get((domain, op, *RETIRED))
+
+    def replaced(self, document: Document, domain: str, version: int, goal: int) -> list[str]:
+        """The operators of a document that no schema describes, neither here nor at the goal."""
+        found = {
+            op
+            for root in document.roots
+            if root.imports.get(domain) == version
+            for d, op in root.index
+            if d == domain and self.retired(d, op)
+        }
+        return sorted(
+            op
+            for op in found
+            if schemas.schema(domain, op, version) is None
+            and schemas.schema(domain, op, goal) is None
+        )
 
     def __iter__(self) -> Iterator[tuple[Crossing, Adapter]]:
         return iter(sorted(self._verdicts.items(), key=lambda item: item[0]))

@@ -92,6 +92,7 @@ class Stepper:
         self.domain = domain
         self.start = start
         self.to = to
+        self.goal = to
         self.allow_approximate = allow_approximate
         self.step = Step(domain, start, to)
         self.refusals: list[RefusedNode] = []
@@ -177,10 +178,10 @@ class Stepper:
     def _work(self, root: Root) -> Iterator[tuple[Key, Adapter]]:
         """The operators of this root that have something to do or to prove at this boundary."""
         if self.start == self.to:
-            for domain, op in sorted(root.index):
-                verdict = self.adapters.retired(domain, op)
-                if domain == self.domain and verdict and not schemas.history(domain, op):
-                    yield (domain, op), verdict
+            for op in self.adapters.replaced(self.document, self.domain, self.start, self.goal):
+                verdict = self.adapters.retired(self.domain, op)
+                if verdict is not None and (self.domain, op) in root.index:
+                    yield (self.domain, op), verdict
             return
         changed = schemas.changed(self.domain, max(self.start, self.to))
         for key in sorted(key for key in root.index if key[0] == self.domain and key[1] in changed):
@@ -223,6 +224,8 @@ class Stepper:
         proto = scope.node(position)
         version = self.start if key[0] == self.domain else None
         schema = schemas.schema(*key, version) if version else None
+        if schema is None:  # met before its birth: read as it was born
+            schema = next(iter(schemas.history(*key)), None)
         node = Node(proto, schema, Env(self.facts, scope))
         op = Builder(self, self.facts, scope, subject=proto)
         try:

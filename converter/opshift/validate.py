@@ -41,7 +41,7 @@ def tolerated(document: Document, adapters: Registry) -> bool:
             schema = schemas.schema(domain, op, version) if version else None
             if schema is not None and schema.deprecated:
                 return True
-            if not schemas.history(domain, op) and adapters.retired(domain, op):
+            if schema is None and adapters.retired(domain, op):
                 return True
     return False
 

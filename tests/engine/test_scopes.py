@@ -9,7 +9,7 @@ import pytest
 from conftest import model, ops
 from onnx import helper
 from opshift import InvalidModel, Refused, Why, convert_version
-from opshift.adapter import Builder, Node, Result, adapter
+from opshift.adapter import Builder, Node, Result, adapter, retired
 
 NESTED = """(float[4,3,2] x, bool c) => (float[4,3,2] y) {
     y = If(c) <
@@ -230,3 +230,27 @@ def test_a_body_that_is_taken_apart_is_in_order():
     before = model(text, 11)
     after = convert_version(before, 10)
     assert equal(before, after) is None
+
+
+def test_an_operator_met_before_its_birth_stays_when_the_target_knows_it(with_adapters):
+    with_adapters(_early())
+    text = "(float[2] x) => (float[2] y) { z = Softmax<axis=0>(x) y = Mish(z) }"
+    assert ops(convert_version(model(text), 18)) == "Softmax Mish"
+
+
+def test_an_operator_met_before_its_birth_is_written_out_when_the_target_does_not(with_adapters):
+    with_adapters(_early())
+    text = "(float[2] x) => (float[2] y) { z = Softmax<axis=0>(x) y = Mish(z) }"
+    before = model(text)
+    after = convert_version(before, 13)
+    assert ops(after) == "Softmax Softplus Tanh Mul"
+    onnx.checker.check_model(after, full_check=True)
+
+
+def _early():
+    @retired("Mish", emits=("Softplus", "Tanh", "Mul"))
+    def mish(node: Node, op: Builder) -> Result:
+        """A runtime took it before it was born."""
+        return op.Mul(node["X"], op.Tanh(op.Softplus(node["X"])))
+
+    return mish
