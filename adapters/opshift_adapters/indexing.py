@@ -70,6 +70,7 @@ ROWS = "(float[N,4] x, int64[2] i) => (float[2,4] y) { y = Gather(x, i) }"
 @example("computed indices", ROWS, gives="Shape Gather Less Add Where Gather", inputs={"i": [-1, 0]})
 @example("int32 indices", "(float[3,4] x, int32[1,2] i) => (float[3,1,2] y) { y = Gather<axis=1>(x, i) }", gives="Cast Less Add Where Gather", inputs={"i": [[-4, 3]]})
 @example("no indices", "(float[3,4] x, int64[0] i) => (float[0,4] y) { y = Gather(x, i) }", gives="Less Add Where Gather")
+@example("default that callers may replace", "(float[3,4] x, int64[2] i) => (float[2,4] y) <int64[2] i = {1, 0}> { y = Gather(x, i) }", gives="Less Add Where Gather", inputs={"i": [-1, 0]})
 @example("unknown rank, negative axis", "(float[12] v, int64[n] s, int64[2] i) => (float[a,b] y) { x = Reshape(v, s) y = Gather<axis=-1>(x, i) }", refuses=Why.NEEDS_RANK)
 @example("unknown rank", "(float[12] v, int64[n] s, int64[2] i) => (float[a,b] y) { x = Reshape(v, s) y = Gather<axis=1>(x, i) }", inputs={"s": [3, 4], "i": [-1, 0]})
 def gather_11_10(node: Node, op: Builder) -> Result:
