@@ -200,7 +200,9 @@ def mod_10_9(node: Node, op: Builder) -> Result:
     a, b = node["A"], node["B"]
     kind = a.elem_type
     if kind in FLOATS:
-        op.approximate("the exact floating remainder has no older form")
+        op.approximate(
+            "the exact floating remainder has no older form; large quotients and infinite divisors fail"
+        )
         ratio = op.Div(a, b)
         whole = op.Mul(op.Sign(ratio), op.Floor(op.Abs(ratio)))
         return op.Sub(a, op.Mul(whole, b))

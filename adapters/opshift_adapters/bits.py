@@ -99,7 +99,7 @@ def _shift(node: Node, op: Builder, x: Value, amount: Value) -> Value:
 
 # -- BitwiseAnd, BitwiseOr, BitwiseXor, BitwiseNot -----------------------------------------------
 
-PLANES = ("Cast", "Unsqueeze", "Div", "Mod", "Mul", "ReduceSum", "Sub", "Add", "And", "Or", "Xor")
+PLANES = ("Cast", "Unsqueeze", "Div", "Mod", "Mul", "MatMul", "Sub", "Add", "And", "Or", "Xor")
 
 
 @adapter("BitwiseAnd BitwiseOr BitwiseXor", 18, 17, emits=PLANES)
@@ -144,7 +144,7 @@ def _bits(op: Builder, x: Value, count: int) -> Value:
 
 def _joined(op: Builder, bits: Value, count: int) -> Value:
     powers = op.const([2**i for i in range(count)])
-    return op.ReduceSum(op.Mul(op.Cast(bits, to=T.INT64), powers), op.const([-1]), keepdims=0)
+    return op.MatMul(op.Cast(bits, to=T.INT64), powers)
 
 
 @adapter("BitwiseNot", 18, 17, emits=("Sub",))
