@@ -54,6 +54,7 @@ class Made:
     carrier: NodeProto | None = None  # the first `op.same`: keeps the subgraphs of the original
     carried: frozenset[str] = frozenset()
     ops: set[str] = field(default_factory=set)
+    unread: str | None = None  # why the node cannot stay, if it goes once nobody reads it
 
 
 class MadeEnv(Env):
@@ -360,6 +361,15 @@ class Builder:
 
         results = expand(node, self)
         return results[0] if len(results) == 1 else results
+
+    def dissolve(self, reason: str) -> tuple[Value, ...]:
+        """Takes the node away, with nothing in its place, or refuses while anybody reads it.
+
+        For values that do not exist at the version being entered: each reader says, from
+        `value.producer`, what it becomes without them.
+        """
+        self.made.unread = reason
+        return ()
 
     def approximate(self, reason: str) -> None:
         """Goes on only where the caller allowed results that are not exactly the same."""

@@ -187,3 +187,40 @@ def test_a_claim_about_other_schemas_is_open_again(with_adapters):
     with pytest.raises(Refused) as caught:
         convert_version(model("(float[2] x) => (float[2] y) { y = Sigmoid(x) }"), 13)
     assert caught.value.refusals[0].why is Why.UNREVIEWED
+
+
+def going(node: Node, op: Builder) -> Result:
+    """A test's adapter."""
+    return op.dissolve("there is no Softmax")
+
+
+def taking_its_place(node: Node, op: Builder) -> Result:
+    """A test's adapter."""
+    made = node["X"].producer
+    return op.Neg(made["input"]) if made and made.op == "Softmax" else KEEP
+
+
+def test_a_node_that_nobody_reads_any_more_dissolves(with_adapters):
+    with_adapters(
+        adapter("Softmax", 12, 13)(going),
+        adapter("Sigmoid", 12, 13, emits=("Neg",))(taking_its_place),
+    )
+    text = "(float[2,3] x) => (float[2,3] z) { y = Softmax(x) z = Sigmoid(y) }"
+    assert ops(convert_version(model(text), 13)) == "Neg"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(float[2,3] x) => (float[2,3] y, float[2,3] z) { y = Softmax(x) z = Sigmoid(y) }",
+        "(float[2,3] x) => (float[2,3] z) { y = Softmax(x) w = Sigmoid(y) z = Add(w, y) }",
+    ],
+)
+def test_a_node_that_is_still_read_does_not_dissolve(with_adapters, text):
+    with_adapters(
+        adapter("Softmax", 12, 13)(going),
+        adapter("Sigmoid", 12, 13, emits=("Neg",))(taking_its_place),
+    )
+    with pytest.raises(Refused, match="there is no Softmax") as caught:
+        convert_version(model(text), 13)
+    assert [one.node for one in caught.value.refusals] == ["y"]
