@@ -16,6 +16,7 @@ from onnx.shape_inference import InferenceError
 from opshift import schemas
 from opshift.declare import Array, Fold
 from opshift.errors import Refusal
+from opshift.order import reads
 
 if TYPE_CHECKING:
     from opshift.node import Node
@@ -218,8 +219,12 @@ class Facts:
         domain = schemas.normal(node.domain)
         version = version or root.imports.get(domain)
         schema = schemas.schema(domain, node.op_type, version) if version else None
-        if schema is None or any(a.type == AttributeProto.GRAPH for a in node.attribute):
+        if schema is None:
             return {}
+        imports = [helper.make_opsetid(d, root.imports[d]) for d in root.imports if d != domain]
+        imports.append(helper.make_opsetid(domain, version or 1))
+        if any(a.type == AttributeProto.GRAPH for a in node.attribute):
+            return infer_alone(node, type_of, imports)
         types = {n: type_of(n) or TypeProto() for n in node.input if n}
         data = {}
         for name in node.input:
@@ -227,8 +232,6 @@ class Facts:
             if found is not None:
                 data[name] = numpy_helper.from_array(found, name)
         raw = schemas.raw(domain, node.op_type, schema.since)
-        imports = [helper.make_opsetid(d, root.imports[d]) for d in root.imports if d != domain]
-        imports.append(helper.make_opsetid(domain, version or 1))
         try:
             return onnx.shape_inference.infer_node_outputs(
                 raw, node, types, data, opset_imports=imports
@@ -299,6 +302,23 @@ def dense(values: Array, indices: Array, dims: Sequence[int]) -> Array:
     else:
         full[tuple(indices.T)] = values
     return full
+
+
+def infer_alone(
+    node: NodeProto,
+    type_of: Callable[[str], TypeProto | None],
+    imports: Sequence[OperatorSetIdProto],
+) -> dict[str, TypeProto]:
+    """The output types of a node with subgraphs: those of a model that holds this node alone."""
+    model = ModelProto(ir_version=onnx.IR_VERSION, opset_import=imports)
+    model.graph.name = node.op_type
+    model.graph.node.append(node)
+    for name in dict.fromkeys(reads(node)):
+        found = type_of(name) if name else None
+        if found is not None:
+            model.graph.input.add(name=name).type.CopyFrom(found)
+    inferred = infer_all(model)
+    return {name: found for name in node.output if (found := inferred.get(name)) is not None}
 
 
 def infer_all(model: bytes | ModelProto) -> Inferred:

@@ -1,0 +1,36 @@
+"""What is known about values that a step wrote itself."""
+
+from conftest import model, ops
+from onnx import TensorProto
+from opshift import convert_version
+from opshift.adapter import adapter
+
+
+def test_a_node_with_subgraphs_types_what_it_gives(with_adapters):
+    seen = []
+
+    @adapter("Add", 14, 13, emits=("If", "Neg", "Less"))
+    def choose(node, op):
+        """For this test."""
+        a, b = node["A"], node["B"]
+        inner = op.graph(
+            lambda o: o.If(
+                o.Less(a, b),
+                then_branch=o.graph(lambda p: p.Neg(a)),
+                else_branch=o.graph(lambda p: p.Neg(b)),
+            )
+        )
+        outer = op.If(op.Less(b, a), then_branch=inner, else_branch=op.graph(lambda o: o.Neg(b)))
+        return op.Neg(outer)
+
+    @adapter("Neg", 13, 12)
+    def look(node, op):
+        """For this test."""
+        seen.append((node["X"].elem_type, node["X"].rank_or_none))
+        return op.same(node)
+
+    with_adapters(choose, look)
+    before = model("(float x, float y) => (float z) { z = Add(x, y) }", opset=14)
+    after = convert_version(before, 12)
+    assert ops(after) == "Less If Neg"
+    assert set(seen) == {(TensorProto.FLOAT, 0)}
