@@ -120,7 +120,7 @@ def scan_batched(
     per_item = []
     for item in range(batch):
         length = longest if lengths is None else int(lengths[item])
-        rows = [value[item] for value in values]
+        rows = [np.asarray(value[item]) for value in values]
         states, scans = rows[: len(rows) - scanned], rows[len(rows) - scanned :]
         if any(scan.shape[0] != longest for scan in scans):
             raise OracleError("Scan-8: sequence lengths differ")
