@@ -167,7 +167,7 @@ def batch_normalization_9_8(node: Node, op: Builder) -> Result:
 def batch_normalization_8_9(node: Node, op: Builder) -> Result:
     """`spatial=0` normalised each element on its own: every one is a channel now."""
     if node.int("spatial"):
-        return op.same(node, spatial=None)
+        return op.same(node, outputs=arity(node), spatial=None)
     x, mean = node["X"], node["mean"]
     inputs = {"X": op.Flatten(x, axis=1)}
     for name in ("scale", "B", "mean", "var"):

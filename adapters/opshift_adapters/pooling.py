@@ -124,16 +124,16 @@ def average_pool_10_9(node: Node, op: Builder) -> Result:
     )
 
 
-@adapter("MaxPool", 10, 9, emits=("Pad", "Slice", "Max"))
+@adapter("MaxPool", 10, 9, emits=("Pad", "Slice", "Unsqueeze", "Concat", "ReduceMax"))
 @example("plain", PLANE + "<kernel_shape=[3, 2], dilations=[1, 1], pads=[1, 0, 0, 1]>(x) }", gives="{op}")
 @example("rounded up", LINE + "<kernel_shape=[3], strides=[3], pads=[1, 0], ceil_mode=1>(x) }", gives="{op}")
 @example("rounded up, with indices", "(float[1,2,7] x) => (float[1,2,o] y, int64[1,2,o] i) { y, i = MaxPool<kernel_shape=[3], strides=[3], pads=[1, 0], ceil_mode=1>(x) }", gives="MaxPool")
 @example("rounded up, unknown size", OPEN + "<kernel_shape=[3], strides=[2], pads=[1, 1], ceil_mode=1>(x) }", gives="{op}")
 @example("rounded up, last window in the pad", LINE + "<kernel_shape=[2], strides=[3], pads=[0, 1], ceil_mode=1>(x) }", gives="{op}")
-@example("gaps", LINE + "<kernel_shape=[3], dilations=[2]>(x) }", gives="Slice Slice Slice Max")
-@example("gaps, pads, strides", PLANE + "<kernel_shape=[3, 2], dilations=[2, 3], pads=[2, 0, 1, 1], strides=[1, 2]>(x) }", gives="Pad Slice Slice Slice Max Slice Slice Max {op}")
-@example("gaps, rounded up", OPEN + "<kernel_shape=[3], dilations=[2], pads=[1, 1], strides=[2], ceil_mode=1>(x) }", gives="Pad Slice Slice Slice Max {op}", inputs=SEVEN)
-@example("gaps in float16", "(float16[1,2,7] x) => (float16[1,2,o] y) { y, i = MaxPool<kernel_shape=[3], dilations=[2], pads=[1, 1]>(x) }", gives="Pad Slice Slice Slice Max")
+@example("gaps", LINE + "<kernel_shape=[3], dilations=[2]>(x) }", gives="Slice Unsqueeze Slice Unsqueeze Slice Unsqueeze Concat ReduceMax")
+@example("gaps, pads, strides", PLANE + "<kernel_shape=[3, 2], dilations=[2, 3], pads=[2, 0, 1, 1], strides=[1, 2]>(x) }", gives="Pad Slice Unsqueeze Slice Unsqueeze Slice Unsqueeze Concat ReduceMax Slice Unsqueeze Slice Unsqueeze Concat ReduceMax {op}")
+@example("gaps, rounded up", OPEN + "<kernel_shape=[3], dilations=[2], pads=[1, 1], strides=[2], ceil_mode=1>(x) }", gives="Pad Slice Unsqueeze Slice Unsqueeze Slice Unsqueeze Concat ReduceMax {op}", inputs=SEVEN)
+@example("gaps in float16", "(float16[1,2,7] x) => (float16[1,2,o] y) { y, i = MaxPool<kernel_shape=[3], dilations=[2], pads=[1, 1]>(x) }", gives="Pad Slice Unsqueeze Slice Unsqueeze Slice Unsqueeze Concat ReduceMax")
 @example("gaps and indices", "(float[1,2,7] x) => (float[1,2,o] y, int64[1,2,o] i) { y, i = MaxPool<kernel_shape=[3], dilations=[2]>(x) }", refuses=Why.NOT_EXPRESSIBLE)
 def max_pool_10_9(node: Node, op: Builder) -> Result:
     """Windows had no gaps, and their number was rounded down."""
@@ -158,8 +158,9 @@ def _largest(op: Builder, x: Value, axis: int, kernel: int, dilation: int) -> Va
     for place in range(kernel):
         left = (kernel - 1 - place) * dilation
         begin, end = place * dilation, -left if left else END
-        parts.append(op.Slice(x, starts=[begin], ends=[end], axes=[axis]))
-    return op.Max(*parts)
+        slices = op.Slice(x, starts=[begin], ends=[end], axes=[axis])
+        parts.append(op.Unsqueeze(slices, axes=[0]))
+    return op.ReduceMax(op.Concat(*parts, axis=0), axes=[0], keepdims=0)
 
 
 INDICES_8 = boundary(8, "MaxPool:20f670", directions="up")
