@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import onnx
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TypeProto, helper, numpy_helper
+from onnx import (
+    AttributeProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    OperatorSetIdProto,
+    TypeProto,
+    helper,
+    numpy_helper,
+)
 from onnx.shape_inference import InferenceError
 
 from opshift import schemas
