@@ -93,7 +93,7 @@ def _asymmetric(node: Node, op: Builder, x: Value, scales: Value, **named: Any) 
 # -- 11 and 13 -----------------------------------------------------------------------------------
 
 
-@adapter("Resize", 11, 10, emits=SAMPLING)
+@adapter("Resize", 11, 10, emits=SAMPLING, handles_types=True)
 @example("grows", "(float[1,2,3,4] x, float[0] r) => (float[a,b,c,d] y) <float[4] s = {1.0, 1.0, 2.0, 1.5}> " + ASYMMETRIC + 'nearest_mode="floor">(x, r, s) }', gives="Resize")
 @example("shrinks", "(float[1,2,3,4] x, float[0] r) => (float[a,b,c,d] y) <float[4] s = {1.0, 1.0, 0.4, 0.5}> " + ASYMMETRIC + 'nearest_mode="ceil">(x, r, s) }', gives="Resize")
 @example("shrinks by powers of two", "(float[1,2,3,4] x, float[0] r) => (float[a,b,c,d] y) <float[4] s = {1.0, 1.0, 0.25, 0.5}> " + ASYMMETRIC + 'nearest_mode="floor">(x, r, s) }', gives="Resize")
