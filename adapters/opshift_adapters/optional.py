@@ -1,6 +1,79 @@
-"""Optional, OptionalGetElement, OptionalHasElement: born in 15."""
+"""Optional, OptionalGetElement, OptionalHasElement: born in 15; from 18 they take what is no optional."""
 
-from opshift.adapter import boundary
+from opshift.adapter import (
+    KEEP,
+    Builder,
+    Node,
+    Refusal,
+    Result,
+    T,
+    Value,
+    Why,
+    adapter,
+    boundary,
+    example,
+)
+
+GONE = "optional values do not exist before opset 15"
 
 TYPES_28 = boundary(28, "Optional:f19530 OptionalGetElement:41d3e1 OptionalHasElement:c7001f")
-TYPES_18 = boundary(18, "OptionalGetElement:79fb9b OptionalHasElement:9ab68b", directions="up")
+TYPES_18_UP = boundary(18, "OptionalGetElement:79fb9b OptionalHasElement:9ab68b", directions="up")
+
+
+@adapter("OptionalGetElement", 18, 17, emits=("Identity",), handles_types=True)
+@example("optional", "(optional(float[2]) x) => (float[2] y) { y = OptionalGetElement(x) }", gives="OptionalGetElement", inputs={"x": [1.0, 2.0]})
+@example("tensor", "(float[2] x) => (float[2] y) { y = OptionalGetElement(x) }", gives="Identity")
+@example("sequence", "(float[2] x) => (seq(float[2]) y) { s = SequenceConstruct(x) y = OptionalGetElement(s) }", gives="SequenceConstruct Identity")
+@example("unknown", "(float[2] x) => (float[2] y) { u = own.mystery(x) y = OptionalGetElement(u) }", functions='<opset_import: ["" : 18], domain: "own"> mystery (x) => (u) { u = Optional(x) }', imports={"own": 1}, gives="mystery OptionalGetElement")
+def optional_get_element_18_17(node: Node, op: Builder) -> Result:
+    """What is no optional could not be given: it is its own element."""
+    return KEEP if _is_optional(node["input"]) else node["input"]
+
+
+@adapter("OptionalHasElement", 18, 17, emits=("Identity",), handles_types=True)
+@example("optional", "(optional(float[2]) x) => (bool y) { y = OptionalHasElement(x) }", gives="OptionalHasElement", inputs={"x": [1.0, 2.0]})
+@example("tensor", "(float[2] x) => (bool y) { y = OptionalHasElement(x) }", gives="Identity")
+@example("nothing", "(float[2] x) => (bool y) { y = OptionalHasElement() }", gives="Identity")
+@example("left out", '(float[2] x) => (bool y) { y = OptionalHasElement("") }', gives="Identity")
+def optional_has_element_18_17(node: Node, op: Builder) -> Result:
+    """Nothing has no element, and what is no optional has one."""
+    value = node.input("input")
+    if value is not None and _is_optional(value):
+        return KEEP
+    return op.const(value is not None, T.BOOL)
+
+
+def _is_optional(value: Value) -> bool:
+    if value.type is None:
+        raise Refusal(Why.NEEDS_TYPE, f"whether {value.name!r} is an optional is not known")
+    return value.type.HasField("optional_type")
+
+
+@adapter("OptionalGetElement OptionalHasElement", 15, 14, emits=("Identity",))
+@example("of a tensor", "(float[2] x) => (float[2] y, bool b) { o = Optional(x) y = OptionalGetElement(o) b = OptionalHasElement(o) }", gives="Identity Identity")
+@example("of a sequence", "(float[2] x) => (float[2] y) <int64 z = {0}> { s = SequenceConstruct(x) o = Optional(s) t = OptionalGetElement(o) y = SequenceAt(t, z) }", gives="SequenceConstruct Identity SequenceAt")
+@example("of nothing", "() => (bool b) { o = Optional<type = float[2]>() b = OptionalHasElement(o) }", gives="Identity")
+@example("of an input", "(optional(float[2]) x) => (bool b) { b = OptionalHasElement(x) }", refuses=Why.NEEDS_CONSTANT, inputs={"x": [1.0, 2.0]})
+@example("in a function", "(float[2] x) => (float[2] y) { u = own.wrap(x) y = OptionalGetElement(u) }", functions='<opset_import: ["" : 15], domain: "own"> wrap (x) => (u) { u = Optional(x) }', imports={"own": 1})
+def optional_element_15_14(node: Node, op: Builder) -> Result:
+    """The element of an optional is what was put there."""
+    optional = node["input"]
+    source = optional.producer
+    if source is None or source.op != "Optional":
+        raise Refusal(
+            Why.NEEDS_CONSTANT, f"{GONE}, and what is in {optional.name!r} is not known"
+        )
+    element = source.input("input")
+    if node.op == "OptionalHasElement":
+        return op.const(element is not None, T.BOOL)
+    if element is None:
+        raise Refusal(Why.NOT_EXPRESSIBLE, "an empty optional has no element")
+    return element
+
+
+@adapter("Optional", 15, 14)
+@example("an output", "(float[2] x) => (optional(float[2]) y) { y = Optional(x) }", refuses=Why.NOT_EXPRESSIBLE)
+@example("read by nobody", "(float[2] x) => (float[2] y) { o = Optional(x) y = Neg(x) }", gives="Neg")
+def optional_15_14(node: Node, op: Builder) -> Result:
+    """An optional goes with the last that reads it."""
+    return op.dissolve(GONE)
