@@ -99,7 +99,9 @@ def _shift(node: Node, op: Builder, x: Value, amount: Value) -> Value:
 
 # -- BitwiseAnd, BitwiseOr, BitwiseXor, BitwiseNot -----------------------------------------------
 
-PLANES = ("Cast", "Unsqueeze", "Div", "Mod", "Mul", "MatMul", "Sub", "Add", "And", "Or", "Xor")
+PLANES = (
+    "Cast", "Unsqueeze", "Div", "Mod", "Mul", "MatMul", "Squeeze", "Sub", "Add", "And", "Or", "Xor",
+)  # fmt: skip
 
 
 @adapter("BitwiseAnd BitwiseOr BitwiseXor", 18, 17, emits=PLANES)
@@ -143,8 +145,8 @@ def _bits(op: Builder, x: Value, count: int) -> Value:
 
 
 def _joined(op: Builder, bits: Value, count: int) -> Value:
-    powers = op.const([2**i for i in range(count)])
-    return op.MatMul(op.Cast(bits, to=T.INT64), powers)
+    powers = op.const([[2**i] for i in range(count)])
+    return op.Squeeze(op.MatMul(op.Cast(bits, to=T.INT64), powers), op.const([-1]))
 
 
 @adapter("BitwiseNot", 18, 17, emits=("Sub",))
