@@ -129,18 +129,27 @@ WINDOW_SUMS = ("Shape", "Slice", "Concat", "Reshape", "Conv", "Cast")
 
 def window_sums(op: Builder, x: Value, kernel: list[int], **where: Any) -> Value:
     """The sum of every window of every channel, as a convolution with ones (version 5 and later)."""
-    sizes = op.Shape(x)
-    alone = op.Concat(op.const([-1, 1]), part(op, sizes, 2), axis=0)
-    sums = ones_conv(op, op.Reshape(x, alone), kernel, **where)
-    back = op.Concat(part(op, sizes, 0, 2), part(op, op.Shape(sums), 2), axis=0)
+    channels = size(x, 1)
+    if channels is not None:
+        return ones_conv(op, x, kernel, channels, **where)
+    sums = ones_conv(op, op.Reshape(x, one_channel(op, x, -1)), kernel, 1, **where)
+    back = op.Concat(part(op, op.Shape(x), 0, 2), part(op, op.Shape(sums), 2), axis=0)
     return op.Reshape(sums, back)
 
 
-def ones_conv(op: Builder, x: Value, kernel: list[int], **where: Any) -> Value:
-    """The sum of every window of data that has one channel."""
-    ones = op.const(np.ones([1, 1, *kernel]), like=x)
-    sums: Value = op.Conv(x, ones, kernel_shape=kernel, **where)
+def ones_conv(op: Builder, x: Value, kernel: list[int], channels: int, **where: Any) -> Value:
+    """The sum of every window, where the number of channels is known."""
+    ones = op.const(np.ones([channels, 1, *kernel]), like=x)
+    sums: Value = op.Conv(x, ones, kernel_shape=kernel, group=channels, **where)
     return sums
+
+
+def one_channel(op: Builder, x: Value, batch: int) -> Value:
+    """The shape of `x` with a batch of that size and one channel."""
+    known = x.shape_or_none
+    if known is not None:
+        return op.const([batch, 1, *known[2:]])
+    return op.Concat(op.const([batch, 1]), part(op, op.Shape(x), 2), axis=0)
 
 
 def as_wide(op: Builder, x: Value) -> Value:
