@@ -73,6 +73,7 @@ SOFTMAX_11 = boundary(
 @example("negative axis", "(float[2,3,4] x) => (float[2,3,4] y) { y = {op}<axis=-2>(x) }", gives="Flatten {op} Shape Reshape")
 @example("unknown rank", RANKLESS + "y = {op}<axis=1>(x) }", inputs=SHAPE)
 @example("unknown rank, empty", RANKLESS + "y = {op}<axis=1>(x) }", inputs=EMPTY)
+@example("empty batch", "(float[N,M,4] x) => (float[N,M,4] y) { y = {op}(x) }", gives="Flatten {op} Shape Reshape", inputs={"x": np.zeros((0, 3, 4))})
 @example("perhaps empty", "(float[N,3,M] x) => (float[N,3,M] y) { y = {op}(x) }", inputs={"x": np.zeros((0, 3, 4))})
 @example("empty", "(float[2,3,0] x) => (float[2,3,0] y) { y = {op}<axis=0>(x) }")
 @example("only ones after the axis", "(float[N,3,1] x) => (float[N,3,1] y) { y = {op}(x) }", gives="{op}")
@@ -87,7 +88,15 @@ def softmax_12_13(node: Node, op: Builder) -> Result:
     if axis == -1 or (dims is not None and only_ones_after(dims, axis)):
         return op.same(node, axis=axis)
     flat = op.same(node, inputs={"input": op.Flatten(x, axis=axis)}, axis=-1)
+    if dims is not None and sizes_survive(dims, axis % len(dims)):
+        return op.Reshape(flat, op.Shape(x))
     return reshape_to(op, flat, op.Shape(x))
+
+
+def sizes_survive(dims: tuple[int | str | None, ...], axis: int) -> bool:
+    """Whether a size that may be 0, which Reshape copies, is 0 in the matrix at the same place."""
+    kept = ({0} if axis > 0 else set()) | ({1} if axis <= 1 else set())
+    return all(at in kept or (isinstance(n, int) and n > 0) for at, n in enumerate(dims))
 
 
 def only_ones_after(dims: tuple[int | str | None, ...], axis: int) -> bool:
