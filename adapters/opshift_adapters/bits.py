@@ -163,10 +163,11 @@ def bitwise_not_18_17(node: Node, op: Builder) -> Result:
 
 # -- BitCast -------------------------------------------------------------------------------------
 
+UINT2, INT2 = 25, 26  # older releases of onnx do not name them
 # Casts between these change no bit.
 SAME_BITS = (
     {T.INT8, T.UINT8}, {T.INT16, T.UINT16}, {T.INT32, T.UINT32}, {T.INT64, T.UINT64},
-    {T.INT4, T.UINT4}, {T.INT2, T.UINT2},
+    {T.INT4, T.UINT4}, {INT2, UINT2},
 )  # fmt: skip
 
 
