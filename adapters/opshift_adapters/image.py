@@ -13,7 +13,6 @@ from opshift.adapter import (
     impossible,
 )
 
-GRID_SAMPLE_22 = boundary(22, "GridSample:d255c0")
 ROI_ALIGN_22 = boundary(22, "RoiAlign:b0256a")
 IMAGE_DECODER_20 = impossible(
     "ImageDecoder", 20, 19, "image decoding has no older operator",

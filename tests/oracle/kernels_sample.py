@@ -1,4 +1,4 @@
-"""GridSample: interpolation at given places, one tap at a time."""
+"""GridSample and AffineGrid: interpolation at given places, one tap at a time."""
 
 from itertools import product
 
@@ -19,7 +19,8 @@ def grid_sample(call: Call, x: np.ndarray, grid: np.ndarray) -> np.ndarray:
     if mode not in _NAMES or (call.since < 20 and x.ndim != 4):
         raise OracleError(f"GridSample-{call.since}: mode {call['mode']!r}, rank {x.ndim}")
     rank = x.ndim - 2
-    data, places = wide(x), wide(grid).astype(wide(x).dtype)
+    data = x if mode == "nearest" else wide(x)
+    places = wide(grid).astype(np.float64 if x.dtype == np.float64 else np.float32)
     axes = [
         _taps(places[..., rank - 1 - axis], x.shape[2 + axis], mode, call) for axis in range(rank)
     ]
@@ -27,12 +28,31 @@ def grid_sample(call: Call, x: np.ndarray, grid: np.ndarray) -> np.ndarray:
     channels_last = np.moveaxis(data, 1, -1)
     y = np.zeros((*grid.shape[:-1], x.shape[1]), dtype=data.dtype)
     for taps in product(*axes):
-        weight = np.ones(grid.shape[:-1], dtype=data.dtype)
+        weight = np.ones(grid.shape[:-1], dtype=places.dtype)
         for _, part in taps:
             weight = weight * part
         picked = channels_last[(batch, *(index for index, _ in taps))]
-        y = y + np.where(weight[..., None] == 0, 0, picked * weight[..., None])
+        if mode == "nearest":
+            y = np.where(weight[..., None] == 0, y, picked)
+        else:
+            y = y + np.where(weight[..., None] == 0, 0, picked * weight[..., None])
     return np.moveaxis(y, -1, 1).astype(x.dtype)
+
+
+@kernel("AffineGrid")
+def affine_grid(call: Call, theta: np.ndarray, size: np.ndarray) -> np.ndarray:
+    """The reference gives float32 whatever theta is, and cannot say where one element lies."""
+    spatial = size[2:].tolist()
+    if call["align_corners"]:
+        if 1 in spatial:
+            raise OracleError("AffineGrid: both ends are the same element")
+        lines = [2 * np.arange(n) / (n - 1) - 1 for n in spatial]
+    else:
+        lines = [(2 * np.arange(n) + 1) / n - 1 for n in spatial]
+    base = np.meshgrid(*lines, indexing="ij")[::-1]
+    places = np.stack([*base, np.ones(spatial)], axis=-1)
+    moved = places.reshape(1, -1, len(spatial) + 1) @ np.swapaxes(wide(theta), 1, 2)
+    return moved.reshape(len(theta), *spatial, len(spatial)).astype(theta.dtype)
 
 
 def _taps(
