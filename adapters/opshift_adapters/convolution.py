@@ -1,6 +1,6 @@
 """Conv, ConvTranspose, DeformConv."""
 
-from opshift.adapter import boundary, example, impossible, shown
+from opshift.adapter import boundary, example, shown
 from opshift.combinators import cast_around
 
 BFLOAT16_22 = boundary(
@@ -13,7 +13,3 @@ BFLOAT16_22 = boundary(
     ),
 )  # fmt: skip
 TEXT_11 = boundary(11, "Conv:2d0976 ConvTranspose:52a9e2")
-DEFORM_19 = impossible(
-    "DeformConv", 19, 18, "no older operator samples at data-dependent offsets",
-    cases=[("any", "(float[1,1,3,3] x, float[1,1,2,2] w, float[1,8,2,2] o) => (float[1,1,2,2] y) { y = DeformConv(x, w, o) }")],
-)  # fmt: skip
