@@ -36,6 +36,14 @@ def size_of(op: Builder, x: Value, axis: int) -> Value:
     return op.Gather(op.Shape(x), op.const(axis), axis=0)
 
 
+def extent(op: Builder, x: Value, axis: int) -> Value:
+    """One dimension as an int64 vector of one element (version 15 and later); writes Shape."""
+    size = x.dims[axis]
+    if isinstance(size, int):
+        return op.const([size])
+    return op.Shape(x, start=axis % x.rank, end=axis % x.rank + 1)
+
+
 COMMON_SHAPE = ("Shape", "Concat", "Equal", "Cast", "Not", "Mul", "Add")
 
 
