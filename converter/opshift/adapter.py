@@ -1,5 +1,6 @@
 """The author API: everything a file of adapters needs, and all it may import of the engine."""
 
+from opshift.arrays import dtype_of
 from opshift.builder import Builder
 from opshift.declare import (
     KEEP,
@@ -36,6 +37,7 @@ __all__ = [
     "Why",
     "adapter",
     "boundary",
+    "dtype_of",
     "example",
     "fold",
     "impossible",

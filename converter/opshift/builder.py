@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
 import numpy as np
-from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto, helper, numpy_helper
+from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto, helper
 
 from opshift import schemas
+from opshift.arrays import as_tensor, from_array, to_array
 from opshift.declare import Array
 from opshift.errors import AdapterBug, Refusal, Why
 from opshift.node import Env, Node, Value
@@ -274,9 +275,9 @@ class Builder:
                     array = array.astype(np.int64)
                 elif array.dtype.kind == "f":
                     raise AdapterBug("a floating-point constant needs dtype= or like=")
-            tensor = numpy_helper.from_array(array)
+            tensor = from_array(array)
         else:
-            tensor = make_tensor(array, dtype)
+            tensor = as_tensor(array, dtype)
         return self._place(tensor)
 
     def _place(self, tensor: TensorProto) -> Value:
@@ -287,7 +288,7 @@ class Builder:
         placed = TensorProto()
         placed.CopyFrom(tensor)
         placed.name = name
-        self.made.constants[name] = (placed, numpy_helper.to_array(tensor))
+        self.made.constants[name] = (placed, to_array(tensor))
         return Value(name, self.env)
 
     def _constant_node(self, tensor: TensorProto) -> Value:
@@ -296,7 +297,7 @@ class Builder:
         if self.opset() >= 9 or tensor.data_type in floats:
             attribute = helper.make_attribute("value", tensor)
             return self._append("Constant", "", [], 1, [attribute])[0]
-        wide = self._constant_node(make_tensor(_widened(tensor), TensorProto.DOUBLE))
+        wide = self._constant_node(as_tensor(_widened(tensor), TensorProto.DOUBLE))
         to: Any = tensor.data_type
         if self.opset() < 6:
             to = TensorProto.DataType.Name(to)
@@ -413,26 +414,12 @@ class Builder:
 
 def _widened(tensor: TensorProto) -> Array:
     """The numbers of a tensor as doubles, if all of them are doubles."""
-    array = numpy_helper.to_array(tensor)
+    array = to_array(tensor)
     if array.dtype.kind in "iub":
         wide = array.astype(np.float64)
         if list(map(int, wide.flat)) == array.reshape(-1).tolist():
             return wide
     raise Refusal(Why.NEEDS_CONSTANT, "no function body can hold such a constant before opset 9")
-
-
-def make_tensor(array: Array, dtype: int) -> TensorProto:
-    """A nameless tensor of an element type, from numbers that it can hold."""
-    try:
-        native = np.dtype(helper.tensor_dtype_to_np_dtype(dtype))
-    except (KeyError, TypeError):
-        native = np.dtype(np.float32)
-    if native.isbuiltin == 1 and (native.kind != "f" or dtype in _NATIVE_FLOATS):
-        return numpy_helper.from_array(array.astype(native))
-    return helper.make_tensor("", dtype, array.shape, array.astype(np.float64).reshape(-1).tolist())
-
-
-_NATIVE_FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE)
 
 
 def _tensor_type(elem_type: int, shape: Sequence[Any] | None) -> TypeProto:
@@ -456,7 +443,7 @@ def make_attribute(schema: schemas.Schema, name: str, value: Any) -> AttributePr
     if isinstance(value, np.ndarray) and kind != AttributeProto.TENSOR:
         value = value.tolist()
     if kind == AttributeProto.TENSOR and isinstance(value, np.ndarray):
-        value = numpy_helper.from_array(value)
+        value = from_array(value)
     if kind == AttributeProto.FLOAT:
         value = float(value)
     elif kind == AttributeProto.FLOATS:

@@ -18,11 +18,11 @@ from onnx import (
     OperatorSetIdProto,
     TypeProto,
     helper,
-    numpy_helper,
 )
 from onnx.shape_inference import InferenceError
 
 from opshift import schemas
+from opshift.arrays import from_array
 from opshift.declare import Array, Fold
 from opshift.errors import Refusal
 from opshift.order import reads
@@ -239,7 +239,7 @@ class Facts:
         for name in node.input:
             found = constant_of(name) if name and _small(types.get(name)) else None
             if found is not None:
-                data[name] = numpy_helper.from_array(found, name)
+                data[name] = from_array(found, name)
         raw = schemas.raw(domain, node.op_type, schema.since)
         try:
             return onnx.shape_inference.infer_node_outputs(

@@ -26,17 +26,16 @@ from onnx import (
     SparseTensorProto,
     TensorProto,
     ValueInfoProto,
-    numpy_helper,
 )
 
 from opshift import wire
+from opshift.arrays import from_array, to_array
+from opshift.declare import Array
 from opshift.errors import InvalidModel
 from opshift.external import Late, Moved, Opened, Region, Staging, inside, locate, location_of
 
 THRESHOLD = 4096
 """Payloads of more bytes than this are carved."""
-
-Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 
 _PAYLOAD = tuple(wire.PAYLOAD.values())
 _HEADER = tuple(f.name for f in TensorProto.DESCRIPTOR.fields if f.name not in _PAYLOAD)
@@ -68,14 +67,14 @@ class Weights:
     def load(self, tensor: TensorProto) -> Array:
         """Value of a stub, of an external tensor, or of an ordinary tensor."""
         if not self.is_stub(tensor):
-            return numpy_helper.to_array(tensor)
+            return to_array(tensor)
         whole = TensorProto()
         whole.CopyFrom(tensor)
         if not self.fill(whole):
             whole.raw_data = locate(tensor, self.base_dir).read()
             whole.ClearField("external_data")
             whole.ClearField("data_location")
-        return numpy_helper.to_array(whole)
+        return to_array(whole)
 
     def source(self, tensor: TensorProto) -> Source | None:
         """Where the payload of a carved stub is; None for every other tensor."""
@@ -776,7 +775,7 @@ def _raw(tensor: TensorProto, weights: Weights) -> Region | Late:
     stub = TensorProto()
     stub.CopyFrom(tensor)  # the tensor itself will soon say something else
     size = wire.raw_size(stub.data_type, prod(stub.dims))
-    return Late(size, lambda: numpy_helper.from_array(weights.load(stub)).raw_data)
+    return Late(size, lambda: from_array(weights.load(stub)).raw_data)
 
 
 def _refer(tensor: TensorProto, location: str, offset: int, length: int) -> None:

@@ -1,0 +1,82 @@
+"""Tensors as numpy arrays and back, the same under every release of onnx.
+
+Before 1.19 onnx reads bfloat16 as float32, ignores its raw_data, and has types of its own for the
+smaller numbers; all of them are ml_dtypes here.
+"""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+from onnx import TensorProto, helper, numpy_helper
+
+from opshift import wire
+from opshift.declare import Array
+from opshift.elements import T
+
+_LARGEST: dict[int, int] = {
+    T.FLOAT8E4M3FN: 448,
+    T.FLOAT8E4M3FNUZ: 240,
+    T.FLOAT8E5M2: 57344,
+    T.FLOAT8E5M2FNUZ: 57344,
+}
+_NARROW: dict[int, np.dtype[np.generic]] = {
+    number: np.dtype(kind)
+    for number, kind in {
+        T.BFLOAT16: ml_dtypes.bfloat16,
+        T.UINT4: ml_dtypes.uint4,
+        T.INT4: ml_dtypes.int4,
+        T.FLOAT4E2M1: ml_dtypes.float4_e2m1fn,
+        T.FLOAT8E4M3FN: ml_dtypes.float8_e4m3fn,
+        T.FLOAT8E4M3FNUZ: ml_dtypes.float8_e4m3fnuz,
+        T.FLOAT8E5M2: ml_dtypes.float8_e5m2,
+        T.FLOAT8E5M2FNUZ: ml_dtypes.float8_e5m2fnuz,
+    }.items()
+}
+_NUMBERS = {kind: number for number, kind in _NARROW.items()}
+
+
+def dtype_of(elem_type: int) -> np.dtype[np.generic]:
+    """How an element type is held; objects for strings."""
+    return _NARROW.get(elem_type) or np.dtype(helper.tensor_dtype_to_np_dtype(elem_type))
+
+
+def to_array(tensor: TensorProto) -> Array:
+    """The value of a tensor that is not external."""
+    kind = tensor.data_type
+    raw = tensor.HasField("raw_data")
+    if kind in (T.COMPLEX64, T.COMPLEX128) and not raw:
+        part, pairs = (np.float32, tensor.float_data), (np.float64, tensor.double_data)
+        dtype, parts = part if kind == T.COMPLEX64 else pairs
+        return np.array(parts, dtype).view(dtype_of(kind)).reshape(tensor.dims)
+    if kind not in _NARROW:
+        return numpy_helper.to_array(tensor)
+    bits, _ = wire.STORAGE[kind]
+    held = np.dtype("<u2" if bits == 16 else "u1")
+    if raw:
+        data = np.frombuffer(tensor.raw_data, held)
+    else:
+        data = np.array(tensor.int32_data, np.int64).astype(held)
+    if bits == 4:
+        data = np.stack([data & 15, data >> 4], axis=-1).reshape(-1)[: int(np.prod(tensor.dims))]
+    return data.view(_NARROW[kind]).reshape(tensor.dims)
+
+
+def from_array(array: Array, name: str = "") -> TensorProto:
+    """A tensor of the array's own type."""
+    kind = _NUMBERS.get(array.dtype)
+    if kind is None:
+        return numpy_helper.from_array(array, name)
+    bits, _ = wire.STORAGE[kind]
+    held = np.ascontiguousarray(array).reshape(-1).view("<u2" if bits == 16 else "u1")
+    if bits == 4:
+        held = np.append(held & 15, np.zeros(held.size % 2, held.dtype))
+        held = held[0::2] | held[1::2] << 4
+    return TensorProto(name=name, data_type=kind, dims=array.shape, raw_data=held.tobytes())
+
+
+def as_tensor(array: Array, elem_type: int) -> TensorProto:
+    """A nameless tensor of an element type; an 8-bit float that is too large is the largest."""
+    if (largest := _LARGEST.get(elem_type)) is not None:
+        array = np.clip(array.astype(np.float64), -largest, largest)
+    return from_array(array.astype(dtype_of(elem_type)))
