@@ -11,7 +11,7 @@ from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto, 
 from opshift import schemas
 from opshift.declare import Array
 from opshift.errors import AdapterBug, Refusal, Why
-from opshift.facts import Facts, rank_of
+from opshift.facts import Facts, rank_of, tokens
 from opshift.scope import Scope
 
 
@@ -41,11 +41,12 @@ class Env:
 class Value:
     """One value of the graph, by name; asking for what is not known refuses the node."""
 
-    __slots__ = ("env", "name")
+    __slots__ = ("choices", "env", "name")
 
-    def __init__(self, name: str, env: Env) -> None:
+    def __init__(self, name: str, env: Env, choices: frozenset[str] = frozenset()) -> None:
         self.name = name
         self.env = env
+        self.choices = choices  # the types that the node takes where it was read
 
     def __repr__(self) -> str:
         return f"Value({self.name!r})"
@@ -57,9 +58,19 @@ class Value:
     @property
     def elem_type_or_none(self) -> int | None:
         found = self.type
-        if found is None or not found.HasField("tensor_type"):
+        if found is None:
+            return self._only_choice()
+        if not found.HasField("tensor_type"):
             return None
-        return found.tensor_type.elem_type or None
+        return found.tensor_type.elem_type or self._only_choice()
+
+    def _only_choice(self) -> int | None:
+        """The one tensor that the node takes and the model can hold at all."""
+        census = self.env.facts.census if self.choices else frozenset()
+        possible = [text for text in self.choices if tokens(text) <= census]
+        if len(possible) != 1 or not possible[0].startswith("tensor("):
+            return None
+        return schemas.element_number(possible[0][len("tensor(") : -1])
 
     @property
     def elem_type(self) -> int:
@@ -165,31 +176,40 @@ class Node:
     def input(self, name: builtins.str) -> Value | None:
         """An input that may be absent."""
         position = self._position(name, outputs=False)
-        names = self.proto.input
-        if position >= len(names) or not names[position]:
-            return None
-        return Value(names[position], self.env)
+        inputs = self.inputs
+        return inputs[position] if position < len(inputs) else None
 
     @property
     def inputs(self) -> tuple[Value | None, ...]:
         """All inputs in order; None where one is left out."""
-        return tuple(Value(n, self.env) if n else None for n in self.proto.input)
+        return tuple(
+            Value(n, self.env, self._types(i, outputs=False)) if n else None
+            for i, n in enumerate(self.proto.input)
+        )
 
     def output(self, name: builtins.str) -> Value | None:
         position = self._position(name, outputs=True)
-        names = self.proto.output
-        if position >= len(names) or not names[position]:
-            return None
-        return Value(names[position], self.env)
+        outputs = self.outputs
+        return outputs[position] if position < len(outputs) else None
 
     @property
     def outputs(self) -> tuple[Value | None, ...]:
-        return tuple(Value(n, self.env) if n else None for n in self.proto.output)
+        return tuple(
+            Value(n, self.env, self._types(i, outputs=True)) if n else None
+            for i, n in enumerate(self.proto.output)
+        )
 
     @property
     def n_outputs(self) -> builtins.int:
         """How many outputs are wanted, up to the last that has a name."""
         return max((i + 1 for i, n in enumerate(self.proto.output) if n), default=0)
+
+    def _types(self, position: builtins.int, *, outputs: bool) -> frozenset[builtins.str]:
+        if self.schema is None:
+            return frozenset()
+        at = self.schema.output_at if outputs else self.schema.input_at
+        param = at(position)
+        return param.types if param is not None else frozenset()
 
     def _position(self, name: builtins.str, *, outputs: bool) -> builtins.int:
         if self.schema is None:

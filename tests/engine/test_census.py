@@ -2,9 +2,10 @@
 
 from collections.abc import Callable
 
+import pytest
 from conftest import model, ops
 from onnx import TensorProto
-from opshift import convert_version
+from opshift import Refused, convert_version
 from opshift.adapter import Builder, Node, Result, adapter
 
 
@@ -22,3 +23,21 @@ def test_a_type_that_a_step_brings_in_is_guarded_at_the_next(
     before = model("(float[2] x) => (float[2] y) { y = Ceil(x) }", opset=13)
     assert ops(convert_version(before, 6)) == "Cast Neg Cast"
     assert "Neg" not in ops(convert_version(before, 5))
+
+
+@adapter("Ceil", 13, 12)
+def typed_ceil_13_12(node: Node, op: Builder) -> Result:
+    """Asks for the type of something that no schema describes."""
+    assert node["X"].elem_type == TensorProto.FLOAT
+    return op.same(node)
+
+
+def test_an_unknown_type_is_the_only_one_that_fits_and_occurs(
+    with_adapters: Callable[..., None],
+) -> None:
+    with_adapters(typed_ceil_13_12)
+    graph = "(float[2] x, {other}[2] z) => (float[2] y) {{ f = custom.Op(x, z) y = Ceil(f) }}"
+    before = model(graph.format(other="int32"), opset=13, more=', "custom" : 1')
+    assert ops(convert_version(before, 12)) == "Op Ceil"
+    with pytest.raises(Refused, match="element type of 'f' is unknown"):
+        convert_version(model(graph.format(other="double"), opset=13, more=', "custom" : 1'), 12)
