@@ -319,7 +319,7 @@ class Document:
     def bury(self, graphs: Sequence[GraphProto]) -> None:
         """Forgets the scopes of graphs that have left the model, and their nodes."""
         gone = {id(graph) for graph in graphs}
-        for root in self.roots:
+        for root in self.roots if gone else ():
             inside = {
                 id(scope)
                 for scope in root.scopes
