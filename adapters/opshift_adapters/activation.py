@@ -3,8 +3,18 @@
 from typing import Any
 
 import numpy as np
-from onnx import helper
-from opshift.adapter import Builder, Node, Result, T, Value, adapter, boundary, example, shown
+from opshift.adapter import (
+    Builder,
+    Node,
+    Result,
+    T,
+    Value,
+    adapter,
+    boundary,
+    dtype_of,
+    example,
+    shown,
+)
 from opshift.combinators import cast_around, drop_attribute
 
 from opshift_adapters.blocks import FLOATS, SELECT, select
@@ -149,7 +159,7 @@ def gelu_20_19(node: Node, op: Builder) -> Result:
         rounded = np.float32(value)  # as the definition has it
         if x.elem_type_or_none is None:
             return op.Sqrt(_number(op, rounded, x))
-        kind = helper.tensor_dtype_to_np_dtype(x.elem_type)
+        kind = dtype_of(x.elem_type)
         return op.const(np.sqrt(rounded.astype(kind)), like=x)
 
     if node.str("approximate") == "tanh":

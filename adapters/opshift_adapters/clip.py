@@ -3,8 +3,19 @@
 from typing import Any
 
 import numpy as np
-from onnx import helper
-from opshift.adapter import KEEP, Array, Builder, Node, Result, T, Value, adapter, boundary, example
+from opshift.adapter import (
+    KEEP,
+    Array,
+    Builder,
+    Node,
+    Result,
+    T,
+    Value,
+    adapter,
+    boundary,
+    dtype_of,
+    example,
+)
 
 from opshift_adapters.blocks import FLOATS
 
@@ -14,7 +25,7 @@ EDGES_8 = {"x": [-128, -1, 0, 5, 127]}
 
 def _limits(elem_type: int) -> tuple[Array, Array]:
     """The smallest and largest finite number: what an absent bound stands for."""
-    kind = np.dtype(helper.tensor_dtype_to_np_dtype(elem_type))
+    kind = dtype_of(elem_type)
     return np.array(np.finfo(kind).min), np.array(np.finfo(kind).max)
 
 
@@ -54,7 +65,7 @@ def clip_5_6(node: Node, op: Builder) -> Result:
 def clip_10_11(node: Node, op: Builder) -> Result:
     """The attributes became inputs of the data's type, which has limits of its own."""
     x = node["input"]
-    kind = np.dtype(helper.tensor_dtype_to_np_dtype(x.elem_type))
+    kind = dtype_of(x.elem_type)
     bounds: dict[str, Value | None] = {}
     for name, limit in zip(("min", "max"), _limits(x.elem_type), strict=True):
         with np.errstate(over="ignore"):

@@ -1,7 +1,6 @@
 """Abs, Exp, Sqrt, Round, Erf, IsNaN, ...: mathematics of one operand, element by element."""
 
 import numpy as np
-from onnx import helper
 from opshift.adapter import (
     KEEP,
     Builder,
@@ -11,6 +10,7 @@ from opshift.adapter import (
     Value,
     adapter,
     boundary,
+    dtype_of,
     example,
     impossible,
     shown,
@@ -138,7 +138,7 @@ def is_inf_10_9(node: Node, op: Builder) -> Result:
     if not positive and not negative:
         zero = op.const(0, like=x)
         return op.And(op.Greater(x, zero), op.Less(x, zero))
-    largest = np.finfo(helper.tensor_dtype_to_np_dtype(x.elem_type)).max
+    largest = np.finfo(dtype_of(x.elem_type)).max
     if not positive:
         return op.Less(x, op.const(-largest, like=x))
     return op.Greater(op.Abs(x) if negative else x, op.const(largest, like=x))

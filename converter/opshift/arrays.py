@@ -6,6 +6,8 @@ smaller numbers; all of them are ml_dtypes here.
 
 from __future__ import annotations
 
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
@@ -20,7 +22,7 @@ _LARGEST: dict[int, int] = {
     T.FLOAT8E5M2: 57344,
     T.FLOAT8E5M2FNUZ: 57344,
 }
-_NARROW: dict[int, np.dtype[np.generic]] = {
+_NARROW: dict[int, np.dtype[Any]] = {
     number: np.dtype(kind)
     for number, kind in {
         T.BFLOAT16: ml_dtypes.bfloat16,
@@ -36,7 +38,7 @@ _NARROW: dict[int, np.dtype[np.generic]] = {
 _NUMBERS = {kind: number for number, kind in _NARROW.items()}
 
 
-def dtype_of(elem_type: int) -> np.dtype[np.generic]:
+def dtype_of(elem_type: int) -> np.dtype[Any]:
     """How an element type is held; objects for strings."""
     return _NARROW.get(elem_type) or np.dtype(helper.tensor_dtype_to_np_dtype(elem_type))
 
