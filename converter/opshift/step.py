@@ -16,7 +16,7 @@ from opshift.facts import Facts, types_from
 from opshift.guard import Guard
 from opshift.node import Env, Node, Value
 from opshift.registry import Registry
-from opshift.scope import Document, FunctionId, Key, Place, Root, Scope, graphs_of
+from opshift.scope import Document, FunctionId, Key, Place, Root, Scope, call_id, graphs_of
 
 # Types that old operators often lack; where none occurs, what adapters write needs no type check.
 COMMON_TYPES = frozenset(
@@ -275,6 +275,8 @@ class Stepper:
             where = f"{where} (in {root.name})"
         if root.function is not None and (known_at_call or refusal.why in KNOWN_AT_CALL):
             self.functions.add(root.function)
+        elif refusal.why in KNOWN_AT_CALL and (behind := self._calls_behind(scope, proto)):
+            self.functions |= behind
         else:
             self.movable = False
         domain = schemas.normal(proto.domain)
@@ -282,6 +284,16 @@ class Stepper:
         self.refusals.append(
             RefusedNode(where, proto.op_type, domain, boundary, refusal.why, refusal.detail)
         )
+
+    def _calls_behind(self, scope: Scope, proto: NodeProto) -> set[FunctionId]:
+        """The functions that compute what a node reads: written out, they may tell what it is."""
+        found = set()
+        for name in filter(None, proto.input):
+            owner = scope.owner(name)
+            position = owner.producers.get(name) if owner else None
+            if owner and position is not None and self.document.is_call(owner.node(position)):
+                found.add(call_id(owner.node(position)))
+        return found
 
     def _check_types(self, op: Builder) -> None:
         """What an adapter wrote must take the types that meet it."""

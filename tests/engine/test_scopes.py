@@ -254,3 +254,14 @@ def _early():
         return op.Mul(node["X"], op.Tanh(op.Softplus(node["X"])))
 
     return mish
+
+
+def test_a_function_that_makes_what_must_be_known_is_written_out():
+    text = """(float[2] x, float[3] z) => (float[3] y) <int64 one = {1}> {
+        s = local.pair(x, z) y = SequenceAt(s, one) }
+        <opset_import: ["" : 11], domain: "local">
+        pair (a, b) => (s) { s = SequenceConstruct(a, b) }"""
+    before = model(text, 11, more=', "local" : 1')
+    after = convert_version(before, 10)
+    assert not after.functions
+    assert equal(before, after) is None
