@@ -9,6 +9,7 @@ from onnx import FunctionProto, TypeProto, defs
 from oracle import (  # noqa: F401
     control,
     engines,
+    kernels_attention,
     kernels_legacy,
     kernels_misc,
     kernels_ml,

@@ -1,0 +1,26 @@
+"""Attention, where the reference and the text differ."""
+
+import numpy as np
+
+from oracle import engines
+from oracle.kernels_misc import as_version
+from oracle.registry import kernel
+from oracle.schema import Call
+from oracle.values import Value
+
+
+@kernel("Attention")
+def attention(
+    call: Call, q: np.ndarray, k: np.ndarray, v: np.ndarray, *more: Value
+) -> tuple[Value, ...]:
+    """The reference pads a mask of one column at 23 too, and caps the scores that mode 0 shows."""
+    mask, past, *rest = (*more, None, None)[: max(len(more), 2)]
+    if call.since < 24 and mask is not None and mask.shape[-1] == 1:
+        keys = k.shape[-2] + (0 if past is None else past.shape[2])
+        mask = np.repeat(mask, keys, axis=-1)
+    results = engines.reference(call, q, k, v, mask, past, *rest)
+    if call["qk_matmul_output_mode"] == 0 and call["softcap"]:
+        plain = as_version(call, call.since, softcap=None)
+        scores = engines.reference(plain, q, k, v, mask, past, *rest)[3]
+        return (*results[:3], scores)
+    return results
