@@ -27,10 +27,10 @@ def _key(item: Any) -> Any:
 def label_encoder_first(call: Call, x: np.ndarray) -> np.ndarray:
     """Strings become their index and integers their string; no implementation in the reference."""
     names = call["classes_strings"] or []
-    if len(set(names)) != len(names):
-        raise OracleError("LabelEncoder-1: a class is named twice")
     if x.dtype == np.int64:
         return _looked_up(x, dict(enumerate(names)), call["default_string"], object)
+    if len(set(names)) != len(names):
+        raise OracleError("LabelEncoder-1: a class is named twice")
     return _looked_up(x, {n: i for i, n in enumerate(names)}, call["default_int64"], np.int64)
 
 

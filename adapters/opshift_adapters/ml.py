@@ -1,0 +1,230 @@
+"""LabelEncoder of ai.onnx.ml: a list of names, then a table of lists, then a table of tensors."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto as T
+from opshift.adapter import (
+    KEEP,
+    Array,
+    Builder,
+    Node,
+    Refusal,
+    Result,
+    Value,
+    Why,
+    adapter,
+    example,
+)
+
+ML = "ai.onnx.ml"
+BOTH = {ML: 1, "": 18}
+LISTS = {"strings": "O", "int64s": "int64", "floats": "float32"}
+COMPARED = (
+    "ai.onnx.ml.LabelEncoder", "Unsqueeze", "Equal", "Less", "Greater", "Or", "And", "Not", "Cast", "Mul",
+    "ReduceMax", "Gather",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """What each key becomes, and what all else becomes."""
+
+    keys: Array
+    values: Array
+    default: Any
+
+    @property
+    def has_nan(self) -> bool:
+        return self.keys.dtype.kind == "f" and bool(np.isnan(self.keys).any())
+
+
+def _table(node: Node) -> Table:
+    keys, _ = _side(node, "keys")
+    values, suffix = _side(node, "values")
+    if len(keys) != len(values):
+        raise Refusal(Why.AMBIGUOUS, f"{len(keys)} keys and {len(values)} values")
+    if suffix == "tensor" and node.has("default_tensor"):
+        return Table(keys, values, node.tensor("default_tensor").reshape(-1)[0])
+    word = {"O": "string", "i": "int64", "f": "float"}[values.dtype.kind]
+    default = node.str("default_string") if word == "string" else node.attr(f"default_{word}")
+    return Table(keys, values, default)
+
+
+def _side(node: Node, side: str) -> tuple[Array, str]:
+    """The keys or the values, and the kind of attribute they stand in."""
+    written = [name for name in node.attributes if name.startswith(f"{side}_")]
+    if len(written) != 1:
+        raise Refusal(Why.AMBIGUOUS, f"{len(written)} lists of {side}")
+    suffix = written[0].removeprefix(f"{side}_")
+    if suffix == "tensor":
+        found = node.tensor(written[0]).reshape(-1)
+        return (found.astype("O") if found.dtype.kind in "OSU" else found), suffix
+    listed = node.strings(written[0]) if suffix == "strings" else node.attr(written[0])
+    return np.array(listed, dtype=LISTS[suffix]), suffix
+
+
+def _distinct(table: Table, *, last_wins: bool) -> Table:
+    """The table with each key once; before version 4 nobody said which of equal keys counts."""
+    rows: dict[Any, int] = {}
+    plain = table.keys.tolist()
+    for i, key in enumerate(plain):
+        name = "NaN" if isinstance(key, float) and key != key else key
+        seen = rows.get(name)
+        if seen is not None and not last_wins and table.values[seen] != table.values[i]:
+            raise Refusal(Why.AMBIGUOUS, f"key {key!r} has two values, and no text says which counts")
+        rows[name] = i
+    kept = sorted(rows.values())
+    return Table(table.keys[kept], table.values[kept], table.default)
+
+
+def _encoder(op: Builder, x: Value, table: Table) -> Value:
+    """LabelEncoder as versions 2 and 3 have it; keys and values of its own types."""
+    named: dict[str, Any] = {}
+    for side, array in (("keys", table.keys), ("values", table.values)):
+        named[f"{side}_{_list(array)}"] = array.tolist()
+    word = {"strings": "string", "int64s": "int64", "floats": "float"}[_list(table.values)]
+    named[f"default_{word}"] = table.default
+    made: Value = op.emit("LabelEncoder", x, domain=ML, **named)
+    return made
+
+
+def _list(array: Array) -> str:
+    return {"O": "strings", "i": "int64s", "f": "floats"}[array.dtype.kind]
+
+
+def _gathered(op: Builder, index: Value, items: Sequence[Any], dtype: Any) -> Value:
+    return op.Gather(op.const(np.array(items, dtype=dtype)), index, axis=0)
+
+
+def _compared(op: Builder, x: Value, table: Table) -> Value:
+    """The table looked up by comparing with every key, in operators of the default domain."""
+    if op.opset() < 7:
+        raise Refusal(Why.NOT_EXPRESSIBLE, "comparing with many keys at once needs opset 7")
+    keys = op.const(table.keys)
+    wide = op.Unsqueeze(x, op.const([-1])) if op.opset() >= 13 else _unsqueezed(op, x)
+    same = _equal(op, wide, keys, table)
+    place = op.const(np.arange(1, len(table.keys) + 1, dtype=np.int32))
+    found = op.Mul(op.Cast(same, to=T.INT32), place)
+    if op.opset() >= 18:
+        index = op.ReduceMax(found, op.const([-1]), keepdims=0)
+    else:
+        index = op.ReduceMax(found, axes=[-1 if op.opset() >= 11 else x.rank], keepdims=0)
+    return _gathered(op, index, [table.default, *table.values], table.values.dtype)
+
+
+def _unsqueezed(op: Builder, x: Value) -> Value:
+    return op.Unsqueeze(x, axes=[-1 if op.opset() >= 11 else x.rank])
+
+
+def _equal(op: Builder, x: Value, keys: Value, table: Table) -> Value:
+    if table.keys.dtype.kind != "f":
+        return op.Equal(x, keys)
+    zero, one = op.const(0, like=x), op.const(1, like=x)
+    number = op.Or(op.Greater(x, zero), op.Less(x, one))
+    if op.opset() >= 11:
+        same = op.Equal(x, keys)
+    else:
+        same = op.And(number, op.Not(op.Or(op.Less(x, keys), op.Greater(x, keys))))
+    if not table.has_nan:
+        return same
+    both = op.And(op.Not(number), op.const(np.isnan(table.keys)))
+    if op.opset() < 11:
+        same = op.And(same, op.const(~np.isnan(table.keys)))
+    return op.Or(same, both)
+
+
+WORDS = {"x": ["b", "z", "a", ""]}
+NUMBERS = {"x": [1, 7, 0, -1]}
+FLOATS = {"x": [0.5, -1.5, 2, np.nan]}
+
+
+@adapter("LabelEncoder", 1, 2, domain=ML, emits=COMPARED[:1])
+@example("to numbers", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<classes_strings=["a","b"],default_int64=7>(x) }', gives="LabelEncoder", inputs=WORDS, imports=BOTH)
+@example("to strings", '(int64[4] x) => (string[4] y) { y = ai.onnx.ml.LabelEncoder<classes_strings=["a","b","b"]>(x) }', gives="LabelEncoder", inputs=NUMBERS, imports=BOTH)
+@example("twice the same name", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<classes_strings=["a","b","a"]>(x) }', refuses=Why.AMBIGUOUS, inputs=WORDS, imports=BOTH)
+def label_encoder_1_2(node: Node, op: Builder) -> Result:
+    """Names and their numbers became a table from any keys to any values."""
+    names = np.array(node.strings("classes_strings"), dtype="O")
+    numbers = np.arange(len(names))
+    if node["X"].elem_type == T.STRING:
+        table = Table(names, numbers, node.int("default_int64"))
+    else:
+        table = Table(numbers, names, node.str("default_string"))
+    return _encoder(op, node["X"], _distinct(table, last_wins=False))
+
+
+@adapter("LabelEncoder", 2, 1, domain=ML, emits=COMPARED, handles_types=True)
+@example("names in order", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_int64s=[0,1]>(x) }', gives="LabelEncoder", inputs=WORDS, imports=BOTH)
+@example("names in another order", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_int64s=[1,0],default_int64=5>(x) }', gives="LabelEncoder", inputs=WORDS, imports=BOTH)
+@example("names to names", '(string[4] x) => (string[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_strings=["x","y"]>(x) }', gives="LabelEncoder Gather", inputs=WORDS, imports=BOTH)
+@example("names to floats", '(string[4] x) => (float[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_floats=[0.5,2.0],default_float=-7.0>(x) }', gives="LabelEncoder Gather", inputs=WORDS, imports=BOTH)
+@example("numbers in order", '(int64[4] x) => (string[4] y) { y = ai.onnx.ml.LabelEncoder<keys_int64s=[1,0],values_strings=["a","b"],default_string="none">(x) }', gives="LabelEncoder", inputs=NUMBERS, imports=BOTH)
+@example("numbers", '(int64[2,2] x) => (string[2,2] y) { y = ai.onnx.ml.LabelEncoder<keys_int64s=[1,7],values_strings=["a","b"]>(x) }', inputs={"x": [[1, 7], [0, -1]]}, imports=BOTH)
+@example("numbers to numbers, unknown rank", '(int64[n] v, int64[k] s) => (int64[a,b] y) { x = Reshape(v, s) y = ai.onnx.ml.LabelEncoder<keys_int64s=[1,7],values_int64s=[10,70]>(x) }', inputs={"v": [1, 7, 0, -1], "s": [2, 2]}, imports=BOTH)
+@example("floats", '(float[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_floats=[0.5,-1.5],values_int64s=[3,9]>(x) }', inputs=FLOATS, imports=BOTH)
+@example("floats, no number", '(float[4] x) => (float[4] y) <float[1] z = {0.0}> { y = ai.onnx.ml.LabelEncoder<keys_floats=[nan,-1.5],values_floats=[3.0,9.0]>(x) }', inputs=FLOATS, imports=BOTH)
+@example("floats at opset 10", '(float[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_floats=[nan,-1.5,0.5],values_int64s=[3,9,4]>(x) }', inputs=FLOATS, imports={ML: 1, "": 10})
+@example("scalar at opset 9", '(int64 x) => (int64 y) { y = ai.onnx.ml.LabelEncoder<keys_int64s=[7,1],values_int64s=[3,9]>(x) }', inputs={"x": 7}, imports={ML: 1, "": 9})
+@example("two values of a key", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","a"],values_int64s=[0,1]>(x) }', refuses=Why.AMBIGUOUS, inputs=WORDS, imports=BOTH)
+def label_encoder_2_1(node: Node, op: Builder) -> Result:
+    """Only names became their place in a list, or places their name."""
+    x, table = node["X"], _distinct(_table(node), last_wins=False)
+    count = len(table.keys)
+    pair = (_list(table.keys), _list(table.values))
+    if pair == ("strings", "int64s") and sorted(table.values) == list(range(count)):
+        names = [key for _, key in sorted(zip(table.values, table.keys, strict=True))]
+        return _names(op, x, names, default_int64=table.default)
+    if pair == ("int64s", "strings") and sorted(table.keys) == list(range(count)):
+        names = [name for _, name in sorted(zip(table.keys, table.values, strict=True))]
+        return _names(op, x, names, default_string=table.default)
+    if pair[0] != "strings":
+        return _compared(op, x, table)
+    index = _names(op, x, table.keys.tolist(), default_int64=count)
+    return _gathered(op, index, [*table.values, table.default], table.values.dtype)
+
+
+def _names(op: Builder, x: Value, names: list[str], **default: Any) -> Value:
+    made: Value = op.emit("LabelEncoder", x, domain=ML, classes_strings=names, **default)
+    return made
+
+
+@adapter("LabelEncoder", 3, 4, domain=ML)
+@example("distinct", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_int64s=[5,6]>(x) }', gives="LabelEncoder", inputs=WORDS, imports=BOTH)
+@example("twice alike", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","a"],values_int64s=[5,5]>(x) }', gives="LabelEncoder", inputs=WORDS, imports=BOTH)
+@example("two values of a key", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","a"],values_int64s=[0,1]>(x) }', refuses=Why.AMBIGUOUS, inputs=WORDS, imports=BOTH)
+def label_encoder_3_4(node: Node, op: Builder) -> Result:
+    """Of equal keys the last counts, which nobody said before."""
+    _distinct(_table(node), last_wins=False)
+    return KEEP
+
+
+SHORT = "<keys_tensor=int32[2] {1, 7}, values_tensor=int16[2] {10, 70}, default_tensor=int16[1] {5}>"
+DOUBLES = "<keys_tensor=double[3] {0.5, 0.1, -1.5}, values_tensor=double[3] {0.1, 0.2, 0.3}, default_tensor=double[1] {0.7}>"
+
+
+@adapter("LabelEncoder", 4, 3, domain=ML, emits=COMPARED, handles_types=True)
+@example("lists", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_int64s=[5,6]>(x) }', gives="LabelEncoder", inputs=WORDS, imports=BOTH)
+@example("tensors", '(string[4] x) => (float[4] y) { y = ai.onnx.ml.LabelEncoder<keys_tensor=string[2] {"a", "b"}, values_tensor=float[2] {0.5, 2.5}, default_tensor=float[1] {7.0}>(x) }', gives="LabelEncoder", inputs=WORDS, imports=BOTH)
+@example("short numbers", "(int32[4] x) => (int16[4] y) { y = ai.onnx.ml.LabelEncoder" + SHORT + "(x) }", gives="Cast LabelEncoder Cast", inputs=NUMBERS, imports=BOTH)
+@example("doubles", "(double[4] x) => (double[4] y) { y = ai.onnx.ml.LabelEncoder" + DOUBLES + "(x) }", inputs={"x": [0.1, 0.5, 0.1 + 1e-12, np.nan]}, imports=BOTH)
+@example("words to doubles", '(string[4] x) => (double[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_tensor=double[2] {0.1, 0.2}, default_tensor=double[1] {0.3}>(x) }', gives="LabelEncoder Gather", inputs=WORDS, imports=BOTH)
+@example("no number", "(float[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_floats=[nan,0.5],values_int64s=[3,9]>(x) }", inputs=FLOATS, imports=BOTH)
+@example("the last counts", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","b","a"],values_int64s=[0,1,2]>(x) }', gives="LabelEncoder", inputs=WORDS, imports=BOTH)
+def label_encoder_4_3(node: Node, op: Builder) -> Result:
+    """There were lists of strings, int64 and float alone, and NaN was compared bit by bit."""
+    x, table = node["X"], _distinct(_table(node), last_wins=True)
+    keys, values = table.keys, table.values
+    if keys.dtype == np.float64 or table.has_nan:
+        return _compared(op, x, table)
+    if keys.dtype.kind == "i" and keys.dtype != np.int64:
+        x, keys = op.Cast(x, to=T.INT64), keys.astype(np.int64)
+    if values.dtype == np.float64:
+        index = _encoder(op, x, Table(keys, np.arange(len(keys)), len(keys)))
+        return _gathered(op, index, [*values, table.default], np.float64)
+    if values.dtype.kind == "i" and values.dtype != np.int64:
+        to = T.INT32 if values.dtype == np.int32 else T.INT16
+        return op.Cast(_encoder(op, x, Table(keys, values.astype(np.int64), table.default)), to=to)
+    return _encoder(op, x, Table(keys, values, table.default))
