@@ -15,7 +15,7 @@ from opshift.adapter import (
 )
 from opshift.combinators import drop_attribute
 
-from opshift_adapters.blocks import AS_IMAGE, as_image, from_image
+from opshift_adapters.blocks import AS_IMAGE, as_image, as_type, from_image
 
 WIDTH = (T.FLOAT16, T.FLOAT, T.DOUBLE)
 STATISTICS = "float[3] m, float[3] v"
@@ -51,9 +51,9 @@ def batch_normalization_15_14(node: Node, op: Builder) -> Result:
     if data == scale:
         return KEEP
     wide = widest(data, scale)
-    inputs = {name: converted(op, node[name], wide) for name in ("X", "scale", "B")}
+    inputs = {name: as_type(op, node[name], wide) for name in ("X", "scale", "B")}
     values = op.same(node, inputs=inputs, outputs=arity(node))
-    return converted(op, values[0], data), *values[1:]
+    return as_type(op, values[0], data), *values[1:]
 
 
 def widest(*kinds: int) -> int:
@@ -61,10 +61,6 @@ def widest(*kinds: int) -> int:
     if T.BFLOAT16 in kinds:
         kinds = (*kinds, T.FLOAT)
     return max((kind for kind in kinds if kind != T.BFLOAT16), key=WIDTH.index)
-
-
-def converted(op: Builder, x: Value, kind: int) -> Value:
-    return x if x.elem_type_or_none == kind else op.Cast(x, to=kind)
 
 
 @adapter("BatchNormalization", 14, 13, emits=("Cast",), handles_types=True)
@@ -210,10 +206,11 @@ CONSUMED_6 = boundary(6, "BatchNormalization:be04ae", up=drop_attribute("consume
 
 @adapter("BatchNormalization", 6, 5, emits=AS_IMAGE)
 @example("image", f"(float[2,3,4,5] x, {PARAMETERS}) => (float[2,3,4,5] y) {{ y = BatchNormalization<is_test=1>(x, s, b, m, v) }}", gives="BatchNormalization", inputs=POSITIVE)
-@example("other rank", HEAD + ") { y = BatchNormalization<is_test=1>(x, s, b, m, v) }", gives="Reshape BatchNormalization Shape Reshape", inputs=POSITIVE)
-@example("rows", f"(float[2,3] x, {PARAMETERS}) => (float[2,3] y) {{ y = BatchNormalization<is_test=1>(x, s, b, m, v) }}", gives="Reshape BatchNormalization Shape Reshape", inputs=POSITIVE)
+@example("other rank", HEAD + ") { y = BatchNormalization<is_test=1>(x, s, b, m, v) }", gives="Unsqueeze BatchNormalization Squeeze", inputs=POSITIVE)
+@example("rows", f"(float[2,3] x, {PARAMETERS}) => (float[2,3] y) {{ y = BatchNormalization<is_test=1>(x, s, b, m, v) }}", gives="Unsqueeze BatchNormalization Squeeze", inputs=POSITIVE)
+@example("volume", f"(float[2,3,2,2,2] x, {PARAMETERS}) => (float[2,3,2,2,2] y) {{ y = BatchNormalization<is_test=1>(x, s, b, m, v) }}", gives="Reshape BatchNormalization Shape Reshape", inputs=POSITIVE)
 @example("unknown rank", UNRANKED + ") { x = Reshape(w, d) y = BatchNormalization<is_test=1>(x, s, b, m, v) }", inputs=RANK_3)
-@example("training", HEAD + ", float[3] rm, float[3] rv) { " + ALL + CALL, gives="Reshape BatchNormalization Shape Reshape", inputs=POSITIVE)
+@example("training", HEAD + ", float[3] rm, float[3] rv) { " + ALL + CALL, gives="Unsqueeze BatchNormalization Squeeze", inputs=POSITIVE)
 @example("each element", f"(float[2,3,4] x, {PARAMETERS}) => (float[2,3,4] y) {{ y = BatchNormalization<is_test=1, spatial=0>(x, s, b, m, v) }}", refuses=Why.NOT_EXPRESSIBLE)
 def batch_normalization_6_5(node: Node, op: Builder) -> Result:
     """The data had four axes, and `consumed_inputs` was required though it meant nothing."""

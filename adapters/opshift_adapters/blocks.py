@@ -134,22 +134,31 @@ def reshape_to(op: Builder, x: Value, shape: Value) -> Value:
     return op.Reshape(op.Expand(flat, op.Expand(any_at_all, shape_of(op, shape))), shape)
 
 
-AS_IMAGE = ("Reshape", "Shape")
+AS_IMAGE = ("Reshape", "Shape", "Squeeze", "Unsqueeze")
 
 
 def as_image(op: Builder, x: Value) -> Value:
-    """[N, C, ...] of any rank as [N, C, the rest, 1], for operators that took 4-D data only."""
+    """[N, C, ...] as [N, C, the rest, 1], for operators that took 4-D data only (before 13)."""
+    if x.rank_or_none in (2, 3):
+        return op.Unsqueeze(x, axes=list(range(x.rank, 4)))
     return op.Reshape(x, op.const([0, 0, -1, 1]))
 
 
 def from_image(op: Builder, y: Value, x: Value) -> Value:
     """Undoes `as_image(op, x)`."""
+    if x.rank_or_none in (2, 3):
+        return op.Squeeze(y, axes=list(range(x.rank, 4)))
     return op.Reshape(y, op.Shape(x))
 
 
 def cast(op: Builder, x: Value, to: int) -> Value:
     """Cast, which names the type by a word below version 6."""
     return op.Cast(x, to=to if op.version >= 6 else T(to).name)
+
+
+def as_type(op: Builder, x: Value, kind: int) -> Value:
+    """`x` in an element type, which may be its own."""
+    return x if x.elem_type_or_none == kind else cast(op, x, kind)
 
 
 def float_type(op: Builder, x: Value) -> int:

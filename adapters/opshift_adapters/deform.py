@@ -4,7 +4,7 @@ import numpy as np
 from onnx import TensorProto as T
 from opshift.adapter import Builder, Node, Refusal, Result, Value, Why, adapter, example
 
-from opshift_adapters.blocks import ARANGE, SIZE_OF, arange, part, size_of
+from opshift_adapters.blocks import ARANGE, SIZE_OF, arange, as_type, part, size_of
 
 DEFORM = (
     "Add", "And", "Cast", "Concat", "Div", "Expand", "Floor", "GatherElements", "Less", "MatMul",
@@ -30,7 +30,7 @@ def deform_conv_19_18(node: Node, op: Builder) -> Result:
     """Born in 19: a convolution whose taps are moved by `offset`, read by linear interpolation."""
     kind = node["X"].elem_type
     wide = T.FLOAT if kind == T.FLOAT16 else kind
-    x, w, offset = (_as(op, node[name], wide) for name in ("X", "W", "offset"))
+    x, w, offset = (as_type(op, node[name], wide) for name in ("X", "W", "offset"))
     outputs, inner, *kernel = node["W"].shape
     if len(kernel) != 2:
         raise Refusal(Why.NOT_EXPRESSIBLE, "DeformConv over other than two axes needs opset 19")
@@ -39,18 +39,14 @@ def deform_conv_19_18(node: Node, op: Builder) -> Result:
     data = op.Reshape(x, op.const([0, shifted, each, -1]))
     samples = sampled(op, data, _places(node, op, offset, kernel), x, each)
     if (mask := node.input("mask")) is not None:
-        samples = op.Mul(samples, op.Reshape(_as(op, mask, wide), op.const([0, shifted, 1, -1])))
+        samples = op.Mul(samples, op.Reshape(as_type(op, mask, wide), op.const([0, shifted, 1, -1])))
     taps = op.Reshape(samples, op.const([0, group, inner * kernel[0] * kernel[1], -1]))
     product = op.MatMul(op.Reshape(w, op.const([group, outputs // group, -1])), taps)
     sizes = op.Concat(op.const([0, outputs]), part(op, op.Shape(offset), 2), axis=0)
     y = op.Reshape(product, sizes)
     if (bias := node.input("B")) is not None:
-        y = op.Add(y, op.Reshape(_as(op, bias, wide), op.const([1, -1, 1, 1])))
+        y = op.Add(y, op.Reshape(as_type(op, bias, wide), op.const([1, -1, 1, 1])))
     return op.Cast(y, to=kind) if kind == T.FLOAT16 else y
-
-
-def _as(op: Builder, x: Value, kind: int) -> Value:
-    return x if x.elem_type_or_none == kind else op.Cast(x, to=kind)
 
 
 def _places(node: Node, op: Builder, offset: Value, kernel: list[int]) -> Value:

@@ -19,6 +19,8 @@ from opshift.adapter import (
 )
 from opshift.combinators import drop_attribute
 
+from opshift_adapters.blocks import as_type
+
 DROP = ("RandomUniformLike", "Less", "Not", "Cast", "Sub", "Div", "Mul")
 EIGHT_BITS = (T.FLOAT8E4M3FN, T.FLOAT8E4M3FNUZ, T.FLOAT8E5M2, T.FLOAT8E5M2FNUZ)
 
@@ -73,19 +75,15 @@ def dropped(op: Builder, x: Value, ratio: Value, seed: int | None) -> tuple[Valu
     kind, known = x.elem_type, ratio.const_or_none()
     draws: dict[str, Any] = {} if seed is None else {"seed": float(seed)}
     draw = op.RandomUniformLike(x, dtype=T.FLOAT, **draws)
-    kept = op.Not(op.Less(draw, as_kind(op, ratio, T.FLOAT)))
+    kept = op.Not(op.Less(draw, as_type(op, ratio, T.FLOAT)))
     wide = T.DOUBLE if kind == T.DOUBLE else T.FLOAT
     if known is None:
         one = op.const(1.0, wide)
-        scale = op.Div(one, op.Sub(one, as_kind(op, ratio, wide)))
+        scale = op.Div(one, op.Sub(one, as_type(op, ratio, wide)))
     else:
         scale = op.const(1 / (1 - float(known)), wide)
-    y = op.Mul(op.Mul(as_kind(op, x, wide), op.Cast(kept, to=wide)), scale)
-    return as_kind(op, y, kind), kept
-
-
-def as_kind(op: Builder, x: Value, kind: int) -> Value:
-    return x if x.elem_type == kind else op.Cast(x, to=kind)
+    y = op.Mul(op.Mul(as_type(op, x, wide), op.Cast(kept, to=wide)), scale)
+    return as_type(op, y, kind), kept
 
 
 @adapter("Dropout", 12, 11, emits=(*DROP, "Shape", "ConstantOfShape", "Or", "Where"))
@@ -94,6 +92,7 @@ def as_kind(op: Builder, x: Value, kind: int) -> Value:
 @example("computed ratio", "(float[2,3] x, float r) => (float[2,3] y) { y = Dropout(x, r) }", gives="Dropout", inputs={"r": 0.25})
 @example("mask", "(float[2,3] x) => (float[2,3] y, bool[2,3] m) { y, m = Dropout(x) }", gives="Dropout Shape ConstantOfShape")
 @example("mask that nobody reads", '(float[2,3] x) => (float[2,3] y) <bool t = {0}> { y, m = Dropout(x, "", t) }', gives="Dropout")
+@example("switch around a branch", '(bool c, float[2,3] x) => (float[2,3] y) <bool t = {0}> { y = If(c) <then_branch = a () => (float[2,3] u) { u = Dropout(x, "", t) }, else_branch = b () => (float[2,3] w) { w = Neg(x) }> }', gives="If", inputs={"c": True})
 @example("training", "(float[4,5] x) => (float[4,5] y, bool[4,5] m) <float r = {0.25}, bool t = {1}> { y, m = Dropout<seed=3>(x, r, t) }", gives="RandomUniformLike Less Not Cast Mul Mul")
 @example("training by default ratio", '(float[4,5] x) => (float[4,5] y) <bool t = {1}> { y = Dropout<seed=3>(x, "", t) }')
 @example("training nothing away", "(float[4,5] x) => (float[4,5] y, bool[4,5] m) <float r = {0}, bool t = {1}> { y, m = Dropout(x, r, t) }")

@@ -5,7 +5,7 @@ from onnx import TensorProto as T
 from opshift.adapter import KEEP, Builder, Node, Result, Value, adapter, boundary, example, shown
 from opshift.combinators import cast_around, drop_attribute
 
-from opshift_adapters.blocks import AS_IMAGE, SIZE_OF, as_image, from_image, part, size_of
+from opshift_adapters.blocks import AS_IMAGE, SIZE_OF, as_image, as_type, from_image, part, size_of
 
 UNRANKED = "(float[24] w, int64[n] d, float[c] s) => (float[a,b,c] y) { x = Reshape(w, d) "
 RANK_3 = {"d": [2, 3, 4], "s": [1, 2, 3, 4]}
@@ -27,7 +27,7 @@ CONSUMED_6 = boundary(
 
 @adapter("InstanceNormalization", 6, 5, emits=AS_IMAGE)
 @example("image", "(float[2,3,4,5] x, float[3] s, float[3] b) => (float[2,3,4,5] y) { y = InstanceNormalization(x, s, b) }", gives="InstanceNormalization")
-@example("signal", "(float[2,3,4] x, float[3] s, float[3] b) => (float[2,3,4] y) { y = InstanceNormalization(x, s, b) }", gives="Reshape InstanceNormalization Shape Reshape")
+@example("signal", "(float[2,3,4] x, float[3] s, float[3] b) => (float[2,3,4] y) { y = InstanceNormalization(x, s, b) }", gives="Unsqueeze InstanceNormalization Squeeze")
 @example("unknown rank", "(float[24] w, int64[n] d, float[3] s, float[3] b) => (float[a,b,c] y) { x = Reshape(w, d) y = InstanceNormalization(x, s, b) }", inputs={"d": [2, 3, 4]})
 def instance_normalization_6_5(node: Node, op: Builder) -> Result:
     """The data had four axes."""
@@ -35,10 +35,6 @@ def instance_normalization_6_5(node: Node, op: Builder) -> Result:
     if x.rank_or_none == 4:
         return KEEP
     return from_image(op, op.same(node, inputs={"input": as_image(op, x)}), x)
-
-
-def as_kind(op: Builder, x: Value, kind: int) -> Value:
-    return x if x.elem_type_or_none == kind else op.Cast(x, to=kind)
 
 
 MEAN_FROM = ("ReduceMean", "Flatten", "Reshape", "Shape", "Slice", "ConstantOfShape", "Concat")
@@ -106,11 +102,11 @@ RMS_UNRANKED = UNRANKED + "y = RMSNormalization"
 def rms_normalization_23_22(node: Node, op: Builder) -> Result:
     """Born in 23: divided by the root of the mean square in `stash_type`, then scaled."""
     scale, kind, stash = node["scale"], node["X"].elem_type, node.int("stash_type")
-    x = as_kind(op, node["X"], stash)
+    x = as_type(op, node["X"], stash)
     square = mean_from(op, op.Mul(x, x), node.int("axis"))
     root = op.Sqrt(op.Add(square, op.const(node.float("epsilon"), stash)))
-    normal = as_kind(op, op.Div(x, root), kind)
-    return op.Mul(as_kind(op, normal, scale.elem_type), scale)
+    normal = as_type(op, op.Div(x, root), kind)
+    return op.Mul(as_type(op, normal, scale.elem_type), scale)
 
 
 GROUP = ("Reshape", "ReduceMean", "Mul", "Sub", "Add", "Sqrt", "Div", "Shape", "Cast")
@@ -186,7 +182,7 @@ def mean_variance_normalization_9_8(node: Node, op: Builder) -> Result:
     """Born in 9: the distance from the mean, in standard deviations."""
     kind, axes = node["X"].elem_type, node.ints("axes")
     work = T.FLOAT if kind == T.FLOAT16 else kind
-    x = as_kind(op, node["X"], work)
+    x = as_type(op, node["X"], work)
     gap = op.Sub(x, op.ReduceMean(x, axes=axes))
     deviation = op.Sqrt(op.ReduceMean(op.Mul(gap, gap), axes=axes))
-    return as_kind(op, op.Div(gap, op.Add(deviation, op.const(1e-9, work))), kind)
+    return as_type(op, op.Div(gap, op.Add(deviation, op.const(1e-9, work))), kind)
