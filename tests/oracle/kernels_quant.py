@@ -4,6 +4,7 @@ import numpy as np
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from oracle import engines
+from oracle.kernels_pool import conv
 from oracle.registry import kernel
 from oracle.schema import Call, prepare
 from oracle.values import OracleError, dtype_of, elem_type_of, tensor, wide
@@ -112,3 +113,92 @@ def dequantize(
     target = dtype_of(call["output_dtype"]) if call["output_dtype"] else scale.dtype
     with np.errstate(all="ignore"):
         return (data * _along(call, scale, x).astype(np.float32)).astype(target)
+
+
+def _shifted(x: np.ndarray, zero: np.ndarray | None, rows: bool = False) -> np.ndarray:
+    """x less its zero point, exactly; a vector of zero points is one for each row or column."""
+    return wide(x).astype(np.float64) - (0.0 if zero is None else _placed(zero, x.ndim, rows))
+
+
+def _placed(parameter: np.ndarray, rank: int, rows: bool) -> np.ndarray:
+    parameter = wide(parameter).astype(np.float64)
+    if parameter.size == 1:
+        return parameter.reshape(())
+    return parameter[:, None] if rows and parameter.ndim == 1 and rank > 1 else parameter
+
+
+def _per_channel(parameter: np.ndarray | None, behind: int) -> np.ndarray | None:
+    if parameter is None or parameter.ndim == 0:
+        return parameter
+    return parameter.reshape((-1, *[1] * behind))
+
+
+def _cut_off(call: Call, steps: np.ndarray, zero: np.ndarray) -> np.ndarray:
+    if zero.dtype.name not in _LIMITS:
+        raise OracleError(f"{call.op}-{call.since}: results of {zero.dtype} are not judged")
+    shifted = np.rint(steps) + zero.astype(np.float64)
+    return np.clip(shifted, *_LIMITS[zero.dtype.name]).astype(zero.dtype)
+
+
+@kernel("MatMulInteger")
+def mat_mul_integer(
+    call: Call,
+    a: np.ndarray,
+    b: np.ndarray,
+    a_zero: np.ndarray | None = None,
+    b_zero: np.ndarray | None = None,
+) -> np.ndarray:
+    """Zero points may be one per row or column; the reference broadcasts them as they are."""
+    return np.asarray(_shifted(a, a_zero, rows=True) @ _shifted(b, b_zero), dtype=np.int32)
+
+
+@kernel("ConvInteger")
+def conv_integer(
+    call: Call,
+    x: np.ndarray,
+    w: np.ndarray,
+    x_zero: np.ndarray | None = None,
+    w_zero: np.ndarray | None = None,
+) -> np.ndarray:
+    """Exact sums in double; the reference takes zero points per channel in 2-D only."""
+    weights = _shifted(w, _per_channel(w_zero, w.ndim - 1))
+    result: np.ndarray = conv(call, _shifted(x, x_zero), weights)
+    return result.astype(np.int32)
+
+
+@kernel("QLinearMatMul")
+def q_linear_mat_mul(
+    call: Call,
+    a: np.ndarray,
+    a_scale: np.ndarray,
+    a_zero: np.ndarray,
+    b: np.ndarray,
+    b_scale: np.ndarray,
+    b_zero: np.ndarray,
+    y_scale: np.ndarray,
+    y_zero: np.ndarray,
+) -> np.ndarray:
+    """Rounded before the zero point is added; the reference rounds after, which moves ties."""
+    sums = _shifted(a, a_zero, rows=True) @ _shifted(b, b_zero)
+    scale = _placed(a_scale, a.ndim, rows=True) * _placed(b_scale, b.ndim, rows=False)
+    return _cut_off(call, sums * (scale / wide(y_scale).astype(np.float64)), y_zero)
+
+
+@kernel("QLinearConv")
+def q_linear_conv(
+    call: Call,
+    x: np.ndarray,
+    x_scale: np.ndarray,
+    x_zero: np.ndarray,
+    w: np.ndarray,
+    w_scale: np.ndarray,
+    w_zero: np.ndarray,
+    y_scale: np.ndarray,
+    y_zero: np.ndarray,
+    bias: np.ndarray | None = None,
+) -> np.ndarray:
+    """Rounded before the zero point is added; the reference rounds after, and scales in 2-D."""
+    weights = _shifted(w, _per_channel(w_zero, w.ndim - 1))
+    sums = conv(call, _shifted(x, x_zero), weights, bias)
+    scale = _per_channel(w_scale.astype(np.float64), w.ndim - 2)
+    return _cut_off(call, sums * (x_scale * scale / y_scale.astype(np.float64)), y_zero)
