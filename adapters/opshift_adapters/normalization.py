@@ -19,7 +19,7 @@ BFLOAT16_22 = boundary(
         example("bfloat16 instances", "(bfloat16[2,3,4] x, bfloat16[3] s, bfloat16[3] b) => (bfloat16[2,3,4] y) { y = InstanceNormalization(x, s, b) }", gives="Cast Cast Cast InstanceNormalization Cast", atol=0.02),
     ),
 )  # fmt: skip
-BFLOAT16_13 = boundary(13, "LRN:fc10ad MeanVarianceNormalization:a73b3f")
+BFLOAT16_13 = boundary(13, "LRN:fc10ad")
 CONSUMED_6 = boundary(
     6, "InstanceNormalization:a50ea0", up=drop_attribute("consumed_inputs"), directions="up"
 )
@@ -173,6 +173,22 @@ def group_normalization_18_17(node: Node, op: Builder) -> Result:
     x, scale, groups = node["X"], node["scale"], node.int("num_groups")
     rows = by_group(op, x, groups, node.float("epsilon"), scale.elem_type)
     return op.Reshape(scaled(op, rows, scale, node["bias"]), op.Shape(x))
+
+
+def written_axes(node: Node, op: Builder) -> Result:
+    """Unchanged, but its function body at 13 takes only axes that are written out."""
+    return KEEP if node.has("axes") else op.same(node, axes=node.ints("axes"))
+
+
+MEAN_VARIANCE_13 = boundary(
+    13,
+    "MeanVarianceNormalization:a73b3f",
+    up=shown(
+        written_axes,
+        example("default axes", "(float[2,3,4,5] x) => (float[2,3,4,5] y) { y = {op}(x) }", gives="{op}"),
+        example("axes", "(float[2,3,4] x) => (float[2,3,4] y) { y = {op}<axes=[1]>(x) }", gives="{op}"),
+    ),
+)  # fmt: skip
 
 
 @adapter("MeanVarianceNormalization", 9, 8, emits=("ReduceMean", "Sub", "Mul", "Sqrt", "Add", "Div", "Cast"))
