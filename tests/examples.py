@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import onnx.checker
-import onnx.parser
 import oracle
+import text
 from onnx import ModelProto
 from opshift import Refused, convert_version, registry, schemas, versions
 from opshift.declare import RETIRED, Adapter, Example
@@ -45,7 +44,7 @@ def model_of(case: Case) -> ModelProto:
     ir = example.ir_version or max(versions.ir_for(imports), 8 if example.functions else 4)
     listed = ", ".join(f'"{domain}" : {version}' for domain, version in imports.items())
     header = f"<ir_version: {ir}, opset_import: [{listed}]>"
-    return onnx.parser.parse_model(f"{header} example {example.graph} {example.functions}")
+    return text.parse_model(f"{header} example {example.graph} {example.functions}")
 
 
 def too_new(case: Case) -> bool:
@@ -53,7 +52,9 @@ def too_new(case: Case) -> bool:
     adapter, wanted = case.adapter, dict(case.example.imports)
     wanted[adapter.domain] = max(adapter.start, adapter.to, wanted.get(adapter.domain, 0))
     newest = {domain: schemas.latest(domain) for domain in wanted}  # none of a function's domain
-    return any(newest[domain] not in (None, 0) and v > newest[domain] for domain, v in wanted.items())
+    return any(
+        newest[domain] not in (None, 0) and v > newest[domain] for domain, v in wanted.items()
+    )
 
 
 def run(case: Case) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import onnx.parser
 import pytest
 from onnx import ModelProto
 from opshift import registry
 from opshift.declare import Adapter, Fold
+from text import parse_model
 
 
 @pytest.fixture
@@ -29,9 +29,7 @@ def with_adapters(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 def model(text: str, opset: int = 12, ir: int = 8, more: str = "") -> ModelProto:
     """A model from `(inputs) => (outputs) { nodes }`, with functions behind it."""
-    return onnx.parser.parse_model(
-        f'<ir_version: {ir}, opset_import: ["" : {opset}{more}]> g {text}'
-    )
+    return parse_model(f'<ir_version: {ir}, opset_import: ["" : {opset}{more}]> g {text}')
 
 
 def ops(proto: ModelProto) -> str:

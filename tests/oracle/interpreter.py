@@ -13,8 +13,8 @@ from onnx import (
     NodeProto,
     TensorProto,
     ValueInfoProto,
-    numpy_helper,
 )
+from opshift.arrays import to_array
 
 from oracle import trust
 from oracle.schema import check_inputs, check_outputs, dense, prepare
@@ -187,7 +187,7 @@ def _renamed(node: NodeProto, domain: str) -> NodeProto:
 
 
 def _array(initializer: TensorProto) -> np.ndarray:
-    return tensor(numpy_helper.to_array(initializer))
+    return tensor(to_array(initializer))
 
 
 def _check_declared(info: ValueInfoProto, value: Value) -> None:

@@ -6,7 +6,8 @@ from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
-from onnx import AttributeProto, NodeProto, SparseTensorProto, defs, helper, numpy_helper
+from onnx import AttributeProto, NodeProto, SparseTensorProto, defs, helper
+from opshift.arrays import to_array
 
 from oracle.values import OracleError, Value, fits, tensor, type_of
 
@@ -127,7 +128,7 @@ def attribute_value(attribute: AttributeProto) -> Any:
         case AttributeProto.INTS | AttributeProto.FLOATS:
             return list(value)
         case AttributeProto.TENSOR:
-            return tensor(numpy_helper.to_array(value))
+            return tensor(to_array(value))
         case AttributeProto.SPARSE_TENSOR:
             return dense(value)
     return value
@@ -135,8 +136,8 @@ def attribute_value(attribute: AttributeProto) -> Any:
 
 def dense(sparse: SparseTensorProto) -> np.ndarray:
     """A sparse tensor spelled out; indices are linear or one coordinate row per value."""
-    values = numpy_helper.to_array(sparse.values)
-    indices = numpy_helper.to_array(sparse.indices)
+    values = to_array(sparse.values)
+    indices = to_array(sparse.indices)
     result = np.zeros(tuple(sparse.dims), dtype=values.dtype)
     if indices.ndim == 2:
         result[tuple(indices.T)] = values

@@ -5,7 +5,8 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-from onnx import TensorProto, TypeProto, helper
+from onnx import TensorProto, TypeProto
+from opshift import arrays
 
 Value = Any
 """A numpy array, a list (sequence), a dict (map), or None (absent, or an empty optional)."""
@@ -49,7 +50,7 @@ def dtype_of(elem_type: int) -> np.dtype:
     if elem_type == TensorProto.STRING:
         return np.dtype(object)
     try:
-        return np.dtype(helper.tensor_dtype_to_np_dtype(elem_type))
+        return arrays.dtype_of(elem_type)
     except KeyError:
         raise OracleError(f"{elem_type} is not an element type") from None
 
@@ -59,7 +60,7 @@ def elem_type_of(dtype: np.dtype) -> int:
     """The ONNX element type of a numpy dtype."""
     if dtype.kind in "OUST":
         return TensorProto.STRING
-    return helper.np_dtype_to_tensor_dtype(dtype)
+    return arrays.from_array(np.empty(0, dtype)).data_type
 
 
 @cache

@@ -1,7 +1,8 @@
 """The generated documents say what the adapters say."""
 
-import docs
 from opshift import registry
+
+import docs
 
 
 def test_a_page_lists_every_crossing_with_its_examples():
