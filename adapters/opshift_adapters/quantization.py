@@ -30,6 +30,10 @@ WIDER: dict[int, int] = {
     T.INT2: T.INT8, T.UINT2: T.UINT8, T.INT4: T.INT8, T.UINT4: T.UINT8, T.FLOAT8E8M0: T.FLOAT,
     T.FLOAT4E2M1: T.FLOAT8E4M3FN, T.FLOAT6E2M3: T.FLOAT8E4M3FN, T.FLOAT6E3M2: T.FLOAT8E4M3FN,
 }  # fmt: skip
+BORN: dict[int, int] = {
+    T.INT4: 21, T.UINT4: 21, T.FLOAT4E2M1: 23, T.FLOAT8E8M0: 24, T.INT2: 25, T.UINT2: 25,
+    T.FLOAT6E2M3: 28, T.FLOAT6E3M2: 28,
+}  # fmt: skip
 
 
 # -- what both share -----------------------------------------------------------------------------
@@ -37,7 +41,7 @@ WIDER: dict[int, int] = {
 
 def widened(op: Builder, value: Value | None) -> Value | None:
     """A constant of a type that does not exist there, in one that does and holds its values."""
-    if value is None or value.elem_type not in WIDER:
+    if value is None or op.version >= BORN.get(value.elem_type, 0):
         return value
     known = value.const_or_none()
     if known is None:
@@ -224,6 +228,7 @@ QUANTIZE_23_UP = boundary(23, "QuantizeLinear:d1c854 DequantizeLinear:3bd8fa", d
 @example("narrower result", "(int8[2,3] x, float[2] s, int8[2] z) => (float16[2,3] y) { y = DequantizeLinear<axis=0, output_dtype=10>(x, s, z) }", gives="DequantizeLinear Cast")
 @example("neither", "(uint8[2,3] x, bfloat16 s) => (float16[2,3] y) { y = DequantizeLinear<output_dtype=10>(x, s) }", gives="Cast DequantizeLinear Cast")
 @example("constant float4", WEIGHTS.replace("TYPE", "float4e2m1").replace("-1", "3"), gives="DequantizeLinear Add")
+@example("int4", "(int4[4] w, float s) => (float[4] y) { y = DequantizeLinear<output_dtype=1>(w, s) }", gives="DequantizeLinear")
 @example("float4", "(float4e2m1[4] w, float s) => (float[4] y) { y = DequantizeLinear(w, s) }", refuses=Why.TYPE_NOT_AVAILABLE)
 def dequantize_linear_23_22(node: Node, op: Builder) -> Result:
     """The result had the type of the scale."""

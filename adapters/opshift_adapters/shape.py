@@ -1,5 +1,6 @@
 """Reshape, Flatten, Transpose, Expand; Shape, Size, Identity: the same elements in another shape."""
 
+import numpy as np
 from opshift.adapter import (
     KEEP,
     Builder,
@@ -88,9 +89,17 @@ def shape_15_14(node: Node, op: Builder) -> Result:
     return whole if (start, end) == (0, END) else part(op, whole, start, end)
 
 
+MAKING_SEQUENCES = (
+    "SequenceConstruct", "SequenceEmpty", "SequenceInsert", "SequenceErase", "SplitToSequence",
+)  # fmt: skip
+
+
 def _passed_through_loop(node: Node, op: Builder) -> Result:
-    """A sequence could not pass Identity, but a Loop that never runs."""
+    """A sequence could not pass Identity: it is made twice, or passes a Loop that never runs."""
     x, going = node["input"], op.const(True, T.BOOL)
+    made = x.producer
+    if made is not None and made.op in MAKING_SEQUENCES:
+        return op.same(made)
     body = op.graph(lambda b, i, keep, s: (b.Identity(keep), b.SequenceErase(s)), (T.INT64, ()), (T.BOOL, ()), x)
     return op.Loop(op.const(0), going, x, body=body)
 
@@ -100,7 +109,8 @@ IDENTITY_14 = boundary(
     "Identity:6d4702",
     cast=shown(
         _passed_through_loop,
-        example("sequence", "(float[2] a, float[3] b) => (seq(float[n]) y) { s = SequenceConstruct(a, b) y = Identity(s) }", gives="SequenceConstruct Loop"),
+        example("sequence", "(seq(float[n]) s) => (seq(float[n]) y) { y = Identity(s) }", gives="Loop", inputs={"s": [np.ones(2), np.ones(3)]}),
+        example("sequence made here", "(float[2] a, float[3] b) => (seq(float[n]) y) { s = SequenceConstruct(a, b) y = Identity(s) }", gives="SequenceConstruct SequenceConstruct"),
     ),
     emits=("Loop", "SequenceErase", "Identity"),
 )
