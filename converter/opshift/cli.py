@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import json
-import os
+import pkgutil
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -13,12 +14,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from opshift import commands
+
 if TYPE_CHECKING:
-    from opshift.declare import Adapter
     from opshift.errors import Refused
 
 DONE, REFUSED, BAD_INPUT, BUG, INTERRUPTED = 0, 1, 2, 3, 130
-EXTERNAL = ("keep", "copy", "link", "inline", "one-file")
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -158,146 +159,21 @@ def read_ir(word: str) -> str | int:
     return int(word) if word.isdecimal() else word
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class Commands(click.Group):
+    """The commands: one for each module of `opshift.commands`, imported when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [info.name for info in pkgutil.iter_modules(commands.__path__)]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        module = importlib.import_module(f"{commands.__name__}.{cmd_name}")
+        found: click.Command = module.command
+        return found
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="opshift")
 def main() -> None:
     """Converts ONNX models between operator-set versions, up and down, or says why not."""
-
-
-@main.command("convert")
-@click.argument("source", metavar="IN", type=click.Path(dir_okay=False))
-@click.option("-o", "--output", type=click.Path(dir_okay=False), help="Where the result goes.")
-@click.option("--in-place", is_flag=True, help="Replace IN, atomically.")
-@click.option("--to", "words", multiple=True, metavar="N|latest|DOMAIN=N", help="Target version.")
-@click.option("--ir", default="auto", help="IR version: auto, keep or a number.")
-@click.option(
-    "--check", "only_check", is_flag=True, help="Write nothing; exit 1 if it would change."
-)
-@click.option("--dry-run", is_flag=True, help="Write nothing; show what would be done.")
-@click.option("--allow-approximate", is_flag=True, help="Allow results that are not exactly equal.")
-@click.option("--external-data", type=click.Choice(EXTERNAL), default="keep", show_default=True)
-@common
-def convert_command(
-    output_to: Output,
-    source: str,
-    output: str | None,
-    in_place: bool,
-    words: tuple[str, ...],
-    ir: str,
-    only_check: bool,
-    dry_run: bool,
-    allow_approximate: bool,
-    external_data: str,
-) -> int:
-    """Converts IN to other versions."""
-    from opshift import weights
-    from opshift.convert import Options, convert, convert_file
-
-    writes = not (only_check or dry_run)
-    if writes and in_place == (output is not None):
-        raise click.UsageError("say where the result goes: either -o OUT or --in-place")
-    if not words and ir == "auto":
-        raise click.UsageError("say what is wanted: --to N, --ir N, or both")
-    target, wanted_ir = read_target(words), read_ir(ir)
-    with output_to.working(f"converting {os.path.basename(source)}"):
-        if writes:
-            report = convert_file(
-                source, output or source, target, ir_version=wanted_ir,
-                allow_approximate=allow_approximate, external=external_data,
-            )  # fmt: skip
-        else:
-            options = Options(target, wanted_ir, allow_approximate)
-            report = convert(lambda: weights.carve_file(source), options)[2]
-    output_to.result(lambda: str(report), report.as_dict)
-    return REFUSED if only_check and report.changed else DONE
-
-
-@main.command("plan")
-@click.argument("source", metavar="IN", type=click.Path(dir_okay=False))
-@click.option("--to", "words", multiple=True, required=True, metavar="N|latest|DOMAIN=N")
-@click.option("--allow-approximate", is_flag=True, help="Count forms that are not exactly equal.")
-@common
-def plan_command(
-    output: Output, source: str, words: tuple[str, ...], allow_approximate: bool
-) -> int:
-    """Shows what converting IN would do, or why it cannot; touches nothing."""
-    from opshift.planner import plan
-
-    target = read_target(words)
-    with output.working(f"planning {os.path.basename(source)}"):
-        found = plan(source, target, allow_approximate=allow_approximate)
-    output.result(lambda: str(found), found.as_dict)
-    return DONE if found.possible else REFUSED
-
-
-@main.command("adapters")
-@click.argument("op", required=False)
-@click.option("--domain", default="", help="The operator's domain; ai.onnx when left out.")
-@common
-def adapters_command(output: Output, op: str | None, domain: str) -> int:
-    """Lists what exists for an operator, or how much exists for each."""
-    from opshift import registry, schemas
-
-    domain = schemas.normal(domain)
-    found: dict[str, list[Adapter]] = {}
-    for (d, name, _, _), adapter in registry.default():
-        if d == domain and op in (None, name):
-            found.setdefault(name, []).append(adapter)
-    if op is not None and not found:
-        known = "exists" if schemas.history(domain, op) else "does not exist"
-        raise click.UsageError(f"no adapters for {op!r}, which {known} in {domain or 'ai.onnx'}")
-    output.result(
-        lambda: (
-            "\n\n".join(_page(name, found[name]) for name in found)
-            if op
-            else "\n".join(f"{name}  {len(found[name])}" for name in sorted(found))
-        ),
-        lambda: adapters_as_dict(domain, found),
-    )
-    return DONE
-
-
-def _page(name: str, adapters: list[Adapter]) -> str:
-    lines = [click.style(name, bold=True)]
-    for adapter in sorted(adapters, key=lambda a: (a.start > a.to, a.start)):
-        lines.append(f"  {adapter.start}->{adapter.to}  {adapter.kind.name.lower()}")
-        lines.append(f"    {adapter.summary}")
-        for example in adapter.examples:
-            outcome = f"refused: {example.refuses.name}" if example.refuses else example.gives
-            lines.append(f"    - {example.title}" + (f": {outcome}" if outcome else ""))
-    return "\n".join(lines)
-
-
-def adapters_as_dict(domain: str, found: dict[str, list[Adapter]]) -> dict[str, Any]:
-    """What exists for operators in the documented JSON form, `docs/guide/json.md`."""
-    from opshift.report import SCHEMA_VERSION
-
-    listed = {
-        name: [
-            {
-                "start": a.start,
-                "to": a.to,
-                "kind": a.kind.name.lower(),
-                "summary": a.summary,
-                "emits": sorted(a.emits),
-                "approximate": a.approximate,
-                "examples": [
-                    {
-                        "title": e.title,
-                        "graph": e.graph,
-                        "gives": e.gives,
-                        "refuses": e.refuses.name if e.refuses else None,
-                    }
-                    for e in a.examples
-                ],
-            }
-            for a in adapters
-        ]
-        for name, adapters in sorted(found.items())
-    }
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "kind": "adapters",
-        "domain": domain,
-        "operators": listed,
-    }

@@ -17,6 +17,7 @@ from opshift import (
     check,
     inline,
     ir,
+    ir_lowering,
     order,
     registry,
     schemas,
@@ -24,10 +25,18 @@ from opshift import (
     versions,
     weights,
 )
-from opshift.errors import AdapterBug, BadTarget, InvalidModel, Refusal, Refused, RefusedNode
+from opshift.errors import (
+    AdapterBug,
+    BadTarget,
+    InvalidModel,
+    Refusal,
+    Refused,
+    RefusedNode,
+    Why,
+)
 from opshift.facts import Facts
 from opshift.report import Report, StepReport, Work
-from opshift.scope import Document, FunctionId
+from opshift.scope import Document, FunctionId, Imports
 from opshift.step import Step, Stepper, StepRefused
 from opshift.weights import Weights
 
@@ -47,22 +56,27 @@ class Options:
     ir_version: str | int = "auto"
     allow_approximate: bool = False
     check: bool = True
+    drop_metadata: bool = False
 
 
 def convert_version(
     model: Source,
-    target: Target,
+    target: Target | None = None,
     *,
     ir_version: str | int = "auto",
     inplace: bool = False,
     allow_approximate: bool = False,
     check: bool = True,
+    drop_metadata: bool = False,
 ) -> Any:
     """The model at `target`: an int for the default domain, or versions by domain.
 
-    A ModelProto or an onnx_ir.Model comes back as what it was; a path as a loaded ModelProto.
+    Without a target only the IR version changes. A ModelProto or an onnx_ir.Model comes back as
+    what it was; a path as a loaded ModelProto.
     """
-    options = Options(target, ir_version, allow_approximate, check)
+    options = Options(
+        {} if target is None else target, ir_version, allow_approximate, check, drop_metadata
+    )
     if isinstance(model, (str, os.PathLike)):
         return _convert_proto(_load(model), options, str(Path(model).parent), inplace=True)
     if isinstance(model, ModelProto):
@@ -73,15 +87,18 @@ def convert_version(
 def convert_file(
     src: str | os.PathLike[str],
     dst: str | os.PathLike[str],
-    target: Target,
+    target: Target | None = None,
     *,
     ir_version: str | int = "auto",
     allow_approximate: bool = False,
     check: bool = True,
+    drop_metadata: bool = False,
     external: str = "keep",
 ) -> Report:
     """Converts a file into another (or itself), its weights moved by the kernel."""
-    options = Options(target, ir_version, allow_approximate, check)
+    options = Options(
+        {} if target is None else target, ir_version, allow_approximate, check, drop_metadata
+    )
     skeleton, store, report = convert(lambda: weights.carve_file(src), options)
     if report.changed or not _same_file(src, dst):
         weights.splice(skeleton, store, dst, external=external)
@@ -154,6 +171,8 @@ class Attempt:
     view: bytes | ModelProto = b""
 
     def run(self) -> Report:
+        if not self.options.target and self.options.ir_version not in ("auto", "keep"):
+            return self._restamp()
         adapters = registry.default()
         self.open(adapters)
         before, ir_before = self.document.imports.as_dict(), self.skeleton.ir_version
@@ -161,7 +180,7 @@ class Attempt:
         for domain, start, to in self._route(adapters):
             self._cross(adapters, domain, start, to)
         self._finish(went_down=_went_down(before, self.document.imports.as_dict()))
-        return self._report(before, ir_before)
+        return self._report(before, self.document.imports.as_dict(), ir_before)
 
     def open(self, adapters: registry.Registry) -> None:
         """Validates the model and indexes it."""
@@ -215,21 +234,62 @@ class Attempt:
         self.document.sweep(self.facts.uses)
         self.document.sort()
         if self.steps or self.options.ir_version not in ("auto", "keep"):
-            try:
-                held = ir.settle(self.document, self.facts, self.options.ir_version, went_down)
-            except Refusal as refusal:
-                current = self.skeleton.ir_version
-                boundary = (current, current)
-                node = RefusedNode("the model", "IR", "", boundary, refusal.why, refusal.detail)
-                raise self.refused([node]) from None
-            self.notes += [f"IR stays at {need.ir}: {need.reason}" for need in held]
+            self._settle_ir(went_down=went_down)
         if self.options.check and self.steps:
             self.notes += self._check_whole()
 
+    def _settle_ir(self, *, went_down: bool) -> None:
+        """Gives the model its IR version, what is older in another form being rewritten first."""
+        wanted, current = self.options.ir_version, self.skeleton.ir_version
+        aim = ir.aim(current, self.document.imports.as_dict(), wanted, went_down)
+        if isinstance(wanted, int) and (aim < current or self.document.added_initializers):
+            self._lower(aim)
+        held = ir.holding(self.document, self.facts, aim)
+        if held and isinstance(wanted, int):
+            raise self._ir_refused([Refusal(Why.IR_TOO_LOW, need.sentence) for need in held], aim)
+        self.skeleton.ir_version = max([aim, *(need.ir for need in held)])
+        self.notes += [f"IR stays at {need.ir}: {need.reason}" for need in held]
+
+    def _lower(self, aim: int) -> None:
+        fresh, drop = self.document.fresh, self.options.drop_metadata
+        try:
+            done = ir_lowering.lower(self.skeleton, self.store, fresh, aim, drop)
+        except Refusal as refusal:
+            raise self._ir_refused([refusal], aim) from None
+        self.notes += done
+        if done:
+            self.document = Document(self.skeleton, self.document.prefix)
+            self.facts = Facts(self.document, self.store, self.facts.folds, lambda: self.view)
+
+    def _ir_refused(self, refusals: list[Refusal], aim: int) -> Refused:
+        current = self.skeleton.ir_version
+        nodes = [
+            RefusedNode("the model", "IR", "", (current, aim), refusal.why, refusal.detail)
+            for refusal in refusals
+        ]
+        nearest = {**self.document.imports.as_dict(), "IR": current}
+        return Refused(nodes, nearest, {**self.goal, "IR": aim}, self._crossed())
+
+    def _restamp(self) -> Report:
+        """Another IR version and nothing else: what is not in the way is not looked at."""
+        validate.header(self.skeleton)
+        imports = Imports(self.skeleton.opset_import, "the model").as_dict()
+        before, wanted = self.skeleton.ir_version, int(self.options.ir_version)
+        if wanted >= before:
+            self.skeleton.ir_version = wanted
+            return self._report(imports, imports, before)
+        prefix = _unused_prefix(self.skeleton.SerializeToString())
+        self.document = Document(self.skeleton, prefix)
+        self.facts = Facts(self.document, self.store, {}, lambda: self.skeleton)
+        self._settle_ir(went_down=False)
+        return self._report(imports, self.document.imports.as_dict(), before)
+
+    def _crossed(self) -> tuple[StepReport, ...]:
+        return tuple(_step_report(step) for step in self.steps)
+
     def refused(self, refusals: list[RefusedNode]) -> Refused:
         """The answer no, with how near the model has come."""
-        steps = tuple(_step_report(step) for step in self.steps)
-        return Refused(refusals, self.document.imports.as_dict(), self.goal, steps)
+        return Refused(refusals, self.document.imports.as_dict(), self.goal, self._crossed())
 
     def _check_whole(self) -> list[str]:
         """The full check; types that inference rejected before the conversion are only noted."""
@@ -243,14 +303,14 @@ class Attempt:
             return [f"the checker rejects an operator that the model came with: {error}"]
         raise AdapterBug(f"the checker rejects the converted model: {error}")
 
-    def _report(self, before: dict[str, int], ir_before: int) -> Report:
+    def _report(self, before: dict[str, int], after: dict[str, int], ir_before: int) -> Report:
         approximations = [text for step in self.steps for text in step.approximations]
         return Report(
             before,
-            self.document.imports.as_dict(),
+            after,
             ir_before,
             self.skeleton.ir_version,
-            tuple(_step_report(step) for step in self.steps),
+            self._crossed(),
             tuple(approximations),
             tuple("::".join(part for part in which if part) for which in self.inlined),
             tuple(self.notes),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from onnx import FunctionProto, NodeProto, TensorProto
+from onnx import AttributeProto, FunctionProto, NodeProto, TensorProto
 
 from opshift import versions
-from opshift.errors import BadTarget, Refusal, Why
+from opshift.errors import BadTarget
 from opshift.facts import Facts
 from opshift.scope import Document
 
@@ -41,26 +41,34 @@ class Need:
     ir: int
     reason: str
 
+    @property
+    def sentence(self) -> str:
+        return f"{self.reason} needs IR {self.ir}" + (
+            "; drop it with drop_metadata (--drop-metadata)" if self.droppable else ""
+        )
 
-def settle(document: Document, facts: Facts, wanted: str | int, went_down: bool) -> list[Need]:
-    """Sets the IR version; returns what keeps it above the one that was aimed at."""
-    model = document.model
-    current, paired = model.ir_version, versions.ir_for(document.imports.as_dict())
+    @property
+    def droppable(self) -> bool:
+        """Whether it may be dropped by request, because no result depends on it."""
+        words = ("metadata", "a device configuration", "a quantization", "types recorded")
+        return self.reason.startswith(words)
+
+
+def aim(current: int, imports: Mapping[str, int], wanted: str | int, went_down: bool) -> int:
+    """The IR version to go for, whatever the content needs."""
     if wanted == "keep":
-        aim = current
-    elif wanted == "auto":
-        aim = min(current, paired) if went_down else max(current, paired)
-    else:
-        aim = int(wanted)
-    if aim >= current and (aim >= 4 or not document.added_initializers):
-        model.ir_version = aim
+        return current
+    if wanted == "auto":
+        paired = versions.ir_for(imports)
+        return min(current, paired) if went_down else max(current, paired)
+    return int(wanted)
+
+
+def holding(document: Document, facts: Facts, aimed: int) -> list[Need]:
+    """What keeps the content of a model above the IR version that is aimed at."""
+    if aimed >= document.model.ir_version and (aimed >= 4 or not document.added_initializers):
         return []
-    holding = [need for need in needs(document, facts) if need.ir > aim]
-    if holding and isinstance(wanted, int):
-        worst = max(holding, key=lambda need: need.ir)
-        raise Refusal(Why.IR_TOO_LOW, f"{worst.reason} needs IR {worst.ir}, not {wanted}")
-    model.ir_version = max([aim, *(need.ir for need in holding)])
-    return holding
+    return [need for need in needs(document, facts) if need.ir > aimed]
 
 
 def check_wanted(wanted: str | int) -> None:
@@ -127,7 +135,24 @@ def _of_graphs(document: Document) -> Iterator[Need]:
                 yield Need(10, "metadata of a graph, value or tensor")
 
 
+_ATTRIBUTES = {
+    AttributeProto.SPARSE_TENSOR: Need(6, "a sparse tensor in an attribute"),
+    AttributeProto.SPARSE_TENSORS: Need(6, "a sparse tensor in an attribute"),
+    AttributeProto.TYPE_PROTO: Need(8, "a type in an attribute"),
+    AttributeProto.TYPE_PROTOS: Need(8, "a type in an attribute"),
+}
+
+
 def _of_node(node: NodeProto) -> Iterator[Need]:
+    for attribute in node.attribute:
+        kind = attribute.type
+        if kind in _ATTRIBUTES:
+            yield _ATTRIBUTES[kind]
+        elif kind == AttributeProto.TENSOR:
+            if attribute.t.data_location == TensorProto.EXTERNAL:
+                yield Need(4, "external data")
+            if _filled(attribute.t, "metadata_props"):
+                yield Need(10, "metadata of a graph, value or tensor")
     if _filled(node, "metadata_props"):
         yield Need(10, "metadata of a node")
     if _filled(node, "overload"):

@@ -1,0 +1,260 @@
+"""The IR version as a target: what is rewritten, what is dropped on request, what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import onnx.parser
+import pytest
+from click.testing import CliRunner
+from conftest import model, ops
+from onnx import TensorProto, helper, numpy_helper
+from onnxruntime import InferenceSession
+from opshift import BadTarget, Refused, convert_file, convert_version
+from opshift.cli import main
+
+PLAIN = "(float[2] x) => (float[2] y) { y = Neg(x) }"
+X = np.array([1, -2], np.float32)
+
+
+def results(proto, **more):
+    session = InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
+    return session.run(None, {"x": X, **more})
+
+
+def same(before, after):
+    """Both are legal and compute the same."""
+    onnx.checker.check_model(after, full_check=True)
+    for left, right in zip(results(before), results(after), strict=True):
+        np.testing.assert_array_equal(left, right)
+
+
+def weight(name="w", value=(1, 2)):
+    return numpy_helper.from_array(np.array(value, np.float32), name)
+
+
+@pytest.mark.parametrize("to", [4, 8, 11])
+def test_the_header_alone_changes(to, tmp_path):
+    before = model(PLAIN, 13, ir=8)
+    before.graph.node[0].doc_string = "kept"
+    onnx.save(before, tmp_path / "in.onnx")
+    done = CliRunner().invoke(
+        main, ["convert", f"{tmp_path}/in.onnx", "--ir", str(to), "-o", f"{tmp_path}/out.onnx"]
+    )
+    assert done.exit_code == 0
+    after = onnx.load(tmp_path / "out.onnx")
+    assert after.ir_version == to
+    after.ir_version = before.ir_version
+    assert after == before
+
+
+def test_only_the_ir_version_runs_no_checker(monkeypatch):
+    monkeypatch.setattr(onnx.checker, "check_model", None)
+    assert convert_version(model(PLAIN, 13), ir_version=7).ir_version == 7
+
+
+def test_raising_opens_nothing(monkeypatch):
+    monkeypatch.setattr("opshift.convert.Document", None)
+    assert convert_version(model(PLAIN, 13), ir_version=10).ir_version == 10
+
+
+def test_initializers_become_inputs_behind_the_true_ones():
+    before = model("(float[2] x) => (float[2] y) { y = Add(x, w) }", 9)
+    before.graph.initializer.append(weight())
+    after = convert_version(before, ir_version=3)
+    assert [value.name for value in after.graph.input] == ["x", "w"]
+    assert after.graph.initializer == before.graph.initializer
+    same(before, after)
+
+
+BRANCHES = """(float[2] x) => (float[2] y) {
+    c = Constant<value = bool {1}>()
+    y = If (c) <then_branch = a () => (float[2] t) { t = Add(x, w) },
+                else_branch = b () => (float[2] e) { e = Identity(x) }>
+}"""
+
+
+def test_initializers_of_subgraphs_become_constants():
+    before = model(BRANCHES, 9)
+    before.graph.node[1].attribute[0].g.initializer.append(weight())
+    before.graph.node[1].attribute[1].g.initializer.append(weight("big", [3] * 4000))
+    after = convert_version(before, ir_version=3)
+    branch, other = (attribute.g for attribute in after.graph.node[1].attribute)
+    assert [node.op_type for node in branch.node] == ["Constant", "Add"]
+    assert not branch.initializer
+    np.testing.assert_array_equal(
+        numpy_helper.to_array(other.node[0].attribute[0].t), np.full(4000, 3, np.float32)
+    )
+    same(before, after)
+
+
+def test_sparse_initializers_are_written_out():
+    before = model("(float[2] x) => (float[2] y) { y = Add(x, w) }", 13)
+    before.graph.sparse_initializer.append(
+        helper.make_sparse_tensor(
+            weight("w", [5]), helper.make_tensor("w_at", TensorProto.INT64, [1], [1]), [2]
+        )
+    )
+    after = convert_version(before, ir_version=5)
+    assert not after.graph.sparse_initializer
+    np.testing.assert_array_equal(numpy_helper.to_array(after.graph.initializer[0]), [0, 5])
+    np.testing.assert_array_equal(results(after)[0], [1, 3])
+
+
+def test_a_sparse_constant_is_written_out():
+    before = model("(float[2] x) => (float[2] y) { w = Constant() y = Add(x, w) }", 13)
+    sparse = helper.make_sparse_tensor(
+        weight("", [5]), helper.make_tensor("", TensorProto.INT64, [1], [0]), [2]
+    )
+    before.graph.node[0].attribute.append(helper.make_attribute("sparse_value", sparse))
+    after = convert_version(before, ir_version=5)
+    np.testing.assert_array_equal(results(after)[0], [6, -2])
+
+
+FUNCTIONS = """
+<ir_version: 9, opset_import: ["" : 18, "acme" : 1]> g (float[2] x) => (float[2] y) {
+    a = acme.Twice(x)
+    y = acme.Scaled<by = 3.0>(a)
+}
+<opset_import: ["" : 18, "acme" : 1], domain: "acme"> Twice (v) => (r) { h = acme.Scaled(v) r = Add(h, h) }
+<opset_import: ["" : 18], domain: "acme"> Scaled <by: float = 2.0> (v) => (r) {
+    f = Constant<value_float: float = @by>()
+    r = Mul(v, f)
+}
+"""
+
+
+def test_functions_are_written_out_below_8():
+    before = onnx.parser.parse_model(FUNCTIONS)
+    after = convert_version(before, ir_version=7)
+    assert not after.functions
+    assert [entry.domain for entry in after.opset_import] == [""]
+    assert ops(after) == "Constant Mul Add Constant Mul"
+    same(before, after)
+
+
+def test_defaults_of_functions_are_written_at_the_calls_below_9():
+    before = onnx.parser.parse_model(FUNCTIONS)
+    after = convert_version(before, ir_version=8)
+    assert not any(function.attribute_proto for function in after.functions)
+    assert list(after.functions[1].attribute) == ["by"]
+    assert [
+        a.f for f in after.functions for n in f.node for a in n.attribute if a.name == "by"
+    ] == [2]
+    same(before, after)
+
+
+def test_overloads_are_renamed_below_10():
+    before = onnx.parser.parse_model(FUNCTIONS)
+    before.ir_version = 10
+    other = before.functions.add()
+    other.CopyFrom(before.functions[1])
+    other.overload = "b"
+    other.node[1].op_type = "Div"
+    before.graph.node[1].overload = "b"
+    after = convert_version(before, ir_version=9)
+    assert [f.name for f in after.functions] == ["Twice", "Scaled", "Scaled_b"]
+    assert after.graph.node[1].op_type == "Scaled_b"
+    assert not after.graph.node[1].overload
+    np.testing.assert_allclose(results(after)[0], X * 4 / 3, rtol=1e-6)
+
+
+def test_functions_at_another_version_are_refused_by_name():
+    before = onnx.parser.parse_model(FUNCTIONS)
+    before.functions[1].opset_import[0].version = 17
+    assert convert_version(before, ir_version=7).ir_version == 7  # these operators mean the same
+    before.functions[1].node[1].op_type = "ReduceMax"
+    with pytest.raises(
+        Refused, match=r"'Scaled' imports ai\.onnx 17 and the model 18, where ReduceM"
+    ):
+        convert_version(before, ir_version=7)
+
+
+def with_metadata():
+    before = model(PLAIN, 21, ir=10)
+    before.metadata_props.add(key="author", value="kept: as old as the format")
+    for proto in (before.graph, before.graph.node[0], before.graph.input[0]):
+        proto.metadata_props.add(key="k", value="v")
+    return before
+
+
+def test_metadata_is_dropped_only_on_request_and_reported(tmp_path):
+    with pytest.raises(Refused, match="metadata of a node needs IR 10; drop it with drop_metadata"):
+        convert_version(with_metadata(), ir_version=8)
+    after = convert_version(with_metadata(), ir_version=8, drop_metadata=True)
+    assert len(after.metadata_props) == 1
+    assert not after.graph.node[0].metadata_props
+    onnx.save(with_metadata(), tmp_path / "in.onnx")
+    report = convert_file(
+        tmp_path / "in.onnx", tmp_path / "o.onnx", ir_version=8, drop_metadata=True
+    )
+    assert set(report.notes) == {
+        "dropped: metadata of graphs (1)",
+        "dropped: metadata of nodes (1)",
+        "dropped: metadata of values (1)",
+    }
+
+
+def test_every_obstacle_is_named_at_once():
+    before = with_metadata()
+    before.graph.value_info.append(helper.make_tensor_value_info("v", TensorProto.FLOAT8E5M2, [1]))
+    before.training_info.add()
+    with pytest.raises(Refused) as caught:
+        convert_version(before, ir_version=6)
+    said = str(caught.value)
+    assert "element type or container float8e5m2 needs IR 9" in said
+    assert "training information needs IR 7" in said
+    assert "nearest is ai.onnx 21, IR 10" in said
+    assert {refusal.why.name for refusal in caught.value.refusals} == {"IR_TOO_LOW"}
+
+
+def test_quantization_annotations_go_with_the_metadata():
+    before = model(PLAIN, 9, ir=5)
+    before.graph.quantization_annotation.add(tensor_name="x")
+    with pytest.raises(Refused, match="a quantization annotation needs IR 5"):
+        convert_version(before, ir_version=4)
+    assert not convert_version(
+        before, ir_version=4, drop_metadata=True
+    ).graph.quantization_annotation
+
+
+def test_external_data_comes_into_the_model_at_ir_3(tmp_path):
+    before = model("(float[2] x) => (float[2] y) { y = Add(x, w) }", 9)
+    before.graph.initializer.append(weight())
+    onnx.save(
+        before, tmp_path / "in.onnx", save_as_external_data=True, location="d", size_threshold=0
+    )
+    convert_file(tmp_path / "in.onnx", tmp_path / "out.onnx", ir_version=3)
+    (tmp_path / "d").unlink()
+    np.testing.assert_array_equal(results(onnx.load(tmp_path / "out.onnx"))[0], [2, 0])
+
+
+def test_both_at_once():
+    before = model("(float[2] x) => (float[2] y) { y = Softmax<axis = 0>(x) }", 13)
+    before.graph.initializer.append(weight())
+    after = convert_version(before, 8, ir_version=3)
+    assert (after.ir_version, after.opset_import[0].version) == (3, 8)
+    onnx.checker.check_model(after)
+    np.testing.assert_allclose(results(after)[0], results(before)[0])
+
+
+def test_raising_keeps_everything():
+    before = model("(float[2] x, float[2] w) => (float[2] y) { y = Add(x, w) }", 9, ir=3)
+    before.graph.initializer.append(weight())
+    after = convert_version(before, ir_version=10)
+    after.ir_version = 3
+    assert after == before
+
+
+def test_the_given_object_survives_a_refusal():
+    before = onnx.parser.parse_model(FUNCTIONS)
+    before.training_info.add()
+    copy = onnx.ModelProto.FromString(before.SerializeToString())
+    with pytest.raises(Refused):
+        convert_version(before, ir_version=6, inplace=True)
+    assert before == copy
+
+
+def test_no_such_ir():
+    with pytest.raises(BadTarget, match="a number from 3 to"):
+        convert_version(model(PLAIN, 13), ir_version=2)
