@@ -1,0 +1,310 @@
+"""Decision trees as a graph of splits and leaves, read from and written to either form."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from opshift.adapter import Array, Node, Refusal, Why
+
+MODES = (
+    "BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ",
+    "BRANCH_MEMBER",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """An inner node: the test, and where it leads."""
+
+    feature: int
+    mode: str
+    value: Any
+    true: int
+    false: int
+    missing: int
+    members: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """Where a tree ends: what is added to which target."""
+
+    votes: tuple[tuple[int, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Forest:
+    """All nodes of all trees in one list, and which of them are the roots."""
+
+    nodes: tuple[Split | Leaf, ...]
+    roots: tuple[int, ...]
+
+    @property
+    def leaves(self) -> Iterator[Leaf]:
+        return (node for node in self.nodes if isinstance(node, Leaf))
+
+    @property
+    def most_votes(self) -> int:
+        return max((len(leaf.votes) for leaf in self.leaves), default=0)
+
+    @property
+    def least_votes(self) -> int:
+        return min((len(leaf.votes) for leaf in self.leaves), default=0)
+
+    @property
+    def highest_target(self) -> int:
+        return max((target for leaf in self.leaves for target, _ in leaf.votes), default=0)
+
+    @property
+    def only_positive(self) -> bool:
+        """Whether no vote can take a score below that of a target without votes."""
+        return all(weight >= 0 for leaf in self.leaves for _, weight in leaf.votes)
+
+    def always_votes(self, targets: int) -> bool:
+        """Whether every target gets a vote, whichever leaves are reached."""
+        sure: set[int] = set()
+        for root in self.roots:
+            reached = [
+                {target for target, _ in leaf.votes}
+                for leaf in map(self.nodes.__getitem__, self.below(root))
+                if isinstance(leaf, Leaf)
+            ]
+            sure |= set.intersection(*reached)
+        return len(sure) == targets
+
+    def below(self, root: int) -> list[int]:
+        """The nodes of one tree, each before what it leads to."""
+        found, waiting, seen = [], [root], {root}
+        while waiting:
+            index = waiting.pop()
+            found.append(index)
+            node = self.nodes[index]
+            if isinstance(node, Split):
+                for child in (node.false, node.true):
+                    if child not in seen:
+                        seen.add(child)
+                        waiting.append(child)
+        return found
+
+
+# -- numbers -------------------------------------------------------------------------------------
+
+
+def in_float(values: Array) -> Array:
+    """The same numbers as float32, if it holds them."""
+    narrow = values.astype(np.float32)
+    if not np.array_equal(narrow.astype(values.dtype), values, equal_nan=True):
+        raise Refusal(Why.NOT_EXPRESSIBLE, "double tree parameters need ai.onnx.ml 3")
+    return narrow
+
+
+def float_splits(values: Array, modes: list[str]) -> Array:
+    """Float thresholds on the same side of every float."""
+    if values.dtype == np.float32:
+        return values
+    with np.errstate(over="ignore"):
+        near = values.astype(np.float32)
+    low = np.where(near > values, np.nextafter(near, np.float32(-np.inf)), near)
+    high = np.where(near < values, np.nextafter(near, np.float32(np.inf)), near)
+    equal = np.where(near == values, near, np.float32(np.nan))
+    chosen = {
+        "BRANCH_LEQ": low, "BRANCH_GT": low, "BRANCH_LT": high, "BRANCH_GTE": high,
+        "BRANCH_EQ": equal, "BRANCH_NEQ": equal, "LEAF": near,
+    }  # fmt: skip
+    return np.array([chosen[mode][i] for i, mode in enumerate(modes)], dtype=np.float32)
+
+
+def narrowed(forest: Forest) -> Forest:
+    """Float thresholds and weights that decide floats just as these do."""
+    modes = [node.mode if isinstance(node, Split) else "LEAF" for node in forest.nodes]
+    values = np.array([node.value if isinstance(node, Split) else 0 for node in forest.nodes])
+    in_float(np.array([weight for leaf in forest.leaves for _, weight in leaf.votes]))
+    nodes = tuple(
+        replace(node, value=value) if isinstance(node, Split) else node
+        for node, value in zip(forest.nodes, float_splits(values, modes), strict=True)
+    )
+    return Forest(nodes, forest.roots)
+
+
+# -- the lists of TreeEnsembleRegressor and TreeEnsembleClassifier -------------------------------
+
+
+def read_classic(node: Node, votes: str) -> Forest:
+    """From nodes with ids and votes (`target` or `class`) that refer to them."""
+    trees, ids = node.ints("nodes_treeids"), node.ints("nodes_nodeids")
+    modes = node.strings("nodes_modes")
+    values = _either(node, "nodes_values")
+    place = {key: i for i, key in enumerate(zip(trees, ids, strict=True))}
+    missing = node.ints_or_none("nodes_missing_value_tracks_true") or [0] * len(ids)
+    features = node.ints("nodes_featureids")
+    true, false = node.ints("nodes_truenodeids"), node.ints("nodes_falsenodeids")
+    given: dict[int, list[tuple[int, Any]]] = {}
+    lists = (node.ints(f"{votes}_{name}") for name in ("treeids", "nodeids", "ids"))
+    for tree, leaf, target, weight in zip(*lists, _either(node, f"{votes}_weights"), strict=True):
+        given.setdefault(place[tree, leaf], []).append((target, weight))
+    nodes: list[Split | Leaf] = []
+    children: set[int] = set()
+    for i, mode in enumerate(modes):
+        if mode == "LEAF":
+            nodes.append(Leaf(tuple(given.get(i, ()))))
+            continue
+        ends = place[trees[i], true[i]], place[trees[i], false[i]]
+        children.update(ends)
+        nodes.append(Split(features[i], mode, values[i], *ends, missing[i]))
+    roots = tuple(i for i in range(len(nodes)) if i not in children)
+    if len(roots) != len(set(trees)):
+        raise Refusal(Why.AMBIGUOUS, "the nodes are not one tree for each tree id")
+    return Forest(tuple(nodes), roots)
+
+
+def _either(node: Node, name: str) -> Array:
+    """A list, or the tensor that may stand in its place."""
+    if f"{name}_as_tensor" in node.attributes:
+        return node.tensor(f"{name}_as_tensor").reshape(-1)
+    return np.array(node.attr(name) or [], dtype=np.float32)
+
+
+def write_classic(forest: Forest) -> dict[str, Any]:
+    """Trees written out with ids of their own; a test for membership becomes one test for each."""
+    rows: dict[str, list[Any]] = {
+        f"nodes_{name}": []
+        for name in (
+            "treeids", "nodeids", "featureids", "modes", "values", "truenodeids", "falsenodeids",
+            "missing_value_tracks_true",
+        )
+    }  # fmt: skip
+    rows |= {f"target_{name}": [] for name in ("treeids", "nodeids", "ids", "weights")}
+    for tree, root in enumerate(forest.roots):
+        _write_tree(forest, tree, root, rows)
+    return rows
+
+
+def _write_tree(forest: Forest, tree: int, root: int, rows: dict[str, list[Any]]) -> None:
+    start = len(rows["nodes_nodeids"])
+    waiting: list[tuple[int, int, str, int]] = [(root, 0, "", 0)]
+    while waiting:
+        index, member, side, parent = waiting.pop()
+        node, own = forest.nodes[index], len(rows["nodes_nodeids"]) - start
+        if side:
+            rows[f"nodes_{side}nodeids"][start + parent] = own
+        row: dict[str, Any] = {"treeids": tree, "nodeids": own, "truenodeids": 0, "falsenodeids": 0}
+        if isinstance(node, Leaf):
+            row |= {"featureids": 0, "modes": "LEAF", "values": 0.0, "missing_value_tracks_true": 0}
+            for target, weight in node.votes:
+                vote = {"treeids": tree, "nodeids": own, "ids": target, "weights": float(weight)}
+                for name, entry in vote.items():
+                    rows[f"target_{name}"].append(entry)
+        else:
+            row |= {
+                "featureids": node.feature, "modes": _plain_mode(node),
+                "values": float(_tested(node, member)), "missing_value_tracks_true": node.missing,
+            }  # fmt: skip
+            again = member + 1 < len(node.members)
+            waiting.append((index, member + 1, "false", own) if again else (node.false, 0, "false", own))
+            waiting.append((node.true, 0, "true", own))
+        for name, entry in row.items():
+            rows[f"nodes_{name}"].append(entry)
+
+
+def _plain_mode(split: Split) -> str:
+    return "BRANCH_EQ" if split.mode == "BRANCH_MEMBER" else split.mode
+
+
+def _tested(split: Split, member: int) -> Any:
+    if split.mode != "BRANCH_MEMBER":
+        return split.value
+    return split.members[member] if split.members else np.nan
+
+
+# -- the lists of TreeEnsemble -------------------------------------------------------------------
+
+
+def read_ensemble(node: Node) -> Forest:
+    """From splits and leaves in lists of their own."""
+    modes = node.tensor("nodes_modes").tolist()
+    splits, weights = node.tensor("nodes_splits"), node.tensor("leaf_weights")
+    missing = node.ints_or_none("nodes_missing_value_tracks_true") or [0] * len(modes)
+    members = _members(node, modes.count(len(MODES) - 1))
+    ends = {}
+    for side in ("true", "false"):
+        ids, leafs = node.ints(f"nodes_{side}nodeids"), node.ints(f"nodes_{side}leafs")
+        ends[side] = [i + len(modes) if leaf else i for i, leaf in zip(ids, leafs, strict=True)]
+    features = node.ints("nodes_featureids")
+    nodes: list[Split | Leaf] = [
+        Split(
+            features[i], MODES[mode], splits[i], ends["true"][i], ends["false"][i], missing[i],
+            next(members) if MODES[mode] == "BRANCH_MEMBER" else (),
+        )
+        for i, mode in enumerate(modes)
+    ]  # fmt: skip
+    targets = node.ints("leaf_targetids")
+    nodes += [Leaf(((target, weight),)) for target, weight in zip(targets, weights, strict=True)]
+    return Forest(tuple(nodes), tuple(node.ints("tree_roots")))
+
+
+def _members(node: Node, count: int) -> Iterator[tuple[float, ...]]:
+    """The sets of values to be tested for, which NaN separates."""
+    sets: list[list[float]] = [[]]
+    if "membership_values" in node.attributes:
+        for value in node.tensor("membership_values").reshape(-1).tolist():
+            if np.isnan(value):
+                sets.append([])
+            else:
+                sets[-1].append(value)
+    if len(sets) < count:
+        raise Refusal(Why.AMBIGUOUS, f"{len(sets)} sets of members for {count} nodes")
+    return iter([tuple(one) for one in sets])
+
+
+def copies(forest: Forest) -> Forest:
+    """As many copies of the trees as a leaf has votes, so that each leaf has one."""
+    nodes: list[Split | Leaf] = []
+    roots: list[int] = []
+    for slot in range(max(forest.most_votes, 1)):
+        base = len(nodes)
+        for node in forest.nodes:
+            if isinstance(node, Split):
+                nodes.append(replace(node, true=node.true + base, false=node.false + base))
+            else:
+                nodes.append(Leaf((node.votes[slot] if slot < len(node.votes) else (0, 0.0),)))
+        roots += [root + base for root in forest.roots]
+    return Forest(tuple(nodes), tuple(roots))
+
+
+def write_ensemble(forest: Forest, targets: int, kind: Any) -> dict[str, Any]:
+    """Splits and leaves apart; each leaf has one vote, and a tree that is a leaf gets a split."""
+    nodes = list(forest.nodes)
+    roots = []
+    for root in forest.roots:
+        if isinstance(nodes[root], Leaf):
+            nodes.append(Split(0, MODES[0], 0.0, root, root, 0))
+            root = len(nodes) - 1
+        roots.append(root)
+    inner: dict[int, int] = {}
+    outer: dict[int, int] = {}
+    for i, node in enumerate(nodes):
+        own = inner if isinstance(node, Split) else outer
+        own[i] = len(own)
+    splits = [node for node in nodes if isinstance(node, Split)]
+    votes = [node.votes[0] for node in nodes if isinstance(node, Leaf)]
+
+    def led(ends: list[int]) -> tuple[list[int], list[int]]:
+        return [inner.get(i, outer.get(i, 0)) for i in ends], [int(i in outer) for i in ends]
+
+    true, true_leafs = led([split.true for split in splits])
+    false, false_leafs = led([split.false for split in splits])
+    return {
+        "n_targets": targets,
+        "tree_roots": [inner[root] for root in roots],
+        "nodes_featureids": [split.feature for split in splits],
+        "nodes_modes": np.array([MODES.index(split.mode) for split in splits], dtype=np.uint8),
+        "nodes_splits": np.array([split.value for split in splits], dtype=kind),
+        "nodes_missing_value_tracks_true": [split.missing for split in splits],
+        "nodes_truenodeids": true,
+        "nodes_trueleafs": true_leafs,
+        "nodes_falsenodeids": false,
+        "nodes_falseleafs": false_leafs,
+        "leaf_targetids": [target for target, _ in votes],
+        "leaf_weights": np.array([weight for _, weight in votes], dtype=kind),
+    }

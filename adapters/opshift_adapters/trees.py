@@ -1,0 +1,243 @@
+"""Tree ensembles of ai.onnx.ml: lists, then tensors beside them, then one operator for all."""
+
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto as T
+from opshift.adapter import (
+    KEEP,
+    Array,
+    Builder,
+    Node,
+    Refusal,
+    Result,
+    Value,
+    Why,
+    adapter,
+    boundary,
+    example,
+)
+
+from opshift_adapters.forest import (
+    Forest,
+    copies,
+    float_splits,
+    in_float,
+    narrowed,
+    read_classic,
+    read_ensemble,
+    write_classic,
+    write_ensemble,
+)
+
+ML = "ai.onnx.ml"
+NEW = {ML: 1, "": 18}
+BOTH = "TreeEnsembleClassifier TreeEnsembleRegressor"
+PAIRS = {"nodes_values", "nodes_hitrates", "base_values", "target_weights", "class_weights"}
+
+# x0 <= 0.5 ? 1 : (x1 > -1 ? 2 : 3), and a tree that is one leaf
+SHAPE = (
+    "nodes_treeids=[0,0,0,0,0,1],nodes_nodeids=[0,1,2,3,4,0],nodes_featureids=[0,0,1,0,0,0],"
+    'nodes_modes=["BRANCH_LEQ","LEAF","BRANCH_GT","LEAF","LEAF","LEAF"],'
+    "nodes_truenodeids=[1,0,3,0,0,0],nodes_falsenodeids=[2,0,4,0,0,0]"
+)
+SPLITS = "nodes_values=[0.5,0.0,-1.0,0.0,0.0,0.0]"
+VOTES = "target_treeids=[0,0,0,1],target_nodeids=[1,3,4,0],target_ids=[0,0,0,0],target_weights=[1.5,2.25,3.0,0.1]"
+ONE = f"n_targets=1,{SHAPE},{SPLITS},{VOTES}"
+TWO = (
+    f"n_targets=2,{SHAPE},{SPLITS},target_treeids=[0,0,0,0,1],target_nodeids=[1,1,3,4,0],"
+    "target_ids=[0,1,1,0,1],target_weights=[1.5,-0.5,2.25,3.0,0.1]"
+)
+CLASSES = (
+    f"{SHAPE},{SPLITS},class_treeids=[0,0,0,0,0,0,1,1,1],class_nodeids=[1,1,3,3,4,4,0,0,0],"
+    "class_ids=[0,1,1,2,2,0,0,1,2],class_weights=[1.5,0.5,2.25,0.25,3.0,1.0,0.1,0.2,0.15]"
+)
+X = "(float[N,2] x) => (float[N,k] y) { y = ai.onnx.ml.TreeEnsembleRegressor<"
+ROWS = {"x": [[0, 0], [0.5, 3], [1, 0], [1, -1], [2, -1.5], [np.nan, 0], [3, np.nan]]}
+
+
+def _in_tree(text: str) -> str:
+    """The same with thresholds, weights and base values as doubles."""
+    return text.replace(SPLITS, "nodes_values_as_tensor=double[6] {0.5, 0.0, -1.1, 0.0, 0.0, 0.0}")
+
+
+# -- 3: tensors beside the lists -----------------------------------------------------------------
+
+TENSORS_3_UP = boundary(3, "TreeEnsembleClassifier:878395 TreeEnsembleRegressor:2f9dd9", domain="ai.onnx.ml", directions="up")
+
+
+@adapter(BOTH, 3, 2, domain=ML)
+@example("lists", X + ONE + ">(x) }", gives="TreeEnsembleRegressor", inputs=ROWS, imports=NEW)
+@example("thresholds of double", X + _in_tree(ONE) + ">(x) }", gives="TreeEnsembleRegressor", inputs={"x": [[1, -1], [1, -1.1], [1, -1.2], [0.5, 0], [0.6, 0]]}, imports=NEW)
+@example("weights of double", X + ONE.replace("target_weights=[1.5,2.25,3.0,0.1]", "target_weights_as_tensor=double[4] {1.5, 2.25, 3.0, 0.125}") + ">(x) }", gives="TreeEnsembleRegressor", inputs=ROWS, imports=NEW)
+@example("weights beyond float", X + ONE.replace("target_weights=[1.5,2.25,3.0,0.1]", "target_weights_as_tensor=double[4] {1.5, 2.25, 3.0, 0.1}") + ">(x) }", refuses=Why.NOT_EXPRESSIBLE, inputs=ROWS, imports=NEW)
+@example("thresholds beyond float", (X + _in_tree(ONE) + ">(x) }").replace("float[N,2]", "double[N,2]"), refuses=Why.NOT_EXPRESSIBLE, inputs=ROWS, imports=NEW)
+@example("classifier", "(double[N,2] x) => (int64[N] l, float[N,3] z) { l, z = ai.onnx.ml.TreeEnsembleClassifier<classlabels_int64s=[7,8,9]," + _in_tree(CLASSES).replace("-1.1", "-1.0") + ">(x) }", gives="TreeEnsembleClassifier", inputs=ROWS, imports=NEW)
+def trees_3_2(node: Node, op: Builder) -> Result:
+    """Thresholds, weights and base values were lists of floats."""
+    changed: dict[str, Any] = {}
+    for name in sorted(PAIRS):
+        long = f"{name}_as_tensor"
+        if long not in node.attributes:
+            continue
+        values = node.tensor(long)
+        if name == "nodes_values":
+            doubles = node["X"].elem_type == T.DOUBLE
+            values = in_float(values) if doubles else float_splits(values, node.strings("nodes_modes"))
+        elif name != "nodes_hitrates":
+            values = in_float(values)
+        changed |= {long: None, name: values.astype(np.float32).tolist()}
+    return op.same(node, **changed) if changed else KEEP
+
+
+# -- 5: TreeEnsemble -----------------------------------------------------------------------------
+
+
+@adapter("TreeEnsembleRegressor", 4, 5, domain=ML, emits=("ai.onnx.ml.TreeEnsemble", "Cast", "Add", "Div", "Sigmoid", "Softmax"))
+@example("sum", X + ONE + ">(x) }", gives="TreeEnsemble", inputs=ROWS, imports=NEW)
+@example("missing values", X + ONE + ",nodes_missing_value_tracks_true=[1,0,1,0,0,0]>(x) }", gives="TreeEnsemble", inputs=ROWS, imports=NEW)
+@example("several votes", X + TWO + ">(x) }", gives="TreeEnsemble", inputs=ROWS, imports=NEW)
+@example("average", X + ONE + ',aggregate_function="AVERAGE">(x) }', gives="TreeEnsemble", inputs=ROWS, imports=NEW)
+@example("average of several votes", X + TWO + ',aggregate_function="AVERAGE">(x) }', gives="TreeEnsemble Div", inputs=ROWS, imports=NEW)
+@example("largest", X + ONE + ',aggregate_function="MAX">(x) }', gives="TreeEnsemble", inputs=ROWS, imports=NEW)
+@example("least of several votes", X + TWO + ',aggregate_function="MIN">(x) }', refuses=Why.NOT_EXPRESSIBLE, inputs=ROWS, imports=NEW)
+@example("base and transform", X + TWO + ',base_values=[0.5,-0.25],post_transform="SOFTMAX">(x) }', gives="TreeEnsemble Add Softmax", inputs=ROWS, imports=NEW)
+@example("logistic", X + ONE + ',post_transform="LOGISTIC">(x) }', gives="TreeEnsemble Sigmoid", inputs=ROWS, imports=NEW)
+@example("base under another transform", X + TWO + ',base_values=[0.5,-0.25],post_transform="SOFTMAX_ZERO">(x) }', refuses=Why.NOT_EXPRESSIBLE, inputs=ROWS, imports=NEW)
+@example("double", (X + _in_tree(TWO) + ">(x) }").replace("float[N,2]", "double[N,2]"), gives="TreeEnsemble Cast", inputs=ROWS, imports=NEW)
+@example("thresholds of double", X + _in_tree(ONE) + ">(x) }", gives="TreeEnsemble", inputs=ROWS, imports=NEW)
+@example("whole numbers", (X + ONE + ">(x) }").replace("float[N,2]", "int64[N,2]"), gives="Cast TreeEnsemble", inputs={"x": [[0, 0], [1, 2], [1, -1], [4, -3]]}, imports=NEW)
+def regressor_4_5(node: Node, op: Builder) -> Result:
+    """All tree ensembles became one operator, with a single vote at each leaf."""
+    forest = read_classic(node, "target")
+    how = node.str("aggregate_function")
+    if how in ("MIN", "MAX") and forest.most_votes > 1:
+        raise Refusal(Why.NOT_EXPRESSIBLE, f"{how} over leaves with several votes")
+    if how in ("MIN", "MAX") and forest.least_votes < 1:
+        raise Refusal(Why.NOT_EXPRESSIBLE, f"{how} over leaves without a vote")
+    y = _scores(node, op, forest, node.int("n_targets"), how)
+    y = _transformed(node, op, y)
+    return op.Cast(y, to=T.FLOAT) if node["X"].elem_type == T.DOUBLE else y
+
+
+TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
+
+
+def _scores(node: Node, op: Builder, forest: Forest, targets: int, how: str) -> Value:
+    """The aggregated votes with the base values, before any transform but the rare ones."""
+    x, base = node["X"], _base(node)
+    double = x.elem_type == T.DOUBLE
+    kind = np.float64 if double else np.float32
+    if not double:
+        forest = narrowed(forest)
+    trees = len(forest.roots)
+    if x.elem_type not in (T.FLOAT, T.DOUBLE):
+        x = op.Cast(x, to=T.FLOAT)
+    averaged = how == "AVERAGE" and forest.most_votes > 1
+    post = node.str("post_transform")
+    rare = post if post in TRANSFORMS[3:] else "NONE"
+    if rare != "NONE" and (base is not None or averaged):
+        raise Refusal(Why.NOT_EXPRESSIBLE, f"{rare} of what is added up outside the trees")
+    code = ("AVERAGE", "SUM", "MIN", "MAX").index("SUM" if averaged else how)
+    named = write_ensemble(copies(forest), targets, kind)
+    y: Value = op.emit(
+        "TreeEnsemble", x, domain=ML, aggregate_function=code,
+        post_transform=TRANSFORMS.index(rare), **named,
+    )  # fmt: skip
+    if averaged:
+        y = op.Div(y, op.const(np.array(trees, dtype=kind)))
+    return y if base is None else op.Add(y, op.const(base.astype(kind)))
+
+
+def _base(node: Node) -> Array | None:
+    if "base_values_as_tensor" in node.attributes:
+        base = node.tensor("base_values_as_tensor").reshape(-1)
+        if node["X"].elem_type != T.DOUBLE:
+            in_float(base)
+    else:
+        base = np.array(node.attr("base_values") or [], dtype=np.float32)
+    return base if base.size else None
+
+
+def _transformed(node: Node, op: Builder, y: Value) -> Value:
+    # Not by `post_transform`: a runtime takes the code of one for the other.
+    post = node.str("post_transform")
+    if post == "LOGISTIC":
+        return op.Sigmoid(y)
+    return op.Softmax(y, axis=1) if post == "SOFTMAX" else y
+
+
+CLASSIFIED = "(float[N,2] x) => (int64[N] l, float[N,3] z) { l, z = ai.onnx.ml.TreeEnsembleClassifier<classlabels_int64s=[7,8,9],"
+NAMED = '(float[N,2] x) => (string[N] l, float[N,3] z) { l, z = ai.onnx.ml.TreeEnsembleClassifier<classlabels_strings=["a","b","c"],'
+HALF = '(float[N,2] x) => (int64[N] l, float[N,2] z) { l, z = ai.onnx.ml.TreeEnsembleClassifier<classlabels_int64s=[0,1],'
+
+
+@adapter("TreeEnsembleClassifier", 4, 5, domain=ML, emits=("ai.onnx.ml.TreeEnsemble", "Cast", "Add", "Sigmoid", "Softmax", "ArgMax", "Gather"))
+@example("three classes", CLASSIFIED + CLASSES + ">(x) }", gives="TreeEnsemble ArgMax Gather", inputs=ROWS, imports=NEW, atol=1e-6)
+@example("names", NAMED + CLASSES + ',base_values=[0.5,0.25,0.0],post_transform="SOFTMAX">(x) }', gives="TreeEnsemble Add ArgMax Gather Softmax", inputs=ROWS, imports=NEW, atol=1e-6)
+@example("negative votes", CLASSIFIED + CLASSES.replace("0.1,0.2,0.15", "-0.1,-0.2,-0.15") + ">(x) }", gives="TreeEnsemble ArgMax Gather", inputs=ROWS, imports=NEW, atol=1e-6)
+@example("classes without votes", CLASSIFIED + CLASSES.replace("class_ids=[0,1,1,2,2,0,0,1,2]", "class_ids=[0,1,1,2,2,0,0,1,1]").replace("1.5,0.5,", "-1.5,-0.5,") + ">(x) }", refuses=Why.AMBIGUOUS, inputs=ROWS, imports=NEW)
+@example("two classes", HALF + CLASSES.replace("2,2,0,0,1,2]", "0,1,0,0,1,1]").replace("class_ids=[0,1,1,", "class_ids=[0,1,0,") + ">(x) }", refuses=Why.AMBIGUOUS, inputs=ROWS, imports=NEW)
+def classifier_4_5(node: Node, op: Builder) -> Result:
+    """The scores of a TreeEnsemble, and the label of the greatest."""
+    words = node.attr("classlabels_strings")
+    labels = np.array(node.strings("classlabels_strings"), "O") if words else np.array(
+        node.ints("classlabels_int64s"), np.int64
+    )
+    count = len(labels)
+    if count < 3:
+        raise Refusal(Why.AMBIGUOUS, "the scores of two classes follow conventions of each runtime")
+    forest = read_classic(node, "class")
+    if _base(node) is None and not (forest.always_votes(count) or forest.only_positive):
+        raise Refusal(Why.AMBIGUOUS, "whether a class without a vote can win is nowhere said")
+    scores = _scores(node, op, forest, count, "SUM")
+    best = op.ArgMax(scores, axis=1, keepdims=0)
+    label = op.Gather(op.const(labels), best, axis=0)
+    z = _transformed(node, op, scores)
+    return label, op.Cast(z, to=T.FLOAT) if node["X"].elem_type == T.DOUBLE else z
+
+
+# Deprecated at 5: who has them above all the same may take them to where they were legal.
+DEPRECATED_5_DOWN = boundary(5, "TreeEnsembleClassifier:dca779 TreeEnsembleRegressor:fbe62a", domain="ai.onnx.ml", directions="down")
+
+NODES = (
+    "n_targets=2,tree_roots=[0,2],nodes_featureids=[0,1,0],nodes_modes=uint8[3] {0, 6, 5},"
+    "nodes_splits=float[3] {0.5, 0.0, 2.0},nodes_truenodeids=[0,1,3],nodes_trueleafs=[1,1,1],"
+    "nodes_falsenodeids=[1,2,4],nodes_falseleafs=[0,1,1],nodes_missing_value_tracks_true=[0,1,0],"
+    "membership_values=float[3] {1.0, -1.0, nan},leaf_targetids=[0,1,0,1,0],leaf_weights=float[5] {1.5, 2.25, 3.0, 0.1, 0.3}"
+)
+ENSEMBLE = "(float[N,2] x) => (float[N,2] y) { y = ai.onnx.ml.TreeEnsemble<"
+MEMBERS = {"x": [[0, 0], [1, 1], [1, -1], [1, 2], [2, 5], [1, np.nan], [np.nan, 1]]}
+
+
+@adapter("TreeEnsemble", 5, 4, domain=ML, emits=("ai.onnx.ml.TreeEnsembleRegressor", "Cast", "Sigmoid", "Softmax"), handles_types=True)
+@example("members", ENSEMBLE + NODES + ">(x) }", gives="TreeEnsembleRegressor", inputs=MEMBERS, imports=NEW)
+@example("average", ENSEMBLE + NODES + ",aggregate_function=0>(x) }", gives="TreeEnsembleRegressor", inputs=MEMBERS, imports=NEW)
+@example("softmax", ENSEMBLE + NODES + ",post_transform=1>(x) }", gives="TreeEnsembleRegressor Softmax", inputs=MEMBERS, imports=NEW)
+@example("logistic", ENSEMBLE + NODES + ",post_transform=2>(x) }", gives="TreeEnsembleRegressor Sigmoid", inputs=MEMBERS, imports=NEW)
+@example("softmax of what is not zero", ENSEMBLE + NODES + ",post_transform=3>(x) }", gives="TreeEnsembleRegressor", inputs=MEMBERS, imports=NEW)
+@example("one leaf", "(float[N,2] x) => (float[N,1] y) { y = ai.onnx.ml.TreeEnsemble<n_targets=1,tree_roots=[0],nodes_featureids=[0],nodes_modes=uint8[1] {0},nodes_splits=float[1] {0.0},nodes_truenodeids=[0],nodes_trueleafs=[1],nodes_falsenodeids=[0],nodes_falseleafs=[1],leaf_targetids=[0],leaf_weights=float[1] {2.5}>(x) }", gives="TreeEnsembleRegressor", imports=NEW)
+@example("double", (ENSEMBLE + NODES + ">(x) }").replace("float", "double"), refuses=Why.NOT_EXPRESSIBLE, inputs=MEMBERS, imports=NEW)
+def tree_ensemble_5_4(node: Node, op: Builder) -> Result:
+    """Before its birth TreeEnsembleRegressor, which gives float and asks for one value at a time."""
+    x = node["X"]
+    if x.elem_type == T.DOUBLE:
+        raise Refusal(Why.NOT_EXPRESSIBLE, "TreeEnsembleRegressor returns float")
+    forest = read_ensemble(node)
+    half = x.elem_type == T.FLOAT16
+    post = TRANSFORMS[node.int("post_transform")]
+    y: Value = op.emit(
+        "TreeEnsembleRegressor", op.Cast(x, to=T.FLOAT) if half else x, domain=ML,
+        aggregate_function=("AVERAGE", "SUM", "MIN", "MAX")[node.int("aggregate_function")],
+        post_transform=post if post in TRANSFORMS[3:] else "NONE",
+        n_targets=_targets(node, forest), **write_classic(forest),
+    )  # fmt: skip
+    if post == "LOGISTIC":
+        y = op.Sigmoid(y)
+    elif post == "SOFTMAX":
+        y = op.Softmax(y, axis=1)
+    return op.Cast(y, to=T.FLOAT16) if half else y
+
+
+def _targets(node: Node, forest: Forest) -> int:
+    return node.int("n_targets") if node.has("n_targets") else forest.highest_target + 1
