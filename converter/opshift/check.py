@@ -5,17 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import onnx
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, checker
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, checker
 from onnx.shape_inference import InferenceError
 
 from opshift import schemas
 from opshift.errors import AdapterBug
 from opshift.scope import Document, Imports, Root
 from opshift.step import Step
+from opshift.weights import Weights
 
 C = onnx.onnx_cpp2py_export.checker
 _NO_NAMES = C.LexicalScopeContext()
 _EMPTY_GRAPH = GraphProto(name="checked_on_its_own")
+_HOLDERS = (
+    AttributeProto.GRAPH,
+    AttributeProto.GRAPHS,
+    AttributeProto.TENSOR,
+    AttributeProto.TENSORS,
+    AttributeProto.SPARSE_TENSOR,
+)
 
 
 def after_step(document: Document, step: Step) -> None:
@@ -46,20 +54,29 @@ def check_node(
         return None
     if not schemas.history(*key):
         return None
-    text = node.SerializeToString()
-    if any(a.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS) for a in node.attribute):
-        bare = NodeProto()
-        bare.CopyFrom(node)
-        for attribute in bare.attribute:
-            if attribute.type == AttributeProto.GRAPH:
-                attribute.g.CopyFrom(_EMPTY_GRAPH)
-            del attribute.graphs[:]
-        text = bare.SerializeToString()
+    shown = _without_contents(node) if any(a.type in _HOLDERS for a in node.attribute) else node
     try:
-        C.check_node(text, context, _NO_NAMES)
+        C.check_node(shown.SerializeToString(), context, _NO_NAMES)
     except checker.ValidationError as error:
         return _first_line(error)
     return None
+
+
+def _without_contents(node: NodeProto) -> NodeProto:
+    """The node with empty graphs, and with empty tensors where a payload is elsewhere."""
+    bare = NodeProto()
+    bare.CopyFrom(node)
+    for attribute in bare.attribute:
+        if attribute.type == AttributeProto.GRAPH:
+            attribute.g.CopyFrom(_EMPTY_GRAPH)
+        del attribute.graphs[:]
+        sparse = attribute.sparse_tensor
+        for tensor in (attribute.t, *attribute.tensors, sparse.values, sparse.indices):
+            if Weights.is_stub(tensor):
+                kind = tensor.data_type
+                tensor.Clear()
+                tensor.CopyFrom(TensorProto(data_type=kind, dims=[0]))
+    return bare
 
 
 def _context(document: Document, imports: Imports) -> C.CheckerContext:
@@ -82,8 +99,9 @@ def whole(view: bytes | ModelProto, *, full: bool) -> str | None:
 
 def _contradiction(error: InferenceError) -> str | None:
     """The first complaint but for types that inference cannot know, as behind Cast-1."""
+    unknown = ("instead is null", "was 0")  # a type that is not there, in the words of two places
     lines = str(error).removeprefix("[ShapeInferenceError] Inference error(s): ").splitlines()
-    return next((one for one in lines if one and not one.endswith("instead is null")), None)
+    return next((one for one in lines if one and not one.endswith(unknown)), None)
 
 
 def _first_line(error: Exception) -> str:
