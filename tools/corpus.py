@@ -36,6 +36,7 @@ Arrays = dict[str, np.ndarray]
 DEFAULT = Path(__file__).resolve().parents[2] / "shared" / "corpus"
 REJECTIONS = ("InvalidModel", "BadTarget")
 ENGINE_GAPS = ("NotImplemented", "NotImplementedError", "MemoryError")
+HALF_SLACK = 5e-4
 RELATIVE = {"float16": 5e-3, "float32": 1e-4, "float64": 1e-6}
 
 
@@ -61,6 +62,13 @@ class Model:
     id: str
     folder: Path
     run: Mapping[str, Any] = field(default_factory=dict)
+    dtypes: tuple[str, ...] = ()
+
+    @property
+    def slack(self) -> float:
+        """How far the original's own runs lie apart; what passed through half has three digits."""
+        half = HALF_SLACK if {"float16", "bfloat16"} & set(self.dtypes) else 0.0
+        return max(half, float(self.run.get("max_diff_unoptimized") or 0.0))
 
     @property
     def path(self) -> Path:
@@ -342,7 +350,7 @@ def _run_and_compare(
     """Hold the result against what was expected and, if it differs, against the original here."""
     with np.load(expected) as arrays:
         wanted = {name: arrays[name] for name in arrays.files}
-    slack = float(model.run.get("max_diff_unoptimized") or 0.0)
+    slack = model.slack
     ours = _child(settings, execute, engine, str(converted), str(inputs))
     told = difference(ours.value, wanted, slack) if ours.ok else ""
     if ours.ok and not told:
@@ -381,9 +389,13 @@ def models_of(corpus: Path, only: Sequence[str], sample: int | None, seed: int) 
     """The models asked for, in the order of their names."""
     manifest = corpus / "manifest.json"
     entries = json.loads(manifest.read_text()) if manifest.exists() else []
-    runs = {entry["id"]: entry.get("run") or {} for entry in entries}
+    known = {entry["id"]: entry for entry in entries}
     found = sorted(path.parent for path in corpus.glob("*/model.onnx"))
-    models = [Model(p.name, p, runs.get(p.name, {})) for p in found]
+    models = [
+        Model(p.name, p, entry.get("run") or {}, tuple(entry.get("dtypes") or ()))
+        for p in found
+        for entry in [known.get(p.name, {})]
+    ]
     models = [m for m in models if not only or any(fnmatch.fnmatch(m.id, g) for g in only)]
     if sample is not None and sample < len(models):
         models = sorted(random.Random(seed).sample(models, sample), key=lambda m: m.id)

@@ -69,8 +69,8 @@ def _written_out(
         copy.CopyFrom(proto)
         bind_attributes(copy, bound)
         freshen(copy, names, fresh)
-        if call.name and copy.name:
-            copy.name = f"{call.name}/{copy.name}"
+        if copy.name:
+            copy.name = f"{call.name or fresh(call.op_type)}/{copy.name}"
         written.append(copy)
     for formal, actual in wanted.items():
         if actual and formal not in made:  # an input handed straight through

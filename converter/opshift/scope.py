@@ -42,6 +42,7 @@ class Scope:
     _inputs: frozenset[str] | None = None
     _initializers: dict[str, TensorProto] | None = None
     _declared: dict[str, TypeProto] | None = None
+    _node_names: set[str] | None = None
 
     @property
     def inputs(self) -> frozenset[str]:
@@ -81,6 +82,13 @@ class Scope:
                 infos += [*self.proto.output, *self.proto.input]
             self._declared.update((i.name, i.type) for i in infos if i.HasField("type"))
         return self._declared
+
+    @property
+    def node_names(self) -> set[str]:
+        """Names of the nodes here, of those that had one when somebody first asked."""
+        if self._node_names is None:
+            self._node_names = {node.name for node in self.proto.node if node.name}
+        return self._node_names
 
     def node(self, position: int) -> NodeProto:
         return self.proto.node[position]

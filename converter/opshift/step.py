@@ -362,6 +362,7 @@ class Stepper:
                 at = position
                 overwrite(target, node, made.carried)
             else:
+                self._name(scope, node, original)
                 scope.proto.node.append(_companion(node, original))
                 at = len(scope.proto.node) - 1
             if len(made.nodes) > 1:
@@ -374,6 +375,13 @@ class Stepper:
             for name in scope.node(position).output:
                 scope._producers.pop(name, None)
         scope.removed.add(position)
+
+    def _name(self, scope: Scope, made: NodeProto, original: NodeProto) -> None:
+        """Runtimes want node names to differ within a graph, where there are names."""
+        if made.name and made.name not in scope.node_names:
+            scope.node_names.add(made.name)
+        elif made.name or original.name:
+            made.name = self.fresh(made.op_type)
 
     def _entered(self, scope: Scope, position: int) -> None:
         node = scope.node(position)
@@ -516,9 +524,7 @@ def overwrite(target: NodeProto, made: NodeProto, carried: frozenset[str]) -> No
 
 
 def _companion(made: NodeProto, original: NodeProto) -> NodeProto:
-    """A node written beside the one that keeps the original's name."""
-    if original.name and not made.name:
-        made.name = next((o for o in made.output if o), "")
+    """A node written beside the one that keeps the original's notes: it shares its stage."""
     if hasattr(original, "device_configurations"):
         for configuration in original.device_configurations:
             copy = made.device_configurations.add()
