@@ -207,7 +207,7 @@ class Facts:
     def _infer_made(self, owner: Scope, position: int, name: str) -> TypeProto | None:
         """Types of values that a step wrote: from their own node, once the inputs are typed."""
         node = owner.node(position)
-        if not self.document.is_fresh(name):
+        if not any(self.document.is_fresh(n) for n in (name, *node.input)):
             return None
         types = self.infer_node(
             node, owner.root, lambda n: self.type(owner, n), lambda n: self.constant(owner, n)

@@ -34,3 +34,12 @@ def test_a_node_with_subgraphs_types_what_it_gives(with_adapters):
     after = convert_version(before, 12)
     assert ops(after) == "Less If Neg"
     assert set(seen) == {(TensorProto.FLOAT, 0)}
+
+
+def test_a_name_of_the_model_is_typed_by_the_node_that_a_step_wrote_for_it():
+    heads = "q_num_heads=2, kv_num_heads=2"
+    before = model(
+        f"(float[2,3,8] q) => (float[2,3,8] y) {{ y, k, v = Attention<{heads}>(q, q, q) }}",
+        opset=23,
+    )  # inference of Attention does not know k and v
+    assert "Exp" not in ops(convert_version(before, 8))  # Softmax stays: its rank is known
