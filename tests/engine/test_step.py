@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import onnx
 import pytest
 from conftest import model, ops
-from opshift import convert_version, registry, weights
+from opshift import convert_file, convert_version, registry, weights
 from opshift.adapter import impossible
 from opshift.convert import Attempt, Options
 from opshift.step import Stepper, StepRefused
@@ -80,3 +81,26 @@ def test_sorting_asks_for_the_keys_in_order_and_moves_nothing_else():
     names = [node.output[0] for node in made.graph.node]
     made.graph.node.sort(key=lambda node: next(keys))
     assert [node.output[0] for node in made.graph.node] == [names[1], names[2], names[0]]
+
+
+def test_node_names_stay_different_when_nodes_are_called_like_their_outputs():
+    made = model("(float[2,3,4] x) => (float[2,3,4] y) { a = Softmax(x) y = Softmax(a) }")
+    for node in made.graph.node:
+        node.name = node.output[0]
+    names = [node.name for node in convert_version(made, 13).graph.node]
+    assert len(set(names)) == len(names) == 8
+    assert {"a", "y"} < set(names)
+
+
+def test_a_large_constant_crosses_the_boundaries_of_constant(tmp_path):
+    value = np.arange(5000, dtype=np.float32)
+    made = model("(float[5000] x) => (float[5000] y) { y = Add(x, w) }", 13)
+    node = onnx.helper.make_node("Constant", [], ["w"], value=onnx.numpy_helper.from_array(value))
+    made.graph.node.insert(0, node)
+    after = convert_version(made, 9)
+    onnx.save(made, tmp_path / "in.onnx")
+    convert_file(tmp_path / "in.onnx", tmp_path / "out.onnx", 9)
+    for result in (after, onnx.load(tmp_path / "out.onnx")):
+        onnx.checker.check_model(result, full_check=True)
+        kept = result.graph.node[0].attribute[0].t
+        assert np.array_equal(onnx.numpy_helper.to_array(kept), value)
