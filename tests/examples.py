@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import oracle
+import pytest
 import text
 from onnx import ModelProto
 from opshift import Refused, convert_version, registry, schemas, versions
@@ -77,16 +78,31 @@ def run(case: Case) -> None:
     if example.gives is not None:
         given = " ".join(node.op_type for node in after.graph.node)
         assert given == example.gives, f"gives {given}"
+    if not example.approximate:
+        try:
+            strict = convert_version(before, target)
+        except Refused as refused:
+            raise AssertionError(f"exact example needs permission: {refused}") from None
+        assert strict == after, "the same input gave another result"
+    told = difference(case, before, after)
+    assert told is None, told
+
+
+def difference(
+    case: Case, before: ModelProto, after: ModelProto, rtol: float = 0.0, atol: float = 0.0
+) -> str | None:
+    """What differs in what the two compute; a skip where the judge is an onnx that cannot say."""
+    example = case.example
     inputs = oracle.make_inputs(before, overrides=dict(example.inputs))
-    expected, actual = oracle.evaluate(before, inputs), oracle.evaluate(after, inputs)
-    difference = oracle.compare(
-        expected, actual, rtol=example.rtol, atol=example.atol, ulp=ROUNDING
-    )
-    assert difference is None, difference
-    if example.approximate:
-        return
+    doubtful = oracle.doubtful(before, after)
     try:
-        strict = convert_version(before, target)
-    except Refused as refused:
-        raise AssertionError(f"exact example needs permission: {refused}") from None
-    assert strict == after, "the same input gave another result"
+        expected, actual = oracle.evaluate(before, inputs), oracle.evaluate(after, inputs)
+    except oracle.OracleError as error:
+        if not doubtful:
+            raise
+        pytest.skip(f"the reference of this onnx is too old: {error}")
+    rtol, atol = max(rtol, example.rtol), max(atol, example.atol)
+    told = oracle.compare(expected, actual, rtol=rtol, atol=atol, ulp=ROUNDING)
+    if told and doubtful:
+        pytest.skip(f"the reference of this onnx is too old: {told}")
+    return told

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 
-import oracle
 import pytest
 from opshift import Refused, convert_version, schemas
 from opshift.declare import RETIRED
@@ -31,15 +30,7 @@ def reached(model, domain, version):
 
 
 def same_numbers(case, before, after):
-    inputs = oracle.make_inputs(before, overrides=dict(case.example.inputs))
-    expected, actual = oracle.evaluate(before, inputs), oracle.evaluate(after, inputs)
-    return oracle.compare(
-        expected,
-        actual,
-        rtol=max(case.example.rtol, 1e-5),
-        atol=max(case.example.atol, 1e-6),
-        ulp=examples.ROUNDING,
-    )
+    return examples.difference(case, before, after, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])

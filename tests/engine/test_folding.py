@@ -154,12 +154,18 @@ def test_folds_agree_with_the_official_data(version: int) -> None:
         except Refused:
             continue
         data, expected = case.data_sets[0]
-        plain = all(isinstance(v, np.ndarray) and v.dtype != object for v in (*data, *expected))
+        plain = all(is_plain(value) for value in (*data, *expected))
         found = folded(proto, data) if plain and only_node(proto) else None
         if found is not None:
             assert oracle.compare(expected, [found], ulp=1) is None, case.name
             compared += 1
     assert compared > 100
+
+
+def is_plain(value: object) -> bool:
+    """An array of numbers; older releases of onnx hold narrow types as pieces of records."""
+    array = value if isinstance(value, np.ndarray) else np.array(None)
+    return array.dtype != object and array.dtype.names is None
 
 
 def folded(proto: ModelProto, data: list[Array]) -> Array | None:

@@ -3,6 +3,7 @@
 from oracle.compare import compare
 from oracle.inputs import make_inputs
 from oracle.interpreter import evaluate
+from oracle.trust import doubtful
 from oracle.values import OracleError, Value
 
-__all__ = ["OracleError", "Value", "compare", "evaluate", "make_inputs"]
+__all__ = ["OracleError", "Value", "compare", "doubtful", "evaluate", "make_inputs"]

@@ -1,7 +1,8 @@
 """Casts and quantisation through all their versions."""
 
+import ml_dtypes
 import numpy as np
-from onnx import NodeProto, TensorProto, helper, numpy_helper
+from onnx import NodeProto, TensorProto, helper
 
 from oracle import engines
 from oracle.kernels_pool import conv
@@ -90,7 +91,8 @@ def quantize(
     ):
         raise OracleError(f"QuantizeLinear-{call.since}: a float8 zero point is 0")
     if target.name.startswith("float8") and call["saturate"]:
-        return np.asarray(numpy_helper.saturate_cast(ratio, target))
+        limits = ml_dtypes.finfo(target)
+        return np.clip(wide(ratio), float(limits.min), float(limits.max)).astype(target)
     shifted = ratio if zero is None else wide(ratio) + zero.astype(np.float32)
     with np.errstate(all="ignore"):
         return shifted.astype(target)

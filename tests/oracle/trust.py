@@ -1,10 +1,20 @@
 """Who judges which operator at which version, and why: our kernel, the body, a runtime, or onnx."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import Any
 
-from onnx import FunctionProto, TypeProto, defs
+import ml_dtypes
+from onnx import (
+    AttributeProto,
+    FunctionProto,
+    ModelProto,
+    NodeProto,
+    TensorProto,
+    TypeProto,
+    defs,
+    helper,
+)
 
 from oracle import (  # noqa: F401
     control,
@@ -27,6 +37,9 @@ from oracle.schema import Call, completed
 from oracle.values import OracleError, Value, elem_type_of
 
 Judge = Callable[..., Any]
+
+OLD = helper.tensor_dtype_to_np_dtype(TensorProto.BFLOAT16) != ml_dtypes.bfloat16
+"""Whether this is an onnx before 1.19, whose reference fails on what its later self gets right."""
 
 RUNTIME = {
     ("", "MaxRoiPool"): "no implementation in the reference",
@@ -105,6 +118,40 @@ def judged(domain: str, op: str, since: int) -> str | None:
     if (domain, op) in NOBODY:
         return None
     return "reference" if engines.has_reference(domain, op, since) else None
+
+
+def doubtful(*models: ModelProto) -> bool:
+    """Whether an old reference has a say in what these models compute."""
+    if not OLD:
+        return False
+    return any(
+        judged(node.domain, node.op_type, _since(node, imports)) != "kernel"
+        for model in models
+        for imports, nodes in _bodies(model)
+        for node in nodes
+    )
+
+
+def _bodies(model: ModelProto) -> Iterator[tuple[dict[str, int], Iterable[NodeProto]]]:
+    for part in (model, *model.functions):
+        nodes = part.graph.node if isinstance(part, ModelProto) else part.node
+        yield {entry.domain: entry.version for entry in part.opset_import}, _all(nodes)
+
+
+def _all(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
+    for node in nodes:
+        yield node
+        for attribute in node.attribute:
+            if attribute.type == AttributeProto.GRAPH:
+                yield from _all(attribute.g.node)
+
+
+def _since(node: NodeProto, imports: dict[str, int]) -> int:
+    try:
+        version = imports.get(node.domain, 1)
+        return int(defs.get_schema(node.op_type, version, node.domain).since_version)
+    except defs.SchemaError:
+        return 0
 
 
 def table() -> str:
