@@ -3,29 +3,89 @@
 from collections.abc import Sequence
 from typing import Any
 
-from onnx import GraphProto
-from onnx import TensorProto as T
+from onnx import GraphProto, ValueInfoProto
 from opshift.adapter import (
     KEEP,
     Builder,
     Node,
     Refusal,
     Result,
+    T,
     Value,
     Why,
     adapter,
     boundary,
     example,
+    shown,
 )
 
 from opshift_adapters.blocks import ARANGE, SIZE_OF, arange, size_of
+
+Dims = tuple[int | str | None, ...]
 
 CONTROL_25 = boundary(25, "If:f501b7 Loop:741d86 Scan:d8a6e6")
 CONTROL_24 = boundary(24, "If:7be5c3 Loop:d95531 Scan:bc86df")
 CONTROL_23 = boundary(23, "If:d10c5b Loop:83040b Scan:34480e")
 CONTROL_21 = boundary(21, "If:70151d Loop:8b1504 Scan:c9c25e")
 CONTROL_19 = boundary(19, "If:74e247 Loop:a2e96d Scan:78a9c0")
-CONTROL_16 = boundary(16, "If:6bc99b Loop:70553c Scan:90a9ec")
+
+
+def through_float(node: Node, op: Builder) -> Result:
+    """Nothing of bfloat16 came in or out: it comes as float, and is what it was inside."""
+    for value in (*node.inputs, *node.outputs):
+        if value is not None and value.elem_type_or_none is None:
+            raise Refusal(
+                Why.TYPE_NOT_AVAILABLE,
+                f"control flow carries no optionals and no sequences of bfloat16 before opset 16;"
+                f" value {value.name!r}",
+            )
+    bodies = ("then_branch", "else_branch") if node.op == "If" else ("body",)
+    named = {name: node.attr(name) for name in node.attributes if name not in bodies}
+    named |= {name: _around(op, node.graph(name)) for name in bodies}
+    given = [_wide(op, value) for value in node.inputs]
+    found = op.emit(node.op, *given, outputs=node.n_outputs, **named)
+    return tuple(
+        op.Cast(value, to=T.BFLOAT16) if old and old.elem_type == T.BFLOAT16 else value
+        for value, old in zip(found, node.outputs, strict=False)
+    )
+
+
+def _around(op: Builder, graph: GraphProto) -> GraphProto:
+    """A subgraph whose inputs and outputs are floats where they were bfloat16."""
+    narrow = [info.type.tensor_type.elem_type == T.BFLOAT16 for info in graph.input]
+
+    def write(b: Builder, *inputs: Value) -> tuple[Value, ...]:
+        pairs = zip(inputs, narrow, strict=True)
+        inside = [b.Cast(value, to=T.BFLOAT16) if small else value for value, small in pairs]
+        return tuple(_wide(b, value) or value for value in b.inline(graph, *inside))
+
+    return op.graph(write, *(_floated(info) for info in graph.input))
+
+
+def _wide(op: Builder, value: Value | None) -> Value | None:
+    if value is None or value.elem_type_or_none != T.BFLOAT16:
+        return value
+    return op.Cast(value, to=T.FLOAT)
+
+
+def _floated(info: ValueInfoProto) -> tuple[int, Sequence[Any] | None]:
+    tensor = info.type.tensor_type
+    kind = T.FLOAT if tensor.elem_type == T.BFLOAT16 else tensor.elem_type
+    if not kind:
+        raise Refusal(Why.NEEDS_TYPE, f"the element type of {info.name!r} is unknown")
+    if not tensor.HasField("shape"):
+        return kind, None
+    return kind, [d.dim_value if d.HasField("dim_value") else d.dim_param for d in tensor.shape.dim]
+
+
+CHOICE = "(bool c, bfloat16[2] x) => (bfloat16[2] y, int64[1] z) { y, z = If(c) <then_branch = t () => (bfloat16[2] p, int64[1] q) { p = Add(x, x) q = Shape(x) }, else_branch = e () => (bfloat16[2] r, int64[1] s) { r = Neg(x) s = Shape(x) }> }"
+CONTROL_16 = boundary(16, "If:6bc99b Loop:70553c Scan:90a9ec", cast=shown(
+    through_float,
+    example("branches", CHOICE, gives="If Cast"),
+    example("loop", '(int64 n, bfloat16[2] x) => (bfloat16[2] y, bfloat16[k,2] z) { y, z = Loop(n, "", x) <body = b (int64 i, bool g, bfloat16[2] p) => (bool o, bfloat16[2] q, bfloat16[2] r) { o = Identity(g) q = Add(p, x) r = Mul(p, p) }> }', gives="Cast Loop Cast Cast", inputs={"n": 3}),
+    example("scan", "(bfloat16[2] s, bfloat16[2,3] x) => (bfloat16[2] t, bfloat16[2,3] y) { t, y = Scan(s, x) <num_scan_inputs=1, scan_input_axes=[1], scan_output_axes=[-1], body = b (bfloat16[2] p, bfloat16[2] i) => (bfloat16[2] q, bfloat16[2] o) { q = Add(p, i) o = Mul(p, i) }> }", gives="Cast Cast Scan Cast Cast"),
+    example("optional", "(bool c, optional(float[2]) x) => (optional(float[2]) y) { y = If(c) <then_branch = t () => (optional(float[2]) p) { p = Identity(x) }, else_branch = e () => (optional(float[2]) q) { q = Identity(x) }> }", refuses=Why.TYPE_NOT_AVAILABLE, inputs={"x": [1.0, 2.0]}),
+))  # fmt: skip
 CONTROL_13 = boundary(13, "If:7afcd9 Loop:6dbee5")
 CONTROL_11 = boundary(11, "If:e6e4f5 Loop:6105ef Scan:787e3b", directions="up")
 
@@ -36,6 +96,7 @@ def branches(then: str, other: str) -> str:
 
 @adapter("If", 11, 10, emits=("Loop", "Cast", "Not", "Identity"))
 @example("same shape", branches("float[2,3] p) { p = Relu(x) }", "float[2,3] q) { q = Neg(x) }"), gives="If")
+@example("same symbols", "(bool c, float[N,3] x) => (float[N,3] y) { y = If(c) <then_branch = t () => (float[N,3] p) { p = Relu(x) }, else_branch = e () => (float[N,3] q) { q = Neg(x) }> }", gives="If")
 @example("other shape, first", branches("float[2,3] p) { p = Relu(x) }", "float[3,2] q) { q = Neg(z) }"), gives="Not Cast Loop Cast Loop", inputs={"c": True})
 @example("other shape, second", branches("float[2,3] p) { p = Relu(x) }", "float[3,2] q) { q = Neg(z) }"), gives="Not Cast Loop Cast Loop", inputs={"c": False})
 @example("unknown shape", branches("float[2,3] p) { p = Relu(x) }", "float[k,l] q) { q = Reshape(x, s) }"), inputs={"c": False, "s": [6, 1]})
@@ -43,7 +104,7 @@ def branches(then: str, other: str) -> str:
 def if_11_10(node: Node, op: Builder) -> Result:
     """Before 11 both branches gave the same shape; a Loop that runs once or not at all gives any."""
     pairs = zip(node.results("then_branch"), node.results("else_branch"), strict=True)
-    if all(a.shape_or_none is not None and a.shape_or_none == b.shape_or_none for a, b in pairs):
+    if all(_alike(a.dims_or_none, b.dims_or_none) for a, b in pairs):
         return KEEP
     condition = node["cond"]
     kinds = [value.elem_type for value in node.results("then_branch")]
@@ -51,6 +112,11 @@ def if_11_10(node: Node, op: Builder) -> Result:
     for name, trips in (("then_branch", condition), ("else_branch", op.Not(condition))):
         values = _once(op, node.graph(name), op.Cast(trips, to=T.INT64), values, kinds)
     return values
+
+
+def _alike(one: Dims | None, other: Dims | None) -> bool:
+    """Whether two shapes are the same, symbol for symbol."""
+    return one is not None and one == other and None not in one
 
 
 def _once(

@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 import numpy as np
 from opshift.adapter import (
-    KEEP,
     Builder,
     Node,
     Refusal,
@@ -96,7 +95,7 @@ def per_tensor(scale: Value) -> bool:
 
 
 def to(op: Builder, x: Value, kind: int) -> Value:
-    return x if x.elem_type == kind else op.Cast(x, to=kind)
+    return x if x.elem_type_or_none == kind else op.Cast(x, to=kind)
 
 
 MULTIPLIED = ("Cast", "Sub", "Mul")
@@ -232,14 +231,15 @@ QUANTIZE_23_UP = boundary(23, "QuantizeLinear:d1c854 DequantizeLinear:3bd8fa", d
 @example("float4", "(float4e2m1[4] w, float s) => (float[4] y) { y = DequantizeLinear(w, s) }", refuses=Why.TYPE_NOT_AVAILABLE)
 def dequantize_linear_23_22(node: Node, op: Builder) -> Result:
     """The result had the type of the scale."""
-    scale = node["x_scale"]
-    kind = node.int("output_dtype") or scale.elem_type
+    scale, kind = node["x_scale"], node.int("output_dtype")
+    alike = kind == 0 or kind == scale.elem_type
     inputs = {
         "x": widened(op, node["x"]),
         "x_zero_point": widened(op, node.input("x_zero_point")),
-        "x_scale": scale if kind == scale.elem_type else to(op, scale, T.FLOAT),
+        "x_scale": scale if alike else to(op, scale, T.FLOAT),
     }
-    return to(op, op.same(node, inputs=inputs, output_dtype=None), kind)
+    result = op.same(node, inputs=inputs, output_dtype=None)
+    return result if alike else to(op, result, kind)
 
 
 @adapter("QuantizeLinear", 23, 22, emits=("Cast",))
@@ -374,11 +374,11 @@ DEQUANTIZE_19 = boundary(19, "DequantizeLinear:ae89f5", cast=shown(
 @adapter("QuantizeLinear", 18, 19, emits=("Cast",))
 @example("float", "(float[2,3] x, float s) => (uint8[2,3] y) { y = QuantizeLinear(x, s) }", gives="QuantizeLinear")
 @example("int32", "(int32[2,3] x, float[3] s, int8[3] z) => (int8[2,3] y) { y = QuantizeLinear(x, s, z) }", gives="Cast QuantizeLinear")
+@example("unknown type", "(float[2,3] x, float s) => (uint8[2,3] y) { f = own.keep(x) y = QuantizeLinear(f, s) }", functions='<opset_import: ["" : 18], domain: "own"> keep (x) => (y) { y = Identity(x) }', imports={"own": 1})
 def quantize_linear_18_19(node: Node, op: Builder) -> Result:
     """Input and scale have one type."""
-    if node["x"].elem_type_or_none in (T.FLOAT, None):
-        return KEEP
-    return op.same(node, inputs={"x": op.Cast(node["x"], to=T.FLOAT)})
+    x = to(op, node["x"], T.FLOAT)
+    return op.same(node, inputs={"x": x})
 
 
 @adapter("QuantizeLinear", 19, 18, emits=("Cast", "Div", "Shape", "Expand", *ALONG), handles_types=True)
