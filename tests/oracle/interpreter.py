@@ -13,11 +13,13 @@ from onnx import (
     NodeProto,
     TensorProto,
     ValueInfoProto,
+    defs,
 )
 from opshift.arrays import to_array
 
 from oracle import trust
-from oracle.schema import check_inputs, check_outputs, dense, prepare
+from oracle.kernels_retired import RETIRED
+from oracle.schema import attribute_value, check_inputs, check_outputs, dense, prepare
 from oracle.values import OracleError, Value, declared, fits, tensor, type_of
 
 
@@ -136,6 +138,9 @@ class Frame:
         domain = "" if node.domain == "ai.onnx" else node.domain
         if domain != node.domain:
             node = _renamed(node, domain)
+        if not domain and node.op_type in RETIRED and not defs.has(node.op_type, self.opset("")):
+            attributes = {a.name: attribute_value(a) for a in node.attribute}
+            return [tensor(RETIRED[node.op_type](attributes, *inputs))]
         call = prepare(node.SerializeToString(), self.opset(domain))
         bound = check_inputs(call, inputs)
         try:

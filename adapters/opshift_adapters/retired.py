@@ -1,0 +1,212 @@
+"""Operators of the first releases that no schema describes any more, or not before their birth."""
+
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto as T
+from opshift.adapter import (
+    Builder,
+    Node,
+    Refusal,
+    Result,
+    Value,
+    Why,
+    example,
+    retired,
+)
+
+from opshift_adapters.blocks import END, SELECT, expand_to, select
+
+FIRST = {"": 5}
+IMAGE = "(float[2,3,4,5] x) => (float[2,3,a,b] y) "
+
+
+def _needed(node: Node, name: str) -> Any:
+    value = node.attr(name)
+    if value is None:
+        raise Refusal(Why.AMBIGUOUS, f"{node.op} without {name!r} has no agreed meaning")
+    return value
+
+
+def _by_number(op: Builder, name: str, x: Value, number: float) -> Value:
+    """A product or sum with one number, which had to be spread explicitly before 7."""
+    spread: dict[str, Any] = {} if op.version >= 7 else {"broadcast": 1}
+    made: Value = op.emit(name, x, op.const(number, like=x), **spread)
+    return made
+
+
+def _first(node: Node) -> Value:
+    found = node.inputs[0] if node.inputs else None
+    if found is None:
+        raise Refusal(Why.AMBIGUOUS, f"{node.op} without input")
+    return found
+
+
+def _number(node: Node, name: str, default: float) -> float:
+    value = node.attr(name)
+    return default if value is None else float(value)
+
+
+@retired("Affine", emits=("Mul", "Add"))
+@example("both", "(float[2,3] x) => (float[2,3] y) { y = Affine<alpha=2.0,beta=0.5>(x) }", gives="Mul Add", imports=FIRST)
+@example("numpy broadcasting", "(double[2,3] x) => (double[2,3] y) { y = Affine<alpha=2.0>(x) }", gives="Mul Add", imports={"": 7})
+def affine(node: Node, op: Builder) -> Result:
+    """alpha x + beta."""
+    scaled = _by_number(op, "Mul", _first(node), _number(node, "alpha", 1))
+    return _by_number(op, "Add", scaled, _number(node, "beta", 0))
+
+
+@retired("Scale", emits=("Mul",))
+@example("scale", "(float[2,3] x) => (float[2,3] y) { y = Scale<scale=2.5>(x) }", gives="Mul", imports=FIRST)
+def scale(node: Node, op: Builder) -> Result:
+    """A product with one number."""
+    return _by_number(op, "Mul", _first(node), _number(node, "scale", 1))
+
+
+@retired("ImageScaler", emits=("Mul", "Add"))
+@example("channels", "(float[2,3,4,5] x) => (float[2,3,4,5] y) { y = ImageScaler<scale=0.5,bias=[1.0,2.0,3.0]>(x) }", gives="Mul Add", imports=FIRST)
+@example("numpy broadcasting", "(float16[2,3,4,5] x) => (float16[2,3,4,5] y) { y = ImageScaler<bias=[1.0,2.0,3.0]>(x) }", gives="Mul Add", imports={"": 7})
+def image_scaler(node: Node, op: Builder) -> Result:
+    """x scale + bias, with a bias for each channel."""
+    x, bias = _first(node), np.array(_needed(node, "bias"))
+    scaled = _by_number(op, "Mul", x, _number(node, "scale", 1))
+    if op.version >= 7:
+        return op.Add(scaled, op.const(bias.reshape(-1, 1, 1), like=x))
+    return op.Add(scaled, op.const(bias, like=x), axis=1, broadcast=1)
+
+
+@retired("ParametricSoftplus", emits=("Mul", "Softplus"))
+@example("both", "(float[2,3] x) => (float[2,3] y) { y = ParametricSoftplus<alpha=2.0,beta=0.5>(x) }", gives="Mul Softplus Mul", imports=FIRST, atol=1e-6)
+@example("left out", "(float[2,3] x) => (float[2,3] y) { y = ParametricSoftplus<alpha=2.0>(x) }", refuses=Why.AMBIGUOUS, imports=FIRST)
+def parametric_softplus(node: Node, op: Builder) -> Result:
+    """alpha log(1 + exp(beta x))."""
+    soft = op.Softplus(_by_number(op, "Mul", _first(node), _needed(node, "beta")))
+    return _by_number(op, "Mul", soft, _needed(node, "alpha"))
+
+
+@retired("ScaledTanh", emits=("Mul", "Tanh"))
+@example("both", "(float[2,3] x) => (float[2,3] y) { y = ScaledTanh<alpha=2.0,beta=0.5>(x) }", gives="Mul Tanh Mul", imports=FIRST, atol=1e-6)
+def scaled_tanh(node: Node, op: Builder) -> Result:
+    """alpha tanh(beta x)."""
+    bent = op.Tanh(_by_number(op, "Mul", _first(node), _needed(node, "beta")))
+    return _by_number(op, "Mul", bent, _needed(node, "alpha"))
+
+
+@retired("ThresholdedRelu", emits=("Greater", *SELECT))
+@example("early", "(float[2,3] x) => (float[2,3] y) { y = ThresholdedRelu<alpha=0.5>(x) }", imports={"": 8})
+@example("very early", "(float[2,3] x) => (float[2,3] y) { y = ThresholdedRelu<alpha=0.5>(x) }", refuses=Why.NOT_EXPRESSIBLE, imports=FIRST)
+def thresholded_relu(node: Node, op: Builder) -> Result:
+    """Runtimes took it before its birth at 10: x where it is above alpha."""
+    if op.version < 7:
+        raise Refusal(Why.NOT_EXPRESSIBLE, "no operator chooses between two values before opset 7")
+    x = _first(node)
+    above = op.Greater(x, op.const(_number(node, "alpha", 1), like=x))
+    return select(op, above, x, op.const(0, like=x))
+
+
+@retired("FC", emits=("Flatten", "Gemm"))
+@example("matrices", "(float[2,3] x, float[4,3] w, float[4] b) => (float[2,4] y) { y = FC(x, w, b) }", gives="Flatten Flatten Gemm", imports=FIRST, atol=1e-6)
+@example("axes", "(float[2,3,2] x, float[2,2,2] w, float[4] b) => (float[6,4] y) { y = FC<axis=2,axis_w=2>(x, w, b) }", gives="Flatten Flatten Gemm", imports=FIRST, atol=1e-6)
+def fc(node: Node, op: Builder) -> Result:
+    """A matrix product with the transposed weights, after both became matrices."""
+    x, w, b = node.inputs
+    assert x is not None
+    assert w is not None
+    rows = op.Flatten(x, axis=int(_number(node, "axis", 1)))
+    columns = op.Flatten(w, axis=int(_number(node, "axis_w", 1)))
+    spread: dict[str, Any] = {} if op.version >= 7 else {"broadcast": 1}
+    return op.Gemm(rows, columns, b, transB=1, **spread)
+
+
+@retired("Crop", emits=("Slice",))
+@example("border", IMAGE + "{ y = Crop<border=[1,2,1,0]>(x) }", gives="Slice", imports=FIRST)
+@example("border and size", IMAGE + "{ y = Crop<border=[1,2,0,0],scale=[2,3]>(x) }", gives="Slice", imports=FIRST)
+@example("later", IMAGE + "{ y = Crop<border=[1,2,1,0]>(x) }", gives="Slice", imports={"": 10})
+def crop(node: Node, op: Builder) -> Result:
+    """The inner part of pictures: left, top, right and bottom are cut, or a size is taken."""
+    left, top, right, bottom = _needed(node, "border")
+    size = node.attr("scale")
+    ends = [-bottom or END, -right or END] if size is None else [top + size[0], left + size[1]]
+    return _sliced(op, _first(node), [top, left], ends, [2, 3])
+
+
+def _sliced(op: Builder, x: Value, starts: list[int], ends: list[int], axes: list[int]) -> Value:
+    if op.version >= 10:
+        return op.Slice(x, op.const(starts), op.const(ends), op.const(axes))
+    return op.Slice(x, starts=starts, ends=ends, axes=axes)
+
+
+@retired("DynamicSlice", emits=("Slice",))
+@example("constant", "(float[2,3,4] x) => (float[2,2,2] y) <int64[2] s = {1,-3}, int64[2] e = {3,-1}, int64[2] a = {1,2}> { y = DynamicSlice(x, s, e, a) }", gives="Slice", imports=FIRST)
+@example("first axes", "(float[2,3,4] x) => (float[1,2,4] y) <int64[2] s = {1,0}, int64[2] e = {2,2}> { y = DynamicSlice(x, s, e) }", gives="Slice", imports=FIRST)
+@example("computed", "(float[2,3,4] x, int64[2] s, int64[2] e) => (float[a,b,4] y) { y = DynamicSlice(x, s, e) }", refuses=Why.NEEDS_CONSTANT, imports=FIRST, inputs={"s": [1, 0], "e": [2, 2]})
+@example("computed later", "(float[2,3,4] x, int64[2] s, int64[2] e) => (float[a,b,4] y) { y = DynamicSlice(x, s, e) }", gives="Slice", imports={"": 10}, inputs={"s": [1, 0], "e": [2, 2]})
+def dynamic_slice(node: Node, op: Builder) -> Result:
+    """Slice with its bounds as inputs, which Slice has since 10."""
+    x, *bounds = node.inputs
+    assert x is not None
+    if op.version >= 10:
+        return op.Slice(x, *bounds)
+    known = [value.const().tolist() for value in bounds if value is not None]
+    if len(known) == 2:
+        known.append(list(range(len(known[0]))))
+    return _sliced(op, x, *known)
+
+
+FILL = ("Shape", "Concat", "ConstantOfShape", *SELECT)
+
+
+@retired("ConstantFill", emits=FILL)
+@example("shape", "(float x) => (float[2,3] y, float z) { y = ConstantFill<shape=[2,3],value=1.5>() z = Identity(x) }", imports=FIRST)
+@example("whole numbers", "(float x) => (int64[2,3] y, float z) { y = ConstantFill<shape=[2,3],value=7.0,dtype=7>() z = Identity(x) }", imports=FIRST)
+@example("like another", "(float[2,3] x) => (float[2,3,4] y) { y = ConstantFill<value=2.0,extra_shape=[4]>(x) }", imports=FIRST)
+@example("like unknown sizes", "(float[N,3] x) => (int32[N,3] y) { y = ConstantFill<value=2.0,dtype=6>(x) }", imports={"": 8})
+@example("like unknown sizes, too early", "(float[N,3] x) => (float[N,3] y) { y = ConstantFill<value=2.0>(x) }", refuses=Why.NEEDS_SHAPE, imports=FIRST)
+@example("of a computed shape", "(int64[2] x) => (float[a,b] y) { y = ConstantFill<value=2.0,input_as_shape=1>(x) }", gives="ConstantOfShape", imports={"": 9}, inputs={"x": [2, 3]})
+def constant_fill(node: Node, op: Builder) -> Result:
+    """One number in a shape that is given, computed, or another's."""
+    kind = int(_number(node, "dtype", T.FLOAT))
+    value = op.const(np.array(_number(node, "value", 0)), kind)
+    shape = _fill_shape(node, op)
+    known = shape.const_or_none()
+    if op.version >= 9:
+        return op.ConstantOfShape(shape, value=value.const().reshape(1))
+    if known is not None:
+        return op.const(np.full(known, value.const()), kind)
+    if op.version < 8:
+        raise Refusal(Why.NEEDS_SHAPE, "nothing fills a computed shape before opset 8")
+    return expand_to(op, value, shape)
+
+
+def _fill_shape(node: Node, op: Builder) -> Value:
+    """From the attribute, the input's shape, or the input's value; with what is to be appended."""
+    extra = list(node.attr("extra_shape") or [])
+    if not node.inputs or node.inputs[0] is None:
+        return op.const([*_needed(node, "shape"), *extra])
+    x = node.inputs[0]
+    if _number(node, "input_as_shape", 0):
+        known, shape = x.const_or_none(), x
+    else:
+        static = x.shape_or_none
+        known = None if static is None else np.array(static, dtype=np.int64)
+        shape = x if static is not None else op.Shape(x)
+    if known is not None:
+        return op.const([*known.tolist(), *extra])
+    return op.Concat(shape, op.const(extra), axis=0) if extra else shape
+
+
+@retired("GivenTensorFill")
+@example("values", "(float x) => (float[2,2] y, float z) { y = GivenTensorFill<shape=[2,2],values=[1.0,2.0,3.0,4.0]>() z = Identity(x) }", imports=FIRST)
+def given_tensor_fill(node: Node, op: Builder) -> Result:
+    """A constant."""
+    shape = _fill_shape(node, op).const()
+    return op.const(np.array(_needed(node, "values")).reshape(shape), T.FLOAT)
+
+
+@retired("ATen GRUUnit LoopIndexTensor")
+@example("library call", '(float[2] x) => (float[2] y) { y = ATen<operator="sinh">(x) }', refuses=Why.NOT_EXPRESSIBLE, imports=FIRST)
+@example("one step", "(float[1,2,3] h, float[1,2,9] g, int32[2] l, int32[1] t) => (float[1,2,3] y) { y = GRUUnit(h, g, l, t) }", refuses=Why.NOT_EXPRESSIBLE, imports=FIRST)
+@example("element of a loop", "(float[2,3] x, int32 i) => (float[3] y) { y = LoopIndexTensor<axis=0>(x, i) }", refuses=Why.NOT_EXPRESSIBLE, imports=FIRST)
+def unknown_by_now(node: Node, op: Builder) -> Result:
+    """Experiments of which no text fixes the meaning."""
+    raise Refusal(Why.NOT_EXPRESSIBLE, f"no text fixes what {node.op} computes")

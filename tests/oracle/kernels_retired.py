@@ -1,0 +1,69 @@
+"""Operators that no schema describes any more, by the documents of their time."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from oracle.values import dtype_of
+
+Attributes = Mapping[str, Any]
+
+
+def _affine(at: Attributes, x: np.ndarray) -> np.ndarray:
+    return x * x.dtype.type(at.get("alpha", 1)) + x.dtype.type(at.get("beta", 0))
+
+
+def _constant_fill(at: Attributes, x: np.ndarray | None = None) -> np.ndarray:
+    if x is None:
+        shape = at["shape"]
+    else:
+        shape = x.tolist() if at.get("input_as_shape") else x.shape
+    shape = (*shape, *at.get("extra_shape", ()))
+    return np.full(shape, at.get("value", 0.0)).astype(dtype_of(at.get("dtype", 1)))
+
+
+def _crop(at: Attributes, x: np.ndarray) -> np.ndarray:
+    left, top, right, bottom = at["border"]
+    if "scale" in at:
+        height, width = at["scale"]
+        return x[:, :, top : top + height, left : left + width]
+    return x[:, :, top : x.shape[2] - bottom, left : x.shape[3] - right]
+
+
+def _dynamic_slice(
+    _at: Attributes, x: np.ndarray, starts: np.ndarray, ends: np.ndarray, axes: Any = None
+) -> np.ndarray:
+    index = [slice(None)] * x.ndim
+    axes = range(len(starts)) if axes is None else axes
+    for axis, start, end in zip(axes, starts, ends, strict=True):
+        index[axis] = slice(int(start), int(end))
+    return x[tuple(index)]
+
+
+def _fc(at: Attributes, x: np.ndarray, w: np.ndarray, b: np.ndarray) -> np.ndarray:
+    rows = x.reshape(int(np.prod(x.shape[: at.get("axis", 1)])), -1)
+    columns = w.reshape(int(np.prod(w.shape[: at.get("axis_w", 1)])), -1)
+    return rows @ columns.T + b
+
+
+def _image_scaler(at: Attributes, x: np.ndarray) -> np.ndarray:
+    bias = np.array(at["bias"], dtype=x.dtype).reshape(-1, 1, 1)
+    return x * x.dtype.type(at.get("scale", 1)) + bias
+
+
+RETIRED: dict[str, Callable[..., np.ndarray]] = {
+    "Affine": _affine,
+    "ConstantFill": _constant_fill,
+    "Crop": _crop,
+    "DynamicSlice": _dynamic_slice,
+    "FC": _fc,
+    "GivenTensorFill": lambda at, *_: np.array(at["values"], "f4").reshape(at["shape"]),
+    "ImageScaler": _image_scaler,
+    "ParametricSoftplus": lambda at, x: x.dtype.type(at["alpha"])
+    * np.logaddexp(0, x.dtype.type(at["beta"]) * x),
+    "Scale": lambda at, x: x * x.dtype.type(at.get("scale", 1)),
+    "ScaledTanh": lambda at, x: x.dtype.type(at["alpha"]) * np.tanh(x.dtype.type(at["beta"]) * x),
+    "ThresholdedRelu": lambda at, x: np.where(x > at.get("alpha", 1.0), x, x.dtype.type(0)),
+}
+"""Called with the attributes by name and the inputs, where a version has no such operator."""
