@@ -6,7 +6,7 @@ import numpy as np
 from opshift.adapter import Builder, Node, Result, T, Value, adapter, boundary, example, shown
 
 from opshift_adapters.blocks import ROUND, round_half_even
-from opshift_adapters.quantization import LIMITS, to
+from opshift_adapters.scales import LIMITS, to
 
 # -- DynamicQuantizeLinear -----------------------------------------------------------------------
 
