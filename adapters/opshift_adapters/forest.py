@@ -91,12 +91,17 @@ class Forest:
 # -- numbers -------------------------------------------------------------------------------------
 
 
+def fits_float(values: Array) -> bool:
+    """Whether float32 holds these numbers."""
+    with np.errstate(over="ignore"):
+        return np.array_equal(values.astype(np.float32).astype(values.dtype), values, equal_nan=True)
+
+
 def in_float(values: Array) -> Array:
     """The same numbers as float32, if it holds them."""
-    narrow = values.astype(np.float32)
-    if not np.array_equal(narrow.astype(values.dtype), values, equal_nan=True):
+    if not fits_float(values):
         raise Refusal(Why.NOT_EXPRESSIBLE, "double tree parameters need ai.onnx.ml 3")
-    return narrow
+    return values.astype(np.float32)
 
 
 def float_splits(values: Array, modes: list[str]) -> Array:

@@ -115,7 +115,8 @@ def fc(node: Node, op: Builder) -> Result:
     rows = op.Flatten(x, axis=int(_number(node, "axis", 1)))
     columns = op.Flatten(w, axis=int(_number(node, "axis_w", 1)))
     spread: dict[str, Any] = {} if op.version >= 7 else {"broadcast": 1}
-    return op.Gemm(rows, columns, b, transB=1, **spread)
+    made: Value = op.Gemm(rows, columns, b, transB=1, **spread)
+    return made
 
 
 @retired("Crop", emits=("Slice",))

@@ -21,6 +21,7 @@ from opshift.adapter import (
 from opshift_adapters.forest import (
     Forest,
     copies,
+    fits_float,
     float_splits,
     in_float,
     narrowed,
@@ -106,6 +107,7 @@ def trees_3_2(node: Node, op: Builder) -> Result:
 @example("base under another transform", X + TWO + ',base_values=[0.5,-0.25],post_transform="SOFTMAX_ZERO">(x) }', refuses=Why.NOT_EXPRESSIBLE, inputs=ROWS, imports=NEW)
 @example("double", (X + _in_tree(TWO) + ">(x) }").replace("float[N,2]", "double[N,2]"), gives="TreeEnsemble Cast", inputs=ROWS, imports=NEW)
 @example("thresholds of double", X + _in_tree(ONE) + ">(x) }", gives="TreeEnsemble", inputs=ROWS, imports=NEW)
+@example("weights beyond float", X + ONE.replace("target_weights=[1.5,2.25,3.0,0.1]", "target_weights_as_tensor=double[4] {1.5, 2.25, 3.0, 0.1}") + ">(x) }", gives="Cast TreeEnsemble Cast", inputs=ROWS, imports=NEW, atol=1e-6)
 @example("whole numbers", (X + ONE + ">(x) }").replace("float[N,2]", "int64[N,2]"), gives="Cast TreeEnsemble", inputs={"x": [[0, 0], [1, 2], [1, -1], [4, -3]]}, imports=NEW)
 def regressor_4_5(node: Node, op: Builder) -> Result:
     """All tree ensembles became one operator, with a single vote at each leaf."""
@@ -117,7 +119,7 @@ def regressor_4_5(node: Node, op: Builder) -> Result:
         raise Refusal(Why.NOT_EXPRESSIBLE, f"{how} over leaves without a vote")
     y = _scores(node, op, forest, node.int("n_targets"), how)
     y = _transformed(node, op, y)
-    return op.Cast(y, to=T.FLOAT) if node["X"].elem_type == T.DOUBLE else y
+    return op.Cast(y, to=T.FLOAT) if _in_double(node) else y
 
 
 TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
@@ -126,13 +128,12 @@ TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 def _scores(node: Node, op: Builder, forest: Forest, targets: int, how: str) -> Value:
     """The aggregated votes with the base values, before any transform but the rare ones."""
     x, base = node["X"], _base(node)
-    double = x.elem_type == T.DOUBLE
-    kind = np.float64 if double else np.float32
-    if not double:
+    trees, kind = len(forest.roots), np.float64 if _in_double(node) else np.float32
+    if not _in_double(node):
         forest = narrowed(forest)
-    trees = len(forest.roots)
-    if x.elem_type not in (T.FLOAT, T.DOUBLE):
-        x = op.Cast(x, to=T.FLOAT)
+    wide = T.DOUBLE if _in_double(node) else T.FLOAT
+    if x.elem_type != wide:
+        x = op.Cast(x, to=wide)
     averaged = how == "AVERAGE" and forest.most_votes > 1
     post = node.str("post_transform")
     rare = post if post in TRANSFORMS[3:] else "NONE"
@@ -149,11 +150,18 @@ def _scores(node: Node, op: Builder, forest: Forest, targets: int, how: str) -> 
     return y if base is None else op.Add(y, op.const(base.astype(kind)))
 
 
+def _in_double(node: Node) -> bool:
+    """Whether the sums are of doubles: the input's, or weights that no float holds."""
+    if node["X"].elem_type == T.DOUBLE:
+        return True
+    lists = ("target_weights", "class_weights", "base_values")
+    doubles = [node.tensor(f"{n}_as_tensor") for n in lists if f"{n}_as_tensor" in node.attributes]
+    return not all(fits_float(values) for values in doubles)
+
+
 def _base(node: Node) -> Array | None:
     if "base_values_as_tensor" in node.attributes:
         base = node.tensor("base_values_as_tensor").reshape(-1)
-        if node["X"].elem_type != T.DOUBLE:
-            in_float(base)
     else:
         base = np.array(node.attr("base_values") or [], dtype=np.float32)
     return base if base.size else None
@@ -194,7 +202,7 @@ def classifier_4_5(node: Node, op: Builder) -> Result:
     best = op.ArgMax(scores, axis=1, keepdims=0)
     label = op.Gather(op.const(labels), best, axis=0)
     z = _transformed(node, op, scores)
-    return label, op.Cast(z, to=T.FLOAT) if node["X"].elem_type == T.DOUBLE else z
+    return label, op.Cast(z, to=T.FLOAT) if _in_double(node) else z
 
 
 # Deprecated at 5: who has them above all the same may take them to where they were legal.

@@ -15,11 +15,10 @@ def _affine(at: Attributes, x: np.ndarray) -> np.ndarray:
 
 
 def _constant_fill(at: Attributes, x: np.ndarray | None = None) -> np.ndarray:
-    if x is None:
-        shape = at["shape"]
-    else:
-        shape = x.tolist() if at.get("input_as_shape") else x.shape
-    shape = (*shape, *at.get("extra_shape", ()))
+    like = at["shape"] if x is None else x.shape
+    if at.get("input_as_shape"):
+        like = x
+    shape = (*like, *at.get("extra_shape", ()))
     return np.full(shape, at.get("value", 0.0)).astype(dtype_of(at.get("dtype", 1)))
 
 
@@ -60,8 +59,9 @@ RETIRED: dict[str, Callable[..., np.ndarray]] = {
     "FC": _fc,
     "GivenTensorFill": lambda at, *_: np.array(at["values"], "f4").reshape(at["shape"]),
     "ImageScaler": _image_scaler,
-    "ParametricSoftplus": lambda at, x: x.dtype.type(at["alpha"])
-    * np.logaddexp(0, x.dtype.type(at["beta"]) * x),
+    "ParametricSoftplus": lambda at, x: (
+        x.dtype.type(at["alpha"]) * np.logaddexp(0, x.dtype.type(at["beta"]) * x)
+    ),
     "Scale": lambda at, x: x * x.dtype.type(at.get("scale", 1)),
     "ScaledTanh": lambda at, x: x.dtype.type(at["alpha"]) * np.tanh(x.dtype.type(at["beta"]) * x),
     "ThresholdedRelu": lambda at, x: np.where(x > at.get("alpha", 1.0), x, x.dtype.type(0)),
