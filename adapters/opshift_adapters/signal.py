@@ -203,12 +203,11 @@ WAVES = {
 def window_17_16(node: Node, op: Builder) -> Result:
     """Born in 17; below it, a constant, or a sum of cosines if the size is computed."""
     kind, size = node.int("output_datatype"), node["size"].const_or_none()
-    whole_numbers = kind in INTS  # by way of float, in which the peak is 1
+    up = 2**-25 if kind in INTS else 0.0  # whole numbers are cut off, and the peak is to be 1
     if size is not None:
-        known = _known_window(node, int(size.item()))
-        return op.const(known.astype(np.float32) if whole_numbers else known, kind)
+        return op.const(_known_window(node, int(size.item())) + up, kind)
     wave = _computed_window(node, op)
-    return op.Cast(op.Cast(wave, to=T.FLOAT) if whole_numbers else wave, to=kind)
+    return op.Cast(op.Add(wave, op.const(up, T.DOUBLE)) if up else wave, to=kind)
 
 
 def _known_window(node: Node, size: int) -> Array:
