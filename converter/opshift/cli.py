@@ -132,7 +132,7 @@ def refused_as_dict(refused: Refused) -> dict[str, Any]:
     }
 
 
-def read_target(words: tuple[str, ...]) -> dict[str, int]:
+def read_target(words: tuple[str, ...], option: str = "--to") -> dict[str, int]:
     """`21`, `latest` or `ai.onnx.ml=3`, each domain once."""
     from opshift import schemas
 
@@ -140,18 +140,20 @@ def read_target(words: tuple[str, ...]) -> dict[str, int]:
     for word in words:
         name, _, version = word.rpartition("=")
         domain = schemas.normal(name)
-        number = schemas.latest(domain) if version == "latest" else _number(word, version)
+        number = (
+            schemas.latest(domain) if version == "latest" else _number(f"{option} {word}", version)
+        )
         if number is None:
-            raise click.UsageError(f"--to {word}: nothing is known about domain {name!r}")
+            raise click.UsageError(f"{option} {word}: nothing is known about domain {name!r}")
         if domain in found:
-            raise click.UsageError(f"--to names {name or 'ai.onnx'} twice")
+            raise click.UsageError(f"{option} names {name or 'ai.onnx'} twice")
         found[domain] = number
     return found
 
 
 def _number(word: str, version: str) -> int:
     if not version.isdecimal():
-        raise click.UsageError(f"--to {word}: give a number, `latest`, or domain=number")
+        raise click.UsageError(f"{word}: give a number, `latest`, or domain=number")
     return int(version)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import os
 import sys
@@ -15,12 +16,14 @@ from onnx import ModelProto
 
 from opshift import (
     check,
+    imports,
     inline,
     ir,
     ir_lowering,
     order,
     registry,
     schemas,
+    targets,
     validate,
     versions,
     weights,
@@ -38,6 +41,7 @@ from opshift.facts import Facts
 from opshift.report import Report, StepReport, Work
 from opshift.scope import Document, FunctionId, Imports
 from opshift.step import Step, Stepper, StepRefused
+from opshift.targets import Wanted
 from opshift.weights import Weights
 
 if TYPE_CHECKING:
@@ -52,31 +56,37 @@ Carve: TypeAlias = Callable[[], tuple[ModelProto, Weights]]
 class Options:
     """What the caller wants of a conversion."""
 
-    target: Target
+    target: Target | Wanted
     ir_version: str | int = "auto"
     allow_approximate: bool = False
     check: bool = True
     drop_metadata: bool = False
+    prune_imports: bool | None = None
+    unknown_domains: str = "keep"
 
 
 def convert_version(
     model: Source,
-    target: Target | None = None,
+    target: Target | str | None = None,
     *,
     ir_version: str | int = "auto",
     inplace: bool = False,
     allow_approximate: bool = False,
     check: bool = True,
     drop_metadata: bool = False,
+    at_least: Mapping[str, int] | int | None = None,
+    prune_imports: bool | None = None,
+    unknown_domains: str = "keep",
 ) -> Any:
-    """The model at `target`: an int for the default domain, or versions by domain.
+    """The model at `target`: an int for the default domain, versions by domain, or a runtime.
 
     Without a target only the IR version changes. A ModelProto or an onnx_ir.Model comes back as
     what it was; a path as a loaded ModelProto.
     """
     options = Options(
-        {} if target is None else target, ir_version, allow_approximate, check, drop_metadata
-    )
+        targets.wanted(target, at_least), ir_version, allow_approximate, check, drop_metadata,
+        prune_imports, unknown_domains,
+    )  # fmt: skip
     if isinstance(model, (str, os.PathLike)):
         return _convert_proto(_load(model), options, str(Path(model).parent), inplace=True)
     if isinstance(model, ModelProto):
@@ -87,18 +97,29 @@ def convert_version(
 def convert_file(
     src: str | os.PathLike[str],
     dst: str | os.PathLike[str],
-    target: Target | None = None,
+    target: Target | str | None = None,
     *,
     ir_version: str | int = "auto",
     allow_approximate: bool = False,
     check: bool = True,
     drop_metadata: bool = False,
+    at_least: Mapping[str, int] | int | None = None,
+    prune_imports: bool | None = None,
+    unknown_domains: str = "keep",
     external: str = "keep",
 ) -> Report:
     """Converts a file into another (or itself), its weights moved by the kernel."""
     options = Options(
-        {} if target is None else target, ir_version, allow_approximate, check, drop_metadata
-    )
+        targets.wanted(target, at_least), ir_version, allow_approximate, check, drop_metadata,
+        prune_imports, unknown_domains,
+    )  # fmt: skip
+    return convert_path(src, dst, options, external)
+
+
+def convert_path(
+    src: str | os.PathLike[str], dst: str | os.PathLike[str], options: Options, external: str
+) -> Report:
+    """Converts a file into another, or itself."""
     skeleton, store, report = convert(lambda: weights.carve_file(src), options)
     if report.changed or not _same_file(src, dst):
         weights.splice(skeleton, store, dst, external=external)
@@ -142,6 +163,11 @@ def _convert_onnx_ir(model: Any, options: Options) -> Any:
 def convert(carve: Carve, options: Options) -> tuple[ModelProto, Weights, Report]:
     """Converts a skeleton; functions are written out only when an adapter needs it."""
     ir.check_wanted(options.ir_version)
+    if options.unknown_domains not in ("keep", "refuse"):
+        raise BadTarget(f"unknown_domains is 'keep' or 'refuse', not {options.unknown_domains!r}")
+    if options.prune_imports is None:
+        named = isinstance(options.target, Wanted) and options.target.ceiling is not None
+        options = dataclasses.replace(options, prune_imports=named)
     inlined: list[FunctionId] = []
     while True:
         skeleton, store = carve()
@@ -169,6 +195,8 @@ class Attempt:
     document: Document = field(init=False)
     facts: Facts = field(init=False)
     view: bytes | ModelProto = b""
+    ir_limit: int | None = None  # what a named target takes, where the caller gave no number
+    repaired: bool = False
 
     def run(self) -> Report:
         if not self.options.target and self.options.ir_version not in ("auto", "keep"):
@@ -176,15 +204,33 @@ class Attempt:
         adapters = registry.default()
         self.open(adapters)
         before, ir_before = self.document.imports.as_dict(), self.skeleton.ir_version
-        self.goal = goal(self.document, self.options.target)
+        self.aim()
         for domain, start, to in self._route(adapters):
             self._cross(adapters, domain, start, to)
         self._finish(went_down=_went_down(before, self.document.imports.as_dict()))
         return self._report(before, self.document.imports.as_dict(), ir_before)
 
+    def aim(self) -> None:
+        """The versions to go for; a target by name depends on what the model has."""
+        target = self.options.target
+        if self.options.unknown_domains == "refuse":
+            self.goal = self.document.imports.as_dict()
+            if unknown := imports.unknown(self.document):
+                raise self.refused(unknown)
+        if isinstance(target, Wanted):
+            present = {d: max(_versions(self.document, d)) for d in self.document.imports}
+            self.goal = goal(self.document, target.goal(present))
+            aim = target.ir(self.options.ir_version, self.skeleton.ir_version, self.goal)
+            if not isinstance(self.options.ir_version, int) and isinstance(aim, int):
+                self.ir_limit = target.ceiling.ir if target.ceiling else None
+            self.options = dataclasses.replace(self.options, ir_version=aim)
+        else:
+            self.goal = goal(self.document, target)
+
     def open(self, adapters: registry.Registry) -> None:
         """Validates the model and indexes it."""
         validate.header(self.skeleton)
+        self._merge_imports()
         prefix = _unused_prefix(self.skeleton.SerializeToString())
         numbers = itertools.count()
         for function in self.inlined:
@@ -194,6 +240,7 @@ class Attempt:
         self.view = weights.checkable(self.skeleton)
         error = check.whole(self.view, full=False) if self.options.check else None
         if error is not None and order.repair(self.skeleton):
+            self.repaired = True
             self.notes.append("the nodes were not in an order that runs; they have been sorted")
             self.view = weights.checkable(self.skeleton)
             error = check.whole(self.view, full=False)
@@ -201,6 +248,11 @@ class Attempt:
         if self.options.check:
             validate.whole(self.document, adapters, error)
         self.facts = Facts(self.document, self.store, adapters.folds, lambda: self.view)
+
+    def _merge_imports(self) -> None:
+        merged = imports.merge(self.skeleton)
+        self.notes += merged
+        self.repaired |= bool(merged)
 
     def _route(self, adapters: registry.Registry) -> Iterator[tuple[str, int, int]]:
         """The boundaries to cross, in order; first what left the registry is replaced."""
@@ -233,6 +285,8 @@ class Attempt:
         self.document.sort()
         self.document.sweep(self.facts.uses)
         self.document.sort()
+        if self.options.prune_imports:
+            self.notes += imports.prune(self.document)
         if self.steps or self.options.ir_version not in ("auto", "keep"):
             self._settle_ir(went_down=went_down)
         if self.options.check and self.steps:
@@ -245,7 +299,8 @@ class Attempt:
         if isinstance(wanted, int) and (aim < current or self.document.added_initializers):
             self._lower(aim)
         held = ir.holding(self.document, self.facts, aim)
-        if held and isinstance(wanted, int):
+        limit = (self.ir_limit or wanted) if isinstance(wanted, int) else ir.NEWEST
+        if any(need.ir > limit for need in held):
             raise self._ir_refused([Refusal(Why.IR_TOO_LOW, need.sentence) for need in held], aim)
         self.skeleton.ir_version = max([aim, *(need.ir for need in held)])
         self.notes += [f"IR stays at {need.ir}: {need.reason}" for need in held]
@@ -273,16 +328,17 @@ class Attempt:
     def _restamp(self) -> Report:
         """Another IR version and nothing else: what is not in the way is not looked at."""
         validate.header(self.skeleton)
-        imports = Imports(self.skeleton.opset_import, "the model").as_dict()
+        self._merge_imports()
+        versions_before = Imports(self.skeleton.opset_import, "the model").as_dict()
         before, wanted = self.skeleton.ir_version, int(self.options.ir_version)
         if wanted >= before:
             self.skeleton.ir_version = wanted
-            return self._report(imports, imports, before)
+            return self._report(versions_before, versions_before, before)
         prefix = _unused_prefix(self.skeleton.SerializeToString())
         self.document = Document(self.skeleton, prefix)
         self.facts = Facts(self.document, self.store, {}, lambda: self.skeleton)
         self._settle_ir(went_down=False)
-        return self._report(imports, self.document.imports.as_dict(), before)
+        return self._report(versions_before, self.document.imports.as_dict(), before)
 
     def _crossed(self) -> tuple[StepReport, ...]:
         return tuple(_step_report(step) for step in self.steps)
@@ -314,6 +370,7 @@ class Attempt:
             tuple(approximations),
             tuple("::".join(part for part in which if part) for which in self.inlined),
             tuple(self.notes),
+            self.repaired,
         )
 
 
@@ -348,7 +405,7 @@ def _unused_prefix(text: bytes) -> str:
     return prefix
 
 
-def goal(document: Document, target: Target) -> dict[str, int]:
+def goal(document: Document, target: int | Mapping[str, int]) -> dict[str, int]:
     """The wanted version of each domain, or a BadTarget that says what is wrong with it."""
     wanted = dict(target) if isinstance(target, Mapping) else {"": target}
     found: dict[str, int] = {}

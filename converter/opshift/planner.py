@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from onnx import ModelProto
 
-from opshift import registry, schemas, weights
-from opshift.convert import Attempt, Carve, Options, Target, convert, goal
+from opshift import registry, schemas, targets, weights
+from opshift.convert import Attempt, Carve, Options, Target, convert
 from opshift.declare import APPROXIMATE_COST, Adapter, Kind
 from opshift.errors import Refused, RefusedNode
 from opshift.report import SCHEMA_VERSION, Report, StepReport, shown, table
@@ -114,7 +114,7 @@ def _row(path: Path) -> tuple[str, str, str]:
 
 def plan(
     model: ModelProto | str | os.PathLike[str],
-    target: Target,
+    target: Target | str,
     *,
     allow_approximate: bool = False,
 ) -> Plan:
@@ -125,10 +125,11 @@ def plan(
             return weights.carve_model(model)
         return weights.carve_file(model)
 
-    options = Options(target, allow_approximate=allow_approximate)
+    options = Options(targets.wanted(target), allow_approximate=allow_approximate)
     opened = Attempt(*carve(), options)
     opened.open(registry.default())
-    wanted = goal(opened.document, target)
+    opened.aim()
+    wanted = opened.goal
     source = opened.document.imports.as_dict()
     counts: dict[tuple[str, str], int] = {}
     for root in opened.document.roots:

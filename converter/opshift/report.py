@@ -44,10 +44,12 @@ class Report:
     approximations: tuple[str, ...] = ()
     inlined: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    repaired: bool = False
 
     @property
     def changed(self) -> bool:
-        return dict(self.source) != dict(self.result) or self.ir_before != self.ir_after
+        versions = dict(self.source) != dict(self.result) or self.ir_before != self.ir_after
+        return versions or self.repaired
 
     def as_dict(self) -> dict[str, Any]:
         """The documented JSON form, `docs/guide/json.md`."""
@@ -71,6 +73,7 @@ class Report:
         return Report(
             raw["source"], raw["result"], raw["ir_before"], raw["ir_after"], steps,
             tuple(raw["approximations"]), tuple(raw["inlined"]), tuple(raw["notes"]),
+            raw.get("repaired", False),
         )  # fmt: skip
 
     def __str__(self) -> str:

@@ -174,6 +174,10 @@ class Imports:
     def add(self, proto: OperatorSetIdProto) -> None:
         self._protos[schemas.normal(proto.domain)] = [proto]
 
+    def remove(self, domain: str) -> list[OperatorSetIdProto]:
+        """Forgets a domain; returns its entries, which the caller takes out of the model."""
+        return self._protos.pop(domain)
+
     def get(self, domain: str) -> int | None:
         return self[domain] if domain in self._protos else None
 

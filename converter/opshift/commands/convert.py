@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from opshift.cli import DONE, REFUSED, Output, common, read_ir, read_target
+
+if TYPE_CHECKING:
+    from opshift.convert import Options, Target
+    from opshift.targets import Wanted
 
 EXTERNAL = ("keep", "copy", "link", "inline", "one-file")
 
@@ -16,6 +21,8 @@ EXTERNAL = ("keep", "copy", "link", "inline", "one-file")
 @click.option("-o", "--output", type=click.Path(dir_okay=False), help="Where the result goes.")
 @click.option("--in-place", is_flag=True, help="Replace IN, atomically.")
 @click.option("--to", "words", multiple=True, metavar="N|latest|DOMAIN=N", help="Target version.")
+@click.option("--for", "runtime", metavar="NAME==VERSION", help="What a runtime takes at most.")
+@click.option("--at-least", multiple=True, metavar="N|DOMAIN=N", help="Raise to this if below.")
 @click.option("--ir", default="auto", help="IR version: auto, keep or a number.")
 @click.option(
     "--check", "only_check", is_flag=True, help="Write nothing; exit 1 if it would change."
@@ -24,39 +31,52 @@ EXTERNAL = ("keep", "copy", "link", "inline", "one-file")
 @click.option("--allow-approximate", is_flag=True, help="Allow results that are not exactly equal.")
 @click.option("--external-data", type=click.Choice(EXTERNAL), default="keep", show_default=True)
 @click.option("--drop-metadata", is_flag=True, help="Drop metadata the wanted IR has no field for.")
+@click.option(
+    "--prune-imports/--keep-imports", default=None, help="Drop imports nobody uses; on with --for."
+)
+@click.option("--unknown-domains", type=click.Choice(("keep", "refuse")), default="keep")
 @common
 def command(
     talk: Output,
     source: str,
     output: str | None,
     in_place: bool,
-    words: tuple[str, ...],
-    ir: str,
     only_check: bool,
     dry_run: bool,
-    allow_approximate: bool,
     external_data: str,
-    drop_metadata: bool,
+    **wishes: Any,
 ) -> int:
     """Converts IN to other versions."""
     from opshift import weights
-    from opshift.convert import Options, convert, convert_file
+    from opshift.convert import convert, convert_path
 
     writes = not (only_check or dry_run)
     if writes and in_place == (output is not None):
         raise click.UsageError("say where the result goes: either -o OUT or --in-place")
-    if not words and ir == "auto":
-        raise click.UsageError("say what is wanted: --to N, --ir N, or both")
-    target, wanted_ir = read_target(words), read_ir(ir)
+    options = _options(**wishes)
     with talk.working(f"converting {os.path.basename(source)}"):
         if writes:
-            report = convert_file(
-                source, output or source, target, ir_version=wanted_ir,
-                allow_approximate=allow_approximate, drop_metadata=drop_metadata,
-                external=external_data,
-            )  # fmt: skip
+            report = convert_path(source, output or source, options, external_data)
         else:
-            options = Options(target, wanted_ir, allow_approximate, drop_metadata=drop_metadata)
             report = convert(lambda: weights.carve_file(source), options)[2]
     talk.result(lambda: str(report), report.as_dict)
     return REFUSED if only_check and report.changed else DONE
+
+
+def _options(
+    words: tuple[str, ...],
+    runtime: str | None,
+    at_least: tuple[str, ...],
+    ir: str,
+    **rest: Any,
+) -> Options:
+    from opshift import targets
+    from opshift.convert import Options
+
+    if not (words or runtime or at_least or ir != "auto" or rest["prune_imports"]):
+        raise click.UsageError("say what is wanted: --to N, --for RUNTIME, --ir N, or several")
+    target: Target | Wanted = read_target(words)
+    if runtime is not None or at_least:
+        ceiling = None if runtime is None else targets.find(runtime)
+        target = targets.Wanted(ceiling, read_target(words), read_target(at_least, "--at-least"))
+    return Options(target, read_ir(ir), **rest)
