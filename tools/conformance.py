@@ -6,7 +6,7 @@
 The outputs that ship with a test are the truth; for random operators, what the judge draws before.
 Each test is converted, up and down, to the highest version of every other equivalence class of
 its operators, and below their introduction. What comes out is evaluated node by node on engines
-trusted for the versions (tests/oracle), in a child process.
+trusted for the versions (opshift.verify.oracle), in a child process.
 """
 
 from __future__ import annotations
@@ -190,7 +190,6 @@ SHAPES = {"flat": lambda model: model, "if": nested, "function": function}
 
 def examine(test: Test, shape: str, converter: str) -> list[Result]:
     """All targets of one test."""
-    sys.path.insert(0, str(ROOT / "tests"))
     plain = ModelProto.FromString(test.model)
     domain, op = subject(plain)
     model = SHAPES[shape](plain)
@@ -212,7 +211,7 @@ def examine(test: Test, shape: str, converter: str) -> list[Result]:
 
 def _truth(model: ModelProto, inputs: dict[str, Any], test: Test) -> list[Any] | None:
     """The official outputs; what the judge draws where a test is random; None beyond the judge."""
-    import oracle
+    from opshift.verify import oracle
 
     official = list(test.data[1])
     try:
@@ -228,7 +227,7 @@ def _judged(
     model: ModelProto, inputs: dict[str, Any], truth: list[Any] | None, test: Test
 ) -> tuple[str, str]:
     """The outcome of a converted model, and how its outputs differ from the truth."""
-    import oracle
+    from opshift.verify import oracle
 
     if truth is None:
         return "unverified", "nobody can judge the test as it came"

@@ -12,7 +12,8 @@ import opshift_adapters
 import pytest
 from opshift import registry, schemas
 
-ENGINE = sorted(Path(opshift.__file__).parent.rglob("*.py"))
+PRODUCT = sorted(Path(opshift.__file__).parent.rglob("*.py"))
+ENGINE = [path for path in PRODUCT if "verify" not in path.parts]
 KNOWLEDGE = sorted(Path(opshift_adapters.__file__).parent.rglob("*.py"))
 DOMAINS = ("", "ai.onnx.ml", "ai.onnx.preview.training", "ai.onnx.preview")
 

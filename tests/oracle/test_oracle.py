@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from onnx import ModelProto, TensorProto, defs, numpy_helper
 from onnx.backend.test.case.node import collect_testcases
-
-from oracle import OracleError, compare, evaluate, trust
-from oracle.registry import KERNELS
+from opshift.verify.oracle import OracleError, compare, evaluate, trust
+from opshift.verify.oracle.registry import KERNELS
 
 RANDOM = ("test_bernoulli", "test_training_dropout")
 """Cases whose expected values come from another generator."""

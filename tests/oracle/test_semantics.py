@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from onnx import ModelProto, TensorProto, helper, parser
-
-from oracle import OracleError, compare, evaluate, make_inputs
+from opshift.verify.oracle import OracleError, compare, evaluate, make_inputs
 
 
 def model(text: str, opset: int = 0, ir: int = 10, ml: int = 5) -> ModelProto:

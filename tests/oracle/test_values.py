@@ -6,8 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from onnx import parser
-
-from oracle import compare, make_inputs
+from opshift.verify.oracle import compare, make_inputs
 
 HEADER = '<ir_version: 10, opset_import: ["" : 13]> g '
 

@@ -3,10 +3,10 @@
 import numpy as np
 from onnx import NodeProto, helper
 
-from oracle import engines
-from oracle.registry import kernel
-from oracle.schema import Call, prepare
-from oracle.values import OracleError, Value, dtype_of, wide
+from opshift.verify.oracle import engines
+from opshift.verify.oracle.registry import kernel
+from opshift.verify.oracle.schema import Call, prepare
+from opshift.verify.oracle.values import OracleError, Value, dtype_of, wide
 
 
 def as_version(call: Call, opset: int, **changes: object) -> Call:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from oracle.values import dtype_of
+from opshift.verify.oracle.values import dtype_of
 
 Attributes = Mapping[str, Any]
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, TensorProto, TypeProto
 
-from oracle.values import Value, dtype_of, is_float, tensor
+from opshift.verify.oracle.values import Value, dtype_of, is_float, tensor
 
 _SIZES = (2, 3, 4)
 _WORDS = ("", "a", "b", "Ab", "z y")
@@ -25,7 +25,7 @@ def make_inputs(
         if info.name in overrides:
             made[info.name] = _given(info.type, overrides[info.name])
         elif info.name not in named:
-            made[info.name] = _make(info.type, rng, sizes)
+            made[info.name] = make_value(info.type, rng, sizes)
     return made
 
 
@@ -40,14 +40,14 @@ def _given(proto: TypeProto, value: Any) -> Value:
     return value
 
 
-def _make(proto: TypeProto, rng: np.random.Generator, sizes: dict[str, int]) -> Value:
+def make_value(proto: TypeProto, rng: np.random.Generator, sizes: dict[str, int]) -> Value:
     match proto.WhichOneof("value"):
         case "sequence_type":
-            return [_make(proto.sequence_type.elem_type, rng, sizes) for _ in range(3)]
+            return [make_value(proto.sequence_type.elem_type, rng, sizes) for _ in range(3)]
         case "optional_type":
-            return _make(proto.optional_type.elem_type, rng, sizes)
+            return make_value(proto.optional_type.elem_type, rng, sizes)
         case "map_type":
-            value = _elements(proto.map_type.value_type.tensor_type.elem_type, 3, rng)
+            value = make_elements(proto.map_type.value_type.tensor_type.elem_type, 3, rng)
             text = proto.map_type.key_type == TensorProto.STRING
             return dict(zip("abc" if text else range(3), value.tolist(), strict=True))
     shape = []
@@ -57,10 +57,10 @@ def _make(proto: TypeProto, rng: np.random.Generator, sizes: dict[str, int]) -> 
         else:
             shape.append(sizes.setdefault(dim.dim_param, _SIZES[len(sizes) % len(_SIZES)]))
     count = int(np.prod(shape, dtype=int))
-    return _elements(proto.tensor_type.elem_type, count, rng).reshape(shape)
+    return make_elements(proto.tensor_type.elem_type, count, rng).reshape(shape)
 
 
-def _elements(elem_type: int, count: int, rng: np.random.Generator) -> np.ndarray:
+def make_elements(elem_type: int, count: int, rng: np.random.Generator) -> np.ndarray:
     """Floats of both signs with exact halves among them, small integers, bools, words."""
     dtype = dtype_of(elem_type)
     if dtype.kind == "O":

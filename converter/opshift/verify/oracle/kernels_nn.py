@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from oracle.registry import kernel
-from oracle.schema import Call
-from oracle.values import OracleError, wide
+from opshift.verify.oracle.registry import kernel
+from opshift.verify.oracle.schema import Call
+from opshift.verify.oracle.values import OracleError, wide
 
 
 def _exp_normal(op: str, x: np.ndarray, axis: int) -> np.ndarray:

@@ -5,11 +5,11 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-import onnxruntime as ort
 from onnx import GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, helper
 
-from oracle.schema import Call, completed
-from oracle.values import OracleError, Value, tensor, type_of, wide
+from opshift.verify.extra import onnxruntime
+from opshift.verify.oracle.schema import Call, completed
+from opshift.verify.oracle.values import OracleError, Value, tensor, type_of, wide
 
 _PACKAGES = {  # onnx 1.17 has no aionnx_preview, so each is imported when it is asked for
     "": "onnx.reference.ops",
@@ -79,7 +79,7 @@ def runtime(call: Call, *inputs: Value) -> tuple[Value, ...]:
 
 
 @lru_cache(maxsize=1024)
-def _session(call: Call, types: tuple[tuple[str, str], ...]) -> ort.InferenceSession:
+def _session(call: Call, types: tuple[tuple[str, str], ...]) -> Any:
     node = NodeProto()
     node.CopyFrom(call.node)
     known = dict(types)
@@ -97,6 +97,7 @@ def _session(call: Call, types: tuple[tuple[str, str], ...]) -> ort.InferenceSes
     if node.domain:
         imports.append(OperatorSetIdProto(domain="", version=RUNTIME_OPSETS[""]))
     model = ModelProto(ir_version=RUNTIME_IR, graph=graph, opset_import=imports)
+    ort = onnxruntime()
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.intra_op_num_threads = 1

@@ -15,12 +15,18 @@ from onnx import (
     ValueInfoProto,
     defs,
 )
-from opshift.arrays import to_array
 
-from oracle import trust
-from oracle.kernels_retired import RETIRED
-from oracle.schema import attribute_value, check_inputs, check_outputs, dense, prepare
-from oracle.values import OracleError, Value, declared, fits, tensor, type_of
+from opshift.arrays import to_array
+from opshift.verify.oracle import trust
+from opshift.verify.oracle.kernels_retired import RETIRED
+from opshift.verify.oracle.schema import (
+    attribute_value,
+    check_inputs,
+    check_outputs,
+    dense,
+    prepare,
+)
+from opshift.verify.oracle.values import OracleError, Value, declared, fits, tensor, type_of
 
 
 def evaluate(model: ModelProto, inputs: Mapping[str, Value], *, seed: int = 0) -> list[Value]:

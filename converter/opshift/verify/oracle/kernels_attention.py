@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from oracle import engines
-from oracle.kernels_misc import as_version
-from oracle.registry import kernel
-from oracle.schema import Call
-from oracle.values import Value
+from opshift.verify.oracle import engines
+from opshift.verify.oracle.kernels_misc import as_version
+from opshift.verify.oracle.registry import kernel
+from opshift.verify.oracle.schema import Call
+from opshift.verify.oracle.values import Value
 
 
 @kernel("Attention")

@@ -4,11 +4,11 @@ import ml_dtypes
 import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
-from oracle import engines
-from oracle.kernels_pool import conv
-from oracle.registry import kernel
-from oracle.schema import Call, prepare
-from oracle.values import OracleError, dtype_of, elem_type_of, tensor, wide
+from opshift.verify.oracle import engines
+from opshift.verify.oracle.kernels_pool import conv
+from opshift.verify.oracle.registry import kernel
+from opshift.verify.oracle.schema import Call, prepare
+from opshift.verify.oracle.values import OracleError, dtype_of, elem_type_of, tensor, wide
 
 
 @kernel("Cast", until=5)

@@ -5,7 +5,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from oracle.values import Value, is_float, type_of
+from opshift.verify.oracle.values import Value, is_float, type_of
 
 _BITS = {
     np.dtype(np.float16): np.int16,

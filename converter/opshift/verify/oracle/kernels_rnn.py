@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from oracle.registry import kernel
-from oracle.schema import Call
-from oracle.values import OracleError, wide
+from opshift.verify.oracle.registry import kernel
+from opshift.verify.oracle.schema import Call
+from opshift.verify.oracle.values import OracleError, wide
 
 Activation = Callable[[np.ndarray], np.ndarray]
 _DEFAULTS = {"HardSigmoid": (0.2, 0.5), "LeakyRelu": (0.01, 0.0), "Elu": (1.0, 0.0)}

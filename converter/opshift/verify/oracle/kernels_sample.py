@@ -4,9 +4,9 @@ from itertools import product
 
 import numpy as np
 
-from oracle.registry import kernel
-from oracle.schema import Call
-from oracle.values import OracleError, wide
+from opshift.verify.oracle.registry import kernel
+from opshift.verify.oracle.schema import Call
+from opshift.verify.oracle.values import OracleError, wide
 
 _OLD_NAMES = {"bilinear": "linear", "bicubic": "cubic", "nearest": "nearest"}
 _NAMES = ("linear", "cubic", "nearest")

@@ -16,7 +16,7 @@ from onnx import (
     helper,
 )
 
-from oracle import (  # noqa: F401
+from opshift.verify.oracle import (  # noqa: F401
     control,
     engines,
     kernels_attention,
@@ -32,9 +32,9 @@ from oracle import (  # noqa: F401
     kernels_sample,
     kernels_shape,
 )
-from oracle.registry import KERNELS, NEWEST, find
-from oracle.schema import Call, completed
-from oracle.values import OracleError, Value, elem_type_of
+from opshift.verify.oracle.registry import KERNELS, NEWEST, find
+from opshift.verify.oracle.schema import Call, completed
+from opshift.verify.oracle.values import OracleError, Value, elem_type_of
 
 Judge = Callable[..., Any]
 
@@ -83,7 +83,7 @@ def judge(call: Call) -> Judge:
 
 def _body(frame: Any, call: Call, *inputs: Value) -> tuple[Value, ...]:
     """The operator by the function body its schema ships for this version."""
-    schema: defs.OpSchema = call.schema
+    schema: Any = call.schema
     body = FunctionProto()
     if schema.has_function:
         body.CopyFrom(schema.function_body)

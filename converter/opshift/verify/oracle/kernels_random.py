@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from oracle.registry import kernel
-from oracle.schema import Call
-from oracle.values import dtype_of, is_float
+from opshift.verify.oracle.registry import kernel
+from opshift.verify.oracle.schema import Call
+from opshift.verify.oracle.values import dtype_of, is_float
 
 
 def _target(call: Call, like: np.ndarray | None) -> np.dtype:

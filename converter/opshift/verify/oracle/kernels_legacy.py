@@ -5,9 +5,9 @@ from collections.abc import Callable
 import ml_dtypes
 import numpy as np
 
-from oracle.registry import kernel
-from oracle.schema import Call
-from oracle.values import OracleError, is_float
+from opshift.verify.oracle.registry import kernel
+from opshift.verify.oracle.schema import Call
+from opshift.verify.oracle.values import OracleError, is_float
 
 
 def divide(a: np.ndarray, b: np.ndarray) -> np.ndarray:

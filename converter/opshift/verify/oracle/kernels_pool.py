@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from oracle.registry import kernel
-from oracle.schema import Call
-from oracle.values import OracleError, wide
+from opshift.verify.oracle.registry import kernel
+from opshift.verify.oracle.schema import Call
+from opshift.verify.oracle.values import OracleError, wide
 
 
 @dataclass(frozen=True, slots=True)

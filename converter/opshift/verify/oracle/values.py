@@ -6,6 +6,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 from onnx import TensorProto, TypeProto
+
 from opshift import arrays
 
 Value = Any

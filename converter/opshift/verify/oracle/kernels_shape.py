@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from oracle.registry import kernel
-from oracle.schema import Call
-from oracle.values import OracleError
+from opshift.verify.oracle.registry import kernel
+from opshift.verify.oracle.schema import Call
+from opshift.verify.oracle.values import OracleError
 
 
 @kernel("Reshape", until=4)

@@ -1,0 +1,1 @@
+"""Whether two models compute the same, shown by running both."""

@@ -1,0 +1,14 @@
+"""The runtime that comes with the extra `opshift[verify]`, imported when it is needed."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+
+def onnxruntime() -> Any:
+    """The module onnxruntime, or an ImportError that says how to get it."""
+    try:
+        return importlib.import_module("onnxruntime")
+    except ImportError as error:
+        raise ImportError("onnxruntime is missing; pip install 'opshift[verify]'") from error
