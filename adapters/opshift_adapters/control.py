@@ -84,7 +84,75 @@ CONTROL_16 = boundary(16, "If:6bc99b Loop:70553c Scan:90a9ec", cast=shown(
     example("scan", "(bfloat16[2] s, bfloat16[2,3] x) => (bfloat16[2] t, bfloat16[2,3] y) { t, y = Scan(s, x) <num_scan_inputs=1, scan_input_axes=[1], scan_output_axes=[-1], body = b (bfloat16[2] p, bfloat16[2] i) => (bfloat16[2] q, bfloat16[2] o) { q = Add(p, i) o = Mul(p, i) }> }", gives="Cast Cast Scan Cast Cast"),
     example("optional", "(bool c, optional(float[2]) x) => (optional(float[2]) y) { y = If(c) <then_branch = t () => (optional(float[2]) p) { p = Identity(x) }, else_branch = e () => (optional(float[2]) q) { q = Identity(x) }> }", refuses=Why.TYPE_NOT_AVAILABLE, inputs={"x": [1.0, 2.0]}),
 ))  # fmt: skip
-CONTROL_13 = boundary(13, "If:7afcd9 Loop:6dbee5")
+IF_13 = boundary(13, "If:7afcd9")
+
+
+def grown_as_scanned(node: Node, op: Builder) -> Result:
+    """A Loop carried no sequence; one that only grows by equal tensors is what a scan collects."""
+    results, body = node.results("body")[1:], node.graph("body")
+    trips, condition, *states = node.inputs
+    growing = {i: v for i, v in enumerate(states) if v and v.elem_type_or_none is None}
+    names = []
+    for i, state in growing.items():
+        names.append(_appended(results[i], body.input[2 + i].name).name)
+        if not _empty(state) or _reads(body, body.input[2 + i].name) != 1:
+            raise Refusal(Why.TYPE_NOT_AVAILABLE, TENSORS_ONLY)
+    appending = {results[i].name for i in growing}
+    kept = [one for one in body.node if not appending & set(one.output)]
+    del body.node[:]
+    body.node.extend(kept)
+    for i in sorted(growing, reverse=True):
+        del body.input[2 + i], body.output[1 + i]
+    for name in names:
+        body.output.add(name=name)
+    others = [v for i, v in enumerate(states) if i not in growing]
+    collecting = op.graph(
+        lambda b, *inputs: b.inline(body, *inputs), (T.INT64, ()), (T.BOOL, ()), *(v for v in others if v)
+    )
+    found = list(
+        op.Loop(trips, condition, *others, body=collecting, outputs=len(body.output) - 1)
+    )
+    stacks = [found.pop() for _ in names]
+    for i in growing:
+        found.insert(i, op.SplitToSequence(stacks.pop(), axis=0, keepdims=0))
+    return tuple(found)
+
+
+TENSORS_ONLY = "control flow carries only tensors before opset 13"
+
+
+def _appended(result: Value, sequence: str) -> Value:
+    """The tensor of a known shape that a body appends to a sequence."""
+    grown = result.producer
+    if grown is not None and grown.op == "SequenceInsert" and grown.input("position") is None:
+        tensor = grown["tensor"]
+        if grown["input_sequence"].name == sequence and tensor.shape_or_none is not None:
+            return tensor
+    raise Refusal(Why.TYPE_NOT_AVAILABLE, TENSORS_ONLY)
+
+
+def _empty(sequence: Value) -> bool:
+    made = sequence.producer
+    return made is not None and made.op == "SequenceEmpty"
+
+
+def _reads(graph: GraphProto, name: str) -> int:
+    """How often a graph, with those inside it, reads a value."""
+    count = sum(output.name == name for output in graph.output)
+    for node in graph.node:
+        count += list(node.input).count(name)
+        count += sum(_reads(a.g, name) for a in node.attribute if a.HasField("g"))
+    return count
+
+
+COLLECTED = '(float[3,2] x, int64 n) => (float[N,2] y, float[2] z, float[N] w) { s = SequenceEmpty() u = SequenceEmpty() b, c, t, w = Loop(n, "", s, x, u) <body = b (int64 i, bool k, seq(float[2]) p, float[3,2] v, seq(float[2]) m) => (bool o, seq(float[2]) q, float[3,2] f, seq(float[2]) g, float r) { o = Identity(k) a = Gather(x, i) q = SequenceInsert(p, a) f = Add(v, x) h = Neg(a) g = SequenceInsert(m, h) r = ReduceMax<keepdims=0>(a) } > zero = Constant<value_int=0>() y = ConcatFromSequence<axis=0, new_axis=1>(b) z = SequenceAt(t, zero) }'
+LOOP_13 = boundary(13, "Loop:6dbee5", cast=shown(
+    grown_as_scanned,
+    example("rows collected", COLLECTED, gives="SequenceEmpty SequenceEmpty Loop SplitToSequence SplitToSequence Constant ConcatFromSequence SequenceAt", inputs={"n": 3}),
+    example("none collected", COLLECTED.replace("SequenceAt(t, zero)", "Gather(x, zero)").replace("y = Concat", "l = SequenceLength(b) y = Identity(x) z9 = Concat").replace(" z9 = ConcatFromSequence<axis=0, new_axis=1>(b)", "").replace("float[N,2] y", "float[3,2] y, int64 l"), inputs={"n": 0}),
+    example("a sequence that shrinks", '(float[2] x, int64 n) => (float[2] y) <int64 z = {0}> { s = SequenceConstruct(x, x) t = Loop(n, "", s) <body = b (int64 i, bool k, seq(float[2]) p) => (bool o, seq(float[2]) q) { o = Identity(k) q = SequenceErase(p) } > y = SequenceAt(t, z) }', refuses=Why.TYPE_NOT_AVAILABLE),
+    example("rows of unknown size", '(float[N,M] x, int64 n) => (float[K,M] y) { s = SequenceEmpty() t = Loop(n, "", s) <body = b (int64 i, bool k, seq(float[M]) p) => (bool o, seq(float[M]) q) { o = Identity(k) a = Gather(x, i) q = SequenceInsert(p, a) } > y = ConcatFromSequence<axis=0, new_axis=1>(t) }', refuses=Why.TYPE_NOT_AVAILABLE),
+), emits=("SplitToSequence", "Identity"))  # fmt: skip
 CONTROL_11 = boundary(11, "If:e6e4f5 Loop:6105ef Scan:787e3b", directions="up")
 
 
