@@ -434,6 +434,8 @@ def _in_range(domain: str, shown: str, version: int) -> None:
         )
     if version < 1:
         raise BadTarget(f"versions of {shown} begin at 1, not {version}")
+    if version > newest and domain not in versions.DOMAINS:
+        raise BadTarget(f"{shown} {version} is above {newest}, the newest that is described")
     if version > newest:
         release = versions.release_of(domain, version)
         brings = f"onnx {release.name} brings it" if release else "no known release of onnx has it"

@@ -6,10 +6,12 @@ import functools
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.metadata import entry_points
 from typing import Any
 
 from onnx import AttributeProto, FunctionProto, TensorProto, TypeProto, defs, helper
 
+GROUP = "opshift.schemas"
 ANY = -1  # the arity of a variadic parameter list has no upper bound
 
 
@@ -106,7 +108,7 @@ def changed(domain: str, version: int) -> frozenset[str]:
 @functools.cache
 def latest(domain: str) -> int | None:
     """The newest version of a domain that the installed onnx knows, None for an unknown domain."""
-    known = defs.C.schema_version_map().get(domain)
+    known = defs.C.schema_version_map().get(domain) if domain in known_domains() else None
     if known is not None:
         return int(known[1])
     since = [s.since for (d, _), schemas in _index().items() if d == domain for s in schemas]
@@ -170,10 +172,20 @@ def raw(domain: str, op: str, since: int) -> Any:  # the stubs of onnx know half
 
 @functools.cache
 def _index() -> dict[tuple[str, str], tuple[Schema, ...]]:
+    _register_installed()
     found: dict[tuple[str, str], list[Schema]] = {}
     for one in defs.get_all_schemas_with_history():
         found.setdefault((normal(one.domain), one.name), []).append(_describe(one))
     return {key: tuple(sorted(value, key=lambda s: s.since)) for key, value in found.items()}
+
+
+def _register_installed() -> None:
+    """Makes the operators of installed packages known to onnx, and so to its checker."""
+    known = {(s.domain, s.name, s.since_version) for s in defs.get_all_schemas_with_history()}
+    for point in sorted(entry_points(group=GROUP), key=lambda p: p.name):
+        for one in point.load()():
+            if (one.domain, one.name, one.since_version) not in known:
+                defs.register_schema(one)
 
 
 def _describe(one: Any) -> Schema:

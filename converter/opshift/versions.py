@@ -8,6 +8,7 @@ from dataclasses import dataclass
 ML = "ai.onnx.ml"
 TRAINING = "ai.onnx.preview.training"
 PREVIEW = "ai.onnx.preview"
+DOMAINS = ("", ML, TRAINING, PREVIEW)
 
 
 @dataclass(frozen=True, slots=True)

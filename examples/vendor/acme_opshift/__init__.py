@@ -1,0 +1,1 @@
+"""What opshift needs to know about the domain com.acme."""

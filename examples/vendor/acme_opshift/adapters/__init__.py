@@ -1,0 +1,1 @@
+"""One file per operator family of com.acme."""
