@@ -242,12 +242,13 @@ class Facts:
                 data[name] = from_array(found, name)
         raw = schemas.raw(domain, node.op_type, schema.since)
         try:
-            return onnx.shape_inference.infer_node_outputs(
+            inferred = onnx.shape_inference.infer_node_outputs(
                 raw, node, types, data, opset_imports=imports
             )
         except (InferenceError, RuntimeError, ValueError, onnx.checker.ValidationError):
             # Inference that cannot say is no inference; the adapter refuses if it needs the type.
             return {}
+        return {**_same_variable(node, schema, types), **inferred}
 
     # -- uses --------------------------------------------------------------------------------
 
@@ -311,6 +312,24 @@ def dense(values: Array, indices: Array, dims: Sequence[int]) -> Array:
     else:
         full[tuple(indices.T)] = values
     return full
+
+
+def _same_variable(
+    node: NodeProto, schema: schemas.Schema, types: Mapping[str, TypeProto]
+) -> dict[str, TypeProto]:
+    """Element types as the schema shares them: onnx 1.17 infers nothing for some old operators."""
+    known: dict[str, int] = {}
+    for index, name in enumerate(node.input):
+        param = schema.input_at(index)
+        if name in types and param is not None and not param.variadic:
+            known.setdefault(param.variable, types[name].tensor_type.elem_type)
+    found = {}
+    for index, name in enumerate(node.output):
+        param = schema.output_at(index)
+        element = known.get(param.variable) if param is not None and not param.variadic else None
+        if name and element:
+            found[name] = helper.make_tensor_type_proto(element, None)
+    return found
 
 
 def infer_alone(

@@ -7,13 +7,14 @@ import onnx.numpy_helper
 import onnx.parser
 import oracle
 import pytest
-from onnx import ModelProto
+from onnx import ModelProto, TensorProto
 from onnx.backend.test.case.node import collect_testcases
 from onnx.backend.test.case.test_case import TestCase
 from opshift import Refused, convert_version, registry
 from opshift.declare import Array
 from opshift.facts import Facts
 from opshift.scope import Document
+from opshift.verify.oracle import trust
 from opshift.weights import Weights
 
 # n.. are one number in a list, s.. are scalars; each body computes `a`, the axis to be squeezed.
@@ -154,7 +155,7 @@ def test_folds_agree_with_the_official_data(version: int) -> None:
         except Refused:
             continue
         data, expected = case.data_sets[0]
-        plain = all(is_plain(value) for value in (*data, *expected))
+        plain = all(is_plain(value) for value in (*data, *expected)) and is_readable(case.model)
         found = folded(proto, data) if plain and only_node(proto) else None
         if found is not None:
             assert oracle.compare(expected, [found], ulp=1) is None, case.name
@@ -163,9 +164,13 @@ def test_folds_agree_with_the_official_data(version: int) -> None:
 
 
 def is_plain(value: object) -> bool:
-    """An array of numbers; older releases of onnx hold narrow types as pieces of records."""
-    array = value if isinstance(value, np.ndarray) else np.array(None)
-    return array.dtype != object and array.dtype.names is None
+    return isinstance(value, np.ndarray) and value.dtype != object
+
+
+def is_readable(proto: ModelProto) -> bool:
+    """Old releases of onnx give the data of narrow types as something else."""
+    types = (info.type.tensor_type for info in (*proto.graph.input, *proto.graph.output))
+    return not trust.OLD or all(kind.elem_type < TensorProto.BFLOAT16 for kind in types)
 
 
 def folded(proto: ModelProto, data: list[Array]) -> Array | None:
