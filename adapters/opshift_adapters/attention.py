@@ -133,15 +133,34 @@ def hide(op: Builder, mask: Value | None, allowed: Value) -> Value:
 # -- the boundaries ------------------------------------------------------------------------------
 
 
-@adapter("Attention", 24, 25)
+@adapter("Attention", 24, 25, emits=("Less", "LessOrEqual", *COUNTING, *MASKING))
 @example("four axes", QKV + Y + "{ y = Attention(q, k, v) }", gives="Attention")
 @example("three axes", PACKED + Y3 + "{ y = Attention<" + HEADS + ">(q, k, v) }", gives="Attention")
 @example("heads of four axes", QKV + Y + "{ y = Attention<" + HEADS + ">(q, k, v) }", gives="Attention")
+@example("lengths", QKV + ", int64[2] n" + Y + "{ y = Attention(q, k, v, , , , n) }", gives="Attention", inputs={"n": [3, 5]})
+@example("lengths and scores", QKV + ", int64[2] n) => (float[2,2,3,6] y, float[2,2,3,5] s) { y, , , s = Attention(q, k, v, , , , n) }", gives="Attention", inputs={"n": [3, 5]})
+@example("lengths and present", QKV + ", int64[2] n) => (float[2,2,3,6] y, float[2,2,5,4] k2) { y, k2, v2 = Attention<is_causal=1," + HEADS + ">(q, k, v, , , , n) }", gives="Sub Unsqueeze Add LessOrEqual Attention", inputs={"n": [3, 5]})
 def attention_24_25(node: Node, op: Builder) -> Result:
-    """The numbers of heads may no longer stand beside an axis of heads."""
-    if is_packed(node):
-        return KEEP
-    return op.same(node, q_num_heads=None, kv_num_heads=None)
+    """Numbers of heads may no longer stand beside an axis of heads, nor lengths beside a present."""
+    shown = node.output("present_key") or node.output("present_value")
+    heads = {} if is_packed(node) else {"q_num_heads": None, "kv_num_heads": None}
+    if shown and node.input("nonpad_kv_seqlen") is not None:
+        return lengths_as_mask(node, op, **heads)
+    return op.same(node, **heads) if heads else KEEP
+
+
+def lengths_as_mask(node: Node, op: Builder, **attributes: None) -> Result:
+    """The same node, its mask hiding what lies behind the valid keys."""
+    queries, keys, before = lengths(node, op)
+    if node.int("is_causal"):  # the last query stands at the last valid key
+        query, key = grid(op, queries, keys, offset_of(node, op, queries, before))
+        allowed = op.LessOrEqual(key, query)
+    else:
+        valid = op.Unsqueeze(node["nonpad_kv_seqlen"], op.const([1, 2, 3]))
+        allowed = op.Less(_counted(op, keys, [-1]), valid)
+    mask = hide(op, full_mask(node, op, keys), allowed)
+    changed = {"attn_mask": mask, "nonpad_kv_seqlen": None}
+    return op.same(node, inputs=changed, is_causal=None, **attributes)
 
 
 @adapter("Attention", 25, 24, emits=("LessOrEqual", "And", *COUNTING, *MASKING))
@@ -209,17 +228,10 @@ def attention_23_24(node: Node, op: Builder) -> Result:
 @example("whole numbers as a mask", QKV + ", int32[3,5] m, int64[2] n" + Y + "{ y = Attention(q, k, v, m, , , n) }", inputs={"n": [3, 5]}, rtol=1e-5, atol=1e-6)
 def attention_24_23(node: Node, op: Builder) -> Result:
     """Masks were never short, and keys behind the valid ones are hidden by the mask alone."""
-    valid, mask = node.input("nonpad_kv_seqlen"), node.input("attn_mask")
-    if valid is None and (mask is None or reaches_all(node, mask)):
+    mask = node.input("attn_mask")
+    if node.input("nonpad_kv_seqlen") is not None:
+        return lengths_as_mask(node, op)
+    if mask is None or reaches_all(node, mask):
         return op.same(node)
-    queries, keys, before = lengths(node, op)
-    full = full_mask(node, op, keys)
-    if valid is None:
-        return op.same(node, inputs={"attn_mask": full})
-    if node.int("is_causal"):  # the last query stands at the last valid key
-        query, key = grid(op, queries, keys, offset_of(node, op, queries, before))
-        allowed = op.LessOrEqual(key, query)
-    else:
-        allowed = op.Less(_counted(op, keys, [-1]), op.Unsqueeze(valid, op.const([1, 2, 3])))
-    changed = {"attn_mask": hide(op, full, allowed), "nonpad_kv_seqlen": None}
-    return op.same(node, inputs=changed, is_causal=None)
+    _, keys, _ = lengths(node, op)
+    return op.same(node, inputs={"attn_mask": full_mask(node, op, keys)})

@@ -13,11 +13,13 @@ from opshift.verify.oracle.values import Value
 def attention(
     call: Call, q: np.ndarray, k: np.ndarray, v: np.ndarray, *more: Value
 ) -> tuple[Value, ...]:
-    """The reference pads a mask of one column at 23 too, and caps the scores that mode 0 shows."""
+    """Masks broadcast, and mode 0 shows scores without the cap; the reference differs in both."""
     mask, past, *rest = (*more, None, None)[: max(len(more), 2)]
     if call.since < 24 and mask is not None and mask.shape[-1] == 1:
         keys = k.shape[-2] + (0 if past is None else past.shape[2])
         mask = np.repeat(mask, keys, axis=-1)
+    if mask is not None:
+        mask = np.broadcast_to(mask, (*mask.shape[:-2], q.shape[-2], mask.shape[-1]))
     results = engines.reference(call, q, k, v, mask, past, *rest)
     if call["qk_matmul_output_mode"] == 0 and call["softcap"]:
         plain = as_version(call, call.since, softcap=None)
