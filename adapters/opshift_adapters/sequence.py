@@ -16,7 +16,7 @@ from opshift.adapter import (
     example,
 )
 
-from opshift_adapters.blocks import SIZE_OF, size_of
+from opshift_adapters.blocks import RESHAPE_TO, SIZE_OF, part, reshape_to, shape_of, size_of
 
 GONE = "sequence values do not exist before opset 11"
 
@@ -189,23 +189,26 @@ def sequence_length_11_10(node: Node, op: Builder) -> Result:
     return op.const(len(elements(node["input_sequence"])))
 
 
-@adapter("ConcatFromSequence", 11, 10, emits=("Concat", "Unsqueeze", "Slice", "Squeeze", "Transpose", "Identity"))
+@adapter("ConcatFromSequence", 11, 10, emits=("Concat", "Unsqueeze", "Slice", "Squeeze", "Transpose", "Mul", *SIZE_OF, *RESHAPE_TO))
 @example("joined", "(float[2,3] a, float[2,1] b) => (float[2,4] y) { s = SequenceConstruct(a, b) y = ConcatFromSequence<axis=-1>(s) }", gives="Concat")
 @example("stacked", "(float[2,3] a, float[2,3] b) => (float[2,2,3] y) { s = SequenceConstruct(a, b) y = ConcatFromSequence<axis=-2, new_axis=1>(s) }", gives="Unsqueeze Unsqueeze Concat")
 @example("one", "(float[2,3] a) => (float[2,3] y) { s = SequenceConstruct(a) y = ConcatFromSequence<axis=0>(s) }", gives="Concat")
 @example("split and joined", "(float[4,3] x) => (float[2,6] y) <int64 two = {2}> { s = SplitToSequence(x, two) y = ConcatFromSequence<axis=1>(s) }", gives="Slice Slice Concat")
 @example("rows joined again", "(float[N,3] x) => (float[N,3] y) { s = SplitToSequence(x) y = ConcatFromSequence<axis=0>(s) }", gives="Identity")
 @example("rows become columns", "(float[N,3,2] x) => (float[3,2,N] y) { s = SplitToSequence<keepdims=0>(x) y = ConcatFromSequence<axis=-1, new_axis=1>(s) }", gives="Transpose")
-@example("rows in a row", "(float[N,3] x) => (float[a] y) { s = SplitToSequence<keepdims=0>(x) y = ConcatFromSequence<axis=0>(s) }", refuses=Why.NEEDS_SHAPE)
+@example("rows in a row", "(float[N,3] x) => (float[a] y) { s = SplitToSequence<keepdims=0>(x) y = ConcatFromSequence<axis=0>(s) }")
+@example("columns in a column", "(float[4,N,3] x) => (float[a,b] y) { s = SplitToSequence<axis=1, keepdims=0>(x) y = ConcatFromSequence<axis=0>(s) }")
+@example("kept rows side by side", "(float[N,3,2] x) => (float[a,b,c] y) { s = SplitToSequence(x) y = ConcatFromSequence<axis=-1>(s) }")
+@example("kept columns, left of others", "(float[3,N,2] x) => (float[a,b,c] y) { s = SplitToSequence<axis=1>(x) y = ConcatFromSequence<axis=0>(s) }")
+@example("kept rows stacked", "(float[N,3] x) => (float[a,b,c] y) { s = SplitToSequence(x) y = ConcatFromSequence<axis=1, new_axis=1>(s) }", gives="Unsqueeze Transpose")
+@example("of a known number", "(float[4,3] x) => (float[a] y) { s = SplitToSequence<keepdims=0>(x) y = ConcatFromSequence<axis=0>(s) }")
 @example("of an input", "(seq(float[n]) s) => (float[a] y) { y = ConcatFromSequence<axis=0>(s) }", refuses=Why.NEEDS_CONSTANT)
 def concat_from_sequence_11_10(node: Node, op: Builder) -> Result:
     """The elements are joined, or stacked, as they are."""
     sequence, axis, new = node["input_sequence"], node.int("axis"), node.int("new_axis") == 1
     split = split_one_by_one(sequence)
     if split is not None:
-        joined = _rejoined(op, split, axis, new)
-        if joined is not None:
-            return joined
+        return _rejoined(op, split, axis, new)
     values = [taken(op, item) for item in elements(sequence)]
     if not values:
         raise Refusal(Why.AMBIGUOUS, "nobody says what joining no tensors gives")
@@ -216,21 +219,27 @@ def concat_from_sequence_11_10(node: Node, op: Builder) -> Result:
     return op.Concat(*values, axis=axis)
 
 
-def _rejoined(op: Builder, split: Node, axis: int, new: bool) -> Value | None:
-    """The tensor that was split one by one, if its parts are put together on one axis."""
-    x, kept = split["input"], split.int("keepdims") == 1
-    if kept == new:
-        return None
-    cut = split_axis(split)
+def _rejoined(op: Builder, split: Node, axis: int, new: bool) -> Value:
+    """What was split one by one, put together: its axis moves, and merges with another."""
+    x, kept, cut = split["input"], split.int("keepdims") == 1, split_axis(split)
     if axis < 0:
-        axis += x.rank
-    if axis == cut:
+        axis += x.rank - 1 + kept + new
+    if axis == cut and kept != new:
         return x
-    if kept:
-        return None
-    order = [a for a in range(x.rank) if a != cut]
+    rows = op.Unsqueeze(x, axes=[cut + 1]) if kept else x
+    order = [a for a in range(rows.rank) if a != cut]
     order.insert(axis, cut)
-    return op.Transpose(x, perm=order)
+    moved = rows if order == sorted(order) else op.Transpose(rows, perm=order)
+    return moved if new else _merged(op, moved, axis)
+
+
+def _merged(op: Builder, x: Value, axis: int) -> Value:
+    """Two axes next to each other made one."""
+    shape = shape_of(op, x)
+    product = op.Mul(size_of(op, x, axis), size_of(op, x, axis + 1))
+    middle = op.Reshape(product, op.const([1]))
+    sizes = (part(op, shape, 0, axis), middle, part(op, shape, axis + 2))
+    return reshape_to(op, x, op.Concat(*sizes, axis=0))
 
 
 @adapter("SequenceConstruct SequenceEmpty SequenceInsert SequenceErase SplitToSequence", 11, 10)
