@@ -1,18 +1,18 @@
 """Add, Sub, Mul, Div, Pow and Mod (their broadcasting at 7 is in broadcast.py)."""
 
 import numpy as np
-from onnx import TensorProto as T
-from onnx import helper
 from opshift.adapter import (
     KEEP,
     Builder,
     Node,
     Refusal,
     Result,
+    T,
     Value,
     Why,
     adapter,
     boundary,
+    dtype_of,
     example,
     shown,
 )  # fmt: skip
@@ -143,7 +143,7 @@ def _power_type(base: int, y: Value) -> int:
 
 
 def _holds(kind: int, values: np.ndarray) -> bool:
-    native = helper.tensor_dtype_to_np_dtype(kind)
+    native = dtype_of(kind)
     return bool(np.all(values.astype(native).astype(values.dtype) == values))
 
 

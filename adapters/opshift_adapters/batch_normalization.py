@@ -1,12 +1,12 @@
 """BatchNormalization: what tells it to train, which statistics come out, and their types."""
 
-from onnx import TensorProto as T
 from opshift.adapter import (
     KEEP,
     Builder,
     Node,
     Refusal,
     Result,
+    T,
     Value,
     Why,
     adapter,

@@ -1,17 +1,17 @@
 """BitShift, the bitwise operators and BitCast."""
 
-from onnx import TensorProto as T
-from onnx import helper
 from opshift.adapter import (
     KEEP,
     Builder,
     Node,
     Refusal,
     Result,
+    T,
     Value,
     Why,
     adapter,
     boundary,
+    dtype_of,
     example,
 )
 
@@ -187,9 +187,9 @@ def bit_cast_26_25(node: Node, op: Builder) -> Result:
         return op.Cast(x, to=to)
     known = x.const_or_none()
     if known is not None and to in (*BITS, T.FLOAT, T.DOUBLE, T.FLOAT16):
-        return op.const(known.view(helper.tensor_dtype_to_np_dtype(to)))
+        return op.const(known.view(dtype_of(to)))
     raise Refusal(
         Why.NOT_EXPRESSIBLE,
         "no operator before opset 26 reinterprets the bits of"
-        f" {T.DataType.Name(x.elem_type).lower()} as {T.DataType.Name(to).lower()}",
+        f" {T(x.elem_type).name.lower()} as {T(to).name.lower()}",
     )

@@ -1,8 +1,18 @@
 """Cast, CastLike: the element types grew, and two attributes for the smallest of them."""
 
 import numpy as np
-from onnx import TensorProto as T
-from opshift.adapter import Builder, Node, Refusal, Result, Why, adapter, boundary, example, shown
+from opshift.adapter import (
+    Builder,
+    Node,
+    Refusal,
+    Result,
+    T,
+    Why,
+    adapter,
+    boundary,
+    example,
+    shown,
+)
 
 from opshift_adapters.folding import DTYPES
 
@@ -14,7 +24,7 @@ from opshift_adapters.folding import DTYPES
 @example("unknown name", '(float[2,3] x) => (float16[2,3] y) { y = Cast<to="half">(x) }', refuses=Why.AMBIGUOUS)
 def cast_5_6(node: Node, op: Builder) -> Result:
     """The target type was spelled by name; now it is a number."""
-    number = dict(T.DataType.items()).get(node.str("to").upper())
+    number = T.__members__.get(node.str("to").upper())
     if not number:
         raise Refusal(Why.AMBIGUOUS, f"{node.str('to')!r} is not the name of an element type")
     return op.same(node, to=number)
@@ -25,7 +35,7 @@ def cast_5_6(node: Node, op: Builder) -> Result:
 @example("bool", "(float[2,3] x) => (bool[2,3] y) { y = Cast<to=9>(x) }", gives="Cast")
 def cast_6_5(node: Node, op: Builder) -> Result:
     """The target type was spelled by name."""
-    return op.same(node, to=T.DataType.Name(node.int("to")))
+    return op.same(node, to=T(node.int("to")).name)
 
 
 def cast_while_converting(node: Node, op: Builder) -> Result:
@@ -33,7 +43,7 @@ def cast_while_converting(node: Node, op: Builder) -> Result:
     x, to = node["input"], node.int("to")
     known, text = x.const_or_none(), x.elem_type == T.STRING
     if known is None or to not in DTYPES or (text and to == T.BOOL):
-        kinds = f"{T.DataType.Name(x.elem_type)} to {T.DataType.Name(to)}".lower()
+        kinds = f"{T(x.elem_type).name} to {T(to).name}".lower()
         raise Refusal(Why.TYPE_NOT_AVAILABLE, f"no Cast from {kinds} exists there")
     if not text:
         known = known.astype(np.float32)

@@ -1,13 +1,13 @@
 """Compress, NonZero, OneHot, ReverseSequence: which elements, by condition or position."""
 
 import numpy as np
-from onnx import TensorProto as T
 from opshift.adapter import (
     KEEP,
     Builder,
     Node,
     Refusal,
     Result,
+    T,
     Value,
     Why,
     adapter,

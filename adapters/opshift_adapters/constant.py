@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 
 import numpy as np
-from onnx import TensorProto as T
 from opshift.adapter import (
     KEEP,
     Builder,
     Node,
     Refusal,
     Result,
+    T,
     Value,
     Why,
     adapter,

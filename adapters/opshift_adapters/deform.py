@@ -1,8 +1,7 @@
 """DeformConv: below 19, four gathers around each place and a product with the weights."""
 
 import numpy as np
-from onnx import TensorProto as T
-from opshift.adapter import Builder, Node, Refusal, Result, Value, Why, adapter, example
+from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, adapter, example
 
 from opshift_adapters.blocks import ARANGE, SIZE_OF, arange, as_type, part, size_of
 

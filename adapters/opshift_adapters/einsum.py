@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from math import prod
 
 import numpy as np
-from onnx import TensorProto as T
 from opshift.adapter import (
     Builder,
     Node,
     Refusal,
     Result,
+    T,
     Value,
     Why,
     adapter,

@@ -9,23 +9,22 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from onnx import TensorProto
-from opshift.adapter import Array, Fold, Node, Value, fold
+from opshift.adapter import Array, Fold, Node, T, Value, fold
 
 MAX_ELEMENTS = 1 << 16
 DTYPES: dict[int, Any] = {
-    TensorProto.FLOAT: np.float32,
-    TensorProto.DOUBLE: np.float64,
-    TensorProto.FLOAT16: np.float16,
-    TensorProto.BOOL: np.bool_,
-    TensorProto.INT8: np.int8,
-    TensorProto.INT16: np.int16,
-    TensorProto.INT32: np.int32,
-    TensorProto.INT64: np.int64,
-    TensorProto.UINT8: np.uint8,
-    TensorProto.UINT16: np.uint16,
-    TensorProto.UINT32: np.uint32,
-    TensorProto.UINT64: np.uint64,
+    T.FLOAT: np.float32,
+    T.DOUBLE: np.float64,
+    T.FLOAT16: np.float16,
+    T.BOOL: np.bool_,
+    T.INT8: np.int8,
+    T.INT16: np.int16,
+    T.INT32: np.int32,
+    T.INT64: np.int64,
+    T.UINT8: np.uint8,
+    T.UINT16: np.uint16,
+    T.UINT32: np.uint32,
+    T.UINT64: np.uint64,
 }
 Elementwise = Callable[..., Any]
 
@@ -236,7 +235,7 @@ def range_(node: Node) -> Array | None:
 @fold("Cast")
 def cast(node: Node) -> Array | None:
     data, to = numbers(node, 0), node.attr("to")
-    number = TensorProto.DataType.Value(to.decode()) if isinstance(to, bytes) else int(to)
+    number = T.__members__.get(to.decode(), T.UNDEFINED) if isinstance(to, bytes) else int(to)
     dtype = DTYPES.get(number)
     if dtype is None:
         return None

@@ -4,12 +4,12 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from onnx import TensorProto as T
 from opshift.adapter import (
     Builder,
     Node,
     Refusal,
     Result,
+    T,
     Value,
     Why,
     adapter,

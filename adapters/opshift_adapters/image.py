@@ -1,12 +1,12 @@
 """RoiAlign, AffineGrid, ImageDecoder: regions and places in pictures."""
 
 import numpy as np
-from onnx import TensorProto as T
 from opshift.adapter import (
     Builder,
     Node,
     Refusal,
     Result,
+    T,
     Value,
     Why,
     adapter,

@@ -1,12 +1,12 @@
 """Gather, GatherElements, GatherND, and what shares their indices: linear positions."""
 
 import numpy as np
-from onnx import TensorProto as T
 from opshift.adapter import (
     Builder,
     Node,
     Refusal,
     Result,
+    T,
     Value,
     Why,
     adapter,

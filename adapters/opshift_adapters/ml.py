@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from onnx import TensorProto as T
 from opshift.adapter import (
     KEEP,
     Array,
@@ -13,6 +12,7 @@ from opshift.adapter import (
     Node,
     Refusal,
     Result,
+    T,
     Value,
     Why,
     adapter,

@@ -1,8 +1,7 @@
 """Instance, layer, group and RMS normalisation, LRN, LpNormalization, MeanVarianceNormalization."""
 
 import numpy as np
-from onnx import TensorProto as T
-from opshift.adapter import KEEP, Builder, Node, Result, Value, adapter, boundary, example, shown
+from opshift.adapter import KEEP, Builder, Node, Result, T, Value, adapter, boundary, example, shown
 from opshift.combinators import cast_around, drop_attribute
 
 from opshift_adapters.blocks import AS_IMAGE, SIZE_OF, as_image, as_type, from_image, part, size_of

@@ -1,7 +1,6 @@
 """RandomNormal, RandomUniform and their -Like forms, Multinomial, Bernoulli."""
 
-from onnx import TensorProto as T
-from opshift.adapter import Builder, Node, Result, adapter, boundary, example, impossible, shown
+from opshift.adapter import Builder, Node, Result, T, adapter, boundary, example, impossible, shown
 from opshift.combinators import cast_around
 
 MULTINOMIAL_7 = impossible(

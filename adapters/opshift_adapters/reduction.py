@@ -1,12 +1,12 @@
 """Reduce*: axes were an attribute and became an input, of ReduceSum at 13 and of the others at 18."""
 
 import numpy as np
-from onnx import TensorProto
 from opshift.adapter import (
     KEEP,
     Builder,
     Node,
     Result,
+    T,
     Value,
     Why,
     adapter,
@@ -22,7 +22,7 @@ MOST = (
     "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd "
     "ReduceSumSquare"
 )
-WIDE_FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)
+WIDE_FLOATS = (T.FLOAT, T.DOUBLE)
 RANKLESS = "(float[24] v, int64[n] s) => (float[a,b,c] y) { x = Reshape(v, s) "
 RANKLESS_AXES = RANKLESS.replace("[n] s", "[n] s, int64[k] a")
 SHAPE = {"s": [2, 3, 4]}
@@ -63,11 +63,11 @@ REDUCE_11 = boundary(
 def through_float(node: Node, op: Builder) -> Result:
     """Bytes, which the older version lacks, go through float; of nothing comes the type's limit."""
     x = node["data"]
-    low, high = (-128.0, 127.0) if x.elem_type == TensorProto.INT8 else (0.0, 255.0)
-    wide = op.same(node, inputs={"data": op.Cast(x, to=TensorProto.FLOAT)})
+    low, high = (-128.0, 127.0) if x.elem_type == T.INT8 else (0.0, 255.0)
+    wide = op.same(node, inputs={"data": op.Cast(x, to=T.FLOAT)})
     shape = x.shape_or_none
     if shape is None or 0 in shape:
-        wide = op.Clip(wide, op.const(low, TensorProto.FLOAT), op.const(high, TensorProto.FLOAT))
+        wide = op.Clip(wide, op.const(low, T.FLOAT), op.const(high, T.FLOAT))
     return op.Cast(wide, to=x.elem_type)
 
 
@@ -119,7 +119,7 @@ def over(node: Node, op: Builder, axes: list[int]) -> Value:
     if node.op == "ReduceLogSum":
         if x.elem_type in FLOATS:
             return op.Log(x)
-        return op.Cast(op.Log(op.Cast(x, to=TensorProto.DOUBLE)), to=x.elem_type)
+        return op.Cast(op.Log(op.Cast(x, to=T.DOUBLE)), to=x.elem_type)
     return op.Identity(x)
 
 
@@ -149,8 +149,8 @@ def over_computed(node: Node, op: Builder) -> Value:
 def is_named(op: Builder, axes: Value, axis: int, rank: int) -> Value:
     """Whether an axis is in a list, counted from the front or from the end."""
     front, back = op.Equal(axes, op.const(axis)), op.Equal(axes, op.const(axis - rank))
-    times = op.ReduceSum(op.Cast(op.Or(front, back), to=TensorProto.INT64), keepdims=0)
-    return op.Cast(times, to=TensorProto.BOOL)
+    times = op.ReduceSum(op.Cast(op.Or(front, back), to=T.INT64), keepdims=0)
+    return op.Cast(times, to=T.BOOL)
 
 
 def known_axes(node: Node) -> list[int] | None:
@@ -266,7 +266,7 @@ def reduce_log_sum_27_28(node: Node, op: Builder) -> Result:
         x, node.input("axes"),
         keepdims=node.int("keepdims"), noop_with_empty_axes=node.int("noop_with_empty_axes"),
     )  # fmt: skip
-    return op.Cast(op.Log(op.Cast(total, to=TensorProto.DOUBLE)), to=x.elem_type)
+    return op.Cast(op.Log(op.Cast(total, to=T.DOUBLE)), to=x.elem_type)
 
 
 @adapter("ReduceLogSumExp", 27, 28, emits=("Cast",), handles_types=True)
@@ -277,7 +277,7 @@ def reduce_log_sum_exp_27_28(node: Node, op: Builder) -> Result:
     x = node["data"]
     if x.elem_type in FLOATS:
         return KEEP
-    wide = op.same(node, inputs={"data": op.Cast(x, to=TensorProto.DOUBLE)})
+    wide = op.same(node, inputs={"data": op.Cast(x, to=T.DOUBLE)})
     return op.Cast(wide, to=x.elem_type)
 
 

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 
 import numpy as np
-from onnx import TensorProto as T
-from opshift.adapter import Builder, Node, Refusal, Value, Why
+from opshift.adapter import Builder, Node, Refusal, T, Value, Why
 
 from opshift_adapters.blocks import shape_of, size_of
 from opshift_adapters.sampling import (

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from onnx import TensorProto as T
-from opshift.adapter import Builder, Refusal, Value, Why
+from opshift.adapter import Builder, Refusal, T, Value, Why
 
 from opshift_adapters.blocks import ARANGE, FLOATS, arange, size_of
 

@@ -3,8 +3,7 @@
 from collections.abc import Callable
 
 import numpy as np
-from onnx import TensorProto
-from opshift.adapter import Builder, Node, Result, Value, Why, adapter, boundary, example, shown
+from opshift.adapter import Builder, Node, Result, T, Value, Why, adapter, boundary, example, shown
 
 from opshift_adapters.blocks import part
 
@@ -26,7 +25,7 @@ def along(node: Node, op: Builder, step: Step, start: int) -> Value:
     if known is not None:
         return along_axis(node, op, step, start, known.item())
     axis, rank = node["axis"], node["x"].rank
-    axis = op.Cast(op.Reshape(axis, op.const([])), to=TensorProto.INT64)
+    axis = op.Cast(op.Reshape(axis, op.const([])), to=T.INT64)
 
     def decide(op: Builder, place: int) -> Value:
         if place == rank - 1:
@@ -46,15 +45,15 @@ def along_axis(node: Node, op: Builder, step: Step, start: int, axis: int) -> Va
     if axis < 0 and (op.version < 11 or x.rank_or_none is not None):
         axis += x.rank
     kind = x.elem_type
-    narrow = kind == TensorProto.BFLOAT16 and op.version < 16  # Scan did not carry it
-    wide = op.Cast(x, to=TensorProto.FLOAT) if narrow else x
+    narrow = kind == T.BFLOAT16 and op.version < 16  # Scan did not carry it
+    wide = op.Cast(x, to=T.FLOAT) if narrow else x
     dims = x.dims_or_none
     others = None if dims is None else [*dims[:axis], *dims[axis:][1:]]
 
     def body(b: Builder, before: Value, element: Value) -> tuple[Value, Value]:
         after = step(b, before, element)
         if narrow:
-            after = b.Cast(b.Cast(after, to=kind), to=TensorProto.FLOAT)
+            after = b.Cast(b.Cast(after, to=kind), to=T.FLOAT)
         return after, before if exclusive else after
 
     state = op.Expand(op.const(start, like=wide), without(op, x, axis))

@@ -3,13 +3,13 @@
 import math
 
 import numpy as np
-from onnx import TensorProto as T
 from opshift.adapter import (
     Array,
     Builder,
     Node,
     Refusal,
     Result,
+    T,
     Why,
     adapter,
     boundary,
@@ -135,7 +135,7 @@ def tensor_scatter_24_23(node: Node, op: Builder) -> Result:
 
 def _movable(kind: int | None) -> int | None:
     """A type that ScatterElements takes for one that it does not; None where it takes that one."""
-    name = T.DataType.Name(kind or 0)
+    name = T(kind or 0).name
     if name.startswith(("FLOAT8", "FLOAT4")):
         return T.FLOAT16
     return {"INT4": T.INT8, "UINT4": T.UINT8}.get(name)

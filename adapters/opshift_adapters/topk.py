@@ -1,12 +1,12 @@
 """ArgMax, ArgMin, TopK: where the largest and the smallest elements are."""
 
-from onnx import TensorProto
 from opshift.adapter import (
     KEEP,
     Builder,
     Node,
     Refusal,
     Result,
+    T,
     Value,
     Why,
     adapter,
@@ -114,7 +114,7 @@ SORTING = ("Less", "Greater", "Or", "Not", "And", "ReduceSum", "Unsqueeze", "Equ
 def topk_11_10(node: Node, op: Builder) -> Result:
     """Only floats were sorted, and only the largest found; `sorted` is kept when never promised."""
     x, axis, largest = node["X"], node.int("axis"), node.int("largest")
-    if x.elem_type in (TensorProto.INT64, TensorProto.UINT64):
+    if x.elem_type in (T.INT64, T.UINT64):
         return by_comparing(node, op)
     turned = axis < -1 and x.rank_or_none is None
     if axis < -1:
@@ -122,7 +122,7 @@ def topk_11_10(node: Node, op: Builder) -> Result:
     wide = op.Transpose(x) if turned else x
     if x.elem_type not in FLOATS:
         small = x.elem_type in SMALL_INTS
-        wide = op.Cast(wide, to=TensorProto.FLOAT if small else TensorProto.DOUBLE)
+        wide = op.Cast(wide, to=T.FLOAT if small else T.DOUBLE)
     if not largest:
         wide = op.Neg(wide)
     values, indices = op.same(
@@ -147,7 +147,7 @@ def by_comparing(node: Node, op: Builder) -> tuple[Value, Value]:
     column = op.Unsqueeze(number, axes=list(range(1, rank - axis + 1)))
     tie = op.And(op.Not(op.Or(above, below)), op.Less(row, column))
     before = op.Or(above if node.int("largest") else below, tie)
-    place = op.ReduceSum(op.Cast(before, to=TensorProto.DOUBLE), axes=[axis + 1], keepdims=0)
+    place = op.ReduceSum(op.Cast(before, to=T.DOUBLE), axes=[axis + 1], keepdims=0)
     _, indices = op.TopK(op.Neg(place), node["K"], axis=axis, outputs=2)
     picked = op.Equal(op.Unsqueeze(indices, axes=[axis + 1]), row)
     values = op.ReduceSum(

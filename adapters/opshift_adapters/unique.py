@@ -1,11 +1,11 @@
 """Unique."""
 
-from onnx import TensorProto as T
 from opshift.adapter import (
     Builder,
     Node,
     Refusal,
     Result,
+    T,
     Value,
     Why,
     adapter,

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from onnx import TensorProto as T
-from opshift.adapter import Builder, Node, Refusal, Result, Why, adapter, boundary, example
+from opshift.adapter import Builder, Node, Refusal, Result, T, Why, adapter, boundary, example
 
 from opshift_adapters.sampling import SAMPLING, Filter, by_scales
 

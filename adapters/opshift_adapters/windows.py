@@ -3,8 +3,7 @@
 from typing import Any
 
 import numpy as np
-from onnx import TensorProto as T
-from opshift.adapter import Builder, Node, Refusal, Result, Value, Why
+from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why
 
 from opshift_adapters.blocks import part
 
