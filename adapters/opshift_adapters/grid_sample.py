@@ -19,7 +19,8 @@ from opshift.adapter import (
 from opshift.combinators import cast_around
 
 from opshift_adapters.blocks import FLOATS, size_of
-from opshift_adapters.sampling import calc, calc_cast, tap_weights
+from opshift_adapters.calc import calc, calc_cast
+from opshift_adapters.sampling import tap_weights
 
 GRID_SAMPLE_22 = boundary(22, "GridSample:d255c0", cast=cast_around("float"))
 NEW_NAMES = {"bilinear": "linear", "bicubic": "cubic"}

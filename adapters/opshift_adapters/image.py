@@ -17,7 +17,7 @@ from opshift.adapter import (
 from opshift.combinators import cast_around
 
 from opshift_adapters.blocks import ARANGE, arange, part
-from opshift_adapters.sampling import calc, calc_cast, column, element
+from opshift_adapters.calc import calc, calc_cast, column, element
 
 IMAGE_DECODER_20 = impossible(
     "ImageDecoder", 20, 19, "image decoding has no older operator",

@@ -8,7 +8,6 @@ from opshift.adapter import (
     Array,
     Builder,
     Node,
-    Refusal,
     Result,
     T,
     Value,
@@ -18,6 +17,7 @@ from opshift.adapter import (
     example,
 )
 
+from opshift_adapters.calc import calc
 from opshift_adapters.resizing import (
     all_axes,
     axes,
@@ -27,7 +27,7 @@ from opshift_adapters.resizing import (
     smooth,
     written_out,
 )
-from opshift_adapters.sampling import SAMPLING, Filter, Line, by_scales, calc
+from opshift_adapters.sampling import SAMPLING, Filter, Line, by_scales
 
 IMAGE = "(float[1,2,3,4] x) => (float[a,b,c,d] y) "
 OPEN = "(float[N,C,H,W] x) => (float[a,b,c,d] y) "
@@ -203,8 +203,12 @@ AXES = "{ y = Resize<axes=[3,-2],"
 @example("axes, computed sizes", "(float[N,C,H,W] x, int64[2] z) => (float[a,b,c,d] y) " + AXES + 'mode="nearest">(x, , , z) }', gives="Shape Concat Gather Resize", inputs={"z": [5, 6]})
 @example("axes, crop", "(float[1,1,4,4] x, float[4] r) => (float[1,1,3,5] y) <int64[2] z = {5, 3}> " + AXES + 'mode="linear",coordinate_transformation_mode="tf_crop_and_resize">(x, r, , z) }', gives="Concat Gather Resize", inputs={"r": [0, 0.4, 1, 0.8]}, atol=1e-6)
 @example("smooth growth", '(float[1,1,3,4] x) => (float[1,1,6,8] y) <float[4] s = {1.0,1.0,2.0,2.0}> { y = Resize<mode="linear",antialias=1>(x, , s) }', gives="Resize", atol=1e-6)
-@example("smooth shrinking", '(float[1,1,6,8] x) => (float[1,1,3,4] y) <float[4] s = {1.0,1.0,0.5,0.5}> { y = Resize<mode="linear",antialias=1>(x, , s) }', refuses=Why.NOT_EXPRESSIBLE)
-@example("smooth, computed", '(float[1,1,6,8] x, float[4] s) => (float[a,b,c,d] y) { y = Resize<mode="linear",antialias=1>(x, , s) }', refuses=Why.NEEDS_CONSTANT, inputs={"s": [1, 1, 2, 2]})
+@example("smooth shrinking", '(float[1,1,6,8] x) => (float[1,1,3,4] y) <float[4] s = {1.0,1.0,0.5,0.5}> { y = Resize<mode="linear",antialias=1>(x, , s) }', gives="Transpose MatMul Transpose MatMul", atol=1e-6)
+@example("smooth cubic", '(float[1,1,6,8] x) => (float[1,1,4,12] y) <int64[2] z = {4,12}> { y = Resize<mode="cubic",antialias=1,axes=[2,3]>(x, , , z) }', atol=1e-5)
+@example("smooth, nothing outside", '(float16[1,1,6,8] x) => (float16[1,1,4,3] y) <int64[2] z = {4,3}> { y = Resize<mode="linear",antialias=1,exclude_outside=1,axes=[2,3]>(x, , , z) }', atol=2e-3)
+@example("smooth, in proportion", '(float[1,1,6,8] x) => (float[1,1,4,5] y) <int64[2] z = {4,5}> { y = Resize<mode="linear",antialias=1,keep_aspect_ratio_policy="not_larger",axes=[2,3]>(x, , , z) }', atol=2e-6)
+@example("smooth, unknown sizes", '(float[1,1,H,W] x) => (float[1,1,a,b] y) <float[2] s = {0.5,0.5}> { y = Resize<mode="linear",antialias=1,axes=[2,3]>(x, , s) }', refuses=Why.NEEDS_SHAPE)
+@example("smooth, computed", '(float[1,1,6,8] x, float[4] s) => (float[a,b,c,d] y) { y = Resize<mode="linear",antialias=1>(x, , s) }', refuses=Why.NEEDS_SHAPE, inputs={"s": [1, 1, 2, 2]})
 @example("not larger", '(float[1,1,4,6] x) => (float[1,1,2,3] y) <int64[2] z = {3,3}> { y = Resize<axes=[2,3],keep_aspect_ratio_policy="not_larger",mode="linear">(x, , , z) }', gives="Resize", atol=1e-6)
 @example("not larger, rounded down", '(float[1,1,5,7] x) => (float[1,1,4,5] y) <int64[2] z = {4,5}> { y = Resize<axes=[2,3],keep_aspect_ratio_policy="not_larger",mode="linear">(x, , , z) }', atol=1e-5)
 @example("not smaller, rounded up", '(float[1,1,4,6] x) => (float[1,1,5,8] y) <int64[2] z = {5,2}> { y = Resize<axes=[2,3],keep_aspect_ratio_policy="not_smaller",mode="linear">(x, , , z) }', atol=1e-5)
@@ -217,8 +221,8 @@ def resize_18_17(node: Node, op: Builder) -> Result:
     if not any(node.has(name) for name in ADDED_18):
         return KEEP
     x, lists = node["X"], all_axes(node, op)
-    if smooth(node, lists, x):
-        raise Refusal(Why.NOT_EXPRESSIBLE, "antialiased down-sampling needs opset 18")
+    if node.str("mode") != "nearest" and smooth(node, lists, x):
+        return written_out(node, op)
     if keeps_aspect(node):
         assert lists["sizes"] is not None
         whole = _whole_sizes(op, x, in_proportion(node, op, lists["sizes"], T.DOUBLE))
@@ -252,7 +256,7 @@ SYMMETRIC = '{ y = Resize<coordinate_transformation_mode="half_pixel_symmetric",
 @example("computed", SCALED + SYMMETRIC + ">(x, , s) }", inputs={"s": [1, 1, 0.4, 1.6]}, atol=2e-6)
 @example("nearest", IMAGE + '<float[2] s = {1.5, 0.6}> { y = Resize<coordinate_transformation_mode="half_pixel_symmetric",axes=[2,3]>(x, , s) }', gives="Gather Gather")
 @example("in proportion", '(float[1,1,4,6] x) => (float[1,1,5,8] y) <int64[2] z = {5,2}> ' + SYMMETRIC + ',axes=[2,3],keep_aspect_ratio_policy="not_smaller">(x, , , z) }', atol=1e-5)
-@example("smooth", IMAGE + "<float[4] s = {1.0, 1.0, 1.5, 0.6}> " + SYMMETRIC + ",antialias=1>(x, , s) }", refuses=Why.NOT_EXPRESSIBLE)
+@example("smooth", IMAGE + "<float[4] s = {1.0, 1.0, 1.5, 0.6}> " + SYMMETRIC + ",antialias=1>(x, , s) }", atol=2e-6)
 def resize_19_18(node: Node, op: Builder) -> Result:
     """There was no half_pixel_symmetric, which is half_pixel where sizes are whole."""
     if node.str("coordinate_transformation_mode") != "half_pixel_symmetric":

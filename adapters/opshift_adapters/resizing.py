@@ -6,12 +6,10 @@ import numpy as np
 from opshift.adapter import Builder, Node, Refusal, T, Value, Why
 
 from opshift_adapters.blocks import shape_of, size_of
+from opshift_adapters.calc import calc, calc_cast, element
 from opshift_adapters.sampling import (
     Filter,
     Line,
-    calc,
-    calc_cast,
-    element,
     place_type,
     rank_of,
     resampled,
@@ -43,8 +41,6 @@ def written_out(node: Node, op: Builder) -> Value:
     lists = all_axes(node, op)
     rank = rank_of(x, lists["scales"], lists["sizes"])
     lines = _lines(node, op, rank, lists)
-    if smooth(node, lists, x):
-        raise Refusal(Why.NOT_EXPRESSIBLE, "antialiased down-sampling needs opset 18")
     return resampled(op, x, rank, lines, _filter(node))
 
 
@@ -52,7 +48,7 @@ def _filter(node: Node) -> Filter:
     return Filter(
         node.str("mode"), node.str("coordinate_transformation_mode"), node.str("nearest_mode"),
         node.float("cubic_coeff_a"), bool(node.int("exclude_outside")),
-        node.float("extrapolation_value"),
+        node.float("extrapolation_value"), _antialias(node),
     )  # fmt: skip
 
 
@@ -163,12 +159,16 @@ def in_proportion(node: Node, op: Builder, sizes: Value, kind: int) -> list[Line
 
 def smooth(node: Node, lists: Lists, x: Value) -> bool:
     """Whether a filter may smooth what shrinks; what grows it leaves alone."""
-    if "antialias" not in node.attributes or not node.int("antialias"):
+    if not _antialias(node):
         return False
-    if node.str("mode") == "nearest":
-        return False
-    if keeps_aspect(node):
+    known = {name: value.const_or_none() if value else None for name, value in lists.items()}
+    scales, sizes = known["scales"], known["sizes"]
+    if scales is not None:
+        return bool((scales < 1).any())
+    if keeps_aspect(node) or sizes is None or x.shape_or_none is None:
         return True
-    if lists["sizes"] is not None:
-        return bool((lists["sizes"].const() < np.array(x.shape)).any())
-    return lists["scales"] is None or bool((lists["scales"].const() < 1).any())
+    return bool((sizes < x.shape).any())
+
+
+def _antialias(node: Node) -> bool:
+    return "antialias" in node.attributes and bool(node.int("antialias"))

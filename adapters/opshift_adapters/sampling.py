@@ -3,27 +3,15 @@
 What is constant is computed while converting; static sizes leave nothing but indices and weights.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from opshift.adapter import Builder, Refusal, T, Value, Why
+from opshift.adapter import Array, Builder, Refusal, T, Value, Why
 
 from opshift_adapters.blocks import ARANGE, FLOATS, arange, size_of
+from opshift_adapters.calc import CALC, DTYPES, calc, calc_cast, column, element
 
-CALC = (
-    "Add", "Sub", "Mul", "Div", "Floor", "Ceil", "Max", "Min", "Less", "Greater", "Or", "Not",
-    "Where", "Cast",
-)  # fmt: skip
-SAMPLING = ("Gather", "Shape", "Reshape", *CALC, *ARANGE)
-NUMPY: dict[str, Callable[..., Any]] = {
-    "Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": np.divide,
-    "Floor": np.floor, "Ceil": np.ceil, "Max": np.maximum, "Min": np.minimum,
-    "Less": np.less, "Greater": np.greater, "Or": np.logical_or, "Not": np.logical_not,
-    "Where": np.where,
-}  # fmt: skip
-DTYPES: dict[int, Any] = {T.FLOAT: np.float32, T.DOUBLE: np.float64, T.INT64: np.int64}
+SAMPLING = ("Gather", "Shape", "Reshape", "Transpose", "MatMul", *CALC, *ARANGE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +24,7 @@ class Filter:
     cubic: float = -0.75
     exclude_outside: bool = False
     extrapolation: float = 0.0
+    smooth: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,41 +48,6 @@ class Line:
 def _is(value: Value | None, number: float) -> bool:
     known = value.const_or_none() if value else None
     return known is not None and bool(known == number)
-
-
-# -- arithmetic that is done at once where it can be ---------------------------------------------
-
-
-def calc(op: Builder, name: str, *values: Value) -> Value:
-    known = [value.const_or_none() for value in values]
-    if any(one is None for one in known):
-        made: Value = getattr(op, name)(*values)
-        return made
-    with np.errstate(all="ignore"):
-        return op.const(np.asarray(NUMPY[name](*known)))
-
-
-def calc_cast(op: Builder, x: Value, to: int) -> Value:
-    known = x.const_or_none()
-    if known is None:
-        return op.Cast(x, to=to)
-    with np.errstate(all="ignore"):
-        return op.const(known.astype(DTYPES[to]))
-
-
-def element(op: Builder, vector: Value, at: int) -> Value:
-    """`vector[at]` as a scalar."""
-    known = vector.const_or_none()
-    if known is not None:
-        return op.const(np.asarray(known[at]))
-    return op.Gather(vector, op.const(at), axis=0)
-
-
-def column(op: Builder, vector: Value, rank: int, axis: int) -> Value:
-    """A vector that lies along one axis of a tensor."""
-    shape = [-1] + [1] * (rank - axis - 1)
-    known = vector.const_or_none()
-    return op.const(known.reshape(shape)) if known is not None else op.Reshape(vector, op.const(shape))
 
 
 # -- lines ---------------------------------------------------------------------------------------
@@ -169,6 +123,8 @@ def _nearest(op: Builder, x: Value, rank: int, one: Line, how: Filter) -> Value:
 
 def _blended(op: Builder, x: Value, rank: int, one: Line, how: Filter) -> Value:
     """The weighted sum of the elements around each place."""
+    if how.smooth and not _is(calc(op, "Less", one.scale, op.const(1, one.scale.elem_type)), 0):
+        return _smoothed(op, x, rank, one, how)
     kind = place_type(x, how.mode)
     place = _places(op, one, how.places, kind)
     base = calc(op, "Floor", place)
@@ -190,6 +146,39 @@ def _blended(op: Builder, x: Value, rank: int, one: Line, how: Filter) -> Value:
         between = column(op, op.Greater(off, op.const(0, kind)), rank, one.axis)
         total = op.Where(between, total, _picked(op, x, base, one, kind))
     return _extrapolated(op, total, rank, place, one, how)
+
+
+def _smoothed(op: Builder, x: Value, rank: int, one: Line, how: Filter) -> Value:
+    """What shrinks is a product with a matrix: the filter, as much wider as the axis gets shorter."""
+    place = _places(op, one, how.places, T.DOUBLE)
+    at, old, scale = place.const_or_none(), one.old.const_or_none(), one.scale.const_or_none()
+    if at is None or old is None or scale is None:
+        raise Refusal(Why.NEEDS_SHAPE, "antialiased down-sampling of unknown sizes needs opset 18")
+    reach = int(np.ceil((2 if how.mode == "cubic" else 1) / scale))
+    taps = np.floor(at)[:, None] + np.arange(-reach, reach + 2)
+    weights = _filter_height(how, np.abs(taps - at[:, None]) * scale)
+    weights /= weights.sum(axis=1, keepdims=True)
+    if how.exclude_outside:
+        weights[(taps < 0) | (taps > old - 1)] = 0
+        weights /= weights.sum(axis=1, keepdims=True)
+    matrix = np.zeros((int(old), len(at)))
+    inside = np.clip(taps, 0, old - 1).astype(np.int64)
+    np.add.at(matrix, (inside, np.arange(len(at))[:, None]), weights)
+    swap = list(range(rank))
+    swap[one.axis], swap[-1] = rank - 1, one.axis
+    last = one.axis == rank - 1
+    product = op.MatMul(x if last else op.Transpose(x, perm=swap), op.const(matrix, like=x))
+    y = product if last else op.Transpose(product, perm=swap)
+    return _extrapolated(op, y, rank, place, one, how)
+
+
+def _filter_height(how: Filter, t: Array) -> Array:
+    """What an element at a distance counts for."""
+    if how.mode == "linear":
+        return np.asarray(np.clip(1 - t, 0, None))
+    a = how.cubic
+    inner, outer = ((a + 2) * t - (a + 3)) * t * t + 1, ((a * t - 5 * a) * t + 8 * a) * t - 4 * a
+    return np.where(t <= 1, inner, np.where(t < 2, outer, 0.0))
 
 
 def _times(op: Builder, x: Value, weight: Value, rank: int, axis: int) -> Value:
