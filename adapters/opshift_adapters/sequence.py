@@ -47,11 +47,11 @@ def elements(sequence: Value) -> list[Element]:
             return []
         case "SequenceInsert":
             items = elements(node["input_sequence"])
-            items.insert(_position(node, len(items)), node["tensor"])
+            items.insert(_position(node, items, len(items)), node["tensor"])
             return items
         case "SequenceErase":
             items = elements(node["input_sequence"])
-            del items[_position(node, len(items) - 1)]
+            del items[_position(node, items, len(items) - 1)]
             return items
         case "SplitToSequence":
             return pieces(node)
@@ -62,9 +62,13 @@ def _unknown(sequence: Value) -> Refusal:
     return Refusal(Why.NEEDS_CONSTANT, f"{GONE}, and what is in {sequence.name!r} is not known")
 
 
-def _position(node: Node, default: int) -> int:
+def _position(node: Node, items: list[Element], last: int) -> int:
+    """A constant position that is there; `last` is where an operator goes by itself."""
     given = node.input("position")
-    return default if given is None else int(given.const().reshape(-1)[0])
+    position = last if given is None else int(given.const().reshape(-1)[0])
+    if not -len(items) <= position <= last:
+        raise Refusal(Why.AMBIGUOUS, f"a sequence of {len(items)} has no position {position}")
+    return position
 
 
 def pieces(node: Node) -> list[Element]:
@@ -125,6 +129,7 @@ ROW = SPLIT.replace("[a,b]", "[a]")
 @example("chunks", SPLIT + "s = SplitToSequence(x, three) y = SequenceAt(s, one) }", gives="Slice")
 @example("parts", SPLIT + "s = SplitToSequence<keepdims=0>(x, parts) y = SequenceAt(s, last) }", gives="Slice")
 @example("chunks of many", SPLIT + "s = SplitToSequence(d, three) y = SequenceAt(s, one) }", refuses=Why.NEEDS_SHAPE)
+@example("beyond the end", OF_TWO + "t = SequenceErase(s) y = SequenceAt(t, one) }", refuses=Why.AMBIGUOUS)
 @example("of an input", "(seq(float[n]) s, int64 i) => (float[n] y) { y = SequenceAt(s, i) }", refuses=Why.NEEDS_CONSTANT)
 @example("inside a branch", OF_TWO.replace("int64 i", "bool c") + "y = If(c) <then_branch = t () => (float[2] p) { e = SequenceAt(s, one) z = Constant<value=int64[1] {0}>() u = Constant<value=int64[1] {2}>() p = Slice(e, z, u) }, else_branch = f () => (float[2] q) { q = Identity(a) }> }", gives="If", inputs={"c": True})
 def sequence_at_11_10(node: Node, op: Builder) -> Result:
@@ -139,7 +144,7 @@ def sequence_at_11_10(node: Node, op: Builder) -> Result:
     if known is None and (not items or None in (dims[0] or [None]) or dims != dims[:1] * len(dims)):
         known = position.const()
     if known is not None:
-        return taken(op, items[int(known.reshape(-1)[0])])
+        return taken(op, items[_position(node, items, len(items) - 1)])
     stacked = [op.Unsqueeze(taken(op, item), axes=[0]) for item in items]
     index = wrapped(op, position, op.const(len(items)))
     return op.Gather(op.Concat(*stacked, axis=0), index, axis=0)
