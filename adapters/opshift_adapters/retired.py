@@ -3,12 +3,12 @@
 from typing import Any
 
 import numpy as np
-from onnx import TensorProto as T
 from opshift.adapter import (
     Builder,
     Node,
     Refusal,
     Result,
+    T,
     Value,
     Why,
     example,

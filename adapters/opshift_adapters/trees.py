@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-from onnx import TensorProto as T
 from opshift.adapter import (
     KEEP,
     Array,
@@ -11,6 +10,7 @@ from opshift.adapter import (
     Node,
     Refusal,
     Result,
+    T,
     Value,
     Why,
     adapter,
