@@ -40,6 +40,11 @@ def test_the_engine_does_not_import_adapters(path):
     assert not [name for name in imported(path) if name.startswith("opshift_adapters")]
 
 
+def test_only_commands_import_verification():
+    asking = [p for p in ENGINE if any(n.startswith("opshift.verify") for n in imported(p))]
+    assert {p.parent.name for p in asking} <= {"commands"}
+
+
 def test_only_schemas_asks_onnx_for_schemas():
     asking = [p.stem for p in ENGINE if re.search(r"onnx\.defs|import defs|, defs", p.read_text())]
     assert asking == ["schemas"]

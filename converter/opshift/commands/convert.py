@@ -11,6 +11,7 @@ from opshift.cli import DONE, REFUSED, Output, common, read_ir, read_target
 
 if TYPE_CHECKING:
     from opshift.convert import Options, Target
+    from opshift.report import Report
     from opshift.targets import Wanted
 
 EXTERNAL = ("keep", "copy", "link", "inline", "one-file")
@@ -27,6 +28,7 @@ EXTERNAL = ("keep", "copy", "link", "inline", "one-file")
 @click.option(
     "--check", "only_check", is_flag=True, help="Write nothing; exit 1 if it would change."
 )
+@click.option("--verify", "verifies", is_flag=True, help="Run IN and OUT; exit 1 unless equal.")
 @click.option("--dry-run", is_flag=True, help="Write nothing; show what would be done.")
 @click.option("--allow-approximate", is_flag=True, help="Allow results that are not exactly equal.")
 @click.option("--external-data", type=click.Choice(EXTERNAL), default="keep", show_default=True)
@@ -44,6 +46,7 @@ def command(
     only_check: bool,
     dry_run: bool,
     external_data: str,
+    verifies: bool,
     **wishes: Any,
 ) -> int:
     """Converts IN to other versions."""
@@ -53,14 +56,31 @@ def command(
     writes = not (only_check or dry_run)
     if writes and in_place == (output is not None):
         raise click.UsageError("say where the result goes: either -o OUT or --in-place")
+    if verifies and output is None:
+        raise click.UsageError("--verify runs IN and OUT, so it needs -o OUT")
     options = _options(**wishes)
     with talk.working(f"converting {os.path.basename(source)}"):
         if writes:
             report = convert_path(source, output or source, options, external_data)
         else:
             report = convert(lambda: weights.carve_file(source), options)[2]
+    if verifies and output is not None:
+        return _verified(talk, source, output, report)
     talk.result(lambda: str(report), report.as_dict)
     return REFUSED if only_check and report.changed else DONE
+
+
+def _verified(talk: Output, source: str, output: str, report: Report) -> int:
+    """Tells what was done and whether both models compute the same."""
+    from opshift.verify import verify
+
+    with talk.working("verifying"):
+        found = verify(source, output)
+    talk.result(
+        lambda: f"{report}\n\n{found}",
+        lambda: {**report.as_dict(), "verification": found.as_dict()},
+    )
+    return DONE if found.equal else REFUSED
 
 
 def _options(

@@ -1,0 +1,103 @@
+"""The inputs that both models are run on: given as values, as an .npz, or as test-data folders."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import onnx
+from onnx import ModelProto, TypeProto
+
+from opshift.arrays import to_array
+from opshift.errors import InvalidModel
+from opshift.verify.oracle.values import dtype_of
+
+Inputs: TypeAlias = "Mapping[str, Any] | str | os.PathLike[str]"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One set of inputs, and what to call it."""
+
+    label: str
+    values: Mapping[str, Any]
+
+
+def given(model: ModelProto, inputs: Inputs) -> list[Case]:
+    """The sets of inputs that the caller means."""
+    if isinstance(inputs, Mapping):
+        return [Case("given", dict(inputs))]
+    path = Path(inputs)
+    if path.is_dir():
+        return list(_folders(model, path))
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            values = {name: archive[name] for name in archive.files}
+    except (ValueError, AttributeError, EOFError) as error:
+        raise InvalidModel(
+            f"{os.fspath(path)!r} is not an .npz of plain arrays: {error}"
+        ) from error
+    types = {info.name: info.type for info in model.graph.input}
+    typed = {name: _typed(value, types.get(name)) for name, value in values.items()}
+    return [Case(path.name, typed)]
+
+
+def _typed(value: Any, declared: TypeProto | None) -> Any:
+    """An array with the type its file could not say: strings, and the floats numpy lacks."""
+    if value.dtype.kind in "US":
+        return value.astype(object)
+    if value.dtype.kind == "V" and declared is not None:
+        return value.view(dtype_of(declared.tensor_type.elem_type))
+    return value
+
+
+def _folders(model: ModelProto, path: Path) -> Iterator[Case]:
+    """The folder, or those within it that hold `input_0.pb` and so on."""
+    folders = [path] if any(path.glob("input_*.pb")) else sorted(path.iterdir())
+    found = False
+    for folder in folders:
+        files = sorted(folder.glob("input_*.pb"), key=_number) if folder.is_dir() else []
+        if files:
+            found = True
+            yield Case(folder.name, _values(model, files))
+    if not found:
+        raise InvalidModel(f"{os.fspath(path)!r} holds no input_0.pb, nor does a folder in it")
+
+
+def _number(path: Path) -> int:
+    found = re.search(r"\d+", path.name)
+    return int(found.group()) if found else 0
+
+
+def _values(model: ModelProto, files: list[Path]) -> dict[str, Any]:
+    infos = list(model.graph.input)
+    values = {}
+    for file in files:
+        number = _number(file)
+        if number >= len(infos):
+            raise InvalidModel(f"{file.name} is one input more than the model has")
+        info = infos[number]
+        try:
+            values[info.name] = _parsed(file.read_bytes(), info.type)
+        except Exception as error:
+            raise InvalidModel(
+                f"{os.fspath(file)!r} is no value for {info.name!r}: {error}"
+            ) from error
+    return values
+
+
+def _parsed(raw: bytes, declared: TypeProto) -> Any:
+    match declared.WhichOneof("value"):
+        case "sequence_type":
+            return onnx.numpy_helper.to_list(onnx.SequenceProto.FromString(raw))
+        case "optional_type":
+            return onnx.numpy_helper.to_optional(onnx.OptionalProto.FromString(raw))
+        case "map_type":
+            return onnx.numpy_helper.to_dict(onnx.MapProto.FromString(raw))
+    array = to_array(onnx.TensorProto.FromString(raw))
+    return array.astype(object) if array.dtype.kind in "US" else array

@@ -1,0 +1,57 @@
+"""Runs one task in a child process with limits, so that a crash there is a plain answer."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a child may use."""
+
+    seconds: float = 300
+    megabytes: int = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a child said, or one sentence about why it said nothing."""
+
+    value: Any = None
+    error: str = ""
+
+
+def run(task: str, *args: Any, limits: Limits) -> Outcome:
+    """Calls a function of `opshift.verify.worker` by name, in a fresh interpreter."""
+    with tempfile.TemporaryDirectory(prefix="opshift-", ignore_cleanup_errors=True) as folder:
+        Path(folder, "job").write_bytes(pickle.dumps((task, args, limits.megabytes)))
+        log = Path(folder, "log")
+        try:
+            with log.open("wb") as file:
+                done = subprocess.run(
+                    [sys.executable, "-P", "-m", "opshift.verify.worker", folder],
+                    stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT,
+                    env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+                    timeout=limits.seconds, check=False,
+                )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            return Outcome(error=f"not finished in {limits.seconds:g} s")
+        answer = Path(folder, "answer")
+        if answer.exists() and done.returncode == 0:
+            value, error = pickle.loads(answer.read_bytes())
+            return Outcome(value, error)
+        return Outcome(error=_death(done.returncode, log.read_text(errors="replace")))
+
+
+def _death(code: int, log: str) -> str:
+    """The signal that ended a child, and the last line it wrote."""
+    reason = f"ended by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
+    return ": ".join([reason, *log.strip().splitlines()[-1:]])

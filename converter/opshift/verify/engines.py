@@ -1,0 +1,86 @@
+"""Who is trusted with a model: onnxruntime, or our own evaluator; and why not the other."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import onnx
+from onnx import ModelProto, TypeProto
+
+from opshift.facts import element_types
+from opshift.verify import walk
+from opshift.verify.oracle import OracleError, trust
+from opshift.verify.oracle.schema import schema_of
+
+RUNTIME, OURS = "onnxruntime", "opshift"
+ENGINES = (RUNTIME, OURS)
+LOWEST_OF_RUNTIME = 7
+CARRIED_BY_NUMPY = frozenset(
+    (
+        "float",
+        "double",
+        "float16",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "uint8",
+        "uint16",
+        "uint32",
+        "uint64",
+        "bool",
+        "string",
+    )
+)
+
+
+def choose(models: tuple[ModelProto, ModelProto], engine: str) -> tuple[tuple[str, str], ...]:
+    """An engine and the reason for each model; the same for both where there is one."""
+    if engine != "auto":
+        return ((engine, "asked for"),) * 2
+    for name in ENGINES:
+        if not any(objection(model, name) for model in models):
+            other = objection(models[0], RUNTIME) or objection(models[1], RUNTIME)
+            return ((name, "trusted for both" if name == RUNTIME else other),) * 2
+    return tuple(_first(model) for model in models)
+
+
+def _first(model: ModelProto) -> tuple[str, str]:
+    against = {name: objection(model, name) for name in ENGINES}
+    for name, other in (ENGINES, ENGINES[::-1]):
+        if not against[name]:
+            return name, against[other] or "trusted for it"
+    return RUNTIME, f"nobody is trusted: {against[RUNTIME]}; {against[OURS]}"
+
+
+def objection(model: ModelProto, engine: str) -> str:
+    """Why an engine is not trusted with a model; nothing when it is."""
+    return _against_runtime(model) if engine == RUNTIME else _against_ours(model)
+
+
+def _against_runtime(model: ModelProto) -> str:
+    if importlib.util.find_spec("onnxruntime") is None:
+        return "onnxruntime is missing; pip install 'opshift[verify]'"
+    version = walk.imports(model).get("", LOWEST_OF_RUNTIME)
+    if version < LOWEST_OF_RUNTIME:
+        return f"onnxruntime promises nothing for opset {version}"
+    for info in (*model.graph.input, *model.graph.output):
+        for name in _elements(info.type) - CARRIED_BY_NUMPY:
+            return f"onnxruntime has no way to pass {name} in Python"
+    return ""
+
+
+def _elements(declared: TypeProto) -> set[str]:
+    return set(element_types(declared))
+
+
+def _against_ours(model: ModelProto) -> str:
+    for node, versions in walk.nodes(model):
+        domain = "" if node.domain == "ai.onnx" else node.domain
+        try:
+            since = schema_of(node.op_type, versions.get(domain, 0), domain).since_version
+        except (OracleError, onnx.onnx_cpp2py_export.defs.SchemaError):
+            return f"nobody has told opshift what {domain or 'ai.onnx'} {node.op_type} computes"
+        if trust.judged(domain, node.op_type, since) is None:
+            return f"opshift cannot compute {node.op_type}"
+    return ""

@@ -1,0 +1,156 @@
+"""What a graph does with its inputs, so that values can be made up which it has an answer for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto
+
+from opshift.scope import call_id, graphs_of
+from opshift.verify import walk
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """A kind of values, of which `generate.py` knows what they look like.
+
+    An index says whose shape bounds it: `data`, along `axis`, or along every axis where None.
+    """
+
+    kind: str
+    data: str = ""
+    axis: int | None = None
+
+
+# Operators, and by input position the kind of values they want.
+WANTED: tuple[tuple[str, dict[int, str]], ...] = (
+    ("Log Sqrt Pow", {0: "positive"}),
+    ("Acos Asin Atanh", {0: "unit"}),
+    ("Acosh", {0: "above one"}),
+    ("Reciprocal", {0: "nonzero"}),
+    ("Div Mod", {1: "nonzero"}),
+    ("Bernoulli", {0: "share"}),
+    ("BatchNormalization", {4: "positive"}),
+    ("QuantizeLinear DequantizeLinear", {1: "positive"}),
+    ("QLinearConv QLinearMatMul", {1: "positive", 4: "positive", 6: "positive"}),
+    ("Gather GatherElements GatherND Scatter ScatterElements ScatterND", {1: "index"}),
+    ("NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss", {1: "index"}),
+    ("OneHot", {0: "zero to two", 1: "three"}),
+    ("MaxUnpool BitShift", {1: "zero to two"}),
+    ("SequenceAt SequenceErase CumSum Trilu MaxRoiPool", {1: "zero"}),
+    ("SequenceInsert RoiAlign", {2: "zero"}),
+    ("Reshape", {1: "shape"}),
+    ("Expand TopK Pad Upsample ReverseSequence", {1: "one"}),
+    ("Tile", {1: "two"}),
+    ("ConstantOfShape", {0: "two"}),
+    ("Range", {0: "zero", 1: "three", 2: "one"}),
+    ("Slice", {1: "zero", 2: "far", 3: "places", 4: "one"}),
+    ("Loop", {0: "three", 1: "true"}),
+    ("Dropout", {1: "share", 2: "false"}),
+    ("Clip", {1: "low", 2: "high"}),
+    ("Resize", {2: "one"}),
+    ("RNN GRU LSTM", {4: "one"}),
+    ("NonMaxSuppression", {2: "three", 3: "share", 4: "share"}),
+    ("GridSample", {1: "unit"}),
+    ("HannWindow HammingWindow BlackmanWindow", {0: "three"}),
+    ("Squeeze Unsqueeze ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd", {1: "places"}),
+    ("ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceSumSquare", {1: "places"}),
+)
+USES = {op: wanted for ops, wanted in WANTED for op in ops.split()}
+# Where several kinds are wanted of one input, the first of these wins.
+ORDER = (
+    *("true", "false", "shape", "places", "index", "zero", "one", "two", "three", "far"),
+    *("zero to two", "unit", "above one", "share", "low", "high", "positive", "nonzero"),
+)
+AXIS = {"Gather": 0, "GatherElements": 0, "Scatter": 0, "ScatterElements": 0}
+CLASSES = frozenset({"NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"})
+
+# Elements come out as they went in, from the first input alone or from all of them.
+_CARRYING = (
+    "Identity Cast Reshape Flatten Squeeze Unsqueeze Transpose Slice Split Expand Tile Gather"
+    " Concat Dropout OptionalGetElement Optional"
+)
+CARRYING = frozenset(_CARRYING.split())
+# What is positive stays so.
+_POSITIVE = (
+    "Add Mul Div Sum Mean Max Min MatMul Pow Sqrt ReduceSum ReduceMean ReduceMax ReduceMin"
+    " ReduceProd AveragePool GlobalAveragePool MaxPool GlobalMaxPool Exp"
+)
+KEEPING_POSITIVE = CARRYING | frozenset(_POSITIVE.split())
+MIXING = KEEPING_POSITIVE - (CARRYING - {"Concat"})
+
+Origins = dict[str, frozenset[str]]
+
+
+class Tracer:
+    """Follows every graph input to the operators that want something of it."""
+
+    def __init__(self, model: ModelProto) -> None:
+        self.functions = walk.functions(model)
+        self.found: dict[str, set[Hint]] = {}
+        names = [info.name for info in model.graph.input]
+        start = {name: frozenset((name,)) for name in names}
+        self.nodes(model.graph.node, dict(start), dict(start))
+
+    def nodes(self, nodes: Iterable[NodeProto], exact: Origins, positive: Origins) -> None:
+        """Notes what these nodes want; which inputs flow into a value is passed along."""
+        for node in nodes:
+            function = self.functions.get(call_id(node))
+            if function is not None:
+                self.call(node, function, exact, positive)
+                continue
+            for _, graph in graphs_of(node):
+                self.nodes(graph.node, dict(exact), dict(positive))
+            if node.domain in ("", "ai.onnx"):
+                self.wants(node, exact, positive)
+                _carry(node, exact, CARRYING)
+                _carry(node, positive, KEEPING_POSITIVE)
+
+    def call(
+        self, node: NodeProto, function: FunctionProto, exact: Origins, positive: Origins
+    ) -> None:
+        """A function's body sees the inputs under its own names."""
+        inner: list[Origins] = []
+        for origins in (exact, positive):
+            given = zip(function.input, node.input, strict=False)
+            inner.append({mine: origins[name] for mine, name in given if name in origins})
+        self.nodes(function.node, *inner)
+        for mine, name in zip(function.output, node.output, strict=False):
+            for origins, inside in zip((exact, positive), inner, strict=True):
+                if mine in inside:
+                    origins[name] = inside[mine]
+
+    def wants(self, node: NodeProto, exact: Origins, positive: Origins) -> None:
+        for position, kind in USES.get(node.op_type, {}).items():
+            if position < len(node.input):
+                origins = positive if kind == "positive" else exact
+                for name in origins.get(node.input[position], ()):
+                    self.found.setdefault(name, set()).add(_hint(node, kind))
+
+
+def _carry(node: NodeProto, origins: Origins, through: frozenset[str]) -> None:
+    if node.op_type not in through:
+        return
+    sources = node.input if node.op_type in MIXING else node.input[:1]
+    found = frozenset().union(*(origins.get(name, frozenset()) for name in sources))
+    if found:
+        origins.update((name, found) for name in node.output if name)
+
+
+def _hint(node: NodeProto, kind: str) -> Hint:
+    if kind != "index":
+        return Hint(kind)
+    axis: int | None = 1 if node.op_type in CLASSES else AXIS.get(node.op_type)
+    for attribute in node.attribute:
+        if attribute.name == "axis" and attribute.type == AttributeProto.INT:
+            axis = attribute.i
+    return Hint(kind, node.input[0], axis)
+
+
+def hints(model: ModelProto) -> Mapping[str, tuple[Hint, ...]]:
+    """What is wanted of each graph input, the most demanding first."""
+    return {
+        name: tuple(sorted(found, key=lambda hint: (ORDER.index(hint.kind), hint.data, str(hint))))
+        for name, found in Tracer(model).found.items()
+    }

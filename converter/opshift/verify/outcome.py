@@ -1,0 +1,117 @@
+"""What a verification found, frozen, as a table and as JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from opshift.report import SCHEMA_VERSION, check_schema, table
+
+EQUAL, DIFFERENT, LIKE, UNKNOWN = "equal", "different", "type and shape only", "no answer"
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One model, the engine that ran it, and why that one."""
+
+    model: str
+    engine: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One output for one set of inputs; `detail` says how it differs."""
+
+    inputs: str
+    output: str
+    outcome: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """The first value that differs, the node that computes it, and who wrote that."""
+
+    inputs: str
+    value: str
+    before: str
+    after: str
+    adapters: tuple[str, ...]
+    detail: str
+    saved: str = ""
+
+    def __str__(self) -> str:
+        who = ", ".join(self.adapters) or "no adapter: the node came as it is"
+        lines = [
+            f"first difference: {self.value!r}{self.detail}",
+            f"  computed by {self.before}, now {self.after}",
+            f"  written by {who}",
+        ]
+        if self.saved:
+            lines.append(f"  reproduce: opshift verify {self.saved}")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """Whether two models computed the same on the same inputs."""
+
+    sides: tuple[Side, Side]
+    seed: int
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...] = ()
+    cause: Cause | None = None
+
+    @property
+    def equal(self) -> bool:
+        """Whether every output was compared and none differs."""
+        return bool(self.rows) and all(row.outcome in (EQUAL, LIKE) for row in self.rows)
+
+    @property
+    def different(self) -> bool:
+        """Whether an output was compared and differs; False too where there is no answer."""
+        return any(row.outcome == DIFFERENT for row in self.rows)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The documented JSON form, `docs/guide/json.md`."""
+        raw = dataclasses.asdict(self)
+        return {
+            "schema_version": SCHEMA_VERSION, "kind": "verification",
+            "equal": self.equal, "different": self.different, **raw,
+        }  # fmt: skip
+
+    def to_json(self) -> str:
+        return json.dumps(self.as_dict(), indent=2, sort_keys=True)
+
+    @staticmethod
+    def from_json(text: str) -> Verification:
+        raw = json.loads(text)
+        check_schema(raw, "verification")
+        first, second = (Side(**side) for side in raw["sides"])
+        cause = raw["cause"]
+        if cause is not None:
+            cause = Cause(**{**cause, "adapters": tuple(cause["adapters"])})
+        rows = tuple(Row(**row) for row in raw["rows"])
+        return Verification((first, second), raw["seed"], rows, tuple(raw["notes"]), cause)
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        for letter, side in zip("AB", self.sides, strict=True):
+            yield f"{letter}: {side.model} on {side.engine} ({side.why})"
+        yield ""
+        rows = ((row.inputs, row.output, row.outcome, row.detail) for row in self.rows)
+        yield table(("inputs", "output", "outcome", ""), rows)
+        yield from (f"note: {note}" for note in self.notes)
+        yield ""
+        if self.cause is not None:
+            yield str(self.cause)
+        if self.equal:
+            yield "equal"
+        else:
+            yield "different" if self.different else "not shown to be equal"

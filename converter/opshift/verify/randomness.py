@@ -1,0 +1,76 @@
+"""Which values of a model depend on random draws, so that only their type can be compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, helper
+
+from opshift.arrays import to_array
+from opshift.scope import FunctionId, call_id, graphs_of
+from opshift.verify import walk
+
+DRAWING = frozenset(
+    (
+        "RandomNormal",
+        "RandomNormalLike",
+        "RandomUniform",
+        "RandomUniformLike",
+        "Multinomial",
+        "Bernoulli",
+    )
+)
+
+
+def drawn(model: ModelProto) -> set[str]:
+    """The names of the top-level values that follow a draw."""
+    constants = {tensor.name: tensor for tensor in model.graph.initializer}
+    fed = {info.name for info in model.graph.input}
+    constants = {name: tensor for name, tensor in constants.items() if name not in fed}
+    return _after(model.graph.node, walk.imports(model), walk.functions(model), constants)
+
+
+def _after(
+    nodes: Iterable[NodeProto],
+    versions: walk.Imports,
+    functions: dict[FunctionId, FunctionProto],
+    constants: dict[str, TensorProto],
+) -> set[str]:
+    found: set[str] = set()
+    for node in nodes:
+        if node.op_type == "Constant" and node.attribute and node.attribute[0].HasField("t"):
+            constants[node.output[0]] = node.attribute[0].t
+        function = functions.get(call_id(node))
+        if function is not None:
+            draws = bool(_after(function.node, walk.imports(function), functions, {}))
+        else:
+            draws = _draws(node, versions, constants)
+        inner = any(_inside(graph, versions, functions) for _, graph in graphs_of(node))
+        if draws or inner or walk.reads(node) & found:
+            found.update(name for name in node.output if name)
+    return found
+
+
+def _inside(
+    graph: GraphProto, versions: walk.Imports, functions: dict[FunctionId, FunctionProto]
+) -> bool:
+    return bool(_after(graph.node, versions, functions, {}))
+
+
+def _draws(node: NodeProto, versions: walk.Imports, constants: dict[str, TensorProto]) -> bool:
+    if node.domain not in ("", "ai.onnx"):
+        return False
+    return node.op_type in DRAWING or (
+        node.op_type == "Dropout" and _trains(node, versions.get("", 1), constants)
+    )
+
+
+def _trains(node: NodeProto, version: int, constants: dict[str, TensorProto]) -> bool:
+    """Whether a Dropout may drop anything."""
+    if version < 7:
+        given = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+        return not given.get("is_test", 0)
+    if len(node.input) < 3 or not node.input[2]:
+        return False
+    known = constants.get(node.input[2])
+    return known is None or bool(to_array(known).any())

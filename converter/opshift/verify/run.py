@@ -1,0 +1,175 @@
+"""Runs two models on the same inputs and compares what they compute."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from onnx import ModelProto
+
+from opshift.verify import child, engines, generate, locate, randomness
+from opshift.verify.cases import Case, Inputs, given
+from opshift.verify.child import Limits
+from opshift.verify.oracle import compare
+from opshift.verify.outcome import DIFFERENT, EQUAL, LIKE, UNKNOWN, Cause, Row, Side, Verification
+from opshift.verify.subject import Model, Subject, opened
+from opshift.verify.tolerance import Wanted
+from opshift.verify.worker import Results
+
+
+def verify(
+    a: Model,
+    b: Model,
+    inputs: Inputs | None = None,
+    *,
+    engine: str = "auto",
+    seed: int = 0,
+    rtol: float | None = None,
+    atol: float | None = None,
+    ulp: int | None = None,
+    limits: Limits | None = None,
+    reduce: str | os.PathLike[str] | None = None,
+) -> Verification:
+    """Whether `a` and `b` compute the same: on `inputs`, or on some made up from the signature."""
+    if engine not in ("auto", *engines.ENGINES):
+        raise ValueError(f"the engine is auto, onnxruntime or opshift, not {engine!r}")
+    with tempfile.TemporaryDirectory(prefix="opshift-") as name:
+        folder = Path(name)
+        pair = Pair(
+            opened(a, folder, "a"), opened(b, folder, "b"), engine, seed,
+            Wanted(rtol, atol, ulp), limits or Limits(),
+        )  # fmt: skip
+        return _verify(pair, inputs, reduce, folder)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two models, and how to run and compare them."""
+
+    a: Subject
+    b: Subject
+    engine: str
+    seed: int
+    wanted: Wanted
+    limits: Limits
+
+    def run(self, subject: Subject, engine: str, cases: Sequence[Case]) -> Results:
+        """What a model gives for each case, in a child process."""
+        values = [dict(case.values) for case in cases]
+        done = child.run(engine, os.fspath(subject.path), values, self.seed, limits=self.limits)
+        return done.value if not done.error else [({}, done.error)] * len(cases)
+
+    def difference(self, expected: Any, actual: Any) -> str:
+        """How two values differ, or nothing."""
+        usual = self.wanted.at(expected)
+        found = compare([expected], [actual], rtol=usual.rtol, atol=usual.atol, ulp=usual.ulp)
+        return (found or "").removeprefix("output 0").removeprefix(": ")
+
+
+def _verify(
+    pair: Pair, inputs: Inputs | None, reduce: str | os.PathLike[str] | None, folder: Path
+) -> Verification:
+    chosen = engines.choose((pair.a.model, pair.b.model), pair.engine)
+    first, cases, expected = _before(pair, *chosen[0], inputs)
+    second, actual = _run(pair, pair.b, *chosen[1], cases)
+    names = _outputs(pair.a.model, pair.b.model)
+    rows: list[Row] = []
+    notes = []
+    random = randomness.drawn(pair.a.model)
+    if drawn := sorted(random & {name for name, _ in names}):
+        shown = ", ".join(map(repr, drawn))
+        notes.append(f"{shown} follow random draws: compared by type and shape only")
+    for case, before, after in zip(cases, expected, actual, strict=True):
+        rows += _rows(pair, case, before, after, names, random)
+    if objection := _interface(pair.a.model, pair.b.model):
+        rows.append(Row("", "", DIFFERENT, objection))
+    cause = None
+    if any(row.outcome == DIFFERENT and row.inputs for row in rows):
+        cause = _cause(pair, (first, second), cases, rows, reduce, folder)
+    return Verification((first, second), pair.seed, tuple(rows), tuple(notes), cause)
+
+
+def _before(
+    pair: Pair, engine: str, why: str, inputs: Inputs | None
+) -> tuple[Side, list[Case], Results]:
+    """The cases that the first model has an answer for, and its answers."""
+    if inputs is not None:
+        cases = given(pair.a.model, inputs)
+        side, results = _run(pair, pair.a, engine, why, cases)
+        return side, cases, results
+    cases = list(generate.cases(pair.a.model, pair.seed, generate.FIRST))
+    side, results = _run(pair, pair.a, engine, why, cases)
+    if any(error for _, error in results) and _dynamic(pair.a.model):
+        more = list(generate.cases(pair.a.model, pair.seed, generate.SECOND))
+        other, again = _run(pair, pair.a, engine, why, more)
+        side = other if any(not error for _, error in again) else side
+        cases, results = cases + more, results + again
+    runs = [(c, r) for c, r in zip(cases, results, strict=True) if not r[1]]
+    runs = runs[:2] or [(cases[0], results[0])]
+    return side, [case for case, _ in runs], [result for _, result in runs]
+
+
+def _dynamic(model: ModelProto) -> bool:
+    dims = (dim for info in model.graph.input for dim in info.type.tensor_type.shape.dim)
+    return any(not dim.HasField("dim_value") for dim in dims)
+
+
+def _run(
+    pair: Pair, subject: Subject, engine: str, why: str, cases: Sequence[Case]
+) -> tuple[Side, Results]:
+    """A model's answers; where the choice is ours and it gives none, the other engine's."""
+    results = pair.run(subject, engine, cases)
+    failed = next((error for _, error in results if error), "")
+    if failed and pair.engine == "auto" and all(error for _, error in results):
+        other = next(name for name in engines.ENGINES if name != engine)
+        if not engines.objection(subject.model, other):
+            again = pair.run(subject, other, cases)
+            if not all(error for _, error in again):
+                return Side(subject.name, other, f"{engine} gave no answer: {failed}"), again
+    return Side(subject.name, engine, why), results
+
+
+def _outputs(a: ModelProto, b: ModelProto) -> list[tuple[str, str]]:
+    """Which outputs belong together: by name, or by position where the names differ."""
+    mine, other = ([info.name for info in model.graph.output] for model in (a, b))
+    if set(mine) == set(other):
+        return [(name, name) for name in mine]
+    return list(zip(mine, other, strict=False))
+
+
+def _interface(a: ModelProto, b: ModelProto) -> str:
+    """How what the models take and give differs, or nothing."""
+    if len(a.graph.output) != len(b.graph.output):
+        return f"A has {len(a.graph.output)} outputs, B has {len(b.graph.output)}"
+    return ""
+
+
+def _rows(
+    pair: Pair, case: Case, before: tuple[dict[str, Any], str], after: tuple[dict[str, Any], str],
+    names: Sequence[tuple[str, str]], random: set[str],
+) -> Iterator[Row]:  # fmt: skip
+    for letter, (_, error) in zip("AB", (before, after), strict=True):
+        if error:
+            yield Row(case.label, "", UNKNOWN, f"{letter} gave no answer: {error}")
+            return
+    for mine, other in names:
+        expected, actual = before[0][mine], after[0][other]
+        if mine in random:
+            found = locate.unlike(expected, actual)
+            yield Row(case.label, mine, DIFFERENT if found else LIKE, found)
+        else:
+            found = pair.difference(expected, actual)
+            yield Row(case.label, mine, DIFFERENT if found else EQUAL, found)
+
+
+def _cause(
+    pair: Pair, sides: tuple[Side, Side], cases: Sequence[Case], rows: Sequence[Row],
+    reduce: str | os.PathLike[str] | None, folder: Path,
+) -> Cause | None:  # fmt: skip
+    label = next(row.inputs for row in rows if row.outcome == DIFFERENT)
+    case = next(case for case in cases if case.label == label)
+    return locate.first(pair, (sides[0].engine, sides[1].engine), case, reduce, folder)

@@ -1,0 +1,48 @@
+"""A model under test, as a file that a child process can open."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import onnx
+from onnx import ModelProto
+
+from opshift import weights
+from opshift.errors import InvalidModel
+
+Model: TypeAlias = "ModelProto | str | os.PathLike[str]"
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The file, its graph without external data, and how to call it."""
+
+    name: str
+    path: Path
+    model: ModelProto
+
+
+def opened(model: Model, folder: Path, name: str) -> Subject:
+    """The subject that a caller means; one that is in memory is written to `folder`."""
+    if isinstance(model, ModelProto):
+        path = folder / f"{name}.onnx"
+        save(model, path)
+        return Subject(name, path, model)
+    weights.carve_file(model)  # says what is wrong with the file, if the file is
+    try:
+        return Subject(os.fspath(model), Path(model), onnx.load(model, load_external_data=False))
+    except Exception as error:
+        raise InvalidModel(f"{os.fspath(model)!r} cannot be loaded: {error}") from error
+
+
+def save(model: ModelProto, path: Path) -> None:
+    """Writes a model, its weights beside it where one file cannot hold them."""
+    if model.ByteSize() < onnx.checker.MAXIMUM_PROTOBUF:
+        onnx.save(model, path)
+    else:
+        copy = ModelProto()
+        copy.CopyFrom(model)
+        onnx.save(copy, path, save_as_external_data=True, location=f"{path.name}.data")

@@ -1,0 +1,64 @@
+"""How far two values of one element type may lie apart and still count as equal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """An element passes that is within `ulp` steps, or within atol + rtol * |expected|."""
+
+    rtol: float = 0.0
+    atol: float = 0.0
+    ulp: int = 0
+
+
+EXACT = Tolerance()
+BY_TYPE = {
+    "float64": Tolerance(1e-9, 1e-12, 16),
+    "complex128": Tolerance(1e-9, 1e-12, 16),
+    "float32": Tolerance(1e-4, 1e-5, 16),
+    "complex64": Tolerance(1e-4, 1e-5, 16),
+    "float16": Tolerance(5e-3, 1e-3, 4),
+    "bfloat16": Tolerance(3e-2, 1e-2, 4),
+    # One step of the narrowest types.
+    "float8_e4m3fn": Tolerance(rtol=0.125),
+    "float8_e4m3fnuz": Tolerance(rtol=0.125),
+    "float8_e5m2": Tolerance(rtol=0.25),
+    "float8_e5m2fnuz": Tolerance(rtol=0.25),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the caller says instead of the defaults; None leaves a default."""
+
+    rtol: float | None = None
+    atol: float | None = None
+    ulp: int | None = None
+
+    def at(self, value: Any) -> Tolerance:
+        """The tolerance for a value, which for anything but floating types is none at all."""
+        usual = BY_TYPE.get(element_type(value), EXACT)
+        if usual == EXACT:
+            return EXACT
+        return Tolerance(
+            usual.rtol if self.rtol is None else self.rtol,
+            usual.atol if self.atol is None else self.atol,
+            usual.ulp if self.ulp is None else self.ulp,
+        )
+
+
+def element_type(value: Any) -> str:
+    """The numpy name of what a tensor, sequence or map holds."""
+    while isinstance(value, (list, dict)):
+        if not value:
+            return ""
+        value = value[0] if isinstance(value, list) else next(iter(value.values()))
+    if isinstance(value, float):
+        return "float32"  # the floats of a map are of this type
+    return str(value.dtype.name) if isinstance(value, np.ndarray | np.generic) else ""

@@ -1,0 +1,105 @@
+"""The child's side: limits, one task, the answer. Started by `opshift.verify.child`."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+Results = list[tuple[dict[str, Any], str]]
+"""The outputs by name, or a sentence, for every set of inputs."""
+
+
+def opshift(path: str, cases: Sequence[Mapping[str, Any]], seed: int) -> Results:
+    """The model's outputs by our own evaluator."""
+    import onnx
+
+    from opshift.verify import oracle
+
+    model = onnx.load(path)
+    names = [info.name for info in model.graph.output]
+
+    def evaluate(inputs: Mapping[str, Any]) -> list[Any]:
+        return oracle.evaluate(model, inputs, seed=seed)
+
+    return _each(evaluate, names, cases)
+
+
+def onnxruntime(path: str, cases: Sequence[Mapping[str, Any]], seed: int) -> Results:
+    """The model's outputs by onnxruntime, unoptimised and with one thread."""
+    from opshift.verify import extra
+
+    ort = extra.onnxruntime()
+    ort.set_seed(seed)
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 4
+    session = ort.InferenceSession(path, options, ["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+    return _each(lambda inputs: session.run(None, dict(inputs)), names, cases)
+
+
+def _each(evaluate: Any, names: Sequence[str], cases: Sequence[Mapping[str, Any]]) -> Results:
+    found: Results = []
+    for inputs in cases:
+        try:
+            values = [_plain(value) for value in evaluate(inputs)]
+            found.append((dict(zip(names, values, strict=True)), ""))
+        except Exception as error:
+            found.append(({}, _sentence(error)))
+    return found
+
+
+def _plain(value: Any) -> Any:
+    """A value as every engine's is told: strings as objects, what a map holds as Python's own."""
+    import numpy as np
+
+    if isinstance(value, dict):
+        return {_own(key): _own(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if value is None:
+        return None
+    array = np.asarray(value)
+    return array.astype(object) if array.dtype.kind in "US" else array
+
+
+def _own(value: Any) -> Any:
+    return value.item() if hasattr(value, "item") else value
+
+
+def _sentence(error: BaseException) -> str:
+    text = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {text[0] if text else 'no message'}"[:500]
+
+
+def main(folder: str) -> None:
+    """Does the job that lies in a folder, and leaves the answer there."""
+    task, args, megabytes = pickle.loads(Path(folder, "job").read_bytes())
+    _limit(megabytes)
+    try:
+        answer = (TASKS[task](*args), "")
+    except Exception as error:
+        answer = ([], _sentence(error))
+    part = Path(folder, "part")
+    part.write_bytes(pickle.dumps(answer))
+    os.replace(part, Path(folder, "answer"))
+
+
+def _limit(megabytes: int) -> None:
+    try:
+        import resource
+    except ImportError:  # where there are no such limits
+        return
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
+
+
+TASKS = {"opshift": opshift, "onnxruntime": onnxruntime}
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,152 @@
+"""Two models are run on the same inputs: what counts as equal, who runs them, what a crash says."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import onnx
+import onnx.parser
+import pytest
+from click.testing import CliRunner
+from onnx import numpy_helper
+from opshift import InvalidModel, cli, convert_version
+from opshift.verify import Limits, Verification, child, engines, generate, hints, oracle, verify
+from opshift.verify.tolerance import Wanted
+
+SOFTMAX = "(float[n,3,4] x) => (float[n,3,4] y) { s = Softmax(x) y = Neg(s) }"
+
+
+def model(text, opset=12, ir=8, more=""):
+    return onnx.parser.parse_model(
+        f'<ir_version: {ir}, opset_import: ["" : {opset}{more}]> g {text}'
+    )
+
+
+def spoiled():
+    wrong = convert_version(model(SOFTMAX), 13)
+    next(n for n in wrong.graph.node if n.op_type == "Softmax").attribute[0].i = 0
+    return wrong
+
+
+def test_a_conversion_is_equal_on_two_sizes_of_every_dynamic_axis():
+    found = verify(model(SOFTMAX), convert_version(model(SOFTMAX), 13))
+    assert found.equal
+    assert [row.inputs for row in found.rows] == [
+        "generated, seed 0.0, n=2",
+        "generated, seed 0.1, n=3",
+    ]
+
+
+def test_the_first_difference_is_named_and_reproduced(tmp_path):
+    found = verify(model(SOFTMAX), spoiled(), engine="opshift", reduce=tmp_path)
+    assert found.different
+    assert found.cause.value == "s"
+    assert found.cause.before == "Softmax"
+    assert found.cause.after == "Flatten Softmax Shape Reshape"
+    assert "softmax_12_13" in found.cause.adapters[0]
+    again = verify(tmp_path / "a.onnx", tmp_path / "b.onnx", tmp_path / "inputs.npz")
+    assert again.different
+    assert again.cause.value == "s"
+    assert [n.op_type for n in onnx.load(tmp_path / "a.onnx").graph.node] == ["Softmax"]
+
+
+def test_json_there_and_back():
+    found = verify(model(SOFTMAX), spoiled())
+    assert Verification.from_json(found.to_json()) == found
+
+
+def test_random_outputs_are_compared_by_type_and_shape_only():
+    text = "(float[2] x) => (float[2] y, float[2] z) { r = RandomNormalLike(x) y = Add(r, x) z = Neg(x) }"
+    found = verify(model(text, 13), model(text, 14), engine="opshift")
+    assert [row.outcome for row in found.rows[:2]] == ["type and shape only", "equal"]
+    assert "'y' follow random draws" in found.notes[0]
+
+
+def test_a_side_without_an_answer_is_not_equal():
+    a = model("(float[2] x) => (float[2] y) { y = Neg(x) }")
+    b = model("(float[2] x) => (float[2] y) { y = Nag(x) }")
+    found = verify(a, b)
+    assert not found.equal
+    assert not found.different
+    assert "B gave no answer" in found.rows[0].detail
+
+
+def test_below_opset_7_our_evaluator_is_asked():
+    text = "(float[2,3] a, float[3] b) => (float[2,3] c) { c = Add<axis=1,broadcast=1>(a, b) }"
+    found = verify(model(text, 6), convert_version(model(text, 6), 13))
+    assert {side.engine for side in found.sides} == {"opshift"}
+    assert found.equal
+
+
+def test_an_operator_of_a_vendor_is_left_to_the_runtime():
+    a = model(
+        "(float[2] x) => (float[2] y) { y = com.microsoft.Gelu(x) }", more=', "com.microsoft":1'
+    )
+    assert engines.choose((a, a), "auto")[0] == ("onnxruntime", "trusted for both")
+    assert "com.microsoft Gelu" in engines.objection(a, "opshift")
+
+
+@pytest.mark.parametrize(
+    ("text", "inputs"),
+    [
+        ("(float[3,4] x, int64[k] i) => (float[a,b] y) { y = Gather(x, i) }", "i"),
+        ("(float[n] x) => (float[n] y) { z = Identity(x) y = Log(z) }", "x"),
+        ("(float[n] x, bool[n] m) => (float[n] y) { z = Sqrt(x) y = Where(m, z, x) }", "x"),
+        ("(float[2,3] x, int64[2] s) => (float[a,b] y) { y = Reshape(x, s) }", "s"),
+        ("(float[2,3] x, int64[2] s) => (float[a,b] y) { y = Tile(x, s) }", "s"),
+        ("(int64[n] x, int64[n] z) => (int64[n] y) { y = Div(x, z) }", "z"),
+    ],
+)
+def test_inputs_are_what_the_graph_can_work_with(text, inputs):
+    one = model(text, 13)
+    assert inputs in hints.hints(one)
+    for case in generate.cases(one, 7, generate.FIRST):
+        (y,) = oracle.evaluate(one, case.values)
+        assert np.isfinite(y.astype(float)).all()
+
+
+def test_inputs_from_files(tmp_path):
+    one = model(SOFTMAX)
+    x = np.arange(12, dtype=np.float32).reshape(1, 3, 4)
+    np.savez(tmp_path / "x.npz", x=x)
+    folder = tmp_path / "data" / "test_data_set_0"
+    folder.mkdir(parents=True)
+    (folder / "input_0.pb").write_bytes(numpy_helper.from_array(x).SerializeToString())
+    for inputs in ({"x": x}, tmp_path / "x.npz", tmp_path / "data", folder):
+        found = verify(one, one, inputs, engine="opshift")
+        assert found.equal
+    with pytest.raises(InvalidModel, match="holds no input_0"):
+        verify(one, one, tmp_path, engine="opshift")
+
+
+def test_a_crash_and_a_long_run_are_answers(tmp_path, monkeypatch):
+    (tmp_path / "sitecustomize.py").write_text("import os; os.abort()\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert "SIGABRT" in child.run("opshift", "", [], 0, limits=Limits()).error
+    (tmp_path / "sitecustomize.py").write_text("import time; time.sleep(60)\n")
+    assert (
+        child.run("opshift", "", [], 0, limits=Limits(seconds=0.2)).error == "not finished in 0.2 s"
+    )
+
+
+def test_tolerances_are_by_element_type():
+    wanted = Wanted(rtol=0.5)
+    assert wanted.at(np.ones(1, np.float32)).rtol == 0.5
+    assert wanted.at(np.ones(1, np.int32)).rtol == 0
+    assert Wanted().at([{"a": 1.0}]).rtol == Wanted().at(np.ones(1, np.float32)).rtol
+
+
+def test_the_command(tmp_path):
+    a, b, bad = (str(tmp_path / name) for name in ("a.onnx", "b.onnx", "bad.onnx"))
+    onnx.save(model(SOFTMAX), a)
+    onnx.save(spoiled(), bad)
+    run = CliRunner().invoke
+    done = run(cli.main, ["convert", a, "-o", b, "--to", "13", "--verify"])
+    assert done.exit_code == cli.DONE, done.output
+    assert done.stdout.endswith("equal\n")
+    done = run(cli.main, ["verify", a, bad, "--output-format", "json"])
+    assert done.exit_code == cli.REFUSED
+    assert json.loads(done.stdout)["different"] is True
+    done = run(cli.main, ["convert", a, "--in-place", "--to", "13", "--verify"])
+    assert done.exit_code == cli.BAD_INPUT
