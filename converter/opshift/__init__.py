@@ -6,8 +6,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from opshift.comparison import Diff, diff
     from opshift.convert import convert_file, convert_version
     from opshift.errors import AdapterBug, BadTarget, InvalidModel, OpshiftError, Refused, Why
+    from opshift.model_version import Level, ModelVersion
     from opshift.planner import Plan, plan
     from opshift.report import Report
 
@@ -16,7 +18,10 @@ __version__ = "0.1.0"
 __all__ = [
     "AdapterBug",
     "BadTarget",
+    "Diff",
     "InvalidModel",
+    "Level",
+    "ModelVersion",
     "OpshiftError",
     "Plan",
     "Refused",
@@ -24,6 +29,7 @@ __all__ = [
     "Why",
     "convert_file",
     "convert_version",
+    "diff",
     "plan",
 ]
 
@@ -31,6 +37,8 @@ __all__ = [
 _HOMES = {
     "convert": ("convert_file", "convert_version"),
     "errors": ("AdapterBug", "BadTarget", "InvalidModel", "OpshiftError", "Refused", "Why"),
+    "comparison": ("Diff", "diff"),
+    "model_version": ("Level", "ModelVersion"),
     "planner": ("Plan", "plan"),
     "report": ("Report",),
 }

@@ -16,6 +16,7 @@ from onnx import ModelProto
 
 from opshift import (
     check,
+    comparison,
     imports,
     inline,
     ir,
@@ -63,6 +64,7 @@ class Options:
     drop_metadata: bool = False
     prune_imports: bool | None = None
     unknown_domains: str = "keep"
+    bump_model_version: bool = False
 
 
 def convert_version(
@@ -77,6 +79,7 @@ def convert_version(
     at_least: Mapping[str, int] | int | None = None,
     prune_imports: bool | None = None,
     unknown_domains: str = "keep",
+    bump_model_version: bool = False,
 ) -> Any:
     """The model at `target`: an int for the default domain, versions by domain, or a runtime.
 
@@ -85,7 +88,7 @@ def convert_version(
     """
     options = Options(
         targets.wanted(target, at_least), ir_version, allow_approximate, check, drop_metadata,
-        prune_imports, unknown_domains,
+        prune_imports, unknown_domains, bump_model_version,
     )  # fmt: skip
     if isinstance(model, (str, os.PathLike)):
         return _convert_proto(_load(model), options, str(Path(model).parent), inplace=True)
@@ -106,12 +109,13 @@ def convert_file(
     at_least: Mapping[str, int] | int | None = None,
     prune_imports: bool | None = None,
     unknown_domains: str = "keep",
+    bump_model_version: bool = False,
     external: str = "keep",
 ) -> Report:
     """Converts a file into another (or itself), its weights moved by the kernel."""
     options = Options(
         targets.wanted(target, at_least), ir_version, allow_approximate, check, drop_metadata,
-        prune_imports, unknown_domains,
+        prune_imports, unknown_domains, bump_model_version,
     )  # fmt: skip
     return convert_path(src, dst, options, external)
 
@@ -199,6 +203,14 @@ class Attempt:
     repaired: bool = False
 
     def run(self) -> Report:
+        before = comparison.signature(self.skeleton)
+        report = self._run()
+        if self.options.bump_model_version and report.changed:
+            notes = (*report.notes, comparison.bumped(self.skeleton, before))
+            report = dataclasses.replace(report, notes=notes)
+        return report
+
+    def _run(self) -> Report:
         if not self.options.target and self.options.ir_version not in ("auto", "keep"):
             return self._restamp()
         adapters = registry.default()

@@ -37,6 +37,7 @@ EXTERNAL = ("keep", "copy", "link", "inline", "one-file")
     "--prune-imports/--keep-imports", default=None, help="Drop imports nobody uses; on with --for."
 )
 @click.option("--unknown-domains", type=click.Choice(("keep", "refuse")), default="keep")
+@click.option("--bump-model-version", is_flag=True, help="Raise the model's own version too.")
 @common
 def command(
     talk: Output,

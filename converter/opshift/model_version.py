@@ -1,0 +1,99 @@
+"""A model's own version: SemVer packed into one number, or a plain number."""
+
+from __future__ import annotations
+
+import enum
+import re
+from dataclasses import dataclass, replace
+
+from opshift.errors import BadTarget
+
+
+class Level(enum.IntEnum):
+    """What a change asks of those who use the model."""
+
+    NONE = 0
+    PATCH = 1
+    MINOR = 2
+    MAJOR = 3
+
+
+class Form(enum.Enum):
+    """How a version is written into `model_version`."""
+
+    SEMVER = "two bytes major, two bytes minor, four bytes patch"
+    HISTORIC = "one byte major, one byte minor, two bytes patch"
+    NUMBER = "a plain number"
+
+
+_BITS = {Form.SEMVER: (15, 16, 32), Form.HISTORIC: (8, 8, 16)}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ModelVersion:
+    """A version as `1.2.345`; a plain number is all patch."""
+
+    major: int = 0
+    minor: int = 0
+    patch: int = 0
+    form: Form = Form.SEMVER
+
+    @staticmethod
+    def unpack(number: int) -> ModelVersion:
+        """What a `model_version` means.
+
+        Something in the upper four bytes makes it SemVer, whose major or minor is never zero. Below
+        that, something in the highest of the lower four bytes makes it the historic form, unless it
+        reads as a date. The rest are plain numbers.
+        """
+        if not -(2**63) <= number < 2**63:
+            raise BadTarget(f"model_version is a number of 64 bits, not {number}")
+        if number >= 1 << 32:
+            return ModelVersion(number >> 48, number >> 32 & 0xFFFF, number & 0xFFFFFFFF)
+        if number >= 1 << 24 and not _is_date(number):
+            major, minor, patch = number >> 24, number >> 16 & 0xFF, number & 0xFFFF
+            return ModelVersion(major, minor, patch, Form.HISTORIC)
+        return ModelVersion(patch=number, form=Form.NUMBER)
+
+    @staticmethod
+    def parse(text: str) -> ModelVersion:
+        """`1.2.345`, or a plain number."""
+        if re.fullmatch(r"\d+", text):
+            return ModelVersion(patch=int(text), form=Form.NUMBER)
+        if not re.fullmatch(r"\d+\.\d+\.\d+", text):
+            raise BadTarget(f"a model version is MAJOR.MINOR.PATCH or a number, not {text!r}")
+        major, minor, patch = map(int, text.split("."))
+        return ModelVersion(major, minor, patch)
+
+    def pack(self) -> int:
+        """The number for `model_version`."""
+        number = self.patch
+        if self.form is not Form.NUMBER:
+            bits = _BITS[self.form]
+            parts = (self.major, self.minor, self.patch)
+            if any(not 0 <= part < 1 << width for part, width in zip(parts, bits, strict=True)):
+                raise BadTarget(f"{self} does not fit: it is {self.form.value}")
+            number |= self.minor << bits[2] | self.major << bits[1] + bits[2]
+        if ModelVersion.unpack(number) != self:
+            raise BadTarget(f"{self} would be read as {ModelVersion.unpack(number)}")
+        return number
+
+    def bump(self, level: Level) -> ModelVersion:
+        """The version after a change; a plain number only counts."""
+        if level is Level.NONE:
+            return self
+        if self.form is Form.NUMBER or level is Level.PATCH:
+            return replace(self, patch=self.patch + 1)
+        if level is Level.MINOR:
+            return replace(self, minor=self.minor + 1, patch=0)
+        return replace(self, major=self.major + 1, minor=0, patch=0)
+
+    def __str__(self) -> str:
+        if self.form is Form.NUMBER:
+            return str(self.patch)
+        return f"{self.major}.{self.minor}.{self.patch}"
+
+
+def _is_date(number: int) -> bool:
+    year, month, day = number // 10000, number // 100 % 100, number % 100
+    return 1900 <= year < 3000 and 1 <= month <= 12 and 1 <= day <= 31

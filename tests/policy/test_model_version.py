@@ -1,0 +1,165 @@
+"""Versions of models: packing, and what a change of the signature asks for."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import onnx
+import pytest
+from click.testing import CliRunner
+from conftest import model
+from hypothesis import given
+from hypothesis import strategies as st
+from onnx import numpy_helper
+from opshift import BadTarget, convert_version, diff
+from opshift.cli import main
+from opshift.comparison import Signature, Value, compare
+from opshift.model_version import Form, Level, ModelVersion
+
+
+@pytest.mark.parametrize(
+    ("number", "text", "form"),
+    [
+        (0x0001000200000159, "1.2.345", Form.SEMVER),
+        (0x01020159, "1.2.345", Form.HISTORIC),
+        (7, "7", Form.NUMBER),
+        (20260521, "20260521", Form.NUMBER),
+        (-1, "-1", Form.NUMBER),
+        (1 << 32, "0.1.0", Form.SEMVER),
+        (1 << 24, "1.0.0", Form.HISTORIC),
+    ],
+)
+def test_the_rule_that_tells_them_apart(number, text, form):
+    found = ModelVersion.unpack(number)
+    assert (str(found), found.form, found.pack()) == (text, form, number)
+
+
+@given(st.integers(-(2**63), 2**63 - 1))
+def test_every_number_survives(number):
+    assert ModelVersion.unpack(number).pack() == number
+
+
+@given(st.integers(0, 2**15 - 1), st.integers(0, 2**16 - 1), st.integers(0, 2**32 - 1))
+def test_every_semver_survives(major, minor, patch):
+    version = ModelVersion.parse(f"{major}.{minor}.{patch}")
+    if major or minor:
+        assert ModelVersion.unpack(version.pack()) == version
+    elif patch:
+        with pytest.raises(BadTarget, match="would be read as"):
+            version.pack()
+
+
+@given(st.integers(1, 2**63 - 2), st.sampled_from(Level))
+def test_a_bump_grows(number, level):
+    before = ModelVersion.unpack(number)
+    assert (before.bump(level) > before) is (level is not Level.NONE)
+
+
+@pytest.mark.parametrize("text", ["1.2", "v1.2.3", "", "1.2.3-rc1", "-1.0.0"])
+def test_what_is_no_version(text):
+    with pytest.raises(BadTarget, match=r"MAJOR\.MINOR\.PATCH or a number"):
+        ModelVersion.parse(text)
+
+
+def test_what_does_not_fit():
+    with pytest.raises(BadTarget, match="does not fit"):
+        ModelVersion(2**15, 0, 0).pack()
+    with pytest.raises(BadTarget, match="64 bits"):
+        ModelVersion.unpack(2**63)
+
+
+X = Value("x", "tensor(float)", (2, 3), False, "")
+
+
+def level(before, after, what="input"):
+    pair = [Signature(v, ()) if what == "input" else Signature((), v) for v in (before, after)]
+    return max((change.level for change in compare(*pair)), default=Level.NONE)
+
+
+def value(type_="tensor(float)", shape=(2, 3), default=False, name="x", note=""):
+    return Value(name, type_, shape, default, note)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "for_inputs", "for_outputs"),
+    [
+        ((X,), (X,), "NONE", "NONE"),
+        ((X,), (), "MAJOR", "MAJOR"),
+        ((), (X,), "MAJOR", "MINOR"),
+        ((), (value(default=True),), "MINOR", "MINOR"),
+        ((X,), (value("tensor(double)"),), "MINOR", "MINOR"),
+        ((X,), (value("tensor(string)"),), "MAJOR", "MAJOR"),
+        ((X,), (value("tensor(float16)"),), "MAJOR", "MAJOR"),
+        ((X,), (value(shape=(None, 3)),), "MINOR", "MAJOR"),
+        ((value(shape=(None, 3)),), (X,), "MAJOR", "MINOR"),
+        ((X,), (value(shape=None),), "MINOR", "MAJOR"),
+        ((X,), (value(shape=(2, 3, 1)),), "MAJOR", "MAJOR"),
+        ((X,), (value(note="rgb"),), "PATCH", "PATCH"),
+        ((value(default=True),), (X,), "MAJOR", "MAJOR"),
+        ((X, value(name="z")), (value(name="z"), X), "MAJOR", "MAJOR"),
+    ],
+)
+def test_the_rules(before, after, for_inputs, for_outputs):
+    assert level(before, after).name == for_inputs
+    assert level(before, after, "output").name == for_outputs
+
+
+VALUES = st.lists(
+    st.builds(
+        Value,
+        st.sampled_from("abc"),
+        st.sampled_from(["tensor(float)", "tensor(double)", "tensor(string)"]),
+        st.sampled_from([None, (1,), (None,), (1, 2)]),
+        st.booleans(),
+        st.just(""),
+    ),
+    unique_by=lambda v: v.name,
+    max_size=3,
+).map(tuple)
+SIGNATURES = st.builds(Signature, VALUES, VALUES)
+
+
+@given(SIGNATURES, SIGNATURES)
+def test_nothing_changes_unnoticed_and_removal_is_major(before, after):
+    changes = list(compare(before, after))
+    assert bool(changes) == (before != after)
+    lost = {v.name for v in before.inputs} - {v.name for v in after.inputs}
+    if lost:
+        assert max(change.level for change in changes) is Level.MAJOR
+
+
+ADD = "(float[2] x) => (float[2] y) { y = Add(x, w) }"
+
+
+def weighted(value=1.0, size=2, **named):
+    proto = model(ADD.replace("[2]", f"[{size}]"), **named)
+    proto.model_version = ModelVersion(1, 2, 3).pack()
+    weight = numpy_helper.from_array(np.full(size, value, np.float32), "w")
+    proto.graph.initializer.append(weight)
+    return proto
+
+
+@pytest.mark.parametrize("size", [2, 5000])
+def test_other_weights_are_a_patch(size):
+    assert diff(weighted(1, size), weighted(1, size)).level is Level.NONE
+    assert diff(weighted(1, size), weighted(2, size)).level is Level.PATCH
+
+
+def test_the_command(tmp_path):
+    onnx.save(weighted(), tmp_path / "a.onnx")
+    onnx.save(weighted(size=3), tmp_path / "b.onnx")
+    text = CliRunner().invoke(main, ["diff", f"{tmp_path}/a.onnx", f"{tmp_path}/b.onnx"]).stdout
+    assert "MAJOR: the shape of input 'x' changed: tensor(float)[2] -> tensor(float)[3]" in text
+    assert "1.2.3 becomes 2.0.0" in text
+    words = ["diff", f"{tmp_path}/a.onnx", f"{tmp_path}/a.onnx", "--output-format", "json"]
+    assert json.loads(CliRunner().invoke(main, words).stdout)["level"] == "NONE"
+
+
+def test_a_conversion_bumps_on_request():
+    assert convert_version(weighted(), 13).model_version == weighted().model_version
+    after = convert_version(weighted(), 13, bump_model_version=True)
+    assert str(ModelVersion.unpack(after.model_version)) == "1.2.4"
+    same = convert_version(weighted(), 12, bump_model_version=True)
+    assert same.model_version == weighted().model_version
+    assert convert_version(model(ADD), 13, bump_model_version=True, check=False).model_version == 1
