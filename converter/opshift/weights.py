@@ -187,6 +187,11 @@ def _refuse_foreign(model: ModelProto) -> None:
         raise wire.Malformed("it has neither a graph nor an ir_version")
 
 
+def data_files(skeleton: ModelProto, weights: Weights) -> list[str]:
+    """The files that hold a model's external data, each once."""
+    return sorted({str(region.file) for _, region in _located(skeleton, weights)})
+
+
 def carve_model(model: ModelProto, base_dir: str = "") -> tuple[ModelProto, Weights]:
     """Copy a model without its large payloads, which stay in the model."""
     skeleton, sources = ModelProto(), list[Source]()

@@ -1,0 +1,10 @@
+"""Many models at once, each in a child that may die without harm to the others."""
+
+from __future__ import annotations
+
+from opshift.zoo.limits import Limits
+from opshift.zoo.migrate import migrate
+from opshift.zoo.outcome import Blocker, Fate, Outcome
+from opshift.zoo.summary import Summary
+
+__all__ = ["Blocker", "Fate", "Limits", "Outcome", "Summary", "migrate"]

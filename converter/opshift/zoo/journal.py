@@ -1,0 +1,65 @@
+"""What earlier runs found, so that a rerun reads only what has changed: a cache, not the truth."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sqlite3
+from collections.abc import Iterator
+
+from opshift.zoo.outcome import Outcome
+
+_TABLE = (
+    "CREATE TABLE IF NOT EXISTS outcomes"
+    " (name BLOB PRIMARY KEY, recipe TEXT NOT NULL, outcome TEXT NOT NULL) WITHOUT ROWID"
+)
+
+
+class Journal:
+    """A table of outcomes by name; one that cannot be read is begun again."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        os.makedirs(os.path.dirname(path) or os.curdir, exist_ok=True)
+        try:
+            self._db = self._open()
+        except sqlite3.DatabaseError:
+            for end in ("", "-wal", "-shm"):
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(path + end)
+            self._db = self._open()
+
+    def _open(self) -> sqlite3.Connection:
+        db = sqlite3.connect(self.path, timeout=30, isolation_level=None)
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = NORMAL")
+        db.execute(_TABLE)
+        db.execute("SELECT name, recipe, outcome FROM outcomes LIMIT 1").fetchone()
+        return db
+
+    def put(self, recipe: str, outcome: Outcome) -> None:
+        """Remembers an outcome if that is possible."""
+        row = (os.fsencode(outcome.name), recipe, json.dumps(outcome.as_dict()))
+        with contextlib.suppress(sqlite3.Error):
+            self._db.execute("INSERT OR REPLACE INTO outcomes VALUES (?, ?, ?)", row)
+
+    def get(self, recipe: str, name: str) -> Outcome | None:
+        """What the same recipe came to before."""
+        query = "SELECT outcome FROM outcomes WHERE name = ? AND recipe = ?"
+        with contextlib.suppress(sqlite3.Error, ValueError, KeyError, TypeError):
+            for (text,) in self._db.execute(query, (os.fsencode(name), recipe)):
+                return Outcome.from_dict(json.loads(text))
+        return None
+
+    def close(self) -> None:
+        self._db.close()
+
+
+@contextlib.contextmanager
+def opened(path: str) -> Iterator[Journal]:
+    journal = Journal(path)
+    try:
+        yield journal
+    finally:
+        journal.close()

@@ -1,0 +1,169 @@
+"""One run over a zoo: find the models, leave out what is done, work on the rest, remember."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import glob
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from onnx import ModelProto, OperatorSetIdProto
+
+from opshift import convert, ir, schemas
+from opshift.errors import BadTarget
+from opshift.scope import Document
+from opshift.zoo import marks, sources
+from opshift.zoo.child import Named
+from opshift.zoo.journal import Journal, opened
+from opshift.zoo.limits import Limits, fair_share
+from opshift.zoo.outcome import QUARANTINED, Fate, Outcome
+from opshift.zoo.recipe import Recipe, fingerprint
+from opshift.zoo.sources import HIDDEN, Shard
+from opshift.zoo.summary import Summary
+from opshift.zoo.supervisor import Supervisor
+from opshift.zoo.task import Item, migrate_one
+
+STALE = 3600.0  # seconds after its last write that a temporary file has been given up
+
+
+class Engine(Protocol):
+    """Whatever spreads the work: an outcome for each item, in any order."""
+
+    def run(self, fn: Callable[..., Outcome], items: Iterable[Named]) -> Iterator[Outcome]: ...
+
+
+def migrate(
+    source: str | os.PathLike[str],
+    dst: str | os.PathLike[str] | None,
+    target: int | Mapping[str, int],
+    *,
+    ir_version: str | int = "auto",
+    allow_approximate: bool = False,
+    external: str = "copy",
+    shard: Shard | None = None,
+    retry: bool = False,
+    journal: str | os.PathLike[str] | None = None,
+    engine: Engine | None = None,
+    heard: Callable[[Summary, Outcome], None] | None = None,
+) -> Summary:
+    """Converts every model of a zoo; without `dst` nothing is written and all is rehearsed."""
+    recipe = prepare(target, ir_version, allow_approximate, external)
+    folder = os.fspath(dst) if dst is not None else ""
+    run = Run.of(os.fspath(source), folder, recipe, shard or Shard(), retry)
+    summary = Summary(len(run.items))
+    run.sweep()
+    with run.remembering(os.fspath(journal) if journal else "") as memory:
+        for outcome in run.outcomes(engine or local_engine(), memory):
+            summary.add(outcome)
+            if heard is not None:
+                heard(summary, outcome)
+    return summary
+
+
+def local_engine(workers: int | None = None, limits: Limits | None = None) -> Supervisor:
+    """Children on this machine, one for each processor it lets us use."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    count, limits = workers or cores or 1, limits or Limits()
+    if limits.megabytes is None:
+        limits = replace(limits, megabytes=fair_share(count))
+    return Supervisor(count, limits)
+
+
+def prepare(
+    target: int | Mapping[str, int], ir_version: str | int, allow_approximate: bool, external: str
+) -> Recipe:
+    """The recipe of a run, or a BadTarget before any model is touched."""
+    wanted = dict(target) if isinstance(target, Mapping) else {"": target}
+    wanted = {schemas.normal(domain): version for domain, version in wanted.items()}
+    imports = [OperatorSetIdProto(domain=domain, version=1) for domain in wanted]
+    convert.goal(Document(ModelProto(opset_import=imports), ""), wanted)
+    ir.check_wanted(ir_version)
+    return Recipe(wanted, ir_version, allow_approximate, external, fingerprint())
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The models of one run and what is wanted of them."""
+
+    recipe: Recipe
+    items: tuple[Item, ...]
+    dst: str
+    shard: Shard
+    retry: bool = False
+
+    @staticmethod
+    def of(source: str, dst: str, recipe: Recipe, shard: Shard, retry: bool = False) -> Run:
+        if dst and os.path.realpath(source) == os.path.realpath(dst):
+            raise BadTarget(f"{dst}: results go to a folder of their own, never over their sources")
+        found = [one for one in sources.find(source, dst) if shard.has(one[0])]
+        items = tuple(_item(name, path, dst) for name, path in found)
+        return Run(recipe, items, dst, shard, retry)
+
+    @contextlib.contextmanager
+    def remembering(self, path: str = "") -> Iterator[Journal | None]:
+        """The journal of this run; a rehearsal has none."""
+        if not self.dst:
+            yield None
+            return
+        one, many = self.shard.number, self.shard.count
+        name = "journal.sqlite" if many == 1 else f"journal-{one}-of-{many}.sqlite"
+        with opened(path or os.path.join(self.dst, HIDDEN, name)) as journal:
+            yield journal
+
+    def outcomes(self, engine: Engine, journal: Journal | None) -> Iterator[Outcome]:
+        """An outcome for each model: first those that are known, then the others as they end."""
+        waiting = []
+        for item in self.items:
+            known = self._known(item, journal) if journal else None
+            if known is None:
+                waiting.append(item)
+            else:
+                yield known
+        by_name = {item.name: item for item in waiting}
+        for outcome in engine.run(functools.partial(migrate_one, self.recipe), waiting):
+            if journal is not None:
+                journal.put(self.recipe.digest, _with_reads(outcome, by_name[outcome.name]))
+            yield outcome
+
+    def _known(self, item: Item, journal: Journal) -> Outcome | None:
+        """What the journal says, if it is still so."""
+        old = journal.get(self.recipe.digest, item.name)
+        if old is None or not marks.unchanged(old.reads, os.path.dirname(item.source)):
+            return None
+        if not old.fate.failed:
+            holds = marks.holds(item.mark, old.key, os.path.dirname(item.output))
+            return replace(old, fate=Fate.SKIPPED, why="up to date") if holds else None
+        known = old.fate is Fate.REFUSED or (old.fate in QUARANTINED and not self.retry)
+        return old if known else None
+
+    def sweep(self) -> None:
+        """Removes what killed workers left behind; what is younger may still be written to."""
+        outputs = sources.folders_of(item.output for item in self.items if item.output)
+        for folder in outputs | sources.folders_of(item.mark for item in self.items if item.mark):
+            for path in glob.glob(os.path.join(glob.escape(folder), ".opshift-*.tmp")):
+                with contextlib.suppress(OSError):
+                    if os.stat(path).st_mtime < time.time() - STALE:
+                        os.unlink(path)
+
+
+def _item(name: str, path: str, dst: str) -> Item:
+    source = os.path.abspath(path)
+    if not dst:
+        return Item(name, source)
+    here = os.path.abspath(dst)
+    mark = os.path.join(here, HIDDEN, "marks", name + ".json")
+    return Item(name, source, os.path.join(here, name), mark)
+
+
+def _with_reads(outcome: Outcome, item: Item) -> Outcome:
+    """A worker that died could not say which file it read."""
+    if outcome.reads:
+        return outcome
+    with contextlib.suppress(OSError):
+        reads = marks.stamps([item.source], os.path.dirname(item.source))
+        return replace(outcome, reads=reads)
+    return outcome

@@ -1,0 +1,102 @@
+"""What became of one model: a plain value that travels between processes."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from opshift.errors import Refused
+
+Stamp: TypeAlias = tuple[str, int, int]  # (path, size, mtime_ns)
+SHOWN_BLOCKERS, SHOWN_LETTERS = 20, 1000
+
+
+class Fate(enum.StrEnum):
+    """The closed list of what can become of a model."""
+
+    OK = "ok"
+    SKIPPED = "skipped"
+    REFUSED = "refused"
+    INVALID = "invalid"
+    CRASHED = "crashed"
+    TIMEOUT = "timeout"
+    OOM = "oom"
+    LOST = "lost"
+
+    @property
+    def failed(self) -> bool:
+        return self not in (Fate.OK, Fate.SKIPPED)
+
+
+QUARANTINED = frozenset((Fate.CRASHED, Fate.TIMEOUT, Fate.OOM))
+
+
+@dataclass(frozen=True, slots=True)
+class Blocker:
+    """One node that stands in the way of one boundary."""
+
+    node: str
+    op: str
+    domain: str
+    boundary: tuple[int, int]
+    why: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one model, and why; `reads` and `writes` are the files as they were found."""
+
+    name: str
+    fate: Fate
+    why: str = ""
+    detail: str = ""
+    source: Mapping[str, int] = field(default_factory=dict)
+    result: Mapping[str, int] = field(default_factory=dict)
+    blockers: tuple[Blocker, ...] = ()
+    size: int = 0
+    seconds: float = 0.0
+    key: str = ""
+    reads: tuple[Stamp, ...] = ()
+    writes: tuple[Stamp, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """The documented JSON form, `docs/guide/json.md`."""
+        return dataclasses.asdict(self)
+
+    @staticmethod
+    def from_dict(raw: Mapping[str, Any]) -> Outcome:
+        blockers = tuple(
+            Blocker(**{**one, "boundary": tuple(one["boundary"])}) for one in raw["blockers"]
+        )
+        return Outcome(
+            **{
+                **raw,
+                "fate": Fate(raw["fate"]),
+                "blockers": blockers,
+                "reads": tuple((path, size, at) for path, size, at in raw["reads"]),
+                "writes": tuple((path, size, at) for path, size, at in raw["writes"]),
+            }
+        )
+
+
+def blockers_of(refused: Refused) -> tuple[Blocker, ...]:
+    """The first blockers of a refusal, short enough to be sent and kept."""
+    return tuple(
+        Blocker(r.node, r.op, r.domain, r.boundary, r.why.name, shortened(r.detail))
+        for r in refused.refusals[:SHOWN_BLOCKERS]
+    )
+
+
+def shortened(text: str) -> str:
+    return text if len(text) <= SHOWN_LETTERS else text[: SHOWN_LETTERS - 3] + "..."
+
+
+def printable(name: str) -> str:
+    """A file name as it can be shown: what is no printable character is escaped."""
+    return "".join(
+        c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in name
+    )

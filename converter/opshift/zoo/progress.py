@@ -1,0 +1,91 @@
+"""What a person sees during a run: a live display on a terminal, plain lines in a pipe."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from opshift.zoo.outcome import Fate, Outcome, printable
+from opshift.zoo.summary import Summary
+from opshift.zoo.supervisor import Supervisor
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+Heard = Callable[[Summary, Outcome], None]
+EVERY = 5.0  # seconds between plain lines
+
+
+@contextmanager
+def silent() -> Iterator[Heard]:
+    yield lambda summary, outcome: None
+
+
+@contextmanager
+def plain() -> Iterator[Heard]:
+    """A line on stderr for each failure, and now and then one about the whole."""
+    begun = said = time.monotonic()
+
+    def heard(summary: Summary, outcome: Outcome) -> None:
+        nonlocal said
+        now = time.monotonic()
+        if outcome.fate.failed:
+            text = f"{outcome.fate.value} {printable(outcome.name)}: {printable(outcome.detail)}"
+            click.echo(text, err=True)
+        if now - said > EVERY or not summary.left:
+            said = now
+            click.echo(line(summary, now - begun), err=True)
+
+    yield heard
+
+
+@contextmanager
+def live(engine: Supervisor) -> Iterator[Heard]:
+    """A display that is drawn anew: the counts, and what each worker is doing."""
+    from rich.live import Live
+
+    begun = time.monotonic()
+    summary = Summary()
+
+    def heard(now: Summary, outcome: Outcome) -> None:
+        nonlocal summary
+        summary = now
+
+    def draw() -> Table:
+        return _table(summary, engine, time.monotonic() - begun)
+
+    from rich.console import Console
+
+    with Live(console=Console(stderr=True), get_renderable=draw, transient=True):
+        yield heard
+
+
+def line(summary: Summary, seconds: float) -> str:
+    """Done, refused, failed, speed and what is left, in one line."""
+    refused = summary.fates[Fate.REFUSED]
+    rate = summary.done / seconds if seconds else 0.0
+    left = f"{summary.left / rate:.0f} s left" if rate else "no end in sight"
+    return (
+        f"{summary.done}/{summary.total} done, {refused} refused,"
+        f" {summary.failures - refused} failed, {rate:.1f} models/s,"
+        f" {summary.size / max(seconds, 1e-9) / 1e6:.1f} MB/s, {left}"
+    )
+
+
+def _table(summary: Summary, engine: Supervisor, seconds: float) -> Table:
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid()
+    table.add_row(ProgressBar(total=max(summary.total, 1), completed=summary.done, width=60))
+    table.add_row(Text(line(summary, seconds)))
+    for worker in list(engine.crew):
+        if job := worker.job:
+            busy = time.monotonic() - worker.since
+            table.add_row(Text(f"  {busy:5.1f} s  {printable(job.item.name)}", no_wrap=True))
+    return table

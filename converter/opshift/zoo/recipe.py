@@ -1,0 +1,55 @@
+"""What is wanted of every model of a run, and the digest that names a result exactly."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import onnx
+
+import opshift
+from opshift.registry import GROUP
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """Everything besides a model's own bytes that its result depends on."""
+
+    target: Mapping[str, int]
+    ir_version: str | int = "auto"
+    allow_approximate: bool = False
+    external: str = "copy"
+    fingerprint: str = ""
+
+    @property
+    def digest(self) -> str:
+        return _sha256(json.dumps(asdict(self), sort_keys=True).encode())
+
+    def key(self, files: Iterable[str]) -> str:
+        """The name of what this recipe makes of these files: the model, then its data files."""
+        parts = [self.digest]
+        for path in files:
+            with open(path, "rb") as file:
+                parts.append(hashlib.file_digest(file, "sha256").hexdigest())
+        return _sha256(" ".join(parts).encode())
+
+
+def fingerprint() -> str:
+    """Changes with the release, the installed onnx, and any line of the engine or an adapter."""
+    digest = hashlib.sha256(f"{opshift.__version__} {onnx.__version__}".encode())
+    for package in sorted({"opshift", *(p.module for p in entry_points(group=GROUP))}):
+        spec = importlib.util.find_spec(package)
+        for folder in sorted(spec.submodule_search_locations or ()) if spec else ():
+            for path in sorted(Path(folder).rglob("*.py")):
+                digest.update(f"{package} {path.relative_to(folder)}\n".encode())
+                digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

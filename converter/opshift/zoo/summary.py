@@ -1,0 +1,72 @@
+"""Counts over a run: by outcome, and by reason with one example each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from opshift.report import SCHEMA_VERSION, table
+from opshift.zoo.outcome import Fate, Outcome, printable
+
+
+@dataclass(slots=True)
+class Summary:
+    """What became of a zoo; `left` models had no turn because the run was stopped."""
+
+    total: int = 0
+    fates: Counter[Fate] = field(default_factory=Counter)
+    reasons: Counter[tuple[Fate, str]] = field(default_factory=Counter)
+    examples: dict[tuple[Fate, str], Outcome] = field(default_factory=dict)
+    size: int = 0
+
+    def add(self, outcome: Outcome) -> None:
+        self.fates[outcome.fate] += 1
+        self.size += outcome.size
+        if outcome.fate.failed:
+            reason = (outcome.fate, outcome.why)
+            self.reasons[reason] += 1
+            self.examples.setdefault(reason, outcome)
+
+    @property
+    def done(self) -> int:
+        return sum(self.fates.values())
+
+    @property
+    def left(self) -> int:
+        return self.total - self.done
+
+    @property
+    def failures(self) -> int:
+        return sum(count for fate, count in self.fates.items() if fate.failed)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The documented JSON form, `docs/guide/json.md`."""
+        reasons = [
+            {
+                "fate": fate.value, "why": why, "count": count,
+                "example": printable(self.examples[fate, why].name),
+                "detail": self.examples[fate, why].detail,
+            }
+            for (fate, why), count in self.reasons.most_common()
+        ]  # fmt: skip
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "kind": "batch",
+            "total": self.total,
+            "left": self.left,
+            "fates": {fate.value: self.fates[fate] for fate in Fate},
+            "reasons": reasons,
+            "bytes": self.size,
+        }
+
+    def __str__(self) -> str:
+        counts = [(fate.value, str(self.fates[fate])) for fate in Fate if self.fates[fate]]
+        lines = [table(("outcome", "models"), counts)]
+        for (fate, why), count in self.reasons.most_common():
+            example = self.examples[fate, why]
+            lines += ["", f"{fate.value}: {printable(why)} x{count}"]
+            lines += [f"  such as {printable(example.name)}", f"  {printable(example.detail)}"]
+        if self.left:
+            lines += ["", f"{self.left} of {self.total} had no turn"]
+        return "\n".join(lines)

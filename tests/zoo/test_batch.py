@@ -1,0 +1,296 @@
+"""A whole run: what is found, what is written, what is said, and what a second run does."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+
+import numpy as np
+import onnx
+import pytest
+from click.testing import CliRunner
+from onnx import numpy_helper
+from opshift import BadTarget, InvalidModel, cli, convert_version
+from opshift.cli import main
+from opshift.zoo import Fate, Limits, migrate, sources
+from opshift.zoo.journal import Journal
+from opshift.zoo.migrate import Run, local_engine, prepare
+from opshift.zoo.outcome import Outcome, printable
+from opshift.zoo.sources import Shard
+from zoos import ERF, model, zoo
+
+
+def few():
+    return local_engine(1, Limits(60, 1024))
+
+
+def fates(summary):
+    return {fate.value: count for fate, count in summary.fates.items() if count}
+
+
+def batch(*words):
+    return CliRunner().invoke(main, ["batch", *map(str, words), "--workers", "1"])
+
+
+@pytest.fixture
+def mixed(tmp_path):
+    folder = zoo(tmp_path / "src", 3)
+    onnx.save(model(ERF, 13), folder / "erf.onnx")
+    (folder / "junk.onnx").write_bytes(b"no model")
+    return folder
+
+
+def test_every_model_is_converted_or_named(mixed, tmp_path):
+    heard = []
+    summary = migrate(
+        mixed, tmp_path / "dst", 8, engine=few(), heard=lambda _, outcome: heard.append(outcome)
+    )
+    assert fates(summary) == {"ok": 3, "refused": 1, "invalid": 1}
+    assert (summary.left, summary.failures) == (0, 2)
+    for path in mixed.rglob("m*.onnx"):
+        made = (tmp_path / "dst" / path.relative_to(mixed)).read_bytes()
+        assert made == convert_version(path, 8).SerializeToString(deterministic=True)
+    refused = next(one for one in heard if one.fate is Fate.REFUSED)
+    assert (refused.name, refused.why) == ("erf.onnx", refused.blockers[0].why)
+    assert (refused.blockers[0].op, refused.blockers[0].boundary) == ("Erf", (9, 8))
+    assert (refused.source, refused.result) == ({"": 13}, {"": 9})
+    assert not (tmp_path / "dst" / "erf.onnx").exists()
+    assert all(Outcome.from_dict(json.loads(json.dumps(o.as_dict()))) == o for o in heard)
+
+
+def test_nothing_is_added_to_a_result_and_nothing_lost(mixed, tmp_path):
+    migrate(mixed / "0", tmp_path / "dst", 13, engine=few())
+    found = {str(p.relative_to(tmp_path / "dst")) for p in (tmp_path / "dst").rglob("*.*")}
+    visible = {name for name in found if not name.startswith(".opshift")}
+    assert visible == {"m0000.onnx"}
+    assert not onnx.load(tmp_path / "dst" / "m0000.onnx").metadata_props
+
+
+def test_a_second_run_does_nothing(mixed, tmp_path):
+    dst = tmp_path / "dst"
+    migrate(mixed, dst, 8, engine=few())
+    before = {path: path.stat().st_mtime_ns for path in dst.rglob("*.onnx")}
+    assert fates(migrate(mixed, dst, 8, engine=few())) == {
+        "skipped": 3, "refused": 1, "invalid": 1
+    }  # fmt: skip
+    assert before == {path: path.stat().st_mtime_ns for path in dst.rglob("*.onnx")}
+
+
+@pytest.mark.parametrize("lost", ["journal", "everything but the marks"])
+def test_the_marks_tell_what_the_journal_forgot(mixed, tmp_path, lost):
+    dst = tmp_path / "dst"
+    migrate(mixed, dst, 8, engine=few())
+    journal = dst / ".opshift" / "journal.sqlite"
+    if lost == "journal":
+        journal.unlink()
+    else:
+        journal.write_bytes(b"this is no database, however long one looks at it" * 100)
+    assert fates(migrate(mixed, dst, 8, engine=few()))["skipped"] == 3
+
+
+def test_what_changed_is_done_again_and_nothing_else(mixed, tmp_path):
+    dst, names = tmp_path / "dst", ("0/m0000.onnx", "1/m0001.onnx", "2/m0002.onnx")
+
+    def again(target=13):
+        ended = {}
+        migrate(mixed, dst, target, engine=few(), heard=lambda _, o: ended.update({o.name: o.fate}))
+        return [ended[name].value for name in names]
+
+    assert again() == ["ok", "ok", "ok"]
+    onnx.save(model(name="other"), mixed / names[0])  # another source
+    (dst / names[1]).write_bytes(b"damaged")
+    assert again() == ["ok", "ok", "skipped"]
+    assert onnx.load(dst / names[1]).opset_import[0].version == 13
+    (dst / ".opshift" / "marks" / (names[2] + ".json")).write_text("{")
+    assert again() == ["skipped", "skipped", "ok"]
+    assert again(14) == ["ok", "ok", "ok"]  # another recipe
+    assert again() == ["ok", "ok", "ok"]
+    (dst / names[0]).unlink()
+    assert again() == ["ok", "skipped", "skipped"]
+
+
+def test_another_registry_makes_another_key(tmp_path):
+    path = zoo(tmp_path, 1) / "0" / "m0000.onnx"
+    recipe = prepare(13, "auto", False, "copy")
+    keys = {recipe.key([path])}
+    for change in ({"fingerprint": "x"}, {"target": {"": 14}}, {"allow_approximate": True}):
+        keys.add(
+            type(recipe)(**{"target": {"": 13}, "fingerprint": recipe.fingerprint, **change}).key(
+                [path]
+            )
+        )
+    path.write_bytes(path.read_bytes() + b"\x1a\x00")
+    keys.add(recipe.key([path]))
+    assert len(keys) == 5
+
+
+def test_external_data_travels_with_its_model(tmp_path):
+    folder = tmp_path / "src" / "deep"
+    folder.mkdir(parents=True)
+    made = model("(float[2000] x, float[2000] w) => (float[2000] y) { y = Add(x, w) }")
+    made.graph.initializer.append(numpy_helper.from_array(np.ones(2000, np.float32), "w"))
+    onnx.save(made, folder / "m.onnx", save_as_external_data=True, location="m.data")
+    dst = tmp_path / "dst"
+    assert fates(migrate(tmp_path / "src", dst, 13, engine=few())) == {"ok": 1}
+    assert onnx.load(dst / "deep" / "m.onnx").graph.initializer[0].raw_data
+    (dst / "deep" / "m.data").unlink()
+    assert fates(migrate(tmp_path / "src", dst, 13, engine=few())) == {"ok": 1}
+    assert fates(migrate(tmp_path / "src", dst, 13, engine=few())) == {"skipped": 1}
+    (folder / "m.data").write_bytes(bytes(8000))
+    summary = migrate(tmp_path / "src", dst, 13, engine=few())
+    assert "remove it, or choose one-file or inline" in str(summary)
+    (dst / "deep" / "m.data").unlink()
+    assert fates(migrate(tmp_path / "src", dst, 13, engine=few())) == {"ok": 1}
+
+
+def test_a_domain_that_a_model_does_not_import_is_none_of_its_business(tmp_path):
+    target = {"": 13, "ai.onnx.ml": 2}
+    assert fates(migrate(zoo(tmp_path / "s", 1), tmp_path / "d", target, engine=few())) == {"ok": 1}
+
+
+def test_shards_share_a_zoo_and_leave_nothing_out(tmp_path):
+    names = [name for name, _ in sources.find(str(zoo(tmp_path, 200)))]
+    parts = [{name for name in names if Shard(i, 3).has(name)} for i in (1, 2, 3)]
+    assert sum(map(len, parts)) == 200
+    assert set().union(*parts) == set(names)
+    assert all(len(part) > 30 for part in parts)
+    with pytest.raises(ValueError, match="1 <= i <= n"):
+        Shard.read("0/3")
+
+
+def test_models_are_found_below_a_folder_by_a_pattern_or_in_a_list(tmp_path):
+    zoo(tmp_path, 12)
+    (tmp_path / "list.txt").write_text("# two\n0/m0000.onnx\n\n1/m0011.onnx\n")
+
+    def names(what, leave_out=""):
+        return [name for name, _ in sources.find(str(what), leave_out)]
+
+    assert len(names(tmp_path)) == 12
+    assert len(names(tmp_path, str(tmp_path / "0"))) == 10
+    assert names(tmp_path / "**" / "m001*.onnx") == ["0/m0010.onnx", "1/m0011.onnx"]
+    assert names(tmp_path / "1" / "*.onnx") == ["m0001.onnx", "m0011.onnx"]
+    assert names(tmp_path / "list.txt") == ["0/m0000.onnx", "1/m0011.onnx"]
+    assert names(tmp_path / "0" / "m0000.onnx") == ["m0000.onnx"]
+    for nothing in (tmp_path / "none", tmp_path / "*.none"):
+        with pytest.raises(InvalidModel, match=r"no model|no such"):
+            names(nothing)
+    (tmp_path / "list.txt").write_text("../m0000.onnx\n")
+    with pytest.raises(InvalidModel, match="not below its folder"):
+        names(tmp_path / "list.txt")
+
+
+def test_strange_names_arrive_whole_and_are_shown_escaped(tmp_path):
+    strange = os.fsdecode(b"new\nline \xff <script>.onnx")
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / strange).write_bytes(model().SerializeToString())
+    (tmp_path / "src" / ("bad" + strange)).write_bytes(b"junk")
+    text = batch(tmp_path / "src", tmp_path / "dst", "--to", "13").stdout
+    assert (tmp_path / "dst" / strange).exists()
+    assert printable("bad" + strange) in text
+    assert fates(migrate(tmp_path / "src", tmp_path / "dst", 13, engine=few()))["skipped"] == 1
+
+
+def test_sources_are_never_overwritten(tmp_path):
+    folder = zoo(tmp_path, 1)
+    with pytest.raises(BadTarget, match="never over their sources"):
+        migrate(folder, folder, 13)
+    inside = migrate(folder, folder / "out", 13, engine=few())
+    assert (inside.total, migrate(folder, folder / "out", 13, engine=few()).total) == (1, 1)
+
+
+def test_what_a_killed_worker_left_is_swept_when_it_is_old(tmp_path):
+    run = Run.of(
+        str(zoo(tmp_path / "s", 1)),
+        str(tmp_path / "d"),
+        prepare(13, "auto", False, "copy"),
+        Shard(),
+    )
+    (tmp_path / "d" / "0").mkdir(parents=True)
+    old, young = (tmp_path / "d" / "0" / f".opshift-{age}.tmp" for age in ("old", "young"))
+    old.touch()
+    young.touch()
+    os.utime(old, (0, 0))
+    run.sweep()
+    assert (old.exists(), young.exists()) == (False, True)
+
+
+def test_a_journal_that_cannot_be_written_costs_nothing_but_memory(tmp_path):
+    journal = Journal(str(tmp_path / "j.sqlite"))
+    journal.put("r", Outcome("m", Fate.OK))
+    assert journal.get("r", "m").fate is Fate.OK
+    assert journal.get("other", "m") is None
+    sqlite3.connect(tmp_path / "j.sqlite").execute("DROP TABLE outcomes")
+    journal.put("r", Outcome("n", Fate.OK))
+    assert journal.get("r", "m") is None
+
+
+def test_what_crashed_stays_out_until_it_is_asked_for_again(tmp_path):
+    source, dst = zoo(tmp_path / "src", 1), tmp_path / "dst"
+    recipe = prepare(13, "auto", False, "copy")
+    run = Run.of(str(source), str(dst), recipe, Shard())
+
+    class Falls:
+        def run(self, fn, items):
+            yield from (Outcome(item.name, Fate.CRASHED, "SIGSEGV") for item in items)
+
+    with run.remembering() as journal:
+        assert [o.fate for o in run.outcomes(Falls(), journal)] == [Fate.CRASHED]
+    assert fates(migrate(source, dst, 13, engine=few())) == {"crashed": 1}
+    assert fates(migrate(source, dst, 13, engine=few(), retry=True)) == {"ok": 1}
+
+
+def test_the_command_counts_and_exits_with_a_meaning(mixed, tmp_path):
+    done = batch(mixed, tmp_path / "dst", "--to", "8")
+    assert done.exit_code == cli.REFUSED
+    assert "such as erf.onnx" in done.stdout
+    assert "5/5 done, 1 refused, 1 failed" in done.stderr
+    again = batch(mixed, tmp_path / "dst", "--to", "8", "--max-failures", "2", "--json")
+    assert again.exit_code == cli.DONE
+    raw = json.loads(again.stdout)
+    assert (raw["kind"], raw["total"], raw["fates"]["skipped"]) == ("batch", 5, 3)
+    assert {(one["fate"], one["count"]) for one in raw["reasons"]} == {
+        ("refused", 1),
+        ("invalid", 1),
+    }
+
+
+def test_a_dry_run_writes_nothing(mixed, tmp_path):
+    before = sorted(tmp_path.rglob("*"))
+    done = batch(mixed, "--to", "8", "--dry-run", "--json")
+    assert json.loads(done.stdout)["fates"]["ok"] == 3
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--to", "13"], "say where the results go"),
+        (["d", "--to", "99"], "above"),
+        (["d", "--to", "13", "--shard", "4/3"], "1 <= i <= n"),
+    ],
+)
+def test_bad_usage_is_one_sentence(tmp_path, words, sentence):
+    bad = batch(zoo(tmp_path, 1), *words)
+    assert bad.exit_code == cli.BAD_INPUT
+    assert sentence in bad.stderr
+
+
+def test_interrupting_finishes_cleanly_and_says_how_to_go_on(tmp_path):
+    source, dst = zoo(tmp_path / "src", 300), tmp_path / "dst"
+    words = [sys.executable, "-m", "opshift", "batch", source, dst, "--to", "13", "--workers", "1"]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    driver = subprocess.Popen(
+        words, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env
+    )
+    while not list(dst.glob("*/*.onnx")):
+        assert driver.poll() is None
+    driver.send_signal(signal.SIGINT)
+    out, err = driver.communicate(timeout=60)
+    assert driver.returncode == cli.INTERRUPTED
+    assert "the same command goes on" in err
+    assert "had no turn" in out
+    assert "Traceback" not in err

@@ -1,0 +1,136 @@
+"""The supervisor: a death costs its own item alone, and nothing outlives the driver."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from opshift.zoo import limits
+from opshift.zoo.limits import Limits
+from opshift.zoo.outcome import Fate, Outcome
+from opshift.zoo.supervisor import Supervisor
+from zoos import DEEDS, Order, obey
+
+HERE = str(Path(__file__).parent)
+
+
+def run(*orders: Order, workers: int = 2, **limit: float) -> dict[str, Outcome]:
+    supervisor = Supervisor(workers, Limits(**{"seconds": 60, "megabytes": 1024, **limit}))
+    return {outcome.name: outcome for outcome in supervisor.run(obey, orders)}
+
+
+@pytest.mark.parametrize(
+    ("deed", "fate", "said"),
+    [
+        ("segfault", Fate.CRASHED, "SIGSEGV: about to fall"),
+        ("leave", Fate.CRASHED, "exit code 7"),
+        ("object_to_it", Fate.CRASHED, "RuntimeError: a slip"),
+        ("ask_for_too_much", Fate.OOM, "an allocation beyond the cap failed"),
+        ("grow_where_the_kernel_does_not_count", Fate.OOM, "more than 1024 MiB"),
+    ],
+)
+def test_a_death_is_named_and_the_others_are_done(deed, fate, said):
+    others = [Order(f"good{i}") for i in range(10)]
+    ended = run(*others[:5], Order("bad", deed), *others[5:])
+    assert (ended["bad"].fate, ended["bad"].detail) == (fate, said)
+    assert all(ended[one.name].fate is Fate.OK for one in others)
+    assert len(ended) == 11
+
+
+def test_the_kernel_stops_native_code_that_holds_the_interpreter():
+    ended = run(Order("bad", "hang_with_the_interpreter"), Order("good"), seconds=1)
+    assert (ended["bad"].fate, ended["bad"].why) == (Fate.TIMEOUT, "not finished in 1 s")
+    assert ended["good"].fate is Fate.OK
+
+
+def test_the_driver_stops_what_took_its_alarm_away(monkeypatch):
+    monkeypatch.setattr("opshift.zoo.supervisor.GRACE", 0.1)
+    assert run(Order("bad", "hang_without_alarm"), seconds=0.5)["bad"].fate is Fate.TIMEOUT
+
+
+def test_a_crash_is_tried_again(tmp_path):
+    order = Order("once", "fall_once", str(tmp_path / "fell"))
+    assert run(order)["once"].fate is Fate.OK
+    (tmp_path / "fell").unlink()
+    ended = run(order, retries=0)["once"]
+    assert (ended.fate, ended.why) == (Fate.CRASHED, "SIGKILL")
+
+
+def test_workers_are_replaced_after_a_while():
+    ended = run(*(Order(f"{i}") for i in range(6)), workers=1, recycle=2)
+    assert len({outcome.detail for outcome in ended.values()}) == 3
+
+
+def test_a_worker_that_dies_idle_costs_nothing():
+    supervisor = Supervisor(1, Limits(60, 1024))
+    outcomes = supervisor.run(obey, [Order(f"{i}") for i in range(4)])
+    for outcome in outcomes:
+        assert outcome.fate is Fate.OK
+        for worker in supervisor.crew:
+            os.kill(worker.process.pid, signal.SIGKILL)
+
+
+def test_stopping_hands_out_nothing_more():
+    supervisor = Supervisor(1, Limits(60, 1024))
+    ended = []
+    for outcome in supervisor.run(obey, [Order(f"{i}") for i in range(50)]):
+        ended.append(outcome)
+        supervisor.stop()
+    assert len(ended) == 1
+    assert not supervisor.crew
+
+
+def test_abandoning_the_run_ends_the_workers():
+    supervisor = Supervisor(2, Limits(60, 1024))
+    outcomes = supervisor.run(obey, [Order(f"{i}") for i in range(50)])
+    next(outcomes)
+    pids = [worker.process.pid for worker in supervisor.crew]
+    outcomes.close()
+    assert pids
+    assert not any(alive(pid) for pid in pids)
+
+
+def test_no_worker_outlives_a_killed_driver(tmp_path):
+    code = (
+        "from opshift.zoo.supervisor import Supervisor\n"
+        "from zoos import Order, obey\n"
+        f"orders = [Order(str(i), 'sleep', {str(tmp_path)!r} + f'/{{i}}') for i in range(2)]\n"
+        "list(Supervisor(2).run(obey, orders))\n"
+    )
+    path = os.pathsep.join([HERE, *sys.path])
+    driver = subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": path})
+    files = [tmp_path / "0", tmp_path / "1"]
+    assert eventually(lambda: all(file.exists() and file.read_text() for file in files))
+    driver.kill()
+    driver.wait()
+    pids = [int(file.read_text()) for file in files]
+    assert eventually(lambda: not any(alive(pid) for pid in pids))
+
+
+def test_every_deed_is_tried():
+    tried = Path(__file__).read_text()
+    assert all(f'"{deed}"' in tried or f"'{deed}'" in tried for deed in DEEDS if deed != "work")
+
+
+def test_a_fair_share_leaves_something():
+    assert limits.fair_share(1) >= limits.fair_share(1000) == 1024
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def eventually(true) -> bool:
+    for _ in range(600):
+        if true():
+            return True
+        time.sleep(0.05)
+    return False
