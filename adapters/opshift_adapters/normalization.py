@@ -1,7 +1,19 @@
 """Instance, layer, group and RMS normalisation, LRN, LpNormalization, MeanVarianceNormalization."""
 
 import numpy as np
-from opshift.adapter import KEEP, Builder, Node, Result, T, Value, adapter, boundary, example, shown
+from opshift.adapter import (
+    KEEP,
+    Builder,
+    Node,
+    Result,
+    T,
+    Value,
+    adapter,
+    boundary,
+    example,
+    retired,
+    shown,
+)
 from opshift.combinators import cast_around, drop_attribute
 
 from opshift_adapters.blocks import AS_IMAGE, SIZE_OF, as_image, as_type, from_image, part, size_of
@@ -85,6 +97,14 @@ def layer_normalization_17_16(node: Node, op: Builder) -> Result:
     if bias is not None:
         y = op.Add(y, bias)
     return (y, mean, op.Reciprocal(deviation)) if node.n_outputs == 3 else (y, mean)
+
+
+@retired("LayerNormalization", emits=LAYER)
+@example("early", "(float[2,3,4] x, float[4] s, float[4] b) => (float[2,3,4] y) { y = LayerNormalization<axis=-1, epsilon=0.001>(x, s, b) }", imports={"": 13}, gives="ReduceMean Sub Mul ReduceMean Add Sqrt Div Mul Add", atol=1e-6)
+@example("two in a row", "(float[2,3,4] x, float[4] s) => (float[2,3,4] y) { z = LayerNormalization<axis=-1>(x, s) y = LayerNormalization<axis=-1>(z, s) }", imports={"": 11}, atol=1e-6)
+def layer_normalization_early(node: Node, op: Builder) -> Result:
+    """A runtime took it years before its birth in 17, with the meaning it was born with."""
+    return layer_normalization_17_16(node, op)
 
 
 RMS_UNRANKED = UNRANKED + "y = RMSNormalization"

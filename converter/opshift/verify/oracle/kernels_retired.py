@@ -51,6 +51,17 @@ def _image_scaler(at: Attributes, x: np.ndarray) -> np.ndarray:
     return x * x.dtype.type(at.get("scale", 1)) + bias
 
 
+def _layer_normalization(
+    at: Attributes, x: np.ndarray, scale: np.ndarray, bias: np.ndarray | None = None
+) -> np.ndarray:
+    axes = tuple(range(at.get("axis", -1) % x.ndim, x.ndim))
+    wide = x.astype(np.float64)
+    gap = wide - wide.mean(axes, keepdims=True)
+    root = np.sqrt((gap * gap).mean(axes, keepdims=True) + at.get("epsilon", 1e-5))
+    y = gap / root * scale
+    return (y if bias is None else y + bias).astype(x.dtype)
+
+
 RETIRED: dict[str, Callable[..., np.ndarray]] = {
     "Affine": _affine,
     "ConstantFill": _constant_fill,
@@ -59,6 +70,7 @@ RETIRED: dict[str, Callable[..., np.ndarray]] = {
     "FC": _fc,
     "GivenTensorFill": lambda at, *_: np.array(at["values"], "f4").reshape(at["shape"]),
     "ImageScaler": _image_scaler,
+    "LayerNormalization": _layer_normalization,
     "ParametricSoftplus": lambda at, x: (
         x.dtype.type(at["alpha"]) * np.logaddexp(0, x.dtype.type(at["beta"]) * x)
     ),
