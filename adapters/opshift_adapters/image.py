@@ -41,17 +41,23 @@ def roi_align_15_16(node: Node, op: Builder) -> Result:
     return op.same(node, coordinate_transformation_mode="output_half_pixel")
 
 
-@adapter("RoiAlign", 16, 15)
+@adapter("RoiAlign", 16, 15, emits=("Sub",), approximate=True)
 @example("not shifted", REGIONS + f'{{ y = RoiAlign<{SIZED},coordinate_transformation_mode="output_half_pixel">(x, r, b) }}', gives="RoiAlign", inputs=PLACES)
 @example("shifted, constant", KNOWN + f"{{ y = RoiAlign<{SIZED}>(x, r, b) }}", gives="RoiAlign")
 @example("shifted, scaled", KNOWN + f"{{ y = RoiAlign<{SIZED},spatial_scale=0.5>(x, r, b) }}", gives="RoiAlign")
 @example("shifted, below one pixel", KNOWN + f"{{ y = RoiAlign<{SIZED},spatial_scale=0.125>(x, r, b) }}", refuses=Why.NOT_EXPRESSIBLE)
-@example("shifted, computed", REGIONS + f"{{ y = RoiAlign<{SIZED}>(x, r, b) }}", refuses=Why.NEEDS_CONSTANT, inputs=PLACES)
+@example("shifted, computed", REGIONS + f"{{ y = RoiAlign<{SIZED}>(x, r, b) }}", refuses=Why.APPROXIMATE_ONLY, inputs=PLACES)
+@example("shifted, computed, allowed", REGIONS + f"{{ y = RoiAlign<{SIZED}>(x, r, b) }}", gives="Sub RoiAlign", inputs=PLACES, approximate=True, atol=1e-6)
 def roi_align_16_15(node: Node, op: Builder) -> Result:
     """There was no shift by half a pixel, and regions grew to one pixel at least."""
     if node.str("coordinate_transformation_mode") == "output_half_pixel":
         return op.same(node, coordinate_transformation_mode=None)
-    regions = node["rois"].const()
+    regions = node["rois"].const_or_none()
+    if regions is None:
+        op.approximate("regions below one pixel grow to one pixel before opset 16")
+        half_pixel = op.const(0.5 / node.float("spatial_scale"), like=node["rois"])
+        computed = {"rois": op.Sub(node["rois"], half_pixel)}
+        return op.same(node, inputs=computed, coordinate_transformation_mode=None)
     scale = regions.dtype.type(node.float("spatial_scale"))
     half = regions.dtype.type(0.5)
     shifted = regions - half / scale

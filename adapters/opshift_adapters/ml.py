@@ -122,18 +122,18 @@ def _unsqueezed(op: Builder, x: Value) -> Value:
 def _equal(op: Builder, x: Value, keys: Value, table: Table) -> Value:
     if table.keys.dtype.kind != "f":
         return op.Equal(x, keys)
-    zero, one = op.const(0, like=x), op.const(1, like=x)
-    number = op.Or(op.Greater(x, zero), op.Less(x, one))
+    if op.opset() >= 11 and not table.has_nan:
+        return op.Equal(x, keys)
+    number = op.Or(op.Greater(x, op.const(0, like=x)), op.Less(x, op.const(1, like=x)))
+    known = op.const(~np.isnan(table.keys))
     if op.opset() >= 11:
         same = op.Equal(x, keys)
     else:
-        same = op.And(number, op.Not(op.Or(op.Less(x, keys), op.Greater(x, keys))))
+        same = op.Not(op.Or(op.Less(x, keys), op.Greater(x, keys)))
+        same = op.And(op.And(same, number), known)
     if not table.has_nan:
         return same
-    both = op.And(op.Not(number), op.const(np.isnan(table.keys)))
-    if op.opset() < 11:
-        same = op.And(same, op.const(~np.isnan(table.keys)))
-    return op.Or(same, both)
+    return op.Or(same, op.Not(op.Or(number, known)))
 
 
 WORDS = {"x": ["b", "z", "a", ""]}

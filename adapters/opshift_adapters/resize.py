@@ -27,7 +27,7 @@ from opshift_adapters.resizing import (
     smooth,
     written_out,
 )
-from opshift_adapters.sampling import SAMPLING, Filter, Line, by_scales
+from opshift_adapters.sampling import SAMPLING, Filter, by_scales
 
 IMAGE = "(float[1,2,3,4] x) => (float[a,b,c,d] y) "
 OPEN = "(float[N,C,H,W] x) => (float[a,b,c,d] y) "
@@ -36,6 +36,7 @@ ASYMMETRIC = '{ y = Resize<coordinate_transformation_mode="asymmetric",'
 HALF = '{ y = Resize<coordinate_transformation_mode="tf_half_pixel_for_nn",'
 COUNT = {"x": np.arange(24).reshape(1, 2, 3, 4)}
 RAMP = {"x": np.arange(72).reshape(2, 1, 6, 6) / 8 - 2}
+COPIED = "(float[N,C,H,W] x, int64[2] w, float[0] r) => (float[a,b,c,d] y) <int64[1] zero = {0}, int64[1] two = {2}> "
 ADDED_11 = (
     "coordinate_transformation_mode", "nearest_mode", "cubic_coeff_a", "exclude_outside",
     "extrapolation_value",
@@ -105,6 +106,7 @@ def _asymmetric(node: Node, op: Builder, x: Value, scales: Value, **named: Any) 
 @example("linear half_pixel", '(float[1,2,3,4] x, float[0] r) => (float[a,b,c,d] y) <float[4] s = {1.0, 1.0, 2.0, 1.5}> { y = Resize<mode="linear">(x, r, s) }', atol=1e-6)
 @example("linear half_pixel, unknown sizes", '(float16[N,C,H,W] x, float[0] r) => (float16[a,b,c,d] y) <float[4] s = {1.0, 1.0, 2.0, 1.5}> { y = Resize<mode="linear">(x, r, s) }', rtol=1e-3, atol=1e-3)
 @example("linear, computed sizes", '(float[N,C,H,W] x, float[0] r, float[0] s, int64[4] z) => (float[a,b,c,d] y) { y = Resize<mode="linear",coordinate_transformation_mode="pytorch_half_pixel">(x, r, s, z) }', atol=1e-6, inputs={"z": [2, 3, 5, 1], **COUNT, "x": np.arange(72).reshape(2, 3, 3, 4)})
+@example("computed sizes, two of them copied", COPIED + '{ h = Shape(x) k = Slice(h, zero, two) z = Concat<axis=0>(k, w) y = Resize<mode="linear">(x, r, r, z) }', atol=1e-6, inputs={"w": [5, 3], **COUNT})
 @example("linear corners", '(double[1,2,3,4] x, float[0] r, float[0] s) => (double[1,2,5,3] y) <int64[4] z = {1,2,5,3}> { y = Resize<mode="linear",coordinate_transformation_mode="align_corners">(x, r, s, z) }', atol=1e-14)
 @example("linear whole numbers", '(int32[1,1,3,4] x, float[0] r) => (int32[a,b,c,d] y) <float[4] s = {1.0, 1.0, 2.0, 2.0}> { y = Resize<mode="linear">(x, r, s) }', refuses=Why.AMBIGUOUS)
 @example("cubic", '(float[2,1,6,6] x, float[0] r) => (float[a,b,c,d] y) <float[4] s = {1.0, 1.0, 0.8, 2.0}> { y = Resize<mode="cubic">(x, r, s) }', inputs=RAMP, atol=5e-6)
@@ -224,23 +226,25 @@ def resize_18_17(node: Node, op: Builder) -> Result:
     if node.str("mode") != "nearest" and smooth(node, lists, x):
         return written_out(node, op)
     if keeps_aspect(node):
-        assert lists["sizes"] is not None
-        whole = _whole_sizes(op, x, in_proportion(node, op, lists["sizes"], T.DOUBLE))
+        whole = _whole_sizes(node, op, lists["sizes"])
         if whole is None:
             return written_out(node, op)
         lists["sizes"] = whole
     return op.same(node, inputs=lists, antialias=None, axes=None, keep_aspect_ratio_policy=None)
 
 
-def _whole_sizes(op: Builder, x: Value, lines: list[Line]) -> Value | None:
-    """All sizes, if under their one scale none of them had to be rounded."""
-    sizes = list(x.dims)
-    for one in lines:
-        scale, old, new = (v.const_or_none() for v in (one.scale, one.old, one.new))
-        if scale is None or old is None or new is None or abs(scale * old - new) > 1e-9:
+def _whole_sizes(node: Node, op: Builder, sizes: Value | None) -> Value | None:
+    """All sizes, if all is known and under their one scale none of them had to be rounded."""
+    x = node["X"]
+    if sizes is None or sizes.const_or_none() is None or x.shape_or_none is None:
+        return None
+    found = list(x.shape)
+    for one in in_proportion(node, op, sizes, T.DOUBLE):
+        new = int(one.new.const())
+        if abs(one.scale.const() * found[one.axis] - new) > 1e-9:
             return None
-        sizes[one.axis] = int(new)
-    return op.const(sizes) if all(isinstance(size, int) for size in sizes) else None
+        found[one.axis] = new
+    return op.const(found)
 
 
 RESIZE_19_UP = boundary(19, "Resize:2a564e", directions="up")

@@ -13,6 +13,7 @@ from opshift_adapters.sampling import (
     place_type,
     rank_of,
     resampled,
+    scale_is_one,
     scaled_line,
     sized_line,
 )
@@ -60,9 +61,12 @@ def _lines(node: Node, op: Builder, rank: int, lists: Lists) -> list[Line]:
         if keeps_aspect(node):
             lines = in_proportion(node, op, sizes, kind)
         else:
-            lines = [sized_line(op, x, axis, sizes, kind) for axis in range(rank)]
+            kept = _copied(x, sizes)
+            lines = [sized_line(op, x, axis, sizes, kind) for axis in range(kept, rank)]
     elif scales is not None:
-        lines = [scaled_line(op, x, axis, scales, kind) for axis in range(rank)]
+        crop = node.str("coordinate_transformation_mode") == "tf_crop_and_resize"
+        changing = [axis for axis in range(rank) if crop or not scale_is_one(scales, axis)]
+        lines = [scaled_line(op, x, axis, scales, kind) for axis in changing]
     else:
         raise Refusal(Why.AMBIGUOUS, "neither scales nor sizes are given")
     if sizes is None or keeps_aspect(node):
@@ -77,6 +81,23 @@ def _lines(node: Node, op: Builder, rank: int, lists: Lists) -> list[Line]:
         Line(one.axis, one.old, one.new, one.scale, ends[one.axis], ends[one.axis + rank])
         for one in lines
     ]
+
+
+def _copied(x: Value, sizes: Value) -> int:
+    """How many of the first sizes are surely those of `x`: Concat(Slice(Shape(x)), ...)."""
+    joined = sizes.producer
+    first = joined.inputs[0] if joined is not None and joined.op == "Concat" else None
+    cut = first.producer if first is not None else None
+    if cut is None or cut.op != "Slice" or len(cut.inputs) not in (3, 4):
+        return 0
+    whole, start, end = (value for value in cut.inputs[:3] if value is not None)
+    shape = whole.producer
+    if shape is None or shape.op != "Shape" or shape.attributes or shape.inputs[0] is None:
+        return 0
+    begin, count = start.const_or_none(), end.const_or_none()
+    if shape.inputs[0].name != x.name or begin is None or count is None or begin.any():
+        return 0
+    return max(int(count.reshape(-1)[0]), 0)
 
 
 def _whole_only(node: Node, lines: list[Line]) -> None:
@@ -140,20 +161,21 @@ def keeps_aspect(node: Node) -> bool:
 def in_proportion(node: Node, op: Builder, sizes: Value, kind: int) -> list[Line]:
     """The axes under one scale, which is not that of the rounded sizes."""
     x, wide = node["X"], T.DOUBLE
-    olds = {axis: calc_cast(op, size_of(op, x, axis), wide) for axis in sorted(axes(node))}
+    olds = {axis: size_of(op, x, axis) for axis in sorted(axes(node))}
+    widths = {axis: calc_cast(op, old, wide) for axis, old in olds.items()}
     ratios = [
-        calc(op, "Div", calc_cast(op, element(op, sizes, axis), wide), old)
-        for axis, old in olds.items()
+        calc(op, "Div", calc_cast(op, element(op, sizes, axis), wide), width)
+        for axis, width in widths.items()
     ]
     scale = ratios[0]
     least = node.str("keep_aspect_ratio_policy") == "not_larger"
     for ratio in ratios[1:]:
         scale = calc(op, "Min" if least else "Max", scale, ratio)
     lines = []
-    for axis, old in olds.items():
-        raised = calc(op, "Add", calc(op, "Mul", scale, old), op.const(0.5, wide))
+    for axis, width in widths.items():
+        raised = calc(op, "Add", calc(op, "Mul", scale, width), op.const(0.5, wide))
         new = calc_cast(op, calc(op, "Floor", raised), T.INT64)
-        lines.append(Line(axis, size_of(op, x, axis), new, calc_cast(op, scale, kind)))
+        lines.append(Line(axis, olds[axis], new, calc_cast(op, scale, kind)))
     return lines
 
 

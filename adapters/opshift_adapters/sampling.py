@@ -61,11 +61,14 @@ def place_type(x: Value, mode: str) -> int:
 def scaled_line(op: Builder, x: Value, axis: int, scales: Value, kind: int) -> Line:
     """An axis of which the scale is given."""
     scale, old = element(op, scales, axis), size_of(op, x, axis)
-    if _is(scale, 1):
-        return Line(axis, old, old, scale)
     wide = calc(op, "Mul", calc_cast(op, old, T.FLOAT), scale)
     new = calc_cast(op, calc(op, "Floor", wide), T.INT64)
     return Line(axis, old, new, scale if kind == T.FLOAT else calc_cast(op, scale, kind))
+
+
+def scale_is_one(scales: Value, axis: int) -> bool:
+    known = scales.const_or_none()
+    return known is not None and bool(known[axis] == 1)
 
 
 def sized_line(op: Builder, x: Value, axis: int, sizes: Value, kind: int) -> Line:
@@ -101,7 +104,8 @@ def resampled(op: Builder, x: Value, rank: int, lines: list[Line], how: Filter) 
 def by_scales(op: Builder, x: Value, scales: Value, how: Filter) -> Value:
     """The resampling of which only the scales are given."""
     rank, kind = rank_of(x, scales), place_type(x, how.mode)
-    lines = [scaled_line(op, x, axis, scales, kind) for axis in range(rank)]
+    changing = [axis for axis in range(rank) if not scale_is_one(scales, axis)]
+    lines = [scaled_line(op, x, axis, scales, kind) for axis in changing]
     return resampled(op, x, rank, lines, how)
 
 
@@ -201,12 +205,13 @@ def _last(op: Builder, one: Line, kind: int) -> Value:
 def _rounded(op: Builder, place: Value, one: Line, rounding: str) -> Value:
     if rounding in ("floor", "ceil"):
         return calc(op, rounding.capitalize(), place)
-    half, above = op.const(0.5, T.FLOAT), calc(op, "Ceil", place)
+    half = op.const(0.5, T.FLOAT)
+    if rounding == "round_prefer_floor":
+        return calc(op, "Ceil", calc(op, "Sub", place, half))
+    above = calc(op, "Ceil", place)
     if rounding == "by scale":  # the rule of opset 10: down when enlarging, up when shrinking
         enlarging = calc(op, "Greater", one.scale, op.const(1, T.FLOAT))
         return calc(op, "Where", enlarging, calc(op, "Floor", place), above)
-    if rounding == "round_prefer_floor":
-        return calc(op, "Ceil", calc(op, "Sub", place, half))
     back = calc(op, "Greater", calc(op, "Sub", above, place), half)
     return calc(op, "Sub", above, calc_cast(op, back, T.FLOAT))
 
@@ -276,34 +281,34 @@ def _extrapolated(
 def _places(op: Builder, one: Line, name: str, kind: int) -> Value:
     """Where each element of the result lies in the input, a vector."""
     at = calc_cast(op, arange(op, one.new), kind)
-    old, new = calc_cast(op, one.old, kind), calc_cast(op, one.new, kind)
     number, half = op.const(1, kind), op.const(0.5, kind)
-    last, new_last = calc(op, "Sub", old, number), calc(op, "Sub", new, number)
     if name == "asymmetric":
         return calc(op, "Div", at, one.scale)
     if name == "align_corners":
-        return calc(op, "Div", calc(op, "Mul", at, last), calc(op, "Max", new_last, number))
+        steps = calc(op, "Max", calc(op, "Sub", calc_cast(op, one.new, kind), number), number)
+        return calc(op, "Div", calc(op, "Mul", at, _last(op, one, kind)), steps)
     if name == "tf_crop_and_resize":
-        return _cropped_places(op, one, at, last, new_last, kind)
+        return _cropped_places(op, one, at, kind)
     shifted = calc(op, "Div", calc(op, "Add", at, half), one.scale)
     if name == "tf_half_pixel_for_nn":
         return shifted
-    centred = calc(op, "Sub", shifted, half)
     if name == "half_pixel_symmetric":
+        old, new = calc_cast(op, one.old, kind), calc_cast(op, one.new, kind)
         adjustment = calc(op, "Div", new, calc(op, "Mul", one.scale, old))
         offset = calc(op, "Mul", calc(op, "Mul", old, half), calc(op, "Sub", number, adjustment))
         return calc(op, "Sub", calc(op, "Add", offset, shifted), half)
+    centred = calc(op, "Sub", shifted, half)
     if name == "pytorch_half_pixel":
-        several = calc(op, "Greater", new, number)
+        several = calc(op, "Greater", calc_cast(op, one.new, kind), number)
         return calc(op, "Where", several, centred, op.const(0, kind))
     return centred
 
 
-def _cropped_places(
-    op: Builder, one: Line, at: Value, last: Value, new_last: Value, kind: int
-) -> Value:
+def _cropped_places(op: Builder, one: Line, at: Value, kind: int) -> Value:
     assert one.start is not None
     assert one.end is not None
+    last = _last(op, one, kind)
+    new_last = calc(op, "Sub", calc_cast(op, one.new, kind), op.const(1, kind))
     width = calc(op, "Sub", one.end, one.start)
     step = calc(op, "Div", calc(op, "Mul", calc(op, "Mul", at, width), last), new_last)
     several = calc(op, "Add", calc(op, "Mul", one.start, last), step)
