@@ -248,11 +248,11 @@ def mel_17_16(node: Node, op: Builder) -> Result:
     low, high = (2595 * np.log10(1 + hertz / 700) for hertz in (low, high))
     mel = low + (high - low) / (bands + 2) * np.arange(bands + 2)
     edges = (length + 1) * 700 * (10 ** (mel / 2595) - 1) / rate
-    if edges[-1] >= len(matrix):
-        raise Refusal(Why.AMBIGUOUS, "a band lies above half the sample rate")
     if np.any((edges > 1e-9) & (np.abs(edges - np.rint(edges)) < 1e-5 * edges)):
         op.approximate("a band begins so near to a frequency of the spectrum that rounding decides")
     bins = np.floor(edges).astype(int)
+    if bins[-2] >= len(matrix) or bins[-1] > len(matrix):
+        raise Refusal(Why.AMBIGUOUS, "a band lies above half the sample rate")
     for band, (left, peak, right) in enumerate(zip(bins, bins[1:], bins[2:], strict=False)):
         matrix[left:peak, band] = np.arange(peak - left) / max(peak - left, 1)
         matrix[peak:right, band] = np.arange(right - peak, 0, -1) / max(right - peak, 1)
