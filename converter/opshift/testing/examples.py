@@ -1,0 +1,43 @@
+"""The `@example`s of a package, each of which says what it gives or why it is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from opshift import registry, versions
+from opshift.declare import RETIRED, Adapter, Example
+from opshift.testing.models import Evaluate, assert_model_converts, assert_refused, parsed
+from opshift.verify import oracle
+
+
+def examples(package: str) -> list[tuple[Adapter, Example]]:
+    """All examples of a package's adapters, for `pytest.mark.parametrize`."""
+    return [
+        (adapter, example)
+        for adapter in registry.default().adapters()
+        if f"{adapter.source}.".startswith(f"{package}.")
+        for example in adapter.examples
+        if (adapter.start, adapter.to) != RETIRED
+    ]
+
+
+def assert_example(
+    adapter: Adapter, example: Example, *, imports: Mapping[str, int] | None = None,
+    evaluate: Evaluate | None = None,
+) -> None:  # fmt: skip
+    """The example is what it says; `imports` are other domains that its graph uses."""
+    own = {**(imports or {}), **example.imports, adapter.domain: adapter.start}
+    ir = example.ir_version or max(versions.ir_for(own), 8 if example.functions else 4)
+    listed = ", ".join(f'"{domain}" : {version}' for domain, version in own.items())
+    header = f"<ir_version: {ir}, opset_import: [{listed}]>"
+    text = f"{header} example {example.graph} {example.functions}"
+    to = {adapter.domain: adapter.to}
+    if example.refuses is not None:
+        assert_refused(text, to, why=example.refuses)
+        return
+    model = parsed(text)
+    assert_model_converts(
+        model, to, gives=example.gives, evaluate=evaluate, rtol=example.rtol, atol=example.atol,
+        inputs=oracle.make_inputs(model, overrides=dict(example.inputs)),
+        allow_approximate=example.approximate,
+    )  # fmt: skip

@@ -1,0 +1,86 @@
+"""A model converts to an equal one, or is refused for the reason that is expected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import onnx.parser
+from onnx import ModelProto
+
+from opshift import check
+from opshift.convert import Target, convert_version
+from opshift.errors import Refused, Why
+from opshift.verify import generate, oracle
+
+Evaluate: TypeAlias = Callable[[ModelProto, Mapping[str, Any]], Sequence[Any]]
+ROUNDING = 4  # units in the last place: the same arithmetic, rounded in another order
+
+
+def assert_model_converts(
+    model: ModelProto | str,
+    to: Target,
+    *,
+    gives: str | None = None,
+    inputs: Mapping[str, Any] | None = None,
+    evaluate: Evaluate | None = None,
+    allow_approximate: bool = False,
+    rtol: float = 0.0,
+    atol: float = 0.0,
+    ulp: int = ROUNDING,
+) -> ModelProto:
+    """The model at `to`: checked after every step, inferred strictly, and equal in numbers.
+
+    `gives` is the operators that are expected, in order. `evaluate(model, inputs)` computes what
+    the judge has never heard of.
+    """
+    before = parsed(model)
+    strict = check.whole(before, full=True) is None
+    try:
+        after: ModelProto = convert_version(before, to, allow_approximate=allow_approximate)
+    except Refused as refused:
+        raise AssertionError(f"refused: {refused}") from None
+    objection = check.whole(after, full=strict)
+    _expect(not objection, f"the checker rejects the result: {objection}")
+    if gives is not None:
+        given = " ".join(node.op_type for node in after.graph.node)
+        _expect(given == gives, f"gives {given!r}, not {gives!r}")
+    judge = evaluate or oracle.evaluate
+    sets = [inputs] if inputs is not None else _generated(before)
+    for values in sets:
+        expected, actual = _computed(judge, before, values), _computed(judge, after, values)
+        told = oracle.compare(expected, actual, rtol=rtol, atol=atol, ulp=ulp)
+        _expect(told is None, f"the numbers differ: {told}")
+    return after
+
+
+def assert_refused(model: ModelProto | str, to: Target, *, why: Why | None = None) -> Refused:
+    """The refusal, of which every blocker has the expected reason."""
+    try:
+        convert_version(parsed(model), to)
+    except Refused as refused:
+        reasons = {one.why for one in refused.refusals}
+        _expect(why is None or reasons == {why}, f"refused for other reasons: {refused}")
+        return refused
+    raise AssertionError(f"it converts to {to}, though a refusal was expected")
+
+
+def parsed(model: ModelProto | str) -> ModelProto:
+    """A model from onnx's text format, `<ir_version: 8, opset_import: ["" : 13]> g (...) ...`."""
+    return onnx.parser.parse_model(model) if isinstance(model, str) else model
+
+
+def _generated(model: ModelProto) -> list[Mapping[str, Any]]:
+    return [case.values for case in generate.cases(model, 0, generate.FIRST)]
+
+
+def _computed(judge: Evaluate, model: ModelProto, values: Mapping[str, Any]) -> list[Any]:
+    try:
+        return list(judge(model, values))
+    except oracle.OracleError as error:
+        raise AssertionError(f"nobody can compute it ({error}); give evaluate=") from None
+
+
+def _expect(condition: bool, sentence: str) -> None:
+    if not condition:
+        raise AssertionError(sentence)

@@ -1,0 +1,104 @@
+"""One operator, from the version it is written for to the newest one, or from there down."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import onnx
+from onnx import GraphProto, ModelProto, TensorProto, ValueInfoProto, helper, shape_inference
+
+from opshift import schemas, versions
+from opshift.arrays import from_array
+from opshift.testing.models import assert_model_converts
+
+Shape = Sequence[int | str]
+
+
+def assert_op_upgrades(op: str, since: int, **how: Any) -> ModelProto:
+    """The operator of version `since` at the newest one; options as of `operator` and `to`.
+
+    The test becomes non-trivial by itself when a later version changes the operator.
+    """
+    return _converts(op, since, None, **how)
+
+
+def assert_op_downgrades(op: str, since: int, **how: Any) -> ModelProto:
+    """The operator of the newest version at version `since`; options as of `operator` and `to`."""
+    return _converts(op, None, since, **how)
+
+
+def _converts(
+    op: str,
+    start: int | None,
+    end: int | None,
+    *,
+    input_shapes: Sequence[Shape | None] = ((3, 4, 5),),
+    domain: str = "",
+    to: int | None = None,
+    input_types: Sequence[int] | None = None,
+    output_shapes: Sequence[Shape] | None = None,
+    output_types: Sequence[int] | None = None,
+    constants: Mapping[int, Any] | None = None,
+    attrs: Mapping[str, Any] | None = None,
+    outputs: int = 1,
+    imports: Mapping[str, int] | None = None,
+    **how: Any,
+) -> ModelProto:
+    """`to` is the other end where it is not the newest version."""
+    newest = schemas.latest(domain) if to is None else to
+    if newest is None:
+        raise AssertionError(f"nothing is known about the versions of {domain!r}")
+    own = {**(imports or {}), domain: newest if start is None else start}
+    model = operator(
+        op, own, domain, input_shapes, input_types, constants or {}, attrs or {},
+        _declared(output_shapes, output_types) or outputs,
+    )  # fmt: skip
+    return assert_model_converts(model, {domain: newest if end is None else end}, **how)
+
+
+def operator(
+    op: str, imports: Mapping[str, int], domain: str, shapes: Sequence[Shape | None],
+    types: Sequence[int] | None, constants: Mapping[int, Any], attrs: Mapping[str, Any],
+    outputs: list[ValueInfoProto] | int,
+) -> ModelProto:  # fmt: skip
+    """A model of one node; a shape of None leaves an input out, a constant is an initializer."""
+    graph = GraphProto(name="operator")
+    names = []
+    for place, shape in enumerate(shapes):
+        name = f"x{place}" if shape is not None or place in constants else ""
+        names.append(name)
+        if place in constants:
+            graph.initializer.append(from_array(constants[place], name))
+        elif shape is not None:
+            elem_type = types[place] if types else TensorProto.FLOAT
+            graph.input.append(helper.make_tensor_value_info(name, elem_type, shape))
+    declared = outputs if isinstance(outputs, list) else None
+    results = [
+        f"y{place}" for place in range(outputs if isinstance(outputs, int) else len(outputs))
+    ]
+    graph.node.append(helper.make_node(op, names, results, domain=domain, **attrs))
+    entries = [helper.make_opsetid(name, version) for name, version in imports.items()]
+    # Below 4 an initializer must be a graph input too, and so is no constant.
+    model = ModelProto(ir_version=max(versions.ir_for(imports), 4), graph=graph)
+    model.opset_import.extend(entries)
+    model.graph.output.extend(declared or _inferred(model, results))
+    onnx.checker.check_model(model)
+    return model
+
+
+def _declared(shapes: Sequence[Shape] | None, types: Sequence[int] | None) -> list[ValueInfoProto]:
+    """The outputs as the caller says they are; floats where no type is given."""
+    kinds = types or [TensorProto.FLOAT] * len(shapes or ())
+    pairs = zip(kinds, shapes or (), strict=False)
+    return [helper.make_tensor_value_info(f"y{i}", *pair) for i, pair in enumerate(pairs)]
+
+
+def _inferred(model: ModelProto, names: Sequence[str]) -> list[ValueInfoProto]:
+    open_model = ModelProto()
+    open_model.CopyFrom(model)
+    open_model.graph.output.extend(ValueInfoProto(name=name) for name in names)
+    found = shape_inference.infer_shapes(open_model, data_prop=True).graph.output
+    if any(info.type.WhichOneof("value") is None for info in found):
+        raise AssertionError("the types of the outputs cannot be inferred; give output_shapes=")
+    return list(found)

@@ -1,0 +1,78 @@
+"""The harness says yes to what is right, and no in one sentence to what is not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import TensorProto
+from opshift import Why, registry, testing
+from opshift.declare import Adapter
+
+SOFTMAX = '<ir_version: 8, opset_import: ["" : 12]> g (float[n,3,2] x) => (float[n,3,2] y) { y = Softmax(x) }'
+
+
+def version(model):
+    return model.opset_import[0].version
+
+
+def test_an_operator_goes_up_from_its_first_version():
+    shapes = {"input_shapes": [(3, 4, 5), (4, 5)]}
+    with pytest.raises(AssertionError, match="give output_shapes="):
+        testing.assert_op_upgrades("Add", 1, attrs={"broadcast": 1, "axis": 1}, **shapes)
+    old = {"attrs": {"broadcast": 1, "axis": 1}, "output_shapes": [(3, 4, 5)]}
+    after = testing.assert_op_upgrades("Add", 1, **old, **shapes)
+    assert version(after) == registry.schemas.latest("")
+    assert version(testing.assert_op_upgrades("Add", 7, to=13, **shapes)) == 13
+
+
+def test_an_operator_comes_down_from_the_newest_version():
+    after = testing.assert_op_downgrades("Softmax", 9, attrs={"axis": 1})
+    assert version(after) == 9
+
+
+def test_constants_absent_inputs_and_types():
+    axes = np.array([1], np.int64)
+    how = {"input_shapes": [(2, 1, 3), (1,)], "constants": {1: axes}}
+    after = testing.assert_op_downgrades("Squeeze", 11, gives="Squeeze", **how)
+    assert after.graph.node[0].attribute[0].ints == [1]
+    clip = {"input_shapes": [(4,), None, ()], "constants": {2: np.array(1, np.float32)}}
+    testing.assert_op_upgrades("Clip", 11, **clip)
+    half = {"input_types": [TensorProto.FLOAT16] * 2}
+    testing.assert_op_upgrades("Mul", 7, input_shapes=[(2,), (2,)], **half)
+
+
+def test_a_model():
+    testing.assert_model_converts(SOFTMAX, 13, gives="Flatten Softmax Shape Reshape")
+    with pytest.raises(AssertionError, match="gives 'Flatten Softmax Shape Reshape', not 'Relu'"):
+        testing.assert_model_converts(SOFTMAX, 13, gives="Relu")
+    wrong = iter([np.ones(1), np.zeros(1)])
+    with pytest.raises(AssertionError, match="the numbers differ: output 0"):
+        testing.assert_model_converts(SOFTMAX, 13, evaluate=lambda model, inputs: [next(wrong)])
+
+
+def test_a_refusal():
+    text = SOFTMAX.replace("12", "13").replace("Softmax(x)", "Erf(x)")
+    assert testing.assert_refused(text, 8, why=Why.NOT_EXPRESSIBLE).nearest == {"": 9}
+    with pytest.raises(AssertionError, match="refused for other reasons"):
+        testing.assert_refused(text, 8, why=Why.NEEDS_RANK)
+    with pytest.raises(AssertionError, match="though a refusal was expected"):
+        testing.assert_refused(SOFTMAX, 13)
+    with pytest.raises(AssertionError, match="refused: cannot reach"):
+        testing.assert_model_converts(text, 8)
+
+
+def test_a_package_lacks_a_verdict(monkeypatch):
+    branch = registry.default().branch()
+    del branch._verdicts["", "Softmax", 12, 13]
+    monkeypatch.setattr(registry, "default", lambda: branch)
+    with pytest.raises(AssertionError, match="1 crossings have no verdict, first Softmax 12->13"):
+        testing.assert_complete("opshift_adapters")
+    with pytest.raises(AssertionError, match="no adapters of 'opshift_adapt'"):
+        testing.assert_complete("opshift_adapt")
+
+
+def test_examples_of_a_package():
+    found = testing.examples("opshift_adapters.softmax")
+    assert all(isinstance(adapter, Adapter) for adapter, _ in found)
+    for adapter, example in found[:3]:
+        testing.assert_example(adapter, example)
