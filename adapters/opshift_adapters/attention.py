@@ -1,4 +1,4 @@
-"""Attention: what 25 and 24 hide by windows and lengths is a mask in 23; below, it is written out."""
+"""Attention: what 25 and 24 hide by windows and lengths is a mask in 23."""
 
 import numpy as np
 from opshift.adapter import (
@@ -70,15 +70,10 @@ def _counted(op: Builder, size: Value, shape: list[int]) -> Value:
 
 def offset_of(node: Node, op: Builder, queries: Value, before: Value | None) -> Value | None:
     """How far the first query stands behind the first key; of each batch if the keys are padded."""
-    valid = _valid(node)
+    valid = node.input("nonpad_kv_seqlen")
     if valid is None:
         return before
     return op.Unsqueeze(op.Sub(valid, queries), op.const([1, 2, 3]))
-
-
-def _valid(node: Node) -> Value | None:
-    known = node.schema is not None and any(p.name == "nonpad_kv_seqlen" for p in node.schema.inputs)
-    return node.input("nonpad_kv_seqlen") if known else None
 
 
 MASKING = ("Pad", "Where", "And", "Shape", "Sub", "Concat", "Add")
@@ -141,7 +136,7 @@ def hide(op: Builder, mask: Value | None, allowed: Value) -> Value:
 @example("lengths and scores", QKV + ", int64[2] n) => (float[2,2,3,6] y, float[2,2,3,5] s) { y, , , s = Attention(q, k, v, , , , n) }", gives="Attention", inputs={"n": [3, 5]})
 @example("lengths and present", QKV + ", int64[2] n) => (float[2,2,3,6] y, float[2,2,5,4] k2) { y, k2, v2 = Attention<is_causal=1," + HEADS + ">(q, k, v, , , , n) }", gives="Sub Unsqueeze Add LessOrEqual Attention", inputs={"n": [3, 5]})
 def attention_24_25(node: Node, op: Builder) -> Result:
-    """Numbers of heads may no longer stand beside an axis of heads, nor lengths beside a present."""
+    """Numbers of heads no longer stand beside an axis of heads, nor lengths beside a present."""
     shown = node.output("present_key") or node.output("present_value")
     heads = {} if is_packed(node) else {"q_num_heads": None, "kv_num_heads": None}
     if shown and node.input("nonpad_kv_seqlen") is not None:

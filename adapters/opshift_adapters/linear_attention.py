@@ -1,17 +1,7 @@
 """LinearAttention and CausalConvWithState: born in 27."""
 
 import numpy as np
-from opshift.adapter import (
-    Builder,
-    Node,
-    Refusal,
-    Result,
-    T,
-    Value,
-    Why,
-    adapter,
-    example,
-)
+from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, adapter, example
 
 from opshift_adapters.blocks import END, extent
 
@@ -48,7 +38,8 @@ def linear_attention_27_26(node: Node, op: Builder) -> Result:
     if corrects:
         steps.append(_packed(op, node["beta"], [-1, 1, 1]))
 
-    def step(b: Builder, state: Value, q: Value, k: Value, v: Value, *more: Value) -> tuple[Value, Value]:
+    def step(b: Builder, state: Value, *now: Value) -> tuple[Value, Value]:
+        q, k, v, *more = now
         if decays:
             state = b.Mul(state, more[0])
         if corrects:
