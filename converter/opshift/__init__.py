@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from opshift.comparison import Diff, diff
     from opshift.convert import convert_file, convert_version
     from opshift.errors import AdapterBug, BadTarget, InvalidModel, OpshiftError, Refused, Why
+    from opshift.identity import OperatorId
+    from opshift.lowest import Lowest, lowest_versions
     from opshift.model_version import Level, ModelVersion
     from opshift.planner import Plan, plan
     from opshift.report import Report
@@ -21,7 +23,9 @@ __all__ = [
     "Diff",
     "InvalidModel",
     "Level",
+    "Lowest",
     "ModelVersion",
+    "OperatorId",
     "OpshiftError",
     "Plan",
     "Refused",
@@ -30,6 +34,7 @@ __all__ = [
     "convert_file",
     "convert_version",
     "diff",
+    "lowest_versions",
     "plan",
 ]
 
@@ -38,6 +43,8 @@ _HOMES = {
     "convert": ("convert_file", "convert_version"),
     "errors": ("AdapterBug", "BadTarget", "InvalidModel", "OpshiftError", "Refused", "Why"),
     "comparison": ("Diff", "diff"),
+    "identity": ("OperatorId",),
+    "lowest": ("Lowest", "lowest_versions"),
     "model_version": ("Level", "ModelVersion"),
     "planner": ("Plan", "plan"),
     "report": ("Report",),

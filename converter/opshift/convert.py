@@ -40,7 +40,7 @@ from opshift.errors import (
 )
 from opshift.facts import Facts
 from opshift.report import Report, StepReport, Work
-from opshift.scope import Document, FunctionId, Imports
+from opshift.scope import Document, FunctionId, Imports, Root
 from opshift.step import Step, Stepper, StepRefused
 from opshift.targets import Wanted
 from opshift.weights import Weights
@@ -65,6 +65,7 @@ class Options:
     prune_imports: bool | None = None
     unknown_domains: str = "keep"
     bump_model_version: bool = False
+    minimal: bool = False
 
 
 def convert_version(
@@ -80,6 +81,7 @@ def convert_version(
     prune_imports: bool | None = None,
     unknown_domains: str = "keep",
     bump_model_version: bool = False,
+    minimal: bool = False,
 ) -> Any:
     """The model at `target`: an int for the default domain, versions by domain, or a runtime.
 
@@ -88,7 +90,7 @@ def convert_version(
     """
     options = Options(
         targets.wanted(target, at_least), ir_version, allow_approximate, check, drop_metadata,
-        prune_imports, unknown_domains, bump_model_version,
+        prune_imports, unknown_domains, bump_model_version, minimal,
     )  # fmt: skip
     if isinstance(model, (str, os.PathLike)):
         return _convert_proto(_load(model), options, str(Path(model).parent), inplace=True)
@@ -110,12 +112,13 @@ def convert_file(
     prune_imports: bool | None = None,
     unknown_domains: str = "keep",
     bump_model_version: bool = False,
+    minimal: bool = False,
     external: str = "keep",
 ) -> Report:
     """Converts a file into another (or itself), its weights moved by the kernel."""
     options = Options(
         targets.wanted(target, at_least), ir_version, allow_approximate, check, drop_metadata,
-        prune_imports, unknown_domains, bump_model_version,
+        prune_imports, unknown_domains, bump_model_version, minimal,
     )  # fmt: skip
     return convert_path(src, dst, options, external)
 
@@ -169,6 +172,8 @@ def convert(carve: Carve, options: Options) -> tuple[ModelProto, Weights, Report
     ir.check_wanted(options.ir_version)
     if options.unknown_domains not in ("keep", "refuse"):
         raise BadTarget(f"unknown_domains is 'keep' or 'refuse', not {options.unknown_domains!r}")
+    if options.minimal and options.target:
+        raise BadTarget("minimal is a target of its own; leave the other one out")
     if options.prune_imports is None:
         named = isinstance(options.target, Wanted) and options.target.ceiling is not None
         options = dataclasses.replace(options, prune_imports=named)
@@ -211,7 +216,8 @@ class Attempt:
         return report
 
     def _run(self) -> Report:
-        if not self.options.target and self.options.ir_version not in ("auto", "keep"):
+        versions_wanted = self.options.target or self.options.minimal
+        if not versions_wanted and self.options.ir_version not in ("auto", "keep"):
             return self._restamp()
         adapters = registry.default()
         self.open(adapters)
@@ -229,7 +235,9 @@ class Attempt:
             self.goal = self.document.imports.as_dict()
             if unknown := imports.unknown(self.document):
                 raise self.refused(unknown)
-        if isinstance(target, Wanted):
+        if self.options.minimal:
+            self.goal = {domain: low for domain, (low, _) in spans(self.document).items()}
+        elif isinstance(target, Wanted):
             present = {d: max(_versions(self.document, d)) for d in self.document.imports}
             self.goal = goal(self.document, target.goal(present))
             aim = target.ir(self.options.ir_version, self.skeleton.ir_version, self.goal)
@@ -402,6 +410,30 @@ def _versions(document: Document, domain: str) -> list[int]:
         version for root in document.roots if (version := root.imports.get(domain)) is not None
     }
     return sorted(found)
+
+
+def spans(document: Document) -> dict[str, tuple[int, int]]:
+    """For each known domain, the versions at which every node means what it means now."""
+    found: dict[str, tuple[int, int]] = {}
+    for root in document.roots:
+        for domain in root.imports:
+            newest = schemas.latest(domain)
+            if newest is not None:
+                low, high = found.get(domain, (1, newest))
+                own = _span(root, domain, newest)
+                found[domain] = max(low, own[0]), min(high, own[1])
+    return found
+
+
+def _span(root: Root, domain: str, newest: int) -> tuple[int, int]:
+    version = root.imports[domain]
+    low, high = 1, newest
+    for key in root.index:
+        if key[0] == domain:
+            begins = [schema.since for schema in schemas.history(*key)]
+            low = max([low, *(since for since in begins if since <= version)])
+            high = min([high, *(since - 1 for since in begins if since > version)])
+    return low, high
 
 
 def _went_down(before: Mapping[str, int], after: Mapping[str, int]) -> bool:

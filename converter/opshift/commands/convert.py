@@ -37,6 +37,7 @@ EXTERNAL = ("keep", "copy", "link", "inline", "one-file")
     "--prune-imports/--keep-imports", default=None, help="Drop imports nobody uses; on with --for."
 )
 @click.option("--unknown-domains", type=click.Choice(("keep", "refuse")), default="keep")
+@click.option("--minimal", is_flag=True, help="To the smallest versions that mean the same.")
 @click.option("--bump-model-version", is_flag=True, help="Raise the model's own version too.")
 @common
 def command(
@@ -94,7 +95,8 @@ def _options(
     from opshift import targets
     from opshift.convert import Options
 
-    if not (words or runtime or at_least or ir != "auto" or rest["prune_imports"]):
+    wishes = (words, runtime, at_least, ir != "auto", rest["prune_imports"], rest["minimal"])
+    if not any(wishes):
         raise click.UsageError("say what is wanted: --to N, --for RUNTIME, --ir N, or several")
     target: Target | Wanted = read_target(words)
     if runtime is not None or at_least:

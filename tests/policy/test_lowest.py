@@ -1,0 +1,108 @@
+"""The smallest versions: what is reported is reached, and one below is not."""
+
+from __future__ import annotations
+
+import json
+
+import onnx
+import pytest
+from click.testing import CliRunner
+from conftest import model
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from opshift import BadTarget, Refused, convert_version, lowest_versions, schemas
+from opshift.cli import main
+
+OPS = {
+    "Neg": 6,
+    "Erf": 13,
+    "Softplus": 1,
+    "Celu": 12,
+    "HardSwish": 14,
+    "Softmax": 13,
+    "Identity": 1,
+    "Gelu": 20,
+    "Round": 11,
+    "Mish": 18,
+}
+
+
+@st.composite
+def models(draw):
+    chosen = draw(st.lists(st.sampled_from(sorted(OPS)), min_size=1, max_size=3))
+    opset = draw(st.integers(max([9, *(OPS[op] for op in chosen)]), 21))
+    names = ["x", *(f"v{i}" for i in range(1, len(chosen))), "y"]
+    nodes = " ".join(f"{names[i + 1]} = {op}({names[i]})" for i, op in enumerate(chosen))
+    return model(f"(float[2,3] x) => (float[2,3] y) {{ {nodes} }}", opset)
+
+
+@settings(max_examples=25, deadline=None)
+@given(models())
+def test_a_reported_version_is_reached_and_the_next_is_refused(proto):
+    found = lowest_versions(proto)[""]
+    convert_version(proto, found.lowest)
+    convert_version(proto, found.highest)
+    assert found.lowest <= found.same_from <= found.version <= found.same_to <= found.highest
+    if found.lowest > 1:
+        assert found.below
+        with pytest.raises(Refused):
+            convert_version(proto, found.lowest - 1)
+    if found.highest < schemas.latest(""):
+        with pytest.raises(Refused):
+            convert_version(proto, found.highest + 1)
+
+
+@settings(max_examples=25, deadline=None)
+@given(models())
+def test_minimal_stamps_and_rewrites_nothing(proto):
+    after = convert_version(proto, minimal=True)
+    assert after.graph == proto.graph
+    opset = after.opset_import[0].version
+    for node in proto.graph.node:
+        now, then = (
+            schemas.schema("", node.op_type, v) for v in (proto.opset_import[0].version, opset)
+        )
+        assert now == then
+    names = {node.op_type for node in proto.graph.node}
+    assert opset == 1 or names & schemas.changed("", opset)
+
+
+def test_what_stops_it_is_named():
+    found = lowest_versions(model("(float[2] x) => (float[2] y) { y = Erf(x) }", 14))[""]
+    assert (found.same_from, found.lowest) == (13, 9)
+    assert found.below[0].op == "Erf"
+
+
+def test_domains_of_their_own(tmp_path):
+    text = '<ir_version: 8, opset_import: ["" : 15, "ai.onnx.ml" : 3, "acme" : 4]> g (float[2,2] x) => (float[2,2] y) { a = ai.onnx.ml.Normalizer(x) b = acme.Run(a) y = Neg(b) }'
+    proto = onnx.parser.parse_model(text)
+    found = lowest_versions(proto)
+    assert found.minimal == {"": 13, "ai.onnx.ml": 1}
+    after = convert_version(proto, minimal=True)
+    assert [entry.version for entry in after.opset_import] == [13, 1, 4]
+
+
+def test_a_function_counts():
+    text = """(float[2] x) => (float[2] y) { y = acme.Run(x) }
+        <opset_import: ["" : 18], domain: "acme"> Run (v) => (w) { w = Mish(v) }"""
+    proto = model(text, 18, more=', "acme" : 1')
+    after = convert_version(proto, minimal=True)
+    assert after.opset_import[0].version == after.functions[0].opset_import[0].version == 18
+
+
+def test_the_command(tmp_path):
+    onnx.save(model("(float[2] x) => (float[2] y) { y = Erf(x) }", 15), tmp_path / "m.onnx")
+    text = CliRunner().invoke(main, ["lowest", f"{tmp_path}/m.onnx"]).stdout
+    assert "below 9: Erf" in text
+    raw = (
+        CliRunner().invoke(main, ["lowest", f"{tmp_path}/m.onnx", "--output-format", "json"]).stdout
+    )
+    assert json.loads(raw)["domains"][0]["lowest"] == 9
+    done = CliRunner().invoke(main, ["convert", f"{tmp_path}/m.onnx", "--in-place", "--minimal"])
+    assert done.exit_code == 0, done.stderr
+    assert onnx.load(tmp_path / "m.onnx").opset_import[0].version == 13
+
+
+def test_minimal_is_a_target_of_its_own():
+    with pytest.raises(BadTarget, match="minimal is a target of its own"):
+        convert_version(model("(float[2] x) => (float[2] y) { y = Erf(x) }", 15), 14, minimal=True)
