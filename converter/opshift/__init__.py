@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from opshift.model_version import Level, ModelVersion
     from opshift.planner import Plan, plan
     from opshift.report import Report
+    from opshift.spec import Findings, check_model
 
 __version__ = "0.1.0"
 
@@ -21,6 +22,7 @@ __all__ = [
     "AdapterBug",
     "BadTarget",
     "Diff",
+    "Findings",
     "InvalidModel",
     "Level",
     "Lowest",
@@ -31,6 +33,7 @@ __all__ = [
     "Refused",
     "Report",
     "Why",
+    "check_model",
     "convert_file",
     "convert_version",
     "diff",
@@ -48,6 +51,7 @@ _HOMES = {
     "model_version": ("Level", "ModelVersion"),
     "planner": ("Plan", "plan"),
     "report": ("Report",),
+    "spec": ("Findings", "check_model"),
 }
 
 

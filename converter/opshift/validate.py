@@ -152,9 +152,9 @@ def _cycle(scope: Scope, name: str) -> list[str]:
 
 
 def _node(root: Root, node: NodeProto, domain: str, op: str, adapters: Registry) -> Iterator[str]:
-    if domain not in schemas.known_domains():
+    version = root.imports.get(domain)
+    if version is None or domain not in schemas.known_domains():
         return
-    version = root.imports[domain]
     shown = domain or "ai.onnx"
     schema = schemas.schema(domain, op, version)
     if schema is None:
