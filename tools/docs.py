@@ -75,8 +75,8 @@ def _details(adapter: Adapter, op: str) -> list[str]:
         lines += ["| example | graph | outcome |", "|---|---|---|"]
         for example in shown:
             outcome = f"refused: {example.refuses.name}" if example.refuses else example.gives
-            graph = f"{example.graph} {example.functions}".replace("|", "\\|").strip()
-            lines.append(f"| {example.title} | `{' '.join(graph.split())}` | {outcome or 'equal'} |")
+            graph = " ".join(f"{example.graph} {example.functions}".replace("|", "\\|").split())
+            lines.append(f"| {example.title} | `{graph}` | {outcome or 'equal'} |")
         lines.append("")
     return lines
 
@@ -138,7 +138,8 @@ def picture() -> str:
     cell, left, top = 11, 190, 40
     width, height = left + newest * 2 * cell + 40, top + len(names) * cell + 60
     out = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="9">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}"'
+        ' font-family="sans-serif" font-size="9">',
         f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
         f'<text x="{left}" y="14" font-size="12">upward</text>',
         f'<text x="{left + newest * cell + 20}" y="14" font-size="12">downward</text>',
