@@ -265,10 +265,20 @@ def test_a_dry_run_writes_nothing(mixed, tmp_path):
     assert sorted(tmp_path.rglob("*")) == before
 
 
+def test_a_runtime_is_a_target(mixed, tmp_path):
+    page = tmp_path / "report.html"
+    done = batch(mixed / "0", tmp_path / "dst", "--for", "onnxruntime==1.0", "--report", page)
+    assert done.exit_code == cli.DONE
+    assert onnx.load(tmp_path / "dst" / "m0000.onnx").opset_import[0].version == 11
+    assert "1 models to onnxruntime==" in page.read_text()
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
         (["--to", "13"], "say where the results go"),
+        (["d"], "either --to N or --for RUNTIME"),
+        (["d", "--for", "onnxruntim==1.16"], "no target is called"),
         (["d", "--to", "99"], "above"),
         (["d", "--to", "13", "--shard", "4/3"], "1 <= i <= n"),
     ],

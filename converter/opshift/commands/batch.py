@@ -21,7 +21,8 @@ EXTERNAL = ("copy", "link", "inline", "one-file")
 @click.command
 @click.argument("source", metavar="SRC")
 @click.argument("dst", metavar="[DST]", required=False, type=click.Path(file_okay=False))
-@click.option("--to", "words", multiple=True, required=True, metavar="N|latest|DOMAIN=N")
+@click.option("--to", "words", multiple=True, metavar="N|latest|DOMAIN=N", help="Target version.")
+@click.option("--for", "runtime", metavar="NAME==VERSION", help="What a runtime takes at most.")
 @click.option("--ir", default="auto", help="IR version: auto, keep or a number.")
 @click.option("--dry-run", is_flag=True, help="Write nothing; find out what would become of all.")
 @click.option("--shard", metavar="I/N", default="1/1", help="The I-th of N parts, from 1.")
@@ -31,6 +32,7 @@ EXTERNAL = ("copy", "link", "inline", "one-file")
 @click.option("--memory", type=click.IntRange(64), metavar="MIB", help="Memory for one model.")
 @click.option("--retry", is_flag=True, help="Try again what crashed or met a limit before.")
 @click.option("--journal", type=click.Path(dir_okay=False), help="Where the cache of results is.")
+@click.option("--report", type=click.Path(dir_okay=False), help="Write a page about it all.")
 @click.option("--max-failures", type=click.IntRange(0), default=0, show_default=True,
               help="Exit 1 only if more models than this failed.")  # fmt: skip
 @click.option("--allow-approximate", is_flag=True, help="Allow results that are not exactly equal.")
@@ -42,6 +44,7 @@ def command(
     source: str,
     dst: str | None,
     words: tuple[str, ...],
+    runtime: str | None,
     ir: str,
     dry_run: bool,
     shard: str,
@@ -50,6 +53,7 @@ def command(
     memory: int | None,
     retry: bool,
     journal: str | None,
+    report: str | None,
     max_failures: int,
     allow_approximate: bool,
     external_data: str,
@@ -62,15 +66,18 @@ def command(
 
     if not dry_run and dst is None:
         raise click.UsageError("say where the results go: DST, or --dry-run to write nothing")
+    if bool(words) == bool(runtime):
+        raise click.UsageError("say what is wanted: either --to N or --for RUNTIME")
     if as_json:
         output.form = "json"
     engine = local_engine(workers, Limits(timeout, memory))
     seen = progress.live(engine) if output.progress else progress.plain()
     with _stops_cleanly(engine), seen if output.verbosity >= 0 else progress.silent() as heard:
         summary = migrate(
-            source, None if dry_run else dst, read_target(words), ir_version=read_ir(ir),
+            source, None if dry_run else dst, runtime or read_target(words), ir_version=read_ir(ir),
             allow_approximate=allow_approximate, external=external_data, shard=read_shard(shard),
             retry=retry, journal=journal, engine=engine, heard=heard,
+            report=report,
         )  # fmt: skip
     output.result(lambda: str(summary), summary.as_dict)
     if engine.stopping:

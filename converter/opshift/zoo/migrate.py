@@ -13,10 +13,11 @@ from typing import Protocol
 
 from onnx import ModelProto, OperatorSetIdProto
 
-from opshift import convert, ir, schemas
+from opshift import convert, ir, schemas, targets
 from opshift.errors import BadTarget
 from opshift.scope import Document
-from opshift.zoo import marks, sources
+from opshift.targets import Wanted
+from opshift.zoo import html, marks, sources
 from opshift.zoo.child import Named
 from opshift.zoo.journal import Journal, opened
 from opshift.zoo.limits import Limits, fair_share
@@ -39,7 +40,7 @@ class Engine(Protocol):
 def migrate(
     source: str | os.PathLike[str],
     dst: str | os.PathLike[str] | None,
-    target: int | Mapping[str, int],
+    target: convert.Target | str | Wanted,
     *,
     ir_version: str | int = "auto",
     allow_approximate: bool = False,
@@ -49,18 +50,23 @@ def migrate(
     journal: str | os.PathLike[str] | None = None,
     engine: Engine | None = None,
     heard: Callable[[Summary, Outcome], None] | None = None,
+    report: str | os.PathLike[str] | None = None,
 ) -> Summary:
     """Converts every model of a zoo; without `dst` nothing is written and all is rehearsed."""
     recipe = prepare(target, ir_version, allow_approximate, external)
     folder = os.fspath(dst) if dst is not None else ""
     run = Run.of(os.fspath(source), folder, recipe, shard or Shard(), retry)
-    summary = Summary(len(run.items))
+    summary, kept = Summary(len(run.items)), list[Outcome]()
     run.sweep()
     with run.remembering(os.fspath(journal) if journal else "") as memory:
         for outcome in run.outcomes(engine or local_engine(), memory):
             summary.add(outcome)
+            if report is not None:
+                kept.append(outcome)
             if heard is not None:
                 heard(summary, outcome)
+    if report is not None:
+        html.write(os.fspath(report), html.page(summary, kept, recipe))
     return summary
 
 
@@ -74,15 +80,27 @@ def local_engine(workers: int | None = None, limits: Limits | None = None) -> Su
 
 
 def prepare(
-    target: int | Mapping[str, int], ir_version: str | int, allow_approximate: bool, external: str
+    target: convert.Target | str | Wanted,
+    ir_version: str | int,
+    allow_approximate: bool,
+    external: str,
 ) -> Recipe:
     """The recipe of a run, or a BadTarget before any model is touched."""
-    wanted = dict(target) if isinstance(target, Mapping) else {"": target}
-    wanted = {schemas.normal(domain): version for domain, version in wanted.items()}
-    imports = [OperatorSetIdProto(domain=domain, version=1) for domain in wanted]
-    convert.goal(Document(ModelProto(opset_import=imports), ""), wanted)
     ir.check_wanted(ir_version)
-    return Recipe(wanted, ir_version, allow_approximate, external, fingerprint())
+    meant = target if isinstance(target, Wanted) else targets.wanted(target)
+    if isinstance(meant, Wanted):
+        _known(meant.exact)
+        return Recipe(meant, ir_version, allow_approximate, external, fingerprint())
+    versions = dict(meant) if isinstance(meant, Mapping) else {"": meant}
+    versions = {schemas.normal(domain): to for domain, to in versions.items()}
+    _known(versions)
+    return Recipe(versions, ir_version, allow_approximate, external, fingerprint())
+
+
+def _known(versions: Mapping[str, int]) -> None:
+    """Refuses versions that no model can have, as a model that imports them all would be."""
+    imports = [OperatorSetIdProto(domain=domain, version=1) for domain in versions]
+    convert.goal(Document(ModelProto(opset_import=imports), ""), versions)
 
 
 @dataclass(frozen=True, slots=True)

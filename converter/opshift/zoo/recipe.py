@@ -14,17 +14,37 @@ import onnx
 
 import opshift
 from opshift.registry import GROUP
+from opshift.report import shown
+from opshift.targets import Wanted
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
     """Everything besides a model's own bytes that its result depends on."""
 
-    target: Mapping[str, int]
+    target: Mapping[str, int] | Wanted
     ir_version: str | int = "auto"
     allow_approximate: bool = False
     external: str = "copy"
     fingerprint: str = ""
+
+    @property
+    def aim(self) -> str:
+        """The target in words."""
+        if not isinstance(self.target, Wanted):
+            return shown(self.target)
+        name = self.target.ceiling.shown if self.target.ceiling else ""
+        return ", ".join(part for part in (name, shown(self.target.exact)) if part)
+
+    @property
+    def as_options(self) -> str:
+        """The target as it is said to `opshift plan`."""
+        versions, words = self.target, list[str]()
+        if isinstance(versions, Wanted):
+            words += [f"--for '{versions.ceiling.shown}'"] if versions.ceiling else []
+            versions = versions.exact
+        words += [f"--to {domain + '=' if domain else ''}{to}" for domain, to in versions.items()]
+        return " ".join(words)
 
     @property
     def digest(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from onnx import ModelProto
@@ -13,6 +13,7 @@ from opshift import schemas, validate, weights
 from opshift.convert import Carve, Options, convert
 from opshift.errors import BadTarget, InvalidModel, Refused
 from opshift.report import shown
+from opshift.targets import Wanted
 from opshift.weights import Weights
 from opshift.zoo import marks
 from opshift.zoo.outcome import Fate, Outcome, Stamp, blockers_of, shortened
@@ -56,14 +57,13 @@ def _migrate(recipe: Recipe, item: Item) -> Outcome:
     carved = weights.carve_file(item.source)
     files = [item.source, *weights.data_files(*carved)]
     reads = marks.stamps(files, os.path.dirname(item.source))
-    source = {schemas.normal(one.domain): one.version for one in carved[0].opset_import}
-    seen = Outcome(
-        item.name, Fate.OK, source=source, size=sum(size for _, size, _ in reads), reads=reads
-    )
+    source, size = _imports(carved[0]), sum(size for _, size, _ in reads)
+    seen = Outcome(item.name, Fate.OK, source=source, size=size, reads=reads)
     if item.output:
         seen = replace(seen, key=recipe.key(files))
         if writes := marks.holds(item.mark, seen.key, os.path.dirname(item.output)):
-            return replace(seen, fate=Fate.SKIPPED, why="up to date", writes=writes)
+            made = _imports(weights.carve_file(item.output)[0])
+            return replace(seen, fate=Fate.SKIPPED, why="up to date", writes=writes, result=made)
     validate.header(carved[0])
     try:
         skeleton, store, report = convert(_once(carved, item.source), _options(recipe, carved[0]))
@@ -78,6 +78,10 @@ def _migrate(recipe: Recipe, item: Item) -> Outcome:
             raise Unpublished("the model changed while it was read")
         seen = replace(seen, writes=_publish(recipe, item, skeleton, store, seen.key))
     return replace(seen, result=report.result)
+
+
+def _imports(skeleton: ModelProto) -> dict[str, int]:
+    return {schemas.normal(one.domain): one.version for one in skeleton.opset_import}
 
 
 def _once(carved: tuple[ModelProto, Weights], path: str) -> Carve:
@@ -96,8 +100,15 @@ def _options(recipe: Recipe, skeleton: ModelProto) -> Options:
     """The recipe for one model: a domain that it does not import is none of its business."""
     imports = [*skeleton.opset_import, *(i for f in skeleton.functions for i in f.opset_import)]
     domains = {schemas.normal(one.domain) for one in imports}
-    target = {domain: to for domain, to in recipe.target.items() if domain in domains}
-    return Options(target, recipe.ir_version, recipe.allow_approximate)
+    target = recipe.target
+
+    def own(versions: Mapping[str, int]) -> dict[str, int]:
+        return {domain: to for domain, to in versions.items() if domain in domains}
+
+    if isinstance(target, Wanted):
+        kept = replace(target, exact=own(target.exact), at_least=own(target.at_least))
+        return Options(kept, recipe.ir_version, recipe.allow_approximate)
+    return Options(own(target), recipe.ir_version, recipe.allow_approximate)
 
 
 def _publish(
