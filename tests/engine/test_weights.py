@@ -26,7 +26,19 @@ from onnx import (
 from opshift import external, weights, wire
 from opshift.arrays import to_array
 from opshift.errors import InvalidModel
-from opshift.weights import Weights, carve_file, carve_model, checkable, fill, splice, transplant
+from opshift.weights import (
+    Weights,
+    carve_file,
+    carve_model,
+    checkable,
+    fill,
+    lean,
+    output,
+    splice,
+    transplant,
+)
+from opshift.weights.output import refer as refer_to
+from opshift.weights.tensors import all_tensors
 
 UNKNOWN = b"\xf8\x3f\x05" + wire.framed(1022, b"later") + b"\xfb\x3f\x08\x01\xfc\x3f"
 """A number, bytes and a group in fields that no version of ONNX has."""
@@ -140,9 +152,7 @@ def everywhere() -> ModelProto:
 
 
 def payload_bytes(model: ModelProto) -> int:
-    return sum(
-        len(t.raw_data) + len(t.float_data) + len(t.int32_data) for t in weights._all_tensors(model)
-    )
+    return sum(len(t.raw_data) + len(t.float_data) + len(t.int32_data) for t in all_tensors(model))
 
 
 def saved(model: ModelProto, folder: Path, name: str = "model.onnx") -> Path:
@@ -247,7 +257,7 @@ def test_unknown_fields_survive(tmp_path):
         model.graph.node[0],
         model.functions[0],
         model.training_info[0],
-        *weights._all_tensors(model),
+        *all_tensors(model),
     ):
         message.MergeFromString(UNKNOWN)
     before = model.SerializeToString(deterministic=True)
@@ -333,7 +343,7 @@ def test_any_model_comes_back_from_both_doors(tmp_path_factory, model):
     folder = tmp_path_factory.mktemp("any")
     before = model.SerializeToString(deterministic=True)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(weights, "THRESHOLD", 30)
+        patch.setattr(lean, "THRESHOLD", 30)
         path = saved(model, folder)
         for skeleton, carved in (carve_model(model), carve_file(path)):
             splice(skeleton, carved, folder / "out.onnx")
@@ -434,7 +444,7 @@ def test_the_checker_accepts_external_tensors_without_their_files():
     model.graph.initializer.extend([tensor("w"), tensor("v")])
     for data in model.graph.initializer:
         data.ClearField("raw_data")
-        weights._refer(data, "nowhere.bin", 0, 4 * COUNT)
+        refer_to(data, "nowhere.bin", 0, 4 * COUNT)
     check(checkable(model))
 
 
@@ -644,7 +654,7 @@ def outside(tmp_path: Path) -> Path:
     for data in model.graph.initializer:
         if data.name in refer:
             data.ClearField("raw_data")
-            weights._refer(data, *refer[data.name], 4 * COUNT)
+            refer_to(data, *refer[data.name], 4 * COUNT)
     return saved(model, folder)
 
 
@@ -729,13 +739,13 @@ def test_one_file_leaves_inline_what_readers_do_not_look_for(tmp_path):
     ):
         assert not Weights.is_stub(data)
     loaded, expected = onnx.load(tmp_path / "new.onnx"), onnx.load(path)
-    for now, then in zip(weights._all_tensors(loaded), weights._all_tensors(expected), strict=True):
+    for now, then in zip(all_tensors(loaded), all_tensors(expected), strict=True):
         np.testing.assert_array_equal(numpy_helper.to_array(now), numpy_helper.to_array(then))
 
 
 @pytest.mark.parametrize("policy", ["keep", "copy"])
 def test_a_result_that_nobody_could_read_goes_to_one_file(policy, tmp_path, monkeypatch):
-    monkeypatch.setattr(weights, "LIMIT", 100_000)
+    monkeypatch.setattr(output, "LIMIT", 100_000)
     skeleton, carved = carve_model(everywhere())
     del skeleton.training_info[:], skeleton.graph.sparse_initializer[:]
     splice(skeleton, carved, tmp_path / "new.onnx", external=policy)
@@ -747,14 +757,14 @@ def test_a_result_that_nobody_could_read_goes_to_one_file(policy, tmp_path, monk
 
 
 def test_what_no_file_can_hold_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(weights, "LIMIT", 20_000)
+    monkeypatch.setattr(output, "LIMIT", 20_000)
     with pytest.raises(InvalidModel, match="even without its weights"):
         splice(*carve_model(everywhere()), tmp_path / "new.onnx")
     assert os.listdir(tmp_path) == []
 
 
 def test_inline_beyond_the_limit_is_refused(outside, tmp_path, monkeypatch):
-    monkeypatch.setattr(weights, "LIMIT", 20_000)
+    monkeypatch.setattr(output, "LIMIT", 20_000)
     with pytest.raises(InvalidModel, match="choose one-file"):
         splice(*carve_file(outside), tmp_path / "new.onnx", external="inline")
     assert not (tmp_path / "new.onnx").exists()
@@ -813,7 +823,7 @@ def test_external_data_that_is_refused(
     (tmp_path / "secret.bin").write_bytes(b"secret")
     (outside.parent / "way-out").symlink_to(tmp_path)
     skeleton, carved = carve_file(outside)
-    weights._refer(skeleton.graph.initializer[1], location, offset, length)
+    refer_to(skeleton.graph.initializer[1], location, offset, length)
     with pytest.raises(InvalidModel, match=f"'v'.*{complaint}") as caught:
         carved.load(skeleton.graph.initializer[1])
     assert repr(location) in str(caught.value)
@@ -890,7 +900,7 @@ def test_the_deepest_nesting_that_protobuf_reads(tmp_path):
 
 
 def test_every_truncation_is_refused_or_read_the_way_protobuf_does(tmp_path, monkeypatch):
-    monkeypatch.setattr(weights, "THRESHOLD", 50)
+    monkeypatch.setattr(lean, "THRESHOLD", 50)
     model = runnable()
     model.graph.initializer.append(tensor("w", count=40))
     data = model.SerializeToString()

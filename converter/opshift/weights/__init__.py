@@ -1,0 +1,29 @@
+"""Carve large payloads out of a model before it is converted and put them back afterwards.
+
+A *skeleton* is a model in which every large tensor is a *stub*: the same TensorProto with one
+`external_data` entry, `opshift.carved`, in place of its payload. Tensors that are external
+already carry no payload and are left as they are.
+"""
+
+from opshift.weights.carve import carve_file, carve_model, fill
+from opshift.weights.inplace import transplant
+from opshift.weights.lean import THRESHOLD
+from opshift.weights.output import POLICIES, data_files, splice
+from opshift.weights.store import InFile, InModel, Source, Weights
+from opshift.weights.view import checkable
+
+__all__ = [
+    "POLICIES",
+    "THRESHOLD",
+    "InFile",
+    "InModel",
+    "Source",
+    "Weights",
+    "carve_file",
+    "carve_model",
+    "checkable",
+    "data_files",
+    "fill",
+    "splice",
+    "transplant",
+]
