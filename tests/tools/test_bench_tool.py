@@ -9,6 +9,7 @@ from typing import Any
 import bench
 import onnx
 import pytest
+import workloads
 from bench import Case, Goal, Measurement
 
 
@@ -28,7 +29,7 @@ def test_weights_lie_in_the_file_or_beside_it(tmp_path: Path) -> None:
         data = tmp_path / workload / "m.data"
         assert data.exists() is beside
         weights = data if beside else tmp_path / workload / "m.onnx"
-        assert 20 < weights.stat().st_size / bench.MIB < 28
+        assert 20 < weights.stat().st_size / workloads.MIB < 28
         onnx.checker.check_model(tmp_path / workload / "m.onnx", full_check=True)
 
 
