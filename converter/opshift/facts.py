@@ -191,7 +191,8 @@ class Facts:
         declared = owner.declared.get(name)
         if declared is not None and _complete(declared):
             return declared
-        inferred = self.inferred.get(name)
+        # Inference tells of the graph alone; a function may use its names for something else.
+        inferred = self.inferred.get(name) if owner.root.kind == "graph" else None
         if inferred is None and declared is None:
             position = owner.producers.get(name)
             if position is not None:

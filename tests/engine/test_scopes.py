@@ -165,6 +165,13 @@ def test_a_function_that_shadows_an_operator_is_not_that_operator():
     assert not after.graph.node[0].attribute
 
 
+def test_a_name_inside_a_function_is_not_that_of_the_graph():
+    text = """(float[3] v, float[2,3] x) => (float[2,3] y, float[3] z) { y = local.f(x) z = Neg(v) }
+        <opset_import: ["" : 13], domain: "local"> f (v) => (w) { w = Softmax(v) }"""
+    before = model(text, opset=13, more=', "local" : 1')
+    assert equal(before, convert_version(before, 10)) is None
+
+
 def test_overloads_are_told_apart():
     before = model(
         """(float[2,3,4] x) => (float[2,3,4] y) { y = local.f(x) }
