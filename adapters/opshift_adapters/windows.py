@@ -101,6 +101,18 @@ def rounds_up(node: Node) -> bool:
     return knows(node, "ceil_mode") and bool(node.int("ceil_mode")) and not same_size(node)
 
 
+def last_starts_in_pad(node: Node, x: Value) -> bool:
+    """Whether `ceil_mode`, taken at its word, counts a window that lies in the end padding."""
+    pads, rank = explicit_pads(node, x), len(node.ints("kernel_shape"))
+    for axis, (span, stride) in enumerate(zip(spans(node), per_axis(node, "strides"), strict=True)):
+        length = size(x, 2 + axis)
+        if length is not None:
+            count = -(-(length + pads[axis] + pads[axis + rank] - span) // stride) + 1
+            if (count - 1) * stride >= length + pads[axis]:
+                return True
+    return False
+
+
 def rounded_down(node: Node, op: Builder) -> Result:
     """The same windows without `ceil_mode` and without dilations, of which there are none."""
     gone = {name: None for name in ("ceil_mode", "dilations") if knows(node, name)}
