@@ -30,13 +30,13 @@ class OperatorId:
     @staticmethod
     def of(domain: str, op_type: str, version: int) -> OperatorId:
         """The implementation that a name means where `version` of its domain is imported."""
-        from opshift import schemas
+        from opshift import changelog
 
-        domain = schemas.normal(domain)
-        schema = schemas.schema(domain, op_type, version)
-        if schema is None:
+        domain = "" if domain == "ai.onnx" else domain
+        entry = changelog.default().meaning(domain, op_type, version)
+        if entry is None:
             raise BadTarget(f"{domain or 'ai.onnx'} {version} has no operator {op_type!r}")
-        return OperatorId(domain, op_type, schema.since)
+        return entry.operator
 
     def __str__(self) -> str:
         return f"{self.domain or 'ai.onnx'}.{self.op_type}:{self.since_version}"

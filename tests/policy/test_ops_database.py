@@ -1,0 +1,142 @@
+"""The operator version database: what it says, that it is current, and that the past stays."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import ops_database
+import pytest
+from click.testing import CliRunner
+from opshift import BadTarget, changelog, schemas, versions
+from opshift.changelog import Changelog
+from opshift.cli import main
+from opshift.opset_changelog_pb2 import Change, Domain, OpsetChangelog, Version
+
+SHIPPED = OpsetChangelog.FromString(ops_database.SHIPPED.read_bytes())
+PAST = json.loads((Path(__file__).parent / "opset_changelog_digests.json").read_text())
+
+
+def run(*words):
+    return CliRunner().invoke(main, ["ops", *words])
+
+
+@pytest.mark.parametrize("domain", versions.DOMAINS)
+def test_it_means_what_the_installed_onnx_means(domain):
+    newest = schemas.latest(domain)
+    if newest is None:
+        pytest.skip(f"the installed onnx has no {domain}")
+    known = changelog.default()
+    same_onnx = known.newest(domain) == newest and known.newest("") == schemas.latest("")
+    for op in schemas.operators(domain):
+        for version in range(1, newest + 1):
+            entry, schema = known.meaning(domain, op, version), schemas.schema(domain, op, version)
+            assert (entry and entry.operator.since_version) == (schema and schema.since)
+            if same_onnx and entry:  # some were deprecated after the fact
+                assert entry.deprecated == schema.deprecated
+
+
+def test_what_is_shipped_is_current():
+    if schemas.latest("") != changelog.default().newest(""):
+        pytest.skip("it was built from a newer onnx")
+    assert ops_database.merged(SHIPPED, ops_database.build(versions.DOMAINS)) == SHIPPED
+
+
+@pytest.mark.parametrize("domain", SHIPPED.domains, ids=lambda d: d.name or "ai.onnx")
+def test_old_entries_never_change(domain):
+    numbers = [version.version for version in domain.versions]
+    assert numbers == list(range(1, len(numbers) + 1))
+    digests = [
+        hashlib.sha256(version.SerializeToString(deterministic=True)).hexdigest()[:12]
+        for version in domain.versions
+    ]
+    past = PAST[domain.name or "ai.onnx"]
+    assert digests[: len(past)] == past
+
+
+def test_rebuilding_adds_and_keeps():
+    old = OpsetChangelog(domains=[Domain(versions=[Version(version=1)])])
+    new = OpsetChangelog(
+        domains=[
+            Domain(versions=[Version(version=v, changes=[Change(op_type="Add")]) for v in (1, 2)]),
+            Domain(name="acme", versions=[Version(version=1)]),
+        ]
+    )
+    both = ops_database.merged(old, new)
+    assert [len(v.changes) for v in both.domains[0].versions] == [0, 1]
+    assert [domain.name for domain in both.domains] == ["", "acme"]
+
+
+def test_an_operator():
+    text = run("Upsample").stdout
+    assert "ai.onnx.Upsample:10" in text
+    assert "deprecated, replaced by Resize" in text
+    assert "T: tensor(bool)" in text
+    raw = json.loads(run("Normalizer", "--domain", "ai.onnx.ml", "--output-format", "json").stdout)
+    assert raw["entries"][0]["operator"]["since_version"] == 1
+
+
+def test_what_changed_between_two_versions():
+    rows = [line.split() for line in run("--since", "13", "--diff", "18").stdout.splitlines()]
+    assert ["Trilu", "-", "14", "new"] in rows
+    assert ["Scatter", "11", "11", "changed"] not in rows
+    assert ["ReduceMax", "13", "18", "changed"] in rows
+    assert ["Upsample", "9", "10", "deprecated"] in [
+        line.split() for line in run("--since", "9", "--diff", "10").stdout.splitlines()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["Rsize"], "has no operator 'Rsize'; did you mean Resize"),
+        (["--domain", "acme"], "nothing is known about domain 'acme'"),
+        (["--diff", "18"], "give --since too"),
+        (["--since", "13", "--diff", "999"], "the newest ai.onnx is"),
+    ],
+)
+def test_misuse(words, sentence):
+    bad = run(*words)
+    assert bad.exit_code == 2
+    assert sentence in bad.stderr
+
+
+def test_it_is_read_without_onnx():
+    code = (
+        "import sys; from opshift import OperatorId, cli; print(OperatorId.of('', 'Relu', 20));"
+        "cli.main(['ops', 'Resize'], standalone_mode=False)"
+    )
+    watched = f"import atexit, sys; atexit.register(lambda: print('onnx' in sys.modules)); {code}"
+    done = subprocess.run(
+        [sys.executable, "-c", watched], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("ai.onnx.Relu:14\n")
+    assert done.stdout.strip().endswith("False")
+
+
+def test_a_vendors_database(tmp_path, monkeypatch):
+    package = tmp_path / "acme_ops_package"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    own = Domain(name="acme", versions=[Version(version=2, changes=[Change(op_type="Run")])])
+    (package / changelog.FILE).write_bytes(OpsetChangelog(domains=[own]).SerializeToString())
+    dist = tmp_path / "acme_ops-1.dist-info"
+    dist.mkdir()
+    (dist / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-ops\nVersion: 1\n")
+    (dist / "entry_points.txt").write_text("[opshift.changelogs]\nacme = acme_ops_package\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    known = changelog.default.__wrapped__()
+    assert str(known.meaning("acme", "Run", 3).operator) == "acme.Run:2"
+    assert known.meaning("acme", "Run", 1) is None
+
+
+def test_what_is_no_database():
+    with pytest.raises(BadTarget, match="x is no opset changelog"):
+        Changelog().add(b"\xff\xff", "x")
+    twice = Changelog()
+    twice.add(SHIPPED.SerializeToString(), "x")
+    with pytest.raises(BadTarget, match=r"y describes 'ai\.onnx' a second time"):
+        twice.add(SHIPPED.SerializeToString(), "y")

@@ -1,0 +1,92 @@
+"""Rebuilds the operator version database from the installed onnx.
+
+tools/ops_database.py                                add the versions that are missing
+tools/ops_database.py --check                        exit 1 if the shipped data is not current
+tools/ops_database.py --domain com.acme --output F   a vendor's own database
+tools/ops_database.py --compile                      the Python of the .proto, needs grpcio-tools
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+
+from opshift import registry, schemas
+from opshift.opset_changelog_pb2 import Change, Domain, OpsetChangelog
+from opshift.versions import DOMAINS
+
+ROOT = Path(__file__).parents[1] / "converter"
+SHIPPED = ROOT / "opshift" / "opset_changelog.bin"
+
+
+def build(domains: tuple[str, ...]) -> OpsetChangelog:
+    """What the installed onnx says about these domains."""
+    found = OpsetChangelog()
+    for name in domains:
+        newest = schemas.latest(name)
+        if newest is not None:
+            domain = found.domains.add(name=name)
+            for version in range(1, newest + 1):
+                ops = sorted(schemas.changed(name, version))
+                changes = [change(name, op, version) for op in ops]
+                domain.versions.add(version=version, changes=changes)
+    return found
+
+
+def change(domain: str, op: str, version: int) -> Change:
+    """One operator at the version that brings or changes it."""
+    schema = schemas.schema(domain, op, version)
+    assert schema is not None
+    instead = registry.default().get(domain, op, version - 1, version)
+    types = {p.variable: " ".join(sorted(p.types)) for p in (*schema.inputs, *schema.outputs)}
+    return Change(
+        op_type=op,
+        deprecated=schema.deprecated,
+        replaced_by=sorted(instead.emits) if instead and schema.deprecated else [],
+        has_function_body=schema.has_body,
+        fingerprint=schemas.fingerprint(domain, op, version),
+        types=[f"{variable}: {listed}" for variable, listed in types.items()],
+    )
+
+
+def merged(old: OpsetChangelog, new: OpsetChangelog) -> OpsetChangelog:
+    """The old entries as they are, and the versions that only the new ones have."""
+    result = OpsetChangelog()
+    result.CopyFrom(old)
+    present = {domain.name: domain for domain in result.domains}
+    for domain in new.domains:
+        own: Domain = present.get(domain.name) or result.domains.add(name=domain.name)
+        known = max((version.version for version in own.versions), default=0)
+        own.versions.extend(version for version in domain.versions if version.version > known)
+    return result
+
+
+def main() -> int:
+    """Returns an exit code."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--domain", action="append")
+    parser.add_argument("--output", type=Path, default=SHIPPED)
+    wanted = parser.parse_args()
+    if wanted.compile:
+        words = ["-I", ".", "--python_out=.", "--pyi_out=.", "opshift/opset_changelog.proto"]
+        return subprocess.call([sys.executable, "-m", "grpc_tools.protoc", *words], cwd=ROOT)
+    old = OpsetChangelog()
+    if wanted.output.exists():
+        old.ParseFromString(wanted.output.read_bytes())
+    new = merged(old, build(tuple(wanted.domain or DOMAINS)))
+    if wanted.check:
+        if new != old:
+            print(f"{wanted.output} is not current: run tools/ops_database.py", file=sys.stderr)
+        return int(new != old)
+    wanted.output.write_bytes(new.SerializeToString(deterministic=True))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
