@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ import click
 from opshift.cli import DONE, INTERRUPTED, REFUSED, Output, common, read_ir, read_target
 
 if TYPE_CHECKING:
+    from opshift.zoo.shards import Spread
     from opshift.zoo.sources import Shard
     from opshift.zoo.supervisor import Supervisor
 
@@ -26,6 +28,9 @@ EXTERNAL = ("copy", "link", "inline", "one-file")
 @click.option("--ir", default="auto", help="IR version: auto, keep or a number.")
 @click.option("--dry-run", is_flag=True, help="Write nothing; find out what would become of all.")
 @click.option("--shard", metavar="I/N", default="1/1", help="The I-th of N parts, from 1.")
+@click.option("--engine", "kind", type=click.Choice(("local", "dask", "ray")), default="local",
+              show_default=True, help="What spreads the work.")  # fmt: skip
+@click.option("--cluster", metavar="ADDRESS", help="Of dask or ray; one of its own if left out.")
 @click.option("--workers", type=click.IntRange(1), help="Children; one per processor if left out.")
 @click.option("--timeout", type=click.FloatRange(0, min_open=True), default=600.0, metavar="S",
               show_default=True, help="Seconds for one model.")  # fmt: skip
@@ -48,6 +53,8 @@ def command(
     ir: str,
     dry_run: bool,
     shard: str,
+    kind: str,
+    cluster: str | None,
     workers: int | None,
     timeout: float,
     memory: int | None,
@@ -61,8 +68,7 @@ def command(
 ) -> int:
     """Converts every model of SRC (a folder, a pattern or a list) into the folder DST."""
     from opshift.zoo import progress
-    from opshift.zoo.limits import Limits
-    from opshift.zoo.migrate import local_engine, migrate
+    from opshift.zoo.migrate import migrate
 
     if not dry_run and dst is None:
         raise click.UsageError("say where the results go: DST, or --dry-run to write nothing")
@@ -70,15 +76,15 @@ def command(
         raise click.UsageError("say what is wanted: either --to N or --for RUNTIME")
     if as_json:
         output.form = "json"
-    engine = local_engine(workers, Limits(timeout, memory))
-    seen = progress.live(engine) if output.progress else progress.plain()
-    with _stops_cleanly(engine), seen if output.verbosity >= 0 else progress.silent() as heard:
-        summary = migrate(
-            source, None if dry_run else dst, runtime or read_target(words), ir_version=read_ir(ir),
-            allow_approximate=allow_approximate, external=external_data, shard=read_shard(shard),
-            retry=retry, journal=journal, engine=engine, heard=heard,
-            report=report,
-        )  # fmt: skip
+    with _engine(kind, cluster, workers, timeout, memory) as engine, _stops_cleanly(engine):
+        seen = progress.live(engine.crew) if output.progress else progress.plain()
+        with seen if output.verbosity >= 0 else progress.silent() as heard:
+            summary = migrate(
+                source, None if dry_run else dst, runtime or read_target(words),
+                ir_version=read_ir(ir), allow_approximate=allow_approximate,
+                external=external_data, shard=read_shard(shard), retry=retry, journal=journal,
+                engine=engine, heard=heard, report=report,
+            )  # fmt: skip
     output.result(lambda: str(summary), summary.as_dict)
     if engine.stopping:
         text = (
@@ -87,6 +93,32 @@ def command(
         click.echo(text, err=True)
         return INTERRUPTED
     return REFUSED if summary.failures > max_failures else DONE
+
+
+@contextmanager
+def _engine(
+    kind: str, cluster: str | None, workers: int | None, timeout: float, memory: int | None
+) -> Iterator[Supervisor | Spread]:
+    """Children on this machine, or shards on a cluster that is let go afterwards."""
+    from opshift.zoo.limits import Limits
+    from opshift.zoo.migrate import local_engine
+    from opshift.zoo.shards import Spread
+
+    limits = Limits(timeout, memory)
+    if kind == "local":
+        if cluster:
+            raise click.UsageError("--cluster goes with --engine dask or ray")
+        yield local_engine(workers, limits)
+        return
+    module = importlib.import_module(f"opshift.zoo.{kind}")
+    try:
+        carrier = module.connect(cluster)
+    except ImportError:
+        raise click.UsageError(f"--engine {kind} needs: pip install opshift[{kind}]") from None
+    try:
+        yield Spread(carrier, limits)
+    finally:
+        carrier.close()
 
 
 def read_shard(text: str) -> Shard:
@@ -99,7 +131,7 @@ def read_shard(text: str) -> Shard:
 
 
 @contextmanager
-def _stops_cleanly(engine: Supervisor) -> Iterator[None]:
+def _stops_cleanly(engine: Supervisor | Spread) -> Iterator[None]:
     """The first Ctrl-C lets models that are being worked on end; the second does not."""
 
     def asked(number: int, frame: object) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ import click
 
 from opshift.zoo.outcome import Fate, Outcome, printable
 from opshift.zoo.summary import Summary
-from opshift.zoo.supervisor import Supervisor
+from opshift.zoo.supervisor import Worker
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -44,7 +44,7 @@ def plain() -> Iterator[Heard]:
 
 
 @contextmanager
-def live(engine: Supervisor) -> Iterator[Heard]:
+def live(crew: Sequence[Worker]) -> Iterator[Heard]:
     """A display that is drawn anew: the counts, and what each worker is doing."""
     from rich.live import Live
 
@@ -56,7 +56,7 @@ def live(engine: Supervisor) -> Iterator[Heard]:
         summary = now
 
     def draw() -> Table:
-        return _table(summary, engine, time.monotonic() - begun)
+        return _table(summary, crew, time.monotonic() - begun)
 
     from rich.console import Console
 
@@ -76,7 +76,7 @@ def line(summary: Summary, seconds: float) -> str:
     )
 
 
-def _table(summary: Summary, engine: Supervisor, seconds: float) -> Table:
+def _table(summary: Summary, crew: Sequence[Worker], seconds: float) -> Table:
     from rich.progress_bar import ProgressBar
     from rich.table import Table
     from rich.text import Text
@@ -84,7 +84,7 @@ def _table(summary: Summary, engine: Supervisor, seconds: float) -> Table:
     table = Table.grid()
     table.add_row(ProgressBar(total=max(summary.total, 1), completed=summary.done, width=60))
     table.add_row(Text(line(summary, seconds)))
-    for worker in list(engine.crew):
+    for worker in list(crew):
         if job := worker.job:
             busy = time.monotonic() - worker.since
             table.add_row(Text(f"  {busy:5.1f} s  {printable(job.item.name)}", no_wrap=True))

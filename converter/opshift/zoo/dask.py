@@ -1,0 +1,43 @@
+"""Shards on a Dask cluster: `opshift[dask]`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(slots=True)
+class Dask:
+    """Carries calls to a Dask cluster; the client belongs to the caller."""
+
+    client: Any
+
+    def slots(self) -> int:
+        return sum(self.client.nthreads().values()) or 1
+
+    def submit(self, call: Callable[..., Any], *arguments: Any) -> Any:
+        return self.client.submit(call, *arguments, pure=False, retries=0)
+
+    def ended(self, handles: Sequence[Any]) -> list[Any]:
+        from distributed import wait
+
+        return list(wait(list(handles), return_when="FIRST_COMPLETED").done)
+
+    def result(self, handle: Any) -> Any:
+        return handle.result()
+
+    def cancel(self, handle: Any) -> None:
+        self.client.cancel(handle, force=True)
+
+    def close(self) -> None:
+        self.client.close()
+
+
+def connect(address: str | None) -> Dask:
+    """A scheduler, or a cluster on this machine with one worker for each processor."""
+    from distributed import Client
+
+    if address:
+        return Dask(Client(address))
+    return Dask(Client(threads_per_worker=1, dashboard_address=None))

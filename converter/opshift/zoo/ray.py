@@ -1,0 +1,50 @@
+"""Shards on a Ray cluster: `opshift[ray]`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(slots=True)
+class Ray:
+    """Carries calls to the Ray cluster that this process is connected to."""
+
+    def slots(self) -> int:
+        import ray
+
+        return int(ray.cluster_resources().get("CPU", 1)) or 1
+
+    def submit(self, call: Callable[..., Any], *arguments: Any) -> Any:
+        import ray
+
+        return ray.remote(max_retries=0)(call).remote(*arguments)
+
+    def ended(self, handles: Sequence[Any]) -> list[Any]:
+        import ray
+
+        return list(ray.wait(list(handles), num_returns=1)[0])
+
+    def result(self, handle: Any) -> Any:
+        import ray
+
+        return ray.get(handle)
+
+    def cancel(self, handle: Any) -> None:
+        import ray
+
+        ray.cancel(handle, force=True)
+
+    def close(self) -> None:
+        import ray
+
+        ray.shutdown()
+
+
+def connect(address: str | None) -> Ray:
+    """A cluster, or one on this machine with a worker for each processor."""
+    import ray
+
+    ray.init(address, include_dashboard=False, log_to_driver=False)
+    return Ray()

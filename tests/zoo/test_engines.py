@@ -1,0 +1,168 @@
+"""Engines that spread a zoo: what they lose is halved, tried again, and named in the end."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import os
+import signal
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from opshift import cli
+from opshift.cli import main
+from opshift.zoo import Fate, Limits, migrate, shards
+from opshift.zoo.shards import Spread
+from zoos import Order, obey, zoo
+
+LIMITS = Limits(60, 1024)
+
+
+class Here:
+    """A carrier that calls at once, and loses what it is told to lose."""
+
+    def __init__(self, loses=lambda shard: False, at_most=2):
+        self.loses, self.results, self.carried = loses, {}, []
+        self.at_most = at_most
+
+    def slots(self):
+        return self.at_most
+
+    def submit(self, call, work):
+        fn, _, shard = shards.unpacked(work)
+        handle = len(self.carried)
+        self.carried.append(len(shard))
+        self.results[handle] = None if self.loses(shard) else [fn(item) for item in shard]
+        return handle
+
+    def ended(self, handles):
+        assert len(handles) <= 2 * self.at_most
+        return handles[:1]
+
+    def result(self, handle):
+        if self.results[handle] is None:
+            raise ConnectionError("a node went away")
+        return self.results.pop(handle)
+
+    def cancel(self, handle):
+        self.results.pop(handle)
+
+
+def test_a_lost_shard_is_halved_until_the_loss_has_a_name(monkeypatch):
+    monkeypatch.setattr(shards, "MODELS", 8)
+    carrier = Here(loses=lambda shard: any(item.name == "5" for item in shard))
+    ended = list(Spread(carrier).run(obey, (Order(f"{i}") for i in range(20))))
+    fates = {outcome.name: outcome.fate for outcome in ended}
+    assert len(ended) == len(fates) == 20
+    assert [name for name, fate in fates.items() if fate is not Fate.OK] == ["5"]
+    assert "a node went away" in next(o.detail for o in ended if o.name == "5")
+    assert sorted(carrier.carried) == [1, 1, 2, 2, 4, 4, 4, 8, 8]
+
+
+def test_stopping_and_leaving_take_the_rest_back(monkeypatch):
+    monkeypatch.setattr(shards, "MODELS", 1)
+    carrier = Here()
+    spread = Spread(carrier)
+    outcomes = spread.run(obey, (Order(f"{i}") for i in range(50)))
+    next(outcomes)
+    spread.stop()
+    assert len(list(outcomes)) == 3
+    assert len(carrier.carried) == 4
+    outcomes = Spread(carrier).run(obey, (Order(f"{i}") for i in range(50)))
+    next(outcomes)
+    outcomes.close()
+    assert not carrier.results
+
+
+def test_a_shard_is_supervised_where_it_is():
+    orders = (Order("a"), Order("bad", "segfault"), Order("b"))
+    ended = {
+        outcome.name: outcome for outcome in shards.elsewhere(shards.packed(obey, LIMITS, orders))
+    }
+    assert [ended[name].fate.value for name in ("a", "bad", "b")] == ["ok", "crashed", "ok"]
+    assert ended["bad"].why == "SIGSEGV"
+
+
+def test_a_shard_whose_process_dies_is_lost():
+    work = shards.packed(kill_the_supervisor, LIMITS, (Order("a"),))
+    with pytest.raises(RuntimeError, match="ended with"):
+        shards.elsewhere(work)
+
+
+def kill_the_supervisor(order: Order):
+    status = Path("/proc/self/status").read_text()
+    forkserver = int(status.split("PPid:")[1].split()[0])
+    supervisor = int(Path(f"/proc/{forkserver}/status").read_text().split("PPid:")[1].split()[0])
+    os.kill(supervisor, signal.SIGKILL)
+    signal.pause()
+
+
+def test_an_engine_that_is_missing_says_how_to_get_it(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    words = ["batch", str(zoo(tmp_path, 1)), "--to", "13", "--dry-run"]
+    bad = CliRunner().invoke(main, [*words, "--engine", "dask"])
+    assert (bad.exit_code, "pip install opshift[dask]" in bad.stderr) == (cli.BAD_INPUT, True)
+    bad = CliRunner().invoke(main, [*words, "--cluster", "tcp://here:1"])
+    assert (bad.exit_code, "goes with --engine" in bad.stderr) == (cli.BAD_INPUT, True)
+
+
+def clusters():
+    for extra, name in (("distributed", "dask"), ("ray", "ray")):
+        missing = importlib.util.find_spec(extra) is None
+        reason = f"{extra} is not installed: pip install opshift[{name}]"
+        yield pytest.param(name, marks=pytest.mark.skipif(missing, reason=reason), id=name)
+
+
+@pytest.fixture
+def carrier(request, monkeypatch):
+    """A real cluster on this machine, with two workers."""
+    if request.param == "dask":
+        from distributed import Client
+        from opshift.zoo.dask import Dask
+
+        made = Dask(Client(n_workers=2, threads_per_worker=1, dashboard_address=None))
+    else:
+        import ray
+        from opshift.zoo.ray import Ray
+
+        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+        made = Ray()
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("carrier", list(clusters()), indirect=True)
+def test_a_real_cluster_does_a_zoo_that_kills(carrier, tmp_path, monkeypatch):
+    monkeypatch.setattr(shards, "MODELS", 20)
+    spread = Spread(carrier, LIMITS)
+    orders = [Order(f"{i}", "segfault" if i == 13 else "work") for i in range(30)]
+    ended = Counter(outcome.fate for outcome in spread.run(obey, orders))
+    assert ended == {Fate.OK: 29, Fate.CRASHED: 1}
+    source = zoo(tmp_path / "src", 30)
+    assert migrate(source, tmp_path / "dst", 13, engine=spread).fates == {Fate.OK: 30}
+    assert len(list((tmp_path / "dst").glob("*/*.onnx"))) == 30
+
+
+@pytest.mark.parametrize("carrier", list(clusters()), indirect=True)
+def test_a_killed_worker_of_a_cluster_loses_no_model(carrier, tmp_path, monkeypatch):
+    monkeypatch.setattr(shards, "MODELS", 4)
+    fn = functools.partial(kill_the_engines_worker_once, str(tmp_path / "killed"))
+    ended = list(Spread(carrier, LIMITS).run(fn, [Order(f"{i}") for i in range(12)]))
+    assert (tmp_path / "killed").exists()
+    assert sorted(int(outcome.name) for outcome in ended) == list(range(12))
+    assert {outcome.fate for outcome in ended} == {Fate.OK}
+
+
+def kill_the_engines_worker_once(flag: str, order: Order):
+    """From below: worker, forkserver, supervisor, and above it who carried the shard."""
+    if order.name == "5" and not os.path.exists(flag):
+        Path(flag).touch()
+        pid = os.getpid()
+        for _ in range(3):
+            pid = int(Path(f"/proc/{pid}/status").read_text().split("PPid:")[1].split()[0])
+        os.kill(pid, signal.SIGKILL)
+        signal.pause()
+    return obey(order)
