@@ -8,7 +8,7 @@ import onnx.parser
 import pytest
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
-from opshift import BadTarget, Refused, convert_version, plan
+from opshift import BadTarget, OperatorId, Refused, changelog, convert_version, plan
 
 
 class FastConv(OpRun):
@@ -68,3 +68,12 @@ def test_what_version_1_cannot_say_is_refused():
 def test_a_version_that_nobody_has_described():
     with pytest.raises(BadTarget, match=r"com\.acme 3 is above 2"):
         convert_version(model(1, "relu = 1"), {"com.acme": 3})
+
+
+def test_the_operator_database_says_what_the_schemas_say():
+    known = changelog.default()
+    assert [str(entry.operator) for entry in known.history("com.acme", "FastConv")] == [
+        "com.acme.FastConv:1",
+        "com.acme.FastConv:2",
+    ]
+    assert OperatorId.of("com.acme", "FastConv", 7) == OperatorId.parse("com.acme.FastConv:2")
