@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import effort  # noqa: F401 - sets how many graphs are tried
 import laws
 import onnx
 import pytest
