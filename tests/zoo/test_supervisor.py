@@ -85,6 +85,18 @@ def test_stopping_hands_out_nothing_more():
     assert not supervisor.crew
 
 
+def test_what_dies_while_stopping_had_no_turn(tmp_path):
+    supervisor = Supervisor(2, Limits(60, 1024))
+    flag = tmp_path / "begun"
+    outcomes = supervisor.run(obey, [Order("slow", "sleep", str(flag)), Order("good")])
+    assert next(outcomes).name == "good"
+    supervisor.stop()
+    assert eventually(lambda: flag.exists() and flag.read_text())
+    os.kill(int(flag.read_text()), signal.SIGINT)  # it does not mind
+    os.kill(int(flag.read_text()), signal.SIGKILL)
+    assert list(outcomes) == []
+
+
 def test_abandoning_the_run_ends_the_workers():
     supervisor = Supervisor(2, Limits(60, 1024))
     outcomes = supervisor.run(obey, [Order(f"{i}") for i in range(50)])

@@ -184,8 +184,8 @@ class Supervisor:
         elif worker not in self.crew:
             worker.close()
         retried = (died and outcome.fate is not Fate.TIMEOUT) or outcome.fate is Fate.OOM
-        if retried and job.attempts <= self.limits.retries and not self.stopping:
-            again.append(job)
+        if retried and job.attempts <= self.limits.retries:
+            again.append(job)  # once stopped, it had no turn
         else:
             yield outcome
 
