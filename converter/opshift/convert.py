@@ -24,6 +24,7 @@ from opshift import (
     order,
     registry,
     schemas,
+    spec,
     targets,
     validate,
     versions,
@@ -206,6 +207,7 @@ class Attempt:
     view: bytes | ModelProto = b""
     ir_limit: int | None = None  # what a named target takes, where the caller gave no number
     repaired: bool = False
+    unenforced: list[str] = field(default_factory=list)  # rules that were broken from the start
 
     def run(self) -> Report:
         before = comparison.signature(self.skeleton)
@@ -267,6 +269,8 @@ class Attempt:
         self.document = Document(self.skeleton, prefix)
         if self.options.check:
             validate.whole(self.document, adapters, error)
+            self.unenforced = spec.unenforced(self.document)
+            self.notes += [f"as it came: {text}" for text in self.unenforced]
         self.facts = Facts(self.document, self.store, adapters.folds, lambda: self.view)
 
     def _merge_imports(self) -> None:
@@ -369,6 +373,9 @@ class Attempt:
 
     def _check_whole(self) -> list[str]:
         """The full check; types that inference rejected before the conversion are only noted."""
+        for text in spec.unenforced(self.document):
+            if text not in self.unenforced:
+                raise AdapterBug(f"the converted model breaks a rule: {text}")
         result = weights.checkable(self.skeleton)
         error = check.whole(result, full=True)
         if error is None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from onnx import ModelProto
 
-from opshift import registry, schemas, weights
+from opshift import ir, registry, schemas, weights
 from opshift.convert import Attempt, Carve, Options, convert, spans
 from opshift.errors import Refused, RefusedNode
 from opshift.report import SCHEMA_VERSION, table
@@ -33,9 +33,16 @@ class Reach:
 
 @dataclass(frozen=True, slots=True)
 class Lowest:
-    """The reach of every domain of a model whose versions are known."""
+    """The reach of every domain whose versions are known, and what ties the content to an IR."""
 
     domains: tuple[Reach, ...]
+    ir_version: int = 3
+    ir_needs: tuple[ir.Need, ...] = ()
+
+    @property
+    def lowest_ir(self) -> int:
+        """The smallest IR version that has a place for all of the content as it is."""
+        return max((need.ir for need in self.ir_needs), default=3)
 
     @property
     def minimal(self) -> dict[str, int]:
@@ -51,7 +58,8 @@ class Lowest:
         for reach in raw["domains"]:
             for refusal in (*reach["below"], *reach["above"]):
                 refusal["why"] = refusal["why"].name
-        return {"schema_version": SCHEMA_VERSION, "kind": "lowest", **raw}
+        own = {"schema_version": SCHEMA_VERSION, "kind": "lowest", "lowest_ir": self.lowest_ir}
+        return {**own, **raw}
 
     def to_json(self) -> str:
         return json.dumps(self.as_dict(), indent=2, sort_keys=True)
@@ -67,7 +75,8 @@ class Lowest:
             )
             for reach in self.domains
         )
-        lines = [table(header, rows)]
+        lines = [table(header, rows), f"IR {self.ir_version}, the content needs {self.lowest_ir}"]
+        lines += [f"IR {need.ir}: {need.reason}" for need in self.ir_needs]
         for reach in self.domains:
             lines += [f"below {reach.lowest}: {refusal}" for refusal in reach.below]
             lines += [f"above {reach.highest}: {refusal}" for refusal in reach.above]
@@ -93,7 +102,9 @@ def lowest_versions(
             _reach(carve, options, domain, present[domain], span)
             for domain, span in sorted(spans(opened.document).items())
             if domain in present
-        )
+        ),
+        opened.skeleton.ir_version,
+        tuple(ir.needs(opened.document, opened.facts)),
     )
 
 

@@ -90,6 +90,16 @@ def broken(document: Document, adapters: Registry) -> Iterator[str]:
         yield from _other_imports(document, root)
 
 
+def unenforced(document: Document) -> list[str]:
+    """What a conversion looks at, before and after, beside the checker: cheap, and it matters."""
+    return [
+        text
+        for root in document.roots
+        for found in (*map(_shadowing, root.scopes), _other_imports(document, root))
+        for text in found
+    ]
+
+
 def _shadowing(scope: Scope) -> Iterator[str]:
     """A name means one value along a chain of scopes."""
     if scope.parent is None or not isinstance(scope.proto, GraphProto):

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 from conftest import model
 from onnx import TensorProto, helper, numpy_helper
-from opshift import check_model
+from opshift import check_model, convert_file
 from opshift.cli import main
 
 GOOD = "(float[2,3] x) => (float[2,3] y) { a = Softmax<axis=1>(x) y = Neg(a) }"
@@ -129,3 +129,12 @@ def test_the_command(tmp_path):
     assert json.loads(raw)["findings"][0]["level"] == "warning"
     onnx.save(changed(lambda m: m.graph.node[0].input.__setitem__(0, "q")), tmp_path / "m.onnx")
     assert CliRunner().invoke(main, words).exit_code == 1
+
+
+def test_a_conversion_notes_what_was_broken_and_breaks_nothing(tmp_path):
+    proto = model(BRANCH.replace("(float[2] h) { h = Abs(x) }", "(float[2] z) { z = Abs(x) }"), 12)
+    branch = proto.graph.node[1].attribute[0].g
+    branch.initializer.append(numpy_helper.from_array(np.zeros(2, np.float32), "h"))
+    onnx.save(proto, tmp_path / "m.onnx")
+    report = convert_file(tmp_path / "m.onnx", tmp_path / "o.onnx", 13)
+    assert report.notes[0] == ("as it came: 'h' in graph 't' is defined around it too; rename one")

@@ -106,3 +106,19 @@ def test_the_command(tmp_path):
 def test_minimal_is_a_target_of_its_own():
     with pytest.raises(BadTarget, match="minimal is a target of its own"):
         convert_version(model("(float[2] x) => (float[2] y) { y = Erf(x) }", 15), 14, minimal=True)
+
+
+def test_what_ties_the_content_to_an_ir_version_is_explained():
+    proto = model("(float8e5m2[2] x) => (float[2] y) { y = Cast<to=1>(x) }", 19, ir=10)
+    proto.graph.node[0].metadata_props.add(key="k", value="v")
+    found = lowest_versions(proto)
+    assert (found.ir_version, found.lowest_ir) == (10, 10)
+    assert [need.reason for need in found.ir_needs] == [
+        "metadata of a node",
+        "element type or container float8e5m2",
+    ]
+    assert "IR 9: element type or container float8e5m2" in str(found)
+
+
+def test_plain_content_needs_no_ir_of_its_own():
+    assert lowest_versions(model("(float[2] x) => (float[2] y) { y = Neg(x) }", 13)).lowest_ir == 3
