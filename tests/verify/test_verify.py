@@ -150,3 +150,10 @@ def test_the_command(tmp_path):
     assert json.loads(done.stdout)["different"] is True
     done = run(cli.main, ["convert", a, "--in-place", "--to", "13", "--verify"])
     assert done.exit_code == cli.BAD_INPUT
+
+
+def test_where_made_up_inputs_do_not_fit_the_note_says_so():
+    text = "(float[n,3] x) => (float[n,3] y) <float[7] w = {1,2,3,4,5,6,7}> { z = Add(x, w) y = Identity(z) }"
+    found = verify(model(text, 13), model(text, 13))
+    assert not found.equal
+    assert "give some of your own" in found.notes[0]

@@ -83,6 +83,8 @@ def _verify(
     if drawn := sorted(random & {name for name, _ in names}):
         shown = ", ".join(map(repr, drawn))
         notes.append(f"{shown} follow random draws: compared by type and shape only")
+    if inputs is None and all(error for _, error in expected):
+        notes.append("A has no answer for inputs that were made up; give some of your own")
     for case, before, after in zip(cases, expected, actual, strict=True):
         rows += _rows(pair, case, before, after, names, random)
     if objection := _interface(pair.a.model, pair.b.model):
