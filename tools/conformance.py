@@ -258,7 +258,7 @@ def _at(
             return "refused", type(error).__name__, "", str(error)[:200]
         return "invalid", type(error).__name__, "", str(error)[:300]
     objection = check.whole(converted, full=True)
-    if objection is not None:
+    if objection is not None and check.whole(model, full=True) is None:
         return "invalid", "checker", "", objection[:300]
     outcome, difference = _judged(converted, inputs, truth, test)
     return outcome, "", "", difference[:300]
