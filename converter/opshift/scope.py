@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar
@@ -43,6 +44,7 @@ class Scope:
     _initializers: dict[str, TensorProto] | None = None
     _declared: dict[str, TypeProto] | None = None
     _node_names: set[str] | None = None
+    _repeated_names: frozenset[str] | None = None
 
     @property
     def inputs(self) -> frozenset[str]:
@@ -89,6 +91,14 @@ class Scope:
         if self._node_names is None:
             self._node_names = {node.name for node in self.proto.node if node.name}
         return self._node_names
+
+    @property
+    def repeated_names(self) -> frozenset[str]:
+        """Node names that several nodes came with: runtimes mind, but not for a Constant."""
+        if self._repeated_names is None:
+            counts = Counter(node.name for node in self.proto.node if node.name)
+            self._repeated_names = frozenset(name for name, n in counts.items() if n > 1)
+        return self._repeated_names
 
     def node(self, position: int) -> NodeProto:
         return self.proto.node[position]

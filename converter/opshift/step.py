@@ -360,6 +360,8 @@ class Stepper:
         for i, node in enumerate(made.nodes):
             if i == main:
                 at = position
+                if node.op_type != target.op_type and target.name in scope.repeated_names:
+                    target.name = self.fresh(node.op_type)
                 overwrite(target, node, made.carried)
             else:
                 self._name(scope, node, original)

@@ -104,3 +104,13 @@ def test_a_large_constant_crosses_the_boundaries_of_constant(tmp_path):
         onnx.checker.check_model(result, full_check=True)
         kept = result.graph.node[0].attribute[0].t
         assert np.array_equal(onnx.numpy_helper.to_array(kept), value)
+
+
+def test_a_constant_that_shares_its_name_gives_it_up_when_it_becomes_another_operator():
+    text = "(int64[2] x) => (int64[2] y) { k = Constant<value = int64[2] {1, 2}>() y = Add(x, k) }"
+    made = model(text, 9)
+    for node in made.graph.node:
+        node.name = "both"
+    names = [node.name for node in convert_version(made, 8).graph.node]
+    assert len(set(names)) == len(names)
+    assert names[-1] == "both"
