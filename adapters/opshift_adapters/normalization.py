@@ -5,9 +5,11 @@ from opshift.adapter import (
     KEEP,
     Builder,
     Node,
+    Refusal,
     Result,
     T,
     Value,
+    Why,
     adapter,
     boundary,
     example,
@@ -105,6 +107,23 @@ def layer_normalization_17_16(node: Node, op: Builder) -> Result:
 def layer_normalization_early(node: Node, op: Builder) -> Result:
     """A runtime took it years before its birth in 17, with the meaning it was born with."""
     return layer_normalization_17_16(node, op)
+
+
+@retired("SimplifiedLayerNormalization", emits=LAYER)
+@example("last axis", "(float[2,3,4] x, float[4] s) => (float[2,3,4] y) { y = SimplifiedLayerNormalization<axis=-1, epsilon=0.001>(x, s) }", imports={"": 13}, gives="Mul ReduceMean Add Sqrt Div Mul")
+@example("float16 in float", "(float16[2,3,4] x, float16[4] s) => (float16[2,3,4] y) { y = SimplifiedLayerNormalization(x, s) }", imports={"": 17}, gives="Cast Mul ReduceMean Add Sqrt Div Cast Mul", atol=0.002)
+def simplified_layer_normalization(node: Node, op: Builder) -> Result:
+    """A runtime's own: divided by the root of the mean square, then scaled."""
+    values = [value for value in node.inputs if value is not None]
+    if len(values) != 2 or node.n_outputs != 1:
+        raise Refusal(Why.AMBIGUOUS, "SimplifiedLayerNormalization takes data and scale")
+    axis = int(node.attr("axis") if node.has("axis") else -1)
+    epsilon = float(node.attr("epsilon") if node.has("epsilon") else 1e-5)
+    stash = int(node.attr("stash_type") if node.has("stash_type") else T.FLOAT)
+    kind = values[0].elem_type
+    x = as_type(op, values[0], stash)
+    root = op.Sqrt(op.Add(mean_from(op, op.Mul(x, x), axis), op.const(epsilon, stash)))
+    return op.Mul(as_type(op, op.Div(x, root), kind), values[1])
 
 
 RMS_UNRANKED = UNRANKED + "y = RMSNormalization"

@@ -62,6 +62,15 @@ def _layer_normalization(
     return (y if bias is None else y + bias).astype(x.dtype)
 
 
+def _simplified_layer_normalization(
+    at: Attributes, x: np.ndarray, scale: np.ndarray
+) -> np.ndarray:
+    axes = tuple(range(at.get("axis", -1) % x.ndim, x.ndim))
+    wide = x.astype(np.float64)
+    root = np.sqrt((wide * wide).mean(axes, keepdims=True) + at.get("epsilon", 1e-5))
+    return (wide / root * scale).astype(x.dtype)
+
+
 RETIRED: dict[str, Callable[..., np.ndarray]] = {
     "Affine": _affine,
     "ConstantFill": _constant_fill,
@@ -76,6 +85,7 @@ RETIRED: dict[str, Callable[..., np.ndarray]] = {
     ),
     "Scale": lambda at, x: x * x.dtype.type(at.get("scale", 1)),
     "ScaledTanh": lambda at, x: x.dtype.type(at["alpha"]) * np.tanh(x.dtype.type(at["beta"]) * x),
+    "SimplifiedLayerNormalization": _simplified_layer_normalization,
     "ThresholdedRelu": lambda at, x: np.where(x > at.get("alpha", 1.0), x, x.dtype.type(0)),
 }
 """Called with the attributes by name and the inputs, where a version has no such operator."""
