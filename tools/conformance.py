@@ -155,6 +155,8 @@ def nested(model: ModelProto) -> ModelProto:
     other = onnx.GraphProto()
     other.CopyFrom(branch)
     other.name = "other"
+    if not any(schemas.normal(i.domain) == "" for i in moved.opset_import):
+        moved.opset_import.append(helper.make_opsetid("", 21))
     names = [output.name for output in graph.output]
     graph.node.append(
         helper.make_node("If", ["which_way"], names, then_branch=branch, else_branch=other)
