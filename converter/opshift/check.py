@@ -29,13 +29,12 @@ _HOLDERS = (
 def after_step(document: Document, step: Step) -> None:
     """Checks what one step wrote, and what it left standing under a new schema."""
     contexts: dict[Root, C.CheckerContext] = {}
-    seen: set[bytes] = set()
     for scope, position in step.touched:
         node = scope.node(position)
         context = contexts.get(scope.root)
         if context is None:
             context = contexts[scope.root] = _context(document, scope.root.imports)
-        error = check_node(document, context, node, seen)
+        error = check_node(document, context, node)
         if error is None:
             continue
         where = node.name or next((o for o in node.output if o), "")
@@ -45,9 +44,7 @@ def after_step(document: Document, step: Step) -> None:
         )
 
 
-def check_node(
-    document: Document, context: C.CheckerContext, node: NodeProto, seen: set[bytes]
-) -> str | None:
+def check_node(document: Document, context: C.CheckerContext, node: NodeProto) -> str | None:
     """The checker's objection to one node; the nodes in its subgraphs are checked on their own."""
     key = (schemas.normal(node.domain), node.op_type)
     if document.functions and document.is_call(node):

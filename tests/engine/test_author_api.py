@@ -7,6 +7,7 @@ from conftest import model, ops
 from onnx import TensorProto
 from opshift import AdapterBug, Refused, Why, convert_version
 from opshift.adapter import KEEP, Builder, Node, Refusal, Result, adapter, boundary, example
+from opshift.combinators import attribute_becomes_input, enum_grew
 from opshift.registry import Registry
 
 SOFTMAX = "(float[2,3] x) => (float[2,3] y) { y = Softmax<axis=1>(x) }"
@@ -224,3 +225,22 @@ def test_a_node_that_is_still_read_does_not_dissolve(with_adapters, text):
     with pytest.raises(Refused, match="there is no Softmax") as caught:
         convert_version(model(text), 13)
     assert [one.node for one in caught.value.refusals] == ["y"]
+
+
+def test_the_pair_for_an_attribute_that_became_an_input(with_adapters):
+    up, down = attribute_becomes_input("axes")
+    with_adapters(*boundary(13, "Squeeze", up=up, down=down))
+    before = model("(float[2,1,3] x) => (float[2,3] y) { y = Squeeze<axes=[1]>(x) }", 12)
+    there = convert_version(before, 13)
+    assert len(there.graph.node[0].input) == 2
+    assert not there.graph.node[0].attribute
+    assert convert_version(there, 12).graph.node[0].attribute == before.graph.node[0].attribute
+
+
+def test_a_value_that_an_enum_did_not_have_is_refused_by_name(with_adapters):
+    with_adapters(*boundary(19, "Pad", down=enum_grew("mode", "constant reflect edge")))
+    text = '(float[3] x, int64[2] p) => (float[n] y) { y = Pad<mode="edge">(x, p) }'
+    assert ops(convert_version(model(text, 19), 18)) == "Pad"
+    with pytest.raises(Refused) as caught:
+        convert_version(model(text.replace("edge", "wrap"), 19), 18)
+    assert "mode='wrap' does not exist there" in caught.value.refusals[0].detail
