@@ -1,8 +1,7 @@
-"""Abs, Exp, Sqrt, Round, Erf, IsNaN, ...: mathematics of one operand, element by element."""
+"""Abs, Exp, Sqrt, Round, IsNaN, ...: mathematics of one operand, element by element."""
 
 import numpy as np
 from opshift.adapter import (
-    KEEP,
     Builder,
     Node,
     Result,
@@ -12,7 +11,6 @@ from opshift.adapter import (
     boundary,
     dtype_of,
     example,
-    impossible,
     shown,
 )
 from opshift.combinators import cast_around, drop_attribute
@@ -92,12 +90,6 @@ NEG_6 = boundary(
 
 # -- 9, 10, 11: what was born ---------------------------------------------------------------------
 
-ERF_9 = impossible(
-    "Erf", 9, 8, "no operator computes the error function before opset 9",
-    cases=[("any", "(float[2] x) => (float[2] y) { y = Erf(x) }")],
-)  # fmt: skip
-
-
 @adapter("Sign", 9, 8, emits=("Cast", "Greater", "Less", "Sub", "Or", "Div"))
 @example("float", "(float[2,3] x) => (float[2,3] y) { y = Sign(x) }", inputs=EDGES)
 @example("double", "(double[N] x) => (double[N] y) { y = Sign(x) }")
@@ -163,20 +155,6 @@ MATH_13 = boundary(
         "Reciprocal:1f5cfe Sigmoid:519d06 Sign:17e450 Sqrt:ac76d4 Tanh:7ca8ed"
     ),
 )
-ERF_13 = boundary(13, "Erf:bd89e1/0a3472", directions="down")
-
-
-@adapter("Erf", 12, 13, emits=("Cast",), handles_types=True)
-@example("float", "(float[2,3] x) => (float[2,3] y) { y = Erf(x) }", gives="Erf")
-@example("int32", "(int32[2,3] x) => (int32[2,3] y) { y = Erf(x) }", gives="Cast Erf Cast", inputs={"x": [[-9, -1, 0], [1, 2, 9]]})
-def erf_12_13(node: Node, op: Builder) -> Result:
-    """Integers are no longer taken: computed as float and truncated, as they were."""
-    x = node["input"]
-    if x.elem_type in FLOATS:
-        return KEEP
-    return op.Cast(op.same(node, inputs={"input": op.Cast(x, to=T.FLOAT)}), to=x.elem_type)
-
-
 AS_FLOAT = cast_around("float")
 MATH_20 = boundary(
     20,

@@ -59,7 +59,7 @@ def test_check_of_what_is_up_to_date(source):
 
 
 def test_a_refusal_is_an_answer_on_stdout(tmp_path):
-    onnx.save(model("(float[2] x) => (float[2] y) { y = Erf(x) }", 13), tmp_path / "in.onnx")
+    onnx.save(model("(double[2] x) => (double[2] y) { y = Erf(x) }", 13), tmp_path / "in.onnx")
     no = run("convert", tmp_path / "in.onnx", "-o", tmp_path / "out.onnx", "--to", "8")
     assert no.exit_code == cli.REFUSED
     assert "Erf 'y' 9->8" in no.stdout
@@ -131,7 +131,7 @@ def test_plan_prints_a_table_or_json(source):
 
 
 def test_plan_of_a_dead_end_exits_1(tmp_path):
-    onnx.save(model("(float[2] x) => (float[2] y) { y = Erf(x) }", 13), tmp_path / "in.onnx")
+    onnx.save(model("(double[2] x) => (double[2] y) { y = Erf(x) }", 13), tmp_path / "in.onnx")
     assert run("plan", tmp_path / "in.onnx", "--to", "8").exit_code == cli.REFUSED
 
 

@@ -33,26 +33,26 @@ def test_a_plan_says_what_each_boundary_rewrites():
 
 
 def test_a_dead_end_is_in_the_path_and_in_the_answer():
-    found = plan(model("(float[2] x) => (float[2] y) { y = Erf(x) }", 13), 8)
+    found = plan(model("(float[2,2] x) => (float y) { y = Det(x) }", 13), 9)
     (path,) = found.paths
     assert path.dead_end is not None
-    assert path.dead_end.startswith("Erf 9->8: ")
+    assert path.dead_end.startswith("Det 11->10: ")
     assert not found.possible
-    assert found.nearest == {"": 9}
-    assert found.lowest == {"": 9}
-    assert found.refusals[0].boundary == (9, 8)
+    assert found.nearest == {"": 11}
+    assert found.lowest == {"": 11}
+    assert found.refusals[0].boundary == (11, 10)
     assert "DEAD END" in str(found)
-    assert "not possible; nearest is ai.onnx 9" in str(found)
+    assert "not possible; nearest is ai.onnx 11" in str(found)
 
 
 def test_the_forecast_is_what_happens():
-    made = model("(float[2] x) => (float[2] z) { y = Erf(x) z = Erf(y) }", 13)
+    made = model("(double[2] x) => (double[2] z) { y = Erf(x) z = Erf(y) }", 13)
     forecast = plan(made, 8)
     with pytest.raises(Refused) as caught:
         convert_version(made, 8)
     assert caught.value.refusals == forecast.refusals
     assert caught.value.nearest == forecast.nearest
-    assert [r.why for r in forecast.refusals] == [Why.NOT_EXPRESSIBLE] * 2
+    assert [r.why for r in forecast.refusals] == [Why.APPROXIMATE_ONLY] * 2
 
 
 def test_both_directions_are_explored():
@@ -62,9 +62,9 @@ def test_both_directions_are_explored():
 
 
 def test_json_is_versioned_and_whole():
-    raw = json.loads(plan(model("(float[2] x) => (float[2] y) { y = Erf(x) }", 13), 8).to_json())
+    raw = json.loads(plan(model("(double[2] x) => (double[2] y) { y = Erf(x) }", 13), 8).to_json())
     assert (raw["schema_version"], raw["kind"], raw["possible"]) == (1, "plan", False)
-    assert raw["refusals"][0]["why"] == "NOT_EXPRESSIBLE"
+    assert raw["refusals"][0]["why"] == "APPROXIMATE_ONLY"
 
 
 def test_a_report_round_trips_through_json():
@@ -126,7 +126,7 @@ def test_refusals_name_the_node_of_the_model(with_adapters):
         return op.Neg(op.Erf(node["X"]))
 
     with_adapters(adapter("Gelu", 20, 19, emits=("Neg", "Erf"))(through_erf))
-    made = model("(float[2] x) => (float[2] y) { y = Gelu(x) }", 20)
+    made = model("(double[2] x) => (double[2] y) { y = Gelu(x) }", 20)
     made.graph.node[0].name = "act"
     with pytest.raises(Refused) as caught:
         convert_version(made, 8)

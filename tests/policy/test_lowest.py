@@ -68,7 +68,7 @@ def test_minimal_stamps_and_rewrites_nothing(proto):
 
 
 def test_what_stops_it_is_named():
-    found = lowest_versions(model("(float[2] x) => (float[2] y) { y = Erf(x) }", 14))[""]
+    found = lowest_versions(model("(double[2] x) => (double[2] y) { y = Erf(x) }", 14))[""]
     assert (found.same_from, found.lowest) == (13, 9)
     assert found.below[0].op == "Erf"
 
@@ -91,7 +91,7 @@ def test_a_function_counts():
 
 
 def test_the_command(tmp_path):
-    onnx.save(model("(float[2] x) => (float[2] y) { y = Erf(x) }", 15), tmp_path / "m.onnx")
+    onnx.save(model("(double[2] x) => (double[2] y) { y = Erf(x) }", 15), tmp_path / "m.onnx")
     text = CliRunner().invoke(main, ["lowest", f"{tmp_path}/m.onnx"]).stdout
     assert "below 9: Erf" in text
     raw = (
@@ -105,7 +105,7 @@ def test_the_command(tmp_path):
 
 def test_minimal_is_a_target_of_its_own():
     with pytest.raises(BadTarget, match="minimal is a target of its own"):
-        convert_version(model("(float[2] x) => (float[2] y) { y = Erf(x) }", 15), 14, minimal=True)
+        convert_version(model("(double[2] x) => (double[2] y) { y = Erf(x) }", 15), 14, minimal=True)
 
 
 def test_what_ties_the_content_to_an_ir_version_is_explained():

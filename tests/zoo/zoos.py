@@ -14,7 +14,7 @@ from onnx import ModelProto
 from opshift.zoo.outcome import Fate, Outcome
 
 SOFTMAX = "(float[2,3] x) => (float[2,3] y) { y = Softmax(x) }"
-ERF = "(float[2] x) => (float[2] y) { y = Erf(x) }"
+ERF = "(double[2] x) => (double[2] y) { y = Erf(x) }"
 
 
 def model(text: str = SOFTMAX, opset: int = 12, name: str = "g") -> ModelProto:
