@@ -1,15 +1,15 @@
-"""Runs one @example: parse, check, step, check, compare what is given, refused and computed."""
+"""The examples of our own adapters: run by the harness, and compared where it has no say."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import oracle
 import pytest
-import text
 from onnx import ModelProto
-from opshift import Refused, convert_version, registry, schemas, versions
-from opshift.declare import RETIRED, Adapter, Example
+from opshift import convert_version, schemas, testing
+from opshift.declare import Adapter, Example
 
 ROUNDING = 4  # units in the last place: the same arithmetic, rounded in another order
 
@@ -29,23 +29,12 @@ class Case:
 
 
 def cases() -> list[Case]:
-    return [
-        Case(adapter, example)
-        for adapter in registry.default().adapters()
-        for example in adapter.examples
-    ]
+    return [Case(*pair) for pair in testing.examples("opshift_adapters")]
 
 
 def model_of(case: Case) -> ModelProto:
     """The example as a model at the version being left."""
-    example, adapter = case.example, case.adapter
-    imports = dict(example.imports)
-    if (adapter.start, adapter.to) != RETIRED:
-        imports[adapter.domain] = adapter.start
-    ir = example.ir_version or max(versions.ir_for(imports), 8 if example.functions else 4)
-    listed = ", ".join(f'"{domain}" : {version}' for domain, version in imports.items())
-    header = f"<ir_version: {ir}, opset_import: [{listed}]>"
-    return text.parse_model(f"{header} example {example.graph} {example.functions}")
+    return testing.example_model(case.adapter, case.example)
 
 
 def too_new(case: Case) -> bool:
@@ -60,32 +49,20 @@ def too_new(case: Case) -> bool:
 
 def run(case: Case) -> None:
     """Fails with a sentence when the example is not what it says."""
-    example, adapter = case.example, case.adapter
-    before = model_of(case)
-    to = (
-        adapter.to
-        if (adapter.start, adapter.to) != RETIRED
-        else next(iter(example.imports.values())) + 1
-    )
-    target = {adapter.domain: to}
     try:
-        after = convert_version(before, target, allow_approximate=example.approximate)
-    except Refused as refused:
-        assert example.refuses is not None, f"refused: {refused}"
-        assert {r.why for r in refused.refusals} == {example.refuses}, str(refused)
-        return
-    assert example.refuses is None, f"converted, but {example.refuses} was expected"
-    if example.gives is not None:
-        given = " ".join(node.op_type for node in after.graph.node)
-        assert given == example.gives, f"gives {given}"
-    if not example.approximate:
-        try:
-            strict = convert_version(before, target)
-        except Refused as refused:
-            raise AssertionError(f"exact example needs permission: {refused}") from None
-        assert strict == after, "the same input gave another result"
-    told = difference(case, before, after)
-    assert told is None, told
+        testing.assert_example(case.adapter, case.example)
+    except AssertionError as error:
+        if not re.match("the numbers differ|nobody can compute", str(error)) or not doubtful(case):
+            raise
+        pytest.skip(f"the reference of this onnx is too old: {error}")
+
+
+def doubtful(case: Case) -> bool:
+    """Whether an onnx that is too old to judge has a say in what the example computes."""
+    before = model_of(case)
+    to = {case.adapter.domain: case.adapter.to or next(iter(case.example.imports.values())) + 1}
+    after = convert_version(before, to, allow_approximate=case.example.approximate)
+    return oracle.doubtful(before, after)
 
 
 def difference(

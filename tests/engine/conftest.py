@@ -8,7 +8,7 @@ import pytest
 from onnx import ModelProto
 from opshift import registry
 from opshift.declare import Adapter, Fold
-from text import parse_model
+from opshift.testing.text import parse_model
 
 
 @pytest.fixture

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from onnx import TensorProto
@@ -69,6 +71,19 @@ def test_a_package_lacks_a_verdict(monkeypatch):
         testing.assert_complete("opshift_adapters")
     with pytest.raises(AssertionError, match="no adapters of 'opshift_adapt'"):
         testing.assert_complete("opshift_adapt")
+
+
+def test_a_verdict_that_is_pointless_or_stale(monkeypatch):
+    branch = registry.default().branch()
+    monkeypatch.setattr(registry, "default", lambda: branch)
+    softmax = branch._verdicts["", "Softmax", 12, 13]
+    branch._verdicts["", "Softmax", 13, 14] = softmax
+    with pytest.raises(AssertionError, match="does not change, first Softmax 13->14"):
+        testing.assert_complete("opshift_adapters")
+    del branch._verdicts["", "Softmax", 13, 14]
+    branch._verdicts["", "Softmax", 12, 13] = replace(softmax, reviewed={"Softmax": ("000000",)})
+    with pytest.raises(AssertionError, match="no longer those looked at, first Softmax 12->13"):
+        testing.assert_complete("opshift_adapters")
 
 
 def test_examples_of_a_package():

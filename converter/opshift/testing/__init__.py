@@ -1,7 +1,7 @@
 """Assertions for whoever writes operators or adapters: legal, equal in numbers, or refused."""
 
 from opshift.testing.completeness import assert_complete
-from opshift.testing.examples import assert_example, examples
+from opshift.testing.examples import assert_example, example_model, examples
 from opshift.testing.models import assert_model_converts, assert_refused
 from opshift.testing.operators import assert_op_downgrades, assert_op_upgrades
 
@@ -12,5 +12,6 @@ __all__ = [
     "assert_op_downgrades",
     "assert_op_upgrades",
     "assert_refused",
+    "example_model",
     "examples",
 ]

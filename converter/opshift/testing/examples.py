@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from onnx import ModelProto
+
 from opshift import registry, versions
 from opshift.declare import RETIRED, Adapter, Example
 from opshift.testing.models import Evaluate, assert_model_converts, assert_refused, parsed
@@ -17,8 +19,20 @@ def examples(package: str) -> list[tuple[Adapter, Example]]:
         for adapter in registry.default().adapters()
         if f"{adapter.source}.".startswith(f"{package}.")
         for example in adapter.examples
-        if (adapter.start, adapter.to) != RETIRED
     ]
+
+
+def example_model(
+    adapter: Adapter, example: Example, imports: Mapping[str, int] | None = None
+) -> ModelProto:
+    """The example as a model at the version that is left; `imports` are of other domains."""
+    own = {**(imports or {}), **example.imports}
+    if (adapter.start, adapter.to) != RETIRED:
+        own[adapter.domain] = adapter.start
+    ir = example.ir_version or max(versions.ir_for(own), 8 if example.functions else 4)
+    listed = ", ".join(f'"{domain}" : {version}' for domain, version in own.items())
+    header = f"<ir_version: {ir}, opset_import: [{listed}]>"
+    return parsed(f"{header} example {example.graph} {example.functions}")
 
 
 def assert_example(
@@ -26,18 +40,17 @@ def assert_example(
     evaluate: Evaluate | None = None,
 ) -> None:  # fmt: skip
     """The example is what it says; `imports` are other domains that its graph uses."""
-    own = {**(imports or {}), **example.imports, adapter.domain: adapter.start}
-    ir = example.ir_version or max(versions.ir_for(own), 8 if example.functions else 4)
-    listed = ", ".join(f'"{domain}" : {version}' for domain, version in own.items())
-    header = f"<ir_version: {ir}, opset_import: [{listed}]>"
-    text = f"{header} example {example.graph} {example.functions}"
-    to = {adapter.domain: adapter.to}
+    model = example_model(adapter, example, imports)
+    to = adapter.to
+    if (adapter.start, adapter.to) == RETIRED:  # any boundary: it is replaced where it is met
+        to = next(iter(example.imports.values())) + 1
+    target = {adapter.domain: to}
     if example.refuses is not None:
-        assert_refused(text, to, why=example.refuses)
+        assert_refused(model, target, why=example.refuses, allow_approximate=example.approximate)
         return
-    model = parsed(text)
     assert_model_converts(
-        model, to, gives=example.gives, evaluate=evaluate, rtol=example.rtol, atol=example.atol,
+        model, target, gives=example.gives, evaluate=evaluate,
+        rtol=example.rtol, atol=example.atol,
         inputs=oracle.make_inputs(model, overrides=dict(example.inputs)),
         allow_approximate=example.approximate,
     )  # fmt: skip

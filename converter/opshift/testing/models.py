@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-import onnx.parser
 from onnx import ModelProto
 
 from opshift import check
 from opshift.convert import Target, convert_version
 from opshift.errors import Refused, Why
+from opshift.testing.text import parse_model
 from opshift.verify import generate, oracle
 
 Evaluate: TypeAlias = Callable[[ModelProto, Mapping[str, Any]], Sequence[Any]]
@@ -38,8 +38,10 @@ def assert_model_converts(
     strict = check.whole(before, full=True) is None
     try:
         after: ModelProto = convert_version(before, to, allow_approximate=allow_approximate)
+        again: ModelProto = convert_version(before, to, allow_approximate=allow_approximate)
     except Refused as refused:
         raise AssertionError(f"refused: {refused}") from None
+    _expect(after == again, "the same model gave two results")
     objection = check.whole(after, full=strict)
     _expect(not objection, f"the checker rejects the result: {objection}")
     if gives is not None:
@@ -54,10 +56,12 @@ def assert_model_converts(
     return after
 
 
-def assert_refused(model: ModelProto | str, to: Target, *, why: Why | None = None) -> Refused:
+def assert_refused(
+    model: ModelProto | str, to: Target, *, why: Why | None = None, allow_approximate: bool = False
+) -> Refused:
     """The refusal, of which every blocker has the expected reason."""
     try:
-        convert_version(parsed(model), to)
+        convert_version(parsed(model), to, allow_approximate=allow_approximate)
     except Refused as refused:
         reasons = {one.why for one in refused.refusals}
         _expect(why is None or reasons == {why}, f"refused for other reasons: {refused}")
@@ -67,7 +71,7 @@ def assert_refused(model: ModelProto | str, to: Target, *, why: Why | None = Non
 
 def parsed(model: ModelProto | str) -> ModelProto:
     """A model from onnx's text format, `<ir_version: 8, opset_import: ["" : 13]> g (...) ...`."""
-    return onnx.parser.parse_model(model) if isinstance(model, str) else model
+    return parse_model(model) if isinstance(model, str) else model
 
 
 def _generated(model: ModelProto) -> list[Mapping[str, Any]]:

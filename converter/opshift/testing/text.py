@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 import onnx.parser
 from onnx import AttributeProto, ModelProto, NodeProto
@@ -22,7 +23,7 @@ def parse_model(text: str) -> ModelProto:
     return model
 
 
-def _leave_out(nodes: list[NodeProto]) -> None:
+def _leave_out(nodes: Iterable[NodeProto]) -> None:
     for node in nodes:
         for names in (node.input, node.output):
             for i, name in enumerate(names):

@@ -1,0 +1,109 @@
+"""The pytest plugin: its fixtures and its test of a package, run by a pytest of their own."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest_plugins = ["pytester"]
+ROOT = Path(__file__).parents[2]
+SOFTMAX = '<ir_version: 8, opset_import: ["" : 12]> g (float[2,3] x) => (float[2,3] y) { y = Softmax<axis=0>(x) }'
+STRINGS = '<ir_version: 8, opset_import: ["" : 12]> g (string[2] x) => (string[2] y) { y = StringNormalizer(x) }'
+TWICE = """
+from opshift.adapter import KEEP, adapter
+
+@adapter("Softmax", 12, 13)
+def again(node, op):
+    "A verdict that is taken."
+    return KEEP
+"""
+
+
+def test_nothing_is_imported_for_those_who_do_not_use_it(pytester):
+    pytester.makepyfile(
+        """
+        import sys
+
+        def test_modules():
+            assert "opshift.pytest_plugin" in sys.modules
+            assert not {"onnx", "numpy", "opshift.testing"} & sys.modules.keys()
+        """
+    )
+    pytester.runpytest_subprocess().assert_outcomes(passed=1)
+
+
+def test_the_assertions_are_fixtures_that_compute_as_the_project_says(pytester):
+    pytester.makeconftest(
+        """
+        import numpy, pytest
+        from opshift.verify import oracle
+
+        @pytest.fixture(scope="session")
+        def opshift_evaluate():
+            def evaluate(model, inputs):
+                if model.graph.name == "odd":
+                    return [numpy.float32(model.opset_import[0].version)]
+                return oracle.evaluate(model, inputs)
+            return evaluate
+        """
+    )
+    pytester.makepyfile(
+        f"""
+        import pytest
+        from opshift import Why
+        from opshift.testing import examples
+
+        MODEL, STRINGS = {SOFTMAX!r}, {STRINGS!r}
+
+        def test_up(assert_op_upgrades):
+            assert_op_upgrades("Softmax", 1, gives="Flatten Softmax Shape Reshape")
+
+        def test_down(assert_op_downgrades):
+            assert_op_downgrades("Softmax", 9)
+
+        def test_model(assert_model_converts):
+            assert_model_converts(MODEL, 13)
+
+        def test_refused(assert_refused):
+            assert_refused(STRINGS, 9, why=Why.NOT_EXPRESSIBLE)
+
+        def test_wrong(assert_model_converts):
+            assert_model_converts(MODEL.replace("> g", "> odd"), 13)
+
+        @pytest.mark.parametrize(("adapter", "example"), examples("opshift_adapters.softmax")[:2])
+        def test_example(assert_example, adapter, example):
+            assert_example(adapter, example)
+        """
+    )
+    found = pytester.runpytest("-rf")
+    found.assert_outcomes(passed=6, failed=1)
+    found.stdout.fnmatch_lines(["*the numbers differ: output 0*12.0 expected, 13.0 given*"])
+
+
+def test_a_package_that_is_named_is_tested(pytester):
+    whole = ("--opshift-adapters", "opshift_adapters")
+    pytester.runpytest(*whole).assert_outcomes(passed=1)
+    pytester.runpytest(*whole, "-k", "nothing").assert_outcomes(deselected=1)
+    found = pytester.runpytest("--opshift-adapters", "opshift_adapt")
+    found.assert_outcomes(failed=1)
+    found.stdout.fnmatch_lines(["no adapters of 'opshift_adapt' are installed"])
+
+
+def test_a_package_with_a_second_verdict_fails(pytester, monkeypatch):
+    pytester.makepyfile(again=TWICE)
+    dist = pytester.mkdir("again-1.dist-info")
+    (dist / "METADATA").write_text("Metadata-Version: 2.1\nName: again\nVersion: 1\n")
+    (dist / "entry_points.txt").write_text("[opshift.adapters]\nagain = again\n")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(pytester.path), *filter(None, sys.path)]))
+    found = pytester.runpytest_subprocess("--opshift-adapters", "again")
+    found.assert_outcomes(failed=1)
+    found.stdout.fnmatch_lines(["Softmax 12->13 is declared twice: again.again and opshift_*"])
+
+
+@pytest.mark.parametrize("name", ["conftest.py", "test_harness.py"])
+def test_the_guide_shows_the_example_as_it_is(name):
+    page = (ROOT / "docs" / "guide" / "test-operators.md").read_text()
+    assert (ROOT / "examples" / "vendor" / "tests" / name).read_text() in page
