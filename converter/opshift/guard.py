@@ -10,7 +10,7 @@ from onnx import helper
 from opshift import schemas
 from opshift.errors import Refusal, Why
 from opshift.facts import tokens
-from opshift.node import Node
+from opshift.node import Node, Value
 from opshift.schemas import Param, Schema
 
 
@@ -37,30 +37,39 @@ class Guard:
 
     def check_types(self, node: Node, possible: frozenset[str]) -> None:
         """Refuses a node that touches a type which the other version lacks."""
+        touched = self._touched(node)
+        bound = {p.variable: text for _, p, text in touched if text and not p.variadic}
+        for value, param, text in touched:
+            lost = self.lost.get(param.name, frozenset()) & possible
+            if not lost:
+                continue
+            text = text or bound.get(param.variable)
+            if text is None:
+                raise Refusal(
+                    Why.NEEDS_TYPE,
+                    f"the element type of {value.name!r} is unknown, and"
+                    f" {'/'.join(sorted(lost))} does not exist there",
+                )
+            if text in lost:
+                raise Refusal(
+                    Why.TYPE_NOT_AVAILABLE,
+                    f"{self.old.name} does not take {text} there; value {value.name!r}",
+                )
+
+    def _touched(self, node: Node) -> list[tuple[Value, Param, str | None]]:
+        """Every input and output with its parameter and the type it is known to have."""
+        found = []
         for values, params in (
             (node.inputs, self.old.input_at),
             (node.outputs, self.old.output_at),
         ):
             for i, value in enumerate(values):
                 param = params(i)
-                if value is None or param is None:
-                    continue
-                lost = self.lost.get(param.name, frozenset()) & possible
-                if not lost:
-                    continue
-                found = value.type
-                text = schemas.type_name(found) if found is not None else None
-                if text is None:
-                    raise Refusal(
-                        Why.NEEDS_TYPE,
-                        f"the element type of {value.name!r} is unknown, and"
-                        f" {'/'.join(sorted(lost))} does not exist there",
-                    )
-                if text in lost:
-                    raise Refusal(
-                        Why.TYPE_NOT_AVAILABLE,
-                        f"{self.old.name} does not take {text} there; value {value.name!r}",
-                    )
+                if value is not None and param is not None:
+                    kind = value.type
+                    text = schemas.type_name(kind) if kind is not None else None
+                    found.append((value, param, text))
+        return found
 
     def touches(self, node: Node) -> bool:
         """Whether a kept node would carry something the other schema does not know."""

@@ -41,3 +41,13 @@ def test_an_unknown_type_is_the_only_one_that_fits_and_occurs(
     assert ops(convert_version(before, 12)) == "Op Ceil"
     with pytest.raises(Refused, match="element type of 'f' is unknown"):
         convert_version(model(graph.format(other="double"), opset=13, more=', "custom" : 1'), 12)
+
+
+def test_an_unknown_type_is_that_of_what_it_is_multiplied_with() -> None:
+    graph = "(float[2] x, {w}[2,2] w, int32[2] z) => (float[2] y) {{ f = custom.Op(x, z) {y} }}"
+    more = ', "custom" : 1'
+    floats = graph.format(w="float", y="y = MatMul(f, w)")
+    assert ops(convert_version(model(floats, opset=9, more=more), 8)) == "Op MatMul"
+    two_unknown = graph.format(w="float", y="g = custom.Op(x, z) p = MatMul(f, g) y = custom.Op(p, z)")
+    with pytest.raises(Refused, match="element type of 'f' is unknown"):
+        convert_version(model(two_unknown, opset=9, more=more), 8)
