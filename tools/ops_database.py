@@ -13,6 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import onnx
 from opshift import registry, schemas
 from opshift.opset_changelog_pb2 import Change, Domain, OpsetChangelog
 from opshift.versions import DOMAINS
@@ -22,23 +23,28 @@ SHIPPED = ROOT / "opshift" / "opset_changelog.bin"
 
 
 def build(domains: tuple[str, ...]) -> OpsetChangelog:
-    """What the installed onnx says about these domains."""
+    """What the installed onnx says about these domains, whatever the shipped data says."""
     found = OpsetChangelog()
+    newest = {name: ends[1] for name, ends in onnx.defs.C.schema_version_map().items()}
     for name in domains:
-        newest = schemas.latest(name)
-        if newest is not None:
-            domain = found.domains.add(name=name)
-            for version in range(1, newest + 1):
-                ops = sorted(schemas.changed(name, version))
-                changes = [change(name, op, version) for op in ops]
-                domain.versions.add(version=version, changes=changes)
+        own = schemas.installed(name)
+        if not own:
+            continue
+        domain = found.domains.add(name=name)
+        for version in range(1, newest.get(name, max(one.since for one in own)) + 1):
+            changes = [
+                change([one for one in own if one.name == schema.name and one.since <= version])
+                for schema in own
+                if schema.since == version
+            ]
+            domain.versions.add(version=version, changes=changes)
     return found
 
 
-def change(domain: str, op: str, version: int) -> Change:
-    """One operator at the version that brings or changes it."""
-    schema = schemas.schema(domain, op, version)
-    assert schema is not None
+def change(history: list[schemas.Schema]) -> Change:
+    """One operator at the version that brings or changes it, which is the last of its history."""
+    schema = history[-1]
+    domain, op, version = schema.domain, schema.name, schema.since
     instead = registry.default().get(domain, op, version - 1, version)
     types = {p.variable: " ".join(sorted(p.types)) for p in (*schema.inputs, *schema.outputs)}
     return Change(
@@ -46,7 +52,7 @@ def change(domain: str, op: str, version: int) -> Change:
         deprecated=schema.deprecated,
         replaced_by=sorted(instead.emits) if instead and schema.deprecated else [],
         has_function_body=schema.has_body,
-        fingerprint=schemas.fingerprint(domain, op, version),
+        fingerprint=schemas.fingerprint_of(history[-2:]),
         types=[f"{variable}: {listed}" for variable, listed in types.items()],
     )
 

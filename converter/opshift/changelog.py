@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from importlib.resources import files
@@ -53,6 +53,21 @@ class Changelog:
         self._entries: dict[tuple[str, str], list[Entry]] = {}
         self._newest: dict[str, int] = {}
 
+    @property
+    def domains(self) -> frozenset[str]:
+        """Every domain that is described."""
+        return frozenset(self._newest)
+
+    def completed(self, operators: Iterable[OperatorId]) -> Changelog:
+        """A copy with more domains, of whose operators nothing but their versions is known."""
+        copy = Changelog()
+        copy._entries, copy._newest = dict(self._entries), dict(self._newest)
+        for one in sorted(operators):
+            entry = Entry(one, False, (), False, "", ())
+            copy._entries.setdefault((one.domain, one.op_type), []).append(entry)
+            copy._newest[one.domain] = max(copy._newest.get(one.domain, 0), one.since_version)
+        return copy
+
     def add(self, data: bytes, origin: str) -> None:
         """Reads one database; a domain is described in one place."""
         try:
@@ -90,6 +105,14 @@ class Changelog:
         found = self._entries.get((domain, op_type), [])
         at = bisect.bisect_right(found, version, key=lambda entry: entry.operator.since_version)
         return found[at - 1] if at else None
+
+    def changed(self, domain: str, version: int) -> frozenset[str]:
+        """The operators with an implementation that begins at a version."""
+        return frozenset(
+            op
+            for (d, op), entries in self._entries.items()
+            if d == domain and any(entry.operator.since_version == version for entry in entries)
+        )
 
     def deltas(self, domain: str, start: int, to: int) -> Iterator[Delta]:
         """The operators that mean something else at `to` than at `start`."""

@@ -490,9 +490,10 @@ def _in_range(domain: str, shown: str, version: int) -> None:
     if version > newest:
         release = versions.release_of(domain, version)
         brings = f"onnx {release.name} brings it" if release else "no known release of onnx has it"
+        short = newest < (schemas.known().newest(domain) or 0)  # onnx, not the database
+        who = f"the installed onnx {onnx.__version__}" if short else "opshift's operator database"
         raise BadTarget(
-            f"{shown} {version} is above {newest}, the newest that the installed onnx"
-            f" {onnx.__version__} knows; {brings}"
+            f"{shown} {version} is above {newest}, the newest that {who} knows; {brings}"
         )
 
 

@@ -1,15 +1,19 @@
-"""The only importer of onnx.defs: what an operator means at a version, and where that changes."""
+"""The only importer of onnx.defs: full schemas of the operators that the database names."""
 
 from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import Any
 
 from onnx import AttributeProto, FunctionProto, TensorProto, TypeProto, defs, helper
+
+from opshift import changelog
+from opshift.changelog import Changelog
+from opshift.identity import OperatorId
 
 GROUP = "opshift.schemas"
 ANY = -1  # the arity of a variadic parameter list has no upper bound
@@ -75,49 +79,54 @@ def normal(domain: str) -> str:
     return "" if domain == "ai.onnx" else domain
 
 
+@functools.cache
 def schema(domain: str, op: str, version: int) -> Schema | None:
     """The implementation that (domain, op) means at `version`, or None."""
-    found = None
-    for candidate in history(domain, op):
-        if candidate.since > version:
-            break
-        found = candidate
-    return found
+    entry = known().meaning(domain, op, version)
+    return _described(entry.operator) if entry else None
 
 
+@functools.cache
 def history(domain: str, op: str) -> tuple[Schema, ...]:
-    """Every implementation of an operator, oldest first."""
-    return _index().get((domain, op), ())
+    """Every implementation of an operator that the installed onnx has, oldest first."""
+    found = (_described(entry.operator) for entry in known().history(domain, op))
+    return tuple(one for one in found if one is not None)
 
 
 def operators(domain: str) -> Iterator[str]:
-    """The names ever registered in a domain, in order."""
-    return iter(sorted(name for d, name in _index() if d == domain))
+    """The names ever registered in a domain that the installed onnx knows, in order."""
+    return iter([op for op in known().operators(domain) if history(domain, op)])
 
 
 @functools.cache
 def changed(domain: str, version: int) -> frozenset[str]:
     """The operators with an implementation that begins at `version`: the boundary below it."""
-    return frozenset(
-        name
-        for (d, name), schemas in _index().items()
-        if d == domain and any(s.since == version for s in schemas)
-    )
+    return known().changed(domain, version)
 
 
 @functools.cache
 def latest(domain: str) -> int | None:
-    """The newest version of a domain that the installed onnx knows, None for an unknown domain."""
-    known = defs.C.schema_version_map().get(domain) if domain in known_domains() else None
-    if known is not None:
-        return int(known[1])
-    since = [s.since for (d, _), schemas in _index().items() if d == domain for s in schemas]
-    return max(since, default=None)
+    """The newest version that the database and the installed onnx know, None for no version."""
+    described = known().newest(domain)
+    if described is None or domain not in known_domains():
+        return None
+    installed = defs.C.schema_version_map().get(domain)
+    return min(described, int(installed[1])) if installed else described
 
 
 @functools.cache
 def known_domains() -> frozenset[str]:
-    return frozenset(domain for domain, _ in _index())
+    """The domains that are described, and of which the installed onnx has at least one operator."""
+    return frozenset(domain for domain in known().domains if next(operators(domain), None))
+
+
+@functools.cache
+def known() -> Changelog:
+    """The operator version database, with domains that onnx alone has been told about."""
+    shipped = changelog.default()
+    alone = (one for one in _registered() if normal(one.domain) not in shipped.domains)
+    ids = [OperatorId(normal(one.domain), one.name, one.since_version) for one in alone]
+    return shipped.completed(ids) if ids else shipped
 
 
 def body(domain: str, op: str, since: int, version: int) -> FunctionProto | None:
@@ -150,7 +159,10 @@ def _parsed(text: bytes | FunctionProto) -> FunctionProto:
 @functools.cache
 def fingerprint(domain: str, op: str, since: int) -> str:
     """Six hex digits of everything structural in a schema and its predecessor: not of its prose."""
-    pair = [one for one in history(domain, op) if one.since <= since][-2:]
+    return fingerprint_of([one for one in history(domain, op) if one.since <= since][-2:])
+
+
+def fingerprint_of(pair: Sequence[Schema]) -> str:
     return hashlib.sha256("".join(map(_structure, pair)).encode()).hexdigest()[:6]
 
 
@@ -167,25 +179,39 @@ def _structure(one: Schema) -> str:
 @functools.cache
 def raw(domain: str, op: str, since: int) -> Any:  # the stubs of onnx know half of OpSchema
     """The schema object of onnx itself: its function bodies and its inference."""
+    _register_installed()
     return defs.get_schema(op, since, domain)
 
 
-@functools.cache
-def _index() -> dict[tuple[str, str], tuple[Schema, ...]]:
+def installed(domain: str) -> list[Schema]:
+    """What onnx itself says about a domain, whatever the database says; oldest first."""
+    found = [_describe(one) for one in _registered() if normal(one.domain) == domain]
+    return sorted(found, key=lambda one: (one.name, one.since))
+
+
+def _registered() -> Sequence[Any]:
     _register_installed()
-    found: dict[tuple[str, str], list[Schema]] = {}
-    for one in defs.get_all_schemas_with_history():
-        found.setdefault((normal(one.domain), one.name), []).append(_describe(one))
-    return {key: tuple(sorted(value, key=lambda s: s.since)) for key, value in found.items()}
+    return defs.get_all_schemas_with_history()
 
 
+@functools.cache
 def _register_installed() -> None:
     """Makes the operators of installed packages known to onnx, and so to its checker."""
-    known = {(s.domain, s.name, s.since_version) for s in defs.get_all_schemas_with_history()}
+    present = {(s.domain, s.name, s.since_version) for s in defs.get_all_schemas_with_history()}
     for point in sorted(entry_points(group=GROUP), key=lambda p: p.name):
         for one in point.load()():
-            if (one.domain, one.name, one.since_version) not in known:
+            if (one.domain, one.name, one.since_version) not in present:
                 defs.register_schema(one)
+
+
+@functools.cache
+def _described(operator: OperatorId) -> Schema | None:
+    """The full schema of an implementation; None where the installed onnx is too old for it."""
+    try:
+        found = raw(operator.domain, operator.op_type, operator.since_version)
+    except defs.SchemaError:
+        return None
+    return _describe(found) if found.since_version == operator.since_version else None
 
 
 def _describe(one: Any) -> Schema:

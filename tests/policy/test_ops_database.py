@@ -11,7 +11,8 @@ from pathlib import Path
 import ops_database
 import pytest
 from click.testing import CliRunner
-from opshift import BadTarget, changelog, schemas, versions
+from conftest import model
+from opshift import BadTarget, changelog, convert_version, schemas, versions
 from opshift.changelog import Changelog
 from opshift.cli import main
 from opshift.opset_changelog_pb2 import Change, Domain, OpsetChangelog, Version
@@ -26,17 +27,55 @@ def run(*words):
 
 @pytest.mark.parametrize("domain", versions.DOMAINS)
 def test_it_means_what_the_installed_onnx_means(domain):
-    newest = schemas.latest(domain)
-    if newest is None:
+    installed = schemas.installed(domain)
+    if not installed:
         pytest.skip(f"the installed onnx has no {domain}")
-    known = changelog.default()
+    known, newest = changelog.default(), schemas.latest(domain)
     same_onnx = known.newest(domain) == newest and known.newest("") == schemas.latest("")
-    for op in schemas.operators(domain):
+    for op in {one.name for one in installed}:
         for version in range(1, newest + 1):
-            entry, schema = known.meaning(domain, op, version), schemas.schema(domain, op, version)
-            assert (entry and entry.operator.since_version) == (schema and schema.since)
+            theirs = [one for one in installed if one.name == op and one.since <= version]
+            entry = known.meaning(domain, op, version)
+            assert (entry and entry.operator.since_version) == (
+                theirs[-1].since if theirs else None
+            )
             if same_onnx and entry:  # some were deprecated after the fact
-                assert entry.deprecated == schema.deprecated
+                assert entry.deprecated == theirs[-1].deprecated
+
+
+def test_the_engine_asks_the_database(monkeypatch):
+    """An import means what the database says, even where onnx would say something else."""
+    other = Changelog()
+    other.add(_shorter(SHIPPED, 13), "x")
+    monkeypatch.setattr(schemas, "known", lambda: other)
+    asked = [schemas.schema, schemas.changed, schemas.latest, schemas.history]
+    for question in asked:
+        question.cache_clear()
+    try:
+        assert schemas.latest("") == 13
+        assert schemas.schema("", "Relu", 14).since == 13
+        assert schemas.changed("", 14) == frozenset()
+        with pytest.raises(BadTarget, match=r"ai\.onnx 14 is above 13, the newest that opshift"):
+            convert_version(model("(float[2] x) => (float[2] y) { y = Relu(x) }", 13), 14)
+    finally:
+        for question in asked:
+            question.cache_clear()
+
+
+def _shorter(data, newest):
+    """A database that ends at a version of ai.onnx."""
+    shorter = OpsetChangelog.FromString(data.SerializeToString())
+    del shorter.domains[0].versions[newest:]
+    return shorter.SerializeToString()
+
+
+def test_what_the_installed_onnx_does_not_have_is_not_promised():
+    known = changelog.default()
+    for domain in versions.DOMAINS:
+        newest = schemas.latest(domain)
+        for op in schemas.operators(domain):
+            assert all(one.since <= newest for one in schemas.history(domain, op))
+        assert newest is None or newest <= known.newest(domain)
 
 
 def test_what_is_shipped_is_current():
