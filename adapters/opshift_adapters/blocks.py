@@ -242,7 +242,7 @@ def _unsqueeze_last(op: Builder, x: Value, rank: int) -> Value:
 # -- choosing and comparing ----------------------------------------------------------------------
 
 SELECT = (
-    "Where", "And", "Or", "Concat", "Size", "Identity", *EXPAND, *LINEAR_INDEX,
+    "Where", "And", "Or", "Concat", "Identity", *EXPAND, *LINEAR_INDEX, *RESHAPE_TO,
 )  # fmt: skip
 
 
@@ -259,7 +259,22 @@ def select(op: Builder, condition: Value, x: Value, y: Value) -> Value:
     if kind in WIDE_INTS:
         taken = op.Mul(op.Cast(condition, to=kind), x)
         return op.Add(taken, op.Mul(op.Cast(op.Not(condition), to=kind), y))
+    if x.rank_or_none == y.rank_or_none == 0:
+        pair = op.Concat(op.Unsqueeze(y, axes=[0]), op.Unsqueeze(x, axes=[0]), axis=0)
+        return op.Gather(pair, op.Cast(condition, to=T.INT32), axis=0)
+    if op.version == 8 and None in (v.rank_or_none for v in (condition, x, y)):
+        return _gathered_flat(op, condition, x, y)
     return _gathered(op, condition, x, y)
+
+
+def _gathered_flat(op: Builder, condition: Value, x: Value, y: Value) -> Value:
+    """The same of unknown ranks, at version 8: the common shape is that of a sum of zeros."""
+    zeros = [op.Expand(op.const(0), op.Shape(v)) for v in (condition, x, y)]
+    shape = op.Shape(op.Add(op.Add(zeros[0], zeros[1]), zeros[2]))
+    flat = [op.Reshape(op.Expand(v, shape), op.const([-1])) for v in (condition, y, x)]
+    size = op.Size(flat[0])
+    place = op.Add(op.Mul(op.Cast(flat[0], to=T.INT64), size), arange(op, size))
+    return reshape_to(op, op.Gather(op.Concat(*flat[1:], axis=0), place, axis=0), shape)
 
 
 def _gathered(op: Builder, condition: Value, x: Value, y: Value) -> Value:

@@ -128,6 +128,12 @@ EQUAL_19 = boundary(
 @example("no elements", "(bool[0] c, float[2,1] a, float b) => (float[2,0] y) { y = Where(c, a, b) }")
 @example("no elements, symbolic", "(bool[N] c, float[M,1] a, float b) => (float[M,N] y) { y = Where(c, a, b) }", inputs={"c": []})
 @example("large", "(bool[40,1] c, float[1,60] a, float b) => (float[40,60] y) { y = Where(c, a, b) }")
+@example("two numbers", "(bool[2,3] c, float a, float b) => (float[2,3] y) { y = Where(c, a, b) }", gives="Unsqueeze Unsqueeze Concat Cast Gather", inputs={"a": NAN, "b": -0.0})
+@example("two numbers, unknown rank", "(bool[6] v, int64[n] s) => (float[a,b] y) <float p = {-inf}, float q = {0.0}> { c = Reshape(v, s) y = Where(c, p, q) }", inputs={"v": [True, False] * 3, "s": [2, 3]})
+@example("unknown rank", "(bool[6] v, int64[n] s, float[3] a, float b) => (float[k,l] y) { c = Reshape(v, s) y = Where(c, a, b) }", inputs={"v": [True, False] * 3, "s": [2, 3], "a": [1, NAN, INF]})
+@example("unknown rank, no elements", "(bool[6] v, int64[n] s, string[0,1] a, string b) => (string[k,l] y) { c = Reshape(v, s) y = Where(c, a, b) }", inputs={"s": [1, 6]})
+@example("unknown rank, bools", "(bool[6] v, int64[n] s, bool[3] a, bool b) => (bool[k,l] y) { c = Reshape(v, s) y = Where(c, a, b) }", inputs={"s": [2, 3]})
+@example("unknown rank, int64", "(bool[6] v, int64[n] s, int64[3] a, int64 b) => (int64[k,l] y) { c = Reshape(v, s) y = Where(c, a, b) }", inputs={"s": [2, 3]})
 @example("one value", "(bool c, double a, double b) => (double y) { y = Where(c, a, b) }")
 def where_9_8(node: Node, op: Builder) -> Result:
     """Born in 9; before, a Gather from both tensors, or arithmetic where that loses nothing."""

@@ -48,6 +48,8 @@ def test_an_unknown_type_is_that_of_what_it_is_multiplied_with() -> None:
     more = ', "custom" : 1'
     floats = graph.format(w="float", y="y = MatMul(f, w)")
     assert ops(convert_version(model(floats, opset=9, more=more), 8)) == "Op MatMul"
-    two_unknown = graph.format(w="float", y="g = custom.Op(x, z) p = MatMul(f, g) y = custom.Op(p, z)")
+    two_unknown = graph.format(
+        w="float", y="g = custom.Op(x, z) p = MatMul(f, g) y = custom.Op(p, z)"
+    )
     with pytest.raises(Refused, match="element type of 'f' is unknown"):
         convert_version(model(two_unknown, opset=9, more=more), 8)
