@@ -53,6 +53,8 @@ Target: TypeAlias = "int | Mapping[str, int]"
 Source: TypeAlias = "ModelProto | str | os.PathLike[str] | onnx_ir.Model"
 Carve: TypeAlias = Callable[[], tuple[ModelProto, Weights]]
 
+TYPED = 6  # below, some forty operators have no inference; names mean the same on both sides
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -129,9 +131,24 @@ def convert_path(
 ) -> Report:
     """Converts a file into another, or itself."""
     skeleton, store, report = convert(lambda: weights.carve_file(src), options)
-    if report.changed or not _same_file(src, dst):
+    if writes(report, src, dst):
         weights.splice(skeleton, store, dst, external=external)
     return report
+
+
+def writes(report: Report, src: str | os.PathLike[str], dst: str | os.PathLike[str]) -> bool:
+    """Whether there is anything to write: a file that stays as it is is left alone."""
+    return report.changed or not _same_file(src, dst)
+
+
+def _as_model(view: bytes | ModelProto) -> ModelProto:
+    return ModelProto.FromString(view) if isinstance(view, bytes) else view
+
+
+def _first_version(view: bytes | ModelProto) -> int:
+    """The version of the default domain, 0 where it is not imported."""
+    imported = _as_model(view).opset_import
+    return next((e.version for e in imported if schemas.normal(e.domain) == ""), 0)
 
 
 def _same_file(src: str | os.PathLike[str], dst: str | os.PathLike[str]) -> bool:
@@ -208,6 +225,7 @@ class Attempt:
     ir_limit: int | None = None  # what a named target takes, where the caller gave no number
     repaired: bool = False
     unenforced: list[str] = field(default_factory=list)  # rules that were broken from the start
+    for_types: bool = False  # the result is looked at by inference and thrown away
 
     def run(self) -> Report:
         before = comparison.signature(self.skeleton)
@@ -271,7 +289,19 @@ class Attempt:
             validate.whole(self.document, adapters, error)
             self.unenforced = spec.unenforced(self.document)
             self.notes += [f"as it came: {text}" for text in self.unenforced]
-        self.facts = Facts(self.document, self.store, adapters.folds, lambda: self.view)
+        self.facts = Facts(self.document, self.store, adapters.folds, self._inferable)
+
+    def _inferable(self) -> bytes | ModelProto:
+        """The model as it came, for inference; where that would say little, the same raised."""
+        if self.for_types or not 0 < _first_version(self.view) < TYPED:
+            return self.view
+        copy, store = weights.carve_model(_as_model(self.view))
+        raised = Attempt(copy, store, Options(TYPED, check=False), for_types=True)
+        try:
+            raised.run()
+        except (StepRefused, Refused):
+            return self.view
+        return copy
 
     def _merge_imports(self) -> None:
         merged = imports.merge(self.skeleton)
@@ -338,7 +368,7 @@ class Attempt:
         self.notes += done
         if done:
             self.document = Document(self.skeleton, self.document.prefix)
-            self.facts = Facts(self.document, self.store, self.facts.folds, lambda: self.view)
+            self.facts = Facts(self.document, self.store, self.facts.folds, self._inferable)
 
     def _ir_refused(self, refusals: list[Refusal], aim: int) -> Refused:
         current = self.skeleton.ir_version

@@ -202,7 +202,9 @@ class Facts:
     @property
     def inferred(self) -> Inferred:
         if self._inferred is None:
-            self._inferred = infer_all(self._snapshot())
+            # A snapshot that was rewritten may give fresh names to other values.
+            known = infer_all(self._snapshot())
+            self._inferred = {n: t for n, t in known.items() if not self.document.is_fresh(n)}
         return self._inferred
 
     def _infer_made(self, owner: Scope, position: int, name: str) -> TypeProto | None:

@@ -45,3 +45,17 @@ def test_a_name_of_the_model_is_typed_by_the_node_that_a_step_wrote_for_it():
         opset=23,
     )  # inference of Attention does not know k and v
     assert "Exp" not in ops(convert_version(before, 8))  # Softmax stays: its rank is known
+
+
+@pytest.mark.parametrize("opset", [1, 5])
+def test_types_are_known_behind_operators_that_old_schemas_infer_nothing_of(opset):
+    text = "(float[2,3] x) => (float[2,3] y) { a = Div(x, x) b = Relu(a) y = Clip<min=0., max=6.>(b) }"
+    after = convert_version(model(text, opset=opset), 13)
+    assert ops(after) == "Div Relu Clip"
+
+
+def test_an_old_model_is_not_typed_by_names_of_its_raised_copy():
+    text = """(float[2,3] x) => (float[2,3] y) {
+        a = Cast<to="INT32">(x) b = Cast<to="FLOAT">(a) c = Relu(b) d = Softmax<axis=0>(c) y = Clip<min=0.>(d)
+    }"""
+    assert ops(convert_version(model(text, opset=4), 13)).endswith("Reshape Clip")
