@@ -1,0 +1,71 @@
+"""A refusal is accepted where a row of tools/impossible.toml says so, and nowhere beside it."""
+
+from __future__ import annotations
+
+import pytest
+from impossible import Catalogue
+from onnx import parser
+from opshift import schemas
+from opshift.errors import RefusedNode, Why
+
+CATALOGUE = Catalogue()
+INTEGERS = "integer arithmetic needs opset 6"
+
+
+def accepted(body: str, op: str, below: int, says: str, to: int | None = None) -> bool:
+    """Whether a refusal of `op` at the boundary into `below` is, on the way of a model to `to`."""
+    model = parser.parse_model(f'<ir_version: 10, opset_import: ["": 18]> g {body}')
+    refusal = RefusedNode("n", op, "", (below, below - 1), Why.NOT_EXPRESSIBLE, says)
+    return not CATALOGUE.unexcused(model, below - 1 if to is None else to, [refusal])
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"), [("int64", True), ("uint64", True), ("int32", False), ("int8", False)]
+)
+def test_only_64_bits_excuse_arithmetic(kind: str, expected: bool) -> None:
+    body = f"({kind}[2] a, {kind}[2] b) => ({kind}[2] y) {{ y = Add(a, b) }}"
+    assert accepted(body, "Add", 6, INTEGERS) is expected
+
+
+@pytest.mark.parametrize(("op", "expected"), [("Trilu", True), ("Relu", False)])
+def test_a_piece_is_accepted_where_the_recipe_has_ended(op: str, expected: bool) -> None:
+    body = f"(float[2,2] x) => (float[2,2] y) {{ y = {op}(x) }}"
+    assert accepted(body, "Add", 6, INTEGERS) is expected
+
+
+def test_nothing_but_a_piece_is_accepted_there() -> None:
+    body = "(float[2,2] x) => (float[2,2] y) { y = Trilu(x) }"
+    assert not accepted(body, "Add", 6, "the rank of 'x' is unknown")
+
+
+def test_a_computed_shape_is_accepted_and_a_constant_one_is_not() -> None:
+    says = "'s' must be constant, but 's' is an input"
+    computed = "(float[2,2] x, int64[1] s) => (float[n] y) { y = Reshape(x, s) }"
+    constant = "(float[2,2] x) => (float[4] y) <int64[1] s = {4}> { y = Reshape(x, s) }"
+    assert accepted(computed, "Reshape", 5, says)
+    assert not accepted(constant, "Reshape", 5, says)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "expected"), [("<antialias=1>", True), ("<antialias=0>", False), ("", False)]
+)
+def test_an_absent_attribute_has_its_default(attributes: str, expected: bool) -> None:
+    body = f"(float[4,4] x, float[2] s) => (float[a,b] y) {{ y = Resize{attributes}(x, , s) }}"
+    assert accepted(body, "Resize", 18, "the sizes are unknown") is expected
+
+
+def test_boundary_and_text_have_to_match() -> None:
+    body, says = "(string[2] x) => (string[n] y) { y = Unique(x) }", "de-duplication of strings"
+    assert accepted(body, "Unique", 11, says)
+    assert accepted(body, "Unique", 11, says, to=7)
+    assert not accepted(body, "Unique", 13, says)
+    assert not accepted(body, "Unique", 11, "the rank of 'x' is unknown")
+
+
+def test_every_row_names_a_boundary_that_exists() -> None:
+    for entry in CATALOGUE.impossible:
+        for name in entry.row.operators - {"*"}:
+            domain, _, op = name.rpartition(".")
+            assert op in schemas.known().changed(domain, entry.below), (name, entry.below)
+    for recipe in CATALOGUE.recipes:
+        assert recipe.row.operators <= set(schemas.known().operators("")), recipe

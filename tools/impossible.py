@@ -1,0 +1,153 @@
+"""Tells the refusals that are accepted, impossible.toml, from those that ask for an exact form."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import onnx
+from onnx import ModelProto, NodeProto, helper
+from opshift import schemas
+from opshift.errors import RefusedNode
+
+DATA = Path(__file__).with_name("impossible.toml")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Operators, and what must hold for a node of theirs."""
+
+    operators: frozenset[str]
+    types: frozenset[str] = frozenset()
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    computed: frozenset[str] = frozenset()
+
+    def names(self, domain: str, op: str) -> bool:
+        return bool(self.operators & {"*", f"{domain}.{op}" if domain else op})
+
+    def conditional(self) -> bool:
+        return bool(self.types or self.attributes or self.computed)
+
+
+@dataclass(frozen=True, slots=True)
+class Impossible:
+    """What has no exact form below a version."""
+
+    row: Row
+    below: int
+    says: re.Pattern[str]
+
+    def excuses(self, refusal: RefusedNode, subject: Subject) -> bool:
+        return (
+            refusal.boundary == (self.below, self.below - 1)
+            and self.row.names(refusal.domain, refusal.op)
+            and self.says.search(refusal.detail) is not None
+            and (not self.row.conditional() or subject.has(self.row))
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How far down the exact form of an operator goes."""
+
+    row: Row
+    ends: int
+
+
+class Catalogue:
+    """The rows of a file."""
+
+    def __init__(self, path: Path = DATA) -> None:
+        with path.open("rb") as file:
+            data = tomllib.load(file)
+        self.pieces: list[str] = data["pieces"]
+        self.impossible = [
+            Impossible(_row(entry), entry["below"], re.compile(entry.get("says", "")))
+            for entry in data["impossible"]
+        ]
+        self.recipes = [Recipe(_row(entry), entry["ends"]) for entry in data["recipe"]]
+
+    def unexcused(
+        self, model: ModelProto, to: int, refusals: Iterable[RefusedNode]
+    ) -> tuple[RefusedNode, ...]:
+        """The refusals, on the way of a model to a version, that no row accepts."""
+        subject = Subject(model)
+        ended = any(to < recipe.ends and subject.has(recipe.row) for recipe in self.recipes)
+        return tuple(
+            refusal
+            for refusal in refusals
+            if not (ended and any(refusal.detail.startswith(piece) for piece in self.pieces))
+            and not any(row.excuses(refusal, subject) for row in self.impossible)
+        )
+
+
+class Subject:
+    """The model as it came, asked about the nodes of its graph."""
+
+    def __init__(self, model: ModelProto) -> None:
+        graph = onnx.shape_inference.infer_shapes(model).graph
+        self._nodes = list(graph.node)
+        self._opsets = {schemas.normal(i.domain): i.version for i in model.opset_import}
+        self._types = {
+            info.name: _element(info.type)
+            for info in (*graph.input, *graph.value_info, *graph.output)
+        }
+        self._constants = {tensor.name for tensor in graph.initializer}
+        self._constants |= {n.output[0] for n in graph.node if n.op_type == "Constant"}
+
+    def has(self, row: Row) -> bool:
+        """Whether a node is of a row's operators and fulfils what the row asks."""
+        return any(self._fulfils(node, row) for node in self._nodes)
+
+    def _fulfils(self, node: NodeProto, row: Row) -> bool:
+        if not row.names(schemas.normal(node.domain), node.op_type):
+            return False
+        if row.types and self._types.get(next(iter(node.input), "")) not in row.types:
+            return False
+        return self._attributes(node, row) and self._computed(node, row)
+
+    def _attributes(self, node: NodeProto, row: Row) -> bool:
+        if not row.attributes:
+            return True
+        schema = self._schema(node)
+        values = {name: attribute.default for name, attribute in schema.attributes.items()}
+        values |= {a.name: helper.get_attribute_value(a) for a in node.attribute}
+        return all(_text(values.get(name)) == want for name, want in row.attributes.items())
+
+    def _computed(self, node: NodeProto, row: Row) -> bool:
+        if not row.computed:
+            return True
+        schema = self._schema(node)
+        params = [schema.input_at(i) for i in range(len(node.input))]
+        return any(
+            param is not None and param.name in row.computed and name not in self._constants
+            for param, name in zip(params, node.input, strict=True)
+            if name
+        )
+
+    def _schema(self, node: NodeProto) -> schemas.Schema:
+        domain = schemas.normal(node.domain)
+        found = schemas.schema(domain, node.op_type, self._opsets[domain])
+        if found is None:
+            raise ValueError(f"{node.op_type} is not known at {domain} {self._opsets[domain]}")
+        return found
+
+
+def _row(entry: Mapping[str, Any]) -> Row:
+    words = {name: frozenset(entry.get(name, "").split()) for name in ("types", "computed")}
+    operators = frozenset(entry["operators"].split())
+    return Row(operators, words["types"], entry.get("attributes", {}), words["computed"])
+
+
+def _element(found: onnx.TypeProto) -> str:
+    if found.WhichOneof("value") != "tensor_type":
+        return ""
+    return schemas.element_name(found.tensor_type.elem_type) or ""
+
+
+def _text(value: Any) -> Any:
+    return value.decode() if isinstance(value, bytes) else value

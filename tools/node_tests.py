@@ -1,0 +1,120 @@
+"""The official node tests as picklable cases, their targets, and the same graph in other places."""
+
+from __future__ import annotations
+
+import fnmatch
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import onnx
+from onnx import FunctionProto, ModelProto, helper, numpy_helper
+from opshift import schemas
+
+BELOW = (18, 17, 15, 13, 12, 11, 10, 9, 8, 7, 6, 5, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """One official node test, made picklable."""
+
+    name: str
+    model: bytes
+    data: tuple[tuple[Any, ...], tuple[Any, ...]]
+    rtol: float
+    atol: float
+
+
+def official(only: Sequence[str]) -> list[Test]:
+    """The node tests that the installed onnx generates; expansions into functions left out."""
+    from onnx.backend.test.case.node import collect_testcases
+
+    found = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        cases = collect_testcases(None)
+    for case in cases:
+        wanted = not only or any(fnmatch.fnmatch(case.name, pattern) for pattern in only)
+        if case.model is None or not case.data_sets or "_expanded" in case.name or not wanted:
+            continue
+        inputs, outputs = case.data_sets[0]
+        data = (tuple(map(_plain, inputs)), tuple(map(_plain, outputs)))
+        text = case.model.SerializeToString()
+        found.append(Test(case.name, text, data, case.rtol or 1e-3, case.atol or 1e-7))
+    return found
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, onnx.TensorProto):
+        return numpy_helper.to_array(value)
+    if isinstance(value, onnx.SequenceProto):
+        return numpy_helper.to_list(value)
+    if isinstance(value, onnx.OptionalProto):
+        return numpy_helper.to_optional(value)
+    return value
+
+
+def subject(model: ModelProto) -> tuple[str, str]:
+    """The operator under test: of the domain that is not the default one, if there is one."""
+    keys = [(schemas.normal(n.domain), n.op_type) for n in model.graph.node]
+    return next((key for key in keys if key[0]), keys[0])
+
+
+def targets(model: ModelProto, domain: str) -> list[int]:
+    """The top of every equivalence class of the model's operators, and versions below them all."""
+    used = {n.op_type for n in model.graph.node if schemas.normal(n.domain) == domain}
+    newest = schemas.latest(domain) or 1
+    births = [schemas.history(domain, op) for op in used if schemas.history(domain, op)]
+    starts = {schema.since for history in births for schema in history}
+    born = max(history[0].since for history in births)
+    tops = {since - 1 for since in starts if since - 1 >= born} | {newest}
+    below = {v for v in (born - 1, *BELOW) if 1 <= v < born}
+    own = {schemas.normal(i.domain): i.version for i in model.opset_import}[domain]
+    return sorted((tops | below) - {own})
+
+
+def nested(model: ModelProto) -> ModelProto:
+    """The same graph in both branches of an If."""
+    moved = ModelProto()
+    moved.CopyFrom(model)
+    graph = moved.graph
+    branch = onnx.GraphProto(name="branch")
+    branch.node.extend(graph.node)
+    branch.output.extend(graph.output)
+    branch.initializer.extend(graph.initializer)
+    del graph.node[:], graph.initializer[:]
+    graph.input.append(helper.make_tensor_value_info("which_way", onnx.TensorProto.BOOL, []))
+    other = onnx.GraphProto()
+    other.CopyFrom(branch)
+    other.name = "other"
+    if not any(schemas.normal(i.domain) == "" for i in moved.opset_import):
+        moved.opset_import.append(helper.make_opsetid("", 21))
+    names = [output.name for output in graph.output]
+    graph.node.append(
+        helper.make_node("If", ["which_way"], names, then_branch=branch, else_branch=other)
+    )
+    return moved
+
+
+def function(model: ModelProto) -> ModelProto:
+    """The same graph as a model-local function."""
+    moved = ModelProto()
+    moved.CopyFrom(model)
+    graph = moved.graph
+    body = FunctionProto(name="Body", domain="moved")
+    body.input.extend(i.name for i in graph.input)
+    body.output.extend(o.name for o in graph.output)
+    for tensor in graph.initializer:
+        body.node.append(helper.make_node("Constant", [], [tensor.name], value=tensor))
+    body.node.extend(graph.node)
+    body.opset_import.extend(moved.opset_import)
+    del graph.node[:], graph.initializer[:]
+    graph.node.append(helper.make_node("Body", body.input, body.output, domain="moved"))
+    moved.functions.append(body)
+    moved.opset_import.append(helper.make_opsetid("moved", 1))
+    moved.ir_version = max(moved.ir_version, 8)
+    return moved
+
+
+SHAPES = {"flat": lambda model: model, "if": nested, "function": function}
