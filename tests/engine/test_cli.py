@@ -115,7 +115,7 @@ def test_interrupting_exits_130(source, monkeypatch):
     def interrupted(*arguments, **named):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("opshift.convert.convert_path", interrupted)
+    monkeypatch.setattr("opshift.convert.convert", interrupted)
     assert run("convert", source, "--in-place", "--to", "13").exit_code == cli.INTERRUPTED
 
 

@@ -142,14 +142,23 @@ def test_the_command(tmp_path):
     onnx.save(model(SOFTMAX), a)
     onnx.save(spoiled(), bad)
     run = CliRunner().invoke
-    done = run(cli.main, ["convert", a, "-o", b, "--to", "13", "--verify"])
+    onnx.save(convert_version(model(SOFTMAX), 13), b)
+    done = run(cli.main, ["verify", a, b])
     assert done.exit_code == cli.DONE, done.output
-    assert done.stdout.endswith("equal\n")
+    assert done.stdout.endswith("\nequal\n")
     done = run(cli.main, ["verify", a, bad, "--output-format", "json"])
     assert done.exit_code == cli.REFUSED
     assert json.loads(done.stdout)["different"] is True
-    done = run(cli.main, ["convert", a, "--in-place", "--to", "13", "--verify"])
-    assert done.exit_code == cli.BAD_INPUT
+    (tmp_path / "empty").mkdir()
+    for words, sentence in (
+        ([a, str(tmp_path / "no.onnx")], "No such file"),
+        ([a, b, "--inputs", str(tmp_path / "empty")], "holds no input_0.pb"),
+        ([a, b, "--inputs", a], "is not an .npz"),
+        ([a, b, "--engine", "tensorrt"], "is not one of"),
+    ):
+        done = run(cli.main, ["verify", *words])
+        assert done.exit_code == cli.BAD_INPUT
+        assert sentence in done.stderr
 
 
 def test_where_made_up_inputs_do_not_fit_the_note_says_so():

@@ -10,9 +10,13 @@ import click
 from opshift.cli import DONE, REFUSED, Output, common, read_ir, read_target
 
 if TYPE_CHECKING:
+    from onnx import ModelProto
+
     from opshift.convert import Options, Target
     from opshift.report import Report
     from opshift.targets import Wanted
+    from opshift.verify import Verification
+    from opshift.weights import Weights
 
 EXTERNAL = ("keep", "copy", "link", "inline", "one-file")
 
@@ -28,7 +32,7 @@ EXTERNAL = ("keep", "copy", "link", "inline", "one-file")
 @click.option(
     "--check", "only_check", is_flag=True, help="Write nothing; exit 1 if it would change."
 )
-@click.option("--verify", "verifies", is_flag=True, help="Run IN and OUT; exit 1 unless equal.")
+@click.option("--verify", "verifies", is_flag=True, help="Run both; write only what is equal.")
 @click.option("--dry-run", is_flag=True, help="Write nothing; show what would be done.")
 @click.option("--allow-approximate", is_flag=True, help="Allow results that are not exactly equal.")
 @click.option("--external-data", type=click.Choice(EXTERNAL), default="keep", show_default=True)
@@ -53,36 +57,55 @@ def command(
 ) -> int:
     """Converts IN to other versions."""
     from opshift import weights
-    from opshift.convert import convert, convert_path
+    from opshift.convert import convert, writes
 
-    writes = not (only_check or dry_run)
-    if writes and in_place == (output is not None):
+    wanted = not (only_check or dry_run)
+    if wanted and in_place == (output is not None):
         raise click.UsageError("say where the result goes: either -o OUT or --in-place")
-    if verifies and output is None:
-        raise click.UsageError("--verify runs IN and OUT, so it needs -o OUT")
+    target = output or source
     options = _options(**wishes)
     with talk.working(f"converting {os.path.basename(source)}"):
-        if writes:
-            report = convert_path(source, output or source, options, external_data)
-        else:
-            report = convert(lambda: weights.carve_file(source), options)[2]
-    if verifies and output is not None:
-        return _verified(talk, source, output, report)
-    talk.result(lambda: str(report), report.as_dict)
-    return REFUSED if only_check and report.changed else DONE
+        skeleton, store, report = convert(lambda: weights.carve_file(source), options)
+    found = None
+    if verifies:
+        with talk.working("verifying"):
+            found = _verified(source, target, skeleton, store)
+    good = found is None or found.equal
+    if wanted and good and writes(report, source, target):
+        with talk.working(f"writing {os.path.basename(target)}"):
+            weights.splice(skeleton, store, target, external=external_data)
+    talk.result(lambda: _text(report, found), lambda: _data(report, found))
+    return REFUSED if not good or (only_check and report.changed) else DONE
 
 
-def _verified(talk: Output, source: str, output: str, report: Report) -> int:
-    """Tells what was done and whether both models compute the same."""
+def _verified(source: str, target: str, skeleton: ModelProto, store: Weights) -> Verification:
+    """Whether both models compute the same, shown before the second one has its place."""
+    import dataclasses
+    import tempfile
+
+    from opshift import weights
     from opshift.verify import verify
 
-    with talk.working("verifying"):
-        found = verify(source, output)
-    talk.result(
-        lambda: f"{report}\n\n{found}",
-        lambda: {**report.as_dict(), "verification": found.as_dict()},
-    )
-    return DONE if found.equal else REFUSED
+    with tempfile.TemporaryDirectory(prefix="opshift-") as folder:
+        trial = os.path.join(folder, "converted.onnx")
+        # What lies outside of the model is not found from here, unless it comes along.
+        outside = bool(weights.data_files(skeleton, store))
+        weights.splice(skeleton, store, trial, external="one-file" if outside else "keep")
+        found = verify(source, trial)
+    sides = (found.sides[0], dataclasses.replace(found.sides[1], model=target))
+    return dataclasses.replace(found, sides=sides)
+
+
+def _text(report: Report, found: Verification | None) -> str:
+    if found is None:
+        return str(report)
+    ending = "" if found.equal else "\nnothing was written"
+    return f"{report}\n\n{found}{ending}"
+
+
+def _data(report: Report, found: Verification | None) -> dict[str, Any]:
+    more = {} if found is None else {"verification": found.as_dict()}
+    return {**report.as_dict(), **more}
 
 
 def _options(
