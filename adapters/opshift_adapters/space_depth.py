@@ -18,6 +18,7 @@ from opshift.adapter import (
 )
 
 from opshift_adapters.blocks import ARANGE, FLOATS, arange, part
+from opshift_adapters.calc import column, element
 
 DEPTH_28 = boundary(28, "DepthToSpace:164247")
 TYPES_13 = boundary(13, "DepthToSpace:a1acc4 SpaceToDepth:66b78b")
@@ -79,10 +80,15 @@ def depth_to_space_11_10(node: Node, op: Builder) -> Result:
 
 TWO = "<int64[2] image = {5,5}, int64[2] block = {1,5}> "
 OVERLAP = "<int64[2] image = {4,5}, int64[2] block = {2,3}> "
+COMPUTED = "(float[N,C,L] x, int64[2] image, int64[2] block) => (float[N,c,h,w] y) "
+COVERING = (
+    "Reshape", "Shape", "Slice", "Div", "Concat", "Pad", "Gather", "ReduceSum", "Cast", "Add",
+    "Sub", "Mul", "Equal", "Less", "Not", "And", "Where", "ReduceProd", *ARANGE,
+)  # fmt: skip
 SUMMED = (*FLOATS, T.INT32, T.INT64, T.UINT32, T.UINT64)
 
 
-@adapter("Col2Im", 18, 17, emits=("Reshape", "Shape", "Slice", "Div", "Concat", "Pad", "Gather", "ReduceSum", "Cast"))
+@adapter("Col2Im", 18, 17, emits=COVERING)
 @example("side by side", "(float[1,5,5] x) => (float[1,1,5,5] y) " + TWO + "{ y = Col2Im(x, image, block) }")
 @example("overlapping", "(float[2,18,9] x) => (float[2,3,4,5] y) " + OVERLAP + "{ y = Col2Im(x, image, block) }")
 @example("strides and pads", "(double[1,6,6] x) => (double[1,1,4,5] y) " + OVERLAP + "{ y = Col2Im<strides=[2,2],pads=[0,1,1,1]>(x, image, block) }")
@@ -92,23 +98,39 @@ SUMMED = (*FLOATS, T.INT32, T.INT64, T.UINT32, T.UINT64)
 @example("small integers", "(int8[1,6,9] x) => (int8[1,1,4,5] y) " + OVERLAP + "{ y = Col2Im(x, image, block) }")
 @example("three axes", "(float[1,8,8] x) => (float[1,1,3,3,3] y) <int64[3] image = {3,3,3}, int64[3] block = {2,2,2}> { y = Col2Im(x, image, block) }")
 @example("bool", "(bool[1,6,9] x) => (bool[1,1,4,5] y) " + OVERLAP + "{ y = Col2Im(x, image, block) }", refuses=Why.TYPE_NOT_AVAILABLE)
-@example("computed image", "(float[1,5,5] x, int64[2] image) => (float[1,1,h,w] y) <int64[2] block = {1,5}> { y = Col2Im(x, image, block) }", refuses=Why.NEEDS_CONSTANT, inputs={"image": [5, 5]})
+@example("computed image", "(float[1,5,5] x, int64[2] image) => (float[1,1,h,w] y) <int64[2] block = {1,5}> { y = Col2Im(x, image, block) }", inputs={"image": [5, 5]})
+@example("computed, overlapping", COMPUTED + "{ y = Col2Im(x, image, block) }", inputs={"x": np.sin(np.arange(324)).reshape(2, 18, 9), "image": [4, 5], "block": [2, 3]}, atol=1e-6)
+@example("computed, strides and pads", COMPUTED + "{ y = Col2Im<strides=[2,2],pads=[0,1,1,1]>(x, image, block) }", inputs={"x": np.sin(np.arange(36)).reshape(1, 6, 6), "image": [4, 5], "block": [2, 3]}, atol=1e-6)
+@example("computed, dilations", COMPUTED + "{ y = Col2Im<dilations=[1,2]>(x, image, block) }", inputs={"x": np.sin(np.arange(36)).reshape(1, 12, 3), "image": [4, 5], "block": [2, 3]}, atol=1e-6)
+@example("computed, three axes", "(int32[1,8,8] x, int64[3] block) => (int32[1,1,3,3,3] y) <int64[3] image = {3,3,3}> { y = Col2Im(x, image, block) }", inputs={"block": [2, 2, 2]})
+@example("computed, one axis", "(float[1,4,3] x, int64[1] image) => (float[1,2,4] y) <int64[1] block = {2}> { y = Col2Im(x, image, block) }", inputs={"image": [4]})
+@example("computed, unknown number of axes", "(float[1,5,5] x, int64[n] image) => (float[1,1,h,w] y) <int64[2] block = {1,5}> { y = Col2Im(x, image, block) }", inputs={"image": [5, 5]})
+@example("all unknown", "(float[1,5,5] x, int64[n] image, int64[n] block) => (float[1,1,h,w] y) { y = Col2Im(x, image, block) }", refuses=Why.NEEDS_SHAPE, inputs={"image": [5, 5], "block": [1, 5]})
 def col2im_18_17(node: Node, op: Builder) -> Result:
     """Born in 18; below it every pixel gathers the elements of the blocks that cover it."""
     x, kind = node["input"], node["input"].elem_type
     if kind in (T.BOOL, T.STRING, T.COMPLEX64, T.COMPLEX128):
         raise Refusal(Why.TYPE_NOT_AVAILABLE, "only real numbers can be summed there")
-    image, block = node["image_shape"].const(), node["block_shape"].const()
-    sources, columns = _sources(node, image, block)
-    elements = op.Reshape(x, _by_channel(op, x, block.prod(), columns), allowzero=1)
+    image, block = node["image_shape"], node["block_shape"]
+    size, span = image.const_or_none(), block.const_or_none()
+    if size is not None and span is not None:
+        known, columns = _sources(node, size, span)
+        sources = op.const(known)
+        lines = _by_channel(op, x, op.const(columns), op.const(int(span.prod())))
+    else:
+        sources, total, each = _computed_sources(node, op, image, block)
+        lines = _by_channel(op, x, total, each)
+    elements = op.Reshape(x, lines, allowzero=1)
     elements = op.Pad(elements, op.const([0, 0, 0, 0, 0, 1]))
     if kind not in SUMMED:
         elements = op.Cast(elements, to=T.INT32)
-    covering = op.Gather(elements, op.const(sources), axis=2)
+    covering = op.Gather(elements, sources, axis=2)
     flat = op.ReduceSum(covering, op.const([3]), keepdims=0)
     if kind not in SUMMED:
         flat = op.Cast(flat, to=kind)
-    return op.Reshape(flat, op.const([0, 0, *image]))
+    if size is not None:
+        return op.Reshape(flat, op.const([0, 0, *size]))
+    return op.Reshape(flat, op.Concat(op.const([0, 0]), image, axis=0))
 
 
 def _sources(node: Node, image: Array, block: Array) -> tuple[Array, int]:
@@ -132,11 +154,45 @@ def _sources(node: Node, image: Array, block: Array) -> tuple[Array, int]:
     return table[:, : max((table < columns).sum(axis=1).max(), 1)], columns
 
 
-def _by_channel(op: Builder, x: Value, size: int, columns: int) -> Value:
+def _computed_sources(
+    node: Node, op: Builder, image: Value, block: Value
+) -> tuple[Value, Value, Value]:
+    """The same table from computed shapes, how many elements there are, how many in a block."""
+    axes = (image if image.shape_or_none is not None else block).shape[0]
+    strides, dilations = (node.ints_or_none(n) or [1] * axes for n in ("strides", "dilations"))
+    pads = node.ints_or_none("pads") or [0] * (2 * axes)
+    zero, one = op.const(0), op.const(1)
+    blocks = places = one
+    which = inside = zero
+    covered = op.const(True, T.BOOL)
+    for axis in reversed(range(axes)):
+        size, span = element(op, image, axis), element(op, block, axis)
+        stride, dilation = op.const(strides[axis]), op.const(dilations[axis])
+        begin, end = op.const(pads[axis]), op.const(pads[axis] + pads[axis + axes])
+        pixel = column(op, op.Add(arange(op, size), begin), 2 * axes, axis)
+        place = column(op, arange(op, span), 2 * axes, axes + axis)
+        start = op.Sub(pixel, op.Mul(place, dilation))
+        last = op.Sub(op.Add(size, end), op.Add(op.Mul(op.Sub(span, one), dilation), one))
+        count = op.Add(op.Div(last, stride), one)
+        number = op.Div(start, stride)
+        begins = op.And(op.Equal(op.Mul(number, stride), start), op.Not(op.Less(start, zero)))
+        covered = op.And(covered, op.And(begins, op.Less(number, count)))
+        which = op.Add(which, op.Mul(number, blocks))
+        inside = op.Add(inside, op.Mul(place, places))
+        blocks, places = op.Mul(blocks, count), op.Mul(places, span)
+    columns = op.Mul(places, blocks)
+    table = op.Where(covered, op.Add(op.Mul(inside, blocks), which), columns)
+    sizes = [op.ReduceProd(shape, axes=[0], keepdims=1) for shape in (image, block)]
+    return op.Reshape(table, op.Concat(*sizes, axis=0)), columns, places
+
+
+def _by_channel(op: Builder, x: Value, columns: Value, size: Value) -> Value:
     """The shape in which each channel has all elements of its blocks in a row."""
-    known = x.dims_or_none
-    if known is not None and isinstance(known[0], int) and isinstance(known[1], int):
-        return op.const([known[0], known[1] // int(size), columns])
+    dims, total, block = x.dims_or_none, columns.const_or_none(), size.const_or_none()
+    if dims is not None and total is not None and block is not None:
+        batch, channels = dims[:2]
+        if isinstance(batch, int) and isinstance(channels, int):
+            return op.const([batch, channels // int(block), int(total)])
     shape = op.Shape(x)
-    channels = op.Div(part(op, shape, 1, 2), op.const([int(size)]))
-    return op.Concat(part(op, shape, 0, 1), channels, op.const([columns]), axis=0)
+    count = op.Div(part(op, shape, 1, 2), size)
+    return op.Concat(part(op, shape, 0, 1), count, op.Reshape(columns, op.const([1])), axis=0)
