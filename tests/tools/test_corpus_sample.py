@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 import random
 
+import children
 import corpus
 import pytest
+from corpus_child import newest_of_runtime
+from corpus_model import DEFECTS, Settings, models_of
+from corpus_report import report
 
 TARGETS = (21, 18, 13)
 SAMPLE, SEED, NODES = 12, 7, 120
@@ -25,11 +29,9 @@ def small_models() -> list[str]:
 @pytest.mark.skipif(not small_models(), reason=f"no corpus at {corpus.DEFAULT}")
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_sample_is_equal_or_refused(target: int) -> None:
-    models = corpus.models_of(corpus.DEFAULT, small_models(), None, 0)
-    probed = corpus.children.run(corpus.newest_of_runtime, seconds=60)
-    settings = corpus.Settings(seconds=60, newest=probed.value)
+    models = models_of(corpus.DEFAULT, small_models(), None, 0)
+    probed = children.run(newest_of_runtime, seconds=60)
+    settings = Settings(seconds=60, newest=probed.value)
     verdicts = corpus.run(models, [target], settings, jobs=2)
     assert len(verdicts) == len(small_models())
-    assert not [v for v in verdicts if v.status in corpus.DEFECTS], corpus.report(
-        verdicts, [target]
-    )
+    assert not [v for v in verdicts if v.status in DEFECTS], report(verdicts, [target])
