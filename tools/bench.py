@@ -31,7 +31,7 @@ from typing import Any
 import children
 from workloads import layers, nested, transformer, weighty
 
-BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
+MARKS = BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
 Work = Callable[[], Any]
 
 
@@ -432,14 +432,15 @@ def _version(name: str) -> str:
         return "?"
 
 
-def write_between_marks(path: Path, text: str) -> None:
+def write_between_marks(path: Path, text: str, marks: tuple[str, str] = MARKS) -> None:
     """Replace the generated part of a page, or start the page."""
-    page = path.read_text() if path.exists() else f"# Performance\n\n{BEGIN}\n{END}\n"
-    head, begin, rest = page.partition(BEGIN)
-    _, end, tail = rest.partition(END)
+    first, last = marks
+    page = path.read_text() if path.exists() else f"# Performance\n\n{first}\n{last}\n"
+    head, begin, rest = page.partition(first)
+    _, end, tail = rest.partition(last)
     if not begin or not end:
-        raise SystemExit(f"{path} has no {BEGIN} ... {END}")
-    path.write_text(f"{head}{BEGIN}\n{text}\n{END}{tail}")
+        raise SystemExit(f"{path} has no {first} ... {last}")
+    path.write_text(f"{head}{first}\n{text}\n{last}{tail}")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
