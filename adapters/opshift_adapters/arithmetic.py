@@ -19,14 +19,15 @@ from opshift.adapter import (
 from opshift.combinators import cast_around, drop_attribute
 
 from opshift_adapters.blocks import FLOATS, INTS, SMALL_INTS, UNSIGNED, cast
+from opshift_adapters.wide_integers import WIDE, wide_arithmetic
 
 
 def _through_double(node: Node, op: Builder) -> Result:
-    """Only floats were taken: a double holds 32-bit integers, and the remainder of 2**32 wraps."""
+    """Only floats were taken: a double holds 32 bits, sums and products over an axis hold 64."""
     a, b = node["A"], node["B"]
     kind = a.elem_type
     if kind not in (T.INT32, T.UINT32):
-        raise Refusal(Why.TYPE_NOT_AVAILABLE, "integer arithmetic needs opset 6")
+        return wide_arithmetic(node, op)
     a, b = cast(op, a, T.DOUBLE), cast(op, b, T.DOUBLE)
     if node.op == "Mul":
         high, low = _split(op, a, 2.0**16)
@@ -56,6 +57,7 @@ def _double(op: Builder, value: float) -> Value:
 
 
 EXTREMES = {"a": [2147483647, -7, -2147483648], "b": [2147483647, 2, 5]}
+WIDEST = {"a": [2**63 - 1, -(2**63), -7, 2**53 + 1, 2**62, -(2**63)], "b": [2**63 - 1, 3, 2, -5, 2**31 - 1, -(2**63)]}
 LARGE = {"a": [4294967295, 7, 3], "b": [4294967295, 2, 5]}
 BASIC_6 = boundary(
     6,
@@ -72,9 +74,14 @@ BASIC_6 = boundary(
         example("int32", "(int32[3] a, int32[3] b) => (int32[3] y) { y = {op}(a, b) }", inputs=EXTREMES),
         example("uint32", "(uint32[3] a, uint32[3] b) => (uint32[3] y) { y = {op}(a, b) }", inputs=LARGE),
         example("int32 with axis", "(int32[2,3] a, int32[2] b) => (int32[2,3] y) { y = {op}<broadcast=1, axis=0>(a, b) }"),
-        example("int64", "(int64[3] a, int64[3] b) => (int64[3] y) { y = {op}(a, b) }", refuses=Why.TYPE_NOT_AVAILABLE, inputs={"a": [5, 6, 7], "b": [1, 2, 3]}),
+        example("int64", "(int64[6] a, int64[6] b) => (int64[6] y) { y = {op}(a, b) }", inputs=WIDEST),
+        example("uint64", "(uint64[3] a, uint64[3] b) => (uint64[3] y) { y = Mul(a, b) }", inputs={"a": [2**64 - 1, 2**53 + 1, 7], "b": [2**64 - 1, 3, 2**63]}),
+        example("uint64 quotient", "(uint64[3] a, uint64[3] b) => (uint64[3] y) { y = Div(a, b) }", refuses=Why.TYPE_NOT_AVAILABLE),
+        example("int64 with axis", "(int64[2,N] a, int64[2] b) => (int64[2,N] y) { y = {op}<broadcast=1, axis=0>(a, b) }", inputs={"a": [[2**62 + 1, -(2**63), 2**53 + 1]] * 2, "b": [2**63 - 1, -(2**62) - 1]}),
+        example("int64 and a scalar", "(int64[N,2] a, int64 b) => (int64[N,2] y) { y = {op}<broadcast=1>(a, b) }", inputs={"a": [[7, -7], [0, 2**53 + 1]], "b": -3}),
+        example("no int64", "(int64[0,2] a, int64[2] b) => (int64[0,2] y) { y = {op}<broadcast=1>(a, b) }", inputs={"b": [1, 2]}),
     ),
-    emits=("Add", "Sub", "Mul", "Div", "Floor"),
+    emits=("Add", "Sub", "Mul", "Div", "Floor", *WIDE),
 )
 
 ARITHMETIC_13 = boundary(13, "Add:16145e Sub:79a520 Mul:179f58 Div:6a3efd Pow:e1caab Mod:eb26b7")

@@ -283,9 +283,13 @@ def _gathered(op: Builder, condition: Value, x: Value, y: Value) -> Value:
     flat = op.const([-1, 1])
     pair = [op.Reshape(expand_to(op, v, shape), flat) for v in (y, x)]
     both = op.Reshape(op.Concat(*pair, axis=1), op.const([-1]))
-    place = positions(op, shape)
-    chosen = op.Cast(expand_to(op, condition, shape), to=T.INT64)
-    return op.Gather(both, op.Add(op.Add(place, place), chosen), axis=0)
+    place, chosen = positions(op, shape), expand_to(op, condition, shape)
+    known = place.const_or_none()
+    if known is not None:  # added in double, for nothing adds whole numbers below 6
+        doubled = op.const(2 * known, T.DOUBLE)
+        return op.Gather(both, op.Cast(op.Add(op.Cast(chosen, to=T.DOUBLE), doubled), to=T.INT64))
+    index = op.Add(op.Add(place, place), op.Cast(chosen, to=T.INT64))
+    return op.Gather(both, index, axis=0)
 
 
 def _common_of_three(op: Builder, a: Value, b: Value, c: Value) -> Value:
