@@ -80,13 +80,13 @@ def common(command: _Command) -> _Command:
 
 
 def _guarded(command: Callable[..., int], output: Output, rest: dict[str, Any]) -> int:
-    from opshift.errors import AdapterBug, BadTarget, InvalidModel, Refused
+    from opshift.errors import AdapterBug, BadTarget, InvalidModel, MissingExtra, Refused
 
     try:
         return command(output, **rest)
     except Refused as refused:
         return _answer_no(output, refused)
-    except (InvalidModel, BadTarget, OSError, click.UsageError) as error:
+    except (InvalidModel, BadTarget, MissingExtra, OSError, click.UsageError) as error:
         return output.failed(_sentence(error), BAD_INPUT)
     except KeyboardInterrupt:
         return output.failed("interrupted; nothing was written", INTERRUPTED)

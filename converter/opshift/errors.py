@@ -41,6 +41,10 @@ class BadTarget(OpshiftError, ValueError):  # noqa: N818
     """The target cannot be meant: out of range, or of a domain the model does not import."""
 
 
+class MissingExtra(OpshiftError, ImportError):  # noqa: N818
+    """Something optional is not installed; the message says how to get it."""
+
+
 class AdapterBug(OpshiftError, TypeError):  # noqa: N818
     """An adapter broke a rule of the author API, or wrote something the checker rejects."""
 

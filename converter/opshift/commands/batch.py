@@ -22,11 +22,12 @@ EXTERNAL = ("copy", "link", "inline", "one-file")
 
 @click.command
 @click.argument("source", metavar="SRC")
-@click.argument("dst", metavar="[DST]", required=False, type=click.Path(file_okay=False))
+@click.argument("dst", metavar="[DST]", required=False)
 @click.option("--to", "words", multiple=True, metavar="N|latest|DOMAIN=N", help="Target version.")
 @click.option("--for", "runtime", metavar="NAME==VERSION", help="What a runtime takes at most.")
 @click.option("--ir", default="auto", help="IR version: auto, keep or a number.")
 @click.option("--dry-run", is_flag=True, help="Write nothing; find out what would become of all.")
+@click.option("--verify", is_flag=True, help="Run each model and its result; only equals count.")
 @click.option("--shard", metavar="I/N", default="1/1", help="The I-th of N parts, from 1.")
 @click.option("--engine", "kind", type=click.Choice(("local", "dask", "ray")), default="local",
               show_default=True, help="What spreads the work.")  # fmt: skip
@@ -52,6 +53,7 @@ def command(
     runtime: str | None,
     ir: str,
     dry_run: bool,
+    verify: bool,
     shard: str,
     kind: str,
     cluster: str | None,
@@ -66,7 +68,10 @@ def command(
     external_data: str,
     as_json: bool,
 ) -> int:
-    """Converts every model of SRC (a folder, a pattern or a list) into the folder DST."""
+    """Converts every model of SRC (a folder, a pattern or a list) into the folder DST.
+
+    Either may be a url, such as s3://bucket/models.
+    """
     from opshift.zoo import progress
     from opshift.zoo.migrate import migrate
 
@@ -82,8 +87,8 @@ def command(
             summary = migrate(
                 source, None if dry_run else dst, runtime or read_target(words),
                 ir_version=read_ir(ir), allow_approximate=allow_approximate,
-                external=external_data, shard=read_shard(shard), retry=retry, journal=journal,
-                engine=engine, heard=heard, report=report,
+                external=external_data, verify=verify, shard=read_shard(shard), retry=retry,
+                journal=journal, engine=engine, heard=heard, report=report,
             )  # fmt: skip
     output.result(lambda: str(summary), summary.as_dict)
     if engine.stopping:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from opshift.errors import MissingExtra
+
 
 def onnxruntime() -> Any:
-    """The module onnxruntime, or an ImportError that says how to get it."""
+    """The module onnxruntime, or a MissingExtra that says how to get it."""
     try:
         return importlib.import_module("onnxruntime")
     except ImportError as error:
-        raise ImportError("onnxruntime is missing; pip install 'opshift[verify]'") from error
+        raise MissingExtra("onnxruntime is missing; pip install 'opshift[verify]'") from error

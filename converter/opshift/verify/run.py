@@ -11,7 +11,7 @@ from typing import Any
 
 from onnx import ModelProto
 
-from opshift.verify import child, engines, generate, locate, randomness
+from opshift.verify import child, engines, generate, locate, randomness, worker
 from opshift.verify.cases import Case, Inputs, given
 from opshift.verify.child import Limits
 from opshift.verify.oracle import compare
@@ -33,15 +33,19 @@ def verify(
     ulp: int | None = None,
     limits: Limits | None = None,
     reduce: str | os.PathLike[str] | None = None,
+    isolated: bool = True,
 ) -> Verification:
-    """Whether `a` and `b` compute the same: on `inputs`, or on some made up from the signature."""
+    """Whether `a` and `b` compute the same: on `inputs`, or on some made up from the signature.
+
+    Whoever has limits and a process to lose may do without children: `isolated=False`.
+    """
     if engine not in ("auto", *engines.ENGINES):
         raise ValueError(f"the engine is auto, onnxruntime or opshift, not {engine!r}")
     with tempfile.TemporaryDirectory(prefix="opshift-") as name:
         folder = Path(name)
         pair = Pair(
             opened(a, folder, "a"), opened(b, folder, "b"), engine, seed,
-            Wanted(rtol, atol, ulp), limits or Limits(),
+            Wanted(rtol, atol, ulp), (limits or Limits()) if isolated else None,
         )  # fmt: skip
         return _verify(pair, inputs, reduce, folder)
 
@@ -55,11 +59,13 @@ class Pair:
     engine: str
     seed: int
     wanted: Wanted
-    limits: Limits
+    limits: Limits | None  # of the child processes; without any, the models run here
 
     def run(self, subject: Subject, engine: str, cases: Sequence[Case]) -> Results:
-        """What a model gives for each case, in a child process."""
+        """What a model gives for each case."""
         values = [dict(case.values) for case in cases]
+        if self.limits is None:
+            return worker.here(engine, os.fspath(subject.path), values, self.seed)
         done = child.run(engine, os.fspath(subject.path), values, self.seed, limits=self.limits)
         return done.value if not done.error else [({}, done.error)] * len(cases)
 

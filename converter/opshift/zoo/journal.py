@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import sqlite3
 from collections.abc import Iterator
 
+from opshift.errors import BadTarget
 from opshift.zoo.outcome import Outcome
 
 _TABLE = (
@@ -21,14 +23,22 @@ class Journal:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        os.makedirs(os.path.dirname(path) or os.curdir, exist_ok=True)
         try:
-            self._db = self._open()
+            os.makedirs(os.path.dirname(path) or os.curdir, exist_ok=True)
+            self._db = self._open_or_begin()
+        except (OSError, sqlite3.Error) as error:
+            raise BadTarget(
+                f"{path}: no journal can be kept there: {error}; say where with --journal"
+            ) from error
+
+    def _open_or_begin(self) -> sqlite3.Connection:
+        try:
+            return self._open()
         except sqlite3.DatabaseError:
             for end in ("", "-wal", "-shm"):
                 with contextlib.suppress(FileNotFoundError):
-                    os.unlink(path + end)
-            self._db = self._open()
+                    os.unlink(self.path + end)
+            return self._open()
 
     def _open(self) -> sqlite3.Connection:
         db = sqlite3.connect(self.path, timeout=30, isolation_level=None)
@@ -54,6 +64,12 @@ class Journal:
 
     def close(self) -> None:
         self._db.close()
+
+
+def cache_of(dst: str) -> str:
+    """Where the journal of results in a store is kept."""
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(home, "opshift", hashlib.sha256(dst.rstrip("/").encode()).hexdigest()[:16])
 
 
 @contextlib.contextmanager

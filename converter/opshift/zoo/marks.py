@@ -9,50 +9,76 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import TypeAlias
 
+from opshift.zoo import stores
 from opshift.zoo.outcome import Stamp
+
+Look: TypeAlias = Callable[[str], tuple[int, int | str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The name of a result, its files, and the versions it has."""
+
+    key: str
+    writes: tuple[Stamp, ...]
+    result: Mapping[str, int] = field(default_factory=dict)
+
+    def encoded(self) -> bytes:
+        return json.dumps({"schema_version": 1, **asdict(self)}).encode("ascii")
+
+    @staticmethod
+    def decoded(data: bytes) -> Mark | None:
+        """A mark that was written by this version, if it is one."""
+        try:
+            raw = json.loads(data)
+            writes = tuple((str(path), int(size), version) for path, size, version in raw["writes"])
+            mark = Mark(raw["key"], writes, dict(raw["result"]))
+            return mark if raw["schema_version"] == 1 else None
+        except (ValueError, KeyError, TypeError):
+            return None
+
+    def holds(self, key: str, folder: str) -> bool:
+        """Whether this is the result that a key names, its files being as they were made."""
+        return self.key == key and unchanged(self.writes, folder)
 
 
 def stamps(paths: Iterable[str], folder: str) -> tuple[Stamp, ...]:
     """Files as they are now, named from a folder."""
-    found = []
-    for path in paths:
-        status = os.stat(path)
-        found.append((os.path.relpath(path, folder), status.st_size, status.st_mtime_ns))
-    return tuple(found)
+    return tuple((os.path.relpath(path, folder), *stores.look(path)) for path in paths)
 
 
-def unchanged(seen: Iterable[Stamp], folder: str) -> bool:
-    """Whether files are as they were."""
+def unchanged(seen: Iterable[Stamp], folder: str, look: Look = stores.look) -> bool:
+    """Whether files or objects are as they were."""
     seen = tuple(seen)
     try:
-        return bool(seen) and stamps((os.path.join(folder, s[0]) for s in seen), folder) == seen
+        return bool(seen) and all(
+            look(stores.join(folder, name)) == (size, version) for name, size, version in seen
+        )
     except OSError:
         return False
 
 
-def write(mark: str, key: str, writes: Iterable[Stamp]) -> None:
+def write(path: str, mark: Mark) -> None:
     """Puts a mark in its place, whole."""
-    os.makedirs(os.path.dirname(mark), exist_ok=True)
-    temporary = os.path.join(os.path.dirname(mark), f".opshift-{secrets.token_hex(6)}.tmp")
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    temporary = os.path.join(os.path.dirname(path), f".opshift-{secrets.token_hex(6)}.tmp")
     try:
-        with open(temporary, "x", encoding="ascii") as file:
-            json.dump({"schema_version": 1, "key": key, "writes": list(writes)}, file)
-        os.replace(temporary, mark)
+        with open(temporary, "xb") as file:
+            file.write(mark.encoded())
+        os.replace(temporary, path)
     except BaseException:
         if os.path.exists(temporary):
             os.unlink(temporary)
         raise
 
 
-def holds(mark: str, key: str, folder: str) -> tuple[Stamp, ...]:
-    """The files of the result that a key names; empty unless they are all there as made."""
+def read(path: str) -> Mark | None:
     try:
-        with open(mark, encoding="ascii") as file:
-            raw = json.load(file)
-        writes = tuple((str(path), int(size), int(at)) for path, size, at in raw["writes"])
-        matches = raw["schema_version"] == 1 and raw["key"] == key
-    except (OSError, ValueError, KeyError, TypeError):
-        return ()
-    return writes if matches and unchanged(writes, folder) else ()
+        with open(path, "rb") as file:
+            return Mark.decoded(file.read())
+    except OSError:
+        return None

@@ -8,7 +8,7 @@ import glob
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from onnx import ModelProto, OperatorSetIdProto
@@ -17,17 +17,22 @@ from opshift import convert, ir, schemas, targets
 from opshift.errors import BadTarget
 from opshift.scope import Document
 from opshift.targets import Wanted
-from opshift.zoo import html, marks, sources
+from opshift.zoo import html, marks, sources, stores
 from opshift.zoo.child import Named
-from opshift.zoo.journal import Journal, opened
+from opshift.zoo.journal import Journal, cache_of, opened
 from opshift.zoo.limits import Limits, fair_share
 from opshift.zoo.outcome import QUARANTINED, Fate, Outcome
 from opshift.zoo.recipe import Recipe, fingerprint
 from opshift.zoo.sources import HIDDEN, Shard
+from opshift.zoo.stores import Listed, is_url
 from opshift.zoo.summary import Summary
 from opshift.zoo.supervisor import Supervisor
 from opshift.zoo.task import Item, migrate_one
 
+PLAIN_PUTS = (
+    "the store of the results does not refuse to create what is there, so two runs of one part"
+    " at a time may write the same results twice"
+)
 STALE = 3600.0  # seconds after its last write that a temporary file has been given up
 
 
@@ -45,6 +50,7 @@ def migrate(
     ir_version: str | int = "auto",
     allow_approximate: bool = False,
     external: str = "copy",
+    verify: bool = False,
     shard: Shard | None = None,
     retry: bool = False,
     journal: str | os.PathLike[str] | None = None,
@@ -53,10 +59,10 @@ def migrate(
     report: str | os.PathLike[str] | None = None,
 ) -> Summary:
     """Converts every model of a zoo; without `dst` nothing is written and all is rehearsed."""
-    recipe = prepare(target, ir_version, allow_approximate, external)
+    recipe = prepare(target, ir_version, allow_approximate, external, verify)
     folder = os.fspath(dst) if dst is not None else ""
     run = Run.of(os.fspath(source), folder, recipe, shard or Shard(), retry)
-    summary, kept = Summary(len(run.items)), list[Outcome]()
+    summary, kept = Summary(len(run.items), notes=run.notes), list[Outcome]()
     run.sweep()
     with run.remembering(os.fspath(journal) if journal else "") as memory:
         for outcome in run.outcomes(engine or local_engine(), memory):
@@ -84,17 +90,23 @@ def prepare(
     ir_version: str | int,
     allow_approximate: bool,
     external: str,
+    verify: bool = False,
 ) -> Recipe:
     """The recipe of a run, or a BadTarget before any model is touched."""
     ir.check_wanted(ir_version)
+    by = ""
+    if verify:
+        from opshift.zoo import verified
+
+        by = verified.runtime()
     meant = target if isinstance(target, Wanted) else targets.wanted(target)
     if isinstance(meant, Wanted):
         _known(meant.exact)
-        return Recipe(meant, ir_version, allow_approximate, external, fingerprint())
+        return Recipe(meant, ir_version, allow_approximate, external, fingerprint(), by)
     versions = dict(meant) if isinstance(meant, Mapping) else {"": meant}
     versions = {schemas.normal(domain): to for domain, to in versions.items()}
     _known(versions)
-    return Recipe(versions, ir_version, allow_approximate, external, fingerprint())
+    return Recipe(versions, ir_version, allow_approximate, external, fingerprint(), by)
 
 
 def _known(versions: Mapping[str, int]) -> None:
@@ -112,14 +124,18 @@ class Run:
     dst: str
     shard: Shard
     retry: bool = False
+    listed: Listed = field(default_factory=Listed)
+    notes: tuple[str, ...] = ()
 
     @staticmethod
     def of(source: str, dst: str, recipe: Recipe, shard: Shard, retry: bool = False) -> Run:
-        if dst and os.path.realpath(source) == os.path.realpath(dst):
+        if dst and _place(source) == _place(dst):
             raise BadTarget(f"{dst}: results go to a folder of their own, never over their sources")
-        found = [one for one in sources.find(source, dst) if shard.has(one[0])]
-        items = tuple(_item(name, path, dst) for name, path in found)
-        return Run(recipe, items, dst, shard, retry)
+        listed = Listed()
+        found = [one for one in sources.find(source, dst, listed) if shard.has(one[0])]
+        creates = not is_url(dst) or stores.honours_create(dst)
+        items = tuple(_item(name, path, dst, creates) for name, path in found)
+        return Run(recipe, items, dst, shard, retry, listed, () if creates else (PLAIN_PUTS,))
 
     @contextlib.contextmanager
     def remembering(self, path: str = "") -> Iterator[Journal | None]:
@@ -129,12 +145,15 @@ class Run:
             return
         one, many = self.shard.number, self.shard.count
         name = "journal.sqlite" if many == 1 else f"journal-{one}-of-{many}.sqlite"
-        with opened(path or os.path.join(self.dst, HIDDEN, name)) as journal:
+        folder = cache_of(self.dst) if is_url(self.dst) else os.path.join(self.dst, HIDDEN)
+        with opened(path or os.path.join(folder, name)) as journal:
             yield journal
 
     def outcomes(self, engine: Engine, journal: Journal | None) -> Iterator[Outcome]:
         """An outcome for each model: first those that are known, then the others as they end."""
         waiting = []
+        if journal and is_url(self.dst):
+            self.listed.below(self.dst)
         for item in self.items:
             known = self._known(item, journal) if journal else None
             if known is None:
@@ -150,16 +169,19 @@ class Run:
     def _known(self, item: Item, journal: Journal) -> Outcome | None:
         """What the journal says, if it is still so."""
         old = journal.get(self.recipe.digest, item.name)
-        if old is None or not marks.unchanged(old.reads, os.path.dirname(item.source)):
+        look = self.listed.look
+        if old is None or not marks.unchanged(old.reads, os.path.dirname(item.source), look):
             return None
         if not old.fate.failed:
-            holds = marks.holds(item.mark, old.key, os.path.dirname(item.output))
+            holds = marks.unchanged(old.writes, os.path.dirname(item.output), look)
             return replace(old, fate=Fate.SKIPPED, why="up to date") if holds else None
         known = old.fate is Fate.REFUSED or (old.fate in QUARANTINED and not self.retry)
         return old if known else None
 
     def sweep(self) -> None:
         """Removes what killed workers left behind; what is younger may still be written to."""
+        if is_url(self.dst):
+            return  # what a store does not show it keeps to itself
         outputs = sources.folders_of(item.output for item in self.items if item.output)
         for folder in outputs | sources.folders_of(item.mark for item in self.items if item.mark):
             for path in glob.glob(os.path.join(glob.escape(folder), ".opshift-*.tmp")):
@@ -168,13 +190,17 @@ class Run:
                         os.unlink(path)
 
 
-def _item(name: str, path: str, dst: str) -> Item:
-    source = os.path.abspath(path)
+def _place(path: str) -> str:
+    return path.rstrip("/") if is_url(path) else os.path.realpath(path)
+
+
+def _item(name: str, path: str, dst: str, creates: bool) -> Item:
+    source = path if is_url(path) else os.path.abspath(path)
     if not dst:
         return Item(name, source)
-    here = os.path.abspath(dst)
-    mark = os.path.join(here, HIDDEN, "marks", name + ".json")
-    return Item(name, source, os.path.join(here, name), mark)
+    here = dst.rstrip("/") if is_url(dst) else os.path.abspath(dst)
+    mark = stores.join(here, f"{HIDDEN}/marks/{name}.json")
+    return Item(name, source, stores.join(here, name), mark, creates)
 
 
 def _with_reads(outcome: Outcome, item: Item) -> Outcome:
@@ -182,6 +208,6 @@ def _with_reads(outcome: Outcome, item: Item) -> Outcome:
     if outcome.reads:
         return outcome
     with contextlib.suppress(OSError):
-        reads = marks.stamps([item.source], os.path.dirname(item.source))
+        reads = ((os.path.basename(item.source), *stores.look(item.source)),)
         return replace(outcome, reads=reads)
     return outcome

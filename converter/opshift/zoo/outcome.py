@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from opshift.errors import Refused
 
-Stamp: TypeAlias = tuple[str, int, int]  # (path, size, mtime_ns)
+Stamp: TypeAlias = tuple[str, int, int | str]  # (path, size, mtime_ns or a store's version)
 SHOWN_BLOCKERS, SHOWN_LETTERS = 20, 1000
 
 
@@ -21,6 +21,7 @@ class Fate(enum.StrEnum):
     SKIPPED = "skipped"
     REFUSED = "refused"
     INVALID = "invalid"
+    UNVERIFIED = "unverified"
     CRASHED = "crashed"
     TIMEOUT = "timeout"
     OOM = "oom"
@@ -31,7 +32,11 @@ class Fate(enum.StrEnum):
         return self not in (Fate.OK, Fate.SKIPPED)
 
 
-QUARANTINED = frozenset((Fate.CRASHED, Fate.TIMEOUT, Fate.OOM))
+QUARANTINED = frozenset((Fate.UNVERIFIED, Fate.CRASHED, Fate.TIMEOUT, Fate.OOM))
+
+
+class Unpublished(Exception):  # noqa: N818 - it becomes an outcome
+    """The result exists but could not be put in its place."""
 
 
 @dataclass(frozen=True, slots=True)

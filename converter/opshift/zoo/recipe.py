@@ -27,6 +27,7 @@ class Recipe:
     allow_approximate: bool = False
     external: str = "copy"
     fingerprint: str = ""
+    verify: str = ""  # by what, with its version
 
     @property
     def aim(self) -> str:

@@ -1,15 +1,22 @@
-"""Which models a run is about: below a folder, matching a pattern, or listed in a file."""
+"""Which models a run is about: below a folder, matching a pattern, or listed in a file.
+
+Any of them may be in a store, and a list may name urls.
+"""
 
 from __future__ import annotations
 
 import glob
 import hashlib
 import os
-from collections.abc import Iterable, Iterator
+import posixpath
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
 from opshift.errors import InvalidModel
+from opshift.zoo import stores
 from opshift.zoo.outcome import printable
+from opshift.zoo.stores import Listed, is_url
 
 ENDING = ".onnx"
 HIDDEN = ".opshift"
@@ -38,10 +45,17 @@ class Shard:
         return int.from_bytes(digest[:8], "big") % self.count == self.number - 1
 
 
-def find(source: str, leave_out: str = "") -> list[tuple[str, str]]:
+def find(source: str, leave_out: str = "", listed: Listed | None = None) -> list[tuple[str, str]]:
     """(name, path) of every model, sorted by name; two models of one name are an error."""
     found: dict[str, str] = {}
-    for name, path in _look(source, os.path.realpath(leave_out) if leave_out else ""):
+    if is_url(source):
+        pairs = _look_in_store(source, leave_out, listed or Listed())
+    else:
+        away = is_url(leave_out) or not leave_out
+        pairs = _look(source, "" if away else os.path.realpath(leave_out))
+    for name, path in pairs:
+        if posixpath.normpath(name).startswith("../"):
+            raise InvalidModel(f"{printable(source)}: {printable(path)!r} is not below its folder")
         if name in found and found[name] != path:
             raise InvalidModel(
                 f"{printable(found[name])!r} and {printable(path)!r} would both become"
@@ -84,16 +98,68 @@ def _below(folder: str, leave_out: str) -> Iterator[str]:
 
 
 def _listed(manifest: str) -> Iterator[tuple[str, str]]:
-    """One path a line, from the manifest's folder; blank lines and # lines are left out."""
-    folder = os.path.dirname(manifest)
     with open(manifest, encoding="utf-8", errors="surrogateescape") as file:
-        lines = [line.rstrip("\r\n") for line in file]
+        yield from _named(file, os.path.dirname(manifest))
+
+
+def _named(lines: Iterable[str], folder: str) -> Iterator[tuple[str, str]]:
+    """One path a line, from the list's folder; blank lines and # lines are left out."""
     for line in lines:
-        if line.strip() and not line.startswith("#"):
+        line = line.rstrip("\r\n")
+        if is_url(line):
+            yield line.partition("://")[2], line
+        elif line.strip() and not line.startswith("#"):
             name = os.path.normpath(line).lstrip(os.sep)
-            if name.startswith(os.pardir + os.sep):
-                raise InvalidModel(f"{manifest}: {printable(line)!r} is not below its folder")
             yield name, os.path.join(folder, line)
+
+
+def _look_in_store(source: str, leave_out: str, listed: Listed) -> Iterator[tuple[str, str]]:
+    source = source.rstrip("/")
+    store, key = stores.at(source)
+    if glob.has_magic(key):
+        parts = key.split("/")
+        fixed = next(i for i, part in enumerate(parts) if glob.has_magic(part))
+        base, pattern = stores.join(store.root, "/".join(parts[:fixed])), parts[fixed:]
+        for name in _names_below(base, leave_out, listed):
+            if _matches(name.split("/"), pattern):
+                yield name, stores.join(base, name)
+    elif key.endswith(ENDING):
+        yield posixpath.basename(key), source
+    elif key and _is_object(source):
+        text = store.read(key).decode(errors="surrogateescape")
+        yield from _named(text.splitlines(), posixpath.dirname(source))
+    else:
+        for name in _names_below(source, leave_out, listed):
+            if name.endswith(ENDING):
+                yield name, stores.join(source, name)
+
+
+def _names_below(url: str, leave_out: str, listed: Listed) -> Iterator[str]:
+    url = url.rstrip("/")
+    folder = stores.at(url)[1]
+    for key in listed.below(url):
+        name = key[len(folder) :].lstrip("/")
+        inside = leave_out and stores.join(url, name).startswith(leave_out.rstrip("/") + "/")
+        if HIDDEN not in name.split("/") and not inside:
+            yield name
+
+
+def _is_object(url: str) -> bool:
+    try:
+        stores.look(url)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _matches(parts: Sequence[str], pattern: Sequence[str]) -> bool:
+    """As `glob` does with `recursive`, on the names that a store lists."""
+    if not pattern:
+        return not parts
+    if pattern[0] == "**":
+        rest = range(len(parts) + 1) if len(pattern) > 1 else ()
+        return len(pattern) == 1 or any(_matches(parts[i:], pattern[1:]) for i in rest)
+    return bool(parts) and fnmatchcase(parts[0], pattern[0]) and _matches(parts[1:], pattern[1:])
 
 
 def _fixed_part(pattern: str) -> str:

@@ -19,6 +19,7 @@ class Summary:
     reasons: Counter[tuple[Fate, str]] = field(default_factory=Counter)
     examples: dict[tuple[Fate, str], Outcome] = field(default_factory=dict)
     size: int = 0
+    notes: tuple[str, ...] = ()
 
     def add(self, outcome: Outcome) -> None:
         self.fates[outcome.fate] += 1
@@ -58,6 +59,7 @@ class Summary:
             "fates": {fate.value: self.fates[fate] for fate in Fate},
             "reasons": reasons,
             "bytes": self.size,
+            "notes": list(self.notes),
         }
 
     def __str__(self) -> str:
@@ -69,4 +71,5 @@ class Summary:
             lines += [f"  such as {printable(example.name)}", f"  {printable(example.detail)}"]
         if self.left:
             lines += ["", f"{self.left} of {self.total} had no turn"]
+        lines += [line for note in self.notes for line in ("", f"note: {note}")]
         return "\n".join(lines)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from onnx import ModelProto
 
@@ -15,9 +17,12 @@ from opshift.errors import BadTarget, InvalidModel, Refused
 from opshift.report import shown
 from opshift.targets import Wanted
 from opshift.weights import Weights
-from opshift.zoo import marks
-from opshift.zoo.outcome import Fate, Outcome, Stamp, blockers_of, shortened
+from opshift.zoo import files, scratch
+from opshift.zoo.files import FileResult, Found, Made
+from opshift.zoo.marks import Mark
+from opshift.zoo.outcome import Fate, Outcome, Stamp, Unpublished, blockers_of, shortened
 from opshift.zoo.recipe import Recipe
+from opshift.zoo.stores import is_url
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,17 +33,24 @@ class Item:
     source: str
     output: str = ""
     mark: str = ""
+    creates: bool = True  # whether the store of the result knows create-only
 
 
-class Unpublished(Exception):  # noqa: N818 - it becomes an outcome
-    """The result exists but could not be put in its place."""
+class Result(Protocol):
+    """A place for one result."""
+
+    def there(self, key: str) -> Mark | None: ...
+    def publish(self, made: Made, external: str, key: str) -> Mark: ...
+    def stamps(self, mark: Mark) -> tuple[Stamp, ...]: ...
 
 
 def migrate_one(recipe: Recipe, item: Item) -> Outcome:
     """The outcome of one model; only what nobody foresaw is raised."""
     begun = time.monotonic()
+    local = not (is_url(item.source) or is_url(item.output) or recipe.verify)
     try:
-        outcome = _migrate(recipe, item)
+        with contextlib.nullcontext("") if local else scratch.folder() as folder:
+            outcome = _migrate(recipe, item, folder)
     except (InvalidModel, BadTarget) as error:
         outcome = _failed(item, Fate.INVALID, error)
     except (OSError, Unpublished) as error:
@@ -53,44 +65,69 @@ def _failed(item: Item, fate: Fate, error: Exception) -> Outcome:
     return Outcome(item.name, fate, name, shortened(str(error)))
 
 
-def _migrate(recipe: Recipe, item: Item) -> Outcome:
-    carved = weights.carve_file(item.source)
-    files = [item.source, *weights.data_files(*carved)]
-    reads = marks.stamps(files, os.path.dirname(item.source))
-    source, size = _imports(carved[0]), sum(size for _, size, _ in reads)
-    seen = Outcome(item.name, Fate.OK, source=source, size=size, reads=reads)
-    if item.output:
-        seen = replace(seen, key=recipe.key(files))
-        if writes := marks.holds(item.mark, seen.key, os.path.dirname(item.output)):
-            made = _imports(weights.carve_file(item.output)[0])
-            return replace(seen, fate=Fate.SKIPPED, why="up to date", writes=writes, result=made)
-    validate.header(carved[0])
+def _migrate(recipe: Recipe, item: Item, folder: str) -> Outcome:
+    model, result = _brought(item, folder), _result(item, folder)
+    source, size = _imports(model.skeleton), sum(size for _, size, _ in model.reads)
+    seen = Outcome(item.name, Fate.OK, source=source, size=size, reads=model.reads)
+    if result:
+        seen = replace(seen, key=recipe.key(model.files))
+        if mark := result.there(seen.key):
+            writes = result.stamps(mark)
+            return replace(
+                seen, fate=Fate.SKIPPED, why="up to date", writes=writes, result=mark.result
+            )
+    validate.header(model.skeleton)
     try:
-        skeleton, store, report = convert(_once(carved, item.source), _options(recipe, carved[0]))
+        skeleton, store, report = convert(_once(model), _options(recipe, model.skeleton))
     except Refused as refused:
         detail = f"nearest is {shown(refused.nearest)}: {refused.refusals[0]}"
         return replace(
             seen, fate=Fate.REFUSED, why=refused.refusals[0].why.name, detail=shortened(detail),
             result=refused.nearest, blockers=blockers_of(refused),
         )  # fmt: skip
-    if item.output:
-        if not marks.unchanged(reads, os.path.dirname(item.source)):
-            raise Unpublished("the model changed while it was read")
-        seen = replace(seen, writes=_publish(recipe, item, skeleton, store, seen.key))
-    return replace(seen, result=report.result)
+    seen, made = replace(seen, result=report.result), Made(model, skeleton, store, report.result)
+    if recipe.verify:
+        from opshift.zoo import verified
+
+        why, detail = verified.objection(made, os.path.join(folder, "both"), recipe.external)
+        if why:
+            return replace(seen, fate=Fate.UNVERIFIED, why=why, detail=shortened(detail))
+    if result:
+        model.check_unchanged()
+        mark = result.publish(made, recipe.external, seen.key)
+        seen = replace(seen, writes=result.stamps(mark))
+    return seen
+
+
+def _brought(item: Item, folder: str) -> Found:
+    if not is_url(item.source):
+        return files.found(item.source)
+    from opshift.zoo import objects
+
+    os.makedirs(near := os.path.join(folder, "in"))
+    return objects.brought(item.source, near)
+
+
+def _result(item: Item, folder: str) -> Result | None:
+    if not is_url(item.output):
+        return FileResult(item.output, item.mark) if item.output else None
+    from opshift.zoo.objects import StoreResult
+
+    os.makedirs(near := os.path.join(folder, "out"))
+    return StoreResult(item.output, item.mark, item.creates, near)
 
 
 def _imports(skeleton: ModelProto) -> dict[str, int]:
     return {schemas.normal(one.domain): one.version for one in skeleton.opset_import}
 
 
-def _once(carved: tuple[ModelProto, Weights], path: str) -> Carve:
+def _once(model: Found) -> Carve:
     """The carved model for the first who asks; a conversion that starts again reads it again."""
 
     def each() -> Iterator[tuple[ModelProto, Weights]]:
-        yield carved
+        yield model.skeleton, model.weights
         while True:
-            yield weights.carve_file(path)
+            yield weights.carve_file(model.path)
 
     pieces = each()
     return lambda: next(pieces)
@@ -109,19 +146,3 @@ def _options(recipe: Recipe, skeleton: ModelProto) -> Options:
         kept = replace(target, exact=own(target.exact), at_least=own(target.at_least))
         return Options(kept, recipe.ir_version, recipe.allow_approximate)
     return Options(own(target), recipe.ir_version, recipe.allow_approximate)
-
-
-def _publish(
-    recipe: Recipe, item: Item, skeleton: ModelProto, store: Weights, key: str
-) -> tuple[Stamp, ...]:
-    """Gives the result its name, whole, then its mark."""
-    folder = os.path.dirname(item.output)
-    os.makedirs(folder, exist_ok=True)
-    try:
-        weights.splice(skeleton, store, item.output, external=recipe.external)
-    except InvalidModel as error:
-        raise Unpublished(str(error)) from error
-    files = [item.output, *weights.data_files(*weights.carve_file(item.output))]
-    writes = marks.stamps(files, folder)
-    marks.write(item.mark, key, writes)
-    return writes

@@ -1,0 +1,91 @@
+"""A model that is a file here, and a result that becomes one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from onnx import ModelProto
+
+from opshift import weights
+from opshift.errors import InvalidModel
+from opshift.weights import Weights
+from opshift.zoo import marks
+from opshift.zoo.marks import Mark
+from opshift.zoo.outcome import Stamp, Unpublished
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A model as a file here: carved, the files that belong to it, and what they are at home."""
+
+    path: str
+    skeleton: ModelProto
+    weights: Weights
+    files: tuple[str, ...]
+    reads: tuple[Stamp, ...]
+    home: str  # the folder that `reads` are named from
+
+    def check_unchanged(self) -> None:
+        """Raises if what was read is not what is there now."""
+        if not marks.unchanged(self.reads, self.home):
+            raise Unpublished("the model changed while it was read")
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A converted model, not yet written, its weights still where they were."""
+
+    of: Found
+    skeleton: ModelProto
+    weights: Weights
+    versions: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class FileResult:
+    """Where a result goes and where its mark, both being files."""
+
+    output: str
+    mark: str
+
+    @property
+    def folder(self) -> str:
+        return os.path.dirname(self.output)
+
+    def there(self, key: str) -> Mark | None:
+        """The mark of a result that is there and up to date."""
+        mark = marks.read(self.mark)
+        return mark if mark and mark.holds(key, self.folder) else None
+
+    def publish(self, made: Made, external: str, key: str) -> Mark:
+        """Gives the result its name, whole, then its mark."""
+        os.makedirs(self.folder, exist_ok=True)
+        files = spliced(made, self.output, external)
+        mark = Mark(key, marks.stamps(files, self.folder), made.versions)
+        made.of.check_unchanged()
+        marks.write(self.mark, mark)
+        return mark
+
+    def stamps(self, mark: Mark) -> tuple[Stamp, ...]:
+        """All that a rerun has to find as it is: the files, and the mark itself."""
+        return (*mark.writes, *marks.stamps([self.mark], self.folder))
+
+
+def found(path: str) -> Found:
+    """The model in a file."""
+    home = os.path.dirname(path)
+    model = marks.stamps([path], home)  # before it is read, so that no later change is missed
+    skeleton, store = weights.carve_file(path)
+    data = weights.data_files(skeleton, store)
+    return Found(path, skeleton, store, (path, *data), (*model, *marks.stamps(data, home)), home)
+
+
+def spliced(made: Made, path: str, external: str) -> list[str]:
+    """Writes a result to a file, and answers all the files that belong to it."""
+    try:
+        weights.splice(made.skeleton, made.weights, path, external=external)
+    except InvalidModel as error:
+        raise Unpublished(str(error)) from error
+    return [path, *weights.data_files(*weights.carve_file(path))]

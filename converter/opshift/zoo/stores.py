@@ -1,0 +1,128 @@
+"""Where files can be besides this machine: one small interface, `opshift[remote]` behind it."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+import posixpath
+import re
+from collections.abc import Iterator
+from typing import Protocol
+
+from opshift.errors import MissingExtra
+from opshift.zoo.outcome import Stamp, printable
+
+# What obstore speaks; every other scheme is left to fsspec.
+OBJECTS = frozenset(("s3", "s3a", "gs", "az", "abfs", "abfss", "http", "https"))
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+
+
+class StoreError(OSError):
+    """A store did not do what it was asked for."""
+
+    def __init__(self, url: str, reason: object) -> None:
+        first = (str(reason).strip().splitlines() or [type(reason).__name__])[0]
+        super().__init__(f"{printable(url)}: {first}")
+
+
+class Store(Protocol):
+    """Objects by key; missing is a FileNotFoundError, there already a FileExistsError."""
+
+    root: str
+
+    def list(self, folder: str) -> Iterator[Stamp]:
+        """Every object below a folder: key, size and version."""
+
+    def stamp(self, key: str) -> Stamp:
+        """One object's."""
+
+    def read(self, key: str) -> bytes:
+        """A small object."""
+
+    def fetch(self, key: str, path: str) -> Stamp:
+        """Brings an object to a file, in pieces; the stamp is of the bytes that came."""
+
+    def write(self, key: str, data: bytes, *, create: bool) -> Stamp:
+        """Puts a small object, whole; `create` only where none is."""
+
+    def upload(self, key: str, path: str, *, create: bool) -> Stamp:
+        """Puts a file, which is seen whole or not at all, in pieces."""
+
+    def delete(self, key: str) -> None:
+        """Takes an object away, if it is there."""
+
+
+def is_url(path: str) -> bool:
+    return bool(_URL.match(path))
+
+
+def at(url: str) -> tuple[Store, str]:
+    """The store that a url speaks of, and the key there."""
+    scheme, _, rest = url.partition("://")
+    place, _, key = rest.partition("/")
+    return _opened(f"{scheme}://{place}"), key.rstrip("/")
+
+
+@functools.cache
+def _opened(root: str) -> Store:
+    kind = "objects" if root.partition("://")[0] in OBJECTS else "filesystem"
+    try:
+        found: Store = importlib.import_module(f"opshift.zoo.store_{kind}").opened(root)
+    except ImportError as error:
+        raise MissingExtra(f"{root}: {error}; pip install 'opshift[remote]'") from error
+    return found
+
+
+def join(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if folder else name
+
+
+def look(path: str) -> tuple[int, int | str]:
+    """The size and version of a file or an object as it is now."""
+    if is_url(path):
+        store, key = at(path)
+        return store.stamp(posixpath.normpath(key))[1:]
+    status = os.stat(path)
+    return status.st_size, status.st_mtime_ns
+
+
+class Listed:
+    """Looks at files and objects; what is below a folder of a store is asked for all at once."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, dict[str, Stamp]] = {}
+
+    def below(self, url: str) -> dict[str, Stamp]:
+        """What a folder of a store held when it was first looked at, by key."""
+        url = url.rstrip("/")
+        if url not in self._known:
+            store, folder = at(url)
+            self._known[url] = {stamp[0]: stamp for stamp in store.list(folder)}
+        return self._known[url]
+
+    def look(self, path: str) -> tuple[int, int | str]:
+        """As `look`, from a listing where there is one."""
+        folder = next((url for url in self._known if path.startswith(url + "/")), None)
+        if folder is None:
+            return look(path)
+        key = posixpath.normpath(at(path)[1])
+        if key not in self._known[folder]:
+            raise FileNotFoundError(path)
+        return self._known[folder][key][1:]
+
+
+def honours_create(folder: str) -> bool:
+    """Whether a store refuses to create what is there, found out by trying."""
+    store, key = at(folder)
+    probe = join(key, f".opshift/probe-{os.urandom(6).hex()}")
+    store.write(probe, b"1", create=False)
+    try:
+        store.write(probe, b"2", create=True)
+    except FileExistsError:
+        return True
+    except StoreError:  # some have no such request at all
+        return False
+    finally:
+        store.delete(probe)
+    return False

@@ -1,0 +1,33 @@
+"""Whether a result computes what its model does, found out in the worker itself."""
+
+from __future__ import annotations
+
+import os
+
+from opshift.verify import extra
+from opshift.verify.outcome import EQUAL, LIKE
+from opshift.verify.run import verify
+from opshift.zoo import files
+from opshift.zoo.files import Made
+
+
+def runtime() -> str:
+    """What verifies, with its version; a MissingExtra names the extra."""
+    return f"onnxruntime {extra.onnxruntime().__version__}"
+
+
+def objection(made: Made, folder: str, external: str) -> tuple[str, str]:
+    """Why a result is not shown to be equal, in a word and in a sentence; empty if it is."""
+    os.makedirs(folder)
+    path = os.path.join(folder, os.path.basename(made.of.path))
+    files.spliced(made, path, "copy" if external == "link" else external)  # onnx reads no links
+    found = verify(made.of.path, path, isolated=False)
+    if found.equal:
+        return "", ""
+    row = next((row for row in found.rows if row.outcome not in (EQUAL, LIKE)), None)
+    if row is None:
+        return "no answer", "it has no outputs to compare"
+    if row.output:
+        cause = f"; {' '.join(str(found.cause).split())}" if found.cause else ""
+        return row.outcome, f"output {row.output!r} differs: {row.detail}{cause}"
+    return row.outcome, row.detail
