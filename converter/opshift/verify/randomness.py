@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, helper
 
 from opshift.arrays import to_array
 from opshift.scope import FunctionId, call_id, graphs_of
 from opshift.verify import walk
+from opshift.verify.oracle.values import type_of
 
 DRAWING = frozenset(
     (
@@ -74,3 +76,16 @@ def _trains(node: NodeProto, version: int, constants: dict[str, TensorProto]) ->
         return False
     known = constants.get(node.input[2])
     return known is None or bool(to_array(known).any())
+
+
+def unlike(expected: Any, actual: Any) -> str:
+    """How the types or shapes of two values differ, or nothing."""
+    types = [type_of(value) for value in (expected, actual)]
+    if types[0] != types[1]:
+        return f"{types[0]} expected, {types[1]} given"
+    if isinstance(expected, list):
+        if len(expected) != len(actual):
+            return f"length {len(expected)} expected, {len(actual)} given"
+        return next(filter(None, map(unlike, expected, actual)), "")
+    shapes = [list(getattr(value, "shape", ())) for value in (expected, actual)]
+    return "" if shapes[0] == shapes[1] else f"shape {shapes[0]} expected, {shapes[1]} given"

@@ -167,7 +167,7 @@ def _rows(
     for mine, other in names:
         expected, actual = before[0][mine], after[0][other]
         if mine in random:
-            found = locate.unlike(expected, actual)
+            found = randomness.unlike(expected, actual)
             yield Row(case.label, mine, DIFFERENT if found else LIKE, found)
         else:
             found = pair.difference(expected, actual)

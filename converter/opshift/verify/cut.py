@@ -1,0 +1,95 @@
+"""The piece of a model that computes one value from others, as a model of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto, ValueInfoProto, helper
+
+from opshift.scope import FunctionId, call_id, graphs_of
+from opshift.verify import walk
+from opshift.verify.oracle.values import elem_type_of
+from opshift.verify.subject import save
+
+Values = Mapping[str, Any]
+
+
+def needed(graph: GraphProto, value: str, known: Values) -> list[NodeProto]:
+    """The nodes that compute a value from those that are known."""
+    producers = {name: i for i, node in enumerate(graph.node) for name in node.output if name}
+    wanted, found = [value], set()
+    while wanted:
+        name = wanted.pop()
+        place = producers.get(name)
+        if place is not None and place not in found and name not in known:
+            found.add(place)
+            wanted += walk.reads(graph.node[place])
+    return [graph.node[place] for place in sorted(found)]
+
+
+def piece(
+    model: ModelProto, nodes: list[NodeProto], inputs: Values, name: str, value: Any
+) -> ModelProto:
+    """A model of these nodes alone, which gives the named value."""
+    small = ModelProto(ir_version=model.ir_version, opset_import=model.opset_import)
+    small.functions.extend(_called(model, nodes))
+    small.graph.name = "reduced"
+    small.graph.node.extend(nodes)
+    reads = {name for node in nodes for name in walk.reads(node)} - inputs.keys()
+    small.graph.initializer.extend(t for t in model.graph.initializer if t.name in reads)
+    sparse = model.graph.sparse_initializer
+    small.graph.sparse_initializer.extend(t for t in sparse if t.values.name in reads)
+    if model.ir_version < 4:
+        small.graph.input.extend(i for i in model.graph.input if i.name in reads)
+    declared = {info.name: info for info in (*model.graph.input, *model.graph.value_info)}
+    small.graph.input.extend(
+        ValueInfoProto(name=given, type=_type(array) or declared[given].type)
+        for given, array in inputs.items()
+    )
+    known = [i for i in (*model.graph.output, *model.graph.value_info) if i.name == name]
+    small.graph.output.extend(known[:1] or [ValueInfoProto(name=name, type=_type(value))])
+    return small
+
+
+def _type(value: Any) -> TypeProto | None:
+    """The type of a tensor or a sequence; None where a value does not tell."""
+    if isinstance(value, np.ndarray):
+        return helper.make_tensor_type_proto(elem_type_of(value.dtype), value.shape)
+    if isinstance(value, list) and value and (inner := _type(value[0])):
+        inner.tensor_type.ClearField("shape")
+        return helper.make_sequence_type_proto(inner)
+    return None
+
+
+def _called(model: ModelProto, nodes: list[NodeProto]) -> Iterator[FunctionProto]:
+    """The functions that these nodes call, through others too."""
+    functions, found = walk.functions(model), set[FunctionId]()
+
+    def follow(nodes: Iterable[NodeProto]) -> None:
+        for node in nodes:
+            called = call_id(node)
+            if called in functions and called not in found:
+                found.add(called)
+                follow(functions[called].node)
+            for _, graph in graphs_of(node):
+                follow(graph.node)
+
+    follow(nodes)
+    return (function for called, function in functions.items() if called in found)
+
+
+def saved(folder: Path, small: tuple[ModelProto, ModelProto], inputs: Values) -> str:
+    """Writes both pieces and their inputs, and says how to verify them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / "a.onnx", folder / "b.onnx"]
+    for model, path in zip(small, paths, strict=True):
+        save(model, path)
+    np.savez(folder / "inputs.npz", **{name: _plain(value) for name, value in inputs.items()})
+    return f"{paths[0]} {paths[1]} --inputs {folder / 'inputs.npz'}"
+
+
+def _plain(value: Any) -> Any:
+    return value.astype(str) if getattr(value, "dtype", None) == np.dtype(object) else value

@@ -1,0 +1,110 @@
+"""Where two models part: the first value, who wrote it, and a piece that repeats it."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from opshift import convert_version, registry
+from opshift.adapter import KEEP, Builder, Node, Result, adapter
+from opshift.testing.text import parse_model
+from opshift.verify import verify
+from opshift.verify.run import Pair
+
+HIDDEN = """(float[2,3] x) => (float[2,3] y) <float zero = {0}> {
+    s = Softmax<axis=0>(x)  m = Mul(s, zero)  p = Add(x, m)
+    [late] t = Softmax<axis=0>(p)  y = Neg(t)
+}"""
+
+
+@adapter("Softmax", 12, 13)
+def wrong_softmax(node: Node, op: Builder) -> Result:
+    """The axis is forgotten."""
+    return op.same(node, axis=-1)
+
+
+@adapter("Softmax", 12, 13)
+def kept_softmax(node: Node, op: Builder) -> Result:
+    """Said to be unchanged, which it is not."""
+    return KEEP
+
+
+@pytest.fixture
+def wrong(monkeypatch):
+    def use(one):
+        branch = registry.default().branch()
+        branch._verdicts["", "Softmax", 12, 13] = one
+        monkeypatch.setattr(registry, "default", lambda: branch)
+
+    return use
+
+
+def model(text, opset=12, more=""):
+    return parse_model(f'<ir_version: 8, opset_import: ["" : {opset}{more}]> g {text}')
+
+
+@pytest.mark.parametrize("engine", ["opshift", "onnxruntime"])
+def test_a_difference_that_vanishes_and_comes_again_is_found_where_it_begins(wrong, engine):
+    wrong(wrong_softmax)
+    before = model(HIDDEN)
+    found = verify(before, convert_version(before, 13), engine=engine)
+    assert found.different
+    assert (found.cause.value, found.cause.after) == ("s", "Softmax")
+    assert found.cause.adapters == (f"{__name__}.wrong_softmax (Softmax 12->13)",)
+
+
+def test_what_one_run_cannot_hold_is_looked_at_in_halves(wrong, monkeypatch):
+    wrong(wrong_softmax)
+    before = model(HIDDEN.replace("s = Softmax<axis=0>(x)", "s = Softplus(x)"))
+    run, asked = Pair.run, []
+
+    def poor(self, subject, engine, cases):
+        asked.append(len(subject.model.graph.output))
+        return run(self, subject, engine, cases) if asked[-1] < 3 else [({}, "no memory")]
+
+    monkeypatch.setattr(Pair, "run", poor)
+    found = verify(before, convert_version(before, 13), engine="opshift")
+    assert (found.cause.value, found.cause.before) == ("t", "Softmax 'late'")
+    assert max(asked) == 5
+
+
+def test_the_piece_holds_what_it_needs_and_repeats_the_difference(wrong, tmp_path):
+    wrong(wrong_softmax)
+    text = """(float[n,3] x, bool c) => (float[n,3] y) <float[3] w = {1, 2, 3}> {
+        unused = own.Other(x)  a = Add(x, w)
+        s = If (c) <then_branch = t () => (float[n,3] p) { p = own.Soft(a) }, else_branch = e () => (float[n,3] q) { q = Neg(x) }>
+        y = Add(s, w)
+    } <opset_import: ["" : 12], domain: "own"> Soft (u) => (v) { v = Softmax<axis=0>(u) }
+    <opset_import: ["" : 12], domain: "own"> Other (u) => (v) { v = Abs(u) }"""
+    before = model(text, more=', "own" : 1')
+    inputs = {"x": np.arange(6, dtype=np.float32).reshape(2, 3) ** 2, "c": np.array(True)}
+    found = verify(
+        before, convert_version(before, 13), inputs, engine="opshift", reduce=tmp_path / "piece"
+    )
+    assert (found.cause.value, found.cause.before) == ("s", "If")
+    assert "wrong_softmax" in found.cause.adapters[0]
+    piece = onnx.load(tmp_path / "piece" / "a.onnx")
+    assert [node.op_type for node in piece.graph.node] == ["If"]
+    assert {info.name for info in piece.graph.input} == {"x", "a", "c"}
+    assert [function.name for function in piece.functions] == ["Soft"]
+    onnx.checker.check_model(piece)
+    again = verify(*(tmp_path / "piece" / n for n in ("a.onnx", "b.onnx", "inputs.npz")))
+    assert again.different
+
+
+def test_who_said_that_nothing_changed_is_named(wrong):
+    wrong(kept_softmax)
+    before = model("(float[2,3,4] x) => (float[2,3,4] y) { s = Softmax<axis=1>(x) y = Neg(s) }")
+    found = verify(before, convert_version(before, 13), engine="opshift")
+    assert found.cause.value == "s"
+    assert found.cause.adapters == (f"{__name__}.kept_softmax (Softmax 12->13, kept as it is)",)
+
+
+def test_a_difference_that_grows_is_shown_from_the_inputs_on(tmp_path):
+    text = "(float[4] x) => (float[4] y) <float w = {%s}> { a = Mul(x, w) b = Mul(a, w) y = Mul(b, w) }"
+    found = verify(model(text % "1"), model(text % "1.00006"), ulp=0, atol=0.0, reduce=tmp_path)
+    assert (found.cause.value, found.cause.before) == ("b", "Mul Mul")
+    assert "grown over several nodes" in found.cause.detail
+    assert verify(
+        tmp_path / "a.onnx", tmp_path / "b.onnx", tmp_path / "inputs.npz", ulp=0, atol=0.0
+    ).different
