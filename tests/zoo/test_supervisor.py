@@ -14,6 +14,7 @@ from opshift.zoo import limits
 from opshift.zoo.limits import Limits
 from opshift.zoo.outcome import Fate, Outcome
 from opshift.zoo.supervisor import Supervisor
+from opshift.zoo.worker import Worker
 from zoos import DEEDS, Order, obey
 
 HERE = str(Path(__file__).parent)
@@ -49,7 +50,7 @@ def test_the_kernel_stops_native_code_that_holds_the_interpreter():
 
 
 def test_the_driver_stops_what_took_its_alarm_away(monkeypatch):
-    monkeypatch.setattr("opshift.zoo.supervisor.GRACE", 0.1)
+    monkeypatch.setattr("opshift.zoo.worker.GRACE", 0.1)
     assert run(Order("bad", "hang_without_alarm"), seconds=0.5)["bad"].fate is Fate.TIMEOUT
 
 
@@ -68,11 +69,45 @@ def test_workers_are_replaced_after_a_while():
 
 def test_a_worker_that_dies_idle_costs_nothing():
     supervisor = Supervisor(1, Limits(60, 1024))
-    outcomes = supervisor.run(obey, [Order(f"{i}") for i in range(4)])
-    for outcome in outcomes:
-        assert outcome.fate is Fate.OK
-        for worker in supervisor.crew:
-            os.kill(worker.process.pid, signal.SIGKILL)
+
+    def orders():
+        for i in range(4):
+            for worker in supervisor.crew:
+                assert worker.job is None
+                os.kill(worker.process.pid, signal.SIGKILL)
+            yield Order(f"{i}")
+
+    assert [outcome.fate for outcome in supervisor.run(obey, orders())] == [Fate.OK] * 4
+
+
+def test_a_server_that_dies_costs_nothing():
+    orders = [Order(f"{i}", "kill_the_server" if i == 1 else "work") for i in range(4)]
+    ended = run(*orders, workers=1, recycle=1)
+    assert {outcome.fate for outcome in ended.values()} == {Fate.OK}
+    assert len(ended) == 4
+
+
+def test_a_worker_that_cannot_be_started_is_tried_again_and_then_named(monkeypatch):
+    def worker(*arguments):
+        if failures.pop():
+            raise OSError("no process is left")
+        return Worker(*arguments)
+
+    monkeypatch.setattr("opshift.zoo.supervisor.Worker", worker)
+    failures = [False, True]
+    assert run(Order("good"), workers=1)["good"].fate is Fate.OK
+    failures = [True, True]
+    ended = run(Order("bad"), workers=1)["bad"]
+    assert (ended.fate, ended.detail) == (
+        Fate.LOST,
+        "no worker could be started: no process is left",
+    )
+
+
+def test_children_start_from_nothing_where_there_is_no_fork(monkeypatch):
+    monkeypatch.setattr("opshift.zoo.worker.sys.platform", "win32")
+    ended = run(Order("a"), Order("bad", "segfault"), workers=1)
+    assert [ended[name].fate for name in ("a", "bad")] == [Fate.OK, Fate.CRASHED]
 
 
 def test_stopping_hands_out_nothing_more():
@@ -81,7 +116,7 @@ def test_stopping_hands_out_nothing_more():
     for outcome in supervisor.run(obey, [Order(f"{i}") for i in range(50)]):
         ended.append(outcome)
         supervisor.stop()
-    assert len(ended) == 1
+    assert len(ended) == 2  # the one that was told, and the one in work
     assert not supervisor.crew
 
 

@@ -88,6 +88,10 @@ def leave(order: Order) -> None:
     os._exit(7)
 
 
+def kill_the_server(order: Order) -> None:
+    os.kill(os.getppid(), signal.SIGKILL)
+
+
 def sleep(order: Order) -> None:
     Path(order.path).write_text(str(os.getpid()))
     time.sleep(1000)
@@ -108,6 +112,7 @@ DEEDS = {
         grow_where_the_kernel_does_not_count,
         object_to_it,
         leave,
+        kill_the_server,
         sleep,
         work,
     )

@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeAlias
 from opshift.zoo.child import Named
 from opshift.zoo.limits import Limits
 from opshift.zoo.outcome import Fate, Outcome, shortened
-from opshift.zoo.supervisor import Worker
+from opshift.zoo.worker import Worker
 
 MODELS = 64
 Shard: TypeAlias = tuple[Named, ...]
