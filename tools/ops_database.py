@@ -3,7 +3,7 @@
 tools/ops_database.py                                add the versions that are missing
 tools/ops_database.py --check                        exit 1 if the shipped data is not current
 tools/ops_database.py --domain com.acme --output F   a vendor's own database
-tools/ops_database.py --compile                      the Python of the .proto, needs grpcio-tools
+tools/ops_database.py --compile                      the Python of both .proto files, needs grpcio-tools
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from opshift.opset_changelog_pb2 import Change, Domain, OpsetChangelog
 from opshift.versions import DOMAINS
 
 ROOT = Path(__file__).parents[1] / "converter"
+PROTOS = ("opshift/opset_changelog.proto", "opshift/outline.proto")
 SHIPPED = ROOT / "opshift" / "opset_changelog.bin"
 
 
@@ -80,7 +81,7 @@ def main() -> int:
     parser.add_argument("--output", type=Path, default=SHIPPED)
     wanted = parser.parse_args()
     if wanted.compile:
-        words = ["-I", ".", "--python_out=.", "--pyi_out=.", "opshift/opset_changelog.proto"]
+        words = ["-I", ".", "--python_out=.", "--pyi_out=.", *PROTOS]
         return subprocess.call([sys.executable, "-m", "grpc_tools.protoc", *words], cwd=ROOT)
     old = OpsetChangelog()
     if wanted.output.exists():

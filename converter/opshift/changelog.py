@@ -11,6 +11,7 @@ from importlib.resources import files
 
 from google.protobuf.message import DecodeError
 
+from opshift import versions
 from opshift.errors import BadTarget
 from opshift.identity import OperatorId
 from opshift.opset_changelog_pb2 import OpsetChangelog
@@ -120,6 +121,18 @@ class Changelog:
             before, after = self.meaning(domain, op, start), self.meaning(domain, op, to)
             if before != after:
                 yield Delta(op, before, after)
+
+
+def latest(domain: str) -> int | None:
+    """The newest version that is described and that the installed onnx has."""
+    return reached(domain, default().newest(domain))
+
+
+def reached(domain: str, newest: int | None) -> int | None:
+    """What the installed onnx has of the versions up to the newest of a domain."""
+    if newest is None or domain not in versions.DOMAINS:
+        return newest
+    return min(newest, versions.installed().version(domain)) or None
 
 
 @functools.cache

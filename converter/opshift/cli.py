@@ -134,15 +134,15 @@ def refused_as_dict(refused: Refused) -> dict[str, Any]:
 
 def read_target(words: tuple[str, ...], option: str = "--to") -> dict[str, int]:
     """`21`, `latest` or `ai.onnx.ml=3`, each domain once."""
-    from opshift import schemas
+    from opshift import changelog
+    from opshift.identity import normal
 
     found: dict[str, int] = {}
     for word in words:
         name, _, version = word.rpartition("=")
-        domain = schemas.normal(name)
-        number = (
-            schemas.latest(domain) if version == "latest" else _number(f"{option} {word}", version)
-        )
+        domain = normal(name)
+        latest = version == "latest"
+        number = changelog.latest(domain) if latest else _number(f"{option} {word}", version)
         if number is None:
             raise click.UsageError(f"{option} {word}: nothing is known about domain {name!r}")
         if domain in found:

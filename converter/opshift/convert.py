@@ -23,6 +23,7 @@ from opshift import (
     ir_lowering,
     order,
     registry,
+    restamp,
     schemas,
     spec,
     targets,
@@ -40,6 +41,7 @@ from opshift.errors import (
     Why,
 )
 from opshift.facts import Facts
+from opshift.options import Options, Target
 from opshift.report import Report, StepReport, Work
 from opshift.scope import Document, FunctionId, Imports, Root
 from opshift.step import Step, Stepper, StepRefused
@@ -49,26 +51,10 @@ from opshift.weights import Weights
 if TYPE_CHECKING:
     import onnx_ir
 
-Target: TypeAlias = "int | Mapping[str, int]"
 Source: TypeAlias = "ModelProto | str | os.PathLike[str] | onnx_ir.Model"
 Carve: TypeAlias = Callable[[], tuple[ModelProto, Weights]]
 
 TYPED = 6  # below, some forty operators have no inference; names mean the same on both sides
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What the caller wants of a conversion."""
-
-    target: Target | Wanted
-    ir_version: str | int = "auto"
-    allow_approximate: bool = False
-    check: bool = True
-    drop_metadata: bool = False
-    prune_imports: bool | None = None
-    unknown_domains: str = "keep"
-    bump_model_version: bool = False
-    minimal: bool = False
 
 
 def convert_version(
@@ -130,6 +116,9 @@ def convert_path(
     src: str | os.PathLike[str], dst: str | os.PathLike[str], options: Options, external: str
 ) -> Report:
     """Converts a file into another, or itself."""
+    if (stamp := restamp.look(src, options, dst, external)) is not None:
+        stamp.write(dst)
+        return stamp.report
     skeleton, store, report = convert(lambda: weights.carve_file(src), options)
     if writes(report, src, dst):
         weights.splice(skeleton, store, dst, external=external)
@@ -527,4 +516,4 @@ def _in_range(domain: str, shown: str, version: int) -> None:
         )
 
 
-__all__ = ["Attempt", "Options", "convert", "convert_file", "convert_version"]
+__all__ = ["Attempt", "Options", "Target", "convert", "convert_file", "convert_version"]

@@ -14,11 +14,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import PurePath
 from types import TracebackType
-from typing import Protocol
-
-from onnx import TensorProto
+from typing import TYPE_CHECKING, Protocol
 
 from opshift.errors import InvalidModel
+
+if TYPE_CHECKING:
+    from onnx import TensorProto
 
 _PAGE = 4 << 10
 _LARGE_PAGE = 64 << 10

@@ -8,6 +8,11 @@ from dataclasses import dataclass
 from opshift.errors import BadTarget
 
 
+def normal(domain: str) -> str:
+    """`ai.onnx` and the empty string are one domain."""
+    return "" if domain == "ai.onnx" else domain
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class OperatorId:
     """One implementation of an operator; the default domain is the empty string."""
@@ -24,15 +29,14 @@ class OperatorId:
             raise BadTarget(
                 f"an operator is DOMAIN.NAME:VERSION, as in com.acme.Run:3, not {text!r}"
             )
-        domain = found[1] or ""
-        return OperatorId("" if domain == "ai.onnx" else domain, found[2], int(found[3]))
+        return OperatorId(normal(found[1] or ""), found[2], int(found[3]))
 
     @staticmethod
     def of(domain: str, op_type: str, version: int) -> OperatorId:
         """The implementation that a name means where `version` of its domain is imported."""
         from opshift import changelog
 
-        domain = "" if domain == "ai.onnx" else domain
+        domain = normal(domain)
         entry = changelog.default().meaning(domain, op_type, version)
         if entry is None:
             raise BadTarget(f"{domain or 'ai.onnx'} {version} has no operator {op_type!r}")

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-
-from onnx import AttributeProto, FunctionProto, NodeProto, TensorProto
+from typing import TYPE_CHECKING
 
 from opshift import versions
+from opshift.content import Content
 from opshift.errors import BadTarget
-from opshift.facts import Facts
-from opshift.scope import Document
+
+if TYPE_CHECKING:
+    from opshift.facts import Facts
+    from opshift.scope import Document
 
 NEWEST = versions.RELEASES[-1].ir
 TYPES = {
@@ -81,85 +83,84 @@ def check_wanted(wanted: str | int) -> None:
 
 def needs(document: Document, facts: Facts) -> list[Need]:
     """Everything in a model that ties it to an IR version above 3, one line for each kind."""
+    bare = any(
+        name not in scope.inputs
+        for root in document.roots
+        for scope in root.scopes
+        for name in scope.initializers
+    )
+    content = Content(document.model.SerializeToString())
+    return of_content(content, facts.census & TYPES.keys(), bare=bare)
+
+
+def of_content(content: Content, types: Iterable[str], *, bare: bool) -> list[Need]:
+    """The needs of content; `bare` says that there are initializers that are no graph inputs."""
     found: dict[str, Need] = {}
-    for need in (*_of_types(facts), *_of_model(document), *_of_graphs(document)):
+    for need in (
+        *(Need(TYPES[name], f"element type or container {name}") for name in sorted(types)),
+        *_of_model(content),
+        *_of_functions(content),
+        *_of_graphs(content),
+        *_of_nodes(content),
+    ):
         found.setdefault(need.reason, need)
+    if bare:
+        found["bare"] = Need(4, "an initializer that is not a graph input")
     return sorted(found.values(), key=lambda need: (-need.ir, need.reason))
 
 
-def _of_types(facts: Facts) -> Iterator[Need]:
-    for name in sorted(facts.census & TYPES.keys()):
-        yield Need(TYPES[name], f"element type or container {name}")
-
-
-def _of_model(document: Document) -> Iterator[Need]:
-    model = document.model
-    if model.functions:
+def _of_model(content: Content) -> Iterator[Need]:
+    if content.all.HasField("functions"):
         yield Need(8, "a model-local function")
-    if model.training_info:
+    if content.all.HasField("training_info"):
         yield Need(7, "training information")
-    if _filled(model, "configuration"):
+    if content.all.configuration:
         yield Need(11, "a device configuration")
-    for function in model.functions:
-        yield from _of_function(function)
 
 
-def _of_function(function: FunctionProto) -> Iterator[Need]:
-    if _filled(function, "attribute_proto"):
+def _of_functions(content: Content) -> Iterator[Need]:
+    functions = content.all.functions
+    if functions.HasField("attribute_proto"):
         yield Need(9, "a function attribute with a default")
-    if _filled(function, "overload"):
+    if any(functions.overload):
         yield Need(10, "a function overload")
-    if _filled(function, "value_info"):
+    if functions.HasField("value_info"):
         yield Need(10, "types recorded in a function")
-    if _filled(function, "metadata_props"):
+    if functions.metadata_props:
         yield Need(10, "metadata of a function")
 
 
-def _of_graphs(document: Document) -> Iterator[Need]:
-    for root in document.roots:
-        for scope in root.scopes:
-            yield from (need for node in scope.proto.node for need in _of_node(node))
-            if isinstance(scope.proto, FunctionProto):
-                continue
-            graph = scope.proto
-            if any(name not in scope.inputs for name in scope.initializers):
-                yield Need(4, "an initializer that is not a graph input")
-            if graph.sparse_initializer:
-                yield Need(6, "a sparse initializer")
-            if graph.quantization_annotation:
-                yield Need(5, "a quantization annotation")
-            if any(t.data_location == TensorProto.EXTERNAL for t in graph.initializer):
-                yield Need(4, "external data")
-            notes = (graph, *graph.input, *graph.output, *graph.value_info, *graph.initializer)
-            if any(_filled(proto, "metadata_props") for proto in notes):
-                yield Need(10, "metadata of a graph, value or tensor")
+def _of_graphs(content: Content) -> Iterator[Need]:
+    for graph in content.graphs:
+        if graph.HasField("sparse_initializer"):
+            yield Need(6, "a sparse initializer")
+        if graph.quantization_annotation:
+            yield Need(5, "a quantization annotation")
+    if content.external:
+        yield Need(4, "external data")
+    noted = [one.metadata_props for one in content.graphs]
+    noted += [one.metadata_props for one in content.values]
+    noted += [one.metadata_props for one in content.tensors]
+    if any(noted):
+        yield Need(10, "metadata of a graph, value or tensor")
 
 
-_ATTRIBUTES = {
-    AttributeProto.SPARSE_TENSOR: Need(6, "a sparse tensor in an attribute"),
-    AttributeProto.SPARSE_TENSORS: Need(6, "a sparse tensor in an attribute"),
-    AttributeProto.TYPE_PROTO: Need(8, "a type in an attribute"),
-    AttributeProto.TYPE_PROTOS: Need(8, "a type in an attribute"),
-}
-
-
-def _of_node(node: NodeProto) -> Iterator[Need]:
-    for attribute in node.attribute:
-        kind = attribute.type
-        if kind in _ATTRIBUTES:
+def _of_nodes(content: Content) -> Iterator[Need]:
+    for attribute in content.attributes:
+        for kind in _ATTRIBUTES.keys() & set(attribute.type):
             yield _ATTRIBUTES[kind]
-        elif kind == AttributeProto.TENSOR:
-            if attribute.t.data_location == TensorProto.EXTERNAL:
-                yield Need(4, "external data")
-            if _filled(attribute.t, "metadata_props"):
-                yield Need(10, "metadata of a graph, value or tensor")
-    if _filled(node, "metadata_props"):
-        yield Need(10, "metadata of a node")
-    if _filled(node, "overload"):
-        yield Need(10, "a function overload")
-    if _filled(node, "device_configurations"):
-        yield Need(11, "a device configuration")
+    for node in content.nodes:
+        if node.metadata_props:
+            yield Need(10, "metadata of a node")
+        if any(node.overload):
+            yield Need(10, "a function overload")
+        if node.device_configurations:
+            yield Need(11, "a device configuration")
 
 
-def _filled(proto: object, field: str) -> bool:
-    return bool(getattr(proto, field, None))
+_ATTRIBUTES = {  # kinds of attributes, as AttributeProto numbers them
+    11: Need(6, "a sparse tensor in an attribute"),
+    12: Need(6, "a sparse tensor in an attribute"),
+    13: Need(8, "a type in an attribute"),
+    14: Need(8, "a type in an attribute"),
+}

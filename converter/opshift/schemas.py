@@ -14,6 +14,7 @@ from onnx import AttributeProto, FunctionProto, TensorProto, TypeProto, defs, he
 from opshift import changelog
 from opshift.changelog import Changelog
 from opshift.identity import OperatorId
+from opshift.identity import normal as normal
 
 GROUP = "opshift.schemas"
 ANY = -1  # the arity of a variadic parameter list has no upper bound
@@ -74,11 +75,6 @@ def _at(params: tuple[Param, ...], index: int) -> Param | None:
     return params[-1] if params and params[-1].variadic else None
 
 
-def normal(domain: str) -> str:
-    """`ai.onnx` and the empty string are one domain."""
-    return "" if domain == "ai.onnx" else domain
-
-
 @functools.cache
 def schema(domain: str, op: str, version: int) -> Schema | None:
     """The implementation that (domain, op) means at `version`, or None."""
@@ -107,11 +103,8 @@ def changed(domain: str, version: int) -> frozenset[str]:
 @functools.cache
 def latest(domain: str) -> int | None:
     """The newest version that the database and the installed onnx know, None for no version."""
-    described = known().newest(domain)
-    if described is None or domain not in known_domains():
-        return None
-    installed = defs.C.schema_version_map().get(domain)
-    return min(described, int(installed[1])) if installed else described
+    described = known().newest(domain) if domain in known_domains() else None
+    return changelog.reached(domain, described)
 
 
 @functools.cache

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib import metadata
 
 ML = "ai.onnx.ml"
 TRAINING = "ai.onnx.preview.training"
@@ -55,6 +57,17 @@ RELEASES = (
     Release("1.22", 13, 27, 5, 1, 1),
     Release("1.23", 14, 28, 5, 1, 1),
 )
+
+
+@functools.cache
+def installed() -> Release:
+    """The release of onnx that is installed, or the newest before it that is known here."""
+    numbers = _numbers(metadata.version("onnx"))
+    return max((r for r in RELEASES if _numbers(r.name) <= numbers), key=lambda r: _numbers(r.name))
+
+
+def _numbers(name: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in name.split(".")[:3] if part.isdecimal())
 
 
 def release_of(domain: str, version: int) -> Release | None:

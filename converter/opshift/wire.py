@@ -10,6 +10,12 @@ Buffer: TypeAlias = bytes | mmap.mmap
 
 MARK = "opshift.carved"
 
+THRESHOLD = 4096
+"""Payloads of more bytes than this are carved."""
+
+LIMIT = 2**31 - 1
+"""Protobuf reads no larger message."""
+
 PAYLOAD = {
     4: "float_data",
     5: "int32_data",

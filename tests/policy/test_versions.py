@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 
+import onnx
 import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from onnx import helper
-from opshift import BadTarget, OperatorId, versions
+from opshift import BadTarget, OperatorId, changelog, schemas, versions
 from opshift.cli import main
 
 
@@ -55,3 +56,10 @@ def test_what_names_no_operator(text):
 def test_an_operator_that_is_not_there_yet():
     with pytest.raises(BadTarget, match=r"ai\.onnx 13 has no operator 'Gelu'"):
         OperatorId.of("", "Gelu", 13)
+
+
+@pytest.mark.parametrize("domain", versions.DOMAINS)
+def test_the_installed_release_is_known_without_asking_onnx(domain):
+    own = onnx.defs.C.schema_version_map().get(domain, (0, 0))[1]
+    assert versions.installed().version(domain) == min(own, versions.RELEASES[-1].version(domain))
+    assert changelog.latest(domain) == schemas.latest(domain) == (own or None)

@@ -12,7 +12,7 @@ from opshift.cli import DONE, REFUSED, Output, common, read_ir, read_target
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-    from opshift.convert import Options, Target
+    from opshift.options import Options, Target
     from opshift.report import Report
     from opshift.targets import Wanted
     from opshift.verify import Verification
@@ -56,25 +56,37 @@ def command(
     **wishes: Any,
 ) -> int:
     """Converts IN to other versions."""
-    from opshift import weights
-    from opshift.convert import convert, writes
+    from opshift import restamp
 
     wanted = not (only_check or dry_run)
     if wanted and in_place == (output is not None):
         raise click.UsageError("say where the result goes: either -o OUT or --in-place")
     target = output or source
     options = _options(**wishes)
+    if not verifies and (stamp := restamp.look(source, options, target, external_data)):
+        if wanted:
+            stamp.write(target)
+        return _answer(talk, stamp.report, None, only_check)
+
+    from opshift import weights
+    from opshift.convert import convert, writes
+
     with talk.working(f"converting {os.path.basename(source)}"):
         skeleton, store, report = convert(lambda: weights.carve_file(source), options)
     found = None
     if verifies:
         with talk.working("verifying"):
             found = _verified(source, target, skeleton, store)
-    good = found is None or found.equal
-    if wanted and good and writes(report, source, target):
+    if wanted and (found is None or found.equal) and writes(report, source, target):
         with talk.working(f"writing {os.path.basename(target)}"):
             weights.splice(skeleton, store, target, external=external_data)
+    return _answer(talk, report, found, only_check)
+
+
+def _answer(talk: Output, report: Report, found: Verification | None, only_check: bool) -> int:
+    """Prints what was done, or would be, and gives the exit code."""
     talk.result(lambda: _text(report, found), lambda: _data(report, found))
+    good = found is None or found.equal
     return REFUSED if not good or (only_check and report.changed) else DONE
 
 
@@ -116,7 +128,7 @@ def _options(
     **rest: Any,
 ) -> Options:
     from opshift import targets
-    from opshift.convert import Options
+    from opshift.options import Options
 
     wishes = (words, runtime, at_least, ir != "auto", rest["prune_imports"], rest["minimal"])
     if not any(wishes):

@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 def command(output: Output, op: str | None, domain: str, since: int | None, to: int | None) -> int:
     """Shows which implementations an operator has had, or what changed between two versions."""
     from opshift import changelog
+    from opshift.identity import normal
 
     known = changelog.default()
-    domain = "" if domain == "ai.onnx" else domain
+    domain = normal(domain)
     newest = known.newest(domain)
     if newest is None:
         raise click.UsageError(f"nothing is known about domain {domain!r}")

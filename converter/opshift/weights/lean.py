@@ -14,8 +14,7 @@ from opshift import wire
 from opshift.weights.store import HEADER, InModel, Source, Weights, has_payload
 from opshift.weights.tensors import HOLDERS
 
-THRESHOLD = 4096
-"""Payloads of more bytes than this are carved."""
+THRESHOLD = wire.THRESHOLD
 
 
 def copy_lean(source: Message, copy: Message, sources: list[Source]) -> None:

@@ -19,8 +19,7 @@ from opshift.weights.tensors import all_tensors, copy_of, items_of_nodes
 POLICIES = ("keep", "copy", "link", "inline", "one-file")
 """What happens to external data. Readers may refuse a file of several links, as onnx 1.23 does."""
 
-LIMIT = 2**31 - 1
-"""Protobuf reads no larger message."""
+LIMIT = wire.LIMIT
 
 _PAGE, _SMALL = 4096, 64
 _PLACE = ("location", "offset", "length", wire.MARK)

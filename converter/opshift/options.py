@@ -1,0 +1,36 @@
+"""What a caller wants of a conversion."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from opshift.targets import Wanted
+
+Target: TypeAlias = "int | Mapping[str, int]"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the caller wants of a conversion."""
+
+    target: Target | Wanted
+    ir_version: str | int = "auto"
+    allow_approximate: bool = False
+    check: bool = True
+    drop_metadata: bool = False
+    prune_imports: bool | None = None
+    unknown_domains: str = "keep"
+    bump_model_version: bool = False
+    minimal: bool = False
+
+    @property
+    def only_ir(self) -> bool:
+        """Whether nothing is asked for but another IR version."""
+        plain = replace(self, check=True, allow_approximate=False, drop_metadata=False)
+        return isinstance(self.ir_version, int) and plain == Options({}, self.ir_version)
+
+    @property
+    def changes_versions(self) -> bool:
+        return self.minimal or self.target not in (None, {})

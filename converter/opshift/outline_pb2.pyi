@@ -1,0 +1,232 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Mapping, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class Outline(_message.Message):
+    __slots__ = ("graph", "training_info", "functions", "configuration")
+    GRAPH_FIELD_NUMBER: _ClassVar[int]
+    TRAINING_INFO_FIELD_NUMBER: _ClassVar[int]
+    FUNCTIONS_FIELD_NUMBER: _ClassVar[int]
+    CONFIGURATION_FIELD_NUMBER: _ClassVar[int]
+    graph: Graph
+    training_info: Training
+    functions: Function
+    configuration: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, graph: _Optional[_Union[Graph, _Mapping]] = ..., training_info: _Optional[_Union[Training, _Mapping]] = ..., functions: _Optional[_Union[Function, _Mapping]] = ..., configuration: _Optional[_Iterable[bytes]] = ...) -> None: ...
+
+class Training(_message.Message):
+    __slots__ = ("initialization", "algorithm")
+    INITIALIZATION_FIELD_NUMBER: _ClassVar[int]
+    ALGORITHM_FIELD_NUMBER: _ClassVar[int]
+    initialization: Graph
+    algorithm: Graph
+    def __init__(self, initialization: _Optional[_Union[Graph, _Mapping]] = ..., algorithm: _Optional[_Union[Graph, _Mapping]] = ...) -> None: ...
+
+class Function(_message.Message):
+    __slots__ = ("node", "attribute_proto", "value_info", "overload", "metadata_props")
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    ATTRIBUTE_PROTO_FIELD_NUMBER: _ClassVar[int]
+    VALUE_INFO_FIELD_NUMBER: _ClassVar[int]
+    OVERLOAD_FIELD_NUMBER: _ClassVar[int]
+    METADATA_PROPS_FIELD_NUMBER: _ClassVar[int]
+    node: Node
+    attribute_proto: Attribute
+    value_info: Value
+    overload: _containers.RepeatedScalarFieldContainer[bytes]
+    metadata_props: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, node: _Optional[_Union[Node, _Mapping]] = ..., attribute_proto: _Optional[_Union[Attribute, _Mapping]] = ..., value_info: _Optional[_Union[Value, _Mapping]] = ..., overload: _Optional[_Iterable[bytes]] = ..., metadata_props: _Optional[_Iterable[bytes]] = ...) -> None: ...
+
+class Graph(_message.Message):
+    __slots__ = ("node", "initializer", "input", "output", "value_info", "quantization_annotation", "sparse_initializer", "metadata_props")
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    INITIALIZER_FIELD_NUMBER: _ClassVar[int]
+    INPUT_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_FIELD_NUMBER: _ClassVar[int]
+    VALUE_INFO_FIELD_NUMBER: _ClassVar[int]
+    QUANTIZATION_ANNOTATION_FIELD_NUMBER: _ClassVar[int]
+    SPARSE_INITIALIZER_FIELD_NUMBER: _ClassVar[int]
+    METADATA_PROPS_FIELD_NUMBER: _ClassVar[int]
+    node: Node
+    initializer: Tensor
+    input: Value
+    output: Value
+    value_info: Value
+    quantization_annotation: _containers.RepeatedScalarFieldContainer[bytes]
+    sparse_initializer: Sparse
+    metadata_props: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, node: _Optional[_Union[Node, _Mapping]] = ..., initializer: _Optional[_Union[Tensor, _Mapping]] = ..., input: _Optional[_Union[Value, _Mapping]] = ..., output: _Optional[_Union[Value, _Mapping]] = ..., value_info: _Optional[_Union[Value, _Mapping]] = ..., quantization_annotation: _Optional[_Iterable[bytes]] = ..., sparse_initializer: _Optional[_Union[Sparse, _Mapping]] = ..., metadata_props: _Optional[_Iterable[bytes]] = ...) -> None: ...
+
+class Node(_message.Message):
+    __slots__ = ("op_type", "attribute", "overload", "metadata_props", "device_configurations")
+    OP_TYPE_FIELD_NUMBER: _ClassVar[int]
+    ATTRIBUTE_FIELD_NUMBER: _ClassVar[int]
+    OVERLOAD_FIELD_NUMBER: _ClassVar[int]
+    METADATA_PROPS_FIELD_NUMBER: _ClassVar[int]
+    DEVICE_CONFIGURATIONS_FIELD_NUMBER: _ClassVar[int]
+    op_type: _containers.RepeatedScalarFieldContainer[bytes]
+    attribute: Attribute
+    overload: _containers.RepeatedScalarFieldContainer[bytes]
+    metadata_props: _containers.RepeatedScalarFieldContainer[bytes]
+    device_configurations: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, op_type: _Optional[_Iterable[bytes]] = ..., attribute: _Optional[_Union[Attribute, _Mapping]] = ..., overload: _Optional[_Iterable[bytes]] = ..., metadata_props: _Optional[_Iterable[bytes]] = ..., device_configurations: _Optional[_Iterable[bytes]] = ...) -> None: ...
+
+class Attribute(_message.Message):
+    __slots__ = ("i", "t", "g", "tensors", "graphs", "tp", "type_protos", "type", "sparse_tensor", "sparse_tensors")
+    I_FIELD_NUMBER: _ClassVar[int]
+    T_FIELD_NUMBER: _ClassVar[int]
+    G_FIELD_NUMBER: _ClassVar[int]
+    TENSORS_FIELD_NUMBER: _ClassVar[int]
+    GRAPHS_FIELD_NUMBER: _ClassVar[int]
+    TP_FIELD_NUMBER: _ClassVar[int]
+    TYPE_PROTOS_FIELD_NUMBER: _ClassVar[int]
+    TYPE_FIELD_NUMBER: _ClassVar[int]
+    SPARSE_TENSOR_FIELD_NUMBER: _ClassVar[int]
+    SPARSE_TENSORS_FIELD_NUMBER: _ClassVar[int]
+    i: _containers.RepeatedScalarFieldContainer[int]
+    t: Tensor
+    g: Graph
+    tensors: Tensor
+    graphs: Graph
+    tp: Type
+    type_protos: Type
+    type: _containers.RepeatedScalarFieldContainer[int]
+    sparse_tensor: Sparse
+    sparse_tensors: Sparse
+    def __init__(self, i: _Optional[_Iterable[int]] = ..., t: _Optional[_Union[Tensor, _Mapping]] = ..., g: _Optional[_Union[Graph, _Mapping]] = ..., tensors: _Optional[_Union[Tensor, _Mapping]] = ..., graphs: _Optional[_Union[Graph, _Mapping]] = ..., tp: _Optional[_Union[Type, _Mapping]] = ..., type_protos: _Optional[_Union[Type, _Mapping]] = ..., type: _Optional[_Iterable[int]] = ..., sparse_tensor: _Optional[_Union[Sparse, _Mapping]] = ..., sparse_tensors: _Optional[_Union[Sparse, _Mapping]] = ...) -> None: ...
+
+class Tensor(_message.Message):
+    __slots__ = ("data_type", "name", "data_location", "metadata_props")
+    DATA_TYPE_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    DATA_LOCATION_FIELD_NUMBER: _ClassVar[int]
+    METADATA_PROPS_FIELD_NUMBER: _ClassVar[int]
+    data_type: _containers.RepeatedScalarFieldContainer[int]
+    name: _containers.RepeatedScalarFieldContainer[bytes]
+    data_location: _containers.RepeatedScalarFieldContainer[int]
+    metadata_props: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, data_type: _Optional[_Iterable[int]] = ..., name: _Optional[_Iterable[bytes]] = ..., data_location: _Optional[_Iterable[int]] = ..., metadata_props: _Optional[_Iterable[bytes]] = ...) -> None: ...
+
+class Sparse(_message.Message):
+    __slots__ = ("values", "indices")
+    VALUES_FIELD_NUMBER: _ClassVar[int]
+    INDICES_FIELD_NUMBER: _ClassVar[int]
+    values: Tensor
+    indices: Tensor
+    def __init__(self, values: _Optional[_Union[Tensor, _Mapping]] = ..., indices: _Optional[_Union[Tensor, _Mapping]] = ...) -> None: ...
+
+class Value(_message.Message):
+    __slots__ = ("name", "type", "metadata_props")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    TYPE_FIELD_NUMBER: _ClassVar[int]
+    METADATA_PROPS_FIELD_NUMBER: _ClassVar[int]
+    name: _containers.RepeatedScalarFieldContainer[bytes]
+    type: Type
+    metadata_props: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, name: _Optional[_Iterable[bytes]] = ..., type: _Optional[_Union[Type, _Mapping]] = ..., metadata_props: _Optional[_Iterable[bytes]] = ...) -> None: ...
+
+class Type(_message.Message):
+    __slots__ = ("tensor_type", "sequence_type", "map_type", "sparse_tensor_type", "optional_type")
+    TENSOR_TYPE_FIELD_NUMBER: _ClassVar[int]
+    SEQUENCE_TYPE_FIELD_NUMBER: _ClassVar[int]
+    MAP_TYPE_FIELD_NUMBER: _ClassVar[int]
+    SPARSE_TENSOR_TYPE_FIELD_NUMBER: _ClassVar[int]
+    OPTIONAL_TYPE_FIELD_NUMBER: _ClassVar[int]
+    tensor_type: Element
+    sequence_type: Inner
+    map_type: Map
+    sparse_tensor_type: Element
+    optional_type: Inner
+    def __init__(self, tensor_type: _Optional[_Union[Element, _Mapping]] = ..., sequence_type: _Optional[_Union[Inner, _Mapping]] = ..., map_type: _Optional[_Union[Map, _Mapping]] = ..., sparse_tensor_type: _Optional[_Union[Element, _Mapping]] = ..., optional_type: _Optional[_Union[Inner, _Mapping]] = ...) -> None: ...
+
+class Element(_message.Message):
+    __slots__ = ("elem_type",)
+    ELEM_TYPE_FIELD_NUMBER: _ClassVar[int]
+    elem_type: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, elem_type: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class Inner(_message.Message):
+    __slots__ = ("elem_type",)
+    ELEM_TYPE_FIELD_NUMBER: _ClassVar[int]
+    elem_type: Type
+    def __init__(self, elem_type: _Optional[_Union[Type, _Mapping]] = ...) -> None: ...
+
+class Map(_message.Message):
+    __slots__ = ("key_type", "value_type")
+    KEY_TYPE_FIELD_NUMBER: _ClassVar[int]
+    VALUE_TYPE_FIELD_NUMBER: _ClassVar[int]
+    key_type: _containers.RepeatedScalarFieldContainer[int]
+    value_type: Type
+    def __init__(self, key_type: _Optional[_Iterable[int]] = ..., value_type: _Optional[_Union[Type, _Mapping]] = ...) -> None: ...
+
+class Listing(_message.Message):
+    __slots__ = ("ir_version", "graph", "opset_import", "training_info", "functions")
+    IR_VERSION_FIELD_NUMBER: _ClassVar[int]
+    GRAPH_FIELD_NUMBER: _ClassVar[int]
+    OPSET_IMPORT_FIELD_NUMBER: _ClassVar[int]
+    TRAINING_INFO_FIELD_NUMBER: _ClassVar[int]
+    FUNCTIONS_FIELD_NUMBER: _ClassVar[int]
+    ir_version: int
+    graph: ListedGraph
+    opset_import: _containers.RepeatedCompositeFieldContainer[Import]
+    training_info: _containers.RepeatedCompositeFieldContainer[ListedTraining]
+    functions: _containers.RepeatedCompositeFieldContainer[ListedFunction]
+    def __init__(self, ir_version: _Optional[int] = ..., graph: _Optional[_Union[ListedGraph, _Mapping]] = ..., opset_import: _Optional[_Iterable[_Union[Import, _Mapping]]] = ..., training_info: _Optional[_Iterable[_Union[ListedTraining, _Mapping]]] = ..., functions: _Optional[_Iterable[_Union[ListedFunction, _Mapping]]] = ...) -> None: ...
+
+class Import(_message.Message):
+    __slots__ = ("domain", "version")
+    DOMAIN_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    domain: bytes
+    version: int
+    def __init__(self, domain: _Optional[bytes] = ..., version: _Optional[int] = ...) -> None: ...
+
+class ListedTraining(_message.Message):
+    __slots__ = ("initialization", "algorithm")
+    INITIALIZATION_FIELD_NUMBER: _ClassVar[int]
+    ALGORITHM_FIELD_NUMBER: _ClassVar[int]
+    initialization: ListedGraph
+    algorithm: ListedGraph
+    def __init__(self, initialization: _Optional[_Union[ListedGraph, _Mapping]] = ..., algorithm: _Optional[_Union[ListedGraph, _Mapping]] = ...) -> None: ...
+
+class ListedFunction(_message.Message):
+    __slots__ = ("name", "node", "opset_import", "domain", "overload")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    OPSET_IMPORT_FIELD_NUMBER: _ClassVar[int]
+    DOMAIN_FIELD_NUMBER: _ClassVar[int]
+    OVERLOAD_FIELD_NUMBER: _ClassVar[int]
+    name: bytes
+    node: _containers.RepeatedCompositeFieldContainer[ListedNode]
+    opset_import: _containers.RepeatedCompositeFieldContainer[Import]
+    domain: bytes
+    overload: bytes
+    def __init__(self, name: _Optional[bytes] = ..., node: _Optional[_Iterable[_Union[ListedNode, _Mapping]]] = ..., opset_import: _Optional[_Iterable[_Union[Import, _Mapping]]] = ..., domain: _Optional[bytes] = ..., overload: _Optional[bytes] = ...) -> None: ...
+
+class ListedGraph(_message.Message):
+    __slots__ = ("node",)
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    node: _containers.RepeatedCompositeFieldContainer[ListedNode]
+    def __init__(self, node: _Optional[_Iterable[_Union[ListedNode, _Mapping]]] = ...) -> None: ...
+
+class ListedNode(_message.Message):
+    __slots__ = ("op_type", "attribute", "domain", "overload")
+    OP_TYPE_FIELD_NUMBER: _ClassVar[int]
+    ATTRIBUTE_FIELD_NUMBER: _ClassVar[int]
+    DOMAIN_FIELD_NUMBER: _ClassVar[int]
+    OVERLOAD_FIELD_NUMBER: _ClassVar[int]
+    op_type: bytes
+    attribute: Graphs
+    domain: bytes
+    overload: bytes
+    def __init__(self, op_type: _Optional[bytes] = ..., attribute: _Optional[_Union[Graphs, _Mapping]] = ..., domain: _Optional[bytes] = ..., overload: _Optional[bytes] = ...) -> None: ...
+
+class Graphs(_message.Message):
+    __slots__ = ("g", "graphs")
+    G_FIELD_NUMBER: _ClassVar[int]
+    GRAPHS_FIELD_NUMBER: _ClassVar[int]
+    g: _containers.RepeatedCompositeFieldContainer[ListedGraph]
+    graphs: _containers.RepeatedCompositeFieldContainer[ListedGraph]
+    def __init__(self, g: _Optional[_Iterable[_Union[ListedGraph, _Mapping]]] = ..., graphs: _Optional[_Iterable[_Union[ListedGraph, _Mapping]]] = ...) -> None: ...
