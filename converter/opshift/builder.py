@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
@@ -29,7 +29,9 @@ class Crossing(Protocol):
 
     def fresh(self, hint: str) -> str: ...
     def version(self, root: Root, domain: str) -> int: ...
-    def constant_name(self, root: Root, tensor: TensorProto) -> str: ...
+    def constant(
+        self, root: Root, content: Hashable, tensor: Callable[[], TensorProto]
+    ) -> tuple[TensorProto, Array]: ...
     def cross_inner(self, node: Node, op: Builder) -> tuple[Value, ...]: ...
 
 
@@ -146,7 +148,7 @@ class Builder:
         schema = self._schema(domain, op_type)
         names = [self._input_name(op_type, i) for i in inputs]
         attributes: dict[str, Any] = {}
-        positions = {p.name: i for i, p in enumerate(schema.inputs)}
+        positions = schema.input_positions
         for name, value in named.items():
             if name in schema.attributes and not isinstance(value, Value):
                 attributes[name] = value
@@ -188,14 +190,8 @@ class Builder:
         None takes an input or an attribute away; what is not mentioned is kept. One value for a
         node with one output, a tuple for more and whenever `outputs` is given.
         """
-        domain = schemas.normal(node.proto.domain)
-        schema = self._schema(domain, node.op)
+        schema = self._schema(schemas.normal(node.proto.domain), node.op)
         names = self._same_inputs(node, schema, inputs or {})
-        unknown = [
-            n for n in attributes if n not in schema.attributes and attributes[n] is not None
-        ]
-        if unknown:
-            raise AdapterBug(f"{node.op}-{schema.since} has no attribute {unknown[0]!r}")
         kept, carried = [], []
         for proto in node.attribute_protos():
             if proto.name in attributes:
@@ -209,7 +205,12 @@ class Builder:
                     f"{node.op}-{schema.since} has no attribute {proto.name!r}: say what becomes"
                     " of it (None takes it away)"
                 )
-        kept += _attributes(schema, {k: v for k, v in attributes.items() if v is not None})
+        for name, value in attributes.items():
+            if value is None:
+                continue
+            if name not in schema.attributes:
+                raise AdapterBug(f"{node.op}-{schema.since} has no attribute {name!r}")
+            kept.append(make_attribute(schema, name, value))
         count = node.n_outputs if outputs is None else outputs
         result = self._append(node.op, node.proto.domain, names, count, kept)
         if self.made.carrier is None and node.proto is self.subject:
@@ -236,8 +237,7 @@ class Builder:
         self, node: Node, schema: schemas.Schema, changed: Mapping[str, Value | None]
     ) -> list[str]:
         assert node.schema is not None
-        new = {p.name: i for i, p in enumerate(schema.inputs)}
-        old = {p.name for p in node.schema.inputs}
+        new, old = schema.input_positions, node.schema.input_positions
         for name in changed:
             if name not in new and name not in old:
                 raise AdapterBug(f"{node.op}-{schema.since} has no input {name!r}")
@@ -269,27 +269,31 @@ class Builder:
         if like is not None:
             dtype = like.elem_type
         array = np.asarray(value)
-        if dtype is None:
-            if not isinstance(value, np.ndarray):
-                if array.dtype.kind in "iu" or array.size == 0:
-                    array = array.astype(np.int64)
-                elif array.dtype.kind == "f":
-                    raise AdapterBug("a floating-point constant needs dtype= or like=")
-            tensor = from_array(array)
-        else:
-            tensor = as_tensor(array, dtype)
-        return self._place(tensor)
+        if dtype is None and not isinstance(value, np.ndarray):
+            if array.dtype.kind in "iu" or array.size == 0:
+                array = array.astype(np.int64)
+            elif array.dtype.kind == "f":
+                raise AdapterBug("a floating-point constant needs dtype= or like=")
+
+        def tensor() -> TensorProto:
+            return from_array(array) if dtype is None else as_tensor(array, dtype)
+
+        if array.dtype.hasobject:
+            return self._place(tensor())
+        content = (array.dtype, array.shape, array.tobytes(), dtype)
+        return self._place_once(content, tensor)
 
     def _place(self, tensor: TensorProto) -> Value:
+        return self._place_once(tensor.SerializeToString(deterministic=True), lambda: tensor)
+
+    def _place_once(self, content: Hashable, tensor: Callable[[], TensorProto]) -> Value:
+        """A constant that the root may already have; `content` tells it from others."""
         root = self.scope.root
         if not root.owns_constants:
-            return self._constant_node(tensor)
-        name = self.crossing.constant_name(root, tensor)
-        placed = TensorProto()
-        placed.CopyFrom(tensor)
-        placed.name = name
-        self.made.constants[name] = (placed, to_array(tensor))
-        return Value(name, self.env)
+            return self._constant_node(tensor())
+        placed, array = self.crossing.constant(root, content, tensor)
+        self.made.constants[placed.name] = (placed, array)
+        return Value(placed.name, self.env)
 
     def _constant_node(self, tensor: TensorProto) -> Value:
         """Function bodies own no initializers; Constant made only floats before version 9."""

@@ -217,9 +217,10 @@ class Attempt:
     for_types: bool = False  # the result is looked at by inference and thrown away
 
     def run(self) -> Report:
-        before = comparison.signature(self.skeleton)
+        bump = self.options.bump_model_version
+        before = comparison.signature(self.skeleton) if bump else None
         report = self._run()
-        if self.options.bump_model_version and report.changed:
+        if before is not None and report.changed:
             notes = (*report.notes, comparison.bumped(self.skeleton, before))
             report = dataclasses.replace(report, notes=notes)
         return report
@@ -260,13 +261,14 @@ class Attempt:
         """Validates the model and indexes it."""
         validate.header(self.skeleton)
         self._merge_imports()
-        prefix = _unused_prefix(self.skeleton.SerializeToString())
+        data = self.skeleton.SerializeToString(deterministic=True)
+        prefix = _unused_prefix(data)
         numbers = itertools.count()
         for function in self.inlined:
             inline.inline_function(
                 self.skeleton, function, lambda hint: f"{prefix}f{next(numbers)}_{hint}"
             )
-        self.view = weights.checkable(self.skeleton)
+        self.view = weights.checkable(self.skeleton, b"" if self.inlined else data)
         error = check.whole(self.view, full=False) if self.options.check else None
         if error is not None and order.repair(self.skeleton):
             self.repaired = True

@@ -26,6 +26,7 @@ from opshift.arrays import from_array
 from opshift.declare import Array, Fold
 from opshift.errors import Refusal
 from opshift.order import reads
+from opshift.scope import graphs_of, may_hold_graphs
 
 if TYPE_CHECKING:
     from opshift.node import Node
@@ -369,10 +370,8 @@ def infer_all(model: bytes | ModelProto) -> Inferred:
                 if known is not None and known != info.type:
                     found[info.name] = None
         for node in graph.node:
-            for attribute in node.attribute:
-                if attribute.type == AttributeProto.GRAPH:
-                    graphs.append(attribute.g)
-                graphs.extend(attribute.graphs)
+            if may_hold_graphs((node.domain, node.op_type)):
+                graphs += [inner for _, inner in graphs_of(node)]
     return found
 
 
@@ -435,8 +434,8 @@ def take_census(document: Document) -> set[str]:
             if isinstance(proto, GraphProto):
                 infos += [*proto.input, *proto.output]
                 sparse = [one.values for one in proto.sparse_initializer]
-                for tensor in (*proto.initializer, *sparse):
-                    found.add(schemas.element_name(tensor.data_type) or "")
+                kinds = {tensor.data_type for tensor in (*proto.initializer, *sparse)}
+                found |= {schemas.element_name(kind) or "" for kind in kinds}
             for info in infos:
                 found |= element_types(info.type)
         for key, places in root.index.items():
@@ -505,11 +504,11 @@ def attribute_types(node: NodeProto, schema: schemas.Schema) -> set[str]:
             found.add(name if isinstance(name, str) else schemas.element_name(name) or "")
         if attribute.HasField("t"):
             found.add(schemas.element_name(attribute.t.data_type) or "")
-        if attribute.HasField("sparse_tensor"):
+        elif attribute.HasField("sparse_tensor"):
             found.add(schemas.element_name(attribute.sparse_tensor.values.data_type) or "")
-        if attribute.HasField("tp"):
+        elif attribute.HasField("tp"):
             found |= element_types(attribute.tp)
-        if attribute.name.startswith("value_int"):
+        elif attribute.name.startswith("value_int"):
             found.add("int64")
         elif attribute.name.startswith("value_string"):
             found.add("string")

@@ -175,9 +175,10 @@ class Node:
 
     def input(self, name: builtins.str) -> Value | None:
         """An input that may be absent."""
-        position = self._position(name, outputs=False)
-        inputs = self.inputs
-        return inputs[position] if position < len(inputs) else None
+        position, names = self._position(name, outputs=False), self.proto.input
+        if position >= len(names) or not names[position]:
+            return None
+        return Value(names[position], self.env, self._types(position, outputs=False))
 
     @property
     def inputs(self) -> tuple[Value | None, ...]:
@@ -188,9 +189,10 @@ class Node:
         )
 
     def output(self, name: builtins.str) -> Value | None:
-        position = self._position(name, outputs=True)
-        outputs = self.outputs
-        return outputs[position] if position < len(outputs) else None
+        position, names = self._position(name, outputs=True), self.proto.output
+        if position >= len(names) or not names[position]:
+            return None
+        return Value(names[position], self.env, self._types(position, outputs=True))
 
     @property
     def outputs(self) -> tuple[Value | None, ...]:
@@ -202,7 +204,11 @@ class Node:
     @property
     def n_outputs(self) -> builtins.int:
         """How many outputs are wanted, up to the last that has a name."""
-        return max((i + 1 for i, n in enumerate(self.proto.output) if n), default=0)
+        names = self.proto.output
+        count = len(names)
+        while count and not names[count - 1]:
+            count -= 1
+        return count
 
     def _types(self, position: builtins.int, *, outputs: bool) -> frozenset[builtins.str]:
         if self.schema is None:
@@ -214,12 +220,11 @@ class Node:
     def _position(self, name: builtins.str, *, outputs: bool) -> builtins.int:
         if self.schema is None:
             raise AdapterBug(f"{self.op} has no schema: use .inputs and .outputs by position")
-        params = self.schema.outputs if outputs else self.schema.inputs
-        for i, param in enumerate(params):
-            if param.name == name:
-                return i
-        kind = "output" if outputs else "input"
-        known = ", ".join(p.name for p in params)
+        known_at = self.schema.output_positions if outputs else self.schema.input_positions
+        position = known_at.get(name)
+        if position is not None:
+            return position
+        kind, known = "output" if outputs else "input", ", ".join(known_at)
         raise AdapterBug(f"{self.op}-{self.schema.since} has no {kind} {name!r} (it has {known})")
 
     # -- attributes --------------------------------------------------------------------------

@@ -61,6 +61,8 @@ class Schema:
     min_output: int
     max_output: int
     has_body: bool
+    input_positions: dict[str, int]
+    output_positions: dict[str, int]
 
     def input_at(self, index: int) -> Param | None:
         return _at(self.inputs, index)
@@ -222,6 +224,8 @@ def _describe(one: Any) -> Schema:
         min_output=one.min_output,
         max_output=ANY if one.max_output == unbounded else one.max_output,
         has_body=one.has_function or one.has_context_dependent_function,
+        input_positions={p.name: i for i, p in enumerate(one.inputs)},
+        output_positions={p.name: i for i, p in enumerate(one.outputs)},
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar
 
@@ -20,6 +20,8 @@ from onnx import (
 )
 
 from opshift import schemas, versions
+from opshift.arrays import to_array
+from opshift.declare import Array
 from opshift.errors import InvalidModel
 
 MAX_NESTING = 30  # protobuf itself stops at 100 messages, three to a graph
@@ -253,7 +255,7 @@ class Document:
         self.model = model
         self.prefix = prefix
         self._made = 0
-        self._constants: dict[tuple[Root, bytes], str] = {}
+        self._constants: dict[tuple[Root, Hashable], tuple[TensorProto, Array]] = {}
         self._orphans: dict[tuple[Root, str], Scope] = {}
         self.added_initializers = False
         self.origins: dict[str, str] = {}
@@ -312,7 +314,7 @@ class Document:
             places = self._file_calls(root, key, places)
         if places:
             root.index.setdefault(key, []).extend(places)
-        if _may_hold_graphs(key):
+        if may_hold_graphs(key):
             for scope, i in places:
                 for _, graph in graphs_of(scope.proto.node[i]):
                     self.enter(root, graph, scope)
@@ -330,10 +332,8 @@ class Document:
                 rest.append((scope, i))
         return rest
 
-    def note(self, scope: Scope, position: int, nested: Sequence[GraphProto]) -> None:
+    def note(self, scope: Scope, position: int, key: Key, nested: Sequence[GraphProto]) -> None:
         """Enters one node that a step wrote, and the graphs that came with it."""
-        node = scope.node(position)
-        key = (schemas.normal(node.domain), node.op_type)
         scope.root.index.setdefault(key, []).append((scope, position))
         for graph in nested:
             self.enter(scope.root, graph, scope)
@@ -373,11 +373,23 @@ class Document:
     def is_fresh(self, name: str) -> bool:
         return name.startswith(self.prefix)
 
-    def constant_name(self, root: Root, tensor: TensorProto) -> str:
-        """One name for equal constants of a root."""
+    def constant(
+        self, root: Root, content: Hashable, tensor: Callable[[], TensorProto]
+    ) -> tuple[TensorProto, Array]:
+        """A tensor with a name and its value; what has been asked for before is the same one."""
+        known = self._constants.get((root, content))
+        if known is None:
+            known = self._constants[root, content] = self._named(root, tensor())
+        return known
+
+    def _named(self, root: Root, tensor: TensorProto) -> tuple[TensorProto, Array]:
+        """One name for equal constants of a root, however they were told apart."""
         key = (root, tensor.SerializeToString(deterministic=True))
         if key not in self._constants:
-            self._constants[key] = self.fresh("const")
+            placed = TensorProto()
+            placed.CopyFrom(tensor)
+            placed.name = self.fresh("const")
+            self._constants[key] = placed, to_array(tensor)
         return self._constants[key]
 
     def place_constant(self, root: Root, tensor: TensorProto) -> None:
@@ -446,6 +458,7 @@ def graphs_of(node: NodeProto) -> Iterator[tuple[str, GraphProto]]:
 
 
 @functools.cache
-def _may_hold_graphs(key: Key) -> bool:
+def may_hold_graphs(key: Key) -> bool:
+    """Whether nodes of an operator can hold graphs; those of an unknown one can."""
     known = schemas.history(*key)
     return not known or any(a.is_graph for s in known for a in s.attributes.values())

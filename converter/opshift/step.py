@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from onnx import GraphProto, NodeProto, TensorProto
 
 from opshift import guard, order, registry, schemas
 from opshift.builder import Builder, Made, rename
-from opshift.declare import KEEP, Adapter, Keep
+from opshift.declare import KEEP, Adapter, Array, Keep
 from opshift.errors import AdapterBug, Refusal, RefusedNode, Why
 from opshift.facts import Facts, types_from
 from opshift.guard import Guard
 from opshift.node import Env, Node, Value
 from opshift.registry import Registry
-from opshift.scope import Document, FunctionId, Key, Place, Root, Scope, call_id, graphs_of
+from opshift.scope import (
+    Document,
+    FunctionId,
+    Key,
+    Place,
+    Root,
+    Scope,
+    call_id,
+    graphs_of,
+    may_hold_graphs,
+)
 
 # Types that old operators often lack; where none occurs, what adapters write needs no type check.
 COMMON_TYPES = frozenset(
@@ -24,20 +35,29 @@ COMMON_TYPES = frozenset(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What the nodes of one operator have in common at one boundary."""
+
+    key: Key
+    adapter: Adapter
+    schema: schemas.Schema | None  # through which they are read
+    derived: Guard | None
+    lost: frozenset[str]
+
+
 @dataclass(slots=True)
 class Change:
     """The answer for one node: what stands in its place."""
 
     place: Place
-    key: Key
+    task: Task
     made: Made
-    adapter: Adapter
     node: Node
     builder: Builder
 
 
-@dataclass(frozen=True, slots=True)
-class Rewritten:
+class Rewritten(NamedTuple):
     """A kind of rewriting that a step did, for the report."""
 
     op: str
@@ -109,8 +129,10 @@ class Stepper:
             return self.to
         return root.imports.get(domain) or self.document.add_import(root, domain)
 
-    def constant_name(self, root: Root, tensor: TensorProto) -> str:
-        return self.document.constant_name(root, tensor)
+    def constant(
+        self, root: Root, content: Hashable, tensor: Callable[[], TensorProto]
+    ) -> tuple[TensorProto, Array]:
+        return self.document.constant(root, content, tensor)
 
     def cross_inner(self, node: Node, op: Builder) -> tuple[Value, ...]:
         """A node of a function body that an adapter expands crosses like one of the model."""
@@ -118,7 +140,9 @@ class Stepper:
         adapter = None
         if domain == self.domain and name in schemas.changed(domain, max(self.start, self.to)):
             adapter = self._verdict(name)
-        answer = KEEP if adapter is None else self._ask(adapter, node, op)
+        answer: Value | tuple[Value, ...] | Keep = KEEP
+        if adapter is not None:
+            answer = self._ask(self._task((domain, name), adapter), node, op)
         if isinstance(answer, Keep):
             op.made.nodes.append(node.proto)
             return tuple(Value(n, op.env) for n in node.proto.output)
@@ -139,9 +163,10 @@ class Stepper:
         for change in sorted(
             (c for c in changes if c.node.graphs_taken), key=lambda c: -c.place[0].depth
         ):
-            again = self._change(change.place, change.adapter, change.key)
+            key, adapter = change.task.key, change.task.adapter
+            again = self._change(change.place, self._task(key, adapter))
             if again is None or self.refusals:
-                raise AdapterBug(f"{change.adapter.source} changed its mind about {change.node.op}")
+                raise AdapterBug(f"{adapter.source} changed its mind about {change.node.op}")
             self._apply([again])
         for root in roots:
             root.imports[self.domain] = self.to
@@ -168,12 +193,20 @@ class Stepper:
 
     def _changes(self, root: Root) -> Iterator[Change]:
         for key, adapter in self._work(root):
+            task = self._task(key, adapter)
             for place in list(root.index[key]):
-                change = self._change(place, adapter, key)
+                change = self._change(place, task)
                 if change is not None:
                     yield change
                 elif not adapter.run:
                     self.step.touched.append(place)
+
+    def _task(self, key: Key, adapter: Adapter) -> Task:
+        schema = schemas.schema(*key, self.start) if key[0] == self.domain else None
+        derived = guard.derive(*key, self.start, self.to) if self.start != self.to else None
+        if schema is None:  # met before its birth: read as it was born
+            schema = next(iter(schemas.history(*key)), None)
+        return Task(key, adapter, schema, derived, self._lost(derived))
 
     def _work(self, root: Root) -> Iterator[tuple[Key, Adapter]]:
         """The operators of this root that have something to do or to prove at this boundary."""
@@ -215,21 +248,17 @@ class Stepper:
             return not lost and not derived.structural
         return adapter.run is None and not lost and not derived.structural
 
-    def _lost(self, derived: Guard) -> frozenset[str]:
+    def _lost(self, derived: Guard | None) -> frozenset[str]:
         """The types that the other version lacks and the model can hold; mostly there are none."""
-        return derived.lost_in(self.facts.census) if derived.lost else frozenset()
+        return derived.lost_in(self.facts.census) if derived and derived.lost else frozenset()
 
-    def _change(self, place: Place, adapter: Adapter, key: Key) -> Change | None:
+    def _change(self, place: Place, task: Task) -> Change | None:
         scope, position = place
-        proto = scope.node(position)
-        version = self.start if key[0] == self.domain else None
-        schema = schemas.schema(*key, version) if version else None
-        if schema is None:  # met before its birth: read as it was born
-            schema = next(iter(schemas.history(*key)), None)
-        node = Node(proto, schema, Env(self.facts, scope))
+        proto, adapter = scope.node(position), task.adapter
+        node = Node(proto, task.schema, Env(self.facts, scope))
         op = Builder(self, self.facts, scope, subject=proto)
         try:
-            answer = self._ask(adapter, node, op)
+            answer = self._ask(task, node, op)
             if isinstance(answer, Keep):
                 self.step.kept[node.op] += 1
                 if adapter.run is not None:
@@ -241,13 +270,10 @@ class Stepper:
             self._refuse(scope, proto, refusal)
             return None
         _check_emits(node, op.made, adapter)
-        return Change(place, key, op.made, adapter, node, op)
+        return Change(place, task, op.made, node, op)
 
-    def _ask(self, adapter: Adapter, node: Node, op: Builder) -> Value | tuple[Value, ...] | Keep:
-        derived = None
-        if node.schema is not None and self.start != self.to:
-            derived = guard.derive(node.schema.domain, node.op, self.start, self.to)
-        lost = self._lost(derived) if derived else frozenset()
+    def _ask(self, task: Task, node: Node, op: Builder) -> Value | tuple[Value, ...] | Keep:
+        adapter, derived, lost = task.adapter, task.derived, task.lost
         if derived and lost and (adapter.only_narrowed or not adapter.handles_types):
             try:
                 derived.check_types(node, lost)
@@ -297,9 +323,9 @@ class Stepper:
 
     def _check_types(self, op: Builder) -> None:
         """What an adapter wrote must take the types that meet it."""
-        rare = self.facts.census - COMMON_TYPES
-        if not rare:
+        if self.facts.census <= COMMON_TYPES:
             return
+        rare = self.facts.census - COMMON_TYPES
         for proto in op.made.nodes:
             domain = schemas.normal(proto.domain)
             version = self.version(op.scope.root, domain)
@@ -323,7 +349,7 @@ class Stepper:
         leaving: dict[tuple[Root, Key], set[tuple[int, int]]] = {}
         for change in changes:
             scope, position = change.place
-            leaving.setdefault((scope.root, change.key), set()).add((id(scope), position))
+            leaving.setdefault((scope.root, change.task.key), set()).add((id(scope), position))
         for (root, key), gone in leaving.items():
             stay = [p for p in root.index[key] if (id(p[0]), p[1]) not in gone]
             if stay:
@@ -337,40 +363,57 @@ class Stepper:
 
     def _apply_one(self, change: Change) -> None:
         scope, position = change.place
-        made, target = change.made, scope.node(position)
+        made, target = change.made, change.node.proto
         read = {name for node in made.nodes for name in node.input}
         self.document.orphan(scope, [name for name in target.input if name not in read])
-        main = next(
-            (i for i, node in enumerate(made.nodes) if node is made.carrier), len(made.nodes) - 1
-        )
-        if not made.carried:
+        if not made.carried and may_hold_graphs(change.task.key):
             self.document.bury([graph for _, graph in graphs_of(target)])
         self._log(change)
         self._remember_origin(change)
         for tensor in _used_constants(made):
             self.document.place_constant(scope.root, tensor)
-            self.facts.widen_census({schemas.element_name(tensor.data_type) or ""})
             self.facts.widen_census([schemas.element_name(tensor.data_type) or ""])
-        if not made.nodes:
+        if len(made.nodes) == 1:
+            self._replace(scope, position, target, made.nodes[0], made.carried)
+        elif made.nodes:
+            self._spread(change)
+        else:
             self._remove(scope, position)
+        self._remember_types(change)
+
+    def _spread(self, change: Change) -> None:
+        """Several nodes in the place of one: the carrier, or the last of them, is the old node."""
+        (scope, position), made, target = change.place, change.made, change.node.proto
+        main = next(
+            (i for i, node in enumerate(made.nodes) if node is made.carrier), len(made.nodes) - 1
+        )
         base = scope.order.get(position) or (position,)
         original = NodeProto(name=target.name)
         if hasattr(target, "device_configurations"):
             original.device_configurations.extend(target.device_configurations)
         for i, node in enumerate(made.nodes):
             if i == main:
-                at = position
-                if node.op_type != target.op_type and target.name in scope.repeated_names:
-                    target.name = self.fresh(node.op_type)
-                overwrite(target, node, made.carried)
-            else:
-                self._name(scope, node, original)
-                scope.proto.node.append(_companion(node, original))
-                at = len(scope.proto.node) - 1
-            if len(made.nodes) > 1:
-                scope.order[at] = (*base, i)
-            self._entered(scope, at)
-        self._remember_types(change)
+                scope.order[position] = (*base, i)
+                self._replace(scope, position, target, node, made.carried)
+                continue
+            self._name(scope, node, original)
+            at = len(scope.proto.node)
+            scope.proto.node.append(_companion(node, original))
+            scope.order[at] = (*base, i)
+            self._entered(scope, at, scope.node(at))
+
+    def _replace(
+        self,
+        scope: Scope,
+        position: int,
+        target: NodeProto,
+        made: NodeProto,
+        carried: frozenset[str],
+    ) -> None:
+        if made.op_type != target.op_type and target.name in scope.repeated_names:
+            target.name = self.fresh(made.op_type)
+        overwrite(target, made, carried)
+        self._entered(scope, position, target)
 
     def _remove(self, scope: Scope, position: int) -> None:
         if scope._producers is not None:
@@ -385,15 +428,17 @@ class Stepper:
         elif made.name or original.name:
             made.name = self.fresh(made.op_type)
 
-    def _entered(self, scope: Scope, position: int) -> None:
-        node = scope.node(position)
+    def _entered(self, scope: Scope, position: int, node: NodeProto) -> None:
         if scope._producers is not None:
-            scope._producers.update((name, position) for name in node.output if name)
-        graphs = [graph for _, graph in graphs_of(node)]
-        if graphs:
+            for name in node.output:
+                if name:
+                    scope._producers[name] = position
+        key = (schemas.normal(node.domain), node.op_type)
+        graphs = []
+        if may_hold_graphs(key):
             carried = {id(s.proto) for s in scope.root.scopes}
-            graphs = [graph for graph in graphs if id(graph) not in carried]
-        self.document.note(scope, position, graphs)
+            graphs = [graph for _, graph in graphs_of(node) if id(graph) not in carried]
+        self.document.note(scope, position, key, graphs)
         self.step.touched.append((scope, position))
         if self.facts.counting:
             self._widen_census(scope.root, node, graphs)
@@ -410,6 +455,8 @@ class Stepper:
 
     def _remember_types(self, change: Change) -> None:
         known = {n: t for n, t in change.builder.env.types.items() if t is not None}
+        if not known:
+            return
         written = {o for node in change.made.nodes for o in node.output}
         for name in known.keys() & written:
             if self.document.is_fresh(name):
@@ -417,19 +464,20 @@ class Stepper:
 
     def _remember_origin(self, change: Change) -> None:
         """A later refusal names the node of the model, not one that a step wrote for it."""
-        proto, origins = change.node.proto, self.document.origins
-        first = next((o for o in proto.output if o), "")
-        origin = origins.get(first) or f"{proto.op_type} {proto.name or first!r}"
-        for node in change.made.nodes:
-            origins.update((name, origin) for name in node.output if self.document.is_fresh(name))
+        proto, origins, prefix = change.node.proto, self.document.origins, self.document.prefix
+        written = [o for node in change.made.nodes for o in node.output if o.startswith(prefix)]
+        if written:
+            first = next((o for o in proto.output if o), "")
+            origin = origins.get(first) or f"{proto.op_type} {proto.name or first!r}"
+            origins.update(dict.fromkeys(written, origin))
 
     def _log(self, change: Change) -> None:
-        gives = tuple(node.op_type for node in change.made.nodes)
-        self.step.rewritten[Rewritten(change.node.op, gives, change.adapter.source)] += 1
-        where = change.node.name or change.node.proto.output[0]
-        self.step.approximations += [
-            f"{change.node.op} {where!r}: {reason}" for reason in change.made.approximations
-        ]
+        op, made = change.task.key[1], change.made
+        gives = tuple([node.op_type for node in made.nodes])
+        self.step.rewritten[Rewritten(op, gives, change.task.adapter.source)] += 1
+        if made.approximations:
+            where = change.node.name or change.node.proto.output[0]
+            self.step.approximations += [f"{op} {where!r}: {why}" for why in made.approximations]
 
 
 def _answer(adapter: Adapter, node: Node, op: Builder) -> Value | tuple[Value, ...] | Keep:
@@ -456,22 +504,25 @@ def _settle(node: Node, answer: Value | tuple[Value, ...], op: Builder, adapter:
             raise AdapterBug(f"{adapter.source} writes beside {node.op}, which it dissolves")
         return
     values = answer if isinstance(answer, tuple) else (answer,)
-    if any(output is not None and output.used for output in node.outputs[len(values) :]):
+    outputs = node.proto.output
+    if len(outputs) > len(values) and any(o and o.used for o in node.outputs[len(values) :]):
         raise AdapterBug(
             f"{adapter.source} returned {len(values)} values for the {node.n_outputs} outputs"
             f" of {node.op} {node.name!r}"
         )
     own = {name for made in op.made.nodes for name in made.output}
     names: dict[str, str] = {}
-    for output, value in zip(node.proto.output, values, strict=False):
+    spare: set[str] = set()
+    for output, value in zip(outputs, values, strict=False):
         if not output:
+            spare.add(value.name)
             continue
         if value.name not in own or value.name in names:
             value = op.Identity(value)
             op.made.ops.discard("Identity")
         names[value.name] = output
-    spare = {v.name for o, v in zip(node.proto.output, values, strict=False) if not o}
-    _leave_out(op.made, spare - names.keys())
+    if spare:
+        _leave_out(op.made, spare - names.keys())
     for made in op.made.nodes:
         rename(made, names)
     if not op.made.nodes:
@@ -489,8 +540,7 @@ def _leave_out(made: Made, spare: set[str]) -> None:
 
 
 def _check_emits(node: Node, made: Made, adapter: Adapter) -> None:
-    undeclared = made.ops - adapter.emits - {node.op}
-    if undeclared:
+    if not made.ops <= adapter.emits and (undeclared := made.ops - adapter.emits - {node.op}):
         raise AdapterBug(
             f"{adapter.source} writes {', '.join(sorted(undeclared))} without saying so in emits="
         )

@@ -67,10 +67,7 @@ def _copy_nodes(nodes: Iterable[NodeProto], copies: Any, sources: list[Source]) 
 def _is_light(node: NodeProto) -> bool:
     for attribute in node.attribute:
         kind = attribute.type
-        if kind == AttributeProto.TENSOR:
-            if is_large(attribute.t):
-                return False
-        elif kind in HOLDERS:
+        if kind in HOLDERS and (kind != AttributeProto.TENSOR or is_large(attribute.t)):
             return False
     return True
 

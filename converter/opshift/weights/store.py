@@ -127,6 +127,7 @@ Source: TypeAlias = InModel | InFile
 
 
 EXTERNAL_KEY = wire.framed(1, b"location")
+EXTERNAL_FIELD = TensorProto(data_location=TensorProto.EXTERNAL).SerializeToString()
 
 
 def has_payload(tensor: TensorProto, payload: str) -> bool:

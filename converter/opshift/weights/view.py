@@ -12,15 +12,20 @@ from onnx import GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorPro
 
 from opshift import wire
 from opshift.weights.inplace import delete_others
-from opshift.weights.store import EXTERNAL_KEY, Weights, marker_of
+from opshift.weights.store import EXTERNAL_FIELD, EXTERNAL_KEY, Weights, marker_of
 from opshift.weights.tensors import copy_of, nested_items
 
 
-def checkable(skeleton: ModelProto) -> bytes | ModelProto:
-    """The skeleton with its stubs shown as graph inputs, for checks that read no weights."""
-    stubs = [t for t in skeleton.graph.initializer if Weights.is_stub(t)]
-    data = skeleton.SerializeToString(deterministic=True)
+def checkable(skeleton: ModelProto, data: bytes = b"") -> bytes | ModelProto:
+    """The skeleton with its stubs shown as graph inputs, for checks that read no weights.
+
+    `data` is the skeleton's serialized form, where the caller has it.
+    """
+    data = data or skeleton.SerializeToString(deterministic=True)
     found = data.count(wire.MARK_KEY) + data.count(EXTERNAL_KEY)
+    if not found and EXTERNAL_FIELD not in data:
+        return data
+    stubs = [t for t in skeleton.graph.initializer if Weights.is_stub(t)]
     if not found and not stubs:
         return data
     carved = sum(marker_of(stub) is not None for stub in stubs)
