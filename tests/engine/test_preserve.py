@@ -118,7 +118,7 @@ def test_in_place_gives_the_same_model():
 
 
 def test_refusing_in_place_leaves_the_object_alone():
-    before = model("(float[2,3,4] x) => (float[2,3,4] y) { y = Erf(x) }", 13)
+    before = model("(double[2,3,4] x) => (double[2,3,4] y) { y = Erf(x) }", 13)
     text = before.SerializeToString()
     with pytest.raises(RuntimeError):
         convert_version(before, 8, inplace=True)
