@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 from onnx import numpy_helper
 from opshift import InvalidModel, cli, convert_version
-from opshift.verify import Limits, Verification, child, engines, generate, hints, oracle, verify
+from opshift.verify import Verification, engines, generate, hints, oracle, verify
 from opshift.verify.tolerance import Wanted
 
 SOFTMAX = "(float[n,3,4] x) => (float[n,3,4] y) { s = Softmax(x) y = Neg(s) }"
@@ -120,16 +120,6 @@ def test_inputs_from_files(tmp_path):
         verify(one, one, tmp_path, engine="opshift")
 
 
-def test_a_crash_and_a_long_run_are_answers(tmp_path, monkeypatch):
-    (tmp_path / "sitecustomize.py").write_text("import os; os.abort()\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    assert "SIGABRT" in child.run("opshift", "", [], 0, limits=Limits()).error
-    (tmp_path / "sitecustomize.py").write_text("import time; time.sleep(60)\n")
-    assert (
-        child.run("opshift", "", [], 0, limits=Limits(seconds=0.2)).error == "not finished in 0.2 s"
-    )
-
-
 def test_tolerances_are_by_element_type():
     wanted = Wanted(rtol=0.5)
     assert wanted.at(np.ones(1, np.float32)).rtol == 0.5
@@ -165,4 +155,4 @@ def test_where_made_up_inputs_do_not_fit_the_note_says_so():
     text = "(float[n,3] x) => (float[n,3] y) <float[7] w = {1,2,3,4,5,6,7}> { z = Add(x, w) y = Identity(z) }"
     found = verify(model(text, 13), model(text, 13))
     assert not found.equal
-    assert "give some of your own" in found.notes[0]
+    assert "give your own" in found.notes[0]

@@ -43,7 +43,7 @@ def run(task: str, *args: Any, limits: Limits) -> Outcome:
                     timeout=limits.seconds, check=False,
                 )  # fmt: skip
         except subprocess.TimeoutExpired:
-            return Outcome(error=f"not finished in {limits.seconds:g} s")
+            return Outcome(error=f"not finished in {limits.seconds:g} s, the limit")
         answer = Path(folder, "answer")
         if answer.exists() and done.returncode == 0:
             value, error = pickle.loads(answer.read_bytes())

@@ -1,0 +1,83 @@
+"""A model that eats memory, one that never ends and a runtime that dies: each is an answer."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import onnx
+import pytest
+from click.testing import CliRunner
+from opshift import cli
+from opshift.testing.text import parse_model
+from opshift.verify import Limits, child, verify
+
+ENGINES = pytest.mark.parametrize("engine", ["opshift", "onnxruntime"])
+HEADER = '<ir_version: 8, opset_import: ["" : 13]> g '
+GREEDY = "(int64[1] s) => (float y) { z = ConstantOfShape(s) y = ReduceMax<keepdims=0>(z) }"
+ENDLESS = """(float[2] x) => (float[2] y) <int64 n = {9223372036854775807}, bool c = {1}> {
+    y = Loop(n, c, x) <body = b (int64 i, bool g, float[2] a) => (bool h, float[2] d) { h = Identity(g) d = Neg(a) }>
+}"""
+
+
+def model(text):
+    return parse_model(HEADER + text)
+
+
+@ENGINES
+def test_more_memory_than_allowed(engine):
+    greedy, size = model(GREEDY), {"s": np.array([500 << 20])}  # 2 GB of floats
+    found = verify(greedy, greedy, size, engine=engine, limits=Limits(megabytes=1024))
+    assert not found.equal
+    assert not found.different
+    assert found.rows[0].outcome == "no answer"
+    assert "alloc" in found.rows[0].detail
+    few = {"s": np.array([1000])}
+    assert verify(greedy, greedy, few, engine=engine, limits=Limits(megabytes=4096)).equal
+
+
+@ENGINES
+def test_longer_than_allowed(engine):
+    endless = model(ENDLESS)
+    found = verify(endless, endless, engine=engine, limits=Limits(seconds=4))
+    assert not found.equal
+    assert found.rows[0].detail == "A gave no answer: not finished in 4 s, the limit"
+    assert "raise the limits" in found.notes[0]
+
+
+@pytest.fixture
+def dying(tmp_path, monkeypatch):
+    """Children of this process begin with these lines, and whatever they were told to do."""
+
+    def begin(lines):
+        (tmp_path / "sitecustomize.py").write_text(lines)
+        monkeypatch.syspath_prepend(tmp_path)
+
+    return begin
+
+
+@pytest.mark.parametrize("signal", ["SIGABRT", "SIGSEGV", "SIGKILL"])
+def test_a_runtime_that_dies(dying, signal, tmp_path):
+    dying(f"import os, signal; os.kill(os.getpid(), signal.{signal})\n")
+    path = tmp_path / "a.onnx"
+    onnx.save(model("(float[2] x) => (float[2] y) { y = Neg(x) }"), path)
+    words = ["verify", str(path), str(path), "--output-format", "json"]
+    done = CliRunner().invoke(cli.main, words)
+    assert done.exit_code == cli.REFUSED
+    told = json.loads(done.stdout)
+    assert (told["equal"], told["different"]) == (False, False)
+    assert f"ended by {signal}" in told["rows"][0]["detail"]
+
+
+def test_a_runtime_that_leaves_without_a_word(dying):
+    dying("import os; os._exit(7)\n")
+    assert child.run("opshift", "", [], 0, limits=Limits()).error == "ended with code 7"
+
+
+def test_no_file_is_left_behind(dying, tmp_path, monkeypatch):
+    dying("import time; time.sleep(60)\n")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
+    (tmp_path / "tmp").mkdir()
+    one = model("(float[2] x) => (float[2] y) { y = Neg(x) }")
+    assert not verify(one, one, engine="opshift", limits=Limits(seconds=0.2)).equal
+    assert list((tmp_path / "tmp").iterdir()) == []
