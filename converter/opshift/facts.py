@@ -16,6 +16,7 @@ from onnx import (
     ModelProto,
     NodeProto,
     OperatorSetIdProto,
+    TensorProto,
     TypeProto,
     helper,
 )
@@ -252,7 +253,11 @@ class Facts:
         except (InferenceError, RuntimeError, ValueError, onnx.checker.ValidationError):
             # Inference that cannot say is no inference; the adapter refuses if it needs the type.
             return {}
-        return {**_same_variable(node, schema, types), **inferred}
+        for name, kind in _element_types(node, schema, types).items():
+            known = inferred.setdefault(name, TypeProto())
+            if schemas.type_name(known) is None:
+                known.tensor_type.elem_type = kind  # beside the shape, if there is one
+        return dict(inferred)
 
     # -- uses --------------------------------------------------------------------------------
 
@@ -318,21 +323,25 @@ def dense(values: Array, indices: Array, dims: Sequence[int]) -> Array:
     return full
 
 
-def _same_variable(
+def _element_types(
     node: NodeProto, schema: schemas.Schema, types: Mapping[str, TypeProto]
-) -> dict[str, TypeProto]:
-    """Element types as the schema shares them: onnx 1.17 infers nothing for some old operators."""
+) -> dict[str, int]:
+    """Element types as schema and attributes say them: nobody infers some of the old operators."""
     known: dict[str, int] = {}
     for index, name in enumerate(node.input):
         param = schema.input_at(index)
-        if name in types and param is not None and not param.variadic:
-            known.setdefault(param.variable, types[name].tensor_type.elem_type)
+        element = types[name].tensor_type.elem_type if name in types else 0
+        if element and param is not None and not param.variadic:
+            known.setdefault(param.variable, element)
     found = {}
+    for attribute in node.attribute:
+        if attribute.name in TYPE_ATTRIBUTES and attribute.type == AttributeProto.STRING:
+            # As Cast named its type before 6.
+            found[node.output[0]] = dict(TensorProto.DataType.items()).get(attribute.s.decode(), 0)
     for index, name in enumerate(node.output):
         param = schema.output_at(index)
-        element = known.get(param.variable) if param is not None and not param.variadic else None
-        if name and element:
-            found[name] = helper.make_tensor_type_proto(element, None)
+        if name and param is not None and not param.variadic and param.variable in known:
+            found[name] = known[param.variable]
     return found
 
 

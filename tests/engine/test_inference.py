@@ -59,3 +59,8 @@ def test_an_old_model_is_not_typed_by_names_of_its_raised_copy():
         a = Cast<to="INT32">(x) b = Cast<to="FLOAT">(a) c = Relu(b) d = Softmax<axis=0>(c) y = Clip<min=0.>(d)
     }"""
     assert ops(convert_version(model(text, opset=4), 13)).endswith("Reshape Clip")
+
+
+def test_the_word_by_which_an_old_cast_named_a_type_is_read():
+    after = convert_version(model("(int32[2] x) => (int32[2] y) { y = Neg(x) }", opset=6), 1)
+    assert "Concat" in ops(after)  # which asks for the types of two products of Cast and Unsqueeze
