@@ -88,6 +88,7 @@ ELEMENTS = "(float[3,4] x, int64[2,3] i) => (float[2,3] y) { y = GatherElements"
 @example("first axis", ELEMENTS + "(x, i) }", inputs={"i": [[0, -1, 2], [1, -3, 0]]})
 @example("last axis", ELEMENTS + "<axis=-1>(x, i) }", inputs={"i": [[0, -1, 2], [1, -3, 0]]})
 @example("strings, middle axis, int32", "(string[2,3,2] x, int32[2,4,2] i) => (string[2,4,2] y) { y = GatherElements<axis=1>(x, i) }", inputs={"i": [[[0, 1], [2, -1], [0, 0], [-3, 1]]] * 2})
+@example("constant int32", "(float[3,4] x) => (float[2,3] y) <int32[2,3] i = {0, 1, 2, 1, 0, 0}> { y = GatherElements(x, i) }")
 @example("unknown dimensions", "(float[A,B] x, int64[C,B] i) => (float[C,B] y) { y = GatherElements(x, i) }", inputs={"x": [[1, 2, 3]], "i": [[0, -1, 0]] * 2})
 @example("one dimension", "(float[N] x, int64[M] i) => (float[M] y) { y = GatherElements(x, i) }", inputs={"x": [1, 2, 3], "i": [-1, 0]})
 @example("no indices", "(float[3,4] x, int64[0,3] i) => (float[0,3] y) { y = GatherElements(x, i) }")
@@ -95,6 +96,8 @@ ELEMENTS = "(float[3,4] x, int64[2,3] i) => (float[2,3] y) { y = GatherElements"
 def gather_elements_11_10(node: Node, op: Builder) -> Result:
     """Born in 11; before it elements were gathered by their position in the flattened tensor."""
     data, indices = node["data"], node["indices"]
+    if indices.elem_type_or_none != T.INT64:
+        indices = op.Cast(indices, to=T.INT64)
     rank = data.rank_or_none or indices.rank
     along = node.int("axis") % rank
     place = None

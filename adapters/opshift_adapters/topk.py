@@ -76,8 +76,9 @@ def topk_9_10(node: Node, op: Builder) -> Result:
     return op.same(node, inputs={"K": op.const([node.int("k")])}, k=None)
 
 
-@adapter("TopK", 10, 9, emits=("Gather", "Squeeze", *ARANGE))
+@adapter("TopK", 10, 9, emits=("Gather", "Squeeze", "Slice", "Cast", *ARANGE))
 @example("constant", BEST + TWO + "{ v, i = TopK(x, k) }", gives="TopK", inputs=TIES)
+@example("none of them", "(float[3,4] x) => (float[3,0] v, int64[3,0] i) <int64[1] k = {0}> { v, i = TopK(x, k) }", gives="Slice Cast")
 @example("computed", COMPUTED + "{ v, i = TopK(x, k) }", inputs={**TIES, "k": [3]})
 @example("computed, first axis", "(float[3,N] x, int64[1] k) => (float[n,N] v, int64[n,N] i) { v, i = TopK<axis=0>(x, k) }", inputs={"k": [2]})
 @example("computed, unknown size", "(float[3,N] x, int64[1] k) => (float[3,n] v, int64[3,n] i) { v, i = TopK(x, k) }", refuses=Why.NEEDS_CONSTANT)
@@ -85,6 +86,9 @@ def topk_10_9(node: Node, op: Builder) -> Result:
     """`k` was an attribute: a number that only a run knows is cut from all of them, sorted."""
     x, k, axis = node["X"], node["K"], node.int("axis")
     known, dims = k.const_or_none(), x.dims_or_none
+    if known is not None and known.item() == 0:
+        none = op.Slice(x, starts=[0], ends=[0], axes=[axis if axis >= 0 else x.rank - 1])
+        return none, op.Cast(none, to=T.INT64)
     if known is not None:
         return op.same(node, inputs={"K": None}, k=known.item(), outputs=2)
     size = dims[axis] if dims else None
