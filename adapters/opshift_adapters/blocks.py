@@ -242,7 +242,7 @@ def _unsqueeze_last(op: Builder, x: Value, rank: int) -> Value:
 # -- choosing and comparing ----------------------------------------------------------------------
 
 SELECT = (
-    "Where", "And", "Or", "Concat", "Identity", *EXPAND, *LINEAR_INDEX, *RESHAPE_TO,
+    "Where", "And", "Or", "Concat", "Size", "If", "Identity", *EXPAND, *LINEAR_INDEX,
 )  # fmt: skip
 
 
@@ -271,10 +271,16 @@ def _gathered_flat(op: Builder, condition: Value, x: Value, y: Value) -> Value:
     """The same of unknown ranks, at version 8: the common shape is that of a sum of zeros."""
     zeros = [op.Expand(op.const(0), op.Shape(v)) for v in (condition, x, y)]
     shape = op.Shape(op.Add(op.Add(zeros[0], zeros[1]), zeros[2]))
-    flat = [op.Reshape(op.Expand(v, shape), op.const([-1])) for v in (condition, y, x)]
+    wide = [op.Expand(v, shape) for v in (condition, y, x)]
+    flat = [op.Reshape(v, op.const([-1])) for v in wide]
     size = op.Size(flat[0])
     place = op.Add(op.Mul(op.Cast(flat[0], to=T.INT64), size), arange(op, size))
-    return reshape_to(op, op.Gather(op.Concat(*flat[1:], axis=0), place, axis=0), shape)
+    chosen = op.Gather(op.Concat(*flat[1:], axis=0), place, axis=0)
+    return op.If(  # a shape with a zero in it is no shape for Reshape
+        op.Cast(size, to=T.BOOL),
+        then_branch=op.graph(lambda b: b.Reshape(chosen, shape)),
+        else_branch=op.graph(lambda b: b.Identity(wide[2])),
+    )
 
 
 def _gathered(op: Builder, condition: Value, x: Value, y: Value) -> Value:

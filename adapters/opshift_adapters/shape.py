@@ -19,8 +19,12 @@ from opshift.adapter import (
 from opshift_adapters.blocks import (
     END,
     EXPAND,
+    FLOATS,
+    INTS,
     RESHAPE_TO,
+    SMALL_INTS,
     as_floats,
+    as_type,
     expand_to,
     from_floats,
     part,
@@ -205,17 +209,60 @@ FLATTEN_9 = boundary(
 )
 
 
-@adapter("Expand", 8, 7, emits=EXPAND)
+NAN, INF = float("nan"), float("inf")
+OPEN = "(float[6] v, int64[n] t"
+
+
+@adapter("Expand", 8, 7, emits=("Gather", "Reshape", "Less", "And", "Or", *EXPAND))
 @example("constant", "(float[3,1] x) => (float[2,3,4] y) <int64[3] s = {2,3,4}> { y = Expand(x, s) }")
 @example("computed", "(int8[N,1] x, int64[3] s) => (int8[a,b,c] y) { y = Expand(x, s) }", inputs={"s": [2, 1, 4]})
 @example("to nothing", "(string[3,1] x, int64[2] s) => (string[a,b] y) { y = Expand(x, s) }", inputs={"s": [3, 0]})
 @example("from nothing", "(bool[0,3] x, int64[3] s) => (bool[a,b,c] y) { y = Expand(x, s) }", inputs={"s": [2, 1, 3]})
 @example("scalar", "(double x, int64[2] s) => (double[a,b] y) { y = Expand(x, s) }", inputs={"s": [2, 3]})
 @example("shorter shape", "(float[2,3,1] x, int64[1] s) => (float[a,b,c] y) { y = Expand(x, s) }", inputs={"s": [4]})
-@example("unknown rank", "(float[6] v, int64[n] t, int64[3] s) => (float[a,b,c] y) { x = Reshape(v, t) y = Expand(x, s) }", refuses=Why.NEEDS_RANK, inputs={"t": [2, 3, 1], "s": [2, 1, 4]})
+@example("unknown rank", OPEN + ", int64[3] s) => (float[a,b,c] y) { x = Reshape(v, t) y = Expand(x, s) }", inputs={"v": [1, NAN, INF, -INF, -0.0, 2], "t": [2, 3, 1], "s": [2, 1, 4]})
+@example("unknown rank, to nothing", OPEN + ", int64[3] s) => (float[a,b,c] y) { x = Reshape(v, t) y = Expand(x, s) }", inputs={"t": [2, 3, 1], "s": [2, 1, 0]})
+@example("unknown rank, bools", "(bool[6] v, int64[n] t, int64[3] s) => (bool[a,b,c] y) { x = Reshape(v, t) y = Expand(x, s) }", inputs={"t": [2, 3, 1], "s": [2, 1, 4]})
+@example("unknown rank, int8", "(int8[6] v, int64[n] t, int64[3] s) => (int8[a,b,c] y) { x = Reshape(v, t) y = Expand(x, s) }", inputs={"t": [3, 2], "s": [2, 1, 1]})
+@example("unknown rank, strings", "(string[6] v, int64[n] t, int64[3] s) => (string[a,b,c] y) { x = Reshape(v, t) y = Expand(x, s) }", refuses=Why.NEEDS_RANK, inputs={"t": [3, 2], "s": [2, 1, 1]})
+@example("like another of unknown rank", OPEN + ", int32 w) => (int32[a,b] y) { x = Reshape(v, t) s = Shape(x) y = Expand(w, s) }", gives="Reshape Shape Less Reshape Cast Gather", inputs={"v": [1, NAN, INF, 4, 5, 6], "t": [2, 3], "w": 7})
+@example("as long as another of unknown rank", "(int64[6] v, int64[n] t, double[3] w) => (double[a,b] y) { x = Reshape(v, t) s = Shape(x) y = Expand(w, s) }", inputs={"t": [2, 3], "w": [1, NAN, INF]})
+@example("like nothing", "(bool[0,2] x, int64[n] t, string w) => (string[a,b] y) { z = Reshape(x, t) s = Shape(z) y = Expand(w, s) }", inputs={"t": [0, 2], "w": "a"})
+@example("all unknown", OPEN + ", int64[n] s) => (float[a,b,c] y) { x = Reshape(v, t) y = Expand(x, s) }", refuses=Why.NEEDS_SHAPE, inputs={"t": [2, 3, 1], "s": [2, 1, 4]})
 def expand_8_7(node: Node, op: Builder) -> Result:
-    """Born in 8; below it every axis of size one is tiled."""
-    return expand_to(op, node["input"], node["shape"])
+    """Born in 8; below it axes of size one are tiled, or an operator stretches the operand."""
+    x, shape = node["input"], node["shape"]
+    if x.rank_or_none is not None and shape.shape_or_none is not None:
+        return expand_to(op, x, shape)
+    nowhere = _nowhere(op, shape)
+    if x.rank_or_none == 0:
+        return op.Gather(op.Reshape(x, op.const([1])), op.Cast(nowhere, to=T.INT64), axis=0)
+    return _stretched(op, x, nowhere)
+
+
+def _nowhere(op: Builder, shape: Value) -> Value:
+    """A tensor of bools in a computed shape, all of them false, whatever its rank."""
+    measured = shape.producer
+    x = measured.inputs[0] if measured is not None and measured.op == "Shape" else None
+    kind = x.elem_type_or_none if x is not None else None
+    if x is None or kind in (None, T.STRING, T.COMPLEX64, T.COMPLEX128):
+        return op.Tile(op.const(np.zeros([1] * shape.shape[0]), T.BOOL), shape)
+    if kind == T.BOOL:
+        return op.And(x, op.Not(x))
+    real = x if kind in FLOATS else op.Cast(x, to=T.FLOAT)
+    return op.Less(real, real)
+
+
+def _stretched(op: Builder, x: Value, nowhere: Value) -> Value:
+    """The operand broadcast with bools that are false: a product with ones loses nothing."""
+    kind = x.elem_type
+    if kind == T.BOOL:
+        return op.Or(x, nowhere)
+    if kind not in (*FLOATS, *INTS):
+        raise Refusal(Why.NEEDS_RANK, f"the rank of {x.name!r} is unknown")
+    wide = T.INT32 if kind in SMALL_INTS else kind
+    product = op.Mul(as_type(op, x, wide), op.Cast(op.Not(nowhere), to=wide))
+    return product if wide == kind else op.Cast(product, to=kind)
 
 
 @adapter("Reshape", 4, 5)
