@@ -246,6 +246,11 @@ class Staging:
     def __enter__(self) -> Staging:
         return self
 
+    @property
+    def paths(self) -> list[str]:
+        """What will have a name."""
+        return [path for _, path in self._ready]
+
     def write(self, path: str, pieces: Iterable[bytes | memoryview | Moved]) -> None:
         """Stage a file of these bytes."""
         name = self._temporary_name(path)

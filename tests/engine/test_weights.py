@@ -675,8 +675,9 @@ def test_external_data_follows_to_another_folder(policy, outside, tmp_path):
     target = tmp_path / "to" / "new.onnx"
     target.parent.mkdir()
     before = values(outside)
-    splice(*carve_file(outside), target, external=policy)
-    splice(*carve_file(outside), target, external=policy)  # and once more over the result
+    for _ in range(2):  # and once more over the result
+        written = splice(*carve_file(outside), target, external=policy)
+        assert written == [str(target), *weights.data_files(*carve_file(target))]
     files = sorted(str(f.relative_to(target.parent)) for f in target.parent.rglob("*.*"))
     assert (
         files
@@ -697,8 +698,9 @@ def test_external_data_follows_to_another_folder(policy, outside, tmp_path):
 @pytest.mark.parametrize("policy", weights.POLICIES)
 def test_external_data_in_place(policy, outside):
     before = values(outside)
-    splice(*carve_file(outside), outside, external=policy)
-    splice(*carve_file(outside), outside, external=policy)
+    for _ in range(2):
+        written = splice(*carve_file(outside), outside, external=policy)
+        assert written == [str(outside), *weights.data_files(*carve_file(outside))]
     assert values(outside) == before
     assert (outside.parent / "a.bin").exists()
 

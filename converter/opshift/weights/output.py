@@ -31,8 +31,11 @@ def splice(
     dst: str | os.PathLike[str],
     *,
     external: str = "keep",
-) -> None:
-    """Write the skeleton and its payloads to a file, which appears whole or not at all."""
+) -> list[str]:
+    """Write the skeleton and its payloads to a file, which appears whole or not at all.
+
+    The answer is the files that the result consists of, itself first.
+    """
     if external not in POLICIES:
         raise ValueError(f"external must be one of {', '.join(POLICIES)}, not {external!r}")
     name = os.fspath(dst)
@@ -55,11 +58,26 @@ def splice(
         elif external != "inline":
             _bring(outside, weights, name, external, staging)
         staging.write(name, pieces)
+        beside = _beside(name, external, outside, staging)
         staging.commit()
+    return [name, *beside]
+
+
+def _beside(
+    dst: str, external: str, outside: list[tuple[TensorProto, Region]], staging: Staging
+) -> list[str]:
+    """The files that hold the external data of a result."""
+    if external == "one-file":
+        return [path for path in staging.paths if path != dst]
+    if external == "inline":
+        return []
+    return sorted({inside(os.path.dirname(dst), location_of(t), t.name) for t, _ in outside})
 
 
 def data_files(skeleton: ModelProto, weights: Weights) -> list[str]:
     """The files that hold a model's external data, each once."""
+    if EXTERNAL_KEY not in skeleton.SerializeToString():
+        return []
     return sorted({str(region.file) for _, region in _located(skeleton, weights)})
 
 

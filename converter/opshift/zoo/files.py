@@ -85,7 +85,6 @@ def found(path: str) -> Found:
 def spliced(made: Made, path: str, external: str) -> list[str]:
     """Writes a result to a file, and answers all the files that belong to it."""
     try:
-        weights.splice(made.skeleton, made.weights, path, external=external)
+        return weights.splice(made.skeleton, made.weights, path, external=external)
     except InvalidModel as error:
         raise Unpublished(str(error)) from error
-    return [path, *weights.data_files(*weights.carve_file(path))]

@@ -70,7 +70,8 @@ class Outcome:
 
     def as_dict(self) -> dict[str, Any]:
         """The documented JSON form, `docs/guide/json.md`."""
-        return dataclasses.asdict(self)
+        raw = {one.name: getattr(self, one.name) for one in dataclasses.fields(self)}
+        return {**raw, "blockers": [dataclasses.asdict(one) for one in self.blockers]}
 
     @staticmethod
     def from_dict(raw: Mapping[str, Any]) -> Outcome:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib.util
 import json
@@ -18,7 +19,7 @@ from opshift.report import shown
 from opshift.targets import Wanted
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Recipe:
     """Everything besides a model's own bytes that its result depends on."""
 
@@ -47,7 +48,7 @@ class Recipe:
         words += [f"--to {domain + '=' if domain else ''}{to}" for domain, to in versions.items()]
         return " ".join(words)
 
-    @property
+    @functools.cached_property
     def digest(self) -> str:
         return _sha256(json.dumps(asdict(self), sort_keys=True).encode())
 
