@@ -47,6 +47,7 @@ from opshift_adapters.attention import (
 @example("chances", PACKED + ") => (float[2,3,12] y, float[2,2,3,5] s) { y, k2, v2, s = Attention<softmax_precision=11,qk_matmul_output_mode=3," + HEADS + ">(q, k, v) }", rtol=1e-5, atol=1e-6)
 @example("present without a past", PACKED + ") => (float[2,3,12] y, float[2,2,5,4] k2, float[2,2,5,6] v2) { y, k2, v2 = Attention<" + HEADS + ">(q, k, v) }", rtol=1e-5, atol=1e-6)
 @example("double", QKV.replace("float", "double") + Y.replace("float", "double") + "{ y = Attention(q, k, v) }", atol=1e-14)
+@example("double, scaled", QKV.replace("float", "double") + Y.replace("float", "double") + "{ y = Attention<scale=0.5>(q, k, v) }", atol=1e-14)
 @example("half", QKV.replace("float", "float16") + Y.replace("float", "float16") + "{ y = Attention<softmax_precision=1,is_causal=1>(q, k, v) }", rtol=2e-3, atol=2e-3)
 @example("bfloat16", QKV.replace("float", "bfloat16") + Y.replace("float", "bfloat16") + "{ y = Attention(q, k, v) }", rtol=2e-2, atol=2e-2)
 @example("unknown rank", RANKLESS + "y = Attention<is_causal=1>(q, k, v) }", inputs={"t": [2, 2, 3, 4]}, rtol=1e-5, atol=1e-6)
@@ -121,7 +122,7 @@ def _root_of_scale(op: Builder, given: float | None, query: Value) -> Value:
     """Both factors of the product are scaled, by the root each."""
     size = None if query.dims_or_none is None else query.dims[3]
     if given is not None:
-        return op.const(np.sqrt(np.float64(given)), like=query)
+        return op.const(np.sqrt(np.float32(given)), like=query)  # a float attribute, and its root
     if isinstance(size, int):
         return op.const(np.sqrt(1 / np.sqrt(np.float64(size))), like=query)
     root = op.Sqrt(op.Cast(size_at(op, query, 3), to=T.DOUBLE))

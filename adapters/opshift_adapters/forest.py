@@ -262,8 +262,8 @@ def _members(node: Node, count: int) -> Iterator[tuple[float, ...]]:
     return iter([tuple(one) for one in sets])
 
 
-def copies(forest: Forest) -> Forest:
-    """As many copies of the trees as a leaf has votes, so that each leaf has one."""
+def copies(forest: Forest, *, repeat: bool) -> Forest:
+    """As many copies of the trees as a leaf has votes; where it has fewer, it repeats one or adds 0."""
     nodes: list[Split | Leaf] = []
     roots: list[int] = []
     for slot in range(max(forest.most_votes, 1)):
@@ -272,7 +272,8 @@ def copies(forest: Forest) -> Forest:
             if isinstance(node, Split):
                 nodes.append(replace(node, true=node.true + base, false=node.false + base))
             else:
-                nodes.append(Leaf((node.votes[slot] if slot < len(node.votes) else (0, 0.0),)))
+                spare = node.votes[0] if repeat else (0, 0.0)
+                nodes.append(Leaf((node.votes[slot] if slot < len(node.votes) else spare,)))
         roots += [root + base for root in forest.roots]
     return Forest(tuple(nodes), tuple(roots))
 

@@ -101,7 +101,8 @@ def trees_3_2(node: Node, op: Builder) -> Result:
 @example("average", X + ONE + ',aggregate_function="AVERAGE">(x) }', gives="TreeEnsemble", inputs=ROWS, imports=NEW)
 @example("average of several votes", X + TWO + ',aggregate_function="AVERAGE">(x) }', gives="TreeEnsemble Div", inputs=ROWS, imports=NEW)
 @example("largest", X + ONE + ',aggregate_function="MAX">(x) }', gives="TreeEnsemble", inputs=ROWS, imports=NEW)
-@example("least of several votes", X + TWO + ',aggregate_function="MIN">(x) }', refuses=Why.NOT_EXPRESSIBLE, inputs=ROWS, imports=NEW)
+@example("least of several votes", X + TWO + ',aggregate_function="MIN">(x) }', gives="TreeEnsemble", inputs=ROWS, imports=NEW)
+@example("largest of several negative votes", X + TWO.replace("target_weights=[", "target_weights=[-") + ',aggregate_function="MAX">(x) }', gives="TreeEnsemble", inputs=ROWS, imports=NEW)
 @example("base and transform", X + TWO + ',base_values=[0.5,-0.25],post_transform="SOFTMAX">(x) }', gives="TreeEnsemble Add Softmax", inputs=ROWS, imports=NEW)
 @example("logistic", X + ONE + ',post_transform="LOGISTIC">(x) }', gives="TreeEnsemble Sigmoid", inputs=ROWS, imports=NEW)
 @example("base under another transform", X + TWO + ',base_values=[0.5,-0.25],post_transform="SOFTMAX_ZERO">(x) }', refuses=Why.NOT_EXPRESSIBLE, inputs=ROWS, imports=NEW)
@@ -113,8 +114,6 @@ def regressor_4_5(node: Node, op: Builder) -> Result:
     """All tree ensembles became one operator, with a single vote at each leaf."""
     forest = read_classic(node, "target")
     how = node.str("aggregate_function")
-    if how in ("MIN", "MAX") and forest.most_votes > 1:
-        raise Refusal(Why.NOT_EXPRESSIBLE, f"{how} over leaves with several votes")
     if how in ("MIN", "MAX") and forest.least_votes < 1:
         raise Refusal(Why.NOT_EXPRESSIBLE, f"{how} over leaves without a vote")
     y = _scores(node, op, forest, node.int("n_targets"), how)
@@ -140,7 +139,7 @@ def _scores(node: Node, op: Builder, forest: Forest, targets: int, how: str) -> 
     if rare != "NONE" and (base is not None or averaged):
         raise Refusal(Why.NOT_EXPRESSIBLE, f"{rare} of what is added up outside the trees")
     code = ("AVERAGE", "SUM", "MIN", "MAX").index("SUM" if averaged else how)
-    named = write_ensemble(copies(forest), targets, kind)
+    named = write_ensemble(copies(forest, repeat=how in ("MIN", "MAX")), targets, kind)
     y: Value = op.emit(
         "TreeEnsemble", x, domain=ML, aggregate_function=code,
         post_transform=TRANSFORMS.index(rare), **named,
