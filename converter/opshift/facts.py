@@ -207,7 +207,22 @@ class Facts:
             # A snapshot that was rewritten may give fresh names to other values.
             known = infer_all(self._snapshot())
             self._inferred = {n: t for n, t in known.items() if not self.document.is_fresh(n)}
+            self._infer_on(self._inferred)
         return self._inferred
+
+    def _infer_on(self, known: Inferred) -> None:
+        """Goes on behind nodes of which nothing is inferred: often a type is known all the same."""
+        scope = self.document.main
+        for node in scope.proto.node:
+            missing = [n for n in node.output if n and n not in known and n not in scope.declared]
+            if not missing or any(a.type == AttributeProto.GRAPH for a in node.attribute):
+                continue
+            types = self.infer_node(
+                node, scope.root, lambda n: self.type(scope, n), lambda n: self.constant(scope, n)
+            )
+            for name in missing:
+                if name in types and schemas.type_name(types[name]):
+                    known[name] = types[name]
 
     def _infer_made(self, owner: Scope, position: int, name: str) -> TypeProto | None:
         """Types of values that a step wrote: from their own node, once the inputs are typed."""
@@ -340,8 +355,12 @@ def _element_types(
             found[node.output[0]] = dict(TensorProto.DataType.items()).get(attribute.s.decode(), 0)
     for index, name in enumerate(node.output):
         param = schema.output_at(index)
-        if name and param is not None and not param.variadic and param.variable in known:
+        if not name or param is None or param.variadic:
+            continue
+        if param.variable in known:
             found[name] = known[param.variable]
+        elif len(param.types) == 1 and (only := next(iter(param.types))).startswith("tensor("):
+            found[name] = schemas.element_number(only[len("tensor(") : -1])
     return found
 
 

@@ -64,3 +64,11 @@ def test_an_old_model_is_not_typed_by_names_of_its_raised_copy():
 def test_the_word_by_which_an_old_cast_named_a_type_is_read():
     after = convert_version(model("(int32[2] x) => (int32[2] y) { y = Neg(x) }", opset=6), 1)
     assert "Concat" in ops(after)  # which asks for the types of two products of Cast and Unsqueeze
+
+
+def test_types_go_on_behind_operators_that_infer_nothing():
+    graph = """(float[2] x) => (float[2] y) <float[2,2] w = {1, 2, 3, 4}> {
+        f = custom.Op(x) g = MatMul(f, w) h = Neg(g) y = custom.Op(h)
+    }"""
+    twice = model(graph.replace("Neg(g)", "MatMul(g, g)"), opset=9, more=', "custom" : 1')
+    assert ops(convert_version(twice, 8)) == "Op MatMul MatMul Op"
