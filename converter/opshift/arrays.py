@@ -6,6 +6,7 @@ smaller numbers; all of them are ml_dtypes here.
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import ml_dtypes
@@ -15,6 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 from opshift import wire
 from opshift.declare import Array
 from opshift.elements import T
+from opshift.errors import InvalidModel
 
 _LARGEST: dict[int, int] = {
     T.FLOAT8E4M3FN: 448,
@@ -45,6 +47,7 @@ def dtype_of(elem_type: int) -> np.dtype[Any]:
 
 def to_array(tensor: TensorProto) -> Array:
     """The value of a tensor that is not external."""
+    _refuse_torn(tensor)
     kind = tensor.data_type
     raw = tensor.HasField("raw_data")
     if kind in (T.COMPLEX64, T.COMPLEX128) and not raw:
@@ -62,6 +65,28 @@ def to_array(tensor: TensorProto) -> Array:
     if bits == 4:
         data = np.stack([data & 15, data >> 4], axis=-1).reshape(-1)[: int(np.prod(tensor.dims))]
     return data.view(_NARROW[kind]).reshape(tensor.dims)
+
+
+def _refuse_torn(tensor: TensorProto) -> None:
+    """Shape, element type and payload of a tensor must agree."""
+    kind, count = tensor.data_type, prod(tensor.dims)
+    if kind != T.STRING and kind not in wire.STORAGE:
+        raise InvalidModel(f"tensor {tensor.name!r} has the element type {kind}, which is unknown")
+    if tensor.HasField("segment"):
+        raise InvalidModel(f"tensor {tensor.name!r} is one segment of another; put it together")
+    if kind == T.STRING:
+        held, wanted, what = len(tensor.string_data), count, "strings"
+    elif tensor.HasField("raw_data"):
+        held, wanted, what = len(tensor.raw_data), wire.raw_size(kind, count), "bytes"
+    else:
+        field = wire.PAYLOAD[wire.STORAGE[kind][1]]
+        held, wanted, what = len(getattr(tensor, field)), wire.entries(kind, count), "numbers"
+    spare = held > wanted and what == "numbers" and wire.STORAGE[kind][0] < 8  # onnx's own parser
+    if (held != wanted and not spare) or min(tensor.dims, default=0) < 0:
+        shape = list(tensor.dims)
+        raise InvalidModel(
+            f"tensor {tensor.name!r} of shape {shape} holds {held} {what}, not {wanted}"
+        )
 
 
 def from_array(array: Array, name: str = "") -> TensorProto:

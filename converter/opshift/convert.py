@@ -15,6 +15,7 @@ import onnx
 from onnx import ModelProto
 
 from opshift import (
+    blame,
     check,
     comparison,
     imports,
@@ -57,6 +58,7 @@ Carve: TypeAlias = Callable[[], tuple[ModelProto, Weights]]
 TYPED = 6  # below, some forty operators have no inference; names mean the same on both sides
 
 
+@blame.unreadable_text()
 def convert_version(
     model: Source,
     target: Target | str | None = None,
@@ -112,6 +114,7 @@ def convert_file(
     return convert_path(src, dst, options, external)
 
 
+@blame.unreadable_text()
 def convert_path(
     src: str | os.PathLike[str], dst: str | os.PathLike[str], options: Options, external: str
 ) -> Report:
@@ -179,7 +182,7 @@ def convert(carve: Carve, options: Options) -> tuple[ModelProto, Weights, Report
     ir.check_wanted(options.ir_version)
     if options.unknown_domains not in ("keep", "refuse"):
         raise BadTarget(f"unknown_domains is 'keep' or 'refuse', not {options.unknown_domains!r}")
-    if options.minimal and options.target:
+    if options.minimal and options.target not in (None, {}):
         raise BadTarget("minimal is a target of its own; leave the other one out")
     if options.prune_imports is None:
         named = isinstance(options.target, Wanted) and options.target.ceiling is not None
@@ -189,7 +192,8 @@ def convert(carve: Carve, options: Options) -> tuple[ModelProto, Weights, Report
         skeleton, store = carve()
         attempt = Attempt(skeleton, store, options, tuple(inlined))
         try:
-            return skeleton, store, attempt.run()
+            with blame.on_the_model(attempt):
+                return skeleton, store, attempt.run()
         except StepRefused as refused:
             more = refused.functions - set(inlined)
             if not more:
@@ -226,8 +230,7 @@ class Attempt:
         return report
 
     def _run(self) -> Report:
-        versions_wanted = self.options.target or self.options.minimal
-        if not versions_wanted and self.options.ir_version not in ("auto", "keep"):
+        if not self.options.changes_versions and self.options.ir_version not in ("auto", "keep"):
             return self._restamp()
         adapters = registry.default()
         self.open(adapters)
@@ -256,6 +259,8 @@ class Attempt:
             self.options = dataclasses.replace(self.options, ir_version=aim)
         else:
             self.goal = goal(self.document, target)
+        for domain in self.goal:
+            validate.known_versions(domain, _versions(self.document, domain))
 
     def open(self, adapters: registry.Registry) -> None:
         """Validates the model and indexes it."""
@@ -405,6 +410,8 @@ class Attempt:
             return [f"type inference rejects the model, as it did before the conversion: {error}"]
         if validate.tolerated(self.document, registry.default()):
             return [f"the checker rejects an operator that the model came with: {error}"]
+        if told := blame.shapes(result, error):
+            raise InvalidModel(told)
         raise AdapterBug(f"the checker rejects the converted model: {error}")
 
     def _report(self, before: dict[str, int], after: dict[str, int], ir_before: int) -> Report:

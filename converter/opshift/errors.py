@@ -29,12 +29,22 @@ class Why(enum.Enum):
     UNKNOWN_DOMAIN = "the domain's versions are unknown"
 
 
+def printable(text: str) -> str:
+    """A sentence as it can be shown: names in it come from a file and may hold anything."""
+    return "".join(
+        c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text
+    )
+
+
 class OpshiftError(Exception):
     """Everything that opshift raises on purpose."""
 
 
 class InvalidModel(OpshiftError, ValueError):  # noqa: N818
     """The input is not a legal model; the message names the thing and the way out."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(printable(message))
 
 
 class BadTarget(OpshiftError, ValueError):  # noqa: N818
@@ -72,7 +82,7 @@ class RefusedNode:
     def __str__(self) -> str:
         op = f"{self.domain}.{self.op}" if self.domain else self.op
         start, to = self.boundary
-        return f"{op} {self.node!r} {start}->{to}: {self.detail} [{self.why.name}]"
+        return printable(f"{op} {self.node!r} {start}->{to}: {self.detail} [{self.why.name}]")
 
 
 class Refused(OpshiftError, RuntimeError):  # noqa: N818

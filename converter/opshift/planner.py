@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from onnx import ModelProto
 
-from opshift import registry, schemas, targets, weights
+from opshift import blame, registry, schemas, targets, weights
 from opshift.convert import Attempt, Carve, Options, Target, convert
 from opshift.declare import APPROXIMATE_COST, Adapter, Kind
 from opshift.errors import Refused, RefusedNode
@@ -112,6 +112,7 @@ def _row(path: Path) -> tuple[str, str, str]:
     return name, str(path.count), ", ".join(hops) or "unchanged"
 
 
+@blame.unreadable_text()
 def plan(
     model: ModelProto | str | os.PathLike[str],
     target: Target | str,
@@ -127,8 +128,9 @@ def plan(
 
     options = Options(targets.wanted(target), allow_approximate=allow_approximate)
     opened = Attempt(*carve(), options)
-    opened.open(registry.default())
-    opened.aim()
+    with blame.on_the_model(opened):
+        opened.open(registry.default())
+        opened.aim()
     wanted = opened.goal
     source = opened.document.imports.as_dict()
     counts: dict[tuple[str, str], int] = {}

@@ -21,6 +21,17 @@ def header(model: ModelProto) -> None:
         raise InvalidModel("the model imports no operator set; add an opset_import")
 
 
+def known_versions(domain: str, present: list[int]) -> None:
+    """Refuses to convert from a version that nobody has described."""
+    newest = schemas.latest(domain)
+    for version in present:
+        if newest is not None and not 1 <= version <= newest:
+            raise InvalidModel(
+                f"the model imports {domain or 'ai.onnx'} {version}, and 1 to {newest} are known;"
+                " correct the import, or install the onnx that brings it"
+            )
+
+
 def whole(document: Document, adapters: Registry, error: str | None) -> None:
     """Refuses a model that breaks the rules of its own versions; `error` is the checker's."""
     for message in _unimported(document):

@@ -46,6 +46,8 @@ STORAGE = {
 }
 """Element type -> (bits per element in raw_data, the field besides raw_data that can hold it)."""
 
+_COMPLEX = (14, 15)
+
 
 AS_RAW = (RAW, _FLOAT, _DOUBLE)
 """Payload fields whose bytes are those of raw_data."""
@@ -62,6 +64,14 @@ def fits(data_type: int, fields: set[int]) -> bool:
 def raw_size(data_type: int, count: int) -> int:
     """Bytes of that many elements in raw_data."""
     return -(-STORAGE[data_type][0] * count // 8)
+
+
+def entries(data_type: int, count: int) -> int:
+    """Numbers that so many elements are in the field besides raw_data."""
+    bits, _ = STORAGE[data_type]
+    if data_type in _COMPLEX:
+        return 2 * count
+    return -(-count * bits // 8) if bits < 6 else count
 
 
 def varint(value: int) -> bytes:

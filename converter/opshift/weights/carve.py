@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from math import prod
 
 from google.protobuf.message import DecodeError
 from google.protobuf.unknown_fields import UnknownFieldSet
@@ -13,7 +14,7 @@ from opshift.errors import InvalidModel
 from opshift.external import Opened, Region
 from opshift.weights import lean
 from opshift.weights.store import InFile, Source, Weights
-from opshift.weights.tensors import nested_tensors
+from opshift.weights.tensors import all_tensors, nested_tensors
 
 
 def carve_file(path: str | os.PathLike[str]) -> tuple[ModelProto, Weights]:
@@ -32,7 +33,28 @@ def carve_file(path: str | os.PathLike[str]) -> tuple[ModelProto, Weights]:
         InFile(field, tuple(Region(file, start, stop - start) for start, stop in runs))
         for field, runs in payloads
     )
-    return skeleton, Weights(sources, os.path.dirname(name))
+    store = Weights(sources, os.path.dirname(name))
+    _refuse_torn(skeleton, store)
+    return skeleton, store
+
+
+def _refuse_torn(skeleton: ModelProto, store: Weights) -> None:
+    """A payload that is carved is out of the checker's sight."""
+    if not store.sources:
+        return
+    for tensor in all_tensors(skeleton):
+        source = store.source(tensor)
+        if source is None:
+            continue
+        if (raw := source.raw()) is None:
+            store.load(tensor)
+            continue
+        wanted = wire.raw_size(tensor.data_type, prod(tensor.dims))
+        if len(raw) != wanted or min(tensor.dims) < 0:
+            shape = list(tensor.dims)
+            raise InvalidModel(
+                f"tensor {tensor.name!r} of shape {shape} holds {len(raw)} bytes, not {wanted}"
+            )
 
 
 def _refuse_foreign(model: ModelProto) -> None:

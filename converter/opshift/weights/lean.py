@@ -99,15 +99,21 @@ def is_large(tensor: TensorProto) -> bool:
     if elements <= THRESHOLD // 16:  # no element is wider than 16 bytes
         return False
     bits, _ = wire.STORAGE.get(tensor.data_type, (0, 0))
-    if elements * bits <= 8 * THRESHOLD or Weights.is_stub(tensor):
+    if not 8 * THRESHOLD < elements * bits <= 8 * wire.LIMIT or Weights.is_stub(tensor):
         return False
+    fields = {n for n, name in wire.PAYLOAD.items() if has_payload(tensor, name)}
     return (
-        wire.fits(
-            tensor.data_type, {n for n, name in wire.PAYLOAD.items() if has_payload(tensor, name)}
-        )
+        wire.fits(tensor.data_type, fields)
+        and (fields == {wire.RAW} or _is_whole(tensor, elements))
         and not tensor.string_data
         and not tensor.HasField("segment")
     )
+
+
+def _is_whole(tensor: TensorProto, elements: int) -> bool:
+    """Whether all its numbers are there; to know how many bytes raw_data has is to copy it."""
+    numbers = getattr(tensor, wire.PAYLOAD[wire.STORAGE[tensor.data_type][1]])
+    return len(numbers) == wire.entries(tensor.data_type, elements)
 
 
 def copy_header(tensor: TensorProto, copy: TensorProto) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from opshift.errors import Refused
+from opshift.errors import printable as printable  # names of files, too
 
 Stamp: TypeAlias = tuple[str, int, int | str]  # (path, size, mtime_ns or a store's version)
 SHOWN_BLOCKERS, SHOWN_LETTERS = 20, 1000
@@ -99,10 +100,3 @@ def blockers_of(refused: Refused) -> tuple[Blocker, ...]:
 
 def shortened(text: str) -> str:
     return text if len(text) <= SHOWN_LETTERS else text[: SHOWN_LETTERS - 3] + "..."
-
-
-def printable(name: str) -> str:
-    """A file name as it can be shown: what is no printable character is escaped."""
-    return "".join(
-        c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in name
-    )

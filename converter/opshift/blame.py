@@ -1,0 +1,107 @@
+"""Whose mistake it is when a conversion ends in something that the checker rejects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import Message
+from onnx import GraphProto, ModelProto, NodeProto
+
+from opshift import check
+from opshift.errors import AdapterBug, InvalidModel
+from opshift.scope import graphs_of
+from opshift.weights.tensors import copy_of
+
+
+class Attempt(Protocol):
+    """A conversion: what it works on, and the model as it came."""
+
+    skeleton: ModelProto
+    view: bytes | ModelProto
+
+
+@contextmanager
+def unreadable_text() -> Iterator[None]:
+    """Protobuf complains of text only when it is copied, so any place may be the first."""
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        raise InvalidModel(f"a text in the model is not UTF-8: {error}") from None
+
+
+@contextmanager
+def on_the_model(attempt: Attempt) -> Iterator[None]:
+    """Looks for the mistake in the model first when a conversion breaks down."""
+    try:
+        yield
+    except (AdapterBug, AttributeError, TypeError) as error:
+        told = _illegible(attempt.skeleton)
+        if told is None and isinstance(error, AdapterBug):
+            told = _contradiction(attempt.view)
+        if told is None:
+            raise
+        raise InvalidModel(told) from error
+
+
+def _illegible(message: Message) -> str | None:
+    """The first text that is bytes, which is how protobuf hands out what is not UTF-8."""
+    for field, value in message.ListFields():
+        if field.type not in (FieldDescriptor.TYPE_MESSAGE, FieldDescriptor.TYPE_STRING):
+            continue
+        for one in [value] if isinstance(value, (str, bytes, Message)) else value:
+            if isinstance(one, bytes):
+                return f"the {field.name} {one!r} of a {message.DESCRIPTOR.name} is not UTF-8"
+            if isinstance(one, Message) and (told := _illegible(one)):
+                return told
+    return None
+
+
+def _contradiction(before: bytes | ModelProto) -> str | None:
+    error = check.whole(before, full=True) if before else None
+    return f"the model contradicts itself: {error}" if error else None
+
+
+def shapes(after: bytes | ModelProto, error: str) -> str | None:
+    """The same of a result that is well typed, and in which nothing but shapes is in conflict.
+
+    Older operators had no inference, so that a wrong shape comes to light at another version.
+    """
+    model = ModelProto.FromString(after) if isinstance(after, bytes) else copy_of(after)
+    _forget_shapes(model.graph)
+    for function in model.functions:
+        del function.value_info[:]
+        _forget_inside(function.node)
+    if check.whole(model, full=True) is not None:
+        return None
+    return (
+        f"the shapes that the model declares do not fit its operators: {error}; if it runs as it"
+        " is, report it"
+    )
+
+
+def _forget_shapes(graph: GraphProto) -> None:
+    """Leaves the types; an initializer has a shape too, unless it is seen as an input."""
+    known = {value.name for value in graph.input}
+    for tensor in graph.initializer:
+        if tensor.name not in known:
+            value = graph.input.add(name=tensor.name)
+            value.type.tensor_type.elem_type = tensor.data_type
+    del graph.initializer[:]
+    _forget_declared(graph)
+
+
+def _forget_declared(graph: GraphProto) -> None:
+    del graph.value_info[:]
+    for value in (*graph.input, *graph.output):
+        if value.type.HasField("tensor_type"):
+            value.type.tensor_type.ClearField("shape")
+    _forget_inside(graph.node)
+
+
+def _forget_inside(nodes: Iterable[NodeProto]) -> None:
+    for node in nodes:
+        for _, graph in graphs_of(node):
+            _forget_declared(graph)
