@@ -49,6 +49,7 @@ def _by_axis(node: Node, op: Builder) -> Value:
     """Pad by what moves any element type: cut what is negative, then join or pick again."""
     data, pads, axes = node["data"], *_amounts(node, op)
     x, mode, known = data, node.str("mode"), pads.const_or_none()
+    rank = len(axes) if node.inputs[3:] in ((), (None,)) else None  # `axes` names some of them
     for i, axis in enumerate(axes):
         if known is not None and not known[i] and not known[i + len(axes)]:
             continue
@@ -58,7 +59,7 @@ def _by_axis(node: Node, op: Builder) -> Value:
         if all(one.const_or_none() == 0 for one in more):
             continue
         if mode == "constant":
-            x = _joined(op, x, axis, more, _filler(node, op))
+            x = _joined(op, x, _shape(op, x, rank), axis, more, _filler(node, op))
         else:
             x = op.Gather(x, _picked(op, x, axis, mode, *more), axis=axis)
     return op.Identity(data) if x is data else x
@@ -109,9 +110,17 @@ def _cropped(op: Builder, x: Value, axis: int, begin: Value, end: Value) -> Valu
     return op.Slice(x, op.const(np.maximum(-first, 0)), stop, op.const([axis]))
 
 
-def _joined(op: Builder, x: Value, axis: int, more: Sequence[Value], filler: Value) -> Value:
+def _shape(op: Builder, x: Value, rank: int | None) -> Value:
+    """The shape; of an unknown rank, which pads for every axis tell, a vector of known length."""
+    if x.rank_or_none is not None or rank is None:
+        return shape_of(op, x)
+    return op.Gather(op.Shape(x), op.const(list(range(rank))), axis=0)
+
+
+def _joined(
+    op: Builder, x: Value, shape: Value, axis: int, more: Sequence[Value], filler: Value
+) -> Value:
     """The filler before and after."""
-    shape = shape_of(op, x)
     known = shape.const_or_none()
     sides = []
     for amount in more:
@@ -267,6 +276,8 @@ ANY = "(float[2,3] x, int64[4] p, float v) => (float[a,b] y) { y = Pad(x, p, v) 
 @example("uint32 edge", '(uint32[2,3] x) => (uint32[4,3] y) <int64[4] p = {1,0,1,0}> { y = Pad<mode="edge">(x, p) }', gives="Cast Pad Cast")
 @example("int64", INTS + "{ y = Pad(x, p) }", gives="Expand Expand Concat Slice")
 @example("int64 reflect", INTS.replace("2,0}", "0,1}") + '{ y = Pad<mode="reflect">(x, p) }')
+@example("computed, unknown rank", "(float[24] v, int64[n] s, int64[6] p) => (float[a,b,c] y) { x = Reshape(v, s) y = Pad(x, p) }", inputs={"s": [2, 3, 4], "p": [0, 1, -1, 2, 0, 0]})
+@example("computed, of a folded length", "(float[6] v, int64[n] s, int64[2] p) => (float[a,b] y) <int64 four = {4}> { x = Reshape(v, s) k = Shape(p) m = Sub(four, k) z = ConstantOfShape<value = int64[1] {0}>(m) q = Concat<axis=0>(p, z) y = Pad(x, q) }", inputs={"s": [2, 3], "p": [1, 2]})
 @example("int64 edge of unknown rank", RANKLESS.replace("float", "int64") + '<int64[6] p = {0,1,1,0,2,-1}> { x = Reshape(v, s) y = Pad<mode="edge">(x, p) }', inputs={"s": [2, 3, 4]})
 def pad_11_10(node: Node, op: Builder) -> Result:
     """`pads` and the value were attributes, the value a float; only floats were padded."""

@@ -211,18 +211,22 @@ class Facts:
         return self._inferred
 
     def _infer_on(self, known: Inferred) -> None:
-        """Goes on behind nodes of which nothing is inferred: often a type is known all the same."""
+        """Goes on where inference stopped: folding knows more, and a type may be known alone."""
         scope = self.document.main
         for node in scope.proto.node:
-            missing = [n for n in node.output if n and n not in known and n not in scope.declared]
-            if not missing or any(a.type == AttributeProto.GRAPH for a in node.attribute):
+            vague = [
+                name
+                for name in node.output
+                if name and _vague(known.get(name, scope.declared.get(name)))
+            ]
+            if not vague or any(a.type == AttributeProto.GRAPH for a in node.attribute):
                 continue
             types = self.infer_node(
                 node, scope.root, lambda n: self.type(scope, n), lambda n: self.constant(scope, n)
             )
-            for name in missing:
+            for name in vague:
                 if name in types and schemas.type_name(types[name]):
-                    known[name] = types[name]
+                    known[name] = _better(known.get(name), types[name])
 
     def _infer_made(self, owner: Scope, position: int, name: str) -> TypeProto | None:
         """Types of values that a step wrote: from their own node, once the inputs are typed."""
@@ -418,6 +422,16 @@ def _complete(found: TypeProto) -> bool:
         and tensor.HasField("shape")
         and all(dim.HasField("dim_value") for dim in tensor.shape.dim)
     )
+
+
+def _vague(found: TypeProto | None) -> bool:
+    """Whether the rank is unknown, or the length of what may be a shape or a list of axes."""
+    if found is None:
+        return True
+    if not found.HasField("tensor_type"):
+        return False
+    whole = found.tensor_type.elem_type == TensorProto.INT64
+    return rank_of(found) is None or (whole and not _complete(found))
 
 
 def _better(declared: TypeProto | None, inferred: TypeProto | None) -> TypeProto | None:
