@@ -1,7 +1,7 @@
 """Runs one call in a child process with limits, so that a crash or a leak there is a plain answer.
 
-`fork` children start from a server that has the slow imports done; `spawn` children start from
-nothing, so that what they measure is theirs alone.
+`fork` children start from a server that has converted once, so that the imports and the reading
+of all adapters are done; `spawn` children start from nothing, so that what they measure is theirs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Literal
 
-PRELOADED = ["numpy", "onnx", "onnx.reference", "opshift", "opshift_adapters"]
+PRELOADED = ["onnx.reference", "opshift.verify.oracle", "opshift.zoo.warm"]
 Start = Literal["fork", "spawn"]
 
 # multiprocessing reaps all children whenever one starts; two threads must not do so at once.

@@ -26,7 +26,7 @@ import numpy as np
 import onnx
 from conformance_report import DEFECTS, Result, failures, report, write_between
 from impossible import Catalogue
-from node_tests import SHAPES, Test, official, subject, targets
+from node_tests import SHAPES, NodeTest, official, subject, targets
 from onnx import ModelProto
 from opshift import Refused, check, convert_version, schemas
 from opshift.errors import RefusedNode
@@ -59,13 +59,13 @@ class Verdict:
 class Subject:
     """A test in the shape under examination, and what its outputs must be."""
 
-    test: Test
+    test: NodeTest
     model: ModelProto
     inputs: dict[str, Any]
     truth: list[Any] | None
 
 
-def examine(test: Test, shape: str, converter: str) -> list[Result]:
+def examine(test: NodeTest, shape: str, converter: str) -> list[Result]:
     """All targets of one test; runs in a child."""
     plain = ModelProto.FromString(test.model)
     domain, op = subject(plain)
@@ -88,7 +88,7 @@ def _catalogue() -> Catalogue:
     return Catalogue()
 
 
-def _moved(test: Test, plain: ModelProto, shape: str) -> Subject:
+def _moved(test: NodeTest, plain: ModelProto, shape: str) -> Subject:
     model = SHAPES[shape](plain)
     inputs = {i.name: v for i, v in zip(plain.graph.input, test.data[0], strict=False)}
     if shape == "if":
@@ -96,7 +96,7 @@ def _moved(test: Test, plain: ModelProto, shape: str) -> Subject:
     return Subject(test, model, inputs, _truth(model, inputs, test))
 
 
-def _truth(model: ModelProto, inputs: dict[str, Any], test: Test) -> list[Any] | None:
+def _truth(model: ModelProto, inputs: dict[str, Any], test: NodeTest) -> list[Any] | None:
     """The official outputs; what the judge draws where a test is random; None beyond the judge."""
     from opshift.verify import oracle
 
@@ -157,10 +157,10 @@ def _inexpressible(model: ModelProto, domain: str, to: int) -> bool:
     return any(INTERFACE.get(name, 1) > to for name in names)
 
 
-def survey(tests: Sequence[Test], shape: str, converter: str, jobs: int) -> list[Result]:
+def survey(tests: Sequence[NodeTest], shape: str, converter: str, jobs: int) -> list[Result]:
     """Every test in its own child."""
 
-    def one(test: Test) -> list[Result]:
+    def one(test: NodeTest) -> list[Result]:
         outcome = children.run(examine, test, shape, converter, seconds=300, megabytes=8000)
         if outcome.ok:
             return outcome.value  # type: ignore[no-any-return]

@@ -16,7 +16,7 @@ BELOW = (18, 17, 15, 13, 12, 11, 10, 9, 8, 7, 6, 5, 1)
 
 
 @dataclass(frozen=True, slots=True)
-class Test:
+class NodeTest:
     """One official node test, made picklable."""
 
     name: str
@@ -26,7 +26,7 @@ class Test:
     atol: float
 
 
-def official(only: Sequence[str]) -> list[Test]:
+def official(only: Sequence[str]) -> list[NodeTest]:
     """The node tests that the installed onnx generates; expansions into functions left out."""
     from onnx.backend.test.case.node import collect_testcases
 
@@ -41,7 +41,7 @@ def official(only: Sequence[str]) -> list[Test]:
         inputs, outputs = case.data_sets[0]
         data = (tuple(map(_plain, inputs)), tuple(map(_plain, outputs)))
         text = case.model.SerializeToString()
-        found.append(Test(case.name, text, data, case.rtol or 1e-3, case.atol or 1e-7))
+        found.append(NodeTest(case.name, text, data, case.rtol or 1e-3, case.atol or 1e-7))
     return found
 
 

@@ -1,0 +1,34 @@
+"""A seeded sample of the official tests: equal, or refused for a reason that is accepted."""
+
+from __future__ import annotations
+
+import random
+from functools import cache
+
+import pytest
+from conformance import examine
+from conformance_report import DEFECTS, Result, failures, report
+from node_tests import NodeTest, official
+
+SAMPLE, SEED = 24, 5
+
+
+@cache
+def sample() -> list[NodeTest]:
+    tests = sorted(official([]), key=lambda test: test.name)
+    return random.Random(SEED).sample(tests, SAMPLE)
+
+
+@pytest.mark.parametrize("shape", ["flat", "if", "function"])
+def test_a_sample_is_equal_or_refused(shape: str) -> None:
+    results = [result for test in sample() for result in examine(test, shape, "opshift")]
+    assert {"equal", "refused"} <= {result.outcome for result in results}
+    assert not [r for r in results if r.outcome in DEFECTS], "\n".join(failures(results))
+    assert not [r for r in results if r.unexcused], "\n".join(report(results, shape))
+
+
+def test_every_kind_of_outcome_is_told() -> None:
+    told = [Result("t", "Add", "", 14, 13, outcome, "because") for outcome in ("wrong", "equal")]
+    assert list(failures(told)) == ["wrong: t Add 14->13: because"]
+    rows = list(report(told, "title"))
+    assert "| down | ai.onnx | 1 | 0 | 0 | 1 | 0 | 0 | 0 |" in rows
