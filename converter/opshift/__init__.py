@@ -9,10 +9,10 @@ if TYPE_CHECKING:
     from opshift.comparison import Diff, diff
     from opshift.convert import convert_file, convert_version
     from opshift.errors import AdapterBug, BadTarget, InvalidModel, OpshiftError, Refused, Why
+    from opshift.forecast import Plan, plan
     from opshift.identity import OperatorId
     from opshift.lowest import Lowest, lowest_versions
     from opshift.model_version import Level, ModelVersion
-    from opshift.planner import Plan, plan
     from opshift.report import Report
     from opshift.spec import Findings, check_model
 
@@ -49,7 +49,7 @@ _HOMES = {
     "identity": ("OperatorId",),
     "lowest": ("Lowest", "lowest_versions"),
     "model_version": ("Level", "ModelVersion"),
-    "planner": ("Plan", "plan"),
+    "forecast": ("Plan", "plan"),
     "report": ("Report",),
     "spec": ("Findings", "check_model"),
 }

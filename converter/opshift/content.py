@@ -5,10 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from opshift import outline_pb2 as outline
+from opshift import wire
 from opshift.elements import T
+from opshift.external import Opened
 
+_SMALL = 64 << 20
 _EXTERNAL = 1  # TensorProto.DataLocation
 _SMALLEST = T.BFLOAT16  # the element types from here on are younger than the format
+
+
+def skeleton(file: Opened) -> bytes:
+    """The bytes of a model file, of a large one without its weights."""
+    if len(file.view) <= _SMALL:  # parsing them is quicker than leaving them out
+        return file.view[:]
+    return wire.carve(file.view, wire.THRESHOLD, file.release)[0]
 
 
 class Content:

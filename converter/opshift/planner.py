@@ -4,112 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from onnx import ModelProto
 
 from opshift import blame, registry, schemas, targets, weights
 from opshift.convert import Attempt, Carve, Options, Target, convert
 from opshift.declare import APPROXIMATE_COST, Adapter, Kind
-from opshift.errors import Refused, RefusedNode
-from opshift.report import SCHEMA_VERSION, Report, StepReport, shown, table
+from opshift.errors import Refused
+from opshift.forecast import Hop, Path, Plan
+from opshift.report import Report
 
 if TYPE_CHECKING:
     import networkx as nx
 
 Implementation = tuple[str, str, int]  # (domain, op, since_version)
 NOWHERE: Implementation = ("", "nowhere", 0)
-
-
-@dataclass(frozen=True, slots=True)
-class Hop:
-    """One boundary that changes an operator, and what crossing it takes."""
-
-    op: str
-    start: int
-    to: int
-    verdict: str
-    emits: tuple[str, ...]
-    summary: str
-
-
-@dataclass(frozen=True, slots=True)
-class Path:
-    """How one operator of the model gets to the target; `dead_end` says why it may not."""
-
-    domain: str
-    op: str
-    count: int
-    hops: tuple[Hop, ...]
-    dead_end: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What a conversion would do, or why there is none and how near one gets."""
-
-    source: Mapping[str, int]
-    target: Mapping[str, int]
-    paths: tuple[Path, ...]
-    steps: tuple[StepReport, ...]
-    refusals: tuple[RefusedNode, ...]
-    nearest: Mapping[str, int]
-    lowest: Mapping[str, int]
-    highest: Mapping[str, int]
-    approximations: tuple[str, ...]
-
-    @property
-    def possible(self) -> bool:
-        return not self.refusals
-
-    def as_dict(self) -> dict[str, Any]:
-        """The documented JSON form, `docs/guide/json.md`."""
-        raw = dataclasses.asdict(self)
-        for refusal in raw["refusals"]:
-            refusal["why"] = refusal["why"].name
-        return {"schema_version": SCHEMA_VERSION, "kind": "plan", "possible": self.possible, **raw}
-
-    def to_json(self) -> str:
-        return json.dumps(self.as_dict(), indent=2, sort_keys=True)
-
-    def __str__(self) -> str:
-        return "\n".join(self._lines())
-
-    def _lines(self) -> Iterator[str]:
-        yield f"{shown(self.source)} -> {shown(self.target)}"
-        yield ""
-        yield table(("operator", "nodes", "path"), (_row(path) for path in self.paths))
-        for step in self.steps:
-            for work in step.rewritten:
-                name = step.domain or "ai.onnx"
-                yield (
-                    f"{name} {step.start}->{step.to}: {work.op} x{work.count}"
-                    f" becomes {' '.join(work.gives)}"
-                )
-        for text in self.approximations:
-            yield f"approximate: {text}"
-        yield ""
-        if self.possible:
-            yield "possible"
-        else:
-            yield f"not possible; nearest is {shown(self.nearest)}"
-            yield from (f"  {refusal}" for refusal in self.refusals)
-        yield f"reachable: from {shown(self.lowest)} to {shown(self.highest)}"
-
-
-def _row(path: Path) -> tuple[str, str, str]:
-    name = f"{path.domain}.{path.op}" if path.domain else path.op
-    hops = [
-        f"{hop.start}->{hop.to} {hop.verdict}" + (f" ({hop.op})" if hop.op != path.op else "")
-        for hop in path.hops
-    ]
-    if path.dead_end:
-        hops.append(f"DEAD END: {path.dead_end}")
-    return name, str(path.count), ", ".join(hops) or "unchanged"
 
 
 @blame.unreadable_text()

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from google.protobuf.message import DecodeError
 
 from opshift import changelog, ir, wire
-from opshift.content import Content
+from opshift.content import Content, skeleton
 from opshift.external import Moved, Opened, Region, Staging
 from opshift.identity import normal
 from opshift.options import Options
@@ -23,7 +23,6 @@ from opshift.report import Report
 _IR, _GRAPH, _IMPORT, _FUNCTION = 1, 7, 8, 25  # fields of ModelProto
 _FUNCTION_IMPORT = 9
 _PLAIN = {_IR, 5}  # its fields that are numbers
-_SMALL = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,9 +148,7 @@ def _same_folder(src: str | os.PathLike[str], dst: str | os.PathLike[str]) -> bo
 def _forbids(file: Opened, to: int, moves: bool) -> bool:
     """Whether something in the model has no place at an IR version, or in another folder."""
     try:
-        small = len(file.view) <= _SMALL  # then parsing is quicker than leaving the weights out
-        data = file.view[:] if small else wire.carve(file.view, wire.THRESHOLD, file.release)[0]
-        content = Content(data)
+        content = Content(skeleton(file))
     except (wire.Malformed, DecodeError):
         return True
     if moves and content.external:

@@ -1,0 +1,120 @@
+"""Plans of conversions that change the header alone: without onnx, and as the engine says."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import onnx
+import onnx.parser
+import pytest
+from conftest import model
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import helper
+from opshift import BadTarget, InvalidModel, header, plan, targets
+
+PARTS = {
+    "plain": "a = Softmax<axis = 1>(x) b = Neg(a) y = Abs(b)",
+    "branch": """c = Constant<value = bool {1}>()
+        y = If (c) <then_branch = t () => (float[2,3] r) { r = Mish(x) }, else_branch = e () => (float[2,3] r2) { r2 = Abs(x) }>""",
+    "call": "h = acme.Run(x) y = Neg(h)",
+    "other domain": "h = acme.Custom(x) y = Neg(h)",
+    "ml": "h = ai.onnx.ml.Normalizer(x) y = Neg(h)",
+    "retired": "h = Affine<alpha = 1.0>(x) y = Neg(h)",
+    "no such operator": "y = Nge(x)",
+}
+FUNCTION = (
+    '<opset_import: ["" : %d], domain: "acme"> Run (v) => (w) { u = Relu(v) w = HardSwish(u) }'
+)
+
+
+def made(part, opset):
+    text = f"(float[2,3] x) => (float[2,3] y) {{ {PARTS[part]} }}"
+    function = FUNCTION % opset if part == "call" else ""
+    return model(text + function, opset, more=', "ai.onnx.ml" : 2, "acme" : 1')
+
+
+def as_engine(proto, target):
+    """What the engine says, or the error it has."""
+    try:
+        return plan(proto, target)
+    except (BadTarget, InvalidModel) as error:
+        return error
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(sorted(PARTS)),
+    st.integers(12, 22),
+    st.integers(9, 22),
+    st.sampled_from([None, 1, 3]),
+)
+def test_the_engine_says_the_same(tmp_path_factory, part, opset, to, ml):
+    proto = made(part, opset)
+    target = {"": to} if ml is None else {"": to, "ai.onnx.ml": ml}
+    path = tmp_path_factory.mktemp("m") / "m.onnx"
+    onnx.save(proto, path)
+    found = header.changes(path, target)
+    if found is None:
+        return
+    engine, short = as_engine(proto, target), plan(path, target)
+    assert short.header_only
+    assert engine.possible
+    assert (engine.source, engine.target, engine.paths, engine.steps, engine.nearest) == (
+        short.source, short.target, short.paths, short.steps, short.nearest,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("part", "opset", "target", "short"),
+    [
+        ("plain", 13, 18, True),
+        ("plain", 12, 13, False),
+        ("branch", 18, 18, True),
+        ("branch", 18, 17, False),  # Mish is in a branch
+        ("call", 14, 18, True),
+        ("call", 14, 13, False),  # HardSwish is in the function
+        ("other domain", 13, 18, True),
+        ("ml", 13, {"ai.onnx.ml": 3}, True),
+        ("retired", 13, 18, False),
+        ("no such operator", 13, 18, False),
+        ("plain", 13, "onnxruntime==1.10", True),
+        ("plain", 13, {"com.nobody": 1}, False),
+        ("plain", 13, 999, False),
+        ("plain", 13, 0, False),
+    ],
+)
+def test_when_the_header_is_all_that_changes(tmp_path, part, opset, target, short):
+    onnx.save(made(part, opset), tmp_path / "m.onnx")
+    found = header.changes(tmp_path / "m.onnx", targets.wanted(target))
+    assert (found is not None) is short
+
+
+def test_odd_imports_are_left_to_the_engine(tmp_path):
+    twice = made("plain", 13)
+    twice.opset_import.append(helper.make_opsetid("ai.onnx", 13))
+    missing = made("ml", 13)
+    del missing.opset_import[1]
+    for proto in (twice, missing):
+        onnx.save(proto, tmp_path / "m.onnx")
+        assert header.changes(tmp_path / "m.onnx", 18) is None
+
+
+@pytest.mark.parametrize("target", [["--to", "18"], ["--for", "onnxruntime==1.10"]])
+def test_it_costs_no_import_of_onnx(tmp_path, target):
+    onnx.save(made("plain", 13), tmp_path / "m.onnx")
+    words = ["plan", f"{tmp_path}/m.onnx", *target]
+    code = f"import sys; from opshift.cli import main; main({words}, standalone_mode=False)"
+    watched = f"import atexit, sys; atexit.register(lambda: print({{'onnx', 'numpy'}} & set(sys.modules))); {code}"
+    done = subprocess.run(
+        [sys.executable, "-c", watched], capture_output=True, text=True, check=False
+    )
+    assert "possible: no operator changes" in done.stdout, done.stderr
+    assert done.stdout.splitlines()[-1] == "set()"
+
+
+def test_a_file_that_is_no_model(tmp_path):
+    (tmp_path / "m.onnx").write_bytes(b"hello")
+    with pytest.raises(InvalidModel, match="not a readable ONNX model"):
+        plan(tmp_path / "m.onnx", 18)
