@@ -61,11 +61,18 @@ class Made:
 
 
 class MadeEnv(Env):
-    """Looks first at what the Builder has made, then at the model."""
+    """Looks first at what a Builder has made, then at those around it, then at the model.
 
-    def __init__(self, facts: Facts, scope: Scope, builder: Builder) -> None:
+    It does not know its Builder: without that cycle, what a node needed goes as soon as it is done.
+    """
+
+    def __init__(
+        self, crossing: Crossing, facts: Facts, scope: Scope, made: Made, outer: MadeEnv | None
+    ) -> None:
         super().__init__(facts, scope)
-        self.builder = builder
+        self.crossing = crossing
+        self.made = made
+        self.outer = outer
         self.types: dict[str, TypeProto | None] = {}
 
     def type(self, name: str) -> TypeProto | None:
@@ -74,25 +81,25 @@ class MadeEnv(Env):
         return self.types[name]
 
     def _find_type(self, name: str) -> TypeProto | None:
-        builder: Builder | None = self.builder
-        while builder is not None:
-            if name in builder.env.types:
-                return builder.env.types[name]
-            for node in builder.made.nodes:
+        env: MadeEnv | None = self
+        while env is not None:
+            if name in env.types:
+                return env.types[name]
+            for node in env.made.nodes:
                 if name in node.output:
                     return self._infer(node).get(name)
-            builder = builder.outer
-        if name in self.builder.made.constants:
-            return _type_of(self.builder.made.constants[name][0])
+            env = env.outer
+        if name in self.made.constants:
+            return _type_of(self.made.constants[name][0])
         return super().type(name)
 
     def _infer(self, node: NodeProto) -> dict[str, TypeProto]:
         root = self.scope.root
-        version = self.builder.crossing.version(root, schemas.normal(node.domain))
+        version = self.crossing.version(root, schemas.normal(node.domain))
         return self.facts.infer_node(node, root, self.type, self.constant, version)
 
     def constant(self, name: str) -> Array | None:
-        made = self.builder.made.constants.get(name)
+        made = self.made.constants.get(name)
         return made[1] if made else super().constant(name)
 
 
@@ -114,9 +121,8 @@ class Builder:
         self.crossing = crossing
         self.subject = subject
         self.scope = scope
-        self.outer = outer
-        self.env = MadeEnv(facts, scope, self)
         self.made = Made()
+        self.env = MadeEnv(crossing, facts, scope, self.made, outer.env if outer else None)
         if outer is not None:
             self.made.constants = outer.made.constants
             self.made.approximations = outer.made.approximations

@@ -190,7 +190,7 @@ class Facts:
         owner = scope.owner(name)
         if owner is None:
             return None
-        declared = owner.declared.get(name)
+        declared = owner.declared_type(name)
         if declared is not None and _complete(declared):
             return declared
         # Inference tells of the graph alone; a function may use its names for something else.

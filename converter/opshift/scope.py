@@ -78,14 +78,20 @@ class Scope:
 
     @property
     def declared(self) -> dict[str, TypeProto]:
-        """Types written down for inputs, outputs and values, and those that initializers have."""
+        """Types written down for inputs, outputs and values."""
         if self._declared is None:
-            self._declared = {t.name: _tensor_type(t) for t in self.initializers.values()}
             infos = list(getattr(self.proto, "value_info", ()))
             if isinstance(self.proto, GraphProto):
                 infos += [*self.proto.output, *self.proto.input]
-            self._declared.update((i.name, i.type) for i in infos if i.HasField("type"))
+            self._declared = {i.name: i.type for i in infos if i.HasField("type")}
         return self._declared
+
+    def declared_type(self, name: str) -> TypeProto | None:
+        """The type that is written down for a value, or that its initializer has."""
+        found = self.declared.get(name)
+        if found is None and (tensor := self.initializers.get(name)) is not None:
+            found = self.declared[name] = _tensor_type(tensor)
+        return found
 
     @property
     def node_names(self) -> set[str]:
@@ -134,8 +140,6 @@ class Scope:
         own = self.proto.initializer[-1]
         if self._initializers is not None:
             self._initializers[tensor.name] = own
-        if self._declared is not None:
-            self._declared[tensor.name] = _tensor_type(own)
 
     def sort(self) -> None:
         """Puts the nodes that steps appended where they belong, and takes removed ones out."""
