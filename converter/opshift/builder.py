@@ -122,7 +122,8 @@ class Builder:
         self.subject = subject
         self.scope = scope
         self.made = Made()
-        self.env = MadeEnv(crossing, facts, scope, self.made, outer.env if outer else None)
+        around = outer.env if outer is not None else None
+        self.env: MadeEnv = MadeEnv(crossing, facts, scope, self.made, around)
         if outer is not None:
             self.made.constants = outer.made.constants
             self.made.approximations = outer.made.approximations
