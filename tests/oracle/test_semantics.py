@@ -400,3 +400,33 @@ def test_draws_depend_on_seed_and_shape_not_on_the_operator() -> None:
     p = {"p": np.linspace(0, 1, 50, dtype=np.float32)}
     assert compare(evaluate(old, p), evaluate(new, p)) is None
     assert compare(evaluate(new, p), evaluate(new, p, seed=1)) is not None
+
+
+@pytest.mark.parametrize(("place", "found"), [(-2, "cab"), (-1, "acb"), (0, "cab"), (2, "abc")])
+def test_a_sequence_grows_where_it_is_told(place: int, found: str) -> None:
+    parsed = model(
+        "(string[1] a, string[1] b, string[1] c, int64 p) => (string[3] y)"
+        " { s = SequenceConstruct(a, b) t = SequenceInsert(s, c, p) y = ConcatFromSequence<axis=0>(t) }",
+        13,
+    )
+    given = {x: np.array([x], dtype=object) for x in "abc"} | {"p": np.array(place)}
+    assert "".join(evaluate(parsed, given)[0]) == found
+
+
+def test_moved_taps_outside_count_as_zero_where_an_axis_has_one_element() -> None:
+    parsed = model(
+        "(double[1,1,1,2] x, double[1,1,1,1] w, double[1,2,1,2] o) => (double[1,1,1,2] y)"
+        " { y = DeformConv(x, w, o) }",
+        19,
+    )
+    given = {"x": [[[[4.0, 8.0]]]], "w": [[[[0.5]]]], "o": [[[[0.5, 0.0]], [[0.0, -0.25]]]]}
+    found = evaluate(parsed, {k: np.array(v) for k, v in given.items()})[0]
+    assert found.tolist() == [[[[1.0, 3.5]]]]
+
+
+def test_the_newest_max_roi_pool_is_the_first_one() -> None:
+    x = np.arange(16, dtype=np.float32).reshape(1, 1, 4, 4)
+    rois = np.array([[0, 0, 0, 2, 2]], np.float32)
+    text = "(float[1,1,4,4] x, float[1,5] r) => (float[1,1,1,1] y) { y = MaxRoiPool<pooled_shape=[1,1]>(x, r) }"
+    for opset in (1, 22):
+        assert evaluate(model(text, opset), {"x": x, "r": rois})[0].tolist() == [[[[10.0]]]]

@@ -18,6 +18,8 @@ _PACKAGES = {  # onnx 1.17 has no aionnx_preview, so each is imported when it is
     "ai.onnx.preview.training": "onnx.reference.ops.aionnx_preview_training",
 }
 RUNTIME_OPSETS = {"": 26, "ai.onnx.ml": 5}
+# Later versions that differ in element types alone, and that onnxruntime has no kernel for.
+RUNTIME_STOPS = {"MaxRoiPool": 21}
 RUNTIME_IR = 13
 
 
@@ -93,7 +95,8 @@ def _session(call: Call, types: tuple[tuple[str, str], ...]) -> Any:
     ceiling = RUNTIME_OPSETS[node.domain]
     if call.since > ceiling:
         raise OracleError(f"onnxruntime does not know {call.op}-{call.since}")
-    imports = [OperatorSetIdProto(domain=node.domain, version=min(call.opset, ceiling))]
+    version = min(call.opset, RUNTIME_STOPS.get(call.op, ceiling))
+    imports = [OperatorSetIdProto(domain=node.domain, version=version)]
     if node.domain:
         imports.append(OperatorSetIdProto(domain="", version=RUNTIME_OPSETS[""]))
     model = ModelProto(ir_version=RUNTIME_IR, graph=graph, opset_import=imports)

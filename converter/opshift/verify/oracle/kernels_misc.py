@@ -183,3 +183,15 @@ def one_hot(call: Call, indices: np.ndarray, depth: np.ndarray, values: np.ndarr
     places = np.expand_dims(indices.astype(np.int64), -1)
     hot = (places == np.arange(count)) | (places + count == np.arange(count))
     return np.where(np.moveaxis(hot, -1, axis), values[1], values[0]).astype(values.dtype)
+
+
+@kernel("SequenceInsert")
+def sequence_insert(
+    _: Call, items: list[Value], item: Value, place: np.ndarray | None = None
+) -> list[Value]:
+    """A place behind the last item is the end; the reference takes it for the start."""
+    at = len(items) if place is None else int(place.reshape(()))
+    if not -len(items) <= at <= len(items):
+        raise OracleError(f"SequenceInsert: {at} is no place among {len(items)}")
+    at += len(items) if at < 0 else 0
+    return [*items[:at], item, *items[at:]]

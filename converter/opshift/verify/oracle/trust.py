@@ -20,6 +20,7 @@ from opshift.verify.oracle import (  # noqa: F401
     control,
     engines,
     kernels_attention,
+    kernels_deform,
     kernels_legacy,
     kernels_misc,
     kernels_ml,
