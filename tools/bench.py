@@ -136,6 +136,25 @@ def cpp_engine(case: Case, folder: Path) -> Work:
     return lambda: [convert_version(model, case.target) for model in models]
 
 
+def checks_engine(case: Case, folder: Path) -> Work:
+    """Two calls of onnx's checker for each model: of what came, and in full of what goes."""
+    import onnx
+    from opshift import convert_version
+
+    came = _loaded(folder)
+    goes = [convert_version(model, case.target, check=False) for model in came]
+    before = [model.SerializeToString() for model in came]
+    after = [model.SerializeToString() for model in goes]
+
+    def check() -> None:
+        for text in before:
+            onnx.checker.check_model(text)
+        for text in after:
+            onnx.checker.check_model(text, full_check=True)
+
+    return check
+
+
 def cp_engine(case: Case, folder: Path) -> Work:
     """The plain copy of the model's files."""
     files = [str(path) for path in (folder / "m.onnx", folder / "m.data") if path.exists()]
@@ -143,7 +162,12 @@ def cp_engine(case: Case, folder: Path) -> Work:
     return lambda: subprocess.run(["cp", *files, str(folder / "copy")], check=True)
 
 
-ENGINES = {"opshift": opshift_engine, "C++": cpp_engine, "cp": cp_engine}
+ENGINES = {
+    "opshift": opshift_engine,
+    "C++": cpp_engine,
+    "checks": checks_engine,
+    "cp": cp_engine,
+}
 
 
 def _loaded(folder: Path) -> list[Any]:
@@ -162,7 +186,8 @@ def measure(engine: str, case: Case, folder: str, verify: bool) -> Measurement:
     result = work()
     wall, cpu = time.perf_counter() - wall, _cpu() - cpu
     peak = _memory("VmHWM")
-    note = _flaw(result, case, Path(folder)) if verify and engine != "cp" else ""
+    converts = engine in ("opshift", "C++")
+    note = _flaw(result, case, Path(folder)) if verify and converts else ""
     return Measurement(cpu, wall, peak, imports, base, note)
 
 
@@ -171,7 +196,7 @@ def _warm(engine: str) -> float:
     start = time.perf_counter()
     if engine == "cp":
         return 0.0
-    name = "opshift" if engine == "opshift" else "onnx.version_converter"
+    name = "onnx.version_converter" if engine == "C++" else "opshift"
     convert_version = importlib.import_module(name).convert_version
     imported = time.perf_counter() - start
     convert_version(transformer(13, 1), 18)
@@ -249,7 +274,7 @@ def run_case(case: Case, folder: Path, repeats: int, limit: float) -> Row:
         made = children.run(generate, case, str(models), seconds=900, start="spawn")
         if not made.ok:
             raise SystemExit(f"{case.workload}: {made}\n{made.trace}")
-    engines = ["opshift", "C++", *(["cp"] if case.mode == "file" else [])]
+    engines = ["opshift", "C++", "cp" if case.mode == "file" else "checks"]
     taken: dict[str, list[Measurement]] = {engine: [] for engine in engines}
     for turn in range(repeats):
         for engine in engines:
@@ -338,6 +363,7 @@ COLUMNS = (
     "peak MiB",
     "cp wall s",
     "CPU / C++",
+    "checks / C++",
     "target",
     "met",
 )
@@ -348,18 +374,21 @@ def table(rows: Iterable[Row]) -> str:
     lines = [_row(COLUMNS), _row(["---"] * len(COLUMNS))]
     notes: dict[str, list[str]] = {}
     for case, by in rows:
-        ours, theirs, copy = by["opshift"], by["C++"], by.get("cp")
-        share = ratio(ours, theirs)
-        bound = "< " if theirs.bound else ""
+        ours, theirs, copy, checks = by["opshift"], by["C++"], by.get("cp"), by.get("checks")
         name = [f"{case.workload} {case.title}", f"{case.source} → {case.target}"]
         cells = [*_figures(ours), *_figures(theirs), f"{copy.wall:.2f}" if copy else "-"]
-        cells += ["-" if share is None else f"{bound}{share:.3f}", *verdict(case, by)]
+        cells += [_share(ours, theirs), _share(checks, theirs), *verdict(case, by)]
         lines.append(_row([*name, *cells]))
         for engine, measured in by.items():
             if measured.note:
                 notes.setdefault(f"{engine}: {measured.note}", []).append(" ".join(name))
     told = [f"* {note} ({'; '.join(names)})" for note, names in notes.items()]
     return "\n".join([*lines, "", *told]).rstrip()
+
+
+def _share(ours: Measurement | None, theirs: Measurement) -> str:
+    share = None if ours is None else ratio(ours, theirs)
+    return "-" if share is None else f"{'< ' if theirs.bound else ''}{share:.3f}"
 
 
 def _row(cells: Iterable[str]) -> str:
