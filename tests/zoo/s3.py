@@ -23,7 +23,7 @@ class Server:
         self.app = DomainDispatcherApplication(create_backend_app)
         self.fails_every, self.failure, self.count = 0, "403 Forbidden", 0
         self.ignores_create = False
-        self.lock = threading.Lock()
+        self.lock, self.creating = threading.Lock(), threading.Lock()
         self.server = make_server("127.0.0.1", 0, self, threaded=True)
         self.url = f"http://127.0.0.1:{self.server.server_port}"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
@@ -42,6 +42,9 @@ class Server:
             environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
             start_response(self.failure, [("Content-Length", "0")])
             return [b""]
+        if "HTTP_IF_NONE_MATCH" in environ:  # the application looks, then writes
+            with self.creating:
+                return self.app(environ, start_response)
         return self.app(environ, start_response)
 
     def close(self) -> None:
@@ -78,17 +81,17 @@ class Server:
         return found
 
 
-def start(server: Server | None, home: Path, *words: object) -> subprocess.Popen[str]:
+def start(server: Server, home: Path, *words: object, env=None) -> subprocess.Popen[str]:
     """`opshift batch` in a process of its own, its journal below `home`."""
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "XDG_CACHE_HOME": str(home)}
-    env |= server.env if server else {}
+    ours = {"PYTHONPATH": os.pathsep.join(sys.path), "XDG_CACHE_HOME": str(home)}
+    env = {**os.environ, **ours, **server.env, **(env or {})}
     command = [sys.executable, "-m", "opshift", "batch", *map(str, words), "--workers", "2"]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)  # fmt: skip
 
 
-def batch(server: Server | None, home: Path, *words: object) -> dict:
+def batch(server: Server, home: Path, *words: object, env=None) -> dict:
     """The summary of a run that came to its end."""
-    driver = start(server, home, *words, "--json")
+    driver = start(server, home, *words, "--json", env=env)
     out, err = driver.communicate(timeout=300)
     assert driver.returncode in (0, 1), err
     raw = json.loads(out)

@@ -59,14 +59,14 @@ class FileResult:
         mark = marks.read(self.mark)
         return mark if mark and mark.holds(key, self.folder) else None
 
-    def publish(self, made: Made, external: str, key: str) -> Mark:
+    def publish(self, made: Made, external: str, key: str) -> tuple[Stamp, ...]:
         """Gives the result its name, whole, then its mark."""
         os.makedirs(self.folder, exist_ok=True)
         files = spliced(made, self.output, external)
         mark = Mark(key, marks.stamps(files, self.folder), made.versions)
         made.of.check_unchanged()
         marks.write(self.mark, mark)
-        return mark
+        return self.stamps(mark)
 
     def stamps(self, mark: Mark) -> tuple[Stamp, ...]:
         """All that a rerun has to find as it is: the files, and the mark itself."""

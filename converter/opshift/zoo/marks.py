@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 from opshift.zoo import stores
 from opshift.zoo.outcome import Stamp
+from opshift.zoo.stores import StoreError
 
 Look: TypeAlias = Callable[[str], tuple[int, int | str]]
 
@@ -52,12 +53,14 @@ def stamps(paths: Iterable[str], folder: str) -> tuple[Stamp, ...]:
 
 
 def unchanged(seen: Iterable[Stamp], folder: str, look: Look = stores.look) -> bool:
-    """Whether files or objects are as they were."""
+    """Whether files or objects are as they were; a store that fails says neither."""
     seen = tuple(seen)
     try:
         return bool(seen) and all(
             look(stores.join(folder, name)) == (size, version) for name, size, version in seen
         )
+    except StoreError:
+        raise
     except OSError:
         return False
 

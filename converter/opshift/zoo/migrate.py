@@ -21,10 +21,10 @@ from opshift.zoo import html, marks, sources, stores
 from opshift.zoo.child import Named
 from opshift.zoo.journal import Journal, cache_of, opened
 from opshift.zoo.limits import Limits, fair_share
-from opshift.zoo.outcome import QUARANTINED, Fate, Outcome
+from opshift.zoo.outcome import QUARANTINED, Fate, Outcome, Stamp
 from opshift.zoo.recipe import Recipe, fingerprint
 from opshift.zoo.sources import HIDDEN, Shard
-from opshift.zoo.stores import Listed, is_url
+from opshift.zoo.stores import Listed, StoreError, is_url
 from opshift.zoo.summary import Summary
 from opshift.zoo.supervisor import Supervisor
 from opshift.zoo.task import Item, migrate_one
@@ -169,14 +169,19 @@ class Run:
     def _known(self, item: Item, journal: Journal) -> Outcome | None:
         """What the journal says, if it is still so."""
         old = journal.get(self.recipe.digest, item.name)
-        look = self.listed.look
-        if old is None or not marks.unchanged(old.reads, os.path.dirname(item.source), look):
+        if old is None or not self._unchanged(old.reads, item.source):
             return None
         if not old.fate.failed:
-            holds = marks.unchanged(old.writes, os.path.dirname(item.output), look)
+            holds = self._unchanged(old.writes, item.output)
             return replace(old, fate=Fate.SKIPPED, why="up to date") if holds else None
         known = old.fate is Fate.REFUSED or (old.fate in QUARANTINED and not self.retry)
         return old if known else None
+
+    def _unchanged(self, seen: tuple[Stamp, ...], path: str) -> bool:
+        try:
+            return marks.unchanged(seen, os.path.dirname(path), self.listed.look)
+        except StoreError:
+            return False  # the worker asks again, and tells
 
     def sweep(self) -> None:
         """Removes what killed workers left behind; what is younger may still be written to."""

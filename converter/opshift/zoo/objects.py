@@ -56,29 +56,25 @@ class StoreResult:
             return None
         return mark if mark and mark.holds(key, posixpath.dirname(self.output)) else None
 
-    def publish(self, made: Made, external: str, key: str) -> Mark:
+    def publish(self, made: Made, external: str, key: str) -> tuple[Stamp, ...]:
         """Puts the data files there, then the model, then the mark."""
         store, name = stores.at(self.output)
-        model, *data = files.spliced(
-            made, os.path.join(self.folder, posixpath.basename(name)), external
-        )
+        path = os.path.join(self.folder, posixpath.basename(name))
+        model, *data = files.spliced(made, path, external)
         made.of.check_unchanged()
-        is_new = _stamp(store, name) is None
-        if data and not is_new:
+        old = _stamp(store, name) if data else None
+        if old and not _same(store, old, model):
             store.delete(name)  # nobody may read the old model with the new data
-            is_new = True
-        shared = (
-            {os.path.basename(path) for path in made.of.files} if external != "one-file" else ()
-        )
+        shared = set() if external == "one-file" else set(map(os.path.basename, made.of.files))
         put = []
         for path in data:
-            keep = os.path.basename(path) in shared
-            put.append(self._put(store, _twin(path, self.folder, name), path, keep))
-        put.insert(0, self._put(store, name, model, is_new))
-        mark = Mark(key, _named_from(posixpath.dirname(name), put), made.versions)
-        store, name = stores.at(self.mark)
-        store.write(name, mark.encoded(), create=False)
-        return mark
+            is_shared = os.path.basename(path) in shared
+            put.append(self._put(store, _twin(path, self.folder, name), path, is_shared))
+        put.insert(0, self._put(store, name, model, False))
+        writes = _named_from(posixpath.dirname(name), put)
+        marks, mark = stores.at(self.mark)
+        put.append(marks.write(mark, Mark(key, writes, made.versions).encoded(), create=False))
+        return _named_from(posixpath.dirname(name), put)
 
     def stamps(self, mark: Mark) -> tuple[Stamp, ...]:
         """All that a rerun has to find as it is: the objects, and the mark itself."""
@@ -86,29 +82,31 @@ class StoreResult:
         folder = posixpath.dirname(stores.at(self.output)[1])
         return (*mark.writes, *_named_from(folder, [store.stamp(name)]))
 
-    def _put(self, store: Store, name: str, path: str, keep: bool) -> Stamp:
-        """Puts an object; one that has to be kept must be the same."""
-        try:
-            if keep and not self.creates and _stamp(store, name):
-                raise FileExistsError(name)
-            return store.upload(name, path, create=keep and self.creates)
-        except (
-            FileExistsError
-        ):  # another model's, another run's, or our own try that seemed to fail
-            old = store.stamp(name)
-            if old[1] != os.path.getsize(path) or not _same(store, name, path):
-                raise Unpublished(
-                    f"{store.root}/{name} is there already and differs:"
-                    " remove it, or choose one-file or inline"
-                ) from None
+    def _put(self, store: Store, name: str, path: str, is_shared: bool) -> Stamp:
+        """Puts an object, once: what another model, another run or a dead one put is the same."""
+        old = _stamp(store, name)
+        if old is None:
+            try:
+                return store.upload(name, path, create=self.creates)
+            except FileExistsError:  # another run was quicker, or a try that failed had been heard
+                old = store.stamp(name)
+        if _same(store, old, path):
             return old
+        if is_shared:
+            raise Unpublished(
+                f"{store.root}/{name} is there already and differs:"
+                " remove it, or choose one-file or inline"
+            )
+        return store.upload(name, path, create=False)
 
 
-def _same(store: Store, name: str, path: str) -> bool:
+def _same(store: Store, there: Stamp, path: str) -> bool:
     """Whether an object is a file of ours, byte for byte."""
+    if there[1] != os.path.getsize(path):
+        return False
     copy = path + ".there"
     try:
-        store.fetch(name, copy)
+        store.fetch(there[0], copy)
         return filecmp.cmp(path, copy, shallow=False)
     finally:
         with contextlib.suppress(FileNotFoundError):

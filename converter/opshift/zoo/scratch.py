@@ -19,7 +19,7 @@ def folder() -> Iterator[str]:
     """A folder of our own, locked as long as we live: the kernel lets go of what a death leaves."""
     _sweep_once()
     while True:
-        path = tempfile.mkdtemp(prefix=PREFIX)
+        path = os.path.realpath(tempfile.mkdtemp(prefix=PREFIX))
         lock = _locked(path)
         if lock is not None and os.path.isdir(path):  # no sweeper was quicker
             break

@@ -6,6 +6,7 @@ import contextlib
 import os
 import posixpath
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 import fsspec
@@ -88,7 +89,7 @@ class FileSystem:
 
     def _stamp(self, path: str, info: dict[str, Any]) -> Stamp:
         version = next((info[name] for name in VERSIONS if info.get(name) is not None), "")
-        return path[len(self._base) :].lstrip("/"), info["size"], str(version)
+        return path[len(self._base) :].lstrip("/"), info["size"], _told(version)
 
     @contextlib.contextmanager
     def _named(self, key: str) -> Iterator[None]:
@@ -104,6 +105,12 @@ class FileSystem:
             raise
         except Exception as error:
             raise StoreError(url, f"{type(error).__name__}: {error}") from error
+
+
+def _told(version: Any) -> str:
+    """A time is told as a number in a listing and as a date elsewhere."""
+    seconds = version.timestamp() if isinstance(version, datetime) else version
+    return f"{seconds:.6f}" if isinstance(seconds, float) else str(seconds)
 
 
 def opened(root: str) -> FileSystem:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,8 +18,9 @@ from opshift.zoo.stores import StoreError
 
 PIECE = 8 << 20
 PIECES = 9000  # S3 takes no more than 10,000
-AT_ONCE = 4
-CREATED_WHOLE = 64 << 20  # a larger object goes up in pieces, which cannot be create-only
+AT_ONCE = 2
+FETCHED = 1 << 20
+CREATED_WHOLE = 16 << 20  # a larger object goes up in pieces, which cannot be create-only
 
 
 class Objects:
@@ -46,7 +48,7 @@ class Objects:
     def fetch(self, key: str, path: str) -> Stamp:
         with self._named(key), open(path, "xb") as file:
             found = obstore.get(self._store, key)
-            for piece in found.stream(min_chunk_size=PIECE):
+            for piece in found.stream(min_chunk_size=FETCHED):
                 file.write(piece)
             return _stamp(found.meta)
 
@@ -60,7 +62,7 @@ class Objects:
         if create and size > CREATED_WHOLE:
             with contextlib.suppress(FileNotFoundError):
                 self.stamp(key)
-                raise FileExistsError(f"{self.root}/{key}")
+                raise FileExistsError(errno.EEXIST, "there already", f"{self.root}/{key}")
         with self._named(key):
             made = obstore.put(
                 self._store, key, Path(path),
@@ -84,9 +86,9 @@ class Objects:
         try:
             yield
         except FileNotFoundError as error:
-            raise FileNotFoundError(url) from error
+            raise FileNotFoundError(errno.ENOENT, "no such object or bucket", url) from error
         except AlreadyExistsError as error:
-            raise FileExistsError(url) from error
+            raise FileExistsError(errno.EEXIST, "there already", url) from error
         except (BaseError, ValueError) as error:
             raise StoreError(url, error) from error
 

@@ -22,8 +22,8 @@ class StoreError(OSError):
     """A store did not do what it was asked for."""
 
     def __init__(self, url: str, reason: object) -> None:
-        first = (str(reason).strip().splitlines() or [type(reason).__name__])[0]
-        super().__init__(f"{printable(url)}: {first}")
+        said = " ".join(str(reason).partition("Debug source:")[0].split())
+        super().__init__(f"{printable(url)}: {said[:500]}")
 
 
 class Store(Protocol):

@@ -40,7 +40,7 @@ class Result(Protocol):
     """A place for one result."""
 
     def there(self, key: str) -> Mark | None: ...
-    def publish(self, made: Made, external: str, key: str) -> Mark: ...
+    def publish(self, made: Made, external: str, key: str) -> tuple[Stamp, ...]: ...
     def stamps(self, mark: Mark) -> tuple[Stamp, ...]: ...
 
 
@@ -94,8 +94,7 @@ def _migrate(recipe: Recipe, item: Item, folder: str) -> Outcome:
             return replace(seen, fate=Fate.UNVERIFIED, why=why, detail=shortened(detail))
     if result:
         model.check_unchanged()
-        mark = result.publish(made, recipe.external, seen.key)
-        seen = replace(seen, writes=result.stamps(mark))
+        seen = replace(seen, writes=result.publish(made, recipe.external, seen.key))
     return seen
 
 
