@@ -13,9 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from opshift.errors import InvalidModel
+from opshift.errors import InvalidModel, printable
 from opshift.zoo import stores
-from opshift.zoo.outcome import printable
 from opshift.zoo.stores import Listed, is_url
 
 ENDING = ".onnx"

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator
 from typing import Protocol
 
-from opshift.errors import MissingExtra
-from opshift.zoo.outcome import Stamp, printable
+from opshift.errors import MissingExtra, printable
+from opshift.zoo.outcome import Stamp
 
 # What obstore speaks; every other scheme is left to fsspec.
 OBJECTS = frozenset(("s3", "s3a", "gs", "az", "abfs", "abfss", "http", "https"))
