@@ -1,0 +1,146 @@
+"""What must hold: there and back again equal, upward always, downward or refused for a reason."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from hypothesis import event, reject
+from hypothesis import strategies as st
+from onnx import ModelProto
+from opshift import Refused, check, convert_version, schemas
+from opshift.errors import RefusedNode, Why
+from opshift.verify import oracle
+from opshift.verify.tolerance import Wanted
+
+from families.making import Family, Making
+from families.placing import place
+
+# Upgrades that have no exact form whatever the adapter does: operator, boundary.
+IMPOSSIBLE_UP = {
+    ("LpPool", (1, 2)): "a fractional p",
+    ("GlobalLpPool", (1, 2)): "a fractional p",
+    ("Split", (1, 2)): "no axis, or lengths from a run",
+    ("Pad", (1, 2)): "the layout of asymmetric paddings is in doubt",
+    ("Dropout", (6, 7)): "random drops that 7 to 11 cannot state",
+    ("BatchNormalization", (6, 7)): "statistics of the batch with one output",
+    ("BatchNormalization", (8, 9)): "training per position",
+    ("Resize", (12, 13)): "tf_half_pixel_for_nn with a rounding that no other mode has",
+    ("TreeEnsembleClassifier", (4, 5)): "the conventions for two classes are nobody's text",
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A legal model, its inputs, the version it has and one to go to."""
+
+    op: str
+    domain: str
+    opset: int
+    to: int
+    model: ModelProto
+    feeds: dict[str, Any] = field(repr=False)
+    expected: list[Any] = field(repr=False)
+
+    def __repr__(self) -> str:
+        import onnx
+
+        text = onnx.printer.to_text(self.model)
+        return f"{self.domain}.{self.op} {self.opset} -> {self.to}\n{text}\n{self.feeds}"
+
+
+@dataclass
+class Tally:
+    """How the examples of a family ended."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    refusals: Counter[str] = field(default_factory=Counter)
+
+    def add(self, op: str, end: str) -> None:
+        self.counts[end] += 1
+        event(f"{op}: {end}")
+
+
+@st.composite
+def cases(draw: Any, family: Family, tally: Tally) -> Case:
+    """One operator of a family in a model of its own, legal by the checker and the judge."""
+    domain, op = draw(st.sampled_from(sorted(family)))
+    recipe = family[domain, op]
+    newest = schemas.latest(domain) or 1
+    opset = draw(st.sampled_from(_versions(domain, op, newest)))
+    m = Making(draw, op, opset, domain)
+    tally.counts["drawn"] += 1
+    recipe(m)
+    try:
+        model, feeds = place(m)
+        expected = oracle.evaluate(model, feeds)
+    except oracle.OracleError as error:
+        tally.add(op, f"discarded, {str(error)[:60]}")
+        reject()
+    objection = check.whole(model, full=True)
+    if objection is not None:
+        tally.add(op, f"discarded, {objection[:60]}")
+        reject()
+    to = draw(st.sampled_from([v for v in range(1, newest + 1) if v != opset] or [opset]))
+    return Case(op, domain, opset, to, model, feeds, expected)
+
+
+def _versions(domain: str, op: str, newest: int) -> list[int]:
+    """The versions at which an operator exists, those where it changes more often."""
+    history = schemas.history(domain, op)
+    alive = [v for v in range(history[0].since, newest + 1) if _alive(domain, op, v)]
+    ends = [s.since - 1 for s in history[1:]]
+    return (
+        alive
+        + [v for s in history for v in (s.since, s.since) if v in alive]
+        + [v for v in ends if v in alive]
+    )
+
+
+def _alive(domain: str, op: str, version: int) -> bool:
+    found = schemas.schema(domain, op, version)
+    return found is not None and not found.deprecated
+
+
+def hold(case: Case, tally: Tally) -> None:
+    """To the other version and back: equal each time, or refused."""
+    up = case.to > case.opset
+    direction = "up" if up else "down"
+    try:
+        there = convert_version(case.model, {case.domain: case.to})
+    except Refused as refused:
+        tally.add(case.op, f"{direction} refused")
+        for one in refused.refusals:
+            tally.refusals[str(one)] += 1
+        assert not up or all(_may_refuse_up(one) for one in refused.refusals), str(refused)
+        return
+    _equal(case, there, f"{case.opset} -> {case.to}")
+    tally.add(case.op, f"{direction} equal")
+    try:
+        back = convert_version(there, {case.domain: case.opset})
+    except Refused as refused:
+        tally.add(case.op, "back refused")
+        assert up or all(_may_refuse_up(one) for one in refused.refusals), f"back: {refused}"
+        return
+    _equal(case, back, f"{case.opset} -> {case.to} -> {case.opset}")
+
+
+def _may_refuse_up(one: RefusedNode) -> bool:
+    return (one.op, one.boundary) in IMPOSSIBLE_UP and one.why in (
+        Why.NOT_EXPRESSIBLE, Why.AMBIGUOUS, Why.NEEDS_CONSTANT, Why.APPROXIMATE_ONLY,
+    )  # fmt: skip
+
+
+def _equal(case: Case, model: ModelProto, way: str) -> None:
+    objection = check.whole(model, full=True)
+    assert objection is None, f"{way}: {objection}"
+    try:
+        actual = oracle.evaluate(model, case.feeds)
+    except oracle.OracleError as error:
+        raise AssertionError(f"{way}: {error}") from error
+    assert len(actual) == len(case.expected), f"{way}: another number of outputs"
+    for place_, (one, other) in enumerate(zip(case.expected, actual, strict=True)):
+        t = Wanted().at(one)
+        told = oracle.compare([one], [other], rtol=t.rtol, atol=t.atol, ulp=t.ulp)
+        assert told is None, f"{way}: result {place_}: {told}"
