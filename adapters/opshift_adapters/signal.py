@@ -30,7 +30,10 @@ def dft_19_20(node: Node, op: Builder) -> Result:
     return op.same(node, inputs={"axis": op.const(node.int("axis"))}, axis=None)
 
 
-ANY_AXIS = ("Reshape", "Shape", "Less", "Add", "Where", "Slice", "Concat", "ReduceProd")
+ANY_AXIS = (
+    "Reshape", "Shape", "Less", "Equal", "Add", "Sub", "Size", "Where", "Slice", "Gather", "Concat",
+    "ReduceProd", *ARANGE,
+)  # fmt: skip
 
 
 @adapter("DFT", 20, 19, emits=ANY_AXIS)
@@ -50,18 +53,21 @@ def dft_20_19(node: Node, op: Builder) -> Result:
     known = axis.const_or_none()
     if known is not None:
         return op.same(node, inputs={"axis": None}, axis=int(known.item()))
-    shape = op.Shape(x)
-    place, one = op.Reshape(axis, op.const([1])), op.const([1])
-    place = op.Where(op.Less(place, op.const(0)), op.Add(place, op.Shape(shape)), place)
-    before = op.Slice(shape, op.const([0]), place)
-    after = op.Slice(shape, op.Add(place, one), op.const([-1]))
-    size = op.Slice(shape, place, op.Add(place, one))
+    shape, one = op.Shape(x), op.const([1])
+    place = op.Reshape(axis, one)
+    place = op.Where(op.Less(place, op.const([0])), op.Add(place, op.Shape(shape)), place)
+    rank = x.rank_or_none
+    numbers = arange(op, op.Sub(op.Size(shape), op.const(1)) if rank is None else op.const(rank - 1))
+    all_but_last = part(op, shape, 0, -1)
+    before = op.Where(op.Less(numbers, place), all_but_last, one)
+    after = op.Where(op.Less(place, numbers), all_but_last, one)
     outer, inner = (op.ReduceProd(op.Concat(one, side, axis=0)) for side in (before, after))
-    four = op.Reshape(x, op.Concat(outer, size, inner, part(op, shape, -1), axis=0), allowzero=1)
+    size, last = op.Gather(shape, place, axis=0), op.Gather(shape, op.const([-1]), axis=0)
+    four = op.Reshape(x, op.Concat(outer, size, inner, last, axis=0), allowzero=1)
     result = op.same(node, inputs={"input": four, "axis": None}, axis=1)
     new = op.Shape(result)
-    sizes = op.Concat(before, part(op, new, 1, 2), after, part(op, new, 3), axis=0)
-    return op.Reshape(result, sizes, allowzero=1)
+    sizes = op.Where(op.Equal(numbers, place), part(op, new, 1, 2), all_but_last)
+    return op.Reshape(result, op.Concat(sizes, part(op, new, 3), axis=0), allowzero=1)
 
 
 # In double the product is nearer to the transform than what runtimes compute: of random floats, up
