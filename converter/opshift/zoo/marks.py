@@ -10,7 +10,7 @@ import json
 import os
 import secrets
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from opshift.zoo import stores
@@ -29,7 +29,8 @@ class Mark:
     result: Mapping[str, int] = field(default_factory=dict)
 
     def encoded(self) -> bytes:
-        return json.dumps({"schema_version": 1, **asdict(self)}).encode("ascii")
+        raw = {"key": self.key, "writes": self.writes, "result": dict(self.result)}
+        return json.dumps({"schema_version": 1, **raw}).encode("ascii")
 
     @staticmethod
     def decoded(data: bytes) -> Mark | None:

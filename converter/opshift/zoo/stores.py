@@ -54,7 +54,7 @@ class Store(Protocol):
 
 
 def is_url(path: str) -> bool:
-    return bool(_URL.match(path))
+    return "://" in path and bool(_URL.match(path))
 
 
 def at(url: str) -> tuple[Store, str]:

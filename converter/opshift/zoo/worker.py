@@ -17,6 +17,8 @@ from opshift.zoo.child import Named
 from opshift.zoo.limits import GRACE, Limits, private_bytes
 from opshift.zoo.outcome import Fate, Outcome, shortened
 
+PRELOADED = ["opshift.zoo.warm", "opshift.zoo.task", "opshift.cli"]  # the last: what main imports
+
 
 @dataclass(slots=True)
 class Job:
@@ -98,5 +100,5 @@ def _context() -> Any:
     if sys.platform == "win32":
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["opshift.zoo.warm", "opshift.zoo.task"])
+    context.set_forkserver_preload(PRELOADED)
     return context
