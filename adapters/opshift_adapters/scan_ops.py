@@ -69,6 +69,8 @@ def along_axis(node: Node, op: Builder, step: Step, start: int, axis: int) -> Va
         scan_output_directions=[reverse],
         outputs=2,
     )
+    if others is None or not all(isinstance(size, int) for size in others):
+        found = op.Reshape(found, op.Shape(x))  # no step tells how large an element would be
     return op.Cast(found, to=kind) if narrow else found
 
 
@@ -90,9 +92,10 @@ def without(op: Builder, x: Value, axis: int) -> Value:
 @example("middle axis", row("double[2,3,4]", 1, "<exclusive=1>"), gives="Expand Scan")
 @example("last axis, backwards", row("int64[2,3,4]", -1, "<reverse=1>"), gives="Expand Scan")
 @example("vector, backwards", row("uint32[5]", 0, "<exclusive=1, reverse=1>"), gives="Expand Scan")
-@example("unknown sizes", row("int32[N,3,M]", 1), gives="Shape Slice Slice Concat Expand Scan")
+@example("unknown sizes", row("int32[N,3,M]", 1), gives="Shape Slice Slice Concat Expand Scan Shape Reshape")
 @example("empty", row("float[N,3]", 1), inputs={"x": np.zeros((0, 3))})
 @example("nothing to sum", row("float[2,N]", 1), inputs={"x": np.zeros((2, 0))})
+@example("nothing to sum, unknown sizes", row("float[M,N]", 1), inputs={"x": np.zeros((2, 0))})
 @example("computed axis", COMPUTED.format("int64", "<exclusive=1>"), inputs={"a": -2})
 @example("computed axis of 32 bits", COMPUTED.format("int32", ""), inputs={"a": 2})
 @example("unknown rank", RANKLESS % 1, inputs={"s": [2, 3, 4]})
@@ -121,7 +124,8 @@ CUM_SUM_14 = boundary(
 @example("middle axis", row("float16[2,3,4]", 1, "<exclusive=1>"), gives="Expand Scan")
 @example("last axis, backwards", row("int64[2,3,4]", -1, "<reverse=1>"), gives="Expand Scan")
 @example("vector, backwards", row("bfloat16[5]", 0, "<exclusive=1, reverse=1>"), gives="Expand Scan")
-@example("unknown sizes", row("double[N,3,M]", -2), gives="Shape Slice Slice Concat Expand Scan")
+@example("unknown sizes", row("double[N,3,M]", -2), gives="Shape Slice Slice Concat Expand Scan Shape Reshape")
+@example("nothing to multiply, unknown sizes", row("float[M,N]", 0), inputs={"x": np.zeros((0, 2))})
 @example("computed axis", COMPUTED.format("int64", "<reverse=1>"), inputs={"a": -1})
 @example("unknown rank", RANKLESS % -2, inputs={"s": [2, 3, 4]})
 def cum_prod_26_25(node: Node, op: Builder) -> Result:
