@@ -430,3 +430,9 @@ def test_the_newest_max_roi_pool_is_the_first_one() -> None:
     text = "(float[1,1,4,4] x, float[1,5] r) => (float[1,1,1,1] y) { y = MaxRoiPool<pooled_shape=[1,1]>(x, r) }"
     for opset in (1, 22):
         assert evaluate(model(text, opset), {"x": x, "r": rois})[0].tolist() == [[[[10.0]]]]
+
+
+def test_words_are_padded_with_the_empty_one() -> None:
+    parsed = model("(string[1] x, int64[1] s) => (string[3] y) { y = CenterCropPad(x, s) }", 18)
+    found = evaluate(parsed, {"x": np.array(["a"], dtype=object), "s": np.array([3])})[0]
+    assert found.tolist() == ["", "a", ""]
