@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,7 +38,7 @@ class Parts:
     old_ir: bool
     inputs: list[ValueInfoProto] = field(default_factory=list)
     initializers: list[Any] = field(default_factory=list)
-    before: list[NodeProto] = field(default_factory=list)
+    before: list[list[NodeProto]] = field(default_factory=list)  # by the input they make
     feeds: dict[str, Any] = field(default_factory=dict)
 
     def own(self, name: str, value: Any) -> None:
@@ -57,7 +58,7 @@ def place(m: Making) -> tuple[ModelProto, dict[str, Any]]:
     how = m.one(*DECLARED)
     for given in m.given:
         _present(m, parts, given, how)
-    nodes, functions = [*parts.before, *m.nodes], []
+    nodes, functions = [*itertools.chain(*parts.before), *m.nodes], []
     if where == "function" and opset >= 7:
         nodes, function = _function(m, parts, imports)
         functions.append(function)
@@ -104,12 +105,11 @@ def _present(m: Making, parts: Parts, given: Given, how: str) -> None:
         case "initializer":
             parts.own(given.name, value)
         case "constant":
-            parts.before.append(_constant(given.name, value))
+            parts.before.append([_constant(given.name, value)])
         case "folded":
-            parts.before += [
-                _constant(f"{given.name}_narrow", value.astype(np.int32)),
-                helper.make_node("Cast", [f"{given.name}_narrow"], [given.name], to=7),
-            ]
+            narrow = f"{given.name}_narrow"
+            cast = helper.make_node("Cast", [narrow], [given.name], to=7)
+            parts.before.append([_constant(narrow, value.astype(np.int32)), cast])
         case _:
             if how == "mixed":
                 how = m.one("static", "symbols", "rank", "hidden")
@@ -120,7 +120,7 @@ def _present(m: Making, parts: Parts, given: Given, how: str) -> None:
             parts.inputs.append(_declared(m, name, value, how))
             parts.feeds[name] = value
             if form == "fed":
-                parts.before.append(helper.make_node("Identity", [name], [given.name]))
+                parts.before.append([helper.make_node("Identity", [name], [given.name])])
 
 
 def _reshapes(opset: int, value: Any) -> bool:
@@ -136,7 +136,7 @@ def _hide(parts: Parts, name: str, value: Any) -> None:
     parts.inputs.append(helper.make_tensor_value_info(flat, elem, [value.size]))
     parts.inputs.append(helper.make_tensor_value_info(shape, 7, [f"{name}_rank"]))
     parts.feeds[flat], parts.feeds[shape] = value.reshape(-1), np.array(value.shape, np.int64)
-    parts.before.append(helper.make_node("Reshape", [flat, shape], [name]))
+    parts.before.append([helper.make_node("Reshape", [flat, shape], [name])])
 
 
 def _tensor(value: Any, name: str = "") -> Any:
@@ -265,10 +265,9 @@ def _rename(attribute: AttributeProto, names: dict[str, str], suffix: str) -> No
 
 def _function(m: Making, parts: Parts, imports: dict[str, int]) -> tuple[list[NodeProto], Any]:
     """The operator in a function of the model; now and then an attribute is the caller's."""
-    inside = [node for node in parts.before if m.flag()] if not m.flag() else []
-    made = {out for node in inside for out in node.output}
-    inside = [n for n in parts.before if set(n.output) & made or set(n.output) <= made]
-    outside = [node for node in parts.before if node not in inside]
+    inside, outside = [], []
+    for group in parts.before:
+        (inside if m.flag() else outside).extend(group)
     body = [NodeProto.FromString(n.SerializeToString()) for n in (*inside, *m.nodes)]
     own = {out for node in body for out in node.output if out}
     needed = sorted({name for node in body for name in _reads(node) if name and name not in own})
