@@ -10,11 +10,14 @@ from opshift.adapter import (
     Why,
     adapter,
     boundary,
+    by_value,
     example,
     shown,
 )
 
 from opshift_adapters.folding import DTYPES
+
+READ_BY_VALUE = by_value("Cast", 0, floats=True)
 
 
 @adapter("Cast", 5, 6)

@@ -11,6 +11,7 @@ from opshift.adapter import (
     Why,
     adapter,
     boundary,
+    by_value,
     example,
     shown,
 )
@@ -30,6 +31,8 @@ from opshift_adapters.scales import (
     to,
     widened,
 )
+
+READ_BY_VALUE = by_value("DequantizeLinear", 0, 2)  # with its zero point
 
 # -- types that are only in weights, or between the two operators --------------------------------
 

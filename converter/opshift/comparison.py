@@ -12,9 +12,9 @@ from onnx import ModelProto, TensorProto, TypeProto
 
 from opshift import schemas, weights
 from opshift.external import locate
-from opshift.ir_lowering import tensors
 from opshift.model_version import Level, ModelVersion
 from opshift.report import SCHEMA_VERSION
+from opshift.walk import tensors
 from opshift.weights import Weights
 
 _WIDER = {

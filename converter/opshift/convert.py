@@ -24,6 +24,7 @@ from opshift import (
     inline,
     ir,
     ir_lowering,
+    ir_places,
     order,
     registry,
     restamp,
@@ -70,6 +71,7 @@ def convert_version(
     allow_approximate: bool = False,
     check: bool = True,
     drop_metadata: bool = False,
+    drop_training: bool = False,
     at_least: Mapping[str, int] | int | None = None,
     prune_imports: bool | None = None,
     unknown_domains: str = "keep",
@@ -83,7 +85,7 @@ def convert_version(
     """
     options = Options(
         targets.wanted(target, at_least), ir_version, allow_approximate, check, drop_metadata,
-        prune_imports, unknown_domains, bump_model_version, minimal,
+        drop_training, prune_imports, unknown_domains, bump_model_version, minimal,
     )  # fmt: skip
     if isinstance(model, (str, os.PathLike)):
         return _convert_proto(_load(model), options, str(Path(model).parent), inplace=True)
@@ -101,6 +103,7 @@ def convert_file(
     allow_approximate: bool = False,
     check: bool = True,
     drop_metadata: bool = False,
+    drop_training: bool = False,
     at_least: Mapping[str, int] | int | None = None,
     prune_imports: bool | None = None,
     unknown_domains: str = "keep",
@@ -111,7 +114,7 @@ def convert_file(
     """Converts a file into another (or itself), its weights moved by the kernel."""
     options = Options(
         targets.wanted(target, at_least), ir_version, allow_approximate, check, drop_metadata,
-        prune_imports, unknown_domains, bump_model_version, minimal,
+        drop_training, prune_imports, unknown_domains, bump_model_version, minimal,
     )  # fmt: skip
     return convert_path(src, dst, options, external)
 
@@ -366,14 +369,17 @@ class Attempt:
         held = ir.holding(self.document, self.facts, aim)
         limit = (self.ir_limit or wanted) if isinstance(wanted, int) else ir.NEWEST
         if any(need.ir > limit for need in held):
-            raise self._ir_refused([Refusal(Why.IR_TOO_LOW, need.sentence) for need in held], aim)
+            told = [ir_places.sentence(self.skeleton, need) for need in held]
+            raise self._ir_refused([Refusal(Why.IR_TOO_LOW, text) for text in told], aim)
         self.skeleton.ir_version = max([aim, *(need.ir for need in held)])
         self.notes += [f"IR stays at {need.ir}: {need.reason}" for need in held]
 
     def _lower(self, aim: int) -> None:
-        fresh, drop = self.document.fresh, self.options.drop_metadata
         try:
-            done = ir_lowering.lower(self.skeleton, self.store, fresh, aim, drop)
+            done = ir_lowering.lower(
+                self.skeleton, self.store, self.document.fresh, aim,
+                drop_metadata=self.options.drop_metadata, drop_training=self.options.drop_training,
+            )  # fmt: skip
         except Refusal as refusal:
             raise self._ir_refused([refusal], aim) from None
         self.notes += done

@@ -98,6 +98,16 @@ class Fold:
 
 
 @dataclass(frozen=True, slots=True)
+class ByValue:
+    """Inputs of which only the value counts: in a wider type, all of them, they mean the same."""
+
+    op: str
+    inputs: tuple[int, ...]
+    floats: bool
+    domain: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class _Draft:
     run: Rewrite
     examples: tuple[Example, ...]
@@ -282,6 +292,11 @@ def fold(op: str, *, domain: str = "") -> Callable[[Callable[[Node], Array | Non
         return Fold(op, run, domain)
 
     return declare
+
+
+def by_value(op: str, *inputs: int, floats: bool = False, domain: str = "") -> ByValue:
+    """Declares inputs that may hold the same integers, or `floats` too, in a wider type."""
+    return ByValue(op, inputs, floats, domain)
 
 
 def _caller() -> str:

@@ -6,8 +6,8 @@ from onnx import FunctionProto, ModelProto
 
 from opshift import schemas
 from opshift.errors import RefusedNode, Why
-from opshift.ir_lowering import nodes
 from opshift.scope import Document, Imports, Root
+from opshift.walk import nodes
 
 
 def merge(model: ModelProto) -> list[str]:

@@ -44,16 +44,20 @@ class Need:
     reason: str
 
     @property
-    def sentence(self) -> str:
-        return f"{self.reason} needs IR {self.ir}" + (
-            "; drop it with drop_metadata (--drop-metadata)" if self.droppable else ""
-        )
+    def way_out(self) -> str:
+        """What a caller can do about it."""
+        if self.option is None:
+            return f"ask for IR {self.ir}, or convert to an operator set without it"
+        flag = self.option.replace("_", "-")
+        return f"drop it with {self.option} (--{flag}), or ask for IR {self.ir}"
 
     @property
-    def droppable(self) -> bool:
-        """Whether it may be dropped by request, because no result depends on it."""
+    def option(self) -> str | None:
+        """What drops it, if no result of inference depends on it."""
+        if self.reason == "training information":
+            return "drop_training"
         words = ("metadata", "a device configuration", "a quantization", "types recorded")
-        return self.reason.startswith(words)
+        return "drop_metadata" if self.reason.startswith(words) else None
 
 
 def aim(current: int, imports: Mapping[str, int], wanted: str | int, went_down: bool) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import graphlib
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -21,25 +21,35 @@ from onnx import (
     numpy_helper,
 )
 
-from opshift import inline, schemas
+from opshift import inline, schemas, versions, widening
 from opshift.errors import Refusal, Why
 from opshift.external import locate
 from opshift.facts import dense
 from opshift.scope import Container, FunctionId, call_id, function_id, graphs_of
+from opshift.walk import containers, nodes, tensors
 
 if TYPE_CHECKING:
     from opshift.weights import Weights
 
 
 def lower(
-    model: ModelProto, weights: Weights, fresh: Callable[[str], str], to: int, drop: bool
+    model: ModelProto,
+    weights: Weights,
+    fresh: Callable[[str], str],
+    to: int,
+    *,
+    drop_metadata: bool,
+    drop_training: bool,
 ) -> list[str]:
     """Rewrites what has an exact form at IR `to`, in place; says what was done.
 
-    What has none is left, and found by `ir.needs`. Information that changes no result, such as
-    metadata, goes only when `drop` allows it.
+    What has none is left, and found by `ir.needs`. Metadata and training information, which change
+    no result of inference, go only when that is asked for.
     """
     work = _Lowering(model, weights, fresh, to)
+    if to < 7 and drop_training:
+        work.drop_training()
+    work.widen_constants()
     if to < 8 and model.functions:
         work.inline_functions()
     if to < 10:
@@ -51,7 +61,7 @@ def lower(
     if to < 4:
         work.load_external_data()
         work.initializers_as_inputs()
-    if drop:
+    if drop_metadata:
         work.drop_metadata()
     return [f"{what} ({count})" for what, count in work.done.items()]
 
@@ -74,15 +84,14 @@ class _Lowering:
         for which in _callers_first(self.model):
             inline.inline_function(self.model, which, self.fresh)
             self.done["functions written out at their calls"] += 1
+        self._forget_imports(domains)
+
+    def _forget_imports(self, domains: set[str]) -> None:
+        """Takes away the imports of domains that no node uses any more."""
         used = {schemas.normal(node.domain) for node in nodes(self.model)}
-        kept = [
-            (entry.domain, entry.version)
-            for entry in self.model.opset_import
-            if schemas.normal(entry.domain) not in domains - used
-        ]
-        del self.model.opset_import[:]
-        for domain, version in kept:
-            self.model.opset_import.add(domain=domain, version=version)
+        for entry in list(self.model.opset_import):
+            if schemas.normal(entry.domain) in domains - used:
+                self.model.opset_import.remove(entry)
 
     def rename_overloads(self) -> None:
         """Each overload becomes a function of its own name."""
@@ -127,6 +136,10 @@ class _Lowering:
             function.ClearField("attribute_proto")
 
     # -- tensors -------------------------------------------------------------------------------
+
+    def widen_constants(self) -> None:
+        if count := widening.widen(self.model, self.weights, self.to):
+            self.done["constants given a wider type"] += count
 
     def densify(self) -> None:
         """Sparse initializers and constants become dense ones of the same name."""
@@ -206,6 +219,13 @@ class _Lowering:
 
     # -- what changes no result ----------------------------------------------------------------
 
+    def drop_training(self) -> None:
+        """The graph stands alone; the operators of training go with what used them."""
+        if self.model.training_info:
+            self.model.ClearField("training_info")
+            self._forget_imports({versions.TRAINING})
+            self.done["dropped: training information"] += 1
+
     def drop_metadata(self) -> None:
         """Takes away what the older version has no field for and no result depends on."""
         if self.to < 11:
@@ -241,49 +261,6 @@ class _Lowering:
 
 
 _Message = ModelProto | Container | NodeProto | TensorProto | ValueInfoProto
-
-
-# -- everything there is -------------------------------------------------------------------------
-
-
-def containers(model: ModelProto) -> Iterator[Container]:
-    """Every graph and function of a model, at any depth."""
-    tops: list[Container] = [model.graph, *model.functions]
-    for training in model.training_info:
-        tops += [training.initialization, training.algorithm]
-    waiting = tops[::-1]
-    while waiting:
-        container = waiting.pop()
-        yield container
-        waiting += [graph for node in container.node for _, graph in graphs_of(node)]
-
-
-def nodes(model: ModelProto) -> Iterator[NodeProto]:
-    """Every node of a model, at any depth."""
-    for container in containers(model):
-        yield from container.node
-
-
-def tensors(model: ModelProto) -> Iterator[TensorProto]:
-    """Every tensor of a model: initializers, and what attributes hold."""
-    for container in containers(model):
-        if isinstance(container, GraphProto):
-            yield from container.initializer
-            yield from _sparse_parts(container.sparse_initializer)
-        for node in container.node:
-            for attribute in node.attribute:
-                if attribute.HasField("t"):
-                    yield attribute.t
-                yield from attribute.tensors
-                yield from _sparse_parts(attribute.sparse_tensors)
-                if attribute.HasField("sparse_tensor"):
-                    yield from _sparse_parts([attribute.sparse_tensor])
-
-
-def _sparse_parts(found: Iterable[SparseTensorProto]) -> Iterator[TensorProto]:
-    for sparse in found:
-        yield sparse.values
-        yield sparse.indices
 
 
 def _callers_first(model: ModelProto) -> list[FunctionId]:

@@ -20,6 +20,7 @@ class Options:
     allow_approximate: bool = False
     check: bool = True
     drop_metadata: bool = False
+    drop_training: bool = False
     prune_imports: bool | None = None
     unknown_domains: str = "keep"
     bump_model_version: bool = False
@@ -28,8 +29,10 @@ class Options:
     @property
     def only_ir(self) -> bool:
         """Whether nothing is asked for but another IR version."""
-        plain = replace(self, check=True, allow_approximate=False, drop_metadata=False)
-        return isinstance(self.ir_version, int) and plain == Options({}, self.ir_version)
+        asked = replace(
+            self, check=True, allow_approximate=False, drop_metadata=False, drop_training=False
+        )
+        return isinstance(self.ir_version, int) and asked == Options({}, self.ir_version)
 
     @property
     def changes_versions(self) -> bool:

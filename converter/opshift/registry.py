@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, TypeAlias
 
 from opshift import schemas
-from opshift.declare import RETIRED, Adapter, Fold
+from opshift.declare import RETIRED, Adapter, ByValue, Fold
 from opshift.errors import AdapterBug
 
 if TYPE_CHECKING:
@@ -27,13 +27,20 @@ class Registry:
     def __init__(self) -> None:
         self._verdicts: dict[Crossing, Adapter] = {}
         self.folds: dict[tuple[str, str], Fold] = {}
+        self.by_value: dict[tuple[str, str], ByValue] = {}
 
-    def add(self, declared: Adapter | Fold) -> None:
+    def add(self, declared: Adapter | Fold | ByValue) -> None:
         if isinstance(declared, Fold):
             key = (declared.domain, declared.op)
             if key in self.folds:
                 raise AdapterBug(f"two ways to fold {declared.op}")
             self.folds[key] = declared
+            return
+        if isinstance(declared, ByValue):
+            key = (declared.domain, declared.op)
+            if key in self.by_value:
+                raise AdapterBug(f"two lists of what {declared.op} reads by value")
+            self.by_value[key] = declared
             return
         for op in declared.ops:
             crossing = (declared.domain, op, declared.start, declared.to)
@@ -87,6 +94,7 @@ class Registry:
         copy = Registry()
         copy._verdicts = dict(self._verdicts)
         copy.folds = dict(self.folds)
+        copy.by_value = dict(self.by_value)
         return copy
 
     def load(self, package: ModuleType) -> None:
@@ -143,7 +151,7 @@ def _by_name(info: pkgutil.ModuleInfo) -> str:
     return info.name
 
 
-def _declarations(module: ModuleType) -> Iterator[Adapter | Fold]:
+def _declarations(module: ModuleType) -> Iterator[Adapter | Fold | ByValue]:
     for name, value in vars(module).items():
         if name.startswith("__"):
             continue
@@ -151,8 +159,8 @@ def _declarations(module: ModuleType) -> Iterator[Adapter | Fold]:
             yield from _flat(one)
 
 
-def _flat(value: object) -> Iterable[Adapter | Fold]:
-    if isinstance(value, (Adapter, Fold)):
+def _flat(value: object) -> Iterable[Adapter | Fold | ByValue]:
+    if isinstance(value, (Adapter, Fold, ByValue)):
         yield value
     elif isinstance(value, tuple):
         for inner in value:

@@ -179,7 +179,9 @@ def with_metadata():
 
 
 def test_metadata_is_dropped_only_on_request_and_reported(tmp_path):
-    with pytest.raises(Refused, match="metadata of a node needs IR 10; drop it with drop_metadata"):
+    with pytest.raises(
+        Refused, match=r"metadata of a node needs IR 10 \(Neg 'y'\); drop it with drop_m"
+    ):
         convert_version(with_metadata(), ir_version=8)
     after = convert_version(with_metadata(), ir_version=8, drop_metadata=True)
     assert len(after.metadata_props) == 1
@@ -202,8 +204,8 @@ def test_every_obstacle_is_named_at_once():
     with pytest.raises(Refused) as caught:
         convert_version(before, ir_version=6)
     said = str(caught.value)
-    assert "element type or container float8e5m2 needs IR 9" in said
-    assert "training information needs IR 7" in said
+    assert "element type or container float8e5m2 needs IR 9 (value 'v'); ask for IR 9, or" in said
+    assert "training information needs IR 7; drop it with drop_training (--drop-training)" in said
     assert "nearest is ai.onnx 21, IR 10" in said
     assert {refusal.why.name for refusal in caught.value.refusals} == {"IR_TOO_LOW"}
 
@@ -258,3 +260,109 @@ def test_the_given_object_survives_a_refusal():
 def test_no_such_ir():
     with pytest.raises(BadTarget, match="a number from 3 to"):
         convert_version(model(PLAIN, 13), ir_version=2)
+
+
+def tensor(name, kind, values, shape=None):
+    made = helper.make_tensor(name, kind, shape or [len(values)], values)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "wide", "to"),
+    [
+        (TensorProto.INT4, [-8, 7, 0], np.int8, 9),
+        (TensorProto.UINT4, [0, 15, 3], np.uint8, 9),
+        (TensorProto.FLOAT8E4M3FN, [-448, 0.0625, 1], np.float32, 8),
+        (TensorProto.FLOAT8E5M2FNUZ, [57344, -0.25, 0], np.float32, 8),
+    ],
+)
+@pytest.mark.parametrize("inside", [False, True])
+def test_small_constants_that_are_cast_get_a_wider_type(kind, values, wide, to, inside):
+    node = "w = Constant() " if inside else ""
+    text = f"(float[3] x) => (float[3] y) {{ {node} f = Cast<to=1>(w) y = Mul(x, f) }}"
+    before = model(text, 21, ir=10)
+    made = tensor("" if inside else "w", kind, values)
+    if inside:
+        before.graph.node[0].attribute.append(helper.make_attribute("value", made))
+    else:
+        before.graph.initializer.append(made)
+        before.graph.value_info.append(helper.make_tensor_value_info("w", kind, [3]))
+    after = convert_version(before, ir_version=to)
+    onnx.checker.check_model(after, full_check=True)
+    held = after.graph.node[0].attribute[0].t if inside else after.graph.initializer[0]
+    array = numpy_helper.to_array(held)
+    assert array.dtype == wide
+    np.testing.assert_array_equal(array, np.array(values, wide))
+
+
+@pytest.mark.parametrize("block", [0, 2])
+def test_quantized_weights_get_a_wider_type_with_their_zero_point(block):
+    shape = [4, 3] if block else [4]
+    scale = [2, 3] if block else []
+    text = f"(float[2] x) => (float{shape} y) {{ d = DequantizeLinear<axis=0, block_size={block}>(w, s, z) y = Identity(d) }}"
+    before = model(text, 21, ir=10)
+    before.graph.initializer.extend(
+        [
+            tensor("w", TensorProto.INT4, list(np.arange(int(np.prod(shape))) - 6), shape),
+            numpy_helper.from_array(np.full(scale, 0.5, np.float32), "s"),
+            tensor("z", TensorProto.INT4, [1] * int(np.prod(scale)), scale),
+        ]
+    )
+    before.graph.node[0].input[2] = "z"
+    same(before, convert_version(before, ir_version=9))
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        "y = Identity(w)",  # its type is the output's
+        "f = Cast<to=1>(w) y = Identity(w)",  # one reader is enough
+        "s = Constant<value = float {1.0}>() z = QuantizeLinear(x, s, v) f = Cast<to=1>(w) y = Identity(w)",
+        "s = Constant<value = float {1.0}>() q = QuantizeLinear<output_dtype=22>(x, s) y = DequantizeLinear(q, s)",
+    ],
+)
+def test_small_types_that_matter_are_refused_by_name(nodes):
+    kind = "int4" if "Identity(w)" in nodes else "float"
+    before = model(f"(float[2] x) => ({kind}[2] y) {{ {nodes} }}", 21, ir=10)
+    before.graph.initializer.extend(
+        [tensor("w", TensorProto.INT4, [1, 2]), tensor("v", TensorProto.INT4, [0], [])]
+    )
+    copy = onnx.ModelProto.FromString(before.SerializeToString())
+    with pytest.raises(
+        Refused,
+        match=r"int4 needs IR 10 \((value|initializer|QuantizeLinear) '\w+'\); ask for IR 10",
+    ):
+        convert_version(before, ir_version=9)
+    assert before == copy
+
+
+def test_an_overridable_constant_keeps_its_type():
+    before = model("(float[2] x, int4[2] w) => (float[2] y) { y = Cast<to=1>(w) }", 21, ir=10)
+    before.graph.initializer.append(tensor("w", TensorProto.INT4, [1, 2]))
+    with pytest.raises(Refused, match=r"int4 needs IR 10 \(value 'w'\)"):
+        convert_version(before, ir_version=9)
+
+
+def test_training_information_goes_only_on_request(tmp_path):
+    before = model(PLAIN, 13, ir=7, more=', "ai.onnx.preview.training" : 1')
+    before.training_info.add().algorithm.node.add(
+        op_type="Momentum", domain="ai.onnx.preview.training", input=["x"], output=["g"]
+    )
+    onnx.save(before, tmp_path / "in.onnx")
+    files = tmp_path / "in.onnx", tmp_path / "o.onnx"
+    with pytest.raises(
+        Refused, match="training information needs IR 7; drop it with drop_training"
+    ):
+        convert_file(*files, ir_version=6, drop_metadata=True)
+    report = convert_file(*files, ir_version=6, drop_training=True)
+    assert report.notes == ("dropped: training information (1)",)
+    after = onnx.load(files[1])
+    assert not after.training_info
+    assert [entry.domain for entry in after.opset_import] == [""]
+    same(model(PLAIN, 13, ir=6), after)
+
+
+def test_training_information_stays_where_it_has_a_place():
+    before = model(PLAIN, 13, ir=8)
+    before.training_info.add()
+    assert convert_version(before, ir_version=7, drop_training=True).training_info
