@@ -194,21 +194,34 @@ POW_15 = boundary(
 SIGNS = {"a": [7, -7, 7, -7, 6, -6, 0], "b": [3, 3, -3, -3, 3, -3, -5]}
 
 
-@adapter("Mod", 10, 9, approximate=True, emits=("Div", "Mul", "Sub", "Add", "Equal", "Not", "Less", "Xor", "And", "Cast", "Abs", "Floor", "Sign"))
+EXTREME_REMAINDERS = {
+    "a": [3e38, -3e38, 1e-45, 3e38, 16777217, -0.0, 0.0, -6, 5, np.inf, np.nan, 1, 1, 7, -7, 1e30],
+    "b": [1e-45, 7e-44, 3e38, 2.9e38, 3, 5, -5, 3, np.inf, 2, 1, np.nan, 0, -np.inf, 0.1, 0.3],
+}
+
+
+@adapter("Mod", 10, 9, approximate=True, emits=("Div", "Mul", "Sub", "Add", "Equal", "Not", "Less", "Xor", "And", "Cast", "Abs", "Floor", "Sign", "Where"))
 @example("int64", "(int64[7] a, int64[7] b) => (int64[7] y) { y = Mod(a, b) }", inputs=SIGNS)
 @example("int32, sign of the dividend", "(int32[7] a, int32[7] b) => (int32[7] y) { y = Mod<fmod=1>(a, b) }", gives="Div Mul Sub", inputs=SIGNS)
 @example("int8", "(int8[7] a, int8[7] b) => (int8[7] y) { y = Mod(a, b) }", inputs=SIGNS)
 @example("uint16", "(uint16[2,1] a, uint16[2] b) => (uint16[2,2] y) { y = Mod(a, b) }", inputs={"a": [[65535], [7]], "b": [16, 65535]})
 @example("uint64", "(uint64[2] a, uint64[2] b) => (uint64[2] y) { y = Mod(a, b) }", gives="Div Mul Sub", inputs={"a": [18446744073709551615, 7], "b": [10, 9223372036854775809]})
-@example("floats", "(float[7] a, float[7] b) => (float[7] y) { y = Mod<fmod=1>(a, b) }", refuses=Why.APPROXIMATE_ONLY)
-@example("floats, with permission", "(float[7] a, float[7] b) => (float[7] y) { y = Mod<fmod=1>(a, b) }", approximate=True, inputs=SIGNS)
+@example("floats", "(float[7] a, float[7] b) => (float[7] y) { y = Mod<fmod=1>(a, b) }", inputs=SIGNS)
+@example("extreme floats", "(float[N] a, float[N] b) => (float[N] y) { y = Mod<fmod=1>(a, b) }", inputs=EXTREME_REMAINDERS)
+@example("extreme halfs", "(float16[5] a, float16[5] b) => (float16[5] y) { y = Mod<fmod=1>(a, b) }", inputs={"a": [65504, -65504, 6e-8, -0.0, 1000], "b": [6e-8, 3.14, 65504, 2, np.inf]})
+@example("stretched floats", "(float[2,1] a, float[3] b) => (float[2,3] y) { y = Mod<fmod=1>(a, b) }", inputs={"a": [[7.5], [-9.25]], "b": [2, -0.3, 1e-5]})
+@example("no floats", "(float[2,0] a, float b) => (float[2,0] y) { y = Mod<fmod=1>(a, b) }")
+@example("doubles", "(double[7] a, double[7] b) => (double[7] y) { y = Mod<fmod=1>(a, b) }", refuses=Why.APPROXIMATE_ONLY)
+@example("doubles, with permission", "(double[7] a, double[7] b) => (double[7] y) { y = Mod<fmod=1>(a, b) }", approximate=True, inputs=SIGNS)
 def mod_10_9(node: Node, op: Builder) -> Result:
     """Born in 10; before, what a truncating division leaves, moved to the divisor's sign."""
     a, b = node["A"], node["B"]
     kind = a.elem_type
+    if kind in (T.FLOAT, T.FLOAT16):
+        return _remainder(op, a, b, rounds=10 if kind == T.FLOAT else 2)
     if kind in FLOATS:
         op.approximate(
-            "the exact floating remainder has no older form; large quotients and infinite divisors fail"
+            "the exact remainder of doubles has no older form; large quotients and infinite divisors fail"
         )
         ratio = op.Div(a, b)
         whole = op.Mul(op.Sign(ratio), op.Floor(op.Abs(ratio)))
@@ -220,6 +233,16 @@ def mod_10_9(node: Node, op: Builder) -> Result:
         other = _other_sign(op, rest, b)
         rest = op.Add(rest, op.Mul(b, op.Cast(other, to=a.elem_type)))
     return op.Cast(rest, to=kind) if kind in SMALL_INTS else rest
+
+
+def _remainder(op: Builder, a: Value, b: Value, rounds: int) -> Value:
+    """The exact remainder of floats: in doubles, which hold 28 bits of the quotient times b."""
+    rest, size = (op.Abs(op.Cast(x, to=T.DOUBLE)) for x in (a, b))
+    inside = op.Less(rest, size)
+    for power in range(28 * (rounds - 1), -1, -28):
+        unit = op.Mul(size, op.const(2.0**power, T.DOUBLE)) if power else size
+        rest = op.Sub(rest, op.Mul(op.Floor(op.Div(rest, unit)), unit))
+    return op.Where(inside, a, op.Mul(op.Cast(rest, to=a.elem_type), op.Sign(a)))
 
 
 def _other_sign(op: Builder, rest: Value, divisor: Value) -> Value:

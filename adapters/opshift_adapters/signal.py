@@ -141,11 +141,10 @@ def transform(
         given = wanted = length
     read = op.Slice(x, op.const([0]), op.Reshape(given, op.const([1])), op.const([1]))
     column = arange(op, size_of(op, read, 1))
-    turns = op.Mod(op.Mul(op.Unsqueeze(arange(op, wanted), op.const([1])), column), length)
+    cos, sin = _waves(op, arange(op, wanted), column, length)
     over = op.Cast(length, to=T.DOUBLE)
-    angle = op.Div(op.Mul(op.Cast(turns, to=T.DOUBLE), op.const(2 * np.pi, T.DOUBLE)), over)
-    cos, sin = op.Cos(angle), op.Neg(op.Sin(angle)) if inverse else op.Sin(angle)
     if inverse:
+        sin = op.Neg(sin)
         cos, sin = op.Div(cos, over), op.Div(sin, over)
     if inverse and onesided:  # what is not written down mirrors all but the first and the middle
         alone = op.Equal(op.Mod(op.Mul(column, op.const(2)), length), op.const(0))
@@ -162,6 +161,19 @@ def transform(
         made = made[:1]
     last = op.const([3])
     return op.Cast(op.Concat(*(op.Unsqueeze(m, last) for m in made), axis=3), to=x.elem_type)
+
+
+def _waves(op: Builder, rows: Value, columns: Value, length: Value) -> tuple[Value, Value]:
+    """Cosine and sine of row * column turns of a length, as matrices."""
+    known = [value.const_or_none() for value in (rows, columns, length)]
+    if all(one is not None and one.size <= 32 for one in known):  # larger ones would swell the model
+        row, column, whole = (np.asarray(one) for one in known)
+        turn = 2 * np.pi * (row[:, None] * column % whole) / whole
+        return op.const(np.cos(turn)), op.const(np.sin(turn))
+    turns = op.Mod(op.Mul(op.Unsqueeze(rows, op.const([1])), columns), length)
+    circle = op.Mul(op.Cast(turns, to=T.DOUBLE), op.const(2 * np.pi, T.DOUBLE))
+    angle = op.Div(circle, op.Cast(length, to=T.DOUBLE))
+    return op.Cos(angle), op.Sin(angle)
 
 
 @adapter("STFT", 17, 16, emits=TRANSFORM)
