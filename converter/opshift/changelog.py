@@ -42,7 +42,9 @@ class Delta:
 
     @property
     def kind(self) -> str:
-        if self.after is not None and self.after.deprecated:
+        if self.after is None:
+            return "gone"
+        if self.after.deprecated:
             return "deprecated"
         return "changed" if self.before is not None else "new"
 

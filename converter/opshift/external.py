@@ -254,7 +254,11 @@ class Staging:
     def write(self, path: str, pieces: Iterable[bytes | memoryview | Moved]) -> None:
         """Stage a file of these bytes."""
         name = self._temporary_name(path)
-        fd = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        try:
+            fd = os.open(name, flags, 0o666)
+        except OSError as error:  # nobody knows the temporary name
+            raise OSError(error.errno, error.strerror, path) from None
         try:
             with suppress(FileNotFoundError):
                 os.chmod(name, os.stat(path).st_mode & 0o7777)

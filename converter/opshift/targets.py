@@ -97,11 +97,9 @@ def find(text: str) -> Ceiling:
     rows = [row for row in known if row.name == name.lower()]
     if not rows:
         names = sorted({row.name for row in known})
-        near = difflib.get_close_matches(name.lower(), names, n=3, cutoff=0.5) or names
-        raise BadTarget(
-            f"no target is called {name!r}; {'nearest' if near != names else 'known'} are"
-            f" {', '.join(near)} (see `opshift targets`)"
-        )
+        near = difflib.get_close_matches(name.lower(), names, n=3, cutoff=0.5)
+        listed = f"nearest: {', '.join(near)}" if near else f"known: {', '.join(names)}"
+        raise BadTarget(f"no target is called {name!r}; {listed} (see `opshift targets`)")
     fitting = [(fit, row) for row in rows if (fit := _fit(row.versions, version or "")) is not None]
     if not fitting:
         listed = ", ".join(row.versions for row in rows)

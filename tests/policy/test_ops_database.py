@@ -128,6 +128,16 @@ def test_what_changed_between_two_versions():
     ]
 
 
+def test_one_operator_between_two_versions():
+    rows = run("Resize", "--since", "10", "--diff", "13").stdout.splitlines()
+    assert [row.split() for row in rows[1:]] == [["Resize", "10", "13", "changed"]]
+
+
+def test_backwards_what_was_new_is_gone():
+    rows = [line.split() for line in run("--since", "18", "--diff", "13").stdout.splitlines()]
+    assert ["Trilu", "14", "-", "gone"] in rows
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
@@ -135,6 +145,8 @@ def test_what_changed_between_two_versions():
         (["--domain", "acme"], "nothing is known about domain 'acme'"),
         (["--diff", "18"], "give --since too"),
         (["--since", "13", "--diff", "999"], "the newest ai.onnx is"),
+        (["--since", "999"], "the newest ai.onnx is"),
+        (["--since", "13", "Rsize"], "did you mean Resize"),
     ],
 )
 def test_misuse(words, sentence):

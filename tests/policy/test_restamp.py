@@ -230,3 +230,11 @@ def test_a_version_written_twice_is_left_to_the_engine(tmp_path):
     )
     convert_file(path, tmp_path / "o.onnx", ir_version=9)
     assert onnx.load(tmp_path / "o.onnx").ir_version == 9
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path):
+    onnx.save(model(PLAIN, 13, ir=8), tmp_path / "m.onnx")
+    words = ["convert", f"{tmp_path}/m.onnx", "-o", f"{tmp_path}/none/o.onnx", "--ir", "7"]
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 2
+    assert f"{tmp_path}/none/o.onnx: No such file" in done.stderr

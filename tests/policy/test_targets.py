@@ -47,7 +47,7 @@ def test_a_name_has_a_ceiling(text, opset, ir):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("onnxruntme==1.10", "no target is called 'onnxruntme'; nearest are onnxruntime"),
+        ("onnxruntme==1.10", "no target is called 'onnxruntme'; nearest: onnxruntime"),
         ("tensorrt==10.5", "tensorrt 10.5 is not known; known are 5.1, 6.0"),
         ("tensorrt", "say which tensorrt; known are 5.1"),
         ("", "no target is called ''"),
@@ -143,7 +143,7 @@ def test_the_command(tmp_path):
     assert "nobody uses acme 1" in done.stdout
     bad = run("convert", tmp_path / "in.onnx", "--for", "tensort==8.4", "--in-place")
     assert bad.exit_code == 2
-    assert "nearest are tensorrt" in bad.stderr
+    assert "nearest: tensorrt" in bad.stderr
     words = ("--for", "onnxruntime==1.10", "--to", "16")
     assert "up to 15, not 16" in run("convert", tmp_path / "in.onnx", "--in-place", *words).stderr
     assert "possible" in run("plan", tmp_path / "in.onnx", "--for", "onnx==1.11").stdout

@@ -33,15 +33,20 @@ def command(output: Output, op: str | None, domain: str, since: int | None, to: 
     if to is not None and (since is None or to > newest):
         ends = f"the newest {domain or 'ai.onnx'} is {newest}"
         raise click.UsageError(f"--diff {to}: {'give --since too' if since is None else ends}")
-    if op is not None:
-        _show_history(output, known, domain, op)
-    else:
-        deltas = list(known.deltas(domain, since or 0, to or newest))
-        output.result(lambda: _table(deltas), _document("deltas", domain, deltas))
+    if since is not None and since > newest:
+        raise click.UsageError(f"--since {since}: the newest {domain or 'ai.onnx'} is {newest}")
+    entries = _history(known, domain, op) if op is not None else ()
+    if entries and since is None:
+        page = "\n".join(map(_page, entries))
+        output.result(lambda: page, _document("entries", domain, entries))
+        return DONE
+    found = known.deltas(domain, since or 0, to or newest)
+    deltas = [delta for delta in found if op in (None, delta.op_type)]
+    output.result(lambda: _table(deltas), _document("deltas", domain, deltas))
     return DONE
 
 
-def _show_history(output: Output, known: Changelog, domain: str, op: str) -> None:
+def _history(known: Changelog, domain: str, op: str) -> tuple[Entry, ...]:
     import difflib
 
     entries = known.history(domain, op)
@@ -49,7 +54,7 @@ def _show_history(output: Output, known: Changelog, domain: str, op: str) -> Non
         near = difflib.get_close_matches(op, known.operators(domain), n=3)
         hint = f"; did you mean {', '.join(near)}?" if near else ""
         raise click.UsageError(f"{domain or 'ai.onnx'} has no operator {op!r}{hint}")
-    output.result(lambda: "\n".join(map(_page, entries)), _document("entries", domain, entries))
+    return entries
 
 
 def _page(entry: Entry) -> str:
