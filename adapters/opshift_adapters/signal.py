@@ -15,6 +15,7 @@ from opshift.adapter import (
 )
 
 from opshift_adapters.blocks import ARANGE, INTS, arange, part, size_of
+from opshift_adapters.calc import calc
 
 RANKLESS = "(float[24] v, int64[n] s) => (float[a,b,c,d] y) { x = Reshape(v, s) "
 COMPUTED = "{ y = DFT(x, , axis) }"
@@ -75,7 +76,7 @@ def dft_20_19(node: Node, op: Builder) -> Result:
 # of doubles within 10 ulp of the largest, where numpy is within 4 and onnxruntime within 5000.
 TRANSFORM = (
     "Shape", "Slice", "Concat", "Gather", "Reshape", "Cast", "Mul", "Add", "Sub", "Div", "Mod",
-    "Cos", "Sin", "Neg", "Pad", "Equal", "Where", "MatMul", "Unsqueeze", "ReduceProd", *ARANGE,
+    "Cos", "Sin", "Neg", "Pad", "Min", "Equal", "Where", "MatMul", "Unsqueeze", "ReduceProd", *ARANGE,
 )  # fmt: skip
 
 
@@ -101,14 +102,15 @@ def dft_17_16(node: Node, op: Builder) -> Result:
     size = op.Slice(shape, op.const([axis]), op.const([axis + 1]))
     outer, inner = (op.ReduceProd(op.Concat(one, s, axis=0), axes=[0]) for s in (before, after))
     four = op.Reshape(x, op.Concat(outer, size, inner, part(op, shape, -1), axis=0))
+    given = size_of(op, x, axis)
     if length is not None:
         count = whole(op, length)
     elif inverse and onesided:
-        count = op.Mul(op.Sub(whole(op, size), op.const(1)), op.const(2))
+        count = calc(op, "Mul", calc(op, "Sub", given, op.const(1)), op.const(2))
     else:
-        count = whole(op, size)
+        count = given
     four, n_parts = as_parts(op, four, x)
-    result = transform(op, four, n_parts, count, inverse=inverse, onesided=onesided)
+    result = transform(op, four, n_parts, given, count, inverse=inverse, onesided=onesided)
     new = op.Shape(result)
     sizes = op.Concat(before, part(op, new, 1, 2), after, part(op, new, 3), axis=0)
     return op.Reshape(result, sizes)
@@ -132,15 +134,19 @@ def whole(op: Builder, x: Value) -> Value:
 
 
 def transform(
-    op: Builder, x: Value, n_parts: int, length: Value, *, inverse: bool, onesided: bool
+    op: Builder, x: Value, n_parts: int, size: Value, length: Value, *, inverse: bool, onesided: bool
 ) -> Value:
     """The Fourier transform along axis 1 of [outer, size, inner, parts] by its definition."""
-    half = op.Add(op.Div(length, op.const(2)), op.const(1))
+    known = length.const_or_none()
+    if known is None:
+        half = op.Add(op.Div(length, op.const(2)), op.const(1))
+    else:
+        half = op.const(known // 2 + 1)
     given, wanted = (half, length) if inverse else (length, half)
     if not onesided:
         given = wanted = length
     read = op.Slice(x, op.const([0]), op.Reshape(given, op.const([1])), op.const([1]))
-    column = arange(op, size_of(op, read, 1))
+    column = arange(op, calc(op, "Min", given, size))
     cos, sin = _waves(op, arange(op, wanted), column, length)
     over = op.Cast(length, to=T.DOUBLE)
     if inverse:
@@ -200,7 +206,7 @@ def stft_17_16(node: Node, op: Builder) -> Result:
     flat = op.Reshape(frames, op.Concat(op.const([-1]), size, one, last, axis=0))
     flat, n_parts = as_parts(op, flat, x)
     onesided = node.int("onesided") == 1
-    result = transform(op, flat, n_parts, length, inverse=False, onesided=onesided)
+    result = transform(op, flat, n_parts, length, length, inverse=False, onesided=onesided)
     outer = part(op, op.Shape(frames), 0, 2)
     return op.Reshape(result, op.Concat(outer, op.const([-1, 2]), axis=0))
 
