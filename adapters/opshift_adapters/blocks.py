@@ -4,7 +4,7 @@ A tuple in capitals lists what its block may write, for an adapter's `emits=`.
 """
 
 import numpy as np
-from opshift.adapter import Builder, Refusal, T, Value, Why
+from opshift.adapter import Builder, InvalidModel, Refusal, T, Value, Why
 
 FLOATS = (T.FLOAT, T.DOUBLE, T.FLOAT16, T.BFLOAT16)
 SMALL_INTS = (T.INT8, T.UINT8, T.INT16, T.UINT16)
@@ -51,9 +51,18 @@ def common_shape(op: Builder, a: Value, b: Value) -> Value:
     """The shape to which two values of known rank broadcast each other (version 6 and later)."""
     left, right = a.shape_or_none, b.shape_or_none
     if left is not None and right is not None:
-        return op.const(list(np.broadcast_shapes(left, right)))
+        return op.const(broadcast(left, right))
     rank = max(a.rank, b.rank)
     return _longer(op, _padded(op, shape_of(op, a), rank), _padded(op, shape_of(op, b), rank))
+
+
+def broadcast(*shapes: tuple[int, ...]) -> list[int]:
+    """The shape of what values of these shapes give together."""
+    try:
+        return list(np.broadcast_shapes(*shapes))
+    except ValueError:
+        listed = " and ".join(str(list(shape)) for shape in shapes)
+        raise InvalidModel(f"values of the shapes {listed} do not broadcast") from None
 
 
 def _padded(op: Builder, shape: Value, rank: int) -> Value:
@@ -301,7 +310,7 @@ def _gathered(op: Builder, condition: Value, x: Value, y: Value) -> Value:
 def _common_of_three(op: Builder, a: Value, b: Value, c: Value) -> Value:
     shapes = [v.shape_or_none for v in (a, b, c)]
     if None not in shapes:
-        return op.const(list(np.broadcast_shapes(*(s for s in shapes if s is not None))))
+        return op.const(broadcast(*(s for s in shapes if s is not None)))
     rank = max(v.rank for v in (a, b, c))
     first, second, third = (_padded(op, shape_of(op, v), rank) for v in (a, b, c))
     return _longer(op, _longer(op, first, second), third)

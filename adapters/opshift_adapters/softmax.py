@@ -22,6 +22,7 @@ RANKLESS = "(float[n] v, int64[k] s) => (float[a,b,c] y) { x = Reshape(v, s) "
 SHAPE = {"v": np.linspace(-3, 3, 24), "s": [2, 3, 4]}
 EMPTY = {"v": np.zeros(0), "s": [0, 3, 4]}
 
+LARGEST_RANK = 64  # of numpy, which is the most generous
 WRITTEN_OUT = ("Exp", "Log", "Sub", "Div", "ReduceMax", "ReduceSum")
 
 
@@ -40,6 +41,8 @@ def softmax_11_10(node: Node, op: Builder) -> Result:
         return KEEP
     if x.rank_or_none is not None:
         return op.same(node, axis=axis + x.rank)
+    if axis < -LARGEST_RANK:
+        raise Refusal(Why.NEEDS_RANK, f"the rank of {x.name!r} is unknown, and axis is {axis}")
     turned = op.Transpose(x)
     if node.op != "Hardmax":
         return op.Transpose(written_out(op, node.op, turned, list(range(-axis))))

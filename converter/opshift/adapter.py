@@ -20,7 +20,7 @@ from opshift.declare import (
     shown,
 )
 from opshift.elements import T
-from opshift.errors import AdapterBug, Refusal, Why
+from opshift.errors import AdapterBug, InvalidModel, Refusal, Why
 from opshift.node import Node, Value
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "ByValue",
     "Example",
     "Fold",
+    "InvalidModel",
     "Node",
     "Refusal",
     "Result",

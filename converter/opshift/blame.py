@@ -9,6 +9,7 @@ from typing import Protocol
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 from onnx import GraphProto, ModelProto, NodeProto
+from onnx.shape_inference import InferenceError, infer_shapes
 
 from opshift import check
 from opshift.errors import AdapterBug, InvalidModel
@@ -64,26 +65,30 @@ def _contradiction(before: bytes | ModelProto) -> str | None:
     return f"the model contradicts itself: {error}" if error else None
 
 
-def shapes(after: bytes | ModelProto, error: str) -> str | None:
-    """The same of a result that is well typed, and in which nothing but shapes is in conflict.
+def declarations(after: bytes | ModelProto, error: str) -> str | None:
+    """The same of a result that is sound but for types and shapes that somebody wrote down.
 
-    Older operators had no inference, so that a wrong shape comes to light at another version.
+    Older operators had no inference, so that a wrong one comes to light at another version.
     """
     model = ModelProto.FromString(after) if isinstance(after, bytes) else copy_of(after)
-    _forget_shapes(model.graph)
+    if check.whole(model, full=False) is not None:
+        return None
+    _forget(model.graph)
     for function in model.functions:
         del function.value_info[:]
         _forget_inside(function.node)
-    if check.whole(model, full=True) is not None:
+    try:
+        infer_shapes(model, check_type=True, strict_mode=True)
+    except (InferenceError, RuntimeError, ValueError):
         return None
     return (
-        f"the shapes that the model declares do not fit its operators: {error}; if it runs as it"
-        " is, report it"
+        f"what the model declares of its values does not fit its operators: {error}; if it runs as"
+        " it is, report it"
     )
 
 
-def _forget_shapes(graph: GraphProto) -> None:
-    """Leaves the types; an initializer has a shape too, unless it is seen as an input."""
+def _forget(graph: GraphProto) -> None:
+    """Leaves the types of inputs; initializers have a shape too, unless they are inputs."""
     known = {value.name for value in graph.input}
     for tensor in graph.initializer:
         if tensor.name not in known:
@@ -95,9 +100,11 @@ def _forget_shapes(graph: GraphProto) -> None:
 
 def _forget_declared(graph: GraphProto) -> None:
     del graph.value_info[:]
-    for value in (*graph.input, *graph.output):
+    for value in graph.input:
         if value.type.HasField("tensor_type"):
             value.type.tensor_type.ClearField("shape")
+    for value in graph.output:
+        value.ClearField("type")
     _forget_inside(graph.node)
 
 

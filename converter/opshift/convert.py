@@ -292,6 +292,8 @@ class Attempt:
                 self.skeleton, function, lambda hint: f"{prefix}f{next(numbers)}_{hint}"
             )
         self.view = weights.checkable(self.skeleton, b"" if self.inlined else data)
+        if weights.EXTERNAL_KEY in data:
+            validate.external_data(self.skeleton)
         error = check.whole(self.view, full=False) if self.options.check else None
         if error is not None and order.repair(self.skeleton):
             self.repaired = True
@@ -431,7 +433,7 @@ class Attempt:
             return [f"type inference rejects the model, as it did before the conversion: {error}"]
         if validate.tolerated(self.document, registry.default()):
             return [f"the checker rejects an operator that the model came with: {error}"]
-        if told := blame.shapes(result, error):
+        if told := blame.declarations(result, error):
             raise InvalidModel(told)
         raise AdapterBug(f"the checker rejects the converted model: {error}")
 

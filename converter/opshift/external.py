@@ -217,19 +217,25 @@ def location_of(tensor: TensorProto) -> str:
 
 def inside(base_dir: str, location: str, tensor: str) -> str:
     """The path of a data file, which must lie in or below the model's folder."""
+    require_inside(location, tensor)
     base = os.path.realpath(base_dir or os.curdir)
     path = os.path.realpath(os.path.join(base, location))
-    parts = PurePath(location)
-    if (
-        not location
-        or parts.is_absolute()
-        or ".." in parts.parts
-        or not path.startswith(os.path.join(base, ""))
-    ):
-        raise InvalidModel(
-            f"tensor {tensor!r}: its data file {location!r} is not inside the model's folder"
-        )
+    if not path.startswith(os.path.join(base, "")):
+        raise _outside(location, tensor)
     return path
+
+
+def require_inside(location: str, tensor: str) -> None:
+    """Refuses a path that leaves the model's folder, whatever folder that is."""
+    parts = PurePath(location)
+    if not location or parts.is_absolute() or ".." in parts.parts or "\0" in location:
+        raise _outside(location, tensor)
+
+
+def _outside(location: str, tensor: str) -> InvalidModel:
+    return InvalidModel(
+        f"tensor {tensor!r}: its data file {location!r} is not inside the model's folder"
+    )
 
 
 # --- files that appear whole ----------------------------------------------------------------------

@@ -5,12 +5,14 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator
 
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto
 
 from opshift import schemas
 from opshift.errors import InvalidModel
+from opshift.external import location_of, require_inside
 from opshift.registry import Registry
 from opshift.scope import Document, Root, Scope
+from opshift.weights.tensors import all_tensors
 
 
 def header(model: ModelProto) -> None:
@@ -30,6 +32,13 @@ def known_versions(domain: str, present: list[int]) -> None:
                 f"the model imports {domain or 'ai.onnx'} {version}, and 1 to {newest} are known;"
                 " correct the import, or install the onnx that brings it"
             )
+
+
+def external_data(model: ModelProto) -> None:
+    """Refuses data files elsewhere, also where nobody reads them during the conversion."""
+    for tensor in all_tensors(model):
+        if tensor.data_location == TensorProto.EXTERNAL:
+            require_inside(location_of(tensor), tensor.name)
 
 
 def whole(document: Document, adapters: Registry, error: str | None) -> None:
