@@ -1,7 +1,7 @@
 """Throws broken and odd models at convert_version, convert_file and plan, in child processes.
 
     python tools/fuzz.py --runs 1000 --seed 1 [--jobs 2] [--seeds frozen adapters nodes corpus]
-    python tools/fuzz.py --replay FILE
+    python tools/fuzz.py --replay FILE | --shrink FILE
 
 A run is made from its number alone: a small legal model is changed, a call is drawn. It has to
 end in a valid model, `Refused`, `InvalidModel` or `BadTarget`, within a time and a memory, with
@@ -29,12 +29,13 @@ import fuzz_case
 import fuzz_judge
 import onnx
 import seeds
+import shrink
 from fuzz_case import Case
 from opshift.zoo.limits import Limits
 from opshift.zoo.outcome import Fate, Outcome
 from opshift.zoo.supervisor import Supervisor
 
-LIMITS = Limits(seconds=20.0, megabytes=2048, recycle=2000, retries=0)
+LIMITS = Limits(seconds=60.0, megabytes=2048, recycle=2000, retries=0)
 TWICE = 5  # every so many runs are made twice and must answer the same
 SHOWN = 3  # reproducers kept of one kind of finding
 
@@ -135,11 +136,26 @@ def replay(path: Path) -> int:
     return int(ending.is_finding)
 
 
+def make_smaller(path: Path) -> int:
+    """Writes a saved finding, made smaller, in its place; one that kills would kill us too."""
+    case = Case.load(path)
+    first = fuzz_judge.judge(case)
+    if not first.is_finding:
+        print(f"there is nothing to find: {first.kind}")
+        return 0
+    small = shrink.shrunk(case, lambda other: fuzz_judge.judge(other).where == first.where)
+    small.save(path, first.detail)
+    print(f"{len(case.model)} bytes became {len(small.model)}: {first.where}")
+    return 1
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """The command."""
     args = _parser().parse_args(argv)
     if args.replay:
         return replay(args.replay)
+    if args.shrink:
+        return make_smaller(args.shrink)
     pool = seeds.pool(args.seeds)
     last = args.seed + args.runs - 1
     which = f"{len(pool)} models {seeds.digest(pool)}, onnx {onnx.__version__}"
@@ -167,6 +183,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--seeds", nargs="+", default=seeds.SOURCES, choices=seeds.SOURCES, metavar="SOURCE")
     add("--save", type=Path, default=Path("fuzz-findings"), metavar="DIR")
     add("--replay", type=Path, metavar="FILE", help="run one saved case again")
+    add("--shrink", type=Path, metavar="FILE", help="make the model of a saved finding smaller")
     return parser
 
 

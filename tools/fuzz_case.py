@@ -100,7 +100,7 @@ def with_data_file(text: bytes) -> tuple[bytes, dict[str, bytes]]:
 
 def draw_call(rng: Random) -> Call:
     """Any of the three entry points, mostly with a target that can be meant."""
-    function = rng.choice(("convert_version", "convert_version", "convert_file", "plan"))
+    function = rng.choice(("convert_version",) * 3 + ("convert_file",) * 2 + ("plan",))
     target = _target(rng)
     if function == "plan":
         options = {"allow_approximate": True} if rng.random() < 0.3 else {}

@@ -7,7 +7,7 @@ import os
 import tempfile
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -54,11 +54,13 @@ def judge(case: Case, scratch: str | None = None) -> Ending:
         root = Path(folder)
         lay_out(case, root)
         here = os.getcwd()
-        os.chdir(root)  # so that no message depends on where the folder is
+        os.chdir(root)
         try:
-            return _judge(case)
+            ending = _judge(case)
         finally:
             os.chdir(here)
+        # Where the folder is has no part in what is answered.
+        return replace(ending, detail=ending.detail.replace(folder, ""))
 
 
 def lay_out(case: Case, root: Path) -> None:

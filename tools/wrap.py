@@ -92,7 +92,7 @@ def many(rng: Random, model: ModelProto, donor: ModelProto) -> None:
     """Repeats the nodes, with names of their own, so that a cost that grows fast is seen."""
     if 0 < len(model.graph.node) <= 20:
         first = list(model.graph.node)
-        for turn in range(rng.choice((5, 50))):
+        for turn in range(rng.choice((5, 25))):
             for node in first:
                 copy = NodeProto()
                 copy.CopyFrom(node)

@@ -1,0 +1,96 @@
+"""A short seeded sample of fuzzing, and everything that fuzzing has found once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import fuzz
+import fuzz_case
+import fuzz_judge
+import pytest
+import seeds
+from onnx import ModelProto
+
+RUNS, FIRST = 300, 1
+FOUND = sorted((Path(__file__).parents[1] / "corpus" / "fuzz").glob("*.json"))
+
+
+@pytest.fixture(scope="module")
+def pool() -> list[bytes]:
+    """What needs no other checkout and no other release of onnx."""
+    return seeds.pool(("frozen", "adapters"))
+
+
+def test_a_sample_ends_as_it_may(pool: list[bytes]) -> None:
+    tally = fuzz.Tally()
+    for outcome in fuzz.fuzz(pool, range(FIRST, FIRST + RUNS), jobs=1):
+        tally.add(outcome)
+    assert not tally.found, dict(tally.found)
+    kinds = sum(tally.counts.values(), fuzz.Counter())
+    assert kinds.total() == RUNS
+    assert {"valid", "planned", "Refused", "InvalidModel", "BadTarget"} <= kinds.keys()
+
+
+@pytest.mark.parametrize("path", FOUND, ids=lambda path: path.stem)
+def test_what_was_found_once(path: Path) -> None:
+    ending = fuzz_judge.judge(fuzz_case.Case.load(path))
+    assert ending.kind == json.loads(path.read_text())["ends"], ending
+
+
+def test_a_number_makes_one_case(pool: list[bytes]) -> None:
+    made = [fuzz_case.make(pool, number) for number in range(20)]
+    assert made == [fuzz_case.make(pool, number) for number in range(20)]
+    assert len({case.model for case in made}) == 20
+
+
+def test_a_case_is_saved_and_read(pool: list[bytes], tmp_path: Path) -> None:
+    case = fuzz_case.make(pool, 7)
+    case.save(tmp_path / "7.json", "why")
+    assert fuzz_case.Case.load(tmp_path / "7.json") == case
+
+
+@pytest.fixture
+def case(pool: list[bytes]) -> fuzz_case.Case:
+    """A model that converts."""
+    model = ModelProto(ir_version=8)
+    model.opset_import.add(version=13)
+    model.graph.name = "g"
+    model.graph.node.add(op_type="Neg", input=["x"], output=["y"])
+    for value in (model.graph.input.add(name="x"), model.graph.output.add(name="y")):
+        value.type.tensor_type.elem_type = 1
+        value.type.tensor_type.shape.dim.add(dim_value=2)
+    call = fuzz_case.Call("convert_file", "beside", 12)
+    return fuzz_case.Case(model.SerializeToString(), {}, call)
+
+
+def test_what_is_right_is_no_finding(case: fuzz_case.Case) -> None:
+    assert fuzz_judge.judge(case).kind == "valid"
+
+
+FAULTS = {
+    "a file is left behind": lambda src, dst: Path("work/.tmp").write_text("left"),
+    "the source is changed": lambda src, dst: Path(src).write_bytes(b"gone"),
+    "an exception": lambda src, dst: 1 / 0,
+    "not the version asked for": lambda src, dst: None,
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_is_found(
+    fault: str, case: fuzz_case.Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def convert_file(src: str, dst: str, target: int, **_: object) -> None:
+        Path(dst).write_bytes(Path(src).read_bytes())
+        FAULTS[fault](src, dst)
+
+    monkeypatch.setattr(fuzz_judge.opshift, "convert_file", convert_file)
+    assert fuzz_judge.judge(case).is_finding
+
+
+def test_a_delay_is_found(pool: list[bytes]) -> None:
+    tally = fuzz.Tally()
+    impatient = fuzz.Limits(seconds=0.001, retries=0)
+    for outcome in fuzz.fuzz(pool, range(5), jobs=1, limits=impatient):
+        tally.add(outcome)
+    assert tally.found
