@@ -6,6 +6,7 @@ import functools
 import importlib.util
 import os
 import signal
+import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -14,8 +15,10 @@ import pytest
 from click.testing import CliRunner
 from opshift import cli
 from opshift.cli import main
-from opshift.zoo import Fate, Limits, migrate, shards
+from opshift.zoo import Fate, Limits, bulk, migrate, pool, shards, stores
+from opshift.zoo.outcome import Outcome
 from opshift.zoo.shards import Spread
+from opshift.zoo.stores import Listed
 from zoos import Order, obey, zoo
 
 LIMITS = Limits(60, 1024)
@@ -77,26 +80,80 @@ def test_stopping_and_leaving_take_the_rest_back(monkeypatch):
     assert not carrier.results
 
 
+def test_a_shard_is_so_many_models_or_fewer_that_are_large(monkeypatch):
+    monkeypatch.setattr(shards, "MODELS", 3)
+    monkeypatch.setattr(shards, "BYTES", 100)
+
+    def cut(*sizes):
+        parts = shards.cut(Order(f"{i}", size=size) for i, size in enumerate(sizes))
+        return [[order.size for order in part] for part in parts]
+
+    assert cut(1, 1, 1, 1) == [[1, 1, 1], [1]]
+    assert cut(50, 50, 1, 900, 1) == [[50, 50], [1], [900], [1]]
+    assert cut() == []
+
+
+def test_a_model_weighs_what_lies_beside_it(tmp_path):
+    for name, size in {"a/m.onnx": 10, "a/m.data": 990, "b/m.onnx": 4, "b/n.onnx": 6}.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(bytes(size))
+    models = [str(tmp_path / name) for name in ("a/m.onnx", "b/m.onnx", "b/n.onnx")]
+    assert bulk.sizes(models, Listed()) == [1000, 5, 5]
+    assert bulk.sizes(["s3://unlisted/m.onnx"], Listed()) == [0]
+
+
+def test_a_model_in_a_store_weighs_what_is_listed_beside_it(tmp_path):
+    pytest.importorskip("fsspec", reason="opshift[remote] is not installed")
+    place = f"memory://{os.urandom(4).hex()}/zoo"
+    for name, size in {"m.onnx": 10, "a/m.onnx": 10, "a/m.data": 990}.items():
+        store, key = stores.at(f"{place}/{name}")
+        store.write(key, bytes(size), create=True)
+    models = [f"{place}/{name}" for name in ("m.onnx", "a/m.onnx")]
+    listed = Listed()
+    listed.below(place)
+    assert bulk.sizes(models, listed) == [10, 1000]
+
+
 def test_a_shard_is_supervised_where_it_is():
     orders = (Order("a"), Order("bad", "segfault"), Order("b"))
-    ended = {
-        outcome.name: outcome for outcome in shards.elsewhere(shards.packed(obey, LIMITS, orders))
-    }
+    ended = {outcome.name: outcome for outcome in pool.elsewhere(packed(obey, orders))}
     assert [ended[name].fate.value for name in ("a", "bad", "b")] == ["ok", "crashed", "ok"]
     assert ended["bad"].why == "SIGSEGV"
 
 
-def test_a_shard_whose_process_dies_is_lost():
-    work = shards.packed(kill_the_supervisor, LIMITS, (Order("a"),))
-    with pytest.raises(RuntimeError, match="ended with"):
-        shards.elsewhere(work)
+def test_one_process_works_on_shards_until_it_dies_which_loses_one():
+    def supervisor():
+        (outcome,) = pool.elsewhere(packed(who_supervises, (Order("a"),)))
+        return outcome.detail
+
+    first = supervisor()
+    assert supervisor() == first
+    with pytest.raises(RuntimeError, match="ended with -9"):
+        pool.elsewhere(packed(kill_the_supervisor, (Order("a"),)))
+    assert supervisor() != first
+
+
+def test_a_process_that_nobody_needs_ends():
+    code = "from opshift.zoo import shard; shard.IDLE = 0.1; shard.main()"
+    path = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    idle = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, env=path)
+    assert idle.wait(60) == 0
+
+
+def packed(fn, orders):
+    return shards.packed(fn, LIMITS, orders)
+
+
+def parent(pid):
+    return int(Path(f"/proc/{pid}/status").read_text().split("PPid:")[1].split()[0])
+
+
+def who_supervises(order: Order):
+    return Outcome(order.name, Fate.OK, detail=str(parent(os.getppid())))
 
 
 def kill_the_supervisor(order: Order):
-    status = Path("/proc/self/status").read_text()
-    forkserver = int(status.split("PPid:")[1].split()[0])
-    supervisor = int(Path(f"/proc/{forkserver}/status").read_text().split("PPid:")[1].split()[0])
-    os.kill(supervisor, signal.SIGKILL)
+    os.kill(parent(os.getppid()), signal.SIGKILL)
     signal.pause()
 
 
@@ -162,7 +219,7 @@ def kill_the_engines_worker_once(flag: str, order: Order):
         Path(flag).touch()
         pid = os.getpid()
         for _ in range(3):
-            pid = int(Path(f"/proc/{pid}/status").read_text().split("PPid:")[1].split()[0])
+            pid = parent(pid)
         os.kill(pid, signal.SIGKILL)
         signal.pause()
     return obey(order)

@@ -38,6 +38,7 @@ class Order:
     name: str
     deed: str = "work"
     path: str = ""
+    size: int = 0
 
 
 def obey(order: Order) -> Outcome:

@@ -13,10 +13,12 @@ from opshift.zoo.outcome import Fate, Outcome, shortened
 
 
 class Named(Protocol):
-    """Whatever is worked on has a name."""
+    """Whatever is worked on has a name, and a size in bytes that is about right."""
 
     @property
     def name(self) -> str: ...
+    @property
+    def size(self) -> int: ...
 
 
 def serve(

@@ -17,7 +17,7 @@ from opshift import convert, ir, schemas, targets
 from opshift.errors import BadTarget
 from opshift.scope import Document
 from opshift.targets import Wanted
-from opshift.zoo import html, marks, sources, stores
+from opshift.zoo import bulk, html, marks, sources, stores
 from opshift.zoo.child import Named
 from opshift.zoo.journal import Journal, cache_of, opened
 from opshift.zoo.limits import Limits, fair_share
@@ -134,7 +134,11 @@ class Run:
         listed = Listed()
         found = [one for one in sources.find(source, dst, listed) if shard.has(one[0])]
         creates = not is_url(dst) or stores.honours_create(dst)
-        items = tuple(_item(name, path, dst, creates) for name, path in found)
+        sizes = bulk.sizes([path for _, path in found], listed)
+        items = tuple(
+            replace(_item(name, path, dst, creates), size=size)
+            for (name, path), size in zip(found, sizes, strict=True)
+        )
         return Run(recipe, items, dst, shard, retry, listed, () if creates else (PLAIN_PUTS,))
 
     @contextlib.contextmanager

@@ -1,27 +1,38 @@
-"""`python -m opshift.zoo.shard`: the supervisor of one shard, beside an engine's worker."""
+"""`python -m opshift.zoo.shard`: the supervisor of shards, beside an engine's worker."""
 
 from __future__ import annotations
 
 import os
 import pickle
+import select
 import sys
 from multiprocessing.connection import Connection
 
 from opshift.zoo.limits import die_with
+from opshift.zoo.pool import IDLE
 from opshift.zoo.shards import unpacked
 from opshift.zoo.supervisor import Supervisor
 
 
 def main() -> None:
-    """Reads the shard from stdin, which then tells whether anyone still waits for it."""
-    work = pickle.load(sys.stdin.buffer)
-    die_with(Connection(os.dup(0), writable=False))
-    fn, limits, shard = unpacked(work)
+    """Reads shards from stdin and writes their outcomes, until nobody needs it any more."""
+    if len(sys.argv) > 1:
+        die_with(Connection(int(sys.argv[1]), writable=False))
     answer = os.dup(1)
     os.dup2(2, 1)  # what anyone prints is no answer
-    outcomes = list(Supervisor(1, limits).run(fn, shard))
     with os.fdopen(answer, "wb") as file:
-        pickle.dump(outcomes, file)
+        while _wanted():
+            try:
+                work = pickle.load(sys.stdin.buffer)
+            except EOFError:
+                return
+            fn, limits, shard = unpacked(work)
+            pickle.dump(list(Supervisor(1, limits).run(fn, shard)), file)
+            file.flush()
+
+
+def _wanted() -> bool:
+    return sys.platform == "win32" or bool(select.select([0], [], [], IDLE)[0])
 
 
 if __name__ == "__main__":

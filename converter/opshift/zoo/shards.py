@@ -7,20 +7,19 @@ so what an engine cannot stop or limit does not matter to it.
 from __future__ import annotations
 
 import pickle
-import subprocess
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any, Protocol, TypeAlias
 
 from opshift.zoo.child import Named
 from opshift.zoo.limits import Limits
 from opshift.zoo.outcome import Fate, Outcome, shortened
+from opshift.zoo.pool import elsewhere
 from opshift.zoo.worker import Worker
 
-MODELS = 64
+MODELS, BYTES = 64, 2 << 30
 Shard: TypeAlias = tuple[Named, ...]
 
 
@@ -58,13 +57,13 @@ class Spread:
 
     def run(self, fn: Callable[..., Outcome], items: Iterable[Named]) -> Iterator[Outcome]:
         """An outcome for each item; a shard that is lost is halved and tried again."""
-        fresh, again = iter(items), deque[Shard]()
+        fresh, again = cut(items), deque[Shard]()
         flying: dict[Any, Shard] = {}
         try:
             while True:
                 while not self.stopping and len(flying) < 2 * self.carrier.slots():
-                    shard = again.popleft() if again else tuple(islice(fresh, MODELS))
-                    if not shard:
+                    shard = again.popleft() if again else next(fresh, None)
+                    if shard is None:
                         break
                     handle = self.carrier.submit(elsewhere, packed(fn, self.limits, shard))
                     flying[handle] = shard
@@ -90,6 +89,19 @@ class Spread:
             yield from outcomes
 
 
+def cut(items: Iterable[Named]) -> Iterator[Shard]:
+    """Shards of so many models, or of fewer that are large."""
+    shard, size = list[Named](), 0
+    for item in items:
+        if shard and (len(shard) == MODELS or size + item.size > BYTES):
+            yield tuple(shard)
+            shard, size = [], 0
+        shard.append(item)
+        size += item.size
+    if shard:
+        yield tuple(shard)
+
+
 def packed(fn: Callable[..., Outcome], limits: Limits, shard: Shard) -> bytes:
     """Work as bytes, which an engine carries without having to understand them."""
     return pickle.dumps((sys.path, pickle.dumps((fn, limits, shard))))
@@ -101,18 +113,3 @@ def unpacked(work: bytes) -> tuple[Callable[..., Outcome], Limits, Shard]:
     sys.path += [folder for folder in path if folder not in sys.path]
     found: tuple[Callable[..., Outcome], Limits, Shard] = pickle.loads(inner)
     return found
-
-
-def elsewhere(work: bytes) -> list[Outcome]:
-    """Works on a shard in a process that dies with this one: engines' workers may not fork."""
-    command = [sys.executable, "-m", "opshift.zoo.shard"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        pickle.dump(work, process.stdin)
-        process.stdin.flush()  # it stays open: its end is ours
-        data = process.stdout.read()
-        if process.wait() != 0:
-            raise RuntimeError(f"the shard's process ended with {process.returncode}")
-    outcomes: list[Outcome] = pickle.loads(data)
-    return outcomes

@@ -7,6 +7,7 @@ import importlib
 import os
 import posixpath
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Protocol
 
@@ -100,6 +101,14 @@ class Listed:
             store, folder = at(url)
             self._known[url] = {stamp[0]: stamp for stamp in store.list(folder)}
         return self._known[url]
+
+    def folders(self) -> Counter[str]:
+        """Bytes right in each folder that has been listed."""
+        found: Counter[str] = Counter()
+        for url, stamps in self._known.items():
+            for key, size, _ in stamps.values():
+                found[join(at(url)[0].root, posixpath.dirname(key)).rstrip("/")] += size
+        return found
 
     def look(self, path: str) -> tuple[int, int | str]:
         """As `look`, from a listing where there is one."""

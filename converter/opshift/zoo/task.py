@@ -34,6 +34,7 @@ class Item:
     output: str = ""
     mark: str = ""
     creates: bool = True  # whether the store of the result knows create-only
+    size: int = 0  # about, its data files included
 
 
 class Result(Protocol):

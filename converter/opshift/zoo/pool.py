@@ -1,0 +1,56 @@
+"""The engine's worker's side of a shard: a process beside it that supervises all its shards."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+import threading
+
+from opshift.zoo.outcome import Outcome
+
+IDLE = 60.0  # seconds without a shard after which the process ends
+
+
+class Pool:
+    """A process that works on one shard after another, and dies with this one."""
+
+    def __init__(self) -> None:
+        command, fds = [sys.executable, "-m", "opshift.zoo.shard"], list[int]()
+        if sys.platform != "win32":
+            listens, life = os.pipe()
+            fds.append(listens)
+            self.life = os.fdopen(life, "wb")  # closes with us, however we end
+        self.process = subprocess.Popen(
+            [*command, *map(str, fds)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            pass_fds=fds,
+        )
+        for fd in fds:
+            os.close(fd)
+
+    def run(self, work: bytes) -> list[Outcome]:
+        """What became of a shard; raises if the process is gone, and the shard with it."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        pickle.dump(work, self.process.stdin)
+        self.process.stdin.flush()
+        try:
+            outcomes: list[Outcome] = pickle.load(self.process.stdout)
+        except EOFError:
+            code = self.process.wait()
+            raise RuntimeError(f"the shard's process ended with {code}") from None
+        return outcomes
+
+
+_mine = threading.local()  # an engine's worker may have threads, each with a shard of its own
+
+
+def elsewhere(work: bytes) -> list[Outcome]:
+    """Works on a shard in a process of its own: engines' workers may not fork."""
+    if not hasattr(_mine, "pool") or _mine.pool.process.poll() is not None:
+        _mine.pool = Pool()
+    outcomes: list[Outcome] = _mine.pool.run(work)
+    return outcomes
