@@ -58,17 +58,20 @@ class Tally:
     """Endings counted, and what was found."""
 
     counts: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    found: dict[str, list[tuple[int, str]]] = field(default_factory=lambda: defaultdict(list))
+    found: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     digest: int = 0
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, outcome: Outcome) -> str:
+        """Counts; answers what was found, if anything was."""
         number = int(outcome.name)
         kind = outcome.why if outcome.key else f"FINDING: {outcome.fate}"
         self.counts[fuzz_case.mutator(number)][kind] += 1
         self.digest ^= int(hashlib.sha256(f"{number} {outcome.key}".encode()).hexdigest()[:12], 16)
         if not outcome.key or outcome.why == "FINDING":
             where = outcome.detail.splitlines()[0] if outcome.key else outcome.why
-            self.found[where].append((number, outcome.detail))
+            self.found[where].append(number)
+            return where
+        return ""
 
     def __str__(self) -> str:
         kinds = sorted({kind for counter in self.counts.values() for kind in counter})
@@ -118,15 +121,12 @@ def _memory() -> str | None:
     return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
-def keep(tally: Tally, pool: Sequence[bytes], folder: Path) -> Iterator[str]:
-    """Saves reproducers, and answers a line for each kind of finding."""
-    for where, runs in sorted(tally.found.items(), key=lambda item: -len(item[1])):
-        yield f"{len(runs)} x {where}"
-        for number, detail in runs[:SHOWN]:
-            folder.mkdir(parents=True, exist_ok=True)
-            path = folder / f"{number}.json"
-            fuzz_case.make(pool, number).save(path, detail)
-            yield f"    python tools/fuzz.py --replay {path}    {' '.join(detail.split())[:300]}"
+def keep(outcome: Outcome, pool: Sequence[bytes], folder: Path) -> str:
+    """Saves a reproducer, and answers how it is used."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{outcome.name}.json"
+    fuzz_case.make(pool, int(outcome.name)).save(path, outcome.detail)
+    return f"python tools/fuzz.py --replay {path}    {' '.join(outcome.detail.split())[:300]}"
 
 
 def replay(path: Path) -> int:
@@ -162,15 +162,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(f"runs {args.seed} to {last}, {which}")
     tally, began = Tally(), time.monotonic()
     for done, outcome in enumerate(fuzz(pool, range(args.seed, last + 1), args.jobs), 1):
-        tally.add(outcome)
+        where = tally.add(outcome)
+        if where and len(tally.found[where]) <= SHOWN:
+            print(keep(outcome, pool, args.save), file=sys.stderr)
         if done % 500 == 0:
             pace = done / (time.monotonic() - began)
             found = sum(map(len, tally.found.values()))
             print(f"{done} runs, {pace:.0f} a second, {found} findings", file=sys.stderr)
     print(tally)
     print(f"answers {tally.digest:012x}")
-    for line in keep(tally, pool, args.save):
-        print(line)
+    for where, numbers in sorted(tally.found.items(), key=lambda item: -len(item[1])):
+        print(f"{len(numbers)} x {where}: {' '.join(map(str, sorted(numbers)[:20]))}")
     return int(bool(tally.found))
 
 
