@@ -16,10 +16,11 @@ from click.testing import CliRunner
 from onnx import numpy_helper
 from opshift import BadTarget, InvalidModel, cli, convert_version
 from opshift.cli import main
+from opshift.errors import printable
 from opshift.zoo import Fate, Limits, migrate, sources
 from opshift.zoo.journal import Journal
 from opshift.zoo.migrate import Run, local_engine, prepare
-from opshift.zoo.outcome import Outcome, printable
+from opshift.zoo.outcome import Outcome
 from opshift.zoo.sources import Shard
 from zoos import ERF, model, zoo
 

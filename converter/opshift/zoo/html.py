@@ -11,9 +11,10 @@ from collections import Counter
 from collections.abc import Iterable
 from importlib.resources import files
 
+from opshift.errors import printable
 from opshift.report import shown
 from opshift.zoo import sankey
-from opshift.zoo.outcome import Fate, Outcome, printable
+from opshift.zoo.outcome import Fate, Outcome
 from opshift.zoo.recipe import Recipe
 from opshift.zoo.summary import Summary
 

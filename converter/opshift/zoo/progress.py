@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from opshift.zoo.outcome import Fate, Outcome, printable
+from opshift.errors import printable
+from opshift.zoo.outcome import Fate, Outcome
 from opshift.zoo.summary import Summary
-from opshift.zoo.supervisor import Worker
+from opshift.zoo.worker import Worker
 
 if TYPE_CHECKING:
     from rich.table import Table

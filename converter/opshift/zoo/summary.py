@@ -6,8 +6,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+from opshift.errors import printable
 from opshift.report import SCHEMA_VERSION, table
-from opshift.zoo.outcome import Fate, Outcome, printable
+from opshift.zoo.outcome import Fate, Outcome
 
 
 @dataclass(slots=True)
