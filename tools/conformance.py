@@ -24,8 +24,9 @@ from typing import Any
 import children
 import numpy as np
 import onnx
-from conformance_report import DEFECTS, Result, failures, report, write_between
+from conformance_report import DEFECTS, Result, failures, report
 from impossible import Catalogue
+from markdown_tables import write_between
 from node_tests import SHAPES, NodeTest, official, subject, targets
 from onnx import ModelProto
 from opshift import Refused, check, convert_version, schemas

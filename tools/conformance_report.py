@@ -6,8 +6,8 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
+from markdown_tables import table
 from opshift.errors import RefusedNode
 
 OUTCOMES = ("equal", "refused", "interface", "wrong", "invalid", "crashed", "unverified")
@@ -59,7 +59,7 @@ def _totals(results: Sequence[Result]) -> Iterator[str]:
         [direction, domain, *(found[name] for name in OUTCOMES)]
         for (direction, domain), found in sorted(counts.items())
     ]
-    yield from _table(["direction", "domain", *OUTCOMES], rows)
+    yield from table(["direction", "domain", *OUTCOMES], rows)
 
 
 def _targets(results: Sequence[Result]) -> Iterator[str]:
@@ -69,7 +69,7 @@ def _targets(results: Sequence[Result]) -> Iterator[str]:
         if not result.domain:
             counts[result.to][result.outcome] += 1
     rows = [[to, *(found[name] for name in OUTCOMES)] for to, found in sorted(counts.items())]
-    yield from _table(["target", *OUTCOMES], rows[::-1])
+    yield from table(["target", *OUTCOMES], rows[::-1])
 
 
 def _reasons(results: Sequence[Result]) -> Iterator[str]:
@@ -80,7 +80,7 @@ def _reasons(results: Sequence[Result]) -> Iterator[str]:
         if result.outcome == "refused" and result.refusals
     )
     rows = [[count, *reason] for reason, count in counts.most_common()]
-    yield from _table(["refused", "blocker", "why", "reason"], rows)
+    yield from table(["refused", "blocker", "why", "reason"], rows)
 
 
 def _unexcused(results: Sequence[Result]) -> Iterator[str]:
@@ -100,7 +100,7 @@ def _unexcused(results: Sequence[Result]) -> Iterator[str]:
         [*key, " ".join(map(str, sorted(targets[key]))), " ".join(sorted(found))]
         for key, found in sorted(tests.items())
     ]
-    yield from _table(["operator", "blocker", "why", "reason", "targets", "tests"], rows)
+    yield from table(["operator", "blocker", "why", "reason", "targets", "tests"], rows)
 
 
 def _reason(refusal: RefusedNode) -> tuple[str, str, str]:
@@ -108,23 +108,3 @@ def _reason(refusal: RefusedNode) -> tuple[str, str, str]:
     start, to = refusal.boundary
     text = re.sub(r"'[^']*'", "'…'", refusal.detail)[:160]
     return f"{refusal.op} {start}->{to}", refusal.why.name, text
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> Iterator[str]:
-    if not rows:
-        return
-    yield "| " + " | ".join(head) + " |"
-    yield "|" + "---|" * len(head)
-    for row in rows:
-        yield "| " + " | ".join(str(cell).replace("|", "/") for cell in row) + " |"
-    yield ""
-
-
-def write_between(path: Path, mark: str, text: str) -> None:
-    """Replaces what stands between two comments, or appends them."""
-    begin, end = f"<!-- {mark}:begin -->", f"<!-- {mark}:end -->"
-    old = path.read_text() if path.exists() else "# Conformance\n"
-    if begin not in old:
-        old = f"{old.rstrip()}\n\n{begin}\n{end}\n"
-    head, rest = old.split(begin)
-    path.write_text(f"{head}{begin}\n{text}\n{end}{rest.split(end)[1]}")

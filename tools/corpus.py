@@ -1,6 +1,7 @@
 """Converts a corpus of models and proves, model by model, that the results mean the same.
 
-    python tools/corpus.py --to 21 18 13 [--only 'g_ts_*'] [--sample 20 --seed 1] [--json FILE]
+    python tools/corpus.py --to 21 18 13 [--only 'g_ts_*'] [--sample 20 --seed 1] [--jobs 2]
+                            [--json FILE] [--write docs/conformance.md]
 
 A corpus is a folder with one folder per model: `model.onnx`, `inputs.npz` and `expected.npz` (and
 `inputs_2.npz` ...). An output that is a map, or a sequence of maps, is kept as the two arrays
@@ -24,7 +25,8 @@ import children
 from corpus_child import newest_of_runtime
 from corpus_judge import judge
 from corpus_model import DEFECTS, Model, Settings, Verdict, models_of
-from corpus_report import report
+from corpus_report import markdown, report
+from markdown_tables import write_between
 
 DEFAULT = Path(__file__).resolve().parents[2] / "shared" / "corpus"
 
@@ -57,6 +59,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     settings = Settings(args.converter, args.seconds, args.megabytes, newest)
     verdicts = run(models, args.to, settings, args.jobs)
     print(report(verdicts, args.to))
+    if args.write:
+        command = " ".join(["tools/corpus.py", *(argv or sys.argv[1:])])
+        write_between(args.write, "corpus", f"`{command}`\n\n{markdown(verdicts, args.to)}")
     if args.json:
         results = [dataclasses.asdict(verdict) for verdict in verdicts]
         args.json.write_text(json.dumps({"targets": args.to, "results": results}, indent=1) + "\n")
@@ -73,6 +78,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--seed", type=int, default=0)
     add("--jobs", type=int, default=2)
     add("--json", type=Path, metavar="FILE", help="write every verdict")
+    add("--write", type=Path, metavar="FILE", help="put the tables into a document")
     add("--converter", default="opshift", help="opshift, onnx or module:function(src, dst, target)")
     add("--seconds", type=float, default=120.0, help="limit of one conversion or run")
     add("--megabytes", type=int, default=12_000, help="limit of one child's address space")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import re
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
+import markdown_tables
 from corpus_model import DEFECTS, Status, Verdict
 
 
@@ -71,3 +73,27 @@ def _grouped(verdicts: Iterable[Verdict]) -> Iterator[str]:
     for told, names in sorted(cases.items(), key=lambda item: -len(item[1])):
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
         yield f"  {', '.join(names[:3])}{more} {told}"
+
+
+def markdown(verdicts: Sequence[Verdict], targets: Sequence[int]) -> str:
+    """The same for a document: outcomes and engines by target, then reasons by target."""
+    counts = Counter((v.target, v.status) for v in verdicts)
+    engines = Counter((v.target, v.engine) for v in verdicts if v.status is Status.EQUAL)
+    judges = ("onnxruntime", "judge")
+    rows = [[t, *(counts[t, s] for s in Status), *(engines[t, e] for e in judges)] for t in targets]
+    lines = [*markdown_tables.table(["target", *Status, *(f"by {e}" for e in judges)], rows)]
+    return "\n".join([*lines, *_reasons(verdicts, targets)])
+
+
+def _reasons(verdicts: Iterable[Verdict], targets: Sequence[int]) -> Iterator[str]:
+    """How many models each reason stops, at each target."""
+    models: dict[tuple[str, str, str], dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for verdict in verdicts:
+        for r in verdict.refusals:
+            start, to = r.boundary
+            detail = re.sub(r"'[^']*'", "'…'", _line(r.detail))
+            models[f"{r.op} {start}->{to}", r.why, detail][verdict.target].add(verdict.model)
+    ranked = sorted(models.items(), key=lambda item: (-sum(map(len, item[1].values())), item[0]))
+    used = [t for t in targets if any(t in found for _, found in ranked)]
+    rows = [[*key, *(len(found[t]) for t in used)] for key, found in ranked]
+    yield from markdown_tables.table(["blocker", "why", "reason", *(f"to {t}" for t in used)], rows)

@@ -12,7 +12,7 @@ import pytest
 from corpus_child import flat
 from corpus_judge import judge
 from corpus_model import Model, Refusal, Settings, Status, Verdict, models_of
-from corpus_report import report
+from corpus_report import markdown, report
 from equality import difference
 from onnx import parser
 
@@ -232,6 +232,21 @@ def test_tables_count_models_and_nodes() -> None:
     ]
     assert reasons.splitlines()[2].endswith("a 'n': because of")
     assert wrong == "wrong\n  c -> 11 [onnxruntime] output 'y': max error 1"
+
+
+def test_a_document_has_a_row_per_target_and_reason() -> None:
+    verdicts = [
+        refused("a", ("NEEDS_RANK", "Softmax")),
+        Verdict("b", 11, Status.EQUAL, "", "judge"),
+    ]
+    verdicts += [
+        refused("c", ("NEEDS_RANK", "Softmax")),
+        Verdict("c", 13, Status.EQUAL, "", "onnxruntime"),
+    ]
+    lines = markdown(verdicts, [13, 11]).splitlines()
+    assert "| 13 | 1 | 0 | 0 | 0 | 0 | 0 | 0 | 1 | 0 |" in lines
+    assert "| 11 | 1 | 2 | 0 | 0 | 0 | 0 | 0 | 0 | 1 |" in lines
+    assert "| Softmax 13->12 | NEEDS_RANK | because of | 2 |" in lines
 
 
 def test_the_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
