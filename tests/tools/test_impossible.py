@@ -2,70 +2,114 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from impossible import Catalogue
 from onnx import parser
 from opshift import schemas
 from opshift.errors import RefusedNode, Why
 
-CATALOGUE = Catalogue()
-INTEGERS = "dividing unsigned 64-bit integers needs opset 6"
+INTEGERS = "integer arithmetic needs opset 6"
+ROWS = f"""
+pieces = ["{INTEGERS}"]
+
+[[impossible]]
+operators = "Add Sub"
+below = 6
+types = "int64 uint64"
+
+[[impossible]]
+operators = "Reshape"
+below = 5
+computed = "shape"
+
+[[impossible]]
+operators = "Resize"
+below = 18
+attributes = {{ antialias = 1 }}
+
+[[impossible]]
+operators = "Unique"
+below = 11
+says = "strings|slices"
+
+[[recipe]]
+operators = "Trilu"
+ends = 11
+"""
 
 
-def accepted(body: str, op: str, below: int, says: str, to: int | None = None) -> bool:
+@pytest.fixture
+def rows(tmp_path: Path) -> Catalogue:
+    """A few rows of every kind."""
+    (tmp_path / "rows.toml").write_text(ROWS)
+    return Catalogue(tmp_path / "rows.toml")
+
+
+def accepted(
+    rows: Catalogue, body: str, op: str, below: int, says: str, to: int | None = None
+) -> bool:
     """Whether a refusal of `op` at the boundary into `below` is, on the way of a model to `to`."""
     model = parser.parse_model(f'<ir_version: 10, opset_import: ["": 18]> g {body}')
     refusal = RefusedNode("n", op, "", (below, below - 1), Why.NOT_EXPRESSIBLE, says)
-    return not CATALOGUE.unexcused(model, below - 1 if to is None else to, [refusal])
+    return not rows.unexcused(model, below - 1 if to is None else to, [refusal])
 
 
 @pytest.mark.parametrize(
     ("kind", "expected"), [("uint64", True), ("int64", False), ("uint32", False), ("uint8", False)]
 )
-def test_only_unsigned_64_bits_excuse_a_division(kind: str, expected: bool) -> None:
+def test_only_unsigned_64_bits_excuse_a_division(
+    rows: Catalogue, kind: str, expected: bool
+) -> None:
     body = f"({kind}[2] a, {kind}[2] b) => ({kind}[2] y) {{ y = Div(a, b) }}"
-    assert accepted(body, "Div", 6, INTEGERS) is expected
+    assert accepted(rows, body, "Div", 6, INTEGERS) is expected
 
 
 @pytest.mark.parametrize(("op", "expected"), [("Trilu", True), ("Relu", False)])
-def test_a_piece_is_accepted_where_the_recipe_has_ended(op: str, expected: bool) -> None:
+def test_a_piece_is_accepted_where_the_recipe_has_ended(
+    rows: Catalogue, op: str, expected: bool
+) -> None:
     body = f"(float[2,2] x) => (float[2,2] y) {{ y = {op}(x) }}"
-    assert accepted(body, "Add", 6, INTEGERS) is expected
+    assert accepted(rows, body, "Add", 6, INTEGERS) is expected
 
 
-def test_nothing_but_a_piece_is_accepted_there() -> None:
+def test_nothing_but_a_piece_is_accepted_there(rows: Catalogue) -> None:
     body = "(float[2,2] x) => (float[2,2] y) { y = Trilu(x) }"
-    assert not accepted(body, "Add", 6, "the rank of 'x' is unknown")
+    assert not accepted(rows, body, "Add", 6, "the rank of 'x' is unknown")
 
 
-def test_a_computed_shape_is_accepted_and_a_constant_one_is_not() -> None:
+def test_a_computed_shape_is_accepted_and_a_constant_one_is_not(rows: Catalogue) -> None:
     says = "'s' must be constant, but 's' is an input"
     computed = "(float[2,2] x, int64[1] s) => (float[n] y) { y = Reshape(x, s) }"
     constant = "(float[2,2] x) => (float[4] y) <int64[1] s = {4}> { y = Reshape(x, s) }"
-    assert accepted(computed, "Reshape", 5, says)
-    assert not accepted(constant, "Reshape", 5, says)
+    assert accepted(rows, computed, "Reshape", 5, says)
+    assert not accepted(rows, constant, "Reshape", 5, says)
 
 
 @pytest.mark.parametrize(
     ("attributes", "expected"), [("<antialias=1>", True), ("<antialias=0>", False), ("", False)]
 )
-def test_an_absent_attribute_has_its_default(attributes: str, expected: bool) -> None:
+def test_an_absent_attribute_has_its_default(
+    rows: Catalogue, attributes: str, expected: bool
+) -> None:
     body = f"(float[4,4] x, float[2] s) => (float[a,b] y) {{ y = Resize{attributes}(x, , s) }}"
-    assert accepted(body, "Resize", 18, "the sizes are unknown") is expected
+    assert accepted(rows, body, "Resize", 18, "the sizes are unknown") is expected
 
 
-def test_boundary_and_text_have_to_match() -> None:
+def test_boundary_and_text_have_to_match(rows: Catalogue) -> None:
     body, says = "(string[2] x) => (string[n] y) { y = Unique(x) }", "de-duplication of strings"
-    assert accepted(body, "Unique", 11, says)
-    assert accepted(body, "Unique", 11, says, to=7)
-    assert not accepted(body, "Unique", 13, says)
-    assert not accepted(body, "Unique", 11, "the rank of 'x' is unknown")
+    assert accepted(rows, body, "Unique", 11, says)
+    assert accepted(rows, body, "Unique", 11, says, to=7)
+    assert not accepted(rows, body, "Unique", 13, says)
+    assert not accepted(rows, body, "Unique", 11, "the rank of 'x' is unknown")
 
 
 def test_every_row_names_a_boundary_that_exists() -> None:
-    for entry in CATALOGUE.impossible:
+    catalogue = Catalogue()
+    for entry in catalogue.impossible:
         for name in entry.row.operators - {"*"}:
             domain, _, op = name.rpartition(".")
             assert op in schemas.known().changed(domain, entry.below), (name, entry.below)
-    for recipe in CATALOGUE.recipes:
+    for recipe in catalogue.recipes:
         assert recipe.row.operators <= set(schemas.known().operators("")), recipe
