@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 MAX_FOLD_BYTES = 1 << 20
 MAX_FOLD_DEPTH = 64
+MAX_NESTED = 16  # folds that stand behind a type that stands behind a fold
 # Integer attributes that hold an element type, over all operators (their names, not operators).
 TYPE_ATTRIBUTES = frozenset(
     [
@@ -71,6 +72,8 @@ class Facts:
         self._inferred: Inferred | None = None
         self._constants: dict[tuple[Scope, str], Array | None] = {}
         self._depth = 0
+        self._followed: set[tuple[Scope, str]] = set()
+        self._learned: set[tuple[Scope, str]] = set()
         self._census: frozenset[str] | None = None
         self._uses: dict[Root, Counter[str]] = {}
 
@@ -124,7 +127,7 @@ class Facts:
         if fold is None or len(node.output) != 1 or key not in owner.root.index:
             return None
         try:
-            value = fold.run(self._read(owner, node))
+            value = fold.run(self._read(owner, node, folding=True))
         except (Refusal, ValueError, IndexError):
             # Something is not known, or the node is not legal: either way it is no constant.
             return None
@@ -140,13 +143,13 @@ class Facts:
         known = (schemas.normal(node.domain), node.op_type) in owner.root.index
         return self._read(owner, node) if known else None
 
-    def _read(self, owner: Scope, node: NodeProto) -> Node:
-        from opshift.node import Env, Node
+    def _read(self, owner: Scope, node: NodeProto, *, folding: bool = False) -> Node:
+        from opshift.node import Env, FoldingEnv, Node
 
         domain = schemas.normal(node.domain)
         version = owner.root.imports.get(domain)
         schema = schemas.schema(domain, node.op_type, version) if version else None
-        return Node(node, schema, Env(self, owner))
+        return Node(node, schema, (FoldingEnv if folding else Env)(self, owner))
 
     def constant_node(self, node: NodeProto) -> Array | None:
         """The value of a Constant node in any of its attribute forms."""
@@ -190,16 +193,18 @@ class Facts:
         owner = scope.owner(name)
         if owner is None:
             return None
+        known = self._stated(owner, name)
+        if _vague(known) and (owner, name) not in self._followed and self._depth < MAX_NESTED:
+            self._infer_towards(owner, name)
+            known = self._stated(owner, name)
+        return known
+
+    def _stated(self, owner: Scope, name: str) -> TypeProto | None:
         declared = owner.declared_type(name)
         if declared is not None and _complete(declared):
             return declared
         # Inference tells of the graph alone; a function may use its names for something else.
-        inferred = self.inferred.get(name) if owner.root.kind == "graph" else None
-        if inferred is None and declared is None:
-            position = owner.producers.get(name)
-            if position is not None:
-                inferred = self._infer_made(owner, position, name)
-        return _better(declared, inferred)
+        return _better(declared, self.inferred.get(name) if owner.root.kind == "graph" else None)
 
     @property
     def inferred(self) -> Inferred:
@@ -207,38 +212,73 @@ class Facts:
             # A snapshot that was rewritten may give fresh names to other values.
             known = infer_all(self._snapshot())
             self._inferred = {n: t for n, t in known.items() if not self.document.is_fresh(n)}
-            self._infer_on(self._inferred)
         return self._inferred
 
-    def _infer_on(self, known: Inferred) -> None:
-        """Goes on where inference stopped: folding knows more, and a type may be known alone."""
-        scope = self.document.main
-        for node in scope.proto.node:
-            vague = [
-                name
-                for name in node.output
-                if name and _vague(known.get(name, scope.declared.get(name)))
-            ]
-            if not vague or any(a.type == AttributeProto.GRAPH for a in node.attribute):
-                continue
-            types = self.infer_node(
-                node, scope.root, lambda n: self.type(scope, n), lambda n: self.constant(scope, n)
-            )
-            for name in vague:
-                if name in types and schemas.type_name(types[name]):
-                    known[name] = _better(known.get(name), types[name])
+    def _infer_towards(self, owner: Scope, name: str) -> None:
+        """Goes on from where inference stopped: folding knows more, and steps have written nodes.
 
-    def _infer_made(self, owner: Scope, position: int, name: str) -> TypeProto | None:
-        """Types of values that a step wrote: from their own node, once the inputs are typed."""
-        node = owner.node(position)
-        if not any(self.document.is_fresh(n) for n in (name, *node.input)):
-            return None
+        What is behind a value comes before it, without recursion: chains can be long.
+        """
+        waiting = [(owner, name)]
+        while waiting:
+            place, wanted = waiting[-1]
+            position = place.producers.get(wanted)
+            node = None if position is None else place.node(position)
+            if (place, wanted) not in self._followed:
+                self._followed.add((place, wanted))
+                waiting += self._vague_behind(place, node) if node is not None else ()
+                continue
+            waiting.pop()
+            if node is not None:
+                self._infer_outputs(place, node)
+
+    def _vague_behind(self, place: Scope, node: NodeProto) -> Iterator[tuple[Scope, str]]:
+        for name in filter(None, node.input):
+            owner = place.owner(name)
+            if owner is None or (owner, name) in self._followed:
+                continue
+            if _vague(self._stated(owner, name)):
+                yield owner, name
+
+    def _infer_outputs(self, place: Scope, node: NodeProto) -> None:
+        """The types of a node's outputs, from its inputs as far as they are known by now."""
+        if self.document.is_call(node) or not self._tells_more(place, node):
+            return
         types = self.infer_node(
-            node, owner.root, lambda n: self.type(owner, n), lambda n: self.constant(owner, n)
+            node, place.root, lambda n: self.type(place, n), lambda n: self.constant(place, n)
         )
         for output, found in types.items():
-            owner.declared[output] = found
-        return types.get(name)
+            if schemas.type_name(found) is not None:
+                known = _better(self._stated(place, output), found)
+                if known is not None:
+                    place.declared[output] = known
+                    self._learned.add((place, output))
+
+    def _tells_more(self, place: Scope, node: NodeProto) -> bool:
+        """Whether something is known about a node that inference of the whole did not know."""
+        if any(map(self.document.is_fresh, (*node.input, *node.output))):
+            return True
+        if any(True for _ in graphs_of(node)):
+            return False
+        schema = self._read(place, node).schema
+        if schema is None:
+            return False
+        if not schemas.raw(
+            schema.domain, schema.name, schema.since
+        ).has_type_and_shape_inference_function:
+            return True
+        return any(self._is_news(place, name) for name in node.input if name)
+
+    def _is_news(self, place: Scope, name: str) -> bool:
+        """Whether the type was found here, or the value only by folding."""
+        owner = place.owner(name)
+        position = owner.producers.get(name) if owner is not None else None
+        if owner is None or position is None:
+            return False
+        if (owner, name) in self._learned:
+            return True
+        folded = owner.node(position).op_type != "Constant"
+        return folded and self.constant(owner, name) is not None
 
     def infer_node(
         self,

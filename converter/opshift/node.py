@@ -38,6 +38,13 @@ class Env:
         return self.facts.uses(self.scope.root)[name]
 
 
+class FoldingEnv(Env):
+    """For folding, which throws reasons away: to look for them would be most of its work."""
+
+    def why_dynamic(self, name: str) -> str:
+        return "it is computed"
+
+
 class Value:
     """One value of the graph, by name; asking for what is not known refuses the node."""
 

@@ -5,6 +5,7 @@ from conftest import model, ops
 from onnx import TensorProto
 from opshift import convert_version, schemas
 from opshift.adapter import adapter
+from opshift.facts import Facts
 
 
 def test_a_node_with_subgraphs_types_what_it_gives(with_adapters):
@@ -72,3 +73,29 @@ def test_types_go_on_behind_operators_that_infer_nothing():
     }"""
     twice = model(graph.replace("Neg(g)", "MatMul(g, g)"), opset=9, more=', "custom" : 1')
     assert ops(convert_version(twice, 8)) == "Op MatMul MatMul Op"
+
+
+def test_only_what_is_behind_a_value_is_looked_at(monkeypatch):
+    """Two chains behind an unknown rank; only one of them meets a question about types."""
+    graph = """(float[2] x) => (float[2] y, float[2] z) <float[2,2] w = {1, 2, 3, 4}> {
+        f = custom.Op(x) g = MatMul(f, w) h = Neg(g) y = custom.Op(h)
+        p = custom.Op(x) q = Add(p, x) r = Neg(q) z = custom.Op(r)
+    }"""
+    seen = []
+    genuine = Facts._infer_outputs
+
+    def watched(facts, place, node):
+        seen.append(node.output[0])
+        genuine(facts, place, node)
+
+    monkeypatch.setattr(Facts, "_infer_outputs", watched)
+    convert_version(model(graph, opset=9, more=', "custom" : 1'), 8)
+    assert "f" in seen
+    assert not {"p", "q", "r", "z"} & set(seen)
+
+
+def test_long_chains_are_followed_without_recursion():
+    nodes = " ".join(f"v{i + 1} = MatMul(v{i}, w)" for i in range(2000))
+    graph = f"(float[2] x) => (float[2] y) <float[2,2] w = {{1, 2, 3, 4}}> {{ v0 = custom.Op(x) {nodes} y = custom.Op(v2000) }}"
+    after = convert_version(model(graph, opset=9, more=', "custom" : 1'), 8)
+    assert len(after.graph.node) == 2002
