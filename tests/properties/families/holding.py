@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import event, reject
 from hypothesis import strategies as st
-from onnx import ModelProto
+from onnx import ModelProto, printer
 from opshift import Refused, check, convert_version, schemas
 from opshift.errors import RefusedNode, Why
 from opshift.verify import oracle
@@ -44,10 +44,12 @@ class Case:
     expected: list[Any] = field(repr=False)
 
     def __repr__(self) -> str:
-        import onnx
-
-        text = onnx.printer.to_text(self.model)
+        text = printer.to_text(self.model)
         return f"{self.domain}.{self.op} {self.opset} -> {self.to}\n{text}\n{self.feeds}"
+
+    def _repr_pretty_(self, printing: Any, _cycle: bool) -> None:
+        """What hypothesis shows of it."""
+        printing.text(repr(self))
 
 
 @dataclass
@@ -62,10 +64,15 @@ class Tally:
         event(f"{op}: {end}")
 
 
+def known(family: Family) -> list[tuple[str, str]]:
+    """The operators of a family that the installed onnx has."""
+    return [key for key in sorted(family) if schemas.history(*key)]
+
+
 @st.composite
 def cases(draw: Any, family: Family, tally: Tally) -> Case:
     """One operator of a family in a model of its own, legal by the checker and the judge."""
-    domain, op = draw(st.sampled_from(sorted(family)))
+    domain, op = draw(st.sampled_from(known(family)))
     recipe = family[domain, op]
     newest = schemas.latest(domain) or 1
     opset = draw(st.sampled_from(_versions(domain, op, newest)))
@@ -135,6 +142,8 @@ def _may_refuse_up(one: RefusedNode) -> bool:
 def _equal(case: Case, model: ModelProto, way: str) -> None:
     objection = check.whole(model, full=True)
     assert objection is None, f"{way}: {objection}"
+    if oracle.doubtful(case.model, model):
+        return
     try:
         actual = oracle.evaluate(model, case.feeds)
     except oracle.OracleError as error:

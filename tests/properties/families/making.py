@@ -79,7 +79,10 @@ class Making:
 
     def shape(self, least: int = 0, most: int = 4, *, zero: bool = True) -> tuple[int, ...]:
         """A small shape; now and then with an axis of length zero."""
-        sizes = [self.one(1, 2, 3, 4) for _ in range(self.int(least, most))]
+        rank = self.int(least, most)
+        if rank == 4 == most and self.one(False, False, True):
+            rank = 5
+        sizes = [self.one(1, 2, 3, 4) if rank < 5 else self.one(1, 2) for _ in range(rank)]
         if zero and sizes and self.one(*[False] * 7, True):
             sizes[self.int(0, len(sizes) - 1)] = 0
         return tuple(sizes)

@@ -102,7 +102,7 @@ def lp(m: Making) -> None:
 
 
 def mean_variance(m: Making) -> None:
-    elem, shape = m.elem(), m.shape(4, 4, zero=False)
+    elem, shape = m.elem(), (*m.shape(3, 3, zero=False), m.int(1, 3))
     m.node(
         [m.data(elem, shape)], axes=m.maybe([int(a) for a in m.shuffled(range(4))[: m.int(1, 4)]])
     )

@@ -25,7 +25,7 @@ from families.making import Given, Making
 
 DATA = ("input",) * 7 + ("initializer", "constant", "fed")
 FIXED = ("initializer", "initializer", "constant", "constant", "folded", "input", "fed")
-DECLARED = ("static",) * 4 + ("symbols", "rank", "hidden", "mixed")
+DECLARED = ("static",) * 4 + ("symbols", "shared", "rank", "hidden", "mixed")
 PLACES = ("main",) * 6 + ("if", "if", "function", "function")
 FLOATING = (1, 10, 11)
 
@@ -112,7 +112,7 @@ def _present(m: Making, parts: Parts, given: Given, how: str) -> None:
             parts.before.append([_constant(narrow, value.astype(np.int32)), cast])
         case _:
             if how == "mixed":
-                how = m.one("static", "symbols", "rank", "hidden")
+                how = m.one("static", "symbols", "shared", "rank", "hidden")
             if how == "hidden" and _reshapes(parts.opset, value):
                 _hide(parts, given.name, value)
                 return
@@ -166,6 +166,8 @@ def _declared(m: Making, name: str, value: Any, how: str) -> ValueInfoProto:
     shape: list[Any] = list(value.shape)
     if how == "symbols":
         shape = [f"{name}_{i}" if m.flag() else n for i, n in enumerate(value.shape)]
+    elif how == "shared":
+        shape = [f"of_{n}" for n in value.shape]
     elif how != "static":
         shape = [None] * value.ndim
     return helper.make_tensor_value_info(name, elem, shape)
@@ -180,7 +182,7 @@ def _declare_outputs(m: Making, model: ModelProto, feeds: dict[str, Any], how: s
     for info, value in zip(model.graph.output, values, strict=True):
         if isinstance(value, np.ndarray):
             elem = elem_type_of(value.dtype)
-            told = how == "static" and m.flag()
+            told = how == "static" and m.flag() and not oracle.doubtful(model)
             shape = value.shape if told else [None] * value.ndim
             info.CopyFrom(helper.make_tensor_value_info(info.name, elem, shape))
         else:
