@@ -1,22 +1,26 @@
 """MatMul, Gemm and Det (Einsum has its own file)."""
 
+from itertools import combinations
+
 from opshift.adapter import (
     KEEP,
     Builder,
     Node,
     Refusal,
     Result,
+    T,
     Value,
     Why,
     adapter,
     boundary,
     example,
-    impossible,
     shown,
 )
 from opshift.combinators import cast_around
 
 from opshift_adapters.blocks import EXPAND, expand_to, part
+
+Columns = tuple[int, ...]
 
 GEMM_6 = boundary(6, "Gemm:ddbc0c")
 
@@ -157,13 +161,54 @@ MATRIX_13 = boundary(13, "Gemm:9773d9 MatMul:2e2c47")
 
 # -- Det -----------------------------------------------------------------------------------------
 
-DET_11 = impossible(
-    "Det",
-    11,
-    10,
-    "no matrix factorisation exists before opset 11",
-    cases=[("any", "(float[2,2] x) => (float y) { y = Det(x) }")],
-)
+WRITTEN_OUT = 4  # from here on the number of products doubles with each row
+
+
+@adapter("Det", 11, 10, emits=("Gather", "Cast", "Mul", "Add", "Sub"), approximate=True)
+@example("two rows", "(float[2,2] x) => (float y) { y = Det(x) }")
+@example("one row", "(float[3,1,1] x) => (float[3] y) { y = Det(x) }", gives="Cast Gather Gather Cast")
+@example("three rows", "(float[N,3,3] x) => (float[N] y) { y = Det(x) }", atol=1e-5)
+@example("four rows", "(float16[2,3,4,4] x) => (float16[2,3] y) { y = Det(x) }", atol=1e-2)
+@example("singular", "(float[2,2] x) => (float y) { y = Det(x) }", inputs={"x": [[0.1, 0.2], [0.3, 0.6]]}, atol=1e-8)
+@example("no matrices", "(float[0,3,3] x) => (float[0] y) { y = Det(x) }")
+@example("double, not asked", "(double[2,2] x) => (double y) { y = Det(x) }", refuses=Why.APPROXIMATE_ONLY)
+@example("double", "(double[3,3] x) => (double y) { y = Det(x) }", approximate=True, atol=1e-14)
+@example("five rows", "(float[5,5] x) => (float y) { y = Det(x) }", refuses=Why.NOT_EXPRESSIBLE)
+@example("unknown number of rows", "(float[N,N] x) => (float y) { y = Det(x) }", refuses=Why.NEEDS_SHAPE, inputs={"x": [[2]]})
+def det_11_10(node: Node, op: Builder) -> Result:
+    """Born in 11; below it, the sum of products of few rows, in double."""
+    x, kind = node["X"], node["X"].elem_type
+    size = x.dims[-1]
+    if not isinstance(size, int):
+        raise Refusal(Why.NEEDS_SHAPE, f"the number of rows of {x.name!r} is unknown")
+    if not 1 <= size <= WRITTEN_OUT:
+        raise Refusal(Why.NOT_EXPRESSIBLE, "no matrix factorisation exists before opset 11")
+    if kind == T.DOUBLE:
+        op.approximate("a determinant is written as a sum of products, which rounds differently")
+    wide = op.Cast(x, to=T.DOUBLE)
+    rows = [op.Gather(wide, op.const(i), axis=-2) for i in range(size)]
+    cells = [[op.Gather(row, op.const(j), axis=-1) for j in range(size)] for row in rows]
+    minors: dict[Columns, Value] = {(column,): cells[-1][column] for column in range(size)}
+    for depth in range(2, size + 1):
+        row, smaller, minors = cells[-depth], minors, {}
+        for columns in combinations(range(size), depth):
+            minors[columns] = _by_first_row(op, row, columns, smaller)
+    return op.Cast(minors[tuple(range(size))], to=kind)
+
+
+def _by_first_row(
+    op: Builder, row: list[Value], columns: Columns, smaller: dict[Columns, Value]
+) -> Value:
+    """A determinant by what is left of it without its first row and each of its columns."""
+    products = [
+        op.Mul(row[c], smaller[columns[:i] + columns[i + 1 :]]) for i, c in enumerate(columns)
+    ]
+    total = op.Sub(products[0], products[1])
+    for i, product in enumerate(products[2:]):
+        total = op.Sub(total, product) if i % 2 else op.Add(total, product)
+    return total
+
+
 DET_22 = boundary(
     22,
     "Det:0fcd0a",

@@ -33,16 +33,16 @@ def test_a_plan_says_what_each_boundary_rewrites():
 
 
 def test_a_dead_end_is_in_the_path_and_in_the_answer():
-    found = plan(model("(float[2,2] x) => (float y) { y = Det(x) }", 13), 9)
+    found = plan(model("(string[3] x) => (string[3] y) { y = StringNormalizer(x) }", 13), 9)
     (path,) = found.paths
     assert path.dead_end is not None
-    assert path.dead_end.startswith("Det 11->10: ")
+    assert path.dead_end.startswith("StringNormalizer 10->9: ")
     assert not found.possible
-    assert found.nearest == {"": 11}
-    assert found.lowest == {"": 11}
-    assert found.refusals[0].boundary == (11, 10)
+    assert found.nearest == {"": 10}
+    assert found.lowest == {"": 10}
+    assert found.refusals[0].boundary == (10, 9)
     assert "DEAD END" in str(found)
-    assert "not possible; nearest is ai.onnx 11" in str(found)
+    assert "not possible; nearest is ai.onnx 10" in str(found)
 
 
 def test_the_forecast_is_what_happens():
