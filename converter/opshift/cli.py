@@ -134,21 +134,25 @@ def refused_as_dict(refused: Refused) -> dict[str, Any]:
 
 def read_target(words: tuple[str, ...], option: str = "--to") -> dict[str, int]:
     """`21`, `latest` or `ai.onnx.ml=3`, each domain once."""
-    from opshift import changelog
     from opshift.identity import normal
 
     found: dict[str, int] = {}
     for word in words:
         name, _, version = word.rpartition("=")
         domain = normal(name)
-        latest = version == "latest"
-        number = changelog.latest(domain) if latest else _number(f"{option} {word}", version)
+        number = _latest(domain) if version == "latest" else _number(f"{option} {word}", version)
         if number is None:
             raise click.UsageError(f"{option} {word}: nothing is known about domain {name!r}")
         if domain in found:
             raise click.UsageError(f"{option} names {name or 'ai.onnx'} twice")
         found[domain] = number
     return found
+
+
+def _latest(domain: str) -> int | None:
+    from opshift import changelog
+
+    return changelog.latest(domain)
 
 
 def _number(word: str, version: str) -> int:

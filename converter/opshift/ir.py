@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from opshift import versions
-from opshift.content import Content
 from opshift.errors import BadTarget
 
 if TYPE_CHECKING:
+    from opshift.content import Content
     from opshift.facts import Facts
     from opshift.scope import Document
 
@@ -87,6 +87,8 @@ def check_wanted(wanted: str | int) -> None:
 
 def needs(document: Document, facts: Facts) -> list[Need]:
     """Everything in a model that ties it to an IR version above 3, one line for each kind."""
+    from opshift.content import Content
+
     bare = any(
         name not in scope.inputs
         for root in document.roots

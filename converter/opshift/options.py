@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from opshift.targets import Wanted
+if TYPE_CHECKING:
+    from opshift.targets import Wanted
 
 Target: TypeAlias = "int | Mapping[str, int]"
 

@@ -11,10 +11,7 @@ import stat
 from contextlib import suppress
 from dataclasses import dataclass
 
-from google.protobuf.message import DecodeError
-
-from opshift import changelog, ir, wire
-from opshift.content import Content, skeleton
+from opshift import ir, wire
 from opshift.external import Moved, Opened, Region, Staging
 from opshift.identity import normal
 from opshift.options import Options
@@ -147,6 +144,10 @@ def _same_folder(src: str | os.PathLike[str], dst: str | os.PathLike[str]) -> bo
 
 def _forbids(file: Opened, to: int, moves: bool) -> bool:
     """Whether something in the model has no place at an IR version, or in another folder."""
+    from google.protobuf.message import DecodeError
+
+    from opshift.content import Content, skeleton
+
     try:
         content = Content(skeleton(file))
     except (wire.Malformed, DecodeError):
@@ -161,6 +162,8 @@ def _forbids(file: Opened, to: int, moves: bool) -> bool:
 
 def _bring_containers(names: set[str]) -> bool:
     """Whether an operator of one of these names has an input or output that is never a tensor."""
+    from opshift import changelog
+
     known = changelog.default()
     return any(
         not any(kind.startswith("tensor(") for kind in listed.partition(": ")[2].split())

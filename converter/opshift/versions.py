@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import metadata
 
 ML = "ai.onnx.ml"
 TRAINING = "ai.onnx.preview.training"
@@ -62,6 +61,8 @@ RELEASES = (
 @functools.cache
 def installed() -> Release:
     """The release of onnx that is installed, or the newest before it that is known here."""
+    from importlib import metadata
+
     numbers = _numbers(metadata.version("onnx"))
     return max((r for r in RELEASES if _numbers(r.name) <= numbers), key=lambda r: _numbers(r.name))
 

@@ -128,7 +128,6 @@ def _options(
     ir: str,
     **rest: Any,
 ) -> Options:
-    from opshift import targets
     from opshift.options import Options
 
     wishes = (words, runtime, at_least, ir != "auto", rest["prune_imports"], rest["minimal"])
@@ -136,6 +135,8 @@ def _options(
         raise click.UsageError("say what is wanted: --to N, --for RUNTIME, --ir N, or several")
     target: Target | Wanted = read_target(words)
     if runtime is not None or at_least:
+        from opshift import targets
+
         ceiling = None if runtime is None else targets.find(runtime)
         target = targets.Wanted(ceiling, read_target(words), read_target(at_least, "--at-least"))
     return Options(target, read_ir(ir), **rest)
