@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
 from html.parser import HTMLParser
 
 import pytest
+from browser import MISSING, Browser
 from opshift.zoo import html, sankey
 from opshift.zoo.migrate import migrate, prepare
 from opshift.zoo.outcome import Blocker, Fate, Outcome
@@ -16,7 +15,6 @@ from opshift.zoo.summary import Summary
 from zoos import zoo
 
 EVIL = "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">&{{data}}.onnx"
-CHROMIUM = shutil.which("chromium")
 
 
 class Elements(HTMLParser):
@@ -118,21 +116,44 @@ def test_a_run_writes_its_report(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["report.html", "src"]
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
+@pytest.mark.skipif(bool(MISSING), reason=f"{' and '.join(MISSING)} not installed")
 def test_a_browser_shows_the_rows_and_runs_nothing_of_theirs(tmp_path):
     listed = [*outcomes(), *(Outcome(f"m{i}.onnx", Fate.OK) for i in range(10_000))]
-    (tmp_path / "report.html").write_text(page(listed))
-    address = f"file://{tmp_path}/report.html"
-    dom = browsed(tmp_path, address)
-    assert "<title>opshift batch: 10005 models to ai.onnx 8</title>" in dom
-    assert "10005 of 10005" in dom
-    assert Elements(dom).tags.count("img") == 0
-    assert 200 <= dom.count("<tr") < 250
-    assert "1 of 10005" in browsed(tmp_path, f"{address}#not_expressible%20ERF")
+    path = tmp_path / "report.html"
+    path.write_text(page(listed))
+    with Browser() as browser:
+        browser.open(path.as_uri())
+        assert browser.run("return document.title") == "opshift batch: 10005 models to ai.onnx 8"
+        assert browser.run(COUNT) == "10005 of 10005"
+        assert browser.run("return document.images.length") == 0
+        assert browser.run("return document.querySelectorAll('#rows tr').length") == 200
+        browser.open(f"{path.as_uri()}#not_expressible%20ERF")
+        assert browser.run(COUNT) == "1 of 10005"
+        browser.run("document.querySelector('#rows td:last-child').click()")
+        assert EVIL in browser.run(PLAN)
+        assert "Erf '" in browser.run(PLAN)
+        assert browser.run("return document.title").startswith("opshift batch")
+        browser.open(f"{path.as_uri()}#m9999")
+        browser.run("document.querySelector('#rows a').click()")
+        assert browser.run("return location.hash") == "#model=m9999.onnx"
+        browser.open("about:blank")
+        browser.open(f"{path.as_uri()}#model=m9998.onnx")
+        assert browser.run(COUNT) == "1 of 10005"
+        assert "opshift plan 'm9998.onnx' --to 8" in browser.run(PLAN)
+        browser.open(f"{path.as_uri()}#100%")
+        assert browser.run(COUNT) == "0 of 10005"
 
 
-def browsed(folder, address):
-    """The document after its scripts have run."""
-    words = ["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]
-    command = [CHROMIUM, *words, f"--user-data-dir={folder}/home", address]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+@pytest.mark.skipif(bool(MISSING), reason=f"{' and '.join(MISSING)} not installed")
+def test_it_is_dark_where_the_reader_wants_it(tmp_path):
+    (tmp_path / "report.html").write_text(page(outcomes()))
+    papers = []
+    for dark in (False, True):
+        with Browser(dark=dark) as browser:
+            browser.open((tmp_path / "report.html").as_uri())
+            papers.append(browser.run("return getComputedStyle(document.body).backgroundColor"))
+    assert papers == ["rgb(255, 255, 255)", "rgb(21, 24, 28)"]
+
+
+COUNT = "return document.getElementById('count').textContent"
+PLAN = "return document.querySelector('.plan').textContent"

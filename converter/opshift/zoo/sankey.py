@@ -6,7 +6,7 @@ import html
 from collections import Counter
 from collections.abc import Mapping
 
-WIDTH, LEFT, RIGHT, BAR, GAP, TALL = 720, 120, 580, 12, 10, 320
+WIDTH, LEFT, RIGHT, BAR, GAP, TALL = 720, 120, 580, 12, 16, 320  # a gap holds a label
 
 Flow = tuple[str, str, str]  # (before, after, kind)
 

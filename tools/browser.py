@@ -1,0 +1,81 @@
+"""A headless Chromium, driven by Debian's chromedriver and nothing else."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+MISSING = [name for name in ("chromium", "chromedriver") if shutil.which(name) is None]
+FLAGS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1200,1600"]
+
+
+class Browser:
+    """One window, in light or dark."""
+
+    def __init__(self, *, dark: bool = False) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        command = ["chromedriver", f"--port={port}"]
+        self._driver = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        self._base = f"http://127.0.0.1:{port}"
+        options = {"args": FLAGS, "binary": shutil.which("chromium")}
+        wanted = {"capabilities": {"alwaysMatch": {"goog:chromeOptions": options}}}
+        self._base += f"/session/{self._first(wanted)['sessionId']}"
+        media = {
+            "features": [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
+        }
+        self._ask("/goog/cdp/execute", {"cmd": "Emulation.setEmulatedMedia", "params": media})
+
+    def open(self, address: str) -> None:
+        """Returns when the page has loaded."""
+        self._ask("/url", {"url": address})
+
+    def run(self, script: str) -> Any:
+        """What a function of these statements returns."""
+        return self._ask("/execute/sync", {"script": script, "args": []})
+
+    def screenshot(self, path: Path) -> None:
+        """What is seen without scrolling."""
+        path.write_bytes(base64.b64decode(self._ask("/screenshot", method="GET")))
+
+    def __enter__(self) -> Browser:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            self._ask("", method="DELETE")
+        finally:
+            self._driver.terminate()
+            self._driver.wait()
+
+    def _first(self, wanted: dict[str, Any]) -> Any:
+        """The driver takes a moment before it listens."""
+        for _ in range(300):
+            try:
+                return self._ask("/session", wanted)
+            except urllib.error.HTTPError:
+                raise
+            except OSError:
+                time.sleep(0.1)
+        raise TimeoutError("chromedriver does not listen")
+
+    def _ask(self, path: str, body: Any = None, method: str = "POST") -> Any:
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self._base + path, data, method=method)
+        with urllib.request.urlopen(request, timeout=120) as answer:
+            return json.load(answer)["value"]
