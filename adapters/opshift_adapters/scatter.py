@@ -7,38 +7,99 @@ from opshift.adapter import (
     Array,
     Builder,
     Node,
-    Refusal,
     Result,
     T,
+    Value,
     Why,
     adapter,
     boundary,
     example,
 )
 
-from opshift_adapters.blocks import ARANGE, RESHAPE_TO, SIZE_OF, arange, reshape_to, size_of
+from opshift_adapters.blocks import (
+    ARANGE,
+    RESHAPE_TO,
+    SIZE_OF,
+    arange,
+    as_type,
+    reshape_to,
+    size_of,
+)
+from opshift_adapters.calc import calc, column
 from opshift_adapters.indexing import FRONT, LINEAR, from_front, linear, row_width
 
+COMPUTED = "(float[3,4] x, int64[2,3] i, float[2,3] u) => (float[3,4] y) { y = Scatter"
+WRITTEN = ("Concat", "Gather", "Equal", "Sub", "Mul", "Add", "Size", *ARANGE, *RESHAPE_TO, *SIZE_OF)
 
-@adapter("Scatter", 9, 8, emits=("Reshape", "Concat", "Gather"))
+
+@adapter("Scatter", 9, 8, emits=WRITTEN)
 @example("constant places", "(float[3,2] x, float[1,2] u) => (float[3,2] y) <int64[1,2] i = {1, 0}> { y = Scatter(x, i, u) }", gives="Reshape Reshape Concat Gather")
 @example("strings along the last axis", "(string[2,3] x, string[2,1] u) => (string[2,3] y) <int32[2,1] i = {1, 0}> { y = Scatter<axis=-1>(x, i, u) }", gives="Reshape Reshape Concat Gather")
 @example("no updates", "(float[3] x, float[0] u) => (float[3] y) <int64[0] i = {}> { y = Scatter(x, i, u) }")
-@example("computed places", "(float[3] x, int64[1] i, float[1] u) => (float[3] y) { y = Scatter(x, i, u) }", inputs={"i": [1]}, refuses=Why.NEEDS_CONSTANT)
-@example("unknown dimensions", "(float[N] x, float[1] u) => (float[N] y) <int64[1] i = {1}> { y = Scatter(x, i, u) }", refuses=Why.NEEDS_SHAPE)
+@example("computed places", COMPUTED + "(x, i, u) }", inputs={"i": [[0, 2, 1], [1, 0, 2]], "u": [[np.nan, np.inf, -0.0], [4, 5, 6]]})
+@example("computed places on the last axis", COMPUTED + "<axis=-1>(x, i, u) }", inputs={"i": [[0, 3, 1], [1, 0, 2]]})
+@example("computed strings", "(string[3] x, int32[2] i, string[2] u) => (string[3] y) { y = Scatter(x, i, u) }", inputs={"i": [2, 0]})
+@example("computed, three axes", "(int8[2,3,2] x, int64[2,1,2] i, int8[2,1,2] u) => (int8[2,3,2] y) { y = Scatter<axis=1>(x, i, u) }", inputs={"i": [[[0, 2]], [[1, 1]]]})
+@example("computed, no updates", "(float[3,4] x, int64[0,4] i, float[0,4] u) => (float[3,4] y) { y = Scatter(x, i, u) }")
+@example("computed, unknown dimensions", "(float[A,B] x, int64[C,D] i, float[C,D] u) => (float[A,B] y) { y = Scatter(x, i, u) }", inputs={"x": [[1, 2, 3], [4, 5, 6]], "i": [[1, 0]], "u": [[7, 8]]})
+@example("computed, nothing", "(float[A,B] x, int64[C,B] i, float[C,B] u) => (float[A,B] y) { y = Scatter(x, i, u) }", inputs={"x": np.zeros((2, 0)), "i": np.zeros((1, 0)), "u": np.zeros((1, 0))})
+@example("constant places, unknown dimensions", "(float[N] x, float[1] u) => (float[N] y) <int64[1] i = {1}> { y = Scatter(x, i, u) }")
+@example("unknown rank", "(float[6] v, int64[n] s, int64[1,1] i, float[1,1] u) => (float[a,b] y) { x = Reshape(v, s) y = Scatter(x, i, u) }", inputs={"s": [2, 3], "i": [[1]]})
 def scatter_9_8(node: Node, op: Builder) -> Result:
-    """Nothing wrote at computed positions; known ones are chosen from old and new side by side."""
+    """Nothing wrote at computed positions: each element is chosen from old and new side by side."""
     data, updates, axis = node["data"], node["updates"], node.int("axis")
-    places, shape = node["indices"].const_or_none(), data.shape
-    if places is None:
-        raise Refusal(Why.NEEDS_CONSTANT, "no operator writes at computed positions before opset 9")
-    coordinates: list[Array] = list(np.indices(places.shape))
-    coordinates[axis % len(shape)] = places
-    source = np.arange(math.prod(shape)).reshape(shape)
-    source[tuple(coordinates)] = source.size + np.arange(places.size).reshape(places.shape)
+    indices = node["indices"]
+    axis %= indices.rank
+    source: Value
+    places, shape = indices.const_or_none(), data.shape_or_none
+    if places is None or shape is None:
+        source = _last_writer(op, data, _flat_places(op, data, indices, axis))
+    else:
+        source = op.const(_chosen(places, shape, axis))
     flat = op.const([-1])
     both = op.Concat(op.Reshape(data, flat), op.Reshape(updates, flat), axis=0)
-    return op.Gather(both, op.const(source), axis=0)
+    chosen = op.Gather(both, source, axis=0)
+    return reshape_to(op, chosen, op.Shape(data)) if places is None or shape is None else chosen
+
+
+def _chosen(places: Array, shape: tuple[int, ...], axis: int) -> Array:
+    """For each element its position among the old and behind them the new ones."""
+    coordinates: list[Array] = list(np.indices(places.shape))
+    coordinates[axis] = places
+    source = np.arange(math.prod(shape)).reshape(shape)
+    source[tuple(coordinates)] = source.size + np.arange(places.size).reshape(places.shape)
+    return source
+
+
+def _flat_places(op: Builder, data: Value, indices: Value, axis: int) -> Value:
+    """Where each update goes in the flattened data."""
+    rank, stride = indices.rank, op.const(1)
+    place = as_type(op, indices, T.INT64)
+    total = None
+    for each in reversed(range(rank)):
+        if each == axis:
+            part = op.Mul(place, stride)
+        else:
+            steps = calc(op, "Mul", arange(op, size_of(op, indices, each)), stride)
+            part = column(op, steps, rank, each)
+        total = part if total is None else op.Add(total, part)
+        stride = calc(op, "Mul", stride, size_of(op, data, each))
+    assert total is not None
+    return op.Reshape(total, op.const([-1]))
+
+
+def _last_writer(op: Builder, data: Value, places: Value) -> Value:
+    """For each element its position among old and new, from a loop over all that is written."""
+    size = op.Size(data)
+    positions = arange(op, size)
+
+    def write(b: Builder, i: Value, keep: Value, now: Value) -> tuple[Value, Value]:
+        hit = b.Cast(b.Equal(positions, b.Gather(places, i, axis=0)), to=T.INT64)
+        return b.Identity(keep), b.Add(now, b.Mul(b.Sub(b.Add(size, i), now), hit))
+
+    body = op.graph(write, (T.INT64, ()), (T.BOOL, ()), (T.INT64, (None,)))
+    written = op.Loop(op.Size(places), op.const(True, T.BOOL), positions, body=body)
+    return op.Cast(written, to=T.INT64)  # says the type
 
 
 @adapter("Scatter", 10, 11, emits=("ScatterElements",))
