@@ -263,6 +263,9 @@ class Facts:
         schema = self._read(place, node).schema
         if schema is None:
             return False
+        outputs = [self._stated(place, name) for name in node.output if name]
+        if any(found is None or schemas.type_name(found) is None for found in outputs):
+            return True  # one typed input may type it, which inference makes nothing of
         if not schemas.raw(
             schema.domain, schema.name, schema.since
         ).has_type_and_shape_inference_function:

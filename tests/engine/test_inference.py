@@ -68,8 +68,8 @@ def test_the_word_by_which_an_old_cast_named_a_type_is_read():
 
 
 def test_types_go_on_behind_operators_that_infer_nothing():
-    graph = """(float[2] x) => (float[2] y) <float[2,2] w = {1, 2, 3, 4}> {
-        f = custom.Op(x) g = MatMul(f, w) h = Neg(g) y = custom.Op(h)
+    graph = """(float[2] x, int32[2] z) => (float[2] y) <float[2,2] w = {1, 2, 3, 4}> {
+        f = custom.Op(x, z) g = MatMul(f, w) h = Neg(g) y = custom.Op(h)
     }"""
     twice = model(graph.replace("Neg(g)", "MatMul(g, g)"), opset=9, more=', "custom" : 1')
     assert ops(convert_version(twice, 8)) == "Op MatMul MatMul Op"
