@@ -248,7 +248,7 @@ def test_the_command_counts_and_exits_with_a_meaning(mixed, tmp_path):
     done = batch(mixed, tmp_path / "dst", "--to", "8")
     assert done.exit_code == cli.REFUSED
     assert "such as erf.onnx" in done.stdout
-    assert "5/5 done, 1 refused, 1 failed" in done.stderr
+    assert "5/5 done, 0 up to date, 1 refused, 1 failed" in done.stderr
     again = batch(mixed, tmp_path / "dst", "--to", "8", "--max-failures", "2", "--json")
     assert again.exit_code == cli.DONE
     raw = json.loads(again.stdout)
@@ -295,11 +295,16 @@ def test_interrupting_finishes_cleanly_and_says_how_to_go_on(tmp_path):
     words = [sys.executable, "-m", "opshift", "batch", source, dst, "--to", "13", "--workers", "1"]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     driver = subprocess.Popen(
-        words, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env
+        words,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=env,
+        start_new_session=True,
     )
     while not list(dst.glob("*/*.onnx")):
         assert driver.poll() is None
-    driver.send_signal(signal.SIGINT)
+    os.killpg(driver.pid, signal.SIGINT)  # as a terminal does: to the workers, too
     out, err = driver.communicate(timeout=60)
     assert driver.returncode == cli.INTERRUPTED
     assert "the same command goes on" in err

@@ -67,14 +67,19 @@ def live(crew: Sequence[Worker]) -> Iterator[Heard]:
 
 def line(summary: Summary, seconds: float) -> str:
     """Done, refused, failed, speed and what is left, in one line."""
-    refused = summary.fates[Fate.REFUSED]
-    rate = summary.done / seconds if seconds else 0.0
-    left = f"{summary.left / rate:.0f} s left" if rate else "no end in sight"
+    refused, skipped = summary.fates[Fate.REFUSED], summary.fates[Fate.SKIPPED]
+    rate = (summary.done - skipped) / max(seconds, 1e-9)  # what is up to date says nothing of speed
+    left = summary.left / rate if rate else 0.0
     return (
-        f"{summary.done}/{summary.total} done, {refused} refused,"
+        f"{summary.done}/{summary.total} done, {skipped} up to date, {refused} refused,"
         f" {summary.failures - refused} failed, {rate:.1f} models/s,"
-        f" {summary.size / max(seconds, 1e-9) / 1e6:.1f} MB/s, {left}"
+        f" {summary.worked / max(seconds, 1e-9) / 1e6:.1f} MB/s, {_span(left)} left"
     )
+
+
+def _span(seconds: float) -> str:
+    hours, rest = divmod(round(seconds), 3600)
+    return f"{hours}:{rest // 60:02}:{rest % 60:02}" if hours else f"{rest // 60}:{rest % 60:02}"
 
 
 def _table(summary: Summary, crew: Sequence[Worker], seconds: float) -> Table:

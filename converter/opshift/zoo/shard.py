@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import select
+import signal
 import sys
 from multiprocessing.connection import Connection
 
@@ -16,6 +17,7 @@ from opshift.zoo.supervisor import Supervisor
 
 def main() -> None:
     """Reads shards from stdin and writes their outcomes, until nobody needs it any more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the driver is asked when to stop
     if len(sys.argv) > 1:
         die_with(Connection(int(sys.argv[1]), writable=False))
     answer = os.dup(1)

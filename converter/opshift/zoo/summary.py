@@ -20,11 +20,13 @@ class Summary:
     reasons: Counter[tuple[Fate, str]] = field(default_factory=Counter)
     examples: dict[tuple[Fate, str], Outcome] = field(default_factory=dict)
     size: int = 0
+    worked: int = 0  # bytes of what was not up to date
     notes: tuple[str, ...] = ()
 
     def add(self, outcome: Outcome) -> None:
         self.fates[outcome.fate] += 1
         self.size += outcome.size
+        self.worked += outcome.size if outcome.fate is not Fate.SKIPPED else 0
         if outcome.fate.failed:
             reason = (outcome.fate, outcome.why)
             self.reasons[reason] += 1
