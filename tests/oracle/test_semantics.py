@@ -436,3 +436,8 @@ def test_words_are_padded_with_the_empty_one() -> None:
     parsed = model("(string[1] x, int64[1] s) => (string[3] y) { y = CenterCropPad(x, s) }", 18)
     found = evaluate(parsed, {"x": np.array(["a"], dtype=object), "s": np.array([3])})[0]
     assert found.tolist() == ["", "a", ""]
+
+
+def test_softsign_of_a_scalar() -> None:
+    (y,) = run("(float x) => (float y) { y = Softsign(x) }", 13, x=np.float32(-3))
+    assert (y.shape, y.item()) == ((), -0.75)

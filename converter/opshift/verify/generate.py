@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 from onnx import ModelProto, TensorShapeProto, TypeProto
+from onnx.shape_inference import infer_shapes
 
+from opshift import weights
 from opshift.verify import hints
 from opshift.verify.cases import Case
 from opshift.verify.hints import Hint
@@ -22,6 +24,11 @@ FIRST: tuple[tuple[int, ...], ...] = ((2, 3, 4), (3, 4, 5))
 """Two sizes for every dynamic axis, different ones for different axes."""
 SECOND: tuple[tuple[int, ...], ...] = ((2,), (3,), (1,))
 """For models whose dynamic axes must agree, though they are named differently."""
+LARGE: tuple[tuple[int, ...], ...] = ((2, 64, 96), (1, 224, 224))
+"""For models that look at pictures."""
+
+ATTEMPTS = ((FIRST, False), (SECOND, False), (LARGE, False), (FIRST + SECOND, True))
+"""What is tried, until there are two sets which the model has an answer for."""
 
 VALUES: Mapping[str, Callable[[Array], Any]] = {
     "positive": lambda x: np.abs(x) + 0.25,
@@ -41,45 +48,55 @@ VALUES: Mapping[str, Callable[[Array], Any]] = {
     "places": lambda x: np.arange(x.size).reshape(x.shape),
     "shape": lambda x: np.array([-1] + [1] * (x.size - 1))[: x.size].reshape(x.shape),
     "zero to two": lambda x: np.abs(np.round(x)) % 3,
+    "mask": lambda x: (x > -1).astype(x.dtype),
+    "calm": lambda x: 0.5 + np.tanh(x) * 0.4,
 }
 
 
-def cases(model: ModelProto, seed: int, ladder: Sequence[Sequence[int]]) -> Iterator[Case]:
-    """One set of inputs for each way to size the dynamic axes."""
+def cases(
+    model: ModelProto, seed: int, ladder: Sequence[Sequence[int]], *, calm: bool = False
+) -> Iterator[Case]:
+    """One set of inputs for each way to size the dynamic axes; calm ones are small and positive."""
     fed = {tensor.name for tensor in model.graph.initializer}
     fed |= {tensor.values.name for tensor in model.graph.sparse_initializer}
+    free = [info for info in model.graph.input if info.name not in fed]
     wanted = hints.hints(model)
+    shapes = (
+        _shapes(model) if any(h.kind == "index" for one in wanted.values() for h in one) else {}
+    )
     for number, choice in enumerate(ladder):
         sizes: Sizes = {}
+        for info in free:
+            _shape(info.type.tensor_type.shape, sizes, choice)
         rng = np.random.default_rng([seed, number])
         made = {}
-        for info in model.graph.input:
-            if info.name not in fed:
-                kinds = wanted.get(info.name, ())
-                made[info.name] = _value(model, info.type, kinds, rng, sizes, choice)
+        for info in free:
+            kinds = wanted.get(info.name, ())
+            bound = min((_bound(shapes, h, sizes) for h in kinds if h.kind == "index"), default=1)
+            kind = kinds[0].kind if kinds else "calm" if calm else ""
+            made[info.name] = _value(info.type, kind, bound, rng, sizes)
         shown = "".join(f", {name or '?'}={size}" for name, size in sizes.items())
-        yield Case(f"generated, seed {seed}.{number}{shown}", made)
+        manner = ", calm" if calm else ""
+        yield Case(f"generated, seed {seed}.{number}{manner}{shown}", made)
 
 
 def _value(
-    model: ModelProto, declared: TypeProto, wanted: Sequence[Hint],
-    rng: np.random.Generator, sizes: Sizes, choice: Sequence[int],
-) -> Any:  # fmt: skip
+    declared: TypeProto, kind: str, bound: int, rng: np.random.Generator, sizes: Sizes
+) -> Any:
     if declared.WhichOneof("value") != "tensor_type":
         return plain.make_value(declared, rng, sizes)
-    shape = _shape(declared.tensor_type.shape, sizes, choice)
+    shape = _shape(declared.tensor_type.shape, sizes, (1,))
     if not declared.tensor_type.HasField("shape"):
         shape = (2, 3)
     elem_type = declared.tensor_type.elem_type
     dtype = dtype_of(elem_type)
-    if wanted and wanted[0].kind == "index":
-        bound = min(_bound(model, hint, sizes, choice) for hint in wanted if hint.kind == "index")
+    if kind == "index":
         return rng.integers(0, bound, shape).astype(dtype)
     count = int(np.prod(shape, dtype=int))
-    if not wanted or dtype.kind == "O":
+    if not kind or dtype.kind == "O":
         return plain.make_elements(elem_type, count, rng).reshape(shape)
     numbers = rng.normal(0, 2, shape)
-    found = np.asarray(VALUES[wanted[0].kind](numbers))
+    found = np.asarray(VALUES[kind](numbers))
     return (found if is_float(dtype) else np.rint(found)).astype(dtype)
 
 
@@ -94,24 +111,29 @@ def _shape(shape: TensorShapeProto, sizes: Sizes, choice: Sequence[int]) -> tupl
     return tuple(found)
 
 
-def _bound(model: ModelProto, hint: Hint, sizes: Sizes, choice: Sequence[int]) -> int:
+def _bound(shapes: Mapping[str, TensorShapeProto], hint: Hint, sizes: Sizes) -> int:
     """How far an index may go; 1 where nothing is known."""
-    shape = _known(model, hint.data, sizes, choice)
-    if not shape:
+    if hint.data not in shapes:
         return 1
+    dims = shapes[hint.data].dim
+    shape = [d.dim_value if d.HasField("dim_value") else sizes.get(d.dim_param, 1) for d in dims]
     if hint.axis is None:
-        return max(min(shape), 1)
+        return max(min(shape, default=1), 1)
     return max(shape[hint.axis], 1) if -len(shape) <= hint.axis < len(shape) else 1
 
 
-def _known(model: ModelProto, name: str, sizes: Sizes, choice: Sequence[int]) -> tuple[int, ...]:
-    graph = model.graph
+def _shapes(model: ModelProto) -> dict[str, TensorShapeProto]:
+    """The shapes of a graph's values, as far as they are declared or inferred without weights."""
+    view = weights.checkable(weights.carve_model(model)[0])
+    graph = infer_shapes(
+        view if isinstance(view, ModelProto) else ModelProto.FromString(view)
+    ).graph
+    found = {
+        info.name: info.type.tensor_type.shape
+        for info in itertools.chain(graph.input, graph.value_info, graph.output)
+        if info.type.tensor_type.HasField("shape")
+    }
     for tensor in graph.initializer:
-        if tensor.name == name:
-            return tuple(tensor.dims)
-    for info in itertools.chain(graph.input, graph.value_info, graph.output):
-        if info.name == name and info.type.tensor_type.HasField("shape"):
-            shape = info.type.tensor_type.shape
-            given = any(d.HasField("dim_value") or d.dim_param in sizes for d in shape.dim)
-            return _shape(shape, dict(sizes), (1,)) if given or not shape.dim else (1,)
-    return ()
+        dims = [TensorShapeProto.Dimension(dim_value=size) for size in tensor.dims]
+        found[tensor.name] = TensorShapeProto(dim=dims)
+    return found

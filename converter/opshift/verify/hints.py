@@ -61,7 +61,7 @@ USES = {op: wanted for ops, wanted in WANTED for op in ops.split()}
 # Where several kinds are wanted of one input, the first of these wins.
 ORDER = (
     *("true", "false", "shape", "places", "index", "zero", "one", "two", "three", "far"),
-    *("zero to two", "unit", "above one", "share", "low", "high", "positive", "nonzero"),
+    *("zero to two", "unit", "above one", "share", "low", "high", "positive", "nonzero", "mask"),
 )
 AXIS = {"Gather": 0, "GatherElements": 0, "Scatter": 0, "ScatterElements": 0}
 CLASSES = frozenset({"NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"})
@@ -150,7 +150,11 @@ def _hint(node: NodeProto, kind: str) -> Hint:
 
 def hints(model: ModelProto) -> Mapping[str, tuple[Hint, ...]]:
     """What is wanted of each graph input, the most demanding first."""
+    found = Tracer(model).found
+    for info in model.graph.input:
+        if "mask" in info.name.lower():  # which operators do not tell: numbers that mean yes and no
+            found.setdefault(info.name, set()).add(Hint("mask"))
     return {
-        name: tuple(sorted(found, key=lambda hint: (ORDER.index(hint.kind), hint.data, str(hint))))
-        for name, found in Tracer(model).found.items()
+        name: tuple(sorted(one, key=lambda hint: (ORDER.index(hint.kind), hint.data, str(hint))))
+        for name, one in found.items()
     }

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from onnx import ModelProto
 
 from opshift.verify import child, engines, generate, locate, randomness, worker
@@ -113,16 +115,27 @@ def _before(
         cases = given(pair.a.model, inputs)
         side, results = _run(pair, pair.a, engine, why, cases)
         return side, cases, results
-    cases = list(generate.cases(pair.a.model, pair.seed, generate.FIRST))
-    side, results = _run(pair, pair.a, engine, why, cases)
-    if any(error for _, error in results) and _dynamic(pair.a.model):
-        more = list(generate.cases(pair.a.model, pair.seed, generate.SECOND))
-        other, again = _run(pair, pair.a, engine, why, more)
-        side = other if any(not error for _, error in again) else side
-        cases, results = cases + more, results + again
-    runs = [(c, r) for c, r in zip(cases, results, strict=True) if not r[1]]
-    runs = runs[:2] or [(cases[0], results[0])]
+    found: list[tuple[Case, tuple[dict[str, Any], str]]] = []
+    side, begun = Side(pair.a.name, engine, why), time.monotonic()
+    for ladder, calm in generate.ATTEMPTS:
+        if ladder in (generate.SECOND, generate.LARGE) and not _dynamic(pair.a.model):
+            continue
+        cases = list(generate.cases(pair.a.model, pair.seed, ladder, calm=calm))
+        tried, results = _run(pair, pair.a, engine, why, cases)
+        found += zip(cases, results, strict=True)
+        side = tried if any(not error for _, error in results) else side
+        late = time.monotonic() - begun > (pair.limits or Limits()).seconds
+        if late or sum(_says(result) for _, result in found) > 1:
+            break
+    answered = [one for one in found if not one[1][1]]
+    runs = sorted(answered, key=lambda one: not _says(one[1]))[:2] or found[:1]
     return side, [case for case, _ in runs], [result for _, result in runs]
+
+
+def _says(result: tuple[dict[str, Any], str]) -> bool:
+    """Whether there is an answer that is not empty."""
+    values, error = result
+    return not error and any(not isinstance(v, np.ndarray) or v.size for v in values.values())
 
 
 def _dynamic(model: ModelProto) -> bool:

@@ -22,6 +22,12 @@ def as_version(call: Call, opset: int, **changes: object) -> Call:
     return prepare(node.SerializeToString(), opset)
 
 
+@kernel("Softsign")
+def softsign(call: Call, x: np.ndarray) -> np.ndarray:
+    """The reference fails on a scalar."""
+    return np.asarray(x / (np.abs(x) + np.ones((), x.dtype)))
+
+
 @kernel("RoiAlign", until=15)
 def roi_align_first(
     call: Call, x: np.ndarray, rois: np.ndarray, batch: np.ndarray
