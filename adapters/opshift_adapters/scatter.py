@@ -23,6 +23,7 @@ from opshift_adapters.blocks import (
     arange,
     as_type,
     reshape_to,
+    shape_of,
     size_of,
 )
 from opshift_adapters.calc import calc, column
@@ -59,7 +60,7 @@ def scatter_9_8(node: Node, op: Builder) -> Result:
     flat = op.const([-1])
     both = op.Concat(op.Reshape(data, flat), op.Reshape(updates, flat), axis=0)
     chosen = op.Gather(both, source, axis=0)
-    return reshape_to(op, chosen, op.Shape(data)) if places is None or shape is None else chosen
+    return reshape_to(op, chosen, shape_of(op, data)) if places is None or shape is None else chosen
 
 
 def _chosen(places: Array, shape: tuple[int, ...], axis: int) -> Array:
@@ -90,7 +91,8 @@ def _flat_places(op: Builder, data: Value, indices: Value, axis: int) -> Value:
 
 def _last_writer(op: Builder, data: Value, places: Value) -> Value:
     """For each element its position among old and new, from a loop over all that is written."""
-    size = op.Size(data)
+    shape = data.shape_or_none
+    size = op.Size(data) if shape is None else op.const(math.prod(shape))
     positions = arange(op, size)
 
     def write(b: Builder, i: Value, keep: Value, now: Value) -> tuple[Value, Value]:
