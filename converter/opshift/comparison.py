@@ -18,9 +18,9 @@ from opshift.walk import tensors
 from opshift.weights import Weights
 
 _WIDER = {
-    "bool": "int8 uint8 int16 uint16 int32 uint32 int64 uint64",
-    "int8": "int16 int32 int64 float16 float double",
-    "uint8": "uint16 int16 uint32 int32 uint64 int64 float16 float double",
+    "bool": "int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 bfloat16 float double",
+    "int8": "int16 int32 int64 float16 bfloat16 float double",
+    "uint8": "uint16 int16 uint32 int32 uint64 int64 float16 bfloat16 float double",
     "int16": "int32 int64 float double",
     "uint16": "uint32 int32 uint64 int64 float double",
     "int32": "int64 double",

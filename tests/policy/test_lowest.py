@@ -28,18 +28,27 @@ OPS = {
 
 
 @st.composite
-def models(draw):
+def models(draw, stop=None):
+    """A chain of operators; `stop`, beside it, does not go all the way down."""
     chosen = draw(st.lists(st.sampled_from(sorted(OPS)), min_size=1, max_size=3))
-    opset = draw(st.integers(max([9, *(OPS[op] for op in chosen)]), 21))
+    births = [OPS[op] for op in chosen]
+    opset = draw(st.integers(max(11 if stop else 9, *births), 21))
     names = ["x", *(f"v{i}" for i in range(1, len(chosen))), "y"]
     nodes = " ".join(f"{names[i + 1]} = {op}({names[i]})" for i, op in enumerate(chosen))
-    return model(f"(float[2,3] x) => (float[2,3] y) {{ {nodes} }}", opset)
+    kind = draw(st.sampled_from(["float", "double"]))
+    last = f"z = {stop or 'Neg'}(m)"
+    shape = "" if stop == "Det" else "[2,2]"
+    outputs = f"{kind}[2,3] y, {kind}{shape} z"
+    return model(f"({kind}[2,3] x, {kind}[2,2] m) => ({outputs}) {{ {nodes} {last} }}", opset)
 
 
-@settings(max_examples=25, deadline=None)
-@given(models())
-def test_a_reported_version_is_reached_and_the_next_is_refused(proto):
+@pytest.mark.parametrize("stop", [None, "Det"])
+@settings(max_examples=15, deadline=None)
+@given(data=st.data())
+def test_a_reported_version_is_reached_and_the_next_is_refused(stop, data):
+    proto = data.draw(models(stop))
     found = lowest_versions(proto)[""]
+    assert stop is None or found.lowest > 1
     convert_version(proto, found.lowest)
     convert_version(proto, found.highest)
     assert found.lowest <= found.same_from <= found.version <= found.same_to <= found.highest
@@ -105,7 +114,9 @@ def test_the_command(tmp_path):
 
 def test_minimal_is_a_target_of_its_own():
     with pytest.raises(BadTarget, match="minimal is a target of its own"):
-        convert_version(model("(double[2] x) => (double[2] y) { y = Erf(x) }", 15), 14, minimal=True)
+        convert_version(
+            model("(double[2] x) => (double[2] y) { y = Erf(x) }", 15), 14, minimal=True
+        )
 
 
 def test_what_ties_the_content_to_an_ir_version_is_explained():

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from onnx import numpy_helper
 from opshift import BadTarget, convert_version, diff
 from opshift.cli import main
-from opshift.comparison import Signature, Value, compare
+from opshift.comparison import _WIDER, Signature, Value, compare
 from opshift.model_version import Form, Level, ModelVersion
 
 
@@ -127,6 +127,62 @@ def test_nothing_changes_unnoticed_and_removal_is_major(before, after):
     lost = {v.name for v in before.inputs} - {v.name for v in after.inputs}
     if lost:
         assert max(change.level for change in changes) is Level.MAJOR
+
+
+DIMENSIONS = st.lists(st.one_of(st.none(), st.integers(1, 3)), max_size=2).map(tuple)
+SHAPES = st.one_of(st.none(), DIMENSIONS)
+
+
+def fits(shape, taken):
+    """Whether a tensor of a static shape may be fed where `taken` is declared."""
+    if taken is None:
+        return True
+    return len(shape) == len(taken) and all(
+        t in (None, s) for s, t in zip(shape, taken, strict=True)
+    )
+
+
+EVERY_SHAPE = [(), *((a,) for a in (1, 2, 3)), *((a, b) for a in (1, 2, 3) for b in (1, 2, 3))]
+
+
+@given(SHAPES, SHAPES)
+def test_an_input_is_major_exactly_when_something_no_longer_fits(old, new):
+    """Judged by trying: what every caller of the old model feeds must be taken by the new one."""
+    breaks = any(fits(s, old) and not fits(s, new) for s in EVERY_SHAPE)
+    unknown = new is not None and old is None  # ranks above those tried
+    found = level((value(shape=old),), (value(shape=new),))
+    assert (found is Level.MAJOR) == (breaks or unknown)
+    assert (found is Level.NONE) == (old == new)
+
+
+@given(SHAPES, SHAPES)
+def test_what_an_input_gains_an_output_loses(old, new):
+    pair = (value(shape=old),), (value(shape=new),)
+    assert level(*pair) == level(*reversed(pair), "output")
+
+
+@given(
+    st.sampled_from(sorted(_WIDER)),
+    st.sampled_from(sorted({w for ws in _WIDER.values() for w in ws.split()})),
+)
+def test_a_type_is_widened_in_one_direction_and_through_any_other(narrow, wide):
+    widened = wide in _WIDER[narrow].split()
+    assert (level((value(f"tensor({narrow})"),), (value(f"tensor({wide})"),)) is Level.MINOR) == (
+        widened and narrow != wide
+    )
+    if widened:
+        assert narrow not in _WIDER.get(wide, "").split()
+        for wider in _WIDER.get(wide, "").split():
+            assert wider in _WIDER[narrow].split()
+
+
+@given(SIGNATURES, SIGNATURES, SIGNATURES)
+def test_a_detour_is_never_a_smaller_change(first, second, third):
+    def between(a, b):
+        return max((change.level for change in compare(a, b)), default=Level.NONE)
+
+    if between(first, third) is Level.MAJOR:
+        assert Level.MAJOR in (between(first, second), between(second, third))
 
 
 ADD = "(float[2] x) => (float[2] y) { y = Add(x, w) }"
