@@ -9,6 +9,11 @@ import sys
 import threading
 from pathlib import Path
 
+import pytest
+
+pytest.importorskip("obstore", reason="opshift[remote] is not installed")
+pytest.importorskip("moto.server", reason="the server that tests use is not installed")
+
 import boto3
 from moto.server import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import make_server

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import http.server
+import importlib.util
+import json
 import os
 import random
 import re
@@ -17,13 +19,9 @@ import onnx
 import pytest
 from onnx import numpy_helper
 from opshift import convert_version
+from s3 import BUCKET, Server, batch, start
 from test_kills import descendants
 from zoos import ERF, model, zoo
-
-pytest.importorskip("obstore", reason="opshift[remote] is not installed")
-pytest.importorskip("moto.server", reason="the server that tests use is not installed")
-
-from s3 import BUCKET, Server, batch, start
 
 
 @pytest.fixture(scope="module")
@@ -319,3 +317,45 @@ def test_another_scheme_is_left_to_fsspec(tmp_path, server):
     assert batch(server, tmp_path / "home", *words)["fates"] == {"skipped": 5}
     found = [path for path in (tmp_path / "dst").rglob("*") if path.is_file()]
     assert sorted(path.suffix for path in found) == [".json"] * 5 + [".onnx"] * 5
+
+
+def test_a_store_of_this_process_alone_takes_an_engine_of_this_process(tmp_path):
+    from opshift.zoo import Fate, migrate, stores
+
+    class Here:
+        def run(self, fn, items):
+            yield from map(fn, items)
+
+    store, folder = stores.at("memory://zoo/src")
+    for path in zoo(tmp_path / "src", 3).rglob("*.onnx"):
+        name = path.relative_to(tmp_path / "src").as_posix()
+        store.upload(f"{folder}/{name}", str(path), create=True)
+    for fate in (Fate.OK, Fate.SKIPPED):
+        done = migrate(
+            "memory://zoo/src", "memory://zoo/dst", 13, engine=Here(), journal=tmp_path / "j"
+        )
+        assert dict(done.fates) == {fate: 3}
+        assert "does not refuse" not in str(done)
+    assert store.read("dst/0/m0000.onnx") == wanted("m0000.onnx")
+
+
+@pytest.mark.skipif(
+    not importlib.util.find_spec("distributed"), reason="opshift[dask] is not installed"
+)
+def test_shards_of_a_cluster_see_the_store_alone(server, prefix, tmp_path):
+    source = server.upload(zoo(tmp_path / "src", 6), f"{prefix}/src")
+    words = (
+        source,
+        f"s3://{BUCKET}/{prefix}/dst",
+        "--to",
+        "13",
+        "--engine",
+        "dask",
+        "--memory",
+        "1024",
+    )
+    driver = start(server, tmp_path / "home", *words, "--json")
+    out, err = driver.communicate(timeout=300)
+    assert driver.returncode == 0, err
+    assert json.loads(out)["fates"]["ok"] == 6
+    assert len(results(server, f"{prefix}/dst")) == 6

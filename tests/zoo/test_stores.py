@@ -7,10 +7,6 @@ import os
 import pytest
 from opshift.errors import MissingExtra
 from opshift.zoo import stores
-
-pytest.importorskip("obstore", reason="opshift[remote] is not installed")
-pytest.importorskip("moto.server", reason="the server that tests use is not installed")
-
 from s3 import BUCKET, Server
 
 
