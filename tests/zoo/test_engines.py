@@ -213,6 +213,21 @@ def test_a_killed_worker_of_a_cluster_loses_no_model(carrier, tmp_path, monkeypa
     assert {outcome.fate for outcome in ended} == {Fate.OK}
 
 
+@pytest.mark.parametrize("kind", list(clusters()))
+def test_interrupting_a_cluster_of_its_own_finishes_cleanly(kind, tmp_path):
+    source, dst = zoo(tmp_path / "src", 300), tmp_path / "dst"
+    words = ["-m", "opshift", "batch", source, dst, "--to", "13", "--engine", kind, "--memory=2000"]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    driver = subprocess.Popen(
+        [sys.executable, *words], stderr=subprocess.PIPE, text=True, env=env, start_new_session=True
+    )
+    while not list(dst.glob("*/*.onnx")):
+        assert driver.poll() is None
+    os.killpg(driver.pid, signal.SIGINT)
+    assert "the same command goes on" in driver.communicate(timeout=120)[1]
+    assert driver.returncode == cli.INTERRUPTED
+
+
 def kill_the_engines_worker_once(flag: str, order: Order):
     """From below: worker, forkserver, supervisor, and above it who carried the shard."""
     if order.name == "5" and not os.path.exists(flag):

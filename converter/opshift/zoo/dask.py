@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -40,4 +41,8 @@ def connect(address: str | None) -> Dask:
 
     if address:
         return Dask(Client(address))
-    return Dask(Client(threads_per_worker=1, dashboard_address=None))
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # its workers inherit this
+    try:
+        return Dask(Client(threads_per_worker=1, dashboard_address=None))
+    finally:
+        signal.signal(signal.SIGINT, before)
