@@ -176,14 +176,19 @@ def _transformed(node: Node, op: Builder, y: Value) -> Value:
 
 CLASSIFIED = "(float[N,2] x) => (int64[N] l, float[N,3] z) { l, z = ai.onnx.ml.TreeEnsembleClassifier<classlabels_int64s=[7,8,9],"
 NAMED = '(float[N,2] x) => (string[N] l, float[N,3] z) { l, z = ai.onnx.ml.TreeEnsembleClassifier<classlabels_strings=["a","b","c"],'
+SHARES = f"{SHAPE},{SPLITS},class_treeids=[0,0,0,1],class_nodeids=[1,3,4,0],class_ids=[0,0,0,0],class_weights=[0.4,0.6,0.1,0.2]"
 HALF = '(float[N,2] x) => (int64[N] l, float[N,2] z) { l, z = ai.onnx.ml.TreeEnsembleClassifier<classlabels_int64s=[0,1],'
 
 
-@adapter("TreeEnsembleClassifier", 4, 5, domain=ML, emits=("ai.onnx.ml.TreeEnsemble", "Cast", "Add", "Sigmoid", "Softmax", "ArgMax", "Gather"))
+@adapter("TreeEnsembleClassifier", 4, 5, domain=ML, emits=("ai.onnx.ml.TreeEnsemble", "Cast", "Add", "Sub", "Neg", "Greater", "Reshape", "Concat", "Sigmoid", "Softmax", "ArgMax", "Gather"))
 @example("three classes", CLASSIFIED + CLASSES + ">(x) }", gives="TreeEnsemble ArgMax Gather", inputs=ROWS, imports=NEW, atol=1e-6)
 @example("names", NAMED + CLASSES + ',base_values=[0.5,0.25,0.0],post_transform="SOFTMAX">(x) }', gives="TreeEnsemble Add ArgMax Gather Softmax", inputs=ROWS, imports=NEW, atol=1e-6)
 @example("negative votes", CLASSIFIED + CLASSES.replace("0.1,0.2,0.15", "-0.1,-0.2,-0.15") + ">(x) }", gives="TreeEnsemble ArgMax Gather", inputs=ROWS, imports=NEW, atol=1e-6)
 @example("classes without votes", CLASSIFIED + CLASSES.replace("class_ids=[0,1,1,2,2,0,0,1,2]", "class_ids=[0,1,1,2,2,0,0,1,1]").replace("1.5,0.5,", "-1.5,-0.5,") + ">(x) }", refuses=Why.AMBIGUOUS, inputs=ROWS, imports=NEW)
+@example("shares of two classes", HALF + SHARES + ">(x) }", gives="TreeEnsemble Sub Greater Reshape Cast Gather Concat", inputs=ROWS, imports=NEW, atol=1e-6)
+@example("odds of two classes", HALF + SHARES.replace("0.4,", "-0.4,") + ',post_transform="LOGISTIC">(x) }', gives="TreeEnsemble Neg Greater Reshape Cast Gather Concat Sigmoid", inputs=ROWS, imports=NEW, atol=1e-6)
+@example("shares of two named classes in double", HALF.replace("int64", "string", 1).replace("classlabels_int64s=[0,1]", 'classlabels_strings=["no","yes"]').replace("float[N,2] x", "double[N,2] x") + _in_tree(SHARES) + ">(x) }", inputs=ROWS, imports=NEW, atol=1e-6)
+@example("odds of two classes, not transformed", HALF + SHARES.replace("0.4,", "-0.4,") + ">(x) }", refuses=Why.AMBIGUOUS, inputs=ROWS, imports=NEW)
 @example("two classes", HALF + CLASSES.replace("2,2,0,0,1,2]", "0,1,0,0,1,1]").replace("class_ids=[0,1,1,", "class_ids=[0,1,0,") + ">(x) }", refuses=Why.AMBIGUOUS, inputs=ROWS, imports=NEW)
 def classifier_4_5(node: Node, op: Builder) -> Result:
     """The scores of a TreeEnsemble, and the label of the greatest."""
@@ -192,9 +197,9 @@ def classifier_4_5(node: Node, op: Builder) -> Result:
         node.ints("classlabels_int64s"), np.int64
     )
     count = len(labels)
-    if count < 3:
-        raise Refusal(Why.AMBIGUOUS, "the scores of two classes follow conventions of each runtime")
     forest = read_classic(node, "class")
+    if count < 3:
+        return _two_classes(node, op, forest, labels)
     if _base(node) is None and not (forest.always_votes(count) or forest.only_positive):
         raise Refusal(Why.AMBIGUOUS, "whether a class without a vote can win is nowhere said")
     scores = _scores(node, op, forest, count, "SUM")
@@ -202,6 +207,20 @@ def classifier_4_5(node: Node, op: Builder) -> Result:
     label = op.Gather(op.const(labels), best, axis=0)
     z = _transformed(node, op, scores)
     return label, op.Cast(z, to=T.FLOAT) if _in_double(node) else z
+
+
+def _two_classes(node: Node, op: Builder, forest: Forest, labels: Array) -> Result:
+    """Where runtimes agree: every vote is for the second class, which has the rest of 1 or is odds."""
+    shares = forest.only_positive
+    agreed = node.str("post_transform") == ("NONE" if shares else "LOGISTIC")
+    if len(labels) != 2 or not agreed or forest.highest_target or _base(node) is not None:
+        raise Refusal(Why.AMBIGUOUS, "the scores of two classes follow conventions of each runtime")
+    second, kind = _scores(node, op, forest, 1, "SUM"), T.DOUBLE if _in_double(node) else T.FLOAT
+    first = op.Sub(op.const(1.0, kind), second) if shares else op.Neg(second)
+    wins = op.Greater(second, op.const(0.5 if shares else 0.0, kind))
+    label = op.Gather(op.const(labels), op.Cast(op.Reshape(wins, op.const([-1])), to=T.INT64), axis=0)
+    z = _transformed(node, op, op.Concat(first, second, axis=1))
+    return label, op.Cast(z, to=T.FLOAT) if kind == T.DOUBLE else z
 
 
 # Deprecated at 5: who has them above all the same may take them to where they were legal.
