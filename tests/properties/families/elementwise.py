@@ -200,10 +200,10 @@ BINARY: Family = {
     **rows("Pow", power),
     **rows("Mod", modulo),
     **rows("BitShift", bit_shift),
-    **rows("BitwiseAnd BitwiseOr BitwiseXor", binary()),
+    **rows("BitwiseAnd BitwiseOr BitwiseXor", binary("special", first="special")),
 }
 COMPARISON: Family = {
-    **rows("And Or Xor Equal", binary()),
+    **rows("And Or Xor Equal", binary("special", first="special")),
     **rows("Less Greater GreaterOrEqual LessOrEqual", binary("special", first="special")),
     **rows("Where", where),
 }

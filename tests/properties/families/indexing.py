@@ -17,7 +17,7 @@ def gather(m: Making) -> None:
     axis = m.int(-len(shape), len(shape) - 1)
     indices = _places(m, shape[axis], m.shape(0, 2), m.opset >= 11)
     m.node(
-        [m.data(elem, shape), m.feed(indices, fixed=m.flag())],
+        [m.moved(elem, shape), m.feed(indices, fixed=m.flag())],
         axis=m.one(axis, axis, axis if axis else None),
     )
 
@@ -29,7 +29,7 @@ def gather_elements(m: Making) -> None:
         m.int(1, 4) if i == axis % len(shape) else m.int(1, n) for i, n in enumerate(shape)
     )
     indices = _places(m, shape[axis], size)
-    m.node([m.data(elem, shape), m.feed(indices, fixed=m.flag())], axis=axis)
+    m.node([m.moved(elem, shape), m.feed(indices, fixed=m.flag())], axis=axis)
 
 
 def _nd(m: Making, shape: tuple[int, ...], batch: int) -> np.ndarray:
@@ -48,7 +48,7 @@ def gather_nd(m: Making) -> None:
     batch = m.int(0, len(shape) - 1) if m.opset >= 12 else 0
     indices = _nd(m, shape, batch)
     m.node(
-        [m.data(elem, shape), m.feed(indices, fixed=m.flag())],
+        [m.moved(elem, shape), m.feed(indices, fixed=m.flag())],
         batch_dims=batch or (m.maybe(0) if m.opset >= 12 else None),
     )
 
@@ -122,14 +122,14 @@ def one_hot(m: Making) -> None:
         [
             m.feed(indices),
             m.feed(limit.astype(m.array(depth_kind, ()).dtype), fixed=True),
-            m.data(elem, (2,)),
+            m.moved(elem, (2,)),
         ],
         axis=axis,
     )
 
 
 def non_zero(m: Making) -> None:
-    m.node([m.data(m.elem(), m.shape(1))])
+    m.node([m.moved(m.elem(), m.shape(1))])
 
 
 def compress(m: Making) -> None:
@@ -137,7 +137,7 @@ def compress(m: Making) -> None:
     axis = m.maybe(m.axis(len(shape)))
     size = shape[axis] if axis is not None else int(np.prod(shape))
     condition = m.array("bool", (m.int(0, size),))
-    m.node([m.data(elem, shape), m.feed(condition, fixed=m.flag())], axis=axis)
+    m.node([m.moved(elem, shape), m.feed(condition, fixed=m.flag())], axis=axis)
 
 
 def unique(m: Making) -> None:
@@ -160,14 +160,14 @@ def reverse(m: Making) -> None:
     shape = ((time, batch) if first == 0 else (batch, time)) + m.shape(0, 2, zero=False)
     lengths = m.rng.integers(0 if m.flag() else 1, time + 1, batch).astype(np.int64)
     both = {"time_axis": first, "batch_axis": 1 - first} if first or m.flag() else {}
-    m.node([m.data(m.elem(), shape), m.feed(lengths)], **both)
+    m.node([m.moved(m.elem(), shape), m.feed(lengths)], **both)
 
 
 def tensor_scatter(m: Making) -> None:
     elem, batch, length, depth = m.elem(), m.int(1, 3), m.int(1, 5), m.int(1, 3)
     mode = m.one(None, "linear", "circular")
     new = m.int(1, length)
-    inputs = [m.data(elem, (batch, 2, length, depth)), m.data(elem, (batch, 2, new, depth))]
+    inputs = [m.moved(elem, (batch, 2, length, depth)), m.moved(elem, (batch, 2, new, depth))]
     if m.flag():
         most = length if mode == "circular" else length - new + 1
         inputs.append(m.feed(m.rng.integers(0, most, batch)))

@@ -9,7 +9,7 @@ from families.making import Family, Making, rows
 
 def reshape(m: Making) -> None:
     elem, shape = m.elem(), m.shape()
-    x = m.data(elem, shape)
+    x = m.moved(elem, shape)
     flat = int(np.prod(shape, dtype=int))
     wanted = list(m.one(shape, shape[::-1], (flat,), (1, *shape), (*shape, 1), (flat, 1)))
     if wanted and flat and m.flag():
@@ -28,7 +28,8 @@ def reshape(m: Making) -> None:
 def transpose(m: Making) -> None:
     elem, shape = m.elem(), m.shape()
     m.node(
-        [m.data(elem, shape)], perm=m.maybe([int(i) for i in m.shuffled(range(len(shape)))] or None)
+        [m.moved(elem, shape)],
+        perm=m.maybe([int(i) for i in m.shuffled(range(len(shape)))] or None),
     )
 
 
@@ -36,7 +37,7 @@ def flatten(m: Making) -> None:
     elem, shape = m.elem(), m.shape(1 if m.opset < 9 else 0)
     low = -len(shape) if m.opset >= 11 else 0
     axis = m.int(low, len(shape))
-    m.node([m.data(elem, shape)], axis=axis if m.flag() or len(shape) < 1 else None)
+    m.node([m.moved(elem, shape)], axis=axis if m.flag() or len(shape) < 1 else None)
 
 
 def squeeze(m: Making) -> None:
@@ -44,7 +45,7 @@ def squeeze(m: Making) -> None:
     ones = [i for i, n in enumerate(shape) if n == 1]
     chosen = [i for i in m.shuffled(ones) if m.flag()]
     axes = [i - len(shape) if m.opset >= 11 and m.flag() else i for i in chosen] or None
-    x = m.data(elem, shape)
+    x = m.moved(elem, shape)
     if m.opset < 13:
         m.node([x], axes=axes)
     else:
@@ -56,7 +57,7 @@ def unsqueeze(m: Making) -> None:
     total = len(shape) + m.int(1, 2)
     chosen = m.shuffled(range(total))[: total - len(shape)]
     axes = [int(i) - total if m.opset >= 11 and m.flag() else int(i) for i in chosen]
-    x = m.data(elem, shape)
+    x = m.moved(elem, shape)
     if m.opset < 13:
         m.node([x], axes=axes)
     else:
@@ -72,7 +73,7 @@ def concat(m: Making) -> None:
     for _ in range(m.int(1, 3)):
         part = list(shape)
         part[axis] = m.int(0, 3)
-        parts.append(m.data(elem, part))
+        parts.append(m.moved(elem, part))
     m.node(parts, axis=None if m.opset < 4 and axis == 1 and m.flag() else axis)
 
 
@@ -84,7 +85,7 @@ def split(m: Making) -> None:
     lengths = [m.int(1, 2)] * parts if equal else [m.int(0, 3) for _ in range(parts)]
     shape[axis] = sum(lengths)
     written = axis if axis or m.opset < 2 or m.flag() else None
-    x = m.data(elem, shape)
+    x = m.moved(elem, shape)
     if m.opset < 2:
         m.node([x], parts, axis=written, split=lengths)
     elif m.opset < 13:
@@ -96,11 +97,11 @@ def split(m: Making) -> None:
     else:
         if m.flag() and parts > 1 and lengths[0] > 1 and equal:
             shape[axis] -= 1
-            x = m.data(elem, shape)
+            x = m.moved(elem, shape)
             m.given = [g for g in m.given if g.name == x]
         elif not equal:
             shape[axis] = parts * 2
-            x = m.data(elem, shape)
+            x = m.moved(elem, shape)
             m.given = [g for g in m.given if g.name == x]
         m.node([x], parts, axis=written, num_outputs=parts)
 
@@ -115,7 +116,7 @@ def slice_(m: Making) -> None:
     ends = [m.one(1, 2, -1, 3, 100, 2**31 - 1, 2**63 - 1, -100, 0) for _ in places]
     plain = places == list(range(len(places))) and m.flag()
     axes = None if plain else [p - rank if m.opset >= 11 and m.flag() else int(p) for p in places]
-    x = m.data(elem, shape)
+    x = m.moved(elem, shape)
     if m.opset < 10:
         m.node([x], starts=starts, ends=ends, axes=axes)
         return
@@ -145,7 +146,7 @@ def pad(m: Making) -> None:
             most = min(most, shape[p]) if mode == "wrap" else most
             least = -1 if low and shape[p] > 2 else 0
             pads.append(m.int(least, max(most, 0)))
-    x = m.data(elem, shape)
+    x = m.moved(elem, shape)
     if m.opset < 2:
         pads = [p for _ in range(2) for p in pads[:rank]]
         m.node([x], paddings=pads, mode=mode, value=m.maybe(m.number(-1, 1)))
@@ -162,7 +163,7 @@ def pad(m: Making) -> None:
 
 def tile(m: Making) -> None:
     elem, shape = m.elem(), m.shape(1)
-    x = m.data(elem, shape)
+    x = m.moved(elem, shape)
     if m.opset >= 6:
         m.node([x, m.ints([m.int(0, 3) for _ in shape])])
     else:
@@ -178,7 +179,7 @@ def expand(m: Making) -> None:
         1 if i >= len(shape) - len(have) and m.flag() and have[i - len(shape)] == n else n
         for i, n in enumerate(shape)
     ]
-    m.node([m.data(elem, have), m.ints(wanted)])
+    m.node([m.moved(elem, have), m.ints(wanted)])
 
 
 def blocks(m: Making) -> None:
@@ -188,7 +189,7 @@ def blocks(m: Making) -> None:
     if m.op == "SpaceToDepth" and m.opset >= 28:
         mode = m.one(None, "DCR", "CRD")
     shape = (n, c * b * b, h, w) if m.op == "DepthToSpace" else (n, c, h * b, w * b)
-    m.node([m.data(m.elem(), shape)], blocksize=b, mode=mode)
+    m.node([m.moved(m.elem(), shape)], blocksize=b, mode=mode)
 
 
 def shape_of(m: Making) -> None:
@@ -196,7 +197,7 @@ def shape_of(m: Making) -> None:
     ends = {}
     if m.op == "Shape" and m.opset >= 15:
         ends = {k: m.maybe(m.int(-5, 5)) for k in ("start", "end")}
-    m.node([m.data(elem, shape)], **ends)
+    m.node([m.moved(elem, shape)], **ends)
 
 
 def center(m: Making) -> None:
@@ -204,13 +205,13 @@ def center(m: Making) -> None:
     places = m.shuffled(range(len(shape)))[: m.int(1, len(shape))] if m.flag() else None
     wanted = [m.int(1, 5) for _ in (shape if places is None else places)]
     axes = None if places is None else [int(p) - len(shape) if m.flag() else int(p) for p in places]
-    m.node([m.data(elem, shape), m.ints(wanted, m.one(np.int64, np.int32))], axes=axes)
+    m.node([m.moved(elem, shape), m.ints(wanted, m.one(np.int64, np.int32))], axes=axes)
 
 
 def trilu(m: Making) -> None:
     elem, shape = m.elem(), (*m.shape(0, 2), m.int(0, 4), m.int(0, 4))
     k = [m.ints(m.int(-5, 5))] if m.flag() else []
-    m.node([m.data(elem, shape), *k], upper=m.maybe(m.int(0, 1)))
+    m.node([m.moved(elem, shape), *k], upper=m.maybe(m.int(0, 1)))
 
 
 LAYOUT: Family = {

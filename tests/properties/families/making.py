@@ -18,6 +18,8 @@ from opshift.verify.oracle.values import is_float
 ML = "ai.onnx.ml"
 FLOATS = ("float", "double", "float16")
 INTS = ("int64", "int32", "int8", "uint8", "int16", "uint16", "uint32", "uint64")
+# Near these whole numbers neighbours are one and the same float, or double.
+BIG = {"int64": 2**62, "uint64": 2**63, "int32": 2**30, "uint32": 2**31}
 SPECIAL = (0.0, -0.0, np.inf, -np.inf, 1e30, -1e30, 0.5, -0.5)
 
 
@@ -104,7 +106,7 @@ class Making:
     # -------------------------------------------------------------- values
 
     def array(self, elem: str, shape: Sequence[int], kind: str = "any") -> Any:
-        """Elements of a type: any, positive, nonzero, unit, special (with infinities) or count."""
+        """Elements of a type: any, positive, nonzero, unit or special (infinite, or big integers)."""
         number, count = schemas.element_number(elem), int(np.prod(shape, dtype=int))
         x = make_elements(number, count, self.rng)
         if kind != "any" and x.dtype.kind not in "Ob":
@@ -121,6 +123,8 @@ class Making:
             case "unit":
                 y = np.tanh(x.astype(np.float64)) * 0.9
             case "special":
+                if x.dtype.name in BIG:
+                    return (np.abs(x) + np.array(BIG[x.dtype.name], x.dtype)).astype(x.dtype)
                 if not is_float(x.dtype) or x.dtype.itemsize < 2:
                     return x
                 places = self.rng.integers(0, 3, x.shape) == 0
@@ -140,6 +144,10 @@ class Making:
 
     def data(self, elem: str, shape: Sequence[int], kind: str = "any") -> str:
         return self.feed(self.array(elem, shape, kind))
+
+    def moved(self, elem: str, shape: Sequence[int]) -> str:
+        """Data that are moved, not computed with: any value will do."""
+        return self.data(elem, shape, self.one("any", "special"))
 
     def ints(self, values: Any, dtype: Any = np.int64) -> str:
         """What real models write down: axes, shapes, lengths."""

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from onnx import (
-    AttributeProto,
     GraphProto,
     ModelProto,
     NodeProto,
@@ -17,36 +15,18 @@ from onnx import (
     helper,
     shape_inference,
 )
-from opshift import arrays, schemas, versions
+from opshift import schemas, versions
 from opshift.verify import oracle
 from opshift.verify.oracle.values import elem_type_of
 
 from families.making import Given, Making
+from families.scoping import Parts, as_function, into_branches, into_loop, tensor_of
 
 DATA = ("input",) * 7 + ("initializer", "constant", "fed")
 FIXED = ("initializer", "initializer", "constant", "constant", "folded", "input", "fed")
 DECLARED = ("static",) * 4 + ("symbols", "shared", "rank", "hidden", "mixed")
-PLACES = ("main",) * 6 + ("if", "if", "function", "function")
+PLACES = ("main",) * 6 + ("if", "if", "function", "function", "loop")
 FLOATING = (1, 10, 11)
-
-
-@dataclass
-class Parts:
-    """What becomes a graph: inputs, initializers and the nodes before the operator's own."""
-
-    opset: int
-    old_ir: bool
-    inputs: list[ValueInfoProto] = field(default_factory=list)
-    initializers: list[Any] = field(default_factory=list)
-    before: list[list[NodeProto]] = field(default_factory=list)  # by the input they make
-    feeds: dict[str, Any] = field(default_factory=dict)
-
-    def own(self, name: str, value: Any) -> None:
-        """An initializer, which is an input as well in the oldest models."""
-        tensor = _tensor(value, name)
-        self.initializers.append(tensor)
-        if self.old_ir:
-            self.inputs.append(helper.make_tensor_value_info(name, tensor.data_type, tensor.dims))
 
 
 def place(m: Making) -> tuple[ModelProto, dict[str, Any]]:
@@ -60,7 +40,7 @@ def place(m: Making) -> tuple[ModelProto, dict[str, Any]]:
         _present(m, parts, given, how)
     nodes, functions = [*itertools.chain(*parts.before), *m.nodes], []
     if where == "function" and opset >= 7:
-        nodes, function = _function(m, parts, imports)
+        nodes, function = as_function(m, parts, imports)
         functions.append(function)
         imports = {**imports, "own": 1}
     outputs = [ValueInfoProto(name=name) for name in m.unused]
@@ -75,7 +55,9 @@ def place(m: Making) -> tuple[ModelProto, dict[str, Any]]:
     )  # fmt: skip
     _declare_outputs(m, model, parts.feeds, how)
     if where == "if":
-        _into_branches(m, model, parts)
+        into_branches(m, model, parts)
+    elif where == "loop":
+        into_loop(model, parts)
     return model, parts.feeds
 
 
@@ -139,12 +121,8 @@ def _hide(parts: Parts, name: str, value: Any) -> None:
     parts.before.append([helper.make_node("Reshape", [flat, shape], [name])])
 
 
-def _tensor(value: Any, name: str = "") -> Any:
-    return arrays.from_array(value, name)
-
-
 def _constant(name: str, value: Any) -> NodeProto:
-    return helper.make_node("Constant", [], [name], value=_tensor(value))
+    return helper.make_node("Constant", [], [name], value=tensor_of(value))
 
 
 def _type_of(given: Given) -> TypeProto:
@@ -195,109 +173,3 @@ def _inferred(model: ModelProto, name: str) -> TypeProto:
         if info.name == name and info.type.WhichOneof("value"):
             return info.type
     raise oracle.OracleError(f"nobody infers the type of {name}")
-
-
-# ------------------------------------------------------------------ scopes
-
-
-def _into_branches(m: Making, model: ModelProto, parts: Parts) -> None:
-    """The operator in one branch of an If; the other has a copy under other names."""
-    graph = model.graph
-    schema = schemas.schema("", "If", parts.opset)
-    result = schema.output_at(0)
-    kinds = [schemas.type_name(info.type) for info in graph.output]
-    if not all(kind in result.types for kind in kinds):
-        return
-    inner = list(graph.node)
-    outer: list[NodeProto] = []
-    if m.flag():
-        own = {out for node in m.nodes for out in node.output}
-        inner = [node for node in graph.node if own & set(node.output)]
-        outer = [node for node in graph.node if not own & set(node.output)]
-        if len(inner) + len(outer) != len(graph.node) or not inner:
-            return
-    branches = [_branch(graph, inner, suffix) for suffix in ("_then", "_else")]
-    condition = "which"
-    call = helper.make_node(
-        "If", [condition], [info.name for info in graph.output],
-        then_branch=branches[0], else_branch=branches[1],
-    )  # fmt: skip
-    del graph.node[:]
-    graph.node.extend([*outer, call])
-    if m.flag():
-        graph.input.append(helper.make_tensor_value_info(condition, 9, []))
-        parts.feeds[condition] = np.array(m.flag())
-    else:
-        graph.initializer.append(_tensor(np.array(m.flag()), condition))
-
-
-def _branch(graph: GraphProto, nodes: list[NodeProto], suffix: str) -> GraphProto:
-    names = {out: out + suffix for node in nodes for out in node.output if out}
-    branch = GraphProto(name=f"branch{suffix}")
-    for node in nodes:
-        copy = branch.node.add()
-        copy.CopyFrom(node)
-        copy.input[:] = [names.get(name, name) for name in node.input]
-        copy.output[:] = [names.get(name, name) for name in node.output]
-        for attribute in copy.attribute:
-            _rename(attribute, names, suffix)
-    for info in graph.output:
-        branch.output.add().CopyFrom(info)
-        branch.output[-1].name = names.get(info.name, info.name)
-    return branch
-
-
-def _rename(attribute: AttributeProto, names: dict[str, str], suffix: str) -> None:
-    """Names of bodies must differ between the branches too."""
-    if attribute.type != AttributeProto.GRAPH:
-        return
-    body = attribute.g
-    inner = dict(names)
-    defined = [*body.input, *body.initializer]
-    inner |= {one.name: one.name + suffix for one in defined}
-    inner |= {out: out + suffix for node in body.node for out in node.output if out}
-    for one in (*defined, *body.output):
-        one.name = inner.get(one.name, one.name)
-    for node in body.node:
-        node.input[:] = [inner.get(name, name) for name in node.input]
-        node.output[:] = [inner.get(name, name) for name in node.output]
-        for held in node.attribute:
-            _rename(held, inner, suffix)
-
-
-def _function(m: Making, parts: Parts, imports: dict[str, int]) -> tuple[list[NodeProto], Any]:
-    """The operator in a function of the model; now and then an attribute is the caller's."""
-    inside, outside = [], []
-    for group in parts.before:
-        (inside if m.flag() else outside).extend(group)
-    body = [NodeProto.FromString(n.SerializeToString()) for n in (*inside, *m.nodes)]
-    own = {out for node in body for out in node.output if out}
-    needed = sorted({name for node in body for name in _reads(node) if name and name not in own})
-    call = helper.make_node("Made", needed, list(m.unused), domain="own")
-    names = []
-    plain = [a for a in body[-1].attribute if a.type in (1, 2, 3) and not a.ref_attr_name]
-    if plain and m.flag():
-        chosen = plain[m.int(0, len(plain) - 1)]
-        given = AttributeProto.FromString(chosen.SerializeToString())
-        given.name = f"own_{chosen.name}"
-        call.attribute.append(given)
-        names.append(given.name)
-        name, kind = chosen.name, chosen.type
-        chosen.CopyFrom(AttributeProto(name=name, type=kind, ref_attr_name=given.name))
-    entries = [helper.make_opsetid(d, v) for d, v in imports.items()]
-    function = helper.make_function("own", "Made", needed, list(m.unused), body, entries, names)
-    return [*outside, call], function
-
-
-def _reads(node: NodeProto) -> set[str]:
-    """What a node and the bodies it holds take from outside."""
-    found = set(node.input)
-    for attribute in node.attribute:
-        if attribute.type == AttributeProto.GRAPH:
-            body = attribute.g
-            inner = {one.name for one in (*body.input, *body.initializer)}
-            inner |= {out for one in body.node for out in one.output}
-            for one in body.node:
-                found |= _reads(one) - inner
-            found |= {one.name for one in body.output} - inner
-    return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from families.making import Family, Making, rows
+from families.making import BIG, Family, Making, rows
 
 AXES_AS_INPUT = {"ReduceSum": 13}
 # What these make of no elements at all is beyond doubt.
@@ -14,6 +14,8 @@ OF_NOTHING = ("ReduceSum", "ReduceL1", "ReduceL2", "ReduceSumSquare", "ReducePro
 def reduced(m: Making) -> None:
     elem, shape = m.elem(), m.shape(zero=m.op in OF_NOTHING)
     kind = "positive" if "Log" in m.op else "any"
+    if m.op in ("ReduceMax", "ReduceMin"):
+        kind = m.one("any", "special")
     x = m.data(elem, shape, kind)
     keep = m.maybe(m.int(0, 1))
     how = m.one("some", "some", "some", "none", "empty") if shape else "none"
@@ -31,7 +33,7 @@ def reduced(m: Making) -> None:
 def best(m: Making) -> None:
     elem, shape = m.elem(), m.shape(1, 4, zero=False)
     last = m.maybe(m.int(0, 1)) if m.opset >= 12 else None
-    x = np.round(m.array(elem, shape)).astype(m.array(elem, ()).dtype)
+    x = np.round(m.array(elem, shape, m.one("any", "special"))).astype(m.array(elem, ()).dtype)
     axis = m.maybe(m.axis(len(shape)))
     m.node([m.feed(x)], axis=axis, keepdims=m.maybe(m.int(0, 1)), select_last_index=last)
 
@@ -44,15 +46,17 @@ def top(m: Making) -> None:
     x = m.rng.permutation(count) - count // 2 if m.flag() else m.rng.integers(0, 4, count)
     if elem.startswith("u"):
         x = x - x.min(initial=0)
-    x = m.feed(x.reshape(shape).astype(m.array(elem, ()).dtype))
-    outputs = m.one((True, True), (True,))
+    x = x.reshape(shape).astype(m.array(elem, ()).dtype)
+    if elem in BIG and m.flag():
+        x = x + np.array(BIG[elem], x.dtype)
+    x = m.feed(x)
     written = axis if m.flag() or axis not in (len(shape) - 1, -1) else None
     if m.opset < 10:
-        m.node([x], (True, True), axis=written, k=k)
+        m.node([x], 2, axis=written, k=k)
         return
     largest = m.maybe(m.int(0, 1)) if m.opset >= 11 else None
     ordered = m.one(None, 1) if m.opset >= 11 else None
-    m.node([x, m.ints([k])], outputs, axis=written, largest=largest, sorted=ordered)
+    m.node([x, m.ints([k])], 2, axis=written, largest=largest, sorted=ordered)
 
 
 def running(m: Making) -> None:
