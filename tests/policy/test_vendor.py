@@ -8,27 +8,77 @@ import sys
 import tomllib
 from pathlib import Path
 
+import onnx
+import onnx.parser
+import pytest
+
 VENDOR = Path(__file__).parents[2] / "examples" / "vendor"
 
 
-def test_the_vendor_example(tmp_path):
-    project = tomllib.loads((VENDOR / "pyproject.toml").read_text())["project"]
-    installed = tmp_path / "acme_opshift-1.0.0.dist-info"
-    installed.mkdir()
-    name = f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
-    (installed / "METADATA").write_text(name)
-    groups = [
-        f"[{group}]\n" + "\n".join(f"{key} = {value}" for key, value in points.items())
-        for group, points in project["entry-points"].items()
-    ]
-    (installed / "entry_points.txt").write_text("\n".join(groups))
-    path = [str(tmp_path), str(VENDOR), *filter(None, sys.path)]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
-    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(VENDOR)]
-    done = subprocess.run(
-        words, env=environment, cwd=VENDOR, capture_output=True, text=True, check=False
+ROOT = VENDOR.parents[1]
+MODEL = """<ir_version: 8, opset_import: ["" : 13, "com.acme" : 1]>
+g (float[1,1,4] x, float[1,1,3] w) => (float[1,1,2] y) { y = com.acme.FastConv<relu = 1>(x, w) }"""
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Runs a command where the example's package looks installed, but for some entry points."""
+
+    def running(*words, without=()):
+        project = tomllib.loads((VENDOR / "pyproject.toml").read_text())["project"]
+        installed = tmp_path / "acme_opshift-1.0.0.dist-info"
+        installed.mkdir(exist_ok=True)
+        name = f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
+        (installed / "METADATA").write_text(name)
+        groups = [
+            f"[{group}]\n" + "\n".join(f"{key} = {value}" for key, value in points.items())
+            for group, points in project["entry-points"].items()
+            if group not in without
+        ]
+        (installed / "entry_points.txt").write_text("\n".join(groups))
+        path = [str(tmp_path), str(VENDOR), *filter(None, sys.path)]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
+        return subprocess.run(
+            [sys.executable, *words],
+            env=environment, cwd=tmp_path, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+
+    return running
+
+
+def test_its_own_tests(run):
+    done = run(
+        "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(VENDOR), str(VENDOR)
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    page = [sys.executable, "-m", "opshift", "adapters", "FastConv", "--domain", "com.acme"]
-    done = subprocess.run(page, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_its_page(run):
+    done = run("-m", "opshift", "adapters", "FastConv", "--domain", "com.acme")
     assert "one of several choices" in done.stdout, done.stderr
+
+
+def test_its_database_is_what_the_tool_writes(run):
+    data = VENDOR / "acme_opshift" / "opset_changelog.bin"
+    tool = str(ROOT / "tools" / "ops_database.py")
+    done = run(tool, "--check", "--domain", "com.acme", "--output", str(data))
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("without", [(), ("opshift.changelogs",)])
+def test_a_domain_without_a_database_is_read_from_its_schemas(run, tmp_path, without):
+    onnx.save(onnx.parser.parse_model(MODEL), tmp_path / "m.onnx")
+    words = ["-m", "opshift", "convert", "m.onnx", "-o", "o.onnx", "--to", "com.acme=2"]
+    done = run(*words, without=without)
+    assert done.stdout.startswith("ai.onnx 13, com.acme 1 -> ai.onnx 13, com.acme 2"), done.stderr
+    assert onnx.load(tmp_path / "o.onnx").graph.node[0].attribute[0].s == b"relu"
+    plan = run("-m", "opshift", "plan", "m.onnx", "--to", "com.acme=1", without=without)
+    assert "possible" in plan.stdout, plan.stderr
+
+
+def test_a_database_without_schemas_promises_nothing(run, tmp_path):
+    onnx.save(onnx.parser.parse_model(MODEL), tmp_path / "m.onnx")
+    words = ["-m", "opshift", "convert", "m.onnx", "-o", "o.onnx", "--to", "com.acme=2"]
+    done = run(*words, without=("opshift.schemas",))
+    assert done.returncode == 2
+    assert "nothing is known about the versions of 'com.acme'" in done.stderr
