@@ -281,6 +281,7 @@ def test_a_runtime_is_a_target(mixed, tmp_path):
         (["d"], "either --to N or --for RUNTIME"),
         (["d", "--for", "onnxruntim==1.16"], "no target is called"),
         (["d", "--to", "99"], "above"),
+        ([__file__, "--to", "13"], "results go to a folder, and this is a file"),
         (["d", "--to", "13", "--shard", "4/3"], "1 <= i <= n"),
     ],
 )

@@ -82,6 +82,7 @@ def test_a_zoo_is_converted_and_a_second_run_does_nothing(ends, server, prefix, 
     first = run()
     assert first["fates"] == {"ok": 13, "invalid": 1}
     assert first["notes"] == []
+    assert f"{source}/junk.onnx: not a readable" in first["reasons"][0]["detail"]
     if to_files:
         assert len(list(dst.glob("*/m*.onnx"))) == 12
         assert all(path.read_bytes() == wanted(path.name) for path in dst.glob("*/m*.onnx"))

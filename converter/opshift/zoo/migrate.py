@@ -131,6 +131,8 @@ class Run:
     def of(source: str, dst: str, recipe: Recipe, shard: Shard, retry: bool = False) -> Run:
         if dst and _place(source) == _place(dst):
             raise BadTarget(f"{dst}: results go to a folder of their own, never over their sources")
+        if not is_url(dst) and os.path.isfile(dst):
+            raise BadTarget(f"{dst}: results go to a folder, and this is a file")
         listed = Listed()
         found = [one for one in sources.find(source, dst, listed) if shard.has(one[0])]
         creates = not is_url(dst) or stores.honours_create(dst)

@@ -49,21 +49,24 @@ def migrate_one(recipe: Recipe, item: Item) -> Outcome:
     """The outcome of one model; only what nobody foresaw is raised."""
     begun = time.monotonic()
     local = not (is_url(item.source) or is_url(item.output) or recipe.verify)
+    folder = ""
     try:
         with contextlib.nullcontext("") if local else scratch.folder() as folder:
             outcome = _migrate(recipe, item, folder)
     except (InvalidModel, BadTarget) as error:
-        outcome = _failed(item, Fate.INVALID, error)
+        outcome = _failed(item, Fate.INVALID, error, folder)
     except (OSError, Unpublished) as error:
-        outcome = _failed(item, Fate.LOST, error)
+        outcome = _failed(item, Fate.LOST, error, folder)
     return replace(outcome, seconds=time.monotonic() - begun)
 
 
-def _failed(item: Item, fate: Fate, error: Exception) -> Outcome:
-    name = type(error).__name__
+def _failed(item: Item, fate: Fate, error: Exception, folder: str) -> Outcome:
+    why, detail = type(error).__name__, str(error)
     if isinstance(error, OSError) and error.strerror:
-        return Outcome(item.name, fate, error.strerror, shortened(str(error)))
-    return Outcome(item.name, fate, name, shortened(str(error)))
+        why = error.strerror
+    if folder:  # nobody knows what was brought by its name here
+        detail = detail.replace(os.path.join(folder, "in"), os.path.dirname(item.source))
+    return Outcome(item.name, fate, why, shortened(detail))
 
 
 def _migrate(recipe: Recipe, item: Item, folder: str) -> Outcome:
