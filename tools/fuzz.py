@@ -143,7 +143,7 @@ def make_smaller(path: Path) -> int:
     if not first.is_finding:
         print(f"there is nothing to find: {first.kind}")
         return 0
-    small = shrink.shrunk(case, lambda other: fuzz_judge.judge(other).where == first.where)
+    small = shrink.shrunk(case, lambda other: fuzz_judge.judge(other).resembles(first))
     small.save(path, first.detail)
     print(f"{len(case.model)} bytes became {len(small.model)}: {first.where}")
     return 1

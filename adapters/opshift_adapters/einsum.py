@@ -1,7 +1,9 @@
 """Einsum: below 12 a chain of diagonals, products, sums and transpositions."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 import numpy as np
 from opshift.adapter import (
@@ -15,6 +17,7 @@ from opshift.adapter import (
     adapter,
     boundary,
     example,
+    illegal,
     shown,
 )
 from opshift.combinators import cast_around
@@ -208,3 +211,14 @@ EINSUM_28 = boundary(
         example("bfloat16", '(bfloat16[2,3] a, bfloat16[3,4] b) => (bfloat16[2,4] y) { y = Einsum<equation="ij,jk->ik">(a, b) }', gives="Cast Cast Einsum Cast"),
     ),
 )
+
+
+@illegal("Einsum")
+def stray_dots(given: Mapping[str, Any]) -> str | None:
+    """One ellipsis a term and no other dots: onnx's inference never returns from the rest."""
+    equation = given.get("equation", b"")
+    text = equation.decode(errors="replace") if isinstance(equation, bytes) else ""
+    terms = text.replace(" ", "").replace("->", ",").split(",")
+    if any("." in term.replace("...", "", 1) for term in terms):
+        return f"equation {text!r} has dots that are no ellipsis"
+    return None

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import onnx
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, checker
-from onnx.shape_inference import InferenceError
+from onnx.shape_inference import InferenceError, infer_shapes
 
 from opshift import schemas
 from opshift.errors import AdapterBug
@@ -90,6 +90,17 @@ def whole(view: bytes | ModelProto, *, full: bool) -> str | None:
     except InferenceError as error:
         return _contradiction(error)
     except (checker.ValidationError, RuntimeError, ValueError) as error:
+        return _first_line(error)
+    return None
+
+
+def types(model: ModelProto) -> str | None:
+    """What strict inference says against a model."""
+    try:
+        infer_shapes(model, check_type=True, strict_mode=True)
+    except InferenceError as error:
+        return _contradiction(error)
+    except (RuntimeError, ValueError) as error:
         return _first_line(error)
     return None
 

@@ -108,6 +108,15 @@ class ByValue:
 
 
 @dataclass(frozen=True, slots=True)
+class Illegal:
+    """What onnx's checker lets pass and nothing may go on with: an objection, or None."""
+
+    op: str
+    objection: Callable[[Mapping[str, Any]], str | None]
+    domain: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class _Draft:
     run: Rewrite
     examples: tuple[Example, ...]
@@ -290,6 +299,17 @@ def fold(op: str, *, domain: str = "") -> Callable[[Callable[[Node], Array | Non
 
     def declare(run: Callable[[Node], Array | None]) -> Fold:
         return Fold(op, run, domain)
+
+    return declare
+
+
+def illegal(
+    op: str, *, domain: str = ""
+) -> Callable[[Callable[[Mapping[str, Any]], str | None]], Illegal]:
+    """Declares which values of an operator's attributes are refused before anything is inferred."""
+
+    def declare(objection: Callable[[Mapping[str, Any]], str | None]) -> Illegal:
+        return Illegal(op, objection, domain)
 
     return declare
 

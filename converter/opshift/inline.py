@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto
 
 from opshift import schemas
+from opshift.errors import InvalidModel
 from opshift.expand import bind_attributes
 from opshift.scope import Container, FunctionId, call_id, function_id, graphs_of
 
@@ -73,6 +74,8 @@ def _written_out(
             copy.name = f"{call.name or fresh(call.op_type)}/{copy.name}"
         written.append(copy)
     for formal, actual in wanted.items():
+        if actual and formal not in names:
+            raise InvalidModel(f"output {formal!r} of function {body.name!r} is written by no node")
         if actual and formal not in made:  # an input handed straight through
             written.append(NodeProto(op_type="Identity", input=[names[formal]], output=[actual]))
     for info in getattr(body, "value_info", ()):

@@ -11,13 +11,14 @@ from types import ModuleType
 from typing import TYPE_CHECKING, TypeAlias
 
 from opshift import schemas
-from opshift.declare import RETIRED, Adapter, ByValue, Fold
+from opshift.declare import RETIRED, Adapter, ByValue, Fold, Illegal
 from opshift.errors import AdapterBug
 
 if TYPE_CHECKING:
     from opshift.scope import Document
 
 GROUP = "opshift.adapters"
+Declared: TypeAlias = Adapter | Fold | ByValue | Illegal
 Crossing: TypeAlias = tuple[str, str, int, int]  # (domain, op, from, to)
 
 
@@ -28,8 +29,9 @@ class Registry:
         self._verdicts: dict[Crossing, Adapter] = {}
         self.folds: dict[tuple[str, str], Fold] = {}
         self.by_value: dict[tuple[str, str], ByValue] = {}
+        self.illegal: dict[tuple[str, str], Illegal] = {}
 
-    def add(self, declared: Adapter | Fold | ByValue) -> None:
+    def add(self, declared: Declared) -> None:
         if isinstance(declared, Fold):
             key = (declared.domain, declared.op)
             if key in self.folds:
@@ -41,6 +43,12 @@ class Registry:
             if key in self.by_value:
                 raise AdapterBug(f"two lists of what {declared.op} reads by value")
             self.by_value[key] = declared
+            return
+        if isinstance(declared, Illegal):
+            key = (declared.domain, declared.op)
+            if key in self.illegal:
+                raise AdapterBug(f"two rules say what {declared.op} must not be")
+            self.illegal[key] = declared
             return
         for op in declared.ops:
             crossing = (declared.domain, op, declared.start, declared.to)
@@ -95,6 +103,7 @@ class Registry:
         copy._verdicts = dict(self._verdicts)
         copy.folds = dict(self.folds)
         copy.by_value = dict(self.by_value)
+        copy.illegal = dict(self.illegal)
         return copy
 
     def load(self, package: ModuleType) -> None:
@@ -151,7 +160,7 @@ def _by_name(info: pkgutil.ModuleInfo) -> str:
     return info.name
 
 
-def _declarations(module: ModuleType) -> Iterator[Adapter | Fold | ByValue]:
+def _declarations(module: ModuleType) -> Iterator[Declared]:
     for name, value in vars(module).items():
         if name.startswith("__"):
             continue
@@ -159,8 +168,8 @@ def _declarations(module: ModuleType) -> Iterator[Adapter | Fold | ByValue]:
             yield from _flat(one)
 
 
-def _flat(value: object) -> Iterable[Adapter | Fold | ByValue]:
-    if isinstance(value, (Adapter, Fold, ByValue)):
+def _flat(value: object) -> Iterable[Declared]:
+    if isinstance(value, Declared):
         yield value
     elif isinstance(value, tuple):
         for inner in value:

@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterator
 
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto
+from onnx.helper import get_attribute_value
 
 from opshift import schemas
 from opshift.errors import InvalidModel
@@ -21,6 +22,8 @@ def header(model: ModelProto) -> None:
         raise InvalidModel("the model has no graph; is it an ONNX model?")
     if not model.opset_import:
         raise InvalidModel("the model imports no operator set; add an opset_import")
+    if not all(function.name for function in model.functions):
+        raise InvalidModel("a function of the model has no name")
 
 
 def known_versions(domain: str, present: list[int]) -> None:
@@ -45,11 +48,13 @@ def whole(document: Document, adapters: Registry, error: str | None) -> None:
     """Refuses a model that breaks the rules of its own versions; `error` is the checker's."""
     for message in _unimported(document):
         raise InvalidModel(message)
-    if error is None:
+    for message in _illegal(document, adapters):
+        raise InvalidModel(message)
+    if error is None and not document.model.training_info:  # which the checker does not look at
         return
     for message in findings(document, adapters):
         raise InvalidModel(message)
-    if not tolerated(document, adapters):
+    if error is not None and not tolerated(document, adapters):
         raise InvalidModel(f"the model is not valid as it is: {error}")
 
 
@@ -69,6 +74,7 @@ def tolerated(document: Document, adapters: Registry) -> bool:
 def findings(document: Document, adapters: Registry) -> Iterator[str]:
     """Everything that breaks a rule, most basic first."""
     yield from _unimported(document)
+    yield from _illegal(document, adapters)
     for root in document.roots:
         for scope in root.scopes:
             yield from _names(scope)
@@ -89,6 +95,18 @@ def _unimported(document: Document) -> Iterator[str]:
                 )
             elif op == "":
                 yield f"a node of {root.name} has no op_type"
+
+
+def _illegal(document: Document, adapters: Registry) -> Iterator[str]:
+    """What an author of adapters has to say about attributes, before inference sees them."""
+    for key, rule in sorted(adapters.illegal.items()):
+        for root in document.roots:
+            for scope, position in root.index.get(key, ()):
+                node = scope.node(position)
+                given = {a.name: get_attribute_value(a) for a in node.attribute if a.type}
+                objection = rule.objection(given)
+                if objection is not None:
+                    yield f"{_called(node)}: {objection}"
 
 
 def _owner(root: Root) -> str:
