@@ -248,7 +248,7 @@ class Attempt:
         return report
 
     def _run(self) -> Report:
-        if not self.options.changes_versions and self.options.ir_version not in ("auto", "keep"):
+        if dataclasses.replace(self.options, bump_model_version=False).only_ir:
             return self._restamp()
         adapters = registry.default()
         self.open(adapters)

@@ -31,10 +31,7 @@ class Options:
     def only_ir(self) -> bool:
         """Whether nothing is asked for but another IR version."""
         asked = replace(
-            self, check=True, allow_approximate=False, drop_metadata=False, drop_training=False
-        )
+            self, check=True, allow_approximate=False, drop_metadata=False, drop_training=False,
+            prune_imports=self.prune_imports or None,
+        )  # fmt: skip
         return isinstance(self.ir_version, int) and asked == Options({}, self.ir_version)
-
-    @property
-    def changes_versions(self) -> bool:
-        return self.minimal or self.target not in (None, {})

@@ -18,6 +18,26 @@ def twice(version):
     return proto
 
 
+def test_imports_are_pruned_beside_another_ir_version(tmp_path):
+    before = model(PLAIN, 13, ir=8, more=', "com.acme" : 4')
+    onnx.save(before, tmp_path / "m.onnx")
+    report = convert_file(
+        tmp_path / "m.onnx", tmp_path / "o.onnx", ir_version=7, prune_imports=True
+    )
+    assert report.notes == ("nobody uses com.acme 4: not imported",)
+    after = onnx.load(tmp_path / "o.onnx")
+    assert (len(after.opset_import), after.ir_version) == (1, 7)
+    kept = convert_version(before, ir_version=7, prune_imports=False)
+    assert len(kept.opset_import) == 2
+
+
+def test_unknown_domains_are_refused_beside_another_ir_version():
+    with pytest.raises(Refused, match=r"nobody has described domain 'com\.acme'"):
+        convert_version(
+            model(FOREIGN, 13, more=', "com.acme" : 1'), ir_version=7, unknown_domains="refuse"
+        )
+
+
 def test_equal_imports_of_one_domain_become_one(tmp_path):
     after = convert_version(twice(13), 13)
     assert [(i.domain, i.version) for i in after.opset_import] == [("", 13)]
