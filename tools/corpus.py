@@ -60,8 +60,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     verdicts = run(models, args.to, settings, args.jobs)
     print(report(verdicts, args.to))
     if args.write:
-        command = " ".join(["tools/corpus.py", *(argv or sys.argv[1:])])
-        write_between(args.write, "corpus", f"`{command}`\n\n{markdown(verdicts, args.to)}")
+        command = f"`tools/corpus.py --to {' '.join(map(str, args.to))}`, {len(models)} models"
+        write_between(args.write, "corpus", f"{command}\n\n{markdown(verdicts, args.to)}")
     if args.json:
         results = [dataclasses.asdict(verdict) for verdict in verdicts]
         args.json.write_text(json.dumps({"targets": args.to, "results": results}, indent=1) + "\n")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import tempfile
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -84,7 +86,17 @@ def _by_judge(path: str, feed: Arrays) -> dict[str, Any]:
     return dict(zip(names, oracle.evaluate(model, feed), strict=True))
 
 
-ENGINES = {"onnxruntime": _by_runtime, "judge": _by_judge}
+def _by_round_trip(path: str, feed: Arrays) -> dict[str, Any]:
+    """Brought to what onnxruntime loads, and run there: shows that there and back is the same."""
+    from opshift import convert_file
+
+    with tempfile.TemporaryDirectory(prefix="corpus-") as folder:
+        near = str(Path(folder, "near.onnx"))
+        convert_file(path, near, newest_of_runtime()[0])
+        return _by_runtime(near, feed)
+
+
+ENGINES = {"onnxruntime": _by_runtime, "judge": _by_judge, "round trip": _by_round_trip}
 
 
 def flat(outputs: Mapping[str, Any]) -> Iterator[tuple[str, np.ndarray]]:

@@ -15,7 +15,7 @@ from corpus_model import Model, Settings, Status, Verdict
 from equality import Arrays, difference
 
 REJECTIONS = ("InvalidModel", "BadTarget")
-ENGINE_GAPS = ("NotImplemented", "MemoryError", "nobody can judge")
+ENGINE_GAPS = ("NotImplemented", "MemoryError", "nobody can judge", "Refused")
 
 
 def judge(model: Model, target: int, settings: Settings) -> Verdict:
@@ -82,14 +82,14 @@ def _verify(model: Model, converted: Path, settings: Settings) -> Finding:
 
 
 def _engines(path: Path, newest: tuple[int, int]) -> Sequence[str]:
-    """onnxruntime where the model's versions are known to it, and our own judge after it."""
+    """onnxruntime where it knows the model's versions; else our judge, then there and back."""
     import onnx
 
     model = onnx.load(path, load_external_data=False)
     opset = max((i.version for i in model.opset_import if i.domain in ("", "ai.onnx")), default=1)
     if opset <= newest[0] and model.ir_version <= newest[1]:
         return ("onnxruntime", "judge")
-    return ("judge",)
+    return ("judge", "round trip")
 
 
 def _run_and_compare(

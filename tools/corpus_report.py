@@ -79,7 +79,7 @@ def markdown(verdicts: Sequence[Verdict], targets: Sequence[int]) -> str:
     """The same for a document: outcomes and engines by target, then reasons by target."""
     counts = Counter((v.target, v.status) for v in verdicts)
     engines = Counter((v.target, v.engine) for v in verdicts if v.status is Status.EQUAL)
-    judges = ("onnxruntime", "judge")
+    judges = ("onnxruntime", "judge", "round trip")
     rows = [[t, *(counts[t, s] for s in Status), *(engines[t, e] for e in judges)] for t in targets]
     lines = [*markdown_tables.table(["target", *Status, *(f"by {e}" for e in judges)], rows)]
     return "\n".join([*lines, *_reasons(verdicts, targets)])

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import corpus
 import numpy as np
 import onnx
 import pytest
-from corpus_child import flat
+from corpus_child import execute, flat
 from corpus_judge import judge
 from corpus_model import Model, Refusal, Settings, Status, Verdict, models_of
 from corpus_report import markdown, report
@@ -152,7 +153,16 @@ def test_an_operator_that_nobody_knows_leaves_a_model_unverified(tmp_path: Path)
     onnx.save(model, tmp_path / "relu" / "model.onnx")
     verdict = beyond_the_runtime(tmp_path, "restamp")
     assert verdict.status is Status.UNVERIFIED
-    assert "com.acme 1 has no operator Relu" in verdict.detail
+    assert "judge: OracleError: com.acme 1 has no operator Relu" in verdict.detail
+    assert "round trip: " in verdict.detail
+
+
+@pytest.mark.parametrize(("converter", "same"), [(restamp, True), (mistaken, False)])
+def test_there_and_back_shows_what_is_wrong(folder: Path, converter: Any, same: bool) -> None:
+    converted = folder / "converted.onnx"
+    converter(str(folder / "relu" / "model.onnx"), str(converted), 18)
+    outputs = execute("round trip", str(converted), str(folder / "relu" / "inputs.npz"))
+    assert (difference(outputs, {"y": RELU}) == "") is same
 
 
 def test_an_engine_that_differs_on_the_original_too_is_not_our_fault(tmp_path: Path) -> None:
@@ -244,8 +254,8 @@ def test_a_document_has_a_row_per_target_and_reason() -> None:
         Verdict("c", 13, Status.EQUAL, "", "onnxruntime"),
     ]
     lines = markdown(verdicts, [13, 11]).splitlines()
-    assert "| 13 | 1 | 0 | 0 | 0 | 0 | 0 | 0 | 1 | 0 |" in lines
-    assert "| 11 | 1 | 2 | 0 | 0 | 0 | 0 | 0 | 0 | 1 |" in lines
+    assert "| 13 | 1 | 0 | 0 | 0 | 0 | 0 | 0 | 1 | 0 | 0 |" in lines
+    assert "| 11 | 1 | 2 | 0 | 0 | 0 | 0 | 0 | 0 | 1 | 0 |" in lines
     assert "| Softmax 13->12 | NEEDS_RANK | because of | 2 |" in lines
 
 
