@@ -87,6 +87,20 @@ def test_an_operator_of_a_vendor_is_left_to_the_runtime():
     assert "com.microsoft Gelu" in engines.objection(a, "opshift")
 
 
+def test_maps_are_compared_key_by_key():
+    a = model(
+        '(float[n,3] x) => (seq(map(string, float)) z) { z = ai.onnx.ml.ZipMap<classlabels_strings=["a","b","c"]>(x) }',
+        more=', "ai.onnx.ml": 1',
+    )
+    assert verify(a, convert_version(a, {"": 18, "ai.onnx.ml": 3})).equal
+    b = onnx.ModelProto()
+    b.CopyFrom(a)
+    b.graph.node[0].attribute[0].strings[2] = b"d"
+    for engine in ("opshift", "onnxruntime"):
+        found = verify(a, b, engine=engine)
+        assert "[0]: keys ['a', 'b', 'c'] expected, ['a', 'b', 'd'] given" in found.rows[0].detail
+
+
 @pytest.mark.parametrize(
     ("text", "inputs"),
     [

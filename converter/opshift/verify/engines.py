@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 
 import onnx
-from onnx import ModelProto, TypeProto
+from onnx import ModelProto
 
 from opshift.facts import element_types
 from opshift.verify import walk
@@ -15,21 +15,10 @@ from opshift.verify.oracle.schema import schema_of
 RUNTIME, OURS = "onnxruntime", "opshift"
 ENGINES = (RUNTIME, OURS)
 LOWEST_OF_RUNTIME = 7
-CARRIED_BY_NUMPY = frozenset(
+CARRIED = frozenset(
     (
-        "float",
-        "double",
-        "float16",
-        "int8",
-        "int16",
-        "int32",
-        "int64",
-        "uint8",
-        "uint16",
-        "uint32",
-        "uint64",
-        "bool",
-        "string",
+        *("float", "double", "float16", "bool", "string", "seq", "map"),
+        *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
     )
 )
 
@@ -65,13 +54,9 @@ def _against_runtime(model: ModelProto) -> str:
     if version < LOWEST_OF_RUNTIME:
         return f"onnxruntime promises nothing for opset {version}"
     for info in (*model.graph.input, *model.graph.output):
-        for name in _elements(info.type) - CARRIED_BY_NUMPY:
+        for name in sorted(element_types(info.type) - CARRIED):
             return f"onnxruntime has no way to pass {name} in Python"
     return ""
-
-
-def _elements(declared: TypeProto) -> set[str]:
-    return set(element_types(declared))
 
 
 def _against_ours(model: ModelProto) -> str:
