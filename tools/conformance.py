@@ -1,7 +1,8 @@
 """Converts every official node test to every other meaning of its operators and compares the data.
 
     tools/conformance.py [--only GLOB] [--sample N --seed S] [--shape flat|if|function]
-                         [--converter opshift|onnx] [--jobs 2] [--write docs/conformance.md]
+                         [--converter opshift|onnx] [--jobs 2] [--json FILE]
+                         [--write docs/conformance.md]
 
 The outputs that ship with a test are the truth; for random operators, what the judge draws before.
 Each test is converted, up and down, to the highest version of every other equivalence class of
@@ -13,13 +14,15 @@ from __future__ import annotations
 
 import argparse
 import functools
+import json
 import random
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import children
 import numpy as np
@@ -165,8 +168,10 @@ def _inexpressible(model: ModelProto, domain: str, to: int) -> bool:
     return any(INTERFACE.get(name, 1) > to for name in names)
 
 
-def survey(tests: Sequence[NodeTest], shape: str, converter: str, jobs: int) -> list[Result]:
-    """Every test in its own child."""
+def survey(
+    tests: Sequence[NodeTest], shape: str, converter: str, jobs: int, log: TextIO | None = None
+) -> list[Result]:
+    """Every test in its own child; each result is also written to the log as soon as it is there."""
 
     def one(test: NodeTest) -> list[Result]:
         outcome = children.run(examine, test, shape, converter, seconds=300, megabytes=8000)
@@ -175,8 +180,14 @@ def survey(tests: Sequence[NodeTest], shape: str, converter: str, jobs: int) -> 
         domain, op = subject(ModelProto.FromString(test.model))
         return [Result(test.name, op, domain, 0, 0, "crashed", str(outcome)[:300])]
 
+    found = []
     with ThreadPoolExecutor(jobs) as pool:
-        return [result for results in pool.map(one, tests) for result in results]
+        for results in pool.map(one, tests):
+            found += results
+            if log is not None:
+                log.writelines(json.dumps(asdict(r), default=str) + "\n" for r in results)
+                log.flush()
+    return found
 
 
 def main() -> int:
@@ -184,7 +195,8 @@ def main() -> int:
     tests = official(arguments.only)
     if arguments.sample:
         tests = random.Random(arguments.seed).sample(tests, min(arguments.sample, len(tests)))
-    results = survey(tests, arguments.shape, arguments.converter, arguments.jobs)
+    with arguments.json.open("w") if arguments.json else nullcontext() as log:
+        results = survey(tests, arguments.shape, arguments.converter, arguments.jobs, log)
     title = f"{arguments.converter}, {arguments.shape}, {len(tests)} tests, onnx {onnx.__version__}"
     lines = list(report(results, title))
     print("\n".join([*lines, *failures(results)]))
@@ -205,7 +217,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--shape", choices=SHAPES, default="flat")
     add("--converter", choices=("opshift", "onnx"), default="opshift")
     add("--jobs", type=int, default=2)
-    add("--write", type=Path)
+    add("--json", type=Path, help="a line for every result, as it comes")
+    add("--write", type=Path, help="put the tables into a document")
     return parser
 
 
