@@ -171,7 +171,7 @@ def _inexpressible(model: ModelProto, domain: str, to: int) -> bool:
 def survey(
     tests: Sequence[NodeTest], shape: str, converter: str, jobs: int, log: TextIO | None = None
 ) -> list[Result]:
-    """Every test in its own child; each result is also written to the log as soon as it is there."""
+    """Every test in its own child; results go to the log, too, as they come."""
 
     def one(test: NodeTest) -> list[Result]:
         outcome = children.run(examine, test, shape, converter, seconds=300, megabytes=8000)
