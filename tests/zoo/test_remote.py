@@ -272,6 +272,16 @@ def test_two_runs_of_one_part_write_each_result_once(server, prefix, tmp_path):
     assert {puts[name] for name in results(server, f"{prefix}/dst")} == {1}
 
 
+def test_shards_need_nothing_but_the_store(server, prefix, tmp_path):
+    source = server.upload(zoo(tmp_path / "src", 20), f"{prefix}/src")
+    words = (source, f"s3://{BUCKET}/{prefix}/dst", "--to", "13", "--json")
+    drivers = [start(server, tmp_path / f"home{i}", *words, "--shard", f"{i}/2") for i in (1, 2)]
+    raw = [json.loads(driver.communicate(timeout=300)[0]) for driver in drivers]
+    assert [one["fates"]["ok"] == one["total"] > 0 for one in raw] == [True, True]
+    assert sum(one["total"] for one in raw) == len(results(server, f"{prefix}/dst")) == 20
+    assert batch(server, tmp_path / "home", *words[:-1])["fates"] == {"skipped": 20}
+
+
 def test_a_store_that_ignores_create_only_is_told_of(server, prefix, tmp_path):
     server.ignores_create = True
     source = server.upload(zoo(tmp_path / "src", 3), f"{prefix}/src")
