@@ -40,9 +40,10 @@ def test_the_engine_does_not_import_adapters(path):
     assert not [name for name in imported(path) if name.startswith("opshift_adapters")]
 
 
-def test_only_commands_and_the_harness_import_verification():
+def test_only_commands_the_harness_and_one_module_of_the_zoo_import_verification():
     asking = [p for p in ENGINE if any(n.startswith("opshift.verify") for n in imported(p))]
-    assert {p.parent.name for p in asking} <= {"commands", "testing"}
+    assert {p.parent.name for p in asking} <= {"commands", "testing", "zoo"}
+    assert [p.stem for p in asking if p.parent.name == "zoo"] == ["verified"]
 
 
 def test_only_schemas_asks_onnx_for_schemas():
