@@ -3,7 +3,7 @@
 tools/ops_database.py                                add the versions that are missing
 tools/ops_database.py --check                        exit 1 if the shipped data is not current
 tools/ops_database.py --domain com.acme --output F   a vendor's own database
-tools/ops_database.py --compile                      the Python of both .proto files, needs grpcio-tools
+tools/ops_database.py --compile                      the Python of both .proto files (grpcio-tools)
 """
 
 from __future__ import annotations
