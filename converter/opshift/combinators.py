@@ -56,8 +56,11 @@ def _lost_variables(node: Node, op: Builder) -> set[str]:
             was, will = before(i), after(i)
             if value is None or was is None or will is None:
                 continue
-            kind = value.type
-            if kind is not None and schemas.type_name(kind) not in will.types:
+            kind = value.elem_type_or_none  # also where only one type is possible at all
+            text = f"tensor({schemas.element_name(kind)})" if kind else None
+            if text is None and value.type is not None:
+                text = schemas.type_name(value.type)
+            if text is not None and text not in will.types:
                 found.add(was.variable)
     return found
 

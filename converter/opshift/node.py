@@ -86,6 +86,13 @@ class Value:
             raise Refusal(Why.NEEDS_TYPE, f"the element type of {self.name!r} is unknown")
         return found
 
+    def may_be(self, elem_type: int) -> bool:
+        """Whether it is of an element type; where that is unknown, whether the model has such."""
+        known = self.elem_type_or_none
+        if known is not None:
+            return known == elem_type
+        return schemas.element_name(elem_type) in self.env.facts.census
+
     @property
     def rank_or_none(self) -> int | None:
         return rank_of(self.type)
