@@ -148,7 +148,8 @@ def pad(m: Making) -> None:
             pads.append(m.int(least, max(most, 0)))
     x = m.moved(elem, shape)
     if m.opset < 2:
-        pads = [p for _ in range(2) for p in pads[:rank]]
+        if m.one(True, True, True, False):
+            pads = [p for _ in range(2) for p in pads[:rank]]
         m.node([x], paddings=pads, mode=mode, value=m.maybe(m.number(-1, 1)))
     elif m.opset < 11:
         m.node([x], pads=pads, mode=mode, value=m.maybe(m.number(-1, 1)))

@@ -135,7 +135,7 @@ def regressor(m: Making) -> None:
 
 
 def classifier(m: Making) -> None:
-    features, classes = m.int(1, 3), m.int(3, 4)
+    features, classes = m.int(1, 3), m.one(3, 3, 4, 4, 2)
     forest = Forest(m, features)
     votes = [(leaf, c) for leaf in forest.leaves for c in range(classes)]
     written = {

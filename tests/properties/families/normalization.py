@@ -28,7 +28,7 @@ def batch(m: Making) -> None:
         if spatial == 0:
             sizes = shape[1:]
     if m.opset < 7:
-        written["is_test"] = 1
+        written["is_test"] = m.one(1, 1, 1, 1, 0)
     if m.opset < 6:
         written["consumed_inputs"] = [0, 0, 0, 1, 1]
     if m.opset >= 14:

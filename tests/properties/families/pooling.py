@@ -46,17 +46,18 @@ def pool(m: Making) -> None:
         if len(outputs) == 2:
             written["storage_order"] = m.one(None, 0, 1)
     if m.op == "LpPool":
-        p = m.one(None, 1, 2, 3)
-        written["p"] = p if p is None or m.opset >= 2 else float(p)
+        written["p"] = _power(m)
     x = m.data(m.elem(), (m.int(1, 2), m.int(1, 2), *size))
     m.node([x], outputs, kernel_shape=kernel, **written)
 
 
+def _power(m: Making) -> float | int | None:
+    """It was a float first, and could be a fraction."""
+    return m.one(None, 1.0, 2.0, 3.0, 1.5) if m.opset < 2 else m.one(None, 1, 2, 3)
+
+
 def whole(m: Making) -> None:
-    p = None
-    if m.op == "GlobalLpPool":
-        p = m.one(None, 1, 2, 3)
-        p = p if p is None or m.opset >= 2 else float(p)
+    p = _power(m) if m.op == "GlobalLpPool" else None
     m.node([m.data(m.elem(), (m.int(1, 2), m.int(1, 3), *m.shape(1, 3, zero=False)))], p=p)
 
 

@@ -71,6 +71,8 @@ def resize(m: Making) -> None:
     ]
     if m.opset >= 19:
         coordinates.append("half_pixel_symmetric")
+    if m.opset < 13:
+        coordinates.append("tf_half_pixel_for_nn")
     where = m.one(*coordinates)
     written: dict[str, Any] = {"mode": mode, "coordinate_transformation_mode": where}
     if mode in (None, "nearest"):
