@@ -103,7 +103,8 @@ def _illegal(document: Document, adapters: Registry) -> Iterator[str]:
         for root in document.roots:
             for scope, position in root.index.get(key, ()):
                 node = scope.node(position)
-                given = {a.name: get_attribute_value(a) for a in node.attribute if a.type}
+                written = (a for a in node.attribute if a.type and not a.ref_attr_name)
+                given = {a.name: get_attribute_value(a) for a in written}
                 objection = rule.objection(given)
                 if objection is not None:
                     yield f"{_called(node)}: {objection}"

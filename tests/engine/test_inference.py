@@ -2,7 +2,7 @@
 
 import pytest
 from conftest import model, ops
-from onnx import TensorProto
+from onnx import TensorProto, parser
 from opshift import convert_version, schemas
 from opshift.adapter import adapter
 from opshift.facts import Facts
@@ -99,3 +99,11 @@ def test_long_chains_are_followed_without_recursion():
     graph = f"(float[2] x) => (float[2] y) <float[2,2] w = {{1, 2, 3, 4}}> {{ v0 = custom.Op(x) {nodes} s = Softmax<axis=1>(v2000) y = custom.Op(s) }}"
     after = convert_version(model(graph, opset=12, more=', "custom" : 1'), 13)
     assert "MatMul Flatten Softmax" in ops(after)  # it asked for a rank, and nobody knows it
+
+
+def test_an_attribute_of_the_callers_is_looked_at_where_it_is_known():
+    text = """<ir_version: 8, opset_import: ["" : 13, "own" : 1]>
+    made (float[2,3] x) => (float[3,2] y) { y = own.turn<how="ij->ji">(x) }
+    <opset_import: ["" : 13], domain: "own"> turn <how>(x) => (y) { y = Einsum<equation: string = @how>(x) }"""
+    after = convert_version(parser.parse_model(text), 11)
+    assert "Einsum" not in ops(after)
