@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from families.making import Family, Making, rows
+from families.making import FLOATS, Family, Making, rows
 
 
 def upsample(m: Making) -> None:
@@ -22,8 +22,8 @@ def upsample(m: Making) -> None:
         )
         return
     shape = m.shape(2, 4, zero=False)
-    # What lies between two truths or two words is nowhere said.
-    mode = m.one(None, "nearest", *(() if elem in ("bool", "string") else ("linear",)))
+    # What lies between two truths, two words or two whole numbers is nowhere said.
+    mode = m.one(None, "nearest", *(("linear",) if elem in FLOATS else ()))
     scales = [m.one(1.0, 2.0, 1.5) if m.flag() else 1.0 for _ in shape]
     if mode == "linear":
         scales = [1.0] * max(len(shape) - 2, 0) + scales[-2:]
@@ -36,7 +36,7 @@ def upsample(m: Making) -> None:
 
 def resize_10(m: Making) -> None:
     elem, shape = m.elem(), m.shape(2, 4, zero=False)
-    mode = m.one(None, "nearest", *(() if elem in ("bool", "string") else ("linear",)))
+    mode = m.one(None, "nearest", *(("linear",) if elem in FLOATS else ()))
     scales = [m.one(1.0, 2.0, 1.5, 0.5) if i >= len(shape) - 2 else 1.0 for i in range(len(shape))]
     assume_sizes(m, shape, scales)
     m.node([m.data(elem, shape), m.ints(scales, np.float32)], mode=mode)
