@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from opshift.adapter import (
     Builder,
+    InvalidModel,
     Node,
     Refusal,
     Result,
@@ -99,6 +100,8 @@ def _parsed(equation: str, values: list[Value]) -> tuple[list[str], str]:
     """The letters of each term and of the result, an ellipsis replaced by letters of its own."""
     terms, arrow, wanted = equation.replace(" ", "").partition("->")
     names = terms.split(",")
+    if len(names) != len(values):
+        raise InvalidModel(f"equation {equation!r} has {len(names)} terms for {len(values)} inputs")
     hidden = ""
     for i, (name, x) in enumerate(zip(names, values, strict=True)):
         if ELLIPSIS in name:

@@ -292,7 +292,7 @@ class Attempt:
                 self.skeleton, function, lambda hint: f"{prefix}f{next(numbers)}_{hint}"
             )
         self.view = weights.checkable(self.skeleton, b"" if self.inlined else data)
-        if weights.EXTERNAL_KEY in data:
+        if weights.EXTERNAL_FIELD in data:
             validate.external_data(self.skeleton)
         error = check.whole(self.view, full=False) if self.options.check else None
         if error is not None and order.repair(self.skeleton):

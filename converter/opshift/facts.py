@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,10 +23,10 @@ from onnx import (
 )
 from onnx.shape_inference import InferenceError
 
-from opshift import schemas
+from opshift import schemas, wire
 from opshift.arrays import from_array
 from opshift.declare import Array, Fold
-from opshift.errors import Refusal
+from opshift.errors import InvalidModel, Refusal
 from opshift.order import reads
 from opshift.scope import graphs_of, may_hold_graphs
 
@@ -377,6 +378,8 @@ _CONSTANT_KINDS = {
 
 def dense(values: Array, indices: Array, dims: Sequence[int]) -> Array:
     """A sparse tensor written out; indices are linear or one row of coordinates per value."""
+    if not 0 <= math.prod(dims) * values.itemsize <= wire.LIMIT:
+        raise InvalidModel(f"a sparse tensor of shape {list(dims)} is too large to be written out")
     full = np.zeros(tuple(dims), dtype=values.dtype)
     if indices.ndim == 1:
         full.reshape(-1)[indices] = values

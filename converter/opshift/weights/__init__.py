@@ -9,11 +9,11 @@ from opshift.weights.carve import carve_file, carve_model, fill
 from opshift.weights.inplace import transplant
 from opshift.weights.lean import THRESHOLD
 from opshift.weights.output import POLICIES, data_files, splice
-from opshift.weights.store import EXTERNAL_KEY, InFile, InModel, Source, Weights
+from opshift.weights.store import EXTERNAL_FIELD, InFile, InModel, Source, Weights
 from opshift.weights.view import checkable
 
 __all__ = [
-    "EXTERNAL_KEY",
+    "EXTERNAL_FIELD",
     "POLICIES",
     "THRESHOLD",
     "InFile",

@@ -122,7 +122,7 @@ def _hoist(
     stay = [
         i
         for i, node in enumerate(graph.node)
-        if not ((value := _constant(node)) and moves(value, node.output[0]))
+        if not (node.output and (value := _constant(node)) and moves(value, node.output[0]))
     ]
     delete_others(graph.node, stay)
     for node in graph.node:
