@@ -485,7 +485,7 @@ def _answer(adapter: Adapter, node: Node, op: Builder) -> Value | tuple[Value, .
         answer = adapter(node, op)
     except AdapterBug as bug:
         raise AdapterBug(f"{adapter.source} on {node.op} {node.name!r}: {bug}") from bug
-    except (Refusal, InvalidModel):
+    except (Refusal, InvalidModel, UnicodeDecodeError):  # text that is none is the model's fault
         raise
     except Exception as error:  # whatever an adapter trips over is its bug, not the caller's
         raise AdapterBug(f"{adapter.source} on {node.op} {node.name!r} raised {error!r}") from error

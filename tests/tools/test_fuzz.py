@@ -8,12 +8,26 @@ from pathlib import Path
 import fuzz
 import fuzz_case
 import fuzz_judge
+import onnx
 import pytest
 import seeds
+from google.protobuf.message import DecodeError
 from onnx import ModelProto
 
 RUNS, FIRST = 300, 1
 FOUND = sorted((Path(__file__).parents[1] / "corpus" / "fuzz").glob("*.json"))
+
+
+ANY_VERSION = ("import_of_a_huge_version",)
+
+
+def newest(model: bytes) -> int:
+    """The highest version of the default domain that is imported; 0 where nothing can be read."""
+    try:
+        read = ModelProto.FromString(model)
+    except DecodeError:
+        return 0
+    return max((entry.version for entry in read.opset_import), default=0)
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +48,12 @@ def test_a_sample_ends_as_it_may(pool: list[bytes]) -> None:
 
 @pytest.mark.parametrize("path", FOUND, ids=lambda path: path.stem)
 def test_what_was_found_once(path: Path) -> None:
-    ending = fuzz_judge.judge(fuzz_case.Case.load(path))
+    case = fuzz_case.Case.load(path)
+    if newest(case.model) > onnx.defs.onnx_opset_version() and path.stem not in ANY_VERSION:
+        pytest.skip("the installed onnx is older than the model")
+    ending = fuzz_judge.judge(case)
+    if ending.kind == "BadTarget" and "that the installed onnx" in ending.detail:
+        pytest.skip("the installed onnx is older than the target")
     assert ending.kind == json.loads(path.read_text())["ends"], ending
 
 
