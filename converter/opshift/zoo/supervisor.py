@@ -14,6 +14,7 @@ from opshift.zoo.outcome import Fate, Outcome, shortened
 from opshift.zoo.worker import Job, Worker
 
 TICK = 0.1
+PAUSE = 0.5  # seconds before a worker is tried again that could not be started
 
 
 @dataclass(slots=True)
@@ -63,8 +64,9 @@ class Supervisor:
             if not free:
                 try:
                     free = Worker(fn, self.limits)
-                except (OSError, EOFError) as error:  # the server it starts from may have died
+                except (OSError, EOFError) as error:  # the server it starts from may be dying
                     job.attempts += 1
+                    time.sleep(PAUSE)
                     yield from self._again_or(_lost(job, error), job)
                     continue
                 self.crew.append(free)
