@@ -502,6 +502,7 @@ def _small(found: TypeProto | None) -> bool:
     return size <= 256
 
 
+@functools.cache
 def tokens(type_text: str) -> frozenset[str]:
     """What must occur in a model for a type to occur: `seq(tensor(float))` -> seq, float."""
     return frozenset(re.findall(r"\w+", type_text)) - {"tensor"}

@@ -71,6 +71,7 @@ def _numbers(name: str) -> tuple[int, ...]:
     return tuple(int(part) for part in name.split(".")[:3] if part.isdecimal())
 
 
+@functools.cache
 def release_of(domain: str, version: int) -> Release | None:
     """The first release that has a version of a domain."""
     for release in RELEASES:
