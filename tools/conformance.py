@@ -109,9 +109,7 @@ def _truth(model: ModelProto, inputs: dict[str, Any], test: NodeTest) -> list[An
         actual: list[Any] = oracle.evaluate(model, inputs)
     except oracle.OracleError:
         return None
-    if oracle.compare(official, actual, rtol=test.rtol, atol=test.atol) is None:
-        return official
-    return actual
+    return official if _difference(official, actual, test) is None else actual
 
 
 def _at(case: Subject, domain: str, to: int, converter: str) -> Verdict:
