@@ -74,15 +74,13 @@ class Catalogue:
     def unexcused(
         self, model: ModelProto, to: int, refusals: Iterable[RefusedNode]
     ) -> tuple[RefusedNode, ...]:
-        """The refusals, on the way of a model to a version, that no row accepts."""
-        subject = Subject(model)
-        ended = any(to < recipe.ends and subject.has(recipe.row) for recipe in self.recipes)
-        return tuple(
-            refusal
-            for refusal in refusals
-            if not (ended and any(refusal.detail.startswith(piece) for piece in self.pieces))
-            and not any(row.excuses(refusal, subject) for row in self.impossible)
-        )
+        """The refusals on the way to a version that no row accepts; none where one is impossible."""
+        refusals, subject = tuple(refusals), Subject(model)
+        if any(row.excuses(one, subject) for one in refusals for row in self.impossible):
+            return ()
+        if not any(to < recipe.ends and subject.has(recipe.row) for recipe in self.recipes):
+            return refusals
+        return tuple(one for one in refusals if not one.detail.startswith(tuple(self.pieces)))
 
 
 class Subject:

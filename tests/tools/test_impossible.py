@@ -103,6 +103,15 @@ def test_boundary_and_text_have_to_match(rows: Catalogue) -> None:
     assert not accepted(rows, body, "Unique", 11, "the rank of 'x' is unknown")
 
 
+def test_one_impossible_node_settles_a_model(rows: Catalogue) -> None:
+    text = "(int64[2] a) => (int64[2] y) { y = Add(a, a) }"
+    model = parser.parse_model(f'<ir_version: 10, opset_import: ["": 18]> g {text}')
+    open_one = RefusedNode("m", "Mul", "", (6, 5), Why.NEEDS_RANK, "the rank of 'x' is unknown")
+    impossible = RefusedNode("n", "Add", "", (6, 5), Why.TYPE_NOT_AVAILABLE, INTEGERS)
+    assert rows.unexcused(model, 5, [open_one]) == (open_one,)
+    assert rows.unexcused(model, 5, [open_one, impossible]) == ()
+
+
 def test_every_row_names_a_boundary_that_exists() -> None:
     catalogue = Catalogue()
     for entry in catalogue.impossible:
