@@ -74,7 +74,7 @@ class Catalogue:
     def unexcused(
         self, model: ModelProto, to: int, refusals: Iterable[RefusedNode]
     ) -> tuple[RefusedNode, ...]:
-        """The refusals on the way to a version that no row accepts; none where one is impossible."""
+        """The refusals on the way to a version that no row accepts; none if one is impossible."""
         refusals, subject = tuple(refusals), Subject(model)
         if any(row.excuses(one, subject) for one in refusals for row in self.impossible):
             return ()
