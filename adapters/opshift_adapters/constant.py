@@ -15,6 +15,7 @@ from opshift.adapter import (
     adapter,
     boundary,
     example,
+    fragile,
 )
 
 from opshift_adapters.blocks import ARANGE, SIZE_OF, arange, size_of
@@ -118,6 +119,9 @@ def constant_of_shape_20_19(node: Node, op: Builder) -> Result:
 CONSTANT_OF_SHAPE_20 = boundary(20, "ConstantOfShape:a6421e", cast=constant_of_shape_20_19)
 
 EYE = "(float[N,M] x) => "
+
+
+EYE_LIKE = fragile("EyeLike")
 
 
 @adapter("EyeLike", 9, 8, emits=("Add", "Unsqueeze", "Equal", "Cast", *SIZE_OF, *ARANGE))

@@ -217,7 +217,7 @@ EINSUM_28 = boundary(
 
 
 @illegal("Einsum")
-def stray_dots(given: Mapping[str, Any]) -> str | None:
+def stray_dots(given: Mapping[str, Any], inputs: int, outputs: int) -> str | None:
     """One ellipsis a term and no other dots: onnx's inference never returns from the rest."""
     equation = given.get("equation", b"")
     text = equation.decode(errors="replace") if isinstance(equation, bytes) else ""

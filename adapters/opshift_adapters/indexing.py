@@ -3,6 +3,7 @@
 import numpy as np
 from opshift.adapter import (
     Builder,
+    InvalidModel,
     Node,
     Refusal,
     Result,
@@ -99,6 +100,8 @@ def gather_elements_11_10(node: Node, op: Builder) -> Result:
     if indices.elem_type_or_none != T.INT64:
         indices = op.Cast(indices, to=T.INT64)
     rank = data.rank_or_none or indices.rank
+    if rank == 0 or indices.rank_or_none not in (None, rank):
+        raise InvalidModel(f"GatherElements {node.name!r} has data and indices of unequal ranks")
     along = node.int("axis") % rank
     place = None
     for axis in range(rank):
@@ -129,6 +132,8 @@ def gather_nd_11_10(node: Node, op: Builder) -> Result:
     """Born in 11; before it rows were gathered by their position in the flattened tensor."""
     data, indices = node["data"], node["indices"]
     width, rank = row_width(indices), data.rank_or_none
+    if rank is not None and width > rank:
+        raise InvalidModel(f"GatherND {node.name!r} names {width} dimensions of {rank}")
     if width == rank:
         flat = op.Reshape(data, op.const([-1]))
         return op.Gather(flat, linear(op, indices, data), axis=0)

@@ -5,6 +5,7 @@ from itertools import combinations
 from opshift.adapter import (
     KEEP,
     Builder,
+    InvalidModel,
     Node,
     Refusal,
     Result,
@@ -68,8 +69,10 @@ def gemm_7_6(node: Node, op: Builder) -> Result:
 
 def _result_dims(node: Node) -> tuple[int | str | None, int | str | None]:
     a, b = node["A"].dims_or_none, node["B"].dims_or_none
-    rows = a[node.int("transA")] if a else None
-    return rows, b[1 - node.int("transB")] if b else None
+    if any(dims is not None and len(dims) != 2 for dims in (a, b)):
+        raise InvalidModel(f"Gemm {node.name!r} multiplies what are no matrices")
+    rows = a[bool(node.int("transA"))] if a else None
+    return rows, b[not node.int("transB")] if b else None
 
 
 def _surely(size: int | str | None, wanted: int | str | None) -> bool:
@@ -78,7 +81,7 @@ def _surely(size: int | str | None, wanted: int | str | None) -> bool:
 
 
 def _result_shape(node: Node, op: Builder) -> Value:
-    row, column = node.int("transA"), 1 - node.int("transB")
+    row, column = int(bool(node.int("transA"))), int(not node.int("transB"))
     rows = part(op, op.Shape(node["A"]), row, row + 1)
     return op.Concat(rows, part(op, op.Shape(node["B"]), column, column + 1), axis=0)
 

@@ -17,9 +17,11 @@ from opshift.adapter import (
     Why,
     adapter,
     example,
+    fragile,
 )
 
 ML = "ai.onnx.ml"
+FRAGILE = fragile("DictVectorizer LabelEncoder TreeEnsemble", domain=ML)
 BOTH = {ML: 1, "": 18}
 LISTS = {"strings": "O", "int64s": "int64", "floats": "float32"}
 COMPARED = (

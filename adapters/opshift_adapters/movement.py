@@ -1,7 +1,8 @@
 """Concat, Split, Tile: tensors put together, taken apart, repeated."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from opshift.adapter import (
@@ -16,6 +17,7 @@ from opshift.adapter import (
     adapter,
     boundary,
     example,
+    illegal,
 )
 from opshift.combinators import positive_axis
 
@@ -270,3 +272,10 @@ def _side_by_side(op: Builder, x: Value, repeats: Sequence[int]) -> Value:
         elif times > 1:
             tiled = op.Concat(*[tiled] * times, axis=axis)
     return op.Identity(x) if tiled is x else tiled
+
+
+@illegal("Split")
+def parts(given: Mapping[str, Any], inputs: int, outputs: int) -> str | None:
+    """As many outputs as parts: onnx's inference ends the process otherwise."""
+    wanted = given.get("num_outputs", outputs)
+    return None if wanted == outputs else f"num_outputs is {wanted}, and it has {outputs} outputs"

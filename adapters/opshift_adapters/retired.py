@@ -43,8 +43,7 @@ def _first(node: Node) -> Value:
 
 
 def _number(node: Node, name: str, default: float) -> float:
-    value = node.attr(name)
-    return default if value is None else float(value)
+    return default if node.attr(name) is None else node.float(name)
 
 
 @retired("Affine", emits=("Mul", "Add"))

@@ -6,6 +6,7 @@ import numpy as np
 from opshift.adapter import (
     Array,
     Builder,
+    InvalidModel,
     Node,
     Result,
     T,
@@ -50,6 +51,8 @@ def scatter_9_8(node: Node, op: Builder) -> Result:
     """Nothing wrote at computed positions: each element is chosen from old and new side by side."""
     data, updates, axis = node["data"], node["updates"], node.int("axis")
     indices = node["indices"]
+    if indices.rank == 0:
+        raise InvalidModel(f"Scatter {node.name!r} has indices without an axis")
     axis %= indices.rank
     source: Value
     places, shape = indices.const_or_none(), data.shape_or_none

@@ -6,6 +6,7 @@ import numpy as np
 from opshift.adapter import (
     KEEP,
     Builder,
+    InvalidModel,
     Node,
     Result,
     T,
@@ -83,7 +84,7 @@ def slice_10_9(node: Node, op: Builder) -> Result:
         axes = list(range(x.rank))
         bounds = _of_all_axes(op, bounds, named, x.rank)
     else:
-        axes = [int(axis) for axis in places]
+        axes = [int(axis) for axis in places.reshape(-1)]
     known = [_listed(value, len(axes)) for value in bounds]
     starts, ends, steps = known
     if starts is not None and ends is not None and steps == [1] * len(axes):
@@ -119,6 +120,8 @@ def _listed(value: Value | None, length: int) -> list[int] | None:
     if value is None:
         return [1] * length
     found = value.const_or_none()
+    if found is not None and found.size != length:
+        raise InvalidModel(f"{value.name!r} has {found.size} bounds of a slice for {length} axes")
     return None if found is None else [int(v) for v in found.reshape(-1)]
 
 

@@ -2,7 +2,18 @@
 
 from functools import reduce
 
-from opshift.adapter import KEEP, Builder, Node, Result, Value, adapter, boundary, example, shown
+from opshift.adapter import (
+    KEEP,
+    Builder,
+    InvalidModel,
+    Node,
+    Result,
+    Value,
+    adapter,
+    boundary,
+    example,
+    shown,
+)
 from opshift.combinators import drop_attribute
 
 VARIADIC_6 = boundary(
@@ -26,6 +37,8 @@ VARIADIC_8 = boundary(8, "Max:189642 Min:f3f263 Sum:2f2c7b Mean:9f9851", directi
 def sums_8_7(node: Node, op: Builder) -> Result:
     """Inputs were of one shape; Add broadcasts one after the other."""
     inputs = _given(node)
+    if not inputs:
+        raise InvalidModel(f"{node.op} {node.name!r} has no input")
     if _one_shape(inputs):
         return KEEP
     total = reduce(lambda a, b: op.Add(a, b), inputs)

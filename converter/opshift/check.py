@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 import onnx
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, checker
-from onnx.shape_inference import InferenceError, infer_shapes
+from onnx.shape_inference import InferenceError
 
-from opshift import schemas
+from opshift import schemas, survive
 from opshift.errors import AdapterBug
 from opshift.scope import Document, Imports, Root
 from opshift.step import Step
@@ -85,6 +85,8 @@ def _context(document: Document, imports: Imports) -> C.CheckerContext:
 
 def whole(view: bytes | ModelProto, *, full: bool) -> str | None:
     """The checker's objection to a model, None when it has none."""
+    if full and survive.is_at_risk(view):
+        return whole(view, full=False) or types(view)
     try:
         checker.check_model(view, full_check=full)
     except InferenceError as error:
@@ -94,10 +96,10 @@ def whole(view: bytes | ModelProto, *, full: bool) -> str | None:
     return None
 
 
-def types(model: ModelProto) -> str | None:
+def types(model: bytes | ModelProto) -> str | None:
     """What strict inference says against a model."""
     try:
-        infer_shapes(model, check_type=True, strict_mode=True)
+        survive.infer(model, strict=True)
     except InferenceError as error:
         return _contradiction(error)
     except (RuntimeError, ValueError) as error:

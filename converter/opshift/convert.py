@@ -292,6 +292,8 @@ class Attempt:
                 self.skeleton, function, lambda hint: f"{prefix}f{next(numbers)}_{hint}"
             )
         self.view = weights.checkable(self.skeleton, b"" if self.inlined else data)
+        if self.options.check:
+            validate.references(self.skeleton, data)
         if weights.EXTERNAL_FIELD in data:
             validate.external_data(self.skeleton)
         error = check.whole(self.view, full=False) if self.options.check else None
@@ -431,7 +433,7 @@ class Attempt:
             return []
         if check.whole(result, full=False) is None and check.whole(self.view, full=True):
             return [f"type inference rejects the model, as it did before the conversion: {error}"]
-        if validate.tolerated(self.document, registry.default()):
+        if validate.tolerated(self.document, registry.default(), error):
             return [f"the checker rejects an operator that the model came with: {error}"]
         if told := blame.declarations(result, error):
             raise InvalidModel(told)

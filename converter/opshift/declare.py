@@ -107,12 +107,23 @@ class ByValue:
     domain: str = ""
 
 
+Objection: TypeAlias = Callable[[Mapping[str, Any], int, int], str | None]
+
+
 @dataclass(frozen=True, slots=True)
 class Illegal:
     """What onnx's checker lets pass and nothing may go on with: an objection, or None."""
 
     op: str
-    objection: Callable[[Mapping[str, Any]], str | None]
+    objection: Objection
+    domain: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Fragile:
+    """An operator whose inference, in onnx, ends the process when an input has no type."""
+
+    op: str
     domain: str = ""
 
 
@@ -303,15 +314,21 @@ def fold(op: str, *, domain: str = "") -> Callable[[Callable[[Node], Array | Non
     return declare
 
 
-def illegal(
-    op: str, *, domain: str = ""
-) -> Callable[[Callable[[Mapping[str, Any]], str | None]], Illegal]:
-    """Declares which values of an operator's attributes are refused before anything is inferred."""
+def illegal(op: str, *, domain: str = "") -> Callable[[Objection], Illegal]:
+    """Declares what is refused before anything is inferred.
 
-    def declare(objection: Callable[[Mapping[str, Any]], str | None]) -> Illegal:
+    The function is given the attributes, and how many inputs and outputs the node has.
+    """
+
+    def declare(objection: Objection) -> Illegal:
         return Illegal(op, objection, domain)
 
     return declare
+
+
+def fragile(ops: str, *, domain: str = "") -> tuple[Fragile, ...]:
+    """Declares operators that onnx's inference must not see behind an unknown type."""
+    return tuple(Fragile(op, domain) for op in ops.split())
 
 
 def by_value(op: str, *inputs: int, floats: bool = False, domain: str = "") -> ByValue:

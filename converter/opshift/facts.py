@@ -23,7 +23,7 @@ from onnx import (
 )
 from onnx.shape_inference import InferenceError
 
-from opshift import schemas, wire
+from opshift import schemas, survive, wire
 from opshift.arrays import from_array
 from opshift.declare import Array, Fold
 from opshift.errors import InvalidModel, Refusal
@@ -434,7 +434,7 @@ def infer_alone(
 def infer_all(model: bytes | ModelProto) -> Inferred:
     """Value types over all scopes by name; None where two scopes disagree about a name."""
     try:
-        inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
+        inferred = survive.infer(model, data_prop=True)
     except (InferenceError, RuntimeError, onnx.checker.ValidationError):
         # A model that inference rejects is converted by what it declares itself.
         return {}

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
 
 from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto, helper
 
 from opshift import schemas
 from opshift.declare import Array
-from opshift.errors import AdapterBug, Refusal, Why
+from opshift.errors import AdapterBug, InvalidModel, Refusal, Why
 from opshift.facts import Facts, rank_of, tokens
 from opshift.scope import Scope
+
+_Kind = TypeVar("_Kind")
+
+
+def _ints(values: Iterable[Any]) -> list[int]:
+    return [int(v) for v in values]
+
+
+def _floats(values: Iterable[Any]) -> list[float]:
+    return [float(v) for v in values]
 
 
 class Env:
@@ -249,24 +259,24 @@ class Node:
         return name in self.attributes
 
     def int(self, name: builtins.str) -> builtins.int:
-        return int(self._needed(name))
+        return self._read(name, int)
 
     def float(self, name: builtins.str) -> builtins.float:
-        return float(self._needed(name))
+        return self._read(name, float)
 
     def str(self, name: builtins.str) -> builtins.str:
         found = self._needed(name)
         return found.decode() if isinstance(found, bytes) else str(found)
 
     def ints(self, name: builtins.str) -> list[builtins.int]:
-        return [int(v) for v in self._needed(name)]
+        return self._read(name, _ints)
 
     def ints_or_none(self, name: builtins.str) -> list[builtins.int] | None:
         found = self.attr(name)
         return None if found is None else [int(v) for v in found]
 
     def floats(self, name: builtins.str) -> list[builtins.float]:
-        return [float(v) for v in self._needed(name)]
+        return self._read(name, _floats)
 
     def strings(self, name: builtins.str) -> list[builtins.str]:
         return [v.decode() if isinstance(v, bytes) else str(v) for v in self._needed(name)]
@@ -299,6 +309,16 @@ class Node:
                 f"attribute {name!r} is {proto.ref_attr_name!r} of the function around it",
             )
         return helper.get_attribute_value(proto)
+
+    def _read(self, name: builtins.str, kind: Callable[[Any], _Kind]) -> _Kind:
+        """An attribute where no schema says what it must be, or the model does not care."""
+        found = self._needed(name)
+        try:
+            return kind(found)
+        except (TypeError, ValueError):
+            raise InvalidModel(
+                f"{self.op} {self.name!r}: attribute {name!r} cannot be {found!r}"
+            ) from None
 
     def _needed(self, name: builtins.str) -> Any:
         found = self.attr(name)

@@ -11,14 +11,14 @@ from types import ModuleType
 from typing import TYPE_CHECKING, TypeAlias
 
 from opshift import schemas
-from opshift.declare import RETIRED, Adapter, ByValue, Fold, Illegal
+from opshift.declare import RETIRED, Adapter, ByValue, Fold, Fragile, Illegal
 from opshift.errors import AdapterBug
 
 if TYPE_CHECKING:
     from opshift.scope import Document
 
 GROUP = "opshift.adapters"
-Declared: TypeAlias = Adapter | Fold | ByValue | Illegal
+Declared: TypeAlias = Adapter | Fold | ByValue | Illegal | Fragile
 Crossing: TypeAlias = tuple[str, str, int, int]  # (domain, op, from, to)
 
 
@@ -30,6 +30,7 @@ class Registry:
         self.folds: dict[tuple[str, str], Fold] = {}
         self.by_value: dict[tuple[str, str], ByValue] = {}
         self.illegal: dict[tuple[str, str], Illegal] = {}
+        self.fragile: set[tuple[str, str]] = set()
 
     def add(self, declared: Declared) -> None:
         if isinstance(declared, Fold):
@@ -43,6 +44,9 @@ class Registry:
             if key in self.by_value:
                 raise AdapterBug(f"two lists of what {declared.op} reads by value")
             self.by_value[key] = declared
+            return
+        if isinstance(declared, Fragile):
+            self.fragile.add((declared.domain, declared.op))
             return
         if isinstance(declared, Illegal):
             key = (declared.domain, declared.op)
@@ -104,6 +108,7 @@ class Registry:
         copy.folds = dict(self.folds)
         copy.by_value = dict(self.by_value)
         copy.illegal = dict(self.illegal)
+        copy.fragile = set(self.fragile)
         return copy
 
     def load(self, package: ModuleType) -> None:

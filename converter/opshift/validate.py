@@ -12,8 +12,27 @@ from opshift import schemas
 from opshift.errors import InvalidModel
 from opshift.external import location_of, require_inside
 from opshift.registry import Registry
-from opshift.scope import Document, Root, Scope
+from opshift.scope import Document, FunctionId, Root, Scope, graphs_of
 from opshift.weights.tensors import all_tensors
+
+_OF_OPERATORS = ("deprecated", "No Op registered")
+_REFERENCE = b"\xaa\x01"  # how the field ref_attr_name is written
+
+
+def references(model: ModelProto, data: bytes) -> None:
+    """Refuses attributes that refer to those of a function where there is none around them."""
+    if _REFERENCE not in data:
+        return
+    waiting = [model.graph]
+    while waiting:
+        for node in waiting.pop().node:
+            for attribute in node.attribute:
+                if attribute.ref_attr_name:
+                    raise InvalidModel(
+                        f"{_called(node)}: attribute {attribute.name!r} refers to one of a"
+                        " function, and there is none around it"
+                    )
+            waiting += [graph for _, graph in graphs_of(node)]
 
 
 def header(model: ModelProto) -> None:
@@ -48,18 +67,20 @@ def whole(document: Document, adapters: Registry, error: str | None) -> None:
     """Refuses a model that breaks the rules of its own versions; `error` is the checker's."""
     for message in _unimported(document):
         raise InvalidModel(message)
-    for message in _illegal(document, adapters):
+    for message in (*_illegal(document, adapters), *_recursive(document)):
         raise InvalidModel(message)
     if error is None and not document.model.training_info:  # which the checker does not look at
         return
     for message in findings(document, adapters):
         raise InvalidModel(message)
-    if error is not None and not tolerated(document, adapters):
+    if error is not None and not tolerated(document, adapters, error):
         raise InvalidModel(f"the model is not valid as it is: {error}")
 
 
-def tolerated(document: Document, adapters: Registry) -> bool:
-    """Whether the model holds operators that the checker rejects and conversion knows."""
+def tolerated(document: Document, adapters: Registry, error: str) -> bool:
+    """Whether the checker objects to an operator that conversion knows, and to nothing else."""
+    if not any(words in error for words in _OF_OPERATORS):
+        return False
     for root in document.roots:
         for domain, op in root.index:
             version = root.imports.get(domain)
@@ -75,6 +96,7 @@ def findings(document: Document, adapters: Registry) -> Iterator[str]:
     """Everything that breaks a rule, most basic first."""
     yield from _unimported(document)
     yield from _illegal(document, adapters)
+    yield from _recursive(document)
     for root in document.roots:
         for scope in root.scopes:
             yield from _names(scope)
@@ -97,6 +119,19 @@ def _unimported(document: Document) -> Iterator[str]:
                 yield f"a node of {root.name} has no op_type"
 
 
+def _recursive(document: Document) -> Iterator[str]:
+    """Functions that come back to themselves; the checker looks for them from IR 8 on only."""
+    calls = {root.function: set(root.calls) for root in document.roots if root.function}
+    for start in sorted(calls):
+        reached, waiting = set[FunctionId](), [start]
+        while waiting:
+            new = calls.get(waiting.pop(), set()) - reached
+            reached |= new
+            waiting += new
+        if start in reached:
+            yield f"function {start[1]!r} of {start[0]!r} calls itself"
+
+
 def _illegal(document: Document, adapters: Registry) -> Iterator[str]:
     """What an author of adapters has to say about attributes, before inference sees them."""
     for key, rule in sorted(adapters.illegal.items()):
@@ -105,7 +140,7 @@ def _illegal(document: Document, adapters: Registry) -> Iterator[str]:
                 node = scope.node(position)
                 written = (a for a in node.attribute if a.type and not a.ref_attr_name)
                 given = {a.name: get_attribute_value(a) for a in written}
-                objection = rule.objection(given)
+                objection = rule.objection(given, len(node.input), len(node.output))
                 if objection is not None:
                     yield f"{_called(node)}: {objection}"
 

@@ -1,0 +1,91 @@
+"""Type inference that outlives onnx's own: some operators end the process on an unknown type."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import onnx
+from onnx import GraphProto, ModelProto, NodeProto
+
+from opshift import registry, schemas
+from opshift.scope import graphs_of
+
+NOBODY = "opshift.unknown"  # a domain of which inference knows nothing
+
+
+def infer(
+    model: bytes | ModelProto, *, strict: bool = False, data_prop: bool = False
+) -> ModelProto:
+    """What `onnx.shape_inference.infer_shapes` answers, without the nodes that would kill it."""
+    known = _survivable(model)
+    found = onnx.shape_inference.infer_shapes(
+        known, check_type=strict, strict_mode=strict, data_prop=data_prop
+    )
+    return found if isinstance(found, ModelProto) else ModelProto.FromString(found)
+
+
+def is_at_risk(model: bytes | ModelProto) -> bool:
+    """Whether an operator that may kill is in it, as far as its bytes say."""
+    data = model if isinstance(model, bytes) else model.SerializeToString()
+    return any(op.encode() in data for _, op in registry.default().fragile)
+
+
+def _survivable(model: bytes | ModelProto) -> bytes | ModelProto:
+    """The model, or a copy in which such a node is nobody's where an input has no type."""
+    if not is_at_risk(model):
+        return model
+    copy = ModelProto()
+    copy.MergeFromString(model if isinstance(model, bytes) else model.SerializeToString())
+    fragile = registry.default().fragile
+    held = [
+        (node, node.domain)
+        for node in _nodes(copy)
+        if (schemas.normal(node.domain), node.op_type) in fragile
+    ]
+    copy.opset_import.add(domain=NOBODY, version=1)
+    for function in copy.functions:
+        function.opset_import.add(domain=NOBODY, version=1)
+    for node, _ in held:
+        node.domain = NOBODY
+    typed = _typed(copy)
+    for node, domain in held:
+        if all(name in typed for name in node.input if name):
+            node.domain = domain
+    return copy
+
+
+def _typed(model: ModelProto) -> set[str]:
+    """The names of the graph, not of functions, whose type inference finds."""
+    try:
+        model = onnx.shape_inference.infer_shapes(model)
+    except (onnx.shape_inference.InferenceError, RuntimeError, ValueError):
+        return set()
+    return {
+        name
+        for graph in _graphs(model.graph)
+        for names in (
+            (v.name for v in (*graph.input, *graph.value_info) if v.HasField("type")),
+            (tensor.name for tensor in graph.initializer),
+        )
+        for name in names
+    }
+
+
+def _graphs(graph: GraphProto) -> Iterator[GraphProto]:
+    yield graph
+    for node in graph.node:
+        for _, inner in graphs_of(node):
+            yield from _graphs(inner)
+
+
+def _nodes(model: ModelProto) -> Iterator[NodeProto]:
+    for function in model.functions:
+        yield from _nested(function.node)
+    yield from _nested(model.graph.node)
+
+
+def _nested(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
+    for node in nodes:
+        yield node
+        for _, graph in graphs_of(node):
+            yield from _nested(graph.node)

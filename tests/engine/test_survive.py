@@ -1,0 +1,41 @@
+"""An operator behind a value of unknown type does not end the process, and is typed where it can be."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import onnx.parser
+import pytest
+from opshift import registry, survive
+
+HEADER = '<ir_version: 8, opset_import: ["" : 20, "ai.onnx.ml" : 4, "acme" : 1]> g '
+BEHIND_A_STRANGER = {
+    "LabelEncoder": "(int64[n] v) => (int64[n] y) { x = acme.Own(v) y = ai.onnx.ml.LabelEncoder<keys_int64s=[1], values_int64s=[7]>(x) }",
+    "EyeLike": "(float[2] v) => (float[a,b] y) { x = acme.Own(v) y = EyeLike(x) }",
+    "RegexFullMatch": '(string[2] v) => (bool[2] y) { x = acme.Own(v) y = RegexFullMatch<pattern="a">(x) }',
+}
+TYPED = "(int64[n] v) => (int64[n] y) { x = Identity(v) y = ai.onnx.ml.LabelEncoder<keys_int64s=[1], values_int64s=[7]>(x) z = Identity(y) }"
+CONVERT = "import onnx.parser, sys, opshift; opshift.convert_version(onnx.parser.parse_model(sys.argv[1]), 21)"
+
+
+@pytest.mark.parametrize("op", BEHIND_A_STRANGER)
+def test_behind_an_operator_that_nobody_knows(op):
+    if onnx.defs.onnx_opset_version() < 21:
+        pytest.skip("the installed onnx is older")
+    text = HEADER + BEHIND_A_STRANGER[op]
+    done = subprocess.run(
+        [sys.executable, "-c", CONVERT, text], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_where_the_type_is_known_nothing_is_hidden():
+    model = onnx.parser.parse_model(HEADER + TYPED)
+    assert survive.is_at_risk(model)
+    types = {info.name: info.type.tensor_type for info in survive.infer(model).graph.value_info}
+    assert types["z"].elem_type == onnx.TensorProto.INT64
+
+
+def test_what_is_declared_fragile():
+    assert {("", "EyeLike"), ("ai.onnx.ml", "LabelEncoder")} <= registry.default().fragile
