@@ -142,12 +142,6 @@ def _as_model(view: bytes | ModelProto) -> ModelProto:
     return ModelProto.FromString(view) if isinstance(view, bytes) else view
 
 
-def _first_version(view: bytes | ModelProto) -> int:
-    """The version of the default domain, 0 where it is not imported."""
-    imported = _as_model(view).opset_import
-    return next((e.version for e in imported if schemas.normal(e.domain) == ""), 0)
-
-
 def _same_file(src: str | os.PathLike[str], dst: str | os.PathLike[str]) -> bool:
     return os.path.exists(dst) and os.path.samefile(src, dst)
 
@@ -236,6 +230,7 @@ class Attempt:
     ir_limit: int | None = None  # what a named target takes, where the caller gave no number
     repaired: bool = False
     unenforced: list[str] = field(default_factory=list)  # rules that were broken from the start
+    came_at: int = 0  # the version of the default domain, 0 where it is not imported
     for_types: bool = False  # the result is looked at by inference and thrown away
 
     def run(self) -> Report:
@@ -303,6 +298,7 @@ class Attempt:
             self.view = weights.checkable(self.skeleton)
             error = check.whole(self.view, full=False)
         self.document = Document(self.skeleton, prefix)
+        self.came_at = self.document.imports.get("") or 0
         if self.options.check:
             validate.whole(self.document, adapters, error)
             self.unenforced = spec.unenforced(self.document)
@@ -311,7 +307,7 @@ class Attempt:
 
     def _inferable(self) -> bytes | ModelProto:
         """The model as it came, for inference; where that would say little, the same raised."""
-        if self.for_types or not 0 < _first_version(self.view) < TYPED:
+        if self.for_types or not 0 < self.came_at < TYPED:
             return self.view
         copy, store = weights.carve_model(_as_model(self.view))
         raised = Attempt(copy, store, Options(TYPED, check=False), for_types=True)
