@@ -59,6 +59,7 @@ class Example:
     imports: Mapping[str, int] = field(default_factory=dict)
     ir_version: int | None = None
     functions: str = ""
+    invalid: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,7 @@ class Fold:
     op: str
     run: Callable[[Node], Array | None]
     domain: str = ""
+    examples: tuple[Example, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,11 +131,8 @@ class Fragile:
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    run: Rewrite
+    run: Callable[..., Any]
     examples: tuple[Example, ...]
-
-
-_AnyDraft = TypeVar("_AnyDraft", bound="Callable[..., Any] | _Draft")
 
 
 def example(
@@ -149,14 +148,15 @@ def example(
     imports: Mapping[str, int] | None = None,
     ir_version: int | None = None,
     functions: str = "",
-) -> Callable[[Rewrite | _Draft], _Draft]:
-    """A case of the adapter below it, in onnx's text format: `(inputs) => (outputs) { nodes }`."""
+    invalid: str | None = None,
+) -> Callable[[Callable[..., Any] | _Draft], _Draft]:
+    """A case of what stands below it, in onnx's text format: `(inputs) => (outputs) { nodes }`."""
     case = Example(
         title, graph, gives, refuses, approximate, rtol, atol, inputs or {}, imports or {},
-        ir_version, functions,
+        ir_version, functions, invalid,
     )  # fmt: skip
 
-    def attach(below: Rewrite | _Draft) -> _Draft:
+    def attach(below: Callable[..., Any] | _Draft) -> _Draft:
         draft = below if isinstance(below, _Draft) else _Draft(below, ())
         return replace(draft, examples=(case, *draft.examples))
 
@@ -169,7 +169,7 @@ def adapter(
     to: int,
     *,
     domain: str = "",
-    emits: Iterable[str] = (),
+    emits: str | Iterable[str] = (),
     approximate: bool = False,
     handles_types: bool = False,
 ) -> Callable[[Rewrite | _Draft], Adapter]:
@@ -179,7 +179,7 @@ def adapter(
     with `op.approximate(...)`; `handles_types` that it deals itself with element types which the
     other version lacks (otherwise the engine refuses them before the adapter is asked).
     """
-    names = tuple(ops.split()) if isinstance(ops, str) else tuple(ops)
+    names = _listed(ops)
     if abs(start - to) != 1 and (start, to) != RETIRED:
         raise AdapterBug(f"adapter for {names}: {start} and {to} are not neighbours")
 
@@ -190,7 +190,7 @@ def adapter(
         if not summary:
             raise AdapterBug(f"{source}: an adapter needs a docstring that says what changed")
         return Adapter(
-            names, start, to, draft.run, domain, Kind.REWRITE, frozenset(emits),
+            names, start, to, draft.run, domain, Kind.REWRITE, frozenset(_listed(emits)),
             _spread(draft.examples, names), approximate, handles_types,
             summary=summary, source=source,
         )  # fmt: skip
@@ -198,8 +198,15 @@ def adapter(
     return declare
 
 
-def shown(run: Rewrite, *examples: Callable[[Rewrite | _Draft], _Draft]) -> _Draft:
-    """A ready-made rewrite with its examples, for `boundary(..., down=shown(...))`."""
+def _listed(names: str | Iterable[str]) -> tuple[str, ...]:
+    """Names given one by one, or in one text."""
+    return tuple(names.split() if isinstance(names, str) else names)
+
+
+def shown(
+    run: Callable[..., Any], *examples: Callable[[Callable[..., Any] | _Draft], _Draft]
+) -> _Draft:
+    """A ready-made function with its examples, for `boundary(..., down=shown(...))`."""
     draft = _Draft(run, ())
     for one in reversed(examples):
         draft = one(draft)
@@ -225,7 +232,7 @@ def _named(gives: str | None, name: str) -> str | None:
 
 
 def retired(
-    ops: str, *, domain: str = "", emits: Iterable[str] = ()
+    ops: str, *, domain: str = "", emits: str | Iterable[str] = ()
 ) -> Callable[[Rewrite | _Draft], Adapter]:
     """Declares what becomes of operators where no schema describes them, at any version.
 
@@ -266,7 +273,7 @@ def boundary(
     up: Rewrite | _Draft | None = None,
     down: Rewrite | _Draft | None = None,
     cast: Rewrite | _Draft | None = None,
-    emits: Iterable[str] = (),
+    emits: str | Iterable[str] = (),
     directions: str = "up down",
 ) -> tuple[Adapter, ...]:
     """A person's claim that `ops` keep their meaning at `version`, in both directions.
@@ -288,7 +295,7 @@ def boundary(
         return Adapter(
             names, start, to, draft.run if draft else None, domain,
             Kind.COMPATIBLE if draft is None or only_narrowed else Kind.REWRITE,
-            frozenset(emits) | ({"Cast"} if only_narrowed else set()),
+            frozenset(_listed(emits)) | ({"Cast"} if only_narrowed else set()),
             _spread(draft.examples, names) if draft else (),
             handles_types=only_narrowed, only_narrowed=only_narrowed, reviewed=reviewed,
             summary=said or "Unchanged in meaning.", source=source,
@@ -305,11 +312,12 @@ def boundary(
     return tuple(claims[direction] for direction in directions.split())
 
 
-def fold(op: str, *, domain: str = "") -> Callable[[Callable[[Node], Array | None]], Fold]:
+def fold(op: str, *, domain: str = "") -> Callable[[Callable[[Node], Array | None] | _Draft], Fold]:
     """Declares how an operator on constants (or on a static shape) is evaluated."""
 
-    def declare(run: Callable[[Node], Array | None]) -> Fold:
-        return Fold(op, run, domain)
+    def declare(below: Callable[[Node], Array | None] | _Draft) -> Fold:
+        draft = below if isinstance(below, _Draft) else _Draft(below, ())
+        return Fold(op, draft.run, domain, draft.examples)
 
     return declare
 

@@ -40,6 +40,11 @@ def test_values_replace_the_node_and_the_output_keeps_its_name(with_adapters):
     assert after.graph.node[-1].output == ["y"]
 
 
+def test_emits_may_be_one_text_like_the_operators(with_adapters):
+    after = converted(with_adapters, lambda node, op: op.Exp(op.Neg(node["input"])), emits="Exp Neg")
+    assert ops(after) == "Neg Exp"
+
+
 def test_an_input_as_answer_becomes_an_identity(with_adapters):
     after = converted(with_adapters, lambda node, op: node["input"])
     assert ops(after) == "Identity"
