@@ -43,6 +43,8 @@ OPEN = "(float[N,2,L] x) => (float[N,2,o] y) { y = {op}"
 UNRANKED = "(float[14] w, int64[n] s) => (float[a,b,c] y) { x = Reshape(w, s) y = {op}"
 SEVEN = {"x": np.arange(14).reshape(1, 2, 7) % 5}
 FLAT_SEVEN = {"s": [1, 2, 7]}
+POOL_CALL = "(float[1,2,{}] x) => (float[1,2,{}] y) {{ y = own.pool(x) }}"
+POOL_BODY = '<opset_import: ["" : 22], domain: "own"> pool (x) => (y) {{ y = {}<kernel_shape=[2], {}, ceil_mode=1>(x) }}'
 
 BFLOAT16_22 = boundary(
     22,
@@ -64,6 +66,11 @@ CEIL_22 = boundary(
 @example("rounded up", LINE + "<kernel_shape=[3], strides=[2], ceil_mode=1>(x) }", gives="{op}")
 @example("last window in the pad", "(float[1,2,7] x) => (float[1,2,3] y) { y = {op}<kernel_shape=[2], strides=[3], pads=[0, 2], ceil_mode=1>(x) }", gives="{op}")
 @example("last window in pads that count", "(float[1,2,7] x) => (float[1,2,3] y) { y = AveragePool<kernel_shape=[2], strides=[3], pads=[1, 2], ceil_mode=1, count_include_pad=1>(x) }", gives="Pad AveragePool")
+@example("last window perhaps in the pad", OPEN + "<kernel_shape=[2], strides=[3], pads=[0, 2], ceil_mode=1>(x) }", gives="{op}", inputs=SEVEN)
+@example("last window perhaps in the pad, nothing known", UNRANKED + "<kernel_shape=[2], strides=[3], pads=[0, 2], ceil_mode=1>(x) }", gives="Reshape {op}", inputs=FLAT_SEVEN)
+@example("last window in the pad, in a function", POOL_CALL.format("7", "3"), functions=POOL_BODY.format("MaxPool", "strides=[3], pads=[0, 2]"), imports={"own": 1}, gives="MaxPool")
+@example("last window perhaps in the pad, in a function", POOL_CALL.format("L", "o"), functions=POOL_BODY.format("AveragePool", "strides=[3], pads=[0, 2]"), imports={"own": 1}, gives="AveragePool", inputs=SEVEN)
+@example("no window in the pad, in a function", POOL_CALL.format("7", "4"), functions=POOL_BODY.format("LpPool", "strides=[2], pads=[0, 0]"), imports={"own": 1}, gives="pool")
 @example("bfloat16 with indices", "(bfloat16[1,2,7] x) => (bfloat16[1,2,o] y, int64[1,2,o] i) { y, i = MaxPool<kernel_shape=[3]>(x) }", gives="Cast MaxPool Cast")
 @example("bfloat16", "(bfloat16[1,2,7] x) => (bfloat16[1,2,o] y) { y = {op}<kernel_shape=[3]>(x) }", gives="Cast {op} Cast", atol=0.02)
 @example("bfloat16 in a function", "(bfloat16[1,2,7] x) => (bfloat16[1,2,o] y) { y = own.pool(x) }", functions='<opset_import: ["" : 22], domain: "own"> pool (x) => (y) { y = AveragePool<kernel_shape=[3]>(x) }', imports={"own": 1}, atol=0.02)
@@ -73,7 +80,7 @@ def pool_22_21(node: Node, op: Builder) -> Result:
     x = node["X"]
     if x.may_be(T.BFLOAT16) and x.elem_type == T.BFLOAT16:
         return cast_around("float")(node, op)
-    if not (rounds_up(node) and last_starts_in_pad(node, x)):
+    if not (rounds_up(node) and last_starts_in_pad(node, op)):
         return KEEP
     if not (node.op == "AveragePool" and node.int("count_include_pad")):
         return op.same(node, pads=floor_pads(node, x), auto_pad=None, ceil_mode=0)

@@ -101,15 +101,21 @@ def rounds_up(node: Node) -> bool:
     return knows(node, "ceil_mode") and bool(node.int("ceil_mode")) and not same_size(node)
 
 
-def last_starts_in_pad(node: Node, x: Value) -> bool:
-    """Whether `ceil_mode`, taken at its word, counts a window that lies in the end padding."""
+def last_starts_in_pad(node: Node, op: Builder) -> bool:
+    """Whether `ceil_mode`, taken at its word, counts a window that lies in the end padding.
+
+    Of an unknown size nobody infers that window; inside a function a call's inference may.
+    """
+    x = node["X"]
     pads, rank = explicit_pads(node, x), len(node.ints("kernel_shape"))
     for axis, (span, stride) in enumerate(zip(spans(node), per_axis(node, "strides"), strict=True)):
-        length = size(x, 2 + axis)
-        if length is not None:
-            count = -(-(length + pads[axis] + pads[axis + rank] - span) // stride) + 1
-            if (count - 1) * stride >= length + pads[axis]:
-                return True
+        begin, end, length = pads[axis], pads[axis + rank], size(x, 2 + axis)
+        if end + stride <= span:
+            continue
+        if length is None:
+            op.ask_caller(Why.NEEDS_SHAPE, f"the size of axis {2 + axis} of {x.name!r} is unknown")
+        elif -(-(length + begin + end - span) // stride) * stride >= length + begin:
+            return True
     return False
 
 

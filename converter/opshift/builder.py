@@ -383,6 +383,11 @@ class Builder:
         self.made.unread = reason
         return ()
 
+    def ask_caller(self, why: Why, detail: str) -> None:
+        """Inside a function, refuses with what a call may know; elsewhere goes on without it."""
+        if self.scope.root.function is not None:
+            raise Refusal(why, detail)
+
     def approximate(self, reason: str) -> None:
         """Goes on only where the caller allowed results that are not exactly the same."""
         if not self.crossing.allow_approximate:
