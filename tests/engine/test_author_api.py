@@ -41,7 +41,9 @@ def test_values_replace_the_node_and_the_output_keeps_its_name(with_adapters):
 
 
 def test_emits_may_be_one_text_like_the_operators(with_adapters):
-    after = converted(with_adapters, lambda node, op: op.Exp(op.Neg(node["input"])), emits="Exp Neg")
+    after = converted(
+        with_adapters, lambda node, op: op.Exp(op.Neg(node["input"])), emits="Exp Neg"
+    )
     assert ops(after) == "Neg Exp"
 
 
