@@ -176,6 +176,19 @@ def _convert_onnx_ir(model: Any, options: Options) -> Any:
     return onnx_ir.from_proto(_convert_proto(proto, options, "", inplace=True))
 
 
+@contextlib.contextmanager
+def _collector_paused() -> Iterator[None]:
+    """A conversion makes many objects and no cycles: to look for those is a sixth of its time."""
+    running = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if running:
+            gc.enable()
+
+
+@_collector_paused()  # around the whole call: what it made is gone when collecting begins again
 def convert(carve: Carve, options: Options) -> tuple[ModelProto, Weights, Report]:
     """Converts a skeleton; functions are written out only when an adapter needs it."""
     ir.check_wanted(options.ir_version)
@@ -187,30 +200,17 @@ def convert(carve: Carve, options: Options) -> tuple[ModelProto, Weights, Report
         named = isinstance(options.target, Wanted) and options.target.ceiling is not None
         options = dataclasses.replace(options, prune_imports=named)
     inlined: list[FunctionId] = []
-    with _collector_paused():
-        while True:
-            skeleton, store = carve()
-            attempt = Attempt(skeleton, store, options, tuple(inlined))
-            try:
-                with blame.on_the_model(attempt):
-                    return skeleton, store, attempt.run()
-            except StepRefused as refused:
-                more = refused.functions - set(inlined)
-                if not more:
-                    raise attempt.refused(refused.refusals) from None
-                inlined += sorted(more)
-
-
-@contextlib.contextmanager
-def _collector_paused() -> Iterator[None]:
-    """A conversion makes many objects and no cycles: to look for those is a sixth of its time."""
-    running = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if running:
-            gc.enable()
+    while True:
+        skeleton, store = carve()
+        attempt = Attempt(skeleton, store, options, tuple(inlined))
+        try:
+            with blame.on_the_model(attempt):
+                return skeleton, store, attempt.run()
+        except StepRefused as refused:
+            more = refused.functions - set(inlined)
+            if not more:
+                raise attempt.refused(refused.refusals) from None
+            inlined += sorted(more)
 
 
 @dataclass(slots=True)

@@ -147,9 +147,7 @@ class Facts:
     def _read(self, owner: Scope, node: NodeProto, *, folding: bool = False) -> Node:
         from opshift.node import Env, FoldingEnv, Node
 
-        domain = schemas.normal(node.domain)
-        version = owner.root.imports.get(domain)
-        schema = schemas.schema(domain, node.op_type, version) if version else None
+        schema = schema_of(owner.root, node)
         return Node(node, schema, (FoldingEnv if folding else Env)(self, owner))
 
     def constant_node(self, node: NodeProto) -> Array | None:
@@ -261,7 +259,7 @@ class Facts:
             return True
         if any(True for _ in graphs_of(node)):
             return False
-        schema = self._read(place, node).schema
+        schema = schema_of(place.root, node)
         if schema is None:
             return False
         outputs = [self._stated(place, name) for name in node.output if name]
@@ -281,8 +279,9 @@ class Facts:
             return False
         if (owner, name) in self._learned:
             return True
-        folded = owner.node(position).op_type != "Constant"
-        return folded and self.constant(owner, name) is not None
+        if owner.node(position).op_type == "Constant" or not _small(self._stated(owner, name)):
+            return False
+        return self.constant(owner, name) is not None
 
     def infer_node(
         self,
@@ -386,6 +385,13 @@ def dense(values: Array, indices: Array, dims: Sequence[int]) -> Array:
     else:
         full[tuple(indices.T)] = values
     return full
+
+
+def schema_of(root: Root, node: NodeProto) -> schemas.Schema | None:
+    """The schema of a node at the version that its root imports now."""
+    domain = schemas.normal(node.domain)
+    version = root.imports.get(domain)
+    return schemas.schema(domain, node.op_type, version) if version else None
 
 
 def _element_types(

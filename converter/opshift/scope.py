@@ -44,6 +44,7 @@ class Scope:
     _producers: dict[str, int] | None = None
     _inputs: frozenset[str] | None = None
     _initializers: dict[str, TensorProto] | None = None
+    _sparse: frozenset[str] | None = None
     _declared: dict[str, TypeProto] | None = None
     _node_names: set[str] | None = None
     _repeated_names: frozenset[str] | None = None
@@ -124,9 +125,11 @@ class Scope:
 
     @property
     def sparse(self) -> frozenset[str]:
-        if isinstance(self.proto, FunctionProto):
-            return frozenset()
-        return frozenset(s.values.name for s in self.proto.sparse_initializer)
+        """Names of sparse initializers."""
+        if self._sparse is None:
+            held = () if isinstance(self.proto, FunctionProto) else self.proto.sparse_initializer
+            self._sparse = frozenset(one.values.name for one in held)
+        return self._sparse
 
     def chain(self) -> Iterator[Scope]:
         scope: Scope | None = self
