@@ -33,8 +33,8 @@ from markdown_tables import write_between
 from node_tests import SHAPES, NodeTest, official, subject, targets
 from onnx import ModelProto
 from opshift import Refused, check, convert_version, schemas
+from opshift.census import element_types
 from opshift.errors import RefusedNode
-from opshift.facts import element_types
 
 # The version at which a type can first stand in a graph's interface.
 INTERFACE = {

@@ -6,6 +6,7 @@ smaller numbers; all of them are ml_dtypes here.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -107,3 +108,15 @@ def as_tensor(array: Array, elem_type: int) -> TensorProto:
     if (largest := _LARGEST.get(elem_type)) is not None:
         array = np.clip(array.astype(np.float64), -largest, largest)
     return from_array(array.astype(dtype_of(elem_type)))
+
+
+def dense(values: Array, indices: Array, dims: Sequence[int]) -> Array:
+    """A sparse tensor written out; indices are linear or one row of coordinates per value."""
+    if not 0 <= prod(dims) * values.itemsize <= wire.LIMIT:
+        raise InvalidModel(f"a sparse tensor of shape {list(dims)} is too large to be written out")
+    full = np.zeros(tuple(dims), dtype=values.dtype)
+    if indices.ndim == 1:
+        full.reshape(-1)[indices] = values
+    else:
+        full[tuple(indices.T)] = values
+    return full

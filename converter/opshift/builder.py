@@ -14,6 +14,7 @@ from opshift import schemas
 from opshift.arrays import as_tensor, from_array, to_array
 from opshift.declare import Array
 from opshift.errors import AdapterBug, Refusal, Why
+from opshift.inference import infer_node
 from opshift.node import Env, Node, Value
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class MadeEnv(Env):
     def _infer(self, node: NodeProto) -> dict[str, TypeProto]:
         root = self.scope.root
         version = self.crossing.version(root, schemas.normal(node.domain))
-        return self.facts.infer_node(node, root, self.type, self.constant, version)
+        return infer_node(node, root, self.type, self.constant, version)
 
     def constant(self, name: str) -> Array | None:
         made = self.made.constants.get(name)

@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
-import functools
-import math
-import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
-import onnx
-from onnx import (
-    AttributeProto,
-    GraphProto,
-    ModelProto,
-    NodeProto,
-    OperatorSetIdProto,
-    TensorProto,
-    TypeProto,
-    helper,
-)
-from onnx.shape_inference import InferenceError
+from onnx import ModelProto, NodeProto, TypeProto, helper
 
-from opshift import schemas, survive, wire
-from opshift.arrays import from_array
+from opshift import schemas
+from opshift.arrays import dense
+from opshift.census import take_census
 from opshift.declare import Array, Fold
-from opshift.errors import InvalidModel, Refusal
-from opshift.order import reads
-from opshift.scope import graphs_of, may_hold_graphs
+from opshift.errors import Refusal
+from opshift.inference import Inferred, infer_all, infer_node
+from opshift.knowledge import better, is_complete, is_small, is_vague
+from opshift.scope import graphs_of
 
 if TYPE_CHECKING:
     from opshift.node import Node
@@ -38,22 +26,6 @@ if TYPE_CHECKING:
 MAX_FOLD_BYTES = 1 << 20
 MAX_FOLD_DEPTH = 64
 MAX_NESTED = 16  # folds that stand behind a type that stands behind a fold
-# Integer attributes that hold an element type, over all operators (their names, not operators).
-TYPE_ATTRIBUTES = frozenset(
-    [
-        "to",
-        "dtype",
-        "output_dtype",
-        "precision",
-        "stash_type",
-        "softmax_precision",
-        "output_datatype",
-    ]
-)
-# What an absent type attribute has ever stood for.
-IMPLIED_TYPES = frozenset({"float", "int32", "int64", "uint8", "bool"})
-
-Inferred = dict[str, TypeProto | None]
 
 
 class Facts:
@@ -147,7 +119,7 @@ class Facts:
     def _read(self, owner: Scope, node: NodeProto, *, folding: bool = False) -> Node:
         from opshift.node import Env, FoldingEnv, Node
 
-        schema = schema_of(owner.root, node)
+        schema = owner.root.schema_of(node)
         return Node(node, schema, (FoldingEnv if folding else Env)(self, owner))
 
     def constant_node(self, node: NodeProto) -> Array | None:
@@ -193,17 +165,17 @@ class Facts:
         if owner is None:
             return None
         known = self._stated(owner, name)
-        if _vague(known) and (owner, name) not in self._followed and self._depth < MAX_NESTED:
+        if is_vague(known) and (owner, name) not in self._followed and self._depth < MAX_NESTED:
             self._infer_towards(owner, name)
             known = self._stated(owner, name)
         return known
 
     def _stated(self, owner: Scope, name: str) -> TypeProto | None:
         declared = owner.declared_type(name)
-        if declared is not None and _complete(declared):
+        if declared is not None and is_complete(declared):
             return declared
         # Inference tells of the graph alone; a function may use its names for something else.
-        return _better(declared, self.inferred.get(name) if owner.root.kind == "graph" else None)
+        return better(declared, self.inferred.get(name) if owner.root.kind == "graph" else None)
 
     @property
     def inferred(self) -> Inferred:
@@ -236,19 +208,19 @@ class Facts:
             owner = place.owner(name)
             if owner is None or (owner, name) in self._followed:
                 continue
-            if _vague(self._stated(owner, name)):
+            if is_vague(self._stated(owner, name)):
                 yield owner, name
 
     def _infer_outputs(self, place: Scope, node: NodeProto) -> None:
         """The types of a node's outputs, from its inputs as far as they are known by now."""
         if self.document.is_call(node) or not self._tells_more(place, node):
             return
-        types = self.infer_node(
+        types = infer_node(
             node, place.root, lambda n: self.type(place, n), lambda n: self.constant(place, n)
         )
         for output, found in types.items():
             if schemas.type_name(found) is not None:
-                known = _better(self._stated(place, output), found)
+                known = better(self._stated(place, output), found)
                 if known is not None:
                     place.declared[output] = known
                     self._learned.add((place, output))
@@ -259,7 +231,7 @@ class Facts:
             return True
         if any(True for _ in graphs_of(node)):
             return False
-        schema = schema_of(place.root, node)
+        schema = place.root.schema_of(node)
         if schema is None:
             return False
         outputs = [self._stated(place, name) for name in node.output if name]
@@ -279,47 +251,9 @@ class Facts:
             return False
         if (owner, name) in self._learned:
             return True
-        if owner.node(position).op_type == "Constant" or not _small(self._stated(owner, name)):
+        if owner.node(position).op_type == "Constant" or not is_small(self._stated(owner, name)):
             return False
         return self.constant(owner, name) is not None
-
-    def infer_node(
-        self,
-        node: NodeProto,
-        root: Root,
-        type_of: Callable[[str], TypeProto | None],
-        constant_of: Callable[[str], Array | None],
-        version: int | None = None,
-    ) -> dict[str, TypeProto]:
-        """One node's output types from its input types, by the schema's own inference."""
-        domain = schemas.normal(node.domain)
-        version = version or root.imports.get(domain)
-        schema = schemas.schema(domain, node.op_type, version) if version else None
-        if schema is None:
-            return {}
-        imports = [helper.make_opsetid(d, root.imports[d]) for d in root.imports if d != domain]
-        imports.append(helper.make_opsetid(domain, version or 1))
-        if any(a.type == AttributeProto.GRAPH for a in node.attribute):
-            return infer_alone(node, type_of, imports)
-        types = {n: type_of(n) or TypeProto() for n in node.input if n}
-        data = {}
-        for name in node.input:
-            found = constant_of(name) if name and _small(types.get(name)) else None
-            if found is not None:
-                data[name] = from_array(found, name)
-        raw = schemas.raw(domain, node.op_type, schema.since)
-        try:
-            inferred = onnx.shape_inference.infer_node_outputs(
-                raw, node, types, data, opset_imports=imports
-            )
-        except (InferenceError, RuntimeError, ValueError, onnx.checker.ValidationError):
-            # Inference that cannot say is no inference; the adapter refuses if it needs the type.
-            return {}
-        for name, kind in _element_types(node, schema, types).items():
-            known = inferred.setdefault(name, TypeProto())
-            if schemas.type_name(known) is None:
-                known.tensor_type.elem_type = kind  # beside the shape, if there is one
-        return dict(inferred)
 
     # -- uses --------------------------------------------------------------------------------
 
@@ -373,240 +307,3 @@ _CONSTANT_KINDS = {
     "value_string": object,
     "value_strings": object,
 }
-
-
-def dense(values: Array, indices: Array, dims: Sequence[int]) -> Array:
-    """A sparse tensor written out; indices are linear or one row of coordinates per value."""
-    if not 0 <= math.prod(dims) * values.itemsize <= wire.LIMIT:
-        raise InvalidModel(f"a sparse tensor of shape {list(dims)} is too large to be written out")
-    full = np.zeros(tuple(dims), dtype=values.dtype)
-    if indices.ndim == 1:
-        full.reshape(-1)[indices] = values
-    else:
-        full[tuple(indices.T)] = values
-    return full
-
-
-def schema_of(root: Root, node: NodeProto) -> schemas.Schema | None:
-    """The schema of a node at the version that its root imports now."""
-    domain = schemas.normal(node.domain)
-    version = root.imports.get(domain)
-    return schemas.schema(domain, node.op_type, version) if version else None
-
-
-def _element_types(
-    node: NodeProto, schema: schemas.Schema, types: Mapping[str, TypeProto]
-) -> dict[str, int]:
-    """Element types as schema and attributes say them: nobody infers some of the old operators."""
-    known: dict[str, int] = {}
-    for index, name in enumerate(node.input):
-        param = schema.input_at(index)
-        element = types[name].tensor_type.elem_type if name in types else 0
-        if element and param is not None and not param.variadic:
-            known.setdefault(param.variable, element)
-    found = {}
-    for attribute in node.attribute:
-        if attribute.name in TYPE_ATTRIBUTES and attribute.type == AttributeProto.STRING:
-            # As Cast named its type before 6.
-            found[node.output[0]] = dict(TensorProto.DataType.items()).get(attribute.s.decode(), 0)
-    for index, name in enumerate(node.output):
-        param = schema.output_at(index)
-        if not name or param is None or param.variadic:
-            continue
-        if param.variable in known:
-            found[name] = known[param.variable]
-        elif len(param.types) == 1 and (only := next(iter(param.types))).startswith("tensor("):
-            found[name] = schemas.element_number(only[len("tensor(") : -1])
-    return found
-
-
-def infer_alone(
-    node: NodeProto,
-    type_of: Callable[[str], TypeProto | None],
-    imports: Sequence[OperatorSetIdProto],
-) -> dict[str, TypeProto]:
-    """The output types of a node with subgraphs: those of a model that holds this node alone."""
-    model = ModelProto(ir_version=onnx.IR_VERSION, opset_import=imports)
-    model.graph.name = node.op_type
-    model.graph.node.append(node)
-    for name in dict.fromkeys(reads(node)):
-        found = type_of(name) if name else None
-        if found is not None:
-            model.graph.input.add(name=name).type.CopyFrom(found)
-    inferred = infer_all(model)
-    return {name: found for name in node.output if (found := inferred.get(name)) is not None}
-
-
-def infer_all(model: bytes | ModelProto) -> Inferred:
-    """Value types over all scopes by name; None where two scopes disagree about a name."""
-    try:
-        inferred = survive.infer(model, data_prop=True)
-    except (InferenceError, RuntimeError, onnx.checker.ValidationError):
-        # A model that inference rejects is converted by what it declares itself.
-        return {}
-    found: Inferred = {}
-    graphs = [inferred.graph]
-    while graphs:
-        graph = graphs.pop()
-        for info in (*graph.value_info, *graph.output, *graph.input):
-            if info.HasField("type"):
-                known = found.setdefault(info.name, info.type)
-                if known is not None and known != info.type:
-                    found[info.name] = None
-        for node in graph.node:
-            if may_hold_graphs((node.domain, node.op_type)):
-                graphs += [inner for _, inner in graphs_of(node)]
-    return found
-
-
-def rank_of(found: TypeProto | None) -> int | None:
-    if found is None or not found.HasField("tensor_type"):
-        return None
-    tensor = found.tensor_type
-    return len(tensor.shape.dim) if tensor.HasField("shape") else None
-
-
-def _complete(found: TypeProto) -> bool:
-    tensor = found.tensor_type
-    return (
-        found.HasField("tensor_type")
-        and tensor.elem_type != 0
-        and tensor.HasField("shape")
-        and all(dim.HasField("dim_value") for dim in tensor.shape.dim)
-    )
-
-
-def _vague(found: TypeProto | None) -> bool:
-    """Whether the rank is unknown, or the length of what may be a shape or a list of axes."""
-    if found is None:
-        return True
-    if not found.HasField("tensor_type"):
-        return False
-    whole = found.tensor_type.elem_type == TensorProto.INT64
-    return rank_of(found) is None or (whole and not _complete(found))
-
-
-def _better(declared: TypeProto | None, inferred: TypeProto | None) -> TypeProto | None:
-    if declared is None or inferred is None:
-        return inferred or declared
-    return inferred if _knowledge(inferred) > _knowledge(declared) else declared
-
-
-def _knowledge(found: TypeProto) -> tuple[bool, bool, int]:
-    tensor = found.tensor_type
-    known = schemas.type_name(found) is not None
-    static = sum(dim.HasField("dim_value") for dim in tensor.shape.dim)
-    return known, tensor.HasField("shape"), static
-
-
-def _small(found: TypeProto | None) -> bool:
-    if found is None or not _complete(found):
-        return False
-    size = 1
-    for dim in found.tensor_type.shape.dim:
-        size *= dim.dim_value
-    return size <= 256
-
-
-@functools.cache
-def tokens(type_text: str) -> frozenset[str]:
-    """What must occur in a model for a type to occur: `seq(tensor(float))` -> seq, float."""
-    return frozenset(re.findall(r"\w+", type_text)) - {"tensor"}
-
-
-def element_types(found: TypeProto) -> frozenset[str]:
-    """The element types inside a type and the containers around them."""
-    text = schemas.type_name(found)
-    return tokens(text) if text else frozenset()
-
-
-def take_census(document: Document) -> set[str]:
-    found: set[str] = set()
-    for root in document.roots:
-        for scope in root.scopes:
-            proto = scope.proto
-            infos = list(getattr(proto, "value_info", ()))
-            if isinstance(proto, GraphProto):
-                infos += [*proto.input, *proto.output]
-                sparse = [one.values for one in proto.sparse_initializer]
-                kinds = {tensor.data_type for tensor in (*proto.initializer, *sparse)}
-                found |= {schemas.element_name(kind) or "" for kind in kinds}
-            for info in infos:
-                found |= element_types(info.type)
-        for key, places in root.index.items():
-            version = root.imports.get(key[0])
-            schema = schemas.schema(*key, version) if version else None
-            if schema is None:
-                continue
-            found |= fixed_types(*key, schema.since)
-            if _may_bring_types(*key, schema.since):
-                for scope, position in places:
-                    found |= attribute_types(scope.node(position), schema)
-    found.discard("")
-    return found
-
-
-def types_from(node: NodeProto, schema: schemas.Schema) -> set[str]:
-    """Element types that one node brings into a model."""
-    key = (schema.domain, schema.name, schema.since)
-    found = set(fixed_types(*key))
-    if _may_bring_types(*key):
-        found |= attribute_types(node, schema)
-    found.discard("")
-    return found
-
-
-@functools.cache
-def _may_bring_types(domain: str, op: str, since: int) -> bool:
-    schema = schemas.schema(domain, op, since)
-    return schema is not None and any(_brings_types(a) for a in schema.attributes.values())
-
-
-def _brings_types(attribute: schemas.Attribute) -> bool:
-    return attribute.name in TYPE_ATTRIBUTES or attribute.kind in (
-        AttributeProto.TENSOR,
-        AttributeProto.SPARSE_TENSOR,
-        AttributeProto.TYPE_PROTO,
-    )
-
-
-@functools.cache
-def fixed_types(domain: str, op: str, since: int) -> frozenset[str]:
-    """Types that outputs have whatever comes in: those of variables with a single choice."""
-    found: set[str] = set()
-    schema = schemas.schema(domain, op, since)
-    assert schema is not None
-    bound = {p.variable for p in schema.inputs}
-    for param in schema.outputs:
-        if param.variable in bound:
-            continue
-        kinds = [tokens(text) for text in param.types]
-        always = frozenset.intersection(*kinds)
-        found |= always
-        if not _may_bring_types(domain, op, since):
-            found |= frozenset.union(*kinds) & IMPLIED_TYPES
-    return frozenset(found)
-
-
-def attribute_types(node: NodeProto, schema: schemas.Schema) -> set[str]:
-    """Element types that the attributes of one node bring in."""
-    found: set[str] = set()
-    present = set()
-    for attribute in node.attribute:
-        present.add(attribute.name)
-        if attribute.name in TYPE_ATTRIBUTES:
-            name = attribute.s.decode().lower() if attribute.s else attribute.i
-            found.add(name if isinstance(name, str) else schemas.element_name(name) or "")
-        if attribute.HasField("t"):
-            found.add(schemas.element_name(attribute.t.data_type) or "")
-        elif attribute.HasField("sparse_tensor"):
-            found.add(schemas.element_name(attribute.sparse_tensor.values.data_type) or "")
-        elif attribute.HasField("tp"):
-            found |= element_types(attribute.tp)
-        elif attribute.name.startswith("value_int"):
-            found.add("int64")
-        elif attribute.name.startswith("value_string"):
-            found.add("string")
-    if not present & TYPE_ATTRIBUTES:
-        found |= IMPLIED_TYPES
-    return found

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from onnx import helper
 
 from opshift import schemas
+from opshift.census import tokens
 from opshift.errors import Refusal, Why
-from opshift.facts import tokens
 from opshift.node import Node, Value
 from opshift.schemas import Param, Schema
 

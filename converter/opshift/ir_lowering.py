@@ -22,9 +22,9 @@ from onnx import (
 )
 
 from opshift import inline, schemas, versions, widening
+from opshift.arrays import dense
 from opshift.errors import Refusal, Why
 from opshift.external import locate
-from opshift.facts import dense
 from opshift.scope import Container, FunctionId, call_id, function_id, graphs_of
 from opshift.walk import containers, nodes, tensors
 

@@ -15,8 +15,8 @@ from onnx import (
 )
 
 from opshift import walk
+from opshift.census import TYPE_ATTRIBUTES, element_types
 from opshift.elements import T
-from opshift.facts import TYPE_ATTRIBUTES, element_types
 from opshift.ir import Need
 
 

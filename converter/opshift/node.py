@@ -9,9 +9,11 @@ from typing import Any, TypeVar
 from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto, helper
 
 from opshift import schemas
+from opshift.census import tokens
 from opshift.declare import Array
 from opshift.errors import AdapterBug, InvalidModel, Refusal, Why
-from opshift.facts import Facts, rank_of, tokens
+from opshift.facts import Facts
+from opshift.knowledge import rank_of
 from opshift.scope import Scope
 
 _Kind = TypeVar("_Kind")

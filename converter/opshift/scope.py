@@ -235,6 +235,12 @@ class Root:
     def owns_constants(self) -> bool:
         return self.kind != "function"
 
+    def schema_of(self, node: NodeProto, version: int | None = None) -> schemas.Schema | None:
+        """The schema of a node, at the version imported now or at another."""
+        domain = schemas.normal(node.domain)
+        version = version or self.imports.get(domain)
+        return schemas.schema(domain, node.op_type, version) if version else None
+
     def scope_of(self, graph: GraphProto) -> Scope:
         """The scope that a subgraph of this root is."""
         return self.by_graph[id(graph)]

@@ -11,9 +11,10 @@ from onnx import GraphProto, NodeProto, TensorProto
 
 from opshift import guard, order, registry, schemas
 from opshift.builder import Builder, Made, rename
+from opshift.census import types_from
 from opshift.declare import KEEP, Adapter, Array, Keep
 from opshift.errors import AdapterBug, InvalidModel, Refusal, RefusedNode, Why
-from opshift.facts import Facts, types_from
+from opshift.facts import Facts
 from opshift.guard import Guard
 from opshift.node import Env, Node, Value
 from opshift.registry import Registry

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 
 from opshift import arrays, ir, registry, walk
+from opshift.census import TYPE_ATTRIBUTES
 from opshift.elements import T
-from opshift.facts import TYPE_ATTRIBUTES
 from opshift.identity import normal
 from opshift.scope import Container, call_id, function_id
 
