@@ -134,6 +134,24 @@ def test_inputs_from_files(tmp_path):
         verify(one, one, tmp_path, engine="opshift")
 
 
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({}, "nothing is given for 'x'"),
+        ({"x": np.zeros((1, 3, 4))}, "'x' is float64, and the model takes float$"),
+        ({"x": np.array(["a"])}, "'x' is object, and the model takes float$"),
+        ({"x": np.zeros((1, 3, 4), "V2")}, "'x' is void16, and the model takes float$"),
+        ({"x": np.zeros((1, 3, 4), np.float32), "z": np.zeros(1)}, "the model has no input 'z'"),
+    ],
+)
+def test_inputs_that_are_not_those_of_the_model(tmp_path, given, told):
+    one = model(SOFTMAX)
+    np.savez(tmp_path / "given.npz", **given)
+    for label, inputs in (("given", given), ("given.npz", tmp_path / "given.npz")):
+        with pytest.raises(InvalidModel, match=f"inputs '{label}': {told}"):
+            verify(one, one, inputs)
+
+
 def test_tolerances_are_by_element_type():
     wanted = Wanted(rtol=0.5)
     assert wanted.at(np.ones(1, np.float32)).rtol == 0.5

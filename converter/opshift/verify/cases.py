@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 import onnx
-from onnx import ModelProto, TypeProto
+from onnx import ModelProto, TensorProto, TypeProto
 
 from opshift.arrays import to_array
 from opshift.errors import InvalidModel
@@ -29,31 +29,60 @@ class Case:
 
 
 def given(model: ModelProto, inputs: Inputs) -> list[Case]:
-    """The sets of inputs that the caller means."""
+    """The sets of inputs that the caller means, as far as the model asks for them."""
+    types = {info.name: info.type for info in model.graph.input}
+    cases = [
+        Case(case.label, {name: _typed(v, types.get(name)) for name, v in case.values.items()})
+        for case in _read(model, inputs)
+    ]
+    for case in cases:
+        if told := _misfit(model, types, case.values):
+            raise InvalidModel(f"inputs {case.label!r}: {told}")
+    return cases
+
+
+def _read(model: ModelProto, inputs: Inputs) -> Iterable[Case]:
     if isinstance(inputs, Mapping):
-        return [Case("given", dict(inputs))]
+        return [Case("given", inputs)]
     path = Path(inputs)
     if path.is_dir():
-        return list(_folders(model, path))
+        return _folders(model, path)
     try:
         with np.load(path, allow_pickle=False) as archive:
-            values = {name: archive[name] for name in archive.files}
+            return [Case(path.name, {name: archive[name] for name in archive.files})]
     except (ValueError, AttributeError, EOFError) as error:
         raise InvalidModel(
             f"{os.fspath(path)!r} is not an .npz of plain arrays: {error}"
         ) from error
-    types = {info.name: info.type for info in model.graph.input}
-    typed = {name: _typed(value, types.get(name)) for name, value in values.items()}
-    return [Case(path.name, typed)]
 
 
 def _typed(value: Any, declared: TypeProto | None) -> Any:
-    """An array with the type its file could not say: strings, and the floats numpy lacks."""
+    """An array with the type its source could not say: strings, and the floats numpy lacks."""
+    if not isinstance(value, np.ndarray):
+        return value
     if value.dtype.kind in "US":
         return value.astype(object)
-    if value.dtype.kind == "V" and declared is not None:
-        return value.view(dtype_of(declared.tensor_type.elem_type))
+    if value.dtype.type is np.void and declared is not None:
+        dtype = dtype_of(declared.tensor_type.elem_type)
+        return value.view(dtype) if value.dtype.itemsize == dtype.itemsize else value
     return value
+
+
+def _misfit(model: ModelProto, types: Mapping[str, TypeProto], values: Mapping[str, Any]) -> str:
+    """What is missing, unknown or of another type, by name, or nothing."""
+    fed = {tensor.name for tensor in model.graph.initializer}
+    fed |= {tensor.values.name for tensor in model.graph.sparse_initializer}
+    asked = {name for name, one in types.items() if not one.HasField("optional_type")} - fed
+    if missing := sorted(asked - set(values)):
+        return f"nothing is given for {', '.join(map(repr, missing))}"
+    if unknown := sorted(set(values) - set(types)):
+        return f"the model has no input {', '.join(map(repr, unknown))}"
+    for name, value in values.items():
+        elem_type = types[name].tensor_type.elem_type
+        if elem_type and isinstance(value, np.ndarray) and value.dtype != dtype_of(elem_type):
+            kind = TensorProto.DataType.Name(elem_type).lower()
+            return f"{name!r} is {value.dtype.name}, and the model takes {kind}"
+    return ""
 
 
 def _folders(model: ModelProto, path: Path) -> Iterator[Case]:
@@ -99,5 +128,4 @@ def _parsed(raw: bytes, declared: TypeProto) -> Any:
             return onnx.numpy_helper.to_optional(onnx.OptionalProto.FromString(raw))
         case "map_type":
             return onnx.numpy_helper.to_dict(onnx.MapProto.FromString(raw))
-    array = to_array(onnx.TensorProto.FromString(raw))
-    return array.astype(object) if array.dtype.kind in "US" else array
+    return to_array(TensorProto.FromString(raw))
