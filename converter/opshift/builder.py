@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
 import numpy as np
@@ -12,28 +11,16 @@ from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto, 
 
 from opshift import schemas
 from opshift.arrays import as_tensor, from_array, to_array
+from opshift.attributes import is_default, make_attribute, make_attributes
 from opshift.declare import Array
 from opshift.errors import AdapterBug, Refusal, Why
-from opshift.inference import infer_node
-from opshift.node import Env, Node, Value
+from opshift.made import Crossing, Made, MadeEnv
+from opshift.node import Node, Value
+from opshift.rename import rename
 
 if TYPE_CHECKING:
     from opshift.facts import Facts
-    from opshift.scope import Root, Scope
-
-
-class Crossing(Protocol):
-    """What a Builder needs to know of the step it works for."""
-
-    domain: str
-    allow_approximate: bool
-
-    def fresh(self, hint: str) -> str: ...
-    def version(self, root: Root, domain: str) -> int: ...
-    def constant(
-        self, root: Root, content: Hashable, tensor: Callable[[], TensorProto]
-    ) -> tuple[TensorProto, Array]: ...
-    def cross_inner(self, node: Node, op: Builder) -> tuple[Value, ...]: ...
+    from opshift.scope import Scope
 
 
 class Emit(Protocol):
@@ -46,66 +33,6 @@ class Emit(Protocol):
 
     @overload
     def __call__(self, *inputs: Value | None, domain: str = "", **named: Any) -> Value: ...
-
-
-@dataclass(slots=True)
-class Made:
-    """What one adapter call wrote: nodes, the constants they use, permissions it needed."""
-
-    nodes: list[NodeProto] = field(default_factory=list)
-    constants: dict[str, tuple[TensorProto, Array]] = field(default_factory=dict)
-    approximations: list[str] = field(default_factory=list)
-    carrier: NodeProto | None = None  # the first `op.same`: keeps the subgraphs of the original
-    carried: frozenset[str] = frozenset()
-    ops: set[str] = field(default_factory=set)
-    unread: str | None = None  # why the node cannot stay, if it goes once nobody reads it
-
-
-class MadeEnv(Env):
-    """Looks first at what a Builder has made, then at those around it, then at the model.
-
-    It does not know its Builder: without that cycle, what a node needed goes as soon as it is done.
-    """
-
-    def __init__(
-        self, crossing: Crossing, facts: Facts, scope: Scope, made: Made, outer: MadeEnv | None
-    ) -> None:
-        super().__init__(facts, scope)
-        self.crossing = crossing
-        self.made = made
-        self.outer = outer
-        self.types: dict[str, TypeProto | None] = {}
-
-    def type(self, name: str) -> TypeProto | None:
-        if name not in self.types:
-            self.types[name] = self._find_type(name)
-        return self.types[name]
-
-    def _find_type(self, name: str) -> TypeProto | None:
-        env: MadeEnv | None = self
-        while env is not None:
-            if name in env.types:
-                return env.types[name]
-            for node in env.made.nodes:
-                if name in node.output:
-                    return self._infer(node).get(name)
-            env = env.outer
-        if name in self.made.constants:
-            return _type_of(self.made.constants[name][0])
-        return super().type(name)
-
-    def _infer(self, node: NodeProto) -> dict[str, TypeProto]:
-        root = self.scope.root
-        version = self.crossing.version(root, schemas.normal(node.domain))
-        return infer_node(node, root, self.type, self.constant, version)
-
-    def constant(self, name: str) -> Array | None:
-        made = self.made.constants.get(name)
-        return made[1] if made else super().constant(name)
-
-
-def _type_of(tensor: TensorProto) -> TypeProto:
-    return helper.make_tensor_type_proto(tensor.data_type, list(tensor.dims))
 
 
 class Builder:
@@ -167,7 +94,8 @@ class Builder:
             else:
                 raise AdapterBug(f"{op_type}-{schema.since} has no input or attribute {name!r}")
         self.made.ops.add(f"{domain}.{op_type}" if domain else op_type)
-        made = self._append(op_type, domain, names, outputs or 1, _attributes(schema, attributes))
+        written = make_attributes(schema, attributes)
+        made = self._append(op_type, domain, names, outputs or 1, written)
         return made[0] if outputs is None else made
 
     @overload
@@ -208,7 +136,7 @@ class Builder:
                 carried.append(proto.name)
             elif proto.name in schema.attributes:
                 kept.append(proto)
-            elif not _is_default(node, proto):
+            elif not is_default(node.schema, proto):
                 raise AdapterBug(
                     f"{node.op}-{schema.since} has no attribute {proto.name!r}: say what becomes"
                     " of it (None takes it away)"
@@ -313,7 +241,7 @@ class Builder:
         to: Any = tensor.data_type
         if self.opset() < 6:
             to = TensorProto.DataType.Name(to)
-        attributes = _attributes(self._schema("", "Cast"), {"to": to})
+        attributes = make_attributes(self._schema("", "Cast"), {"to": to})
         return self._append("Cast", "", [wide.name], 1, attributes)[0]
 
     def graph(
@@ -441,81 +369,3 @@ def _widened(tensor: TensorProto) -> Array:
 
 def _tensor_type(elem_type: int, shape: Sequence[Any] | None) -> TypeProto:
     return helper.make_tensor_type_proto(elem_type, shape)
-
-
-def _attributes(schema: schemas.Schema, values: Mapping[str, Any]) -> list[AttributeProto]:
-    return [
-        make_attribute(schema, name, value) for name, value in values.items() if value is not None
-    ]
-
-
-def make_attribute(schema: schemas.Schema, name: str, value: Any) -> AttributeProto:
-    """An attribute of the kind its schema says."""
-    kind = schema.attributes[name].kind
-    if isinstance(value, AttributeProto):
-        copy = AttributeProto()
-        copy.CopyFrom(value)
-        copy.name = name
-        return copy
-    if isinstance(value, np.ndarray) and kind != AttributeProto.TENSOR:
-        value = value.tolist()
-    if kind == AttributeProto.TENSOR and isinstance(value, np.ndarray):
-        value = from_array(value)
-    if kind == AttributeProto.FLOAT:
-        value = float(value)
-    elif kind == AttributeProto.FLOATS:
-        value = [float(v) for v in value]
-    made = AttributeProto(name=name)
-    made.type = kind  # type: ignore[assignment]
-    _SETTERS[kind](made, value)
-    return made
-
-
-_SETTERS: dict[int, Callable[[AttributeProto, Any], Any]] = {
-    AttributeProto.FLOAT: lambda a, v: setattr(a, "f", v),
-    AttributeProto.INT: lambda a, v: setattr(a, "i", int(v)),
-    AttributeProto.STRING: lambda a, v: setattr(a, "s", v.encode() if isinstance(v, str) else v),
-    AttributeProto.TENSOR: lambda a, v: a.t.CopyFrom(v),
-    AttributeProto.GRAPH: lambda a, v: a.g.CopyFrom(v),
-    AttributeProto.SPARSE_TENSOR: lambda a, v: a.sparse_tensor.CopyFrom(v),
-    AttributeProto.TYPE_PROTO: lambda a, v: a.tp.CopyFrom(v),
-    AttributeProto.FLOATS: lambda a, v: a.floats.extend(v),
-    AttributeProto.INTS: lambda a, v: a.ints.extend(int(x) for x in v),
-    AttributeProto.STRINGS: lambda a, v: a.strings.extend(
-        x.encode() if isinstance(x, str) else x for x in v
-    ),
-    AttributeProto.TENSORS: lambda a, v: a.tensors.extend(v),
-    AttributeProto.GRAPHS: lambda a, v: a.graphs.extend(v),
-}
-
-
-def _is_default(node: Node, proto: AttributeProto) -> bool:
-    known = node.schema.attributes.get(proto.name) if node.schema else None
-    if known is None or proto.ref_attr_name:
-        return False
-    value = helper.get_attribute_value(proto)
-    return (value.decode() if isinstance(value, bytes) else value) == known.default
-
-
-def rename(node: NodeProto, names: Mapping[str, str]) -> None:
-    """Replaces value names in a node and, where its subgraphs capture them, inside."""
-    for field_ in (node.input, node.output):
-        for i, name in enumerate(field_):
-            if name in names:
-                field_[i] = names[name]
-    for attribute in node.attribute:
-        if attribute.type == AttributeProto.GRAPH:
-            _rename_graph(attribute.g, names)
-        for graph in attribute.graphs:
-            _rename_graph(graph, names)
-
-
-def _rename_graph(graph: GraphProto, names: Mapping[str, str]) -> None:
-    own = {i.name for i in graph.input} | {t.name for t in graph.initializer}
-    own.update(name for node in graph.node for name in node.output)
-    seen = {old: new for old, new in names.items() if old not in own}
-    if seen:
-        for node in graph.node:
-            rename(node, seen)
-        for output in graph.output:
-            output.name = seen.get(output.name, output.name)

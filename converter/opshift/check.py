@@ -9,9 +9,9 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto,
 from onnx.shape_inference import InferenceError
 
 from opshift import schemas, survive
+from opshift.changes import Step
 from opshift.errors import AdapterBug
 from opshift.scope import Document, Imports, Root
-from opshift.step import Step
 from opshift.weights import Weights
 
 C = onnx.onnx_cpp2py_export.checker

@@ -35,6 +35,7 @@ from opshift import (
     versions,
     weights,
 )
+from opshift.changes import Step
 from opshift.errors import (
     AdapterBug,
     BadTarget,
@@ -48,7 +49,7 @@ from opshift.facts import Facts
 from opshift.options import Options, Target
 from opshift.report import Report, StepReport, Work
 from opshift.scope import Document, FunctionId, Imports, Root
-from opshift.step import Step, Stepper, StepRefused
+from opshift.step import Stepper, StepRefused
 from opshift.targets import Wanted
 from opshift.weights import Weights
 

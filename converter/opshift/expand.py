@@ -9,6 +9,7 @@ from onnx import AttributeProto, FunctionProto, NodeProto
 from opshift import schemas
 from opshift.errors import AdapterBug, Refusal, Why
 from opshift.node import Node, Value
+from opshift.rename import rename
 
 if TYPE_CHECKING:
     from opshift.builder import Builder
@@ -75,8 +76,6 @@ def _instance(
     proto: NodeProto, bound: dict[str, AttributeProto], names: dict[str, str], op: Builder
 ) -> NodeProto:
     """A body's node with the attributes and the names of this use."""
-    from opshift.builder import rename
-
     copy = NodeProto()
     copy.CopyFrom(proto)
     bind_attributes(copy, bound)

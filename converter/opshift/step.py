@@ -3,80 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from collections.abc import Callable, Hashable, Iterator
 
-from onnx import GraphProto, NodeProto, TensorProto
+from onnx import NodeProto, TensorProto
 
 from opshift import guard, order, registry, schemas
-from opshift.builder import Builder, Made, rename
-from opshift.census import types_from
+from opshift.answers import ask, check_emits, check_types, settle
+from opshift.applier import Applier
+from opshift.builder import Builder
+from opshift.changes import Change, Step, Task
 from opshift.declare import KEEP, Adapter, Array, Keep
-from opshift.errors import AdapterBug, InvalidModel, Refusal, RefusedNode, Why
+from opshift.errors import AdapterBug, Refusal, RefusedNode, Why
 from opshift.facts import Facts
 from opshift.guard import Guard
 from opshift.node import Env, Node, Value
 from opshift.registry import Registry
-from opshift.scope import (
-    Document,
-    FunctionId,
-    Key,
-    Place,
-    Root,
-    Scope,
-    call_id,
-    graphs_of,
-    may_hold_graphs,
-)
-
-# Types that old operators often lack; where none occurs, what adapters write needs no type check.
-COMMON_TYPES = frozenset(
-    ["float", "double", "float16", "int64", "int32", "bool", "uint8", "string"]
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """What the nodes of one operator have in common at one boundary."""
-
-    key: Key
-    adapter: Adapter
-    schema: schemas.Schema | None  # through which they are read
-    derived: Guard | None
-    lost: frozenset[str]
-
-
-@dataclass(slots=True)
-class Change:
-    """The answer for one node: what stands in its place."""
-
-    place: Place
-    task: Task
-    made: Made
-    node: Node
-    builder: Builder
-
-
-class Rewritten(NamedTuple):
-    """A kind of rewriting that a step did, for the report."""
-
-    op: str
-    gives: tuple[str, ...]
-    adapter: str
-
-
-@dataclass(slots=True)
-class Step:
-    """What one step did; `touched` are the nodes to be checked against the version entered."""
-
-    domain: str
-    start: int
-    to: int
-    rewritten: Counter[Rewritten] = field(default_factory=Counter)
-    kept: Counter[str] = field(default_factory=Counter)
-    approximations: list[str] = field(default_factory=list)
-    touched: list[Place] = field(default_factory=list)
+from opshift.scope import Document, FunctionId, Key, Place, Root, Scope, call_id
 
 
 class StepRefused(Exception):  # noqa: N818 - an answer, turned into Refused by the loop
@@ -143,7 +85,7 @@ class Stepper:
             adapter = self._verdict(name)
         answer: Value | tuple[Value, ...] | Keep = KEEP
         if adapter is not None:
-            answer = self._ask(self._task((domain, name), adapter), node, op)
+            answer = ask(self._task((domain, name), adapter), node, op)
         if isinstance(answer, Keep):
             op.made.nodes.append(node.proto)
             return tuple(Value(n, op.env) for n in node.proto.output)
@@ -158,8 +100,9 @@ class Stepper:
         if self.refusals:
             movable = frozenset(self.functions) if self.movable else frozenset()
             raise StepRefused(self.refusals, movable)
+        applier = Applier(self.document, self.facts, self, self.step)
         settled = [c for c in changes if not c.node.graphs_taken]
-        self._apply(settled)
+        applier.apply(settled)
         # Adapters that took a subgraph apart must see it as it is now; innermost first.
         for change in sorted(
             (c for c in changes if c.node.graphs_taken), key=lambda c: -c.place[0].depth
@@ -168,7 +111,7 @@ class Stepper:
             again = self._change(change.place, self._task(key, adapter))
             if again is None or self.refusals:
                 raise AdapterBug(f"{adapter.source} changed its mind about {change.node.op}")
-            self._apply([again])
+            applier.apply([again])
         for root in roots:
             root.imports[self.domain] = self.to
         return self.step
@@ -259,36 +202,19 @@ class Stepper:
         node = Node(proto, task.schema, Env(self.facts, scope))
         op = Builder(self, self.facts, scope, subject=proto)
         try:
-            answer = self._ask(task, node, op)
+            answer = ask(task, node, op)
             if isinstance(answer, Keep):
                 self.step.kept[node.op] += 1
                 if adapter.run is not None:
                     self.step.touched.append(place)
                 return None
-            _settle(node, answer, op, adapter)
-            self._check_types(op)
+            settle(node, answer, op, adapter)
+            check_types(op, self.facts.census)
         except Refusal as refusal:
             self._refuse(scope, proto, refusal)
             return None
-        _check_emits(node, op.made, adapter)
+        check_emits(node, op.made, adapter)
         return Change(place, task, op.made, node, op)
-
-    def _ask(self, task: Task, node: Node, op: Builder) -> Value | tuple[Value, ...] | Keep:
-        adapter, derived, lost = task.adapter, task.derived, task.lost
-        if derived and lost and (adapter.only_narrowed or not adapter.handles_types):
-            try:
-                derived.check_types(node, lost)
-            except Refusal as refusal:
-                if not adapter.only_narrowed or refusal.why is not Why.TYPE_NOT_AVAILABLE:
-                    raise
-                return _answer(adapter, node, op)
-        if adapter.run is not None and not adapter.only_narrowed:
-            return _answer(adapter, node, op)
-        if derived and derived.structural:
-            derived.check_structure(node)
-            if derived.touches(node):
-                return op.same(node)
-        return KEEP
 
     def _refuse(
         self, scope: Scope, proto: NodeProto, refusal: Refusal, *, known_at_call: bool = False
@@ -321,267 +247,3 @@ class Stepper:
             if owner and position is not None and self.document.is_call(owner.node(position)):
                 found.add(call_id(owner.node(position)))
         return found
-
-    def _check_types(self, op: Builder) -> None:
-        """What an adapter wrote must take the types that meet it."""
-        if self.facts.census <= COMMON_TYPES:
-            return
-        rare = self.facts.census - COMMON_TYPES
-        for proto in op.made.nodes:
-            domain = schemas.normal(proto.domain)
-            version = self.version(op.scope.root, domain)
-            schema = schemas.schema(domain, proto.op_type, version)
-            for i, name in enumerate(proto.input if schema else ()):
-                param = schema.input_at(i) if schema else None
-                if not name or param is None or _takes_all(param.types, rare):
-                    continue
-                found = op.env.type(name)
-                text = schemas.type_name(found) if found is not None else None
-                if text is not None and text not in param.types:
-                    raise Refusal(
-                        Why.TYPE_NOT_AVAILABLE,
-                        f"{proto.op_type} takes no {text} at {domain or 'ai.onnx'} {version};"
-                        f" value {name!r}",
-                    )
-
-    # -- applying ----------------------------------------------------------------------------
-
-    def _apply(self, changes: list[Change]) -> None:
-        leaving: dict[tuple[Root, Key], set[tuple[int, int]]] = {}
-        for change in changes:
-            scope, position = change.place
-            leaving.setdefault((scope.root, change.task.key), set()).add((id(scope), position))
-        for (root, key), gone in leaving.items():
-            stay = [p for p in root.index[key] if (id(p[0]), p[1]) not in gone]
-            if stay:
-                root.index[key] = stay
-            else:
-                del root.index[key]
-        for change in changes:
-            self._apply_one(change)
-        if changes:
-            self.facts.changed()
-
-    def _apply_one(self, change: Change) -> None:
-        scope, position = change.place
-        made, target = change.made, change.node.proto
-        read = {name for node in made.nodes for name in node.input}
-        self.document.orphan(scope, [name for name in target.input if name not in read])
-        if not made.carried and may_hold_graphs(change.task.key):
-            self.document.bury([graph for _, graph in graphs_of(target)])
-        self._log(change)
-        self._remember_origin(change)
-        for tensor in _used_constants(made):
-            self.document.place_constant(scope.root, tensor)
-            self.facts.widen_census([schemas.element_name(tensor.data_type) or ""])
-        if len(made.nodes) == 1:
-            self._replace(scope, position, target, made.nodes[0], made.carried)
-        elif made.nodes:
-            self._spread(change)
-        else:
-            self._remove(scope, position)
-        self._remember_types(change)
-
-    def _spread(self, change: Change) -> None:
-        """Several nodes in the place of one: the carrier, or the last of them, is the old node."""
-        (scope, position), made, target = change.place, change.made, change.node.proto
-        main = next(
-            (i for i, node in enumerate(made.nodes) if node is made.carrier), len(made.nodes) - 1
-        )
-        base = scope.order.get(position) or (position,)
-        original = NodeProto(name=target.name)
-        if hasattr(target, "device_configurations"):
-            original.device_configurations.extend(target.device_configurations)
-        for i, node in enumerate(made.nodes):
-            if i == main:
-                scope.order[position] = (*base, i)
-                self._replace(scope, position, target, node, made.carried)
-                continue
-            self._name(scope, node, original)
-            at = len(scope.proto.node)
-            scope.proto.node.append(_companion(node, original))
-            scope.order[at] = (*base, i)
-            self._entered(scope, at, scope.node(at))
-
-    def _replace(
-        self,
-        scope: Scope,
-        position: int,
-        target: NodeProto,
-        made: NodeProto,
-        carried: frozenset[str],
-    ) -> None:
-        if made.op_type != target.op_type and target.name in scope.repeated_names:
-            target.name = self.fresh(made.op_type)
-        overwrite(target, made, carried)
-        self._entered(scope, position, target)
-
-    def _remove(self, scope: Scope, position: int) -> None:
-        if scope._producers is not None:
-            for name in scope.node(position).output:
-                scope._producers.pop(name, None)
-        scope.removed.add(position)
-
-    def _name(self, scope: Scope, made: NodeProto, original: NodeProto) -> None:
-        """Runtimes want node names to differ within a graph, where there are names."""
-        if made.name and made.name not in scope.node_names:
-            scope.node_names.add(made.name)
-        elif made.name or original.name:
-            made.name = self.fresh(made.op_type)
-
-    def _entered(self, scope: Scope, position: int, node: NodeProto) -> None:
-        if scope._producers is not None:
-            for name in node.output:
-                if name:
-                    scope._producers[name] = position
-        key = (schemas.normal(node.domain), node.op_type)
-        graphs = []
-        if may_hold_graphs(key):
-            carried = {id(s.proto) for s in scope.root.scopes}
-            graphs = [graph for _, graph in graphs_of(node) if id(graph) not in carried]
-        self.document.note(scope, position, key, graphs)
-        self.step.touched.append((scope, position))
-        if self.facts.counting:
-            self._widen_census(scope.root, node, graphs)
-
-    def _widen_census(self, root: Root, node: NodeProto, graphs: Iterable[GraphProto]) -> None:
-        """The next step must know of every element type that this one brings in."""
-        domain = schemas.normal(node.domain)
-        schema = schemas.schema(domain, node.op_type, self.version(root, domain))
-        if schema is not None:
-            self.facts.widen_census(types_from(node, schema))
-        for graph in graphs:
-            for inner in graph.node:
-                self._widen_census(root, inner, [found for _, found in graphs_of(inner)])
-
-    def _remember_types(self, change: Change) -> None:
-        known = {n: t for n, t in change.builder.env.types.items() if t is not None}
-        if not known:
-            return
-        written = {o for node in change.made.nodes for o in node.output}
-        for name in known.keys() & written:
-            if self.document.is_fresh(name):
-                change.place[0].declared[name] = known[name]
-
-    def _remember_origin(self, change: Change) -> None:
-        """A later refusal names the node of the model, not one that a step wrote for it."""
-        proto, origins, prefix = change.node.proto, self.document.origins, self.document.prefix
-        written = [o for node in change.made.nodes for o in node.output if o.startswith(prefix)]
-        if written:
-            first = next((o for o in proto.output if o), "")
-            origin = origins.get(first) or f"{proto.op_type} {proto.name or first!r}"
-            origins.update(dict.fromkeys(written, origin))
-
-    def _log(self, change: Change) -> None:
-        op, made = change.task.key[1], change.made
-        gives = tuple([node.op_type for node in made.nodes])
-        self.step.rewritten[Rewritten(op, gives, change.task.adapter.source)] += 1
-        if made.approximations:
-            where = change.node.name or change.node.proto.output[0]
-            self.step.approximations += [f"{op} {where!r}: {why}" for why in made.approximations]
-
-
-def _answer(adapter: Adapter, node: Node, op: Builder) -> Value | tuple[Value, ...] | Keep:
-    try:
-        answer = adapter(node, op)
-    except AdapterBug as bug:
-        raise AdapterBug(f"{adapter.source} on {node.op} {node.name!r}: {bug}") from bug
-    except (Refusal, InvalidModel, UnicodeDecodeError):  # text that is none is the model's fault
-        raise
-    except Exception as error:  # whatever an adapter trips over is its bug, not the caller's
-        raise AdapterBug(f"{adapter.source} on {node.op} {node.name!r} raised {error!r}") from error
-    values = answer if isinstance(answer, tuple) else (answer,)
-    if not isinstance(answer, Keep) and not all(isinstance(v, Value) for v in values):
-        raise AdapterBug(
-            f"{adapter.source} returned {answer!r}: an adapter returns KEEP, a value or values"
-        )
-    return answer
-
-
-def _settle(node: Node, answer: Value | tuple[Value, ...], op: Builder, adapter: Adapter) -> None:
-    """Gives the values that replace the node's outputs the names those outputs have."""
-    if op.made.unread is not None:
-        if answer != () or op.made.nodes:
-            raise AdapterBug(f"{adapter.source} writes beside {node.op}, which it dissolves")
-        return
-    values = answer if isinstance(answer, tuple) else (answer,)
-    outputs = node.proto.output
-    if len(outputs) > len(values) and any(o and o.used for o in node.outputs[len(values) :]):
-        raise AdapterBug(
-            f"{adapter.source} returned {len(values)} values for the {node.n_outputs} outputs"
-            f" of {node.op} {node.name!r}"
-        )
-    own = {name for made in op.made.nodes for name in made.output}
-    names: dict[str, str] = {}
-    spare: set[str] = set()
-    for output, value in zip(outputs, values, strict=False):
-        if not output:
-            spare.add(value.name)
-            continue
-        if value.name not in own or value.name in names:
-            value = op.Identity(value)
-            op.made.ops.discard("Identity")
-        names[value.name] = output
-    if spare:
-        _leave_out(op.made, spare - names.keys())
-    for made in op.made.nodes:
-        rename(made, names)
-    if not op.made.nodes:
-        raise AdapterBug(f"{adapter.source} answered {node.op} without writing a node")
-
-
-def _leave_out(made: Made, spare: set[str]) -> None:
-    """The same node leaves out the outputs that the node left out."""
-    if made.carrier is None or any(True for node in made.nodes for _ in graphs_of(node)):
-        return
-    spare -= {name for node in made.nodes for name in node.input}
-    for i, name in enumerate(made.carrier.output):
-        if name in spare:
-            made.carrier.output[i] = ""
-
-
-def _check_emits(node: Node, made: Made, adapter: Adapter) -> None:
-    undeclared = made.ops - adapter.emits - {node.op, "Identity"}  # the engine writes that itself
-    if undeclared:
-        raise AdapterBug(
-            f"{adapter.source} writes {', '.join(sorted(undeclared))} without saying so in emits="
-        )
-    if made.approximations and not adapter.approximate:
-        raise AdapterBug(f"{adapter.source} approximates without saying so in approximate=")
-
-
-def _takes_all(types: frozenset[str], rare: frozenset[str]) -> bool:
-    return all(f"tensor({name})" in types for name in rare)
-
-
-def _used_constants(made: Made) -> Iterator[TensorProto]:
-    if made.constants:
-        read = {name for node in made.nodes for name in order.reads(node)}
-        for name, (tensor, _) in made.constants.items():
-            if name in read:
-                yield tensor
-
-
-def overwrite(target: NodeProto, made: NodeProto, carried: frozenset[str]) -> None:
-    """Turns a node of the model into another, keeping its name, its notes and carried subgraphs."""
-    del target.input[:]
-    target.input.extend(made.input)
-    del target.output[:]
-    target.output.extend(made.output)
-    target.op_type = made.op_type
-    if schemas.normal(target.domain) != schemas.normal(made.domain):
-        target.domain = made.domain
-    for i in range(len(target.attribute) - 1, -1, -1):
-        if target.attribute[i].name not in carried:
-            del target.attribute[i]
-    target.attribute.extend(made.attribute)
-
-
-def _companion(made: NodeProto, original: NodeProto) -> NodeProto:
-    """A node written beside the one that keeps the original's notes: it shares its stage."""
-    if hasattr(original, "device_configurations"):
-        for configuration in original.device_configurations:
-            copy = made.device_configurations.add()
-            copy.CopyFrom(configuration)
-            del copy.sharding_spec[:]
-    return made
