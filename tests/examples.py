@@ -60,7 +60,7 @@ def run(case: Case) -> None:
 def doubtful(case: Case) -> bool:
     """Whether an onnx that is too old to judge has a say in what the example computes."""
     before = model_of(case)
-    to = {case.adapter.domain: case.adapter.to or next(iter(case.example.imports.values())) + 1}
+    to = testing.example_target(case.adapter, case.example)
     after = convert_version(before, to, allow_approximate=case.example.approximate)
     return oracle.doubtful(before, after)
 

@@ -74,7 +74,7 @@ def _details(adapter: Adapter, op: str) -> list[str]:
     if shown:
         lines += ["| example | graph | outcome |", "|---|---|---|"]
         for example in shown:
-            outcome = f"refused: {example.refuses.name}" if example.refuses else example.gives
+            outcome = example.outcome
             graph = " ".join(f"{example.graph} {example.functions}".replace("|", "\\|").split())
             lines.append(f"| {example.title} | `{graph}` | {outcome or 'equal'} |")
         lines.append("")

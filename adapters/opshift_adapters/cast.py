@@ -15,7 +15,7 @@ from opshift.adapter import (
     shown,
 )
 
-from opshift_adapters.folding import DTYPES
+from opshift_adapters.folding_arithmetic import DTYPES
 
 READ_BY_VALUE = by_value("Cast", 0, floats=True)
 

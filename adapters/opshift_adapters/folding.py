@@ -1,32 +1,17 @@
-"""Evaluation of small operators, so that shapes, axes and bounds made in the graph are constants.
+"""Shapes, axes and bounds that the graph makes of constants are constants: what moves and fills.
 
 A function returns None where it is not sure; a Refusal, as for a value that is not constant, and
 an illegal operand mean the same. Versions differ in attribute or input, so both forms are read.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from opshift.adapter import Array, Fold, Node, T, Value, fold
+from opshift.adapter import Array, Node, Value, Why, example, fold
 
 MAX_ELEMENTS = 1 << 16
-DTYPES: dict[int, Any] = {
-    T.FLOAT: np.float32,
-    T.DOUBLE: np.float64,
-    T.FLOAT16: np.float16,
-    T.BOOL: np.bool_,
-    T.INT8: np.int8,
-    T.INT16: np.int16,
-    T.INT32: np.int32,
-    T.INT64: np.int64,
-    T.UINT8: np.uint8,
-    T.UINT16: np.uint16,
-    T.UINT32: np.uint32,
-    T.UINT64: np.uint64,
-}
-Elementwise = Callable[..., Any]
 
 
 def small(value: Value) -> Array:
@@ -74,10 +59,6 @@ def sized(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(int(size) for size in shape)
 
 
-def table(operators: dict[str, Callable[[Node], Array | None]]) -> tuple[Fold, ...]:
-    return tuple(fold(name)(run) for name, run in operators.items())
-
-
 # -- shapes ----------------------------------------------------------------------------------
 
 
@@ -110,11 +91,16 @@ def picked(found: Array) -> Array | None:
 
 
 @fold("Shape")
+@example("static", "(float[2,3] x) => (int64[2] y) { y = Shape(x) }")
+@example("its end", "(float[N,3,4] x) => (int64[1] y) { y = Shape<start=-2, end=-1>(x) }")
+@example("with a symbol", "(float[N,3] x) => (int64[2] y) { y = Shape(x) }", refuses=Why.NEEDS_CONSTANT)
 def shape(node: Node) -> Array | None:
     return static(np.array(sizes(node), dtype=object))
 
 
 @fold("Size")
+@example("static", "(float[2,3] x) => (int64 y) { y = Size(x) }")
+@example("of an input", "(float[2,N] x) => (int64 y) { y = Size(x) }", refuses=Why.NEEDS_CONSTANT)
 def size(node: Node) -> Array | None:
     value = node["data"]
     found = value.shape_or_none
@@ -122,6 +108,13 @@ def size(node: Node) -> Array | None:
 
 
 @fold("Gather")
+@example("a row", "() => (int64[2] y) <int64[2,2] a = {1, 2, 3, 4}, int64 i = {-1}> { y = Gather(a, i) }")
+@example("columns", "() => (float[2,2] y) <float[2,3] a = {1, 2, 3, 4, 5, 6}, int32[2] i = {2, 0}> { y = Gather<axis=1>(a, i) }")
+@example("a size beside an unknown one", "(float[N,3] x) => (int64[1] y) <int64[1] i = {1}> { s = Shape(x) y = Gather(s, i) }")
+@example("an unknown size", "(float[N,3] x) => (int64[1] y) <int64[1] i = {0}> { s = Shape(x) y = Gather(s, i) }", refuses=Why.NEEDS_CONSTANT)
+@example("out of range", "() => (int64 y) <int64[2] a = {1, 2}, int64 i = {2}> { y = Gather(a, i) }", refuses=Why.NEEDS_CONSTANT)
+@example("from a large input", "(int64[70000] x) => (int64 y) <int64 i = {0}> { y = Gather(x, i) }", refuses=Why.NEEDS_CONSTANT)
+@example("by what is no number", '() => (int64 y) <int64[2] a = {1, 2}, string[1] i = {"a"}> { y = Gather(a, i) }', refuses=Why.NEEDS_CONSTANT)
 def gather(node: Node) -> Array | None:
     data = entries(node["data"])
     axis, indices = setting(node, "axis", 0) % data.ndim, numbers(node, 1).astype(np.int64)
@@ -130,6 +123,11 @@ def gather(node: Node) -> Array | None:
 
 
 @fold("Slice")
+@example("of a shape", "(float[N,3,4] x) => (int64[2] y) <int64[1] b = {1}, int64[1] e = {9}> { s = Shape(x) y = Slice(s, b, e) }")
+@example("axes and steps", "() => (int64[2,2] y) <int64[2,3] a = {1, 2, 3, 4, 5, 6}, int64[1] b = {-1}, int64[1] e = {-9}, int64[1] k = {-1}, int64[1] t = {-2}> { y = Slice(a, b, e, k, t) }")
+@example("attributes", "() => (int64[2,1] y) <int64[2,3] a = {1, 2, 3, 4, 5, 6}> { y = Slice<starts=[1], ends=[2], axes=[1]>(a) }", imports={"": 5})
+@example("computed bounds", "(int64[1] b) => (int64[n] y) <int64[3] a = {1, 2, 3}, int64[1] e = {2}> { y = Slice(a, b, e) }", refuses=Why.NEEDS_CONSTANT)
+@example("no starts", '() => (int64[n] y) <int64[3] a = {1, 2, 3}, int64[1] e = {2}> { y = Slice(a, "", e) }', refuses=Why.NEEDS_CONSTANT)
 def slice_(node: Node) -> Array | None:
     data = entries(node["data"])
     starts, ends = listed(node, "starts", 1), listed(node, "ends", 2)
@@ -146,12 +144,19 @@ def slice_(node: Node) -> Array | None:
 
 
 @fold("Concat")
+@example("columns", "() => (int64[2,3] y) <int64[2,2] a = {1, 2, 3, 4}, int64[2,1] b = {5, 6}> { y = Concat<axis=-1>(a, b) }")
+@example("default axis", "() => (float[2,3] y) <float[2,2] a = {1, 2, 3, 4}, float[2,1] b = {5, 6}> { y = Concat(a, b) }", imports={"": 3})
+@example("one left out", '() => (int64[2] y) <int64[2] a = {1, 2}> { y = Concat<axis=0>(a, "") }', refuses=Why.NEEDS_CONSTANT)
 def concat(node: Node) -> Array | None:
     parts = [known(node, i) for i in range(len(node.inputs))]
     return np.concatenate(parts, axis=setting(node, "axis", 1))
 
 
 @fold("Squeeze")
+@example("one axis", "() => (int64[1,2] y) <int64[1,2,1] a = {1, 2}, int64[1] k = {-1}> { y = Squeeze(a, k) }")
+@example("all", "() => (int64[2] y) <int64[1,2,1] a = {1, 2}> { y = Squeeze(a) }")
+@example("attribute", "() => (int64[2,1] y) <int64[1,2,1] a = {1, 2}> { y = Squeeze<axes=[0]>(a) }", imports={"": 5})
+@example("no axes", "() => (int64[n] y) <int64[1,2,1] a = {1, 2}, int64[0] k = {}> { y = Squeeze(a, k) }", refuses=Why.NEEDS_CONSTANT)
 def squeeze(node: Node) -> Array | None:
     axes = listed(node, "axes", 1)
     if axes == []:
@@ -160,12 +165,18 @@ def squeeze(node: Node) -> Array | None:
 
 
 @fold("Unsqueeze")
+@example("both ends", "() => (int64[1,2,1] y) <int64[2] a = {1, 2}, int64[2] k = {0, -1}> { y = Unsqueeze(a, k) }")
+@example("attribute", "() => (int64[2,1] y) <int64[2] a = {1, 2}> { y = Unsqueeze<axes=[1]>(a) }", imports={"": 5})
 def unsqueeze(node: Node) -> Array | None:
     axes = listed(node, "axes", 1)
     return None if axes is None else np.expand_dims(known(node, 0), tuple(axes))
 
 
 @fold("Reshape")
+@example("the rest, and a copied size", "() => (int64[2,2] y) <int64[2,2,1] a = {1, 2, 3, 4}, int64[2] s = {0, -1}> { y = Reshape(a, s) }")
+@example("an empty one", "() => (int64[0,3] y) <int64[2,0] a = {}, int64[2] s = {0, 3}> { y = Reshape<allowzero=1>(a, s) }")
+@example("attribute", "() => (float[2,1] y) <float[2] a = {1, 2}> { y = Reshape<shape=[2, 1]>(a) }", imports={"": 1})
+@example("no shape", '() => (int64[n] y) <int64[2] a = {1, 2}> { y = Reshape(a, "") }', refuses=Why.NEEDS_CONSTANT)
 def reshape(node: Node) -> Array | None:
     data, wanted = known(node, 0), listed(node, "shape", 1)
     if wanted is None:
@@ -176,6 +187,8 @@ def reshape(node: Node) -> Array | None:
 
 
 @fold("Flatten")
+@example("default axis", "() => (int64[2,4] y) <int64[2,2,2] a = {1, 2, 3, 4, 5, 6, 7, 8}> { y = Flatten(a) }")
+@example("from the end", "() => (int64[4,2] y) <int64[2,2,2] a = {1, 2, 3, 4, 5, 6, 7, 8}> { y = Flatten<axis=-1>(a) }")
 def flatten(node: Node) -> Array | None:
     data, axis = known(node, 0), setting(node, "axis", 1)
     if axis < 0:
@@ -184,11 +197,15 @@ def flatten(node: Node) -> Array | None:
 
 
 @fold("Transpose")
+@example("turned round", "() => (int64[2,1] y) <int64[1,2] a = {1, 2}> { y = Transpose(a) }")
+@example("by a list", "() => (int64[2,1,3] y) <int64[1,2,3] a = {1, 2, 3, 4, 5, 6}> { y = Transpose<perm=[1, 0, 2]>(a) }")
 def transpose(node: Node) -> Array | None:
     return known(node, 0).transpose(setting(node, "perm"))
 
 
 @fold("Expand")
+@example("both ways", "() => (int64[2,3] y) <int64[2,1] a = {1, 2}, int64[2] s = {1, 3}> { y = Expand(a, s) }")
+@example("too large", "() => (int64[n] y) <int64[1] a = {1}, int64[1] s = {999999999}> { y = Expand(a, s) }", refuses=Why.NEEDS_CONSTANT)
 def expand(node: Node) -> Array | None:
     data = known(node, 0)
     wanted = np.broadcast_shapes(data.shape, sized(known(node, 1).tolist()))
@@ -196,6 +213,8 @@ def expand(node: Node) -> Array | None:
 
 
 @fold("Tile")
+@example("a row", "() => (int64[2,4] y) <int64[1,2] a = {1, 2}, int64[2] r = {2, 2}> { y = Tile(a, r) }")
+@example("along one axis", "() => (float[2,4] y) <float[2,2] a = {1, 2, 3, 4}, float t = {2}, float k = {1}> { y = Tile(a, t, k) }", imports={"": 1}, refuses=Why.NEEDS_CONSTANT)
 def tile(node: Node) -> Array | None:
     if len(node.inputs) != 2:
         return None
@@ -205,6 +224,8 @@ def tile(node: Node) -> Array | None:
 
 
 @fold("NonZero")
+@example("places", "() => (int64[2,n] y) <int64[2,2] a = {0, 2, 3, 0}> { y = NonZero(a) }")
+@example("of a scalar", "() => (int64[n,m] y) <int64 a = {3}> { y = NonZero(a) }", refuses=Why.NEEDS_CONSTANT)
 def non_zero(node: Node) -> Array | None:
     data = numbers(node, 0)
     return np.array(np.nonzero(data), dtype=np.int64) if data.ndim else None
@@ -214,12 +235,16 @@ def non_zero(node: Node) -> Array | None:
 
 
 @fold("ConstantOfShape")
+@example("zeros", "() => (float[2,1] y) <int64[2] s = {2, 1}> { y = ConstantOfShape(s) }")
+@example("a number", "() => (int64[2] y) <int64[1] s = {2}> { y = ConstantOfShape<value = int64[1] {7}>(s) }")
 def constant_of_shape(node: Node) -> Array | None:
     filler = node.tensor("value") if node.has("value") else np.zeros(1, dtype=np.float32)
     return np.full(sized(known(node, 0).tolist()), filler.reshape(-1)[0], dtype=filler.dtype)
 
 
 @fold("Range")
+@example("backwards", "() => (int64[3] y) <int64 a = {5}, int64 b = {-1}, int64 c = {-2}> { y = Range(a, b, c) }")
+@example("of floats", "() => (float[n] y) <float a = {0}, float b = {1}, float c = {0.1}> { y = Range(a, b, c) }", refuses=Why.NEEDS_CONSTANT)
 def range_(node: Node) -> Array | None:
     start, limit, delta = (numbers(node, i) for i in range(3))
     if start.dtype.kind != "i" or not delta:
@@ -227,125 +252,3 @@ def range_(node: Node) -> Array | None:
     steps = range(int(start.item()), int(limit.item()), int(delta.item()))
     sized([len(steps)])
     return np.array(steps, dtype=start.dtype)
-
-
-# -- arithmetic ------------------------------------------------------------------------------
-
-
-@fold("Cast")
-def cast(node: Node) -> Array | None:
-    data, to = numbers(node, 0), node.attr("to")
-    number = T.__members__.get(to.decode(), T.UNDEFINED) if isinstance(to, bytes) else int(to)
-    dtype = DTYPES.get(number)
-    if dtype is None:
-        return None
-    if data.dtype.kind == "f" and np.dtype(dtype).kind in "iu":
-        limits = np.iinfo(dtype)
-        wide = data.astype(np.float64)
-        if not np.all((wide > float(limits.min) - 1) & (wide < float(limits.max) + 1)):
-            return None  # out of range, and runtimes differ
-    return data.astype(dtype)
-
-
-def elementwise(compute: Elementwise, kinds: str = "iuf") -> Callable[[Node], Array | None]:
-    """An operator that numpy has, on operands that are stretched to fit."""
-
-    def run(node: Node) -> Array | None:
-        operands = [numbers(node, i) for i in range(len(node.inputs))]
-        stretched = setting(node, "broadcast", 0) and "axis" in node.attributes
-        if stretched or not all(one.dtype.kind in kinds for one in operands):
-            return None
-        sized(np.broadcast_shapes(*(one.shape for one in operands)))
-        with np.errstate(all="ignore"):
-            found = compute(*operands)
-        return None if found is None else np.asarray(found)
-
-    return run
-
-
-def divide(a: Array, b: Array) -> Array | None:
-    """Whole numbers are cut off towards zero; dividing them by zero has no result."""
-    if a.dtype.kind == "f":
-        return np.asarray(a / b)
-    if not np.all(b):
-        return None
-    quotient = a // b
-    return np.asarray(quotient + ((quotient < 0) & (quotient * b != a)).astype(a.dtype))
-
-
-def over_all(step: Elementwise) -> Elementwise:
-    """A function of two operands for any number of them."""
-
-    def run(*operands: Array) -> Array:
-        found = operands[0]
-        for one in operands[1:]:
-            found = step(found, one)
-        return found
-
-    return run
-
-
-ARITHMETIC = table(
-    {
-        "Add": elementwise(np.add),
-        "Sub": elementwise(np.subtract),
-        "Mul": elementwise(np.multiply),
-        "Div": elementwise(divide),
-        "Neg": elementwise(np.negative),
-        "Abs": elementwise(np.abs),
-        "Floor": elementwise(np.floor, "f"),
-        "Ceil": elementwise(np.ceil, "f"),
-        "Round": elementwise(np.round, "f"),
-        "Sqrt": elementwise(np.sqrt, "f"),
-        "Min": elementwise(over_all(np.minimum)),
-        "Max": elementwise(over_all(np.maximum)),
-        "Sum": elementwise(over_all(np.add)),
-    }
-)
-LOGIC = table(
-    {
-        "Equal": elementwise(np.equal, "iufb"),
-        "Less": elementwise(np.less),
-        "LessOrEqual": elementwise(np.less_equal),
-        "Greater": elementwise(np.greater),
-        "GreaterOrEqual": elementwise(np.greater_equal),
-        "Not": elementwise(np.logical_not, "b"),
-        "And": elementwise(np.logical_and, "b"),
-        "Or": elementwise(np.logical_or, "b"),
-        "Xor": elementwise(np.logical_xor, "b"),
-        "Where": elementwise(np.where, "iufb"),
-    }
-)
-
-
-@fold("Mod")
-def mod(node: Node) -> Array | None:
-    a, b = numbers(node, 0), numbers(node, 1)
-    if a.dtype.kind == "f" or not np.all(b):
-        return None
-    return np.asarray(np.fmod(a, b) if setting(node, "fmod", 0) else np.mod(a, b))
-
-
-def reduction(compute: Elementwise) -> Callable[[Node], Array | None]:
-    """Whole numbers only: the order in which floats are added is not known."""
-
-    def run(node: Node) -> Array | None:
-        data, axes = numbers(node, 0), listed(node, "axes", 1)
-        if data.dtype.kind not in "iu" or not data.size:
-            return None
-        if not axes and setting(node, "noop_with_empty_axes", 0):
-            return data
-        over, keepdims = tuple(axes) if axes else None, bool(setting(node, "keepdims", 1))
-        return np.asarray(compute(data, axis=over, keepdims=keepdims)).astype(data.dtype)
-
-    return run
-
-
-REDUCTIONS = table(
-    {
-        "ReduceProd": reduction(np.prod),
-        "ReduceSum": reduction(np.sum),
-        "ReduceMax": reduction(np.max),
-        "ReduceMin": reduction(np.min),
-    }
-)

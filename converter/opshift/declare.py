@@ -6,7 +6,7 @@ import enum
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy.typing as npt
 
@@ -60,6 +60,13 @@ class Example:
     ir_version: int | None = None
     functions: str = ""
     invalid: str | None = None
+
+    @property
+    def outcome(self) -> str | None:
+        """What it comes to in a few words; None where it is merely equal."""
+        if self.invalid is not None:
+            return f"invalid: {self.invalid}"
+        return f"refused: {self.refuses.name}" if self.refuses else self.gives
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,7 +324,7 @@ def fold(op: str, *, domain: str = "") -> Callable[[Callable[[Node], Array | Non
 
     def declare(below: Callable[[Node], Array | None] | _Draft) -> Fold:
         draft = below if isinstance(below, _Draft) else _Draft(below, ())
-        return Fold(op, draft.run, domain, draft.examples)
+        return Fold(op, draft.run, domain, _spread(draft.examples, (op,)))
 
     return declare
 

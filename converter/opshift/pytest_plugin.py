@@ -83,6 +83,22 @@ def assert_example(opshift_evaluate: Any) -> Callable[..., Any]:
 
 
 @pytest.fixture(scope="session")
+def assert_fold() -> Callable[..., Any]:
+    """`opshift.testing.assert_fold`."""
+    from opshift import testing
+
+    return testing.assert_fold
+
+
+@pytest.fixture(scope="session")
+def assert_invalid() -> Callable[..., Any]:
+    """`opshift.testing.assert_invalid`."""
+    from opshift import testing
+
+    return testing.assert_invalid
+
+
+@pytest.fixture(scope="session")
 def assert_refused() -> Callable[..., Any]:
     """`opshift.testing.assert_refused`."""
     from opshift import testing

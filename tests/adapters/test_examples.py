@@ -1,10 +1,13 @@
 """Every @example of every adapter is checked, stepped, checked and compared numerically."""
 
 import pytest
+from opshift import testing
+from opshift.declare import Example, Fold
 
 import examples
 
 CASES = examples.cases()
+FOLDS = testing.folds("opshift_adapters")
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
@@ -12,3 +15,8 @@ def test_example(case: examples.Case) -> None:
     if examples.too_new(case):
         pytest.skip("the installed onnx is older than the example")
     examples.run(case)
+
+
+@pytest.mark.parametrize(("fold", "example"), FOLDS, ids=[f"{f.op} {e.title}" for f, e in FOLDS])
+def test_fold(fold: Fold, example: Example) -> None:
+    testing.assert_fold(fold, example)

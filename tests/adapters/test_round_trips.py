@@ -14,6 +14,7 @@ CASES = [
     case
     for case in examples.cases()
     if case.example.refuses is None
+    and case.example.invalid is None
     and not case.example.approximate
     and (case.adapter.start, case.adapter.to) != RETIRED
 ]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto
 from opshift import Why, registry, testing
-from opshift.declare import Adapter
+from opshift.declare import Adapter, Example, Fold
 
 SOFTMAX = '<ir_version: 8, opset_import: ["" : 12]> g (float[n,3,2] x) => (float[n,3,2] y) { y = Softmax(x) }'
 
@@ -91,3 +91,35 @@ def test_examples_of_a_package():
     assert all(isinstance(adapter, Adapter) for adapter, _ in found)
     for adapter, example in found[:3]:
         testing.assert_example(adapter, example)
+
+
+def test_a_fold_is_what_the_model_computes():
+    (add,) = (one for one in registry.default().folds.values() if one.op == "Add")
+    plain = "() => (int64[1] y) <int64[1] a = {2}> { y = Add(a, a) }"
+    testing.assert_fold(add, Example("a constant", plain))
+    with pytest.raises(AssertionError, match=r"it is the constant \[4\], though none was expected"):
+        testing.assert_fold(add, Example("none", plain, refuses=Why.NEEDS_CONSTANT))
+    with pytest.raises(AssertionError, match="it is no constant"):
+        testing.assert_fold(add, Example("none", "(int64[1] a) => (int64[1] y) { y = Neg(a) }"))
+
+
+def test_a_fold_that_computes_something_else(monkeypatch):
+    wrong = Fold("Add", lambda node: np.array([5]))
+    branch = registry.default().branch()
+    branch.folds["", "Add"] = wrong
+    monkeypatch.setattr(registry, "default", lambda: branch)
+    graph = "() => (int64[1] y) <int64[1] a = {2}> { y = Add(a, a) }"
+    with pytest.raises(AssertionError, match="the constant is not what the model computes"):
+        testing.assert_fold(wrong, Example("wrong", graph))
+
+
+def test_an_invalid_model():
+    text = SOFTMAX.replace("Softmax(x)", "Sum()")
+    testing.assert_invalid(text, 13, match="has 0 inputs")
+    with pytest.raises(AssertionError, match="invalid for another reason"):
+        testing.assert_invalid(text, 13, match="a cow")
+    with pytest.raises(AssertionError, match="it converts to 13, though it is not valid"):
+        testing.assert_invalid(SOFTMAX, 13, match="")
+    erf = SOFTMAX.replace("12", "13").replace("Softmax(x)", "Erf(x)").replace("float", "double")
+    with pytest.raises(AssertionError, match="refused, not invalid"):
+        testing.assert_invalid(erf, 8, match="")

@@ -45,8 +45,8 @@ def _page(name: str, adapters: list[Adapter]) -> str:
         lines.append(f"  {adapter.start}->{adapter.to}  {adapter.kind.name.lower()}")
         lines.append(f"    {adapter.summary}")
         for example in adapter.examples:
-            outcome = f"refused: {example.refuses.name}" if example.refuses else example.gives
-            lines.append(f"    - {example.title}" + (f": {outcome}" if outcome else ""))
+            outcome = f": {example.outcome}" if example.outcome else ""
+            lines.append(f"    - {example.title}{outcome}")
     return "\n".join(lines)
 
 
@@ -69,6 +69,7 @@ def adapters_as_dict(domain: str, found: dict[str, list[Adapter]]) -> dict[str, 
                         "graph": e.graph,
                         "gives": e.gives,
                         "refuses": e.refuses.name if e.refuses else None,
+                        "invalid": e.invalid,
                     }
                     for e in a.examples
                 ],

@@ -1,17 +1,23 @@
 """Assertions for whoever writes operators or adapters: legal, equal in numbers, or refused."""
 
 from opshift.testing.completeness import assert_complete
-from opshift.testing.examples import assert_example, example_model, examples
-from opshift.testing.models import assert_model_converts, assert_refused
+from opshift.testing.examples import assert_example, example_model, example_target, examples
+from opshift.testing.folds import assert_fold, folded, folds
+from opshift.testing.models import assert_invalid, assert_model_converts, assert_refused
 from opshift.testing.operators import assert_op_downgrades, assert_op_upgrades
 
 __all__ = [
     "assert_complete",
     "assert_example",
+    "assert_fold",
+    "assert_invalid",
     "assert_model_converts",
     "assert_op_downgrades",
     "assert_op_upgrades",
     "assert_refused",
     "example_model",
+    "example_target",
     "examples",
+    "folded",
+    "folds",
 ]

@@ -8,7 +8,13 @@ from onnx import ModelProto
 
 from opshift import registry, versions
 from opshift.declare import RETIRED, Adapter, Example
-from opshift.testing.models import Evaluate, assert_model_converts, assert_refused, parsed
+from opshift.testing.models import (
+    Evaluate,
+    assert_invalid,
+    assert_model_converts,
+    assert_refused,
+    parsed,
+)
 from opshift.verify import oracle
 
 
@@ -35,16 +41,23 @@ def example_model(
     return parsed(f"{header} example {example.graph} {example.functions}")
 
 
+def example_target(adapter: Adapter, example: Example) -> dict[str, int]:
+    """The version that the example is converted to."""
+    to = adapter.to
+    if (adapter.start, adapter.to) == RETIRED:  # any boundary: it is replaced where it is met
+        to = next(iter(example.imports.values())) + 1
+    return {adapter.domain: to}
+
+
 def assert_example(
     adapter: Adapter, example: Example, *, imports: Mapping[str, int] | None = None,
     evaluate: Evaluate | None = None,
 ) -> None:  # fmt: skip
     """The example is what it says; `imports` are other domains that its graph uses."""
-    model = example_model(adapter, example, imports)
-    to = adapter.to
-    if (adapter.start, adapter.to) == RETIRED:  # any boundary: it is replaced where it is met
-        to = next(iter(example.imports.values())) + 1
-    target = {adapter.domain: to}
+    model, target = example_model(adapter, example, imports), example_target(adapter, example)
+    if example.invalid is not None:
+        assert_invalid(model, target, match=example.invalid)
+        return
     if example.refuses is not None:
         assert_refused(model, target, why=example.refuses, allow_approximate=example.approximate)
         return

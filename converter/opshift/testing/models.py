@@ -9,7 +9,7 @@ from onnx import ModelProto
 
 from opshift import check
 from opshift.convert import Target, convert_version
-from opshift.errors import Refused, Why
+from opshift.errors import InvalidModel, Refused, Why
 from opshift.testing.text import parse_model
 from opshift.verify import generate, oracle
 
@@ -67,6 +67,18 @@ def assert_refused(
         _expect(why is None or reasons == {why}, f"refused for other reasons: {refused}")
         return refused
     raise AssertionError(f"it converts to {to}, though a refusal was expected")
+
+
+def assert_invalid(model: ModelProto | str, to: Target, *, match: str) -> InvalidModel:
+    """The model is found to be no legal one, in a sentence that holds `match`."""
+    try:
+        convert_version(parsed(model), to)
+    except InvalidModel as invalid:
+        _expect(match in str(invalid), f"invalid for another reason: {invalid}")
+        return invalid
+    except Refused as refused:
+        raise AssertionError(f"refused, not invalid: {refused}") from None
+    raise AssertionError(f"it converts to {to}, though it is not valid")
 
 
 def parsed(model: ModelProto | str) -> ModelProto:

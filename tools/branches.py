@@ -1,0 +1,88 @@
+"""Which branches of the adapters no `@example` takes; none should be left.
+
+    python tools/branches.py              all adapters, by all examples
+    python tools/branches.py squeeze pad  these files, by their own examples alone
+
+Exit code 1 when one is left. A line that no example can reach says why:
+`# pragma: no cover: REASON`, or `# pragma: no branch: REASON` where a condition goes only one way.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import coverage
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = "opshift_adapters"
+ADVICE = (
+    "Add an @example that goes there (with refuses= or invalid= where it ends so), delete what\n"
+    "nothing can reach, or say why no example can: # pragma: no cover: REASON"
+)
+
+
+def unreached(files: Sequence[str] = ()) -> list[str]:
+    """A sentence for each branch that no example takes; of these files, by their own examples."""
+    measured = coverage.Coverage(data_file=None, config_file=str(ROOT / "pyproject.toml"))
+    with measured.collect():  # the adapters are imported in here, so that their first lines count
+        for package in [f"{PACKAGE}.{file}" for file in files] or [PACKAGE]:
+            _run_examples(package)
+    paths = [f"*/{PACKAGE}/{file}.py" for file in files] or None
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder, "coverage.json")
+        measured.json_report(outfile=str(report), include=paths)
+        found = json.loads(report.read_text())["files"]
+    return [told for path in sorted(found) for told in _sentences(Path(path), found[path])]
+
+
+def _run_examples(package: str) -> None:
+    """Converts, and evaluates what folds; the tests of the examples look at what comes out."""
+    from opshift import InvalidModel, Refused, convert_version, testing
+
+    for adapter, example in testing.examples(package):
+        model = testing.example_model(adapter, example)
+        target = testing.example_target(adapter, example)
+        try:
+            convert_version(model, target, allow_approximate=example.approximate)
+        except (Refused, InvalidModel):
+            continue
+    for fold, example in testing.folds(package):
+        testing.folded(fold, example)
+
+
+def _sentences(path: Path, found: dict[str, Any]) -> Iterator[str]:
+    lines = path.read_text().splitlines()
+    missing = set(found["missing_lines"])
+    name = path.resolve().relative_to(ROOT)
+    for unrun, block in itertools.groupby(
+        sorted([*found["executed_lines"], *missing]), missing.__contains__
+    ):
+        if unrun:
+            first = next(block)
+            yield f"{name}:{first}: no example reaches `{lines[first - 1].strip()}`"
+    for start, end in found["missing_branches"]:
+        if start not in missing and end not in missing:
+            way = "leaves the function" if end < 0 else f"goes on at line {end}"
+            yield f"{name}:{start}: no example {way} from `{lines[start - 1].strip()}`"
+
+
+def main(files: Sequence[str]) -> int:
+    for file in files:
+        if not (ROOT / "adapters" / PACKAGE / f"{file}.py").is_file():
+            print(
+                f"there is no file of adapters {file!r}; give names like squeeze", file=sys.stderr
+            )
+            return 2
+    left = unreached(files)
+    print("\n".join([*left, "", ADVICE]) if left else "every branch is taken by an example")
+    return 1 if left else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
