@@ -12,8 +12,10 @@ from typing import Any
 from onnx import ModelProto
 
 from opshift import ir, registry, schemas, weights
-from opshift.convert import Attempt, Carve, Options, convert, spans
+from opshift.attempt import Attempt
+from opshift.convert import Carve, Options, convert
 from opshift.errors import Refused, RefusedNode
+from opshift.goals import spans
 from opshift.report import SCHEMA_VERSION, table
 
 

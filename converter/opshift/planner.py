@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from onnx import ModelProto
 
 from opshift import blame, registry, schemas, targets, weights
-from opshift.convert import Attempt, Carve, Options, Target, convert
+from opshift.attempt import Attempt
+from opshift.convert import Carve, Options, Target, convert
 from opshift.declare import APPROXIMATE_COST, Adapter, Kind
 from opshift.errors import Refused
 from opshift.forecast import Hop, Path, Plan

@@ -8,7 +8,8 @@ import pytest
 from conftest import model, ops
 from opshift import convert_file, convert_version, registry, weights
 from opshift.adapter import impossible
-from opshift.convert import Attempt, Options
+from opshift.attempt import Attempt
+from opshift.convert import Options
 from opshift.step import Stepper, StepRefused
 
 REFUSING = """(float[2,3,4] x) => (float[2,3,4] z) {

@@ -13,8 +13,9 @@ from typing import Protocol
 
 from onnx import ModelProto, OperatorSetIdProto
 
-from opshift import convert, ir, schemas, targets
+from opshift import goals, ir, schemas, targets
 from opshift.errors import BadTarget
+from opshift.options import Target
 from opshift.scope import Document
 from opshift.targets import Wanted
 from opshift.zoo import bulk, html, marks, sources, stores
@@ -45,7 +46,7 @@ class Engine(Protocol):
 def migrate(
     source: str | os.PathLike[str],
     dst: str | os.PathLike[str] | None,
-    target: convert.Target | str | Wanted,
+    target: Target | str | Wanted,
     *,
     ir_version: str | int = "auto",
     allow_approximate: bool = False,
@@ -86,7 +87,7 @@ def local_engine(workers: int | None = None, limits: Limits | None = None) -> Su
 
 
 def prepare(
-    target: convert.Target | str | Wanted,
+    target: Target | str | Wanted,
     ir_version: str | int,
     allow_approximate: bool,
     external: str,
@@ -112,7 +113,7 @@ def prepare(
 def _known(versions: Mapping[str, int]) -> None:
     """Refuses versions that no model can have, as a model that imports them all would be."""
     imports = [OperatorSetIdProto(domain=domain, version=1) for domain in versions]
-    convert.goal(Document(ModelProto(opset_import=imports), ""), versions)
+    goals.goal(Document(ModelProto(opset_import=imports), ""), versions)
 
 
 @dataclass(frozen=True, slots=True)
