@@ -35,6 +35,14 @@ def test_masks_mean_yes_and_no():
         assert given["m"].dtype == bool
 
 
+def test_a_single_boolean_is_on_and_off():
+    one = model("(float[n] x, bool c, bool[1] d) => (float[n] y) { y = Neg(x) }")
+    for seed in range(9):
+        first, second = (case.values for case in generate.cases(one, seed, generate.FIRST))
+        assert {bool(first["c"]), bool(second["c"])} == {False, True}
+        assert {bool(first["d"][0]), bool(second["d"][0])} == {False, True}
+
+
 def test_two_sizes_of_every_axis_and_others_of_other_axes():
     sizes = [x["x"].shape for x in made("(float[n,m] x) => (float[n,m] y) { y = Neg(x) }")]
     assert sizes == [(2, 3), (3, 4)]

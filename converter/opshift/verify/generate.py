@@ -70,11 +70,14 @@ def cases(
             _shape(info.type.tensor_type.shape, sizes, choice)
         rng = np.random.default_rng([seed, number])
         made = {}
-        for info in free:
+        for place, info in enumerate(free):
             kinds = wanted.get(info.name, ())
             bound = min((_bound(shapes, h, sizes) for h in kinds if h.kind == "index"), default=1)
             kind = kinds[0].kind if kinds else "calm" if calm else ""
-            made[info.name] = _value(info.type, kind, bound, rng, sizes)
+            value = _value(info.type, kind, bound, rng, sizes)
+            if not kind and isinstance(value, np.ndarray) and value.dtype == bool:
+                value = _flag(value, seed, place, number)
+            made[info.name] = value
         shown = "".join(f", {name or '?'}={size}" for name, size in sizes.items())
         manner = ", calm" if calm else ""
         yield Case(f"generated, seed {seed}.{number}{manner}{shown}", made)
@@ -98,6 +101,14 @@ def _value(
     numbers = rng.normal(0, 2, shape)
     found = np.asarray(VALUES[kind](numbers))
     return (found if is_float(dtype) else np.rint(found)).astype(dtype)
+
+
+def _flag(value: Array, seed: int, place: int, number: int) -> Array:
+    """A single boolean is on in one set and off in the next: both branches of an If are run."""
+    if value.size != 1:
+        return value
+    first = np.random.default_rng([seed, place]).integers(2)
+    return np.full_like(value, (first + number) % 2 == 1)
 
 
 def _shape(shape: TensorShapeProto, sizes: Sizes, choice: Sequence[int]) -> tuple[int, ...]:
