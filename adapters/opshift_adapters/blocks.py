@@ -170,33 +170,6 @@ def as_type(op: Builder, x: Value, kind: int) -> Value:
     return x if x.elem_type_or_none == kind else cast(op, x, kind)
 
 
-def float_type(op: Builder, x: Value) -> int:
-    """The floating-point type that holds the values of `x`, which may be its own."""
-    kind = x.elem_type
-    if kind in FLOATS:
-        return kind
-    if kind in (T.BOOL, *SMALL_INTS):
-        return T.FLOAT
-    if kind in (T.INT32, T.UINT32):
-        return T.DOUBLE
-    raise Refusal(
-        Why.TYPE_NOT_AVAILABLE,
-        "only floating-point tensors can be moved by this operator before opset"
-        f" {op.version + 1}, and {x.name!r} is of a type that none of them holds",
-    )
-
-
-def as_floats(op: Builder, x: Value) -> Value:
-    """`x` in a floating-point type that holds its values, for operators that only moved floats."""
-    kind = float_type(op, x)
-    return x if kind == x.elem_type else cast(op, x, kind)
-
-
-def from_floats(op: Builder, y: Value, x: Value) -> Value:
-    """Undoes `as_floats(op, x)` on what became of it."""
-    return y if x.elem_type in FLOATS else cast(op, y, x.elem_type)
-
-
 # -- counting ------------------------------------------------------------------------------------
 
 ARANGE = ("Range", "ConstantOfShape", "NonZero", "Reshape", "Cast", "Loop", "Identity", "Add")

@@ -21,7 +21,8 @@ from opshift.adapter import (
 )
 from opshift.combinators import positive_axis
 
-from opshift_adapters.blocks import FLOATS, arange, cast, float_type, part
+from opshift_adapters.blocks import FLOATS, arange, cast, part
+from opshift_adapters.moved import MOVED, moved
 
 # -- Concat --------------------------------------------------------------------------------------
 
@@ -29,22 +30,27 @@ CONCAT_13 = boundary(13, "Concat:961c13 Tile:2ac827")
 AXIS_11 = boundary(11, "Concat:bcd325 Split:282133", down=positive_axis())
 
 
-@adapter("Concat", 4, 3, emits=("Cast",), handles_types=True)
+WIDEST = {"a": [2**63 - 1, -(2**63), 2**53 + 1, -1], "b": [-(2**53) - 1, 0, 2**32]}
+
+
+@adapter("Concat", 4, 3, emits=MOVED, handles_types=True)
 @example("floats", "(float[2,3] a, float[1,3] b) => (float[3,3] y) { y = Concat<axis=0>(a, b) }", gives="Concat")
 @example("int8", "(int8[2,3] a, int8[2,1] b) => (int8[2,4] y) { y = Concat<axis=1>(a, b) }", gives="Cast Cast Concat Cast")
 @example("uint32", "(uint32[2] a, uint32[2] b) => (uint32[4] y) { y = Concat<axis=0>(a, b) }", inputs={"a": [4294967295, 16777217]})
 @example("bool", "(bool[2] a) => (bool[4] y) { y = Concat<axis=0>(a, a) }", gives="Cast Cast Concat Cast")
-@example("int64", "(int64[2] a) => (int64[4] y) { y = Concat<axis=0>(a, a) }", refuses=Why.TYPE_NOT_AVAILABLE)
+@example("int64", "(int64[4] a, int64[3] b) => (int64[7] y) { y = Concat<axis=0>(a, b) }", inputs=WIDEST)
+@example("uint64", "(uint64[2] a, uint64[2] b) => (uint64[4] y) { y = Concat<axis=0>(a, b) }", inputs={"a": [2**64 - 1, 2**63], "b": [2**53 + 1, 0]})
+@example("int64, nothing known of one", '(float[2] f, int64[4] a) => (int64[6] y) { x = Cast<to="INT64">(f) y = Concat<axis=0>(x, a) }', inputs={"f": [3, -4], "a": WIDEST["a"]})
+@example("int64 without elements", "(int64[0,2] a, int64[0,1] b) => (int64[0,3] y) { y = Concat<axis=1>(a, b) }")
+@example("sizes", "(float[N,3] x, int64[1] k) => (int64[n] y) <int64[1] one = {1}> { s = Shape(x) n = Slice<starts=[0], ends=[1]>(s) y = Concat<axis=0>(n, one) }", gives="Shape Slice Cast Concat Cast")
+@example("size and number", "(float[N,3] x, int64[1] k) => (int64[n] y) { s = Shape(x) y = Concat<axis=0>(s, k) }", inputs={"k": [2**53 + 1]})
 @example("string", "(string[2] a) => (string[4] y) { y = Concat<axis=0>(a, a) }", refuses=Why.TYPE_NOT_AVAILABLE)
 def concat_4_3(node: Node, op: Builder) -> Result:
     """Only floating-point tensors could be put together."""
     values = [value for value in node.inputs if value is not None]
-    typed = next((v for v in values if v.elem_type_or_none is not None), values[0])
-    kind = float_type(op, typed)
-    if kind == typed.elem_type:
+    if any(value.elem_type_or_none in FLOATS for value in values):
         return KEEP
-    (result,) = op.same_but(node, [cast(op, value, kind) for value in values])
-    return cast(op, result, typed.elem_type)
+    return moved(op, values, lambda floats, _: op.same_but(node, floats)[0])
 
 
 @adapter("Concat", 3, 4)
@@ -231,7 +237,7 @@ def _at(op: Builder, times: Value, axis: Value, places: Value) -> Value:
     return op.Add(op.Mul(there, more, broadcast=1), op.const([1]), broadcast=1)
 
 
-@adapter("Tile", 6, 5, emits=("Cast", "Concat", "Identity", "Slice", "Squeeze"), handles_types=True)
+@adapter("Tile", 6, 5, emits=f"{MOVED} Identity Slice Squeeze", handles_types=True)
 @example("constant", "(float[2,3] x) => (float[4,9] y) <int64[2] r = {2,3}> { y = Tile(x, r) }", gives="Tile Tile")
 @example("one axis", "(double[2,3] x) => (double[2,9] y) <int64[2] r = {1,3}> { y = Tile(x, r) }", gives="Tile")
 @example("no axis", "(float[2,3] x) => (float[2,3] y) <int64[2] r = {1,1}> { y = Tile(x, r) }", gives="Identity")
@@ -242,7 +248,12 @@ def _at(op: Builder, times: Value, axis: Value, places: Value) -> Value:
 @example("bool", "(bool[2] x) => (bool[6] y) <int64[1] r = {3}> { y = Tile(x, r) }", gives="Cast Tile Cast")
 @example("int64", "(int64[2,3] x) => (int64[6,3] y) <int64[2] r = {3,1}> { y = Tile(x, r) }", gives="Concat")
 @example("string to nothing", "(string[2,3] x) => (string[0,6] y) <int64[2] r = {0,2}> { y = Tile(x, r) }", gives="Slice Concat")
-@example("computed int64", "(int64[2] x, int64[1] r) => (int64[n] y) { y = Tile(x, r) }", refuses=Why.TYPE_NOT_AVAILABLE, inputs={"r": [3]})
+@example("computed int64", "(int64[4] x, int64[1] r) => (int64[n] y) { y = Tile(x, r) }", inputs={"x": WIDEST["a"], "r": [3]}, gives="Slice Squeeze Cast Cast Cast Sub Mul Add Floor Mul Cast Tile Cast Tile Unsqueeze Unsqueeze Concat Cast ReduceSum")
+@example("computed uint64", "(uint64[2] x, int64[1] r) => (uint64[n] y) { y = Tile(x, r) }", inputs={"x": [2**64 - 1, 2**63 + 1], "r": [2]})
+@example("computed int64 to nothing", "(int64[2,2] x, int64[2] r) => (int64[a,b] y) { y = Tile(x, r) }", inputs={"r": [2, 0]})
+@example("many of int64", "(int64[4] x) => (int64[1200] y) <int64[1] r = {300}> { y = Tile(x, r) }", inputs={"x": WIDEST["a"]})
+@example("many sizes", "(float[N,3] x, int64[1] r) => (int64[n] y) { s = Shape(x) y = Tile(s, r) }", inputs={"r": [2]}, gives="Shape Slice Squeeze Cast Cast Tile Cast")
+@example("computed string", "(string[2] x, int64[1] r) => (string[n] y) { y = Tile(x, r) }", refuses=Why.TYPE_NOT_AVAILABLE, inputs={"r": [3]})
 @example("unknown rank", "(float[24] v, int64[n] s, int64[n] r) => (float[a,b] y) { x = Reshape(v, s) y = Tile(x, r) }", refuses=Why.NEEDS_RANK, inputs={"s": [4, 6], "r": [1, 2]})
 def tile_6_5(node: Node, op: Builder) -> Result:
     """One axis was tiled at a time, of floating-point tensors."""
@@ -250,17 +261,31 @@ def tile_6_5(node: Node, op: Builder) -> Result:
     known = repeats.const_or_none()
     if known is not None and x.elem_type in UNHELD and known.max(initial=0) <= MOST_COPIES:
         return _side_by_side(op, x, known.tolist())
-    kind = T.FLOAT if x.elem_type == T.FLOAT16 else float_type(op, x)  # halves hold few counts
-    tiled = start = x if kind == x.elem_type else cast(op, x, kind)
-    for axis in range(x.rank if known is None else known.size):
-        if known is None:
-            one = op.Squeeze(part(op, repeats, axis, axis + 1), axes=[0])
-            tiled = op.Tile(tiled, cast(op, one, kind), op.const(axis, kind))
-        elif known[axis] != 1:
-            tiled = op.Tile(tiled, op.const(known[axis], kind), op.const(axis, kind))
-    if tiled is start:
+    if known is not None and not (known != 1).any():
         return op.Identity(x)
-    return tiled if kind == x.elem_type else cast(op, tiled, x.elem_type)
+    each = known.tolist() if known is not None else _counts(op, repeats, _rank(x, repeats))
+    if x.elem_type == T.FLOAT16:  # which holds few counts
+        return cast(op, _one_by_one(op, cast(op, x, T.FLOAT), each, T.FLOAT), T.FLOAT16)
+    return moved(op, [x], lambda floats, kind: _one_by_one(op, floats[0], each, kind))
+
+
+def _rank(x: Value, repeats: Value) -> int:
+    counts = repeats.shape_or_none
+    return x.rank if counts is None else counts[0]
+
+
+def _counts(op: Builder, repeats: Value, rank: int) -> list[Value]:
+    return [op.Squeeze(part(op, repeats, axis, axis + 1), axes=[0]) for axis in range(rank)]
+
+
+def _one_by_one(op: Builder, x: Value, repeats: Sequence[int | Value], kind: int) -> Value:
+    """Tile along each axis in turn."""
+    for axis, times in enumerate(repeats):
+        if isinstance(times, Value):
+            x = op.Tile(x, cast(op, times, kind), op.const(axis, kind))
+        elif times != 1:
+            x = op.Tile(x, op.const(times, kind), op.const(axis, kind))
+    return x
 
 
 def _side_by_side(op: Builder, x: Value, repeats: Sequence[int]) -> Value:

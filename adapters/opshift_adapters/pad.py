@@ -18,7 +18,8 @@ from opshift.adapter import (
     shown,
 )
 
-from opshift_adapters.blocks import ARANGE, END, arange, as_floats, from_floats, part, shape_of
+from opshift_adapters.blocks import ARANGE, END, arange, part, shape_of
+from opshift_adapters.moved import moved
 from opshift_adapters.shape import by_float16
 
 TYPES_25 = boundary(25, "Pad:364e51")
@@ -288,9 +289,11 @@ def pad_11_10(node: Node, op: Builder) -> Result:
     wide = data.elem_type in (T.INT64, T.UINT64)
     if pads is None or number is None or wide or not _is_float(number):
         return _by_axis(node, op)
-    inputs = {"data": as_floats(op, data), "pads": None, "constant_value": None}
-    result = op.same(node, inputs=inputs, pads=pads.tolist(), value=None if str(number) in ("0", "0.0") else float(number))
-    return from_floats(op, result, data)
+    filled = None if str(number) in ("0", "0.0") else float(number)
+    gone = {"pads": None, "constant_value": None}
+    return moved(
+        op, [data], lambda v, _: op.same(node, inputs={"data": v[0], **gone}, pads=pads.tolist(), value=filled)
+    )
 
 
 def _is_float(number: float) -> bool:

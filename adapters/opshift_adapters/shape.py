@@ -23,13 +23,12 @@ from opshift_adapters.blocks import (
     INTS,
     RESHAPE_TO,
     SMALL_INTS,
-    as_floats,
     as_type,
     expand_to,
-    from_floats,
     part,
     reshape_to,
 )
+from opshift_adapters.moved import MOVED, moved
 
 TYPES_25 = boundary(25, "Flatten:a6476d Identity:5e5318 Reshape:e34f79 Shape:d95a96 Size:e2adf1 Transpose:58d6a0")
 TYPES_24 = boundary(24, "Flatten:555226 Identity:fa20ed Reshape:a2ebe7 Shape:7e83f1 Size:3a86e2 Transpose:8978f3")
@@ -278,24 +277,32 @@ def reshape_4_5(node: Node, op: Builder) -> Result:
 
 
 COMPUTED = "{ y = Reshape(x, s) }"
+WIDEST = [[2**63 - 1, -(2**63), -1], [2**53 + 1, -(2**53) - 1, 0]]
 
 
-@adapter("Reshape", 5, 4, emits=("Cast",), handles_types=True)
+@adapter("Reshape", 5, 4, emits=MOVED, handles_types=True)
 @example("constant", "(float[2,3,4] x) => (float[a,b] y) <int64[2] s = {0,-1}> { y = Reshape(x, s) }", gives="Reshape")
 @example("known result", "(float[N,12] x, int64[3] s) => (float[N,3,4] y) " + COMPUTED, gives="Reshape", inputs={"s": [2, 3, 4]})
 @example("one unknown size", "(float[N,12] x, int64[2] s) => (float[M,4] y) " + COMPUTED, gives="Reshape", inputs={"s": [6, 4]})
 @example("computed", "(float[2,3,4] x, int64[2] s) => (float[a,b] y) " + COMPUTED, refuses=Why.NEEDS_CONSTANT, inputs={"s": [6, 4]})
 @example("int32", "(int32[2,3] x) => (int32[3,2] y) <int64[2] s = {3,2}> { y = Reshape(x, s) }", gives="Cast Reshape Cast")
 @example("bool", "(bool[2,3] x) => (bool[3,2] y) <int64[2] s = {3,2}> { y = Reshape(x, s) }", gives="Cast Reshape Cast")
-@example("int64", "(int64[2,3] x) => (int64[3,2] y) <int64[2] s = {3,2}> { y = Reshape(x, s) }", refuses=Why.TYPE_NOT_AVAILABLE)
+@example("int64", "(int64[2,3] x) => (int64[3,2] y) <int64[2] s = {3,2}> { y = Reshape(x, s) }", inputs={"x": WIDEST}, gives="Cast Cast Cast Sub Mul Add Floor Mul Reshape Reshape Unsqueeze Unsqueeze Concat Cast ReduceSum")
+@example("uint64", "(uint64[2,2] x) => (uint64[4] y) <int64[1] s = {-1}> { y = Reshape(x, s) }", inputs={"x": [[2**64 - 1, 2**63], [2**53 + 1, 0]]})
+@example("int64 to a scalar", "(int64[1] x) => (int64 y) <int64[0] s = {}> { y = Reshape(x, s) }", inputs={"x": [2**53 + 1]})
+@example("int64 without elements", "(int64[0,3] x) => (int64[0,1,3] y) <int64[3] s = {0,1,3}> { y = Reshape(x, s) }")
+@example("int64 of unknown rank", "(int64[6] v, int64[n] t) => (int64[a] y) <int64[1] s = {-1}> { x = Reshape(v, t) z = Identity(x) y = Reshape(z, s) }", refuses=Why.NEEDS_CONSTANT, inputs={"t": [2, 3]})
+@example("sizes", "(float[N,3] x) => (int64[2,1] y) <int64[2] s = {2,1}> { n = Shape(x) y = Reshape(n, s) }", gives="Shape Cast Reshape Cast")
+@example("string", "(string[2,3] x) => (string[3,2] y) <int64[2] s = {3,2}> { y = Reshape(x, s) }", refuses=Why.TYPE_NOT_AVAILABLE)
 def reshape_5_4(node: Node, op: Builder) -> Result:
     """`shape` was an attribute, so its value must be known, and only floats had another shape."""
     x, shape = node["data"], node["shape"]
     goal = _implied_shape(node)
     if goal is None:
         goal = shape.const().tolist()
-    result = op.same(node, inputs={"data": as_floats(op, x), "shape": None}, shape=goal)
-    return from_floats(op, result, x)
+    return moved(
+        op, [x], lambda v, _: op.same(node, inputs={"data": v[0], "shape": None}, shape=goal)
+    )
 
 
 def _implied_shape(node: Node) -> list[int] | None:
