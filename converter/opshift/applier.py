@@ -9,9 +9,10 @@ from onnx import GraphProto, NodeProto, TensorProto
 from opshift import order, schemas
 from opshift.census import types_from
 from opshift.changes import Change, Rewritten, Step
+from opshift.document import Document
 from opshift.facts import Facts
 from opshift.made import Crossing, Made
-from opshift.scope import Document, Key, Root, Scope, graphs_of, may_hold_graphs
+from opshift.scope import Key, Root, Scope, graphs_of, may_hold_graphs
 
 
 class Applier:

@@ -26,11 +26,12 @@ from opshift import (
     weights,
 )
 from opshift.changes import Step
+from opshift.document import Document
 from opshift.errors import AdapterBug, InvalidModel, Refusal, Refused, RefusedNode, Why
 from opshift.facts import Facts
 from opshift.options import Options
 from opshift.report import Report, StepReport, Work
-from opshift.scope import Document, FunctionId, Imports
+from opshift.scope import FunctionId, Imports
 from opshift.step import Stepper, StepRefused
 from opshift.targets import Wanted
 from opshift.weights import Weights

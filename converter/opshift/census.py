@@ -11,7 +11,7 @@ from onnx import AttributeProto, GraphProto, NodeProto, TypeProto
 from opshift import schemas
 
 if TYPE_CHECKING:
-    from opshift.scope import Document
+    from opshift.document import Document
 
 # Integer attributes that hold an element type, over all operators (their names, not operators).
 TYPE_ATTRIBUTES = frozenset(

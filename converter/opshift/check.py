@@ -10,8 +10,9 @@ from onnx.shape_inference import InferenceError
 
 from opshift import schemas, survive
 from opshift.changes import Step
+from opshift.document import Document
 from opshift.errors import AdapterBug
-from opshift.scope import Document, Imports, Root
+from opshift.scope import Imports, Root
 from opshift.weights import Weights
 
 C = onnx.onnx_cpp2py_export.checker

@@ -144,7 +144,7 @@ def _convert_onnx_ir(model: Any, options: Options) -> Any:
 
 @contextlib.contextmanager
 def _collector_paused() -> Iterator[None]:
-    """A conversion makes many objects and hardly a cycle: to look for those is a sixth of its time."""
+    """A conversion makes many objects and few cycles: to look for those is a sixth of its time."""
     running = gc.isenabled()
     gc.disable()
     try:

@@ -19,8 +19,9 @@ from opshift.knowledge import better, is_complete, is_small, is_vague
 from opshift.scope import graphs_of
 
 if TYPE_CHECKING:
+    from opshift.document import Document
     from opshift.node import Node
-    from opshift.scope import Document, Root, Scope
+    from opshift.scope import Root, Scope
     from opshift.weights import Weights
 
 MAX_FOLD_BYTES = 1 << 20

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 import onnx
 
 from opshift import schemas, versions
+from opshift.document import Document
 from opshift.errors import BadTarget
-from opshift.scope import Document, Root
+from opshift.scope import Root
 
 
 def goal(document: Document, target: int | Mapping[str, int]) -> dict[str, int]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from onnx import FunctionProto, ModelProto
 
 from opshift import schemas
+from opshift.document import Document
 from opshift.errors import RefusedNode, Why
-from opshift.scope import Document, Imports, Root
+from opshift.scope import Imports, Root
 from opshift.walk import nodes
 
 

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto
 
 from opshift import schemas
+from opshift.document import function_id
 from opshift.errors import InvalidModel
 from opshift.expand import bind_attributes
-from opshift.scope import Container, FunctionId, call_id, function_id, graphs_of
+from opshift.scope import Container, FunctionId, call_id, graphs_of
 
 Fresh = Callable[[str], str]
 

@@ -11,8 +11,8 @@ from opshift.errors import BadTarget
 
 if TYPE_CHECKING:
     from opshift.content import Content
+    from opshift.document import Document
     from opshift.facts import Facts
-    from opshift.scope import Document
 
 NEWEST = versions.RELEASES[-1].ir
 TYPES = {

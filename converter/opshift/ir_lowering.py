@@ -23,9 +23,10 @@ from onnx import (
 
 from opshift import inline, schemas, versions, widening
 from opshift.arrays import dense
+from opshift.document import function_id
 from opshift.errors import Refusal, Why
 from opshift.external import locate
-from opshift.scope import Container, FunctionId, call_id, function_id, graphs_of
+from opshift.scope import Container, FunctionId, call_id, graphs_of
 from opshift.walk import containers, nodes, tensors
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from opshift.declare import RETIRED, Adapter, ByValue, Fold, Fragile, Illegal
 from opshift.errors import AdapterBug
 
 if TYPE_CHECKING:
-    from opshift.scope import Document
+    from opshift.document import Document
 
 GROUP = "opshift.adapters"
 Declared: TypeAlias = Adapter | Fold | ByValue | Illegal | Fragile

@@ -13,11 +13,12 @@ from typing import Any
 from onnx import AttributeProto, GraphProto, ModelProto
 
 from opshift import check, ir, registry, schemas, validate, weights
+from opshift.document import Document
 from opshift.errors import InvalidModel
 from opshift.facts import Facts
 from opshift.registry import Registry
 from opshift.report import SCHEMA_VERSION
-from opshift.scope import Document, Root, Scope
+from opshift.scope import Root, Scope
 
 ERROR, WARNING = "error", "warning"
 

@@ -13,12 +13,13 @@ from opshift.applier import Applier
 from opshift.builder import Builder
 from opshift.changes import Change, Step, Task
 from opshift.declare import KEEP, Adapter, Array, Keep
+from opshift.document import Document
 from opshift.errors import AdapterBug, Refusal, RefusedNode, Why
 from opshift.facts import Facts
 from opshift.guard import Guard
 from opshift.node import Env, Node, Value
 from opshift.registry import Registry
-from opshift.scope import Document, FunctionId, Key, Place, Root, Scope, call_id
+from opshift.scope import FunctionId, Key, Place, Root, Scope, call_id
 
 
 class StepRefused(Exception):  # noqa: N818 - an answer, turned into Refused by the loop

@@ -9,10 +9,11 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto
 from onnx.helper import get_attribute_value
 
 from opshift import schemas
+from opshift.document import Document
 from opshift.errors import InvalidModel
 from opshift.external import location_of, require_inside
 from opshift.registry import Registry
-from opshift.scope import Document, FunctionId, Root, Scope, graphs_of
+from opshift.scope import FunctionId, Root, Scope, graphs_of
 from opshift.weights.tensors import all_tensors
 
 _OF_OPERATORS = ("deprecated", "No Op registered")

@@ -10,9 +10,10 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 
 from opshift import arrays, ir, registry, walk
 from opshift.census import TYPE_ATTRIBUTES
+from opshift.document import function_id
 from opshift.elements import T
 from opshift.identity import normal
-from opshift.scope import Container, call_id, function_id
+from opshift.scope import Container, call_id
 
 if TYPE_CHECKING:
     from opshift.weights import Weights

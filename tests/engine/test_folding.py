@@ -12,8 +12,8 @@ from onnx.backend.test.case.node import collect_testcases
 from onnx.backend.test.case.test_case import TestCase
 from opshift import Refused, convert_version, registry
 from opshift.declare import Array
+from opshift.document import Document
 from opshift.facts import Facts
-from opshift.scope import Document
 from opshift.verify.oracle import trust
 from opshift.weights import Weights
 

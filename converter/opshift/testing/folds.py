@@ -6,8 +6,8 @@ from onnx import ModelProto
 
 from opshift import registry, schemas, versions
 from opshift.declare import Array, Example, Fold
+from opshift.document import Document
 from opshift.facts import Facts
-from opshift.scope import Document
 from opshift.testing.text import parse_model
 from opshift.verify import oracle
 from opshift.weights import Weights

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
 
 from opshift import schemas
-from opshift.scope import FunctionId, call_id, function_id, graphs_of
+from opshift.document import function_id
+from opshift.scope import FunctionId, call_id, graphs_of
 
 Imports = Mapping[str, int]
 

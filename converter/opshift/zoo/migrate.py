@@ -14,9 +14,9 @@ from typing import Protocol
 from onnx import ModelProto, OperatorSetIdProto
 
 from opshift import goals, ir, schemas, targets
+from opshift.document import Document
 from opshift.errors import BadTarget
 from opshift.options import Target
-from opshift.scope import Document
 from opshift.targets import Wanted
 from opshift.zoo import bulk, html, marks, sources, stores
 from opshift.zoo.child import Named
