@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import numpy as np
 import onnx
 import pytest
@@ -109,3 +111,20 @@ def test_a_difference_that_grows_is_shown_from_the_inputs_on(tmp_path):
     assert verify(
         tmp_path / "a.onnx", tmp_path / "b.onnx", tmp_path / "inputs.npz", ulp=0, atol=0.0
     ).different
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(seq(float[N]) s) => (float[M] y) { c = ConcatFromSequence<axis=0>(s) y = %s(c) }",
+        "(seq(string[N]) s, float[2] x) => (float[2] y) { n = SequenceLength(s) c = Cast<to=1>(n) m = Add(x, c) y = %s(m) }",
+        "(float[3] x) => (float[3] y) { file = Neg(x) y = %s(file) }",
+        "(float[3] x) => (float[3] y) { a = Neg(x) allow_pickle = Mul(a, x) y = %s(allow_pickle) }",
+    ],
+)
+def test_the_saved_difference_repeats_whatever_its_inputs_are(tmp_path, text):
+    a, b = (model(text % op) for op in ("Abs", "Exp"))
+    folder = tmp_path / "what differs"
+    found = verify(a, b, reduce=folder)
+    left, right, _, inputs = shlex.split(found.cause.saved)
+    assert verify(left, right, inputs).cause.value == found.cause.value == "y"

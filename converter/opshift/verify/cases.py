@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +12,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import onnx
+from google.protobuf.message import Message
 from onnx import ModelProto, TensorProto, TypeProto
 
-from opshift.arrays import to_array
+from opshift.arrays import from_array, to_array
 from opshift.errors import InvalidModel
 from opshift.verify.oracle.values import dtype_of
 
@@ -129,3 +131,34 @@ def _parsed(raw: bytes, declared: TypeProto) -> Any:
         case "map_type":
             return onnx.numpy_helper.to_dict(onnx.MapProto.FromString(raw))
     return to_array(TensorProto.FromString(raw))
+
+
+def written(folder: Path, model: ModelProto, values: Mapping[str, Any]) -> Path:
+    """The values in a form that `given` reads: an .npz, or where not all are arrays, a folder."""
+    if all(hasattr(value, "dtype") for value in values.values()):
+        with zipfile.ZipFile(folder / "inputs.npz", "w") as archive:  # savez takes not every name
+            for name, value in values.items():
+                array = value.astype(str) if value.dtype.kind == "O" else value
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
+                    np.lib.format.write_array(file, np.asanyarray(array), allow_pickle=False)
+        return folder / "inputs.npz"
+    place = folder / "inputs"
+    place.mkdir(exist_ok=True)
+    for old in place.glob("input_*.pb"):
+        old.unlink()
+    for number, info in enumerate(model.graph.input):
+        if info.name in values:
+            raw = _proto(values[info.name], info.type).SerializeToString()
+            (place / f"input_{number}.pb").write_bytes(raw)
+    return place
+
+
+def _proto(value: Any, declared: TypeProto) -> Message:
+    match declared.WhichOneof("value"):
+        case "sequence_type":
+            return onnx.numpy_helper.from_list(value)
+        case "optional_type":
+            return onnx.numpy_helper.from_optional(value)
+        case "map_type":
+            return onnx.numpy_helper.from_dict(value)
+    return from_array(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto, ValueInfoProto, helper
 
 from opshift.scope import FunctionId, call_id, graphs_of
-from opshift.verify import walk
+from opshift.verify import cases, walk
 from opshift.verify.oracle.values import elem_type_of
 from opshift.verify.subject import save
 
@@ -87,9 +88,5 @@ def saved(folder: Path, small: tuple[ModelProto, ModelProto], inputs: Values) ->
     paths = [folder / "a.onnx", folder / "b.onnx"]
     for model, path in zip(small, paths, strict=True):
         save(model, path)
-    np.savez(folder / "inputs.npz", **{name: _plain(value) for name, value in inputs.items()})
-    return f"{paths[0]} {paths[1]} --inputs {folder / 'inputs.npz'}"
-
-
-def _plain(value: Any) -> Any:
-    return value.astype(str) if getattr(value, "dtype", None) == np.dtype(object) else value
+    data = cases.written(folder, small[0], inputs)
+    return shlex.join(map(str, (*paths, "--inputs", data)))

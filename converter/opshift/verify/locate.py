@@ -112,7 +112,7 @@ class Search:
         before, after = (_called(part) for part in nodes)
         adapters = tuple(_writers(small[0], walk.imports(self.models[1])))
         saved = "" if reduce is None else cut.saved(Path(reduce), small, inputs)
-        return Cause(self.case.label, name, before, after, adapters, f": {detail}", saved)
+        return Cause(self.case.label, name, before, after, adapters, detail, saved)
 
     def _cut(
         self, name: str, values: tuple[Any, Any], known: Values

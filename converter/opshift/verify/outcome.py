@@ -47,7 +47,7 @@ class Cause:
     def __str__(self) -> str:
         who = ", ".join(self.adapters) or "no adapter: the node came as it is"
         lines = [
-            f"first difference: {self.value!r}{self.detail}",
+            f"first difference: {self.value!r}: {self.detail}",
             f"  computed by {self.before}, now {self.after}",
             f"  written by {who}",
         ]
