@@ -15,7 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench import machine, write_between_marks
+from bench_page import machine, write_between_marks
 from browser import MISSING, Browser
 from opshift.zoo.html import page
 from opshift.zoo.migrate import prepare

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import children
-from bench import machine, write_between_marks
+from bench_page import machine, write_between_marks
 from workloads import Graph, layers, model_of, nested, transformer_block, weighty
 
 MARKS = "<!-- zoo:begin -->", "<!-- zoo:end -->"

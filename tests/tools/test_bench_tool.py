@@ -7,17 +7,21 @@ from pathlib import Path
 from typing import Any
 
 import bench
+import bench_case
+import bench_engines
+import bench_page
+import bench_table
 import onnx
 import pytest
 import workloads
-from bench import Case, Goal, Measurement
+from bench_case import Case, Goal, Measurement
 
 
 @pytest.mark.parametrize(
     ("build", "opset"),
-    [(bench.transformer, opset) for opset in (7, 11, 13, 18, 21)]
-    + [(bench.layers, opset) for opset in (11, 21)]
-    + [(bench.nested, opset) for opset in (11, 13)],
+    [(workloads.transformer, opset) for opset in (7, 11, 13, 18, 21)]
+    + [(workloads.layers, opset) for opset in (11, 21)]
+    + [(workloads.nested, opset) for opset in (11, 13)],
 )
 def test_workloads_are_legal(build: Callable[[int, int], Any], opset: int) -> None:
     onnx.checker.check_model(build(opset, 60), full_check=True)
@@ -25,7 +29,7 @@ def test_workloads_are_legal(build: Callable[[int, int], Any], opset: int) -> No
 
 def test_weights_lie_in_the_file_or_beside_it(tmp_path: Path) -> None:
     for workload, beside in (("W1", False), ("W2", True)):
-        bench.generate(Case(workload, "", "file", 11, 21, 24), str(tmp_path / workload))
+        bench_engines.generate(Case(workload, "", "file", 11, 21, 24), str(tmp_path / workload))
         data = tmp_path / workload / "m.data"
         assert data.exists() is beside
         weights = data if beside else tmp_path / workload / "m.onnx"
@@ -42,7 +46,7 @@ def test_one_measurement(tmp_path: Path) -> None:
         assert measured.peak_mb >= measured.base_mb > 0
 
 
-def row(goal: Goal, size: int = 10, **by: Measurement) -> bench.Row:
+def row(goal: Goal, size: int = 10, **by: Measurement) -> bench_case.Row:
     """A row of W3 with those measurements; cpp stands for C++."""
     case = Case("W3", f"{size} nodes", "memory", 13, 18, size, goal)
     return case, {"C++" if name == "cpp" else name: measured for name, measured in by.items()}
@@ -71,12 +75,12 @@ FAILED = Measurement(note="Refused: no")
 )
 def test_targets(goal: Goal, by: dict[str, Measurement], met: str) -> None:
     case, engines = row(goal, **by)
-    assert bench.verdict(case, engines)[1] == met
+    assert bench_table.verdict(case, engines)[1] == met
 
 
 def test_the_table_marks_bounds_and_gathers_notes() -> None:
     rows = [row(Goal(), opshift=DONE, cpp=BOUND), row(Goal(), opshift=FAILED, cpp=BOUND)]
-    lines = bench.table(rows).splitlines()
+    lines = bench_table.table(rows).splitlines()
     assert "| > 3 | > 3 | - | - | < 0.333 |" in lines[2]
     assert "| failed | - | - |" in lines[3]
     told = "W3 10 nodes 13 → 18"
@@ -90,16 +94,16 @@ def test_growth_ignores_what_did_not_finish() -> None:
         row(Goal(), 50, opshift=FAILED, cpp=SLOW),
         row(Goal(), 100, opshift=SLOW, cpp=BOUND),
     ]
-    line = bench.growth(rows).splitlines()[-1]
+    line = bench_table.growth(rows).splitlines()[-1]
     assert line == "| 13 → 18 | 1.00 (10 to 100) | 1.43 (10 to 50) | ≤ 1.1 | yes |"
 
 
 def test_only_the_generated_part_of_a_page_is_replaced(tmp_path: Path) -> None:
     page = tmp_path / "performance.md"
-    bench.write_between_marks(page, "old")
+    bench_page.write_between_marks(page, "old")
     page.write_text(page.read_text() + "tail\n")
-    bench.write_between_marks(page, "new")
-    assert page.read_text() == f"# Performance\n\n{bench.BEGIN}\nnew\n{bench.END}\ntail\n"
+    bench_page.write_between_marks(page, "new")
+    assert page.read_text() == f"# Performance\n\n{bench_page.BEGIN}\nnew\n{bench_page.END}\ntail\n"
     page.write_text("no marks")
     with pytest.raises(SystemExit, match="has no"):
-        bench.write_between_marks(page, "new")
+        bench_page.write_between_marks(page, "new")
