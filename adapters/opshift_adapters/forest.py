@@ -53,16 +53,20 @@ class Forest:
         return min((len(leaf.votes) for leaf in self.leaves), default=0)
 
     @property
-    def highest_target(self) -> int:
-        return max((target for leaf in self.leaves for target, _ in leaf.votes), default=0)
+    def targets(self) -> set[int]:
+        """Who gets votes."""
+        return {target for leaf in self.leaves for target, _ in leaf.votes}
 
     @property
-    def only_positive(self) -> bool:
-        """Whether no vote can take a score below that of a target without votes."""
-        return all(weight >= 0 for leaf in self.leaves for _, weight in leaf.votes)
+    def highest_target(self) -> int:
+        return max(self.targets, default=0)
 
-    def always_votes(self, targets: int) -> bool:
-        """Whether every target gets a vote, whichever leaves are reached."""
+    @property
+    def least_weight(self) -> float:
+        return min((weight for leaf in self.leaves for _, weight in leaf.votes), default=0.0)
+
+    def always_votes(self, targets: set[int]) -> bool:
+        """Whether each of these gets a vote, whichever leaves are reached."""
         sure: set[int] = set()
         for root in self.roots:
             reached = [
@@ -71,7 +75,7 @@ class Forest:
                 if isinstance(leaf, Leaf)
             ]
             sure |= set.intersection(*reached)
-        return len(sure) == targets
+        return sure >= targets
 
     def below(self, root: int) -> list[int]:
         """The nodes of one tree, each before what it leads to."""
@@ -86,6 +90,21 @@ class Forest:
                         seen.add(child)
                         waiting.append(child)
         return found
+
+
+def with_constant(forest: Forest, base: Array) -> Forest:
+    """One more tree, a leaf that adds the base values."""
+    leaf = Leaf(tuple(enumerate(base.tolist())))
+    return Forest((*forest.nodes, leaf), (*forest.roots, len(forest.nodes)))
+
+
+def counting(forest: Forest) -> Forest:
+    """The same trees, where every vote weighs one."""
+    nodes = (
+        Leaf(tuple((target, 1.0) for target, _ in node.votes)) if isinstance(node, Leaf) else node
+        for node in forest.nodes
+    )
+    return replace(forest, nodes=tuple(nodes))
 
 
 # -- numbers -------------------------------------------------------------------------------------

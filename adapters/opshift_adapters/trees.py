@@ -21,12 +21,14 @@ from opshift.adapter import (
 from opshift_adapters.forest import (
     Forest,
     copies,
+    counting,
     fits_float,
     float_splits,
     in_float,
     narrowed,
     read_classic,
     read_ensemble,
+    with_constant,
     write_classic,
     write_ensemble,
 )
@@ -105,7 +107,8 @@ def trees_3_2(node: Node, op: Builder) -> Result:
 @example("largest of several negative votes", X + TWO.replace("target_weights=[", "target_weights=[-") + ',aggregate_function="MAX">(x) }', gives="TreeEnsemble", inputs=ROWS, imports=NEW)
 @example("base and transform", X + TWO + ',base_values=[0.5,-0.25],post_transform="SOFTMAX">(x) }', gives="TreeEnsemble Add Softmax", inputs=ROWS, imports=NEW)
 @example("logistic", X + ONE + ',post_transform="LOGISTIC">(x) }', gives="TreeEnsemble Sigmoid", inputs=ROWS, imports=NEW)
-@example("base under another transform", X + TWO + ',base_values=[0.5,-0.25],post_transform="SOFTMAX_ZERO">(x) }', refuses=Why.NOT_EXPRESSIBLE, inputs=ROWS, imports=NEW)
+@example("base under another transform", X + TWO + ',base_values=[0.5,-0.25],post_transform="SOFTMAX_ZERO">(x) }', gives="TreeEnsemble", inputs=ROWS, imports=NEW, atol=1e-6)
+@example("base beside an average, under another transform", X + TWO + ',base_values=[0.5,-0.25],aggregate_function="AVERAGE",post_transform="SOFTMAX_ZERO">(x) }', refuses=Why.NOT_EXPRESSIBLE, inputs=ROWS, imports=NEW)
 @example("double", (X + _in_tree(TWO) + ">(x) }").replace("float[N,2]", "double[N,2]"), gives="TreeEnsemble Cast", inputs=ROWS, imports=NEW)
 @example("thresholds of double", X + _in_tree(ONE) + ">(x) }", gives="TreeEnsemble", inputs=ROWS, imports=NEW)
 @example("weights beyond float", X + ONE.replace("target_weights=[1.5,2.25,3.0,0.1]", "target_weights_as_tensor=double[4] {1.5, 2.25, 3.0, 0.1}") + ">(x) }", gives="Cast TreeEnsemble Cast", inputs=ROWS, imports=NEW, atol=1e-6)
@@ -116,16 +119,17 @@ def regressor_4_5(node: Node, op: Builder) -> Result:
     how = node.str("aggregate_function")
     if how in ("MIN", "MAX") and forest.least_votes < 1:
         raise Refusal(Why.NOT_EXPRESSIBLE, f"{how} over leaves without a vote")
-    y = _scores(node, op, forest, node.int("n_targets"), how)
-    y = _transformed(node, op, y)
+    y = _transformed(node, op, forest, node.int("n_targets"), how)
     return op.Cast(y, to=T.FLOAT) if _in_double(node) else y
 
 
 TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 
 
-def _scores(node: Node, op: Builder, forest: Forest, targets: int, how: str) -> Value:
-    """The aggregated votes with the base values, before any transform but the rare ones."""
+def _scores(
+    node: Node, op: Builder, forest: Forest, targets: int, how: str = "SUM", post: str = "NONE"
+) -> Value:
+    """The aggregated votes with the base values, after a transform if the trees are to do it."""
     x, base = node["X"], _base(node)
     trees, kind = len(forest.roots), np.float64 if _in_double(node) else np.float32
     if not _in_double(node):
@@ -134,15 +138,15 @@ def _scores(node: Node, op: Builder, forest: Forest, targets: int, how: str) -> 
     if x.elem_type != wide:
         x = op.Cast(x, to=wide)
     averaged = how == "AVERAGE" and forest.most_votes > 1
-    post = node.str("post_transform")
-    rare = post if post in TRANSFORMS[3:] else "NONE"
-    if rare != "NONE" and (base is not None or averaged):
-        raise Refusal(Why.NOT_EXPRESSIBLE, f"{rare} of what is added up outside the trees")
+    if post != "NONE" and base is not None and how == "SUM":
+        forest, base = with_constant(forest, base), None
+    if post != "NONE" and (base is not None or averaged):
+        raise Refusal(Why.NOT_EXPRESSIBLE, f"{post} of what is added up outside the trees")
     code = ("AVERAGE", "SUM", "MIN", "MAX").index("SUM" if averaged else how)
     named = write_ensemble(copies(forest, repeat=how in ("MIN", "MAX")), targets, kind)
     y: Value = op.emit(
         "TreeEnsemble", x, domain=ML, aggregate_function=code,
-        post_transform=TRANSFORMS.index(rare), **named,
+        post_transform=TRANSFORMS.index(post), **named,
     )  # fmt: skip
     if averaged:
         y = op.Div(y, op.const(np.array(trees, dtype=kind)))
@@ -166,9 +170,15 @@ def _base(node: Node) -> Array | None:
     return base if base.size else None
 
 
-def _transformed(node: Node, op: Builder, y: Value) -> Value:
-    # Not by `post_transform`: a runtime takes the code of one for the other.
+def _transformed(
+    node: Node, op: Builder, forest: Forest, targets: int, how: str = "SUM", scores: Value | None = None
+) -> Value:
+    """The scores after their transform; two of them by the trees, which nothing else computes."""
     post = node.str("post_transform")
+    if post in TRANSFORMS[3:]:
+        return _scores(node, op, forest, targets, how, post)
+    y = _scores(node, op, forest, targets, how) if scores is None else scores
+    # Not by `post_transform`: a runtime takes the code of one for the other.
     if post == "LOGISTIC":
         return op.Sigmoid(y)
     return op.Softmax(y, axis=1) if post == "SOFTMAX" else y
@@ -177,50 +187,89 @@ def _transformed(node: Node, op: Builder, y: Value) -> Value:
 CLASSIFIED = "(float[N,2] x) => (int64[N] l, float[N,3] z) { l, z = ai.onnx.ml.TreeEnsembleClassifier<classlabels_int64s=[7,8,9],"
 NAMED = '(float[N,2] x) => (string[N] l, float[N,3] z) { l, z = ai.onnx.ml.TreeEnsembleClassifier<classlabels_strings=["a","b","c"],'
 SHARES = f"{SHAPE},{SPLITS},class_treeids=[0,0,0,1],class_nodeids=[1,3,4,0],class_ids=[0,0,0,0],class_weights=[0.4,0.6,0.1,0.2]"
+ODDS = SHARES.replace("0.4,", "-0.4,")
+SECOND = SHARES.replace("class_ids=[0,0,0,0]", "class_ids=[1,1,1,1]")
+UNSURE = SECOND.replace("class_treeids=[0,0,0,1],class_nodeids=[1,3,4,0],class_ids=[1,1,1,1],class_weights=[0.4,0.6,0.1,0.2]", "class_treeids=[0,0],class_nodeids=[1,3],class_ids=[1,1],class_weights=[0.4,0.6]")
+PAIR = CLASSES.replace("class_ids=[0,1,1,2,2,0,0,1,2]", "class_ids=[0,1,0,1,0,1,0,1,1]")
 HALF = '(float[N,2] x) => (int64[N] l, float[N,2] z) { l, z = ai.onnx.ml.TreeEnsembleClassifier<classlabels_int64s=[0,1],'
 
 
-@adapter("TreeEnsembleClassifier", 4, 5, domain=ML, emits=("ai.onnx.ml.TreeEnsemble", "Cast", "Add", "Sub", "Neg", "Greater", "Reshape", "Concat", "Sigmoid", "Softmax", "ArgMax", "Gather"))
+@adapter("TreeEnsembleClassifier", 4, 5, domain=ML, emits=("ai.onnx.ml.TreeEnsemble", "Cast", "Add", "Sub", "Neg", "Greater", "Reshape", "Concat", "Sigmoid", "Softmax", "ArgMax", "Gather", "Where"))
 @example("three classes", CLASSIFIED + CLASSES + ">(x) }", gives="TreeEnsemble ArgMax Gather", inputs=ROWS, imports=NEW, atol=1e-6)
-@example("names", NAMED + CLASSES + ',base_values=[0.5,0.25,0.0],post_transform="SOFTMAX">(x) }', gives="TreeEnsemble Add ArgMax Gather Softmax", inputs=ROWS, imports=NEW, atol=1e-6)
+@example("names", NAMED + CLASSES + ',base_values=[0.5,0.25,0.0],post_transform="SOFTMAX">(x) }', gives="TreeEnsemble Add ArgMax Softmax Gather", inputs=ROWS, imports=NEW, atol=1e-6)
 @example("negative votes", CLASSIFIED + CLASSES.replace("0.1,0.2,0.15", "-0.1,-0.2,-0.15") + ">(x) }", gives="TreeEnsemble ArgMax Gather", inputs=ROWS, imports=NEW, atol=1e-6)
-@example("classes without votes", CLASSIFIED + CLASSES.replace("class_ids=[0,1,1,2,2,0,0,1,2]", "class_ids=[0,1,1,2,2,0,0,1,1]").replace("1.5,0.5,", "-1.5,-0.5,") + ">(x) }", refuses=Why.AMBIGUOUS, inputs=ROWS, imports=NEW)
-@example("shares of two classes", HALF + SHARES + ">(x) }", gives="TreeEnsemble Sub Greater Reshape Cast Gather Concat", inputs=ROWS, imports=NEW, atol=1e-6)
-@example("odds of two classes", HALF + SHARES.replace("0.4,", "-0.4,") + ',post_transform="LOGISTIC">(x) }', gives="TreeEnsemble Neg Greater Reshape Cast Gather Concat Sigmoid", inputs=ROWS, imports=NEW, atol=1e-6)
+@example("classes without votes", CLASSIFIED + CLASSES.replace("class_ids=[0,1,1,2,2,0,0,1,2]", "class_ids=[0,1,1,2,2,0,0,1,1]").replace("1.5,0.5,", "-1.5,-0.5,") + ">(x) }", gives="TreeEnsemble TreeEnsemble Greater Where ArgMax Gather", atol=1e-6, inputs=ROWS, imports=NEW)
+@example("shares of two classes", HALF + SHARES + ">(x) }", gives="TreeEnsemble Sub Concat Greater Reshape Cast Gather", inputs=ROWS, imports=NEW, atol=1e-6)
+@example("odds of two classes", HALF + SHARES.replace("0.4,", "-0.4,") + ',post_transform="LOGISTIC">(x) }', gives="TreeEnsemble Neg Concat Sigmoid Greater Reshape Cast Gather", inputs=ROWS, imports=NEW, atol=1e-6)
 @example("shares of two named classes in double", HALF.replace("int64", "string", 1).replace("classlabels_int64s=[0,1]", 'classlabels_strings=["no","yes"]').replace("float[N,2] x", "double[N,2] x") + _in_tree(SHARES) + ">(x) }", inputs=ROWS, imports=NEW, atol=1e-6)
-@example("odds of two classes, not transformed", HALF + SHARES.replace("0.4,", "-0.4,") + ">(x) }", refuses=Why.AMBIGUOUS, inputs=ROWS, imports=NEW)
-@example("two classes", HALF + CLASSES.replace("2,2,0,0,1,2]", "0,1,0,0,1,1]").replace("class_ids=[0,1,1,", "class_ids=[0,1,0,") + ">(x) }", refuses=Why.AMBIGUOUS, inputs=ROWS, imports=NEW)
+@example("odds of two classes, not transformed", HALF + ODDS + ">(x) }", gives="TreeEnsemble Neg Concat Greater Reshape Cast Gather", inputs=ROWS, imports=NEW, atol=1e-6)
+@example("odds of two classes with a base", HALF + ODDS + ',base_values=[0.25],post_transform="LOGISTIC">(x) }', inputs=ROWS, imports=NEW, atol=1e-6)
+@example("shares of two classes as odds", HALF + SHARES + ',post_transform="LOGISTIC">(x) }', inputs=ROWS, imports=NEW, atol=1e-6)
+@example("shares of two classes under softmax", HALF + SHARES + ',post_transform="SOFTMAX">(x) }', gives="TreeEnsemble Sub Concat Greater Reshape Cast Gather", inputs=ROWS, imports=NEW, atol=1e-6)
+@example("shares of the second class", HALF + SECOND + ">(x) }", gives="TreeEnsemble Gather Greater Reshape Cast Gather", inputs=ROWS, imports=NEW, atol=1e-6)
+@example("odds of the second class", HALF + SECOND.replace("0.4,", "-0.4,") + ',post_transform="LOGISTIC">(x) }', inputs=ROWS, imports=NEW, atol=1e-6)
+@example("second class, perhaps without a vote", HALF + UNSURE + ">(x) }", gives="TreeEnsemble Gather TreeEnsemble Gather Greater Where Greater Reshape Cast Gather", inputs=ROWS, imports=NEW, atol=1e-6)
+@example("second class, perhaps without a vote, as odds", HALF + UNSURE.replace("0.4,", "-0.4,") + ',post_transform="LOGISTIC">(x) }', inputs=ROWS, imports=NEW, atol=1e-6)
+@example("one of two classes by probit", HALF + SHARES + ',post_transform="PROBIT">(x) }', refuses=Why.AMBIGUOUS, inputs=ROWS, imports=NEW)
+@example("two classes", HALF + PAIR + ">(x) }", gives="TreeEnsemble ArgMax Gather", inputs=ROWS, imports=NEW, atol=1e-6)
+@example("two classes with bases under softmax", HALF + PAIR + ',base_values=[0.5,-0.25],post_transform="SOFTMAX">(x) }', gives="TreeEnsemble Add ArgMax Softmax Gather", inputs=ROWS, imports=NEW, atol=1e-6)
+@example("two classes by softmax without zeros", HALF + PAIR.replace("1.5,", "-1.5,") + ',post_transform="SOFTMAX_ZERO">(x) }', gives="TreeEnsemble ArgMax TreeEnsemble Gather", inputs=ROWS, imports=NEW, atol=1e-6)
+@example("bases for votes of one class", HALF + SHARES + ",base_values=[0.5,-0.25]>(x) }", gives="TreeEnsemble Add ArgMax Gather", inputs=ROWS, imports=NEW, atol=1e-6)
+@example("one base for two classes", HALF + PAIR + ",base_values=[0.5]>(x) }", refuses=Why.AMBIGUOUS, inputs=ROWS, imports=NEW)
+@example("one class", "(float[N,2] x) => (int64[N] l, float[N,1] z) { l, z = ai.onnx.ml.TreeEnsembleClassifier<classlabels_int64s=[1]," + SHARES + ">(x) }", refuses=Why.AMBIGUOUS, inputs=ROWS, imports=NEW)
 def classifier_4_5(node: Node, op: Builder) -> Result:
     """The scores of a TreeEnsemble, and the label of the greatest."""
     words = node.attr("classlabels_strings")
     labels = np.array(node.strings("classlabels_strings"), "O") if words else np.array(
         node.ints("classlabels_int64s"), np.int64
     )
-    count = len(labels)
-    forest = read_classic(node, "class")
-    if count < 3:
-        return _two_classes(node, op, forest, labels)
-    if _base(node) is None and not (forest.always_votes(count) or forest.only_positive):
-        raise Refusal(Why.AMBIGUOUS, "whether a class without a vote can win is nowhere said")
-    scores = _scores(node, op, forest, count, "SUM")
-    best = op.ArgMax(scores, axis=1, keepdims=0)
-    label = op.Gather(op.const(labels), best, axis=0)
-    z = _transformed(node, op, scores)
+    count, forest = len(labels), read_classic(node, "class")
+    base = _base(node)
+    if count == 1:
+        raise Refusal(Why.AMBIGUOUS, "what the label of a single class is was nowhere said")
+    if count == 2 and len(forest.targets) == 1 and (base is None or base.size == 1):
+        which, z = _one_sum(node, op, forest, base)
+    elif base is not None and base.size != count:
+        raise Refusal(Why.AMBIGUOUS, f"{base.size} base values for {count} classes")
+    else:
+        scores = _scores(node, op, forest, count)
+        which = op.ArgMax(_of_voted(node, op, forest, scores, count), axis=1, keepdims=0)
+        z = _transformed(node, op, forest, count, scores=scores)
+    label = op.Gather(op.const(labels), which, axis=0)
     return label, op.Cast(z, to=T.FLOAT) if _in_double(node) else z
 
 
-def _two_classes(node: Node, op: Builder, forest: Forest, labels: Array) -> Result:
-    """Where runtimes agree: every vote is for the second class, which has the rest of 1 or is odds."""
-    shares = forest.only_positive
-    agreed = node.str("post_transform") == ("NONE" if shares else "LOGISTIC")
-    if len(labels) != 2 or not agreed or forest.highest_target or _base(node) is not None:
-        raise Refusal(Why.AMBIGUOUS, "the scores of two classes follow conventions of each runtime")
-    second, kind = _scores(node, op, forest, 1, "SUM"), T.DOUBLE if _in_double(node) else T.FLOAT
-    first = op.Sub(op.const(1.0, kind), second) if shares else op.Neg(second)
-    wins = op.Greater(second, op.const(0.5 if shares else 0.0, kind))
-    label = op.Gather(op.const(labels), op.Cast(op.Reshape(wins, op.const([-1])), to=T.INT64), axis=0)
-    z = _transformed(node, op, op.Concat(first, second, axis=1))
-    return label, op.Cast(z, to=T.FLOAT) if kind == T.DOUBLE else z
+def _of_voted(node: Node, op: Builder, forest: Forest, scores: Value, count: int) -> Value:
+    """The scores, and minus infinity for a class without a vote: it does not win."""
+    if _base(node) is not None or forest.always_votes(set(range(count))) or forest.least_weight > 0:
+        return scores
+    votes = _scores(node, op, counting(forest), count)
+    never = op.const(-np.inf, like=scores)
+    return op.Where(op.Greater(votes, op.const(0.0, like=scores)), scores, never)
+
+
+def _one_sum(node: Node, op: Builder, forest: Forest, base: Array | None) -> tuple[Value, Value]:
+    """Which of two classes, and both scores, where only one of them gets votes (decision 9)."""
+    post, shares = node.str("post_transform"), forest.least_weight >= 0
+    (voted,) = forest.targets
+    sure = forest.always_votes({voted})
+    if post == "PROBIT" or (base is not None and (voted or not sure)):
+        raise Refusal(Why.AMBIGUOUS, "the scores of two classes from these votes are nowhere said")
+    if voted:
+        scores = _scores(node, op, forest, 2)
+        z = _transformed(node, op, forest, 2, scores=scores)
+        second = op.Gather(scores, op.const([1]), axis=1)
+        if not sure:
+            votes = op.Gather(_scores(node, op, counting(forest), 2), op.const([1]), axis=1)
+            alone = [0.5, 0.5] if post == "LOGISTIC" else [float(shares), 0.0]
+            z = op.Where(op.Greater(votes, op.const(0.0, like=z)), z, op.const([alone], like=z))
+    else:
+        second = _scores(node, op, forest, 1)
+        rest = op.Sub(op.const(1.0, like=second), second) if shares and post != "LOGISTIC" else op.Neg(second)
+        z = op.Concat(rest, second, axis=1)
+        z = op.Sigmoid(z) if post == "LOGISTIC" else z
+    wins = op.Greater(second, op.const(0.5 if shares else 0.0, like=second))
+    return op.Cast(op.Reshape(wins, op.const([-1])), to=T.INT64), z
 
 
 # Deprecated at 5: who has them above all the same may take them to where they were legal.

@@ -217,6 +217,17 @@ LEGACY = {
         {"x": ["b", "a", "z"]},
         [1, 0, -1],
     ),
+    "the top one of two classes": (
+        "(float[2,1] x) => (int64[2] y) { y, z = ai.onnx.ml.TreeEnsembleClassifier<classlabels_int64s"
+        ' = [7, 8], nodes_treeids = [0, 0, 0], nodes_nodeids = [0, 1, 2], nodes_modes = ["BRANCH_LEQ",'
+        ' "LEAF", "LEAF"], nodes_featureids = [0, 0, 0], nodes_values = [0.0, 0.0, 0.0],'
+        " nodes_truenodeids = [1, 0, 0], nodes_falsenodeids = [2, 0, 0], class_treeids = [0, 0, 0, 0],"
+        " class_nodeids = [1, 1, 2, 2], class_ids = [0, 1, 0, 1],"
+        " class_weights = [0.9, 0.2, 0.3, 0.4]>(x) }",
+        13,
+        {"x": [[0], [1]]},
+        [7, 8],
+    ),
 }
 
 

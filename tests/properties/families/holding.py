@@ -25,7 +25,6 @@ IMPOSSIBLE_UP = {
     ("BatchNormalization", (6, 7)): "statistics of the batch with one output",
     ("BatchNormalization", (13, 14)): "saved_var, about which text and runtimes disagree",
     ("Resize", (12, 13)): "tf_half_pixel_for_nn with a rounding that no other mode has",
-    ("TreeEnsembleClassifier", (4, 5)): "the conventions for two classes are nobody's text",
 }
 
 

@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from opshift.verify.oracle import engines
 from opshift.verify.oracle.registry import kernel
 from opshift.verify.oracle.schema import Call
-from opshift.verify.oracle.values import OracleError
+from opshift.verify.oracle.values import OracleError, Value
 
 ML = "ai.onnx.ml"
 
@@ -140,21 +141,50 @@ def post_transform(y: np.ndarray, how: str) -> np.ndarray:
 @kernel("TreeEnsembleRegressor", domain=ML)
 def tree_regressor(call: Call, x: np.ndarray) -> np.ndarray:
     """The reference has no post transform, and onnxruntime skips it for one target."""
-    values, weights = _either(call, "nodes_values"), _either(call, "target_weights")
+    data = x if x.dtype == np.float64 else x.astype(np.float32)
+    how = call["aggregate_function"]
+    y = _combined(_votes(call, data, "target"), call["n_targets"], how, data.dtype)
+    if how == "AVERAGE":
+        y = y / np.array(len(set(call["nodes_treeids"])), dtype=y.dtype)
+    base = _either(call, "base_values")
+    if len(base):
+        y = y + base.astype(y.dtype)
+    return post_transform(y, call["post_transform"]).astype(np.float32)
+
+
+@kernel("TreeEnsembleClassifier", domain=ML)
+def tree_classifier(call: Call, x: np.ndarray) -> tuple[Value, ...]:
+    """By onnxruntime, but for two classes with scores of their own, where it is not the top one."""
+    labels = call["classlabels_strings"] or call["classlabels_int64s"]
+    base = _either(call, "base_values")
+    if len(labels) != 2 or not (len(set(call["class_ids"])) == 2 or len(base) == 2):
+        return engines.runtime(call, x)
+    data = x if x.dtype == np.float64 else x.astype(np.float32)
+    votes = _votes(call, data, "class")
+    scores = _combined(votes, 2, "SUM", data.dtype)
+    voted = np.array([[any(t == c for t, _ in row) for c in range(2)] for row in votes])
+    if len(base):
+        scores = scores + base.astype(scores.dtype)
+        voted[:] = True
+    best = np.where(voted, scores, -np.inf).argmax(axis=1)
+    kind: Any = object if call["classlabels_strings"] else np.int64
+    z = post_transform(scores, call["post_transform"])
+    return np.array(labels, kind)[best], z.astype(np.float32)
+
+
+def _votes(call: Call, data: np.ndarray, votes: str) -> list[list[tuple[int, Any]]]:
+    """The votes of the leaves that each row reaches: (`target` or `class`, weight)."""
+    values, weights = _either(call, "nodes_values"), _either(call, f"{votes}_weights")
     trees, ids = call["nodes_treeids"], call["nodes_nodeids"]
     place = {key: index for index, key in enumerate(zip(trees, ids, strict=True))}
-    children = set(zip(trees, call["nodes_truenodeids"], strict=True))
-    children |= set(zip(trees, call["nodes_falsenodeids"], strict=True))
     leaf_votes: dict[tuple[int, int], list[tuple[int, Any]]] = {}
-    for tree, node, target, weight in zip(
-        call["target_treeids"], call["target_nodeids"], call["target_ids"], weights, strict=True
-    ):
+    ends = (call[f"{votes}_{name}"] for name in ("treeids", "nodeids", "ids"))
+    for tree, node, target, weight in zip(*ends, weights, strict=True):
         leaf_votes.setdefault((tree, node), []).append((target, weight))
     missing = call["nodes_missing_value_tracks_true"] or [0] * len(trees)
     roots: dict[int, int] = {}
     for index, tree in enumerate(trees):
         roots.setdefault(tree, index)
-    data = x if x.dtype == np.float64 else x.astype(np.float32)
 
     def leaf(row: np.ndarray, tree: int) -> int:
         index = roots[tree]
@@ -164,19 +194,12 @@ def tree_regressor(call: Call, x: np.ndarray) -> np.ndarray:
             taken = bool(test) or (bool(np.isnan(item)) and bool(missing[index]))
             side = "nodes_truenodeids" if taken else "nodes_falsenodeids"
             index = place[tree, call[side][index]]
-        return ids[index]
+        return int(ids[index])
 
-    votes = [
+    return [
         [vote for tree in roots for vote in leaf_votes.get((tree, leaf(row, tree)), [])]
         for row in data.reshape(-1, data.shape[-1])
     ]
-    y = _combined(votes, call["n_targets"], call["aggregate_function"], data.dtype)
-    if call["aggregate_function"] == "AVERAGE":
-        y = y / np.array(len(roots), dtype=y.dtype)
-    base = _either(call, "base_values")
-    if len(base):
-        y = y + base.astype(y.dtype)
-    return post_transform(y, call["post_transform"]).astype(np.float32)
 
 
 @kernel("TreeEnsemble", domain=ML)

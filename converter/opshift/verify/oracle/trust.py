@@ -49,7 +49,6 @@ RUNTIME = {
     ("ai.onnx.ml", "Normalizer"): "the reference takes the largest magnitude as the maximum",
     ("ai.onnx.ml", "SVMClassifier"): "the reference differs in probabilities and votes",
     ("ai.onnx.ml", "SVMRegressor"): "one engine for both support vector machines",
-    ("ai.onnx.ml", "TreeEnsembleClassifier"): "its conventions for two classes are the standard",
 }
 BODY = {
     ("", "Gelu"): "no implementation in the reference; the body is its definition",
