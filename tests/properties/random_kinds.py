@@ -70,11 +70,13 @@ def dropped(s: Scope) -> None:
     x = s.pick(float_)
     if not x:
         return
-    results = [s.like(x)]
-    if s.opset < 12:
-        s.add("Dropout", [x.name], *results, ratio=0.25)
+    if s.opset in range(7, 12):
+        s.add("Dropout", [x.name], s.like(x), ratio=0.25)
         return
     trains = s.chance()
+    if s.opset < 7:
+        s.add("Dropout", [x.name], s.like(x, exact=not trains), is_test=int(not trains))
+        return
     ratio = s.const(0.25, np.float32) if trains or s.chance() else ""
     training = [s.const(trains, np.bool_)] if trains or s.chance() else []
     results = [s.like(x, exact=not trains)]
@@ -85,7 +87,8 @@ def dropped(s: Scope) -> None:
 
 def batch_normalised(s: Scope) -> None:
     """In training, up to 13 that is a matter of how many outputs there are."""
-    x = s.pick(plain, lambda v: v.rank >= 2 and isinstance(v.shape[1], int))
+    ranks = (4,) if s.opset < 6 else (2, 3, 4)
+    x = s.pick(plain, lambda v: v.rank in ranks and isinstance(v.shape[1], int))
     if not x:
         return
     size = x.shape[1]
@@ -97,6 +100,10 @@ def batch_normalised(s: Scope) -> None:
             how["training_mode"] = 1
         else:
             results += [Value(s.fresh(), FLOAT, (size,), exact=False) for _ in range(2)]
+    if s.opset < 7:
+        how["is_test"] = int(len(results) == 1)
+    if s.opset < 6:
+        how["consumed_inputs"] = [0, 0, 0, 1, 1]
     shown = results[:3]
     s.node("BatchNormalization", [x.name, *names], [r.name for r in results], **how)
     s.values += shown

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
+from onnx import TensorProto
 from random_scope import (
     BOOL,
     DOUBLE,
@@ -24,13 +25,13 @@ from random_scope import (
     shaped,
 )
 
-REDUCTIONS = {
-    **dict.fromkeys(("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin"), 7),
-    **dict.fromkeys(("ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSumExp"), 7),
-}
-KEEPING_EXACT = {"Relu": 7, "Neg": 7, "Abs": 7, "Identity": 7, "LeakyRelu": 7}
+REDUCTIONS = (
+    *("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin"),
+    *("ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSumExp"),
+)
+KEEPING_EXACT = dict.fromkeys(("Relu", "Neg", "Abs", "Identity", "LeakyRelu"), 1)
 ROUNDING = {
-    **dict.fromkeys(("Sigmoid", "Tanh", "Softplus", "Softsign", "Elu", "Selu", "HardSigmoid"), 7),
+    **dict.fromkeys(("Sigmoid", "Tanh", "Softplus", "Softsign", "Elu", "Selu", "HardSigmoid"), 1),
     **dict.fromkeys(("Sin", "Cos", "Atan"), 7),
     **{"Erf": 9, "Sinh": 9, "Asinh": 9, "ThresholdedRelu": 10, "Celu": 12, "HardSwish": 14},
     **{"Mish": 18, "Gelu": 20},
@@ -49,11 +50,13 @@ def unary(s: Scope) -> None:
 
 
 def binary(s: Scope) -> None:
-    x = s.pick(lambda v: v.is_float or v.elem_type in (INT64, INT32))
+    x = s.pick(lambda v: v.is_float or (v.elem_type in (INT64, INT32) and s.opset >= 6))
     y = x and s.pick(lambda v: v.elem_type == x.elem_type and v.shape in (x.shape, x.shape[1:], ()))
     if x and y:
         op = s.one_of("Add", "Sub", "Mul")
-        s.add(op, [x.name, y.name], s.like(x, exact=not x.is_float and x.exact and y.exact))
+        stretched = {"broadcast": 1} if s.opset < 7 and y.shape != x.shape else {}
+        result = s.like(x, exact=not x.is_float and x.exact and y.exact)
+        s.add(op, [x.name, y.name], result, **stretched)
 
 
 def variadic(s: Scope) -> None:
@@ -189,7 +192,8 @@ def padded(s: Scope) -> None:
         pads = [0] * (2 * x.rank - 1) + [1]
         result = s.like(x, shape=(*x.shape[:-1], x.shape[-1] + 1))
         if s.opset < 11:
-            s.add("Pad", [x.name], result, pads=pads, value=1.0)
+            name = "pads" if s.opset >= 2 else "paddings"
+            s.add("Pad", [x.name], result, value=1.0, **{name: pads})
         else:
             fill = [s.const(1.0, np.float32, needed=False)] if s.chance() else []
             s.add("Pad", [x.name, s.const(pads), *fill], result)
@@ -203,14 +207,18 @@ def gathered(s: Scope) -> None:
 
 
 def reshaped(s: Scope) -> None:
-    x = s.pick(known)
+    x = s.pick(known, lambda v: v.is_float or s.opset >= 5)
     if x:
         rows, last = int(np.prod(x.shape[:-1])), (*x.shape, 1)[x.rank - 1]
-        s.add("Reshape", [x.name, s.const([-1, last])], s.like(x, shape=(rows, last)))
+        result = s.like(x, shape=(rows, last))
+        if s.opset < 5:
+            s.add("Reshape", [x.name], result, shape=[-1, last])
+        else:
+            s.add("Reshape", [x.name, s.const([-1, last])], result)
 
 
 def joined(s: Scope) -> None:
-    x = s.pick(known_last)
+    x = s.pick(known_last, lambda v: v.is_float or s.opset >= 4)
     if x:
         result = s.like(x, shape=(*x.shape[:-1], 2 * x.shape[-1]))
         s.add("Concat", [x.name, x.name], result, axis=x.rank - 1)
@@ -227,7 +235,8 @@ def cast(s: Scope) -> None:
     if x:
         allowed = (FLOAT, DOUBLE, HALF) if x.is_float else (FLOAT, INT64, INT32, DOUBLE)
         to = s.one_of(*allowed)
-        s.add("Cast", [x.name], s.like(x, elem_type=to, exact=not x.is_float), to=to)
+        said = to if s.opset >= 6 else TensorProto.DataType.Name(to)
+        s.add("Cast", [x.name], s.like(x, elem_type=to, exact=not x.is_float), to=said)
 
 
 def best(s: Scope) -> None:
@@ -271,7 +280,8 @@ def multiplied(s: Scope) -> None:
             s.add("Gemm", [x.name, weights], result, alpha=0.5)
         else:
             bias = s.const([0.5, -0.5], np.float32, needed=False)
-            s.add("Gemm", [x.name, weights, bias], result, alpha=0.5)
+            stretched = {"broadcast": 1} if s.opset < 7 else {}
+            s.add("Gemm", [x.name, weights, bias], result, alpha=0.5, **stretched)
 
 
 def pooled(s: Scope) -> None:
@@ -285,7 +295,7 @@ def pooled(s: Scope) -> None:
 
 def upscaled(s: Scope) -> None:
     x = s.pick(plain, lambda v: v.rank == 3, known_last)
-    if not x:
+    if not x or s.opset < 7:
         return
     result = s.like(x, shape=(*x.shape[:2], 2 * x.shape[2]), exact=False)
     scales = [1.0, 1.0, 2.0]
