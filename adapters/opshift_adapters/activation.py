@@ -138,6 +138,7 @@ def swiglu_28_27(node: Node, op: Builder) -> Result:
 @example("default", "(float[2,3] x) => (float[2,3] y) { y = Swish(x) }", gives="Sigmoid Mul", inputs=EDGES)
 @example("alpha", "(double[2,N] x) => (double[2,N] y) { y = Swish<alpha=1.702>(x) }", gives="Mul Sigmoid Mul")
 @example("bfloat16", "(bfloat16[2,3] x) => (bfloat16[2,3] y) { y = Swish<alpha=2.0>(x) }", gives="Mul Sigmoid Mul")
+@example("a function of two types", "(float[2,3] x, double[2,3] w) => (float[2,3] y, double[2,3] z) { y = own.f(x) z = own.f(w) }", functions='<opset_import: ["" : 24], domain: "own"> f (x) => (y) { y = Swish<alpha=2.0>(x) }', imports={"own": 1})
 def swish_24_23(node: Node, op: Builder) -> Result:
     """Born in 24; below it, x times the Sigmoid of alpha times x."""
     x, alpha = node["X"], node.float("alpha")
@@ -151,6 +152,7 @@ def swish_24_23(node: Node, op: Builder) -> Result:
 @example("double", '(double[2,3] x) => (double[2,3] y) { y = Gelu<approximate="tanh">(x) }', inputs=EDGES)
 @example("float16", "(float16[2,3] x) => (float16[2,3] y) { y = Gelu(x) }", inputs=EDGES)
 @example("bfloat16", '(bfloat16[2,3] x) => (bfloat16[2,3] y) { y = Gelu<approximate="tanh">(x) }')
+@example("a function of two types", "(float[2,3] x, double[2,3] w) => (float[2,3] y, double[2,3] z) { y = own.f(x) z = own.f(w) }", functions='<opset_import: ["" : 20], domain: "own"> f (x) => (y) { y = Gelu(x) }', imports={"own": 1})
 def gelu_20_19(node: Node, op: Builder) -> Result:
     """Born in 20; below it, half of x times one plus the error function, or tanh of a cubic."""
     x = node["X"]

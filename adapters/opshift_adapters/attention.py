@@ -197,6 +197,8 @@ def attention_25_24(node: Node, op: Builder) -> Result:
 @example("the same for all keys", QKV + ", float[3,1] m" + Y + "{ y = Attention(q, k, v, m) }", gives="Expand Attention")
 @example("a name for the size", "(float[1,2,3,4] q, float[1,2,N,4] k, float[1,2,N,4] v, bool[3,N] m) => (float[1,2,3,4] y) { y = Attention(q, k, v, m) }", gives="Attention")
 @example("unknown sizes", PACKED.replace("5", "N") + ", bool[3,M] m" + Y3 + "{ y = Attention<" + HEADS + ">(q, k, v, m) }", gives="Shape Expand Attention", inputs={"m": [[True], [False], [True]], "k": np.sin(np.arange(80)).reshape(2, 5, 8), "v": np.sin(np.arange(120)).reshape(2, 5, 12)})
+@example("a mask of five, unknown keys", "(float[1,2,3,4] q, float[1,2,N,4] k, float[1,2,N,4] v, bool[3,5] m) => (float[1,2,3,4] y) { y = Attention(q, k, v, m) }", gives="Attention", inputs={"k": np.ones((1, 2, 5, 4)), "v": np.ones((1, 2, 5, 4))})
+@example("keys of unknown rank", "(float[1,2,3,4] q, float[40] w, int64[r] s, bool[3,5] m) => (float[1,2,3,4] y) { k = Reshape(w, s) y = Attention(q, k, k, m) }", gives="Reshape Attention", inputs={"s": [1, 2, 5, 4]})
 def attention_23_24(node: Node, op: Builder) -> Result:
     """A mask of one column held for all keys; from 24 it hides all but the first."""
     mask = node.input("attn_mask")

@@ -82,6 +82,8 @@ CONTROL_16 = boundary(16, "If:6bc99b Loop:70553c Scan:90a9ec", cast=shown(
     example("branches", CHOICE, gives="If Cast"),
     example("loop", '(int64 n, bfloat16[2] x) => (bfloat16[2] y, bfloat16[k,2] z) { y, z = Loop(n, "", x) <body = b (int64 i, bool g, bfloat16[2] p) => (bool o, bfloat16[2] q, bfloat16[2] r) { o = Identity(g) q = Add(p, x) r = Mul(p, p) }> }', gives="Cast Loop Cast Cast", inputs={"n": 3}),
     example("scan", "(bfloat16[2] s, bfloat16[2,3] x) => (bfloat16[2] t, bfloat16[2,3] y) { t, y = Scan(s, x) <num_scan_inputs=1, scan_input_axes=[1], scan_output_axes=[-1], body = b (bfloat16[2] p, bfloat16[2] i) => (bfloat16[2] q, bfloat16[2] o) { q = Add(p, i) o = Mul(p, i) }> }", gives="Cast Cast Scan Cast Cast"),
+    example("loop of unknown rank", '(int64 n, bfloat16[6] v, int64[r] s) => (bfloat16[a,b] y) { x = Reshape(v, s) y = Loop(n, "", x) <body = b (int64 i, bool g, bfloat16[] p) => (bool o, bfloat16[] q) { o = Identity(g) q = Add(p, p) }> }', gives="Reshape Cast Loop Cast", inputs={"n": 2, "s": [2, 3]}),
+    example("loop of unsaid type", '(int64 n, bfloat16[2] x) => (bfloat16[2] y) { y = Loop(n, "", x) <body = b (int64 i, bool g, p) => (bool o, q) { o = Identity(g) q = Add(p, p) }> }', refuses=Why.NEEDS_TYPE, inputs={"n": 2}),
     example("optional", "(bool c, optional(float[2]) x) => (optional(float[2]) y) { y = If(c) <then_branch = t () => (optional(float[2]) p) { p = Identity(x) }, else_branch = e () => (optional(float[2]) q) { q = Identity(x) }> }", refuses=Why.TYPE_NOT_AVAILABLE, inputs={"x": [1.0, 2.0]}),
 ))  # fmt: skip
 IF_13 = boundary(13, "If:7afcd9")
@@ -151,6 +153,7 @@ LOOP_13 = boundary(13, "Loop:6dbee5", cast=shown(
     example("rows collected", COLLECTED, gives="SequenceEmpty SequenceEmpty Loop SplitToSequence SplitToSequence Constant ConcatFromSequence SequenceAt", inputs={"n": 3}),
     example("none collected", COLLECTED.replace("SequenceAt(t, zero)", "Gather(x, zero)").replace("y = Concat", "l = SequenceLength(b) y = Identity(x) z9 = Concat").replace(" z9 = ConcatFromSequence<axis=0, new_axis=1>(b)", "").replace("float[N,2] y", "float[3,2] y, int64 l"), inputs={"n": 0}),
     example("a sequence that shrinks", '(float[2] x, int64 n) => (float[2] y) <int64 z = {0}> { s = SequenceConstruct(x, x) t = Loop(n, "", s) <body = b (int64 i, bool k, seq(float[2]) p) => (bool o, seq(float[2]) q) { o = Identity(k) q = SequenceErase(p) } > y = SequenceAt(t, z) }', refuses=Why.TYPE_NOT_AVAILABLE),
+    example("a sequence that begins with a row", '(int64 n, float[2] x) => (float[k,2] y) { s = SequenceConstruct(x) t = Loop(n, "", s) <body = b (int64 i, bool g, seq(float[2]) p) => (bool o, seq(float[2]) q) { o = Identity(g) q = SequenceInsert(p, x) }> y = ConcatFromSequence<axis=0, new_axis=1>(t) }', refuses=Why.TYPE_NOT_AVAILABLE, inputs={"n": 2}),
     example("rows of unknown size", '(float[N,M] x, int64 n) => (float[K,M] y) { s = SequenceEmpty() t = Loop(n, "", s) <body = b (int64 i, bool k, seq(float[M]) p) => (bool o, seq(float[M]) q) { o = Identity(k) a = Gather(x, i) q = SequenceInsert(p, a) } > y = ConcatFromSequence<axis=0, new_axis=1>(t) }', refuses=Why.TYPE_NOT_AVAILABLE),
 ), emits=("SplitToSequence", "Identity"))  # fmt: skip
 CONTROL_11 = boundary(11, "If:e6e4f5 Loop:6105ef Scan:787e3b", directions="up")

@@ -76,6 +76,9 @@ EMITS = (
 @example("int8", '(int8[2,3] a, int8[3,4] b) => (int8[2,4] y) { y = Einsum<equation="ij,jk->ik">(a, b) }', gives="Cast Cast MatMul Cast")
 @example("ellipsis of unknown rank", '(float[6] v, int64[n] s) => (float[a,b] y) { x = Reshape(v, s) y = Einsum<equation="...i->i...">(x) }', refuses=Why.NEEDS_RANK, inputs={"s": [2, 3]})
 @example("letters of unknown rank", '(float[6] v, int64[n] s) => (float[a,b] y) { x = Reshape(v, s) y = Einsum<equation="ji->ij">(x) }', gives="Reshape Transpose", inputs={"s": [2, 3]})
+@example("a term too many", '(float[2,3] a) => (float[2] y) { y = Einsum<equation="ij,jk->i">(a) }', invalid="has 2 terms for 1 inputs")
+@example("stray dots", '(float[2,3] a) => (float[n] y) { y = Einsum<equation="i.j->i">(a) }', invalid="dots that are no ellipsis")
+@example("an ellipsis over too much", f'(float[{",".join("1" * 30)}] a) => (float y) {{ y = Einsum<equation="...->">(a) }}', refuses=Why.NOT_EXPRESSIBLE)
 def einsum_12_11(node: Node, op: Builder) -> Result:
     """Born in 12; before, the terms are multiplied pair by pair and summed when a letter is done."""
     values = [x for x in node.inputs if x is not None]

@@ -94,6 +94,7 @@ ELEMENTS = "(float[3,4] x, int64[2,3] i) => (float[2,3] y) { y = GatherElements"
 @example("one dimension", "(float[N] x, int64[M] i) => (float[M] y) { y = GatherElements(x, i) }", inputs={"x": [1, 2, 3], "i": [-1, 0]})
 @example("no indices", "(float[3,4] x, int64[0,3] i) => (float[0,3] y) { y = GatherElements(x, i) }")
 @example("unknown rank", "(float[12] v, int64[n] s) => (float[a,b] y) { x = Reshape(v, s) i = ArgMax(x) y = GatherElements(x, i) }", inputs={"s": [3, 4]}, refuses=Why.NEEDS_RANK)
+@example("unequal ranks", "(float[3,4] x, int64[2] i) => (float[a,b] y) { y = GatherElements(x, i) }", invalid="unequal ranks")
 def gather_elements_11_10(node: Node, op: Builder) -> Result:
     """Born in 11; before it elements were gathered by their position in the flattened tensor."""
     data, indices = node["data"], node["indices"]
@@ -128,6 +129,7 @@ ND = "(float[2,3,4] x, int64[2,2] i) => (float[2,4] y) "
 @example("empty matrices", "(float[2,3,0] x, int64[N,1] i) => (float[N,3,0] y) { y = GatherND(x, i) }", inputs={"i": [[1], [-1]]})
 @example("unknown rank", "(float[24] v, int64[n] s, int64[2,2] i) => (float[a,b] y) { x = Reshape(v, s) y = GatherND(x, i) }", inputs={"s": [2, 3, 4], "i": [[0, 2], [-1, -3]]})
 @example("unknown width", "(float[2,3,4] x, int64[2,W] i) => (float[a,b] y) { y = GatherND(x, i) }", inputs={"i": [[0, 2], [-1, -3]]}, refuses=Why.NEEDS_SHAPE)
+@example("a dimension too many", "(float[3,4] x, int64[2,3] i) => (float[a] y) { y = GatherND(x, i) }", invalid="names 3 dimensions of 2")
 def gather_nd_11_10(node: Node, op: Builder) -> Result:
     """Born in 11; before it rows were gathered by their position in the flattened tensor."""
     data, indices = node["data"], node["indices"]

@@ -112,6 +112,7 @@ def layer_normalization_early(node: Node, op: Builder) -> Result:
 @retired("SimplifiedLayerNormalization", emits=LAYER)
 @example("last axis", "(float[2,3,4] x, float[4] s) => (float[2,3,4] y) { y = SimplifiedLayerNormalization<axis=-1, epsilon=0.001>(x, s) }", imports={"": 13}, gives="Mul ReduceMean Add Sqrt Div Mul")
 @example("float16 in float", "(float16[2,3,4] x, float16[4] s) => (float16[2,3,4] y) { y = SimplifiedLayerNormalization(x, s) }", imports={"": 17}, gives="Cast Mul ReduceMean Add Sqrt Div Cast Mul", atol=0.002)
+@example("two results", "(float[2,3,4] x, float[4] s) => (float[2,3,4] y, float[2,3,1] d) { y, d = SimplifiedLayerNormalization(x, s) }", imports={"": 13}, refuses=Why.AMBIGUOUS)
 def simplified_layer_normalization(node: Node, op: Builder) -> Result:
     """A runtime's own: divided by the root of the mean square, then scaled."""
     values = [value for value in node.inputs if value is not None]

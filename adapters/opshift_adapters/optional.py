@@ -35,6 +35,7 @@ def optional_get_element_18_17(node: Node, op: Builder) -> Result:
 @example("tensor", "(float[2] x) => (bool y) { y = OptionalHasElement(x) }", gives="Identity")
 @example("nothing", "(float[2] x) => (bool y) { y = OptionalHasElement() }", gives="Identity")
 @example("left out", '(float[2] x) => (bool y) { y = OptionalHasElement("") }', gives="Identity")
+@example("of nobody knows what", "(float[2] x) => (bool y) { u = other.thing(x) y = OptionalHasElement(u) }", imports={"other": 1}, refuses=Why.NEEDS_TYPE)
 def optional_has_element_18_17(node: Node, op: Builder) -> Result:
     """Nothing has no element, and what is no optional has one."""
     value = node.input("input")
@@ -55,6 +56,7 @@ def _is_optional(value: Value) -> bool:
 @example("of nothing", "() => (bool b) { o = Optional<type = float[2]>() b = OptionalHasElement(o) }", gives="Identity")
 @example("of an input", "(optional(float[2]) x) => (bool b) { b = OptionalHasElement(x) }", refuses=Why.NEEDS_CONSTANT, inputs={"x": [1.0, 2.0]})
 @example("in a function", "(float[2] x) => (float[2] y) { u = own.wrap(x) y = OptionalGetElement(u) }", functions='<opset_import: ["" : 15], domain: "own"> wrap (x) => (u) { u = Optional(x) }', imports={"own": 1})
+@example("the element of nothing", "() => (float[2] y) { o = Optional<type = float[2]>() y = OptionalGetElement(o) }", refuses=Why.NOT_EXPRESSIBLE)
 def optional_element_15_14(node: Node, op: Builder) -> Result:
     """The element of an optional is what was put there."""
     optional = node["input"]

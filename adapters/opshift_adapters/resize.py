@@ -116,6 +116,13 @@ def _asymmetric(node: Node, op: Builder, x: Value, scales: Value, **named: Any) 
 @example("crop by scales", '(float[1,1,4,4] x) => (float[a,b,c,d] y) <float[4] s = {1.0,1.0,0.6,1.0}, float[8] r = {0.0,0.0,0.4,0.6,1.0,1.0,0.6,1.2}> { y = Resize<coordinate_transformation_mode="tf_crop_and_resize">(x, r, s) }', refuses=Why.AMBIGUOUS)
 @example("unknown rank", "(float[n] v, int64[k] w, float[0] r, float[k] s) => (float[a,b] y) { x = Reshape(v, w) y = Resize(x, r, s) }", refuses=Why.NEEDS_RANK, inputs={"v": [1, 2, 3, 4], "w": [2, 2], "s": [2, 2]})
 @example("unknown rank, constant scales", '(float[n] v, int64[k] w, float[0] r) => (float[a,b] y) <float[2] s = {1.0, 1.5}> { x = Reshape(v, w) y = Resize<coordinate_transformation_mode="asymmetric">(x, r, s) }', inputs={"v": [1, 2, 3, 4, 5, 6], "w": [2, 3]})
+@example("ties rounded up", '(float[1,2,4,4] x, float[0] r, float[0] s) => (float[1,2,2,2] y) <int64[4] z = {1,2,2,2}> { y = Resize<nearest_mode="round_prefer_ceil">(x, r, s, z) }', gives="Gather Gather")
+@example("corners by whole factors", IMAGE + '<float[0] r = {}, float[4] s = {1.0,1.0,2.0,3.0}> { y = Resize<mode="linear",coordinate_transformation_mode="align_corners">(x, r, s) }', atol=1e-6)
+@example("computed sizes, picked", "(float[N,C,H,W] x, int64[2] w, float[0] r) => (float[a,b,c,d] y) <int64[2] two = {0, 1}> " + '{ h = Shape(x) k = Gather(h, two) z = Concat<axis=0>(k, w) y = Resize<mode="linear">(x, r, r, z) }', atol=1e-6, inputs={"w": [5, 3], **COUNT})
+@example("computed sizes, cut from a list", "(float[N,C,H,W] x, int64[5] g, int64[2] w, float[0] r) => (float[a,b,c,d] y) <int64[1] one = {1}, int64[1] three = {3}> " + '{ k = Slice(g, one, three) z = Concat<axis=0>(k, w) y = Resize<mode="linear">(x, r, r, z) }', atol=1e-6, inputs={"g": [1, 1, 2, 3, 4], "w": [5, 3], **COUNT})
+@example("computed sizes, cut from the middle", "(float[N,C,H,W] x, int64[2] w, float[0] r) => (float[a,b,c,d] y) <int64[1] one = {1}, int64[1] three = {3}> " + '{ h = Shape(x) k = Slice(h, one, three) z = Concat<axis=0>(k, w) y = Resize<mode="linear">(x, r, r, z) }', atol=1e-6, inputs={"w": [5, 3], **COUNT})
+@example("neither scales nor sizes", IMAGE + "<float[0] r = {}, float[0] s = {}> { y = Resize(x, r, s) }", refuses=Why.AMBIGUOUS)
+@example("crop of no region", IMAGE + '<float[0] r = {}, float[4] s = {1.0,1.0,2.0,2.0}> { y = Resize<coordinate_transformation_mode="tf_crop_and_resize">(x, r, s) }', refuses=Why.AMBIGUOUS)
 def resize_11_10(node: Node, op: Builder) -> Result:
     """Asymmetric, down when enlarging and up when shrinking, was all there was."""
     lists = given(node)
@@ -218,6 +225,7 @@ AXES = "{ y = Resize<axes=[3,-2],"
 @example("keeping, one axis", '(float[N,C,H,W] x, int64[1] z) => (float[a,b,c,d] y) { y = Resize<axes=[2],keep_aspect_ratio_policy="not_larger">(x, , , z) }', gives="Shape Concat Gather Resize", inputs={"z": [5]})
 @example("keeping, computed", '(float[N,C,H,W] x, int64[2] z) => (float[a,b,c,d] y) { y = Resize<axes=[2,3],keep_aspect_ratio_policy="not_larger">(x, , , z) }', inputs={"z": [5, 5]})
 @example("unknown rank", "(float[n] v, int64[k] w, float[1] s) => (float[a,b] y) { x = Reshape(v, w) y = Resize<axes=[1]>(x, , s) }", refuses=Why.NEEDS_RANK, inputs={"v": [1, 2, 3, 4], "w": [2, 2], "s": [2]})
+@example("nothing new", IMAGE + "<float[4] s = {1.0,1.0,2.0,2.0}> { y = Resize(x, , s) }", gives="Resize")
 def resize_18_17(node: Node, op: Builder) -> Result:
     """There were no `axes`, no smoothing, and no policy to keep the aspect ratio."""
     if not any(node.has(name) for name in ADDED_18):
@@ -261,6 +269,7 @@ SYMMETRIC = '{ y = Resize<coordinate_transformation_mode="half_pixel_symmetric",
 @example("nearest", IMAGE + '<float[2] s = {1.5, 0.6}> { y = Resize<coordinate_transformation_mode="half_pixel_symmetric",axes=[2,3]>(x, , s) }', gives="Gather Gather")
 @example("in proportion", '(float[1,1,4,6] x) => (float[1,1,5,8] y) <int64[2] z = {5,2}> ' + SYMMETRIC + ',axes=[2,3],keep_aspect_ratio_policy="not_smaller">(x, , , z) }', atol=1e-5)
 @example("smooth", IMAGE + "<float[4] s = {1.0, 1.0, 1.5, 0.6}> " + SYMMETRIC + ",antialias=1>(x, , s) }", atol=2e-6)
+@example("unknown rank", "(float[n] v, int64[k] w) => (float[a,b] y) <float[2] s = {1.0, 1.5}> { x = Reshape(v, w) " + SYMMETRIC[2:] + ">(x, , s) }", inputs={"v": [1, 2, 3, 4], "w": [2, 2]}, atol=1e-6)
 def resize_19_18(node: Node, op: Builder) -> Result:
     """There was no half_pixel_symmetric, which is half_pixel where sizes are whole."""
     if node.str("coordinate_transformation_mode") != "half_pixel_symmetric":

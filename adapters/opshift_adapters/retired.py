@@ -94,6 +94,7 @@ def scaled_tanh(node: Node, op: Builder) -> Result:
 @retired("ThresholdedRelu", emits=("Greater", *SELECT))
 @example("early", "(float[2,3] x) => (float[2,3] y) { y = ThresholdedRelu<alpha=0.5>(x) }", imports={"": 8})
 @example("very early", "(float[2,3] x) => (float[2,3] y) { y = ThresholdedRelu<alpha=0.5>(x) }", refuses=Why.NOT_EXPRESSIBLE, imports=FIRST)
+@example("a little early", "(float[2,3] x) => (float[2,3] y) { y = ThresholdedRelu<alpha=0.5>(x) }", imports={"": 9})
 def thresholded_relu(node: Node, op: Builder) -> Result:
     """Runtimes took it before its birth at 10: x where it is above alpha."""
     if op.version < 7:

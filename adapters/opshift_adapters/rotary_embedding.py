@@ -24,6 +24,7 @@ RANKLESS = "(float[192] v, int64[n] t, float[2,4,4] c, float[2,4,4] s) => (float
 @example("heads of four axes", FOUR + "{ y = RotaryEmbedding<num_heads=3>(x, c, s) }")
 @example("unknown rank", RANKLESS + "y = RotaryEmbedding(x, c, s) }", inputs={"t": [2, 3, 4, 8]})
 @example("unknown rank with heads", RANKLESS + "y = RotaryEmbedding<num_heads=3>(x, c, s) }", refuses=Why.NEEDS_RANK, inputs={"t": [2, 3, 4, 8]})
+@example("three axes without heads", THREE + "{ y = RotaryEmbedding(x, c, s, p) }", refuses=Why.AMBIGUOUS, inputs=PLACES)
 def rotary_embedding_23_22(node: Node, op: Builder) -> Result:
     """Born in 23; below it, pairs of numbers are turned by their angle."""
     x, heads = node["X"], node.attr("num_heads") or 0

@@ -47,6 +47,7 @@ WRITTEN = ("Concat", "Gather", "Equal", "Sub", "Mul", "Add", "Size", *ARANGE, *R
 @example("computed, nothing", "(float[A,B] x, int64[C,B] i, float[C,B] u) => (float[A,B] y) { y = Scatter(x, i, u) }", inputs={"x": np.zeros((2, 0)), "i": np.zeros((1, 0)), "u": np.zeros((1, 0))})
 @example("constant places, unknown dimensions", "(float[N] x, float[1] u) => (float[N] y) <int64[1] i = {1}> { y = Scatter(x, i, u) }")
 @example("unknown rank", "(float[6] v, int64[n] s, int64[1,1] i, float[1,1] u) => (float[a,b] y) { x = Reshape(v, s) y = Scatter(x, i, u) }", inputs={"s": [2, 3], "i": [[1]]})
+@example("indices without an axis", "(float[3] x, int64 i, float u) => (float[3] y) { y = Scatter(x, i, u) }", invalid="indices without an axis")
 def scatter_9_8(node: Node, op: Builder) -> Result:
     """Nothing wrote at computed positions: each element is chosen from old and new side by side."""
     data, updates, axis = node["data"], node["updates"], node.int("axis")

@@ -49,6 +49,8 @@ OPEN_INPUTS = {"x": [[1, 2, 3]], "i": [[0, -1, 0]] * 2, "u": [[1, 2, 3], [0.1, 0
 @example("no updates", '(float[3,4] x, int64[0,4] i, float[0,4] u) => (float[3,4] y) { y = ScatterElements<reduction="add">(x, i, u) }')
 @example("bools", '(bool[3] x, int64[2] i, bool[2] u) => (bool[3] y) { y = ScatterElements<reduction="add">(x, i, u) }', inputs={"i": [0, 0]}, refuses=Why.NOT_EXPRESSIBLE)
 @example("unknown rank", '(float[12] v, int64[n] s, int64[m] t, int64[4] w, float[4] z) => (float[a,b] y) { x = Reshape(v, s) i = Reshape(w, t) u = Reshape(z, t) y = ScatterElements<reduction="add">(x, i, u) }', inputs={"s": [3, 4], "t": [1, 4], "w": [0, 1, 2, 0]}, refuses=Why.NEEDS_RANK)
+@example("places from the end of an unknown size", '(float[N] x, float[2] u) => (float[N] y) <int64[2] i = {-1, 0}> { y = ScatterElements<reduction="add">(x, i, u) }', inputs={"x": [1, 2, 3]})
+@example("places from the front of an unknown size", '(float[N] x, float[2] u) => (float[N] y) <int64[2] i = {1, 0}> { y = ScatterElements<reduction="add">(x, i, u) }', gives="GatherElements Add ScatterElements", inputs={"x": [1, 2, 3]})
 def scatter_elements_16_15(node: Node, op: Builder) -> Result:
     """No `reduction` yet: gathered, computed and scattered, one by one where places may repeat."""
     if node.str("reduction") == "none":
@@ -78,6 +80,7 @@ ROWS = "(float[4,2] x, int64[3,1] i, float[3,2] u) => (float[4,2] y) { y = Scatt
 @example("one row of indices", '(float[4,2] x, int64[1] i, float[2] u) => (float[4,2] y) { y = ScatterND<reduction="mul">(x, i, u) }', inputs={"i": [-1]})
 @example("unknown dimensions", '(float[A,B] x, int64[C,1] i, float[C,B] u) => (float[A,B] y) { y = ScatterND<reduction="mul">(x, i, u) }', inputs={"x": [[1, 2], [3, 4]], "i": [[1], [1], [-2]], "u": [[1, 2], [3, 4], [5, 6]]})
 @example("no updates", '(float[4,2] x, int64[0,1] i, float[0,2] u) => (float[4,2] y) { y = ScatterND<reduction="add">(x, i, u) }')
+@example("places from the end of an unknown size", '(float[N,2] x, float[2,2] u) => (float[N,2] y) <int64[2,1] i = {-1, 0}> { y = ScatterND<reduction="add">(x, i, u) }', inputs={"x": [[1, 2], [3, 4]]})
 def scatter_nd_16_15(node: Node, op: Builder) -> Result:
     """No `reduction` yet: gathered, computed and scattered, one by one where places may repeat."""
     if node.str("reduction") == "none":

@@ -132,6 +132,8 @@ ROW = SPLIT.replace("[a,b]", "[a]")
 @example("beyond the end", OF_TWO + "t = SequenceErase(s) y = SequenceAt(t, one) }", refuses=Why.AMBIGUOUS)
 @example("of an input", "(seq(float[n]) s, int64 i) => (float[n] y) { y = SequenceAt(s, i) }", refuses=Why.NEEDS_CONSTANT)
 @example("inside a branch", OF_TWO.replace("int64 i", "bool c") + "y = If(c) <then_branch = t () => (float[2] p) { e = SequenceAt(s, one) z = Constant<value=int64[1] {0}>() u = Constant<value=int64[1] {2}>() p = Slice(e, z, u) }, else_branch = f () => (float[2] q) { q = Identity(a) }> }", gives="If", inputs={"c": True})
+@example("of nobody knows what", "(float[2] a) => (float[n] y) <int64 z = {0}> { s = other.thing(a) y = SequenceAt(s, z) }", imports={"other": 1}, refuses=Why.NEEDS_CONSTANT)
+@example("computed part of unknown rank", "(float[12] x, int64[k] g, int64 i) => (float[a,b] y) <int64[2] parts = {2,2}> { r = Reshape(x, g) s = SplitToSequence(r, parts) y = SequenceAt(s, i) }", inputs={"g": [4, 3], "i": 1}, refuses=Why.NEEDS_CONSTANT)
 def sequence_at_11_10(node: Node, op: Builder) -> Result:
     """An element is the tensor that was put there."""
     sequence, position = node["input_sequence"], node["position"]
@@ -208,6 +210,7 @@ def sequence_length_11_10(node: Node, op: Builder) -> Result:
 @example("kept rows stacked", "(float[N,3] x) => (float[a,b,c] y) { s = SplitToSequence(x) y = ConcatFromSequence<axis=1, new_axis=1>(s) }", gives="Unsqueeze Transpose")
 @example("of a known number", "(float[4,3] x) => (float[a] y) { s = SplitToSequence<keepdims=0>(x) y = ConcatFromSequence<axis=0>(s) }")
 @example("of an input", "(seq(float[n]) s) => (float[a] y) { y = ConcatFromSequence<axis=0>(s) }", refuses=Why.NEEDS_CONSTANT)
+@example("nothing", "() => (float[n] y) { s = SequenceEmpty() y = ConcatFromSequence<axis=0>(s) }", refuses=Why.AMBIGUOUS)
 def concat_from_sequence_11_10(node: Node, op: Builder) -> Result:
     """The elements are joined, or stacked, as they are."""
     sequence, axis, new = node["input_sequence"], node.int("axis"), node.int("new_axis") == 1
@@ -269,6 +272,7 @@ PAIRED = "(seq(float[n]) s, seq(float[n]) t, float[1] c) => (seq(float[n]) y, se
 @example("computed elements", "(float[N,3] x) => (float[N,3] y) { s = SplitToSequence(x) m = SequenceMap(s) <body = g (float[1,3] e) => (float[1,3] f) { f = Neg(e) }> y = ConcatFromSequence<axis=0>(m) }")
 @example("inputs", PAIRED, inputs={"s": [np.ones(2), np.ones(1)], "t": [np.zeros(1), np.zeros(3)]})
 @example("an element grows at the boundary", "(float[2,3] a, float[3] w) => (float[n,3] y) <int64 z = {0}> { s = SequenceConstruct(a) m = SequenceMap(s) <body = g (float[2,3] e) => (float[2,3] f) { f = LayerNormalization(e, w) }> y = SequenceAt(m, z) }", atol=1e-6)
+@example("of nobody knows what", "(float[2] a) => (seq(float[2]) y) { s = other.thing(a) y = SequenceMap(s) <body = g (float[2] e) => (float[2] f) { f = Neg(e) }> }", imports={"other": 1}, refuses=Why.NEEDS_TYPE)
 def sequence_map_17_16(node: Node, op: Builder) -> Result:
     """Born in 17; below it a Loop takes each element, or each known one gets nodes of its own."""
     first, *others = (value for value in node.inputs if value is not None)

@@ -34,6 +34,7 @@ VARIADIC_8 = boundary(8, "Max:189642 Min:f3f263 Sum:2f2c7b Mean:9f9851", directi
 @example("sum", "(float[2,1] a, float[3] b, float c) => (float[2,3] y) { y = Sum(a, b, c) }", gives="Add Add")
 @example("mean", "(double[N,1] a, double[M] b) => (double[N,M] y) { y = Mean(a, b) }", gives="Add Div")
 @example("unknown rank", "(float[6] v, int64[n] s, float[3] b) => (float[k,m] y) { a = Reshape(v, s) y = {op}(a, b) }", inputs={"s": [2, 3]})
+@example("no input", '() => (float[2] y) { y = {op}("") }', invalid="has no input")
 def sums_8_7(node: Node, op: Builder) -> Result:
     """Inputs were of one shape; Add broadcasts one after the other."""
     inputs = _given(node)
