@@ -19,9 +19,9 @@ def version(model):
 
 def test_an_operator_goes_up_from_its_first_version():
     shapes = {"input_shapes": [(3, 4, 5), (4, 5)]}
+    old = {"attrs": {"broadcast": 1, "axis": 1}}
     with pytest.raises(AssertionError, match="give output_shapes="):
-        testing.assert_op_upgrades("Add", 1, attrs={"broadcast": 1, "axis": 1}, **shapes)
-    old = {"attrs": {"broadcast": 1, "axis": 1}, "output_shapes": [(3, 4, 5)]}
+        testing.assert_op_upgrades("Add", 1, **old, input_shapes=[("n", 4, 5), (4, 5)])
     after = testing.assert_op_upgrades("Add", 1, **old, **shapes)
     assert version(after) == registry.schemas.latest("")
     assert version(testing.assert_op_upgrades("Add", 7, to=13, **shapes)) == 13
