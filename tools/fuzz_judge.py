@@ -145,6 +145,7 @@ def _convert_file(case: Case) -> tuple[str, str]:
     opshift.convert_file("work/in.onnx", result, call.target, **call.options)
     after = tree()
     folder = os.path.dirname(result)
+    shared = set_apart(folder) if call.options.get("external") == "link" else []
     may = {result, f"{result}.data", *(f"{folder}/{name}" for name in locations(case))}
     changed = {name for name in before | after if before.get(name) != after.get(name)}
     if wrong := sorted(changed - may):
@@ -156,9 +157,11 @@ def _convert_file(case: Case) -> tuple[str, str]:
         lost = [name for name in sorted(weights.keys() & new) if weights[name] != new[name]]
         if lost:
             raise Broken(f"initializers have other values: {lost}")
-    with open(result, "rb") as file:
-        model = ModelProto.FromString(file.read())
-    return sound(case, model, folder)
+    text = Path(result).read_bytes()
+    if _ir_alone(case.call) and not is_readable(case.model):
+        return "valid as it came", hashlib.sha256(text).hexdigest()
+    kind, detail = sound(case, ModelProto.FromString(text), folder)
+    return ("linked" if shared else kind), detail
 
 
 def _plan(case: Case) -> tuple[str, str]:
@@ -216,7 +219,28 @@ def locations(case: Case) -> set[str]:
     from opshift.external import location_of
     from opshift.weights.tensors import all_tensors
 
+    if not is_readable(case.model):
+        return set()
     return {location_of(tensor) for tensor in all_tensors(ModelProto.FromString(case.model))}
+
+
+def is_readable(text: bytes) -> bool:
+    """Whether protobuf takes the bytes for a model."""
+    try:
+        ModelProto.FromString(text)
+    except DecodeError:
+        return False
+    return True
+
+
+def set_apart(folder: str) -> list[str]:
+    """Gives files of several links bytes of their own, without which onnx 1.23 reads none."""
+    shared = [path for path in Path(folder).iterdir() if path.lstat().st_nlink > 1]
+    for path in shared:
+        own = path.read_bytes()
+        path.unlink()
+        path.write_bytes(own)
+    return sorted(map(str, shared))
 
 
 def sound(case: Case, result: ModelProto, folder: str) -> tuple[str, str]:

@@ -175,10 +175,13 @@ def as_type(op: Builder, x: Value, kind: int) -> Value:
 ARANGE = ("Range", "ConstantOfShape", "NonZero", "Reshape", "Cast", "Loop", "Identity", "Add")
 
 
+LONGEST = 1 << 20  # a longer table would be most of the model
+
+
 def arange(op: Builder, n: Value) -> Value:
     """0, 1, ... n-1 for an int64 scalar."""
     known = n.const_or_none()
-    if known is not None:
+    if known is not None and known.reshape(-1)[0] <= LONGEST:
         return op.const(np.arange(int(known.reshape(-1)[0])))
     if op.version >= 11:
         return op.Range(op.const(0), n, op.const(1))

@@ -21,6 +21,7 @@ from opshift import (
     ir_places,
     order,
     registry,
+    schemas,
     spec,
     validate,
     weights,
@@ -257,9 +258,15 @@ class Attempt:
             return [f"type inference rejects the model, as it did before the conversion: {error}"]
         if validate.tolerated(self.document, registry.default(), error):
             return [f"the checker rejects an operator that the model came with: {error}"]
+        if namesakes := self._namesakes():
+            raise StepRefused([], namesakes)
         if told := blame.declarations(result, error):
             raise InvalidModel(told)
         raise AdapterBug(f"the checker rejects the converted model: {error}")
+
+    def _namesakes(self) -> frozenset[FunctionId]:
+        """Functions called like an operator, for which inference takes them; better written out."""
+        return frozenset(key for key in self.document.functions if schemas.history(*key[:2]))
 
     def _report(self, before: dict[str, int], after: dict[str, int], ir_before: int) -> Report:
         approximations = [text for step in self.steps for text in step.approximations]

@@ -10,7 +10,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 from onnx import GraphProto, ModelProto, NodeProto
 
-from opshift import check
+from opshift import check, flaws
 from opshift.errors import AdapterBug, InvalidModel
 from opshift.scope import graphs_of
 from opshift.weights.tensors import copy_of
@@ -39,7 +39,7 @@ def on_the_model(attempt: Attempt) -> Iterator[None]:
         yield
     except (AdapterBug, AttributeError, TypeError) as error:
         told = _illegible(attempt.skeleton)
-        if told is None and isinstance(error, AdapterBug):
+        if told is None and isinstance(error, AdapterBug) and attempt.view:
             told = _contradiction(attempt.view)
         if told is None:
             raise
@@ -60,8 +60,25 @@ def _illegible(message: Message) -> str | None:
 
 
 def _contradiction(before: bytes | ModelProto) -> str | None:
-    error = check.whole(before, full=True) if before else None
-    return f"the model contradicts itself: {error}" if error else None
+    """What inference, or an author of operators, has against the model as it came."""
+    model = ModelProto.FromString(before) if isinstance(before, bytes) else before
+    error = check.whole(before, full=True) or _in_training(model)
+    return f"the model contradicts itself: {error}" if error else flaws.first(model)
+
+
+def _in_training(model: ModelProto) -> str | None:
+    """What inference says of graphs for training, which the checker of models leaves out."""
+    for training in model.training_info:
+        for graph in (training.initialization, training.algorithm):
+            alone = ModelProto(
+                ir_version=model.ir_version,
+                opset_import=model.opset_import,
+                functions=model.functions,
+                graph=graph,
+            )
+            if (error := check.types(alone)) is not None:
+                return error
+    return None
 
 
 def declarations(after: bytes | ModelProto, error: str) -> str | None:

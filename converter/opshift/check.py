@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import onnx
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, checker
@@ -18,6 +18,7 @@ from opshift.weights import Weights
 C = onnx.onnx_cpp2py_export.checker
 _NO_NAMES = C.LexicalScopeContext()
 _EMPTY_GRAPH = GraphProto(name="checked_on_its_own")
+_LARGEST = (1 << 31) - 1  # version that the checker can hold
 _HOLDERS = (
     AttributeProto.GRAPH,
     AttributeProto.GRAPHS,
@@ -43,6 +44,16 @@ def after_step(document: Document, step: Step) -> None:
             f"after {step.domain or 'ai.onnx'} {step.start}->{step.to} the checker rejects"
             f" {node.op_type} {where!r}: {error}"
         )
+
+
+def training(document: Document) -> Iterator[tuple[NodeProto, str]]:
+    """The checker's objections to nodes of graphs for training, to which it does not go itself."""
+    for root in document.roots:
+        context = _context(document, root.imports)
+        for scope in root.scopes if root.kind == "training" else ():
+            for node in scope.proto.node:
+                if (error := check_node(document, context, node)) is not None:
+                    yield node, error
 
 
 def check_node(document: Document, context: C.CheckerContext, node: NodeProto) -> str | None:
@@ -80,7 +91,7 @@ def _without_contents(node: NodeProto) -> NodeProto:
 def _context(document: Document, imports: Imports) -> C.CheckerContext:
     context = C.CheckerContext()
     context.ir_version = document.model.ir_version
-    context.opset_imports = imports.as_dict()
+    context.opset_imports = {d: min(v, _LARGEST) for d, v in imports.as_dict().items()}
     return context
 
 

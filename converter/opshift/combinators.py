@@ -6,7 +6,7 @@ from typing import Any
 
 from opshift import schemas
 from opshift.builder import Builder
-from opshift.declare import KEEP, Result, Rewrite
+from opshift.declare import KEEP, Flaw, Result, Rewrite, flaw
 from opshift.errors import Refusal, Why
 from opshift.node import Node, Value
 
@@ -99,6 +99,23 @@ def enum_grew(name: str, known: str) -> Rewrite:
 
     down.__doc__ = f"`{name}` knew only {known.replace(' ', ', ')}."
     return down
+
+
+def ranks(ops: str, *, domain: str = "", **allowed: str) -> tuple[Flaw, ...]:
+    """How many dimensions inputs can have, as text (`X="3 4"`), where onnx does not check it."""
+
+    @flaw(ops, domain=domain)
+    def look(node: Node) -> str | None:
+        for name, known in allowed.items():
+            at = node.schema.input_positions.get(name) if node.schema else None
+            value = node.input(name) if at is not None else None
+            rank = value.rank_or_none if value else None
+            if value and rank is not None and str(rank) not in known.split():
+                wanted = known.replace(" ", " or ")
+                return f"{name} {value.name!r} has {rank} dimensions, and takes {wanted}"
+        return None
+
+    return look
 
 
 def drop_attribute(name: str) -> Rewrite:

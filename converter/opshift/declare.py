@@ -137,6 +137,15 @@ class Fragile:
 
 
 @dataclass(frozen=True, slots=True)
+class Flaw:
+    """What no node of an operator may be: asked once a conversion has failed, a sentence."""
+
+    op: str
+    look: Callable[[Node], str | None]
+    domain: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class _Draft:
     run: Callable[..., Any]
     examples: tuple[Example, ...]
@@ -344,6 +353,21 @@ def illegal(op: str, *, domain: str = "") -> Callable[[Objection], Illegal]:
 def fragile(ops: str, *, domain: str = "") -> tuple[Fragile, ...]:
     """Declares operators that onnx's inference must not see behind an unknown type."""
     return tuple(Fragile(op, domain) for op in ops.split())
+
+
+def flaw(
+    ops: str, *, domain: str = ""
+) -> Callable[[Callable[[Node], str | None]], tuple[Flaw, ...]]:
+    """Declares what makes a node illegal although onnx lets it pass.
+
+    The function sees nodes of the model as it came, and only after an adapter has tripped: a
+    sentence then says that it is the model's mistake.
+    """
+
+    def declare(look: Callable[[Node], str | None]) -> tuple[Flaw, ...]:
+        return tuple(Flaw(op, look, domain) for op in ops.split())
+
+    return declare
 
 
 def by_value(op: str, *inputs: int, floats: bool = False, domain: str = "") -> ByValue:

@@ -123,7 +123,8 @@ class Value:
             return None
         assert self.type is not None
         return tuple(
-            d.dim_value if d.HasField("dim_value") else d.dim_param or None
+            # Some exporters write -1 for what they do not know, and every runtime reads it so.
+            d.dim_value if d.HasField("dim_value") and d.dim_value >= 0 else d.dim_param or None
             for d in self.type.tensor_type.shape.dim
         )
 

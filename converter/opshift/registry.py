@@ -11,14 +11,14 @@ from types import ModuleType
 from typing import TYPE_CHECKING, TypeAlias
 
 from opshift import schemas
-from opshift.declare import RETIRED, Adapter, ByValue, Fold, Fragile, Illegal
+from opshift.declare import RETIRED, Adapter, ByValue, Flaw, Fold, Fragile, Illegal
 from opshift.errors import AdapterBug
 
 if TYPE_CHECKING:
     from opshift.document import Document
 
 GROUP = "opshift.adapters"
-Declared: TypeAlias = Adapter | Fold | ByValue | Illegal | Fragile
+Declared: TypeAlias = Adapter | Fold | ByValue | Illegal | Fragile | Flaw
 Crossing: TypeAlias = tuple[str, str, int, int]  # (domain, op, from, to)
 
 
@@ -31,6 +31,7 @@ class Registry:
         self.by_value: dict[tuple[str, str], ByValue] = {}
         self.illegal: dict[tuple[str, str], Illegal] = {}
         self.fragile: set[tuple[str, str]] = set()
+        self.flaws: dict[tuple[str, str], list[Flaw]] = {}
 
     def add(self, declared: Declared) -> None:
         if isinstance(declared, Fold):
@@ -47,6 +48,9 @@ class Registry:
             return
         if isinstance(declared, Fragile):
             self.fragile.add((declared.domain, declared.op))
+            return
+        if isinstance(declared, Flaw):
+            self.flaws.setdefault((declared.domain, declared.op), []).append(declared)
             return
         if isinstance(declared, Illegal):
             key = (declared.domain, declared.op)
@@ -109,6 +113,7 @@ class Registry:
         copy.by_value = dict(self.by_value)
         copy.illegal = dict(self.illegal)
         copy.fragile = set(self.fragile)
+        copy.flaws = {key: [*flaws] for key, flaws in self.flaws.items()}
         return copy
 
     def load(self, package: ModuleType) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto
 from onnx.helper import get_attribute_value
 
-from opshift import schemas
+from opshift import check, schemas
 from opshift.document import Document
 from opshift.errors import InvalidModel
 from opshift.external import location_of, require_inside
@@ -74,6 +74,9 @@ def whole(document: Document, adapters: Registry, error: str | None) -> None:
         return
     for message in findings(document, adapters):
         raise InvalidModel(message)
+    for node, message in check.training(document):
+        if not tolerated(document, adapters, message):
+            raise InvalidModel(f"{_called(node)}: {message}")
     if error is not None and not tolerated(document, adapters, error):
         raise InvalidModel(f"the model is not valid as it is: {error}")
 

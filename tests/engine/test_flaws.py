@@ -1,0 +1,88 @@
+"""What an adapter trips over is the model's mistake where the model is shown to be illegal, and a bug elsewhere."""
+
+from __future__ import annotations
+
+import onnx
+import pytest
+from conftest import model, ops
+from opshift import AdapterBug, InvalidModel, convert_version
+from opshift.adapter import KEEP, Builder, Node, Result, adapter
+
+COMPRESS = "(float[4] x, bool[SHAPE] c) => (float[n] y) { y = Compress(x, c) z = Softmax<axis=-1>(y) }"
+
+
+@pytest.fixture
+def clumsy(with_adapters):
+    """An adapter that trips over whatever it is asked about."""
+
+    @adapter("Softmax", 12, 13)
+    def trip(node: Node, op: Builder) -> Result:
+        """A test's adapter."""
+        return (op.Identity(node["input"]),)[7]
+
+    with_adapters(trip)
+
+
+@pytest.mark.usefixtures("clumsy")
+def test_a_trip_on_a_legal_model_is_a_bug():
+    with pytest.raises(AdapterBug, match="tuple index out of range"):
+        convert_version(model(COMPRESS.replace("SHAPE", "4")), 13)
+
+
+@pytest.mark.usefixtures("clumsy")
+def test_a_trip_on_an_illegal_model_is_the_models_mistake():
+    with pytest.raises(InvalidModel, match="condition 'c' has 2 dimensions, and takes 1"):
+        convert_version(model(COMPRESS.replace("SHAPE", "2,2")), 13)
+
+
+def test_nobody_is_asked_where_all_goes_well():
+    assert convert_version(model(COMPRESS.replace("SHAPE", "2,2")), 13)
+
+
+IF = "(bool c, float[2] x) => (float[2] y, float[2] z) { y, z = If(c) <then_branch = t () => (float[2] a) { a = Neg(x) }, else_branch = e () => (float[2] b) { b = Neg(x) }> s = Softmax<axis=-1>(x) }"
+
+
+def test_inference_is_asked_first(clumsy):
+    with pytest.raises(InvalidModel, match="the model contradicts itself"):
+        convert_version(model(IF), 13)
+
+
+def test_a_body_computes_every_output(clumsy):
+    body = "i = b (float[2] s, float[2] e) => () { t = Add(s, e) }"
+    text = f"(float[2] s, float[2,2] x) => (float[2] t, float[2,2] y) {{ t, y = Scan<num_scan_inputs=1, {body.replace('i =', 'body =')}>(s, x) z = Softmax(x) }}"
+    with pytest.raises(InvalidModel, match="body computes 0 of 2 outputs"):
+        convert_version(model(text), 13)
+
+
+def test_a_training_graph_is_checked_like_any_other():
+    made = model("(float[2] x) => (float[2] y) { y = Softmax(x) }")
+    node = made.training_info.add().algorithm.node.add(op_type="Softmax", input=["y"], output=["z"])
+    node.attribute.add(name="axis", type=onnx.AttributeProto.INT, i=0, ints=[3])
+    made.training_info[0].algorithm.name = "training"
+    with pytest.raises(InvalidModel, match="Softmax 'z': type field and data field mismatch"):
+        convert_version(made, 13)
+
+
+def test_a_function_called_like_an_operator_is_written_out_where_inference_takes_it_for_that():
+    text = """<ir_version: 8, opset_import: ["" : 14]> g (int64[4,5] x) => (int64[4,5] y) { y = Relu(x) }
+<domain: "", opset_import: ["" : 14]> Relu (x) => (y) { y = Trilu(x) }"""
+    if onnx.defs.onnx_opset_version() >= 14:
+        made = convert_version(onnx.parser.parse_model(text), 12)
+        assert not made.functions
+        assert "Relu" not in ops(made)
+
+
+def test_a_negative_dimension_is_an_unknown_one(with_adapters):
+    seen = []
+
+    @adapter("Softmax", 12, 13)
+    def look(node: Node, op: Builder) -> Result:
+        """A test's adapter."""
+        seen.append(node["input"].dims)
+        return KEEP
+
+    with_adapters(look)
+    made = model("(float[N,3] x) => (float[N,3] y) { y = Softmax(x) }")
+    made.graph.input[0].type.tensor_type.shape.dim[0].dim_value = -1
+    convert_version(made, 13)
+    assert seen == [(None, 3)]
