@@ -1,4 +1,4 @@
-"""NonMaxSuppression, TfIdfVectorizer and the operators on strings."""
+"""TfIdfVectorizer and the operators on strings."""
 
 import numpy as np
 from opshift.adapter import (
@@ -9,17 +9,11 @@ from opshift.adapter import (
     Result,
     Why,
     adapter,
-    boundary,
     example,
     fragile,
     impossible,
 )
 
-NMS_11 = boundary(11, "NonMaxSuppression:ba6b91")
-NMS_10 = impossible(
-    "NonMaxSuppression", 10, 9, "sequential box suppression needs opset 10",
-    cases=[("any", "(float[1,5,4] b, float[1,2,5] s) => (int64[n,3] y) { y = {op}(b, s) }")],
-)  # fmt: skip
 STRING_NORMALIZER_10 = impossible(
     "StringNormalizer", 10, 9, "string processing needs opset 10",
     cases=[("any", '(string[3] x) => (string[3] y) { y = {op}<case_change_action="UPPER">(x) }')],

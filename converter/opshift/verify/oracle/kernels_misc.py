@@ -72,9 +72,13 @@ def resize(
 def non_max_suppression(
     call: Call, boxes: np.ndarray, scores: np.ndarray, *limits: np.ndarray | None
 ) -> tuple[Value, ...]:
-    """Limits may have rank 0; the reference indexes them."""
-    flat = (None if limit is None else limit.reshape(-1) for limit in limits)
-    return engines.reference(call, boxes, scores, *flat)
+    """Limits may have rank 0 or be left out; the reference indexes them."""
+    most, overlap, least = (*limits, None, None, None)[:3]
+    if most is None:
+        return (np.zeros((0, 3), dtype=np.int64),)
+    overlap = np.zeros(1, dtype=np.float32) if overlap is None else overlap
+    given = [most, overlap] if least is None else [most, overlap, least]
+    return engines.reference(call, boxes, scores, *(limit.reshape(-1) for limit in given))
 
 
 @kernel("LayerNormalization")
