@@ -4,7 +4,7 @@ A tuple in capitals lists what its block may write, for an adapter's `emits=`.
 """
 
 import numpy as np
-from opshift.adapter import Builder, InvalidModel, Refusal, T, Value, Why
+from opshift.adapter import Builder, InvalidModel, T, Value
 
 FLOATS = (T.FLOAT, T.DOUBLE, T.FLOAT16, T.BFLOAT16)
 SMALL_INTS = (T.INT8, T.UINT8, T.INT16, T.UINT16)
@@ -204,7 +204,7 @@ LINEAR_INDEX = ("Gather", "Unsqueeze", "Mul", *ARANGE)
 
 
 def positions(op: Builder, shape: Value) -> Value:
-    """Each element's position in the flattened tensor, in that shape (version 7 and later)."""
+    """Each element's position in the flattened tensor, in that shape (version 7 to 12)."""
     known = shape.const_or_none()
     if known is not None and np.prod(known) <= 1024:  # larger ones would swell the model
         return op.const(np.arange(np.prod(known, dtype=np.int64)).reshape(known))
@@ -213,28 +213,20 @@ def positions(op: Builder, shape: Value) -> Value:
         where = op.const(axis)
         size = op.Gather(shape, where, axis=0) if known is None else op.const(int(known[axis]))
         if axis:
-            index = _unsqueeze_last(op, index, axis)
+            index = op.Unsqueeze(index, axes=[axis])
         index = op.Add(op.Mul(index, size), arange(op, size))
     return index
-
-
-def _unsqueeze_last(op: Builder, x: Value, rank: int) -> Value:
-    if op.version >= 13:
-        return op.Unsqueeze(x, op.const([rank]))
-    return op.Unsqueeze(x, axes=[rank])
 
 
 # -- choosing and comparing ----------------------------------------------------------------------
 
 SELECT = (
-    "Where", "And", "Or", "Concat", "Size", "If", "Identity", *EXPAND, *LINEAR_INDEX,
+    "And", "Or", "Concat", "Size", "If", "Identity", *EXPAND, *LINEAR_INDEX,
 )  # fmt: skip
 
 
 def select(op: Builder, condition: Value, x: Value, y: Value) -> Value:
-    """`x` where the condition holds, else `y`; below 9 (to 7) by the element type's own means."""
-    if op.version >= 9:
-        return op.Where(condition, x, y)
+    """Where below 9 (to 7): `x` where the condition holds, else `y`, by the element type's own means."""
     kind = x.elem_type
     if kind == T.BOOL:
         return op.Or(op.And(condition, x), op.And(op.Not(condition), y))
@@ -305,10 +297,8 @@ LESS = ("Less", "Cast", "Div", "Mul", "Sub", "Equal", "And", "Or")
 
 
 def less(op: Builder, a: Value, b: Value) -> Value:
-    """a < b for numbers of any type; below 9 (to 7) integers through a float that holds them."""
+    """a < b for integers below 9 (to 7), through a float that holds them."""
     kind = a.elem_type
-    if op.version >= 9 or kind in FLOATS:
-        return op.Less(a, b)
     if kind in (T.INT64, T.UINT64):
         (high_a, low_a), (high_b, low_b) = _halves(op, a), _halves(op, b)
         return op.Or(
@@ -337,10 +327,8 @@ EQUAL = ("Greater", "Not", *LESS)
 
 
 def equal(op: Builder, a: Value, b: Value) -> Value:
-    """a == b for numbers of any type; below 11 (to 7) by what compared them then."""
+    """a == b below 11 (to 7) for numbers of which Equal knew nothing, by what compared them."""
     kind = a.elem_type
-    if op.version >= 11 or kind in (T.BOOL, T.INT32, T.INT64):
-        return op.Equal(a, b)
     if kind in FLOATS:
         same = op.Not(op.Or(op.Less(a, b), op.Greater(a, b)))
         return op.And(same, op.And(not_nan(op, a), not_nan(op, b)))
@@ -348,10 +336,8 @@ def equal(op: Builder, a: Value, b: Value) -> Value:
         return op.Equal(op.Cast(a, to=T.INT32), op.Cast(b, to=T.INT32))
     if kind == T.UINT32:
         return op.Equal(op.Cast(a, to=T.INT64), op.Cast(b, to=T.INT64))
-    if kind == T.UINT64:
-        pairs = zip(_halves(op, a), _halves(op, b), strict=True)
-        return op.And(*(op.Equal(op.Cast(p, to=T.INT64), op.Cast(q, to=T.INT64)) for p, q in pairs))
-    raise Refusal(Why.TYPE_NOT_AVAILABLE, f"{a.name!r} is of a type that nothing compares there")
+    pairs = zip(_halves(op, a), _halves(op, b), strict=True)  # uint64
+    return op.And(*(op.Equal(op.Cast(p, to=T.INT64), op.Cast(q, to=T.INT64)) for p, q in pairs))
 
 
 # -- rounding ------------------------------------------------------------------------------------

@@ -64,11 +64,7 @@ def sized(shape: Sequence[int]) -> tuple[int, ...]:
 
 def sizes(node: Node) -> list[int | str | None]:
     """The dimensions a Shape node gives, with symbols or None where they are not static."""
-    value = node["data"]
-    dims = value.dims_or_none
-    if dims is None:
-        dims = value.const().shape
-    return list(dims)[setting(node, "start", 0) : setting(node, "end")]
+    return list(node["data"].dims)[setting(node, "start", 0) : setting(node, "end")]
 
 
 def static(entries: Array) -> Array | None:

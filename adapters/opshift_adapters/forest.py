@@ -58,10 +58,6 @@ class Forest:
         return {target for leaf in self.leaves for target, _ in leaf.votes}
 
     @property
-    def highest_target(self) -> int:
-        return max(self.targets, default=0)
-
-    @property
     def least_weight(self) -> float:
         return min((weight for leaf in self.leaves for _, weight in leaf.votes), default=0.0)
 

@@ -135,6 +135,7 @@ EQUAL_19 = boundary(
 @example("unknown rank, bools", "(bool[6] v, int64[n] s, bool[3] a, bool b) => (bool[k,l] y) { c = Reshape(v, s) y = Where(c, a, b) }", inputs={"s": [2, 3]})
 @example("unknown rank, int64", "(bool[6] v, int64[n] s, int64[3] a, int64 b) => (int64[k,l] y) { c = Reshape(v, s) y = Where(c, a, b) }", inputs={"s": [2, 3]})
 @example("one value", "(bool c, double a, double b) => (double y) { y = Where(c, a, b) }")
+@example("shapes that do not fit", "(bool[2] c, float[2] a, float[3] b) => (float[n] y) { y = Where(c, a, b) }", invalid="do not broadcast")
 def where_9_8(node: Node, op: Builder) -> Result:
     """Born in 9; before, a Gather from both tensors, or arithmetic where that loses nothing."""
     return select(op, node["condition"], node["X"], node["Y"])

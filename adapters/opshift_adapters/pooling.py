@@ -75,6 +75,7 @@ CEIL_22 = boundary(
 @example("bfloat16", "(bfloat16[1,2,7] x) => (bfloat16[1,2,o] y) { y = {op}<kernel_shape=[3]>(x) }", gives="Cast {op} Cast", atol=0.02)
 @example("bfloat16 in a function", "(bfloat16[1,2,7] x) => (bfloat16[1,2,o] y) { y = own.pool(x) }", functions='<opset_import: ["" : 22], domain: "own"> pool (x) => (y) { y = AveragePool<kernel_shape=[3]>(x) }', imports={"own": 1}, atol=0.02)
 @example("bfloat16 or float in a function", "(bfloat16[1,2,7] x, float[1] f) => (bfloat16[1,2,o] y, float[1] g) { y = own.pool(x) g = Neg(f) }", functions='<opset_import: ["" : 22], domain: "own"> pool (x) => (y) { y = MaxPool<kernel_shape=[3]>(x) }', imports={"own": 1}, atol=0.02)
+@example("last window in the pad of one axis", PLANE + "<kernel_shape=[2, 2], strides=[3, 3], pads=[0, 0, 1, 1], ceil_mode=1>(x) }", gives="{op}")
 def pool_22_21(node: Node, op: Builder) -> Result:
     """The text counted a last window in the end padding, which no engine made; bfloat16 is new."""
     x = node["X"]
@@ -172,6 +173,7 @@ def average_pool_10_9(node: Node, op: Builder) -> Result:
 @example("gaps, rounded up", OPEN + "<kernel_shape=[3], dilations=[2], pads=[1, 1], strides=[2], ceil_mode=1>(x) }", gives="Pad Slice Unsqueeze Slice Unsqueeze Slice Unsqueeze Concat ReduceMax {op}", inputs=SEVEN)
 @example("gaps in float16", "(float16[1,2,7] x) => (float16[1,2,o] y) { y, i = MaxPool<kernel_shape=[3], dilations=[2], pads=[1, 1]>(x) }", gives="Pad Slice Unsqueeze Slice Unsqueeze Slice Unsqueeze Concat ReduceMax")
 @example("gaps and indices", "(float[1,2,7] x) => (float[1,2,o] y, int64[1,2,o] i) { y, i = MaxPool<kernel_shape=[3], dilations=[2]>(x) }", refuses=Why.NOT_EXPRESSIBLE)
+@example("gaps beside a kernel of one", PLANE + "<kernel_shape=[3, 1], dilations=[2, 1]>(x) }", gives="Slice Unsqueeze Slice Unsqueeze Slice Unsqueeze Concat ReduceMax")
 def max_pool_10_9(node: Node, op: Builder) -> Result:
     """Windows had no gaps, and their number was rounded down."""
     x, strides = node["X"], per_axis(node, "strides")

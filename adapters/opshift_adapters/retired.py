@@ -49,6 +49,7 @@ def _number(node: Node, name: str, default: float) -> float:
 @retired("Affine", emits=("Mul", "Add"))
 @example("both", "(float[2,3] x) => (float[2,3] y) { y = Affine<alpha=2.0,beta=0.5>(x) }", gives="Mul Add", imports=FIRST)
 @example("numpy broadcasting", "(double[2,3] x) => (double[2,3] y) { y = Affine<alpha=2.0>(x) }", gives="Mul Add", imports={"": 7})
+@example("nothing", '() => (float[2,3] y) { y = Affine<alpha=2.0,beta=0.5>("") }', imports=FIRST, refuses=Why.AMBIGUOUS)
 def affine(node: Node, op: Builder) -> Result:
     """alpha x + beta."""
     scaled = _by_number(op, "Mul", _first(node), _number(node, "alpha", 1))
@@ -94,7 +95,6 @@ def scaled_tanh(node: Node, op: Builder) -> Result:
 @retired("ThresholdedRelu", emits=("Greater", *SELECT))
 @example("early", "(float[2,3] x) => (float[2,3] y) { y = ThresholdedRelu<alpha=0.5>(x) }", imports={"": 8})
 @example("very early", "(float[2,3] x) => (float[2,3] y) { y = ThresholdedRelu<alpha=0.5>(x) }", refuses=Why.NOT_EXPRESSIBLE, imports=FIRST)
-@example("a little early", "(float[2,3] x) => (float[2,3] y) { y = ThresholdedRelu<alpha=0.5>(x) }", imports={"": 9})
 def thresholded_relu(node: Node, op: Builder) -> Result:
     """Runtimes took it before its birth at 10: x where it is above alpha."""
     if op.version < 7:

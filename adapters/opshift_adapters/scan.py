@@ -132,6 +132,7 @@ def scan_9(attributes: str, x: str = "3,2", y: str = "3,2") -> str:
 @example("both ways round", scan_9("scan_input_directions=[1], scan_output_directions=[1]", "N,2", "N,2"))
 @example("no state", "(float[3,2] x) => (float[3,2] y) { y = Scan(x) <num_scan_inputs=1, body = b (float[2] i) => (float[2] o) { o = Neg(i) } > }", gives="Unsqueeze Scan Squeeze")
 @example("unknown rank, other axis", "(float[n] v, int64[k] g) => (float[a,b] y) { x = Reshape(v, g) y = Scan(x) <num_scan_inputs=1, scan_input_axes=[1], body = b (float[m] i) => (float[m] o) { o = Neg(i) } > }", refuses=Why.NEEDS_RANK)
+@example("a body that computes nothing", "(bool c, float[2] s, float[2,2] x) => (float[2] t, float[2,2] y, float[2] z) { z = If(c) <then_branch = t () => (float[2] p) { p = Neg(s) }, else_branch = e () => (float[2] q) { q = Identity(s) }> t, y = Scan<num_scan_inputs=1, body = b (float[2] u, float[2] e) => () { d = Add(u, e) }, scan_output_axes=[-1]>(s, x) }", invalid="body computes 0 of 2 outputs")
 def scan_9_8(node: Node, op: Builder) -> Result:
     """Scan had a batch on axis 0 and its time on axis 1: a batch of one, time taken to the front."""
     scanned = node.int("num_scan_inputs")

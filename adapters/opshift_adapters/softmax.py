@@ -64,6 +64,7 @@ SOFTMAX_11 = boundary(
         example("unknown rank, empty", RANKLESS + "y = Softmax<axis=-1>(x) }", inputs=EMPTY),
         example("unknown rank, two axes", RANKLESS + "y = LogSoftmax<axis=-2>(x) }", inputs=SHAPE, atol=1e-6),
         example("unknown rank, the largest of two axes", RANKLESS + "y = Hardmax<axis=-2>(x) }", refuses=Why.NEEDS_RANK),
+        example("unknown rank, too far from the end", RANKLESS + "y = Softmax<axis=-99>(x) }", refuses=Why.NEEDS_RANK),
         example("unknown rank, from the front", RANKLESS + "y = {op}<axis=2>(x) }", gives="Reshape {op}", inputs=SHAPE),
     ),
     emits=("Transpose", *WRITTEN_OUT, "ArgMax", "OneHot", "Gather", "Shape"),

@@ -69,6 +69,7 @@ RANKLESS = "(float[24] v, int64[n] s, int64[k] axes) => (float[a,b,c] y) { x = R
 @example("computed axes to insert, empty", "(float[2,0] x, int64[2] axes) => (float[a,b,c,d] y) { y = Unsqueeze(x, axes) }", inputs={"axes": [1, 2]})
 @example("computed axes to insert, scalar", "(float x, int64[k] axes) => (float[a,b] y) { y = Unsqueeze(x, axes) }", inputs={"axes": [1, 0]})
 @example("computed axes to insert, unknown rank", RANKLESS + "y = Unsqueeze(x, axes) }", inputs={"s": [24], "axes": [-1, 0]})
+@example("computed from a constant, in a function", "(float[2,3,1] x) => (float[2,3] y) { y = own.f(x) }", functions='<opset_import: ["" : 13], domain: "own"> f (x) => (y) { c = Constant<value=int64[2] {5, 6}>() a = Shape(c) y = Squeeze(x, a) }', imports={"own": 1}, gives="f")
 def squeeze_13_12(node: Node, op: Builder) -> Result:
     """`axes` was an attribute; computed axes give a computed shape."""
     x, axes = node["data"], node.input("axes")

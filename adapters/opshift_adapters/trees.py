@@ -76,6 +76,7 @@ TENSORS_3_UP = boundary(3, "TreeEnsembleClassifier:878395 TreeEnsembleRegressor:
 @example("weights beyond float", X + ONE.replace("target_weights=[1.5,2.25,3.0,0.1]", "target_weights_as_tensor=double[4] {1.5, 2.25, 3.0, 0.1}") + ">(x) }", refuses=Why.NOT_EXPRESSIBLE, inputs=ROWS, imports=NEW)
 @example("thresholds beyond float", (X + _in_tree(ONE) + ">(x) }").replace("float[N,2]", "double[N,2]"), refuses=Why.NOT_EXPRESSIBLE, inputs=ROWS, imports=NEW)
 @example("classifier", "(double[N,2] x) => (int64[N] l, float[N,3] z) { l, z = ai.onnx.ml.TreeEnsembleClassifier<classlabels_int64s=[7,8,9]," + _in_tree(CLASSES).replace("-1.1", "-1.0") + ">(x) }", gives="TreeEnsembleClassifier", inputs=ROWS, imports=NEW)
+@example("thresholds and rates in tensors", X + ONE.replace(SPLITS, "nodes_values_as_tensor=float[6] {0.5, 0.0, -1.0, 0.0, 0.0, 0.0}") + ",nodes_hitrates_as_tensor=double[6] {0.5, 0.25, 0.0, 0.0, 0.1, 0.2}>(x) }", gives="TreeEnsembleRegressor", inputs=ROWS, imports=NEW)
 def trees_3_2(node: Node, op: Builder) -> Result:
     """Thresholds, weights and base values were lists of floats."""
     changed: dict[str, Any] = {}
@@ -113,6 +114,8 @@ def trees_3_2(node: Node, op: Builder) -> Result:
 @example("thresholds of double", X + _in_tree(ONE) + ">(x) }", gives="TreeEnsemble", inputs=ROWS, imports=NEW)
 @example("weights beyond float", X + ONE.replace("target_weights=[1.5,2.25,3.0,0.1]", "target_weights_as_tensor=double[4] {1.5, 2.25, 3.0, 0.1}") + ">(x) }", gives="Cast TreeEnsemble Cast", inputs=ROWS, imports=NEW, atol=1e-6)
 @example("whole numbers", (X + ONE + ">(x) }").replace("float[N,2]", "int64[N,2]"), gives="Cast TreeEnsemble", inputs={"x": [[0, 0], [1, 2], [1, -1], [4, -3]]}, imports=NEW)
+@example("a base in a tensor", X + TWO + ",base_values_as_tensor=float[2] {0.5, -0.25}>(x) }", gives="TreeEnsemble Add", inputs=ROWS, imports=NEW)
+@example("largest, a leaf without a vote", X + ONE.replace(VOTES, "target_treeids=[0,0,1],target_nodeids=[1,3,0],target_ids=[0,0,0],target_weights=[1.5,2.25,0.1]") + ',aggregate_function="MAX">(x) }', refuses=Why.NOT_EXPRESSIBLE, inputs=ROWS, imports=NEW)
 def regressor_4_5(node: Node, op: Builder) -> Result:
     """All tree ensembles became one operator, with a single vote at each leaf."""
     forest = read_classic(node, "target")
@@ -217,6 +220,8 @@ HALF = '(float[N,2] x) => (int64[N] l, float[N,2] z) { l, z = ai.onnx.ml.TreeEns
 @example("bases for votes of one class", HALF + SHARES + ",base_values=[0.5,-0.25]>(x) }", gives="TreeEnsemble Add ArgMax Gather", inputs=ROWS, imports=NEW, atol=1e-6)
 @example("one base for two classes", HALF + PAIR + ",base_values=[0.5]>(x) }", refuses=Why.AMBIGUOUS, inputs=ROWS, imports=NEW)
 @example("one class", "(float[N,2] x) => (int64[N] l, float[N,1] z) { l, z = ai.onnx.ml.TreeEnsembleClassifier<classlabels_int64s=[1]," + SHARES + ">(x) }", refuses=Why.AMBIGUOUS, inputs=ROWS, imports=NEW)
+@example("a leaf of two branches", CLASSIFIED + 'nodes_treeids=[0,0,0,0,1],nodes_nodeids=[0,1,2,3,0],nodes_featureids=[0,0,1,0,0],nodes_modes=["BRANCH_LEQ","LEAF","BRANCH_GT","LEAF","LEAF"],nodes_truenodeids=[1,0,3,0,0],nodes_falsenodeids=[2,0,3,0,0],nodes_values=[0.5,0.0,-1.0,0.0,0.0],class_treeids=[0,0,0,0,1,1,1],class_nodeids=[1,1,3,3,0,0,0],class_ids=[0,1,1,2,0,1,2],class_weights=[1.5,0.5,2.25,0.25,0.1,0.2,0.15]>(x) }', gives="TreeEnsemble ArgMax Gather", inputs=ROWS, imports=NEW, atol=1e-6)
+@example("a node that nothing leads to", CLASSIFIED + CLASSES.replace("falsenodeids=[2,0,4,", "falsenodeids=[2,0,3,") + ">(x) }", refuses=Why.AMBIGUOUS, inputs=ROWS, imports=NEW)
 def classifier_4_5(node: Node, op: Builder) -> Result:
     """The scores of a TreeEnsemble, and the label of the greatest."""
     words = node.attr("classlabels_strings")
@@ -293,6 +298,8 @@ MEMBERS = {"x": [[0, 0], [1, 1], [1, -1], [1, 2], [2, 5], [1, np.nan], [np.nan, 
 @example("softmax of what is not zero", ENSEMBLE + NODES + ",post_transform=3>(x) }", gives="TreeEnsembleRegressor", inputs=MEMBERS, imports=NEW)
 @example("one leaf", "(float[N,2] x) => (float[N,1] y) { y = ai.onnx.ml.TreeEnsemble<n_targets=1,tree_roots=[0],nodes_featureids=[0],nodes_modes=uint8[1] {0},nodes_splits=float[1] {0.0},nodes_truenodeids=[0],nodes_trueleafs=[1],nodes_falsenodeids=[0],nodes_falseleafs=[1],leaf_targetids=[0],leaf_weights=float[1] {2.5}>(x) }", gives="TreeEnsembleRegressor", imports=NEW)
 @example("double", (ENSEMBLE + NODES + ">(x) }").replace("float", "double"), refuses=Why.NOT_EXPRESSIBLE, inputs=MEMBERS, imports=NEW)
+@example("members too few", ENSEMBLE + NODES.replace("membership_values=float[3] {1.0, -1.0, nan},", "").replace("{0, 6, 5}", "{0, 6, 6}") + ">(x) }", refuses=Why.AMBIGUOUS, inputs=MEMBERS, imports=NEW)
+@example("nobody says how many targets", ENSEMBLE + NODES.replace("n_targets=2,", "") + ">(x) }", refuses=Why.NOT_EXPRESSIBLE, inputs=MEMBERS, imports=NEW)
 def tree_ensemble_5_4(node: Node, op: Builder) -> Result:
     """Before its birth TreeEnsembleRegressor, which gives float and asks for one value at a time."""
     x = node["X"]
@@ -305,14 +312,10 @@ def tree_ensemble_5_4(node: Node, op: Builder) -> Result:
         "TreeEnsembleRegressor", op.Cast(x, to=T.FLOAT) if half else x, domain=ML,
         aggregate_function=("AVERAGE", "SUM", "MIN", "MAX")[node.int("aggregate_function")],
         post_transform=post if post in TRANSFORMS[3:] else "NONE",
-        n_targets=_targets(node, forest), **write_classic(forest),
+        n_targets=node.int("n_targets"), **write_classic(forest),
     )  # fmt: skip
     if post == "LOGISTIC":
         y = op.Sigmoid(y)
     elif post == "SOFTMAX":
         y = op.Softmax(y, axis=1)
     return op.Cast(y, to=T.FLOAT16) if half else y
-
-
-def _targets(node: Node, forest: Forest) -> int:
-    return node.int("n_targets") if node.has("n_targets") else forest.highest_target + 1
