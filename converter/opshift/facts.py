@@ -50,6 +50,7 @@ class Facts:
         self._learned: set[tuple[Scope, str]] = set()
         self._census: frozenset[str] | None = None
         self._uses: dict[Root, Counter[str]] = {}
+        self._reads: dict[Root, Counter[tuple[Scope | None, str]]] = {}
 
     # -- constants ---------------------------------------------------------------------------
 
@@ -261,21 +262,28 @@ class Facts:
     def uses(self, root: Root) -> Counter[str]:
         """How often each name of a root is read, by nodes of any depth and as an output."""
         if root not in self._uses:
-            self._uses[root] = self._count_uses(root)
+            self._uses[root] = _names_read(root.scopes)
         return self._uses[root]
+
+    def reads(self, root: Root) -> Counter[tuple[Scope | None, str]]:
+        """The same by value: in two branches one name may mean two of them."""
+        if root not in self._reads:
+            counts = self._reads[root] = Counter()
+            for scope in root.scopes:
+                for name, count in _names_read([scope]).items():
+                    counts[scope.owner(name), name] += count
+        return self._reads[root]
+
+    def is_read(self, scope: Scope, name: str) -> bool:
+        """Whether anything reads the value that a scope sees under this name."""
+        if len(scope.root.scopes) == 1:
+            return self.uses(scope.root)[name] > 0
+        return self.reads(scope.root)[scope.owner(name), name] > 0
 
     def changed(self) -> None:
         """Called when nodes have been replaced: who reads what must be counted again."""
         self._uses.clear()
-
-    def _count_uses(self, root: Root) -> Counter[str]:
-        counts: Counter[str] = Counter()
-        for scope in root.scopes:
-            for i, node in enumerate(scope.proto.node):
-                if i not in scope.removed:
-                    counts.update(node.input)
-            counts.update(o if isinstance(o, str) else o.name for o in scope.proto.output)
-        return counts
+        self._reads.clear()
 
     # -- census ------------------------------------------------------------------------------
 
@@ -308,3 +316,13 @@ _CONSTANT_KINDS = {
     "value_string": object,
     "value_strings": object,
 }
+
+
+def _names_read(scopes: Iterable[Scope]) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for scope in scopes:
+        for i, node in enumerate(scope.proto.node):
+            if i not in scope.removed:
+                counts.update(node.input)
+        counts.update(o if isinstance(o, str) else o.name for o in scope.proto.output)
+    return counts

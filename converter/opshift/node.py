@@ -46,8 +46,8 @@ class Env:
     def producer(self, name: str) -> Node | None:
         return self.facts.producer(self.scope, name)
 
-    def uses(self, name: str) -> int:
-        return self.facts.uses(self.scope.root)[name]
+    def is_read(self, name: str) -> bool:
+        return self.facts.is_read(self.scope, name)
 
 
 class FoldingEnv(Env):
@@ -168,7 +168,7 @@ class Value:
     @property
     def used(self) -> bool:
         """Whether any node reads it or it is an output."""
-        return self.env.uses(self.name) > 0
+        return self.env.is_read(self.name)
 
 
 class Node:

@@ -122,17 +122,19 @@ class Stepper:
         going = [c for c in changes if c.made.unread is not None]
         if not going or self.refusals:
             return
-        reads = {root: Counter(self.facts.uses(root)) for root in self.document.roots}
+        reads = {root: Counter(self.facts.reads(root)) for root in self.document.roots}
         for change in changes:
-            count = reads[change.place[0].root]
-            count.subtract(change.node.proto.input)
+            scope = change.place[0]
+            count = reads[scope.root]
+            count.subtract((scope.owner(name), name) for name in change.node.proto.input)
             # What a graph that was taken apart reads is counted where it still stands.
             taken = change.node.graphs_taken
             for made in change.made.nodes:
-                count.update(made.input if taken else order.reads(made))
+                names = made.input if taken else order.reads(made)
+                count.update((scope.owner(name), name) for name in names)
         for change in going:
             scope, proto = change.place[0], change.node.proto
-            if any(reads[scope.root][name] > 0 for name in proto.output if name):
+            if any(reads[scope.root][scope, name] > 0 for name in proto.output if name):
                 refusal = Refusal(Why.NOT_EXPRESSIBLE, change.made.unread or "")
                 self._refuse(scope, proto, refusal, known_at_call=True)
 

@@ -55,6 +55,24 @@ def test_new_names_are_unique_over_all_scopes():
     assert len(names) == len(set(names))
 
 
+@pytest.mark.parametrize(
+    ("otherwise", "start", "to"),
+    [
+        ("b = Optional(x) q = OptionalGetElement(b) r = Identity(q)", 18, 14),
+        ("r, b = MaxPool<kernel_shape = [1]>(x)", 8, 7),
+    ],
+)
+def test_what_one_branch_reads_is_not_what_the_other_calls_by_that_name(otherwise, start, to):
+    text = """(float[1,1,4] x, bool c) => (float[1,1,4] y) {
+        y = If(c) <then_branch = t () => (float[1,1,4] p) { b = Neg(x) p = Abs(b) },
+                   else_branch = e () => (float[1,1,4] r) { %s }>
+    }"""
+    before = model(text % otherwise, start)
+    after = convert_version(before, to)
+    for condition in (True, False):
+        assert equal(before, after, c=condition) is None
+
+
 def test_names_that_look_like_ours_are_avoided():
     text = "(float[2,3,4] x) => (float[2,3,4] opshift_1_Flatten) { opshift_1_Flatten = Softmax(x) }"
     after = convert_version(model(text), 13)
