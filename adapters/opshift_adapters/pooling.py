@@ -1,4 +1,4 @@
-"""AveragePool, MaxPool, their global forms, MaxUnpool, MaxRoiPool."""
+"""AveragePool, MaxPool, their global forms, MaxRoiPool."""
 
 import numpy as np
 from opshift.adapter import (
@@ -13,7 +13,6 @@ from opshift.adapter import (
     adapter,
     boundary,
     example,
-    impossible,
     shown,
 )
 from opshift.combinators import cast_around
@@ -235,9 +234,3 @@ def average_pool_7_6(node: Node, op: Builder) -> Result:
         return op.same(node, count_include_pad=None)
     inputs = {"X": padded(op, x, inner, 0.0)}
     return op.same(node, inputs=inputs, pads=None, auto_pad=None, count_include_pad=None)
-
-
-UNPOOL_9 = impossible(
-    "MaxUnpool", 9, 8, "no operator writes at computed positions before opset 9",
-    cases=[("any", "(float[1,1,2] x, int64[1,1,2] i) => (float[1,1,4] y) { y = MaxUnpool<kernel_shape=[2], strides=[2]>(x, i) }")],
-)  # fmt: skip

@@ -31,7 +31,8 @@ from opshift_adapters.calc import calc, column
 from opshift_adapters.indexing import FRONT, LINEAR, from_front, linear, row_width
 
 COMPUTED = "(float[3,4] x, int64[2,3] i, float[2,3] u) => (float[3,4] y) { y = Scatter"
-WRITTEN = ("Concat", "Gather", "Equal", "Sub", "Mul", "Add", "Size", *ARANGE, *RESHAPE_TO, *SIZE_OF)
+SCATTERED = ("Concat", "Gather", "Equal", "Sub", "Mul", "Add", "Size", *ARANGE)
+WRITTEN = (*SCATTERED, *RESHAPE_TO, *SIZE_OF)
 
 
 @adapter("Scatter", 9, 8, emits=WRITTEN)
@@ -55,16 +56,13 @@ def scatter_9_8(node: Node, op: Builder) -> Result:
     if indices.rank == 0:
         raise InvalidModel(f"Scatter {node.name!r} has indices without an axis")
     axis %= indices.rank
-    source: Value
     places, shape = indices.const_or_none(), data.shape_or_none
-    if places is None or shape is None:
-        source = _last_writer(op, data, _flat_places(op, data, indices, axis))
-    else:
-        source = op.const(_chosen(places, shape, axis))
     flat = op.const([-1])
-    both = op.Concat(op.Reshape(data, flat), op.Reshape(updates, flat), axis=0)
-    chosen = op.Gather(both, source, axis=0)
-    return reshape_to(op, chosen, shape_of(op, data)) if places is None or shape is None else chosen
+    old, new = op.Reshape(data, flat), op.Reshape(updates, flat)
+    if places is None or shape is None:
+        written = scattered(op, old, _flat_places(op, data, indices, axis), new)
+        return reshape_to(op, written, shape_of(op, data))
+    return op.Gather(op.Concat(old, new, axis=0), op.const(_chosen(places, shape, axis)), axis=0)
 
 
 def _chosen(places: Array, shape: tuple[int, ...], axis: int) -> Array:
@@ -91,6 +89,12 @@ def _flat_places(op: Builder, data: Value, indices: Value, axis: int) -> Value:
         stride = calc(op, "Mul", stride, size_of(op, data, each))
     assert total is not None
     return op.Reshape(total, op.const([-1]))
+
+
+def scattered(op: Builder, data: Value, places: Value, updates: Value) -> Value:
+    """A vector after each update went to its place (version 7 and 8); of several the last one stays."""
+    both: Value = op.Concat(data, updates, axis=0)
+    return op.Gather(both, _last_writer(op, data, places), axis=0)
 
 
 def _last_writer(op: Builder, data: Value, places: Value) -> Value:

@@ -285,6 +285,7 @@ WIDEST = [[2**63 - 1, -(2**63), -1], [2**53 + 1, -(2**53) - 1, 0]]
 @example("constant", "(float[2,3,4] x) => (float[a,b] y) <int64[2] s = {0,-1}> { y = Reshape(x, s) }", gives="Reshape")
 @example("known result", "(float[N,12] x, int64[3] s) => (float[N,3,4] y) " + COMPUTED, gives="Reshape", inputs={"s": [2, 3, 4]})
 @example("one unknown size", "(float[N,12] x, int64[2] s) => (float[M,4] y) " + COMPUTED, gives="Reshape", inputs={"s": [6, 4]})
+@example("known result of an unknown rank", "(float[2,3,4] v, int64[2] s) => (float[6,4] y) { x = Neg(v) y = Reshape(x, s) }", gives="Neg Reshape", inputs={"s": [6, 4]})
 @example("computed", "(float[2,3,4] x, int64[2] s) => (float[a,b] y) " + COMPUTED, refuses=Why.NEEDS_CONSTANT, inputs={"s": [6, 4]})
 @example("int32", "(int32[2,3] x) => (int32[3,2] y) <int64[2] s = {3,2}> { y = Reshape(x, s) }", gives="Cast Reshape Cast")
 @example("bool", "(bool[2,3] x) => (bool[3,2] y) <int64[2] s = {3,2}> { y = Reshape(x, s) }", gives="Cast Reshape Cast")
@@ -308,8 +309,8 @@ def reshape_5_4(node: Node, op: Builder) -> Result:
 
 def _implied_shape(node: Node) -> list[int] | None:
     """What the result's shape says when `shape` is computed, if it says enough."""
-    x, result = node["data"].dims_or_none, node.outputs[0]
-    if node["shape"].const_or_none() is not None or result is None or x is None:
+    x, result = node["data"].dims_or_none or (), node.outputs[0]
+    if node["shape"].const_or_none() is not None or result is None:
         return None
     goal = []
     for i, size in enumerate(result.dims_or_none or (None, None)):
