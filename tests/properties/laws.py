@@ -11,15 +11,17 @@ from opshift.arrays import to_array
 from opshift.verify import generate, oracle, randomness
 from opshift.verify.randomness import unlike
 from opshift.verify.tolerance import element_type
+from refusals import unexpected
 
 Target = Mapping[str, int]
 
 
 def reached(model: ModelProto, to: Target) -> ModelProto | None:
-    """The model at a version, or None where the answer is no."""
+    """The model at a version, or None where the answer is no, and must be."""
     try:
         return convert_version(model, to)  # type: ignore[no-any-return]
-    except Refused:
+    except Refused as refused:
+        assert not unexpected(refused), f"refused though it should not be: {refused}"
         return None
 
 

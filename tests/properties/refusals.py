@@ -1,0 +1,28 @@
+"""What random models may be refused for: anything else is an answer that should have been a model."""
+
+from __future__ import annotations
+
+from opshift import Refused, Why
+from opshift.errors import RefusedNode
+
+SEQUENCES = (
+    "ConcatFromSequence SequenceAt SequenceConstruct SequenceInsert SequenceLength SplitToSequence"
+)
+KNOWN = {
+    ((11, 10), Why.NOT_EXPRESSIBLE): SEQUENCES,  # given, or a result
+    ((11, 10), Why.NEEDS_CONSTANT): SEQUENCES,  # given, so that nobody knows what is in them
+    ((8, 7), Why.NEEDS_SHAPE): "Expand",  # by a computed shape
+    ((7, 6), Why.NOT_EXPRESSIBLE): "Atan Cos Sin",
+    ((7, 6), Why.NEEDS_RANK): "Add Div Mul Sub",  # of what a Loop carries or ai.onnx.ml computes
+    ((5, 4), Why.TYPE_NOT_AVAILABLE): "Reshape",  # of strings
+    ((4, 3), Why.TYPE_NOT_AVAILABLE): "Concat",  # of strings
+}
+
+
+def unexpected(refused: Refused) -> list[RefusedNode]:
+    """The nodes that were refused for another reason."""
+    return [
+        one
+        for one in refused.refusals
+        if one.op not in KNOWN.get((one.boundary, one.why), "").split()
+    ]
