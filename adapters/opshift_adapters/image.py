@@ -1,6 +1,5 @@
-"""RoiAlign, AffineGrid, ImageDecoder: regions and places in pictures."""
+"""AffineGrid and ImageDecoder: places in pictures."""
 
-import numpy as np
 from opshift.adapter import (
     Builder,
     Node,
@@ -10,11 +9,9 @@ from opshift.adapter import (
     Value,
     Why,
     adapter,
-    boundary,
     example,
     impossible,
 )
-from opshift.combinators import cast_around
 
 from opshift_adapters.blocks import ARANGE, arange, part
 from opshift_adapters.calc import calc, calc_cast, column, element
@@ -22,59 +19,6 @@ from opshift_adapters.calc import calc, calc_cast, column, element
 IMAGE_DECODER_20 = impossible(
     "ImageDecoder", 20, 19, "image decoding has no older operator",
     cases=[("any", "(uint8[N] x) => (uint8[H,W,C] y) { y = {op}(x) }")],
-)  # fmt: skip
-
-# -- RoiAlign ------------------------------------------------------------------------------------
-
-ROI_ALIGN_22 = boundary(22, "RoiAlign:b0256a", cast=cast_around("float"))
-REGIONS = "(float[1,2,8,8] x, float[2,4] r, int64[2] b) => (float[2,2,2,2] y) "
-PLACES = {"r": [[0, 0, 5, 6], [1, 2, 4, 3.5]], "b": [0, 0]}
-KNOWN = "(float[1,2,8,8] x) => (float[2,2,2,2] y) <int64[2] b = {0, 0}, float[2,4] r = {0,0,5,6, 1,2,8,7}> "
-SIZED = "output_height=2,output_width=2"
-
-
-@adapter("RoiAlign", 15, 16)
-@example("average", REGIONS + f"{{ y = RoiAlign<{SIZED}>(x, r, b) }}", gives="RoiAlign", inputs=PLACES)
-@example("largest", REGIONS + f'{{ y = RoiAlign<{SIZED},mode="max",sampling_ratio=2,spatial_scale=0.5>(x, r, b) }}', gives="RoiAlign", inputs=PLACES)
-def roi_align_15_16(node: Node, op: Builder) -> Result:
-    """Pixels were not shifted by half, which became a choice, and not the default."""
-    return op.same(node, coordinate_transformation_mode="output_half_pixel")
-
-
-@adapter("RoiAlign", 16, 15, emits=("Sub",), approximate=True)
-@example("not shifted", REGIONS + f'{{ y = RoiAlign<{SIZED},coordinate_transformation_mode="output_half_pixel">(x, r, b) }}', gives="RoiAlign", inputs=PLACES)
-@example("shifted, constant", KNOWN + f"{{ y = RoiAlign<{SIZED}>(x, r, b) }}", gives="RoiAlign")
-@example("shifted, scaled", KNOWN + f"{{ y = RoiAlign<{SIZED},spatial_scale=0.5>(x, r, b) }}", gives="RoiAlign")
-@example("shifted, below one pixel", KNOWN + f"{{ y = RoiAlign<{SIZED},spatial_scale=0.125>(x, r, b) }}", refuses=Why.NOT_EXPRESSIBLE)
-@example("shifted, computed", REGIONS + f"{{ y = RoiAlign<{SIZED}>(x, r, b) }}", refuses=Why.APPROXIMATE_ONLY, inputs=PLACES)
-@example("shifted, computed, allowed", REGIONS + f"{{ y = RoiAlign<{SIZED}>(x, r, b) }}", gives="Sub RoiAlign", inputs=PLACES, approximate=True, atol=1e-6)
-def roi_align_16_15(node: Node, op: Builder) -> Result:
-    """There was no shift by half a pixel, and regions grew to one pixel at least."""
-    if node.str("coordinate_transformation_mode") == "output_half_pixel":
-        return op.same(node, coordinate_transformation_mode=None)
-    regions = node["rois"].const_or_none()
-    if regions is None:
-        op.approximate("regions below one pixel grow to one pixel before opset 16")
-        half_pixel = op.const(0.5 / node.float("spatial_scale"), like=node["rois"])
-        computed = {"rois": op.Sub(node["rois"], half_pixel)}
-        return op.same(node, inputs=computed, coordinate_transformation_mode=None)
-    scale = regions.dtype.type(node.float("spatial_scale"))
-    half = regions.dtype.type(0.5)
-    shifted = regions - half / scale
-    corners = regions * scale - half
-    large = corners[:, 2:] - corners[:, :2] >= 1
-    if not large.all() or not np.array_equal(shifted * scale, corners):
-        raise Refusal(
-            Why.NOT_EXPRESSIBLE,
-            "half_pixel RoiAlign on RoIs below one pixel has no equivalent before opset 16",
-        )
-    moved = {"rois": op.const(shifted, like=node["rois"])}
-    return op.same(node, inputs=moved, coordinate_transformation_mode=None)
-
-
-ROI_ALIGN_10 = impossible(
-    "RoiAlign", 10, 9, "sampled region pooling needs opset 10",
-    cases=[("any", "(float[1,2,4,4] x, float[3,4] r, int64[3] b) => (float[3,2,1,1] y) { y = {op}(x, r, b) }")],
 )  # fmt: skip
 
 # -- AffineGrid ----------------------------------------------------------------------------------
