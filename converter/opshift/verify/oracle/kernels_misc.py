@@ -58,10 +58,14 @@ def resize(
     if call["axes"] is not None:
         changes["axes"] = [axis % x.ndim for axis in call["axes"]]
     same = as_version(call, call.opset, **changes)
-    if call["mode"] == "nearest" and mode not in ("tf_crop_and_resize", "align_corners"):
-        if call.since < 13:
-            empty = np.zeros(0, dtype=np.float32)
-            given[:2] = [empty if value is None else value for value in given[:2]]
+    infinite = call["mode"] == "linear" and not np.isfinite(wide(x)).all()
+    picks = call["mode"] == "nearest" and mode not in ("tf_crop_and_resize", "align_corners")
+    if call.since < 13 and (infinite or picks):
+        empty = np.zeros(0, dtype=np.float32)
+        given[:2] = [empty if value is None else value for value in given[:2]]
+    if infinite:  # the reference lets one next door come in with weight 0
+        return engines.runtime(same, x, *given)
+    if picks:
         places = np.arange(x.size, dtype=np.int32).reshape(x.shape)
         (picked,) = engines.runtime(same, places, *given)
         return (x.reshape(-1)[picked],)
@@ -77,6 +81,8 @@ def non_max_suppression(
     if most is None:
         return (np.zeros((0, 3), dtype=np.int64),)
     overlap = np.zeros(1, dtype=np.float32) if overlap is None else overlap
+    if least is None and not np.isneginf(scores).any():  # an early reference wants all three
+        least = np.full(1, -np.inf, dtype=np.float32)
     given = [most, overlap] if least is None else [most, overlap, least]
     return engines.reference(call, boxes, scores, *(limit.reshape(-1) for limit in given))
 
