@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 MAX_FOLD_BYTES = 1 << 20
 MAX_FOLD_DEPTH = 64
+UNSAID = TypeProto()
 MAX_NESTED = 16  # folds that stand behind a type that stands behind a fold
 
 
@@ -232,7 +233,8 @@ class Facts:
         if any(map(self.document.is_fresh, (*node.input, *node.output))):
             return True
         if any(True for _ in graphs_of(node)):
-            return False
+            # Where two scopes disagree about a name, inference of the whole says nothing of it.
+            return any(self.inferred.get(name, UNSAID) is None for name in node.output)
         schema = place.root.schema_of(node)
         if schema is None:
             return False

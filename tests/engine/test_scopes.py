@@ -73,6 +73,22 @@ def test_what_one_branch_reads_is_not_what_the_other_calls_by_that_name(otherwis
         assert equal(before, after, c=condition) is None
 
 
+@pytest.mark.parametrize("condition", [True, False])
+def test_a_loop_has_a_type_though_another_branch_uses_its_name(condition):
+    text = """(seq(float[2]) s, float[2] x, bool c) => (float[2] y) {
+        y = If(c) <then_branch = t () => (float[2] p) { b = Neg(x) p = Abs(b) },
+                   else_branch = e () => (float[2] r) {
+            n = Constant<value = int64 {2}>()
+            b = Loop(n, c, x) <body = l (int64 i, bool g, float[2] v) => (bool h, float[2] w) {
+                h = Identity(g) w = Neg(v)
+            }>
+            r = Identity(b)
+        }>
+    }"""
+    before = model(text, 13)
+    assert equal(before, convert_version(before, 12), c=condition) is None
+
+
 def test_names_that_look_like_ours_are_avoided():
     text = "(float[2,3,4] x) => (float[2,3,4] opshift_1_Flatten) { opshift_1_Flatten = Softmax(x) }"
     after = convert_version(model(text), 13)
