@@ -219,6 +219,19 @@ def test_what_a_killed_worker_left_is_swept_when_it_is_old(tmp_path):
     assert (old.exists(), young.exists()) == (False, True)
 
 
+def test_a_program_needs_no_guard_and_a_folder_for_temporary_files_may_have_a_long_path(tmp_path):
+    program, long = tmp_path / "program.py", tmp_path / ("long" * 30)
+    program.write_text(
+        "from opshift.zoo import migrate\n"
+        f"print(migrate({str(zoo(tmp_path / 'src', 3))!r}, {str(tmp_path / 'dst')!r}, 13))\n"
+    )
+    long.mkdir()
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TMPDIR": str(long)}
+    done = subprocess.run([sys.executable, program], env=env, capture_output=True, text=True, timeout=60, check=True)  # fmt: skip
+    assert done.stdout.splitlines()[1].split() == ["ok", "3"]
+    assert not list(long.iterdir())
+
+
 def test_a_journal_that_cannot_be_written_costs_nothing_but_memory(tmp_path):
     journal = Journal(str(tmp_path / "j.sqlite"))
     journal.put("r", Outcome("m", Fate.OK))

@@ -14,7 +14,7 @@ from opshift.zoo import limits
 from opshift.zoo.limits import Limits
 from opshift.zoo.outcome import Fate, Outcome
 from opshift.zoo.supervisor import Supervisor
-from opshift.zoo.worker import Worker
+from opshift.zoo.worker import MOST, SMALL, SOON, Job, Worker
 from zoos import DEEDS, Order, obey
 
 HERE = str(Path(__file__).parent)
@@ -67,15 +67,47 @@ def test_workers_are_replaced_after_a_while():
     assert len({outcome.detail for outcome in ended.values()}) == 3
 
 
+@pytest.mark.parametrize("deed", ["segfault", "ask_for_too_much", "hang_with_the_interpreter"])
+def test_what_waits_for_its_turn_is_not_harmed_and_not_counted_as_tried(deed, monkeypatch):
+    waited = []
+    close = Worker.close
+    monkeypatch.setattr(Worker, "close", lambda self: (waited.append(len(self.jobs)), close(self)))
+    others = [Order(f"good{i}") for i in range(8)]
+    ended = run(*others[:4], Order("bad", deed), *others[4:], workers=1, retries=0, seconds=2)
+    assert ended["bad"].fate is not Fate.OK
+    assert all(ended[one.name].fate is Fate.OK for one in others)
+    assert waited[0] > 0
+
+
+def test_nothing_waits_behind_what_is_large_or_slow_or_in_a_worn_worker():
+    worker = Worker(obey, Limits(60, 1024, recycle=3))
+    small, large = Job(Order("small")), Job(Order("large", size=SMALL))
+    try:
+        worker.give(small)
+        assert not worker.takes(small)  # nobody knows its pace
+        assert worker.hear()[1].fate is Fate.OK
+        worker.give(Job(Order("small", size=1)))
+        assert worker.takes(small)
+        assert not worker.takes(large)
+        worker.pace = SOON
+        assert not worker.takes(small)
+        worker.pace = 0.0
+        worker.give(small)
+        assert not worker.takes(small)
+    finally:
+        worker.close()
+
+
 def test_a_worker_that_dies_idle_costs_nothing():
     supervisor = Supervisor(1, Limits(60, 1024))
 
     def orders():
-        for i in range(4):
-            for worker in supervisor.crew:
-                assert worker.job is None
-                os.kill(worker.process.pid, signal.SIGKILL)
-            yield Order(f"{i}")
+        yield Order("0")
+        worker = supervisor.crew[0]
+        assert worker.pipe.poll(60)  # it has answered, and nothing else waits there
+        worker.process.kill()
+        worker.process.join()
+        yield from (Order(f"{i}") for i in range(1, 4))
 
     assert [outcome.fate for outcome in supervisor.run(obey, orders())] == [Fate.OK] * 4
 
@@ -116,7 +148,7 @@ def test_stopping_hands_out_nothing_more():
     for outcome in supervisor.run(obey, [Order(f"{i}") for i in range(50)]):
         ended.append(outcome)
         supervisor.stop()
-    assert len(ended) == 2  # the one that was told, and the one in work
+    assert 1 < len(ended) <= 1 + MOST  # the one that was told, and those that the worker had
     assert not supervisor.crew
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import pickle
 import signal
 from collections.abc import Callable
 from multiprocessing.connection import Connection
@@ -29,16 +31,18 @@ def serve(
     _write_to(log)
     die_with(life)
     cap_memory(limits.megabytes)
+    gc.freeze()  # what is here stays, and what the collector does not touch stays shared
     while True:
         try:
             item = pipe.recv()
         except (EOFError, OSError):
             return
-        os.ftruncate(1, 0)
+        if os.fstat(1).st_size:
+            os.ftruncate(1, 0)
         alarm(limits.seconds)
         outcome = _call(fn, item)
         alarm(0)
-        pipe.send(outcome)
+        pipe.send_bytes(pickle.dumps(outcome))
 
 
 def _write_to(log: str) -> None:

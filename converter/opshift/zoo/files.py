@@ -61,7 +61,8 @@ class FileResult:
 
     def publish(self, made: Made, external: str, key: str) -> tuple[Stamp, ...]:
         """Gives the result its name, whole, then its mark."""
-        os.makedirs(self.folder, exist_ok=True)
+        if not os.path.isdir(self.folder):
+            os.makedirs(self.folder, exist_ok=True)
         files = spliced(made, self.output, external)
         mark = Mark(key, marks.stamps(files, self.folder), made.versions)
         made.of.check_unchanged()

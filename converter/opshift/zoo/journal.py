@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import sqlite3
+import time
 from collections.abc import Iterator
 
 from opshift.errors import BadTarget
@@ -16,6 +17,7 @@ _TABLE = (
     "CREATE TABLE IF NOT EXISTS outcomes"
     " (name BLOB PRIMARY KEY, recipe TEXT NOT NULL, outcome TEXT NOT NULL) WITHOUT ROWID"
 )
+EVERY = 0.5  # seconds between writes; what a killed driver had not written is looked at again
 
 
 class Journal:
@@ -23,6 +25,7 @@ class Journal:
 
     def __init__(self, path: str) -> None:
         self.path = path
+        self._rows, self._wrote = list[tuple[bytes, str, str]](), 0.0
         try:
             os.makedirs(os.path.dirname(path) or os.curdir, exist_ok=True)
             self._db = self._open_or_begin()
@@ -50,9 +53,16 @@ class Journal:
 
     def put(self, recipe: str, outcome: Outcome) -> None:
         """Remembers an outcome if that is possible."""
-        row = (os.fsencode(outcome.name), recipe, json.dumps(outcome.as_dict()))
-        with contextlib.suppress(sqlite3.Error):
-            self._db.execute("INSERT OR REPLACE INTO outcomes VALUES (?, ?, ?)", row)
+        self._rows.append((os.fsencode(outcome.name), recipe, json.dumps(outcome.as_dict())))
+        if time.monotonic() > self._wrote + EVERY:
+            self._write()
+
+    def _write(self) -> None:
+        with contextlib.suppress(sqlite3.Error), self._db:
+            self._db.execute("BEGIN")
+            self._db.executemany("INSERT OR REPLACE INTO outcomes VALUES (?, ?, ?)", self._rows)
+        self._rows.clear()
+        self._wrote = time.monotonic()
 
     def get(self, recipe: str, name: str) -> Outcome | None:
         """What the same recipe came to before."""
@@ -63,6 +73,7 @@ class Journal:
         return None
 
     def close(self) -> None:
+        self._write()
         self._db.close()
 
 

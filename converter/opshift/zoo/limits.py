@@ -57,7 +57,8 @@ def alarm(seconds: float) -> None:
     """The kernel ends this process after so many seconds; 0 takes it back."""
     if sys.platform == "win32":
         return
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    if seconds:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_REAL, seconds)
 
 

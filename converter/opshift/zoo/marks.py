@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -50,7 +49,12 @@ class Mark:
 
 def stamps(paths: Iterable[str], folder: str) -> tuple[Stamp, ...]:
     """Files as they are now, named from a folder."""
-    return tuple((os.path.relpath(path, folder), *stores.look(path)) for path in paths)
+    return tuple((_from(folder, path), *stores.look(path)) for path in paths)
+
+
+def _from(folder: str, path: str) -> str:
+    inside = path.startswith(folder + os.sep)
+    return path[len(folder) + 1 :] if inside else os.path.relpath(path, folder)
 
 
 def unchanged(seen: Iterable[Stamp], folder: str, look: Look = stores.look) -> bool:
@@ -67,17 +71,11 @@ def unchanged(seen: Iterable[Stamp], folder: str, look: Look = stores.look) -> b
 
 
 def write(path: str, mark: Mark) -> None:
-    """Puts a mark in its place, whole."""
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    temporary = os.path.join(os.path.dirname(path), f".opshift-{secrets.token_hex(6)}.tmp")
-    try:
-        with open(temporary, "xb") as file:
-            file.write(mark.encoded())
-        os.replace(temporary, path)
-    except BaseException:
-        if os.path.exists(temporary):
-            os.unlink(temporary)
-        raise
+    """Puts a mark in its place; half of one is none."""
+    if not os.path.isdir(folder := os.path.dirname(path)):
+        os.makedirs(folder, exist_ok=True)
+    with open(path, "wb") as file:
+        file.write(mark.encoded())
 
 
 def read(path: str) -> Mark | None:

@@ -138,8 +138,9 @@ class Run:
         found = [one for one in sources.find(source, dst, listed) if shard.has(one[0])]
         creates = not is_url(dst) or stores.honours_create(dst)
         sizes = bulk.sizes([path for _, path in found], listed)
+        here = dst.rstrip("/") if is_url(dst) else dst and os.path.abspath(dst)
         items = tuple(
-            replace(_item(name, path, dst, creates), size=size)
+            _item(name, path, here, creates, size)
             for (name, path), size in zip(found, sizes, strict=True)
         )
         return Run(recipe, items, dst, shard, retry, listed, () if creates else (PLAIN_PUTS,))
@@ -194,8 +195,7 @@ class Run:
         """Removes what killed workers left behind; what is younger may still be written to."""
         if is_url(self.dst):
             return  # what a store does not show it keeps to itself
-        outputs = sources.folders_of(item.output for item in self.items if item.output)
-        for folder in outputs | sources.folders_of(item.mark for item in self.items if item.mark):
+        for folder in {os.path.dirname(item.output) for item in self.items if item.output}:
             for path in glob.glob(os.path.join(glob.escape(folder), ".opshift-*.tmp")):
                 with contextlib.suppress(OSError):
                     if os.stat(path).st_mtime < time.time() - STALE:
@@ -206,13 +206,12 @@ def _place(path: str) -> str:
     return path.rstrip("/") if is_url(path) else os.path.realpath(path)
 
 
-def _item(name: str, path: str, dst: str, creates: bool) -> Item:
+def _item(name: str, path: str, here: str, creates: bool, size: int) -> Item:
     source = path if is_url(path) else os.path.abspath(path)
-    if not dst:
-        return Item(name, source)
-    here = dst.rstrip("/") if is_url(dst) else os.path.abspath(dst)
+    if not here:
+        return Item(name, source, size=size)
     mark = stores.join(here, f"{HIDDEN}/marks/{name}.json")
-    return Item(name, source, stores.join(here, name), mark, creates)
+    return Item(name, source, stores.join(here, name), mark, creates, size)
 
 
 def _with_reads(outcome: Outcome, item: Item) -> Outcome:

@@ -40,6 +40,8 @@ class Shard:
         return Shard(int(number), int(count))
 
     def has(self, name: str) -> bool:
+        if self.count == 1:
+            return True
         digest = hashlib.sha256(os.fsencode(name)).digest()
         return int.from_bytes(digest[:8], "big") % self.count == self.number - 1
 
@@ -68,7 +70,7 @@ def find(source: str, leave_out: str = "", listed: Listed | None = None) -> list
 
 def _look(source: str, leave_out: str) -> Iterator[tuple[str, str]]:
     if os.path.isdir(source):
-        yield from ((os.path.relpath(path, source), path) for path in _below(source, leave_out))
+        yield from _below(source, leave_out)
     elif os.path.isfile(source):
         if source.endswith(ENDING):
             yield os.path.basename(source), source
@@ -83,17 +85,18 @@ def _look(source: str, leave_out: str) -> Iterator[tuple[str, str]]:
         raise InvalidModel(f"{printable(source)}: there is no such folder, pattern or file")
 
 
-def _below(folder: str, leave_out: str) -> Iterator[str]:
-    for here, folders, files in os.walk(folder):
+def _below(source: str, leave_out: str) -> Iterator[tuple[str, str]]:
+    for here, folders, files in os.walk(source):
         folders[:] = [
             name
             for name in sorted(folders)
             if name != HIDDEN and os.path.realpath(os.path.join(here, name)) != leave_out
         ]
+        within = os.path.relpath(here, source)
         for name in files:
             path = os.path.join(here, name)
             if name.endswith(ENDING) and os.path.isfile(path):
-                yield path
+                yield os.path.normpath(os.path.join(within, name)), path
 
 
 def _listed(manifest: str) -> Iterator[tuple[str, str]]:
@@ -170,7 +173,3 @@ def _fixed_part(pattern: str) -> str:
 
 def _inside(path: str, folder: str) -> bool:
     return bool(folder) and os.path.realpath(path).startswith(os.path.join(folder, ""))
-
-
-def folders_of(paths: Iterable[str]) -> set[str]:
-    return {os.path.dirname(path) for path in paths}

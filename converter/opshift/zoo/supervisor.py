@@ -38,7 +38,7 @@ class Supervisor:
             while True:
                 ended += self._feed(fn, fresh)  # before anyone hears, so that no worker waits
                 yield from ended
-                if not any(worker.job for worker in self.crew):
+                if not any(worker.jobs for worker in self.crew):
                     return
                 ready = wait([worker.pipe for worker in self.crew], TICK)
                 talking = [worker for worker in self.crew if worker.pipe in ready]
@@ -54,41 +54,43 @@ class Supervisor:
             self.again.clear()
 
     def _feed(self, fn: Callable[..., Outcome], fresh: Iterator[Job]) -> Iterator[Outcome]:
-        """Gives every free worker an item, starting workers as they are needed."""
+        """Gives idle workers an item, starting those that are needed, then busy ones the next."""
         while not self.stopping:
-            free = next((worker for worker in self.crew if not worker.job), None)
-            if not free and len(self.crew) >= self.workers:
-                return
             if not (job := self.again.popleft() if self.again else next(fresh, None)):
                 return
-            if not free:
+            free = next((worker for worker in self.crew if not worker.jobs), None)
+            if not free and len(self.crew) < self.workers:
                 try:
                     free = Worker(fn, self.limits)
                 except (OSError, EOFError) as error:  # the server it starts from may be dying
-                    job.attempts += 1
                     time.sleep(PAUSE)
                     yield from self._again_or(_lost(job, error), job)
                     continue
                 self.crew.append(free)
+            if not free:
+                free = next((worker for worker in self.crew if worker.takes(job)), None)
+            if not free:
+                self.again.appendleft(job)
+                return
             free.give(job)
 
     def _hear(self, worker: Worker) -> Iterator[Outcome]:
         """Takes what a worker has to say, which may be that it is dead."""
-        job, worker.job = worker.job, None
-        try:
-            outcome, died = worker.pipe.recv(), False
-        except (EOFError, OSError):
-            outcome, died = worker.autopsy(job.item.name if job else ""), True
-        if died or outcome.fate is Fate.OOM or worker.served >= self.limits.recycle:
+        job, said = worker.hear()
+        outcome = said or worker.autopsy(job.item.name if job else "")
+        ruined = not said or outcome.fate is Fate.OOM
+        if ruined or (worker.worn and not worker.jobs):
+            self.again.extendleft(worker.jobs)  # whoever only waited there is unharmed
             self.crew.remove(worker)
             worker.close()
-        if job and (died or outcome.fate is Fate.OOM) and outcome.fate is not Fate.TIMEOUT:
+        if job and ruined and outcome.fate is not Fate.TIMEOUT:
             yield from self._again_or(outcome, job)
         elif job:
             yield outcome
 
     def _again_or(self, outcome: Outcome, job: Job) -> Iterator[Outcome]:
         """Tries a job once more that may not be to blame; once stopped, it had no turn."""
+        job.attempts += 1
         if job.attempts > self.limits.retries:
             yield outcome
         else:

@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol
 
 from onnx import ModelProto
@@ -72,34 +73,35 @@ def _failed(item: Item, fate: Fate, error: Exception, folder: str) -> Outcome:
 def _migrate(recipe: Recipe, item: Item, folder: str) -> Outcome:
     model, result = _brought(item, folder), _result(item, folder)
     source, size = _imports(model.skeleton), sum(size for _, size, _ in model.reads)
-    seen = Outcome(item.name, Fate.OK, source=source, size=size, reads=model.reads)
-    if result:
-        seen = replace(seen, key=recipe.key(model.files))
-        if mark := result.there(seen.key):
-            writes = result.stamps(mark)
-            return replace(
-                seen, fate=Fate.SKIPPED, why="up to date", writes=writes, result=mark.result
-            )
+    key = recipe.key(model.files) if result else ""
+    seen = partial(Outcome, item.name, source=source, size=size, reads=model.reads, key=key)
+    if result and (mark := result.there(key)):
+        writes = result.stamps(mark)
+        return seen(fate=Fate.SKIPPED, why="up to date", writes=writes, result=mark.result)
     validate.header(model.skeleton)
     try:
         skeleton, store, report = convert(_once(model), _options(recipe, model.skeleton))
     except Refused as refused:
-        detail = f"nearest is {shown(refused.nearest)}: {refused.refusals[0]}"
-        return replace(
-            seen, fate=Fate.REFUSED, why=refused.refusals[0].why.name, detail=shortened(detail),
+        detail = shortened(f"nearest is {shown(refused.nearest)}: {refused.refusals[0]}")
+        return seen(
+            fate=Fate.REFUSED, why=refused.refusals[0].why.name, detail=detail,
             result=refused.nearest, blockers=blockers_of(refused),
         )  # fmt: skip
-    seen, made = replace(seen, result=report.result), Made(model, skeleton, store, report.result)
+    made = Made(model, skeleton, store, report.result)
     if recipe.verify:
         from opshift.zoo import verified
 
         why, detail = verified.objection(made, os.path.join(folder, "both"), recipe.external)
         if why:
-            return replace(seen, fate=Fate.UNVERIFIED, why=why, detail=shortened(detail))
-    if result:
-        model.check_unchanged()
-        seen = replace(seen, writes=result.publish(made, recipe.external, seen.key))
-    return seen
+            return seen(
+                fate=Fate.UNVERIFIED, why=why, detail=shortened(detail), result=report.result
+            )
+    if not result:
+        return seen(fate=Fate.OK, result=report.result)
+    model.check_unchanged()
+    return seen(
+        fate=Fate.OK, result=report.result, writes=result.publish(made, recipe.external, key)
+    )
 
 
 def _brought(item: Item, folder: str) -> Found:

@@ -14,4 +14,3 @@ with contextlib.suppress(Exception):  # a worker will meet the same error and sa
 
     convert_version(parser.parse_model(MODEL), schemas.latest(""))
     gc.collect()
-    gc.freeze()  # what the collector does not touch stays shared

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
+import pickle
 import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from multiprocessing import util
 from typing import Any
 
 from opshift.zoo import child
@@ -17,7 +21,10 @@ from opshift.zoo.child import Named
 from opshift.zoo.limits import GRACE, Limits, private_bytes
 from opshift.zoo.outcome import Fate, Outcome, shortened
 
-PRELOADED = ["opshift.zoo.warm", "opshift.zoo.task", "opshift.cli"]  # the last: what main imports
+PRELOADED = ["opshift.zoo.task", "opshift.zoo.warm"]
+SMALL = 16 << 20  # bytes of all that a worker has, if anything is to wait there
+SOON, MOST = 0.05, 16  # seconds until something that waits has its turn, and how many wait
+LONGEST = 70  # bytes of a folder in which the name of the server's socket is not too long
 
 
 @dataclass(slots=True)
@@ -29,31 +36,61 @@ class Job:
 
 
 class Worker:
-    """One child, and the job that it has."""
+    """One child, the job that it works on, and those that wait there for their turn."""
 
     def __init__(self, fn: Callable[..., Outcome], limits: Limits) -> None:
         context = _context()
         fd, name = tempfile.mkstemp(prefix="opshift-worker-")
         self.log, self.limits = os.fdopen(fd, "rb"), limits
-        self.job: Job | None = None
+        self.jobs, self.bytes = deque[Job](), 0
         self.since, self.served = 0.0, 0
+        self.pace = SOON  # seconds that the last job took
         self.sentence: Fate | None = None
         self.pipe, theirs = context.Pipe()
         listens, self.life = context.Pipe(duplex=False)  # `life` closes with us, however we end
         arguments = (fn, limits, theirs, listens, name)
         self.process = context.Process(target=child.serve, args=arguments, daemon=True)
-        with theirs, listens:
+        with theirs, listens, _main_left_alone():
+            _keep_socket_short()
             self.process.start()
+
+    @property
+    def job(self) -> Job | None:
+        """What it works on."""
+        return self.jobs[0] if self.jobs else None
+
+    @property
+    def worn(self) -> bool:
+        """Whether it has had its share of items, and gets no more."""
+        return self.served >= self.limits.recycle
+
+    def takes(self, job: Job) -> bool:
+        """Whether an item may wait here for its turn, which will come soon."""
+        soon = len(self.jobs) * self.pace < SOON and len(self.jobs) < MOST
+        return soon and not self.worn and self.bytes + job.item.size <= SMALL
 
     def give(self, job: Job) -> None:
         """Sends an item; if nobody is there to take it, the pipe will say so."""
-        self.job, self.since = job, time.monotonic()
+        if not self.jobs:
+            self.since = time.monotonic()
+        self.jobs.append(job)
+        self.bytes += job.item.size
         self.served += 1
-        job.attempts += 1
         try:
-            self.pipe.send(job.item)
+            self.pipe.send_bytes(pickle.dumps(job.item))
         except OSError:
             self.sentence = Fate.LOST
+
+    def hear(self) -> tuple[Job | None, Outcome | None]:
+        """What it worked on, and the outcome; no outcome once it is dead."""
+        job = self.jobs.popleft() if self.jobs else None
+        self.bytes -= job.item.size if job else 0
+        try:
+            outcome: Outcome = self.pipe.recv()
+        except (EOFError, OSError):
+            return job, None
+        self.since, self.pace = time.monotonic(), outcome.seconds  # the next has just begun
+        return job, outcome
 
     def watch(self) -> None:
         """Kills a child that the kernel has not stopped at its limits."""
@@ -102,3 +139,26 @@ def _context() -> Any:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(PRELOADED)
     return context
+
+
+@contextlib.contextmanager
+def _main_left_alone() -> Iterator[None]:
+    """A child has no use for the program that started it, which without a guard would run again."""
+    main = vars(sys.modules["__main__"])
+    kept: dict[str, Any] = {n: main.pop(n) for n in ("__spec__", "__file__") if n in main}
+    main["__spec__"] = None
+    try:
+        yield
+    finally:
+        main.update(kept)
+
+
+def _keep_socket_short() -> None:
+    """A socket's path holds about a hundred bytes, and some folders for temporary files more."""
+    usual = tempfile.gettempdir()
+    if sys.platform != "win32" and len(os.fsencode(usual)) > LONGEST:
+        tempfile.tempdir = "/tmp"
+        try:
+            util.get_temp_dir()  # asked once: the server's socket will be there
+        finally:
+            tempfile.tempdir = usual
