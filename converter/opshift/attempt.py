@@ -72,6 +72,8 @@ class Attempt:
     def _run(self) -> Report:
         if dataclasses.replace(self.options, bump_model_version=False).only_ir:
             return self._restamp()
+        if self.options.check:
+            goals.checkable(self.options.ir_version)
         adapters = registry.default()
         self.open(adapters)
         before, ir_before = self.document.imports.as_dict(), self.skeleton.ir_version

@@ -32,6 +32,15 @@ def goal(document: Document, target: int | Mapping[str, int]) -> dict[str, int]:
     return found
 
 
+def checkable(ir_version: str | int) -> None:
+    """Refuses an IR version at which the result could not be checked."""
+    if isinstance(ir_version, int) and ir_version > onnx.IR_VERSION:
+        raise BadTarget(
+            f"IR {ir_version} is above {onnx.IR_VERSION}, the newest that the installed onnx"
+            f" {onnx.__version__} can check; install a newer onnx, or go on with check=False"
+        )
+
+
 def _in_range(domain: str, shown: str, version: int) -> None:
     newest = schemas.latest(domain)
     if newest is None:

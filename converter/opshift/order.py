@@ -53,10 +53,12 @@ def sorted_positions(container: GraphProto | FunctionProto) -> list[int] | None:
 
 
 def reads(node: NodeProto) -> Iterator[str]:
-    """The names a node reads, its subgraphs included."""
+    """The names a node reads, and those that its subgraphs capture."""
     yield from node.input
     for _, graph in graphs_of(node):
+        own = {held.name for field in (graph.input, graph.initializer) for held in field}
+        own.update(sparse.values.name for sparse in graph.sparse_initializer)
         for inner in graph.node:
-            yield from reads(inner)
-        for output in graph.output:
-            yield output.name
+            yield from (name for name in reads(inner) if name not in own)
+            own.update(inner.output)
+        yield from (output.name for output in graph.output if output.name not in own)

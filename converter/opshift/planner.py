@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import networkx as nx
 
 Implementation = tuple[str, str, int]  # (domain, op, since_version)
+Told = tuple[Report | None, Refused | None]
 NOWHERE: Implementation = ("", "nowhere", 0)
 
 
@@ -50,7 +51,7 @@ def plan(
     for root in opened.document.roots:
         for key, places in root.index.items():
             counts[key] = counts.get(key, 0) + len(places)
-    report, refused = rehearse(carve, options)
+    told = report, refused = rehearse(carve, options)
     steps = report.steps if report else refused.steps if refused else ()
     return Plan(
         source,
@@ -59,13 +60,13 @@ def plan(
         tuple(step for step in steps if step.rewritten or step.kept),
         refused.refusals if refused else (),
         refused.nearest if refused else report.result if report else source,
-        _furthest(carve, options, wanted, source, down=True),
-        _furthest(carve, options, wanted, source, down=False),
+        _furthest(carve, options, told, wanted, source, down=True),
+        _furthest(carve, options, told, wanted, source, down=False),
         report.approximations if report else (),
     )
 
 
-def rehearse(carve: Carve, options: Options) -> tuple[Report | None, Refused | None]:
+def rehearse(carve: Carve, options: Options) -> Told:
     """A conversion of the skeleton alone: its report, or its refusal."""
     try:
         return convert(carve, options)[2], None
@@ -74,16 +75,40 @@ def rehearse(carve: Carve, options: Options) -> tuple[Report | None, Refused | N
 
 
 def _furthest(
-    carve: Carve, options: Options, wanted: Mapping[str, int], source: Mapping[str, int], down: bool
+    carve: Carve,
+    options: Options,
+    told: Told,
+    wanted: Mapping[str, int],
+    source: Mapping[str, int],
+    *,
+    down: bool,
 ) -> dict[str, int]:
-    """The lowest or highest version of each named domain that can be reached."""
+    """The lowest or highest version of each named domain that can be reached.
+
+    `told` is how the way to what is wanted ended: where that is the same way, it is not gone again.
+    """
     found: dict[str, int] = {}
-    for domain in wanted:
+    for domain, target in wanted.items():
         end = 1 if down else schemas.latest(domain) or source[domain]
-        report, refused = rehearse(carve, dataclasses.replace(options, target={domain: end}))
+        last = told
+        if len(wanted) > 1 or not _settles(told[1], source.get(domain), target, end):
+            last = rehearse(carve, dataclasses.replace(options, target={domain: end}))
+        report, refused = last
         reached = report.result if report else refused.nearest if refused else source
         found[domain] = reached.get(domain, end)
     return found
+
+
+def _settles(refused: Refused | None, start: int | None, target: int, end: int) -> bool:
+    """Whether what stopped one way between versions stops one that leads further as well."""
+    if refused is None or start is None or not (start > target >= end or start < target <= end):
+        return False
+    # A function may come from the other side, what left the registry is replaced in view of the
+    # target, and the IR version that a named target wants is asked for by no other.
+    crossed = [(step.start, step.to) for step in refused.steps]
+    crossed += [refusal.boundary for refusal in refused.refusals]
+    one_way = all(here != there and (there > here) == (end > start) for here, there in crossed)
+    return one_way and "IR" not in refused.target
 
 
 def _paths(

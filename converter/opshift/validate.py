@@ -74,11 +74,11 @@ def whole(document: Document, adapters: Registry, error: str | None) -> None:
         return
     for message in findings(document, adapters):
         raise InvalidModel(message)
+    if error is not None and not tolerated(document, adapters, error):
+        raise InvalidModel(f"the model is not valid as it is: {error}")
     for node, message in check.training(document):
         if not tolerated(document, adapters, message):
             raise InvalidModel(f"{_called(node)}: {message}")
-    if error is not None and not tolerated(document, adapters, error):
-        raise InvalidModel(f"the model is not valid as it is: {error}")
 
 
 def tolerated(document: Document, adapters: Registry, error: str) -> bool:

@@ -7,7 +7,7 @@ import json
 
 import pytest
 from conftest import model
-from opshift import Refused, Why, convert_version, plan, registry
+from opshift import Refused, Why, convert_version, plan, planner, registry, schemas
 from opshift.adapter import Builder, Node, Result, adapter, impossible
 from opshift.planner import implementations, path_of
 from opshift.report import Report
@@ -135,3 +135,21 @@ def test_refusals_name_the_node_of_the_model(with_adapters):
 
 def test_registry_default_is_the_installed_packages():
     assert len(registry.default()) > 100
+
+
+@pytest.mark.parametrize("target", [9, 5, 1])
+def test_what_stops_the_way_to_the_target_is_not_looked_for_twice(monkeypatch, target):
+    ways = []
+    rehearsal = planner.rehearse
+    monkeypatch.setattr(planner, "rehearse", lambda *given: ways.append(1) or rehearsal(*given))
+    made = model("(string[3] x) => (string[3] y) { y = StringNormalizer(x) }", 13)
+    found = plan(made, target)
+    assert len(ways) == 2  # the way to the target, which is the way down, and the way up
+    assert found.lowest == {"": 10}
+    assert found.highest == {"": schemas.latest("")}
+
+
+def test_a_way_that_ends_well_is_gone_on():
+    found = plan(model("(string[3] x) => (string[3] y) { y = StringNormalizer(x) }", 13), 12)
+    assert found.possible
+    assert found.lowest == {"": 10}

@@ -44,6 +44,9 @@ def test_a_sample_ends_as_it_may(pool: list[bytes]) -> None:
     kinds = sum(tally.counts.values(), fuzz.Counter())
     assert kinds.total() == RUNS
     assert {"valid", "planned", "Refused", "InvalidModel", "BadTarget"} <= kinds.keys()
+    # One of six is valid and one of twenty planned: to refuse everything is no way to pass.
+    assert kinds["valid"] >= RUNS // 10, kinds
+    assert kinds["planned"] >= RUNS // 75, kinds
 
 
 @pytest.mark.parametrize("path", FOUND, ids=lambda path: path.stem)
@@ -85,6 +88,14 @@ def case(pool: list[bytes]) -> fuzz_case.Case:
 
 def test_what_is_right_is_no_finding(case: fuzz_case.Case) -> None:
     assert fuzz_judge.judge(case).kind == "valid"
+
+
+def test_linked_data_is_compared_and_counted(case: fuzz_case.Case) -> None:
+    model = ModelProto.FromString(case.model)
+    model.graph.initializer.add(name="w", data_type=1, dims=[2], raw_data=b"12345678")
+    linked, files = fuzz_case.with_data_file(model.SerializeToString())
+    call = fuzz_case.Call("convert_file", "elsewhere", 12, {"external": "link"})
+    assert fuzz_judge.judge(fuzz_case.Case(linked, files, call)).kind == "linked"
 
 
 FAULTS = {
