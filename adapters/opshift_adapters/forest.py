@@ -1,5 +1,6 @@
 """Decision trees as a graph of splits and leaves, read from and written to either form."""
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -100,6 +101,13 @@ def counting(forest: Forest) -> Forest:
         Leaf(tuple((target, 1.0) for target, _ in node.votes)) if isinstance(node, Leaf) else node
         for node in forest.nodes
     )
+    return replace(forest, nodes=tuple(nodes))
+
+
+def numbered(forest: Forest) -> Forest:
+    """The same trees, where every leaf votes with its number among them."""
+    numbers = itertools.count()
+    nodes = (Leaf(((0, next(numbers)),)) if isinstance(n, Leaf) else n for n in forest.nodes)
     return replace(forest, nodes=tuple(nodes))
 
 

@@ -1,5 +1,6 @@
 """Tree ensembles of ai.onnx.ml: lists, then tensors beside them, then one operator for all."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from opshift_adapters.forest import (
     float_splits,
     in_float,
     narrowed,
+    numbered,
     read_classic,
     read_ensemble,
     with_constant,
@@ -287,35 +289,71 @@ NODES = (
     "membership_values=float[3] {1.0, -1.0, nan},leaf_targetids=[0,1,0,1,0],leaf_weights=float[5] {1.5, 2.25, 3.0, 0.1, 0.3}"
 )
 ENSEMBLE = "(float[N,2] x) => (float[N,2] y) { y = ai.onnx.ml.TreeEnsemble<"
+ONLY = NODES.replace("n_targets=2", "n_targets=1").replace("leaf_targetids=[0,1,0,1,0]", "leaf_targetids=[0,0,0,0,0]")
 MEMBERS = {"x": [[0, 0], [1, 1], [1, -1], [1, 2], [2, 5], [1, np.nan], [np.nan, 1]]}
 
 
-@adapter("TreeEnsemble", 5, 4, domain=ML, emits=("ai.onnx.ml.TreeEnsembleRegressor", "Cast", "Sigmoid", "Softmax"), handles_types=True)
+@adapter("TreeEnsemble", 5, 4, domain=ML, emits="ai.onnx.ml.TreeEnsembleRegressor Cast Sigmoid Softmax Gather Div ReduceSum ReduceMin ReduceMax", handles_types=True)
 @example("members", ENSEMBLE + NODES + ">(x) }", gives="TreeEnsembleRegressor", inputs=MEMBERS, imports=NEW)
 @example("average", ENSEMBLE + NODES + ",aggregate_function=0>(x) }", gives="TreeEnsembleRegressor", inputs=MEMBERS, imports=NEW)
 @example("softmax", ENSEMBLE + NODES + ",post_transform=1>(x) }", gives="TreeEnsembleRegressor Softmax", inputs=MEMBERS, imports=NEW)
 @example("logistic", ENSEMBLE + NODES + ",post_transform=2>(x) }", gives="TreeEnsembleRegressor Sigmoid", inputs=MEMBERS, imports=NEW)
 @example("softmax of what is not zero", ENSEMBLE + NODES + ",post_transform=3>(x) }", gives="TreeEnsembleRegressor", inputs=MEMBERS, imports=NEW)
 @example("one leaf", "(float[N,2] x) => (float[N,1] y) { y = ai.onnx.ml.TreeEnsemble<n_targets=1,tree_roots=[0],nodes_featureids=[0],nodes_modes=uint8[1] {0},nodes_splits=float[1] {0.0},nodes_truenodeids=[0],nodes_trueleafs=[1],nodes_falsenodeids=[0],nodes_falseleafs=[1],leaf_targetids=[0],leaf_weights=float[1] {2.5}>(x) }", gives="TreeEnsembleRegressor", imports=NEW)
-@example("double", (ENSEMBLE + NODES + ">(x) }").replace("float", "double"), refuses=Why.NOT_EXPRESSIBLE, inputs=MEMBERS, imports=NEW)
+@example("double", (ENSEMBLE + NODES + ">(x) }").replace("float", "double"), gives="TreeEnsembleRegressor Cast Gather ReduceSum", inputs=MEMBERS, imports=NEW)
+@example("average of doubles", (ENSEMBLE + NODES + ",aggregate_function=0,post_transform=2>(x) }").replace("float", "double"), gives="TreeEnsembleRegressor Cast Gather ReduceSum Div Sigmoid", inputs=MEMBERS, imports=NEW)
+@example("softmax of doubles", (ENSEMBLE + NODES + ",post_transform=1>(x) }").replace("float", "double"), inputs=MEMBERS, imports={ML: 1, "": 12})
+@example("least of doubles", (ENSEMBLE + ONLY + ",aggregate_function=2>(x) }").replace("float", "double"), gives="TreeEnsembleRegressor Cast Gather ReduceMin", inputs=MEMBERS, imports=NEW)
+@example("largest of doubles", (ENSEMBLE + ONLY + ",aggregate_function=3>(x) }").replace("float", "double"), inputs=MEMBERS, imports={ML: 1, "": 17})
+@example("largest of doubles for two", (ENSEMBLE + NODES + ",aggregate_function=3>(x) }").replace("float", "double"), refuses=Why.NOT_EXPRESSIBLE, inputs=MEMBERS, imports=NEW)
+@example("softmax of doubles that are not zero", (ENSEMBLE + NODES + ",post_transform=3>(x) }").replace("float", "double"), refuses=Why.NOT_EXPRESSIBLE, inputs=MEMBERS, imports=NEW)
 @example("members too few", ENSEMBLE + NODES.replace("membership_values=float[3] {1.0, -1.0, nan},", "").replace("{0, 6, 5}", "{0, 6, 6}") + ">(x) }", refuses=Why.AMBIGUOUS, inputs=MEMBERS, imports=NEW)
 @example("nobody says how many targets", ENSEMBLE + NODES.replace("n_targets=2,", "") + ">(x) }", refuses=Why.NOT_EXPRESSIBLE, inputs=MEMBERS, imports=NEW)
 def tree_ensemble_5_4(node: Node, op: Builder) -> Result:
     """Before its birth TreeEnsembleRegressor, which gives float and asks for one value at a time."""
+    forest, post = read_ensemble(node), TRANSFORMS[node.int("post_transform")]
+    how = ("AVERAGE", "SUM", "MIN", "MAX")[node.int("aggregate_function")]
     x = node["X"]
-    if x.elem_type == T.DOUBLE:
-        raise Refusal(Why.NOT_EXPRESSIBLE, "TreeEnsembleRegressor returns float")
-    forest = read_ensemble(node)
     half = x.elem_type == T.FLOAT16
-    post = TRANSFORMS[node.int("post_transform")]
-    y: Value = op.emit(
-        "TreeEnsembleRegressor", op.Cast(x, to=T.FLOAT) if half else x, domain=ML,
-        aggregate_function=("AVERAGE", "SUM", "MIN", "MAX")[node.int("aggregate_function")],
-        post_transform=post if post in TRANSFORMS[3:] else "NONE",
-        n_targets=node.int("n_targets"), **write_classic(forest),
-    )  # fmt: skip
+    if x.elem_type == T.DOUBLE:
+        y = _of_doubles(node, op, forest, how, post)
+    else:
+        y = op.emit(
+            "TreeEnsembleRegressor", op.Cast(x, to=T.FLOAT) if half else x, domain=ML,
+            aggregate_function=how, post_transform=post if post in TRANSFORMS[3:] else "NONE",
+            n_targets=node.int("n_targets"), **write_classic(forest),
+        )  # fmt: skip
     if post == "LOGISTIC":
         y = op.Sigmoid(y)
     elif post == "SOFTMAX":
         y = op.Softmax(y, axis=1)
     return op.Cast(y, to=T.FLOAT16) if half else y
+
+
+def _of_doubles(node: Node, op: Builder, forest: Forest, how: str, post: str) -> Value:
+    """TreeEnsembleRegressor returns floats, which hold the number of a leaf: each tree gives its own."""
+    targets = node.int("n_targets")
+    if post in TRANSFORMS[3:] or (how in ("MIN", "MAX") and targets > 1):
+        raise Refusal(Why.NOT_EXPRESSIBLE, "TreeEnsembleRegressor returns float")
+    leaves = list(forest.leaves)
+    table = np.zeros((len(leaves), targets))
+    for number, leaf in enumerate(leaves):
+        for target, weight in leaf.votes:
+            table[number, target] = weight
+    named = write_classic(numbered(forest))
+    named["target_ids"] = named["target_treeids"]
+    named["nodes_values_as_tensor"] = np.array(named.pop("nodes_values"))
+    reached = op.emit("TreeEnsembleRegressor", node["X"], domain=ML, n_targets=len(forest.roots), **named)
+    votes = op.Gather(op.const(table, T.DOUBLE), op.Cast(reached, to=T.INT64), axis=0)
+    if how in ("MIN", "MAX"):
+        reduce = op.ReduceMin if how == "MIN" else op.ReduceMax
+        return _over_trees(op, reduce, votes, since=18)
+    total = _over_trees(op, op.ReduceSum, votes, since=13)
+    return op.Div(total, op.const(len(forest.roots), T.DOUBLE)) if how == "AVERAGE" else total
+
+
+def _over_trees(op: Builder, reduce: Callable[..., Value], votes: Value, since: int) -> Value:
+    """Axes are an input since some version of the other domain."""
+    if op.opset("") >= since:
+        return reduce(votes, op.const([1]), keepdims=0)
+    return reduce(votes, axes=[1], keepdims=0)
