@@ -5,9 +5,11 @@ from opshift.adapter import (
     KEEP,
     Builder,
     Node,
+    Refusal,
     Result,
     T,
     Value,
+    Why,
     adapter,
     example,
 )
@@ -199,15 +201,24 @@ def attention_25_24(node: Node, op: Builder) -> Result:
 @example("unknown sizes", PACKED.replace("5", "N") + ", bool[3,M] m" + Y3 + "{ y = Attention<" + HEADS + ">(q, k, v, m) }", gives="Shape Expand Attention", inputs={"m": [[True], [False], [True]], "k": np.sin(np.arange(80)).reshape(2, 5, 8), "v": np.sin(np.arange(120)).reshape(2, 5, 12)})
 @example("a mask of five, unknown keys", "(float[1,2,3,4] q, float[1,2,N,4] k, float[1,2,N,4] v, bool[3,5] m) => (float[1,2,3,4] y) { y = Attention(q, k, v, m) }", gives="Attention", inputs={"k": np.ones((1, 2, 5, 4)), "v": np.ones((1, 2, 5, 4))})
 @example("keys of unknown rank", "(float[1,2,3,4] q, float[40] w, int64[r] s, bool[3,5] m) => (float[1,2,3,4] y) { k = Reshape(w, s) y = Attention(q, k, k, m) }", gives="Reshape Attention", inputs={"s": [1, 2, 5, 4]})
+@example("one present", QKV + PAST + PRESENT.replace(", float[2,2,7,6] v2", "") + "{ y, k2 = Attention(q, k, v, , pk, pv) }", gives="Attention")
+@example("the other present", QKV + PAST + PRESENT.replace(" float[2,2,7,4] k2,", "") + "{ y, , v2 = Attention(q, k, v, , pk, pv) }", refuses=Why.NOT_EXPRESSIBLE)
 def attention_23_24(node: Node, op: Builder) -> Result:
-    """A mask of one column held for all keys; from 24 it hides all but the first."""
+    """A mask of one column held for all keys, and from 24 it hides all but the first; present_key and present_value come together."""
+    outputs = 3 if node.n_outputs == 2 else node.n_outputs
+    if outputs == 3 and node.output("present_key") is None:
+        raise Refusal(Why.NOT_EXPRESSIBLE, "from 24 on present_value comes with present_key only")
     mask = node.input("attn_mask")
-    if mask is None or reaches_all(node, mask):
-        return KEEP
+    if mask is None or reaches_all(node, mask) or _has_columns(mask):
+        return KEEP if outputs == node.n_outputs else op.same(node, outputs=outputs)
+    mask = op.Expand(mask, lengths(node, op)[1])
+    return op.same(node, inputs={"attn_mask": mask}, outputs=outputs)
+
+
+def _has_columns(mask: Value) -> bool:
+    """Whether a mask is known to have another number of columns than one."""
     length = None if mask.dims_or_none is None else mask.dims[-1]
-    if isinstance(length, int) and length != 1:
-        return KEEP
-    return op.same(node, inputs={"attn_mask": op.Expand(mask, lengths(node, op)[1])})
+    return isinstance(length, int) and length != 1
 
 
 @adapter("Attention", 24, 23, emits=("Less", "LessOrEqual", *COUNTING, *MASKING))

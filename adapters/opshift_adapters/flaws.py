@@ -8,6 +8,7 @@ REDUCING = "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean 
 RANKS = (
     ranks("Attention", Q="3 4", K="3 4", V="3 4", past_key="4", past_value="4"),
     ranks(REDUCING, axes="1"),
+    ranks("Gemm", A="2", B="2", C="0 1 2"),
     ranks("NegativeLogLikelihoodLoss", weight="1"),
     ranks("SoftmaxCrossEntropyLoss", weights="1"),
     ranks("GRU LSTM RNN", X="3", W="3", R="3", B="2", P="2"),
