@@ -52,6 +52,11 @@ class Run:
     def name(self) -> str:
         return str(self.number)
 
+    @property
+    def size(self) -> int:
+        """That of the largest model, twice over: what a run takes is known when it is made."""
+        return 2 * seeds.LARGEST
+
 
 @dataclass(slots=True)
 class Tally:
