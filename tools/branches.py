@@ -54,6 +54,8 @@ def _run_examples(package: str) -> None:
             continue
     for fold, example in testing.folds(package):
         testing.folded(fold, example)
+    for rule, example in testing.rank_rules(package):
+        testing.ranked(rule, example)
 
 
 def _sentences(path: Path, found: dict[str, Any]) -> Iterator[str]:

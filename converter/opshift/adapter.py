@@ -12,6 +12,7 @@ from opshift.declare import (
     Fold,
     Fragile,
     Illegal,
+    OutputRanks,
     Result,
     adapter,
     boundary,
@@ -22,6 +23,7 @@ from opshift.declare import (
     fragile,
     illegal,
     impossible,
+    output_ranks,
     retired,
     shown,
 )
@@ -43,6 +45,7 @@ __all__ = [
     "Illegal",
     "InvalidModel",
     "Node",
+    "OutputRanks",
     "Refusal",
     "Result",
     "T",
@@ -58,6 +61,7 @@ __all__ = [
     "fragile",
     "illegal",
     "impossible",
+    "output_ranks",
     "retired",
     "shown",
 ]

@@ -132,7 +132,7 @@ class Attempt:
             validate.whole(self.document, adapters, error)
             self.unenforced = spec.unenforced(self.document)
             self.notes += [f"as it came: {text}" for text in self.unenforced]
-        self.facts = Facts(self.document, self.store, adapters.folds, self._inferable)
+        self.facts = Facts(self.document, self.store, adapters, self._inferable)
 
     def _inferable(self) -> bytes | ModelProto:
         """The model as it came, for inference; where that would say little, the same raised."""
@@ -214,7 +214,7 @@ class Attempt:
         self.notes += done
         if done:
             self.document = Document(self.skeleton, self.document.prefix)
-            self.facts = Facts(self.document, self.store, self.facts.folds, self._inferable)
+            self.facts = Facts(self.document, self.store, self.facts.adapters, self._inferable)
 
     def _ir_refused(self, refusals: list[Refusal], aim: int) -> Refused:
         current = self.skeleton.ir_version
@@ -236,7 +236,7 @@ class Attempt:
             return self._report(versions_before, versions_before, before)
         prefix = _unused_prefix(self.skeleton.SerializeToString())
         self.document = Document(self.skeleton, prefix)
-        self.facts = Facts(self.document, self.store, {}, lambda: self.skeleton)
+        self.facts = Facts(self.document, self.store, registry.Registry(), lambda: self.skeleton)
         self._settle_ir(went_down=False)
         return self._report(versions_before, self.document.imports.as_dict(), before)
 

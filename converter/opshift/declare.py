@@ -107,6 +107,16 @@ class Fold:
 
 
 @dataclass(frozen=True, slots=True)
+class OutputRanks:
+    """The ranks of an operator's outputs, where onnx's inference would have to see values."""
+
+    ops: tuple[str, ...]
+    run: Callable[[Node], Sequence[int]]
+    domain: str = ""
+    examples: tuple[Example, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ByValue:
     """Inputs of which only the value counts: in a wider type, all of them, they mean the same."""
 
@@ -334,6 +344,18 @@ def fold(op: str, *, domain: str = "") -> Callable[[Callable[[Node], Array | Non
     def declare(below: Callable[[Node], Array | None] | _Draft) -> Fold:
         draft = below if isinstance(below, _Draft) else _Draft(below, ())
         return Fold(op, draft.run, domain, _spread(draft.examples, (op,)))
+
+    return declare
+
+
+def output_ranks(
+    *ops: str, domain: str = ""
+) -> Callable[[Callable[[Node], Sequence[int]] | _Draft], OutputRanks]:
+    """Declares how long a shape must be known to be, and the like, for a rank to be known."""
+
+    def declare(below: Callable[[Node], Sequence[int]] | _Draft) -> OutputRanks:
+        draft = below if isinstance(below, _Draft) else _Draft(below, ())
+        return OutputRanks(ops, draft.run, domain, _spread(draft.examples, ops))
 
     return declare
 

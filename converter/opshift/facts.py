@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,15 +12,16 @@ from onnx import ModelProto, NodeProto, TypeProto, helper
 from opshift import schemas
 from opshift.arrays import dense
 from opshift.census import take_census
-from opshift.declare import Array, Fold
+from opshift.declare import Array
 from opshift.errors import Refusal
 from opshift.inference import Inferred, infer_all, infer_node
-from opshift.knowledge import better, is_complete, is_small, is_vague
+from opshift.knowledge import better, is_complete, is_small, is_vague, rank_of
 from opshift.scope import graphs_of
 
 if TYPE_CHECKING:
     from opshift.document import Document
-    from opshift.node import Node
+    from opshift.node import Env, Node
+    from opshift.registry import Registry
     from opshift.scope import Root, Scope
     from opshift.weights import Weights
 
@@ -37,12 +38,12 @@ class Facts:
         self,
         document: Document,
         weights: Weights,
-        folds: Mapping[tuple[str, str], Fold],
+        adapters: Registry,
         snapshot: Callable[[], bytes | ModelProto],
     ) -> None:
         self.document = document
         self.weights = weights
-        self.folds = folds
+        self.adapters = adapters
         self._snapshot = snapshot
         self._inferred: Inferred | None = None
         self._constants: dict[tuple[Scope, str], Array | None] = {}
@@ -99,11 +100,11 @@ class Facts:
             return self.constant_node(node)
         if key == ("", "Identity"):
             return self.constant(owner, node.input[0])
-        fold = self.folds.get(key)
+        fold = self.adapters.folds.get(key)
         if fold is None or len(node.output) != 1 or key not in owner.root.index:
             return None
         try:
-            value = fold.run(self._read(owner, node, folding=True))
+            value = fold.run(self._read(owner, node, self._env(owner, folding=True)))
         except (Refusal, ValueError, IndexError):
             # Something is not known, or the node is not legal: either way it is no constant.
             return None
@@ -117,13 +118,17 @@ class Facts:
             return None
         node = owner.node(position)
         known = (schemas.normal(node.domain), node.op_type) in owner.root.index
-        return self._read(owner, node) if known else None
+        return self._read(owner, node, self._env(owner)) if known else None
 
-    def _read(self, owner: Scope, node: NodeProto, *, folding: bool = False) -> Node:
-        from opshift.node import Env, FoldingEnv, Node
+    def _env(self, scope: Scope, *, folding: bool = False) -> Env:
+        from opshift.node import Env, FoldingEnv
 
-        schema = owner.root.schema_of(node)
-        return Node(node, schema, (FoldingEnv if folding else Env)(self, owner))
+        return (FoldingEnv if folding else Env)(self, scope)
+
+    def _read(self, owner: Scope, node: NodeProto, env: Env) -> Node:
+        from opshift.node import Node
+
+        return Node(node, owner.root.schema_of(node), env)
 
     def constant_node(self, node: NodeProto) -> Array | None:
         """The value of a Constant node in any of its attribute forms."""
@@ -154,7 +159,7 @@ class Facts:
             return f"{name!r} is an input"
         node = owner.node(owner.producers[name])
         key = (schemas.normal(node.domain), node.op_type)
-        if key in self.folds or key == ("", "Identity"):
+        if key in self.adapters.folds or key == ("", "Identity"):
             for source in node.input:
                 if source and self.constant(owner, source) is None:
                     return self.why_dynamic(owner, source)
@@ -184,7 +189,7 @@ class Facts:
     def inferred(self) -> Inferred:
         if self._inferred is None:
             # A snapshot that was rewritten may give fresh names to other values.
-            known = infer_all(self._snapshot())
+            known = infer_all(self._snapshot(), self.adapters.output_ranks)
             self._inferred = {n: t for n, t in known.items() if not self.document.is_fresh(n)}
         return self._inferred
 
@@ -218,9 +223,7 @@ class Facts:
         """The types of a node's outputs, from its inputs as far as they are known by now."""
         if self.document.is_call(node) or not self._tells_more(place, node):
             return
-        types = infer_node(
-            node, place.root, lambda n: self.type(place, n), lambda n: self.constant(place, n)
-        )
+        types = infer_node(node, self._env(place))
         for output, found in types.items():
             if schemas.type_name(found) is not None:
                 known = better(self._stated(place, output), found)
@@ -241,11 +244,17 @@ class Facts:
         outputs = [self._stated(place, name) for name in node.output if name]
         if any(found is None or schemas.type_name(found) is None for found in outputs):
             return True  # one typed input may type it, which inference makes nothing of
+        if self._has_rank_to_tell(schema, outputs):
+            return True
         if not schemas.raw(
             schema.domain, schema.name, schema.since
         ).has_type_and_shape_inference_function:
             return True
         return any(self._is_news(place, name) for name in node.input if name)
+
+    def _has_rank_to_tell(self, schema: schemas.Schema, outputs: list[TypeProto | None]) -> bool:
+        told = (schema.domain, schema.name) in self.adapters.output_ranks
+        return told and any(rank_of(found) is None for found in outputs)
 
     def _is_news(self, place: Scope, name: str) -> bool:
         """Whether the type was found here, or the value only by folding."""

@@ -17,7 +17,7 @@ def first(model: ModelProto) -> str | None:
     """The first node that cannot be as it is, in a sentence; None where nobody objects."""
     skeleton, store = weights.carve_model(model)
     document, adapters = Document(skeleton), registry.default()
-    facts = Facts(document, store, adapters.folds, lambda: skeleton)
+    facts = Facts(document, store, adapters, lambda: skeleton)
     for node, flaw in _asked(document, facts, adapters.flaws):
         told = flaw.look(node)
         if told is not None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import onnx
 from onnx import (
     AttributeProto,
+    GraphProto,
     ModelProto,
     NodeProto,
     OperatorSetIdProto,
     TensorProto,
+    TensorShapeProto,
     TypeProto,
     helper,
 )
@@ -19,44 +22,80 @@ from onnx.shape_inference import InferenceError
 from opshift import schemas, survive
 from opshift.arrays import from_array
 from opshift.census import TYPE_ATTRIBUTES
-from opshift.declare import Array
-from opshift.knowledge import is_small
+from opshift.declare import OutputRanks
+from opshift.errors import Refusal
+from opshift.knowledge import is_small, rank_of
 from opshift.order import reads
-from opshift.scope import Root, graphs_of, may_hold_graphs
+from opshift.scope import graphs_of, may_hold_graphs
+
+if TYPE_CHECKING:
+    from opshift.node import Env
 
 Inferred = dict[str, TypeProto | None]
+Rules = Mapping[tuple[str, str], OutputRanks]
+PASSES = 4  # over the whole model; what a longer chain needs is followed value by value
 
 
-def infer_all(model: bytes | ModelProto) -> Inferred:
+def infer_all(model: bytes | ModelProto, ranks: Rules) -> Inferred:
     """Value types over all scopes by name; None where two scopes disagree about a name."""
-    try:
-        inferred = survive.infer(model, data_prop=True)
-    except (InferenceError, RuntimeError, onnx.checker.ValidationError):
-        # A model that inference rejects is converted by what it declares itself.
-        return {}
     found: Inferred = {}
-    graphs = [inferred.graph]
-    while graphs:
-        graph = graphs.pop()
+    for _ in range(PASSES):
+        try:
+            model = survive.infer(model, data_prop=True)
+        except (InferenceError, RuntimeError, onnx.checker.ValidationError):
+            # A model that inference rejects is converted by what it declares itself.
+            return found
+        found = _types_in(model)
+        if not _write_ranks(model, found, ranks):
+            return found
+    return found
+
+
+def _types_in(model: ModelProto) -> Inferred:
+    found: Inferred = {}
+    for graph in _graphs(model.graph):
         for info in (*graph.value_info, *graph.output, *graph.input):
             if info.HasField("type"):
                 known = found.setdefault(info.name, info.type)
                 if known is not None and known != info.type:
                     found[info.name] = None
-        for node in graph.node:
-            if may_hold_graphs((node.domain, node.op_type)):
-                graphs += [inner for _, inner in graphs_of(node)]
     return found
 
 
-def infer_node(
-    node: NodeProto,
-    root: Root,
-    type_of: Callable[[str], TypeProto | None],
-    constant_of: Callable[[str], Array | None],
-    version: int | None = None,
-) -> dict[str, TypeProto]:
-    """One node's output types from its input types, by the schema's own inference."""
+def _graphs(graph: GraphProto) -> Iterator[GraphProto]:
+    yield graph
+    for node in graph.node:
+        if may_hold_graphs((node.domain, node.op_type)):
+            for _, inner in graphs_of(node):
+                yield from _graphs(inner)
+
+
+def _write_ranks(model: ModelProto, found: Inferred, ranks: Rules) -> bool:
+    """Writes ranks beside the types that inference left without, for it to go on from."""
+    from opshift.node import TypesOnly
+
+    versions = {schemas.normal(one.domain): one.version for one in model.opset_import}
+    env, written = TypesOnly(found), False
+    for graph in _graphs(model.graph):
+        vague = {
+            info.name: info.type.tensor_type
+            for info in (*graph.value_info, *graph.output)
+            if info.type.HasField("tensor_type") and rank_of(info.type) is None
+        }
+        for node in graph.node if vague else ():
+            rule = ranks.get((schemas.normal(node.domain), node.op_type))
+            if rule is not None and not vague.keys().isdisjoint(node.output):
+                schema = schemas.schema(rule.domain, node.op_type, versions.get(rule.domain, 0))
+                for name, rank in zip(node.output, _told(rule, node, schema, env), strict=False):
+                    if name in vague:
+                        _give_rank(vague[name], rank)
+                        written = True
+    return written
+
+
+def infer_node(node: NodeProto, env: Env, version: int | None = None) -> dict[str, TypeProto]:
+    """One node's output types from its input types, by the schema's own inference first."""
+    root = env.scope.root
     schema = root.schema_of(node, version)
     if schema is None:
         return {}
@@ -64,11 +103,11 @@ def infer_node(
     imports = [helper.make_opsetid(d, root.imports[d]) for d in root.imports if d != domain]
     imports.append(helper.make_opsetid(domain, version or root.imports[domain]))
     if any(a.type == AttributeProto.GRAPH for a in node.attribute):
-        return infer_alone(node, type_of, imports)
-    types = {n: type_of(n) or TypeProto() for n in node.input if n}
+        return infer_alone(node, env, imports)
+    types = {n: env.type(n) or TypeProto() for n in node.input if n}
     data = {}
     for name in node.input:
-        found = constant_of(name) if name and is_small(types.get(name)) else None
+        found = env.constant(name) if name and is_small(types.get(name)) else None
         if found is not None:
             data[name] = from_array(found, name)
     raw = schemas.raw(domain, node.op_type, schema.since)
@@ -83,23 +122,43 @@ def infer_node(
         known = inferred.setdefault(name, TypeProto())
         if schemas.type_name(known) is None:
             known.tensor_type.elem_type = kind  # beside the shape, if there is one
+    rule = env.facts.adapters.output_ranks.get((domain, node.op_type))
+    for name, rank in zip(node.output, _told(rule, node, schema, env), strict=False):
+        known = inferred.setdefault(name, TypeProto())
+        if name and rank_of(known) is None:
+            _give_rank(known.tensor_type, rank)
     return dict(inferred)
 
 
+def _told(
+    rule: OutputRanks | None, node: NodeProto, schema: schemas.Schema | None, env: Env
+) -> Sequence[int]:
+    """The ranks of a node's outputs, where lengths tell what inference reads from values alone."""
+    from opshift.node import Node
+
+    try:
+        return rule.run(Node(node, schema, env)) if rule is not None and schema is not None else ()
+    except (Refusal, ValueError):  # a length is not known, or is none: then nothing is
+        return ()
+
+
+def _give_rank(tensor: TypeProto.Tensor, rank: int) -> None:
+    tensor.shape.SetInParent()
+    tensor.shape.dim.extend([TensorShapeProto.Dimension()] * rank)
+
+
 def infer_alone(
-    node: NodeProto,
-    type_of: Callable[[str], TypeProto | None],
-    imports: Sequence[OperatorSetIdProto],
+    node: NodeProto, env: Env, imports: Sequence[OperatorSetIdProto]
 ) -> dict[str, TypeProto]:
     """The output types of a node with subgraphs: those of a model that holds this node alone."""
     model = ModelProto(ir_version=onnx.IR_VERSION, opset_import=imports)
     model.graph.name = node.op_type
     model.graph.node.append(node)
     for name in dict.fromkeys(reads(node)):
-        found = type_of(name) if name else None
+        found = env.type(name) if name else None
         if found is not None:
             model.graph.input.add(name=name).type.CopyFrom(found)
-    inferred = infer_all(model)
+    inferred = infer_all(model, env.facts.adapters.output_ranks)
     return {name: found for name in node.output if (found := inferred.get(name)) is not None}
 
 

@@ -80,9 +80,8 @@ class MadeEnv(Env):
         return super().type(name)
 
     def _infer(self, node: NodeProto) -> dict[str, TypeProto]:
-        root = self.scope.root
-        version = self.crossing.version(root, schemas.normal(node.domain))
-        return infer_node(node, root, self.type, self.constant, version)
+        version = self.crossing.version(self.scope.root, schemas.normal(node.domain))
+        return infer_node(node, self, version)
 
     def constant(self, name: str) -> Array | None:
         made = self.made.constants.get(name)

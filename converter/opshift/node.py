@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto, helper
@@ -55,6 +55,22 @@ class FoldingEnv(Env):
 
     def why_dynamic(self, name: str) -> str:
         return "it is computed"
+
+
+class TypesOnly(Env):
+    """Where nothing but types is known yet: between two passes of inference."""
+
+    def __init__(self, types: Mapping[str, TypeProto | None]) -> None:
+        self.types = types
+
+    def type(self, name: str) -> TypeProto | None:
+        return self.types.get(name)
+
+    def constant(self, name: str) -> Array | None:
+        return None
+
+    def why_dynamic(self, name: str) -> str:
+        return "only types are looked at"
 
 
 class Value:

@@ -8,17 +8,17 @@ import pkgutil
 from collections.abc import Iterable, Iterator
 from importlib.metadata import entry_points
 from types import ModuleType
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from opshift import schemas
-from opshift.declare import RETIRED, Adapter, ByValue, Flaw, Fold, Fragile, Illegal
+from opshift.declare import RETIRED, Adapter, ByValue, Flaw, Fold, Fragile, Illegal, OutputRanks
 from opshift.errors import AdapterBug
 
 if TYPE_CHECKING:
     from opshift.document import Document
 
 GROUP = "opshift.adapters"
-Declared: TypeAlias = Adapter | Fold | ByValue | Illegal | Fragile | Flaw
+Declared: TypeAlias = Adapter | Fold | OutputRanks | ByValue | Illegal | Fragile | Flaw
 Crossing: TypeAlias = tuple[str, str, int, int]  # (domain, op, from, to)
 
 
@@ -28,36 +28,31 @@ class Registry:
     def __init__(self) -> None:
         self._verdicts: dict[Crossing, Adapter] = {}
         self.folds: dict[tuple[str, str], Fold] = {}
+        self.output_ranks: dict[tuple[str, str], OutputRanks] = {}
         self.by_value: dict[tuple[str, str], ByValue] = {}
         self.illegal: dict[tuple[str, str], Illegal] = {}
         self.fragile: set[tuple[str, str]] = set()
         self.flaws: dict[tuple[str, str], list[Flaw]] = {}
 
     def add(self, declared: Declared) -> None:
-        if isinstance(declared, Fold):
-            key = (declared.domain, declared.op)
-            if key in self.folds:
-                raise AdapterBug(f"two ways to fold {declared.op}")
-            self.folds[key] = declared
-            return
-        if isinstance(declared, ByValue):
-            key = (declared.domain, declared.op)
-            if key in self.by_value:
-                raise AdapterBug(f"two lists of what {declared.op} reads by value")
-            self.by_value[key] = declared
-            return
-        if isinstance(declared, Fragile):
-            self.fragile.add((declared.domain, declared.op))
-            return
-        if isinstance(declared, Flaw):
-            self.flaws.setdefault((declared.domain, declared.op), []).append(declared)
-            return
-        if isinstance(declared, Illegal):
-            key = (declared.domain, declared.op)
-            if key in self.illegal:
-                raise AdapterBug(f"two rules say what {declared.op} must not be")
-            self.illegal[key] = declared
-            return
+        match declared:
+            case Adapter():
+                self._add_verdict(declared)
+            case Fold(op=op, domain=domain):
+                _once(self.folds, (domain, op), declared, "two ways to fold")
+            case OutputRanks(domain=domain):
+                for op in declared.ops:
+                    _once(self.output_ranks, (domain, op), declared, "two rules tell the ranks of")
+            case ByValue(op=op, domain=domain):
+                _once(self.by_value, (domain, op), declared, "two lists of what is read by")
+            case Illegal(op=op, domain=domain):
+                _once(self.illegal, (domain, op), declared, "two rules of what is illegal for")
+            case Fragile(op=op, domain=domain):
+                self.fragile.add((domain, op))
+            case Flaw(op=op, domain=domain):
+                self.flaws.setdefault((domain, op), []).append(declared)
+
+    def _add_verdict(self, declared: Adapter) -> None:
         for op in declared.ops:
             crossing = (declared.domain, op, declared.start, declared.to)
             if crossing in self._verdicts:
@@ -110,6 +105,7 @@ class Registry:
         copy = Registry()
         copy._verdicts = dict(self._verdicts)
         copy.folds = dict(self.folds)
+        copy.output_ranks = dict(self.output_ranks)
         copy.by_value = dict(self.by_value)
         copy.illegal = dict(self.illegal)
         copy.fragile = set(self.fragile)
@@ -137,6 +133,17 @@ class Registry:
                     wanted = [down] if born_here else [up, down]
                     found += [c for c in wanted if c not in self._verdicts]
         return found
+
+
+_Kind = TypeVar("_Kind")
+
+
+def _once(
+    table: dict[tuple[str, str], _Kind], key: tuple[str, str], declared: _Kind, what: str
+) -> None:
+    if key in table:
+        raise AdapterBug(f"{what} {key[1]}")
+    table[key] = declared
 
 
 def reviewed(adapter: Adapter, op: str) -> bool:

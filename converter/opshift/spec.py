@@ -71,7 +71,7 @@ def check_model(model: ModelProto | str | os.PathLike[str]) -> Findings:
     view = weights.checkable(skeleton)
     if not errors and (objection := check.whole(view, full=True)) is not None:
         errors.append(f"the checker rejects it: {objection}")
-    facts = Facts(document, store, adapters.folds, lambda: view)
+    facts = Facts(document, store, adapters, lambda: view)
     warnings = [*_too_new(document, facts), *_identifiers(document)]
     return Findings(
         (

@@ -2,12 +2,13 @@
 
 import pytest
 from opshift import testing
-from opshift.declare import Example, Fold
+from opshift.declare import Example, Fold, OutputRanks
 
 import examples
 
 CASES = examples.cases()
 FOLDS = testing.folds("opshift_adapters")
+RANKS = testing.rank_rules("opshift_adapters")
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
@@ -20,3 +21,8 @@ def test_example(case: examples.Case) -> None:
 @pytest.mark.parametrize(("fold", "example"), FOLDS, ids=[f"{f.op} {e.title}" for f, e in FOLDS])
 def test_fold(fold: Fold, example: Example) -> None:
     testing.assert_fold(fold, example)
+
+
+@pytest.mark.parametrize(("rule", "example"), RANKS, ids=[e.graph for _, e in RANKS])
+def test_ranks(rule: OutputRanks, example: Example) -> None:
+    testing.assert_ranks(rule, example)

@@ -183,5 +183,5 @@ def folded(proto: ModelProto, data: list[Array]) -> Array | None:
     )
     del fixed.graph.input[:]
     document = Document(fixed, "opshift_")
-    facts = Facts(document, Weights(), registry.default().folds, lambda: fixed)
+    facts = Facts(document, Weights(), registry.default(), lambda: fixed)
     return facts.constant(document.roots[0].top, fixed.graph.output[0].name)

@@ -2,7 +2,7 @@
 
 from opshift.testing.completeness import assert_complete
 from opshift.testing.examples import assert_example, example_model, example_target, examples
-from opshift.testing.folds import assert_fold, folded, folds
+from opshift.testing.known import assert_fold, assert_ranks, folded, folds, rank_rules, ranked
 from opshift.testing.models import assert_invalid, assert_model_converts, assert_refused
 from opshift.testing.operators import assert_op_downgrades, assert_op_upgrades
 
@@ -14,10 +14,13 @@ __all__ = [
     "assert_model_converts",
     "assert_op_downgrades",
     "assert_op_upgrades",
+    "assert_ranks",
     "assert_refused",
     "example_model",
     "example_target",
     "examples",
     "folded",
     "folds",
+    "rank_rules",
+    "ranked",
 ]

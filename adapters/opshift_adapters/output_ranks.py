@@ -1,0 +1,69 @@
+"""Ranks that follow from the lengths of inputs, where onnx's inference wants their values."""
+
+from collections.abc import Sequence
+
+from opshift.adapter import Node, Why, example, output_ranks
+
+REDUCTIONS = (
+    "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean",
+    "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare",
+)  # fmt: skip
+XA = "(float[2,3,4] x, int64[2] a) => (float y) "
+
+
+def length(node: Node, name: str) -> int:
+    """The length of a list that is an attribute in some versions and an input in others."""
+    if name in node.attributes:
+        return len(node.ints(name))
+    value = node.inputs[1] if len(node.inputs) > 1 else None
+    if value is None:
+        raise ValueError(f"{node.op} is given no {name}")
+    (size,) = value.shape
+    return size
+
+
+@output_ranks("Reshape")
+@example("shape of a known length", "(float[2,6] x, int64[3] s) => (float y) { y = Reshape(x, s) }", inputs={"s": [3, 2, 2]}, imports={"": 13})
+@example("attribute", "(float[2,6] x) => (float y) { y = Reshape<shape=[3, 2, 2]>(x) }", imports={"": 1})
+@example("shape of an unknown length", "(float[2,6] x, int64[N] s) => (float y) { y = Reshape(x, s) }", refuses=Why.NEEDS_RANK, imports={"": 13})
+def reshape(node: Node) -> Sequence[int]:
+    return [length(node, "shape")]
+
+
+@output_ranks("Squeeze")
+@example("computed axes", "(float[1,3,1] x, int64[2] a) => (float y) { y = Squeeze(x, a) }", inputs={"a": [0, 2]})
+@example("every axis of size 1", "(float[N,3,M] x) => (float y) { y = Squeeze(x) }", refuses=Why.NEEDS_RANK)
+def squeeze(node: Node) -> Sequence[int]:
+    return [node["data"].rank - length(node, "axes")]
+
+
+@output_ranks("Unsqueeze")
+@example("computed axes", XA + "{ y = Unsqueeze(x, a) }", inputs={"a": [0, 2]})
+def unsqueeze(node: Node) -> Sequence[int]:
+    return [node["data"].rank + length(node, "axes")]
+
+
+@output_ranks(*REDUCTIONS)
+@example("computed axes are kept", XA + "{ y = {op}(x, a) }", inputs={"a": [0, 2]})
+@example("computed axes are left out", XA + "{ y = {op}<keepdims=0>(x, a) }", inputs={"a": [0, 2]})
+@example("perhaps no axes", "(float[2,3,4] x, int64[0] a) => (float y) { y = {op}<keepdims=0>(x, a) }", refuses=Why.NEEDS_RANK)
+def reduction(node: Node) -> Sequence[int]:
+    rank = node["data"].rank
+    if node.int("keepdims"):
+        return [rank]
+    count = length(node, "axes")
+    return [rank - count] if count else []  # no axes are all axes, or none
+
+
+@output_ranks("Split")
+@example("computed parts", "(float[5,3] x, int64[2] s) => (float y, float z) { y, z = Split(x, s) }", inputs={"s": [2, 3]})
+def split(node: Node) -> Sequence[int]:
+    return [node["input"].rank] * len(node.outputs)
+
+
+@output_ranks("Pad", "CenterCropPad", "MaxUnpool", "MeanVarianceNormalization", "GroupNormalization")
+@example("computed axes", "(float[2,3,4] x, int64[2] p, int64[1] a) => (float y) { y = Pad(x, p, , a) }", inputs={"p": [1, 2], "a": [1]})
+@example("computed size", "(float[2,3,4] x, int64[1] s) => (float y) { y = CenterCropPad<axes=[1]>(x, s) }", inputs={"s": [5]})
+def like_the_first_input(node: Node) -> Sequence[int]:
+    found = node.inputs[0]
+    return [found.rank] if found is not None else []

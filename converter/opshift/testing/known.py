@@ -1,0 +1,89 @@
+"""The `@example`s of what is known before a model runs: constants, and ranks."""
+
+from __future__ import annotations
+
+from onnx import ModelProto
+
+from opshift import registry, schemas, versions
+from opshift.declare import Array, Example, Fold, OutputRanks
+from opshift.document import Document
+from opshift.facts import Facts
+from opshift.knowledge import rank_of
+from opshift.testing.text import parse_model
+from opshift.verify import oracle
+from opshift.weights import Weights
+
+
+def folds(package: str) -> list[tuple[Fold, Example]]:
+    """All examples of a package's folds, for `pytest.mark.parametrize`."""
+    return [
+        (fold, example)
+        for fold in registry.default().folds.values()
+        if f"{fold.run.__module__}.".startswith(f"{package}.")
+        for example in fold.examples
+    ]
+
+
+def rank_rules(package: str) -> list[tuple[OutputRanks, Example]]:
+    """The same for the rules that tell ranks."""
+    rules = {id(rule): rule for rule in registry.default().output_ranks.values()}
+    return [
+        (rule, example)
+        for rule in rules.values()
+        if f"{rule.run.__module__}.".startswith(f"{package}.")
+        for example in rule.examples
+    ]
+
+
+def folded(fold: Fold, example: Example) -> tuple[ModelProto, Array | None]:
+    """The example as a model, and its only constant."""
+    model, facts = _known(fold.domain, example)
+    return model, facts.constant(facts.document.main, model.graph.output[0].name)
+
+
+def ranked(rule: OutputRanks, example: Example) -> tuple[ModelProto, list[int | None]]:
+    """The example as a model that declares no shapes of outputs, and the ranks they have."""
+    model, facts = _known(rule.domain, example)
+    names = [value.name for value in model.graph.output]
+    return model, [rank_of(facts.type(facts.document.main, name)) for name in names]
+
+
+def _known(domain: str, example: Example) -> tuple[ModelProto, Facts]:
+    """At the newest version unless the example says one."""
+    imports = {domain: schemas.latest(domain) or 1, **example.imports}
+    listed = ", ".join(f'"{domain}" : {version}' for domain, version in imports.items())
+    ir = max(versions.ir_for(imports), 4)  # below 4 an initializer is no constant
+    header = f"<ir_version: {ir}, opset_import: [{listed}]>"
+    model = parse_model(f"{header} example {example.graph}")
+    for value in model.graph.output:
+        value.type.tensor_type.ClearField("shape")
+    facts = Facts(Document(model, "opshift_"), Weights(), registry.default(), lambda: model)
+    return model, facts
+
+
+def assert_fold(fold: Fold, example: Example) -> None:
+    """The constant is what the model computes; with `refuses=` it is no constant."""
+    model, found = folded(fold, example)
+    if example.refuses is not None:
+        if found is not None:
+            raise AssertionError(f"it is the constant {found.tolist()}, though none was expected")
+        return
+    if found is None:
+        raise AssertionError("it is no constant")
+    inputs = oracle.make_inputs(model, overrides=dict(example.inputs))
+    told = oracle.compare(oracle.evaluate(model, inputs), [found])
+    if told is not None:
+        raise AssertionError(f"the constant is not what the model computes: {told}")
+
+
+def assert_ranks(rule: OutputRanks, example: Example) -> None:
+    """The ranks are those of what the model computes; with `refuses=` none is known."""
+    model, found = ranked(rule, example)
+    if example.refuses is not None:
+        if any(rank is not None for rank in found):
+            raise AssertionError(f"the ranks are {found}, though none was expected to be known")
+        return
+    inputs = oracle.make_inputs(model, overrides=dict(example.inputs))
+    computed = [value.ndim for value in oracle.evaluate(model, inputs)]
+    if found != computed:
+        raise AssertionError(f"the ranks are {computed}, not {found}")
