@@ -54,7 +54,7 @@ def test_the_assertions_are_fixtures_that_compute_as_the_project_says(pytester):
         f"""
         import pytest
         from opshift import Why
-        from opshift.testing import examples
+        from opshift.testing import examples, folds
 
         MODEL, STRINGS = {SOFTMAX!r}, {STRINGS!r}
 
@@ -70,6 +70,12 @@ def test_the_assertions_are_fixtures_that_compute_as_the_project_says(pytester):
         def test_refused(assert_refused):
             assert_refused(STRINGS, 9, why=Why.NOT_EXPRESSIBLE)
 
+        def test_invalid(assert_invalid):
+            assert_invalid(MODEL.replace("Softmax", "Sotfmax"), 13, match="Sotfmax")
+
+        def test_fold(assert_fold):
+            assert_fold(*folds("opshift_adapters")[0])
+
         def test_wrong(assert_model_converts):
             assert_model_converts(MODEL.replace("> g", "> odd"), 13)
 
@@ -79,7 +85,7 @@ def test_the_assertions_are_fixtures_that_compute_as_the_project_says(pytester):
         """
     )
     found = pytester.runpytest("-rf")
-    found.assert_outcomes(passed=6, failed=1)
+    found.assert_outcomes(passed=8, failed=1)
     found.stdout.fnmatch_lines(["*the numbers differ: output 0*12.0 expected, 13.0 given*"])
 
 

@@ -8,6 +8,7 @@ from opshift import registry, schemas
 from opshift.declare import RETIRED
 from opshift.errors import AdapterBug
 from opshift.registry import Crossing, Registry
+from opshift.testing.examples import stands_in
 
 
 def assert_complete(package: str) -> None:
@@ -16,7 +17,7 @@ def assert_complete(package: str) -> None:
         adapters = registry.default()
     except AdapterBug as bug:  # among others where a crossing has two verdicts
         raise AssertionError(str(bug)) from None
-    own = [crossing for crossing, one in adapters if f"{one.source}.".startswith(f"{package}.")]
+    own = [crossing for crossing, one in adapters if stands_in(package, one)]
     if not own:
         raise AssertionError(f"no adapters of {package!r} are installed")
     missing = []

@@ -23,9 +23,15 @@ def examples(package: str) -> list[tuple[Adapter, Example]]:
     return [
         (adapter, example)
         for adapter in registry.default().adapters()
-        if f"{adapter.source}.".startswith(f"{package}.")
+        if stands_in(package, adapter)
         for example in adapter.examples
     ]
+
+
+def stands_in(package: str, adapter: Adapter) -> bool:
+    """Whether an adapter, or a claim, is declared in a package or in this one module of it."""
+    module = adapter.source.partition(":")[0]  # a claim ends in its line
+    return f"{module}.".startswith(f"{package}.")
 
 
 def example_model(
