@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import fuzz
@@ -47,6 +49,15 @@ def test_a_sample_ends_as_it_may(pool: list[bytes]) -> None:
     # One of six is valid and one of twenty planned: to refuse everything is no way to pass.
     assert kinds["valid"] >= RUNS // 10, kinds
     assert kinds["planned"] >= RUNS // 75, kinds
+
+
+def test_the_command(tmp_path: Path) -> None:
+    command = [sys.executable, fuzz.__file__, "--runs", "6", "--seed", "1", "--seeds", "frozen"]
+    done = subprocess.run(
+        [*command, "--save", tmp_path], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "answers" in done.stdout
 
 
 @pytest.mark.parametrize("path", FOUND, ids=lambda path: path.stem)
