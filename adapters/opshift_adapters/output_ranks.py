@@ -67,3 +67,9 @@ def split(node: Node) -> Sequence[int]:
 def like_the_first_input(node: Node) -> Sequence[int]:
     found = node.inputs[0]
     return [found.rank] if found is not None else []
+
+
+@output_ranks("Scaler", "Imputer", "Normalizer", domain="ai.onnx.ml")
+@example("scaled", "(float[N,3] x) => (float y) { y = ai.onnx.ml.Scaler<offset=[1.0], scale=[2.0]>(x) }", imports={"": 13})
+def like_the_only_input(node: Node) -> Sequence[int]:
+    return [node["X"].rank]
