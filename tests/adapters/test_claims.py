@@ -1,0 +1,171 @@
+"""Operators that are claimed to keep their meaning compute the same on both sides of the boundary."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import oracle
+import pytest
+from node_tests import official
+from onnx import ModelProto
+from opshift import Refused, convert_version, registry, schemas, testing
+from opshift.declare import Adapter, Example, boundary
+
+TREE = (
+    "nodes_treeids=[0,0,0],nodes_nodeids=[0,1,2],nodes_featureids=[1,0,0],nodes_values=[0.5,0.0,0.0],"
+    'nodes_modes=["BRANCH_LEQ","LEAF","LEAF"],nodes_truenodeids=[1,0,0],nodes_falsenodeids=[2,0,0]'
+)
+# For operators that no official test has, or that every test leaves for others on the way there.
+MODELS = {
+    "Bernoulli": "(float[2,3] p) => (double[2,3] y) { y = Bernoulli<dtype=11,seed=1.5>(p) }",
+    "GlobalLpPool": "(float[1,2,3,4] x) => (float[1,2,1,1] y) { y = GlobalLpPool<p=3>(x) }",
+    "MaxRoiPool": "(float[1,2,6,6] x) => (float[1,2,2,3] y) <float[1,5] r = {0, 0.0, 1.0, 4.0, 5.0}> { y = MaxRoiPool<pooled_shape=[2,3]>(x, r) }",
+    "Multinomial": "(float[2,3] x) => (int64[2,5] y) { y = Multinomial<dtype=7,sample_size=5,seed=1.5>(x) }",
+    "Optional": "(float[2,3] x) => (optional(float[2,3]) y) { y = Optional(x) }",
+    "PRelu": "(float[2,3] x, float[3] s) => (float[2,3] y) { y = PRelu(x, s) }",
+    "RandomNormal RandomUniform": "() => (float[2,3] y) { y = {op}<shape=[2,3],seed=1.5>() }",
+    "RandomNormalLike RandomUniformLike": "(int32[2,3] x) => (double[2,3] y) { y = {op}<dtype=11,seed=1.5>(x) }",
+    "ReduceL1 ReduceL2 ReduceLogSum ReduceSumSquare": "(float[2,3,4] x) => (float[2,1,4] y) { y = {op}<axes=[1]>(x) }",
+    "TreeEnsembleClassifier": "(float[4,2] x) => (int64[4] l, float[4,2] z) { l, z = ai.onnx.ml.{op}<classlabels_int64s=[7,8],"
+    + TREE + ",class_treeids=[0,0],class_nodeids=[1,2],class_ids=[0,1],class_weights=[1.5,2.5]>(x) }",
+    "TreeEnsembleRegressor": "(float[4,2] x) => (float[4,1] y) { y = ai.onnx.ml.{op}<n_targets=1,"
+    + TREE + ",target_treeids=[0,0],target_nodeids=[1,2],target_ids=[0,0],target_weights=[1.5,2.5]>(x) }",
+    "Unsqueeze": "(float[2,3] x) => (float[2,1,3] y) { y = Unsqueeze<axes=[1]>(x) }",
+}  # fmt: skip
+OWN = {op: text.replace("{op}", op) for ops, text in MODELS.items() for op in ops.split()}
+UNPROVEN = {
+    "Scatter 11->10": "It is deprecated at 11, and nobody says what it computes there.",
+    "TreeEnsembleClassifier 5->4": "It is deprecated at 5, and nobody says what it computes there.",
+    "TreeEnsembleRegressor 5->4": "It is deprecated at 5, and nobody says what it computes there.",
+    "Upsample 10->9": "It is deprecated at 10, and nobody says what it computes there.",
+}
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One operator at one boundary that it crosses as it is."""
+
+    op: str
+    adapter: Adapter
+
+    def __str__(self) -> str:
+        return f"{self.op} {self.adapter.start}->{self.adapter.to}"
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A model, what it is given, and what it must compute, if anybody has said so."""
+
+    name: str
+    model: ModelProto
+    inputs: dict[str, Any]
+    expected: list[Any] | None = None
+    rtol: float = 0.0
+    atol: float = 0.0
+
+    def difference(self, computed: list[Any]) -> str | None:
+        expected = computed if self.expected is None else self.expected
+        return oracle.compare(expected, computed, rtol=self.rtol, atol=self.atol)
+
+
+CLAIMS = [
+    Claim(op, adapter)
+    for (_, op, _, _), adapter in registry.default()
+    if adapter.run is None and adapter.source.startswith("opshift_adapters.")
+]
+
+
+def too_new(claim: Claim) -> bool:
+    newest = schemas.latest(claim.adapter.domain) or 0
+    return max(claim.adapter.start, claim.adapter.to) > newest
+
+
+OLDER = any(map(too_new, CLAIMS))
+
+
+def operators(model: ModelProto) -> set[tuple[str, str]]:
+    return {(schemas.normal(node.domain), node.op_type) for node in model.graph.node}
+
+
+@cache
+def official_subjects() -> dict[tuple[str, str], list[Subject]]:
+    """By operator, the tests whose data the judge computes too; its random numbers are others."""
+    found: dict[tuple[str, str], list[Subject]] = {}
+    for test in official([]):
+        model = ModelProto.FromString(test.model)
+        inputs = {i.name: v for i, v in zip(model.graph.input, test.data[0], strict=False)}
+        one = Subject(test.name, model, inputs, list(test.data[1]), test.rtol, test.atol)
+        try:
+            computed = oracle.evaluate(model, inputs)
+        except oracle.OracleError:
+            continue
+        if one.difference(computed) is None:
+            for operator in operators(model):
+                found.setdefault(operator, []).append(one)
+    return found
+
+
+def own_subjects(claim: Claim) -> list[Subject]:
+    if claim.op not in OWN:
+        return []
+    model = testing.example_model(claim.adapter, Example("own", OWN[claim.op]))
+    return [Subject("own", model, oracle.make_inputs(model))]
+
+
+def proves(claim: Claim, one: Subject) -> bool:
+    """Whether it has the operator on both sides, where both compute what they must."""
+    domain, start, to = claim.adapter.domain, claim.adapter.start, claim.adapter.to
+    try:
+        before = convert_version(one.model, {domain: start})
+        after = convert_version(before, {domain: to})
+        if (domain, claim.op) not in operators(before) & operators(after):
+            return False
+        computed = [oracle.evaluate(side, one.inputs) for side in (before, after)]
+    except (Refused, oracle.OracleError):  # it cannot be had there, or nobody judges it there
+        return False
+    told = oracle.compare(*computed) or one.difference(computed[1])
+    assert told is None, f"{claim} changes what {one.name} computes: {told}"
+    return True
+
+
+def proofs(claim: Claim) -> list[str]:
+    """The names of all official tests that prove it; where there is none, the own model."""
+    tests = official_subjects().get((claim.adapter.domain, claim.op), [])
+    found = [one.name for one in tests if proves(claim, one)]
+    return found or [one.name for one in own_subjects(claim) if proves(claim, one)]
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=str)
+def test_both_sides_compute_the_same(claim: Claim) -> None:
+    if too_new(claim):
+        pytest.skip("the installed onnx is older than the claim")
+    found = proofs(claim)
+    if str(claim) in UNPROVEN:
+        assert not found, f"{claim} is proven by {found[0]}: take it out of UNPROVEN"
+    elif not found and OLDER:
+        pytest.skip("the installed onnx is older, and has fewer tests")
+    else:
+        assert found, f"nothing proves {claim}: add a model to MODELS, or a reason to UNPROVEN"
+
+
+@pytest.mark.parametrize("op", OWN)
+def test_an_own_model_is_needed(op: str) -> None:
+    claims = [claim for claim in CLAIMS if claim.op == op and not too_new(claim)]
+    needed = any("own" in proofs(claim) for claim in claims)
+    assert needed or OLDER, f"official tests prove all claims of {op}: take it out of MODELS"
+
+
+def test_only_claims_are_listed_as_unproven() -> None:
+    assert UNPROVEN.keys() <= set(map(str, CLAIMS))
+
+
+def test_a_wrong_claim_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Below 13, Softmax is one of a flattened matrix."""
+    (wrong,) = boundary(13, "Softmax", directions="down")
+    branch = registry.default().branch()
+    branch._verdicts["", "Softmax", 13, 12] = wrong
+    monkeypatch.setattr(registry, "default", lambda: branch)
+    with pytest.raises(AssertionError, match="Softmax 13->12 changes what test_softmax"):
+        proofs(Claim("Softmax", wrong))
