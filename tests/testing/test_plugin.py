@@ -84,16 +84,16 @@ def test_the_assertions_are_fixtures_that_compute_as_the_project_says(pytester):
             assert_example(adapter, example)
         """
     )
-    found = pytester.runpytest("-rf")
+    found = pytester.runpytest_subprocess("-rf")
     found.assert_outcomes(passed=8, failed=1)
     found.stdout.fnmatch_lines(["*the numbers differ: output 0*12.0 expected, 13.0 given*"])
 
 
 def test_a_package_that_is_named_is_tested(pytester):
     whole = ("--opshift-adapters", "opshift_adapters")
-    pytester.runpytest(*whole).assert_outcomes(passed=1)
-    pytester.runpytest(*whole, "-k", "nothing").assert_outcomes(deselected=1)
-    found = pytester.runpytest("--opshift-adapters", "opshift_adapt")
+    pytester.runpytest_subprocess(*whole).assert_outcomes(passed=1)
+    pytester.runpytest_subprocess(*whole, "-k", "nothing").assert_outcomes(deselected=1)
+    found = pytester.runpytest_subprocess("--opshift-adapters", "opshift_adapt")
     found.assert_outcomes(failed=1)
     found.stdout.fnmatch_lines(["no adapters of 'opshift_adapt' are installed"])
 
