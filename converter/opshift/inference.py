@@ -53,13 +53,22 @@ def infer_all(model: bytes | ModelProto, ranks: Rules) -> Inferred:
 
 def _types_in(model: ModelProto) -> Inferred:
     found: Inferred = {}
-    for graph in _graphs(model.graph):
-        for info in (*graph.value_info, *graph.output, *graph.input):
-            if info.HasField("type"):
-                known = found.setdefault(info.name, info.type)
-                if known is not None and known != info.type:
-                    found[info.name] = None
+    graphs = list(_graphs(model.graph))
+    for graph in graphs:
+        infos = (*graph.value_info, *graph.output, *graph.input)
+        typed = {info.name: info.type for info in infos if info.HasField("type")}
+        for name, kind in typed.items():
+            if found.setdefault(name, kind) != kind:
+                found[name] = None
+        if len(graphs) > 1:  # another graph may call a value of another type so
+            found.update(dict.fromkeys(_written_in(graph) - typed.keys()))
     return found
+
+
+def _written_in(graph: GraphProto) -> set[str]:
+    sparse = (one.values for one in graph.sparse_initializer)
+    names = {tensor.name for tensor in (*graph.initializer, *sparse)}
+    return names.union(*(node.output for node in graph.node))
 
 
 def _graphs(graph: GraphProto) -> Iterator[GraphProto]:

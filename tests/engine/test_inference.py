@@ -50,7 +50,9 @@ def test_a_name_of_the_model_is_typed_by_the_node_that_a_step_wrote_for_it():
 
 @pytest.mark.parametrize("opset", [1, 5])
 def test_types_are_known_behind_operators_that_old_schemas_infer_nothing_of(opset):
-    text = "(float[2,3] x) => (float[2,3] y) { a = Div(x, x) b = Relu(a) y = Clip<min=0., max=6.>(b) }"
+    text = (
+        "(float[2,3] x) => (float[2,3] y) { a = Div(x, x) b = Relu(a) y = Clip<min=0., max=6.>(b) }"
+    )
     after = convert_version(model(text, opset=opset), 13)
     assert ops(after) == "Div Relu Clip"
 
@@ -73,6 +75,22 @@ def test_types_go_on_behind_operators_that_infer_nothing():
     }"""
     twice = model(graph.replace("Neg(g)", "MatMul(g, g)"), opset=9, more=', "custom" : 1')
     assert ops(convert_version(twice, 8)) == "Op MatMul MatMul Op"
+
+
+@pytest.mark.parametrize("branch", ["s = custom.Op(x)", "s = Neg(s0)"])
+def test_a_name_of_one_branch_is_not_typed_by_another(branch):
+    """Only one of two values called `s` is typed: the other's rank stays unknown."""
+    text = f"""(bool c, float[2,2,1] x, int64[3] t, int64[N] s0) => (float z) {{
+        z = If(c) <
+            then_branch = one () => (float[?] a) {{ s = Neg(t) r = Reshape(x, s) a = Softmax<axis=1>(r) }},
+            else_branch = two () => (float[?] b) {{ {branch} q = Reshape(x, s) b = Softmax<axis=1>(q) }}
+        >
+    }}"""
+    before = model(text.replace("float[?]", "float"), opset=12, more=', "custom" : 1')
+    after = convert_version(before, 13)
+    branches = {a.name: [n.op_type for n in a.g.node] for a in after.graph.node[0].attribute}
+    assert branches["then_branch"].count("Shape") == 1
+    assert branches["else_branch"].count("Shape") == 2  # it looks up its own rank
 
 
 def test_only_what_is_behind_a_value_is_looked_at(monkeypatch):
