@@ -15,14 +15,13 @@ from opshift.adapter import (
     shown,
 )
 
-from opshift_adapters.blocks import RESHAPE_TO, reshape_to
+from opshift_adapters.blocks import LARGEST_RANK, RESHAPE_TO, reshape_to
 
 COERCING = ("Softmax", "LogSoftmax", "Hardmax")
 RANKLESS = "(float[n] v, int64[k] s) => (float[a,b,c] y) { x = Reshape(v, s) "
 SHAPE = {"v": np.linspace(-3, 3, 24), "s": [2, 3, 4]}
 EMPTY = {"v": np.zeros(0), "s": [0, 3, 4]}
 
-LARGEST_RANK = 64  # of numpy, which is the most generous
 WRITTEN_OUT = ("Exp", "Log", "Sub", "Div", "ReduceMax", "ReduceSum")
 
 

@@ -13,7 +13,7 @@ from opshift.adapter import (
     shown,
 )
 
-from opshift_adapters.blocks import END, RESHAPE_TO, part, reshape_to
+from opshift_adapters.blocks import END, LARGEST_RANK, RESHAPE_TO, part, reshape_to
 from opshift_adapters.shape import by_reshape
 
 TYPES_25 = boundary(25, "Squeeze:81d4aa Unsqueeze:0fa17b")
@@ -137,12 +137,13 @@ def squeeze_11_10(node: Node, op: Builder) -> Result:
 @example("unknown rank, next to each other", RANKLESS_11 + "y = Unsqueeze<axes=[-2,-3]>(x) }", inputs={"s": [24]})
 @example("unknown rank, empty", EMPTY + "y = Unsqueeze<axes=[-3]>(x) }", inputs={"s": [1, 0]})
 @example("unknown rank, both signs", RANKLESS_11 + "y = Unsqueeze<axes=[-1,0]>(x) }", refuses=Why.NEEDS_RANK, inputs={"s": [24]})
+@example("unknown rank, further from the end than any", RANKLESS_11 + "y = Unsqueeze<axes=[-1,-65]>(x) }", refuses=Why.NEEDS_RANK, inputs={"s": [24]})
 def unsqueeze_11_10(node: Node, op: Builder) -> Result:
     """`axes` could not count from the end of the result."""
     x, axes = node["data"], sorted(node.ints("axes"))
     if not axes or axes[0] >= 0:
         return KEEP
-    if axes[-1] >= 0 or x.rank_or_none is not None:
+    if axes[-1] >= 0 or axes[0] < -LARGEST_RANK or x.rank_or_none is not None:
         rank = x.rank + len(axes)
         return op.same(node, axes=sorted(axis % rank for axis in axes))
     shape, ones = op.Shape(x), op.const([1])
