@@ -14,9 +14,10 @@ from opshift.arrays import dense
 from opshift.census import take_census
 from opshift.declare import Array
 from opshift.errors import Refusal
-from opshift.inference import Inferred, infer_all, infer_node
+from opshift.inference import infer_all, infer_node
 from opshift.knowledge import better, is_complete, is_small, is_vague, rank_of
 from opshift.scope import graphs_of
+from opshift.types_by_name import Inferred
 
 if TYPE_CHECKING:
     from opshift.document import Document

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import onnx
 from onnx import (
     AttributeProto,
-    GraphProto,
     ModelProto,
     NodeProto,
     OperatorSetIdProto,
@@ -26,12 +25,12 @@ from opshift.declare import OutputRanks
 from opshift.errors import Refusal
 from opshift.knowledge import is_small, rank_of
 from opshift.order import reads
-from opshift.scope import graphs_of, may_hold_graphs
+from opshift.types_by_name import Inferred, types_in
+from opshift.walk import graphs_in
 
 if TYPE_CHECKING:
     from opshift.node import Env
 
-Inferred = dict[str, TypeProto | None]
 Rules = Mapping[tuple[str, str], OutputRanks]
 PASSES = 4  # over the whole model; what a longer chain needs is followed value by value
 
@@ -45,38 +44,10 @@ def infer_all(model: bytes | ModelProto, ranks: Rules) -> Inferred:
         except (InferenceError, RuntimeError, onnx.checker.ValidationError):
             # A model that inference rejects is converted by what it declares itself.
             return found
-        found = _types_in(model)
+        found = types_in(model)
         if not _write_ranks(model, found, ranks):
             return found
     return found
-
-
-def _types_in(model: ModelProto) -> Inferred:
-    found: Inferred = {}
-    graphs = list(_graphs(model.graph))
-    for graph in graphs:
-        infos = (*graph.value_info, *graph.output, *graph.input)
-        typed = {info.name: info.type for info in infos if info.HasField("type")}
-        for name, kind in typed.items():
-            if found.setdefault(name, kind) != kind:
-                found[name] = None
-        if len(graphs) > 1:  # another graph may call a value of another type so
-            found.update(dict.fromkeys(_written_in(graph) - typed.keys()))
-    return found
-
-
-def _written_in(graph: GraphProto) -> set[str]:
-    sparse = (one.values for one in graph.sparse_initializer)
-    names = {tensor.name for tensor in (*graph.initializer, *sparse)}
-    return names.union(*(node.output for node in graph.node))
-
-
-def _graphs(graph: GraphProto) -> Iterator[GraphProto]:
-    yield graph
-    for node in graph.node:
-        if may_hold_graphs((node.domain, node.op_type)):
-            for _, inner in graphs_of(node):
-                yield from _graphs(inner)
 
 
 def _write_ranks(model: ModelProto, found: Inferred, ranks: Rules) -> bool:
@@ -85,7 +56,7 @@ def _write_ranks(model: ModelProto, found: Inferred, ranks: Rules) -> bool:
 
     versions = {schemas.normal(one.domain): one.version for one in model.opset_import}
     env, written = TypesOnly(found), False
-    for graph in _graphs(model.graph):
+    for graph in graphs_in(model.graph):
         vague = {
             info.name: info.type.tensor_type
             for info in (*graph.value_info, *graph.output)

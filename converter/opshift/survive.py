@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 import onnx
-from onnx import GraphProto, ModelProto, NodeProto
+from onnx import ModelProto, NodeProto
 
 from opshift import registry, schemas
 from opshift.scope import graphs_of
+from opshift.types_by_name import types_in
+from opshift.walk import graphs_in
 
 NOBODY = "opshift.unknown"  # a domain of which inference knows nothing
 
@@ -60,22 +62,11 @@ def _typed(model: ModelProto) -> set[str]:
         model = onnx.shape_inference.infer_shapes(model)
     except (onnx.shape_inference.InferenceError, RuntimeError, ValueError):
         return set()
-    return {
-        name
-        for graph in _graphs(model.graph)
-        for names in (
-            (v.name for v in (*graph.input, *graph.value_info) if v.HasField("type")),
-            (tensor.name for tensor in graph.initializer),
-        )
-        for name in names
-    }
-
-
-def _graphs(graph: GraphProto) -> Iterator[GraphProto]:
-    yield graph
-    for node in graph.node:
-        for _, inner in graphs_of(node):
-            yield from _graphs(inner)
+    types = types_in(model)
+    tensors = (tensor for graph in graphs_in(model.graph) for tensor in graph.initializer)
+    return {name for name, kind in types.items() if kind is not None}.union(
+        tensor.name for tensor in tensors if tensor.name not in types
+    )
 
 
 def _nodes(model: ModelProto) -> Iterator[NodeProto]:

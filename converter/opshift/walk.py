@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from onnx import GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto
 
-from opshift.scope import Container, graphs_of
+from opshift.scope import Container, graphs_of, may_hold_graphs
 
 
 def containers(model: ModelProto) -> Iterator[Container]:
@@ -19,6 +19,15 @@ def containers(model: ModelProto) -> Iterator[Container]:
         container = waiting.pop()
         yield container
         waiting += [graph for node in container.node for _, graph in graphs_of(node)]
+
+
+def graphs_in(graph: GraphProto) -> Iterator[GraphProto]:
+    """A graph, and every graph inside of it."""
+    yield graph
+    for node in graph.node:
+        if may_hold_graphs((node.domain, node.op_type)):
+            for _, inner in graphs_of(node):
+                yield from graphs_in(inner)
 
 
 def nodes(model: ModelProto) -> Iterator[NodeProto]:

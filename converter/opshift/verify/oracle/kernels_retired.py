@@ -62,9 +62,7 @@ def _layer_normalization(
     return (y if bias is None else y + bias).astype(x.dtype)
 
 
-def _simplified_layer_normalization(
-    at: Attributes, x: np.ndarray, scale: np.ndarray
-) -> np.ndarray:
+def _simplified_layer_normalization(at: Attributes, x: np.ndarray, scale: np.ndarray) -> np.ndarray:
     axes = tuple(range(at.get("axis", -1) % x.ndim, x.ndim))
     wide = x.astype(np.float64)
     root = np.sqrt((wide * wide).mean(axes, keepdims=True) + at.get("epsilon", 1e-5))
