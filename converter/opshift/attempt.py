@@ -58,6 +58,7 @@ class Attempt:
     repaired: bool = False
     unenforced: list[str] = field(default_factory=list)  # rules that were broken from the start
     came_at: int = 0  # the version of the default domain, 0 where it is not imported
+    room: int | None = None  # for nodes that steps may still write
     for_types: bool = False  # the result is looked at by inference and thrown away
 
     def run(self) -> Report:
@@ -76,6 +77,7 @@ class Attempt:
             goals.checkable(self.options.ir_version)
         adapters = registry.default()
         self.open(adapters)
+        self.room = self.options.room
         before, ir_before = self.document.imports.as_dict(), self.skeleton.ir_version
         self.aim()
         for domain, start, to in self._route(adapters):
@@ -171,8 +173,8 @@ class Attempt:
         stepper = Stepper(
             self.document, self.facts, adapters, domain, start, to, self.options.allow_approximate
         )
-        stepper.goal = self.goal[domain]
-        step = stepper.run()
+        stepper.goal, stepper.room = self.goal[domain], self.room
+        step, self.room = stepper.run(), stepper.room
         if self.options.check:
             check.after_step(self.document, step)
         step.touched.clear()

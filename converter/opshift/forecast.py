@@ -56,6 +56,7 @@ class Plan:
     highest: Mapping[str, int]
     approximations: tuple[str, ...]
     header_only: bool = False
+    outgrown: tuple[str, ...] = ()
 
     @property
     def possible(self) -> bool:
@@ -97,6 +98,8 @@ class Plan:
             yield from (f"  {refusal}" for refusal in self.refusals)
         if not self.header_only:
             yield f"reachable: from {shown(self.lowest)} to {shown(self.highest)}"
+        for domain in self.outgrown:
+            yield f"further on in {domain or 'ai.onnx'} the model grows large, and nobody looked"
 
 
 def _row(path: Path) -> tuple[str, str, str]:

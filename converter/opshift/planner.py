@@ -17,6 +17,7 @@ from opshift.declare import APPROXIMATE_COST, Adapter, Kind
 from opshift.errors import Refused
 from opshift.forecast import Hop, Path, Plan
 from opshift.report import Report
+from opshift.step import Outgrown
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 Implementation = tuple[str, str, int]  # (domain, op, since_version)
 Told = tuple[Report | None, Refused | None]
 NOWHERE: Implementation = ("", "nowhere", 0)
+ROOM = 50_000  # nodes that are written to learn how far a model can go: some seconds
 
 
 @blame.unreadable_text()
@@ -53,6 +55,9 @@ def plan(
             counts[key] = counts.get(key, 0) + len(places)
     told = report, refused = rehearse(carve, options)
     steps = report.steps if report else refused.steps if refused else ()
+    large: set[str] = set()
+    lowest = _furthest(carve, options, told, wanted, source, large, down=True)
+    highest = _furthest(carve, options, told, wanted, source, large, down=False)
     return Plan(
         source,
         wanted,
@@ -60,9 +65,10 @@ def plan(
         tuple(step for step in steps if step.rewritten or step.kept),
         refused.refusals if refused else (),
         refused.nearest if refused else report.result if report else source,
-        _furthest(carve, options, told, wanted, source, down=True),
-        _furthest(carve, options, told, wanted, source, down=False),
+        lowest,
+        highest,
         report.approximations if report else (),
+        outgrown=tuple(sorted(large)),
     )
 
 
@@ -80,19 +86,27 @@ def _furthest(
     told: Told,
     wanted: Mapping[str, int],
     source: Mapping[str, int],
+    large: set[str],
     *,
     down: bool,
 ) -> dict[str, int]:
     """The lowest or highest version of each named domain that can be reached.
 
     `told` is how the way to what is wanted ended: where that is the same way, it is not gone again.
+    A domain in which the model becomes too large on the way is put down in `large`.
     """
     found: dict[str, int] = {}
     for domain, target in wanted.items():
         end = 1 if down else schemas.latest(domain) or source[domain]
         last = told
         if len(wanted) > 1 or not _settles(told[1], source.get(domain), target, end):
-            last = rehearse(carve, dataclasses.replace(options, target={domain: end}))
+            there = dataclasses.replace(options, target={domain: end}, room=ROOM)
+            try:
+                last = rehearse(carve, there)
+            except Outgrown as outgrown:
+                found |= outgrown.reached
+                large.add(domain)
+                continue
         report, refused = last
         reached = report.result if report else refused.nearest if refused else source
         found[domain] = reached.get(domain, end)

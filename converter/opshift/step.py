@@ -31,6 +31,14 @@ class StepRefused(Exception):  # noqa: N818 - an answer, turned into Refused by 
         self.functions = functions
 
 
+class Outgrown(Exception):  # noqa: N818 - an answer, to whoever left so much room
+    """The steps have written more nodes than there was room for; so far did they come."""
+
+    def __init__(self, domain: str, version: int) -> None:
+        super().__init__(domain, version)
+        self.reached = {domain: version}
+
+
 # What a function's body may lack and its call sites may know.
 KNOWN_AT_CALL = frozenset(
     {Why.NEEDS_CONSTANT, Why.NEEDS_TYPE, Why.NEEDS_RANK, Why.NEEDS_SHAPE, Why.NEEDS_STATIC_ATTR}
@@ -57,6 +65,7 @@ class Stepper:
         self.start = start
         self.to = to
         self.goal = to
+        self.room: int | None = None
         self.allow_approximate = allow_approximate
         self.step = Step(domain, start, to)
         self.refusals: list[RefusedNode] = []
@@ -144,9 +153,16 @@ class Stepper:
             for place in list(root.index[key]):
                 change = self._change(place, task)
                 if change is not None:
+                    self._fill(len(change.made.nodes))
                     yield change
                 elif not adapter.run:
                     self.step.touched.append(place)
+
+    def _fill(self, nodes: int) -> None:
+        if self.room is not None:
+            self.room -= nodes
+            if self.room < 0:
+                raise Outgrown(self.domain, self.start)
 
     def _task(self, key: Key, adapter: Adapter) -> Task:
         schema = schemas.schema(*key, self.start) if key[0] == self.domain else None

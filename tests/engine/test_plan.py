@@ -153,3 +153,12 @@ def test_a_way_that_ends_well_is_gone_on():
     found = plan(model("(string[3] x) => (string[3] y) { y = StringNormalizer(x) }", 13), 12)
     assert found.possible
     assert found.lowest == {"": 10}
+
+
+def test_how_far_is_not_asked_beyond_what_grows_large(monkeypatch):
+    monkeypatch.setattr("opshift.planner.ROOM", 3)
+    before = model("(float[2,3] x) => (float[2,3] y) { y = Gelu(x) }", opset=20)
+    found = plan(before, 20)
+    assert (found.lowest, found.highest, found.outgrown) == ({"": 20}, {"": 28}, ("",))
+    assert "nobody looked" in str(found)
+    assert plan(before, 19).possible  # what is asked for is looked at to its end
