@@ -45,3 +45,12 @@ def results_of_nobody(node: Node) -> str | None:
         if name in node.attributes and (count := len(node.results(name)) - silent) < node.n_outputs:
             return f"{name} computes {max(count, 0)} of {node.n_outputs} outputs"
     return None
+
+
+@flaw("DepthToSpace")
+def channels_left_over(node: Node) -> str | None:
+    """Each block is made of whole channels."""
+    dims, size = node["input"].dims_or_none, node.int("blocksize") ** 2
+    channels = dims[1] if dims is not None and len(dims) == 4 else None
+    left_over = isinstance(channels, int) and size > 0 and channels % size > 0
+    return f"{channels} channels are not a multiple of {size}" if left_over else None

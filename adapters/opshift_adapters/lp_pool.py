@@ -70,11 +70,14 @@ def lp_pool_2_1(node: Node, op: Builder) -> Result:
 @example("fraction, same size", LINE + '<kernel_shape=[3], strides=[2], auto_pad="SAME_UPPER", p=2.5>(x) }', rtol=1e-6)
 @example("fraction, unknown channels", "(float[1,C,7] x) => (float[1,C,o] y) { y = LpPool<kernel_shape=[3], p=1.5>(x) }", refuses=Why.NEEDS_SHAPE)
 @example("no kernel_shape", LINE + "(x) }", refuses=Why.AMBIGUOUS)
+@example("p beyond whole numbers", LINE + "<kernel_shape=[3], p=1e30>(x) }", refuses=Why.NOT_EXPRESSIBLE)
 def lp_pool_1_2(node: Node, op: Builder) -> Result:
     """`p` became a whole number, `kernel_shape` required."""
     x, p = node["X"], node.float("p")
     if not node.has("kernel_shape"):
         raise Refusal(Why.AMBIGUOUS, "nobody says what LpPool without kernel_shape is")
+    if p.is_integer() and abs(p) >= 2**63:
+        raise Refusal(Why.NOT_EXPRESSIBLE, f"no attribute holds {p:g} as a whole number")
     if p.is_integer():
         return op.same(node, p=int(p))
     channels, kernel = x.dims[1], node.ints("kernel_shape")

@@ -181,7 +181,7 @@ def constant_fill(node: Node, op: Builder) -> Result:
 
 def _fill_shape(node: Node, op: Builder) -> Value:
     """From the attribute, the input's shape, or the input's value; with what is to be appended."""
-    extra = list(node.attr("extra_shape") or [])
+    extra = node.ints_or_none("extra_shape") or []
     if not node.inputs or node.inputs[0] is None:
         return op.const([*_needed(node, "shape"), *extra])
     x = node.inputs[0]

@@ -68,6 +68,7 @@ DEPTH_11_UP = boundary(11, "DepthToSpace:753dba", directions="up")
 @example("columns first", DEPTH + '{ y = DepthToSpace<blocksize=2,mode="CRD">(x) }', gives="Gather DepthToSpace")
 @example("unknown sizes", '(string[N,C,2,3] x) => (string[N,c,4,6] y) { y = DepthToSpace<blocksize=2,mode="CRD">(x) }', inputs={"x": np.arange(48).astype(str).reshape(1, 8, 2, 3)})
 @example("empty", '(float[0,12,2,3] x) => (float[0,3,4,6] y) { y = DepthToSpace<blocksize=2,mode="CRD">(x) }')
+@example("channels left over", '(float[2,3,2,3] x) => (float[2,c,4,6] y) { y = DepthToSpace<blocksize=2,mode="CRD">(x) }', invalid="3 channels are not a multiple of 4")
 def depth_to_space_11_10(node: Node, op: Builder) -> Result:
     """The channel was always the fastest; the other order is a permutation of the channels."""
     if node.str("mode") == "DCR":

@@ -8,9 +8,9 @@ from typing import Protocol
 
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
-from onnx import GraphProto, ModelProto, NodeProto
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 
-from opshift import check, flaws
+from opshift import check, flaws, walk
 from opshift.errors import AdapterBug, InvalidModel
 from opshift.scope import graphs_of
 from opshift.weights.tensors import copy_of
@@ -62,8 +62,19 @@ def _illegible(message: Message) -> str | None:
 def _contradiction(before: bytes | ModelProto) -> str | None:
     """What inference, or an author of operators, has against the model as it came."""
     model = ModelProto.FromString(before) if isinstance(before, bytes) else before
-    error = check.whole(before, full=True) or _in_training(model)
+    error = _no_such_type(model) or check.whole(before, full=True) or _in_training(model)
     return f"the model contradicts itself: {error}" if error else flaws.first(model)
+
+
+def _no_such_type(model: ModelProto) -> str | None:
+    """Inference does not mind a made-up element type until an operator knows what it takes."""
+    known = set(TensorProto.DataType.values())
+    for container in walk.containers(model):
+        if isinstance(container, GraphProto):
+            for value in (*container.input, *container.output, *container.value_info):
+                if (number := value.type.tensor_type.elem_type) not in known:
+                    return f"value {value.name!r} is of element type {number}, which there is not"
+    return None
 
 
 def _in_training(model: ModelProto) -> str | None:

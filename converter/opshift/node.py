@@ -291,8 +291,7 @@ class Node:
         return self._read(name, _ints)
 
     def ints_or_none(self, name: builtins.str) -> list[builtins.int] | None:
-        found = self.attr(name)
-        return None if found is None else [int(v) for v in found]
+        return None if self.attr(name) is None else self.ints(name)
 
     def floats(self, name: builtins.str) -> list[builtins.float]:
         return self._read(name, _floats)
