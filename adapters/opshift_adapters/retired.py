@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from opshift.adapter import (
     Builder,
+    InvalidModel,
     Node,
     Refusal,
     Result,
@@ -123,10 +124,13 @@ def fc(node: Node, op: Builder) -> Result:
 @example("border", IMAGE + "{ y = Crop<border=[1,2,1,0]>(x) }", gives="Slice", imports=FIRST)
 @example("border and size", IMAGE + "{ y = Crop<border=[1,2,0,0],scale=[2,3]>(x) }", gives="Slice", imports=FIRST)
 @example("later", IMAGE + "{ y = Crop<border=[1,2,1,0]>(x) }", gives="Slice", imports={"": 10})
+@example("a border too few", IMAGE + "{ y = Crop<border=[1,2,1]>(x) }", invalid="border takes four numbers", imports=FIRST)
 def crop(node: Node, op: Builder) -> Result:
     """The inner part of pictures: left, top, right and bottom are cut, or a size is taken."""
-    left, top, right, bottom = _needed(node, "border")
-    size = node.attr("scale")
+    border, size = _needed(node, "border"), node.ints_or_none("scale")
+    if len(border) != 4 or (size is not None and len(size) != 2):
+        raise InvalidModel(f"Crop {node.name!r}: border takes four numbers, scale two")
+    left, top, right, bottom = border
     ends = [-bottom or END, -right or END] if size is None else [top + size[0], left + size[1]]
     return _sliced(op, _first(node), [top, left], ends, [2, 3])
 
