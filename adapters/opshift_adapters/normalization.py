@@ -104,9 +104,17 @@ def layer_normalization_17_16(node: Node, op: Builder) -> Result:
 @retired("LayerNormalization", emits=LAYER)
 @example("early", "(float[2,3,4] x, float[4] s, float[4] b) => (float[2,3,4] y) { y = LayerNormalization<axis=-1, epsilon=0.001>(x, s, b) }", imports={"": 13}, gives="ReduceMean Sub Mul ReduceMean Add Sqrt Div Mul Add", atol=1e-6)
 @example("two in a row", "(float[2,3,4] x, float[4] s) => (float[2,3,4] y) { z = LayerNormalization<axis=-1>(x, s) y = LayerNormalization<axis=-1>(z, s) }", imports={"": 11}, atol=1e-6)
+@example("before anybody took it", "(float[2,3,4] x, float[4] s) => (float[2,3,4] y) { y = LayerNormalization(x, s) }", imports={"": 6}, refuses=Why.AMBIGUOUS)
 def layer_normalization_early(node: Node, op: Builder) -> Result:
     """A runtime took it years before its birth in 17, with the meaning it was born with."""
+    _not_before_7(node, op)
     return layer_normalization_17_16(node, op)
+
+
+def _not_before_7(node: Node, op: Builder) -> None:
+    """It scales by what broadcasts, which nothing did before."""
+    if op.version < 7:
+        raise Refusal(Why.AMBIGUOUS, f"no runtime took {node.op} before opset 7")
 
 
 @retired("SimplifiedLayerNormalization", emits=LAYER)
@@ -115,6 +123,7 @@ def layer_normalization_early(node: Node, op: Builder) -> Result:
 @example("two results", "(float[2,3,4] x, float[4] s) => (float[2,3,4] y, float[2,3,1] d) { y, d = SimplifiedLayerNormalization(x, s) }", imports={"": 13}, refuses=Why.AMBIGUOUS)
 def simplified_layer_normalization(node: Node, op: Builder) -> Result:
     """A runtime's own: divided by the root of the mean square, then scaled."""
+    _not_before_7(node, op)
     values = [value for value in node.inputs if value is not None]
     if len(values) != 2 or node.n_outputs != 1:
         raise Refusal(Why.AMBIGUOUS, "SimplifiedLayerNormalization takes data and scale")

@@ -49,6 +49,7 @@ WRITTEN = (*SCATTERED, *RESHAPE_TO, *SIZE_OF)
 @example("constant places, unknown dimensions", "(float[N] x, float[1] u) => (float[N] y) <int64[1] i = {1}> { y = Scatter(x, i, u) }")
 @example("unknown rank", "(float[6] v, int64[n] s, int64[1,1] i, float[1,1] u) => (float[a,b] y) { x = Reshape(v, s) y = Scatter(x, i, u) }", inputs={"s": [2, 3], "i": [[1]]})
 @example("indices without an axis", "(float[3] x, int64 i, float u) => (float[3] y) { y = Scatter(x, i, u) }", invalid="indices without an axis")
+@example("outside", "(float[3] x, float[1] u) => (float[3] y) <int64[1] i = {3}> { y = Scatter<axis=0>(x, i, u) }", invalid="writes outside of 'x'")
 def scatter_9_8(node: Node, op: Builder) -> Result:
     """Nothing wrote at computed positions: each element is chosen from old and new side by side."""
     data, updates, axis = node["data"], node["updates"], node.int("axis")
@@ -62,6 +63,8 @@ def scatter_9_8(node: Node, op: Builder) -> Result:
     if places is None or shape is None:
         written = scattered(op, old, _flat_places(op, data, indices, axis), new)
         return reshape_to(op, written, shape_of(op, data))
+    if places.size and not -shape[axis] <= places.min() <= places.max() < shape[axis]:
+        raise InvalidModel(f"Scatter {node.name!r} writes outside of {data.name!r}")
     return op.Gather(op.Concat(old, new, axis=0), op.const(_chosen(places, shape, axis)), axis=0)
 
 
