@@ -291,8 +291,8 @@ class Staging:
                 return
         self.write(path, [Region(source, 0, os.path.getsize(source))])
 
-    def commit(self) -> None:
-        """Give every file its name; when one cannot have it, none does."""
+    def commit(self, *, synced: bool = True) -> None:
+        """Give every file its name, on the disk if `synced`; when one cannot have it, none does."""
         undo: list[tuple[str | None, str]] = []
         try:
             for name, path in self._ready:
@@ -305,8 +305,9 @@ class Staging:
                     os.replace(backup, path) if backup else os.unlink(path)
             raise
         self._folders.clear()
-        for folder in {os.path.dirname(path) or os.curdir for _, path in self._ready}:
-            _sync_folder(folder)
+        if synced:
+            for folder in {os.path.dirname(path) or os.curdir for _, path in self._ready}:
+                sync_folder(folder)
 
     def _backup(self, path: str) -> str | None:
         """A second name for what a rename would destroy."""
@@ -347,7 +348,8 @@ class Staging:
                 os.rmdir(folder)
 
 
-def _sync_folder(folder: str) -> None:
+def sync_folder(folder: str) -> None:
+    """Puts the names in a folder on the disk, where that can be asked for."""
     with suppress(OSError):
         fd = os.open(folder, os.O_RDONLY)
         try:

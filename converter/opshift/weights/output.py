@@ -31,10 +31,12 @@ def splice(
     dst: str | os.PathLike[str],
     *,
     external: str = "keep",
+    synced: bool = True,
 ) -> list[str]:
     """Write the skeleton and its payloads to a file, which appears whole or not at all.
 
-    The answer is the files that the result consists of, itself first.
+    The answer is the files that the result consists of, itself first. Their bytes are on the disk
+    then, and their names if `synced`.
     """
     if external not in POLICIES:
         raise ValueError(f"external must be one of {', '.join(POLICIES)}, not {external!r}")
@@ -59,7 +61,7 @@ def splice(
             _bring(outside, weights, name, external, staging)
         staging.write(name, pieces)
         beside = _beside(name, external, outside, staging)
-        staging.commit()
+        staging.commit(synced=synced)
     return [name, *beside]
 
 

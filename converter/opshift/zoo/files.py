@@ -84,8 +84,11 @@ def found(path: str) -> Found:
 
 
 def spliced(made: Made, path: str, external: str) -> list[str]:
-    """Writes a result to a file, and answers all the files that belong to it."""
+    """Writes a result to a file, and answers all the files that belong to it.
+
+    Their names come to the disk when the run ends: what a power cut takes, a rerun makes again.
+    """
     try:
-        return weights.splice(made.skeleton, made.weights, path, external=external)
+        return weights.splice(made.skeleton, made.weights, path, external=external, synced=False)
     except InvalidModel as error:
         raise Unpublished(str(error)) from error

@@ -25,7 +25,7 @@ class Journal:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self._rows, self._wrote = list[tuple[bytes, str, str]](), 0.0
+        self._new, self._wrote = list[tuple[str, Outcome]](), 0.0
         try:
             os.makedirs(os.path.dirname(path) or os.curdir, exist_ok=True)
             self._db = self._open_or_begin()
@@ -53,15 +53,16 @@ class Journal:
 
     def put(self, recipe: str, outcome: Outcome) -> None:
         """Remembers an outcome if that is possible."""
-        self._rows.append((os.fsencode(outcome.name), recipe, json.dumps(outcome.as_dict())))
+        self._new.append((recipe, outcome))
         if time.monotonic() > self._wrote + EVERY:
             self._write()
 
     def _write(self) -> None:
+        rows = [(os.fsencode(o.name), recipe, json.dumps(o.as_dict())) for recipe, o in self._new]
         with contextlib.suppress(sqlite3.Error), self._db:
             self._db.execute("BEGIN")
-            self._db.executemany("INSERT OR REPLACE INTO outcomes VALUES (?, ?, ?)", self._rows)
-        self._rows.clear()
+            self._db.executemany("INSERT OR REPLACE INTO outcomes VALUES (?, ?, ?)", rows)
+        self._new.clear()
         self._wrote = time.monotonic()
 
     def get(self, recipe: str, name: str) -> Outcome | None:

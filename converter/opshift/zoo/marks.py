@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from opshift.external import write_all
 from opshift.zoo import stores
 from opshift.zoo.outcome import Stamp
 from opshift.zoo.stores import StoreError
@@ -74,8 +75,11 @@ def write(path: str, mark: Mark) -> None:
     """Puts a mark in its place; half of one is none."""
     if not os.path.isdir(folder := os.path.dirname(path)):
         os.makedirs(folder, exist_ok=True)
-    with open(path, "wb") as file:
-        file.write(mark.encoded())
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0), 0o666)
+    try:
+        write_all(fd, mark.encoded())
+    finally:
+        os.close(fd)
 
 
 def read(path: str) -> Mark | None:

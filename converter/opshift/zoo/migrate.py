@@ -16,6 +16,7 @@ from onnx import ModelProto, OperatorSetIdProto
 from opshift import goals, ir, schemas, targets
 from opshift.document import Document
 from opshift.errors import BadTarget
+from opshift.external import sync_folder
 from opshift.options import Target
 from opshift.targets import Wanted
 from opshift.zoo import bulk, html, marks, sources, stores
@@ -168,11 +169,16 @@ class Run:
                 waiting.append(item)
             else:
                 yield known
-        by_name = {item.name: item for item in waiting}
+        by_name, folders = {item.name: item for item in waiting}, set[str]()
         for outcome in engine.run(functools.partial(migrate_one, self.recipe), waiting):
+            item = by_name[outcome.name]
             if journal is not None:
-                journal.put(self.recipe.digest, _with_reads(outcome, by_name[outcome.name]))
+                journal.put(self.recipe.digest, _with_reads(outcome, item))
+            folders |= _folders(item, outcome)
             yield outcome
+        if not is_url(self.dst):
+            for folder in folders:
+                sync_folder(folder)
 
     def _known(self, item: Item, journal: Journal) -> Outcome | None:
         """What the journal says, if it is still so."""
@@ -212,6 +218,12 @@ def _item(name: str, path: str, here: str, creates: bool, size: int) -> Item:
         return Item(name, source, size=size)
     mark = stores.join(here, f"{HIDDEN}/marks/{name}.json")
     return Item(name, source, stores.join(here, name), mark, creates, size)
+
+
+def _folders(item: Item, outcome: Outcome) -> set[str]:
+    """Where files were written."""
+    home = os.path.dirname(item.output)
+    return {os.path.dirname(os.path.join(home, name)) for name, *_ in outcome.writes}
 
 
 def _with_reads(outcome: Outcome, item: Item) -> Outcome:

@@ -40,9 +40,10 @@ class Supervisor:
                 yield from ended
                 if not any(worker.jobs for worker in self.crew):
                     return
+                time.sleep(min(worker.ahead for worker in self.crew) / 2)  # to hear several at once
                 ready = wait([worker.pipe for worker in self.crew], TICK)
                 talking = [worker for worker in self.crew if worker.pipe in ready]
-                ended = [outcome for worker in talking for outcome in self._hear(worker)]
+                ended = [outcome for worker in talking for outcome in self._hear_all(worker)]
                 if (now := time.monotonic()) > looked + TICK:
                     looked = now
                     for worker in self.crew:
@@ -73,6 +74,12 @@ class Supervisor:
                 self.again.appendleft(job)
                 return
             free.give(job)
+
+    def _hear_all(self, worker: Worker) -> Iterator[Outcome]:
+        """Takes all that a worker has said by now."""
+        yield from self._hear(worker)
+        while worker in self.crew and worker.jobs and worker.pipe.poll():
+            yield from self._hear(worker)
 
     def _hear(self, worker: Worker) -> Iterator[Outcome]:
         """Takes what a worker has to say, which may be that it is dead."""

@@ -60,6 +60,11 @@ class Worker:
         return self.jobs[0] if self.jobs else None
 
     @property
+    def ahead(self) -> float:
+        """Seconds of work, or so, that wait behind what it works on."""
+        return min(SOON, (len(self.jobs) - 1) * self.pace) if self.jobs else 0.0
+
+    @property
     def worn(self) -> bool:
         """Whether it has had its share of items, and gets no more."""
         return self.served >= self.limits.recycle
