@@ -6,29 +6,29 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from workloads import Graph, layers, model_of, nested, transformer_block, weighty
+from workloads import Graph, model_of, nested, transformer_block, weighty
 
 LARGE = 1536  # MiB
 
 
-def generate(kind: str, count: int, folder: str) -> None:
-    """Write a zoo: `small` is what people have, tens of nodes and 10 to 200 KB; `tiny` is less."""
-    where = Path(folder)
-    where.mkdir(parents=True)
-    if kind == "large":
-        (where / "m.onnx").write_bytes(weighty(11, LARGE).SerializeToString())
-        return
+def small(folder: Path, count: int) -> Path:
+    """What people have: tens of nodes and 10 to 200 KB, each another kind, size and opset."""
+    folder.mkdir()
     for i in range(count):
-        model = small(i) if kind == "small" else layers(9 + i % 9, 4)
-        (where / f"m{i:05}.onnx").write_bytes(model.SerializeToString())
+        opset, nodes = (9, 11, 12, 13, 15, 17)[i % 6], 15 + 8 * (i // 3 % 9)
+        if i % 10 == 9:
+            model = nested(max(opset, 11), nodes)
+        else:
+            model = (classifier, encoder, classifier)[i % 3](opset, nodes)
+        (folder / f"m{i:05}.onnx").write_bytes(model.SerializeToString())
+    return folder
 
 
-def small(i: int) -> Any:
-    """The i-th small model: another kind, size and opset than its neighbours."""
-    opset, nodes = (9, 11, 12, 13, 15, 17)[i % 6], 15 + 8 * (i // 3 % 9)
-    if i % 10 == 9:
-        return nested(max(opset, 11), nodes)
-    return (classifier, encoder, classifier)[i % 3](opset, nodes)
+def large(folder: Path) -> Path:
+    """One model with large weights."""
+    folder.mkdir()
+    (folder / "m.onnx").write_bytes(weighty(11, LARGE).SerializeToString())
+    return folder
 
 
 def classifier(opset: int, nodes: int) -> Any:
