@@ -8,6 +8,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import onnx
@@ -19,6 +20,7 @@ from opshift.cli import main
 from opshift.errors import printable
 from opshift.zoo import Fate, Limits, migrate, sources
 from opshift.zoo.journal import Journal
+from opshift.zoo.key import LARGE, found_beside, key_of
 from opshift.zoo.migrate import Run, local_engine, prepare
 from opshift.zoo.outcome import Outcome
 from opshift.zoo.sources import Shard
@@ -117,16 +119,21 @@ def test_what_changed_is_done_again_and_nothing_else(mixed, tmp_path):
 def test_another_registry_makes_another_key(tmp_path):
     path = zoo(tmp_path, 1) / "0" / "m0000.onnx"
     recipe = prepare(13, "auto", False, "copy")
-    keys = {recipe.key([path])}
+    keys = {key_of(recipe.digest, [path])}
     for change in ({"fingerprint": "x"}, {"target": {"": 14}}, {"allow_approximate": True}):
-        keys.add(
-            type(recipe)(**{"target": {"": 13}, "fingerprint": recipe.fingerprint, **change}).key(
-                [path]
-            )
-        )
+        keys.add(key_of(replace(recipe, **change).digest, [path]))
     path.write_bytes(path.read_bytes() + b"\x1a\x00")
-    keys.add(recipe.key([path]))
+    keys.add(key_of(recipe.digest, [path]))
     assert len(keys) == 5
+
+
+def test_the_key_of_a_large_model_is_that_of_a_small_one(tmp_path):
+    path = zoo(tmp_path, 1) / "0" / "m0000.onnx"
+    for size in (LARGE - 1, LARGE):
+        with found_beside("recipe", [path], size) as key:
+            assert key() == key_of("recipe", [path])
+    with pytest.raises(FileNotFoundError), found_beside("recipe", [tmp_path / "x"], LARGE) as key:
+        key()
 
 
 def test_external_data_travels_with_its_model(tmp_path):

@@ -12,6 +12,7 @@ from opshift import weights
 from opshift.errors import InvalidModel
 from opshift.weights import Weights
 from opshift.zoo import marks
+from opshift.zoo.key import Key
 from opshift.zoo.marks import Mark
 from opshift.zoo.outcome import Stamp, Unpublished
 
@@ -54,17 +55,17 @@ class FileResult:
     def folder(self) -> str:
         return os.path.dirname(self.output)
 
-    def there(self, key: str) -> Mark | None:
+    def there(self, key: Key) -> Mark | None:
         """The mark of a result that is there and up to date."""
         mark = marks.read(self.mark)
         return mark if mark and mark.holds(key, self.folder) else None
 
-    def publish(self, made: Made, external: str, key: str) -> tuple[Stamp, ...]:
-        """Gives the result its name, whole, then its mark."""
+    def publish(self, made: Made, external: str, key: Key) -> tuple[Stamp, ...]:
+        """Gives the result its name, whole, then its mark, which is when the key is needed."""
         if not os.path.isdir(self.folder):
             os.makedirs(self.folder, exist_ok=True)
         files = spliced(made, self.output, external)
-        mark = Mark(key, marks.stamps(files, self.folder), made.versions)
+        mark = Mark(key(), marks.stamps(files, self.folder), made.versions)
         made.of.check_unchanged()
         marks.write(self.mark, mark)
         return self.stamps(mark)

@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from opshift.external import write_all
 from opshift.zoo import stores
+from opshift.zoo.key import Key
 from opshift.zoo.outcome import Stamp
 from opshift.zoo.stores import StoreError
 
@@ -43,9 +44,9 @@ class Mark:
         except (ValueError, KeyError, TypeError):
             return None
 
-    def holds(self, key: str, folder: str) -> bool:
+    def holds(self, key: Key, folder: str) -> bool:
         """Whether this is the result that a key names, its files being as they were made."""
-        return self.key == key and unchanged(self.writes, folder)
+        return self.key == key() and unchanged(self.writes, folder)
 
 
 def stamps(paths: Iterable[str], folder: str) -> tuple[Stamp, ...]:

@@ -16,6 +16,7 @@ from opshift.external import inside, location_of
 from opshift.weights.tensors import all_tensors
 from opshift.zoo import files, stores
 from opshift.zoo.files import Found, Made
+from opshift.zoo.key import Key
 from opshift.zoo.marks import Mark
 from opshift.zoo.outcome import Stamp, Unpublished
 from opshift.zoo.stores import Store
@@ -47,7 +48,7 @@ class StoreResult:
     creates: bool  # whether the store refuses to create what is there
     folder: str  # where the result is written first
 
-    def there(self, key: str) -> Mark | None:
+    def there(self, key: Key) -> Mark | None:
         """The mark of a result that is there and up to date."""
         store, name = stores.at(self.mark)
         try:
@@ -56,7 +57,7 @@ class StoreResult:
             return None
         return mark if mark and mark.holds(key, posixpath.dirname(self.output)) else None
 
-    def publish(self, made: Made, external: str, key: str) -> tuple[Stamp, ...]:
+    def publish(self, made: Made, external: str, key: Key) -> tuple[Stamp, ...]:
         """Puts the data files there, then the model, then the mark."""
         store, name = stores.at(self.output)
         path = os.path.join(self.folder, posixpath.basename(name))
@@ -73,7 +74,7 @@ class StoreResult:
         put.insert(0, self._put(store, name, model, False))
         writes = _named_from(posixpath.dirname(name), put)
         marks, mark = stores.at(self.mark)
-        put.append(marks.write(mark, Mark(key, writes, made.versions).encoded(), create=False))
+        put.append(marks.write(mark, Mark(key(), writes, made.versions).encoded(), create=False))
         return _named_from(posixpath.dirname(name), put)
 
     def stamps(self, mark: Mark) -> tuple[Stamp, ...]:

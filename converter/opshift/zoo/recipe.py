@@ -6,8 +6,7 @@ import functools
 import hashlib
 import importlib.util
 import json
-import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -18,8 +17,6 @@ import opshift
 from opshift.registry import GROUP
 from opshift.report import shown
 from opshift.targets import Wanted
-
-CHUNK = 16 << 10  # pages that the allocator has at hand and the processor in its cache
 
 
 @dataclass(frozen=True)
@@ -53,11 +50,7 @@ class Recipe:
 
     @functools.cached_property
     def digest(self) -> str:
-        return _sha256(json.dumps(asdict(self), sort_keys=True).encode())
-
-    def key(self, files: Iterable[str]) -> str:
-        """The name of what this recipe makes of these files: the model, then its data files."""
-        return _sha256(" ".join([self.digest, *map(_of_file, files)]).encode())
+        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
 
 
 @functools.cache
@@ -71,18 +64,3 @@ def fingerprint() -> str:
                 digest.update(f"{package} {path.relative_to(folder)}\n".encode())
                 digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()
-
-
-def _of_file(path: str) -> str:
-    """The digest of a file; the larger pieces of `hashlib.file_digest` cost as much again."""
-    digest, fd = hashlib.sha256(), os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
-    try:
-        while data := os.read(fd, CHUNK):
-            digest.update(data)
-    finally:
-        os.close(fd)
-    return digest.hexdigest()
-
-
-def _sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()

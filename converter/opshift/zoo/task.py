@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 from onnx import ModelProto
 
@@ -20,6 +20,7 @@ from opshift.targets import Wanted
 from opshift.weights import Weights
 from opshift.zoo import files, scratch
 from opshift.zoo.files import FileResult, Found, Made
+from opshift.zoo.key import Key, found_beside
 from opshift.zoo.marks import Mark
 from opshift.zoo.outcome import Fate, Outcome, Stamp, Unpublished, blockers_of, shortened
 from opshift.zoo.recipe import Recipe
@@ -41,8 +42,8 @@ class Item:
 class Result(Protocol):
     """A place for one result."""
 
-    def there(self, key: str) -> Mark | None: ...
-    def publish(self, made: Made, external: str, key: str) -> tuple[Stamp, ...]: ...
+    def there(self, key: Key) -> Mark | None: ...
+    def publish(self, made: Made, external: str, key: Key) -> tuple[Stamp, ...]: ...
     def stamps(self, mark: Mark) -> tuple[Stamp, ...]: ...
 
 
@@ -73,35 +74,42 @@ def _failed(item: Item, fate: Fate, error: Exception, folder: str) -> Outcome:
 def _migrate(recipe: Recipe, item: Item, folder: str) -> Outcome:
     model, result = _brought(item, folder), _result(item, folder)
     source, size = _imports(model.skeleton), sum(size for _, size, _ in model.reads)
-    key = recipe.key(model.files) if result else ""
-    seen = partial(Outcome, item.name, source=source, size=size, reads=model.reads, key=key)
-    if result and (mark := result.there(key)):
-        writes = result.stamps(mark)
-        return seen(fate=Fate.SKIPPED, why="up to date", writes=writes, result=mark.result)
-    validate.header(model.skeleton)
-    try:
-        skeleton, store, report = convert(_once(model), _options(recipe, model.skeleton))
-    except Refused as refused:
-        detail = shortened(f"nearest is {shown(refused.nearest)}: {refused.refusals[0]}")
-        return seen(
-            fate=Fate.REFUSED, why=refused.refusals[0].why.name, detail=detail,
-            result=refused.nearest, blockers=blockers_of(refused),
-        )  # fmt: skip
-    made = Made(model, skeleton, store, report.result)
-    if recipe.verify:
-        from opshift.zoo import verified
+    known = partial(Outcome, item.name, source=source, size=size, reads=model.reads)
+    name = found_beside(recipe.digest, model.files, size) if result else contextlib.nullcontext(str)
+    with name as key:
 
-        why, detail = verified.objection(made, os.path.join(folder, "both"), recipe.external)
-        if why:
-            return seen(
-                fate=Fate.UNVERIFIED, why=why, detail=shortened(detail), result=report.result
-            )
-    if not result:
-        return seen(fate=Fate.OK, result=report.result)
-    model.check_unchanged()
-    return seen(
-        fate=Fate.OK, result=report.result, writes=result.publish(made, recipe.external, key)
-    )
+        def seen(fate: Fate, **more: Any) -> Outcome:
+            return known(fate=fate, key=key(), **more)
+
+        if result and (mark := result.there(key)):
+            writes = result.stamps(mark)
+            return seen(Fate.SKIPPED, why="up to date", writes=writes, result=mark.result)
+        validate.header(model.skeleton)
+        try:
+            skeleton, store, report = convert(_once(model), _options(recipe, model.skeleton))
+        except Refused as refused:
+            return seen(Fate.REFUSED, **_words_of(refused))
+        made = Made(model, skeleton, store, report.result)
+        if why_not := recipe.verify and _objection(made, recipe, folder):
+            return seen(Fate.UNVERIFIED, result=report.result, **why_not)
+        if not result:
+            return seen(Fate.OK, result=report.result)
+        model.check_unchanged()
+        writes = result.publish(made, recipe.external, key)
+        return seen(Fate.OK, result=report.result, writes=writes)
+
+
+def _words_of(refused: Refused) -> dict[str, Any]:
+    first, nearest = refused.refusals[0], refused.nearest
+    detail, blockers = shortened(f"nearest is {shown(nearest)}: {first}"), blockers_of(refused)
+    return {"why": first.why.name, "detail": detail, "result": nearest, "blockers": blockers}
+
+
+def _objection(made: Made, recipe: Recipe, folder: str) -> dict[str, str]:
+    from opshift.zoo import verified
+
+    why, detail = verified.objection(made, os.path.join(folder, "both"), recipe.external)
+    return {"why": why, "detail": shortened(detail)} if why else {}
 
 
 def _brought(item: Item, folder: str) -> Found:

@@ -1,0 +1,42 @@
+"""The name of a result: the digest of all bytes read and of all that is wanted of them."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeAlias
+
+Key: TypeAlias = Callable[[], str]
+
+CHUNK = 16 << 10  # pages that the allocator has at hand and the processor in its cache
+LARGE = 32 << 20  # bytes that take longer to digest than a thread takes to start
+
+
+def key_of(recipe: str, files: Iterable[str]) -> str:
+    """The name of what the recipe of this digest makes of a model and its data files."""
+    return hashlib.sha256(" ".join([recipe, *map(_digest, files)]).encode()).hexdigest()
+
+
+@contextlib.contextmanager
+def found_beside(recipe: str, files: Iterable[str], size: int) -> Iterator[Key]:
+    """Asks for a name that is found, if the files are large, while something else is done."""
+    if size < LARGE:
+        found = key_of(recipe, files)
+        yield lambda: found
+        return
+    with ThreadPoolExecutor(1) as thread:
+        yield thread.submit(key_of, recipe, files).result
+
+
+def _digest(path: str) -> str:
+    """The digest of a file; the larger pieces of `hashlib.file_digest` cost as much again."""
+    digest, fd = hashlib.sha256(), os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+    try:
+        while data := os.read(fd, CHUNK):
+            digest.update(data)
+    finally:
+        os.close(fd)
+    return digest.hexdigest()
