@@ -452,3 +452,27 @@ def test_words_are_padded_with_the_empty_one() -> None:
 def test_softsign_of_a_scalar() -> None:
     (y,) = run("(float x) => (float y) { y = Softsign(x) }", 13, x=np.float32(-3))
     assert (y.shape, y.item()) == ((), -0.75)
+
+
+ROUND = {
+    "TreeEnsembleRegressor": (
+        'n_targets = 1, nodes_treeids = [0], nodes_nodeids = [0], nodes_modes = ["BRANCH_LEQ"],'
+        " nodes_featureids = [0], nodes_values = [0.0], nodes_truenodeids = [0],"
+        " nodes_falsenodeids = [0], target_treeids = [0], target_nodeids = [0], target_ids = [0],"
+        " target_weights = [1.0]"
+    ),
+    "TreeEnsemble": (
+        "n_targets = 1, tree_roots = [0], nodes_featureids = [0], nodes_modes = uint8[1] {0},"
+        " nodes_splits = float[1] {0.0}, nodes_truenodeids = [0], nodes_falsenodeids = [0],"
+        " nodes_trueleafs = [0], nodes_falseleafs = [0], leaf_targetids = [0],"
+        " leaf_weights = float[1] {1.0}"
+    ),
+}
+
+
+@pytest.mark.parametrize("op", ROUND)
+def test_a_tree_that_never_ends_is_not_walked_for_ever(op: str) -> None:
+    text = f"(float[1,1] x) => (float[1,1] y) {{ y = ai.onnx.ml.{op}<{ROUND[op]}>(x) }}"
+    parsed = model(text, 21, ml=5 if op == "TreeEnsemble" else 3)
+    with pytest.raises(OracleError, match="circle"):
+        evaluate(parsed, make_inputs(parsed))

@@ -188,13 +188,15 @@ def _votes(call: Call, data: np.ndarray, votes: str) -> list[list[tuple[int, Any
 
     def leaf(row: np.ndarray, tree: int) -> int:
         index = roots[tree]
-        while call["nodes_modes"][index] != "LEAF":
+        for _ in ids:
+            if call["nodes_modes"][index] == "LEAF":
+                return int(ids[index])
             item = row[call["nodes_featureids"][index]]
             test = _BRANCH[call["nodes_modes"][index]](item, values[index])
             taken = bool(test) or (bool(np.isnan(item)) and bool(missing[index]))
             side = "nodes_truenodeids" if taken else "nodes_falsenodeids"
             index = place[tree, call[side][index]]
-        return int(ids[index])
+        raise OracleError(f"tree {tree} goes round in a circle")
 
     return [
         [vote for tree in roots for vote in leaf_votes.get((tree, leaf(row, tree)), [])]
@@ -215,7 +217,7 @@ def tree_ensemble(call: Call, x: np.ndarray) -> np.ndarray:
             and call["nodes_truenodeids"][index] == call["nodes_falsenodeids"][index]
         ):
             return int(call["nodes_truenodeids"][index])
-        while True:
+        for _ in call["nodes_splits"]:
             item, mode = row[call["nodes_featureids"][index]], int(call["nodes_modes"][index])
             if mode == len(_CODES):
                 test = item.item() in members[index]
@@ -225,6 +227,7 @@ def tree_ensemble(call: Call, x: np.ndarray) -> np.ndarray:
             index, ends = call[f"nodes_{side}nodeids"][index], call[f"nodes_{side}leafs"][index]
             if ends:
                 return int(index)
+        raise OracleError("TreeEnsemble: a tree goes round in a circle")
 
     votes = []
     for row in x:
