@@ -1,17 +1,19 @@
 """Decision trees as a graph of splits and leaves, read from and written to either form."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from opshift.adapter import Array, Node, Refusal, Why
+from opshift.adapter import Array, InvalidModel, Node, Refusal, Why
 
 MODES = (
     "BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ",
     "BRANCH_MEMBER",
 )  # fmt: skip
+
+MOST = 100_000  # nodes of one tree, if it has no tenth of them to begin with
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,19 +76,42 @@ class Forest:
             sure |= set.intersection(*reached)
         return sure >= targets
 
+    def after(self, index: int) -> tuple[int, ...]:
+        """What a node leads to."""
+        node = self.nodes[index]
+        return (node.false, node.true) if isinstance(node, Split) else ()
+
     def below(self, root: int) -> list[int]:
         """The nodes of one tree, each before what it leads to."""
         found, waiting, seen = [], [root], {root}
         while waiting:
             index = waiting.pop()
             found.append(index)
-            node = self.nodes[index]
-            if isinstance(node, Split):
-                for child in (node.false, node.true):
-                    if child not in seen:
-                        seen.add(child)
-                        waiting.append(child)
+            for child in self.after(index):
+                if child not in seen:
+                    seen.add(child)
+                    waiting.append(child)
         return found
+
+
+def grown(node: Node, nodes: list[Split | Leaf], roots: Iterable[int]) -> Forest:
+    """A forest whose every way ends at a leaf."""
+    forest = Forest(tuple(nodes), tuple(roots))
+    state = dict.fromkeys(range(len(nodes)), "new")
+    waiting = [*state, *forest.roots]
+    while waiting:
+        index = waiting[-1]
+        if index not in state:
+            raise InvalidModel(f"{node.op} {node.name!r} leads to a node that is not there")
+        if state[index] != "new":
+            state[waiting.pop()] = "ends"
+            continue
+        state[index] = "open"
+        ends = forest.after(index)
+        if any(state.get(end) == "open" for end in ends):
+            raise InvalidModel(f"{node.op} {node.name!r} has a tree that goes round in a circle")
+        waiting += ends
+    return forest
 
 
 def with_constant(forest: Forest, base: Array) -> Forest:
@@ -183,7 +208,7 @@ def read_classic(node: Node, votes: str) -> Forest:
     roots = tuple(i for i in range(len(nodes)) if i not in children)
     if len(roots) != len(set(trees)):
         raise Refusal(Why.AMBIGUOUS, "the nodes are not one tree for each tree id")
-    return Forest(tuple(nodes), roots)
+    return grown(node, nodes, roots)
 
 
 def _either(node: Node, name: str) -> Array:
@@ -214,6 +239,8 @@ def _write_tree(forest: Forest, tree: int, root: int, rows: dict[str, list[Any]]
     while waiting:
         index, member, side, parent = waiting.pop()
         node, own = forest.nodes[index], len(rows["nodes_nodeids"]) - start
+        if own > max(MOST, 10 * len(forest.nodes)):
+            raise Refusal(Why.NOT_EXPRESSIBLE, "what several branches share is too much to write for each")
         if side:
             rows[f"nodes_{side}nodeids"][start + parent] = own
         row: dict[str, Any] = {"treeids": tree, "nodeids": own, "truenodeids": 0, "falsenodeids": 0}
@@ -268,7 +295,7 @@ def read_ensemble(node: Node) -> Forest:
     ]  # fmt: skip
     targets = node.ints("leaf_targetids")
     nodes += [Leaf(((target, weight),)) for target, weight in zip(targets, weights, strict=True)]
-    return Forest(tuple(nodes), tuple(node.ints("tree_roots")))
+    return grown(node, nodes, node.ints("tree_roots"))
 
 
 def _members(node: Node, count: int) -> Iterator[tuple[float, ...]]:

@@ -17,9 +17,11 @@ from opshift.adapter import (
     adapter,
     boundary,
     example,
+    flaw,
 )
 
 from opshift_adapters.forest import (
+    MODES,
     Forest,
     copies,
     counting,
@@ -36,6 +38,7 @@ from opshift_adapters.forest import (
 )
 
 ML = "ai.onnx.ml"
+WAYS = ("AVERAGE", "SUM", "MIN", "MAX")
 NEW = {ML: 1, "": 18}
 BOTH = "TreeEnsembleClassifier TreeEnsembleRegressor"
 PAIRS = {"nodes_values", "nodes_hitrates", "base_values", "target_weights", "class_weights"}
@@ -64,6 +67,39 @@ ROWS = {"x": [[0, 0], [0.5, 3], [1, 0], [1, -1], [2, -1.5], [np.nan, 0], [3, np.
 def _in_tree(text: str) -> str:
     """The same with thresholds, weights and base values as doubles."""
     return text.replace(SPLITS, "nodes_values_as_tensor=double[6] {0.5, 0.0, -1.1, 0.0, 0.0, 0.0}")
+
+
+@flaw(BOTH, domain=ML)
+def lists_that_do_not_fit(node: Node) -> str | None:
+    """Each node and each vote has its entry in each of its lists, and refers to what is there."""
+    for kind in ("nodes", "target", "class"):
+        lists = [name for name in node.attributes if name.startswith(kind + "_")]
+        sizes = {name: _count(node, name) for name in lists if _count(node, name)}
+        if len(set(sizes.values())) > 1:
+            return "its lists are of unequal lengths: " + ", ".join(f"{n} {k}" for n, k in sizes.items())
+    modes, trees = node.strings("nodes_modes"), node.ints("nodes_treeids")
+    if unknown := {*modes} - {*MODES[:-1], "LEAF"}:
+        return f"there is no mode {min(unknown)}"
+    votes = "target" if node.op == "TreeEnsembleRegressor" else "class"
+    named = {*zip(node.ints(f"{votes}_treeids"), node.ints(f"{votes}_nodeids"), strict=True)}
+    for side in ("true", "false"):
+        ends = zip(trees, node.ints(f"nodes_{side}nodeids"), modes, strict=True)
+        named |= {(tree, end) for tree, end, mode in ends if mode != "LEAF"}
+    lost = named - {*zip(trees, node.ints("nodes_nodeids"), strict=True)}
+    return f"it refers to node {min(lost)[1]} of tree {min(lost)[0]}, which is not there" if lost else None
+
+
+def _count(node: Node, name: str) -> int:
+    return node.tensor(name).size if name.endswith("_as_tensor") else len(node.attr(name))
+
+
+@flaw("TreeEnsemble", domain=ML)
+def codes_of_nothing(node: Node) -> str | None:
+    """Modes, transforms and ways to aggregate are numbered."""
+    codes = {"post_transform": len(TRANSFORMS), "aggregate_function": len(WAYS)}
+    wrong = [f"{name} {node.int(name)}" for name, count in codes.items() if not 0 <= node.int(name) < count]
+    wrong += [f"mode {mode}" for mode in node.tensor("nodes_modes").tolist() if mode >= len(MODES)]
+    return f"there is no {wrong[0]}" if wrong else None
 
 
 # -- 3: tensors beside the lists -----------------------------------------------------------------
@@ -118,6 +154,10 @@ def trees_3_2(node: Node, op: Builder) -> Result:
 @example("whole numbers", (X + ONE + ">(x) }").replace("float[N,2]", "int64[N,2]"), gives="Cast TreeEnsemble", inputs={"x": [[0, 0], [1, 2], [1, -1], [4, -3]]}, imports=NEW)
 @example("a base in a tensor", X + TWO + ",base_values_as_tensor=float[2] {0.5, -0.25}>(x) }", gives="TreeEnsemble Add", inputs=ROWS, imports=NEW)
 @example("largest, a leaf without a vote", X + ONE.replace(VOTES, "target_treeids=[0,0,1],target_nodeids=[1,3,0],target_ids=[0,0,0],target_weights=[1.5,2.25,0.1]") + ',aggregate_function="MAX">(x) }', refuses=Why.NOT_EXPRESSIBLE, inputs=ROWS, imports=NEW)
+@example("unequal lists", X + ONE.replace("target_ids=[0,0,0,0]", "target_ids=[0]") + ">(x) }", invalid="lists are of unequal lengths", imports=NEW)
+@example("an unknown mode", X + ONE.replace("BRANCH_GT", "BRANCH_UP") + ">(x) }", invalid="no mode BRANCH_UP", imports=NEW)
+@example("a node that is not there", X + ONE.replace("falsenodeids=[2,0,4,", "falsenodeids=[2,0,9,") + ">(x) }", invalid="refers to node 9 of tree 0", imports=NEW)
+@example("a circle", X + ONE.replace("falsenodeids=[2,0,4,", "falsenodeids=[2,0,0,") + ">(x) }", invalid="goes round in a circle", imports=NEW)
 def regressor_4_5(node: Node, op: Builder) -> Result:
     """All tree ensembles became one operator, with a single vote at each leaf."""
     forest = read_classic(node, "target")
@@ -290,6 +330,11 @@ NODES = (
 )
 ENSEMBLE = "(float[N,2] x) => (float[N,2] y) { y = ai.onnx.ml.TreeEnsemble<"
 ONLY = NODES.replace("n_targets=2", "n_targets=1").replace("leaf_targetids=[0,1,0,1,0]", "leaf_targetids=[0,0,0,0,0]")
+SHARED = ENSEMBLE + (
+    f"n_targets=2,tree_roots=[0],nodes_featureids={[0] * 17},nodes_modes=uint8[17] {{{', '.join('0' * 17)}}},"
+    f"nodes_splits=float[17] {{{', '.join('0' * 17)}}},nodes_truenodeids={[*range(1, 17), 0]},nodes_trueleafs={[0] * 16 + [1]},"
+    f"nodes_falsenodeids={[*range(1, 17), 0]},nodes_falseleafs={[0] * 16 + [1]},leaf_targetids=[0],leaf_weights=float[1] {{1.0}}>(x) }}"
+)
 MEMBERS = {"x": [[0, 0], [1, 1], [1, -1], [1, 2], [2, 5], [1, np.nan], [np.nan, 1]]}
 
 
@@ -309,10 +354,15 @@ MEMBERS = {"x": [[0, 0], [1, 1], [1, -1], [1, 2], [2, 5], [1, np.nan], [np.nan, 
 @example("softmax of doubles that are not zero", (ENSEMBLE + NODES + ",post_transform=3>(x) }").replace("float", "double"), refuses=Why.NOT_EXPRESSIBLE, inputs=MEMBERS, imports=NEW)
 @example("members too few", ENSEMBLE + NODES.replace("membership_values=float[3] {1.0, -1.0, nan},", "").replace("{0, 6, 5}", "{0, 6, 6}") + ">(x) }", refuses=Why.AMBIGUOUS, inputs=MEMBERS, imports=NEW)
 @example("nobody says how many targets", ENSEMBLE + NODES.replace("n_targets=2,", "") + ">(x) }", refuses=Why.NOT_EXPRESSIBLE, inputs=MEMBERS, imports=NEW)
+@example("a circle", ENSEMBLE + NODES.replace("falsenodeids=[1,2,4]", "falsenodeids=[1,1,4]").replace("falseleafs=[0,1,1]", "falseleafs=[0,0,1]") + ">(x) }", invalid="goes round in a circle", imports=NEW)
+@example("a root that is not there", ENSEMBLE + NODES.replace("tree_roots=[0,2]", "tree_roots=[0,9]") + ">(x) }", invalid="leads to a node that is not there", imports=NEW)
+@example("an unknown transform", ENSEMBLE + NODES + ",post_transform=9>(x) }", invalid="no post_transform 9", imports=NEW)
+@example("an unknown mode", ENSEMBLE + NODES.replace("{0, 6, 5}", "{0, 6, 7}") + ">(x) }", invalid="no mode 7", imports=NEW)
+@example("branches that share too much", SHARED, refuses=Why.NOT_EXPRESSIBLE, imports=NEW)
 def tree_ensemble_5_4(node: Node, op: Builder) -> Result:
     """Before its birth TreeEnsembleRegressor, which gives float and asks for one value at a time."""
     forest, post = read_ensemble(node), TRANSFORMS[node.int("post_transform")]
-    how = ("AVERAGE", "SUM", "MIN", "MAX")[node.int("aggregate_function")]
+    how = WAYS[node.int("aggregate_function")]
     x = node["X"]
     half = x.elem_type == T.FLOAT16
     if x.elem_type == T.DOUBLE:
