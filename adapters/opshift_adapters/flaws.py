@@ -1,7 +1,8 @@
 """What the text of an operator rules out, and onnx's checker and inference let pass."""
 
+import numpy as np
 from opshift.adapter import Node, flaw
-from opshift.combinators import ranks
+from opshift.combinators import at_least, axes, choices, positive, ranks, singles
 
 REDUCING = "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare"
 
@@ -26,7 +27,96 @@ RANKS = (
     ranks("MaxRoiPool RoiAlign", X="4", rois="2", batch_indices="1"),
     ranks("NonMaxSuppression", boxes="3", scores="3"),
     ranks("GroupNormalization InstanceNormalization", scale="1", bias="1", B="1"),
+    ranks("Slice", starts="1", ends="1", axes="1", steps="1"),
 )
+
+POSITIVE = (
+    positive("MelWeightMatrix", "num_mel_bins dft_length sample_rate"),
+    positive("Resize Upsample", "scales sizes"),
+)
+SINGLES = (
+    singles("CumProd CumSum", "axis"),
+    singles("MelWeightMatrix", "num_mel_bins dft_length sample_rate lower_edge_hertz upper_edge_hertz"),
+    singles("OneHot", "depth"),
+    singles("Pad", "constant_value"),
+    singles("Range", "start limit delta"),
+    singles("SequenceAt SequenceErase SequenceInsert", "position"),
+    singles("STFT", "frame_step frame_length"),
+    singles("Tile", "tiles axis"),  # as it was once
+    singles("TopK", "K"),
+)
+
+FLOATS = "1 10 11 16"
+CHOICES = (
+    choices("Attention", qk_matmul_output_mode="0 1 2 3", softmax_precision=FLOATS),
+    choices("GroupNormalization LayerNormalization RMSNormalization", stash_type=FLOATS),
+    choices("QuantizeLinear", precision=f"0 {FLOATS}"),
+    choices("ScatterElements ScatterND", reduction="none add mul max min"),
+)
+
+POOLS = "AveragePool LpPool MaxPool"
+LEAST = (
+    at_least(f"Col2Im Conv ConvInteger ConvTranspose DeformConv QLinearConv {POOLS}", strides=1, dilations=1),
+    at_least(f"Conv ConvTranspose {POOLS}", kernel_shape=1),
+    at_least("Conv ConvInteger ConvTranspose DeformConv QLinearConv", group=1),
+    at_least("DeformConv", offset_group=1),
+    at_least("DequantizeLinear QuantizeLinear", block_size=0),
+    at_least("GlobalLpPool LpPool", p=1),
+)
+
+AXES = (
+    axes("Concat DFT GatherElements Hardmax LayerNormalization LogSoftmax RMSNormalization ScatterElements Scatter Softmax"),
+    axes("CumProd CumSum Tile"),
+    axes("OneHot", extra=1),
+    axes("Pad", "axes"),
+    axes("ReverseSequence", "batch_axis time_axis"),
+    axes("Split SplitToSequence Gather Compress TopK"),
+)
+
+
+@flaw("Concat Loop Max Mean Min Sum")
+def gaps(node: Node) -> str | None:
+    """None of the values of a list of inputs can be left out."""
+    first = 2 if node.op == "Loop" else 0
+    lost = [at for at, value in enumerate(node.inputs) if at >= first and value is None]
+    return f"its input {lost[0]} is left out" if lost else None
+
+
+@flaw("Scatter ScatterElements")
+def places_of_other_ranks(node: Node) -> str | None:
+    """There is a place for each update, and it is found in all dimensions of the data."""
+    ranks = [value.rank_or_none if value else None for value in node.inputs]
+    words = f"data, indices and updates have {', '.join(map(str, ranks))} dimensions"
+    return None if None in ranks or len(set(ranks)) == 1 else words
+
+
+@flaw("ScatterND")
+def places_beyond_the_data(node: Node) -> str | None:
+    """Each place names some of the first dimensions of the data."""
+    rank, dims = node["data"].rank_or_none, node["indices"].dims_or_none
+    named = dims[-1] if dims else None
+    wrong = rank is not None and isinstance(named, int) and not 0 < named <= rank
+    return f"its indices name {named} of {rank} dimensions" if wrong else None
+
+
+@flaw("MelWeightMatrix")
+def bands_of_nothing(node: Node) -> str | None:
+    """Bands lie between an end and a greater one."""
+    low, high = node["lower_edge_hertz"].const_or_none(), node["upper_edge_hertz"].const_or_none()
+    wrong = low is not None and high is not None and not np.all((low >= 0) & (low <= high))
+    return f"its bands lie between {low} and {high}" if wrong else None
+
+
+@flaw(POOLS)
+def windows_of_other_ranks(node: Node) -> str | None:
+    """A window has a size, a step and two borders for each dimension behind batch and channels."""
+    rank = node["X"].rank_or_none
+    spatial = len(node.ints("kernel_shape")) if rank is None else rank - 2
+    sizes = {"kernel_shape": spatial, "strides": spatial, "dilations": spatial, "pads": 2 * spatial}
+    for name in sizes.keys() & node.attributes.keys():
+        if len(node.ints(name)) != sizes[name]:
+            return f"{name} has {len(node.ints(name))} numbers for {spatial} dimensions"
+    return None
 
 
 @flaw("Attention")

@@ -106,7 +106,7 @@ def _integer_product(node: Node, op: Builder) -> Result:
     if node.op == "MatMul":
         return _product(op, a, b)
     alpha, beta = node.float("alpha"), node.float("beta")
-    if alpha != int(alpha) or beta != int(beta):
+    if not (alpha.is_integer() and beta.is_integer()):
         raise Refusal(Why.NOT_EXPRESSIBLE, "integer Gemm with fractional alpha or beta")
     a = op.Transpose(a, perm=[1, 0]) if node.int("transA") else a
     b = op.Transpose(b, perm=[1, 0]) if node.int("transB") else b

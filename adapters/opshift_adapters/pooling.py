@@ -149,6 +149,7 @@ CEIL_10 = boundary(10, "AveragePool:a52562 MaxPool:93431a", directions="up")
 @example("rounded up, pads that count", PLANE + "<kernel_shape=[3, 3], strides=[2, 2], pads=[1, 0, 1, 1], ceil_mode=1, count_include_pad=1>(x) }", gives="Pad {op}")
 @example("rounded up, no pads that count", PLANE + "<kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1, count_include_pad=1>(x) }", gives="{op}")
 @example("rounded up, unknown rank", UNRANKED + "<kernel_shape=[3], strides=[2], pads=[1, 1], ceil_mode=1>(x) }", inputs=FLAT_SEVEN, gives="Reshape {op}")
+@example("a window of another rank", "(float[14] w, int64[n] s) => (float[a,b,c] y) { x = Reshape(w, s) z = AveragePool<kernel_shape=[3], ceil_mode=1>(x) y = AveragePool<kernel_shape=[3], strides=[2, 2], pads=[1, 1], ceil_mode=1>(z) }", invalid="strides has 2 numbers for 1 dimensions")
 def average_pool_10_9(node: Node, op: Builder) -> Result:
     """The number of windows was rounded down: wider end pads that do not count give the rest."""
     x = node["X"]

@@ -50,6 +50,7 @@ WRITTEN = (*SCATTERED, *RESHAPE_TO, *SIZE_OF)
 @example("unknown rank", "(float[6] v, int64[n] s, int64[1,1] i, float[1,1] u) => (float[a,b] y) { x = Reshape(v, s) y = Scatter(x, i, u) }", inputs={"s": [2, 3], "i": [[1]]})
 @example("indices without an axis", "(float[3] x, int64 i, float u) => (float[3] y) { y = Scatter(x, i, u) }", invalid="indices without an axis")
 @example("outside", "(float[3] x, float[1] u) => (float[3] y) <int64[1] i = {3}> { y = Scatter<axis=0>(x, i, u) }", invalid="writes outside of 'x'")
+@example("places for more than there is", "(float[3,2] x, float[1,2] u) => (float[3,2] y) <int64[3] i = {1,0,0}> { y = Scatter(x, i, u) }", invalid="data, indices and updates have 2, 1, 2 dimensions")
 def scatter_9_8(node: Node, op: Builder) -> Result:
     """Nothing wrote at computed positions: each element is chosen from old and new side by side."""
     data, updates, axis = node["data"], node["updates"], node.int("axis")
@@ -156,6 +157,7 @@ ROWS = {"i": [[0, 2], [-1, -3]]}
 @example("empty rows", "(float[2,3,0] x, int64[2,1] i, float[2,3,0] u) => (float[2,3,0] y) { y = ScatterND(x, i, u) }", inputs={"i": [[1], [0]]})
 @example("unknown rank of the data", "(float[24] v, int64[n] s, int64[2,2] i, float[2,4] u) => (float[a,b,c] y) { x = Reshape(v, s) y = ScatterND(x, i, u) }", inputs={"s": [2, 3, 4], **ROWS})
 @example("unknown width", "(float[2,3,4] x, int64[2,W] i, float[2,4] u) => (float[2,3,4] y) { y = ScatterND(x, i, u) }", inputs=ROWS, refuses=Why.NEEDS_SHAPE)
+@example("places beyond the data", "(float[2,3,4] x, float[2,4] u) => (float[2,3,4] y) <int64[5] i = {0,2,-1,-3,-3}> { y = ScatterND(x, i, u) }", invalid="its indices name 5 of 3 dimensions")
 def scatter_nd_11_10(node: Node, op: Builder) -> Result:
     """Born in 11; before it rows were scattered by their position in the flattened tensor."""
     data, indices = node["data"], node["indices"]

@@ -268,6 +268,7 @@ SPEECH = "<int64 bins = {8}, int64 n = {64}, int64 rate = {16000}, float low = {
 @example("computed", "(int64 bins) => (float[33,a] y) " + SPEECH.replace("int64 bins = {8}, ", "") + MEL, refuses=Why.NEEDS_CONSTANT, inputs={"bins": 8})
 @example("beyond the spectrum", "() => (float[9,8] y) <int64 bins = {8}, int64 n = {16}, int64 rate = {8000}, float low = {0.0}, float high = {8000.0}> " + MEL, refuses=Why.AMBIGUOUS)
 @example("rounding decides", "() => (float[8,2] y) <int64 bins = {2}, int64 n = {15}, int64 rate = {16}, float low = {4.0}, float high = {7.0}> " + MEL, refuses=Why.APPROXIMATE_ONLY)
+@example("bands that end before they begin", "() => (float[9,8] y) <int64 bins = {8}, int64 n = {16}, int64 rate = {8000}, float low = {0}, float high = {-1}> " + MEL, invalid="its bands lie between 0.0 and -1.0")
 def mel_17_16(node: Node, op: Builder) -> Result:
     """Born in 17; below it, a constant."""
     names = ("num_mel_bins", "dft_length", "sample_rate", "lower_edge_hertz", "upper_edge_hertz")

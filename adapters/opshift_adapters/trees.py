@@ -41,6 +41,8 @@ ML = "ai.onnx.ml"
 WAYS = ("AVERAGE", "SUM", "MIN", "MAX")
 NEW = {ML: 1, "": 18}
 BOTH = "TreeEnsembleClassifier TreeEnsembleRegressor"
+NODE_LISTS = "treeids nodeids featureids modes values truenodeids falsenodeids"
+VOTE_LISTS = "treeids nodeids ids weights"
 PAIRS = {"nodes_values", "nodes_hitrates", "base_values", "target_weights", "class_weights"}
 
 # x0 <= 0.5 ? 1 : (x1 > -1 ? 2 : 3), and a tree that is one leaf
@@ -72,15 +74,14 @@ def _in_tree(text: str) -> str:
 @flaw(BOTH, domain=ML)
 def lists_that_do_not_fit(node: Node) -> str | None:
     """Each node and each vote has its entry in each of its lists, and refers to what is there."""
-    for kind in ("nodes", "target", "class"):
-        lists = [name for name in node.attributes if name.startswith(kind + "_")]
-        sizes = {name: _count(node, name) for name in lists if _count(node, name)}
+    votes = "target" if node.op == "TreeEnsembleRegressor" else "class"
+    for kind, needed in (("nodes", NODE_LISTS), (votes, VOTE_LISTS)):
+        sizes = {name: _count(node, f"{kind}_{name}") for name in needed.split()}
         if len(set(sizes.values())) > 1:
-            return "its lists are of unequal lengths: " + ", ".join(f"{n} {k}" for n, k in sizes.items())
+            return f"its lists are of unequal lengths: {kind} " + ", ".join(f"{n} {k}" for n, k in sizes.items())
     modes, trees = node.strings("nodes_modes"), node.ints("nodes_treeids")
     if unknown := {*modes} - {*MODES[:-1], "LEAF"}:
-        return f"there is no mode {min(unknown)}"
-    votes = "target" if node.op == "TreeEnsembleRegressor" else "class"
+        return f"there is no mode {min(unknown)!r}"
     named = {*zip(node.ints(f"{votes}_treeids"), node.ints(f"{votes}_nodeids"), strict=True)}
     for side in ("true", "false"):
         ends = zip(trees, node.ints(f"nodes_{side}nodeids"), modes, strict=True)
@@ -90,7 +91,9 @@ def lists_that_do_not_fit(node: Node) -> str | None:
 
 
 def _count(node: Node, name: str) -> int:
-    return node.tensor(name).size if name.endswith("_as_tensor") else len(node.attr(name))
+    if node.attributes.get(f"{name}_as_tensor") is not None:
+        return node.tensor(f"{name}_as_tensor").size
+    return len(node.attr(name) or ())
 
 
 @flaw("TreeEnsemble", domain=ML)
@@ -98,6 +101,7 @@ def codes_of_nothing(node: Node) -> str | None:
     """Modes, transforms and ways to aggregate are numbered."""
     codes = {"post_transform": len(TRANSFORMS), "aggregate_function": len(WAYS)}
     wrong = [f"{name} {node.int(name)}" for name, count in codes.items() if not 0 <= node.int(name) < count]
+    wrong += [f"target {n}" for n in node.ints("leaf_targetids") if not 0 <= n < node.int("n_targets")]
     wrong += [f"mode {mode}" for mode in node.tensor("nodes_modes").tolist() if mode >= len(MODES)]
     return f"there is no {wrong[0]}" if wrong else None
 
@@ -122,7 +126,7 @@ def trees_3_2(node: Node, op: Builder) -> Result:
         long = f"{name}_as_tensor"
         if long not in node.attributes:
             continue
-        values = node.tensor(long)
+        values = node.tensor(long).reshape(-1)
         if name == "nodes_values":
             doubles = node["X"].elem_type == T.DOUBLE
             values = in_float(values) if doubles else float_splits(values, node.strings("nodes_modes"))
@@ -155,7 +159,8 @@ def trees_3_2(node: Node, op: Builder) -> Result:
 @example("a base in a tensor", X + TWO + ",base_values_as_tensor=float[2] {0.5, -0.25}>(x) }", gives="TreeEnsemble Add", inputs=ROWS, imports=NEW)
 @example("largest, a leaf without a vote", X + ONE.replace(VOTES, "target_treeids=[0,0,1],target_nodeids=[1,3,0],target_ids=[0,0,0],target_weights=[1.5,2.25,0.1]") + ',aggregate_function="MAX">(x) }', refuses=Why.NOT_EXPRESSIBLE, inputs=ROWS, imports=NEW)
 @example("unequal lists", X + ONE.replace("target_ids=[0,0,0,0]", "target_ids=[0]") + ">(x) }", invalid="lists are of unequal lengths", imports=NEW)
-@example("an unknown mode", X + ONE.replace("BRANCH_GT", "BRANCH_UP") + ">(x) }", invalid="no mode BRANCH_UP", imports=NEW)
+@example("an unknown mode", X + ONE.replace("BRANCH_GT", "BRANCH_UP") + ">(x) }", invalid="no mode 'BRANCH_UP'", imports=NEW)
+@example("a node that is not there, beside tensors", X + _in_tree(ONE).replace("falsenodeids=[2,0,4,", "falsenodeids=[2,0,9,") + ">(x) }", invalid="refers to node 9 of tree 0", imports=NEW)
 @example("a node that is not there", X + ONE.replace("falsenodeids=[2,0,4,", "falsenodeids=[2,0,9,") + ">(x) }", invalid="refers to node 9 of tree 0", imports=NEW)
 @example("a circle", X + ONE.replace("falsenodeids=[2,0,4,", "falsenodeids=[2,0,0,") + ">(x) }", invalid="goes round in a circle", imports=NEW)
 def regressor_4_5(node: Node, op: Builder) -> Result:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from opshift.facts import Facts
     from opshift.scope import Scope
 
+MOST = 50_000  # nodes in place of one: beyond, nobody would run it
+
 
 class Emit(Protocol):
     """`op.Name(...)` is one value; with `outputs=n` it is a tuple of n."""
@@ -348,6 +350,8 @@ class Builder:
         outputs: int,
         attributes: Sequence[AttributeProto],
     ) -> tuple[Value, ...]:
+        if len(self.made.nodes) == MOST:
+            raise Refusal(Why.NOT_EXPRESSIBLE, f"its other form takes more than {MOST:,} nodes")
         made = [self.crossing.fresh(op_type) for _ in range(max(outputs, 1))]
         self.made.nodes.append(
             NodeProto(

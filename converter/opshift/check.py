@@ -103,7 +103,7 @@ def whole(view: bytes | ModelProto, *, full: bool) -> str | None:
         checker.check_model(view, full_check=full)
     except InferenceError as error:
         return _contradiction(error)
-    except (checker.ValidationError, RuntimeError, ValueError) as error:
+    except survive.COMPLAINTS as error:
         return _first_line(error)
     return None
 
@@ -114,7 +114,7 @@ def types(model: bytes | ModelProto) -> str | None:
         survive.infer(model, strict=True)
     except InferenceError as error:
         return _contradiction(error)
-    except (RuntimeError, ValueError) as error:
+    except survive.COMPLAINTS as error:
         return _first_line(error)
     return None
 

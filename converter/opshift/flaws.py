@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 
 from onnx import ModelProto
@@ -9,6 +10,7 @@ from onnx import ModelProto
 from opshift import registry, weights
 from opshift.declare import Flaw
 from opshift.document import Document
+from opshift.errors import Refusal
 from opshift.facts import Facts
 from opshift.node import Env, Node
 
@@ -19,7 +21,9 @@ def first(model: ModelProto) -> str | None:
     document, adapters = Document(skeleton), registry.default()
     facts = Facts(document, store, adapters, lambda: skeleton)
     for node, flaw in _asked(document, facts, adapters.flaws):
-        told = flaw.look(node)
+        told = None
+        with contextlib.suppress(Refusal):  # what it needs to know is not there either
+            told = flaw.look(node)
         if told is not None:
             where = node.name or next((o for o in node.proto.output if o), "")
             return f"{node.op} {where!r}: {told}"

@@ -16,7 +16,6 @@ from onnx import (
     TypeProto,
     helper,
 )
-from onnx.shape_inference import InferenceError
 
 from opshift import schemas, survive
 from opshift.arrays import from_array
@@ -41,7 +40,7 @@ def infer_all(model: bytes | ModelProto, ranks: Rules) -> Inferred:
     for _ in range(PASSES):
         try:
             model = survive.infer(model, data_prop=True)
-        except (InferenceError, RuntimeError, onnx.checker.ValidationError):
+        except survive.COMPLAINTS:
             # A model that inference rejects is converted by what it declares itself.
             return found
         found = types_in(model)
@@ -95,7 +94,7 @@ def infer_node(node: NodeProto, env: Env, version: int | None = None) -> dict[st
         inferred = onnx.shape_inference.infer_node_outputs(
             raw, node, types, data, opset_imports=imports
         )
-    except (InferenceError, RuntimeError, ValueError, onnx.checker.ValidationError):
+    except survive.COMPLAINTS:
         # Inference that cannot say is no inference; the adapter refuses if it needs the type.
         return {}
     for name, kind in _element_types(node, schema, types).items():

@@ -12,6 +12,14 @@ from opshift.scope import graphs_of
 from opshift.types_by_name import types_in
 from opshift.walk import graphs_in
 
+# What onnx's inference raises: an IndexError is what becomes of one beyond the end of a vector.
+COMPLAINTS = (
+    onnx.shape_inference.InferenceError,
+    onnx.checker.ValidationError,
+    RuntimeError,
+    ValueError,
+    IndexError,
+)
 NOBODY = "opshift.unknown"  # a domain of which inference knows nothing
 
 
@@ -60,7 +68,7 @@ def _typed(model: ModelProto) -> set[str]:
     """The names of the graph, not of functions, whose type inference finds."""
     try:
         model = onnx.shape_inference.infer_shapes(model)
-    except (onnx.shape_inference.InferenceError, RuntimeError, ValueError):
+    except COMPLAINTS:
         return set()
     types = types_in(model)
     tensors = (tensor for graph in graphs_in(model.graph) for tensor in graph.initializer)

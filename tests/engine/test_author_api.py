@@ -251,3 +251,17 @@ def test_a_value_that_an_enum_did_not_have_is_refused_by_name(with_adapters):
     with pytest.raises(Refused) as caught:
         convert_version(model(text.replace("edge", "wrap"), 19), 18)
     assert "mode='wrap' does not exist there" in caught.value.refusals[0].detail
+
+
+def test_what_needs_more_nodes_or_memory_than_there_is_is_refused(with_adapters):
+    def endless(node, op):
+        y = node["input"]
+        while True:
+            y = op.Neg(y)
+
+    def huge(node, op):
+        raise MemoryError("Unable to allocate 8.00 TiB")
+
+    for body, words in ((endless, "more than 50,000 nodes"), (huge, "too much memory: Unable")):
+        with pytest.raises(Refused, match=words):
+            converted(with_adapters, body, emits="Neg")

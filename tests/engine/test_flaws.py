@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import onnx
 import pytest
 from conftest import model, ops
@@ -86,3 +88,19 @@ def test_a_negative_dimension_is_an_unknown_one(with_adapters):
     made.graph.input[0].type.tensor_type.shape.dim[0].dim_value = -1
     convert_version(made, 13)
     assert seen == [(None, 3)]
+
+
+@pytest.mark.usefixtures("clumsy")
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("(float[4] x) => (float[4] y) <int64[2] a = {0,1}> { y = CumSum(x, a)", "axis 'a' has the shape [2], and takes one number"),
+        ("(float[4] x) => (float[4] y) <int64 a = {4}> { y = CumSum(x, a)", "axis is 4, and the input has 1 dimensions"),
+        ("(float[1,1,4] x) => (float[1,1,4] y) { y = LpPool<kernel_shape=[1], p=0>(x)", "p holds 0, and takes no less than 1"),
+        ("(float[1,4] x, float[0] r) => (float[1,n] y) <float[2] s = {1.0,inf}> { y = Resize(x, r, s)", "scales holds [1.0, inf], and takes numbers above 0"),
+        ("(float[4,2] x) => (float[n,2] y) <int64 s = {1}, int64 e = {2}> { y = Slice(x, s, e)", "starts 's' has 0 dimensions, and takes 1"),
+    ],
+)
+def test_what_onnx_does_not_check_is_known(text, words):
+    with pytest.raises(InvalidModel, match=re.escape(words)):
+        convert_version(model(text + " z = Softmax<axis=0>(y) }"), 13)
