@@ -99,6 +99,7 @@ CONSTANT_25 = boundary(25, "Constant:54abdd ConstantOfShape:3c555e")
 @example("bool", "(int64[1] s) => (bool[a] y) { y = ConstantOfShape<value = bool[1] {1}>(s) }", gives="Expand", inputs={"s": [2]})
 @example("scalar", "(int64[0] s) => (float y) { y = ConstantOfShape(s) }", gives="Expand", inputs={"s": []})
 @example("minus zero", "(int64[1] s) => (float[a] y) { z = ConstantOfShape<value = float[1] {-0.0}>(s) o = Constant<value = float {1}>() y = Div(o, z) }", inputs={"s": [2]})
+@example("filled with two numbers", "(int64[2] s) => (float[a,b] y) { y = ConstantOfShape<value=float[2] {1.0, 2.0}>(s) }", invalid="value holds 2 numbers, and takes one")
 def constant_of_shape_9_8(node: Node, op: Builder) -> Result:
     """Born in 9; before it a scalar was expanded."""
     value, kind = np.zeros(1), T.FLOAT

@@ -65,7 +65,7 @@ LEAST = (
 )
 
 AXES = (
-    axes("Concat DFT GatherElements Hardmax LayerNormalization LogSoftmax RMSNormalization ScatterElements Scatter Softmax"),
+    axes("Concat ConcatFromSequence DFT GatherElements Hardmax LayerNormalization LogSoftmax RMSNormalization ScatterElements Scatter Softmax"),
     axes("CumProd CumSum Tile"),
     axes("OneHot", extra=1),
     axes("Pad", "axes"),
@@ -97,6 +97,13 @@ def places_beyond_the_data(node: Node) -> str | None:
     named = dims[-1] if dims else None
     wrong = rank is not None and isinstance(named, int) and not 0 < named <= rank
     return f"its indices name {named} of {rank} dimensions" if wrong else None
+
+
+@flaw("ConstantOfShape")
+def fillings(node: Node) -> str | None:
+    """It is filled with one number."""
+    count = node.tensor("value").size if "value" in node.attributes else 1
+    return f"value holds {count} numbers, and takes one" if count != 1 else None
 
 
 @flaw("MelWeightMatrix")

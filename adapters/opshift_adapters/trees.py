@@ -101,8 +101,9 @@ def codes_of_nothing(node: Node) -> str | None:
     """Modes, transforms and ways to aggregate are numbered."""
     codes = {"post_transform": len(TRANSFORMS), "aggregate_function": len(WAYS)}
     wrong = [f"{name} {node.int(name)}" for name, count in codes.items() if not 0 <= node.int(name) < count]
-    wrong += [f"target {n}" for n in node.ints("leaf_targetids") if not 0 <= n < node.int("n_targets")]
     wrong += [f"mode {mode}" for mode in node.tensor("nodes_modes").tolist() if mode >= len(MODES)]
+    targets = node.attr("n_targets")
+    wrong += [f"target {n}" for n in node.ints("leaf_targetids") if targets is not None and n >= targets]
     return f"there is no {wrong[0]}" if wrong else None
 
 

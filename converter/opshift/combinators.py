@@ -12,6 +12,8 @@ from opshift.declare import KEEP, Flaw, Result, Rewrite, flaw
 from opshift.errors import Refusal, Why
 from opshift.node import Node, Value
 
+LARGEST_RANK = 64  # of what numpy and runtimes can hold
+
 
 def cast_around(via: str) -> Rewrite:
     """Element types that the older version lacks take a detour through a type it has."""
@@ -188,15 +190,16 @@ def axes(ops: str, names: str = "axis", *, extra: int = 0, domain: str = "") -> 
     @flaw(ops, domain=domain)
     def look(node: Node) -> str | None:
         data = node.inputs[0] if node.inputs else None
-        if data is None or (rank := data.rank_or_none) is None:
-            return None
+        rank = data.rank_or_none if data else None
+        most = (LARGEST_RANK if rank is None else rank) + extra
         for name in names.split():
             value = None if name in node.attributes else _input(node, name)
             known = value.const_or_none() if value else None
             given = node.attr(name) if known is None else known.reshape(-1).tolist()
             for axis in given if isinstance(given, list) else [given]:
-                if isinstance(axis, int | float) and not -rank - extra <= axis < rank + extra:
-                    return f"{name} is {axis}, and the input has {rank} dimensions"
+                if isinstance(axis, int | float) and not -most <= axis < most:
+                    has = "cannot have so many" if rank is None else f"has {rank}"
+                    return f"{name} is {axis}, and the input {has} dimensions"
         return None
 
     return look
