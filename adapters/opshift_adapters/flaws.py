@@ -2,7 +2,7 @@
 
 import numpy as np
 from opshift.adapter import Node, flaw
-from opshift.combinators import at_least, axes, choices, positive, ranks, singles
+from opshift.objections import at_least, axes, choices, positive, ranks, singles
 
 REDUCING = "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare"
 

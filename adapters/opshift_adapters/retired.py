@@ -142,6 +142,7 @@ def _sliced(op: Builder, x: Value, starts: list[int], ends: list[int], axes: lis
 
 
 @retired("DynamicSlice", emits=("Slice",))
+@example("no bounds", "(float[2,3,4] x) => (float[a,b,c] y) { y = DynamicSlice(x) }", invalid="lacks its data or its bounds", imports=FIRST)
 @example("constant", "(float[2,3,4] x) => (float[2,2,2] y) <int64[2] s = {1,-3}, int64[2] e = {3,-1}, int64[2] a = {1,2}> { y = DynamicSlice(x, s, e, a) }", gives="Slice", imports=FIRST)
 @example("first axes", "(float[2,3,4] x) => (float[1,2,4] y) <int64[2] s = {1,0}, int64[2] e = {2,2}> { y = DynamicSlice(x, s, e) }", gives="Slice", imports=FIRST)
 @example("computed", "(float[2,3,4] x, int64[2] s, int64[2] e) => (float[a,b,4] y) { y = DynamicSlice(x, s, e) }", refuses=Why.NEEDS_CONSTANT, imports=FIRST, inputs={"s": [1, 0], "e": [2, 2]})
@@ -149,10 +150,11 @@ def _sliced(op: Builder, x: Value, starts: list[int], ends: list[int], axes: lis
 def dynamic_slice(node: Node, op: Builder) -> Result:
     """Slice with its bounds as inputs, which Slice has since 10."""
     x, *bounds = node.inputs
-    assert x is not None
+    if x is None or None in bounds[:2] or len(bounds) < 2:
+        raise InvalidModel(f"DynamicSlice {node.name!r} lacks its data or its bounds")
     if op.version >= 10:
         return op.Slice(x, *bounds)
-    known = [value.const().tolist() for value in bounds if value is not None]
+    known = [value.const().reshape(-1).tolist() for value in bounds if value is not None]
     if len(known) == 2:
         known.append(list(range(len(known[0]))))
     return _sliced(op, x, *known)
@@ -168,9 +170,13 @@ FILL = ("Shape", "Concat", "ConstantOfShape", *SELECT)
 @example("like unknown sizes", "(float[N,3] x) => (int32[N,3] y) { y = ConstantFill<value=2.0,dtype=6>(x) }", imports={"": 8})
 @example("like unknown sizes, too early", "(float[N,3] x) => (float[N,3] y) { y = ConstantFill<value=2.0>(x) }", refuses=Why.NEEDS_SHAPE, imports=FIRST)
 @example("of a computed shape", "(int64[2] x) => (float[a,b] y) { y = ConstantFill<value=2.0,input_as_shape=1>(x) }", gives="ConstantOfShape", imports={"": 9}, inputs={"x": [2, 3]})
+@example("no type", "() => (float[2] y) { y = ConstantFill<shape=[2],dtype=99>() }", invalid="its dtype is 99", imports=FIRST)
+@example("no shape", "() => (float[2] y) { y = ConstantFill<shape=[-2]>() }", invalid="its shape is [-2]", imports=FIRST)
 def constant_fill(node: Node, op: Builder) -> Result:
     """One number in a shape that is given, computed, or another's."""
     kind = int(_number(node, "dtype", T.FLOAT))
+    if kind not in set(T) - {T.STRING, T.UNDEFINED}:
+        raise InvalidModel(f"ConstantFill {node.name!r} makes no numbers: its dtype is {kind}")
     value = op.const(np.array(_number(node, "value", 0)), kind)
     shape = _fill_shape(node, op)
     known = shape.const_or_none()
@@ -187,7 +193,10 @@ def _fill_shape(node: Node, op: Builder) -> Value:
     """From the attribute, the input's shape, or the input's value; with what is to be appended."""
     extra = node.ints_or_none("extra_shape") or []
     if not node.inputs or node.inputs[0] is None:
-        return op.const([*_needed(node, "shape"), *extra])
+        sizes = [*_needed(node, "shape"), *extra]
+        if min(sizes, default=0) < 0:
+            raise InvalidModel(f"{node.op} {node.name!r} makes nothing: its shape is {sizes}")
+        return op.const(sizes)
     x = node.inputs[0]
     if _number(node, "input_as_shape", 0):
         known, shape = x.const_or_none(), x
@@ -202,10 +211,14 @@ def _fill_shape(node: Node, op: Builder) -> Value:
 
 @retired("GivenTensorFill")
 @example("values", "(float x) => (float[2,2] y, float z) { y = GivenTensorFill<shape=[2,2],values=[1.0,2.0,3.0,4.0]>() z = Identity(x) }", imports=FIRST)
+@example("too few", "() => (float[2,2] y) { y = GivenTensorFill<shape=[2,2],values=[1.0,2.0]>() }", invalid="has 2 values for [2, 2]", imports=FIRST)
 def given_tensor_fill(node: Node, op: Builder) -> Result:
     """A constant."""
     shape = _fill_shape(node, op).const()
-    return op.const(np.array(_needed(node, "values")).reshape(shape), T.FLOAT)
+    values = np.array(_needed(node, "values"))
+    if values.size != np.prod(shape):
+        raise InvalidModel(f"GivenTensorFill {node.name!r} has {values.size} values for {shape.tolist()}")
+    return op.const(values.reshape(shape), T.FLOAT)
 
 
 @retired("ATen GRUUnit LoopIndexTensor")

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import fuzz
 import fuzz_case
+import fuzz_each
 import fuzz_judge
 import onnx
 import pytest
 import seeds
+import vary
 from google.protobuf.message import DecodeError
 from onnx import ModelProto
 
@@ -135,3 +137,23 @@ def test_a_delay_is_found(pool: list[bytes]) -> None:
     for outcome in fuzz.fuzz(pool, range(5), jobs=1, limits=impatient):
         tally.add(outcome)
     assert tally.found
+
+
+def test_each_thing_is_changed_in_turn():
+    text = '<ir_version: 7, opset_import: ["" : 13]> g (float[2,3] x) => (float[2,3] y) <int64 a = {1}> { z = CumSum(x, a) y = Softmax<axis = 1>(z) }'
+    made = dict(vary.variants(onnx.parser.parse_model(text)))
+    assert made["Softmax without axis"].graph.node[1].attribute == []
+    assert made["Softmax axis = 9"].graph.node[1].attribute[0].i == 9
+    assert made["CumSum without input 1"].graph.node[0].input == ["x", ""]
+    assert made["CumSum without its last input"].graph.node[0].input == ["x"]
+    assert list(made["a of shape (2,)"].graph.initializer[0].dims) == [2]
+    assert made["a beginning with 3"].graph.initializer[0].raw_data[0] == 3
+    assert not [words for words, model in made.items() if fuzz_each.ending(model, "", 9)]
+
+
+def test_what_is_neither_a_model_nor_a_sentence_is_found(monkeypatch):
+    def trip(model, target):
+        raise KeyError("trip")
+
+    monkeypatch.setattr(fuzz_each, "convert_version", trip)
+    assert fuzz_each.ending(ModelProto(), "", 9) == "KeyError: 'trip'"

@@ -1,0 +1,110 @@
+"""What recurs in operators that onnx does not check; each returns the flaws of several of them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from opshift.declare import Flaw, flaw
+from opshift.node import Node, Value
+
+LARGEST_RANK = 64  # of what numpy and runtimes can hold
+
+
+def ranks(ops: str, *, domain: str = "", **allowed: str) -> tuple[Flaw, ...]:
+    """How many dimensions inputs can have, as text (`X="3 4"`), where onnx does not check it."""
+
+    @flaw(ops, domain=domain)
+    def look(node: Node) -> str | None:
+        for name, known in allowed.items():
+            value = _input(node, name)
+            rank = value.rank_or_none if value else None
+            if value and rank is not None and str(rank) not in known.split():
+                wanted = known.replace(" ", " or ")
+                return f"{name} {value.name!r} has {rank} dimensions, and takes {wanted}"
+        return None
+
+    return look
+
+
+def _input(node: Node, name: str) -> Value | None:
+    """An input that not every version has."""
+    return node.input(name) if node.schema and name in node.schema.input_positions else None
+
+
+def singles(ops: str, inputs: str, *, domain: str = "") -> tuple[Flaw, ...]:
+    """Inputs that hold one number, where onnx does not check it."""
+
+    @flaw(ops, domain=domain)
+    def look(node: Node) -> str | None:
+        for name in inputs.split():
+            value = _input(node, name)
+            dims = value.dims_or_none if value else None
+            if value and dims is not None and any(d != 1 and isinstance(d, int) for d in dims):
+                return f"{name} {value.name!r} has the shape {list(dims)}, and takes one number"
+        return None
+
+    return look
+
+
+def positive(ops: str, inputs: str, *, domain: str = "") -> tuple[Flaw, ...]:
+    """Constants that hold nothing but numbers above 0, where onnx does not check it."""
+
+    @flaw(ops, domain=domain)
+    def look(node: Node) -> str | None:
+        for name in inputs.split():
+            value = _input(node, name)
+            known = value.const_or_none() if value else None
+            if known is not None and not np.all((known > 0) & (known < np.inf)):
+                return f"{name} holds {known.reshape(-1).tolist()}, and takes numbers above 0"
+        return None
+
+    return look
+
+
+def choices(ops: str, *, domain: str = "", **allowed: str) -> tuple[Flaw, ...]:
+    """What attributes can be, as text (`mode="add mul"`), where onnx does not check it."""
+
+    @flaw(ops, domain=domain)
+    def look(node: Node) -> str | None:
+        for name, known in allowed.items():
+            if name in node.attributes and node.str(name) not in known.split():
+                return f"{name} is {node.str(name)!r}, and can be {known.replace(' ', ', ')}"
+        return None
+
+    return look
+
+
+def at_least(ops: str, *, domain: str = "", **least: int) -> tuple[Flaw, ...]:
+    """The least that numbers in attributes can be, where onnx does not check it."""
+
+    @flaw(ops, domain=domain)
+    def look(node: Node) -> str | None:
+        for name, bound in least.items():
+            given = node.attr(name) if name in node.attributes else None
+            for number in given if isinstance(given, list) else [given]:
+                if isinstance(number, int) and number < bound:
+                    return f"{name} holds {number}, and takes no less than {bound}"
+        return None
+
+    return look
+
+
+def axes(ops: str, names: str = "axis", *, extra: int = 0, domain: str = "") -> tuple[Flaw, ...]:
+    """Attributes or constants that name dimensions of the first input, unchecked by onnx."""
+
+    @flaw(ops, domain=domain)
+    def look(node: Node) -> str | None:
+        data = node.inputs[0] if node.inputs else None
+        rank = data.rank_or_none if data else None
+        most = (LARGEST_RANK if rank is None else rank) + extra
+        for name in names.split():
+            value = None if name in node.attributes else _input(node, name)
+            known = value.const_or_none() if value else None
+            given = node.attr(name) if known is None else known.reshape(-1).tolist()
+            for axis in given if isinstance(given, list) else [given]:
+                if isinstance(axis, int | float) and not -most <= axis < most:
+                    has = "cannot have so many" if rank is None else f"has {rank}"
+                    return f"{name} is {axis}, and the input {has} dimensions"
+        return None
+
+    return look
