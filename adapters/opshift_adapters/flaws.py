@@ -51,6 +51,7 @@ CHOICES = (
     choices("Attention", qk_matmul_output_mode="0 1 2 3", softmax_precision=FLOATS),
     choices("GroupNormalization LayerNormalization RMSNormalization", stash_type=FLOATS),
     choices("QuantizeLinear", precision=f"0 {FLOATS}"),
+    choices("TreeEnsembleRegressor", domain="ai.onnx.ml", aggregate_function="AVERAGE SUM MIN MAX"),
     choices("ScatterElements ScatterND", reduction="none add mul max min"),
 )
 
@@ -60,7 +61,7 @@ LEAST = (
     at_least(f"Conv ConvTranspose {POOLS}", kernel_shape=1),
     at_least("Conv ConvInteger ConvTranspose DeformConv QLinearConv", group=1),
     at_least("DeformConv", offset_group=1),
-    at_least("DequantizeLinear QuantizeLinear", block_size=0),
+    at_least("DequantizeLinear QuantizeLinear", block_size=0, output_dtype=0, precision=0),
     at_least("GlobalLpPool LpPool", p=1),
 )
 
@@ -68,7 +69,7 @@ AXES = (
     axes("Concat ConcatFromSequence DFT GatherElements Hardmax LayerNormalization LogSoftmax RMSNormalization ScatterElements Scatter Softmax"),
     axes("CumProd CumSum Tile"),
     axes("OneHot", extra=1),
-    axes("Pad", "axes"),
+    axes("Pad Slice", "axes"),
     axes("ReverseSequence", "batch_axis time_axis"),
     axes("Split SplitToSequence Gather Compress TopK"),
 )
