@@ -1,5 +1,7 @@
 """What the text of an operator rules out, and onnx's checker and inference let pass."""
 
+from math import prod
+
 import numpy as np
 from opshift.adapter import Node, flaw
 from opshift.objections import at_least, axes, choices, positive, ranks, singles
@@ -105,6 +107,14 @@ def fillings(node: Node) -> str | None:
     """It is filled with one number."""
     count = node.tensor("value").size if "value" in node.attributes else 1
     return f"value holds {count} numbers, and takes one" if count != 1 else None
+
+
+@flaw("DequantizeLinear QuantizeLinear")
+def zero_points_of_other_counts(node: Node) -> str | None:
+    """Each scale has its zero point."""
+    shapes = [value.shape_or_none if value else None for value in node.inputs[1:]]
+    counts = [prod(shape) for shape in shapes if shape is not None]
+    return f"it has {counts[0]} scales and {counts[1]} zero points" if len(set(counts)) > 1 else None
 
 
 @flaw("MelWeightMatrix")

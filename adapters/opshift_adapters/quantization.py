@@ -178,6 +178,7 @@ ARITHMETIC_21 = tuple({*MULTIPLIED, *ROUNDED, *ALONG})
 @example("weights of 4 bits in blocks", "(float[4] x, float[2,2] s) => (float[2,4] y) <uint4[2,4] w = {0,1,2,3,15,14,13,12}, uint4[2,2] z = {8,7,8,1}> { d = DequantizeLinear<block_size=2>(w, s, z) y = Add(x, d) }")
 @example("4 bits between the two", BETWEEN.replace("TYPE", "int4"), gives="Div Round Cast Add Clip Cast DequantizeLinear")
 @example("4 bits", "(int4[2,3] x, float s) => (float[2,3] y) { y = DequantizeLinear(x, s) }", refuses=Why.TYPE_NOT_AVAILABLE)
+@example("too few zero points", "(float[4] x, float[2,2] s) => (float[2,4] y) <uint4[2,4] w = {0,1,2,3,15,14,13,12}, uint4[3] z = {8,7,8}> { d = DequantizeLinear<block_size=2>(w, s, z) y = Add(x, d) }", invalid="it has 4 scales and 3 zero points")
 def dequantize_linear_21_20(node: Node, op: Builder) -> Result:
     """There were no blocks, no 16 bits and no 4 bits."""
     x, scale, axis, block = node["x"], node["x_scale"], node.int("axis"), node.int("block_size")

@@ -147,9 +147,10 @@ def _sliced(op: Builder, x: Value, starts: list[int], ends: list[int], axes: lis
 @example("first axes", "(float[2,3,4] x) => (float[1,2,4] y) <int64[2] s = {1,0}, int64[2] e = {2,2}> { y = DynamicSlice(x, s, e) }", gives="Slice", imports=FIRST)
 @example("computed", "(float[2,3,4] x, int64[2] s, int64[2] e) => (float[a,b,4] y) { y = DynamicSlice(x, s, e) }", refuses=Why.NEEDS_CONSTANT, imports=FIRST, inputs={"s": [1, 0], "e": [2, 2]})
 @example("computed later", "(float[2,3,4] x, int64[2] s, int64[2] e) => (float[a,b,4] y) { y = DynamicSlice(x, s, e) }", gives="Slice", imports={"": 10}, inputs={"s": [1, 0], "e": [2, 2]})
+@example("nothing at all", "() => (float[a,b,c] y) { y = DynamicSlice() }", invalid="lacks its data or its bounds", imports=FIRST)
 def dynamic_slice(node: Node, op: Builder) -> Result:
     """Slice with its bounds as inputs, which Slice has since 10."""
-    x, *bounds = node.inputs
+    x, *bounds = node.inputs or (None,)
     if x is None or None in bounds[:2] or len(bounds) < 2:
         raise InvalidModel(f"DynamicSlice {node.name!r} lacks its data or its bounds")
     if op.version >= 10:
@@ -189,14 +190,17 @@ def constant_fill(node: Node, op: Builder) -> Result:
     return expand_to(op, value, shape)
 
 
+def _sizes(node: Node, sizes: list[int]) -> list[int]:
+    if min(sizes, default=0) < 0:
+        raise InvalidModel(f"{node.op} {node.name!r} makes nothing: its shape is {sizes}")
+    return sizes
+
+
 def _fill_shape(node: Node, op: Builder) -> Value:
     """From the attribute, the input's shape, or the input's value; with what is to be appended."""
     extra = node.ints_or_none("extra_shape") or []
     if not node.inputs or node.inputs[0] is None:
-        sizes = [*_needed(node, "shape"), *extra]
-        if min(sizes, default=0) < 0:
-            raise InvalidModel(f"{node.op} {node.name!r} makes nothing: its shape is {sizes}")
-        return op.const(sizes)
+        return op.const(_sizes(node, [*_needed(node, "shape"), *extra]))
     x = node.inputs[0]
     if _number(node, "input_as_shape", 0):
         known, shape = x.const_or_none(), x
@@ -205,7 +209,7 @@ def _fill_shape(node: Node, op: Builder) -> Value:
         known = None if static is None else np.array(static, dtype=np.int64)
         shape = x if static is not None else op.Shape(x)
     if known is not None:
-        return op.const([*known.tolist(), *extra])
+        return op.const(_sizes(node, [*known.tolist(), *extra]))
     return op.Concat(shape, op.const(extra), axis=0) if extra else shape
 
 
