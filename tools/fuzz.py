@@ -13,10 +13,8 @@ Exit code 1 when something was found.
 from __future__ import annotations
 
 import argparse
-import functools
 import hashlib
 import os
-import pickle
 import sys
 import tempfile
 import time
@@ -91,7 +89,7 @@ class Tally:
 
 def one(run: Run) -> Outcome:
     """Makes the case of a number and judges it; the key says what was answered."""
-    case = fuzz_case.make(_models(run.pool), run.number)
+    case = fuzz_case.make(seeds.kept(run.pool), run.number)
     ending = fuzz_judge.judge(case, run.scratch)
     if not ending.is_finding and run.number % TWICE == 0:
         again = fuzz_judge.judge(case, run.scratch)
@@ -99,12 +97,6 @@ def one(run: Run) -> Outcome:
             ending = fuzz_judge.Ending("FINDING", f"{ending}, then {again}", "two answers")
     detail = f"{ending.where}\n{ending.detail}" if ending.is_finding else ""
     return Outcome(run.name, Fate.OK, ending.kind, detail, key=ending.digest())
-
-
-@functools.cache
-def _models(pool: str) -> list[bytes]:
-    found: list[bytes] = pickle.loads(Path(pool).read_bytes())
-    return found
 
 
 # ---------------------------------------------------------------- in the driver
@@ -116,7 +108,7 @@ def fuzz(
     """The outcome of each run, as they end."""
     with tempfile.TemporaryDirectory(prefix="fuzz-", dir=_memory()) as folder:
         path = Path(folder, "pool")
-        path.write_bytes(pickle.dumps(list(pool)))
+        seeds.keep(pool, path)
         runs = (Run(number, str(path), folder) for number in numbers)
         yield from Supervisor(jobs, limits).run(one, runs)
 

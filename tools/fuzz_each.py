@@ -11,9 +11,7 @@ Exit code 1 when one did not.
 from __future__ import annotations
 
 import argparse
-import functools
 import json
-import pickle
 import sys
 import tempfile
 import time
@@ -42,16 +40,10 @@ class Seed:
     size: int = 0
 
 
-@functools.cache
-def _models(pool: str) -> list[bytes]:
-    found: list[bytes] = pickle.loads(Path(pool).read_bytes())
-    return found
-
-
 def each(seed: Seed) -> Outcome:
     """Converts every variant of a model; the outcome counts them and says what was found."""
     found, count = [], 0
-    for words, model in variants(ModelProto.FromString(_models(seed.pool)[int(seed.name)])):
+    for words, model in variants(ModelProto.FromString(seeds.kept(seed.pool)[int(seed.name)])):
         for domain, to in _targets(model):
             count += 1
             if told := ending(model, domain, to):
@@ -93,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     models = seeds.pool(args.seeds)
     numbers, converted, found = range(len(models))[args.first : args.last], 0, 0
     with tempfile.NamedTemporaryFile(prefix="fuzz-each-") as pool:
-        Path(pool.name).write_bytes(pickle.dumps(models))
+        seeds.keep(models, Path(pool.name))
         wanted = [Seed(str(number), pool.name) for number in numbers]
         for outcome in Supervisor(args.jobs, LIMITS).run(each, wanted):
             told = json.loads(outcome.detail) if outcome.fate is Fate.OK else [str(outcome.detail)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import pickle
 import warnings
@@ -32,6 +33,18 @@ def pool(sources: Sequence[str]) -> list[bytes]:
 def digest(models: Sequence[bytes]) -> str:
     """A few letters that say whether two runs started from the same models."""
     return hashlib.sha256(pickle.dumps(list(models))).hexdigest()[:12]
+
+
+def keep(models: Sequence[bytes], path: Path) -> None:
+    """Writes a pool for children."""
+    path.write_bytes(pickle.dumps(list(models)))
+
+
+@functools.cache
+def kept(path: str) -> list[bytes]:
+    """The pool in a file, read once by each child."""
+    found: list[bytes] = pickle.loads(Path(path).read_bytes())
+    return found
 
 
 def _frozen() -> Iterator[bytes]:

@@ -131,8 +131,8 @@ def windows_of_other_ranks(node: Node) -> str | None:
     rank = node["X"].rank_or_none
     spatial = len(node.ints("kernel_shape")) if rank is None else rank - 2
     sizes = {"kernel_shape": spatial, "strides": spatial, "dilations": spatial, "pads": 2 * spatial}
-    for name in sizes.keys() & node.attributes.keys():
-        if len(node.ints(name)) != sizes[name]:
+    for name, size in sizes.items():
+        if name in node.attributes and len(node.ints(name)) != size:
             return f"{name} has {len(node.ints(name))} numbers for {spatial} dimensions"
     return None
 

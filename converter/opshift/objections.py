@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 import numpy as np
 
 from opshift.declare import Flaw, flaw
@@ -15,10 +17,9 @@ def ranks(ops: str, *, domain: str = "", **allowed: str) -> tuple[Flaw, ...]:
 
     @flaw(ops, domain=domain)
     def look(node: Node) -> str | None:
-        for name, known in allowed.items():
-            value = _input(node, name)
-            rank = value.rank_or_none if value else None
-            if value and rank is not None and str(rank) not in known.split():
+        for name, value in _given(node, allowed):
+            rank, known = value.rank_or_none, allowed[name]
+            if rank is not None and str(rank) not in known.split():
                 wanted = known.replace(" ", " or ")
                 return f"{name} {value.name!r} has {rank} dimensions, and takes {wanted}"
         return None
@@ -26,9 +27,12 @@ def ranks(ops: str, *, domain: str = "", **allowed: str) -> tuple[Flaw, ...]:
     return look
 
 
-def _input(node: Node, name: str) -> Value | None:
-    """An input that not every version has."""
-    return node.input(name) if node.schema and name in node.schema.input_positions else None
+def _given(node: Node, names: Iterable[str]) -> Iterator[tuple[str, Value]]:
+    """Those of some inputs that the node's version has and the node was given."""
+    positions = node.schema.input_positions if node.schema else {}
+    for name in names:
+        if name in positions and (value := node.input(name)):
+            yield name, value
 
 
 def singles(ops: str, inputs: str, *, domain: str = "") -> tuple[Flaw, ...]:
@@ -36,10 +40,9 @@ def singles(ops: str, inputs: str, *, domain: str = "") -> tuple[Flaw, ...]:
 
     @flaw(ops, domain=domain)
     def look(node: Node) -> str | None:
-        for name in inputs.split():
-            value = _input(node, name)
-            dims = value.dims_or_none if value else None
-            if value and dims is not None and any(d != 1 and isinstance(d, int) for d in dims):
+        for name, value in _given(node, inputs.split()):
+            dims = value.dims_or_none
+            if dims is not None and any(d != 1 and isinstance(d, int) for d in dims):
                 return f"{name} {value.name!r} has the shape {list(dims)}, and takes one number"
         return None
 
@@ -51,9 +54,8 @@ def positive(ops: str, inputs: str, *, domain: str = "") -> tuple[Flaw, ...]:
 
     @flaw(ops, domain=domain)
     def look(node: Node) -> str | None:
-        for name in inputs.split():
-            value = _input(node, name)
-            known = value.const_or_none() if value else None
+        for name, value in _given(node, inputs.split()):
+            known = value.const_or_none()
             if known is not None and not np.all((known > 0) & (known < np.inf)):
                 return f"{name} holds {known.reshape(-1).tolist()}, and takes numbers above 0"
         return None
@@ -97,9 +99,9 @@ def axes(ops: str, names: str = "axis", *, extra: int = 0, domain: str = "") -> 
         data = node.inputs[0] if node.inputs else None
         rank = data.rank_or_none if data else None
         most = (LARGEST_RANK if rank is None else rank) + extra
+        computed = dict(_given(node, names.split()))
         for name in names.split():
-            value = None if name in node.attributes else _input(node, name)
-            known = value.const_or_none() if value else None
+            known = computed[name].const_or_none() if name in computed else None
             given = node.attr(name) if known is None else known.reshape(-1).tolist()
             for axis in given if isinstance(given, list) else [given]:
                 if isinstance(axis, int | float) and not -most <= axis < most:
