@@ -44,9 +44,8 @@ def _answer(adapter: Adapter, node: Node, op: Builder) -> Value | tuple[Value, .
         raise AdapterBug(f"{adapter.source} on {node.op} {node.name!r}: {bug}") from bug
     except (Refusal, InvalidModel, UnicodeDecodeError):  # text that is none is the model's fault
         raise
-    except MemoryError as error:
-        words = f"its other form takes too much memory: {error}"
-        raise Refusal(Why.NOT_EXPRESSIBLE, words) from None
+    except MemoryError:  # says nothing about the model: there may be more elsewhere
+        raise
     except Exception as error:  # whatever an adapter trips over is its bug, not the caller's
         raise AdapterBug(f"{adapter.source} on {node.op} {node.name!r} raised {error!r}") from error
     values = answer if isinstance(answer, tuple) else (answer,)

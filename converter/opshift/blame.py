@@ -37,9 +37,9 @@ def on_the_model(attempt: Attempt) -> Iterator[None]:
     """Looks for the mistake in the model first when a conversion breaks down."""
     try:
         yield
-    except (AdapterBug, AttributeError, TypeError) as error:
+    except (AdapterBug, AttributeError, TypeError, MemoryError) as error:
         told = _illegible(attempt.skeleton)
-        if told is None and isinstance(error, AdapterBug) and attempt.view:
+        if told is None and isinstance(error, AdapterBug | MemoryError) and attempt.view:
             told = _contradiction(attempt.view)
         if told is None:
             raise

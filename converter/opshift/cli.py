@@ -88,6 +88,8 @@ def _guarded(command: Callable[..., int], output: Output, rest: dict[str, Any]) 
         return _answer_no(output, refused)
     except (InvalidModel, BadTarget, MissingExtra, OSError, click.UsageError) as error:
         return output.failed(_sentence(error), BAD_INPUT)
+    except MemoryError as error:
+        return output.failed(f"there is not enough memory: {error}", BAD_INPUT)
     except KeyboardInterrupt:
         return output.failed("interrupted; nothing was written", INTERRUPTED)
     except AdapterBug as bug:

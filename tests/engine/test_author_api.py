@@ -253,15 +253,19 @@ def test_a_value_that_an_enum_did_not_have_is_refused_by_name(with_adapters):
     assert "mode='wrap' does not exist there" in caught.value.refusals[0].detail
 
 
-def test_what_needs_more_nodes_or_memory_than_there_is_is_refused(with_adapters):
+def test_what_needs_more_nodes_than_anybody_runs_is_refused(with_adapters):
     def endless(node, op):
         y = node["input"]
         while True:
             y = op.Neg(y)
 
+    with pytest.raises(Refused, match="more than 50,000 nodes"):
+        converted(with_adapters, endless, emits="Neg")
+
+
+def test_too_little_memory_is_neither_a_refusal_nor_a_bug(with_adapters):
     def huge(node, op):
         raise MemoryError("Unable to allocate 8.00 TiB")
 
-    for body, words in ((endless, "more than 50,000 nodes"), (huge, "too much memory: Unable")):
-        with pytest.raises(Refused, match=words):
-            converted(with_adapters, body, emits="Neg")
+    with pytest.raises(MemoryError, match="Unable to allocate"):
+        converted(with_adapters, huge)

@@ -111,6 +111,17 @@ def test_our_bug_exits_3_and_shows_a_traceback_only_on_request(source, with_adap
         assert ("Traceback" in bug.stderr) is shown
 
 
+def test_too_little_memory_exits_2_with_a_sentence(source, with_adapters):
+    def huge(node: Node, op: Builder) -> Result:
+        """A test's adapter."""
+        raise MemoryError("Unable to allocate 8.00 TiB")
+
+    with_adapters(adapter("Softmax", 12, 13)(huge))
+    bad = run("convert", source, "--in-place", "--to", "13")
+    assert bad.exit_code == cli.BAD_INPUT
+    assert "not enough memory: Unable to allocate" in bad.stderr
+
+
 def test_interrupting_exits_130(source, monkeypatch):
     def interrupted(*arguments, **named):
         raise KeyboardInterrupt
