@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import Any, TypeAlias
 
 import ml_dtypes
 import numpy as np
+import numpy.typing as npt
 from onnx import TensorProto, helper, numpy_helper
 
 from opshift import wire
-from opshift.declare import Array
 from opshift.elements import T
 from opshift.errors import InvalidModel
+
+Array: TypeAlias = npt.NDArray[Any]
 
 _LARGEST: dict[int, int] = {
     T.FLOAT8E4M3FN: 448,

@@ -12,7 +12,7 @@ from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto, 
 from opshift import schemas
 from opshift.arrays import as_tensor, from_array, to_array
 from opshift.attributes import is_default, make_attribute, make_attributes
-from opshift.declare import Array
+from opshift.arrays import Array
 from opshift.errors import AdapterBug, Refusal, Why
 from opshift.made import Crossing, Made, MadeEnv
 from opshift.node import Node, Value

@@ -8,15 +8,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-import numpy.typing as npt
-
+from opshift.arrays import Array as Array
 from opshift.errors import AdapterBug, Refusal, Why
 
 if TYPE_CHECKING:
     from opshift.builder import Builder
     from opshift.node import Node, Value
-
-Array: TypeAlias = npt.NDArray[Any]
 
 
 class Keep(enum.Enum):

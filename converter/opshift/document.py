@@ -9,7 +9,7 @@ from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
 
 from opshift import schemas, versions
 from opshift.arrays import to_array
-from opshift.declare import Array
+from opshift.arrays import Array
 from opshift.errors import InvalidModel
 from opshift.scope import (
     Container,
@@ -20,6 +20,7 @@ from opshift.scope import (
     Root,
     Scope,
     call_id,
+    graphs_in_attribute,
     graphs_of,
     may_hold_graphs,
 )
@@ -50,7 +51,11 @@ class Document:
         for key, function in self.functions.items():
             where = f"function {function.name!r}"
             imports = Imports(function.opset_import, where)
-            self.roots.append(self._open(Root("function", where, imports, key), function))
+            root = self._open(Root("function", where, imports, key), function)
+            for attribute in getattr(function, "attribute_proto", ()):
+                for graph in graphs_in_attribute(attribute):
+                    self.enter(root, graph, root.top)
+            self.roots.append(root)
         for i, training in enumerate(model.training_info):
             for part in ("initialization", "algorithm"):
                 if training.HasField(part):

@@ -8,6 +8,7 @@ from onnx import AttributeProto, FunctionProto, NodeProto
 
 from opshift import schemas
 from opshift.errors import AdapterBug, Refusal, Why
+from opshift.inline import bind_attributes
 from opshift.node import Node, Value
 from opshift.rename import rename
 
@@ -83,26 +84,3 @@ def _instance(
     names.update(inner)
     rename(copy, names)
     return copy
-
-
-def bind_attributes(node: NodeProto, bound: dict[str, AttributeProto]) -> None:
-    """Replaces references to a function's attributes by what the call gives, at any depth."""
-    kept = []
-    for attribute in node.attribute:
-        if attribute.ref_attr_name:
-            given = bound.get(attribute.ref_attr_name)
-            if given is None:
-                continue
-            value = AttributeProto()
-            value.CopyFrom(given)
-            value.name = attribute.name
-            kept.append(value)
-        else:
-            for graph in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
-                for inner in graph.node:
-                    bind_attributes(inner, bound)
-            kept.append(attribute)
-    if len(kept) != len(node.attribute) or any(a.ref_attr_name for a in node.attribute):
-        copies = [AttributeProto.FromString(a.SerializeToString()) for a in kept]
-        del node.attribute[:]
-        node.attribute.extend(copies)

@@ -12,7 +12,7 @@ from onnx import ModelProto, NodeProto, TypeProto, helper
 from opshift import schemas
 from opshift.arrays import dense
 from opshift.census import take_census
-from opshift.declare import Array
+from opshift.arrays import Array
 from opshift.errors import Refusal
 from opshift.inference import infer_all, infer_node
 from opshift.knowledge import better, is_complete, is_small, is_vague, rank_of

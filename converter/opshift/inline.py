@@ -9,7 +9,6 @@ from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProt
 from opshift import schemas
 from opshift.document import function_id
 from opshift.errors import InvalidModel
-from opshift.expand import bind_attributes
 from opshift.scope import Container, FunctionId, call_id, graphs_of
 
 Fresh = Callable[[str], str]
@@ -121,3 +120,26 @@ def _import(container: FunctionProto | ModelProto, body: FunctionProto) -> None:
     for wanted in body.opset_import:
         if schemas.normal(wanted.domain) not in present:
             container.opset_import.add(domain=wanted.domain, version=wanted.version)
+
+
+def bind_attributes(node: NodeProto, bound: dict[str, AttributeProto]) -> None:
+    """Replaces references to a function's attributes by what the call gives, at any depth."""
+    kept = []
+    for attribute in node.attribute:
+        if attribute.ref_attr_name:
+            given = bound.get(attribute.ref_attr_name)
+            if given is None:
+                continue
+            value = AttributeProto()
+            value.CopyFrom(given)
+            value.name = attribute.name
+            kept.append(value)
+        else:
+            for graph in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
+                for inner in graph.node:
+                    bind_attributes(inner, bound)
+            kept.append(attribute)
+    if len(kept) != len(node.attribute) or any(a.ref_attr_name for a in node.attribute):
+        copies = [AttributeProto.FromString(a.SerializeToString()) for a in kept]
+        del node.attribute[:]
+        node.attribute.extend(copies)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from onnx import NodeProto, TensorProto, TypeProto, helper
 
 from opshift import schemas
-from opshift.declare import Array
+from opshift.arrays import Array
 from opshift.facts import Facts
 from opshift.inference import infer_node
 from opshift.node import Env, Node, Value

@@ -10,7 +10,7 @@ from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto, 
 
 from opshift import schemas
 from opshift.census import tokens
-from opshift.declare import Array
+from opshift.arrays import Array
 from opshift.errors import AdapterBug, InvalidModel, Refusal, Why
 from opshift.facts import Facts
 from opshift.knowledge import rank_of

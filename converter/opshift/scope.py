@@ -265,10 +265,15 @@ def call_id(node: NodeProto) -> FunctionId:
 def graphs_of(node: NodeProto) -> Iterator[tuple[str, GraphProto]]:
     """The graphs a node holds, with the name of their attribute."""
     for attribute in node.attribute:
-        if attribute.type == AttributeProto.GRAPH or attribute.HasField("g"):
-            yield attribute.name, attribute.g
-        for graph in attribute.graphs:
+        for graph in graphs_in_attribute(attribute):
             yield attribute.name, graph
+
+
+def graphs_in_attribute(attribute: AttributeProto) -> Iterator[GraphProto]:
+    """The graphs that an attribute holds."""
+    if attribute.type == AttributeProto.GRAPH or attribute.HasField("g"):
+        yield attribute.g
+    yield from attribute.graphs
 
 
 @functools.cache

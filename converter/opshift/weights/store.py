@@ -10,7 +10,7 @@ from onnx import TensorProto
 
 from opshift import wire
 from opshift.arrays import to_array
-from opshift.declare import Array
+from opshift.arrays import Array
 from opshift.errors import InvalidModel
 from opshift.external import Late, Moved, Region, locate
 
