@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import oracle
 import pytest
 from onnx import ModelProto
-from opshift import convert_version, schemas, testing
-from opshift.declare import Adapter, Example
+from opshift import convert_version, testing
+from opshift.author.declare import Adapter, Example
+from opshift.opsets import schemas
 
 ROUNDING = 4  # units in the last place: the same arithmetic, rounded in another order
 

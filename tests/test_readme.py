@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from opshift import schemas
+from opshift.opsets import schemas
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -16,8 +16,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from opshift import restamp
-from opshift.options import Options
+from opshift.convert.ir import restamp
+from opshift.convert.options import Options
 from workloads import transformer, weighty
 
 MODULE = [sys.executable, "-m", "opshift"]

@@ -17,9 +17,9 @@ from pathlib import Path
 
 from bench_page import machine, write_between_marks
 from browser import MISSING, Browser
-from opshift.zoo.html import page
 from opshift.zoo.migrate import prepare
 from opshift.zoo.outcome import Blocker, Fate, Outcome
+from opshift.zoo.page.html import page
 from opshift.zoo.summary import Summary
 
 MARKS = "<!-- report:begin -->", "<!-- report:end -->"

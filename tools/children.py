@@ -20,7 +20,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Literal
 
-PRELOADED = ["onnx.reference", "opshift.verify.oracle", "opshift.zoo.warm"]
+PRELOADED = ["onnx.reference", "opshift.verify.oracle", "opshift.zoo.workers.warm"]
 Start = Literal["fork", "spawn"]
 
 # multiprocessing reaps all children whenever one starts; two threads must not do so at once.

@@ -11,7 +11,7 @@ import ast
 import sys
 from pathlib import Path
 
-from opshift import schemas
+from opshift.opsets import schemas
 
 WIDTH = 96
 

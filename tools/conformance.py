@@ -32,9 +32,11 @@ from impossible import Catalogue
 from markdown_tables import write_between
 from node_tests import SHAPES, NodeTest, official, subject, targets
 from onnx import ModelProto
-from opshift import Refused, check, convert_version, schemas
-from opshift.census import element_types
+from opshift import Refused, convert_version
+from opshift.author.census import element_types
+from opshift.convert.legal import check
 from opshift.errors import RefusedNode
+from opshift.opsets import schemas
 
 # The version at which a type can first stand in a graph's interface.
 INTERFACE = {

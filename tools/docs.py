@@ -1,6 +1,6 @@
 """Generates what is derived from the adapters: a page for each operator, the matrix, its picture.
 
-    tools/docs.py            write docs/adapters/, docs/coverage.md and docs/coverage.svg
+tools/docs.py            write docs/adapters/, docs/coverage.md and docs/coverage.svg
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from opshift import registry, schemas
-from opshift.declare import RETIRED, Adapter, Kind
+from opshift.author import registry
+from opshift.author.declare import RETIRED, Adapter, Kind
+from opshift.opsets import schemas
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 DOMAINS = ("", "ai.onnx.ml", "ai.onnx.preview.training", "ai.onnx.preview")

@@ -29,9 +29,9 @@ import onnx
 import seeds
 import shrink
 from fuzz_case import Case
-from opshift.zoo.limits import Limits
 from opshift.zoo.outcome import Fate, Outcome
-from opshift.zoo.supervisor import Supervisor
+from opshift.zoo.workers.limits import Limits
+from opshift.zoo.workers.supervisor import Supervisor
 
 LIMITS = Limits(seconds=60.0, megabytes=2048, recycle=2000, retries=0)
 TWICE = 5  # every so many runs are made twice and must answer the same

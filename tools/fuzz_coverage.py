@@ -23,7 +23,7 @@ with atheris.instrument_imports(include=["opshift", "opshift_adapters"]):
     import mutate_bytes
     import seeds
     from fuzz_case import Case, draw_call
-    from opshift import registry
+    from opshift.author import registry
 
     registry.default()
 

@@ -21,10 +21,11 @@ from pathlib import Path
 
 import seeds
 from onnx import ModelProto
-from opshift import BadTarget, InvalidModel, Refused, convert_version, schemas
-from opshift.zoo.limits import Limits
+from opshift import BadTarget, InvalidModel, Refused, convert_version
+from opshift.opsets import schemas
 from opshift.zoo.outcome import Fate, Outcome
-from opshift.zoo.supervisor import Supervisor
+from opshift.zoo.workers.limits import Limits
+from opshift.zoo.workers.supervisor import Supervisor
 from vary import variants
 
 LIMITS = Limits(seconds=600.0, megabytes=3072, retries=0)

@@ -11,8 +11,8 @@ from typing import Any
 
 import onnx
 from onnx import ModelProto, NodeProto, helper
-from opshift import schemas
 from opshift.errors import RefusedNode
+from opshift.opsets import schemas
 
 DATA = Path(__file__).with_name("impossible.toml")
 

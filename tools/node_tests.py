@@ -10,7 +10,7 @@ from typing import Any
 
 import onnx
 from onnx import FunctionProto, ModelProto, helper, numpy_helper
-from opshift import schemas
+from opshift.opsets import schemas
 
 BELOW = (18, 17, 15, 13, 12, 11, 10, 9, 8, 7, 6, 5, 1)
 

@@ -14,13 +14,14 @@ import sys
 from pathlib import Path
 
 import onnx
-from opshift import registry, schemas
-from opshift.opset_changelog_pb2 import Change, Domain, OpsetChangelog
+from opshift.author import registry
+from opshift.opsets import schemas
+from opshift.opsets.opset_changelog_pb2 import Change, Domain, OpsetChangelog
 from opshift.versions import DOMAINS
 
 ROOT = Path(__file__).parents[1] / "converter"
-PROTOS = ("opshift/opset_changelog.proto", "opshift/outline.proto")
-SHIPPED = ROOT / "opshift" / "opset_changelog.bin"
+PROTOS = ("opshift/opsets/opset_changelog.proto", "opshift/model/bytes/outline.proto")
+SHIPPED = ROOT / "opshift" / "opsets" / "opset_changelog.bin"
 
 
 def build(domains: tuple[str, ...]) -> OpsetChangelog:

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import onnx.parser
-from opshift import registry, versions
-from opshift.declare import RETIRED
+from opshift import versions
+from opshift.author import registry
+from opshift.author.declare import RETIRED
 
 ROOT = Path(__file__).resolve().parent.parent
 LARGEST = 20_000

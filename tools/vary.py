@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, numpy_helper
-from opshift.walk import nodes
+from opshift.model.walk import nodes
 
 HUGE = 1 << 40
 LISTS = {

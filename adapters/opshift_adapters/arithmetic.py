@@ -15,7 +15,7 @@ from opshift.adapter import (
     dtype_of,
     example,
     shown,
-)  # fmt: skip
+)
 from opshift.combinators import cast_around, drop_attribute
 
 from opshift_adapters.blocks import FLOATS, INTS, SMALL_INTS, UNSIGNED, cast

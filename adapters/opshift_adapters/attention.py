@@ -1,18 +1,7 @@
 """Attention: what 25 and 24 hide by windows and lengths is a mask in 23."""
 
 import numpy as np
-from opshift.adapter import (
-    KEEP,
-    Builder,
-    Node,
-    Refusal,
-    Result,
-    T,
-    Value,
-    Why,
-    adapter,
-    example,
-)
+from opshift.adapter import KEEP, Builder, Node, Refusal, Result, T, Value, Why, adapter, example
 
 from opshift_adapters.blocks import ARANGE, arange, extent
 

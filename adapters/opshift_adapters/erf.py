@@ -1,18 +1,7 @@
 """Erf: the error function."""
 
 import numpy as np
-from opshift.adapter import (
-    KEEP,
-    Builder,
-    Node,
-    Result,
-    T,
-    Value,
-    Why,
-    adapter,
-    boundary,
-    example,
-)
+from opshift.adapter import KEEP, Builder, Node, Result, T, Value, Why, adapter, boundary, example
 
 from opshift_adapters.blocks import FLOATS, NOT_NAN, as_type, not_nan
 

@@ -3,18 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from opshift.adapter import (
-    KEEP,
-    Builder,
-    Node,
-    Refusal,
-    Result,
-    T,
-    Value,
-    Why,
-    adapter,
-    example,
-)
+from opshift.adapter import KEEP, Builder, Node, Refusal, Result, T, Value, Why, adapter, example
 
 from opshift_adapters.blocks import ARANGE, SIZE_OF, arange, size_of
 

@@ -1,18 +1,7 @@
 """DFT, STFT, the windows and the mel matrix: born in 17, where the transform itself is new."""
 
 import numpy as np
-from opshift.adapter import (
-    Array,
-    Builder,
-    Node,
-    Refusal,
-    Result,
-    T,
-    Value,
-    Why,
-    adapter,
-    example,
-)
+from opshift.adapter import Array, Builder, Node, Refusal, Result, T, Value, Why, adapter, example
 
 from opshift_adapters.blocks import ARANGE, INTS, arange, part, size_of
 from opshift_adapters.calc import calc

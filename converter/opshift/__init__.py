@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from opshift.lazy import lazy
 
 if TYPE_CHECKING:
-    from opshift.comparison import Diff, diff
-    from opshift.convert import convert_file, convert_version
+    from opshift.convert.api import convert_file, convert_version
+    from opshift.convert.legal.spec import Findings, check_model
+    from opshift.convert.look.forecast import Plan, plan
+    from opshift.convert.look.lowest import Lowest, lowest_versions
     from opshift.errors import AdapterBug, BadTarget, InvalidModel, OpshiftError, Refused, Why
-    from opshift.forecast import Plan, plan
-    from opshift.identity import OperatorId
-    from opshift.lowest import Lowest, lowest_versions
-    from opshift.model_version import Level, ModelVersion
+    from opshift.model.comparison import Diff, diff
+    from opshift.model.model_version import Level, ModelVersion
+    from opshift.opsets.identity import OperatorId
     from opshift.report import Report
-    from opshift.spec import Findings, check_model
 
 __version__ = "0.1.0"
 
@@ -41,22 +42,17 @@ __all__ = [
     "plan",
 ]
 
-# A command that only prints its help must not wait for onnx.
 _HOMES = {
-    "convert": ("convert_file", "convert_version"),
+    "convert.api": ("convert_file", "convert_version"),
     "errors": ("AdapterBug", "BadTarget", "InvalidModel", "OpshiftError", "Refused", "Why"),
-    "comparison": ("Diff", "diff"),
-    "identity": ("OperatorId",),
-    "lowest": ("Lowest", "lowest_versions"),
-    "model_version": ("Level", "ModelVersion"),
-    "forecast": ("Plan", "plan"),
+    "model.comparison": ("Diff", "diff"),
+    "opsets.identity": ("OperatorId",),
+    "convert.look.lowest": ("Lowest", "lowest_versions"),
+    "model.model_version": ("Level", "ModelVersion"),
+    "convert.look.forecast": ("Plan", "plan"),
     "report": ("Report",),
-    "spec": ("Findings", "check_model"),
+    "convert.legal.spec": ("Findings", "check_model"),
 }
 
 
-def __getattr__(name: str) -> Any:
-    for home, names in _HOMES.items():
-        if name in names:
-            return getattr(importlib.import_module(f"opshift.{home}"), name)
-    raise AttributeError(f"module 'opshift' has no attribute {name!r}")
+__getattr__, __dir__ = lazy(__name__, _HOMES)

@@ -1,8 +1,7 @@
 """The author API: everything a file of adapters needs, and all it may import of the engine."""
 
-from opshift.arrays import dtype_of
-from opshift.builder import Builder
-from opshift.declare import (
+from opshift.author.builder import Builder
+from opshift.author.declare import (
     KEEP,
     Adapter,
     Array,
@@ -27,9 +26,10 @@ from opshift.declare import (
     retired,
     shown,
 )
-from opshift.elements import T
+from opshift.author.node import Node, Value
 from opshift.errors import AdapterBug, InvalidModel, Refusal, Why
-from opshift.node import Node, Value
+from opshift.model.arrays import dtype_of
+from opshift.opsets.elements import T
 
 __all__ = [
     "KEEP",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from opshift import schemas
-from opshift.builder import Builder
-from opshift.declare import KEEP, Result, Rewrite
+from opshift.author.builder import Builder
+from opshift.author.declare import KEEP, Result, Rewrite
+from opshift.author.node import Node, Value
 from opshift.errors import Refusal, Why
-from opshift.node import Node, Value
+from opshift.opsets import schemas
 
 
 def cast_around(via: str) -> Rewrite:

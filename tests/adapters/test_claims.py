@@ -10,8 +10,10 @@ import oracle
 import pytest
 from node_tests import official
 from onnx import ModelProto
-from opshift import Refused, convert_version, registry, schemas, testing
-from opshift.declare import Adapter, Example, boundary
+from opshift import Refused, convert_version, testing
+from opshift.author import registry
+from opshift.author.declare import Adapter, Example, boundary
+from opshift.opsets import schemas
 
 TREE = (
     "nodes_treeids=[0,0,0],nodes_nodeids=[0,1,2],nodes_featureids=[1,0,0],nodes_values=[0.5,0.0,0.0],"

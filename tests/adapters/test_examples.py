@@ -2,7 +2,7 @@
 
 import pytest
 from opshift import testing
-from opshift.declare import Example, Fold, OutputRanks
+from opshift.author.declare import Example, Fold, OutputRanks
 
 import examples
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 
 import pytest
-from opshift import Refused, convert_version, schemas
-from opshift.declare import RETIRED
+from opshift import Refused, convert_version
+from opshift.author.declare import RETIRED
+from opshift.opsets import schemas
 
 import examples
 

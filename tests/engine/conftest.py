@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 from onnx import ModelProto
-from opshift import registry
-from opshift.declare import Adapter, Fold
+from opshift.author import registry
+from opshift.author.declare import Adapter, Fold
 from opshift.testing.text import parse_model
 
 

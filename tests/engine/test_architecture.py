@@ -10,7 +10,8 @@ from pathlib import Path
 import opshift
 import opshift_adapters
 import pytest
-from opshift import registry, schemas
+from opshift.author import registry
+from opshift.opsets import schemas
 
 PRODUCT = sorted(Path(opshift.__file__).parent.rglob("*.py"))
 ENGINE = [path for path in PRODUCT if "verify" not in path.parts]

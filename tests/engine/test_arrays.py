@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from opshift.adapter import T, dtype_of
-from opshift.arrays import as_tensor, from_array, to_array
+from opshift.model.arrays import as_tensor, from_array, to_array
 
 NARROW = {
     T.BFLOAT16: ml_dtypes.bfloat16,

@@ -1,7 +1,7 @@
 """What the full check objects to, and what it lets pass."""
 
 from conftest import model
-from opshift import check
+from opshift.convert.legal import check
 
 UNTYPED = '(int8[2] x) => (float[1,2] y) { a = Cast<to="FLOAT">(x) y = Unsqueeze<axes=[0]>(a) }'
 WRONG = '(int8[2] x) => (int8[1,2] y) { z = Cast<to="FLOAT">(x) w = Unsqueeze<axes=[0]>(z) y = Unsqueeze<axes=[0, 1]>(x) }'

@@ -10,9 +10,9 @@ import onnx
 import pytest
 from click.testing import CliRunner
 from conftest import model
-from opshift import cli
 from opshift.adapter import Builder, Node, Result, adapter
-from opshift.cli import main
+from opshift.cli import main as cli
+from opshift.cli.main import main
 
 SOFTMAX = "(float[2,3,4] x) => (float[2,3,4] y) { y = Softmax(x) }"
 
@@ -126,7 +126,7 @@ def test_interrupting_exits_130(source, monkeypatch):
     def interrupted(*arguments, **named):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("opshift.convert.convert", interrupted)
+    monkeypatch.setattr("opshift.convert.api.convert", interrupted)
     assert run("convert", source, "--in-place", "--to", "13").exit_code == cli.INTERRUPTED
 
 

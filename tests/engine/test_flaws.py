@@ -10,7 +10,9 @@ from conftest import model, ops
 from opshift import AdapterBug, InvalidModel, convert_version
 from opshift.adapter import KEEP, Builder, Node, Result, adapter
 
-COMPRESS = "(float[4] x, bool[SHAPE] c) => (float[n] y) { y = Compress(x, c) z = Softmax<axis=-1>(y) }"
+COMPRESS = (
+    "(float[4] x, bool[SHAPE] c) => (float[n] y) { y = Compress(x, c) z = Softmax<axis=-1>(y) }"
+)
 
 
 @pytest.fixture
@@ -94,11 +96,26 @@ def test_a_negative_dimension_is_an_unknown_one(with_adapters):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("(float[4] x) => (float[4] y) <int64[2] a = {0,1}> { y = CumSum(x, a)", "axis 'a' has the shape [2], and takes one number"),
-        ("(float[4] x) => (float[4] y) <int64 a = {4}> { y = CumSum(x, a)", "axis is 4, and the input has 1 dimensions"),
-        ("(float[1,1,4] x) => (float[1,1,4] y) { y = LpPool<kernel_shape=[1], p=0>(x)", "p holds 0, and takes no less than 1"),
-        ("(float[1,4] x, float[0] r) => (float[1,n] y) <float[2] s = {1.0,inf}> { y = Resize(x, r, s)", "scales holds [1.0, inf], and takes numbers above 0"),
-        ("(float[4,2] x) => (float[n,2] y) <int64 s = {1}, int64 e = {2}> { y = Slice(x, s, e)", "starts 's' has 0 dimensions, and takes 1"),
+        (
+            "(float[4] x) => (float[4] y) <int64[2] a = {0,1}> { y = CumSum(x, a)",
+            "axis 'a' has the shape [2], and takes one number",
+        ),
+        (
+            "(float[4] x) => (float[4] y) <int64 a = {4}> { y = CumSum(x, a)",
+            "axis is 4, and the input has 1 dimensions",
+        ),
+        (
+            "(float[1,1,4] x) => (float[1,1,4] y) { y = LpPool<kernel_shape=[1], p=0>(x)",
+            "p holds 0, and takes no less than 1",
+        ),
+        (
+            "(float[1,4] x, float[0] r) => (float[1,n] y) <float[2] s = {1.0,inf}> { y = Resize(x, r, s)",
+            "scales holds [1.0, inf], and takes numbers above 0",
+        ),
+        (
+            "(float[4,2] x) => (float[n,2] y) <int64 s = {1}, int64 e = {2}> { y = Slice(x, s, e)",
+            "starts 's' has 0 dimensions, and takes 1",
+        ),
     ],
 )
 def test_what_onnx_does_not_check_is_known(text, words):

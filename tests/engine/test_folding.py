@@ -10,12 +10,13 @@ import pytest
 from onnx import ModelProto, TensorProto
 from onnx.backend.test.case.node import collect_testcases
 from onnx.backend.test.case.test_case import TestCase
-from opshift import Refused, convert_version, registry
-from opshift.declare import Array
-from opshift.document import Document
-from opshift.facts import Facts
+from opshift import Refused, convert_version
+from opshift.author import registry
+from opshift.author.declare import Array
+from opshift.author.facts import Facts
+from opshift.model.document import Document
+from opshift.model.weights import Weights
 from opshift.verify.oracle import trust
-from opshift.weights import Weights
 
 # n.. are one number in a list, s.. are scalars; each body computes `a`, the axis to be squeezed.
 GIVEN = """(float[2,1,3,1] x, float[N,3,1] d) => (float[p,q,r] y) <

@@ -3,9 +3,10 @@
 import pytest
 from conftest import model, ops
 from onnx import TensorProto, parser
-from opshift import convert_version, schemas
+from opshift import convert_version
 from opshift.adapter import adapter
-from opshift.facts import Facts
+from opshift.author.facts import Facts
+from opshift.opsets import schemas
 
 
 def test_a_node_with_subgraphs_types_what_it_gives(with_adapters):

@@ -172,7 +172,7 @@ def test_a_target_that_cannot_be_meant(target, sentence):
 
 
 def test_a_target_above_the_installed_onnx_says_which_onnx_brings_it(monkeypatch):
-    from opshift import schemas
+    from opshift.opsets import schemas
 
     monkeypatch.setattr(schemas, "latest", lambda domain: 20)
     with pytest.raises(BadTarget, match=r"above 20, the newest .* onnx 1\.16 brings it"):

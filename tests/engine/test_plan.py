@@ -7,9 +7,12 @@ import json
 
 import pytest
 from conftest import model
-from opshift import Refused, Why, convert_version, plan, planner, registry, schemas
+from opshift import Refused, Why, convert_version, plan
 from opshift.adapter import Builder, Node, Result, adapter, impossible
-from opshift.planner import implementations, path_of
+from opshift.author import registry
+from opshift.convert.look import planner
+from opshift.convert.look.planner import implementations, path_of
+from opshift.opsets import schemas
 from opshift.report import Report
 
 
@@ -68,8 +71,8 @@ def test_json_is_versioned_and_whole():
 
 
 def test_a_report_round_trips_through_json():
-    from opshift import weights
-    from opshift.convert import Options, convert
+    from opshift.convert.api import Options, convert
+    from opshift.model import weights
 
     made = model("(float[2,3,4] x) => (float[2,3,4] y) { y = Softmax(x) }")
     report = convert(lambda: weights.carve_model(made), Options(13))[2]
@@ -156,9 +159,13 @@ def test_a_way_that_ends_well_is_gone_on():
 
 
 def test_how_far_is_not_asked_beyond_what_grows_large(monkeypatch):
-    monkeypatch.setattr("opshift.planner.ROOM", 3)
+    monkeypatch.setattr("opshift.convert.look.planner.ROOM", 3)
     before = model("(float[2,3] x) => (float[2,3] y) { y = Gelu(x) }", opset=20)
     found = plan(before, 20)
-    assert (found.lowest, found.highest, found.outgrown) == ({"": 20}, {"": schemas.latest("")}, ("",))
+    assert (found.lowest, found.highest, found.outgrown) == (
+        {"": 20},
+        {"": schemas.latest("")},
+        ("",),
+    )
     assert "nobody looked" in str(found)
     assert plan(before, 19).possible  # what is asked for is looked at to its end

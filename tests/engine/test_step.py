@@ -6,11 +6,13 @@ import numpy as np
 import onnx
 import pytest
 from conftest import model, ops
-from opshift import convert_file, convert_version, registry, weights
+from opshift import convert_file, convert_version
 from opshift.adapter import impossible
-from opshift.attempt import Attempt
-from opshift.convert import Options
-from opshift.step import Stepper, StepRefused
+from opshift.author import registry
+from opshift.convert.api import Options
+from opshift.convert.attempt import Attempt
+from opshift.convert.step import Stepper, StepRefused
+from opshift.model import weights
 
 REFUSING = """(float[2,3,4] x) => (float[2,3,4] z) {
     y = Softmax<axis=1>(x)

@@ -7,7 +7,7 @@ import sys
 
 import onnx.parser
 import pytest
-from opshift import registry, survive
+from opshift.author import registry, survive
 
 HEADER = '<ir_version: 8, opset_import: ["" : 20, "ai.onnx.ml" : 4, "acme" : 1]> g '
 BEHIND_A_STRANGER = {

@@ -23,10 +23,11 @@ from onnx import (
     helper,
     numpy_helper,
 )
-from opshift import external, weights, wire
-from opshift.arrays import to_array
 from opshift.errors import InvalidModel
-from opshift.weights import (
+from opshift.model import weights
+from opshift.model.arrays import to_array
+from opshift.model.bytes import external, wire
+from opshift.model.weights import (
     Weights,
     carve_file,
     carve_model,
@@ -37,8 +38,8 @@ from opshift.weights import (
     splice,
     transplant,
 )
-from opshift.weights.output import refer as refer_to
-from opshift.weights.tensors import all_tensors
+from opshift.model.weights.output import refer as refer_to
+from opshift.model.weights.tensors import all_tensors
 
 UNKNOWN = b"\xf8\x3f\x05" + wire.framed(1022, b"later") + b"\xfb\x3f\x08\x01\xfc\x3f"
 """A number, bytes and a group in fields that no version of ONNX has."""

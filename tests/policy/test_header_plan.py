@@ -12,7 +12,9 @@ from conftest import model
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import helper
-from opshift import BadTarget, InvalidModel, header, plan, targets
+from opshift import BadTarget, InvalidModel, plan
+from opshift.convert.look import header
+from opshift.opsets import targets
 
 PARTS = {
     "plain": "a = Softmax<axis = 1>(x) b = Neg(a) y = Abs(b)",

@@ -11,7 +11,7 @@ from conftest import model, ops
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime import InferenceSession
 from opshift import BadTarget, Refused, convert_file, convert_version
-from opshift.cli import main
+from opshift.cli.main import main
 
 PLAIN = "(float[2] x) => (float[2] y) { y = Neg(x) }"
 X = np.array([1, -2], np.float32)
@@ -54,7 +54,7 @@ def test_only_the_ir_version_runs_no_checker(monkeypatch):
 
 
 def test_raising_opens_nothing(monkeypatch):
-    monkeypatch.setattr("opshift.attempt.Document", None)
+    monkeypatch.setattr("opshift.convert.attempt.Document", None)
     assert convert_version(model(PLAIN, 13), ir_version=10).ir_version == 10
 
 

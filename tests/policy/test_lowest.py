@@ -10,8 +10,9 @@ from click.testing import CliRunner
 from conftest import model
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from opshift import BadTarget, Refused, convert_version, lowest_versions, schemas
-from opshift.cli import main
+from opshift import BadTarget, Refused, convert_version, lowest_versions
+from opshift.cli.main import main
+from opshift.opsets import schemas
 
 OPS = {
     "Neg": 6,

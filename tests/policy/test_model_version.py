@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import numpy_helper
 from opshift import BadTarget, convert_version, diff
-from opshift.cli import main
-from opshift.comparison import _WIDER, Signature, Value, compare
-from opshift.model_version import Form, Level, ModelVersion
+from opshift.cli.main import main
+from opshift.model.comparison import _WIDER, Signature, Value, compare
+from opshift.model.model_version import Form, Level, ModelVersion
 
 
 @pytest.mark.parametrize(

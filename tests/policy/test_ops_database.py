@@ -12,10 +12,11 @@ import ops_database
 import pytest
 from click.testing import CliRunner
 from conftest import model
-from opshift import BadTarget, changelog, convert_version, schemas, versions
-from opshift.changelog import Changelog
-from opshift.cli import main
-from opshift.opset_changelog_pb2 import Change, Domain, OpsetChangelog, Version
+from opshift import BadTarget, convert_version, versions
+from opshift.cli.main import main
+from opshift.opsets import changelog, schemas
+from opshift.opsets.changelog import Changelog
+from opshift.opsets.opset_changelog_pb2 import Change, Domain, OpsetChangelog, Version
 
 SHIPPED = OpsetChangelog.FromString(ops_database.SHIPPED.read_bytes())
 PAST = json.loads((Path(__file__).parent / "opset_changelog_digests.json").read_text())

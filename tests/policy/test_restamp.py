@@ -15,10 +15,12 @@ from conftest import model
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
-from opshift import InvalidModel, Refused, convert_file, restamp, weights
-from opshift.cli import main
-from opshift.convert import convert
-from opshift.options import Options
+from opshift import InvalidModel, Refused, convert_file
+from opshift.cli.main import main
+from opshift.convert.api import convert
+from opshift.convert.ir import restamp
+from opshift.convert.options import Options
+from opshift.model import weights
 
 PLAIN = "(float[2] x) => (float[2] y) { y = Neg(x) }"
 

@@ -10,8 +10,9 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from onnx import helper
-from opshift import BadTarget, OperatorId, changelog, schemas, versions
-from opshift.cli import main
+from opshift import BadTarget, OperatorId, versions
+from opshift.cli.main import main
+from opshift.opsets import changelog, schemas
 
 
 def test_the_table_agrees_with_the_installed_onnx():

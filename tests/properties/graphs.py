@@ -9,7 +9,8 @@ import random_nested
 import random_plain
 from hypothesis import strategies as st
 from onnx import GraphProto, ModelProto, helper
-from opshift import schemas, versions
+from opshift import versions
+from opshift.opsets import schemas
 from random_scope import BOOL, DOUBLE, FLOAT, HALF, INT32, INT64, STRING, Scope, Value
 
 NEWEST = schemas.latest("") or 1

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from onnx import ModelProto
-from opshift import Refused, check, convert_version, plan
-from opshift.arrays import to_array
+from opshift import Refused, convert_version, plan
+from opshift.convert.legal import check
+from opshift.model.arrays import to_array
 from opshift.verify import generate, oracle, randomness
 from opshift.verify.randomness import unlike
 from opshift.verify.tolerance import element_type

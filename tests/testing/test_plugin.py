@@ -28,8 +28,8 @@ def test_nothing_is_imported_for_those_who_do_not_use_it(pytester):
         import sys
 
         def test_modules():
-            assert "opshift.pytest_plugin" in sys.modules
-            assert not {"onnx", "numpy", "opshift.testing"} & sys.modules.keys()
+            assert "opshift.testing.plugin" in sys.modules
+            assert not {"onnx", "numpy", "opshift.testing.examples"} & sys.modules.keys()
         """
     )
     pytester.runpytest_subprocess().assert_outcomes(passed=1)

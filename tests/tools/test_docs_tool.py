@@ -1,6 +1,6 @@
 """The generated documents say what the adapters say."""
 
-from opshift import registry
+from opshift.author import registry
 
 import docs
 

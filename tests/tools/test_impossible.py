@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from impossible import Catalogue
 from onnx import parser
-from opshift import schemas
 from opshift.errors import RefusedNode, Why
+from opshift.opsets import schemas
 
 INTEGERS = "integer arithmetic needs opset 6"
 ROWS = f"""

@@ -9,8 +9,9 @@ import onnx
 import pytest
 from click.testing import CliRunner
 from onnx import numpy_helper
-from opshift import cli, registry
 from opshift.adapter import Builder, Node, Result, adapter
+from opshift.author import registry
+from opshift.cli import main as cli
 from opshift.testing.text import parse_model
 from opshift.verify import verify
 

@@ -7,8 +7,9 @@ import shlex
 import numpy as np
 import onnx
 import pytest
-from opshift import convert_version, registry
+from opshift import convert_version
 from opshift.adapter import KEEP, Builder, Node, Result, adapter
+from opshift.author import registry
 from opshift.testing.text import parse_model
 from opshift.verify import verify
 from opshift.verify.run import Pair

@@ -10,7 +10,8 @@ import onnx.parser
 import pytest
 from click.testing import CliRunner
 from onnx import numpy_helper
-from opshift import InvalidModel, cli, convert_version
+from opshift import InvalidModel, convert_version
+from opshift.cli import main as cli
 from opshift.verify import Verification, engines, generate, hints, oracle, verify
 from opshift.verify.tolerance import Wanted
 

@@ -15,8 +15,9 @@ import onnx
 import pytest
 from click.testing import CliRunner
 from onnx import numpy_helper
-from opshift import BadTarget, InvalidModel, cli, convert_version
-from opshift.cli import main
+from opshift import BadTarget, InvalidModel, convert_version
+from opshift.cli import main as cli
+from opshift.cli.main import main
 from opshift.errors import printable
 from opshift.zoo import Fate, Limits, migrate, sources
 from opshift.zoo.journal import Journal

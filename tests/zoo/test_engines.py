@@ -13,12 +13,14 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from opshift import cli
-from opshift.cli import main
-from opshift.zoo import Fate, Limits, bulk, migrate, pool, shards, stores
+from opshift.cli import main as cli
+from opshift.cli.main import main
+from opshift.zoo import Fate, Limits, migrate
 from opshift.zoo.outcome import Outcome
-from opshift.zoo.shards import Spread
-from opshift.zoo.stores import Listed
+from opshift.zoo.stores import bulk, stores
+from opshift.zoo.stores.stores import Listed
+from opshift.zoo.workers import pool, shards
+from opshift.zoo.workers.shards import Spread
 from zoos import Order, obey, zoo
 
 LIMITS = Limits(60, 1024)
@@ -178,12 +180,12 @@ def carrier(request, monkeypatch):
     """A real cluster on this machine, with two workers."""
     if request.param == "dask":
         from distributed import Client
-        from opshift.zoo.dask import Dask
+        from opshift.zoo.workers.dask import Dask
 
         made = Dask(Client(n_workers=2, threads_per_worker=1, dashboard_address=None))
     else:
         import ray
-        from opshift.zoo.ray import Ray
+        from opshift.zoo.workers.ray import Ray
 
         ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
         made = Ray()

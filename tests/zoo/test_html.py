@@ -8,9 +8,9 @@ from html.parser import HTMLParser
 
 import pytest
 from browser import MISSING, Browser
-from opshift.zoo import html, sankey
 from opshift.zoo.migrate import migrate, prepare
 from opshift.zoo.outcome import Blocker, Fate, Outcome
+from opshift.zoo.page import html, sankey
 from opshift.zoo.summary import Summary
 from zoos import zoo
 

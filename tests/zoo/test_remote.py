@@ -342,7 +342,8 @@ def test_another_scheme_is_left_to_fsspec(tmp_path, server):
 
 
 def test_a_store_of_this_process_alone_takes_an_engine_of_this_process(tmp_path):
-    from opshift.zoo import Fate, migrate, stores
+    from opshift.zoo import Fate, migrate
+    from opshift.zoo.stores import stores
 
     class Here:
         def run(self, fn, items):

@@ -6,7 +6,7 @@ import os
 
 import pytest
 from opshift.errors import MissingExtra
-from opshift.zoo import stores
+from opshift.zoo.stores import stores
 from s3 import BUCKET, Server
 
 
@@ -87,7 +87,7 @@ def test_a_store_that_ignores_create_only_is_found_out(server, monkeypatch):
 
 
 def test_a_large_object_goes_up_in_parts_and_is_created_once(server, tmp_path, monkeypatch):
-    from opshift.zoo import store_objects
+    from opshift.zoo.stores import objects as store_objects
 
     for name, value in server.env.items():
         monkeypatch.setenv(name, value)
@@ -120,6 +120,6 @@ def test_a_missing_extra_is_named(monkeypatch):
     import sys
 
     monkeypatch.setitem(sys.modules, "obstore", None)
-    monkeypatch.delitem(sys.modules, "opshift.zoo.store_objects", raising=False)
+    monkeypatch.delitem(sys.modules, "opshift.zoo.stores.objects", raising=False)
     with pytest.raises(MissingExtra, match=r"pip install 'opshift\[remote\]'"):
         stores.at("gs://bucket/x")

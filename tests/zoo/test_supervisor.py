@@ -10,11 +10,11 @@ import time
 from pathlib import Path
 
 import pytest
-from opshift.zoo import limits
-from opshift.zoo.limits import Limits
 from opshift.zoo.outcome import Fate, Outcome
-from opshift.zoo.supervisor import Supervisor
-from opshift.zoo.worker import MOST, SMALL, SOON, Job, Worker
+from opshift.zoo.workers import limits
+from opshift.zoo.workers.limits import Limits
+from opshift.zoo.workers.supervisor import Supervisor
+from opshift.zoo.workers.worker import MOST, SMALL, SOON, Job, Worker
 from zoos import DEEDS, Order, obey
 
 HERE = str(Path(__file__).parent)
@@ -50,7 +50,7 @@ def test_the_kernel_stops_native_code_that_holds_the_interpreter():
 
 
 def test_the_driver_stops_what_took_its_alarm_away(monkeypatch):
-    monkeypatch.setattr("opshift.zoo.worker.GRACE", 0.1)
+    monkeypatch.setattr("opshift.zoo.workers.worker.GRACE", 0.1)
     assert run(Order("bad", "hang_without_alarm"), seconds=0.5)["bad"].fate is Fate.TIMEOUT
 
 
@@ -125,7 +125,7 @@ def test_a_worker_that_cannot_be_started_is_tried_again_and_then_named(monkeypat
             raise OSError("no process is left")
         return Worker(*arguments)
 
-    monkeypatch.setattr("opshift.zoo.supervisor.Worker", worker)
+    monkeypatch.setattr("opshift.zoo.workers.supervisor.Worker", worker)
     failures = [False, True]
     assert run(Order("good"), workers=1)["good"].fate is Fate.OK
     failures = [True, True]
@@ -137,7 +137,7 @@ def test_a_worker_that_cannot_be_started_is_tried_again_and_then_named(monkeypat
 
 
 def test_children_start_from_nothing_where_there_is_no_fork(monkeypatch):
-    monkeypatch.setattr("opshift.zoo.worker.sys.platform", "win32")
+    monkeypatch.setattr("opshift.zoo.workers.worker.sys.platform", "win32")
     ended = run(Order("a"), Order("bad", "segfault"), workers=1)
     assert [ended[name].fate for name in ("a", "bad")] == [Fate.OK, Fate.CRASHED]
 

@@ -1,10 +1,17 @@
 """Assertions for whoever writes operators or adapters: legal, equal in numbers, or refused."""
 
-from opshift.testing.completeness import assert_complete
-from opshift.testing.examples import assert_example, example_model, example_target, examples
-from opshift.testing.known import assert_fold, assert_ranks, folded, folds, rank_rules, ranked
-from opshift.testing.models import assert_invalid, assert_model_converts, assert_refused
-from opshift.testing.operators import assert_op_downgrades, assert_op_upgrades
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opshift.lazy import lazy
+
+if TYPE_CHECKING:
+    from opshift.testing.completeness import assert_complete
+    from opshift.testing.examples import assert_example, example_model, example_target, examples
+    from opshift.testing.known import assert_fold, assert_ranks, folded, folds, rank_rules, ranked
+    from opshift.testing.models import assert_invalid, assert_model_converts, assert_refused
+    from opshift.testing.operators import assert_op_downgrades, assert_op_upgrades
 
 __all__ = [
     "assert_complete",
@@ -24,3 +31,32 @@ __all__ = [
     "rank_rules",
     "ranked",
 ]
+
+_HOMES = {
+    "completeness": ("assert_complete",),
+    "examples": (
+        "assert_example",
+        "example_model",
+        "example_target",
+        "examples",
+    ),
+    "known": (
+        "assert_fold",
+        "assert_ranks",
+        "folded",
+        "folds",
+        "rank_rules",
+        "ranked",
+    ),
+    "models": (
+        "assert_invalid",
+        "assert_model_converts",
+        "assert_refused",
+    ),
+    "operators": (
+        "assert_op_downgrades",
+        "assert_op_upgrades",
+    ),
+}
+
+__getattr__, __dir__ = lazy(__name__, _HOMES)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from opshift import registry, schemas
-from opshift.declare import RETIRED
+from opshift.author import registry
+from opshift.author.declare import RETIRED
+from opshift.author.registry import Crossing, Registry
 from opshift.errors import AdapterBug
-from opshift.registry import Crossing, Registry
+from opshift.opsets import schemas
 from opshift.testing.examples import stands_in
 
 

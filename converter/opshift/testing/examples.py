@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 from onnx import ModelProto
 
-from opshift import registry, versions
-from opshift.declare import RETIRED, Adapter, Example
+from opshift import versions
+from opshift.author import registry
+from opshift.author.declare import RETIRED, Adapter, Example
 from opshift.testing.models import (
     Evaluate,
     assert_invalid,

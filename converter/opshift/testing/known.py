@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from onnx import ModelProto
 
-from opshift import registry, schemas, versions
-from opshift.declare import Array, Example, Fold, OutputRanks
-from opshift.document import Document
-from opshift.facts import Facts
-from opshift.knowledge import rank_of
+from opshift import versions
+from opshift.author import registry
+from opshift.author.declare import Array, Example, Fold, OutputRanks
+from opshift.author.facts import Facts
+from opshift.model.document import Document
+from opshift.model.weights import Weights
+from opshift.opsets import schemas
+from opshift.opsets.knowledge import rank_of
 from opshift.testing.text import parse_model
 from opshift.verify import oracle
-from opshift.weights import Weights
 
 
 def folds(package: str) -> list[tuple[Fold, Example]]:

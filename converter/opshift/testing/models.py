@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 
 from onnx import ModelProto
 
-from opshift import check
-from opshift.convert import Target, convert_version
+from opshift.convert.api import Target, convert_version
+from opshift.convert.legal import check
 from opshift.errors import InvalidModel, Refused, Why
 from opshift.testing.text import parse_model
 from opshift.verify import generate, oracle

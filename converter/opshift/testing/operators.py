@@ -9,8 +9,9 @@ import numpy as np
 import onnx
 from onnx import GraphProto, ModelProto, TensorProto, ValueInfoProto, helper, shape_inference
 
-from opshift import schemas, versions
-from opshift.arrays import from_array
+from opshift import versions
+from opshift.model.arrays import from_array
+from opshift.opsets import schemas
 from opshift.testing.models import assert_model_converts
 from opshift.verify import oracle
 from opshift.verify.oracle.values import elem_type_of

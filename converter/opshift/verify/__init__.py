@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from opshift.lazy import lazy
 
 if TYPE_CHECKING:
     from opshift.verify.child import Limits
@@ -12,7 +13,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Cause", "Limits", "Row", "Side", "Verification", "verify"]
 
-# Whoever wants the judge alone must not load the rest.
 _HOMES = {
     "child": ("Limits",),
     "outcome": ("Cause", "Row", "Side", "Verification"),
@@ -20,8 +20,4 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    for home, names in _HOMES.items():
-        if name in names:
-            return getattr(importlib.import_module(f"opshift.verify.{home}"), name)
-    raise AttributeError(f"module 'opshift.verify' has no attribute {name!r}")
+__getattr__, __dir__ = lazy(__name__, _HOMES)

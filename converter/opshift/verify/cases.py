@@ -15,8 +15,8 @@ import onnx
 from google.protobuf.message import Message
 from onnx import ModelProto, TensorProto, TypeProto
 
-from opshift.arrays import from_array, to_array
 from opshift.errors import InvalidModel
+from opshift.model.arrays import from_array, to_array
 from opshift.verify.oracle.values import dtype_of
 
 Inputs: TypeAlias = "Mapping[str, Any] | str | os.PathLike[str]"

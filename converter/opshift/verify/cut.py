@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto, ValueInfoProto, helper
 
-from opshift.scope import FunctionId, call_id, graphs_of
+from opshift.model.scope import FunctionId, call_id, graphs_of
 from opshift.verify import cases, walk
 from opshift.verify.oracle.values import elem_type_of
 from opshift.verify.subject import save

@@ -10,7 +10,7 @@ import numpy as np
 from onnx import ModelProto, TensorShapeProto, TypeProto
 from onnx.shape_inference import infer_shapes
 
-from opshift import weights
+from opshift.model import weights
 from opshift.verify import hints
 from opshift.verify.cases import Case
 from opshift.verify.hints import Hint

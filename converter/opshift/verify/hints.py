@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto
 
-from opshift.scope import call_id, graphs_of
+from opshift.model.scope import call_id, graphs_of
 from opshift.verify import walk
 
 

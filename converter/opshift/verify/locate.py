@@ -17,9 +17,10 @@ import numpy as np
 import onnx
 from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
 
-from opshift import registry, weights
-from opshift.convert import Options, convert
+from opshift.author import registry
+from opshift.convert.api import Options, convert
 from opshift.errors import OpshiftError
+from opshift.model import weights
 from opshift.report import StepReport
 from opshift.verify import cut, randomness, walk
 from opshift.verify.cases import Case

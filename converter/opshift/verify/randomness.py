@@ -7,8 +7,8 @@ from typing import Any
 
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, helper
 
-from opshift.arrays import to_array
-from opshift.scope import FunctionId, call_id, graphs_of
+from opshift.model.arrays import to_array
+from opshift.model.scope import FunctionId, call_id, graphs_of
 from opshift.verify import walk
 from opshift.verify.oracle.values import type_of
 

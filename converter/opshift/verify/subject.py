@@ -10,8 +10,8 @@ from typing import TypeAlias
 import onnx
 from onnx import ModelProto
 
-from opshift import weights
 from opshift.errors import InvalidModel
+from opshift.model import weights
 
 Model: TypeAlias = "ModelProto | str | os.PathLike[str]"
 

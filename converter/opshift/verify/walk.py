@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
 
-from opshift import schemas
-from opshift.document import function_id
-from opshift.scope import FunctionId, call_id, graphs_of
+from opshift.model.document import function_id
+from opshift.model.scope import FunctionId, call_id, graphs_of
+from opshift.opsets import schemas
 
 Imports = Mapping[str, int]
 

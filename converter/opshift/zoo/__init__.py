@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from opshift.zoo.limits import Limits
 from opshift.zoo.migrate import migrate
 from opshift.zoo.outcome import Blocker, Fate, Outcome
 from opshift.zoo.summary import Summary
+from opshift.zoo.workers.limits import Limits
 
 __all__ = ["Blocker", "Fate", "Limits", "Outcome", "Summary", "migrate"]

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from onnx import ModelProto
 
-from opshift import weights
 from opshift.errors import InvalidModel
-from opshift.weights import Weights
+from opshift.model import weights
+from opshift.model.weights import Weights
 from opshift.zoo import marks
 from opshift.zoo.key import Key
 from opshift.zoo.marks import Mark

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from opshift.external import write_all
-from opshift.zoo import stores
+from opshift.model.bytes.external import write_all
 from opshift.zoo.key import Key
 from opshift.zoo.outcome import Stamp
-from opshift.zoo.stores import StoreError
+from opshift.zoo.stores import stores
+from opshift.zoo.stores.stores import StoreError
 
 Look: TypeAlias = Callable[[str], tuple[int, int | str]]
 

@@ -13,23 +13,27 @@ from typing import Protocol
 
 from onnx import ModelProto, OperatorSetIdProto
 
-from opshift import goals, ir, schemas, targets
-from opshift.document import Document
+from opshift.convert import goals
+from opshift.convert.ir import ir
+from opshift.convert.options import Target
 from opshift.errors import BadTarget
-from opshift.external import sync_folder
-from opshift.options import Target
-from opshift.targets import Wanted
-from opshift.zoo import bulk, html, marks, sources, stores
-from opshift.zoo.child import Named
+from opshift.model.bytes.external import sync_folder
+from opshift.model.document import Document
+from opshift.opsets import schemas, targets
+from opshift.opsets.targets import Wanted
+from opshift.zoo import marks, sources
 from opshift.zoo.journal import Journal, cache_of, opened
-from opshift.zoo.limits import Limits, fair_share
 from opshift.zoo.outcome import QUARANTINED, Fate, Outcome, Stamp
+from opshift.zoo.page import html
 from opshift.zoo.recipe import Recipe, fingerprint
 from opshift.zoo.sources import HIDDEN, Shard
-from opshift.zoo.stores import Listed, StoreError, is_url
+from opshift.zoo.stores import bulk, stores
+from opshift.zoo.stores.stores import Listed, StoreError, is_url
 from opshift.zoo.summary import Summary
-from opshift.zoo.supervisor import Supervisor
 from opshift.zoo.task import Item, migrate_one
+from opshift.zoo.workers.child import Named
+from opshift.zoo.workers.limits import Limits, fair_share
+from opshift.zoo.workers.supervisor import Supervisor
 
 PLAIN_PUTS = (
     "the store of the results does not refuse to create what is there, so two runs of one part"

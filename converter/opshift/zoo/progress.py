@@ -12,7 +12,7 @@ import click
 from opshift.errors import printable
 from opshift.zoo.outcome import Fate, Outcome
 from opshift.zoo.summary import Summary
-from opshift.zoo.worker import Worker
+from opshift.zoo.workers.worker import Worker
 
 if TYPE_CHECKING:
     from rich.table import Table

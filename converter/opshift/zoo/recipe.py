@@ -14,9 +14,9 @@ from pathlib import Path
 import onnx
 
 import opshift
-from opshift.registry import GROUP
+from opshift.author.registry import GROUP
+from opshift.opsets.targets import Wanted
 from opshift.report import shown
-from opshift.targets import Wanted
 
 
 @dataclass(frozen=True)

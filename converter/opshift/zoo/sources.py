@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from opshift.errors import InvalidModel, printable
-from opshift.zoo import stores
-from opshift.zoo.stores import Listed, is_url
+from opshift.zoo.stores import stores
+from opshift.zoo.stores.stores import Listed, is_url
 
 ENDING = ".onnx"
 HIDDEN = ".opshift"

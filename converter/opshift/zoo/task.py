@@ -12,19 +12,21 @@ from typing import Any, Protocol
 
 from onnx import ModelProto
 
-from opshift import schemas, validate, weights
-from opshift.convert import Carve, Options, convert
+from opshift.convert.api import Carve, Options, convert
+from opshift.convert.legal import validate
 from opshift.errors import BadTarget, InvalidModel, Refused
+from opshift.model import weights
+from opshift.model.weights import Weights
+from opshift.opsets import schemas
+from opshift.opsets.targets import Wanted
 from opshift.report import shown
-from opshift.targets import Wanted
-from opshift.weights import Weights
 from opshift.zoo import files, scratch
 from opshift.zoo.files import FileResult, Found, Made
 from opshift.zoo.key import Key, found_beside
 from opshift.zoo.marks import Mark
 from opshift.zoo.outcome import Fate, Outcome, Stamp, Unpublished, blockers_of, shortened
 from opshift.zoo.recipe import Recipe
-from opshift.zoo.stores import is_url
+from opshift.zoo.stores.stores import is_url
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +117,7 @@ def _objection(made: Made, recipe: Recipe, folder: str) -> dict[str, str]:
 def _brought(item: Item, folder: str) -> Found:
     if not is_url(item.source):
         return files.found(item.source)
-    from opshift.zoo import objects
+    from opshift.zoo.stores import transfer as objects
 
     os.makedirs(near := os.path.join(folder, "in"))
     return objects.brought(item.source, near)
@@ -124,7 +126,7 @@ def _brought(item: Item, folder: str) -> Found:
 def _result(item: Item, folder: str) -> Result | None:
     if not is_url(item.output):
         return FileResult(item.output, item.mark) if item.output else None
-    from opshift.zoo.objects import StoreResult
+    from opshift.zoo.stores.transfer import StoreResult
 
     os.makedirs(near := os.path.join(folder, "out"))
     return StoreResult(item.output, item.mark, item.creates, near)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from opshift import arrays, schemas
+from opshift.model import arrays
+from opshift.opsets import schemas
 
 from families.making import FLOATS, INTS, Family, Making, rows
 

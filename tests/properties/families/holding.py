@@ -9,8 +9,10 @@ from typing import Any
 from hypothesis import event, reject
 from hypothesis import strategies as st
 from onnx import ModelProto, printer
-from opshift import Refused, check, convert_version, schemas
+from opshift import Refused, convert_version
+from opshift.convert.legal import check
 from opshift.errors import RefusedNode, Why
+from opshift.opsets import schemas
 from opshift.verify import oracle
 from opshift.verify.tolerance import Wanted
 

@@ -11,7 +11,7 @@ import numpy as np
 from hypothesis import assume
 from hypothesis import strategies as st
 from onnx import NodeProto, TypeProto, helper
-from opshift import schemas
+from opshift.opsets import schemas
 from opshift.verify.oracle.inputs import make_elements
 from opshift.verify.oracle.values import is_float
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from opshift import schemas
+from opshift.opsets import schemas
 
 from families.making import Family, Making, rows
 

@@ -15,7 +15,8 @@ from onnx import (
     helper,
     shape_inference,
 )
-from opshift import schemas, versions
+from opshift import versions
+from opshift.opsets import schemas
 from opshift.verify import oracle
 from opshift.verify.oracle.values import elem_type_of
 

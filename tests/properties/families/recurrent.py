@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from opshift import schemas
+from opshift.opsets import schemas
 
 from families.making import Family, Making, rows
 

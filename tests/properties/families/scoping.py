@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, ValueInfoProto, helper
-from opshift import arrays, schemas
+from opshift.model import arrays
+from opshift.opsets import schemas
 
 from families.making import Making
 

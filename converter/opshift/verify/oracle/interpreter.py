@@ -16,7 +16,7 @@ from onnx import (
     defs,
 )
 
-from opshift.arrays import to_array
+from opshift.model.arrays import to_array
 from opshift.verify.oracle import trust
 from opshift.verify.oracle.kernels_retired import RETIRED
 from opshift.verify.oracle.schema import (

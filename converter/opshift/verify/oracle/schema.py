@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from onnx import AttributeProto, NodeProto, SparseTensorProto, defs, helper
 
-from opshift.arrays import to_array
+from opshift.model.arrays import to_array
 from opshift.verify.oracle.values import OracleError, Value, fits, tensor, type_of
 
 _ONE_AXIS = "ArgMax ArgMin Concat Flatten Split Compress Softmax LogSoftmax Hardmax Add Sub Mul Div"

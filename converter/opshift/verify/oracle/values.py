@@ -7,7 +7,7 @@ import ml_dtypes
 import numpy as np
 from onnx import TensorProto, TypeProto
 
-from opshift import arrays
+from opshift.model import arrays
 
 Value = Any
 """A numpy array, a list (sequence), a dict (map), or None (absent, or an empty optional)."""

@@ -1,0 +1,67 @@
+"""Attributes as an adapter gives them, in the kinds that schemas say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from onnx import AttributeProto, helper
+
+from opshift.model.arrays import from_array
+from opshift.opsets import schemas
+
+
+def make_attributes(schema: schemas.Schema, values: Mapping[str, Any]) -> list[AttributeProto]:
+    return [
+        make_attribute(schema, name, value) for name, value in values.items() if value is not None
+    ]
+
+
+def make_attribute(schema: schemas.Schema, name: str, value: Any) -> AttributeProto:
+    """An attribute of the kind its schema says."""
+    kind = schema.attributes[name].kind
+    if isinstance(value, AttributeProto):
+        copy = AttributeProto()
+        copy.CopyFrom(value)
+        copy.name = name
+        return copy
+    if isinstance(value, np.ndarray) and kind != AttributeProto.TENSOR:
+        value = value.tolist()
+    if kind == AttributeProto.TENSOR and isinstance(value, np.ndarray):
+        value = from_array(value)
+    if kind == AttributeProto.FLOAT:
+        value = float(value)
+    elif kind == AttributeProto.FLOATS:
+        value = [float(v) for v in value]
+    made = AttributeProto(name=name)
+    made.type = kind  # type: ignore[assignment]
+    _SETTERS[kind](made, value)
+    return made
+
+
+_SETTERS: dict[int, Callable[[AttributeProto, Any], Any]] = {
+    AttributeProto.FLOAT: lambda a, v: setattr(a, "f", v),
+    AttributeProto.INT: lambda a, v: setattr(a, "i", int(v)),
+    AttributeProto.STRING: lambda a, v: setattr(a, "s", v.encode() if isinstance(v, str) else v),
+    AttributeProto.TENSOR: lambda a, v: a.t.CopyFrom(v),
+    AttributeProto.GRAPH: lambda a, v: a.g.CopyFrom(v),
+    AttributeProto.SPARSE_TENSOR: lambda a, v: a.sparse_tensor.CopyFrom(v),
+    AttributeProto.TYPE_PROTO: lambda a, v: a.tp.CopyFrom(v),
+    AttributeProto.FLOATS: lambda a, v: a.floats.extend(v),
+    AttributeProto.INTS: lambda a, v: a.ints.extend(int(x) for x in v),
+    AttributeProto.STRINGS: lambda a, v: a.strings.extend(
+        x.encode() if isinstance(x, str) else x for x in v
+    ),
+    AttributeProto.TENSORS: lambda a, v: a.tensors.extend(v),
+    AttributeProto.GRAPHS: lambda a, v: a.graphs.extend(v),
+}
+
+
+def is_default(schema: schemas.Schema | None, proto: AttributeProto) -> bool:
+    """Whether an attribute says what its absence says."""
+    known = schema.attributes.get(proto.name) if schema else None
+    if known is None or proto.ref_attr_name:
+        return False
+    value = helper.get_attribute_value(proto)
+    return (value.decode() if isinstance(value, bytes) else value) == known.default

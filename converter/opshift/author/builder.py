@@ -1,0 +1,374 @@
+"""What an adapter writes with: nodes of the version being entered, constants, bodies."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, overload
+
+import numpy as np
+from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto, helper
+
+from opshift.author.attributes import is_default, make_attribute, make_attributes
+from opshift.author.made import Crossing, Made, MadeEnv
+from opshift.author.node import Node, Value
+from opshift.errors import AdapterBug, Refusal, Why
+from opshift.model.arrays import Array, as_tensor, from_array, to_array
+from opshift.model.rename import rename
+from opshift.opsets import schemas
+
+if TYPE_CHECKING:
+    from opshift.author.facts import Facts
+    from opshift.model.scope import Scope
+
+MOST = 50_000  # nodes in place of one: beyond, nobody would run it
+
+
+class Emit(Protocol):
+    """`op.Name(...)` is one value; with `outputs=n` it is a tuple of n."""
+
+    @overload
+    def __call__(
+        self, *inputs: Value | None, outputs: int, domain: str = "", **named: Any
+    ) -> tuple[Value, ...]: ...
+
+    @overload
+    def __call__(self, *inputs: Value | None, domain: str = "", **named: Any) -> Value: ...
+
+
+class Builder:
+    """`op.Name(inputs, attribute=value)` adds a node at the version being entered."""
+
+    def __init__(
+        self,
+        crossing: Crossing,
+        facts: Facts,
+        scope: Scope,
+        outer: Builder | None = None,
+        subject: NodeProto | None = None,
+    ) -> None:
+        self.crossing = crossing
+        self.subject = subject
+        self.scope = scope
+        self.made = Made()
+        around = outer.env if outer is not None else None
+        self.env: MadeEnv = MadeEnv(crossing, facts, scope, self.made, around)
+        if outer is not None:
+            self.made.constants = outer.made.constants
+            self.made.approximations = outer.made.approximations
+            self.made.ops = outer.made.ops
+
+    @property
+    def version(self) -> int:
+        """The version being entered, of the domain that is stepping."""
+        return self.crossing.version(self.scope.root, self.crossing.domain)
+
+    def opset(self, domain: str = "") -> int:
+        """The version at which nodes of a domain are written."""
+        return self.crossing.version(self.scope.root, domain)
+
+    def __getattr__(self, op_type: str) -> Emit:
+        if not op_type[:1].isupper():
+            raise AttributeError(op_type)
+        return functools.partial(self.emit, op_type)
+
+    def emit(
+        self,
+        op_type: str,
+        *inputs: Value | None,
+        domain: str = "",
+        outputs: int | None = None,
+        **named: Any,
+    ) -> Any:
+        """One node; a keyword is an input or an attribute, whichever the schema has."""
+        schema = self._schema(domain, op_type)
+        names = [self._input_name(op_type, i) for i in inputs]
+        attributes: dict[str, Any] = {}
+        positions = schema.input_positions
+        for name, value in named.items():
+            if name in schema.attributes and not isinstance(value, Value):
+                attributes[name] = value
+            elif name in positions:
+                at = positions[name]
+                names += [""] * (at + 1 - len(names))
+                names[at] = self._input_name(op_type, value)
+            else:
+                raise AdapterBug(f"{op_type}-{schema.since} has no input or attribute {name!r}")
+        self.made.ops.add(f"{domain}.{op_type}" if domain else op_type)
+        written = make_attributes(schema, attributes)
+        made = self._append(op_type, domain, names, outputs or 1, written)
+        return made[0] if outputs is None else made
+
+    @overload
+    def same(
+        self,
+        node: Node,
+        *,
+        inputs: Mapping[str, Value | None] | None = None,
+        outputs: int,
+        **attributes: Any,
+    ) -> tuple[Value, ...]: ...
+
+    @overload
+    def same(
+        self, node: Node, *, inputs: Mapping[str, Value | None] | None = None, **attributes: Any
+    ) -> Value: ...
+
+    def same(
+        self,
+        node: Node,
+        *,
+        inputs: Mapping[str, Value | None] | None = None,
+        outputs: int | None = None,
+        **attributes: Any,
+    ) -> Any:
+        """The same operator at the version being entered, with these inputs and attributes changed.
+
+        None takes an input or an attribute away; what is not mentioned is kept. One value for a
+        node with one output, a tuple for more and whenever `outputs` is given.
+        """
+        schema = self._schema(schemas.normal(node.proto.domain), node.op)
+        names = self._same_inputs(node, schema, inputs or {})
+        kept, carried = [], []
+        for proto in node.attribute_protos():
+            if proto.name in attributes:
+                continue
+            if proto.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS):
+                carried.append(proto.name)
+            elif proto.name in schema.attributes:
+                kept.append(proto)
+            elif not is_default(node.schema, proto):
+                raise AdapterBug(
+                    f"{node.op}-{schema.since} has no attribute {proto.name!r}: say what becomes"
+                    " of it (None takes it away)"
+                )
+        for name, value in attributes.items():
+            if value is None:
+                continue
+            if name not in schema.attributes:
+                raise AdapterBug(f"{node.op}-{schema.since} has no attribute {name!r}")
+            kept.append(make_attribute(schema, name, value))
+        count = node.n_outputs if outputs is None else outputs
+        result = self._append(node.op, node.proto.domain, names, count, kept)
+        if self.made.carrier is None and node.proto is self.subject:
+            self.made.carrier, self.made.carried = self.made.nodes[-1], frozenset(carried)
+        elif carried:
+            self.made.nodes[-1].attribute.extend(
+                a for a in node.attribute_protos() if a.name in carried
+            )
+        return result[0] if outputs is None and count == 1 else result
+
+    def same_but(self, node: Node, inputs: Sequence[Value | None]) -> tuple[Value, ...]:
+        """The same operator with all its inputs given by position."""
+        bare = NodeProto()
+        bare.CopyFrom(node.proto)
+        del bare.input[:]
+        bare.input.extend(value.name if value else "" for value in inputs)
+        subject, self.subject = self.subject, bare if node.proto is self.subject else self.subject
+        try:
+            return self.same(Node(bare, node.schema, self.env), outputs=node.n_outputs)
+        finally:
+            self.subject = subject
+
+    def _same_inputs(
+        self, node: Node, schema: schemas.Schema, changed: Mapping[str, Value | None]
+    ) -> list[str]:
+        assert node.schema is not None
+        new, old = schema.input_positions, node.schema.input_positions
+        for name in changed:
+            if name not in new and name not in old:
+                raise AdapterBug(f"{node.op}-{schema.since} has no input {name!r}")
+        names: list[str] = []
+        for i, source in enumerate(node.proto.input):
+            param = node.schema.input_at(i)
+            if param is None or (param.name in changed and not param.variadic):
+                continue
+            at = i if param.variadic else new.get(param.name)
+            if at is None and i < len(schema.inputs) and schema.inputs[i].name not in old:
+                at = i  # the parameter was only renamed
+            if at is None:
+                if not source:
+                    continue
+                raise AdapterBug(f"{node.op}-{schema.since} has no input {param.name!r}")
+            names += [""] * (at + 1 - len(names))
+            names[at] = source
+        for name, value in changed.items():
+            if value is not None:
+                at = new[name]
+                names += [""] * (at + 1 - len(names))
+                names[at] = self._input_name(node.op, value)
+        while names and not names[-1]:
+            names.pop()
+        return names
+
+    def const(self, value: Any, dtype: int | None = None, *, like: Value | None = None) -> Value:
+        """A constant; whole numbers are int64 unless `dtype` or `like` gives the element type."""
+        if like is not None:
+            dtype = like.elem_type
+        array = np.asarray(value)
+        if dtype is None and not isinstance(value, np.ndarray):
+            if array.dtype.kind in "iu" or array.size == 0:
+                array = array.astype(np.int64)
+            elif array.dtype.kind == "f":
+                raise AdapterBug("a floating-point constant needs dtype= or like=")
+
+        def tensor() -> TensorProto:
+            return from_array(array) if dtype is None else as_tensor(array, dtype)
+
+        if array.dtype.hasobject:
+            return self._place(tensor())
+        content = (array.dtype, array.shape, array.tobytes(), dtype)
+        return self._place_once(content, tensor)
+
+    def _place(self, tensor: TensorProto) -> Value:
+        return self._place_once(tensor.SerializeToString(deterministic=True), lambda: tensor)
+
+    def _place_once(self, content: Hashable, tensor: Callable[[], TensorProto]) -> Value:
+        """A constant that the root may already have; `content` tells it from others."""
+        root = self.scope.root
+        if not root.owns_constants:
+            return self._constant_node(tensor())
+        placed, array = self.crossing.constant(root, content, tensor)
+        self.made.constants[placed.name] = (placed, array)
+        return Value(placed.name, self.env)
+
+    def _constant_node(self, tensor: TensorProto) -> Value:
+        """Function bodies own no initializers; Constant made only floats before version 9."""
+        floats = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE)
+        if self.opset() >= 9 or tensor.data_type in floats:
+            attribute = helper.make_attribute("value", tensor)
+            return self._append("Constant", "", [], 1, [attribute])[0]
+        wide = self._constant_node(as_tensor(_widened(tensor), TensorProto.DOUBLE))
+        to: Any = tensor.data_type
+        if self.opset() < 6:
+            to = TensorProto.DataType.Name(to)
+        attributes = make_attributes(self._schema("", "Cast"), {"to": to})
+        return self._append("Cast", "", [wide.name], 1, attributes)[0]
+
+    def graph(
+        self, write: Callable[..., Any], *params: Value | tuple[int, Sequence[Any] | None]
+    ) -> GraphProto:
+        """A subgraph for an attribute: `write(op, *inputs)` returns its outputs.
+
+        Each of `params` is an input: a value whose type it shares, or (element type, shape).
+        """
+        inner = Builder(self.crossing, self.env.facts, self.scope, self)
+        graph = GraphProto(name=self.crossing.fresh("body"))
+        values = []
+        for param in params:
+            info = graph.input.add(name=self.crossing.fresh("in"))
+            declared = param.type if isinstance(param, Value) else _tensor_type(*param)
+            if declared is not None:
+                info.type.CopyFrom(declared)
+            inner.env.types[info.name] = declared
+            values.append(Value(info.name, inner.env))
+        results = write(inner, *values)
+        own = {name for node in inner.made.nodes for name in node.output}
+        seen: set[str] = set()
+        for result in results if isinstance(results, tuple) else (results,):
+            if result.name not in own or result.name in seen:
+                result = inner.Identity(result)
+            seen.add(result.name)
+            info = graph.output.add(name=result.name)
+            known = inner.env.type(result.name)
+            if known is not None:  # a Loop without trips makes its outputs from this
+                info.type.CopyFrom(known)
+        graph.node.extend(inner.made.nodes)
+        return graph
+
+    def inline(self, graph: GraphProto, *inputs: Value | None) -> tuple[Value, ...]:
+        """Writes the nodes of a subgraph here, with its inputs replaced by these values."""
+        names = {
+            info.name: value.name if value else ""
+            for info, value in zip(graph.input, inputs, strict=True)
+        }
+        for tensor in graph.initializer:
+            names[tensor.name] = self._place(tensor).name
+        for proto in graph.node:
+            copy = NodeProto()
+            copy.CopyFrom(proto)
+            for output in copy.output:
+                if output:
+                    names[output] = self.crossing.fresh(copy.op_type)
+            rename(copy, names)
+            self.made.nodes.append(copy)
+        for info in graph.output:
+            if info.HasField("type") and info.name in names:
+                self.env.types.setdefault(names[info.name], info.type)
+        return tuple(Value(names.get(o.name, o.name), self.env) for o in graph.output)
+
+    def expand(self, node: Node) -> Value | tuple[Value, ...]:
+        """The operator's function body, its nodes taken over the boundary like any others."""
+        from opshift.author.expand import expand
+
+        results = expand(node, self)
+        return results[0] if len(results) == 1 else results
+
+    def dissolve(self, reason: str) -> tuple[Value, ...]:
+        """Takes the node away, with nothing in its place, or refuses while anybody reads it.
+
+        For values that do not exist at the version being entered: each reader says, from
+        `value.producer`, what it becomes without them.
+        """
+        self.made.unread = reason
+        return ()
+
+    def ask_caller(self, why: Why, detail: str) -> None:
+        """Inside a function, refuses with what a call may know; elsewhere goes on without it."""
+        if self.scope.root.function is not None:
+            raise Refusal(why, detail)
+
+    def approximate(self, reason: str) -> None:
+        """Goes on only where the caller allowed results that are not exactly the same."""
+        if not self.crossing.allow_approximate:
+            raise Refusal(Why.APPROXIMATE_ONLY, reason)
+        self.made.approximations.append(reason)
+
+    # -- helpers -----------------------------------------------------------------------------
+
+    def _schema(self, domain: str, op_type: str) -> schemas.Schema:
+        version = self.crossing.version(self.scope.root, domain)
+        found = schemas.schema(domain, op_type, version)
+        if found is None or found.deprecated:
+            state = "does not exist" if found is None else "is deprecated"
+            raise AdapterBug(f"{op_type} {state} at {domain or 'ai.onnx'} {version}")
+        return found
+
+    def _input_name(self, op_type: str, value: Value | None) -> str:
+        if value is None:
+            return ""
+        if not isinstance(value, Value):
+            raise AdapterBug(f"an input of {op_type} is {value!r}: inputs are values (op.const?)")
+        return value.name
+
+    def _append(
+        self,
+        op_type: str,
+        domain: str,
+        names: Sequence[str],
+        outputs: int,
+        attributes: Sequence[AttributeProto],
+    ) -> tuple[Value, ...]:
+        if len(self.made.nodes) == MOST:
+            raise Refusal(Why.NOT_EXPRESSIBLE, f"its other form takes more than {MOST:,} nodes")
+        made = [self.crossing.fresh(op_type) for _ in range(max(outputs, 1))]
+        self.made.nodes.append(
+            NodeProto(
+                op_type=op_type, domain=domain, input=names, output=made, attribute=attributes
+            )
+        )
+        return tuple(Value(name, self.env) for name in made)
+
+
+def _widened(tensor: TensorProto) -> Array:
+    """The numbers of a tensor as doubles, if all of them are doubles."""
+    array = to_array(tensor)
+    if array.dtype.kind in "iub":
+        wide = array.astype(np.float64)
+        if list(map(int, wide.flat)) == array.reshape(-1).tolist():
+            return wide
+    raise Refusal(Why.NEEDS_CONSTANT, "no function body can hold such a constant before opset 9")
+
+
+def _tensor_type(elem_type: int, shape: Sequence[Any] | None) -> TypeProto:
+    return helper.make_tensor_type_proto(elem_type, shape)

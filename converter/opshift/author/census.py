@@ -1,0 +1,133 @@
+"""The element types that can occur in a model: where one cannot, nothing asks for it."""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import TYPE_CHECKING
+
+from onnx import AttributeProto, GraphProto, NodeProto, TypeProto
+
+from opshift.opsets import schemas
+
+if TYPE_CHECKING:
+    from opshift.model.document import Document
+
+# Integer attributes that hold an element type, over all operators (their names, not operators).
+TYPE_ATTRIBUTES = frozenset(
+    [
+        "to",
+        "dtype",
+        "output_dtype",
+        "precision",
+        "stash_type",
+        "softmax_precision",
+        "output_datatype",
+    ]
+)
+# What an absent type attribute has ever stood for.
+IMPLIED_TYPES = frozenset({"float", "int32", "int64", "uint8", "bool"})
+
+
+@functools.cache
+def tokens(type_text: str) -> frozenset[str]:
+    """What must occur in a model for a type to occur: `seq(tensor(float))` -> seq, float."""
+    return frozenset(re.findall(r"\w+", type_text)) - {"tensor"}
+
+
+def element_types(found: TypeProto) -> frozenset[str]:
+    """The element types inside a type and the containers around them."""
+    text = schemas.type_name(found)
+    return tokens(text) if text else frozenset()
+
+
+def take_census(document: Document) -> set[str]:
+    found: set[str] = set()
+    for root in document.roots:
+        for scope in root.scopes:
+            proto = scope.proto
+            infos = list(getattr(proto, "value_info", ()))
+            if isinstance(proto, GraphProto):
+                infos += [*proto.input, *proto.output]
+                sparse = [one.values for one in proto.sparse_initializer]
+                kinds = {tensor.data_type for tensor in (*proto.initializer, *sparse)}
+                found |= {schemas.element_name(kind) or "" for kind in kinds}
+            for info in infos:
+                found |= element_types(info.type)
+        for key, places in root.index.items():
+            version = root.imports.get(key[0])
+            schema = schemas.schema(*key, version) if version else None
+            if schema is None:
+                continue
+            found |= fixed_types(*key, schema.since)
+            if _may_bring_types(*key, schema.since):
+                for scope, position in places:
+                    found |= attribute_types(scope.node(position), schema)
+    found.discard("")
+    return found
+
+
+def types_from(node: NodeProto, schema: schemas.Schema) -> set[str]:
+    """Element types that one node brings into a model."""
+    key = (schema.domain, schema.name, schema.since)
+    found = set(fixed_types(*key))
+    if _may_bring_types(*key):
+        found |= attribute_types(node, schema)
+    found.discard("")
+    return found
+
+
+@functools.cache
+def _may_bring_types(domain: str, op: str, since: int) -> bool:
+    schema = schemas.schema(domain, op, since)
+    return schema is not None and any(_brings_types(a) for a in schema.attributes.values())
+
+
+def _brings_types(attribute: schemas.Attribute) -> bool:
+    return attribute.name in TYPE_ATTRIBUTES or attribute.kind in (
+        AttributeProto.TENSOR,
+        AttributeProto.SPARSE_TENSOR,
+        AttributeProto.TYPE_PROTO,
+    )
+
+
+@functools.cache
+def fixed_types(domain: str, op: str, since: int) -> frozenset[str]:
+    """Types that outputs have whatever comes in: those of variables with a single choice."""
+    found: set[str] = set()
+    schema = schemas.schema(domain, op, since)
+    assert schema is not None
+    bound = {p.variable for p in schema.inputs}
+    for param in schema.outputs:
+        if param.variable in bound:
+            continue
+        kinds = [tokens(text) for text in param.types]
+        always = frozenset.intersection(*kinds)
+        found |= always
+        if not _may_bring_types(domain, op, since):
+            found |= frozenset.union(*kinds) & IMPLIED_TYPES
+    return frozenset(found)
+
+
+def attribute_types(node: NodeProto, schema: schemas.Schema) -> set[str]:
+    """Element types that the attributes of one node bring in."""
+    found: set[str] = set()
+    present = set()
+    for attribute in node.attribute:
+        present.add(attribute.name)
+        if attribute.name in TYPE_ATTRIBUTES:
+            name = attribute.s.decode().lower() if attribute.s else attribute.i
+            found.add(name if isinstance(name, str) else schemas.element_name(name) or "")
+        if attribute.HasField("t"):
+            found.add(schemas.element_name(attribute.t.data_type) or "")
+        elif attribute.HasField("sparse_tensor"):
+            found.add(schemas.element_name(attribute.sparse_tensor.values.data_type) or "")
+        elif attribute.HasField("tp"):
+            found |= element_types(attribute.tp)
+        elif attribute.name.startswith("value_int"):
+            found.add("int64")
+        elif attribute.name.startswith("value_string"):
+            found.add("string")
+    if not present & TYPE_ATTRIBUTES:
+        found |= IMPLIED_TYPES
+    return found

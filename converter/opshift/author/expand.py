@@ -1,0 +1,86 @@
+"""Writing an operator as the function body that its own schema ships."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from onnx import AttributeProto, FunctionProto, NodeProto
+
+from opshift.author.node import Node, Value
+from opshift.errors import AdapterBug, Refusal, Why
+from opshift.model.inline import bind_attributes
+from opshift.model.rename import rename
+from opshift.opsets import schemas
+
+if TYPE_CHECKING:
+    from opshift.author.builder import Builder
+
+
+def expand(node: Node, op: Builder) -> tuple[Value, ...]:
+    """The values of the body's outputs, its nodes taken over the boundary one by one."""
+    body = _body(node, op)
+    attributes = _bindings(node, body)
+    names = {
+        formal: node.proto.input[i] if i < len(node.proto.input) else ""
+        for i, formal in enumerate(body.input)
+    }
+    for proto in body.node:
+        copy = _instance(proto, attributes, names, op)
+        domain = schemas.normal(copy.domain)
+        inner = Node(copy, schemas.schema(domain, copy.op_type, _left(node, body, domain)), op.env)
+        for name, value in zip(proto.output, op.crossing.cross_inner(inner, op), strict=False):
+            names[name] = value.name
+    return tuple(Value(names[formal], op.env) for formal in body.output[: node.n_outputs])
+
+
+def _body(node: Node, op: Builder) -> FunctionProto:
+    assert node.schema is not None
+    domain, since = node.schema.domain, node.schema.since
+    version = node.env.scope.root.imports[domain]
+    found = schemas.body(domain, node.op, since, version)
+    if found is None:
+        types = [value.type if value else None for value in node.inputs]
+        if any(t is None for v, t in zip(node.inputs, types, strict=True) if v):
+            raise Refusal(Why.NEEDS_TYPE, f"the body of {node.op} depends on input types")
+        raw = [t.SerializeToString() if t else b"" for t in types]
+        bare = node.proto.SerializeToString()
+        found = schemas.body_for_node(domain, node.op, since, version, bare, raw)
+    if found is None:
+        if not node.schema.has_body:
+            raise AdapterBug(f"{node.op}-{since} ships no function body to expand")
+        raise Refusal(Why.NOT_EXPRESSIBLE, f"the body of {node.op} does not cover this use")
+    return found
+
+
+def _left(node: Node, body: FunctionProto, domain: str) -> int:
+    """The version at which a body's node is read: the one being left."""
+    written = {schemas.normal(i.domain): i.version for i in body.opset_import}.get(domain)
+    return node.env.scope.root.imports.get(domain) or written or 1
+
+
+def _bindings(node: Node, body: FunctionProto) -> dict[str, AttributeProto]:
+    """What each attribute of the function is at this node."""
+    bound = {default.name: default for default in body.attribute_proto}
+    if node.schema is not None:
+        raw = schemas.raw(node.schema.domain, node.op, node.schema.since)
+        for name, attribute in raw.attributes.items():
+            if attribute.default_value.name:
+                bound.setdefault(name, attribute.default_value)
+    for proto in node.attribute_protos():
+        if proto.ref_attr_name:
+            raise Refusal(Why.NEEDS_STATIC_ATTR, f"attribute {proto.name!r} of {node.op}")
+        bound[proto.name] = proto
+    return bound
+
+
+def _instance(
+    proto: NodeProto, bound: dict[str, AttributeProto], names: dict[str, str], op: Builder
+) -> NodeProto:
+    """A body's node with the attributes and the names of this use."""
+    copy = NodeProto()
+    copy.CopyFrom(proto)
+    bind_attributes(copy, bound)
+    inner = {name: op.crossing.fresh(proto.op_type) for name in proto.output if name}
+    names.update(inner)
+    rename(copy, names)
+    return copy

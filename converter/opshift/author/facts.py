@@ -1,0 +1,339 @@
+"""What is known about values before the model runs: constants, types, shapes. Lazy, once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+from onnx import ModelProto, NodeProto, TypeProto, helper
+
+from opshift.author.census import take_census
+from opshift.author.inference import infer_all, infer_node
+from opshift.author.types_by_name import Inferred
+from opshift.errors import Refusal
+from opshift.model.arrays import Array, dense
+from opshift.model.scope import graphs_of
+from opshift.opsets import schemas
+from opshift.opsets.knowledge import better, is_complete, is_small, is_vague, rank_of
+
+if TYPE_CHECKING:
+    from opshift.author.node import Env, Node
+    from opshift.author.registry import Registry
+    from opshift.model.document import Document
+    from opshift.model.scope import Root, Scope
+    from opshift.model.weights import Weights
+
+MAX_FOLD_BYTES = 1 << 20
+MAX_FOLD_DEPTH = 64
+UNSAID = TypeProto()
+MAX_NESTED = 16  # folds that stand behind a type that stands behind a fold
+
+
+class Facts:
+    """Questions about the values of one document."""
+
+    def __init__(
+        self,
+        document: Document,
+        weights: Weights,
+        adapters: Registry,
+        snapshot: Callable[[], bytes | ModelProto],
+    ) -> None:
+        self.document = document
+        self.weights = weights
+        self.adapters = adapters
+        self._snapshot = snapshot
+        self._inferred: Inferred | None = None
+        self._constants: dict[tuple[Scope, str], Array | None] = {}
+        self._depth = 0
+        self._followed: set[tuple[Scope, str]] = set()
+        self._learned: set[tuple[Scope, str]] = set()
+        self._census: frozenset[str] | None = None
+        self._uses: dict[Root, Counter[str]] = {}
+        self._reads: dict[Root, Counter[tuple[Scope | None, str]]] = {}
+
+    # -- constants ---------------------------------------------------------------------------
+
+    def constant(self, scope: Scope, name: str) -> Array | None:
+        """The value, if it is known whatever the inputs are."""
+        owner = scope.owner(name)
+        if owner is None:
+            return None
+        key = (owner, name)
+        if key not in self._constants:
+            if self._depth > MAX_FOLD_DEPTH:
+                return None
+            self._depth += 1
+            try:
+                self._constants[key] = self._find_constant(owner, name)
+            finally:
+                self._depth -= 1
+        return self._constants[key]
+
+    def _find_constant(self, owner: Scope, name: str) -> Array | None:
+        if name in owner.initializers:
+            if self.overridable(owner, name):
+                return None
+            return self.weights.load(owner.initializers[name])
+        if name in owner.inputs or name in owner.sparse:
+            return self._sparse_initializer(owner, name)
+        position = owner.producers.get(name)
+        return None if position is None else self._evaluate(owner, owner.node(position))
+
+    def overridable(self, owner: Scope, name: str) -> bool:
+        """From IR 4 on an initializer that is also a graph input is only a default value."""
+        return name in owner.inputs and self.document.model.ir_version > 3
+
+    def _sparse_initializer(self, owner: Scope, name: str) -> Array | None:
+        for sparse in getattr(owner.proto, "sparse_initializer", ()):
+            if sparse.values.name == name:
+                return dense(
+                    self.weights.load(sparse.values), self.weights.load(sparse.indices), sparse.dims
+                )
+        return None
+
+    def _evaluate(self, owner: Scope, node: NodeProto) -> Array | None:
+        key = (schemas.normal(node.domain), node.op_type)
+        if key == ("", "Constant"):
+            return self.constant_node(node)
+        if key == ("", "Identity"):
+            return self.constant(owner, node.input[0])
+        fold = self.adapters.folds.get(key)
+        if fold is None or len(node.output) != 1 or key not in owner.root.index:
+            return None
+        try:
+            value = fold.run(self._read(owner, node, self._env(owner, folding=True)))
+        except (Refusal, ValueError, IndexError):
+            # Something is not known, or the node is not legal: either way it is no constant.
+            return None
+        return None if value is None or value.nbytes > MAX_FOLD_BYTES else value
+
+    def producer(self, scope: Scope, name: str) -> Node | None:
+        """The node that computes a value, unless a function of the model stands behind it."""
+        owner = scope.owner(name)
+        position = owner.producers.get(name) if owner else None
+        if owner is None or position is None:
+            return None
+        node = owner.node(position)
+        known = (schemas.normal(node.domain), node.op_type) in owner.root.index
+        return self._read(owner, node, self._env(owner)) if known else None
+
+    def _env(self, scope: Scope, *, folding: bool = False) -> Env:
+        from opshift.author.node import Env, FoldingEnv
+
+        return (FoldingEnv if folding else Env)(self, scope)
+
+    def _read(self, owner: Scope, node: NodeProto, env: Env) -> Node:
+        from opshift.author.node import Node
+
+        return Node(node, owner.root.schema_of(node), env)
+
+    def constant_node(self, node: NodeProto) -> Array | None:
+        """The value of a Constant node in any of its attribute forms."""
+        for attribute in node.attribute:
+            if attribute.ref_attr_name:
+                return None
+            if attribute.name == "value":
+                return self.weights.load(attribute.t)
+            if attribute.name == "sparse_value":
+                sparse = attribute.sparse_tensor
+                values, indices = (self.weights.load(t) for t in (sparse.values, sparse.indices))
+                return dense(values, indices, sparse.dims)
+            kind = _CONSTANT_KINDS.get(attribute.name)
+            if kind is not None:
+                return np.array(helper.get_attribute_value(attribute), dtype=kind)
+        return None
+
+    def why_dynamic(self, scope: Scope, name: str) -> str:
+        """Names what keeps a value from being a constant: an input, an override, a node."""
+        owner = scope.owner(name)
+        if owner is None:
+            return f"{name!r} is not known here"
+        if name in owner.initializers:
+            return (
+                f"{name!r} is an initializer that is also a graph input, so callers may replace it"
+            )
+        if name in owner.inputs:
+            return f"{name!r} is an input"
+        node = owner.node(owner.producers[name])
+        key = (schemas.normal(node.domain), node.op_type)
+        if key in self.adapters.folds or key == ("", "Identity"):
+            for source in node.input:
+                if source and self.constant(owner, source) is None:
+                    return self.why_dynamic(owner, source)
+        return f"{name!r} is computed by {node.op_type} {node.name!r}"
+
+    # -- types -------------------------------------------------------------------------------
+
+    def type(self, scope: Scope, name: str) -> TypeProto | None:
+        """The most that declarations and inference say about a value's type."""
+        owner = scope.owner(name)
+        if owner is None:
+            return None
+        known = self._stated(owner, name)
+        if is_vague(known) and (owner, name) not in self._followed and self._depth < MAX_NESTED:
+            self._infer_towards(owner, name)
+            known = self._stated(owner, name)
+        return known
+
+    def _stated(self, owner: Scope, name: str) -> TypeProto | None:
+        declared = owner.declared_type(name)
+        if declared is not None and is_complete(declared):
+            return declared
+        # Inference tells of the graph alone; a function may use its names for something else.
+        return better(declared, self.inferred.get(name) if owner.root.kind == "graph" else None)
+
+    @property
+    def inferred(self) -> Inferred:
+        if self._inferred is None:
+            # A snapshot that was rewritten may give fresh names to other values.
+            known = infer_all(self._snapshot(), self.adapters.output_ranks)
+            self._inferred = {n: t for n, t in known.items() if not self.document.is_fresh(n)}
+        return self._inferred
+
+    def _infer_towards(self, owner: Scope, name: str) -> None:
+        """Goes on from where inference stopped: folding knows more, and steps have written nodes.
+
+        What is behind a value comes before it, without recursion: chains can be long.
+        """
+        waiting = [(owner, name)]
+        while waiting:
+            place, wanted = waiting[-1]
+            position = place.producers.get(wanted)
+            node = None if position is None else place.node(position)
+            if (place, wanted) not in self._followed:
+                self._followed.add((place, wanted))
+                waiting += self._vague_behind(place, node) if node is not None else ()
+                continue
+            waiting.pop()
+            if node is not None:
+                self._infer_outputs(place, node)
+
+    def _vague_behind(self, place: Scope, node: NodeProto) -> Iterator[tuple[Scope, str]]:
+        for name in filter(None, node.input):
+            owner = place.owner(name)
+            if owner is None or (owner, name) in self._followed:
+                continue
+            if is_vague(self._stated(owner, name)):
+                yield owner, name
+
+    def _infer_outputs(self, place: Scope, node: NodeProto) -> None:
+        """The types of a node's outputs, from its inputs as far as they are known by now."""
+        if self.document.is_call(node) or not self._tells_more(place, node):
+            return
+        types = infer_node(node, self._env(place))
+        for output, found in types.items():
+            if schemas.type_name(found) is not None:
+                known = better(self._stated(place, output), found)
+                if known is not None:
+                    place.declared[output] = known
+                    self._learned.add((place, output))
+
+    def _tells_more(self, place: Scope, node: NodeProto) -> bool:
+        """Whether something is known about a node that inference of the whole did not know."""
+        if any(map(self.document.is_fresh, (*node.input, *node.output))):
+            return True
+        if any(True for _ in graphs_of(node)):
+            # Where two scopes disagree about a name, inference of the whole says nothing of it.
+            return any(self.inferred.get(name, UNSAID) is None for name in node.output)
+        schema = place.root.schema_of(node)
+        if schema is None:
+            return False
+        outputs = [self._stated(place, name) for name in node.output if name]
+        if any(found is None or schemas.type_name(found) is None for found in outputs):
+            return True  # one typed input may type it, which inference makes nothing of
+        if self._has_rank_to_tell(schema, outputs):
+            return True
+        if not schemas.raw(
+            schema.domain, schema.name, schema.since
+        ).has_type_and_shape_inference_function:
+            return True
+        return any(self._is_news(place, name) for name in node.input if name)
+
+    def _has_rank_to_tell(self, schema: schemas.Schema, outputs: list[TypeProto | None]) -> bool:
+        told = (schema.domain, schema.name) in self.adapters.output_ranks
+        return told and any(rank_of(found) is None for found in outputs)
+
+    def _is_news(self, place: Scope, name: str) -> bool:
+        """Whether the type was found here, or the value only by folding."""
+        owner = place.owner(name)
+        position = owner.producers.get(name) if owner is not None else None
+        if owner is None or position is None:
+            return False
+        if (owner, name) in self._learned:
+            return True
+        if owner.node(position).op_type == "Constant" or not is_small(self._stated(owner, name)):
+            return False
+        return self.constant(owner, name) is not None
+
+    # -- uses --------------------------------------------------------------------------------
+
+    def uses(self, root: Root) -> Counter[str]:
+        """How often each name of a root is read, by nodes of any depth and as an output."""
+        if root not in self._uses:
+            self._uses[root] = _names_read(root.scopes)
+        return self._uses[root]
+
+    def reads(self, root: Root) -> Counter[tuple[Scope | None, str]]:
+        """The same by value: in two branches one name may mean two of them."""
+        if root not in self._reads:
+            counts = self._reads[root] = Counter()
+            for scope in root.scopes:
+                for name, count in _names_read([scope]).items():
+                    counts[scope.owner(name), name] += count
+        return self._reads[root]
+
+    def is_read(self, scope: Scope, name: str) -> bool:
+        """Whether anything reads the value that a scope sees under this name."""
+        if len(scope.root.scopes) == 1:
+            return self.uses(scope.root)[name] > 0
+        return self.reads(scope.root)[scope.owner(name), name] > 0
+
+    def changed(self) -> None:
+        """Called when nodes have been replaced: who reads what must be counted again."""
+        self._uses.clear()
+        self._reads.clear()
+
+    # -- census ------------------------------------------------------------------------------
+
+    @property
+    def census(self) -> frozenset[str]:
+        """Every element type that can occur in the model: makes most type guards vacuous.
+
+        Operators without a schema are taken to bring in no type that occurs nowhere else.
+        """
+        if self._census is None:
+            self._census = frozenset(take_census(self.document))
+        return self._census
+
+    @property
+    def counting(self) -> bool:
+        """Whether a census has been taken, and must follow what the steps bring in."""
+        return self._census is not None
+
+    def widen_census(self, types: Iterable[str]) -> None:
+        """Element types that a step has brought in."""
+        if self._census is not None and not self._census.issuperset(types):
+            self._census |= set(types)
+
+
+_CONSTANT_KINDS = {
+    "value_int": np.int64,
+    "value_ints": np.int64,
+    "value_float": np.float32,
+    "value_floats": np.float32,
+    "value_string": object,
+    "value_strings": object,
+}
+
+
+def _names_read(scopes: Iterable[Scope]) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for scope in scopes:
+        for i, node in enumerate(scope.proto.node):
+            if i not in scope.removed:
+                counts.update(node.input)
+        counts.update(o if isinstance(o, str) else o.name for o in scope.proto.output)
+    return counts

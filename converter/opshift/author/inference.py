@@ -1,0 +1,168 @@
+"""The types that onnx's inference finds: of a whole model, of one node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import onnx
+from onnx import (
+    AttributeProto,
+    ModelProto,
+    NodeProto,
+    OperatorSetIdProto,
+    TensorProto,
+    TensorShapeProto,
+    TypeProto,
+    helper,
+)
+
+from opshift.author import survive
+from opshift.author.census import TYPE_ATTRIBUTES
+from opshift.author.declare import OutputRanks
+from opshift.author.types_by_name import Inferred, types_in
+from opshift.errors import Refusal
+from opshift.model.arrays import from_array
+from opshift.model.order import reads
+from opshift.model.walk import graphs_in
+from opshift.opsets import schemas
+from opshift.opsets.knowledge import is_small, rank_of
+
+if TYPE_CHECKING:
+    from opshift.author.node import Env
+
+Rules = Mapping[tuple[str, str], OutputRanks]
+PASSES = 4  # over the whole model; what a longer chain needs is followed value by value
+
+
+def infer_all(model: bytes | ModelProto, ranks: Rules) -> Inferred:
+    """Value types over all scopes by name; None where two scopes disagree about a name."""
+    found: Inferred = {}
+    for _ in range(PASSES):
+        try:
+            model = survive.infer(model, data_prop=True)
+        except survive.COMPLAINTS:
+            # A model that inference rejects is converted by what it declares itself.
+            return found
+        found = types_in(model)
+        if not _write_ranks(model, found, ranks):
+            return found
+    return found
+
+
+def _write_ranks(model: ModelProto, found: Inferred, ranks: Rules) -> bool:
+    """Writes ranks beside the types that inference left without, for it to go on from."""
+    from opshift.author.node import TypesOnly
+
+    versions = {schemas.normal(one.domain): one.version for one in model.opset_import}
+    env, written = TypesOnly(found), False
+    for graph in graphs_in(model.graph):
+        vague = {
+            info.name: info.type.tensor_type
+            for info in (*graph.value_info, *graph.output)
+            if info.type.HasField("tensor_type") and rank_of(info.type) is None
+        }
+        for node in graph.node if vague else ():
+            rule = ranks.get((schemas.normal(node.domain), node.op_type))
+            if rule is not None and not vague.keys().isdisjoint(node.output):
+                schema = schemas.schema(rule.domain, node.op_type, versions.get(rule.domain, 0))
+                for name, rank in zip(node.output, _told(rule, node, schema, env), strict=False):
+                    if name in vague:
+                        _give_rank(vague[name], rank)
+                        written = True
+    return written
+
+
+def infer_node(node: NodeProto, env: Env, version: int | None = None) -> dict[str, TypeProto]:
+    """One node's output types from its input types, by the schema's own inference first."""
+    root = env.scope.root
+    schema = root.schema_of(node, version)
+    if schema is None:
+        return {}
+    domain = schema.domain
+    imports = [helper.make_opsetid(d, root.imports[d]) for d in root.imports if d != domain]
+    imports.append(helper.make_opsetid(domain, version or root.imports[domain]))
+    if any(a.type == AttributeProto.GRAPH for a in node.attribute):
+        return infer_alone(node, env, imports)
+    types = {n: env.type(n) or TypeProto() for n in node.input if n}
+    data = {}
+    for name in node.input:
+        found = env.constant(name) if name and is_small(types.get(name)) else None
+        if found is not None:
+            data[name] = from_array(found, name)
+    raw = schemas.raw(domain, node.op_type, schema.since)
+    try:
+        inferred = onnx.shape_inference.infer_node_outputs(
+            raw, node, types, data, opset_imports=imports
+        )
+    except survive.COMPLAINTS:
+        # Inference that cannot say is no inference; the adapter refuses if it needs the type.
+        return {}
+    for name, kind in _element_types(node, schema, types).items():
+        known = inferred.setdefault(name, TypeProto())
+        if schemas.type_name(known) is None:
+            known.tensor_type.elem_type = kind  # beside the shape, if there is one
+    rule = env.facts.adapters.output_ranks.get((domain, node.op_type))
+    for name, rank in zip(node.output, _told(rule, node, schema, env), strict=False):
+        known = inferred.setdefault(name, TypeProto())
+        if name and rank_of(known) is None:
+            _give_rank(known.tensor_type, rank)
+    return dict(inferred)
+
+
+def _told(
+    rule: OutputRanks | None, node: NodeProto, schema: schemas.Schema | None, env: Env
+) -> Sequence[int]:
+    """The ranks of a node's outputs, where lengths tell what inference reads from values alone."""
+    from opshift.author.node import Node
+
+    try:
+        return rule.run(Node(node, schema, env)) if rule is not None and schema is not None else ()
+    except (Refusal, ValueError):  # a length is not known, or is none: then nothing is
+        return ()
+
+
+def _give_rank(tensor: TypeProto.Tensor, rank: int) -> None:
+    tensor.shape.SetInParent()
+    tensor.shape.dim.extend([TensorShapeProto.Dimension()] * rank)
+
+
+def infer_alone(
+    node: NodeProto, env: Env, imports: Sequence[OperatorSetIdProto]
+) -> dict[str, TypeProto]:
+    """The output types of a node with subgraphs: those of a model that holds this node alone."""
+    model = ModelProto(ir_version=onnx.IR_VERSION, opset_import=imports)
+    model.graph.name = node.op_type
+    model.graph.node.append(node)
+    for name in dict.fromkeys(reads(node)):
+        found = env.type(name) if name else None
+        if found is not None:
+            model.graph.input.add(name=name).type.CopyFrom(found)
+    inferred = infer_all(model, env.facts.adapters.output_ranks)
+    return {name: found for name in node.output if (found := inferred.get(name)) is not None}
+
+
+def _element_types(
+    node: NodeProto, schema: schemas.Schema, types: Mapping[str, TypeProto]
+) -> dict[str, int]:
+    """Element types as schema and attributes say them: nobody infers some of the old operators."""
+    known: dict[str, int] = {}
+    for index, name in enumerate(node.input):
+        param = schema.input_at(index)
+        element = types[name].tensor_type.elem_type if name in types else 0
+        if element and param is not None and not param.variadic:
+            known.setdefault(param.variable, element)
+    found = {}
+    for attribute in node.attribute:
+        if attribute.name in TYPE_ATTRIBUTES and attribute.type == AttributeProto.STRING:
+            # As Cast named its type before 6.
+            found[node.output[0]] = dict(TensorProto.DataType.items()).get(attribute.s.decode(), 0)
+    for index, name in enumerate(node.output):
+        param = schema.output_at(index)
+        if not name or param is None or param.variadic:
+            continue
+        if param.variable in known:
+            found[name] = known[param.variable]
+        elif len(param.types) == 1 and (only := next(iter(param.types))).startswith("tensor("):
+            found[name] = schemas.element_number(only[len("tensor(") : -1])
+    return found

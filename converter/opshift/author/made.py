@@ -1,0 +1,92 @@
+"""What one adapter call has written so far, and what can be asked about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from onnx import NodeProto, TensorProto, TypeProto, helper
+
+from opshift.author.facts import Facts
+from opshift.author.inference import infer_node
+from opshift.author.node import Env, Node, Value
+from opshift.model.arrays import Array
+from opshift.model.scope import Root, Scope
+from opshift.opsets import schemas
+
+if TYPE_CHECKING:
+    from opshift.author.builder import Builder
+
+
+class Crossing(Protocol):
+    """What a Builder needs to know of the step it works for."""
+
+    domain: str
+    allow_approximate: bool
+
+    def fresh(self, hint: str) -> str: ...
+    def version(self, root: Root, domain: str) -> int: ...
+    def constant(
+        self, root: Root, content: Hashable, tensor: Callable[[], TensorProto]
+    ) -> tuple[TensorProto, Array]: ...
+    def cross_inner(self, node: Node, op: Builder) -> tuple[Value, ...]: ...
+
+
+@dataclass(slots=True)
+class Made:
+    """What one adapter call wrote: nodes, the constants they use, permissions it needed."""
+
+    nodes: list[NodeProto] = field(default_factory=list)
+    constants: dict[str, tuple[TensorProto, Array]] = field(default_factory=dict)
+    approximations: list[str] = field(default_factory=list)
+    carrier: NodeProto | None = None  # the first `op.same`: keeps the subgraphs of the original
+    carried: frozenset[str] = frozenset()
+    ops: set[str] = field(default_factory=set)
+    unread: str | None = None  # why the node cannot stay, if it goes once nobody reads it
+
+
+class MadeEnv(Env):
+    """Looks first at what a Builder has made, then at those around it, then at the model.
+
+    It does not know its Builder: without that cycle, what a node needed goes as soon as it is done.
+    """
+
+    def __init__(
+        self, crossing: Crossing, facts: Facts, scope: Scope, made: Made, outer: MadeEnv | None
+    ) -> None:
+        super().__init__(facts, scope)
+        self.crossing = crossing
+        self.made = made
+        self.outer = outer
+        self.types: dict[str, TypeProto | None] = {}
+
+    def type(self, name: str) -> TypeProto | None:
+        if name not in self.types:
+            self.types[name] = self._find_type(name)
+        return self.types[name]
+
+    def _find_type(self, name: str) -> TypeProto | None:
+        env: MadeEnv | None = self
+        while env is not None:
+            if name in env.types:
+                return env.types[name]
+            for node in env.made.nodes:
+                if name in node.output:
+                    return self._infer(node).get(name)
+            env = env.outer
+        if name in self.made.constants:
+            return _type_of(self.made.constants[name][0])
+        return super().type(name)
+
+    def _infer(self, node: NodeProto) -> dict[str, TypeProto]:
+        version = self.crossing.version(self.scope.root, schemas.normal(node.domain))
+        return infer_node(node, self, version)
+
+    def constant(self, name: str) -> Array | None:
+        made = self.made.constants.get(name)
+        return made[1] if made else super().constant(name)
+
+
+def _type_of(tensor: TensorProto) -> TypeProto:
+    return helper.make_tensor_type_proto(tensor.data_type, list(tensor.dims))

@@ -1,0 +1,358 @@
+"""What an adapter sees: a node by the names of its old schema, and values with what is known."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeVar
+
+from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto, helper
+
+from opshift.author.census import tokens
+from opshift.author.facts import Facts
+from opshift.errors import AdapterBug, InvalidModel, Refusal, Why
+from opshift.model.arrays import Array
+from opshift.model.scope import Scope
+from opshift.opsets import schemas
+from opshift.opsets.knowledge import rank_of
+
+_Kind = TypeVar("_Kind")
+
+
+def _ints(values: Iterable[Any]) -> list[int]:
+    return [int(v) for v in values]
+
+
+def _floats(values: Iterable[Any]) -> list[float]:
+    return [float(v) for v in values]
+
+
+class Env:
+    """Where values are looked up: a scope, and on top of it what a Builder has just made."""
+
+    def __init__(self, facts: Facts, scope: Scope) -> None:
+        self.facts = facts
+        self.scope = scope
+
+    def type(self, name: str) -> TypeProto | None:
+        return self.facts.type(self.scope, name)
+
+    def constant(self, name: str) -> Array | None:
+        return self.facts.constant(self.scope, name)
+
+    def why_dynamic(self, name: str) -> str:
+        return self.facts.why_dynamic(self.scope, name)
+
+    def producer(self, name: str) -> Node | None:
+        return self.facts.producer(self.scope, name)
+
+    def is_read(self, name: str) -> bool:
+        return self.facts.is_read(self.scope, name)
+
+
+class FoldingEnv(Env):
+    """For folding, which throws reasons away: to look for them would be most of its work."""
+
+    def why_dynamic(self, name: str) -> str:
+        return "it is computed"
+
+
+class TypesOnly(Env):
+    """Where nothing but types is known yet: between two passes of inference."""
+
+    def __init__(self, types: Mapping[str, TypeProto | None]) -> None:
+        self.types = types
+
+    def type(self, name: str) -> TypeProto | None:
+        return self.types.get(name)
+
+    def constant(self, name: str) -> Array | None:
+        return None
+
+    def why_dynamic(self, name: str) -> str:
+        return "only types are looked at"
+
+
+class Value:
+    """One value of the graph, by name; asking for what is not known refuses the node."""
+
+    __slots__ = ("choices", "env", "name")
+
+    def __init__(self, name: str, env: Env, choices: frozenset[str] = frozenset()) -> None:
+        self.name = name
+        self.env = env
+        self.choices = choices  # the types that the node takes where it was read
+
+    def __repr__(self) -> str:
+        return f"Value({self.name!r})"
+
+    @property
+    def type(self) -> TypeProto | None:
+        return self.env.type(self.name)
+
+    @property
+    def elem_type_or_none(self) -> int | None:
+        found = self.type
+        if found is None:
+            return self._only_choice()
+        if not found.HasField("tensor_type"):
+            return None
+        return found.tensor_type.elem_type or self._only_choice()
+
+    def _only_choice(self) -> int | None:
+        """The one tensor that the node takes and the model can hold at all."""
+        census = self.env.facts.census if self.choices else frozenset()
+        possible = [text for text in self.choices if tokens(text) <= census]
+        if len(possible) != 1 or not possible[0].startswith("tensor("):
+            return None
+        return schemas.element_number(possible[0][len("tensor(") : -1])
+
+    @property
+    def elem_type(self) -> int:
+        found = self.elem_type_or_none
+        if found is None:
+            raise Refusal(Why.NEEDS_TYPE, f"the element type of {self.name!r} is unknown")
+        return found
+
+    def may_be(self, elem_type: int) -> bool:
+        """Whether it is of an element type; where that is unknown, whether the model has such."""
+        known = self.elem_type_or_none
+        if known is not None:
+            return known == elem_type
+        return schemas.element_name(elem_type) in self.env.facts.census
+
+    @property
+    def rank_or_none(self) -> int | None:
+        return rank_of(self.type)
+
+    @property
+    def rank(self) -> int:
+        found = self.rank_or_none
+        if found is None:
+            raise Refusal(Why.NEEDS_RANK, f"the rank of {self.name!r} is unknown")
+        return found
+
+    @property
+    def dims_or_none(self) -> tuple[int | str | None, ...] | None:
+        """Each dimension as a number, a symbol or None; None when the rank is unknown."""
+        if self.rank_or_none is None:
+            return None
+        assert self.type is not None
+        return tuple(
+            # Some exporters write -1 for what they do not know, and every runtime reads it so.
+            d.dim_value if d.HasField("dim_value") and d.dim_value >= 0 else d.dim_param or None
+            for d in self.type.tensor_type.shape.dim
+        )
+
+    @property
+    def dims(self) -> tuple[int | str | None, ...]:
+        found = self.dims_or_none
+        if found is None:
+            raise Refusal(Why.NEEDS_RANK, f"the rank of {self.name!r} is unknown")
+        return found
+
+    @property
+    def shape_or_none(self) -> tuple[int, ...] | None:
+        """The shape if every dimension is a number."""
+        found = self.dims_or_none
+        if found is None or not all(isinstance(d, int) for d in found):
+            return None
+        return tuple(d for d in found if isinstance(d, int))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        found = self.shape_or_none
+        if found is None:
+            raise Refusal(Why.NEEDS_SHAPE, f"the shape of {self.name!r} is not static")
+        return found
+
+    def const_or_none(self) -> Array | None:
+        return self.env.constant(self.name)
+
+    def const(self) -> Array:
+        found = self.const_or_none()
+        if found is None:
+            reason = self.env.why_dynamic(self.name)
+            raise Refusal(Why.NEEDS_CONSTANT, f"{self.name!r} must be constant, but {reason}")
+        return found
+
+    @property
+    def producer(self) -> Node | None:
+        """The node of the model that computes it; None for inputs and initializers."""
+        return self.env.producer(self.name)
+
+    @property
+    def used(self) -> bool:
+        """Whether any node reads it or it is an output."""
+        return self.env.is_read(self.name)
+
+
+class Node:
+    """A node read through the schema of the version being left, so that a typo fails at once."""
+
+    __slots__ = ("attributes", "env", "graphs_taken", "proto", "schema")
+
+    def __init__(self, proto: NodeProto, schema: schemas.Schema | None, env: Env) -> None:
+        self.proto = proto
+        self.schema = schema
+        self.env = env
+        self.attributes = {a.name: a for a in proto.attribute}
+        self.graphs_taken = False
+
+    @property
+    def op(self) -> builtins.str:
+        return self.proto.op_type
+
+    @property
+    def name(self) -> builtins.str:
+        return self.proto.name
+
+    # -- inputs and outputs ------------------------------------------------------------------
+
+    def __getitem__(self, name: builtins.str) -> Value:
+        """An input that must be there."""
+        found = self.input(name)
+        if found is None:
+            raise Refusal(Why.NOT_EXPRESSIBLE, f"{self.op} has no input {name!r}")
+        return found
+
+    def input(self, name: builtins.str) -> Value | None:
+        """An input that may be absent."""
+        position, names = self._position(name, outputs=False), self.proto.input
+        if position >= len(names) or not names[position]:
+            return None
+        return Value(names[position], self.env, self._types(position, outputs=False))
+
+    @property
+    def inputs(self) -> tuple[Value | None, ...]:
+        """All inputs in order; None where one is left out."""
+        return tuple(
+            Value(n, self.env, self._types(i, outputs=False)) if n else None
+            for i, n in enumerate(self.proto.input)
+        )
+
+    def output(self, name: builtins.str) -> Value | None:
+        position, names = self._position(name, outputs=True), self.proto.output
+        if position >= len(names) or not names[position]:
+            return None
+        return Value(names[position], self.env, self._types(position, outputs=True))
+
+    @property
+    def outputs(self) -> tuple[Value | None, ...]:
+        return tuple(
+            Value(n, self.env, self._types(i, outputs=True)) if n else None
+            for i, n in enumerate(self.proto.output)
+        )
+
+    @property
+    def n_outputs(self) -> builtins.int:
+        """How many outputs are wanted, up to the last that has a name."""
+        names = self.proto.output
+        count = len(names)
+        while count and not names[count - 1]:
+            count -= 1
+        return count
+
+    def _types(self, position: builtins.int, *, outputs: bool) -> frozenset[builtins.str]:
+        if self.schema is None:
+            return frozenset()
+        at = self.schema.output_at if outputs else self.schema.input_at
+        param = at(position)
+        return param.types if param is not None else frozenset()
+
+    def _position(self, name: builtins.str, *, outputs: bool) -> builtins.int:
+        if self.schema is None:
+            raise AdapterBug(f"{self.op} has no schema: use .inputs and .outputs by position")
+        known_at = self.schema.output_positions if outputs else self.schema.input_positions
+        position = known_at.get(name)
+        if position is not None:
+            return position
+        kind, known = "output" if outputs else "input", ", ".join(known_at)
+        raise AdapterBug(f"{self.op}-{self.schema.since} has no {kind} {name!r} (it has {known})")
+
+    # -- attributes --------------------------------------------------------------------------
+
+    def has(self, name: builtins.str) -> bool:
+        """Whether the attribute is written on the node."""
+        self._known(name)
+        return name in self.attributes
+
+    def int(self, name: builtins.str) -> builtins.int:
+        return self._read(name, int)
+
+    def float(self, name: builtins.str) -> builtins.float:
+        return self._read(name, float)
+
+    def str(self, name: builtins.str) -> builtins.str:
+        found = self._needed(name)
+        return found.decode() if isinstance(found, bytes) else str(found)
+
+    def ints(self, name: builtins.str) -> list[builtins.int]:
+        return self._read(name, _ints)
+
+    def ints_or_none(self, name: builtins.str) -> list[builtins.int] | None:
+        return None if self.attr(name) is None else self.ints(name)
+
+    def floats(self, name: builtins.str) -> list[builtins.float]:
+        return self._read(name, _floats)
+
+    def strings(self, name: builtins.str) -> list[builtins.str]:
+        return [v.decode() if isinstance(v, bytes) else str(v) for v in self._needed(name)]
+
+    def tensor(self, name: builtins.str) -> Array:
+        """The value of a tensor attribute."""
+        found: TensorProto = self._needed(name)
+        return self.env.facts.weights.load(found)
+
+    def graph(self, name: builtins.str) -> GraphProto:
+        """A copy of a subgraph, as it is once its own nodes have crossed the boundary."""
+        self.graphs_taken = True
+        return self.env.scope.root.copy_of(self._needed(name))
+
+    def results(self, name: builtins.str) -> tuple[Value, ...]:
+        """What a subgraph returns, as values of its own scope."""
+        graph = self._needed(name)
+        inside = self.env.scope.root.scope_of(graph)
+        return tuple(Value(o.name, Env(self.env.facts, inside)) for o in graph.output)
+
+    def attr(self, name: builtins.str) -> Any:
+        """The value of an attribute, the old schema's default when absent, else None."""
+        known = self._known(name)
+        proto = self.attributes.get(name)
+        if proto is None:
+            return known.default if known else None
+        if proto.ref_attr_name:
+            raise Refusal(
+                Why.NEEDS_STATIC_ATTR,
+                f"attribute {name!r} is {proto.ref_attr_name!r} of the function around it",
+            )
+        return helper.get_attribute_value(proto)
+
+    def _read(self, name: builtins.str, kind: Callable[[Any], _Kind]) -> _Kind:
+        """An attribute where no schema says what it must be, or the model does not care."""
+        found = self._needed(name)
+        try:
+            return kind(found)
+        except (TypeError, ValueError):
+            raise InvalidModel(
+                f"{self.op} {self.name!r}: attribute {name!r} cannot be {found!r}"
+            ) from None
+
+    def _needed(self, name: builtins.str) -> Any:
+        found = self.attr(name)
+        if found is None:
+            raise Refusal(Why.NOT_EXPRESSIBLE, f"{self.op} lacks attribute {name!r}")
+        return found
+
+    def _known(self, name: builtins.str) -> schemas.Attribute | None:
+        if self.schema is None:
+            return None
+        if name not in self.schema.attributes:
+            known = ", ".join(sorted(self.schema.attributes))
+            raise AdapterBug(
+                f"{self.op}-{self.schema.since} has no attribute {name!r} (it has {known})"
+            )
+        return self.schema.attributes[name]
+
+    def attribute_protos(self) -> Iterator[AttributeProto]:
+        return iter(self.proto.attribute)

@@ -1,0 +1,202 @@
+"""(domain, op, from, to) -> verdict; strict about duplicates; found through entry points."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import pkgutil
+from collections.abc import Iterable, Iterator
+from importlib.metadata import entry_points
+from types import ModuleType
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+from opshift.author.declare import (
+    RETIRED,
+    Adapter,
+    ByValue,
+    Flaw,
+    Fold,
+    Fragile,
+    Illegal,
+    OutputRanks,
+)
+from opshift.errors import AdapterBug
+from opshift.opsets import schemas
+
+if TYPE_CHECKING:
+    from opshift.model.document import Document
+
+GROUP = "opshift.adapters"
+Declared: TypeAlias = Adapter | Fold | OutputRanks | ByValue | Illegal | Fragile | Flaw
+Crossing: TypeAlias = tuple[str, str, int, int]  # (domain, op, from, to)
+
+
+class Registry:
+    """All verdicts; one for each operator, boundary and direction."""
+
+    def __init__(self) -> None:
+        self._verdicts: dict[Crossing, Adapter] = {}
+        self.folds: dict[tuple[str, str], Fold] = {}
+        self.output_ranks: dict[tuple[str, str], OutputRanks] = {}
+        self.by_value: dict[tuple[str, str], ByValue] = {}
+        self.illegal: dict[tuple[str, str], Illegal] = {}
+        self.fragile: set[tuple[str, str]] = set()
+        self.flaws: dict[tuple[str, str], list[Flaw]] = {}
+
+    def add(self, declared: Declared) -> None:
+        match declared:
+            case Adapter():
+                self._add_verdict(declared)
+            case Fold(op=op, domain=domain):
+                _once(self.folds, (domain, op), declared, "two ways to fold")
+            case OutputRanks(domain=domain):
+                for op in declared.ops:
+                    _once(self.output_ranks, (domain, op), declared, "two rules tell the ranks of")
+            case ByValue(op=op, domain=domain):
+                _once(self.by_value, (domain, op), declared, "two lists of what is read by")
+            case Illegal(op=op, domain=domain):
+                _once(self.illegal, (domain, op), declared, "two rules of what is illegal for")
+            case Fragile(op=op, domain=domain):
+                self.fragile.add((domain, op))
+            case Flaw(op=op, domain=domain):
+                self.flaws.setdefault((domain, op), []).append(declared)
+
+    def _add_verdict(self, declared: Adapter) -> None:
+        for op in declared.ops:
+            crossing = (declared.domain, op, declared.start, declared.to)
+            if crossing in self._verdicts:
+                first = self._verdicts[crossing].source
+                raise AdapterBug(
+                    f"{op} {declared.start}->{declared.to} is declared twice:"
+                    f" {first} and {declared.source}"
+                )
+            self._verdicts[crossing] = declared
+
+    def get(self, domain: str, op: str, start: int, to: int) -> Adapter | None:
+        return self._verdicts.get((domain, op, start, to))
+
+    def retired(self, domain: str, op: str) -> Adapter | None:
+        """The verdict for an operator where no schema describes it: any more, or not yet."""
+        return self._verdicts.get((domain, op, *RETIRED))
+
+    def replaced(self, document: Document, domain: str, version: int, goal: int) -> list[str]:
+        """The operators of a document that no schema describes, neither here nor at the goal."""
+        found = {
+            op
+            for root in document.roots
+            if root.imports.get(domain) == version
+            for d, op in root.index
+            if d == domain and self.retired(d, op)
+        }
+        return sorted(
+            op
+            for op in found
+            if schemas.schema(domain, op, version) is None
+            and schemas.schema(domain, op, goal) is None
+        )
+
+    def __iter__(self) -> Iterator[tuple[Crossing, Adapter]]:
+        return iter(sorted(self._verdicts.items(), key=lambda item: item[0]))
+
+    def __len__(self) -> int:
+        return len(self._verdicts)
+
+    def adapters(self) -> Iterator[Adapter]:
+        """Each declaration once, in the order of what it declares."""
+        seen: set[int] = set()
+        for _, adapter in self:
+            if id(adapter) not in seen:
+                seen.add(id(adapter))
+                yield adapter
+
+    def branch(self) -> Registry:
+        """A copy to add to, so that tests leave the original alone."""
+        copy = Registry()
+        copy._verdicts = dict(self._verdicts)
+        copy.folds = dict(self.folds)
+        copy.output_ranks = dict(self.output_ranks)
+        copy.by_value = dict(self.by_value)
+        copy.illegal = dict(self.illegal)
+        copy.fragile = set(self.fragile)
+        copy.flaws = {key: [*flaws] for key, flaws in self.flaws.items()}
+        return copy
+
+    def load(self, package: ModuleType) -> None:
+        """Adds everything declared at module level in a package, in any of its modules."""
+        seen: set[int] = set()
+        for module in _modules(package):
+            for declared in _declarations(module):
+                if id(declared) not in seen:  # a module may import its neighbour's adapter
+                    seen.add(id(declared))
+                    self.add(declared)
+
+    def missing(self, domain: str, low: int, high: int) -> list[Crossing]:
+        """The crossings between two versions that nobody has declared."""
+        found = []
+        for op in schemas.operators(domain):
+            for schema in schemas.history(domain, op):
+                if low < schema.since <= high:
+                    up = (domain, op, schema.since - 1, schema.since)
+                    born_here = schema is schemas.history(domain, op)[0]
+                    down = (domain, op, schema.since, schema.since - 1)
+                    wanted = [down] if born_here else [up, down]
+                    found += [c for c in wanted if c not in self._verdicts]
+        return found
+
+
+_Kind = TypeVar("_Kind")
+
+
+def _once(
+    table: dict[tuple[str, str], _Kind], key: tuple[str, str], declared: _Kind, what: str
+) -> None:
+    if key in table:
+        raise AdapterBug(f"{what} {key[1]}")
+    table[key] = declared
+
+
+def reviewed(adapter: Adapter, op: str) -> bool:
+    """Whether a compatible claim was made about the schemas that are installed."""
+    marks = adapter.reviewed.get(op)
+    if not marks:
+        return True
+    since = max(adapter.start, adapter.to)
+    return schemas.fingerprint(adapter.domain, op, since) in marks
+
+
+@functools.cache
+def default() -> Registry:
+    """Every adapter package that is installed."""
+    registry = Registry()
+    for point in sorted(entry_points(group=GROUP), key=lambda p: p.name):
+        loaded = point.load()
+        if not isinstance(loaded, ModuleType):
+            raise AdapterBug(f"entry point {point.name!r} of {GROUP} is not a package")
+        registry.load(loaded)
+    return registry
+
+
+def _modules(package: ModuleType) -> Iterator[ModuleType]:
+    yield package
+    for info in sorted(pkgutil.iter_modules(getattr(package, "__path__", ())), key=_by_name):
+        yield from _modules(importlib.import_module(f"{package.__name__}.{info.name}"))
+
+
+def _by_name(info: pkgutil.ModuleInfo) -> str:
+    return info.name
+
+
+def _declarations(module: ModuleType) -> Iterator[Declared]:
+    for name, value in vars(module).items():
+        if name.startswith("__"):
+            continue
+        for one in value if isinstance(value, (tuple, list)) else (value,):
+            yield from _flat(one)
+
+
+def _flat(value: object) -> Iterable[Declared]:
+    if isinstance(value, Declared):
+        yield value
+    elif isinstance(value, tuple):
+        for inner in value:
+            yield from _flat(inner)

@@ -1,0 +1,91 @@
+"""Type inference that outlives onnx's own: some operators end the process on an unknown type."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import onnx
+from onnx import ModelProto, NodeProto
+
+from opshift.author import registry
+from opshift.author.types_by_name import types_in
+from opshift.model.scope import graphs_of
+from opshift.model.walk import graphs_in
+from opshift.opsets import schemas
+
+# What onnx's inference raises: an IndexError is what becomes of one beyond the end of a vector.
+COMPLAINTS = (
+    onnx.shape_inference.InferenceError,
+    onnx.checker.ValidationError,
+    RuntimeError,
+    ValueError,
+    IndexError,
+)
+NOBODY = "opshift.unknown"  # a domain of which inference knows nothing
+
+
+def infer(
+    model: bytes | ModelProto, *, strict: bool = False, data_prop: bool = False
+) -> ModelProto:
+    """What `onnx.shape_inference.infer_shapes` answers, without the nodes that would kill it."""
+    known = _survivable(model)
+    found = onnx.shape_inference.infer_shapes(
+        known, check_type=strict, strict_mode=strict, data_prop=data_prop
+    )
+    return found if isinstance(found, ModelProto) else ModelProto.FromString(found)
+
+
+def is_at_risk(model: bytes | ModelProto) -> bool:
+    """Whether an operator that may kill is in it, as far as its bytes say."""
+    data = model if isinstance(model, bytes) else model.SerializeToString()
+    return any(op.encode() in data for _, op in registry.default().fragile)
+
+
+def _survivable(model: bytes | ModelProto) -> bytes | ModelProto:
+    """The model, or a copy in which such a node is nobody's where an input has no type."""
+    if not is_at_risk(model):
+        return model
+    copy = ModelProto()
+    copy.MergeFromString(model if isinstance(model, bytes) else model.SerializeToString())
+    fragile = registry.default().fragile
+    held = [
+        (node, node.domain)
+        for node in _nodes(copy)
+        if (schemas.normal(node.domain), node.op_type) in fragile
+    ]
+    copy.opset_import.add(domain=NOBODY, version=1)
+    for function in copy.functions:
+        function.opset_import.add(domain=NOBODY, version=1)
+    for node, _ in held:
+        node.domain = NOBODY
+    typed = _typed(copy)
+    for node, domain in held:
+        if all(name in typed for name in node.input if name):
+            node.domain = domain
+    return copy
+
+
+def _typed(model: ModelProto) -> set[str]:
+    """The names of the graph, not of functions, whose type inference finds."""
+    try:
+        model = onnx.shape_inference.infer_shapes(model)
+    except COMPLAINTS:
+        return set()
+    types = types_in(model)
+    tensors = (tensor for graph in graphs_in(model.graph) for tensor in graph.initializer)
+    return {name for name, kind in types.items() if kind is not None}.union(
+        tensor.name for tensor in tensors if tensor.name not in types
+    )
+
+
+def _nodes(model: ModelProto) -> Iterator[NodeProto]:
+    for function in model.functions:
+        yield from _nested(function.node)
+    yield from _nested(model.graph.node)
+
+
+def _nested(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
+    for node in nodes:
+        yield node
+        for _, graph in graphs_of(node):
+            yield from _nested(graph.node)

@@ -1,0 +1,30 @@
+"""The types of values by name alone, over all scopes of a model."""
+
+from __future__ import annotations
+
+from onnx import GraphProto, ModelProto, TypeProto
+
+from opshift.model.walk import graphs_in
+
+Inferred = dict[str, TypeProto | None]
+
+
+def types_in(model: ModelProto) -> Inferred:
+    """What is written down in the graph; None where two scopes disagree about a name."""
+    found: Inferred = {}
+    untyped: set[str] = set()
+    for graph in graphs_in(model.graph):
+        infos = (*graph.value_info, *graph.output, *graph.input)
+        typed = {info.name: info.type for info in infos if info.HasField("type")}
+        for name, kind in typed.items():
+            if found.setdefault(name, kind) != kind:
+                found[name] = None
+        untyped |= _written_in(graph) - typed.keys()
+    found.update(dict.fromkeys(untyped & found.keys()))  # another graph calls another value so
+    return found
+
+
+def _written_in(graph: GraphProto) -> set[str]:
+    sparse = (one.values for one in graph.sparse_initializer)
+    names = {tensor.name for tensor in (*graph.initializer, *sparse)}
+    return names.union(*(node.output for node in graph.node))

@@ -1,0 +1,152 @@
+"""`opshift batch`."""
+
+from __future__ import annotations
+
+import importlib
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from opshift.cli.main import DONE, INTERRUPTED, REFUSED, Output, common, read_ir, read_target
+
+if TYPE_CHECKING:
+    from opshift.zoo.sources import Shard
+    from opshift.zoo.workers.shards import Spread
+    from opshift.zoo.workers.supervisor import Supervisor
+
+EXTERNAL = ("copy", "link", "inline", "one-file")
+
+
+@click.command
+@click.argument("source", metavar="SRC")
+@click.argument("dst", metavar="[DST]", required=False)
+@click.option("--to", "words", multiple=True, metavar="N|latest|DOMAIN=N", help="Target version.")
+@click.option("--for", "runtime", metavar="NAME==VERSION", help="What a runtime takes at most.")
+@click.option("--ir", default="auto", help="IR version: auto, keep or a number.")
+@click.option("--dry-run", is_flag=True, help="Write nothing; find out what would become of all.")
+@click.option("--verify", is_flag=True, help="Run each model and its result; only equals count.")
+@click.option("--shard", metavar="I/N", default="1/1", help="The I-th of N parts, from 1.")
+@click.option("--engine", "kind", type=click.Choice(("local", "dask", "ray")), default="local",
+              show_default=True, help="What spreads the work.")  # fmt: skip
+@click.option("--cluster", metavar="ADDRESS", help="Of dask or ray; one of its own if left out.")
+@click.option("--workers", type=click.IntRange(1), help="Children; one per processor if left out.")
+@click.option("--timeout", type=click.FloatRange(0, min_open=True), default=600.0, metavar="S",
+              show_default=True, help="Seconds for one model.")  # fmt: skip
+@click.option("--memory", type=click.IntRange(64), metavar="MIB", help="Memory for one model.")
+@click.option("--retry", is_flag=True, help="Try again what crashed or met a limit before.")
+@click.option("--journal", type=click.Path(dir_okay=False), help="Where the cache of results is.")
+@click.option("--report", type=click.Path(dir_okay=False), help="Write a page about it all.")
+@click.option("--max-failures", type=click.IntRange(0), default=0, show_default=True,
+              help="Exit 1 only if more models than this failed.")  # fmt: skip
+@click.option("--allow-approximate", is_flag=True, help="Allow results that are not exactly equal.")
+@click.option("--external-data", type=click.Choice(EXTERNAL), default="copy", show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="Short for --output-format json.")
+@common
+def command(
+    output: Output,
+    source: str,
+    dst: str | None,
+    words: tuple[str, ...],
+    runtime: str | None,
+    ir: str,
+    dry_run: bool,
+    verify: bool,
+    shard: str,
+    kind: str,
+    cluster: str | None,
+    workers: int | None,
+    timeout: float,
+    memory: int | None,
+    retry: bool,
+    journal: str | None,
+    report: str | None,
+    max_failures: int,
+    allow_approximate: bool,
+    external_data: str,
+    as_json: bool,
+) -> int:
+    """Converts every model of SRC (a folder, a pattern or a list) into the folder DST.
+
+    Either may be a url, such as s3://bucket/models.
+    """
+    from opshift.zoo import progress
+    from opshift.zoo.migrate import migrate
+
+    if not dry_run and dst is None:
+        raise click.UsageError("say where the results go: DST, or --dry-run to write nothing")
+    if bool(words) == bool(runtime):
+        raise click.UsageError("say what is wanted: either --to N or --for RUNTIME")
+    if as_json:
+        output.form = "json"
+    with _engine(kind, cluster, workers, timeout, memory) as engine, _stops_cleanly(engine):
+        seen = progress.live(engine.crew) if output.progress else progress.plain()
+        with seen if output.verbosity >= 0 else progress.silent() as heard:
+            summary = migrate(
+                source, None if dry_run else dst, runtime or read_target(words),
+                ir_version=read_ir(ir), allow_approximate=allow_approximate,
+                external=external_data, verify=verify, shard=read_shard(shard), retry=retry,
+                journal=journal, engine=engine, heard=heard, report=report,
+            )  # fmt: skip
+    output.result(lambda: str(summary), summary.as_dict)
+    if engine.stopping:
+        text = (
+            f"stopped with {summary.left} of {summary.total} models left; the same command goes on"
+        )
+        click.echo(text, err=True)
+        return INTERRUPTED
+    return REFUSED if summary.failures > max_failures else DONE
+
+
+@contextmanager
+def _engine(
+    kind: str, cluster: str | None, workers: int | None, timeout: float, memory: int | None
+) -> Iterator[Supervisor | Spread]:
+    """Children on this machine, or shards on a cluster that is let go afterwards."""
+    from opshift.zoo.migrate import local_engine
+    from opshift.zoo.workers.limits import Limits
+    from opshift.zoo.workers.shards import Spread
+
+    limits = Limits(timeout, memory)
+    if kind == "local":
+        if cluster:
+            raise click.UsageError("--cluster goes with --engine dask or ray")
+        yield local_engine(workers, limits)
+        return
+    module = importlib.import_module(f"opshift.zoo.{kind}")
+    try:
+        carrier = module.connect(cluster)
+    except ImportError:
+        raise click.UsageError(f"--engine {kind} needs: pip install opshift[{kind}]") from None
+    try:
+        yield Spread(carrier, limits)
+    finally:
+        carrier.close()
+
+
+def read_shard(text: str) -> Shard:
+    from opshift.zoo.sources import Shard
+
+    try:
+        return Shard.read(text)
+    except ValueError as error:
+        raise click.UsageError(f"--shard {text}: {error}") from None
+
+
+@contextmanager
+def _stops_cleanly(engine: Supervisor | Spread) -> Iterator[None]:
+    """The first Ctrl-C lets models that are being worked on end; the second does not."""
+
+    def asked(number: int, frame: object) -> None:
+        if engine.stopping:
+            raise KeyboardInterrupt
+        engine.stop()
+        click.echo("stopping after the models in work; once more to stop at once", err=True)
+
+    before = signal.signal(signal.SIGINT, asked)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

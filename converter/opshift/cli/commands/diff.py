@@ -1,0 +1,20 @@
+"""`opshift diff`."""
+
+from __future__ import annotations
+
+import click
+
+from opshift.cli.main import DONE, Output, common
+
+
+@click.command
+@click.argument("first", metavar="A", type=click.Path(dir_okay=False))
+@click.argument("second", metavar="B", type=click.Path(dir_okay=False))
+@common
+def command(output: Output, first: str, second: str) -> int:
+    """Says whether going from A to B is a MAJOR, MINOR or PATCH change for its users, and why."""
+    from opshift.model.comparison import diff
+
+    found = diff(first, second)
+    output.result(lambda: str(found), found.as_dict)
+    return DONE

@@ -1,0 +1,89 @@
+"""`opshift ops`."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from opshift.cli.main import DONE, Output, common
+
+if TYPE_CHECKING:
+    from opshift.opsets.changelog import Changelog, Delta, Entry
+
+
+@click.command
+@click.argument("op", required=False)
+@click.option("--domain", default="", help="The domain; ai.onnx when left out.")
+@click.option("--since", type=click.IntRange(min=0), help="What changed after this version.")
+@click.option("--diff", "to", type=click.IntRange(min=1), help="Up to this version, else all.")
+@common
+def command(output: Output, op: str | None, domain: str, since: int | None, to: int | None) -> int:
+    """Shows which implementations an operator has had, or what changed between two versions."""
+    from opshift.opsets import changelog
+    from opshift.opsets.identity import normal
+
+    known = changelog.default()
+    domain = normal(domain)
+    newest = known.newest(domain)
+    if newest is None:
+        raise click.UsageError(f"nothing is known about domain {domain!r}")
+    if to is not None and (since is None or to > newest):
+        ends = f"the newest {domain or 'ai.onnx'} is {newest}"
+        raise click.UsageError(f"--diff {to}: {'give --since too' if since is None else ends}")
+    if since is not None and since > newest:
+        raise click.UsageError(f"--since {since}: the newest {domain or 'ai.onnx'} is {newest}")
+    entries = _history(known, domain, op) if op is not None else ()
+    if entries and since is None:
+        page = "\n".join(map(_page, entries))
+        output.result(lambda: page, _document("entries", domain, entries))
+        return DONE
+    found = known.deltas(domain, since or 0, to or newest)
+    deltas = [delta for delta in found if op in (None, delta.op_type)]
+    output.result(lambda: _table(deltas), _document("deltas", domain, deltas))
+    return DONE
+
+
+def _history(known: Changelog, domain: str, op: str) -> tuple[Entry, ...]:
+    import difflib
+
+    entries = known.history(domain, op)
+    if not entries:
+        near = difflib.get_close_matches(op, known.operators(domain), n=3)
+        hint = f"; did you mean {', '.join(near)}?" if near else ""
+        raise click.UsageError(f"{domain or 'ai.onnx'} has no operator {op!r}{hint}")
+    return entries
+
+
+def _page(entry: Entry) -> str:
+    words = ["has a function body"] if entry.has_function_body else []
+    if entry.deprecated:
+        words.append(f"deprecated, replaced by {', '.join(entry.replaced_by) or 'nothing'}")
+    head = f"{entry.operator}  {entry.fingerprint}  {'; '.join(words)}".rstrip()
+    return "\n".join([head, *(f"    {listed}" for listed in entry.types)])
+
+
+def _table(deltas: list[Delta]) -> str:
+    from opshift.report import table
+
+    return table(
+        ("operator", "was", "is", ""),
+        ((d.op_type, _since(d.before), _since(d.after), d.kind) for d in deltas),
+    )
+
+
+def _since(entry: Entry | None) -> str:
+    return str(entry.operator.since_version) if entry else "-"
+
+
+def _document(key: str, domain: str, found: Any) -> Callable[[], dict[str, Any]]:
+    from opshift.report import SCHEMA_VERSION
+
+    return lambda: {
+        "schema_version": SCHEMA_VERSION,
+        "kind": "ops",
+        "domain": domain,
+        key: [dataclasses.asdict(one) for one in found],
+    }

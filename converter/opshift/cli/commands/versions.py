@@ -1,0 +1,32 @@
+"""`opshift versions`."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import click
+
+from opshift.cli.main import DONE, Output, common
+
+
+@click.command
+@common
+def command(output: Output) -> int:
+    """Lists which release of onnx brought which IR and operator set versions."""
+    from opshift.report import SCHEMA_VERSION, table
+    from opshift.versions import DOMAINS, RELEASES
+
+    header = ("onnx", "IR", *(domain or "ai.onnx" for domain in DOMAINS))
+    rows = (
+        (release.name, str(release.ir), *(str(release.version(d) or "-") for d in DOMAINS))
+        for release in RELEASES
+    )
+    output.result(
+        lambda: table(header, rows),
+        lambda: {
+            "schema_version": SCHEMA_VERSION,
+            "kind": "versions",
+            "releases": [dataclasses.asdict(release) for release in RELEASES],
+        },
+    )
+    return DONE

@@ -1,0 +1,135 @@
+"""Asking an adapter about one node, and holding it to the rules of an answer."""
+
+from __future__ import annotations
+
+from opshift.author.builder import Builder
+from opshift.author.declare import KEEP, Adapter, Keep
+from opshift.author.made import Made
+from opshift.author.node import Node, Value
+from opshift.convert.changes import Task
+from opshift.errors import AdapterBug, InvalidModel, Refusal, Why
+from opshift.model.rename import rename
+from opshift.model.scope import graphs_of
+from opshift.opsets import schemas
+
+# Types that old operators often lack; where none occurs, what adapters write needs no type check.
+COMMON_TYPES = frozenset(
+    ["float", "double", "float16", "int64", "int32", "bool", "uint8", "string"]
+)
+
+
+def ask(task: Task, node: Node, op: Builder) -> Value | tuple[Value, ...] | Keep:
+    """The verdict on one node: the guard's where that decides, else the adapter's."""
+    adapter, derived, lost = task.adapter, task.derived, task.lost
+    if derived and lost and (adapter.only_narrowed or not adapter.handles_types):
+        try:
+            derived.check_types(node, lost)
+        except Refusal as refusal:
+            if not adapter.only_narrowed or refusal.why is not Why.TYPE_NOT_AVAILABLE:
+                raise
+            return _answer(adapter, node, op)
+    if adapter.run is not None and not adapter.only_narrowed:
+        return _answer(adapter, node, op)
+    if derived and derived.structural:
+        derived.check_structure(node)
+        if derived.touches(node):
+            return op.same(node)
+    return KEEP
+
+
+def _answer(adapter: Adapter, node: Node, op: Builder) -> Value | tuple[Value, ...] | Keep:
+    try:
+        answer = adapter(node, op)
+    except AdapterBug as bug:
+        raise AdapterBug(f"{adapter.source} on {node.op} {node.name!r}: {bug}") from bug
+    except (Refusal, InvalidModel, UnicodeDecodeError):  # text that is none is the model's fault
+        raise
+    except MemoryError:  # says nothing about the model: there may be more elsewhere
+        raise
+    except Exception as error:  # whatever an adapter trips over is its bug, not the caller's
+        raise AdapterBug(f"{adapter.source} on {node.op} {node.name!r} raised {error!r}") from error
+    values = answer if isinstance(answer, tuple) else (answer,)
+    if not isinstance(answer, Keep) and not all(isinstance(v, Value) for v in values):
+        raise AdapterBug(
+            f"{adapter.source} returned {answer!r}: an adapter returns KEEP, a value or values"
+        )
+    return answer
+
+
+def settle(node: Node, answer: Value | tuple[Value, ...], op: Builder, adapter: Adapter) -> None:
+    """Gives the values that replace the node's outputs the names those outputs have."""
+    if op.made.unread is not None:
+        if answer != () or op.made.nodes:
+            raise AdapterBug(f"{adapter.source} writes beside {node.op}, which it dissolves")
+        return
+    values = answer if isinstance(answer, tuple) else (answer,)
+    outputs = node.proto.output
+    if len(outputs) > len(values) and any(o and o.used for o in node.outputs[len(values) :]):
+        raise AdapterBug(
+            f"{adapter.source} returned {len(values)} values for the {node.n_outputs} outputs"
+            f" of {node.op} {node.name!r}"
+        )
+    own = {name for made in op.made.nodes for name in made.output}
+    names: dict[str, str] = {}
+    spare: set[str] = set()
+    for output, value in zip(outputs, values, strict=False):
+        if not output:
+            spare.add(value.name)
+            continue
+        if value.name not in own or value.name in names:
+            value = op.Identity(value)
+            op.made.ops.discard("Identity")
+        names[value.name] = output
+    if spare:
+        _leave_out(op.made, spare - names.keys())
+    for made in op.made.nodes:
+        rename(made, names)
+    if not op.made.nodes:
+        raise AdapterBug(f"{adapter.source} answered {node.op} without writing a node")
+
+
+def _leave_out(made: Made, spare: set[str]) -> None:
+    """The same node leaves out the outputs that the node left out."""
+    if made.carrier is None or any(True for node in made.nodes for _ in graphs_of(node)):
+        return
+    spare -= {name for node in made.nodes for name in node.input}
+    for i, name in enumerate(made.carrier.output):
+        if name in spare:
+            made.carrier.output[i] = ""
+
+
+def check_emits(node: Node, made: Made, adapter: Adapter) -> None:
+    undeclared = made.ops - adapter.emits - {node.op, "Identity"}  # the engine writes that itself
+    if undeclared:
+        raise AdapterBug(
+            f"{adapter.source} writes {', '.join(sorted(undeclared))} without saying so in emits="
+        )
+    if made.approximations and not adapter.approximate:
+        raise AdapterBug(f"{adapter.source} approximates without saying so in approximate=")
+
+
+def check_types(op: Builder, census: frozenset[str]) -> None:
+    """What an adapter wrote must take the types that meet it."""
+    if census <= COMMON_TYPES:
+        return
+    rare = census - COMMON_TYPES
+    for proto in op.made.nodes:
+        domain = schemas.normal(proto.domain)
+        version = op.crossing.version(op.scope.root, domain)
+        schema = schemas.schema(domain, proto.op_type, version)
+        for i, name in enumerate(proto.input if schema else ()):
+            param = schema.input_at(i) if schema else None
+            if not name or param is None or _takes_all(param.types, rare):
+                continue
+            found = op.env.type(name)
+            text = schemas.type_name(found) if found is not None else None
+            if text is not None and text not in param.types:
+                raise Refusal(
+                    Why.TYPE_NOT_AVAILABLE,
+                    f"{proto.op_type} takes no {text} at {domain or 'ai.onnx'} {version};"
+                    f" value {name!r}",
+                )
+
+
+def _takes_all(types: frozenset[str], rare: frozenset[str]) -> bool:
+    return all(f"tensor({name})" in types for name in rare)

@@ -1,0 +1,303 @@
+"""One conversion of one skeleton: opened, stepped boundary by boundary, checked, reported."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from onnx import ModelProto
+
+from opshift.author import registry
+from opshift.author.facts import Facts
+from opshift.convert import goals
+from opshift.convert.changes import Step
+from opshift.convert.ir import ir, ir_lowering, ir_places
+from opshift.convert.legal import blame, check, spec, validate
+from opshift.convert.options import Options
+from opshift.convert.step import Stepper, StepRefused
+from opshift.errors import AdapterBug, InvalidModel, Refusal, Refused, RefusedNode, Why
+from opshift.model import comparison, imports, inline, order, weights
+from opshift.model.document import Document
+from opshift.model.scope import FunctionId, Imports
+from opshift.model.weights import Weights
+from opshift.opsets import schemas
+from opshift.opsets.targets import Wanted
+from opshift.report import Report, StepReport, Work
+
+TYPED = 6  # below, some forty operators have no inference; names mean the same on both sides
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One try to take a skeleton to its target, in place."""
+
+    skeleton: ModelProto
+    store: Weights
+    options: Options
+    inlined: tuple[FunctionId, ...] = ()
+    steps: list[Step] = field(default_factory=list)
+    goal: dict[str, int] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    document: Document = field(init=False)
+    facts: Facts = field(init=False)
+    view: bytes | ModelProto = b""
+    ir_limit: int | None = None  # what a named target takes, where the caller gave no number
+    repaired: bool = False
+    unenforced: list[str] = field(default_factory=list)  # rules that were broken from the start
+    came_at: int = 0  # the version of the default domain, 0 where it is not imported
+    room: int | None = None  # for nodes that steps may still write
+    for_types: bool = False  # the result is looked at by inference and thrown away
+
+    def run(self) -> Report:
+        bump = self.options.bump_model_version
+        before = comparison.signature(self.skeleton) if bump else None
+        report = self._run()
+        if before is not None and report.changed:
+            notes = (*report.notes, comparison.bumped(self.skeleton, before))
+            report = dataclasses.replace(report, notes=notes)
+        return report
+
+    def _run(self) -> Report:
+        if dataclasses.replace(self.options, bump_model_version=False).only_ir:
+            return self._restamp()
+        if self.options.check:
+            goals.checkable(self.options.ir_version)
+        adapters = registry.default()
+        self.open(adapters)
+        self.room = self.options.room
+        before, ir_before = self.document.imports.as_dict(), self.skeleton.ir_version
+        self.aim()
+        for domain, start, to in self._route(adapters):
+            self._cross(adapters, domain, start, to)
+        self._finish(went_down=_went_down(before, self.document.imports.as_dict()))
+        return self._report(before, self.document.imports.as_dict(), ir_before)
+
+    def aim(self) -> None:
+        """The versions to go for; a target by name depends on what the model has."""
+        target = self.options.target
+        if self.options.unknown_domains == "refuse":
+            self.goal = self.document.imports.as_dict()
+            if unknown := imports.unknown(self.document):
+                raise self.refused(unknown)
+        if self.options.minimal:
+            self.goal = {domain: low for domain, (low, _) in goals.spans(self.document).items()}
+        elif isinstance(target, Wanted):
+            present = {d: max(goals.present(self.document, d)) for d in self.document.imports}
+            self.goal = goals.goal(self.document, target.goal(present))
+            aim = target.ir(self.options.ir_version, self.skeleton.ir_version, self.goal)
+            if not isinstance(self.options.ir_version, int) and isinstance(aim, int):
+                self.ir_limit = target.ceiling.ir if target.ceiling else None
+            self.options = dataclasses.replace(self.options, ir_version=aim)
+        else:
+            self.goal = goals.goal(self.document, target)
+        for domain in self.goal:
+            validate.known_versions(domain, goals.present(self.document, domain))
+
+    def open(self, adapters: registry.Registry) -> None:
+        """Validates the model and indexes it."""
+        validate.header(self.skeleton)
+        self._merge_imports()
+        data = self.skeleton.SerializeToString(deterministic=True)
+        prefix = _unused_prefix(data)
+        numbers = itertools.count()
+        for function in self.inlined:
+            inline.inline_function(
+                self.skeleton, function, lambda hint: f"{prefix}f{next(numbers)}_{hint}"
+            )
+        self.view = weights.checkable(self.skeleton, b"" if self.inlined else data)
+        if self.options.check:
+            validate.references(self.skeleton, data)
+        if weights.EXTERNAL_FIELD in data:
+            validate.external_data(self.skeleton)
+        error = check.whole(self.view, full=False) if self.options.check else None
+        if error is not None and order.repair(self.skeleton):
+            self.repaired = True
+            self.notes.append("the nodes were not in an order that runs; they have been sorted")
+            self.view = weights.checkable(self.skeleton)
+            error = check.whole(self.view, full=False)
+        self.document = Document(self.skeleton, prefix)
+        self.came_at = self.document.imports.get("") or 0
+        if self.options.check:
+            validate.whole(self.document, adapters, error)
+            self.unenforced = spec.unenforced(self.document)
+            self.notes += [f"as it came: {text}" for text in self.unenforced]
+        self.facts = Facts(self.document, self.store, adapters, self._inferable)
+
+    def _inferable(self) -> bytes | ModelProto:
+        """The model as it came, for inference; where that would say little, the same raised."""
+        if self.for_types or not 0 < self.came_at < TYPED:
+            return self.view
+        copy, store = weights.carve_model(_as_model(self.view))
+        raised = Attempt(copy, store, Options(TYPED, check=False), for_types=True)
+        try:
+            raised.run()
+        except (StepRefused, Refused):
+            return self.view
+        return copy
+
+    def _merge_imports(self) -> None:
+        merged = imports.merge(self.skeleton)
+        self.notes += merged
+        self.repaired |= bool(merged)
+
+    def _route(self, adapters: registry.Registry) -> Iterator[tuple[str, int, int]]:
+        """The boundaries to cross, in order; first what left the registry is replaced."""
+        for domain in sorted(self.goal):
+            target = self.goal[domain]
+            for version in goals.present(self.document, domain):
+                if version != target and adapters.replaced(self.document, domain, version, target):
+                    yield domain, version, version
+        # Downwards the default domain goes last: what others are rewritten into is richer above.
+        for domain in sorted(self.goal, reverse=True):
+            target = self.goal[domain]
+            present = goals.present(self.document, domain)
+            for version in range(max(present, default=target), target, -1):
+                yield domain, version, version - 1
+            for version in range(min(present, default=target), target):
+                yield domain, version, version + 1
+
+    def _cross(self, adapters: registry.Registry, domain: str, start: int, to: int) -> None:
+        stepper = Stepper(
+            self.document, self.facts, adapters, domain, start, to, self.options.allow_approximate
+        )
+        stepper.goal, stepper.room = self.goal[domain], self.room
+        step, self.room = stepper.run(), stepper.room
+        if self.options.check:
+            check.after_step(self.document, step)
+        step.touched.clear()
+        self.steps.append(step)
+
+    def _finish(self, *, went_down: bool) -> None:
+        self.document.sort()
+        self.document.sweep(self.facts.uses)
+        self.document.sort()
+        if self.options.prune_imports:
+            self.notes += imports.prune(self.document)
+        if self.steps or self.options.ir_version not in ("auto", "keep"):
+            self._settle_ir(went_down=went_down)
+        if self.options.check and self.steps:
+            self.notes += self._check_whole()
+
+    def _settle_ir(self, *, went_down: bool) -> None:
+        """Gives the model its IR version, what is older in another form being rewritten first."""
+        wanted, current = self.options.ir_version, self.skeleton.ir_version
+        aim = ir.aim(current, self.document.imports.as_dict(), wanted, went_down)
+        if isinstance(wanted, int) and (aim < current or self.document.added_initializers):
+            self._lower(aim)
+        held = ir.holding(self.document, self.facts, aim)
+        limit = (self.ir_limit or wanted) if isinstance(wanted, int) else ir.NEWEST
+        if any(need.ir > limit for need in held):
+            told = [ir_places.sentence(self.skeleton, need) for need in held]
+            raise self._ir_refused([Refusal(Why.IR_TOO_LOW, text) for text in told], aim)
+        self.skeleton.ir_version = max([aim, *(need.ir for need in held)])
+        self.notes += [f"IR stays at {need.ir}: {need.reason}" for need in held]
+
+    def _lower(self, aim: int) -> None:
+        try:
+            done = ir_lowering.lower(
+                self.skeleton, self.store, self.document.fresh, aim,
+                drop_metadata=self.options.drop_metadata, drop_training=self.options.drop_training,
+            )  # fmt: skip
+        except Refusal as refusal:
+            raise self._ir_refused([refusal], aim) from None
+        self.notes += done
+        if done:
+            self.document = Document(self.skeleton, self.document.prefix)
+            self.facts = Facts(self.document, self.store, self.facts.adapters, self._inferable)
+
+    def _ir_refused(self, refusals: list[Refusal], aim: int) -> Refused:
+        current = self.skeleton.ir_version
+        nodes = [
+            RefusedNode("the model", "IR", "", (current, aim), refusal.why, refusal.detail)
+            for refusal in refusals
+        ]
+        nearest = {**self.document.imports.as_dict(), "IR": current}
+        return Refused(nodes, nearest, {**self.goal, "IR": aim}, self._crossed())
+
+    def _restamp(self) -> Report:
+        """Another IR version and nothing else: what is not in the way is not looked at."""
+        validate.header(self.skeleton)
+        self._merge_imports()
+        versions_before = Imports(self.skeleton.opset_import, "the model").as_dict()
+        before, wanted = self.skeleton.ir_version, int(self.options.ir_version)
+        if wanted >= before:
+            self.skeleton.ir_version = wanted
+            return self._report(versions_before, versions_before, before)
+        prefix = _unused_prefix(self.skeleton.SerializeToString())
+        self.document = Document(self.skeleton, prefix)
+        self.facts = Facts(self.document, self.store, registry.Registry(), lambda: self.skeleton)
+        self._settle_ir(went_down=False)
+        return self._report(versions_before, self.document.imports.as_dict(), before)
+
+    def _crossed(self) -> tuple[StepReport, ...]:
+        return tuple(_step_report(step) for step in self.steps)
+
+    def refused(self, refusals: list[RefusedNode]) -> Refused:
+        """The answer no, with how near the model has come."""
+        return Refused(refusals, self.document.imports.as_dict(), self.goal, self._crossed())
+
+    def _check_whole(self) -> list[str]:
+        """The full check; types that inference rejected before the conversion are only noted."""
+        for text in spec.unenforced(self.document):
+            if text not in self.unenforced:
+                raise AdapterBug(f"the converted model breaks a rule: {text}")
+        result = weights.checkable(self.skeleton)
+        error = check.whole(result, full=True)
+        if error is None:
+            return []
+        if check.whole(result, full=False) is None and check.whole(self.view, full=True):
+            return [f"type inference rejects the model, as it did before the conversion: {error}"]
+        if validate.tolerated(self.document, registry.default(), error):
+            return [f"the checker rejects an operator that the model came with: {error}"]
+        if namesakes := self._namesakes():
+            raise StepRefused([], namesakes)
+        if told := blame.declarations(result, error):
+            raise InvalidModel(told)
+        raise AdapterBug(f"the checker rejects the converted model: {error}")
+
+    def _namesakes(self) -> frozenset[FunctionId]:
+        """Functions called like an operator, for which inference takes them; better written out."""
+        return frozenset(key for key in self.document.functions if schemas.history(*key[:2]))
+
+    def _report(self, before: dict[str, int], after: dict[str, int], ir_before: int) -> Report:
+        approximations = [text for step in self.steps for text in step.approximations]
+        return Report(
+            before,
+            after,
+            ir_before,
+            self.skeleton.ir_version,
+            self._crossed(),
+            tuple(approximations),
+            tuple("::".join(part for part in which if part) for which in self.inlined),
+            tuple(self.notes),
+            self.repaired,
+        )
+
+
+def _as_model(view: bytes | ModelProto) -> ModelProto:
+    return ModelProto.FromString(view) if isinstance(view, bytes) else view
+
+
+def _step_report(step: Step) -> StepReport:
+    work = tuple(
+        Work(kind.op, kind.gives, kind.adapter, count)
+        for kind, count in sorted(
+            step.rewritten.items(), key=lambda item: (item[0].op, item[0].gives)
+        )
+    )
+    return StepReport(step.domain, step.start, step.to, work, dict(sorted(step.kept.items())))
+
+
+def _went_down(before: Mapping[str, int], after: Mapping[str, int]) -> bool:
+    return any(after[domain] < version for domain, version in before.items())
+
+
+def _unused_prefix(text: bytes) -> str:
+    """A beginning for new names that occurs nowhere in the model."""
+    prefix, number = "opshift_", 0
+    while prefix.encode() in text:
+        number += 1
+        prefix = f"opshift{number}_"
+    return prefix

@@ -1,0 +1,58 @@
+"""What one step does to a model, as data: a task per operator, a change per node, a tally."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from opshift.author.builder import Builder
+from opshift.author.declare import Adapter
+from opshift.author.made import Made
+from opshift.author.node import Node
+from opshift.convert.guard import Guard
+from opshift.model.scope import Key, Place
+from opshift.opsets import schemas
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What the nodes of one operator have in common at one boundary."""
+
+    key: Key
+    adapter: Adapter
+    schema: schemas.Schema | None  # through which they are read
+    derived: Guard | None
+    lost: frozenset[str]
+
+
+@dataclass(slots=True)
+class Change:
+    """The answer for one node: what stands in its place."""
+
+    place: Place
+    task: Task
+    made: Made
+    node: Node
+    builder: Builder
+
+
+class Rewritten(NamedTuple):
+    """A kind of rewriting that a step did, for the report."""
+
+    op: str
+    gives: tuple[str, ...]
+    adapter: str
+
+
+@dataclass(slots=True)
+class Step:
+    """What one step did; `touched` are the nodes to be checked against the version entered."""
+
+    domain: str
+    start: int
+    to: int
+    rewritten: Counter[Rewritten] = field(default_factory=Counter)
+    kept: Counter[str] = field(default_factory=Counter)
+    approximations: list[str] = field(default_factory=list)
+    touched: list[Place] = field(default_factory=list)

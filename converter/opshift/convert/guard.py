@@ -1,0 +1,131 @@
+"""What two schemas alone say about crossing: types, attributes and inputs the other side lacks."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+from onnx import helper
+
+from opshift.author.census import tokens
+from opshift.author.node import Node, Value
+from opshift.errors import Refusal, Why
+from opshift.opsets import schemas
+from opshift.opsets.schemas import Param, Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """Derived once for each pair of schemas; asked only where it can fail."""
+
+    old: Schema
+    new: Schema
+    lost: dict[str, frozenset[str]]  # parameter -> types it has no longer
+    lost_attributes: frozenset[str]
+    lost_inputs: frozenset[str]
+    fewer_outputs: bool
+
+    def lost_in(self, census: frozenset[str]) -> frozenset[str]:
+        """The lost types that can occur in the model at all."""
+        every = frozenset().union(*self.lost.values())
+        return frozenset(t for t in every if tokens(t) <= census)
+
+    @property
+    def structural(self) -> bool:
+        """Whether something other than types can fail."""
+        return bool(self.lost_attributes or self.lost_inputs or self.fewer_outputs)
+
+    def check_types(self, node: Node, possible: frozenset[str]) -> None:
+        """Refuses a node that touches a type which the other version lacks."""
+        touched = self._touched(node)
+        bound = {p.variable: text for _, p, text in touched if text and not p.variadic}
+        for value, param, text in touched:
+            lost = self.lost.get(param.name, frozenset()) & possible
+            if not lost:
+                continue
+            text = text or bound.get(param.variable)
+            if text is None:
+                raise Refusal(
+                    Why.NEEDS_TYPE,
+                    f"the element type of {value.name!r} is unknown, and"
+                    f" {'/'.join(sorted(lost))} does not exist there",
+                )
+            if text in lost:
+                raise Refusal(
+                    Why.TYPE_NOT_AVAILABLE,
+                    f"{self.old.name} does not take {text} there; value {value.name!r}",
+                )
+
+    def _touched(self, node: Node) -> list[tuple[Value, Param, str | None]]:
+        """Every input and output with its parameter and the type it is known to have."""
+        found = []
+        for values, params in (
+            (node.inputs, self.old.input_at),
+            (node.outputs, self.old.output_at),
+        ):
+            for i, value in enumerate(values):
+                param = params(i)
+                if value is not None and param is not None:
+                    kind = value.type
+                    text = schemas.type_name(kind) if kind is not None else None
+                    found.append((value, param, text))
+        return found
+
+    def touches(self, node: Node) -> bool:
+        """Whether a kept node would carry something the other schema does not know."""
+        if not self.structural:
+            return False
+        if any(name in node.attributes for name in self.lost_attributes):
+            return True
+        n_inputs = len(node.proto.input)
+        return 0 <= self.new.max_input < n_inputs or 0 <= self.new.max_output < len(
+            node.proto.output
+        )
+
+    def check_structure(self, node: Node) -> None:
+        """Refuses a node that uses an attribute, input or output which the other version lacks."""
+        for name in sorted(self.lost_attributes & node.attributes.keys()):
+            proto = node.attributes[name]
+            value = node.attr(name) if not proto.ref_attr_name else None
+            value = value.decode() if isinstance(value, bytes) else value
+            default = self.old.attributes[name].default
+            if proto.ref_attr_name or value != default:
+                shown = helper.printable_attribute(proto)
+                raise Refusal(Why.NOT_EXPRESSIBLE, f"attribute {shown} does not exist there")
+        for name in sorted(self.lost_inputs):
+            if node.input(name) is not None:
+                raise Refusal(Why.NOT_EXPRESSIBLE, f"input {name!r} does not exist there")
+        if 0 <= self.new.max_output < node.n_outputs:
+            raise Refusal(
+                Why.NOT_EXPRESSIBLE, f"it has at most {self.new.max_output} outputs there"
+            )
+
+
+@functools.cache
+def derive(domain: str, op: str, start: int, to: int) -> Guard | None:
+    """The guard between two versions; None where the operator does not exist on one side."""
+    old, new = schemas.schema(domain, op, start), schemas.schema(domain, op, to)
+    if old is None or new is None:
+        return None
+    lost: dict[str, frozenset[str]] = {}
+    for before, after in ((old.inputs, new.inputs), (old.outputs, new.outputs)):
+        for i, param in enumerate(before):
+            twin = _twin(param, i, after)
+            if twin is not None and param.types - twin.types:
+                lost[param.name] = lost.get(param.name, frozenset()) | (param.types - twin.types)
+    names = {p.name for p in new.inputs}
+    return Guard(
+        old,
+        new,
+        lost,
+        frozenset(old.attributes) - frozenset(new.attributes),
+        frozenset(p.name for p in old.inputs[len(new.inputs) :] if p.name not in names),
+        0 <= new.max_output < old.max_output or (new.max_output >= 0 > old.max_output),
+    )
+
+
+def _twin(param: Param, position: int, others: tuple[Param, ...]) -> Param | None:
+    for other in others:
+        if other.name == param.name:
+            return other
+    return others[position] if position < len(others) else None

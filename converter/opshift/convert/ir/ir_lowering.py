@@ -1,0 +1,316 @@
+"""Content that an older IR version says in another way, written that way."""
+
+from __future__ import annotations
+
+import graphlib
+import itertools
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from onnx import (
+    AttributeProto,
+    FunctionProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    SparseTensorProto,
+    TensorProto,
+    ValueInfoProto,
+    numpy_helper,
+)
+
+from opshift import versions
+from opshift.convert.ir import widening
+from opshift.errors import Refusal, Why
+from opshift.model import inline
+from opshift.model.arrays import dense
+from opshift.model.bytes.external import locate
+from opshift.model.document import function_id
+from opshift.model.scope import Container, FunctionId, call_id, graphs_of
+from opshift.model.walk import containers, nodes, tensors
+from opshift.opsets import schemas
+
+if TYPE_CHECKING:
+    from opshift.model.weights import Weights
+
+
+def lower(
+    model: ModelProto,
+    weights: Weights,
+    fresh: Callable[[str], str],
+    to: int,
+    *,
+    drop_metadata: bool,
+    drop_training: bool,
+) -> list[str]:
+    """Rewrites what has an exact form at IR `to`, in place; says what was done.
+
+    What has none is left, and found by `ir.needs`. Metadata and training information, which change
+    no result of inference, go only when that is asked for.
+    """
+    work = _Lowering(model, weights, fresh, to)
+    if to < 7 and drop_training:
+        work.drop_training()
+    work.widen_constants()
+    if to < 8 and model.functions:
+        work.inline_functions()
+    if to < 10:
+        work.rename_overloads()
+    if to < 9:
+        work.write_defaults()
+    if to < 6:
+        work.densify()
+    if to < 4:
+        work.load_external_data()
+        work.initializers_as_inputs()
+    if drop_metadata:
+        work.drop_metadata()
+    return [f"{what} ({count})" for what, count in work.done.items()]
+
+
+@dataclass(slots=True)
+class _Lowering:
+    model: ModelProto
+    weights: Weights
+    fresh: Callable[[str], str]
+    to: int
+    done: Counter[str] = field(default_factory=Counter)
+
+    # -- functions -----------------------------------------------------------------------------
+
+    def inline_functions(self) -> None:
+        """Callers first: what a call leaves out is then known to the functions it reaches."""
+        for function in self.model.functions:
+            _refuse_other_meaning(self.model, function)
+        domains = {schemas.normal(function.domain) for function in self.model.functions}
+        for which in _callers_first(self.model):
+            inline.inline_function(self.model, which, self.fresh)
+            self.done["functions written out at their calls"] += 1
+        self._forget_imports(domains)
+
+    def _forget_imports(self, domains: set[str]) -> None:
+        """Takes away the imports of domains that no node uses any more."""
+        used = {schemas.normal(node.domain) for node in nodes(self.model)}
+        for entry in list(self.model.opset_import):
+            if schemas.normal(entry.domain) in domains - used:
+                self.model.opset_import.remove(entry)
+
+    def rename_overloads(self) -> None:
+        """Each overload becomes a function of its own name."""
+        names: dict[FunctionId, str] = {}
+        taken = {(schemas.normal(node.domain), node.op_type) for node in nodes(self.model)}
+        taken |= {function_id(function)[:2] for function in self.model.functions}
+        for function in self.model.functions:
+            which = function_id(function)
+            if not which[2]:
+                continue
+            name = f"{function.name}_{which[2]}"
+            while (which[0], name) in taken or schemas.history(which[0], name):
+                name += "_"
+            taken.add((which[0], name))
+            names[which] = function.name = name
+            function.ClearField("overload")
+            self.done["overloads renamed"] += 1
+        if names:
+            for node in nodes(self.model):
+                if (renamed := names.get(call_id(node))) is not None:
+                    node.op_type = renamed
+                    node.ClearField("overload")
+
+    def write_defaults(self) -> None:
+        """The defaults of a function's attributes are written out at the calls without them."""
+        functions = {
+            function_id(f): f for f in self.model.functions if getattr(f, "attribute_proto", ())
+        }
+        if not functions:
+            return
+        calls = [node for node in nodes(self.model) if call_id(node) in functions]
+        unsure = {call_id(call) for call in calls if any(a.ref_attr_name for a in call.attribute)}
+        for call in calls:
+            if (which := call_id(call)) not in unsure:
+                given = {attribute.name for attribute in call.attribute}
+                defaults = functions[which].attribute_proto
+                call.attribute.extend(a for a in defaults if a.name not in given)
+        for which in functions.keys() - unsure:
+            function = functions[which]
+            function.attribute.extend(a.name for a in function.attribute_proto)
+            self.done["function defaults written out at the calls"] += 1
+            function.ClearField("attribute_proto")
+
+    # -- tensors -------------------------------------------------------------------------------
+
+    def widen_constants(self) -> None:
+        if count := widening.widen(self.model, self.weights, self.to):
+            self.done["constants given a wider type"] += count
+
+    def densify(self) -> None:
+        """Sparse initializers and constants become dense ones of the same name."""
+        for container in containers(self.model):
+            if isinstance(container, GraphProto):
+                sparse = list(container.sparse_initializer)
+                written = [self._dense(one) for one in sparse]
+                container.initializer.extend(tensor for tensor in written if tensor)
+                left = [one for one, tensor in zip(sparse, written, strict=True) if not tensor]
+                copies = [SparseTensorProto.FromString(one.SerializeToString()) for one in left]
+                del container.sparse_initializer[:]
+                container.sparse_initializer.extend(copies)
+        for node in nodes(self.model):
+            if node.op_type == "Constant" and schemas.normal(node.domain) == "":
+                for attribute in node.attribute:
+                    self._densify_attribute(attribute)
+
+    def _densify_attribute(self, attribute: AttributeProto) -> None:
+        if attribute.type != AttributeProto.SPARSE_TENSOR or attribute.ref_attr_name:
+            return
+        tensor = self._dense(attribute.sparse_tensor)
+        if tensor is not None:
+            attribute.ClearField("sparse_tensor")
+            attribute.name, attribute.type = "value", AttributeProto.TENSOR
+            attribute.t.CopyFrom(tensor)
+
+    def _dense(self, sparse: SparseTensorProto) -> TensorProto | None:
+        """None where the element type does not survive the way through an array."""
+        if sparse.values.data_type == TensorProto.STRING:
+            return None
+        values, indices = self.weights.load(sparse.values), self.weights.load(sparse.indices)
+        tensor = numpy_helper.from_array(dense(values, indices, sparse.dims), sparse.values.name)
+        if tensor.data_type != sparse.values.data_type:
+            return None
+        self.done["sparse tensors written out"] += 1
+        return tensor
+
+    def load_external_data(self) -> None:
+        """External data comes into the model."""
+        for tensor in tensors(self.model):
+            if tensor.data_location == TensorProto.EXTERNAL:
+                region = locate(tensor, self.weights.base_dir)
+                tensor.ClearField("external_data")
+                tensor.ClearField("data_location")
+                tensor.raw_data = region.read()
+                self.done["external tensors taken into the model"] += 1
+
+    def initializers_as_inputs(self) -> None:
+        """Every initializer is an input of the graph too; those of subgraphs become constants."""
+        main = self.model.graph
+        known = {value.name for value in main.input}
+        for tensor in main.initializer:
+            if tensor.name not in known:
+                main.input.append(_input_of(tensor))
+                self.done["initializers made graph inputs"] += 1
+        for node in nodes(self.model):
+            for _, graph in graphs_of(node):
+                self._initializers_as_constants(graph)
+
+    def _initializers_as_constants(self, graph: GraphProto) -> None:
+        inputs = {value.name for value in graph.input}
+        moving = [tensor for tensor in graph.initializer if tensor.name not in inputs]
+        if not moving:
+            return
+        made = [_constant_of(tensor) for tensor in moving]
+        staying = [
+            TensorProto.FromString(tensor.SerializeToString())
+            for tensor in graph.initializer
+            if tensor.name in inputs
+        ]
+        del graph.initializer[:]
+        graph.initializer.extend(staying)
+        places = itertools.chain(range(len(made), len(made) + len(graph.node)), range(len(made)))
+        graph.node.extend(made)
+        graph.node.sort(key=lambda _: next(places))
+        self.done["initializers of subgraphs made constants"] += len(made)
+
+    # -- what changes no result ----------------------------------------------------------------
+
+    def drop_training(self) -> None:
+        """The graph stands alone; the operators of training go with what used them."""
+        if self.model.training_info:
+            self.model.ClearField("training_info")
+            self._forget_imports({versions.TRAINING})
+            self.done["dropped: training information"] += 1
+
+    def drop_metadata(self) -> None:
+        """Takes away what the older version has no field for and no result depends on."""
+        if self.to < 11:
+            self._drop(self.model, "configuration", "device configurations")
+        for container in containers(self.model):
+            if self.to < 10:
+                kind = "functions" if isinstance(container, FunctionProto) else "graphs"
+                self._drop(container, "metadata_props", f"metadata of {kind}")
+                if isinstance(container, FunctionProto):
+                    self._drop(container, "value_info", "types recorded in functions")
+            if isinstance(container, GraphProto):
+                self._drop_in_graph(container)
+            for node in container.node:
+                if self.to < 11:
+                    self._drop(node, "device_configurations", "device configurations")
+                if self.to < 10:
+                    self._drop(node, "metadata_props", "metadata of nodes")
+        if self.to < 10:
+            for tensor in tensors(self.model):
+                self._drop(tensor, "metadata_props", "metadata of tensors")
+
+    def _drop_in_graph(self, graph: GraphProto) -> None:
+        if self.to < 5:
+            self._drop(graph, "quantization_annotation", "quantization annotations")
+        if self.to < 10:
+            for value in (*graph.input, *graph.output, *graph.value_info):
+                self._drop(value, "metadata_props", "metadata of values")
+
+    def _drop(self, proto: _Message, name: str, what: str) -> None:
+        if getattr(proto, name, None):
+            proto.ClearField(name)
+            self.done[f"dropped: {what}"] += 1
+
+
+_Message = ModelProto | Container | NodeProto | TensorProto | ValueInfoProto
+
+
+def _callers_first(model: ModelProto) -> list[FunctionId]:
+    """The functions in an order in which none comes before one that calls it."""
+    callers: dict[FunctionId, set[FunctionId]] = {function_id(f): set() for f in model.functions}
+    for function in model.functions:
+        for node in nodes(ModelProto(functions=[function])):
+            if call_id(node) in callers:
+                callers[call_id(node)].add(function_id(function))
+    try:
+        return list(graphlib.TopologicalSorter(callers).static_order())
+    except graphlib.CycleError as error:
+        circle = " -> ".join(which[1] for which in error.args[1])
+        raise Refusal(Why.NOT_EXPRESSIBLE, f"functions call each other: {circle}") from None
+
+
+def _refuse_other_meaning(model: ModelProto, function: FunctionProto) -> None:
+    """A body can only be written out where its operators mean the same."""
+    theirs = {schemas.normal(entry.domain): entry.version for entry in model.opset_import}
+    own = {schemas.normal(entry.domain): entry.version for entry in function.opset_import}
+    if all(theirs.get(domain, version) == version for domain, version in own.items()):
+        return
+    for node in nodes(ModelProto(functions=[function])):
+        domain = schemas.normal(node.domain)
+        if domain in own and domain in theirs:
+            inside = schemas.schema(domain, node.op_type, own[domain])
+            outside = schemas.schema(domain, node.op_type, theirs[domain])
+            if inside != outside:
+                raise Refusal(
+                    Why.NOT_EXPRESSIBLE,
+                    f"function {function.name!r} imports {domain or 'ai.onnx'} {own[domain]} and"
+                    f" the model {theirs[domain]}, where {node.op_type} is another operator;"
+                    " convert both to one version first",
+                )
+
+
+def _input_of(tensor: TensorProto) -> ValueInfoProto:
+    value = ValueInfoProto(name=tensor.name)
+    value.type.tensor_type.elem_type = tensor.data_type
+    value.type.tensor_type.shape.SetInParent()
+    for size in tensor.dims:
+        value.type.tensor_type.shape.dim.add(dim_value=size)
+    return value
+
+
+def _constant_of(tensor: TensorProto) -> NodeProto:
+    node = NodeProto(op_type="Constant", output=[tensor.name])
+    node.attribute.add(name="value", type=AttributeProto.TENSOR).t.CopyFrom(tensor)
+    return node

@@ -1,0 +1,175 @@
+"""Another IR version and nothing else: the header of a file is rewritten, the rest is moved.
+
+This costs no import of onnx and no look at single nodes. Whatever is not simple, in the file or in
+what is wanted, is left to the engine.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import suppress
+from dataclasses import dataclass
+
+from opshift.convert.ir import ir
+from opshift.convert.options import Options
+from opshift.model.bytes import wire
+from opshift.model.bytes.external import Moved, Opened, Region, Staging
+from opshift.opsets.identity import normal
+from opshift.report import Report
+
+_IR, _GRAPH, _IMPORT, _FUNCTION = 1, 7, 8, 25  # fields of ModelProto
+_FUNCTION_IMPORT = 9
+_PLAIN = {_IR, 5}  # its fields that are numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Restamp:
+    """A file, where its IR version is written, and what to write instead."""
+
+    file: Opened
+    path: str
+    field: tuple[int, int]
+    report: Report
+
+    def write(self, dst: str | os.PathLike[str]) -> None:
+        """Write the file with the other IR version, whole or not at all."""
+        name = os.fspath(dst)
+        same = os.path.exists(name) and os.path.samefile(self.path, name)
+        if same and (not self.report.changed or self._overwrite()):
+            return
+        start, end = self.field
+        size = len(self.file.view)
+        pieces: list[bytes | memoryview | Moved] = [
+            Region(self.file, 0, start), self._written, Region(self.file, end, size - end)
+        ]  # fmt: skip
+        with Staging() as staging:
+            staging.write(name, pieces)
+            staging.commit()
+
+    @property
+    def _written(self) -> bytes:
+        return wire.varint(_IR << 3) + wire.varint(self.report.ir_after)
+
+    def _overwrite(self) -> bool:
+        """Writes the number in its place: no reader can see half of a byte.
+
+        Not through a second name of the file, whose users have not asked for it.
+        """
+        start, end = self.field
+        mode = os.lstat(self.path)
+        if len(self._written) != end - start or mode.st_nlink > 1 or not stat.S_ISREG(mode.st_mode):
+            return False
+        with suppress(OSError):
+            fd = os.open(self.path, os.O_WRONLY | getattr(os, "O_BINARY", 0))
+            try:
+                os.lseek(fd, start, os.SEEK_SET)
+                os.write(fd, self._written)
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+            return True
+        return False
+
+
+def look(
+    src: str | os.PathLike[str], options: Options, dst: str | os.PathLike[str], external: str
+) -> Restamp | None:
+    """What rewriting the header of a file comes to; None where that alone will not do."""
+    if not options.only_ir or external == "one-file":
+        return None
+    ir.check_wanted(options.ir_version)
+    to = int(options.ir_version)
+    file = Opened(os.fspath(src))
+    try:
+        found = _header(file.view)
+    except (wire.Malformed, IndexError):
+        return None  # the engine says what is wrong with it
+    if found is None or len(file.view) > wire.LIMIT:
+        return None
+    field, before, imports = found
+    moves = external == "inline" or not _same_folder(src, dst)
+    if (to < before or moves) and _forbids(file, to if to < before else ir.NEWEST, moves):
+        return None
+    return Restamp(file, os.fspath(src), field, Report(imports, imports, before, to))
+
+
+def _header(data: wire.Buffer) -> tuple[tuple[int, int], int, dict[str, int]] | None:
+    """Where the IR version is written, the version, and the imports; None for an odd file."""
+    versions: list[tuple[int, int, int]] = []
+    imports: list[tuple[str, int]] = []
+    graphs = 0
+    for start, tag, body, end, value in wire.fields(data, 0, len(data)):
+        number = tag >> 3
+        if number <= 26 and tag & 7 != (0 if number in _PLAIN else 2):
+            return None
+        if number == _IR:
+            versions.append((start, end, value))
+        elif number == _IMPORT:
+            imports.append(_import(data, body, end))
+        elif number == _FUNCTION and _twice(_imports_of_function(data, body, end)):
+            return None
+        graphs += number == _GRAPH
+    if len(versions) != 1 or graphs != 1 or not imports or _twice(imports):
+        return None
+    start, end, before = versions[0]
+    return ((start, end), before, dict(imports)) if 3 <= before <= ir.NEWEST else None
+
+
+def _import(data: wire.Buffer, pos: int, end: int) -> tuple[str, int]:
+    domain, version = b"", 0
+    for _, tag, body, stop, value in wire.fields(data, pos, end):
+        if tag >> 3 == 1:
+            domain = data[body:stop]
+        elif tag >> 3 == 2:
+            version = value
+    return normal(domain.decode(errors="replace")), version
+
+
+def _imports_of_function(data: wire.Buffer, pos: int, end: int) -> list[tuple[str, int]]:
+    return [
+        _import(data, body, stop)
+        for _, tag, body, stop, _ in wire.fields(data, pos, end)
+        if tag >> 3 == _FUNCTION_IMPORT
+    ]
+
+
+def _twice(imports: list[tuple[str, int]]) -> bool:
+    return len({domain for domain, _ in imports}) < len(imports)
+
+
+def _same_folder(src: str | os.PathLike[str], dst: str | os.PathLike[str]) -> bool:
+    folders = [os.path.dirname(os.fspath(path)) or os.curdir for path in (src, dst)]
+    return os.path.isdir(folders[1]) and os.path.samefile(*folders)
+
+
+def _forbids(file: Opened, to: int, moves: bool) -> bool:
+    """Whether something in the model has no place at an IR version, or in another folder."""
+    from google.protobuf.message import DecodeError
+
+    from opshift.model.bytes.content import Content, skeleton
+
+    try:
+        content = Content(skeleton(file))
+    except (wire.Malformed, DecodeError):
+        return True
+    if moves and content.external:
+        return True
+    if to < ir.TYPES["optional"] and _bring_containers(content.operators()):
+        return True
+    needs = ir.of_content(content, content.types(), bare=content.bare_initializers)
+    return any(need.ir > to for need in needs)
+
+
+def _bring_containers(names: set[str]) -> bool:
+    """Whether an operator of one of these names has an input or output that is never a tensor."""
+    from opshift.opsets import changelog
+
+    known = changelog.default()
+    return any(
+        not any(kind.startswith("tensor(") for kind in listed.partition(": ")[2].split())
+        for domain in known.domains
+        for name in names & set(known.operators(domain))
+        for entry in known.history(domain, name)
+        for listed in entry.types
+    )

@@ -1,0 +1,150 @@
+"""Constants of small element types, written in a wider type where only their values matter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto
+
+from opshift.author import registry
+from opshift.author.census import TYPE_ATTRIBUTES
+from opshift.convert.ir import ir
+from opshift.model import arrays, walk
+from opshift.model.document import function_id
+from opshift.model.scope import Container, call_id
+from opshift.opsets.elements import T
+from opshift.opsets.identity import normal
+
+if TYPE_CHECKING:
+    from opshift.model.weights import Weights
+
+_INTEGERS = {T.UINT4: T.UINT8, T.INT4: T.INT8, T.UINT2: T.UINT8, T.INT2: T.INT8}
+_FLOATS = {
+    T.FLOAT8E4M3FN, T.FLOAT8E4M3FNUZ, T.FLOAT8E5M2, T.FLOAT8E5M2FNUZ, T.FLOAT4E2M1,
+    T.FLOAT8E8M0, T.FLOAT6E2M3, T.FLOAT6E3M2,
+}  # fmt: skip
+
+
+@dataclass(slots=True)
+class _Constant:
+    """A tensor that nothing can replace, the values that it is, and who reads it."""
+
+    tensor: TensorProto
+    wide: int
+    readers: list[tuple[NodeProto, int]] = field(default_factory=list)
+    bound: bool = False  # its type is seen from outside
+
+
+def widen(model: ModelProto, weights: Weights, to: int) -> int:
+    """Gives constants of types that IR `to` lacks a wider one, in place; says how many.
+
+    Exact, because each is read only where `by_value` declares that its value alone counts. All
+    others are left.
+    """
+    constants = _constants(model, to)
+    if not constants:
+        return 0
+    _find_readers(model, constants)
+    while stuck := [name for name, found in constants.items() if not _may(found, constants)]:
+        for name in stuck:
+            del constants[name]
+    for found in constants.values():
+        for one in found:
+            _rewrite(one, weights)
+    _declare(model, constants)
+    return sum(map(len, constants.values()))
+
+
+def _constants(model: ModelProto, to: int) -> dict[str, list[_Constant]]:
+    """Candidates by name; a name may stand for one in each of several scopes."""
+    found: dict[str, list[_Constant]] = {}
+    for name, tensor, overridable in _tensors(model):
+        narrow = tensor.data_type
+        known = narrow in _INTEGERS or narrow in _FLOATS
+        if known and ir.TYPES[T(narrow).name.lower()] > to:
+            wide = _INTEGERS.get(T(narrow), T.FLOAT)
+            found.setdefault(name, []).append(_Constant(tensor, wide, bound=overridable))
+    return found
+
+
+def _tensors(model: ModelProto) -> Iterator[tuple[str, TensorProto, bool]]:
+    """Initializers and constants by name, and whether a caller may replace them."""
+    for container in walk.containers(model):
+        if isinstance(container, GraphProto):
+            inputs = {value.name for value in container.input}
+            for tensor in container.initializer:
+                yield tensor.name, tensor, tensor.name in inputs
+        for node in container.node:
+            if node.op_type == "Constant" and normal(node.domain) == "":
+                for attribute in node.attribute:
+                    if attribute.name == "value" and attribute.HasField("t"):
+                        yield node.output[0], attribute.t, False
+
+
+def _find_readers(model: ModelProto, constants: dict[str, list[_Constant]]) -> None:
+    functions = {function_id(function) for function in model.functions}
+    for container in walk.containers(model):
+        for name in _seen_outside(container):
+            for one in constants.get(name, ()):
+                one.bound = True
+        for node in container.node:
+            for index, name in enumerate(node.input):
+                for one in constants.get(name, ()):
+                    one.readers.append((node, index))
+                    one.bound |= call_id(node) in functions
+
+
+def _seen_outside(container: Container) -> Iterator[str]:
+    """Names whose types somebody relies on who is no node."""
+    if not isinstance(container, GraphProto):
+        yield from container.output
+        return
+    yield from (value.name for value in container.output)
+    for note in container.quantization_annotation:
+        yield note.tensor_name
+        yield from (entry.value for entry in note.quant_parameter_tensor_names)
+
+
+def _may(found: list[_Constant], constants: dict[str, list[_Constant]]) -> bool:
+    return not any(
+        one.bound or not all(_by_value(one, *reader, constants) for reader in one.readers)
+        for one in found
+    )
+
+
+def _by_value(
+    one: _Constant, node: NodeProto, index: int, constants: dict[str, list[_Constant]]
+) -> bool:
+    declared = registry.default().by_value.get((normal(node.domain), node.op_type))
+    if declared is None or index not in declared.inputs:
+        return False
+    if one.wide == T.FLOAT and not (declared.floats and not _writes_text(node)):
+        return False
+    return all(
+        name in constants for i, name in enumerate(node.input) if i in declared.inputs and name
+    )
+
+
+def _writes_text(node: NodeProto) -> bool:
+    """Whether numbers become strings, as floats do in the manner of their type."""
+    return any(a.i == T.STRING for a in node.attribute if a.name in TYPE_ATTRIBUTES)
+
+
+def _rewrite(one: _Constant, weights: Weights) -> None:
+    tensor, dtype = one.tensor, arrays.dtype_of(one.wide)
+    wide = arrays.from_array(weights.load(tensor).astype(dtype), tensor.name)
+    wide.doc_string = tensor.doc_string
+    if tensor.metadata_props:
+        wide.metadata_props.extend(tensor.metadata_props)
+    tensor.CopyFrom(wide)
+
+
+def _declare(model: ModelProto, constants: dict[str, list[_Constant]]) -> None:
+    """What a graph says about the type of a constant follows it."""
+    for container in walk.containers(model):
+        for value in getattr(container, "value_info", ()):
+            kind = value.type.tensor_type
+            if value.name in constants and kind.elem_type in (*_INTEGERS, *_FLOATS):
+                kind.elem_type = constants[value.name][0].wide

@@ -1,0 +1,140 @@
+"""Whose mistake it is when a conversion ends in something that the checker rejects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import Message
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto
+
+from opshift.convert.legal import check, flaws
+from opshift.errors import AdapterBug, InvalidModel
+from opshift.model import walk
+from opshift.model.scope import graphs_of
+from opshift.model.weights.tensors import copy_of
+
+
+class Attempt(Protocol):
+    """A conversion: what it works on, and the model as it came."""
+
+    skeleton: ModelProto
+    view: bytes | ModelProto
+
+
+@contextmanager
+def unreadable_text() -> Iterator[None]:
+    """Protobuf complains of text only when it is copied, so any place may be the first."""
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        raise InvalidModel(f"a text in the model is not UTF-8: {error}") from None
+
+
+@contextmanager
+def on_the_model(attempt: Attempt) -> Iterator[None]:
+    """Looks for the mistake in the model first when a conversion breaks down."""
+    try:
+        yield
+    except (AdapterBug, AttributeError, TypeError, MemoryError) as error:
+        told = _illegible(attempt.skeleton)
+        if told is None and isinstance(error, AdapterBug | MemoryError) and attempt.view:
+            told = _contradiction(attempt.view)
+        if told is None:
+            raise
+        raise InvalidModel(told) from error
+
+
+def _illegible(message: Message) -> str | None:
+    """The first text that is bytes, which is how protobuf hands out what is not UTF-8."""
+    for field, value in message.ListFields():
+        if field.type not in (FieldDescriptor.TYPE_MESSAGE, FieldDescriptor.TYPE_STRING):
+            continue
+        for one in [value] if isinstance(value, (str, bytes, Message)) else value:
+            if isinstance(one, bytes):
+                return f"the {field.name} {one!r} of a {message.DESCRIPTOR.name} is not UTF-8"
+            if isinstance(one, Message) and (told := _illegible(one)):
+                return told
+    return None
+
+
+def _contradiction(before: bytes | ModelProto) -> str | None:
+    """What inference, or an author of operators, has against the model as it came."""
+    model = ModelProto.FromString(before) if isinstance(before, bytes) else before
+    error = _no_such_type(model) or check.whole(before, full=True) or _in_training(model)
+    return f"the model contradicts itself: {error}" if error else flaws.first(model)
+
+
+def _no_such_type(model: ModelProto) -> str | None:
+    """Inference does not mind a made-up element type until an operator knows what it takes."""
+    known = set(TensorProto.DataType.values())
+    for container in walk.containers(model):
+        if isinstance(container, GraphProto):
+            for value in (*container.input, *container.output, *container.value_info):
+                if (number := value.type.tensor_type.elem_type) not in known:
+                    return f"value {value.name!r} is of element type {number}, which there is not"
+    return None
+
+
+def _in_training(model: ModelProto) -> str | None:
+    """What inference says of graphs for training, which the checker of models leaves out."""
+    for training in model.training_info:
+        for graph in (training.initialization, training.algorithm):
+            alone = ModelProto(
+                ir_version=model.ir_version,
+                opset_import=model.opset_import,
+                functions=model.functions,
+                graph=graph,
+            )
+            if (error := check.types(alone)) is not None:
+                return error
+    return None
+
+
+def declarations(after: bytes | ModelProto, error: str) -> str | None:
+    """The same of a result that is sound but for types and shapes that somebody wrote down.
+
+    Older operators had no inference, so that a wrong one comes to light at another version.
+    """
+    model = ModelProto.FromString(after) if isinstance(after, bytes) else copy_of(after)
+    if check.whole(model, full=False) is not None:
+        return None
+    _forget(model.graph)
+    for function in model.functions:
+        del function.value_info[:]
+        _forget_inside(function.node)
+    if check.types(model) is not None:
+        return None
+    return (
+        f"what the model declares of its values does not fit its operators: {error}; if it runs as"
+        " it is, report it"
+    )
+
+
+def _forget(graph: GraphProto) -> None:
+    """Leaves the types of inputs; initializers have a shape too, unless they are inputs."""
+    known = {value.name for value in graph.input}
+    for tensor in graph.initializer:
+        if tensor.name not in known:
+            value = graph.input.add(name=tensor.name)
+            value.type.tensor_type.elem_type = tensor.data_type
+    del graph.initializer[:]
+    _forget_declared(graph)
+
+
+def _forget_declared(graph: GraphProto) -> None:
+    del graph.value_info[:]
+    for value in graph.input:
+        if value.type.HasField("tensor_type"):
+            value.type.tensor_type.ClearField("shape")
+    for value in graph.output:
+        value.ClearField("type")
+    _forget_inside(graph.node)
+
+
+def _forget_inside(nodes: Iterable[NodeProto]) -> None:
+    for node in nodes:
+        for _, graph in graphs_of(node):
+            _forget_declared(graph)

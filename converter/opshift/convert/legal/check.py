@@ -1,0 +1,132 @@
+"""The checker: after each step what the step could have broken, the whole model once at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import onnx
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, checker
+from onnx.shape_inference import InferenceError
+
+from opshift.author import survive
+from opshift.convert.changes import Step
+from opshift.errors import AdapterBug
+from opshift.model.document import Document
+from opshift.model.scope import Imports, Root
+from opshift.model.weights import Weights
+from opshift.opsets import schemas
+
+C = onnx.onnx_cpp2py_export.checker
+_NO_NAMES = C.LexicalScopeContext()
+_EMPTY_GRAPH = GraphProto(name="checked_on_its_own")
+_LARGEST = (1 << 31) - 1  # version that the checker can hold
+_HOLDERS = (
+    AttributeProto.GRAPH,
+    AttributeProto.GRAPHS,
+    AttributeProto.TENSOR,
+    AttributeProto.TENSORS,
+    AttributeProto.SPARSE_TENSOR,
+)
+
+
+def after_step(document: Document, step: Step) -> None:
+    """Checks what one step wrote, and what it left standing under a new schema."""
+    contexts: dict[Root, C.CheckerContext] = {}
+    for scope, position in step.touched:
+        node = scope.node(position)
+        context = contexts.get(scope.root)
+        if context is None:
+            context = contexts[scope.root] = _context(document, scope.root.imports)
+        error = check_node(document, context, node)
+        if error is None:
+            continue
+        where = node.name or next((o for o in node.output if o), "")
+        raise AdapterBug(
+            f"after {step.domain or 'ai.onnx'} {step.start}->{step.to} the checker rejects"
+            f" {node.op_type} {where!r}: {error}"
+        )
+
+
+def training(document: Document) -> Iterator[tuple[NodeProto, str]]:
+    """The checker's objections to nodes of graphs for training, to which it does not go itself."""
+    for root in document.roots:
+        context = _context(document, root.imports)
+        for scope in root.scopes if root.kind == "training" else ():
+            for node in scope.proto.node:
+                if (error := check_node(document, context, node)) is not None:
+                    yield node, error
+
+
+def check_node(document: Document, context: C.CheckerContext, node: NodeProto) -> str | None:
+    """The checker's objection to one node; the nodes in its subgraphs are checked on their own."""
+    key = (schemas.normal(node.domain), node.op_type)
+    if document.functions and document.is_call(node):
+        return None
+    if not schemas.history(*key):
+        return None
+    shown = _without_contents(node) if any(a.type in _HOLDERS for a in node.attribute) else node
+    try:
+        C.check_node(shown.SerializeToString(), context, _NO_NAMES)
+    except checker.ValidationError as error:
+        return _first_line(error)
+    return None
+
+
+def _without_contents(node: NodeProto) -> NodeProto:
+    """The node with empty graphs, and with empty tensors where a payload is elsewhere."""
+    bare = NodeProto()
+    bare.CopyFrom(node)
+    for attribute in bare.attribute:
+        if attribute.type == AttributeProto.GRAPH:
+            attribute.g.CopyFrom(_EMPTY_GRAPH)
+        del attribute.graphs[:]
+        sparse = attribute.sparse_tensor
+        for tensor in (attribute.t, *attribute.tensors, sparse.values, sparse.indices):
+            if Weights.is_stub(tensor):
+                kind = tensor.data_type
+                tensor.Clear()
+                tensor.CopyFrom(TensorProto(data_type=kind, dims=[0]))
+    return bare
+
+
+def _context(document: Document, imports: Imports) -> C.CheckerContext:
+    context = C.CheckerContext()
+    context.ir_version = document.model.ir_version
+    context.opset_imports = {d: min(v, _LARGEST) for d, v in imports.as_dict().items()}
+    return context
+
+
+def whole(view: bytes | ModelProto, *, full: bool) -> str | None:
+    """The checker's objection to a model, None when it has none."""
+    if full and survive.is_at_risk(view):
+        return whole(view, full=False) or types(view)
+    try:
+        checker.check_model(view, full_check=full)
+    except InferenceError as error:
+        return _contradiction(error)
+    except survive.COMPLAINTS as error:
+        return _first_line(error)
+    return None
+
+
+def types(model: bytes | ModelProto) -> str | None:
+    """What strict inference says against a model."""
+    try:
+        survive.infer(model, strict=True)
+    except InferenceError as error:
+        return _contradiction(error)
+    except survive.COMPLAINTS as error:
+        return _first_line(error)
+    return None
+
+
+def _contradiction(error: InferenceError) -> str | None:
+    """The first complaint but for types that inference cannot know, as behind Cast-1."""
+    unknown = ("instead is null", "was 0")  # a type that is not there, in the words of two places
+    lines = str(error).removeprefix("[ShapeInferenceError] Inference error(s): ").splitlines()
+    return next((one for one in lines if one and not one.endswith(unknown)), None)
+
+
+def _first_line(error: Exception) -> str:
+    lines: Iterable[str] = str(error).strip().splitlines()
+    return next(iter(lines), type(error).__name__)

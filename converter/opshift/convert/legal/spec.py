@@ -1,0 +1,186 @@
+"""Everything that is wrong with a model, with the rules that onnx's checker does not enforce."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from onnx import AttributeProto, GraphProto, ModelProto
+
+from opshift.author import registry
+from opshift.author.facts import Facts
+from opshift.author.registry import Registry
+from opshift.convert.ir import ir
+from opshift.convert.legal import check, validate
+from opshift.errors import InvalidModel
+from opshift.model import weights
+from opshift.model.document import Document
+from opshift.model.scope import Root, Scope
+from opshift.opsets import schemas
+from opshift.report import SCHEMA_VERSION
+
+ERROR, WARNING = "error", "warning"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One rule that is broken; a warning is about what every runtime tolerates."""
+
+    level: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.level}: {self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """All that was found in a model, errors first."""
+
+    found: tuple[Finding, ...]
+
+    def fails(self, *, strict: bool) -> bool:
+        return any(strict or finding.level == ERROR for finding in self.found)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The documented JSON form, `docs/guide/json.md`."""
+        found = [dataclasses.asdict(finding) for finding in self.found]
+        return {"schema_version": SCHEMA_VERSION, "kind": "check", "findings": found}
+
+    def to_json(self) -> str:
+        return json.dumps(self.as_dict(), indent=2, sort_keys=True)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.found)) or "nothing is wrong"
+
+
+def check_model(model: ModelProto | str | os.PathLike[str]) -> Findings:
+    """Every rule that a model breaks, at once."""
+    if isinstance(model, ModelProto):
+        skeleton, store = weights.carve_model(model)
+    else:
+        skeleton, store = weights.carve_file(model)
+    try:
+        validate.header(skeleton)
+        document = Document(skeleton)
+    except InvalidModel as error:
+        return Findings((Finding(ERROR, str(error)),))
+    adapters = registry.default()
+    errors = [*validate.findings(document, adapters), *broken(document, adapters)]
+    view = weights.checkable(skeleton)
+    if not errors and (objection := check.whole(view, full=True)) is not None:
+        errors.append(f"the checker rejects it: {objection}")
+    facts = Facts(document, store, adapters, lambda: view)
+    warnings = [*_too_new(document, facts), *_identifiers(document)]
+    return Findings(
+        (
+            *(Finding(ERROR, text) for text in dict.fromkeys(errors)),
+            *(Finding(WARNING, text) for text in warnings),
+        )
+    )
+
+
+def broken(document: Document, adapters: Registry) -> Iterator[str]:
+    """The rules that the checker leaves out and a runtime may rely on."""
+    for root in document.roots:
+        for scope in root.scopes:
+            yield from _shadowing(scope)
+            yield from _fields(scope)
+        yield from _deprecated(root, adapters)
+        yield from _other_imports(document, root)
+
+
+def unenforced(document: Document) -> list[str]:
+    """What a conversion looks at, before and after, beside the checker: cheap, and it matters."""
+    return [
+        text
+        for root in document.roots
+        for found in (*map(_shadowing, root.scopes), _other_imports(document, root))
+        for text in found
+    ]
+
+
+def _shadowing(scope: Scope) -> Iterator[str]:
+    """A name means one value along a chain of scopes."""
+    if scope.parent is None or not isinstance(scope.proto, GraphProto):
+        return
+    own = {*scope.inputs, *scope.initializers, *scope.sparse, *scope.producers}
+    for name in sorted(own):
+        owner = scope.parent.owner(name)
+        if owner is not None:
+            yield f"{name!r} in graph {scope.proto.name!r} is defined around it too; rename one"
+
+
+def _fields(scope: Scope) -> Iterator[str]:
+    """Fields that must be there at the model's IR version."""
+    for node in scope.proto.node:
+        for attribute in node.attribute:
+            if attribute.type == AttributeProto.UNDEFINED:
+                name = node.name or next((o for o in node.output if o), "")
+                yield (
+                    f"attribute {attribute.name!r} of {node.op_type} {name!r} has no type, which"
+                    " every IR version from 2 on requires"
+                )
+
+
+def _deprecated(root: Root, adapters: Registry) -> Iterator[str]:
+    for (domain, op), places in sorted(root.index.items()):
+        version = root.imports.get(domain)
+        schema = schemas.schema(domain, op, version) if version else None
+        if schema is None and (retired := adapters.retired(domain, op)) is not None:
+            named = ", ".join(sorted(retired.emits)) or "other operators"
+            yield f"{op} was removed from {domain or 'ai.onnx'}; a conversion writes {named}"
+        if schema is None or not schema.deprecated:
+            continue
+        instead = adapters.get(domain, op, schema.since - 1, schema.since)
+        named = ", ".join(sorted(instead.emits)) if instead else ""
+        way = f"use {named}, or convert from {schema.since - 1}" if named else "replace it"
+        yield (
+            f"{op} ({len(places)} nodes in {root.name}) is deprecated from"
+            f" {domain or 'ai.onnx'} {schema.since} on; {way}"
+        )
+
+
+def _other_imports(document: Document, root: Root) -> Iterator[str]:
+    """A function may import another version only where its operators mean the same."""
+    if root.function is None:
+        return
+    for domain, op in sorted(root.index):
+        own, theirs = root.imports.get(domain), document.imports.get(domain)
+        if own is None or theirs is None or own == theirs:
+            continue
+        if schemas.schema(domain, op, own) != schemas.schema(domain, op, theirs):
+            yield (
+                f"{root.name} imports {domain or 'ai.onnx'} {own} and the model {theirs}, where"
+                f" {op} is another operator; convert both to one version"
+            )
+
+
+def _too_new(document: Document, facts: Facts) -> Iterator[str]:
+    says = document.model.ir_version
+    for need in ir.needs(document, facts):
+        if need.ir > says:
+            yield f"{need.reason} needs IR {need.ir}, and the model says {says}; raise it with --ir"
+
+
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+
+
+def _identifiers(document: Document) -> Iterator[str]:
+    """The specification wants names that C would take; no runtime does."""
+    found: dict[str, list[str]] = {"node": [], "value": []}
+    for root in document.roots:
+        for scope in root.scopes:
+            values = {*scope.inputs, *scope.initializers, *scope.producers}
+            found["value"] += [name for name in values if not _IDENTIFIER.fullmatch(name)]
+            names = [node.name for node in scope.proto.node if node.name]
+            found["node"] += [name for name in names if not _IDENTIFIER.fullmatch(name)]
+    for what, names in found.items():
+        if names:
+            count = f"{len(names)} {what} names are" if len(names) > 1 else f"a {what} name is"
+            yield f"{count} no C identifier, such as {min(names)!r}"

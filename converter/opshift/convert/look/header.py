@@ -1,0 +1,132 @@
+"""What imports, operator names and the database say about a conversion: this needs no onnx."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from google.protobuf.message import DecodeError
+
+from opshift.errors import BadTarget
+from opshift.model.bytes import outline_pb2 as outline
+from opshift.model.bytes import wire
+from opshift.model.bytes.content import skeleton
+from opshift.model.bytes.external import Opened
+from opshift.opsets import changelog
+from opshift.opsets.identity import normal
+from opshift.opsets.targets import Wanted
+
+Key = tuple[str, str]  # (domain, op_type)
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderOnly:
+    """A conversion that changes imports and nothing else, and the operators it leaves alone."""
+
+    source: dict[str, int]
+    target: dict[str, int]
+    operators: tuple[tuple[Key, int], ...]
+
+    @property
+    def result(self) -> dict[str, int]:
+        return {**self.source, **self.target}
+
+
+@dataclass(frozen=True, slots=True)
+class _Root:
+    """The model or a function: what it imports, and how often it uses each operator."""
+
+    imports: dict[str, int]
+    operators: Counter[Key]
+
+
+def changes(
+    path: str | os.PathLike[str], target: int | Mapping[str, int] | Wanted
+) -> HeaderOnly | None:
+    """The conversion of a file in which no operator changes; None in every other or odd case."""
+    try:
+        listing = outline.Listing.FromString(skeleton(Opened(os.fspath(path))))
+        roots = list(_roots(listing))
+        wanted = _goal(target, roots)
+    except (wire.Malformed, DecodeError, UnicodeDecodeError, BadTarget):
+        return None  # the engine says what is wrong
+    if not wanted or not all(_unchanged(root, wanted) for root in roots):
+        return None
+    counts = sum((root.operators for root in roots), Counter[Key]())
+    named = ((key, count) for key, count in counts.items() if key[0] in wanted)
+    return HeaderOnly(roots[0].imports, wanted, tuple(sorted(named)))
+
+
+def _goal(target: int | Mapping[str, int] | Wanted, roots: list[_Root]) -> dict[str, int] | None:
+    """The wanted versions, when there is nothing to say against any of them."""
+    imported = roots[0].imports
+    if isinstance(target, Wanted):
+        highest: dict[str, int] = {}
+        for root in roots:
+            for domain, version in root.imports.items():
+                highest[domain] = max(version, highest.get(domain, 0))
+        target = target.goal(highest)
+    elif not isinstance(target, Mapping):
+        target = {"": target}
+    wanted = {normal(domain): version for domain, version in target.items()}
+    for domain, version in wanted.items():
+        newest = changelog.latest(domain) if domain in imported else None
+        if newest is None or type(version) is not int or not 1 <= version <= newest:
+            return None
+    return wanted if len(wanted) == len(target) else None
+
+
+def _unchanged(root: _Root, wanted: Mapping[str, int]) -> bool:
+    """Whether every operator means at the wanted versions what it means now."""
+    known = changelog.default()
+    for domain, op in root.operators:
+        version = root.imports.get(domain)
+        if version is None:
+            return False
+        if domain not in wanted:
+            continue
+        now = known.meaning(domain, op, version)
+        if now is None or now.deprecated or now != known.meaning(domain, op, wanted[domain]):
+            return False
+    return True
+
+
+def _roots(listing: outline.Listing) -> Iterator[_Root]:
+    """The model first, then its functions."""
+    if not listing.HasField("graph") or not listing.opset_import:
+        raise wire.Malformed("it is no model")
+    functions = {
+        (normal(one.domain.decode()), one.name.decode(), one.overload.decode())
+        for one in listing.functions
+    }
+    graphs = [listing.graph]
+    for training in listing.training_info:
+        graphs += [training.initialization, training.algorithm]
+    yield _root(listing.opset_import, graphs, functions)
+    for function in listing.functions:
+        yield _root(function.opset_import, [function], functions)
+
+
+def _root(
+    imports: Sequence[outline.Import],
+    tops: Iterable[outline.ListedGraph | outline.ListedFunction],
+    functions: set[tuple[str, str, str]],
+) -> _Root:
+    found = {normal(one.domain.decode()): one.version for one in imports}
+    if len(found) != len(imports):
+        raise wire.Malformed("a domain is imported twice")
+    names: Counter[tuple[bytes, bytes, bytes]] = Counter()
+    waiting = list(tops)
+    while waiting:
+        for node in waiting.pop().node:
+            names[node.domain, node.op_type, node.overload] += 1
+            if node.HasField("attribute"):
+                waiting += [*node.attribute.g, *node.attribute.graphs]
+    operators: Counter[Key] = Counter()
+    for (domain, op, overload), count in names.items():
+        which = normal(domain.decode()), op.decode(), overload.decode()
+        if which not in functions:
+            operators[which[:2]] += count
+    return _Root(found, operators)

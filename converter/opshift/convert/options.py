@@ -1,0 +1,38 @@
+"""What a caller wants of a conversion."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from opshift.opsets.targets import Wanted
+
+Target: TypeAlias = "int | Mapping[str, int]"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the caller wants of a conversion."""
+
+    target: Target | Wanted
+    ir_version: str | int = "auto"
+    allow_approximate: bool = False
+    check: bool = True
+    drop_metadata: bool = False
+    drop_training: bool = False
+    prune_imports: bool | None = None
+    unknown_domains: str = "keep"
+    bump_model_version: bool = False
+    minimal: bool = False
+    room: int | None = None  # for nodes that steps write, where they are only written for a look
+
+    @property
+    def only_ir(self) -> bool:
+        """Whether nothing is asked for but another IR version."""
+        asked = replace(
+            self, check=True, allow_approximate=False, drop_metadata=False, drop_training=False,
+            prune_imports=self.prune_imports or None,
+        )  # fmt: skip
+        return isinstance(self.ir_version, int) and asked == Options({}, self.ir_version)

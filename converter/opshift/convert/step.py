@@ -1,0 +1,271 @@
+"""One boundary, the whole model, atomic: either every node has an answer, or nothing changes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator
+
+from onnx import NodeProto, TensorProto
+
+from opshift.author import registry
+from opshift.author.builder import Builder
+from opshift.author.declare import KEEP, Adapter, Array, Keep
+from opshift.author.facts import Facts
+from opshift.author.node import Env, Node, Value
+from opshift.author.registry import Registry
+from opshift.convert import guard
+from opshift.convert.answers import ask, check_emits, check_types, settle
+from opshift.convert.applier import Applier
+from opshift.convert.changes import Change, Step, Task
+from opshift.convert.guard import Guard
+from opshift.errors import AdapterBug, Refusal, RefusedNode, Why
+from opshift.model import order
+from opshift.model.document import Document
+from opshift.model.scope import FunctionId, Key, Place, Root, Scope, call_id
+from opshift.opsets import schemas
+
+
+class StepRefused(Exception):  # noqa: N818 - an answer, turned into Refused by the loop
+    """Every blocker of one boundary, and the functions in whose bodies some of them lie."""
+
+    def __init__(self, refusals: list[RefusedNode], functions: frozenset[FunctionId]) -> None:
+        super().__init__(len(refusals))
+        self.refusals = refusals
+        self.functions = functions
+
+
+class Outgrown(Exception):  # noqa: N818 - an answer, to whoever left so much room
+    """The steps have written more nodes than there was room for; so far did they come."""
+
+    def __init__(self, domain: str, version: int) -> None:
+        super().__init__(domain, version)
+        self.reached = {domain: version}
+
+
+# What a function's body may lack and its call sites may know.
+KNOWN_AT_CALL = frozenset(
+    {Why.NEEDS_CONSTANT, Why.NEEDS_TYPE, Why.NEEDS_RANK, Why.NEEDS_SHAPE, Why.NEEDS_STATIC_ATTR}
+)
+
+
+class Stepper:
+    """Takes a document over one boundary of one domain."""
+
+    def __init__(
+        self,
+        document: Document,
+        facts: Facts,
+        adapters: Registry,
+        domain: str,
+        start: int,
+        to: int,
+        allow_approximate: bool,
+    ) -> None:
+        self.document = document
+        self.facts = facts
+        self.adapters = adapters
+        self.domain = domain
+        self.start = start
+        self.to = to
+        self.goal = to
+        self.room: int | None = None
+        self.allow_approximate = allow_approximate
+        self.step = Step(domain, start, to)
+        self.refusals: list[RefusedNode] = []
+        self.functions: set[FunctionId] = set()
+        self.movable = True
+
+    # -- what a Builder asks -----------------------------------------------------------------
+
+    def fresh(self, hint: str) -> str:
+        return self.document.fresh(hint)
+
+    def version(self, root: Root, domain: str) -> int:
+        if domain == self.domain:
+            return self.to
+        return root.imports.get(domain) or self.document.add_import(root, domain)
+
+    def constant(
+        self, root: Root, content: Hashable, tensor: Callable[[], TensorProto]
+    ) -> tuple[TensorProto, Array]:
+        return self.document.constant(root, content, tensor)
+
+    def cross_inner(self, node: Node, op: Builder) -> tuple[Value, ...]:
+        """A node of a function body that an adapter expands crosses like one of the model."""
+        domain, name = schemas.normal(node.proto.domain), node.op
+        adapter = None
+        if domain == self.domain and name in schemas.changed(domain, max(self.start, self.to)):
+            adapter = self._verdict(name)
+        answer: Value | tuple[Value, ...] | Keep = KEEP
+        if adapter is not None:
+            answer = ask(self._task((domain, name), adapter), node, op)
+        if isinstance(answer, Keep):
+            op.made.nodes.append(node.proto)
+            return tuple(Value(n, op.env) for n in node.proto.output)
+        return answer if isinstance(answer, tuple) else (answer,)
+
+    # -- the step ----------------------------------------------------------------------------
+
+    def run(self) -> Step:
+        roots = [r for r in self.document.roots if r.imports.get(self.domain) == self.start]
+        changes = [c for root in roots for c in self._changes(root)]
+        self._keep_what_is_read(changes)
+        if self.refusals:
+            movable = frozenset(self.functions) if self.movable else frozenset()
+            raise StepRefused(self.refusals, movable)
+        applier = Applier(self.document, self.facts, self, self.step)
+        settled = [c for c in changes if not c.node.graphs_taken]
+        applier.apply(settled)
+        # Adapters that took a subgraph apart must see it as it is now; innermost first.
+        for change in sorted(
+            (c for c in changes if c.node.graphs_taken), key=lambda c: -c.place[0].depth
+        ):
+            key, adapter = change.task.key, change.task.adapter
+            again = self._change(change.place, self._task(key, adapter))
+            if again is None or self.refusals:
+                raise AdapterBug(f"{adapter.source} changed its mind about {change.node.op}")
+            applier.apply([again])
+        for root in roots:
+            root.imports[self.domain] = self.to
+        return self.step
+
+    def _keep_what_is_read(self, changes: list[Change]) -> None:
+        """Refuses to dissolve a node that is still read once all nodes have their answers."""
+        going = [c for c in changes if c.made.unread is not None]
+        if not going or self.refusals:
+            return
+        reads = {root: Counter(self.facts.reads(root)) for root in self.document.roots}
+        for change in changes:
+            scope = change.place[0]
+            count = reads[scope.root]
+            count.subtract((scope.owner(name), name) for name in change.node.proto.input)
+            # What a graph that was taken apart reads is counted where it still stands.
+            taken = change.node.graphs_taken
+            for made in change.made.nodes:
+                names = made.input if taken else order.reads(made)
+                count.update((scope.owner(name), name) for name in names)
+        for change in going:
+            scope, proto = change.place[0], change.node.proto
+            if any(reads[scope.root][scope, name] > 0 for name in proto.output if name):
+                refusal = Refusal(Why.NOT_EXPRESSIBLE, change.made.unread or "")
+                self._refuse(scope, proto, refusal, known_at_call=True)
+
+    def _changes(self, root: Root) -> Iterator[Change]:
+        for key, adapter in self._work(root):
+            task = self._task(key, adapter)
+            for place in list(root.index[key]):
+                change = self._change(place, task)
+                if change is not None:
+                    self._fill(len(change.made.nodes))
+                    yield change
+                elif not adapter.run:
+                    self.step.touched.append(place)
+
+    def _fill(self, nodes: int) -> None:
+        if self.room is not None:
+            self.room -= nodes
+            if self.room < 0:
+                raise Outgrown(self.domain, self.start)
+
+    def _task(self, key: Key, adapter: Adapter) -> Task:
+        schema = schemas.schema(*key, self.start) if key[0] == self.domain else None
+        derived = guard.derive(*key, self.start, self.to) if self.start != self.to else None
+        if schema is None:  # met before its birth: read as it was born
+            schema = next(iter(schemas.history(*key)), None)
+        return Task(key, adapter, schema, derived, self._lost(derived))
+
+    def _work(self, root: Root) -> Iterator[tuple[Key, Adapter]]:
+        """The operators of this root that have something to do or to prove at this boundary."""
+        if self.start == self.to:
+            for op in self.adapters.replaced(self.document, self.domain, self.start, self.goal):
+                verdict = self.adapters.retired(self.domain, op)
+                if verdict is not None and (self.domain, op) in root.index:
+                    yield (self.domain, op), verdict
+            return
+        changed = schemas.changed(self.domain, max(self.start, self.to))
+        for key in sorted(key for key in root.index if key[0] == self.domain and key[1] in changed):
+            if schemas.schema(*key, self.start) is None:
+                continue
+            adapter = self._verdict(key[1])
+            if adapter is None:
+                self._refuse_all(root, key)
+            elif self._idle(adapter, key):
+                self.step.kept[key[1]] += len(root.index[key])
+            else:
+                yield key, adapter
+
+    def _verdict(self, op: str) -> Adapter | None:
+        found = self.adapters.get(self.domain, op, self.start, self.to)
+        return found if found is not None and registry.reviewed(found, op) else None
+
+    def _refuse_all(self, root: Root, key: Key) -> None:
+        declared = self.adapters.get(self.domain, key[1], self.start, self.to)
+        why = Why.NO_ADAPTER if declared is None else Why.UNREVIEWED
+        for scope, position in root.index[key]:
+            self._refuse(scope, scope.node(position), Refusal(why, why.value))
+
+    def _idle(self, adapter: Adapter, key: Key) -> bool:
+        """Whether the schemas alone prove that no node of this model has work here."""
+        derived = guard.derive(*key, self.start, self.to)
+        if derived is None:
+            return False
+        lost = self._lost(derived)
+        if adapter.only_narrowed:
+            return not lost and not derived.structural
+        return adapter.run is None and not lost and not derived.structural
+
+    def _lost(self, derived: Guard | None) -> frozenset[str]:
+        """The types that the other version lacks and the model can hold; mostly there are none."""
+        return derived.lost_in(self.facts.census) if derived and derived.lost else frozenset()
+
+    def _change(self, place: Place, task: Task) -> Change | None:
+        scope, position = place
+        proto, adapter = scope.node(position), task.adapter
+        node = Node(proto, task.schema, Env(self.facts, scope))
+        op = Builder(self, self.facts, scope, subject=proto)
+        try:
+            answer = ask(task, node, op)
+            if isinstance(answer, Keep):
+                self.step.kept[node.op] += 1
+                if adapter.run is not None:
+                    self.step.touched.append(place)
+                return None
+            settle(node, answer, op, adapter)
+            check_types(op, self.facts.census)
+        except Refusal as refusal:
+            self._refuse(scope, proto, refusal)
+            return None
+        check_emits(node, op.made, adapter)
+        return Change(place, task, op.made, node, op)
+
+    def _refuse(
+        self, scope: Scope, proto: NodeProto, refusal: Refusal, *, known_at_call: bool = False
+    ) -> None:
+        root = scope.root
+        where = proto.name or next((o for o in proto.output if o), "")
+        written_for = self.document.origins.get(next((o for o in proto.output if o), ""))
+        if written_for:
+            where = f"{where} (written for {written_for})"
+        if root.kind != "graph":
+            where = f"{where} (in {root.name})"
+        if root.function is not None and (known_at_call or refusal.why in KNOWN_AT_CALL):
+            self.functions.add(root.function)
+        elif refusal.why in KNOWN_AT_CALL and (behind := self._calls_behind(scope, proto)):
+            self.functions |= behind
+        else:
+            self.movable = False
+        domain = schemas.normal(proto.domain)
+        boundary = (self.start, self.to)
+        self.refusals.append(
+            RefusedNode(where, proto.op_type, domain, boundary, refusal.why, refusal.detail)
+        )
+
+    def _calls_behind(self, scope: Scope, proto: NodeProto) -> set[FunctionId]:
+        """The functions that compute what a node reads: written out, they may tell what it is."""
+        found = set()
+        for name in filter(None, proto.input):
+            owner = scope.owner(name)
+            position = owner.producers.get(name) if owner else None
+            if owner and position is not None and self.document.is_call(owner.node(position)):
+                found.add(call_id(owner.node(position)))
+        return found

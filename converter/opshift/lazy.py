@@ -1,0 +1,27 @@
+"""Names of a package that are imported when they are first used."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+
+def lazy(
+    package: str, homes: Mapping[str, tuple[str, ...]]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Returns `__getattr__` and `__dir__` for a package whose names are defined in `homes`.
+
+    A command that only prints its help must not wait for onnx.
+    """
+    home_of = {name: home for home, names in homes.items() for name in names}
+
+    def getattribute(name: str) -> Any:
+        if name not in home_of:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(importlib.import_module(f"{package}.{home_of[name]}"), name)
+
+    def names() -> list[str]:
+        return sorted(home_of)
+
+    return getattribute, names

@@ -1,0 +1,124 @@
+"""Tensors as numpy arrays and back, the same under every release of onnx.
+
+Before 1.19 onnx reads bfloat16 as float32, ignores its raw_data, and has types of its own for the
+smaller numbers; all of them are ml_dtypes here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any, TypeAlias
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+from onnx import TensorProto, helper, numpy_helper
+
+from opshift.errors import InvalidModel
+from opshift.model.bytes import wire
+from opshift.opsets.elements import T
+
+Array: TypeAlias = npt.NDArray[Any]
+
+_LARGEST: dict[int, int] = {
+    T.FLOAT8E4M3FN: 448,
+    T.FLOAT8E4M3FNUZ: 240,
+    T.FLOAT8E5M2: 57344,
+    T.FLOAT8E5M2FNUZ: 57344,
+}
+_NARROW: dict[int, np.dtype[Any]] = {
+    number: np.dtype(kind)
+    for number, kind in {
+        T.BFLOAT16: ml_dtypes.bfloat16,
+        T.UINT4: ml_dtypes.uint4,
+        T.INT4: ml_dtypes.int4,
+        T.FLOAT4E2M1: ml_dtypes.float4_e2m1fn,
+        T.FLOAT8E4M3FN: ml_dtypes.float8_e4m3fn,
+        T.FLOAT8E4M3FNUZ: ml_dtypes.float8_e4m3fnuz,
+        T.FLOAT8E5M2: ml_dtypes.float8_e5m2,
+        T.FLOAT8E5M2FNUZ: ml_dtypes.float8_e5m2fnuz,
+    }.items()
+}
+_NUMBERS = {kind: number for number, kind in _NARROW.items()}
+
+
+def dtype_of(elem_type: int) -> np.dtype[Any]:
+    """How an element type is held; objects for strings."""
+    return _NARROW.get(elem_type) or np.dtype(helper.tensor_dtype_to_np_dtype(elem_type))
+
+
+def to_array(tensor: TensorProto) -> Array:
+    """The value of a tensor that is not external."""
+    _refuse_torn(tensor)
+    kind = tensor.data_type
+    raw = tensor.HasField("raw_data")
+    if kind in (T.COMPLEX64, T.COMPLEX128) and not raw:
+        part, pairs = (np.float32, tensor.float_data), (np.float64, tensor.double_data)
+        dtype, parts = part if kind == T.COMPLEX64 else pairs
+        return np.array(parts, dtype).view(dtype_of(kind)).reshape(tensor.dims)
+    if kind not in _NARROW:
+        return numpy_helper.to_array(tensor)
+    bits, _ = wire.STORAGE[kind]
+    held = np.dtype("<u2" if bits == 16 else "u1")
+    if raw:
+        data = np.frombuffer(tensor.raw_data, held)
+    else:
+        data = np.array(tensor.int32_data, np.int64).astype(held)
+    if bits == 4:
+        data = np.stack([data & 15, data >> 4], axis=-1).reshape(-1)[: int(np.prod(tensor.dims))]
+    return data.view(_NARROW[kind]).reshape(tensor.dims)
+
+
+def _refuse_torn(tensor: TensorProto) -> None:
+    """Shape, element type and payload of a tensor must agree."""
+    kind, count = tensor.data_type, prod(tensor.dims)
+    if kind != T.STRING and kind not in wire.STORAGE:
+        raise InvalidModel(f"tensor {tensor.name!r} has the element type {kind}, which is unknown")
+    if tensor.HasField("segment"):
+        raise InvalidModel(f"tensor {tensor.name!r} is one segment of another; put it together")
+    if kind == T.STRING:
+        held, wanted, what = len(tensor.string_data), count, "strings"
+    elif tensor.HasField("raw_data"):
+        held, wanted, what = len(tensor.raw_data), wire.raw_size(kind, count), "bytes"
+    else:
+        field = wire.PAYLOAD[wire.STORAGE[kind][1]]
+        held, wanted, what = len(getattr(tensor, field)), wire.entries(kind, count), "numbers"
+    spare = held > wanted and what == "numbers" and wire.STORAGE[kind][0] < 8  # onnx's own parser
+    if (held != wanted and not spare) or min(tensor.dims, default=0) < 0:
+        shape = list(tensor.dims)
+        raise InvalidModel(
+            f"tensor {tensor.name!r} of shape {shape} holds {held} {what}, not {wanted}"
+        )
+
+
+def from_array(array: Array, name: str = "") -> TensorProto:
+    """A tensor of the array's own type."""
+    kind = _NUMBERS.get(array.dtype)
+    if kind is None:
+        return numpy_helper.from_array(array, name)
+    bits, _ = wire.STORAGE[kind]
+    held = np.ascontiguousarray(array).reshape(-1).view("<u2" if bits == 16 else "u1")
+    if bits == 4:
+        held = np.append(held & 15, np.zeros(held.size % 2, held.dtype))
+        held = held[0::2] | held[1::2] << 4
+    return TensorProto(name=name, data_type=kind, dims=array.shape, raw_data=held.tobytes())
+
+
+def as_tensor(array: Array, elem_type: int) -> TensorProto:
+    """A nameless tensor of an element type; an 8-bit float that is too large is the largest."""
+    if (largest := _LARGEST.get(elem_type)) is not None:
+        array = np.clip(array.astype(np.float64), -largest, largest)
+    return from_array(array.astype(dtype_of(elem_type)))
+
+
+def dense(values: Array, indices: Array, dims: Sequence[int]) -> Array:
+    """A sparse tensor written out; indices are linear or one row of coordinates per value."""
+    if not 0 <= prod(dims) * values.itemsize <= wire.LIMIT:
+        raise InvalidModel(f"a sparse tensor of shape {list(dims)} is too large to be written out")
+    full = np.zeros(tuple(dims), dtype=values.dtype)
+    if indices.ndim == 1:
+        full.reshape(-1)[indices] = values
+    else:
+        full[tuple(indices.T)] = values
+    return full

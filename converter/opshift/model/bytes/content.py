@@ -1,0 +1,126 @@
+"""What occurs in a model, read from its bytes alone: one parse, no onnx, no look at each node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from opshift.model.bytes import outline_pb2 as outline
+from opshift.model.bytes import wire
+from opshift.model.bytes.external import Opened
+from opshift.opsets.elements import T
+
+_SMALL = 64 << 20
+_EXTERNAL = 1  # TensorProto.DataLocation
+_SMALLEST = T.BFLOAT16  # the element types from here on are younger than the format
+
+
+def skeleton(file: Opened) -> bytes:
+    """The bytes of a model file, of a large one without its weights."""
+    if len(file.view) <= _SMALL:  # parsing them is quicker than leaving them out
+        return file.view[:]
+    return wire.carve(file.view, wire.THRESHOLD, file.release)[0]
+
+
+class Content:
+    """Which kinds of things a model holds, wherever they are; see `outline.proto`."""
+
+    def __init__(self, data: bytes) -> None:
+        self.all = outline.Outline.FromString(data)
+        tops = [self.all.graph, *self._training()]
+        self.graphs = [graph for top in tops for graph in _with_nested(top)]
+        self.graphs += _nested(self._functions())
+        self.nodes = [graph.node for graph in self.graphs]
+        self.attributes = [node.attribute for node in self.nodes]
+        if self.all.HasField("functions"):
+            function = self.all.functions
+            self.nodes.append(function.node)
+            self.attributes += [function.node.attribute, function.attribute_proto]
+        self.tensors = [*self._tensors()]
+        self.values = [
+            value
+            for graph in self.graphs
+            for value in (graph.input, graph.output, graph.value_info)
+        ]
+
+    def _training(self) -> list[outline.Graph]:
+        training = self.all.training_info
+        return [training.initialization, training.algorithm]
+
+    def _functions(self) -> list[outline.Attribute]:
+        return [self.all.functions.node.attribute, self.all.functions.attribute_proto]
+
+    def _tensors(self) -> Iterator[outline.Tensor]:
+        sparse = [graph.sparse_initializer for graph in self.graphs]
+        for attribute in self.attributes:
+            sparse += [attribute.sparse_tensor, attribute.sparse_tensors]
+            yield from (attribute.t, attribute.tensors)
+        yield from (graph.initializer for graph in self.graphs)
+        for one in sparse:
+            yield from (one.values, one.indices)
+
+    @property
+    def external(self) -> bool:
+        """Whether some tensor's data is in another file."""
+        return any(_EXTERNAL in tensor.data_location for tensor in self.tensors)
+
+    @property
+    def bare_initializers(self) -> bool:
+        """Whether an initializer is no graph input, or might be none: a nested one counts."""
+        graph, nested = self.all.graph, self.graphs[1:]
+        named = set(graph.initializer.name) <= set(graph.input.name)
+        return not named or any(one.initializer.name for one in nested)
+
+    def types(self) -> set[str]:
+        """Younger element types and containers that occur, or may: any integer could mean one."""
+        numbers: set[int] = set()
+        for tensor in self.tensors:
+            numbers.update(tensor.data_type)
+        for attribute in self.attributes:
+            numbers.update(attribute.i)
+        found: set[str] = set()
+        declared = [attribute.tp for attribute in self.attributes]
+        declared += [attribute.type_protos for attribute in self.attributes]
+        declared += [value.type for value in self.values]
+        declared.append(self.all.functions.value_info.type)
+        for one in declared:
+            _add_type(one, numbers, found)
+        return found | {T(n).name.lower() for n in numbers if _SMALLEST <= n <= max(T)}
+
+    def operators(self) -> set[str]:
+        """The names of all operators and functions that are called."""
+        return {name.decode(errors="replace") for node in self.nodes for name in set(node.op_type)}
+
+
+def _with_nested(graph: outline.Graph) -> Iterator[outline.Graph]:
+    yield graph
+    if graph.HasField("node"):
+        yield from _nested([graph.node.attribute])
+
+
+def _nested(attributes: Iterable[outline.Attribute]) -> Iterator[outline.Graph]:
+    for attribute in attributes:
+        for name in ("g", "graphs"):
+            if attribute.HasField(name):
+                yield from _with_nested(getattr(attribute, name))
+
+
+def _add_type(one: outline.Type, numbers: set[int], found: set[str]) -> None:
+    """Adds the element types of a type to `numbers` and its containers to `found`."""
+    numbers.update(one.tensor_type.elem_type)
+    numbers.update(one.sparse_tensor_type.elem_type)
+    for field, name in _CONTAINERS.items():
+        if one.HasField(field):
+            found.add(name)
+    for field in ("sequence_type", "optional_type"):
+        if one.HasField(field):
+            _add_type(getattr(one, field).elem_type, numbers, found)
+    if one.HasField("map_type"):
+        _add_type(one.map_type.value_type, numbers, found)
+
+
+_CONTAINERS = {
+    "sequence_type": "seq",
+    "optional_type": "optional",
+    "map_type": "map",
+    "sparse_tensor_type": "sparse_tensor",
+}

@@ -1,0 +1,245 @@
+"""Two models compared: what users of the first must know before they take the second."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from onnx import ModelProto, TensorProto, TypeProto
+
+from opshift.model import weights
+from opshift.model.bytes.external import locate
+from opshift.model.model_version import Level, ModelVersion
+from opshift.model.walk import tensors
+from opshift.model.weights import Weights
+from opshift.opsets import schemas
+from opshift.report import SCHEMA_VERSION
+
+_WIDER = {
+    "bool": "int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 bfloat16 float double",
+    "int8": "int16 int32 int64 float16 bfloat16 float double",
+    "uint8": "uint16 int16 uint32 int32 uint64 int64 float16 bfloat16 float double",
+    "int16": "int32 int64 float double",
+    "uint16": "uint32 int32 uint64 int64 float double",
+    "int32": "int64 double",
+    "uint32": "uint64 int64 double",
+    "float16": "float double",
+    "bfloat16": "float double",
+    "float": "double",
+    "complex64": "complex128",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """An input or output as its users see it."""
+
+    name: str
+    type: str
+    shape: tuple[int | None, ...] | None
+    default: bool
+    note: str
+
+    def __str__(self) -> str:
+        shape = "" if self.shape is None else f"[{','.join(str(d or '?') for d in self.shape)}]"
+        return f"{self.type}{shape}"
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What a model takes and gives."""
+
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One difference and the part of the version that it raises."""
+
+    level: Level
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Diff:
+    """All differences, gravest first, and the version that follows from them."""
+
+    changes: tuple[Change, ...]
+    before: ModelVersion
+    after: ModelVersion
+
+    @property
+    def level(self) -> Level:
+        return max((change.level for change in self.changes), default=Level.NONE)
+
+    @property
+    def advised(self) -> ModelVersion:
+        return self.before.bump(self.level)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The documented JSON form, `docs/guide/json.md`."""
+        changes = [{"level": c.level.name, "reason": c.reason} for c in self.changes]
+        return {
+            "schema_version": SCHEMA_VERSION, "kind": "diff", "level": self.level.name,
+            "changes": changes, "before": str(self.before), "after": str(self.after),
+            "advised": str(self.advised),
+        }  # fmt: skip
+
+    def __str__(self) -> str:
+        lines = [f"{change.level.name}: {change.reason}" for change in self.changes]
+        lines.append(f"{self.level.name}: {self.before} becomes {self.advised}")
+        if self.level and self.after != self.advised:
+            lines.append(f"the second model says {self.after}")
+        return "\n".join(lines)
+
+
+def diff(
+    first: ModelProto | str | os.PathLike[str], second: ModelProto | str | os.PathLike[str]
+) -> Diff:
+    """What changed from the first model to the second, for those who use them."""
+    (a, a_weights), (b, b_weights) = _carve(first), _carve(second)
+    changes = list(compare(signature(a), signature(b)))
+    if [(p.key, p.value) for p in a.metadata_props] != [(p.key, p.value) for p in b.metadata_props]:
+        changes.append(Change(Level.PATCH, "the model's metadata changed"))
+    if not _computes_same(a, b) or not _same_payloads(a, a_weights, b, b_weights):
+        changes.append(Change(Level.PATCH, "what it computes may have changed"))
+    changes.sort(key=lambda change: -change.level)
+    versions = (ModelVersion.unpack(model.model_version) for model in (a, b))
+    return Diff(tuple(changes), *versions)
+
+
+def _carve(model: ModelProto | str | os.PathLike[str]) -> tuple[ModelProto, Weights]:
+    if isinstance(model, ModelProto):
+        return weights.carve_model(model)
+    return weights.carve_file(model)
+
+
+def signature(model: ModelProto) -> Signature:
+    """The inputs and outputs of a model; an input with an initializer has a default."""
+    defaults = {tensor.name for tensor in model.graph.initializer}
+    defaults |= {sparse.values.name for sparse in model.graph.sparse_initializer}
+    inputs, outputs = (
+        tuple(_value(v.name, v.type, v.doc_string, v.name in defaults) for v in values)
+        for values in (model.graph.input, model.graph.output)
+    )
+    if model.ir_version < 4:  # every initializer is an input there, and means a constant
+        inputs = tuple(value for value in inputs if not value.default)
+    return Signature(inputs, outputs)
+
+
+def _value(name: str, proto: TypeProto, doc: str, default: bool) -> Value:
+    shape = None
+    if proto.tensor_type.HasField("shape"):
+        dims = proto.tensor_type.shape.dim
+        shape = tuple(d.dim_value if d.HasField("dim_value") else None for d in dims)
+    return Value(name, schemas.type_name(proto) or "unknown", shape, default, doc)
+
+
+def compare(before: Signature, after: Signature) -> Iterator[Change]:
+    """The rules of ONNX's versioning, input by input and output by output."""
+    for what, old, new in (
+        ("input", before.inputs, after.inputs), ("output", before.outputs, after.outputs)
+    ):  # fmt: skip
+        olds, news = {v.name: v for v in old}, {v.name: v for v in new}
+        for name in olds.keys() - news.keys():
+            yield Change(Level.MAJOR, f"{what} {name!r} was removed")
+        for name, value in news.items():
+            if name not in olds:
+                yield _added(what, value)
+            else:
+                yield from _changed(what, olds[name], value)
+        common = [v.name for v in new if v.name in olds]
+        if common != [v.name for v in old if v.name in news]:
+            yield Change(Level.MAJOR, f"the {what}s come in another order")
+
+
+def _added(what: str, value: Value) -> Change:
+    if what == "output":
+        return Change(Level.MINOR, f"output {value.name!r} is new")
+    if value.default:
+        return Change(Level.MINOR, f"input {value.name!r} is new and has a default")
+    return Change(Level.MAJOR, f"input {value.name!r} is new and has no default")
+
+
+def _changed(what: str, old: Value, new: Value) -> Iterator[Change]:
+    name = f"{what} {old.name!r}"
+    if old.type != new.type:
+        level, how = (
+            (Level.MINOR, "was widened")
+            if _widens(old.type, new.type)
+            else (Level.MAJOR, "changed")
+        )
+        yield Change(level, f"the type of {name} {how}: {old.type} -> {new.type}")
+    elif old.shape != new.shape:
+        # An input may take more than before, an output may promise more than before.
+        wide, narrow = (new, old) if what == "input" else (old, new)
+        free = _covers(wide.shape, narrow.shape)
+        level = Level.MINOR if free else Level.MAJOR
+        yield Change(level, f"the shape of {name} changed: {old} -> {new}")
+    if old.default and not new.default:
+        yield Change(Level.MAJOR, f"{name} lost its default")
+    if new.default and not old.default:
+        yield Change(Level.MINOR, f"{name} has a default now")
+    if old.note != new.note:
+        yield Change(Level.PATCH, f"the documentation of {name} changed")
+
+
+def _widens(old: str, new: str) -> bool:
+    for before, wider in _WIDER.items():
+        if old == f"tensor({before})":
+            return new in {f"tensor({name})" for name in wider.split()}
+    return False
+
+
+def _covers(wide: tuple[int | None, ...] | None, narrow: tuple[int | None, ...] | None) -> bool:
+    if wide is None or narrow is None:
+        return wide is None
+    pairs = itertools.zip_longest(wide, narrow, fillvalue=-1)
+    return all(w == n or (w is None and n != -1) for w, n in pairs)
+
+
+_HEADER = ("ir_version", "producer_name", "producer_version", "model_version", "doc_string")
+
+
+def _computes_same(a: ModelProto, b: ModelProto) -> bool:
+    """Whether both hold the same nodes and tensors, their versions included."""
+    bare = []
+    for model in (a, b):
+        copy = ModelProto()
+        copy.CopyFrom(model)
+        for name in (*_HEADER, "metadata_props"):
+            copy.ClearField(name)
+        for name in ("input", "output", "value_info", "doc_string", "name"):
+            copy.graph.ClearField(name)
+        bare.append(copy)
+    return bool(bare[0] == bare[1])
+
+
+def _same_payloads(a: ModelProto, of_a: Weights, b: ModelProto, of_b: Weights) -> bool:
+    pairs = itertools.zip_longest(tensors(a), tensors(b))
+    return all(_payload(left, of_a) == _payload(right, of_b) for left, right in pairs)
+
+
+def _payload(tensor: TensorProto | None, store: Weights) -> TensorProto | bytes | None:
+    if tensor is None or not Weights.is_stub(tensor):
+        return tensor
+    if tensor.data_location == TensorProto.EXTERNAL:
+        return locate(tensor, store.base_dir).read()
+    whole = TensorProto()
+    whole.CopyFrom(tensor)
+    store.fill(whole)
+    return whole
+
+
+def bumped(model: ModelProto, before: Signature) -> str:
+    """Raises a converted model's own version by what happened to its signature; says so."""
+    changes = compare(before, signature(model))
+    level = max((change.level for change in changes), default=Level.PATCH)
+    old = ModelVersion.unpack(model.model_version)
+    new = old.bump(max(level, Level.PATCH))
+    model.model_version = new.pack()
+    return f"model version {old} -> {new}"

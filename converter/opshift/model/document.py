@@ -1,0 +1,226 @@
+"""A model opened for conversion: its roots and scopes, names, constants and imports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import TypeVar
+
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
+
+from opshift import versions
+from opshift.errors import InvalidModel
+from opshift.model.arrays import Array, to_array
+from opshift.model.scope import (
+    Container,
+    FunctionId,
+    Imports,
+    Key,
+    Place,
+    Root,
+    Scope,
+    call_id,
+    graphs_in_attribute,
+    graphs_of,
+    may_hold_graphs,
+)
+from opshift.opsets import schemas
+
+MAX_NESTING = 30  # protobuf itself stops at 100 messages, three to a graph
+
+
+class Document:
+    """A skeleton model opened for conversion: all its scopes, indexed by operator once."""
+
+    def __init__(self, model: ModelProto, prefix: str = "opshift_") -> None:
+        self.model = model
+        self.prefix = prefix
+        self._made = 0
+        self._constants: dict[tuple[Root, Hashable], tuple[TensorProto, Array]] = {}
+        self._orphans: dict[tuple[Root, str], Scope] = {}
+        self.added_initializers = False
+        self.origins: dict[str, str] = {}
+        self.functions: dict[FunctionId, FunctionProto] = {}
+        for function in model.functions:
+            key = function_id(function)
+            if key in self.functions:
+                raise InvalidModel(f"two model-local functions are called {key}; rename one")
+            self.functions[key] = function
+        self._called_names = {(domain, name) for domain, name, _ in self.functions}
+        self.imports = Imports(model.opset_import, "the model")
+        self.roots = [self._open(Root("graph", "graph", self.imports), model.graph)]
+        for key, function in self.functions.items():
+            where = f"function {function.name!r}"
+            imports = Imports(function.opset_import, where)
+            root = self._open(Root("function", where, imports, key), function)
+            for attribute in getattr(function, "attribute_proto", ()):
+                for graph in graphs_in_attribute(attribute):
+                    self.enter(root, graph, root.top)
+            self.roots.append(root)
+        for i, training in enumerate(model.training_info):
+            for part in ("initialization", "algorithm"):
+                if training.HasField(part):
+                    root = Root("training", f"training_info[{i}].{part}", self.imports)
+                    self.roots.append(self._open(root, getattr(training, part)))
+                    if part == "algorithm":
+                        # It continues the main graph: its nodes see the main graph's values.
+                        root.top.parent = self.main
+
+    @property
+    def main(self) -> Scope:
+        return self.roots[0].top
+
+    def _open(self, root: Root, proto: Container) -> Root:
+        self.enter(root, proto, None)
+        return root
+
+    def enter(self, root: Root, proto: Container, parent: Scope | None) -> Scope:
+        """Indexes a graph or function and everything nested in it."""
+        depth = 0 if parent is None else parent.depth + 1
+        if depth > MAX_NESTING:
+            raise InvalidModel(f"graphs are nested more than {MAX_NESTING} deep in {root.name}")
+        scope = Scope(root, proto, parent, depth)
+        root.scopes.append(scope)
+        root.by_graph[id(proto)] = scope
+        found: dict[Key, list[Place]] = {}
+        for i, node in enumerate(proto.node):  # the one pass over every node: nothing to spare
+            key = (node.domain, node.op_type)
+            places = found.get(key)
+            if places is None:
+                places = found[key] = []
+            places.append((scope, i))
+        for key, places in found.items():
+            self._file(root, (schemas.normal(key[0]), key[1]), places)
+        return scope
+
+    def _file(self, root: Root, key: Key, places: list[Place]) -> None:
+        """Enters nodes of one operator into the index, and the graphs they hold."""
+        if key in self._called_names:
+            places = self._file_calls(root, key, places)
+        if places:
+            root.index.setdefault(key, []).extend(places)
+        if may_hold_graphs(key):
+            for scope, i in places:
+                for _, graph in graphs_of(scope.proto.node[i]):
+                    self.enter(root, graph, scope)
+
+    def _file_calls(self, root: Root, key: Key, places: list[Place]) -> list[Place]:
+        """Sorts out what calls a model-local function: that is not the operator of its name."""
+        rest = []
+        for scope, i in places:
+            node = scope.proto.node[i]
+            if self.is_call(node):
+                root.calls.setdefault(call_id(node), []).append((scope, i))
+                for _, graph in graphs_of(node):
+                    self.enter(root, graph, scope)
+            else:
+                rest.append((scope, i))
+        return rest
+
+    def note(self, scope: Scope, position: int, key: Key, nested: Sequence[GraphProto]) -> None:
+        """Enters one node that a step wrote, and the graphs that came with it."""
+        scope.root.index.setdefault(key, []).append((scope, position))
+        for graph in nested:
+            self.enter(scope.root, graph, scope)
+
+    def bury(self, graphs: Sequence[GraphProto]) -> None:
+        """Forgets the scopes of graphs that have left the model, and their nodes."""
+        gone = {id(graph) for graph in graphs}
+        for root in self.roots if gone else ():
+            inside = {
+                id(scope)
+                for scope in root.scopes
+                if any(id(s.proto) in gone for s in scope.chain())
+            }
+            if inside:
+                for scope in root.scopes:
+                    if id(scope) in inside:
+                        del root.by_graph[id(scope.proto)]
+                root.scopes = [scope for scope in root.scopes if id(scope) not in inside]
+                _prune(root.index, inside)
+                _prune(root.calls, inside)
+
+    def sort(self) -> None:
+        for root in self.roots:
+            for scope in root.scopes:
+                scope.sort()
+
+    def is_call(self, node: NodeProto) -> bool:
+        return call_id(node) in self.functions
+
+    # -- names and constants -----------------------------------------------------------------
+
+    def fresh(self, hint: str) -> str:
+        """A name that occurs nowhere: the prefix was chosen so that no name begins with it."""
+        self._made += 1
+        return f"{self.prefix}{self._made}_{hint}"
+
+    def is_fresh(self, name: str) -> bool:
+        return name.startswith(self.prefix)
+
+    def constant(
+        self, root: Root, content: Hashable, tensor: Callable[[], TensorProto]
+    ) -> tuple[TensorProto, Array]:
+        """A tensor with a name and its value; what has been asked for before is the same one."""
+        known = self._constants.get((root, content))
+        if known is None:
+            known = self._constants[root, content] = self._named(root, tensor())
+        return known
+
+    def _named(self, root: Root, tensor: TensorProto) -> tuple[TensorProto, Array]:
+        """One name for equal constants of a root, however they were told apart."""
+        key = (root, tensor.SerializeToString(deterministic=True))
+        if key not in self._constants:
+            placed = TensorProto()
+            placed.CopyFrom(tensor)
+            placed.name = self.fresh("const")
+            self._constants[key] = placed, to_array(tensor)
+        return self._constants[key]
+
+    def place_constant(self, root: Root, tensor: TensorProto) -> None:
+        if tensor.name not in root.top.initializers:
+            root.top.add_initializer(tensor)
+            self.added_initializers = True
+
+    def orphan(self, scope: Scope, names: Iterable[str]) -> None:
+        """Remembers what a replaced node read: a constant that nobody else reads may go."""
+        for name in names:
+            if name:
+                self._orphans[scope.root, name] = scope
+
+    def sweep(self, uses: Callable[[Root], Mapping[str, int]]) -> None:
+        """Takes away constants that the steps have orphaned."""
+        for (root, name), scope in self._orphans.items():
+            owner = scope.owner(name)
+            if owner is None or name in owner.inputs or uses(root).get(name):
+                continue
+            if name in owner.initializers:
+                tensor = owner.initializers.pop(name)
+                assert isinstance(owner.proto, GraphProto)
+                owner.proto.initializer.remove(tensor)
+            elif name in owner.producers:
+                position = owner.producers[name]
+                if owner.node(position).op_type == "Constant":
+                    owner.removed.add(position)
+        self._orphans = {}
+
+    def add_import(self, root: Root, domain: str) -> int:
+        """A domain that an adapter writes into and the model does not import yet."""
+        version = versions.paired(root.imports.as_dict(), domain)
+        container = self.model if root.function is None else self.functions[root.function]
+        root.imports.add(container.opset_import.add(domain=domain, version=version))
+        return version
+
+
+_AnyKey = TypeVar("_AnyKey", Key, FunctionId)
+
+
+def _prune(index: dict[_AnyKey, list[Place]], inside: set[int]) -> None:
+    for key in list(index):
+        index[key] = [place for place in index[key] if id(place[0]) not in inside]
+        if not index[key]:
+            del index[key]
+
+
+def function_id(function: FunctionProto) -> FunctionId:
+    overload = function.overload if hasattr(function, "overload") else ""
+    return schemas.normal(function.domain), function.name, overload

@@ -1,0 +1,79 @@
+"""What a model imports: domains imported twice, that nobody uses, or that nobody knows."""
+
+from __future__ import annotations
+
+from onnx import FunctionProto, ModelProto
+
+from opshift.errors import RefusedNode, Why
+from opshift.model.document import Document
+from opshift.model.scope import Imports, Root
+from opshift.model.walk import nodes
+from opshift.opsets import schemas
+
+
+def merge(model: ModelProto) -> list[str]:
+    """Keeps one of several equal imports of a domain; `ai.onnx` beside the empty name goes."""
+    places: list[ModelProto | FunctionProto] = [model, *model.functions]
+    merged = [name for where in places if (name := _merge(where, model)) is not None]
+    return [f"{name or 'ai.onnx'} was imported twice; one import is left" for name in merged]
+
+
+def _merge(container: ModelProto | FunctionProto, model: ModelProto) -> str | None:
+    found: dict[str, int] = {}
+    for entry in container.opset_import:
+        found.setdefault(schemas.normal(entry.domain), entry.version)
+    if len(found) == len(container.opset_import):
+        return None
+    Imports(container.opset_import, "the model")  # refuses what is not equal
+    names = [schemas.normal(entry.domain) for entry in container.opset_import]
+    twice = next(name for name in found if names.count(name) > 1)
+    del container.opset_import[:]
+    for domain, version in found.items():
+        container.opset_import.add(domain=domain, version=version)
+    for node in nodes(model):  # the checker looks for imports by their spelling
+        if node.domain == "ai.onnx":
+            node.domain = ""
+    return twice
+
+
+def prune(document: Document) -> list[str]:
+    """Takes away imports that no node needs, in the model and in its functions."""
+    used = {domain for root in document.roots for domain in _used(root)}
+    used |= {domain for domain, _, _ in document.functions}
+    notes = _prune(document.model, document.imports, used)
+    for root in document.roots:
+        if root.function is not None:
+            _prune(document.functions[root.function], root.imports, _used(root))
+    return notes
+
+
+def _prune(container: ModelProto | FunctionProto, imports: Imports, used: set[str]) -> list[str]:
+    if not used:
+        return []  # a model imports something
+    gone = [(domain, imports[domain]) for domain in imports if domain not in used]
+    for domain, _ in gone:
+        for entry in imports.remove(domain):
+            container.opset_import.remove(entry)
+    return [
+        f"nobody uses {domain or 'ai.onnx'} {version}: not imported" for domain, version in gone
+    ]
+
+
+def unknown(document: Document) -> list[RefusedNode]:
+    """A refusal for every node of a domain whose operators nobody has described."""
+    found = []
+    for root in document.roots:
+        for (domain, op), places in sorted(root.index.items()):
+            if domain not in schemas.known_domains():
+                version = root.imports.get(domain) or 0
+                for scope, position in places:
+                    node = scope.node(position)
+                    name = node.name or next((o for o in node.output if o), "")
+                    why, said = Why.UNKNOWN_DOMAIN, f"nobody has described domain {domain!r}"
+                    boundary = (version, version)
+                    found.append(RefusedNode(name, op, domain, boundary, why, said))
+    return found
+
+
+def _used(root: Root) -> set[str]:
+    return {key[0] for key in root.index} | {key[0] for key in root.calls}

@@ -1,0 +1,145 @@
+"""Writing one model-local function out at its calls, where an adapter needs what a call knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto
+
+from opshift.errors import InvalidModel
+from opshift.model.document import function_id
+from opshift.model.scope import Container, FunctionId, call_id, graphs_of
+from opshift.opsets import schemas
+
+Fresh = Callable[[str], str]
+
+
+def inline_function(model: ModelProto, which: FunctionId, fresh: Fresh) -> None:
+    """Replaces every call of a function by its nodes, at any depth, and removes the function."""
+    body = next(f for f in model.functions if function_id(f) == which)
+    for container in _containers(model):
+        if isinstance(container, FunctionProto) and function_id(container) == which:
+            continue
+        if _inline_in(container, body, which, fresh):
+            _import(container if isinstance(container, FunctionProto) else model, body)
+    model.functions.remove(body)
+
+
+def _containers(model: ModelProto) -> Iterator[Container]:
+    tops: list[Container] = [model.graph, *model.functions]
+    for training in model.training_info:
+        tops += [training.initialization, training.algorithm]
+    yield from tops
+
+
+def _inline_in(container: Container, body: FunctionProto, which: FunctionId, fresh: Fresh) -> bool:
+    """Inlines in one list of nodes and below; says whether anything was."""
+    found, nodes, inlined_here = False, [], False
+    for node in container.node:
+        for _, graph in graphs_of(node):
+            found |= _inline_in(graph, body, which, fresh)
+        if call_id(node) == which:
+            nodes += _written_out(node, body, container, fresh)
+            inlined_here = True
+        else:
+            nodes.append(node)
+    if inlined_here:
+        copies = [NodeProto.FromString(node.SerializeToString()) for node in nodes]
+        del container.node[:]
+        container.node.extend(copies)
+    return found or inlined_here
+
+
+def _written_out(
+    call: NodeProto, body: FunctionProto, container: Container, fresh: Fresh
+) -> list[NodeProto]:
+    names = {
+        formal: call.input[i] if i < len(call.input) else "" for i, formal in enumerate(body.input)
+    }
+    bound = {a.name: a for a in getattr(body, "attribute_proto", ())}
+    bound.update((a.name, a) for a in call.attribute)
+    written: list[NodeProto] = []
+    made: dict[str, str] = {}
+    for proto in body.node:
+        made.update((name, fresh(proto.op_type)) for name in proto.output if name)
+    wanted = dict(zip(body.output, call.output, strict=False))
+    made.update((formal, actual) for formal, actual in wanted.items() if actual and formal in made)
+    names.update(made)
+    for proto in body.node:
+        copy = NodeProto()
+        copy.CopyFrom(proto)
+        bind_attributes(copy, bound)
+        freshen(copy, names, fresh)
+        if copy.name:
+            copy.name = f"{call.name or fresh(call.op_type)}/{copy.name}"
+        written.append(copy)
+    for formal, actual in wanted.items():
+        if actual and formal not in names:
+            raise InvalidModel(f"output {formal!r} of function {body.name!r} is written by no node")
+        if actual and formal not in made:  # an input handed straight through
+            written.append(NodeProto(op_type="Identity", input=[names[formal]], output=[actual]))
+    for info in getattr(body, "value_info", ()):
+        if isinstance(container, GraphProto) and info.name in made:
+            copy_of = container.value_info.add()
+            copy_of.CopyFrom(info)
+            copy_of.name = made[info.name]
+    return written
+
+
+def freshen(node: NodeProto, names: dict[str, str], fresh: Fresh) -> None:
+    """Renames values by `names`, and gives everything its subgraphs define a new name."""
+    for field in (node.input, node.output):
+        for i, name in enumerate(field):
+            field[i] = names.get(name, name)
+    for attribute in node.attribute:
+        if attribute.type == AttributeProto.GRAPH or attribute.HasField("g"):
+            _freshen_graph(attribute.g, names, fresh)
+        for graph in attribute.graphs:
+            _freshen_graph(graph, names, fresh)
+
+
+def _freshen_graph(graph: GraphProto, outer: dict[str, str], fresh: Fresh) -> None:
+    names = dict(outer)
+    for info in graph.input:
+        names[info.name] = fresh("in")
+    for tensor in graph.initializer:
+        names.setdefault(tensor.name, fresh("const"))
+        tensor.name = names[tensor.name]
+    for sparse in graph.sparse_initializer:
+        names[sparse.values.name] = sparse.values.name = fresh("const")
+    for node in graph.node:
+        names.update((name, fresh(node.op_type)) for name in node.output if name)
+    for node in graph.node:
+        freshen(node, names, fresh)
+    for info in (*graph.input, *graph.output, *graph.value_info):
+        info.name = names.get(info.name, info.name)
+
+
+def _import(container: FunctionProto | ModelProto, body: FunctionProto) -> None:
+    present = {schemas.normal(i.domain) for i in container.opset_import}
+    for wanted in body.opset_import:
+        if schemas.normal(wanted.domain) not in present:
+            container.opset_import.add(domain=wanted.domain, version=wanted.version)
+
+
+def bind_attributes(node: NodeProto, bound: dict[str, AttributeProto]) -> None:
+    """Replaces references to a function's attributes by what the call gives, at any depth."""
+    kept = []
+    for attribute in node.attribute:
+        if attribute.ref_attr_name:
+            given = bound.get(attribute.ref_attr_name)
+            if given is None:
+                continue
+            value = AttributeProto()
+            value.CopyFrom(given)
+            value.name = attribute.name
+            kept.append(value)
+        else:
+            for graph in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
+                for inner in graph.node:
+                    bind_attributes(inner, bound)
+            kept.append(attribute)
+    if len(kept) != len(node.attribute) or any(a.ref_attr_name for a in node.attribute):
+        copies = [AttributeProto.FromString(a.SerializeToString()) for a in kept]
+        del node.attribute[:]
+        node.attribute.extend(copies)

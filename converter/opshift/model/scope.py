@@ -1,0 +1,283 @@
+"""Graphs, subgraphs and functions of a model: where nodes live, and which names they see."""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from onnx import (
+    AttributeProto,
+    FunctionProto,
+    GraphProto,
+    NodeProto,
+    OperatorSetIdProto,
+    TensorProto,
+    TypeProto,
+)
+
+from opshift.errors import InvalidModel
+from opshift.opsets import schemas
+
+Key: TypeAlias = tuple[str, str]  # (domain, op_type)
+FunctionId: TypeAlias = tuple[str, str, str]  # (domain, name, overload)
+Container: TypeAlias = GraphProto | FunctionProto
+
+
+@dataclass(slots=True, eq=False)
+class Scope:
+    """One list of nodes and the names defined beside it; `parent` is the graph around it."""
+
+    root: Root
+    proto: Container
+    parent: Scope | None
+    depth: int
+    order: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    removed: set[int] = field(default_factory=set)
+    _producers: dict[str, int] | None = None
+    _inputs: frozenset[str] | None = None
+    _initializers: dict[str, TensorProto] | None = None
+    _sparse: frozenset[str] | None = None
+    _declared: dict[str, TypeProto] | None = None
+    _node_names: set[str] | None = None
+    _repeated_names: frozenset[str] | None = None
+
+    @property
+    def inputs(self) -> frozenset[str]:
+        if self._inputs is None:
+            named = self.proto.input
+            self._inputs = frozenset(i if isinstance(i, str) else i.name for i in named)
+        return self._inputs
+
+    @property
+    def initializers(self) -> dict[str, TensorProto]:
+        """Dense initializers by name."""
+        if self._initializers is None:
+            dense = self.proto.initializer if isinstance(self.proto, GraphProto) else ()
+            self._initializers = {tensor.name: tensor for tensor in dense}
+        return self._initializers
+
+    @property
+    def producers(self) -> dict[str, int]:
+        """Position of the node that writes a name; kept current by the step."""
+        if self._producers is None:
+            self._producers = {
+                name: i
+                for i, node in enumerate(self.proto.node)
+                if i not in self.removed
+                for name in node.output
+                if name
+            }
+        return self._producers
+
+    @property
+    def declared(self) -> dict[str, TypeProto]:
+        """Types written down for inputs, outputs and values."""
+        if self._declared is None:
+            infos = list(getattr(self.proto, "value_info", ()))
+            if isinstance(self.proto, GraphProto):
+                infos += [*self.proto.output, *self.proto.input]
+            self._declared = {i.name: i.type for i in infos if i.HasField("type")}
+        return self._declared
+
+    def declared_type(self, name: str) -> TypeProto | None:
+        """The type that is written down for a value, or that its initializer has."""
+        found = self.declared.get(name)
+        if found is None and (tensor := self.initializers.get(name)) is not None:
+            found = self.declared[name] = _tensor_type(tensor)
+        return found
+
+    @property
+    def node_names(self) -> set[str]:
+        """Names of the nodes here, of those that had one when somebody first asked."""
+        if self._node_names is None:
+            self._node_names = {node.name for node in self.proto.node if node.name}
+        return self._node_names
+
+    @property
+    def repeated_names(self) -> frozenset[str]:
+        """Node names that several nodes came with: runtimes mind, but not for a Constant."""
+        if self._repeated_names is None:
+            counts = Counter(node.name for node in self.proto.node if node.name)
+            self._repeated_names = frozenset(name for name, n in counts.items() if n > 1)
+        return self._repeated_names
+
+    def node(self, position: int) -> NodeProto:
+        return self.proto.node[position]
+
+    def owner(self, name: str) -> Scope | None:
+        """The nearest scope, outwards, that defines `name`."""
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.initializers or name in scope.inputs or name in scope.producers:
+                return scope
+            if name in scope.sparse:
+                return scope
+            scope = scope.parent
+        return None
+
+    @property
+    def sparse(self) -> frozenset[str]:
+        """Names of sparse initializers."""
+        if self._sparse is None:
+            held = () if isinstance(self.proto, FunctionProto) else self.proto.sparse_initializer
+            self._sparse = frozenset(one.values.name for one in held)
+        return self._sparse
+
+    def chain(self) -> Iterator[Scope]:
+        scope: Scope | None = self
+        while scope is not None:
+            yield scope
+            scope = scope.parent
+
+    def add_initializer(self, tensor: TensorProto) -> None:
+        assert isinstance(self.proto, GraphProto)
+        self.proto.initializer.append(tensor)
+        own = self.proto.initializer[-1]
+        if self._initializers is not None:
+            self._initializers[tensor.name] = own
+
+    def sort(self) -> None:
+        """Puts the nodes that steps appended where they belong, and takes removed ones out."""
+        if not self.order and not self.removed:
+            return
+        nodes = self.proto.node
+        total = len(nodes)
+        # list.sort asks for the keys in list order and once each, and upb hands it such a list.
+        keys = iter([
+            (i in self.removed, self.order.get(i) or (i,)) for i in range(total)
+        ])  # fmt: skip
+        nodes.sort(key=lambda _: next(keys))
+        if self.removed:
+            del nodes[total - len(self.removed) :]
+        self.order, self.removed, self._producers = {}, set(), None
+
+
+def _tensor_type(tensor: TensorProto) -> TypeProto:
+    found = TypeProto()
+    found.tensor_type.elem_type = tensor.data_type
+    found.tensor_type.shape.SetInParent()
+    for dim in tensor.dims:
+        found.tensor_type.shape.dim.add().dim_value = dim
+    return found
+
+
+Place: TypeAlias = tuple[Scope, int]
+
+
+class Imports:
+    """The versions a model or a function declares, with `ai.onnx` and the empty string as one."""
+
+    def __init__(self, protos: Sequence[OperatorSetIdProto], where: str) -> None:
+        self._protos: dict[str, list[OperatorSetIdProto]] = {}
+        for proto in protos:
+            self._protos.setdefault(schemas.normal(proto.domain), []).append(proto)
+        for domain, same in self._protos.items():
+            versions = sorted({proto.version for proto in same})
+            if len(versions) > 1:
+                raise InvalidModel(
+                    f"{where} imports domain {domain or 'ai.onnx'!r} at several versions "
+                    f"({', '.join(map(str, versions))}); keep one opset_import of it"
+                )
+
+    def __getitem__(self, domain: str) -> int:
+        return self._protos[domain][0].version
+
+    def add(self, proto: OperatorSetIdProto) -> None:
+        self._protos[schemas.normal(proto.domain)] = [proto]
+
+    def remove(self, domain: str) -> list[OperatorSetIdProto]:
+        """Forgets a domain; returns its entries, which the caller takes out of the model."""
+        return self._protos.pop(domain)
+
+    def get(self, domain: str) -> int | None:
+        return self[domain] if domain in self._protos else None
+
+    def __setitem__(self, domain: str, version: int) -> None:
+        for proto in self._protos[domain]:
+            proto.version = version
+
+    def __contains__(self, domain: str) -> bool:
+        return domain in self._protos
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._protos)
+
+    def as_dict(self) -> dict[str, int]:
+        return {domain: self[domain] for domain in self._protos}
+
+
+@dataclass(slots=True, eq=False)
+class Root:
+    """A graph or function that sees nothing around it, with everything nested inside."""
+
+    kind: str  # "graph", "function" or "training"
+    name: str
+    imports: Imports
+    function: FunctionId | None = None
+    index: dict[Key, list[Place]] = field(default_factory=dict)
+    calls: dict[FunctionId, list[Place]] = field(default_factory=dict)
+    scopes: list[Scope] = field(default_factory=list)
+    by_graph: dict[int, Scope] = field(default_factory=dict)
+
+    @property
+    def top(self) -> Scope:
+        return self.scopes[0]
+
+    @property
+    def owns_constants(self) -> bool:
+        return self.kind != "function"
+
+    def schema_of(self, node: NodeProto, version: int | None = None) -> schemas.Schema | None:
+        """The schema of a node, at the version imported now or at another."""
+        domain = schemas.normal(node.domain)
+        version = version or self.imports.get(domain)
+        return schemas.schema(domain, node.op_type, version) if version else None
+
+    def scope_of(self, graph: GraphProto) -> Scope:
+        """The scope that a subgraph of this root is."""
+        return self.by_graph[id(graph)]
+
+    def copy_of(self, graph: GraphProto) -> GraphProto:
+        """A copy of a subgraph, with the nodes that steps appended where they belong."""
+        copy = GraphProto()
+        copy.CopyFrom(graph)
+        self._put_in_order(copy, graph)
+        return copy
+
+    def _put_in_order(self, copy: GraphProto, graph: GraphProto) -> None:
+        for there, here in zip(copy.node, graph.node, strict=True):
+            for (_, inner), (_, original) in zip(graphs_of(there), graphs_of(here), strict=True):
+                self._put_in_order(inner, original)
+        scope = self.by_graph.get(id(graph))
+        if scope is not None:
+            Scope(self, copy, None, 0, dict(scope.order), set(scope.removed)).sort()
+
+
+def call_id(node: NodeProto) -> FunctionId:
+    """The function a node calls, if there is one."""
+    overload = node.overload if hasattr(node, "overload") else ""
+    return schemas.normal(node.domain), node.op_type, overload
+
+
+def graphs_of(node: NodeProto) -> Iterator[tuple[str, GraphProto]]:
+    """The graphs a node holds, with the name of their attribute."""
+    for attribute in node.attribute:
+        for graph in graphs_in_attribute(attribute):
+            yield attribute.name, graph
+
+
+def graphs_in_attribute(attribute: AttributeProto) -> Iterator[GraphProto]:
+    """The graphs that an attribute holds."""
+    if attribute.type == AttributeProto.GRAPH or attribute.HasField("g"):
+        yield attribute.g
+    yield from attribute.graphs
+
+
+@functools.cache
+def may_hold_graphs(key: Key) -> bool:
+    """Whether nodes of an operator can hold graphs; those of an unknown one can."""
+    known = schemas.history(*key)
+    return not known or any(a.is_graph for s in known for a in s.attributes.values())

@@ -1,0 +1,30 @@
+"""Carve large payloads out of a model before it is converted and put them back afterwards.
+
+A *skeleton* is a model in which every large tensor is a *stub*: the same TensorProto with one
+`external_data` entry, `opshift.carved`, in place of its payload. Tensors that are external
+already carry no payload and are left as they are.
+"""
+
+from opshift.model.weights.carve import carve_file, carve_model, fill
+from opshift.model.weights.inplace import transplant
+from opshift.model.weights.lean import THRESHOLD
+from opshift.model.weights.output import POLICIES, data_files, splice
+from opshift.model.weights.store import EXTERNAL_FIELD, InFile, InModel, Source, Weights
+from opshift.model.weights.view import checkable
+
+__all__ = [
+    "EXTERNAL_FIELD",
+    "POLICIES",
+    "THRESHOLD",
+    "InFile",
+    "InModel",
+    "Source",
+    "Weights",
+    "carve_file",
+    "carve_model",
+    "checkable",
+    "data_files",
+    "fill",
+    "splice",
+    "transplant",
+]

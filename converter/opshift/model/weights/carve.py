@@ -1,0 +1,82 @@
+"""Take large payloads out of a model and put them back."""
+
+from __future__ import annotations
+
+import os
+from math import prod
+
+from google.protobuf.message import DecodeError
+from google.protobuf.unknown_fields import UnknownFieldSet
+from onnx import ModelProto
+
+from opshift.errors import InvalidModel
+from opshift.model.bytes import wire
+from opshift.model.bytes.external import Opened, Region
+from opshift.model.weights import lean
+from opshift.model.weights.store import InFile, Source, Weights
+from opshift.model.weights.tensors import all_tensors, nested_tensors
+
+
+def carve_file(path: str | os.PathLike[str]) -> tuple[ModelProto, Weights]:
+    """Read a model file without its large payloads."""
+    name = os.fspath(path)
+    try:
+        file = Opened(name)
+        data, payloads = wire.carve(file.view, lean.THRESHOLD, file.release)
+        skeleton = ModelProto.FromString(data)
+        _refuse_foreign(skeleton)
+    except (wire.Malformed, DecodeError) as error:
+        raise InvalidModel(
+            f"{name}: not a readable ONNX model: {error}; is the file complete, and binary ONNX?"
+        ) from None
+    sources = tuple(
+        InFile(field, tuple(Region(file, start, stop - start) for start, stop in runs))
+        for field, runs in payloads
+    )
+    store = Weights(sources, os.path.dirname(name))
+    _refuse_torn(skeleton, store)
+    return skeleton, store
+
+
+def _refuse_torn(skeleton: ModelProto, store: Weights) -> None:
+    """A payload that is carved is out of the checker's sight."""
+    if not store.sources:
+        return
+    for tensor in all_tensors(skeleton):
+        source = store.source(tensor)
+        if source is None:
+            continue
+        if (raw := source.raw()) is None:
+            store.load(tensor)
+            continue
+        wanted = wire.raw_size(tensor.data_type, prod(tensor.dims))
+        if len(raw) != wanted or min(tensor.dims) < 0:
+            shape = list(tensor.dims)
+            raise InvalidModel(
+                f"tensor {tensor.name!r} of shape {shape} holds {len(raw)} bytes, not {wanted}"
+            )
+
+
+def _refuse_foreign(model: ModelProto) -> None:
+    """Protobuf reads almost anything, and takes what it does not understand for unknown fields."""
+    for message in (model, model.graph):
+        for field in UnknownFieldSet(message):  # type: ignore[attr-defined]  # by __getitem__
+            if known := message.DESCRIPTOR.fields_by_number.get(field.field_number):
+                raise wire.Malformed(f"its field {known.name!r} is of another kind")
+    if not model.HasField("graph") and not model.HasField("ir_version"):
+        raise wire.Malformed("it has neither a graph nor an ir_version")
+
+
+def carve_model(model: ModelProto, base_dir: str = "") -> tuple[ModelProto, Weights]:
+    """Copy a model without its large payloads, which stay in the model."""
+    skeleton, sources = ModelProto(), list[Source]()
+    lean.copy_lean(model, skeleton, sources)
+    return skeleton, Weights(tuple(sources), base_dir)
+
+
+def fill(skeleton: ModelProto, weights: Weights) -> None:
+    """Put the payloads back into the skeleton."""
+    found = sum(map(weights.fill, skeleton.graph.initializer))
+    if found != len(weights.sources):  # else nothing was carved anywhere but from initializers
+        for tensor in nested_tensors(skeleton):
+            weights.fill(tensor)

@@ -1,0 +1,88 @@
+"""From an object to the same object, payloads unmoved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from google.protobuf.message import Message
+from onnx import ModelProto, TensorProto
+
+from opshift.model.weights.lean import copy_header, is_large, merge
+from opshift.model.weights.store import InModel, Weights, header_of, replace_header
+from opshift.model.weights.tensors import nested_tensors
+
+
+def transplant(skeleton: ModelProto, weights: Weights, target: ModelProto) -> None:
+    """Make the model that the weights were carved from equal the skeleton, payloads unmoved."""
+    _replace_fields(skeleton, target, keep="graph")
+    target.graph.SetInParent()
+    _replace_fields(skeleton.graph, target.graph, keep="initializer")
+    found = _reconcile(skeleton.graph.initializer, weights, target.graph.initializer)
+    if found != len(weights.sources):
+        for tensor in nested_tensors(target):
+            weights.fill(tensor)
+
+
+def _replace_fields(source: Message, target: Message, keep: str) -> None:
+    for field in target.DESCRIPTOR.fields:
+        if field.name != keep:
+            target.ClearField(field.name)
+    for field, value in source.ListFields():
+        if field.name != keep:
+            merge(target, field.name, value)
+
+
+def _reconcile(wanted: Any, weights: Weights, present: Any) -> int:
+    """Give `present` the content and order of `wanted`, touching no payload that both have."""
+    old = list(present)
+    place = {id(tensor): i for i, tensor in enumerate(old)}
+    by_name = {tensor.name: i for i, tensor in enumerate(old) if not is_large(tensor)}
+    taken: dict[int, int] = {}
+    fresh: list[int] = []
+    carved = 0
+    for position, tensor in enumerate(wanted):
+        source = weights.source(tensor)
+        carved += source is not None
+        index = place.get(id(source.tensor)) if isinstance(source, InModel) else None
+        if source is None:
+            index = by_name.get(tensor.name)
+        if index is None or index in taken:
+            fresh.append(position)
+            continue
+        taken[index] = position
+        _update(old[index], tensor, carved=source is not None)
+    delete_others(present, taken)
+    for position in fresh:
+        weights.fill(_added(present, wanted[position]))
+    order = [taken[i] for i in sorted(taken)] + fresh
+    if order != sorted(order):
+        positions = iter(order)
+        present.sort(key=lambda _: next(positions))
+    return carved
+
+
+def _update(tensor: TensorProto, wanted: TensorProto, carved: bool) -> None:
+    if carved:
+        header, current = header_of(wanted), TensorProto()
+        copy_header(tensor, current)
+        if header != current:
+            replace_header(tensor, header)
+    elif tensor != wanted:
+        tensor.CopyFrom(wanted)
+
+
+def _added(container: Any, tensor: TensorProto) -> TensorProto:
+    added: TensorProto = container.add()
+    added.CopyFrom(tensor)
+    return added
+
+
+def delete_others(container: Any, kept: Iterable[int]) -> None:
+    """Delete all elements but those at the given indices, one slice per gap."""
+    end = len(container)
+    for index in sorted(kept, reverse=True):
+        if index + 1 < end:
+            del container[index + 1 : end]
+        end = index
+    del container[:end]

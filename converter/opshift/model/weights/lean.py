@@ -1,0 +1,148 @@
+"""Copies of messages without their large payloads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import prod
+from typing import Any
+
+from google.protobuf.message import Message
+from google.protobuf.unknown_fields import UnknownFieldSet
+from onnx import AttributeProto, NodeProto, TensorProto
+
+from opshift.model.bytes import wire
+from opshift.model.weights.store import HEADER, InModel, Source, Weights, has_payload
+from opshift.model.weights.tensors import HOLDERS
+
+THRESHOLD = wire.THRESHOLD
+
+
+def copy_lean(source: Message, copy: Message, sources: list[Source]) -> None:
+    """Copy field by field, descending where a tensor can be."""
+    for field, value in source.ListFields():
+        kind = field.message_type.name if field.message_type else ""
+        if kind not in _LEAN:
+            merge(copy, field.name, value)
+        elif isinstance(value, Message):
+            child = getattr(copy, field.name)
+            child.SetInParent()
+            _LEAN[kind](value, child, sources)
+        elif kind == "NodeProto":
+            _copy_nodes(value, getattr(copy, field.name), sources)
+        else:
+            lean, add = _LEAN[kind], getattr(copy, field.name).add
+            for child in value:
+                lean(child, add(), sources)
+    _copy_unknown(source, copy)
+
+
+def merge(message: Message, name: str, value: Any) -> None:
+    if hasattr(value, "MergeFrom"):
+        getattr(message, name).MergeFrom(value)
+    else:
+        setattr(message, name, value)
+
+
+def _copy_nodes(nodes: Iterable[NodeProto], copies: Any, sources: list[Source]) -> None:
+    """Copy nodes whole, all at once, or around those that hold a large tensor or a graph."""
+    holds: dict[str, bool] = {"Constant": True}  # it need not hold a tensor the first time
+    heavy: set[int] = set()
+    for i, node in enumerate(nodes):
+        op = node.op_type
+        if op not in holds:
+            # A miss costs a copy of a payload, nothing else: one look per operator is enough.
+            holds[op] = any(attribute.type in HOLDERS for attribute in node.attribute)
+        if holds[op] and not _is_light(node):
+            heavy.add(i)
+    if not heavy:
+        copies.extend(nodes)
+        return
+    for i, node in enumerate(nodes):
+        if i in heavy:
+            copy_lean(node, copies.add(), sources)
+        else:
+            copies.add().CopyFrom(node)
+
+
+def _is_light(node: NodeProto) -> bool:
+    for attribute in node.attribute:
+        kind = attribute.type
+        if kind in HOLDERS and (kind != AttributeProto.TENSOR or is_large(attribute.t)):
+            return False
+    return True
+
+
+def _copy_tensor(tensor: TensorProto, copy: TensorProto, sources: list[Source]) -> None:
+    """Copy a tensor, or make a stub of it when it is large."""
+    if not is_large(tensor):
+        copy.CopyFrom(tensor)
+        return
+    copy_header(tensor, copy)
+    copy.external_data.add(key=wire.MARK, value=str(len(sources)))
+    sources.append(InModel(tensor))
+
+
+_LEAN: dict[str, Any] = {
+    "GraphProto": copy_lean,
+    "NodeProto": copy_lean,
+    "AttributeProto": copy_lean,
+    "FunctionProto": copy_lean,
+    "TrainingInfoProto": copy_lean,
+    "SparseTensorProto": copy_lean,
+    "TensorProto": _copy_tensor,
+}
+
+
+def is_large(tensor: TensorProto) -> bool:
+    """Whether the tensor is well formed and its payload is worth carving, without touching it."""
+    elements = prod(tensor.dims)
+    if elements <= THRESHOLD // 16:  # no element is wider than 16 bytes
+        return False
+    bits, _ = wire.STORAGE.get(tensor.data_type, (0, 0))
+    if not 8 * THRESHOLD < elements * bits <= 8 * wire.LIMIT or Weights.is_stub(tensor):
+        return False
+    fields = {n for n, name in wire.PAYLOAD.items() if has_payload(tensor, name)}
+    return (
+        wire.fits(tensor.data_type, fields)
+        and (fields == {wire.RAW} or _is_whole(tensor, elements))
+        and not tensor.string_data
+        and not tensor.HasField("segment")
+    )
+
+
+def _is_whole(tensor: TensorProto, elements: int) -> bool:
+    """Whether all its numbers are there; to know how many bytes raw_data has is to copy it."""
+    numbers = getattr(tensor, wire.PAYLOAD[wire.STORAGE[tensor.data_type][1]])
+    return len(numbers) == wire.entries(tensor.data_type, elements)
+
+
+def copy_header(tensor: TensorProto, copy: TensorProto) -> None:
+    for name in HEADER:
+        value = getattr(tensor, name)
+        if hasattr(value, "extend"):
+            getattr(copy, name).MergeFrom(value)
+        elif tensor.HasField(name):
+            merge(copy, name, value)
+    _copy_unknown(tensor, copy)
+
+
+def _copy_unknown(source: Message, copy: Message) -> None:
+    if unknown := UnknownFieldSet(source):
+        copy.MergeFromString(_encode_unknown(unknown))
+
+
+def _encode_unknown(fields: UnknownFieldSet) -> bytes:
+    out = []
+    for field in fields:  # type: ignore[attr-defined]  # it has __getitem__ only
+        tag = wire.varint(field.field_number << 3 | field.wire_type)
+        match field.wire_type:
+            case 0:
+                body = wire.varint(field.data)
+            case 1 | 5:
+                body = field.data.to_bytes(8 if field.wire_type == 1 else 4, "little")
+            case 2:
+                body = wire.varint(len(field.data)) + field.data
+            case _:
+                body = _encode_unknown(field.data) + wire.varint(field.field_number << 3 | 4)
+        out.append(tag + body)
+    return b"".join(out)

@@ -1,0 +1,157 @@
+"""Where every carved payload is, and what a stub says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import TypeAlias
+
+from onnx import TensorProto
+
+from opshift.errors import InvalidModel
+from opshift.model.arrays import Array, to_array
+from opshift.model.bytes import wire
+from opshift.model.bytes.external import Late, Moved, Region, locate
+
+_PAYLOAD = tuple(wire.PAYLOAD.values())
+
+
+HEADER = tuple(f.name for f in TensorProto.DESCRIPTOR.fields if f.name not in _PAYLOAD)
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Knows where every carved payload is: in a model object or in a file."""
+
+    sources: tuple[Source, ...] = ()
+    base_dir: str = ""
+
+    @staticmethod
+    def is_stub(tensor: TensorProto) -> bool:
+        """Whether the payload is elsewhere: carved, or external data."""
+        return tensor.data_location == TensorProto.EXTERNAL or marker_of(tensor) is not None
+
+    def load(self, tensor: TensorProto) -> Array:
+        """Value of a stub, of an external tensor, or of an ordinary tensor."""
+        if not self.is_stub(tensor):
+            return to_array(tensor)
+        whole = TensorProto()
+        whole.CopyFrom(tensor)
+        if not self.fill(whole):
+            whole.raw_data = locate(tensor, self.base_dir).read()
+            whole.ClearField("external_data")
+            whole.ClearField("data_location")
+        return to_array(whole)
+
+    def source(self, tensor: TensorProto) -> Source | None:
+        """Where the payload of a carved stub is; None for every other tensor."""
+        return None if (mark := marker_of(tensor)) is None else self.marked(mark)
+
+    def marked(self, mark: str) -> Source:
+        """Where the payload is that a marker's value names."""
+        if mark.isascii() and mark.isdigit() and int(mark) < len(self.sources):
+            return self.sources[int(mark)]
+        raise InvalidModel(f"a tensor refers to the payload {mark!r}, which was never carved")
+
+    def fill(self, stub: TensorProto) -> bool:
+        """Put the payload back into a carved stub; False where nothing was carved."""
+        if (source := self.source(stub)) is None:
+            return False
+        header = header_of(stub)
+        source.copy_to(stub)
+        replace_header(stub, header)
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class InModel:
+    """A payload that is in a tensor of the model which was carved."""
+
+    tensor: TensorProto
+
+    def copy_to(self, stub: TensorProto) -> None:
+        """Give a stub the payload."""
+        stub.CopyFrom(self.tensor)
+
+    def encoded(self) -> wire.Payload[Moved]:
+        """The payload as it is written to a file."""
+        if (raw := self.raw()) is not None:
+            return wire.RAW, [wire.header(wire.RAW, len(raw)), raw]
+        number = next(n for n, name in wire.PAYLOAD.items() if has_payload(self.tensor, name))
+        return number, [Late(len(self._typed()), self._typed)]
+
+    def raw(self) -> Late | None:
+        """What raw_data holds, if that is where the payload is."""
+        tensor = self.tensor
+        if not tensor.HasField("raw_data"):
+            return None
+        # Asking for its length would copy it.
+        return Late(wire.raw_size(tensor.data_type, prod(tensor.dims)), lambda: tensor.raw_data)
+
+    def _typed(self) -> bytes:
+        only = TensorProto()
+        only.CopyFrom(self.tensor)
+        replace_header(only, TensorProto())
+        return only.SerializeToString(deterministic=True)
+
+
+@dataclass(frozen=True, slots=True)
+class InFile:
+    """A payload that is in a file, tags included, in one piece or in several."""
+
+    field: int
+    pieces: tuple[bytes | Region, ...]
+
+    def copy_to(self, stub: TensorProto) -> None:
+        """Give a stub the payload."""
+        for piece in self.pieces:
+            stub.MergeFromString(piece if isinstance(piece, bytes) else piece.read())
+
+    def encoded(self) -> wire.Payload[Moved]:
+        """The payload as it is written to a file."""
+        return self.field, self.pieces
+
+    def raw(self) -> Region | None:
+        """What raw_data would hold, if these bytes are in the file as they are."""
+        run = self.pieces[0]
+        if self.field not in wire.AS_RAW or len(self.pieces) > 1 or isinstance(run, bytes):
+            return None
+        head = run.part(0, 11).read()
+        size, start = wire.read_varint(head, 1)
+        whole = head[0] == self.field << 3 | 2 and start + size == run.length
+        return run.part(start, size) if whole else None
+
+
+Source: TypeAlias = InModel | InFile
+
+
+EXTERNAL_KEY = wire.framed(1, b"location")
+EXTERNAL_FIELD = TensorProto(data_location=TensorProto.EXTERNAL).SerializeToString()
+
+
+def has_payload(tensor: TensorProto, payload: str) -> bool:
+    return tensor.HasField(payload) if payload == "raw_data" else bool(getattr(tensor, payload))
+
+
+def marker_of(tensor: TensorProto) -> str | None:
+    for entry in tensor.external_data:
+        if entry.key == wire.MARK:
+            return entry.value
+    return None
+
+
+def header_of(stub: TensorProto) -> TensorProto:
+    """Everything that a stub says about its tensor: all of it but the marker."""
+    header = TensorProto()
+    header.CopyFrom(stub)
+    kept = [entry for entry in stub.external_data if entry.key != wire.MARK]
+    header.ClearField("external_data")
+    header.external_data.extend(kept)
+    return header
+
+
+def replace_header(tensor: TensorProto, header: TensorProto) -> None:
+    for name in HEADER:
+        tensor.ClearField(name)
+    tensor.DiscardUnknownFields()
+    tensor.MergeFrom(header)

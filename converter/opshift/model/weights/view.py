@@ -1,0 +1,155 @@
+"""What the checker may see of a skeleton."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from math import prod
+
+import numpy as np
+from onnx import GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto, ValueInfoProto
+
+from opshift.model.bytes import wire
+from opshift.model.weights.inplace import delete_others
+from opshift.model.weights.store import EXTERNAL_FIELD, EXTERNAL_KEY, Weights, marker_of
+from opshift.model.weights.tensors import copy_of, nested_items
+
+
+def checkable(skeleton: ModelProto, data: bytes = b"") -> bytes | ModelProto:
+    """The skeleton with its stubs shown as graph inputs, for checks that read no weights.
+
+    `data` is the skeleton's serialized form, where the caller has it.
+    """
+    data = data or skeleton.SerializeToString(deterministic=True)
+    found = data.count(wire.MARK_KEY) + data.count(EXTERNAL_KEY)
+    if not found and EXTERNAL_FIELD not in data:
+        return data
+    stubs = [t for t in skeleton.graph.initializer if Weights.is_stub(t)]
+    if not found and not stubs:
+        return data
+    carved = sum(marker_of(stub) is not None for stub in stubs)
+    if data.count(wire.MARK_KEY) == carved and found == len(stubs):  # then none is nested
+        known = {value.name for value in skeleton.graph.input}
+        shown = GraphProto(input=[_as_input(t, t.name) for t in stubs if t.name not in known])
+        cut = _cut(data, stubs, shown.SerializeToString(deterministic=True))
+        if cut is not None:
+            return cut
+    view = copy_of(skeleton)
+    _show_nested(view)
+    return view
+
+
+_GRAPH_TAG = 7 << 3 | 2
+
+
+def _cut(data: bytes, stubs: Iterable[TensorProto], extra: bytes) -> bytes | None:
+    """The serialized model without these initializers of its graph, but with extra graph fields."""
+    graph = (field for field in wire.fields(data, 0, len(data)) if field[1] == _GRAPH_TAG)
+    start, _, pos, end, _ = next(graph)
+    pieces = []
+    for stub in stubs:
+        field = wire.framed(5, stub.SerializeToString(deterministic=True))
+        if (at := data.find(field, pos, end)) < 0:
+            return None
+        pieces.append(memoryview(data)[pos:at])
+        pos = at + len(field)
+    pieces += [memoryview(data)[pos:end], memoryview(extra)]
+    head = data[:start] + wire.header(_GRAPH_TAG >> 3, wire.total(pieces))
+    return b"".join([head, *pieces, memoryview(data)[end:]])
+
+
+def _as_input(tensor: TensorProto, name: str) -> ValueInfoProto:
+    value = ValueInfoProto(name=name)
+    value.type.tensor_type.elem_type = tensor.data_type
+    shape = value.type.tensor_type.shape
+    shape.SetInParent()
+    for size in tensor.dims:
+        shape.dim.add(dim_value=size)
+    return value
+
+
+def _show_nested(view: ModelProto) -> None:
+    """Turn all stubs of a private copy into main-graph inputs, or zeros where that cannot be."""
+    names = Counter(_defined_names(view.graph))
+    inputs: list[ValueInfoProto] = []
+    _hoist(view.graph, names, inputs, main=True)
+    view.graph.input.extend(inputs)
+    for item in chain(view.graph.initializer, nested_items(view)):
+        if isinstance(item, TensorProto):
+            _zero(item)
+        else:
+            _zero_sparse(item)
+
+
+def _defined_names(graph: GraphProto) -> Iterator[str]:
+    yield from (value.name for value in graph.input)
+    yield from (tensor.name for tensor in graph.initializer)
+    yield from (sparse.values.name for sparse in graph.sparse_initializer)
+    for node in graph.node:
+        yield from node.output
+        for subgraph in _subgraphs(node):
+            yield from _defined_names(subgraph)
+
+
+def _subgraphs(node: NodeProto) -> Iterator[GraphProto]:
+    for attribute in node.attribute:
+        if attribute.HasField("g"):
+            yield attribute.g
+        yield from attribute.graphs
+
+
+def _hoist(
+    graph: GraphProto, names: Counter[str], inputs: list[ValueInfoProto], main: bool
+) -> None:
+    """Move the stubs that initializers and Constant nodes define to the main graph's inputs."""
+    declared = {value.name for value in graph.input} if main else set()
+    # A body's outputs must be made in that body.
+    outputs = set() if main else {value.name for value in graph.output}
+
+    def moves(tensor: TensorProto, name: str) -> bool:
+        if not Weights.is_stub(tensor):
+            return False
+        if name in declared:
+            return True
+        if names[name] > 1 or name in outputs:
+            return False
+        inputs.append(_as_input(tensor, name))
+        return True
+
+    stay = [i for i, tensor in enumerate(graph.initializer) if not moves(tensor, tensor.name)]
+    delete_others(graph.initializer, stay)
+    stay = [
+        i
+        for i, node in enumerate(graph.node)
+        if not (node.output and (value := _constant(node)) and moves(value, node.output[0]))
+    ]
+    delete_others(graph.node, stay)
+    for node in graph.node:
+        for subgraph in _subgraphs(node):
+            _hoist(subgraph, names, inputs, main=False)
+
+
+def _constant(node: NodeProto) -> TensorProto | None:
+    if node.op_type != "Constant" or node.domain not in ("", "ai.onnx"):
+        return None
+    return next((a.t for a in node.attribute if a.name == "value" and a.HasField("t")), None)
+
+
+def _zero(tensor: TensorProto, value: bytes | None = None) -> None:
+    """Give a stub a value that is legal, but means nothing."""
+    if not Weights.is_stub(tensor):
+        return
+    bits, _ = wire.STORAGE.get(tensor.data_type, (8, 0))
+    tensor.ClearField("external_data")
+    tensor.ClearField("data_location")
+    tensor.raw_data = bytes(-(-prod(tensor.dims) * bits // 8)) if value is None else value
+
+
+def _zero_sparse(sparse: SparseTensorProto) -> None:
+    """Sparse indices must ascend: the first ones do."""
+    _zero(sparse.values)
+    indices = np.arange(prod(sparse.indices.dims[:1]), dtype="<i8")
+    if len(sparse.indices.dims) == 2:
+        indices = np.stack(np.unravel_index(indices, tuple(sparse.dims)), axis=1)
+    _zero(sparse.indices, indices.astype("<i8").tobytes())

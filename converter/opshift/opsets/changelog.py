@@ -1,0 +1,148 @@
+"""Which operator a name means at each version, from data: this needs no onnx."""
+
+from __future__ import annotations
+
+import bisect
+import functools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from importlib.resources import files
+
+from google.protobuf.message import DecodeError
+
+from opshift import versions
+from opshift.errors import BadTarget
+from opshift.opsets.identity import OperatorId
+from opshift.opsets.opset_changelog_pb2 import OpsetChangelog
+
+GROUP = "opshift.changelogs"
+FILE = "opset_changelog.bin"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One implementation of an operator; a deprecated one means that the name is to be avoided."""
+
+    operator: OperatorId
+    deprecated: bool
+    replaced_by: tuple[str, ...]
+    has_function_body: bool
+    fingerprint: str
+    types: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """An operator that means something else at another version."""
+
+    op_type: str
+    before: Entry | None
+    after: Entry | None
+
+    @property
+    def kind(self) -> str:
+        if self.after is None:
+            return "gone"
+        if self.after.deprecated:
+            return "deprecated"
+        return "changed" if self.before is not None else "new"
+
+
+class Changelog:
+    """The histories of all operators, oldest implementation first."""
+
+    def __init__(self) -> None:
+        self._entries: dict[tuple[str, str], list[Entry]] = {}
+        self._newest: dict[str, int] = {}
+
+    @property
+    def domains(self) -> frozenset[str]:
+        """Every domain that is described."""
+        return frozenset(self._newest)
+
+    def completed(self, operators: Iterable[OperatorId]) -> Changelog:
+        """A copy with more domains, of whose operators nothing but their versions is known."""
+        copy = Changelog()
+        copy._entries, copy._newest = dict(self._entries), dict(self._newest)
+        for one in sorted(operators):
+            entry = Entry(one, False, (), False, "", ())
+            copy._entries.setdefault((one.domain, one.op_type), []).append(entry)
+            copy._newest[one.domain] = max(copy._newest.get(one.domain, 0), one.since_version)
+        return copy
+
+    def add(self, data: bytes, origin: str) -> None:
+        """Reads one database; a domain is described in one place."""
+        try:
+            raw = OpsetChangelog.FromString(data)
+        except DecodeError as error:
+            raise BadTarget(f"{origin} is no opset changelog: {error}") from None
+        for domain in raw.domains:
+            if domain.name in self._newest:
+                raise BadTarget(f"{origin} describes {domain.name or 'ai.onnx'!r} a second time")
+            self._newest[domain.name] = max((v.version for v in domain.versions), default=0)
+            for version in domain.versions:
+                for change in version.changes:
+                    entry = Entry(
+                        OperatorId(domain.name, change.op_type, version.version),
+                        change.deprecated,
+                        tuple(change.replaced_by),
+                        change.has_function_body,
+                        change.fingerprint,
+                        tuple(change.types),
+                    )
+                    self._entries.setdefault((domain.name, change.op_type), []).append(entry)
+
+    def newest(self, domain: str) -> int | None:
+        """The newest version that is described, None for an unknown domain."""
+        return self._newest.get(domain)
+
+    def operators(self, domain: str) -> list[str]:
+        return sorted(op for d, op in self._entries if d == domain)
+
+    def history(self, domain: str, op_type: str) -> tuple[Entry, ...]:
+        return tuple(self._entries.get((domain, op_type), ()))
+
+    def meaning(self, domain: str, op_type: str, version: int) -> Entry | None:
+        """The implementation that a name means where a version is imported."""
+        found = self._entries.get((domain, op_type), [])
+        at = bisect.bisect_right(found, version, key=lambda entry: entry.operator.since_version)
+        return found[at - 1] if at else None
+
+    def changed(self, domain: str, version: int) -> frozenset[str]:
+        """The operators with an implementation that begins at a version."""
+        return frozenset(
+            op
+            for (d, op), entries in self._entries.items()
+            if d == domain and any(entry.operator.since_version == version for entry in entries)
+        )
+
+    def deltas(self, domain: str, start: int, to: int) -> Iterator[Delta]:
+        """The operators that mean something else at `to` than at `start`."""
+        for op in self.operators(domain):
+            before, after = self.meaning(domain, op, start), self.meaning(domain, op, to)
+            if before != after:
+                yield Delta(op, before, after)
+
+
+def latest(domain: str) -> int | None:
+    """The newest version that is described and that the installed onnx has."""
+    return reached(domain, default().newest(domain))
+
+
+def reached(domain: str, newest: int | None) -> int | None:
+    """What the installed onnx has of the versions up to the newest of a domain."""
+    if newest is None or domain not in versions.DOMAINS:
+        return newest
+    return min(newest, versions.installed().version(domain)) or None
+
+
+@functools.cache
+def default() -> Changelog:
+    """What is shipped, and what installed packages describe."""
+    found = Changelog()
+    found.add(files("opshift.opsets").joinpath(FILE).read_bytes(), FILE)
+    for point in sorted(entry_points(group=GROUP), key=lambda p: p.name):
+        data = files(point.load()).joinpath(FILE).read_bytes()
+        found.add(data, f"{FILE} of {point.value}")
+    return found

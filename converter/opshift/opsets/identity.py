@@ -1,0 +1,46 @@
+"""Which operator is meant: `(domain, op_type, since_version)`, in prose `com.acme.FastConv:3`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from opshift.errors import BadTarget
+
+
+def normal(domain: str) -> str:
+    """`ai.onnx` and the empty string are one domain."""
+    return "" if domain == "ai.onnx" else domain
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class OperatorId:
+    """One implementation of an operator; the default domain is the empty string."""
+
+    domain: str
+    op_type: str
+    since_version: int
+
+    @staticmethod
+    def parse(text: str) -> OperatorId:
+        """`com.acme.FastConv:3`; without a domain, or with `ai.onnx`, the default one is meant."""
+        found = re.fullmatch(r"(?:([^\s:]+)\.)?([^\s:.]+):([1-9]\d*)", text)
+        if found is None:
+            raise BadTarget(
+                f"an operator is DOMAIN.NAME:VERSION, as in com.acme.Run:3, not {text!r}"
+            )
+        return OperatorId(normal(found[1] or ""), found[2], int(found[3]))
+
+    @staticmethod
+    def of(domain: str, op_type: str, version: int) -> OperatorId:
+        """The implementation that a name means where `version` of its domain is imported."""
+        from opshift.opsets import changelog
+
+        domain = normal(domain)
+        entry = changelog.default().meaning(domain, op_type, version)
+        if entry is None:
+            raise BadTarget(f"{domain or 'ai.onnx'} {version} has no operator {op_type!r}")
+        return entry.operator
+
+    def __str__(self) -> str:
+        return f"{self.domain or 'ai.onnx'}.{self.op_type}:{self.since_version}"

@@ -1,0 +1,56 @@
+"""How much a type tells of its value."""
+
+from __future__ import annotations
+
+from onnx import TensorProto, TypeProto
+
+from opshift.opsets import schemas
+
+
+def rank_of(found: TypeProto | None) -> int | None:
+    if found is None or not found.HasField("tensor_type"):
+        return None
+    tensor = found.tensor_type
+    return len(tensor.shape.dim) if tensor.HasField("shape") else None
+
+
+def is_complete(found: TypeProto) -> bool:
+    tensor = found.tensor_type
+    return (
+        found.HasField("tensor_type")
+        and tensor.elem_type != 0
+        and tensor.HasField("shape")
+        and all(dim.HasField("dim_value") for dim in tensor.shape.dim)
+    )
+
+
+def is_vague(found: TypeProto | None) -> bool:
+    """Whether the rank is unknown, or the length of what may be a shape or a list of axes."""
+    if found is None:
+        return True
+    if not found.HasField("tensor_type"):
+        return False
+    whole = found.tensor_type.elem_type == TensorProto.INT64
+    return rank_of(found) is None or (whole and not is_complete(found))
+
+
+def better(declared: TypeProto | None, inferred: TypeProto | None) -> TypeProto | None:
+    if declared is None or inferred is None:
+        return inferred or declared
+    return inferred if _knowledge(inferred) > _knowledge(declared) else declared
+
+
+def _knowledge(found: TypeProto) -> tuple[bool, bool, int]:
+    tensor = found.tensor_type
+    known = schemas.type_name(found) is not None
+    static = sum(dim.HasField("dim_value") for dim in tensor.shape.dim)
+    return known, tensor.HasField("shape"), static
+
+
+def is_small(found: TypeProto | None) -> bool:
+    if found is None or not is_complete(found):
+        return False
+    size = 1
+    for dim in found.tensor_type.shape.dim:
+        size *= dim.dim_value
+    return size <= 256

@@ -1,0 +1,285 @@
+"""The only importer of onnx.defs: full schemas of the operators that the database names."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from typing import Any
+
+from onnx import AttributeProto, FunctionProto, TensorProto, TypeProto, defs, helper
+
+from opshift.opsets import changelog
+from opshift.opsets.changelog import Changelog
+from opshift.opsets.identity import OperatorId
+from opshift.opsets.identity import normal as normal
+
+GROUP = "opshift.schemas"
+ANY = -1  # the arity of a variadic parameter list has no upper bound
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """One formal input or output; `types` are spelled as in the schema, `tensor(float)`."""
+
+    name: str
+    types: frozenset[str]
+    variable: str
+    optional: bool
+    variadic: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """One attribute; `default` is None when an absent attribute has no value."""
+
+    name: str
+    kind: int
+    required: bool
+    default: object
+
+    @property
+    def is_graph(self) -> bool:
+        return self.kind in (AttributeProto.GRAPH, AttributeProto.GRAPHS)
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """One operator implementation: (domain, name, since)."""
+
+    domain: str
+    name: str
+    since: int
+    deprecated: bool
+    inputs: tuple[Param, ...]
+    outputs: tuple[Param, ...]
+    attributes: dict[str, Attribute]
+    min_input: int
+    max_input: int
+    min_output: int
+    max_output: int
+    has_body: bool
+    input_positions: dict[str, int]
+    output_positions: dict[str, int]
+
+    def input_at(self, index: int) -> Param | None:
+        return _at(self.inputs, index)
+
+    def output_at(self, index: int) -> Param | None:
+        return _at(self.outputs, index)
+
+
+def _at(params: tuple[Param, ...], index: int) -> Param | None:
+    if index < len(params):
+        return params[index]
+    return params[-1] if params and params[-1].variadic else None
+
+
+@functools.cache
+def schema(domain: str, op: str, version: int) -> Schema | None:
+    """The implementation that (domain, op) means at `version`, or None."""
+    entry = known().meaning(domain, op, version)
+    return _described(entry.operator) if entry else None
+
+
+@functools.cache
+def history(domain: str, op: str) -> tuple[Schema, ...]:
+    """Every implementation of an operator that the installed onnx has, oldest first."""
+    found = (_described(entry.operator) for entry in known().history(domain, op))
+    return tuple(one for one in found if one is not None)
+
+
+def operators(domain: str) -> Iterator[str]:
+    """The names ever registered in a domain that the installed onnx knows, in order."""
+    return iter([op for op in known().operators(domain) if history(domain, op)])
+
+
+@functools.cache
+def changed(domain: str, version: int) -> frozenset[str]:
+    """The operators with an implementation that begins at `version`: the boundary below it."""
+    return known().changed(domain, version)
+
+
+@functools.cache
+def latest(domain: str) -> int | None:
+    """The newest version that the database and the installed onnx know, None for no version."""
+    described = known().newest(domain) if domain in known_domains() else None
+    return changelog.reached(domain, described)
+
+
+@functools.cache
+def known_domains() -> frozenset[str]:
+    """The domains that are described, and of which the installed onnx has at least one operator."""
+    return frozenset(domain for domain in known().domains if next(operators(domain), None))
+
+
+@functools.cache
+def known() -> Changelog:
+    """The operator version database, with domains that onnx alone has been told about."""
+    shipped = changelog.default()
+    alone = (one for one in _registered() if normal(one.domain) not in shipped.domains)
+    ids = [OperatorId(normal(one.domain), one.name, one.since_version) for one in alone]
+    return shipped.completed(ids) if ids else shipped
+
+
+def body(domain: str, op: str, since: int, version: int) -> FunctionProto | None:
+    """The static function body written for the newest version not above `version`."""
+    own = raw(domain, op, since)
+    fits = [v for v in own.function_opset_versions if v <= version]
+    return _parsed(own.get_function_with_opset_version(max(fits))) if fits else None
+
+
+def body_for_node(
+    domain: str, op: str, since: int, version: int, node: bytes, types: list[bytes]
+) -> FunctionProto | None:
+    """The function body that depends on the node's attributes and input types."""
+    own = raw(domain, op, since)
+    fits = [v for v in own.context_dependent_function_opset_versions if v <= version]
+    if not fits:
+        return None
+    text = own.get_context_dependent_function_with_opset_version(max(fits), node, types)
+    return _parsed(text) if text else None
+
+
+def _parsed(text: bytes | FunctionProto) -> FunctionProto:
+    if isinstance(text, FunctionProto):
+        return text
+    found = FunctionProto()
+    found.ParseFromString(text)
+    return found
+
+
+@functools.cache
+def fingerprint(domain: str, op: str, since: int) -> str:
+    """Six hex digits of everything structural in a schema and its predecessor: not of its prose."""
+    return fingerprint_of([one for one in history(domain, op) if one.since <= since][-2:])
+
+
+def fingerprint_of(pair: Sequence[Schema]) -> str:
+    return hashlib.sha256("".join(map(_structure, pair)).encode()).hexdigest()[:6]
+
+
+def _structure(one: Schema) -> str:
+    params = [
+        (p.name, sorted(p.types), p.optional, p.variadic) for p in (*one.inputs, *one.outputs)
+    ]
+    attributes = [
+        (a.name, a.kind, a.required, repr(a.default)) for _, a in sorted(one.attributes.items())
+    ]
+    return repr((one.name, one.since, one.deprecated, params, attributes))
+
+
+@functools.cache
+def raw(domain: str, op: str, since: int) -> Any:  # the stubs of onnx know half of OpSchema
+    """The schema object of onnx itself: its function bodies and its inference."""
+    _register_installed()
+    return defs.get_schema(op, since, domain)
+
+
+def installed(domain: str) -> list[Schema]:
+    """What onnx itself says about a domain, whatever the database says; oldest first."""
+    found = [_describe(one) for one in _registered() if normal(one.domain) == domain]
+    return sorted(found, key=lambda one: (one.name, one.since))
+
+
+def _registered() -> Sequence[Any]:
+    _register_installed()
+    return defs.get_all_schemas_with_history()
+
+
+@functools.cache
+def _register_installed() -> None:
+    """Makes the operators of installed packages known to onnx, and so to its checker."""
+    present = {(s.domain, s.name, s.since_version) for s in defs.get_all_schemas_with_history()}
+    for point in sorted(entry_points(group=GROUP), key=lambda p: p.name):
+        for one in point.load()():
+            if (one.domain, one.name, one.since_version) not in present:
+                defs.register_schema(one)
+
+
+@functools.cache
+def _described(operator: OperatorId) -> Schema | None:
+    """The full schema of an implementation; None where the installed onnx is too old for it."""
+    try:
+        found = raw(operator.domain, operator.op_type, operator.since_version)
+    except defs.SchemaError:
+        return None
+    return _describe(found) if found.since_version == operator.since_version else None
+
+
+def _describe(one: Any) -> Schema:
+    unbounded = 2**31 - 1
+    return Schema(
+        domain=normal(one.domain),
+        name=one.name,
+        since=one.since_version,
+        deprecated=one.deprecated,
+        inputs=tuple(_param(p) for p in one.inputs),
+        outputs=tuple(_param(p) for p in one.outputs),
+        attributes={name: _attribute(a) for name, a in one.attributes.items()},
+        min_input=one.min_input,
+        max_input=ANY if one.max_input == unbounded else one.max_input,
+        min_output=one.min_output,
+        max_output=ANY if one.max_output == unbounded else one.max_output,
+        has_body=one.has_function or one.has_context_dependent_function,
+        input_positions={p.name: i for i, p in enumerate(one.inputs)},
+        output_positions={p.name: i for i, p in enumerate(one.outputs)},
+    )
+
+
+def _param(param: Any) -> Param:
+    option = defs.OpSchema.FormalParameterOption
+    return Param(
+        name=param.name,
+        types=frozenset(param.types),
+        variable=param.type_str,
+        optional=param.option == option.Optional,
+        variadic=param.option == option.Variadic,
+    )
+
+
+def _attribute(attribute: Any) -> Attribute:
+    default = attribute.default_value
+    value = helper.get_attribute_value(default) if default.name else None
+    if isinstance(value, bytes):
+        value = value.decode()
+    return Attribute(attribute.name, attribute.type.value, attribute.required, value)
+
+
+def element_name(element: int) -> str | None:
+    """An element type as schemas spell it; None for UNDEFINED and for what this onnx lacks."""
+    return _ELEMENTS.get(element)
+
+
+def element_number(name: str) -> int:
+    return _NUMBERS[name]
+
+
+_ELEMENTS = {
+    number: name.lower() for name, number in TensorProto.DataType.items() if name != "UNDEFINED"
+}
+_NUMBERS = {name: number for number, name in _ELEMENTS.items()}
+
+
+def type_name(proto: TypeProto) -> str | None:
+    """A type as schemas spell it, or None while it is incomplete."""
+    kind = proto.WhichOneof("value")
+    if kind == "tensor_type":
+        element = element_name(proto.tensor_type.elem_type)
+        return f"tensor({element})" if element else None
+    if kind == "sequence_type":
+        inner = type_name(proto.sequence_type.elem_type)
+        return f"seq({inner})" if inner else None
+    if kind == "optional_type":
+        inner = type_name(proto.optional_type.elem_type)
+        return f"optional({inner})" if inner else None
+    if kind == "map_type":
+        inner = type_name(proto.map_type.value_type)
+        key = element_name(proto.map_type.key_type)
+        return f"map({key},{inner})" if inner and key else None
+    if kind == "sparse_tensor_type":
+        element = element_name(proto.sparse_tensor_type.elem_type)
+        return f"sparse_tensor({element})" if element else None
+    return None

@@ -1,0 +1,133 @@
+"""A model that is in a store, brought here; and a result that goes to one."""
+
+from __future__ import annotations
+
+import contextlib
+import filecmp
+import os
+import posixpath
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from onnx import TensorProto
+
+from opshift.model import weights
+from opshift.model.bytes.external import inside, location_of
+from opshift.model.weights.tensors import all_tensors
+from opshift.zoo import files
+from opshift.zoo.files import Found, Made
+from opshift.zoo.key import Key
+from opshift.zoo.marks import Mark
+from opshift.zoo.outcome import Stamp, Unpublished
+from opshift.zoo.stores import stores
+from opshift.zoo.stores.stores import Store
+
+
+def brought(url: str, folder: str) -> Found:
+    """Fetches a model, and the data files that it names, into a folder."""
+    store, key = stores.at(url)
+    path = os.path.join(folder, posixpath.basename(key))
+    fetched = [store.fetch(key, path)]
+    skeleton, _ = weights.carve_file(path)
+    for tensor in all_tensors(skeleton):
+        if tensor.data_location == TensorProto.EXTERNAL:
+            near = inside(folder, location_of(tensor), tensor.name)
+            if not os.path.exists(near):
+                os.makedirs(os.path.dirname(near), exist_ok=True)
+                with contextlib.suppress(FileNotFoundError):  # carving names what is missing
+                    fetched.append(store.fetch(_twin(near, folder, key), near))
+    reads = _named_from(posixpath.dirname(key), fetched)
+    return replace(files.found(path), reads=reads, home=posixpath.dirname(url))
+
+
+@dataclass(frozen=True, slots=True)
+class StoreResult:
+    """Where a result goes and where its mark, in a store; nothing there is ever seen in part."""
+
+    output: str
+    mark: str
+    creates: bool  # whether the store refuses to create what is there
+    folder: str  # where the result is written first
+
+    def there(self, key: Key) -> Mark | None:
+        """The mark of a result that is there and up to date."""
+        store, name = stores.at(self.mark)
+        try:
+            mark = Mark.decoded(store.read(name))
+        except FileNotFoundError:
+            return None
+        return mark if mark and mark.holds(key, posixpath.dirname(self.output)) else None
+
+    def publish(self, made: Made, external: str, key: Key) -> tuple[Stamp, ...]:
+        """Puts the data files there, then the model, then the mark."""
+        store, name = stores.at(self.output)
+        path = os.path.join(self.folder, posixpath.basename(name))
+        model, *data = files.spliced(made, path, external)
+        made.of.check_unchanged()
+        old = _stamp(store, name) if data else None
+        if old and not _same(store, old, model):
+            store.delete(name)  # nobody may read the old model with the new data
+        shared = set() if external == "one-file" else set(map(os.path.basename, made.of.files))
+        put = []
+        for path in data:
+            is_shared = os.path.basename(path) in shared
+            put.append(self._put(store, _twin(path, self.folder, name), path, is_shared))
+        put.insert(0, self._put(store, name, model, False))
+        writes = _named_from(posixpath.dirname(name), put)
+        marks, mark = stores.at(self.mark)
+        put.append(marks.write(mark, Mark(key(), writes, made.versions).encoded(), create=False))
+        return _named_from(posixpath.dirname(name), put)
+
+    def stamps(self, mark: Mark) -> tuple[Stamp, ...]:
+        """All that a rerun has to find as it is: the objects, and the mark itself."""
+        store, name = stores.at(self.mark)
+        folder = posixpath.dirname(stores.at(self.output)[1])
+        return (*mark.writes, *_named_from(folder, [store.stamp(name)]))
+
+    def _put(self, store: Store, name: str, path: str, is_shared: bool) -> Stamp:
+        """Puts an object, once: what another model, another run or a dead one put is the same."""
+        old = _stamp(store, name)
+        if old is None:
+            try:
+                return store.upload(name, path, create=self.creates)
+            except FileExistsError:  # another run was quicker, or a try that failed had been heard
+                old = store.stamp(name)
+        if _same(store, old, path):
+            return old
+        if is_shared:
+            raise Unpublished(
+                f"{store.root}/{name} is there already and differs:"
+                " remove it, or choose one-file or inline"
+            )
+        return store.upload(name, path, create=False)
+
+
+def _same(store: Store, there: Stamp, path: str) -> bool:
+    """Whether an object is a file of ours, byte for byte."""
+    if there[1] != os.path.getsize(path):
+        return False
+    copy = path + ".there"
+    try:
+        store.fetch(there[0], copy)
+        return filecmp.cmp(path, copy, shallow=False)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(copy)
+
+
+def _stamp(store: Store, name: str) -> Stamp | None:
+    try:
+        return store.stamp(name)
+    except FileNotFoundError:
+        return None
+
+
+def _twin(path: str, folder: str, model: str) -> str:
+    """The key, beside a model, of what lies in a folder here."""
+    name = os.path.relpath(path, folder).replace(os.sep, "/")
+    return stores.join(posixpath.dirname(model), name)
+
+
+def _named_from(folder: str, stamps: Iterable[Stamp]) -> tuple[Stamp, ...]:
+    folder = folder or "."
+    return tuple((posixpath.relpath(key, folder), size, at) for key, size, at in stamps)

@@ -1,0 +1,65 @@
+"""The worker's side of its private pipe: an item comes, an outcome goes."""
+
+from __future__ import annotations
+
+import gc
+import os
+import pickle
+import signal
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import Protocol
+
+from opshift.zoo.outcome import Fate, Outcome, shortened
+from opshift.zoo.workers.limits import Limits, alarm, cap_memory, die_with
+
+
+class Named(Protocol):
+    """Whatever is worked on has a name, and a size in bytes that is about right."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def size(self) -> int: ...
+
+
+def serve(
+    fn: Callable[..., Outcome], limits: Limits, pipe: Connection, life: Connection, log: str
+) -> None:
+    """Works until the pipe closes; only the driver is asked when to stop."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _write_to(log)
+    die_with(life)
+    cap_memory(limits.megabytes)
+    gc.freeze()  # what is here stays, and what the collector does not touch stays shared
+    while True:
+        try:
+            item = pipe.recv()
+        except (EOFError, OSError):
+            return
+        if os.fstat(1).st_size:
+            os.ftruncate(1, 0)
+        alarm(limits.seconds)
+        outcome = _call(fn, item)
+        alarm(0)
+        pipe.send_bytes(pickle.dumps(outcome))
+
+
+def _write_to(log: str) -> None:
+    """What native code prints goes to a file that has no name any more."""
+    fd = os.open(log, os.O_WRONLY | os.O_APPEND)
+    os.dup2(fd, 1)
+    os.dup2(fd, 2)
+    os.close(fd)
+    if os.name != "nt":
+        os.unlink(log)
+
+
+def _call(fn: Callable[..., Outcome], item: Named) -> Outcome:
+    try:
+        return fn(item)
+    except MemoryError:
+        return Outcome(item.name, Fate.OOM, "MemoryError", "an allocation beyond the cap failed")
+    except Exception as error:
+        kind = type(error).__name__
+        return Outcome(item.name, Fate.CRASHED, kind, shortened(f"{kind}: {error}"))

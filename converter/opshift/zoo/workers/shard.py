@@ -1,0 +1,41 @@
+"""`python -m opshift.zoo.shard`: the supervisor of shards, beside an engine's worker."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import select
+import signal
+import sys
+from multiprocessing.connection import Connection
+
+from opshift.zoo.workers.limits import die_with
+from opshift.zoo.workers.pool import IDLE
+from opshift.zoo.workers.shards import unpacked
+from opshift.zoo.workers.supervisor import Supervisor
+
+
+def main() -> None:
+    """Reads shards from stdin and writes their outcomes, until nobody needs it any more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the driver is asked when to stop
+    if len(sys.argv) > 1:
+        die_with(Connection(int(sys.argv[1]), writable=False))
+    answer = os.dup(1)
+    os.dup2(2, 1)  # what anyone prints is no answer
+    with os.fdopen(answer, "wb") as file:
+        while _wanted():
+            try:
+                work = pickle.load(sys.stdin.buffer)
+            except EOFError:
+                return
+            fn, limits, shard = unpacked(work)
+            pickle.dump(list(Supervisor(1, limits).run(fn, shard)), file)
+            file.flush()
+
+
+def _wanted() -> bool:
+    return sys.platform == "win32" or bool(select.select([0], [], [], IDLE)[0])
+
+
+if __name__ == "__main__":
+    main()

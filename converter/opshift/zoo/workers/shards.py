@@ -1,0 +1,115 @@
+"""Spreads a zoo over an engine's workers in shards; each shard has a supervisor of its own there.
+
+An engine only carries: its worker starts a process that supervises children like the local engine,
+so what an engine cannot stop or limit does not matter to it.
+"""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
+
+from opshift.zoo.outcome import Fate, Outcome, shortened
+from opshift.zoo.workers.child import Named
+from opshift.zoo.workers.limits import Limits
+from opshift.zoo.workers.pool import elsewhere
+from opshift.zoo.workers.worker import Worker
+
+MODELS, BYTES = 64, 2 << 30
+Shard: TypeAlias = tuple[Named, ...]
+
+
+class Carrier(Protocol):
+    """What is asked of Ray or Dask: a call elsewhere, and which calls have ended."""
+
+    def slots(self) -> int:
+        """How many calls can run at a time."""
+
+    def submit(self, call: Callable[..., Any], *arguments: Any) -> Any:
+        """Starts a call, once only, and answers a handle."""
+
+    def ended(self, handles: Sequence[Any]) -> list[Any]:
+        """The handles of calls that have ended, after a wait if there are none."""
+
+    def result(self, handle: Any) -> Any:
+        """What a call returned; raises when it was lost."""
+
+    def cancel(self, handle: Any) -> None:
+        """Nobody waits for a call any more."""
+
+
+@dataclass(slots=True)
+class Spread:
+    """The engine that hands shards to a carrier, two for each of its slots at most."""
+
+    carrier: Carrier
+    limits: Limits = field(default_factory=Limits)
+    stopping: bool = False
+    crew: tuple[Worker, ...] = ()  # what works elsewhere cannot be watched
+
+    def stop(self) -> None:
+        """Hands out nothing more; shards that are being worked on end as they will."""
+        self.stopping = True
+
+    def run(self, fn: Callable[..., Outcome], items: Iterable[Named]) -> Iterator[Outcome]:
+        """An outcome for each item; a shard that is lost is halved and tried again."""
+        fresh, again = cut(items), deque[Shard]()
+        flying: dict[Any, Shard] = {}
+        try:
+            while True:
+                while not self.stopping and len(flying) < 2 * self.carrier.slots():
+                    shard = again.popleft() if again else next(fresh, None)
+                    if shard is None:
+                        break
+                    handle = self.carrier.submit(elsewhere, packed(fn, self.limits, shard))
+                    flying[handle] = shard
+                if not flying:
+                    return
+                for handle in self.carrier.ended(list(flying)):
+                    yield from self._hear(handle, flying.pop(handle), again)
+        finally:
+            for handle in flying:
+                self.carrier.cancel(handle)
+
+    def _hear(self, handle: Any, shard: Shard, again: deque[Shard]) -> Iterator[Outcome]:
+        try:
+            outcomes = self.carrier.result(handle)
+        except Exception as error:
+            if len(shard) == 1:
+                detail = f"the engine lost it: {type(error).__name__}: {error}"
+                yield Outcome(shard[0].name, Fate.LOST, type(error).__name__, shortened(detail))
+            elif not self.stopping:
+                middle = len(shard) // 2
+                again.extend((shard[:middle], shard[middle:]))
+        else:
+            yield from outcomes
+
+
+def cut(items: Iterable[Named]) -> Iterator[Shard]:
+    """Shards of so many models, or of fewer that are large."""
+    shard, size = list[Named](), 0
+    for item in items:
+        if shard and (len(shard) == MODELS or size + item.size > BYTES):
+            yield tuple(shard)
+            shard, size = [], 0
+        shard.append(item)
+        size += item.size
+    if shard:
+        yield tuple(shard)
+
+
+def packed(fn: Callable[..., Outcome], limits: Limits, shard: Shard) -> bytes:
+    """Work as bytes, which an engine carries without having to understand them."""
+    return pickle.dumps((sys.path, pickle.dumps((fn, limits, shard))))
+
+
+def unpacked(work: bytes) -> tuple[Callable[..., Outcome], Limits, Shard]:
+    """The work, once whatever it speaks of can be imported."""
+    path, inner = pickle.loads(work)
+    sys.path += [folder for folder in path if folder not in sys.path]
+    found: tuple[Callable[..., Outcome], Limits, Shard] = pickle.loads(inner)
+    return found

@@ -1,0 +1,169 @@
+"""The driver's side of one child: gives it items, watches it, and says what it died of."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import pickle
+import signal
+import sys
+import tempfile
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from multiprocessing import util
+from typing import Any
+
+from opshift.zoo.outcome import Fate, Outcome, shortened
+from opshift.zoo.workers import child
+from opshift.zoo.workers.child import Named
+from opshift.zoo.workers.limits import GRACE, Limits, private_bytes
+
+PRELOADED = ["opshift.zoo.task", "opshift.zoo.warm"]
+SMALL = 16 << 20  # bytes of all that a worker has, if anything is to wait there
+SOON, MOST = 0.05, 16  # seconds until something that waits has its turn, and how many wait
+LONGEST = 70  # bytes of a folder in which the name of the server's socket is not too long
+
+
+@dataclass(slots=True)
+class Job:
+    """One item and how often it has been tried."""
+
+    item: Named
+    attempts: int = 0
+
+
+class Worker:
+    """One child, the job that it works on, and those that wait there for their turn."""
+
+    def __init__(self, fn: Callable[..., Outcome], limits: Limits) -> None:
+        context = _context()
+        fd, name = tempfile.mkstemp(prefix="opshift-worker-")
+        self.log, self.limits = os.fdopen(fd, "rb"), limits
+        self.jobs, self.bytes = deque[Job](), 0
+        self.since, self.served = 0.0, 0
+        self.pace = SOON  # seconds that the last job took
+        self.sentence: Fate | None = None
+        self.pipe, theirs = context.Pipe()
+        listens, self.life = context.Pipe(duplex=False)  # `life` closes with us, however we end
+        arguments = (fn, limits, theirs, listens, name)
+        self.process = context.Process(target=child.serve, args=arguments, daemon=True)
+        with theirs, listens, _main_left_alone():
+            _keep_socket_short()
+            self.process.start()
+
+    @property
+    def job(self) -> Job | None:
+        """What it works on."""
+        return self.jobs[0] if self.jobs else None
+
+    @property
+    def ahead(self) -> float:
+        """Seconds of work, or so, that wait behind what it works on."""
+        return min(SOON, (len(self.jobs) - 1) * self.pace) if self.jobs else 0.0
+
+    @property
+    def worn(self) -> bool:
+        """Whether it has had its share of items, and gets no more."""
+        return self.served >= self.limits.recycle
+
+    def takes(self, job: Job) -> bool:
+        """Whether an item may wait here for its turn, which will come soon."""
+        soon = len(self.jobs) * self.pace < SOON and len(self.jobs) < MOST
+        return soon and not self.worn and self.bytes + job.item.size <= SMALL
+
+    def give(self, job: Job) -> None:
+        """Sends an item; if nobody is there to take it, the pipe will say so."""
+        if not self.jobs:
+            self.since = time.monotonic()
+        self.jobs.append(job)
+        self.bytes += job.item.size
+        self.served += 1
+        try:
+            self.pipe.send_bytes(pickle.dumps(job.item))
+        except OSError:
+            self.sentence = Fate.LOST
+
+    def hear(self) -> tuple[Job | None, Outcome | None]:
+        """What it worked on, and the outcome; no outcome once it is dead."""
+        job = self.jobs.popleft() if self.jobs else None
+        self.bytes -= job.item.size if job else 0
+        try:
+            outcome: Outcome = self.pipe.recv()
+        except (EOFError, OSError):
+            return job, None
+        self.since, self.pace = time.monotonic(), outcome.seconds  # the next has just begun
+        return job, outcome
+
+    def watch(self) -> None:
+        """Kills a child that the kernel has not stopped at its limits."""
+        cap = self.limits.megabytes
+        if self.job and time.monotonic() > self.since + self.limits.seconds + GRACE:
+            self.sentence = Fate.TIMEOUT
+        elif cap is not None and private_bytes(self.process.pid) > cap << 20:
+            self.sentence = Fate.OOM
+        else:
+            return
+        self.process.kill()
+
+    def autopsy(self, name: str) -> Outcome:
+        """What a child died of, once its end of the pipe has closed."""
+        self.process.join(1.0)
+        self.process.kill()
+        self.process.join()
+        code = self.process.exitcode or 0
+        why = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+        fate = self.sentence or (Fate.TIMEOUT if why == "SIGALRM" else Fate.CRASHED)
+        if fate is Fate.TIMEOUT:
+            why = f"not finished in {self.limits.seconds:g} s"
+        elif fate is Fate.OOM:
+            why = f"more than {self.limits.megabytes} MiB"
+        said = self._last_words()
+        return Outcome(name, fate, why, shortened(f"{why}: {said}" if said else why))
+
+    def _last_words(self) -> str:
+        self.log.seek(max(0, os.fstat(self.log.fileno()).st_size - 4096))
+        lines = self.log.read().decode(errors="replace").strip().splitlines()
+        return lines[-1].strip() if lines else ""
+
+    def close(self) -> None:
+        """Ends the child; what it has sent is already here."""
+        self.pipe.close()
+        self.life.close()
+        self.process.kill()
+        self.process.join()
+        self.log.close()
+
+
+def _context() -> Any:
+    """Children start from a server that has the slow imports done, where there is fork."""
+    if sys.platform == "win32":
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(PRELOADED)
+    return context
+
+
+@contextlib.contextmanager
+def _main_left_alone() -> Iterator[None]:
+    """A child has no use for the program that started it, which without a guard would run again."""
+    main = vars(sys.modules["__main__"])
+    kept: dict[str, Any] = {n: main.pop(n) for n in ("__spec__", "__file__") if n in main}
+    main["__spec__"] = None
+    try:
+        yield
+    finally:
+        main.update(kept)
+
+
+def _keep_socket_short() -> None:
+    """A socket's path holds about a hundred bytes, and some folders for temporary files more."""
+    usual = tempfile.gettempdir()
+    if sys.platform != "win32" and len(os.fsencode(usual)) > LONGEST:
+        tempfile.tempdir = "/tmp"
+        try:
+            util.get_temp_dir()  # asked once: the server's socket will be there
+        finally:
+            tempfile.tempdir = usual
