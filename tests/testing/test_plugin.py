@@ -29,7 +29,7 @@ def test_nothing_is_imported_for_those_who_do_not_use_it(pytester):
 
         def test_modules():
             assert "opshift.testing.plugin" in sys.modules
-            assert not {"onnx", "numpy", "opshift.testing.examples"} & sys.modules.keys()
+            assert not {"onnx", "numpy", "opshift.testing.example_models"} & sys.modules.keys()
         """
     )
     pytester.runpytest_subprocess().assert_outcomes(passed=1)

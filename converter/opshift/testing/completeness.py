@@ -9,7 +9,7 @@ from opshift.author.declare import RETIRED
 from opshift.author.registry import Crossing, Registry
 from opshift.errors import AdapterBug
 from opshift.opsets import schemas
-from opshift.testing.examples import stands_in
+from opshift.testing.example_models import stands_in
 
 
 def assert_complete(package: str) -> None:

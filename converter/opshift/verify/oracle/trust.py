@@ -16,8 +16,22 @@ from onnx import (
     helper,
 )
 
-from opshift.verify.oracle import (
+from opshift.verify.oracle import (  # noqa: F401
+    control,
     engines,
+    kernels_attention,
+    kernels_deform,
+    kernels_legacy,
+    kernels_misc,
+    kernels_ml,
+    kernels_nn,
+    kernels_pool,
+    kernels_quant,
+    kernels_random,
+    kernels_reduce,
+    kernels_rnn,
+    kernels_sample,
+    kernels_shape,
 )
 from opshift.verify.oracle.registry import KERNELS, NEWEST, find
 from opshift.verify.oracle.schema import Call, completed
