@@ -9,7 +9,7 @@ import oracle
 import pytest
 from onnx import ModelProto
 from opshift import convert_version, testing
-from opshift.author.declare import Adapter, Example
+from opshift.author.verdicts import Adapter, Example
 from opshift.opsets import schemas
 
 ROUNDING = 4  # units in the last place: the same arithmetic, rounded in another order

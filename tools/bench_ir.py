@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from opshift.convert.ir import restamp
-from opshift.convert.options import Options
+from opshift.convert.request import Options
 from workloads import transformer, weighty
 
 MODULE = [sys.executable, "-m", "opshift"]

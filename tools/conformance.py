@@ -33,8 +33,8 @@ from markdown_tables import write_between
 from node_tests import SHAPES, NodeTest, official, subject, targets
 from onnx import ModelProto
 from opshift import Refused, convert_version
-from opshift.author.census import element_types
-from opshift.convert.legal import check
+from opshift.author.present_types import element_types
+from opshift.convert.legal import checker
 from opshift.errors import RefusedNode
 from opshift.opsets import schemas
 
@@ -125,8 +125,8 @@ def _at(case: Subject, domain: str, to: int, converter: str) -> Verdict:
     except Exception as error:
         told = f"{type(error).__name__}: {error}"[:300]
         return Verdict("refused" if converter == "onnx" else "invalid", told)
-    objection = check.whole(converted, full=True)
-    if objection is not None and check.whole(case.model, full=True) is None:
+    objection = checker.whole(converted, full=True)
+    if objection is not None and checker.whole(case.model, full=True) is None:
         return Verdict("invalid", f"checker: {objection[:300]}")
     return _judged(case, converted)
 

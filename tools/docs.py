@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from opshift.author import registry
-from opshift.author.declare import RETIRED, Adapter, Kind
+from opshift.author.verdicts import RETIRED, Adapter, Kind
 from opshift.opsets import schemas
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"

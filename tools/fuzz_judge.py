@@ -216,7 +216,7 @@ def _well_said(answer: Exception) -> None:
 
 def locations(case: Case) -> set[str]:
     """Where the model's external data is said to be."""
-    from opshift.model.bytes.external import location_of
+    from opshift.model.bytes.files import location_of
     from opshift.model.weights.tensors import all_tensors
 
     if not is_readable(case.model):

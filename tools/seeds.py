@@ -12,7 +12,7 @@ from pathlib import Path
 import onnx.parser
 from opshift import versions
 from opshift.author import registry
-from opshift.author.declare import RETIRED
+from opshift.author.verdicts import RETIRED
 
 ROOT = Path(__file__).resolve().parent.parent
 LARGEST = 20_000

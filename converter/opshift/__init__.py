@@ -8,11 +8,11 @@ from opshift.lazy import lazy
 
 if TYPE_CHECKING:
     from opshift.convert.api import convert_file, convert_version
-    from opshift.convert.legal.spec import Findings, check_model
-    from opshift.convert.look.forecast import Plan, plan
+    from opshift.convert.legal.rules import Findings, check_model
     from opshift.convert.look.lowest import Lowest, lowest_versions
+    from opshift.convert.look.plan import Plan, plan
     from opshift.errors import AdapterBug, BadTarget, InvalidModel, OpshiftError, Refused, Why
-    from opshift.model.comparison import Diff, diff
+    from opshift.model.diff import Diff, diff
     from opshift.model.model_version import Level, ModelVersion
     from opshift.opsets.identity import OperatorId
     from opshift.report import Report
@@ -45,13 +45,13 @@ __all__ = [
 _HOMES = {
     "convert.api": ("convert_file", "convert_version"),
     "errors": ("AdapterBug", "BadTarget", "InvalidModel", "OpshiftError", "Refused", "Why"),
-    "model.comparison": ("Diff", "diff"),
+    "model.diff": ("Diff", "diff"),
     "opsets.identity": ("OperatorId",),
     "convert.look.lowest": ("Lowest", "lowest_versions"),
     "model.model_version": ("Level", "ModelVersion"),
-    "convert.look.forecast": ("Plan", "plan"),
+    "convert.look.plan": ("Plan", "plan"),
     "report": ("Report",),
-    "convert.legal.spec": ("Findings", "check_model"),
+    "convert.legal.rules": ("Findings", "check_model"),
 }
 
 

@@ -1,7 +1,8 @@
 """The author API: everything a file of adapters needs, and all it may import of the engine."""
 
 from opshift.author.builder import Builder
-from opshift.author.declare import (
+from opshift.author.node import Node, Value
+from opshift.author.verdicts import (
     KEEP,
     Adapter,
     Array,
@@ -26,7 +27,6 @@ from opshift.author.declare import (
     retired,
     shown,
 )
-from opshift.author.node import Node, Value
 from opshift.errors import AdapterBug, InvalidModel, Refusal, Why
 from opshift.model.arrays import dtype_of
 from opshift.opsets.elements import T

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from opshift.author.builder import Builder
-from opshift.author.declare import KEEP, Result, Rewrite
 from opshift.author.node import Node, Value
+from opshift.author.verdicts import KEEP, Result, Rewrite
 from opshift.errors import Refusal, Why
 from opshift.opsets import schemas
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from opshift.author.declare import Flaw, flaw
 from opshift.author.node import Node, Value
+from opshift.author.verdicts import Flaw, flaw
 
 LARGEST_RANK = 64  # of what numpy and runtimes can hold
 

@@ -12,7 +12,7 @@ from node_tests import official
 from onnx import ModelProto
 from opshift import Refused, convert_version, testing
 from opshift.author import registry
-from opshift.author.declare import Adapter, Example, boundary
+from opshift.author.verdicts import Adapter, Example, boundary
 from opshift.opsets import schemas
 
 TREE = (

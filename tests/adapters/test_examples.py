@@ -2,7 +2,7 @@
 
 import pytest
 from opshift import testing
-from opshift.author.declare import Example, Fold, OutputRanks
+from opshift.author.verdicts import Example, Fold, OutputRanks
 
 import examples
 

@@ -6,7 +6,7 @@ import random
 
 import pytest
 from opshift import Refused, convert_version
-from opshift.author.declare import RETIRED
+from opshift.author.verdicts import RETIRED
 from opshift.opsets import schemas
 
 import examples

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from onnx import ModelProto
 from opshift.author import registry
-from opshift.author.declare import Adapter, Fold
+from opshift.author.verdicts import Adapter, Fold
 from opshift.testing.text import parse_model
 
 

@@ -12,8 +12,8 @@ from onnx.backend.test.case.node import collect_testcases
 from onnx.backend.test.case.test_case import TestCase
 from opshift import Refused, convert_version
 from opshift.author import registry
-from opshift.author.declare import Array
 from opshift.author.facts import Facts
+from opshift.author.verdicts import Array
 from opshift.model.document import Document
 from opshift.model.weights import Weights
 from opshift.verify.oracle import trust

@@ -10,8 +10,8 @@ from conftest import model
 from opshift import Refused, Why, convert_version, plan
 from opshift.adapter import Builder, Node, Result, adapter, impossible
 from opshift.author import registry
-from opshift.convert.look import planner
-from opshift.convert.look.planner import implementations, path_of
+from opshift.convert.look import rehearse
+from opshift.convert.look.rehearse import implementations, path_of
 from opshift.opsets import schemas
 from opshift.report import Report
 
@@ -143,8 +143,8 @@ def test_registry_default_is_the_installed_packages():
 @pytest.mark.parametrize("target", [9, 5, 1])
 def test_what_stops_the_way_to_the_target_is_not_looked_for_twice(monkeypatch, target):
     ways = []
-    rehearsal = planner.rehearse
-    monkeypatch.setattr(planner, "rehearse", lambda *given: ways.append(1) or rehearsal(*given))
+    rehearsal = rehearse.rehearse
+    monkeypatch.setattr(rehearse, "rehearse", lambda *given: ways.append(1) or rehearsal(*given))
     made = model("(string[3] x) => (string[3] y) { y = StringNormalizer(x) }", 13)
     found = plan(made, target)
     assert len(ways) == 2  # the way to the target, which is the way down, and the way up
@@ -159,7 +159,7 @@ def test_a_way_that_ends_well_is_gone_on():
 
 
 def test_how_far_is_not_asked_beyond_what_grows_large(monkeypatch):
-    monkeypatch.setattr("opshift.convert.look.planner.ROOM", 3)
+    monkeypatch.setattr("opshift.convert.look.rehearse.NODE_BUDGET", 3)
     before = model("(float[2,3] x) => (float[2,3] y) { y = Gelu(x) }", opset=20)
     found = plan(before, 20)
     assert (found.lowest, found.highest, found.outgrown) == (

@@ -26,14 +26,14 @@ from onnx import (
 from opshift.errors import InvalidModel
 from opshift.model import weights
 from opshift.model.arrays import to_array
-from opshift.model.bytes import external, wire
+from opshift.model.bytes import files, wire
 from opshift.model.weights import (
     Weights,
     carve_file,
     carve_model,
     checkable,
+    copy,
     fill,
-    lean,
     output,
     splice,
     transplant,
@@ -344,7 +344,7 @@ def test_any_model_comes_back_from_both_doors(tmp_path_factory, model):
     folder = tmp_path_factory.mktemp("any")
     before = model.SerializeToString(deterministic=True)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lean, "THRESHOLD", 30)
+        patch.setattr(copy, "THRESHOLD", 30)
         path = saved(model, folder)
         for skeleton, carved in (carve_model(model), carve_file(path)):
             splice(skeleton, carved, folder / "out.onnx")
@@ -554,7 +554,7 @@ def test_the_same_input_gives_the_same_bytes(tmp_path):
 def test_without_help_of_the_kernel(missing, tmp_path, monkeypatch):
     for name in missing:
         monkeypatch.delattr(os, name)
-    monkeypatch.setattr(external, "_CHUNK", 1000)
+    monkeypatch.setattr(files, "_CHUNK", 1000)
     path = saved(everywhere(), tmp_path)
     splice(*carve_file(path), tmp_path / "out.onnx")
     assert (tmp_path / "out.onnx").read_bytes() == path.read_bytes()
@@ -573,9 +573,9 @@ def test_a_kernel_that_will_not_is_done_without(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("shift", range(1, 9))
 def test_wherever_the_bytes_come_to_lie(shift, tmp_path, monkeypatch):
-    monkeypatch.setattr(external, "_PAGE", 4)
-    monkeypatch.setattr(external, "_LARGE_PAGE", 64)
-    monkeypatch.setattr(external, "_CHUNK", 256)
+    monkeypatch.setattr(files, "_PAGE", 4)
+    monkeypatch.setattr(files, "_LARGE_PAGE", 64)
+    monkeypatch.setattr(files, "_CHUNK", 256)
     skeleton, carved = carve_file(saved(everywhere(), tmp_path))
     skeleton.producer_name = "x" * shift
     splice(skeleton, carved, tmp_path / "out.onnx")
@@ -585,7 +585,7 @@ def test_wherever_the_bytes_come_to_lie(shift, tmp_path, monkeypatch):
 
 def test_a_file_that_shrinks_is_noticed(outside, tmp_path):
     skeleton, carved = carve_file(outside)
-    region = external.locate(skeleton.graph.initializer[1], carved.base_dir)
+    region = files.locate(skeleton.graph.initializer[1], carved.base_dir)
     os.truncate(outside.parent / "a.bin", 100)
     with pytest.raises(InvalidModel, match="shorter"), open(tmp_path / "out", "wb") as file:
         region.write(file.fileno())
@@ -603,7 +603,7 @@ def test_a_kernel_that_moves_little_at_a_time(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("policy", ["keep", "one-file"])
 @pytest.mark.parametrize(
-    ("module", "function"), [(external, "_move"), (os, "write"), (os, "fsync"), (os, "replace")]
+    ("module", "function"), [(files, "_move"), (os, "write"), (os, "fsync"), (os, "replace")]
 )
 def test_a_failure_leaves_nothing_behind(module, function, policy, tmp_path, monkeypatch):
     def fail(*_: object) -> None:
@@ -679,9 +679,9 @@ def test_external_data_follows_to_another_folder(policy, outside, tmp_path):
     for _ in range(2):  # and once more over the result
         written = splice(*carve_file(outside), target, external=policy)
         assert written == [str(target), *weights.data_files(*carve_file(target))]
-    files = sorted(str(f.relative_to(target.parent)) for f in target.parent.rglob("*.*"))
+    names = sorted(str(f.relative_to(target.parent)) for f in target.parent.rglob("*.*"))
     assert (
-        files
+        names
         == {
             "copy": ["a.bin", "new.onnx", "sub/b.bin"],
             "link": ["a.bin", "new.onnx", "sub/b.bin"],
@@ -903,7 +903,7 @@ def test_the_deepest_nesting_that_protobuf_reads(tmp_path):
 
 
 def test_every_truncation_is_refused_or_read_the_way_protobuf_does(tmp_path, monkeypatch):
-    monkeypatch.setattr(lean, "THRESHOLD", 50)
+    monkeypatch.setattr(copy, "THRESHOLD", 50)
     model = runnable()
     model.graph.initializer.append(tensor("w", count=40))
     data = model.SerializeToString()

@@ -19,7 +19,7 @@ from opshift import InvalidModel, Refused, convert_file
 from opshift.cli.main import main
 from opshift.convert.api import convert
 from opshift.convert.ir import restamp
-from opshift.convert.options import Options
+from opshift.convert.request import Options
 from opshift.model import weights
 
 PLAIN = "(float[2] x) => (float[2] y) { y = Neg(x) }"

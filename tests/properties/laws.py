@@ -7,7 +7,7 @@ from typing import Any
 
 from onnx import ModelProto
 from opshift import Refused, convert_version, plan
-from opshift.convert.legal import check
+from opshift.convert.legal import checker
 from opshift.model.arrays import to_array
 from opshift.verify import generate, oracle, randomness
 from opshift.verify.randomness import unlike
@@ -60,7 +60,7 @@ def overridden(model: ModelProto) -> dict[str, Any]:
 
 
 def legal(model: ModelProto) -> None:
-    objection = check.whole(model, full=True)
+    objection = checker.whole(model, full=True)
     assert objection is None, objection
 
 

@@ -9,7 +9,7 @@ import pytest
 from onnx import TensorProto
 from opshift import Why, testing
 from opshift.author import registry
-from opshift.author.declare import Adapter, Example, Fold
+from opshift.author.verdicts import Adapter, Example, Fold
 
 SOFTMAX = '<ir_version: 8, opset_import: ["" : 12]> g (float[n,3,2] x) => (float[n,3,2] y) { y = Softmax(x) }'
 

@@ -10,8 +10,8 @@ import numpy as np
 from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto, helper
 
 from opshift.author.attributes import is_default, make_attribute, make_attributes
-from opshift.author.made import Crossing, Made, MadeEnv
 from opshift.author.node import Node, Value
+from opshift.author.written import Crossing, Made, MadeEnv
 from opshift.errors import AdapterBug, Refusal, Why
 from opshift.model.arrays import Array, as_tensor, from_array, to_array
 from opshift.model.rename import rename
@@ -299,7 +299,7 @@ class Builder:
 
     def expand(self, node: Node) -> Value | tuple[Value, ...]:
         """The operator's function body, its nodes taken over the boundary like any others."""
-        from opshift.author.expand import expand
+        from opshift.author.function_body import expand
 
         results = expand(node, self)
         return results[0] if len(results) == 1 else results

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from onnx import ModelProto, NodeProto, TypeProto, helper
 
-from opshift.author.census import take_census
 from opshift.author.inference import infer_all, infer_node
+from opshift.author.present_types import take_census
 from opshift.author.types_by_name import Inferred
 from opshift.errors import Refusal
 from opshift.model.arrays import Array, dense
 from opshift.model.scope import graphs_of
 from opshift.opsets import schemas
-from opshift.opsets.knowledge import better, is_complete, is_small, is_vague, rank_of
+from opshift.opsets.types import better, is_complete, is_small, is_vague, rank_of
 
 if TYPE_CHECKING:
     from opshift.author.node import Env, Node

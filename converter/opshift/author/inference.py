@@ -17,16 +17,16 @@ from onnx import (
     helper,
 )
 
-from opshift.author import survive
-from opshift.author.census import TYPE_ATTRIBUTES
-from opshift.author.declare import OutputRanks
+from opshift.author import safe_inference
+from opshift.author.present_types import TYPE_ATTRIBUTES
 from opshift.author.types_by_name import Inferred, types_in
+from opshift.author.verdicts import OutputRanks
 from opshift.errors import Refusal
 from opshift.model.arrays import from_array
 from opshift.model.order import reads
 from opshift.model.walk import graphs_in
 from opshift.opsets import schemas
-from opshift.opsets.knowledge import is_small, rank_of
+from opshift.opsets.types import is_small, rank_of
 
 if TYPE_CHECKING:
     from opshift.author.node import Env
@@ -40,8 +40,8 @@ def infer_all(model: bytes | ModelProto, ranks: Rules) -> Inferred:
     found: Inferred = {}
     for _ in range(PASSES):
         try:
-            model = survive.infer(model, data_prop=True)
-        except survive.COMPLAINTS:
+            model = safe_inference.infer(model, data_prop=True)
+        except safe_inference.COMPLAINTS:
             # A model that inference rejects is converted by what it declares itself.
             return found
         found = types_in(model)
@@ -95,7 +95,7 @@ def infer_node(node: NodeProto, env: Env, version: int | None = None) -> dict[st
         inferred = onnx.shape_inference.infer_node_outputs(
             raw, node, types, data, opset_imports=imports
         )
-    except survive.COMPLAINTS:
+    except safe_inference.COMPLAINTS:
         # Inference that cannot say is no inference; the adapter refuses if it needs the type.
         return {}
     for name, kind in _element_types(node, schema, types).items():

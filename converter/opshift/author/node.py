@@ -8,13 +8,13 @@ from typing import Any, TypeVar
 
 from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto, helper
 
-from opshift.author.census import tokens
 from opshift.author.facts import Facts
+from opshift.author.present_types import tokens
 from opshift.errors import AdapterBug, InvalidModel, Refusal, Why
 from opshift.model.arrays import Array
 from opshift.model.scope import Scope
 from opshift.opsets import schemas
-from opshift.opsets.knowledge import rank_of
+from opshift.opsets.types import rank_of
 
 _Kind = TypeVar("_Kind")
 

@@ -10,7 +10,7 @@ from importlib.metadata import entry_points
 from types import ModuleType
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from opshift.author.declare import (
+from opshift.author.verdicts import (
     RETIRED,
     Adapter,
     ByValue,

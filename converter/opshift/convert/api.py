@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import onnx
 from onnx import ModelProto
 
-from opshift.convert.attempt import Attempt
-from opshift.convert.ir import ir, restamp
-from opshift.convert.legal import blame
-from opshift.convert.options import Options, Target
+from opshift.convert.attempt import Conversion
+from opshift.convert.ir import needs, restamp
+from opshift.convert.legal import diagnose
+from opshift.convert.request import Options, Target
 from opshift.convert.step import StepRefused
 from opshift.errors import BadTarget, InvalidModel
 from opshift.model import weights
@@ -34,7 +34,7 @@ Source: TypeAlias = "ModelProto | str | os.PathLike[str] | onnx_ir.Model"
 Carve: TypeAlias = Callable[[], tuple[ModelProto, Weights]]
 
 
-@blame.unreadable_text()
+@diagnose.unreadable_text()
 def convert_version(
     model: Source,
     target: Target | str | None = None,
@@ -92,7 +92,7 @@ def convert_file(
     return convert_path(src, dst, options, external)
 
 
-@blame.unreadable_text()
+@diagnose.unreadable_text()
 def convert_path(
     src: str | os.PathLike[str], dst: str | os.PathLike[str], options: Options, external: str
 ) -> Report:
@@ -160,7 +160,7 @@ def _collector_paused() -> Iterator[None]:
 @_collector_paused()  # around the whole call: what it made is gone when collecting begins again
 def convert(carve: Carve, options: Options) -> tuple[ModelProto, Weights, Report]:
     """Converts a skeleton; functions are written out only when an adapter needs it."""
-    ir.check_wanted(options.ir_version)
+    needs.check_wanted(options.ir_version)
     if options.unknown_domains not in ("keep", "refuse"):
         raise BadTarget(f"unknown_domains is 'keep' or 'refuse', not {options.unknown_domains!r}")
     if options.minimal and options.target not in (None, {}):
@@ -171,9 +171,9 @@ def convert(carve: Carve, options: Options) -> tuple[ModelProto, Weights, Report
     inlined: list[FunctionId] = []
     while True:
         skeleton, store = carve()
-        attempt = Attempt(skeleton, store, options, tuple(inlined))
+        attempt = Conversion(skeleton, store, options, tuple(inlined))
         try:
-            with blame.on_the_model(attempt):
+            with diagnose.on_the_model(attempt):
                 return skeleton, store, attempt.run()
         except StepRefused as refused:
             more = refused.functions - set(inlined)

@@ -12,13 +12,13 @@ from onnx import ModelProto
 from opshift.author import registry
 from opshift.author.facts import Facts
 from opshift.convert import goals
-from opshift.convert.changes import Step
-from opshift.convert.ir import ir, ir_lowering, ir_places
-from opshift.convert.legal import blame, check, spec, validate
-from opshift.convert.options import Options
+from opshift.convert.change import Step
+from opshift.convert.ir import ir_places, lower, needs
+from opshift.convert.legal import checker, diagnose, rules, validate
+from opshift.convert.request import Options
 from opshift.convert.step import Stepper, StepRefused
 from opshift.errors import AdapterBug, InvalidModel, Refusal, Refused, RefusedNode, Why
-from opshift.model import comparison, imports, inline, order, weights
+from opshift.model import diff, functions, imports, order, weights
 from opshift.model.document import Document
 from opshift.model.scope import FunctionId, Imports
 from opshift.model.weights import Weights
@@ -26,11 +26,13 @@ from opshift.opsets import schemas
 from opshift.opsets.targets import Wanted
 from opshift.report import Report, StepReport, Work
 
-TYPED = 6  # below, some forty operators have no inference; names mean the same on both sides
+LOWEST_INFERABLE = (
+    6  # below, some forty operators have no inference; names mean the same on both sides
+)
 
 
 @dataclass(slots=True)
-class Attempt:
+class Conversion:
     """One try to take a skeleton to its target, in place."""
 
     skeleton: ModelProto
@@ -47,15 +49,15 @@ class Attempt:
     repaired: bool = False
     unenforced: list[str] = field(default_factory=list)  # rules that were broken from the start
     came_at: int = 0  # the version of the default domain, 0 where it is not imported
-    room: int | None = None  # for nodes that steps may still write
+    node_budget: int | None = None  # for nodes that steps may still write
     for_types: bool = False  # the result is looked at by inference and thrown away
 
     def run(self) -> Report:
         bump = self.options.bump_model_version
-        before = comparison.signature(self.skeleton) if bump else None
+        before = diff.signature(self.skeleton) if bump else None
         report = self._run()
         if before is not None and report.changed:
-            notes = (*report.notes, comparison.bumped(self.skeleton, before))
+            notes = (*report.notes, diff.bumped(self.skeleton, before))
             report = dataclasses.replace(report, notes=notes)
         return report
 
@@ -66,7 +68,7 @@ class Attempt:
             goals.checkable(self.options.ir_version)
         adapters = registry.default()
         self.open(adapters)
-        self.room = self.options.room
+        self.node_budget = self.options.node_budget
         before, ir_before = self.document.imports.as_dict(), self.skeleton.ir_version
         self.aim()
         for domain, start, to in self._route(adapters):
@@ -103,7 +105,7 @@ class Attempt:
         prefix = _unused_prefix(data)
         numbers = itertools.count()
         for function in self.inlined:
-            inline.inline_function(
+            functions.inline_function(
                 self.skeleton, function, lambda hint: f"{prefix}f{next(numbers)}_{hint}"
             )
         self.view = weights.checkable(self.skeleton, b"" if self.inlined else data)
@@ -111,26 +113,26 @@ class Attempt:
             validate.references(self.skeleton, data)
         if weights.EXTERNAL_FIELD in data:
             validate.external_data(self.skeleton)
-        error = check.whole(self.view, full=False) if self.options.check else None
+        error = checker.whole(self.view, full=False) if self.options.check else None
         if error is not None and order.repair(self.skeleton):
             self.repaired = True
             self.notes.append("the nodes were not in an order that runs; they have been sorted")
             self.view = weights.checkable(self.skeleton)
-            error = check.whole(self.view, full=False)
+            error = checker.whole(self.view, full=False)
         self.document = Document(self.skeleton, prefix)
         self.came_at = self.document.imports.get("") or 0
         if self.options.check:
             validate.whole(self.document, adapters, error)
-            self.unenforced = spec.unenforced(self.document)
+            self.unenforced = rules.unenforced(self.document)
             self.notes += [f"as it came: {text}" for text in self.unenforced]
         self.facts = Facts(self.document, self.store, adapters, self._inferable)
 
     def _inferable(self) -> bytes | ModelProto:
         """The model as it came, for inference; where that would say little, the same raised."""
-        if self.for_types or not 0 < self.came_at < TYPED:
+        if self.for_types or not 0 < self.came_at < LOWEST_INFERABLE:
             return self.view
         copy, store = weights.carve_model(_as_model(self.view))
-        raised = Attempt(copy, store, Options(TYPED, check=False), for_types=True)
+        raised = Conversion(copy, store, Options(LOWEST_INFERABLE, check=False), for_types=True)
         try:
             raised.run()
         except (StepRefused, Refused):
@@ -162,10 +164,10 @@ class Attempt:
         stepper = Stepper(
             self.document, self.facts, adapters, domain, start, to, self.options.allow_approximate
         )
-        stepper.goal, stepper.room = self.goal[domain], self.room
-        step, self.room = stepper.run(), stepper.room
+        stepper.goal, stepper.node_budget = self.goal[domain], self.node_budget
+        step, self.node_budget = stepper.run(), stepper.node_budget
         if self.options.check:
-            check.after_step(self.document, step)
+            checker.after_step(self.document, step)
         step.touched.clear()
         self.steps.append(step)
 
@@ -183,11 +185,11 @@ class Attempt:
     def _settle_ir(self, *, went_down: bool) -> None:
         """Gives the model its IR version, what is older in another form being rewritten first."""
         wanted, current = self.options.ir_version, self.skeleton.ir_version
-        aim = ir.aim(current, self.document.imports.as_dict(), wanted, went_down)
+        aim = needs.aim(current, self.document.imports.as_dict(), wanted, went_down)
         if isinstance(wanted, int) and (aim < current or self.document.added_initializers):
             self._lower(aim)
-        held = ir.holding(self.document, self.facts, aim)
-        limit = (self.ir_limit or wanted) if isinstance(wanted, int) else ir.NEWEST
+        held = needs.holding(self.document, self.facts, aim)
+        limit = (self.ir_limit or wanted) if isinstance(wanted, int) else needs.NEWEST
         if any(need.ir > limit for need in held):
             told = [ir_places.sentence(self.skeleton, need) for need in held]
             raise self._ir_refused([Refusal(Why.IR_TOO_LOW, text) for text in told], aim)
@@ -196,7 +198,7 @@ class Attempt:
 
     def _lower(self, aim: int) -> None:
         try:
-            done = ir_lowering.lower(
+            done = lower.lower(
                 self.skeleton, self.store, self.document.fresh, aim,
                 drop_metadata=self.options.drop_metadata, drop_training=self.options.drop_training,
             )  # fmt: skip
@@ -240,20 +242,20 @@ class Attempt:
 
     def _check_whole(self) -> list[str]:
         """The full check; types that inference rejected before the conversion are only noted."""
-        for text in spec.unenforced(self.document):
+        for text in rules.unenforced(self.document):
             if text not in self.unenforced:
                 raise AdapterBug(f"the converted model breaks a rule: {text}")
         result = weights.checkable(self.skeleton)
-        error = check.whole(result, full=True)
+        error = checker.whole(result, full=True)
         if error is None:
             return []
-        if check.whole(result, full=False) is None and check.whole(self.view, full=True):
+        if checker.whole(result, full=False) is None and checker.whole(self.view, full=True):
             return [f"type inference rejects the model, as it did before the conversion: {error}"]
         if validate.tolerated(self.document, registry.default(), error):
             return [f"the checker rejects an operator that the model came with: {error}"]
         if namesakes := self._namesakes():
             raise StepRefused([], namesakes)
-        if told := blame.declarations(result, error):
+        if told := diagnose.declarations(result, error):
             raise InvalidModel(told)
         raise AdapterBug(f"the checker rejects the converted model: {error}")
 

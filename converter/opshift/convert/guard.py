@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from onnx import helper
 
-from opshift.author.census import tokens
 from opshift.author.node import Node, Value
+from opshift.author.present_types import tokens
 from opshift.errors import Refusal, Why
 from opshift.opsets import schemas
 from opshift.opsets.schemas import Param, Schema

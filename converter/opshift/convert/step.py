@@ -9,14 +9,14 @@ from onnx import NodeProto, TensorProto
 
 from opshift.author import registry
 from opshift.author.builder import Builder
-from opshift.author.declare import KEEP, Adapter, Array, Keep
 from opshift.author.facts import Facts
 from opshift.author.node import Env, Node, Value
 from opshift.author.registry import Registry
+from opshift.author.verdicts import KEEP, Adapter, Array, Keep
 from opshift.convert import guard
-from opshift.convert.answers import ask, check_emits, check_types, settle
-from opshift.convert.applier import Applier
-from opshift.convert.changes import Change, Step, Task
+from opshift.convert.apply import Applier
+from opshift.convert.ask import ask, check_emits, check_types, settle
+from opshift.convert.change import Change, Step, Task
 from opshift.convert.guard import Guard
 from opshift.errors import AdapterBug, Refusal, RefusedNode, Why
 from opshift.model import order
@@ -34,8 +34,8 @@ class StepRefused(Exception):  # noqa: N818 - an answer, turned into Refused by 
         self.functions = functions
 
 
-class Outgrown(Exception):  # noqa: N818 - an answer, to whoever left so much room
-    """The steps have written more nodes than there was room for; so far did they come."""
+class Outgrown(Exception):  # noqa: N818 - an answer, not an error
+    """The steps have written more nodes than the node budget allows."""
 
     def __init__(self, domain: str, version: int) -> None:
         super().__init__(domain, version)
@@ -68,7 +68,7 @@ class Stepper:
         self.start = start
         self.to = to
         self.goal = to
-        self.room: int | None = None
+        self.node_budget: int | None = None
         self.allow_approximate = allow_approximate
         self.step = Step(domain, start, to)
         self.refusals: list[RefusedNode] = []
@@ -162,9 +162,9 @@ class Stepper:
                     self.step.touched.append(place)
 
     def _fill(self, nodes: int) -> None:
-        if self.room is not None:
-            self.room -= nodes
-            if self.room < 0:
+        if self.node_budget is not None:
+            self.node_budget -= nodes
+            if self.node_budget < 0:
                 raise Outgrown(self.domain, self.start)
 
     def _task(self, key: Key, adapter: Adapter) -> Task:

@@ -8,7 +8,12 @@ from opshift.lazy import lazy
 
 if TYPE_CHECKING:
     from opshift.testing.completeness import assert_complete
-    from opshift.testing.example_models import assert_example, example_model, example_target, examples
+    from opshift.testing.example_models import (
+        assert_example,
+        example_model,
+        example_target,
+        examples,
+    )
     from opshift.testing.known import assert_fold, assert_ranks, folded, folds, rank_rules, ranked
     from opshift.testing.models import assert_invalid, assert_model_converts, assert_refused
     from opshift.testing.operators import assert_op_downgrades, assert_op_upgrades

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from opshift.author import registry
-from opshift.author.declare import RETIRED
 from opshift.author.registry import Crossing, Registry
+from opshift.author.verdicts import RETIRED
 from opshift.errors import AdapterBug
 from opshift.opsets import schemas
 from opshift.testing.example_models import stands_in

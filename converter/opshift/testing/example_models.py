@@ -8,7 +8,7 @@ from onnx import ModelProto
 
 from opshift import versions
 from opshift.author import registry
-from opshift.author.declare import RETIRED, Adapter, Example
+from opshift.author.verdicts import RETIRED, Adapter, Example
 from opshift.testing.models import (
     Evaluate,
     assert_invalid,

@@ -6,12 +6,12 @@ from onnx import ModelProto
 
 from opshift import versions
 from opshift.author import registry
-from opshift.author.declare import Array, Example, Fold, OutputRanks
 from opshift.author.facts import Facts
+from opshift.author.verdicts import Array, Example, Fold, OutputRanks
 from opshift.model.document import Document
 from opshift.model.weights import Weights
 from opshift.opsets import schemas
-from opshift.opsets.knowledge import rank_of
+from opshift.opsets.types import rank_of
 from opshift.testing.text import parse_model
 from opshift.verify import oracle
 

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from onnx import ModelProto
 
 from opshift.convert.api import Target, convert_version
-from opshift.convert.legal import check
+from opshift.convert.legal import checker
 from opshift.errors import InvalidModel, Refused, Why
 from opshift.testing.text import parse_model
 from opshift.verify import generate, oracle
@@ -35,14 +35,14 @@ def assert_model_converts(
     the judge has never heard of.
     """
     before = parsed(model)
-    strict = check.whole(before, full=True) is None
+    strict = checker.whole(before, full=True) is None
     try:
         after: ModelProto = convert_version(before, to, allow_approximate=allow_approximate)
         again: ModelProto = convert_version(before, to, allow_approximate=allow_approximate)
     except Refused as refused:
         raise AssertionError(f"refused: {refused}") from None
     _expect(after == again, "the same model gave two results")
-    objection = check.whole(after, full=strict)
+    objection = checker.whole(after, full=strict)
     _expect(not objection, f"the checker rejects the result: {objection}")
     if gives is not None:
         given = " ".join(node.op_type for node in after.graph.node)

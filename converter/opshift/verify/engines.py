@@ -7,7 +7,7 @@ import importlib.util
 import onnx
 from onnx import ModelProto
 
-from opshift.author.census import element_types
+from opshift.author.present_types import element_types
 from opshift.verify import walk
 from opshift.verify.oracle import OracleError, trust
 from opshift.verify.oracle.schema import schema_of

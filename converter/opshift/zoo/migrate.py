@@ -14,10 +14,10 @@ from typing import Protocol
 from onnx import ModelProto, OperatorSetIdProto
 
 from opshift.convert import goals
-from opshift.convert.ir import ir
-from opshift.convert.options import Target
+from opshift.convert.ir import needs
+from opshift.convert.request import Target
 from opshift.errors import BadTarget
-from opshift.model.bytes.external import sync_folder
+from opshift.model.bytes.files import sync_folder
 from opshift.model.document import Document
 from opshift.opsets import schemas, targets
 from opshift.opsets.targets import Wanted
@@ -99,7 +99,7 @@ def prepare(
     verify: bool = False,
 ) -> Recipe:
     """The recipe of a run, or a BadTarget before any model is touched."""
-    ir.check_wanted(ir_version)
+    needs.check_wanted(ir_version)
     by = ""
     if verify:
         from opshift.zoo import verified

@@ -9,7 +9,7 @@ import click
 from opshift.cli.main import DONE, Output, common
 
 if TYPE_CHECKING:
-    from opshift.author.declare import Adapter
+    from opshift.author.verdicts import Adapter
 
 
 @click.command

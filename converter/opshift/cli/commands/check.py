@@ -15,7 +15,7 @@ from opshift.cli.main import DONE, REFUSED, Output, common
 @common
 def command(output: Output, source: str, strict: bool) -> int:
     """Prints everything that is wrong with IN at once; exit 1 if something is."""
-    from opshift.convert.legal.spec import check_model
+    from opshift.convert.legal.rules import check_model
 
     with output.working(f"checking {os.path.basename(source)}"):
         found = check_model(source)

@@ -12,7 +12,7 @@ from opshift.cli.main import DONE, REFUSED, Output, common, read_ir, read_target
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-    from opshift.convert.options import Options, Target
+    from opshift.convert.request import Options, Target
     from opshift.model.weights import Weights
     from opshift.opsets.targets import Wanted
     from opshift.report import Report
@@ -128,7 +128,7 @@ def _options(
     ir: str,
     **rest: Any,
 ) -> Options:
-    from opshift.convert.options import Options
+    from opshift.convert.request import Options
 
     wishes = (words, runtime, at_least, ir != "auto", rest["prune_imports"], rest["minimal"])
     if not any(wishes):

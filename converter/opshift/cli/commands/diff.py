@@ -13,7 +13,7 @@ from opshift.cli.main import DONE, Output, common
 @common
 def command(output: Output, first: str, second: str) -> int:
     """Says whether going from A to B is a MAJOR, MINOR or PATCH change for its users, and why."""
-    from opshift.model.comparison import diff
+    from opshift.model.diff import diff
 
     found = diff(first, second)
     output.result(lambda: str(found), found.as_dict)

@@ -23,7 +23,7 @@ def command(
     allow_approximate: bool,
 ) -> int:
     """Shows what converting IN would do, or why it cannot; touches nothing."""
-    from opshift.convert.look.forecast import plan
+    from opshift.convert.look.plan import plan
 
     if bool(words) == bool(runtime):
         raise click.UsageError("say what is wanted: either --to N or --for RUNTIME")

@@ -14,8 +14,8 @@ from onnx import (
     ValueInfoProto,
 )
 
-from opshift.author.census import TYPE_ATTRIBUTES, element_types
-from opshift.convert.ir.ir import Need
+from opshift.author.present_types import TYPE_ATTRIBUTES, element_types
+from opshift.convert.ir.needs import Need
 from opshift.model import walk
 from opshift.opsets.elements import T
 

@@ -11,10 +11,10 @@ import stat
 from contextlib import suppress
 from dataclasses import dataclass
 
-from opshift.convert.ir import ir
-from opshift.convert.options import Options
+from opshift.convert.ir import needs
+from opshift.convert.request import Options
 from opshift.model.bytes import wire
-from opshift.model.bytes.external import Moved, Opened, Region, Staging
+from opshift.model.bytes.files import Moved, Opened, Region, Staging
 from opshift.opsets.identity import normal
 from opshift.report import Report
 
@@ -78,7 +78,7 @@ def look(
     """What rewriting the header of a file comes to; None where that alone will not do."""
     if not options.only_ir or external == "one-file":
         return None
-    ir.check_wanted(options.ir_version)
+    needs.check_wanted(options.ir_version)
     to = int(options.ir_version)
     file = Opened(os.fspath(src))
     try:
@@ -89,7 +89,7 @@ def look(
         return None
     field, before, imports = found
     moves = external == "inline" or not _same_folder(src, dst)
-    if (to < before or moves) and _forbids(file, to if to < before else ir.NEWEST, moves):
+    if (to < before or moves) and _forbids(file, to if to < before else needs.NEWEST, moves):
         return None
     return Restamp(file, os.fspath(src), field, Report(imports, imports, before, to))
 
@@ -113,7 +113,7 @@ def _header(data: wire.Buffer) -> tuple[tuple[int, int], int, dict[str, int]] | 
     if len(versions) != 1 or graphs != 1 or not imports or _twice(imports):
         return None
     start, end, before = versions[0]
-    return ((start, end), before, dict(imports)) if 3 <= before <= ir.NEWEST else None
+    return ((start, end), before, dict(imports)) if 3 <= before <= needs.NEWEST else None
 
 
 def _import(data: wire.Buffer, pos: int, end: int) -> tuple[str, int]:
@@ -147,7 +147,7 @@ def _forbids(file: Opened, to: int, moves: bool) -> bool:
     """Whether something in the model has no place at an IR version, or in another folder."""
     from google.protobuf.message import DecodeError
 
-    from opshift.model.bytes.content import Content, skeleton
+    from opshift.model.bytes.outline import Content, skeleton
 
     try:
         content = Content(skeleton(file))
@@ -155,10 +155,10 @@ def _forbids(file: Opened, to: int, moves: bool) -> bool:
         return True
     if moves and content.external:
         return True
-    if to < ir.TYPES["optional"] and _bring_containers(content.operators()):
+    if to < needs.TYPES["optional"] and _bring_containers(content.operators()):
         return True
-    needs = ir.of_content(content, content.types(), bare=content.bare_initializers)
-    return any(need.ir > to for need in needs)
+    found = needs.of_content(content, content.types(), bare=content.bare_initializers)
+    return any(need.ir > to for need in found)
 
 
 def _bring_containers(names: set[str]) -> bool:

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from onnx import ModelProto
 
 from opshift.author import registry
-from opshift.author.declare import Flaw
 from opshift.author.facts import Facts
 from opshift.author.node import Env, Node
+from opshift.author.verdicts import Flaw
 from opshift.errors import Refusal
 from opshift.model import weights
 from opshift.model.document import Document

@@ -9,9 +9,9 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto
 from onnx.helper import get_attribute_value
 
 from opshift.author.registry import Registry
-from opshift.convert.legal import check
+from opshift.convert.legal import checker
 from opshift.errors import InvalidModel
-from opshift.model.bytes.external import location_of, require_inside
+from opshift.model.bytes.files import location_of, require_inside
 from opshift.model.document import Document
 from opshift.model.scope import FunctionId, Root, Scope, graphs_of
 from opshift.model.weights.tensors import all_tensors
@@ -77,7 +77,7 @@ def whole(document: Document, adapters: Registry, error: str | None) -> None:
         raise InvalidModel(message)
     if error is not None and not tolerated(document, adapters, error):
         raise InvalidModel(f"the model is not valid as it is: {error}")
-    for node, message in check.training(document):
+    for node, message in checker.training(document):
         if not tolerated(document, adapters, message):
             raise InvalidModel(f"{_called(node)}: {message}")
 

@@ -12,8 +12,8 @@ from google.protobuf.message import DecodeError
 from opshift.errors import BadTarget
 from opshift.model.bytes import outline_pb2 as outline
 from opshift.model.bytes import wire
-from opshift.model.bytes.content import skeleton
-from opshift.model.bytes.external import Opened
+from opshift.model.bytes.files import Opened
+from opshift.model.bytes.outline import skeleton
 from opshift.opsets import changelog
 from opshift.opsets.identity import normal
 from opshift.opsets.targets import Wanted

@@ -13,9 +13,9 @@ from onnx import ModelProto
 
 from opshift.author import registry
 from opshift.convert.api import Carve, Options, convert
-from opshift.convert.attempt import Attempt
+from opshift.convert.attempt import Conversion
 from opshift.convert.goals import spans
-from opshift.convert.ir import ir
+from opshift.convert.ir import needs
 from opshift.errors import Refused, RefusedNode
 from opshift.model import weights
 from opshift.opsets import schemas
@@ -42,7 +42,7 @@ class Lowest:
 
     domains: tuple[Reach, ...]
     ir_version: int = 3
-    ir_needs: tuple[ir.Need, ...] = ()
+    ir_needs: tuple[needs.Need, ...] = ()
 
     @property
     def lowest_ir(self) -> int:
@@ -99,7 +99,7 @@ def lowest_versions(
         return weights.carve_file(model)
 
     options = Options({}, allow_approximate=allow_approximate)
-    opened = Attempt(*carve(), options)
+    opened = Conversion(*carve(), options)
     opened.open(registry.default())
     present = opened.document.imports.as_dict()
     return Lowest(
@@ -109,7 +109,7 @@ def lowest_versions(
             if domain in present
         ),
         opened.skeleton.ir_version,
-        tuple(ir.needs(opened.document, opened.facts)),
+        tuple(needs.needs(opened.document, opened.facts)),
     )
 
 

@@ -6,11 +6,11 @@ already carry no payload and are left as they are.
 """
 
 from opshift.model.weights.carve import carve_file, carve_model, fill
+from opshift.model.weights.checkable import checkable
+from opshift.model.weights.copy import THRESHOLD
 from opshift.model.weights.inplace import transplant
-from opshift.model.weights.lean import THRESHOLD
 from opshift.model.weights.output import POLICIES, data_files, splice
 from opshift.model.weights.store import EXTERNAL_FIELD, InFile, InModel, Source, Weights
-from opshift.model.weights.view import checkable
 
 __all__ = [
     "EXTERNAL_FIELD",

@@ -11,8 +11,8 @@ from onnx import ModelProto
 
 from opshift.errors import InvalidModel
 from opshift.model.bytes import wire
-from opshift.model.bytes.external import Opened, Region
-from opshift.model.weights import lean
+from opshift.model.bytes.files import Opened, Region
+from opshift.model.weights import copy
 from opshift.model.weights.store import InFile, Source, Weights
 from opshift.model.weights.tensors import all_tensors, nested_tensors
 
@@ -22,7 +22,7 @@ def carve_file(path: str | os.PathLike[str]) -> tuple[ModelProto, Weights]:
     name = os.fspath(path)
     try:
         file = Opened(name)
-        data, payloads = wire.carve(file.view, lean.THRESHOLD, file.release)
+        data, payloads = wire.carve(file.view, copy.THRESHOLD, file.release)
         skeleton = ModelProto.FromString(data)
         _refuse_foreign(skeleton)
     except (wire.Malformed, DecodeError) as error:
@@ -70,7 +70,7 @@ def _refuse_foreign(model: ModelProto) -> None:
 def carve_model(model: ModelProto, base_dir: str = "") -> tuple[ModelProto, Weights]:
     """Copy a model without its large payloads, which stay in the model."""
     skeleton, sources = ModelProto(), list[Source]()
-    lean.copy_lean(model, skeleton, sources)
+    copy.copy_lean(model, skeleton, sources)
     return skeleton, Weights(tuple(sources), base_dir)
 
 

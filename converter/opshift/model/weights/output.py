@@ -12,7 +12,7 @@ from onnx import ModelProto, TensorProto
 from opshift.errors import InvalidModel
 from opshift.model.arrays import from_array
 from opshift.model.bytes import wire
-from opshift.model.bytes.external import Late, Moved, Region, Staging, inside, locate, location_of
+from opshift.model.bytes.files import Late, Moved, Region, Staging, inside, locate, location_of
 from opshift.model.weights.store import EXTERNAL_KEY, InFile, Weights, marker_of
 from opshift.model.weights.tensors import all_tensors, copy_of, items_of_nodes
 

@@ -11,7 +11,7 @@ from onnx import TensorProto
 from opshift.errors import InvalidModel
 from opshift.model.arrays import Array, to_array
 from opshift.model.bytes import wire
-from opshift.model.bytes.external import Late, Moved, Region, locate
+from opshift.model.bytes.files import Late, Moved, Region, locate
 
 _PAYLOAD = tuple(wire.PAYLOAD.values())
 

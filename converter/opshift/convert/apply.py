@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 
 from onnx import GraphProto, NodeProto, TensorProto
 
-from opshift.author.census import types_from
 from opshift.author.facts import Facts
-from opshift.author.made import Crossing, Made
-from opshift.convert.changes import Change, Rewritten, Step
+from opshift.author.present_types import types_from
+from opshift.author.written import Crossing, Made
+from opshift.convert.change import Change, Rewritten, Step
 from opshift.model import order
 from opshift.model.document import Document
 from opshift.model.scope import Key, Root, Scope, graphs_of, may_hold_graphs

@@ -8,8 +8,8 @@ import onnx
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, checker
 from onnx.shape_inference import InferenceError
 
-from opshift.author import survive
-from opshift.convert.changes import Step
+from opshift.author import safe_inference
+from opshift.convert.change import Step
 from opshift.errors import AdapterBug
 from opshift.model.document import Document
 from opshift.model.scope import Imports, Root
@@ -98,13 +98,13 @@ def _context(document: Document, imports: Imports) -> C.CheckerContext:
 
 def whole(view: bytes | ModelProto, *, full: bool) -> str | None:
     """The checker's objection to a model, None when it has none."""
-    if full and survive.is_at_risk(view):
+    if full and safe_inference.is_at_risk(view):
         return whole(view, full=False) or types(view)
     try:
         checker.check_model(view, full_check=full)
     except InferenceError as error:
         return _contradiction(error)
-    except survive.COMPLAINTS as error:
+    except safe_inference.COMPLAINTS as error:
         return _first_line(error)
     return None
 
@@ -112,10 +112,10 @@ def whole(view: bytes | ModelProto, *, full: bool) -> str | None:
 def types(model: bytes | ModelProto) -> str | None:
     """What strict inference says against a model."""
     try:
-        survive.infer(model, strict=True)
+        safe_inference.infer(model, strict=True)
     except InferenceError as error:
         return _contradiction(error)
-    except survive.COMPLAINTS as error:
+    except safe_inference.COMPLAINTS as error:
         return _first_line(error)
     return None
 

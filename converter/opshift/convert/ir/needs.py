@@ -11,7 +11,7 @@ from opshift.errors import BadTarget
 
 if TYPE_CHECKING:
     from opshift.author.facts import Facts
-    from opshift.model.bytes.content import Content
+    from opshift.model.bytes.outline import Content
     from opshift.model.document import Document
 
 NEWEST = versions.RELEASES[-1].ir
@@ -87,7 +87,7 @@ def check_wanted(wanted: str | int) -> None:
 
 def needs(document: Document, facts: Facts) -> list[Need]:
     """Everything in a model that ties it to an IR version above 3, one line for each kind."""
-    from opshift.model.bytes.content import Content
+    from opshift.model.bytes.outline import Content
 
     bare = any(
         name not in scope.inputs

@@ -10,14 +10,14 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 
-from opshift.convert.legal import check, flaws
+from opshift.convert.legal import checker, flaws
 from opshift.errors import AdapterBug, InvalidModel
 from opshift.model import walk
 from opshift.model.scope import graphs_of
 from opshift.model.weights.tensors import copy_of
 
 
-class Attempt(Protocol):
+class Conversion(Protocol):
     """A conversion: what it works on, and the model as it came."""
 
     skeleton: ModelProto
@@ -34,7 +34,7 @@ def unreadable_text() -> Iterator[None]:
 
 
 @contextmanager
-def on_the_model(attempt: Attempt) -> Iterator[None]:
+def on_the_model(attempt: Conversion) -> Iterator[None]:
     """Looks for the mistake in the model first when a conversion breaks down."""
     try:
         yield
@@ -63,7 +63,7 @@ def _illegible(message: Message) -> str | None:
 def _contradiction(before: bytes | ModelProto) -> str | None:
     """What inference, or an author of operators, has against the model as it came."""
     model = ModelProto.FromString(before) if isinstance(before, bytes) else before
-    error = _no_such_type(model) or check.whole(before, full=True) or _in_training(model)
+    error = _no_such_type(model) or checker.whole(before, full=True) or _in_training(model)
     return f"the model contradicts itself: {error}" if error else flaws.first(model)
 
 
@@ -88,7 +88,7 @@ def _in_training(model: ModelProto) -> str | None:
                 functions=model.functions,
                 graph=graph,
             )
-            if (error := check.types(alone)) is not None:
+            if (error := checker.types(alone)) is not None:
                 return error
     return None
 
@@ -99,13 +99,13 @@ def declarations(after: bytes | ModelProto, error: str) -> str | None:
     Older operators had no inference, so that a wrong one comes to light at another version.
     """
     model = ModelProto.FromString(after) if isinstance(after, bytes) else copy_of(after)
-    if check.whole(model, full=False) is not None:
+    if checker.whole(model, full=False) is not None:
         return None
     _forget(model.graph)
     for function in model.functions:
         del function.value_info[:]
         _forget_inside(function.node)
-    if check.types(model) is not None:
+    if checker.types(model) is not None:
         return None
     return (
         f"what the model declares of its values does not fit its operators: {error}; if it runs as"

@@ -22,11 +22,11 @@ from onnx import (
 )
 
 from opshift import versions
-from opshift.convert.ir import widening
+from opshift.convert.ir import widen
 from opshift.errors import Refusal, Why
-from opshift.model import inline
+from opshift.model import functions
 from opshift.model.arrays import dense
-from opshift.model.bytes.external import locate
+from opshift.model.bytes.files import locate
 from opshift.model.document import function_id
 from opshift.model.scope import Container, FunctionId, call_id, graphs_of
 from opshift.model.walk import containers, nodes, tensors
@@ -86,7 +86,7 @@ class _Lowering:
             _refuse_other_meaning(self.model, function)
         domains = {schemas.normal(function.domain) for function in self.model.functions}
         for which in _callers_first(self.model):
-            inline.inline_function(self.model, which, self.fresh)
+            functions.inline_function(self.model, which, self.fresh)
             self.done["functions written out at their calls"] += 1
         self._forget_imports(domains)
 
@@ -142,7 +142,7 @@ class _Lowering:
     # -- tensors -------------------------------------------------------------------------------
 
     def widen_constants(self) -> None:
-        if count := widening.widen(self.model, self.weights, self.to):
+        if count := widen.widen(self.model, self.weights, self.to):
             self.done["constants given a wider type"] += count
 
     def densify(self) -> None:

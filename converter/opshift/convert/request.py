@@ -26,7 +26,9 @@ class Options:
     unknown_domains: str = "keep"
     bump_model_version: bool = False
     minimal: bool = False
-    room: int | None = None  # for nodes that steps write, where they are only written for a look
+    node_budget: int | None = (
+        None  # for nodes that steps write, where they are only written for a look
+    )
 
     @property
     def only_ir(self) -> bool:

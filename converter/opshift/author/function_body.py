@@ -8,7 +8,7 @@ from onnx import AttributeProto, FunctionProto, NodeProto
 
 from opshift.author.node import Node, Value
 from opshift.errors import AdapterBug, Refusal, Why
-from opshift.model.inline import bind_attributes
+from opshift.model.functions import bind_attributes
 from opshift.model.rename import rename
 from opshift.opsets import schemas
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from opshift.model.bytes import outline_pb2 as outline
 from opshift.model.bytes import wire
-from opshift.model.bytes.external import Opened
+from opshift.model.bytes.files import Opened
 from opshift.opsets.elements import T
 
 _SMALL = 64 << 20

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from opshift.author.builder import Builder
-from opshift.author.declare import Adapter
-from opshift.author.made import Made
 from opshift.author.node import Node
+from opshift.author.verdicts import Adapter
+from opshift.author.written import Made
 from opshift.convert.guard import Guard
 from opshift.model.scope import Key, Place
 from opshift.opsets import schemas

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from opshift.author.builder import Builder
-from opshift.author.declare import KEEP, Adapter, Keep
-from opshift.author.made import Made
 from opshift.author.node import Node, Value
-from opshift.convert.changes import Task
+from opshift.author.verdicts import KEEP, Adapter, Keep
+from opshift.author.written import Made
+from opshift.convert.change import Task
 from opshift.errors import AdapterBug, InvalidModel, Refusal, Why
 from opshift.model.rename import rename
 from opshift.model.scope import graphs_of

@@ -15,8 +15,8 @@ from onnx import AttributeProto, GraphProto, ModelProto
 from opshift.author import registry
 from opshift.author.facts import Facts
 from opshift.author.registry import Registry
-from opshift.convert.ir import ir
-from opshift.convert.legal import check, validate
+from opshift.convert.ir import needs
+from opshift.convert.legal import checker, validate
 from opshift.errors import InvalidModel
 from opshift.model import weights
 from opshift.model.document import Document
@@ -73,7 +73,7 @@ def check_model(model: ModelProto | str | os.PathLike[str]) -> Findings:
     adapters = registry.default()
     errors = [*validate.findings(document, adapters), *broken(document, adapters)]
     view = weights.checkable(skeleton)
-    if not errors and (objection := check.whole(view, full=True)) is not None:
+    if not errors and (objection := checker.whole(view, full=True)) is not None:
         errors.append(f"the checker rejects it: {objection}")
     facts = Facts(document, store, adapters, lambda: view)
     warnings = [*_too_new(document, facts), *_identifiers(document)]
@@ -163,7 +163,7 @@ def _other_imports(document: Document, root: Root) -> Iterator[str]:
 
 def _too_new(document: Document, facts: Facts) -> Iterator[str]:
     says = document.model.ir_version
-    for need in ir.needs(document, facts):
+    for need in needs.needs(document, facts):
         if need.ir > says:
             yield f"{need.reason} needs IR {need.ir}, and the model says {says}; raise it with --ir"
 

@@ -17,7 +17,7 @@ from opshift.report import SCHEMA_VERSION, StepReport, shown, table
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-    from opshift.convert.options import Target
+    from opshift.convert.request import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +131,6 @@ def plan(
             paths = tuple(Path(*key, count, (), None) for key, count in found.operators)
             to = found.target
             return Plan(found.source, to, paths, (), (), found.result, {}, {}, (), header_only=True)
-    from opshift.convert.look import planner
+    from opshift.convert.look import rehearse
 
-    return planner.plan(model, target, allow_approximate=allow_approximate)
+    return rehearse.plan(model, target, allow_approximate=allow_approximate)

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from onnx import ModelProto
 
 from opshift.author import registry
-from opshift.author.declare import APPROXIMATE_COST, Adapter, Kind
+from opshift.author.verdicts import APPROXIMATE_COST, Adapter, Kind
 from opshift.convert.api import Carve, Options, Target, convert
-from opshift.convert.attempt import Attempt
-from opshift.convert.legal import blame
-from opshift.convert.look.forecast import Hop, Path, Plan
+from opshift.convert.attempt import Conversion
+from opshift.convert.legal import diagnose
+from opshift.convert.look.plan import Hop, Path, Plan
 from opshift.convert.step import Outgrown
 from opshift.errors import Refused
 from opshift.model import weights
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 Implementation = tuple[str, str, int]  # (domain, op, since_version)
 Told = tuple[Report | None, Refused | None]
 NOWHERE: Implementation = ("", "nowhere", 0)
-ROOM = 50_000  # nodes that are written to learn how far a model can go: some seconds
+NODE_BUDGET = 50_000  # nodes that are written to learn how far a model can go: some seconds
 
 
-@blame.unreadable_text()
+@diagnose.unreadable_text()
 def plan(
     model: ModelProto | str | os.PathLike[str],
     target: Target | str,
@@ -46,8 +46,8 @@ def plan(
         return weights.carve_file(model)
 
     options = Options(targets.wanted(target), allow_approximate=allow_approximate)
-    opened = Attempt(*carve(), options)
-    with blame.on_the_model(opened):
+    opened = Conversion(*carve(), options)
+    with diagnose.on_the_model(opened):
         opened.open(registry.default())
         opened.aim()
     wanted = opened.goal
@@ -103,7 +103,7 @@ def _furthest(
         end = 1 if down else schemas.latest(domain) or source[domain]
         last = told
         if len(wanted) > 1 or not _settles(told[1], source.get(domain), target, end):
-            there = dataclasses.replace(options, target={domain: end}, room=ROOM)
+            there = dataclasses.replace(options, target={domain: end}, node_budget=NODE_BUDGET)
             try:
                 last = rehearse(carve, there)
             except Outgrown as outgrown:

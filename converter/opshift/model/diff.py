@@ -11,7 +11,7 @@ from typing import Any
 from onnx import ModelProto, TensorProto, TypeProto
 
 from opshift.model import weights
-from opshift.model.bytes.external import locate
+from opshift.model.bytes.files import locate
 from opshift.model.model_version import Level, ModelVersion
 from opshift.model.walk import tensors
 from opshift.model.weights import Weights

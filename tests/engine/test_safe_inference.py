@@ -7,7 +7,7 @@ import sys
 
 import onnx.parser
 import pytest
-from opshift.author import registry, survive
+from opshift.author import registry, safe_inference
 
 HEADER = '<ir_version: 8, opset_import: ["" : 20, "ai.onnx.ml" : 4, "acme" : 1]> g '
 BEHIND_A_STRANGER = {
@@ -32,8 +32,10 @@ def test_behind_an_operator_that_nobody_knows(op):
 
 def test_where_the_type_is_known_nothing_is_hidden():
     model = onnx.parser.parse_model(HEADER + TYPED)
-    assert survive.is_at_risk(model)
-    types = {info.name: info.type.tensor_type for info in survive.infer(model).graph.value_info}
+    assert safe_inference.is_at_risk(model)
+    types = {
+        info.name: info.type.tensor_type for info in safe_inference.infer(model).graph.value_info
+    }
     assert types["z"].elem_type == onnx.TensorProto.INT64
 
 
