@@ -26,9 +26,8 @@ from opshift.opsets import schemas
 from opshift.opsets.targets import Wanted
 from opshift.report import Report, StepReport, Work
 
-LOWEST_INFERABLE = (
-    6  # below, some forty operators have no inference; names mean the same on both sides
-)
+# Below opset 6, some forty operators have no inference; names mean the same on both sides.
+LOWEST_INFERABLE = 6
 
 
 @dataclass(slots=True)

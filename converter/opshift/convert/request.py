@@ -26,9 +26,7 @@ class Options:
     unknown_domains: str = "keep"
     bump_model_version: bool = False
     minimal: bool = False
-    node_budget: int | None = (
-        None  # for nodes that steps write, where they are only written for a look
-    )
+    node_budget: int | None = None  # nodes that steps may write before a rehearsal gives up
 
     @property
     def only_ir(self) -> bool:
