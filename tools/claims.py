@@ -1,6 +1,6 @@
 """Writes the fingerprints of the installed schemas into `boundary(...)` lines.
 
-tools/claims.py adapters/opshift_adapters/shape.py ...   fill in what has no mark yet
+tools/claims.py adapters/opshift_adapters/layout/reshape.py ...   fill in what has no mark yet
 tools/claims.py --add FILES                              add a mark where this onnx differs
 """
 

@@ -16,7 +16,7 @@ from opshift.adapter import (
     retired,
 )
 
-from opshift_adapters.blocks import END, SELECT, expand_to, select
+from opshift_adapters._lib.blocks import END, SELECT, expand_to, select
 
 FIRST = {"": 5}
 IMAGE = "(float[2,3,4,5] x) => (float[2,3,a,b] y) "

@@ -30,7 +30,7 @@ def test_every_branch_is_taken_by_an_example() -> None:
 def test_a_branch_that_no_example_takes_is_named() -> None:
     told = branches("scales")  # a file without examples of its own
     assert told.returncode == 1, told.stderr
-    assert "adapters/opshift_adapters/scales.py:" in told.stdout
+    assert "adapters/opshift_adapters/_lib/scales.py:" in told.stdout
     assert "Add an @example that goes there" in told.stdout
 
 

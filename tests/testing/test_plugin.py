@@ -79,7 +79,7 @@ def test_the_assertions_are_fixtures_that_compute_as_the_project_says(pytester):
         def test_wrong(assert_model_converts):
             assert_model_converts(MODEL.replace("> g", "> odd"), 13)
 
-        @pytest.mark.parametrize(("adapter", "example"), examples("opshift_adapters.softmax")[:2])
+        @pytest.mark.parametrize(("adapter", "example"), examples("opshift_adapters.normalize.softmax")[:2])
         def test_example(assert_example, adapter, example):
             assert_example(adapter, example)
         """

@@ -88,7 +88,7 @@ def test_a_verdict_that_is_pointless_or_stale(monkeypatch):
 
 
 def test_examples_of_a_package():
-    found = testing.examples("opshift_adapters.softmax")
+    found = testing.examples("opshift_adapters.normalize.softmax")
     assert all(isinstance(adapter, Adapter) for adapter, _ in found)
     assert {"negative", "last axis"} <= {example.title for _, example in found}  # a claim's too
     for adapter, example in found[:3]:

@@ -1,0 +1,1 @@
+"""Code that several families share; no verdict is declared here."""

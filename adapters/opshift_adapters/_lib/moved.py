@@ -1,0 +1,85 @@
+"""Numbers of every type through operators that moved floating-point tensors only (below 6)."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from opshift.adapter import Builder, Refusal, T, Value, Why
+
+from opshift_adapters._lib.blocks import FLOATS, SMALL_INTS, cast
+
+MOVED = "Cast Add Sub Mul Floor Unsqueeze Concat ReduceSum"
+EXACT = 2**53  # up to here a double holds every integer
+HALF = 2.0**32
+KEEPS_VALUES = {
+    "Concat", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Tile", "Transpose", "Unsqueeze",
+}  # fmt: skip
+
+
+Move = Callable[[list[Value], int], Value]
+
+
+def moved(op: Builder, values: Sequence[Value], move: Move) -> Value:
+    """What `move`, which takes floats of the type it is told, makes of values of one type."""
+    typed = next((v for v in values if v.elem_type_or_none is not None), values[0])
+    kind = typed.elem_type
+    if kind in FLOATS:
+        return move(list(values), kind)
+    if kind in (T.INT64, T.UINT64) and not all(_few_digits(value) for value in values):
+        halves = [_halves(op, value) for value in values]
+        high, low = (move(list(side), T.DOUBLE) for side in zip(*halves, strict=True))
+        return _together(op, high, low, kind)
+    through = _holder(op, typed)
+    return cast(op, move([_held(op, value, through) for value in values], through), kind)
+
+
+def _holder(op: Builder, x: Value) -> int:
+    """A floating-point type that holds the values of `x`, as long as they have few digits."""
+    kind = x.elem_type
+    if kind in (T.BOOL, *SMALL_INTS):
+        return T.FLOAT
+    if kind in (T.INT32, T.UINT32, T.INT64, T.UINT64):
+        return T.DOUBLE
+    raise Refusal(
+        Why.TYPE_NOT_AVAILABLE,
+        "only floating-point tensors can be moved by this operator before opset"
+        f" {op.version + 1}, and {x.name!r} is of a type that none of them holds",
+    )
+
+
+def _held(op: Builder, x: Value, kind: int) -> Value:
+    known = x.const_or_none()
+    return cast(op, x, kind) if known is None else op.const(known, kind)
+
+
+def _few_digits(x: Value, depth: int = 4) -> bool:
+    """Whether a double is known to hold the integers of `x`: constants, sizes, and moved ones."""
+    known = x.const_or_none()
+    if known is not None:
+        return bool(np.all((known >= -EXACT) & (known <= EXACT)))
+    producer = x.producer
+    if producer is None or depth == 0:
+        return False
+    if producer.op in KEEPS_VALUES:
+        sources = producer.inputs if producer.op == "Concat" else producer.inputs[:1]
+        return all(one is not None and _few_digits(one, depth - 1) for one in sources)
+    return producer.op in ("Shape", "Size", "ArgMax", "ArgMin")
+
+
+def _halves(op: Builder, x: Value) -> tuple[Value, Value]:
+    """The lower 32 bits, which a Cast keeps, and all above them: two doubles that add up to `x`.
+
+    The double nearest to `x` is at most 2**10 away from it, far less than half of the upper unit.
+    """
+    low = cast(op, cast(op, x, T.UINT32), T.DOUBLE)
+    units = _by(op, op.Mul, op.Sub(cast(op, x, T.DOUBLE), low), 1 / HALF)
+    return _by(op, op.Mul, op.Floor(_by(op, op.Add, units, 0.5)), HALF), low
+
+
+def _by(op: Builder, operator: Callable[..., Value], x: Value, number: float) -> Value:
+    return operator(x, op.const(number, T.DOUBLE), broadcast=1)
+
+
+def _together(op: Builder, high: Value, low: Value, kind: int) -> Value:
+    """The sum of two doubles as a 64-bit integer, which ReduceSum alone added before 7."""
+    both = op.Concat(op.Unsqueeze(high, axes=[0]), op.Unsqueeze(low, axes=[0]), axis=0)
+    return op.ReduceSum(cast(op, both, kind), axes=[0], keepdims=0)

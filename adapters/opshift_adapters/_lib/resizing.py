@@ -1,0 +1,196 @@
+"""What a Resize node says: its lists on every axis, how the axes change, and all of it written out."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from opshift.adapter import Builder, Node, Refusal, T, Value, Why
+
+from opshift_adapters._lib.blocks import shape_of, size_of
+from opshift_adapters._lib.calc import calc, calc_cast, element
+from opshift_adapters._lib.sampling import (
+    Filter,
+    Line,
+    place_type,
+    rank_of,
+    resampled,
+    scale_is_one,
+    scaled_line,
+    sized_line,
+)
+
+Lists = Mapping[str, Value | None]
+
+
+def given(node: Node) -> dict[str, Value | None]:
+    """The three lists, None where one is absent or empty; of scales and sizes one counts."""
+    lists = {name: _unless_empty(node.input(name)) for name in ("roi", "scales", "sizes")}
+    scales = lists["scales"]
+    if scales is not None and scales.shape_or_none:
+        lists["sizes"] = None
+    elif lists["sizes"] is not None:
+        lists["scales"] = None
+    return lists
+
+
+def _unless_empty(value: Value | None) -> Value | None:
+    return None if value is None or value.shape_or_none == (0,) else value
+
+
+def written_out(node: Node, op: Builder) -> Value:
+    """Resize by its definition, which needs no more than the rank."""
+    x = node["X"]
+    lists = all_axes(node, op)
+    rank = rank_of(x, lists["scales"], lists["sizes"])
+    lines = _lines(node, op, rank, lists)
+    return resampled(op, x, rank, lines, _filter(node))
+
+
+def _filter(node: Node) -> Filter:
+    return Filter(
+        node.str("mode"), node.str("coordinate_transformation_mode"), node.str("nearest_mode"),
+        node.float("cubic_coeff_a"), bool(node.int("exclude_outside")),
+        node.float("extrapolation_value"), _antialias(node),
+    )  # fmt: skip
+
+
+def _lines(node: Node, op: Builder, rank: int, lists: Lists) -> list[Line]:
+    """How each axis changes."""
+    x, scales, sizes = node["X"], lists["scales"], lists["sizes"]
+    kind = place_type(x, node.str("mode"))
+    if sizes is not None:
+        if keeps_aspect(node):
+            lines = in_proportion(node, op, sizes, kind)
+        else:
+            kept = _copied(x, sizes)
+            lines = [sized_line(op, x, axis, sizes, kind) for axis in range(kept, rank)]
+    elif scales is not None:
+        crop = node.str("coordinate_transformation_mode") == "tf_crop_and_resize"
+        changing = [axis for axis in range(rank) if crop or not scale_is_one(scales, axis)]
+        lines = [scaled_line(op, x, axis, scales, kind) for axis in changing]
+    else:
+        raise Refusal(Why.AMBIGUOUS, "neither scales nor sizes are given")
+    if sizes is None or keeps_aspect(node):
+        _whole_only(node, lines)
+    if node.str("coordinate_transformation_mode") != "tf_crop_and_resize":
+        return lines
+    roi = lists["roi"]
+    if roi is None:
+        raise Refusal(Why.AMBIGUOUS, "tf_crop_and_resize without a region")
+    ends = [calc_cast(op, element(op, roi, i), kind) for i in range(2 * rank)]
+    return [
+        Line(one.axis, one.old, one.new, one.scale, ends[one.axis], ends[one.axis + rank])
+        for one in lines
+    ]
+
+
+def _copied(x: Value, sizes: Value) -> int:
+    """How many of the first sizes are surely those of `x`: Concat(Slice(Shape(x)), ...)."""
+    joined = sizes.producer
+    first = joined.inputs[0] if joined is not None and joined.op == "Concat" else None
+    cut = first.producer if first is not None else None
+    if cut is None or cut.op != "Slice" or len(cut.inputs) not in (3, 4):
+        return 0
+    whole, start, end = (value for value in cut.inputs[:3] if value is not None)
+    shape = whole.producer
+    if shape is None or shape.op != "Shape" or shape.attributes or shape.inputs[0] is None:
+        return 0
+    begin, count = start.const_or_none(), end.const_or_none()
+    if shape.inputs[0].name != x.name or begin is None or count is None or begin.any():
+        return 0
+    return max(int(count.reshape(-1)[0]), 0)
+
+
+def _whole_only(node: Node, lines: list[Line]) -> None:
+    """Where a size that scales give is no whole number, not all modes are agreed upon."""
+    if node.str("coordinate_transformation_mode") not in ("align_corners", "tf_crop_and_resize"):
+        return
+    for one in lines:
+        scale, old, new = (v.const_or_none() for v in (one.scale, one.old, one.new))
+        if scale is not None and scale == 1:
+            continue
+        if scale is None or old is None or new is None or np.float64(scale) * old != new:
+            raise Refusal(Why.AMBIGUOUS, "scales may give a fraction of an element")
+
+
+# -- axes, proportion, smoothing: what came at 18 -------------------------------------------------
+
+
+def all_axes(node: Node, op: Builder) -> dict[str, Value | None]:
+    """The lists with an entry for every axis, whatever `axes` says."""
+    x = node["X"]
+    lists = given(node)
+    if "axes" not in node.attributes:
+        return lists
+    named, rank = axes(node), x.rank
+    count = len(named)
+    here = [named.index(axis) if axis in named else None for axis in range(rank)]
+    if lists["scales"] is not None:
+        index = [count if i is None else i for i in here]
+        lists["scales"] = _rearranged(op, lists["scales"], op.const([1], T.FLOAT), index)
+    if lists["sizes"] is not None:
+        index = [count + axis if i is None else i for axis, i in enumerate(here)]
+        lists["sizes"] = _rearranged(op, lists["sizes"], shape_of(op, x), index)
+    roi = lists["roi"]
+    if roi is not None:
+        starts = [2 * count if i is None else i for i in here]
+        ends = [2 * count + 1 if i is None else count + i for i in here]
+        lists["roi"] = _rearranged(op, roi, op.const([0, 1], like=roi), starts + ends)
+    return lists
+
+
+def axes(node: Node) -> list[int]:
+    rank = node["X"].rank
+    named = node.ints_or_none("axes") if "axes" in node.attributes else None
+    return list(range(rank)) if named is None else [axis % rank for axis in named]
+
+
+def _rearranged(op: Builder, given: Value, rest: Value, index: list[int]) -> Value:
+    known, more = given.const_or_none(), rest.const_or_none()
+    if known is not None and more is not None:
+        return op.const(np.concatenate([known, more])[index])
+    return op.Gather(op.Concat(given, rest, axis=0), op.const(index), axis=0)
+
+
+def keeps_aspect(node: Node) -> bool:
+    """Whether one scale counts for several axes."""
+    if "keep_aspect_ratio_policy" not in node.attributes or given(node)["sizes"] is None:
+        return False
+    return node.str("keep_aspect_ratio_policy") != "stretch" and len(axes(node)) != 1
+
+
+def in_proportion(node: Node, op: Builder, sizes: Value, kind: int) -> list[Line]:
+    """The axes under one scale, which is not that of the rounded sizes."""
+    x, wide = node["X"], T.DOUBLE
+    olds = {axis: size_of(op, x, axis) for axis in sorted(axes(node))}
+    widths = {axis: calc_cast(op, old, wide) for axis, old in olds.items()}
+    ratios = [
+        calc(op, "Div", calc_cast(op, element(op, sizes, axis), wide), width)
+        for axis, width in widths.items()
+    ]
+    scale = ratios[0]
+    least = node.str("keep_aspect_ratio_policy") == "not_larger"
+    for ratio in ratios[1:]:
+        scale = calc(op, "Min" if least else "Max", scale, ratio)
+    lines = []
+    for axis, width in widths.items():
+        raised = calc(op, "Add", calc(op, "Mul", scale, width), op.const(0.5, wide))
+        new = calc_cast(op, calc(op, "Floor", raised), T.INT64)
+        lines.append(Line(axis, olds[axis], new, calc_cast(op, scale, kind)))
+    return lines
+
+
+def smooth(node: Node, lists: Lists, x: Value) -> bool:
+    """Whether a filter may smooth what shrinks; what grows it leaves alone."""
+    if not _antialias(node):
+        return False
+    known = {name: value.const_or_none() if value else None for name, value in lists.items()}
+    scales, sizes = known["scales"], known["sizes"]
+    if scales is not None:
+        return bool((scales < 1).any())
+    if keeps_aspect(node) or sizes is None or x.shape_or_none is None:
+        return True
+    return bool((sizes < x.shape).any())
+
+
+def _antialias(node: Node) -> bool:
+    return "antialias" in node.attributes and bool(node.int("antialias"))

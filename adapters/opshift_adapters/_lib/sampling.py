@@ -1,0 +1,317 @@
+"""Resampling axis by axis with Gather and arithmetic: what Resize means, written out.
+
+What is constant is computed while converting; static sizes leave nothing but indices and weights.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from opshift.adapter import Array, Builder, Refusal, T, Value, Why
+
+from opshift_adapters._lib.blocks import ARANGE, FLOATS, arange, size_of
+from opshift_adapters._lib.calc import CALC, DTYPES, calc, calc_cast, column, element
+
+SAMPLING = ("Gather", "Shape", "Reshape", "Transpose", "MatMul", *CALC, *ARANGE)
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """The attributes of Resize that choose and weigh the elements."""
+
+    mode: str
+    places: str = "asymmetric"
+    rounding: str = "floor"
+    cubic: float = -0.75
+    exclude_outside: bool = False
+    extrapolation: float = 0.0
+    smooth: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """An axis to be resampled: sizes before and after, scale, and the part that is looked at."""
+
+    axis: int
+    old: Value
+    new: Value
+    scale: Value
+    start: Value | None = None
+    end: Value | None = None
+
+    @property
+    def idle(self) -> bool:
+        """Whether the axis surely stays as it is."""
+        whole = self.start is None or (_is(self.start, 0) and _is(self.end, 1))
+        return whole and _is(self.scale, 1)
+
+
+def _is(value: Value | None, number: float) -> bool:
+    known = value.const_or_none() if value else None
+    return known is not None and bool(known == number)
+
+
+# -- lines ---------------------------------------------------------------------------------------
+
+
+def place_type(x: Value, mode: str) -> int:
+    """Places are float32, as everywhere, but for doubles that are blended."""
+    return T.DOUBLE if mode != "nearest" and x.elem_type == T.DOUBLE else T.FLOAT
+
+
+def scaled_line(op: Builder, x: Value, axis: int, scales: Value, kind: int) -> Line:
+    """An axis of which the scale is given."""
+    scale, old = element(op, scales, axis), size_of(op, x, axis)
+    wide = calc(op, "Mul", calc_cast(op, old, T.FLOAT), scale)
+    new = calc_cast(op, calc(op, "Floor", wide), T.INT64)
+    return Line(axis, old, new, scale if kind == T.FLOAT else calc_cast(op, scale, kind))
+
+
+def scale_is_one(scales: Value, axis: int) -> bool:
+    known = scales.const_or_none()
+    return known is not None and bool(known[axis] == 1)
+
+
+def sized_line(op: Builder, x: Value, axis: int, sizes: Value, kind: int) -> Line:
+    """An axis of which the new size is given."""
+    new, old = element(op, sizes, axis), size_of(op, x, axis)
+    have = old.const_or_none()
+    if have is not None and _is(new, int(have)):
+        return Line(axis, old, new, op.const(1, kind))
+    ratio = calc(op, "Div", calc_cast(op, new, kind), calc_cast(op, old, kind))
+    return Line(axis, old, new, ratio)
+
+
+# -- resampling ----------------------------------------------------------------------------------
+
+
+def resampled(op: Builder, x: Value, rank: int, lines: list[Line], how: Filter) -> Value:
+    """`x` with each of the axes resampled in turn."""
+    lines = [one for one in lines if not one.idle]
+    if how.mode == "nearest":
+        for one in lines:
+            x = _nearest(op, x, rank, one, how)
+        return x
+    kind = x.elem_type
+    if kind not in FLOATS:
+        raise Refusal(Why.AMBIGUOUS, "whole numbers between two places are rounded as nobody says")
+    if not lines or kind in DTYPES:
+        for one in lines:
+            x = _blended(op, x, rank, one, how)
+        return x
+    return op.Cast(resampled(op, op.Cast(x, to=T.FLOAT), rank, lines, how), to=kind)
+
+
+def by_scales(op: Builder, x: Value, scales: Value, how: Filter) -> Value:
+    """The resampling of which only the scales are given."""
+    rank, kind = rank_of(x, scales), place_type(x, how.mode)
+    changing = [axis for axis in range(rank) if not scale_is_one(scales, axis)]
+    lines = [scaled_line(op, x, axis, scales, kind) for axis in changing]
+    return resampled(op, x, rank, lines, how)
+
+
+def rank_of(x: Value, *per_axis: Value | None) -> int:
+    """The rank, which the length of a list with one entry for each axis may tell, too."""
+    if x.rank_or_none is None:
+        for value in per_axis:
+            shape = value.shape_or_none if value else None
+            if shape:
+                return shape[0]
+    return x.rank
+
+
+def _nearest(op: Builder, x: Value, rank: int, one: Line, how: Filter) -> Value:
+    place = _places(op, one, how.places, T.FLOAT)
+    chosen = _picked(op, x, _rounded(op, place, one, how.rounding), one, T.FLOAT)
+    return _extrapolated(op, chosen, rank, place, one, how)
+
+
+def _blended(op: Builder, x: Value, rank: int, one: Line, how: Filter) -> Value:
+    """The weighted sum of the elements around each place."""
+    if how.smooth and not _is(calc(op, "Less", one.scale, op.const(1, one.scale.elem_type)), 0):
+        return _smoothed(op, x, rank, one, how)
+    kind = place_type(x, how.mode)
+    place = _places(op, one, how.places, kind)
+    base = calc(op, "Floor", place)
+    off = calc(op, "Sub", place, base)
+    weights = tap_weights(op, off, how.mode, how.cubic, kind)
+    first = 1 - len(weights) // 2
+    taps = [calc(op, "Add", base, op.const(first + i, kind)) for i in range(len(weights))]
+    if how.exclude_outside:
+        weights = _inside_only(op, taps, weights, one, kind)
+    parts = [
+        _times(op, _picked(op, x, tap, one, kind), weight, rank, one.axis)
+        for tap, weight in zip(taps, weights, strict=True)
+    ]
+    total = parts[0]
+    for part in parts[1:]:
+        total = op.Add(total, part)
+    if one.scale.const_or_none() is None and not how.exclude_outside:
+        # The axis may stay as it is, and an infinity next door must not come in with weight 0.
+        between = column(op, op.Greater(off, op.const(0, kind)), rank, one.axis)
+        total = op.Where(between, total, _picked(op, x, base, one, kind))
+    return _extrapolated(op, total, rank, place, one, how)
+
+
+def _smoothed(op: Builder, x: Value, rank: int, one: Line, how: Filter) -> Value:
+    """What shrinks is a product with a matrix: the filter, as much wider as the axis gets shorter."""
+    place = _places(op, one, how.places, T.DOUBLE)
+    at, old, scale = place.const_or_none(), one.old.const_or_none(), one.scale.const_or_none()
+    if at is None or old is None or scale is None:
+        raise Refusal(Why.NEEDS_SHAPE, "antialiased down-sampling of unknown sizes needs opset 18")
+    reach = int(np.ceil((2 if how.mode == "cubic" else 1) / scale))
+    taps = np.floor(at)[:, None] + np.arange(-reach, reach + 2)
+    weights = _filter_height(how, np.abs(taps - at[:, None]) * scale)
+    weights /= weights.sum(axis=1, keepdims=True)
+    if how.exclude_outside:
+        weights[(taps < 0) | (taps > old - 1)] = 0
+        weights /= weights.sum(axis=1, keepdims=True)
+    matrix = np.zeros((int(old), len(at)))
+    inside = np.clip(taps, 0, old - 1).astype(np.int64)
+    np.add.at(matrix, (inside, np.arange(len(at))[:, None]), weights)
+    swap = list(range(rank))
+    swap[one.axis], swap[-1] = rank - 1, one.axis
+    last = one.axis == rank - 1
+    product = op.MatMul(x if last else op.Transpose(x, perm=swap), op.const(matrix, like=x))
+    y = product if last else op.Transpose(product, perm=swap)
+    return _extrapolated(op, y, rank, place, one, how)
+
+
+def _filter_height(how: Filter, t: Array) -> Array:
+    """What an element at a distance counts for."""
+    if how.mode == "linear":
+        return np.asarray(np.clip(1 - t, 0, None))
+    a = how.cubic
+    inner, outer = ((a + 2) * t - (a + 3)) * t * t + 1, ((a * t - 5 * a) * t + 8 * a) * t - 4 * a
+    return np.where(t <= 1, inner, np.where(t < 2, outer, 0.0))
+
+
+def _times(op: Builder, x: Value, weight: Value, rank: int, axis: int) -> Value:
+    if op.version >= 7:
+        return op.Mul(x, column(op, weight, rank, axis))
+    return op.Mul(x, weight, axis=axis, broadcast=1)
+
+
+def _picked(op: Builder, x: Value, at: Value, one: Line, kind: int) -> Value:
+    """The elements at whole places, those outside taken from the edge."""
+    last = _last(op, one, kind)
+    inside = calc(op, "Min", calc(op, "Max", at, op.const(0, kind)), last)
+    return op.Gather(x, calc_cast(op, inside, T.INT64), axis=one.axis)
+
+
+def _last(op: Builder, one: Line, kind: int) -> Value:
+    return calc(op, "Sub", calc_cast(op, one.old, kind), op.const(1, kind))
+
+
+def _rounded(op: Builder, place: Value, one: Line, rounding: str) -> Value:
+    if rounding in ("floor", "ceil"):
+        return calc(op, rounding.capitalize(), place)
+    half = op.const(0.5, T.FLOAT)
+    if rounding == "round_prefer_floor":
+        return calc(op, "Ceil", calc(op, "Sub", place, half))
+    above = calc(op, "Ceil", place)
+    if rounding == "by scale":  # the rule of opset 10: down when enlarging, up when shrinking
+        enlarging = calc(op, "Greater", one.scale, op.const(1, T.FLOAT))
+        return calc(op, "Where", enlarging, calc(op, "Floor", place), above)
+    back = calc(op, "Greater", calc(op, "Sub", above, place), half)
+    return calc(op, "Sub", above, calc_cast(op, back, T.FLOAT))
+
+
+def tap_weights(op: Builder, off: Value, mode: str, a: float, kind: int) -> list[Value]:
+    """What the elements around a place count for, which lies `off` behind the second or first."""
+    one = op.const(1, kind)
+    rest = calc(op, "Sub", one, off)
+    if mode == "linear":
+        return [rest, off]
+    return [
+        _outer(op, calc(op, "Add", off, one), a, kind), _inner(op, off, a, kind),
+        _inner(op, rest, a, kind), _outer(op, calc(op, "Add", rest, one), a, kind),
+    ]  # fmt: skip
+
+
+def _outer(op: Builder, t: Value, a: float, kind: int) -> Value:
+    """((a t - 5a) t + 8a) t - 4a"""
+    sum_ = calc(op, "Mul", t, op.const(a, kind))
+    for factor in (-5 * a, 8 * a):
+        sum_ = calc(op, "Mul", calc(op, "Add", sum_, op.const(factor, kind)), t)
+    return calc(op, "Add", sum_, op.const(-4 * a, kind))
+
+
+def _inner(op: Builder, t: Value, a: float, kind: int) -> Value:
+    """((a + 2) t - (a + 3)) t t + 1"""
+    slope = calc(op, "Sub", calc(op, "Mul", t, op.const(a + 2, kind)), op.const(a + 3, kind))
+    return calc(op, "Add", calc(op, "Mul", calc(op, "Mul", slope, t), t), op.const(1, kind))
+
+
+def _inside_only(
+    op: Builder, taps: list[Value], weights: list[Value], one: Line, kind: int
+) -> list[Value]:
+    """Nothing outside counts; what is left makes up for it."""
+    last = _last(op, one, kind)
+    kept = [
+        calc(op, "Mul", weight, calc_cast(op, calc(op, "Not", _outside(op, tap, last, kind)), kind))
+        for tap, weight in zip(taps, weights, strict=True)
+    ]
+    total = kept[0]
+    for weight in kept[1:]:
+        total = calc(op, "Add", total, weight)
+    return [calc(op, "Div", weight, total) for weight in kept]
+
+
+def _outside(op: Builder, place: Value, last: Value, kind: int) -> Value:
+    before = calc(op, "Less", place, op.const(0, kind))
+    return calc(op, "Or", before, calc(op, "Greater", place, last))
+
+
+def _extrapolated(
+    op: Builder, y: Value, rank: int, place: Value, one: Line, how: Filter
+) -> Value:
+    if how.places != "tf_crop_and_resize":
+        return y
+    kind = T.DOUBLE if place.elem_type == T.DOUBLE else T.FLOAT
+    outside = _outside(op, place, _last(op, one, kind), kind)
+    known = outside.const_or_none()
+    if known is not None and not known.any():
+        return y
+    return op.Where(column(op, outside, rank, one.axis), op.const(how.extrapolation, like=y), y)
+
+
+# -- places --------------------------------------------------------------------------------------
+
+
+def _places(op: Builder, one: Line, name: str, kind: int) -> Value:
+    """Where each element of the result lies in the input, a vector."""
+    at = calc_cast(op, arange(op, one.new), kind)
+    number, half = op.const(1, kind), op.const(0.5, kind)
+    if name == "asymmetric":
+        return calc(op, "Div", at, one.scale)
+    if name == "align_corners":
+        steps = calc(op, "Max", calc(op, "Sub", calc_cast(op, one.new, kind), number), number)
+        return calc(op, "Div", calc(op, "Mul", at, _last(op, one, kind)), steps)
+    if name == "tf_crop_and_resize":
+        return _cropped_places(op, one, at, kind)
+    shifted = calc(op, "Div", calc(op, "Add", at, half), one.scale)
+    if name == "tf_half_pixel_for_nn":
+        return shifted
+    if name == "half_pixel_symmetric":
+        old, new = calc_cast(op, one.old, kind), calc_cast(op, one.new, kind)
+        adjustment = calc(op, "Div", new, calc(op, "Mul", one.scale, old))
+        offset = calc(op, "Mul", calc(op, "Mul", old, half), calc(op, "Sub", number, adjustment))
+        return calc(op, "Sub", calc(op, "Add", offset, shifted), half)
+    centred = calc(op, "Sub", shifted, half)
+    if name == "pytorch_half_pixel":
+        several = calc(op, "Greater", calc_cast(op, one.new, kind), number)
+        return calc(op, "Where", several, centred, op.const(0, kind))
+    return centred
+
+
+def _cropped_places(op: Builder, one: Line, at: Value, kind: int) -> Value:
+    assert one.start is not None
+    assert one.end is not None
+    last = _last(op, one, kind)
+    new_last = calc(op, "Sub", calc_cast(op, one.new, kind), op.const(1, kind))
+    width = calc(op, "Sub", one.end, one.start)
+    step = calc(op, "Div", calc(op, "Mul", calc(op, "Mul", at, width), last), new_last)
+    several = calc(op, "Add", calc(op, "Mul", one.start, last), step)
+    middle = calc(op, "Mul", op.const(0.5, kind), calc(op, "Add", one.start, one.end))
+    single = calc(op, "Mul", middle, last)
+    return calc(op, "Where", calc(op, "Greater", new_last, op.const(0, kind)), several, single)

@@ -1,0 +1,115 @@
+"""Arithmetic with scales and zero points, as QuantizeLinear and DequantizeLinear define it."""
+
+from collections.abc import Callable
+
+import numpy as np
+from opshift.adapter import Builder, Node, Refusal, T, Value, Why
+
+from opshift_adapters._lib.blocks import ROUND, SIZE_OF, round_half_even, size_of
+
+FLOAT8 = (T.FLOAT8E4M3FN, T.FLOAT8E4M3FNUZ, T.FLOAT8E5M2, T.FLOAT8E5M2FNUZ)
+LIMITS = {
+    T.INT2: (-2, 1), T.UINT2: (0, 3), T.INT4: (-8, 7), T.UINT4: (0, 15), T.INT8: (-128, 127),
+    T.UINT8: (0, 255), T.INT16: (-32768, 32767), T.UINT16: (0, 65535),
+}  # fmt: skip
+# A type that holds all values of another, signed zeros included.
+WIDER: dict[int, int] = {
+    T.INT2: T.INT8, T.UINT2: T.UINT8, T.INT4: T.INT8, T.UINT4: T.UINT8, T.FLOAT8E8M0: T.FLOAT,
+    T.FLOAT4E2M1: T.FLOAT8E4M3FN, T.FLOAT6E2M3: T.FLOAT8E4M3FN, T.FLOAT6E3M2: T.FLOAT8E4M3FN,
+}  # fmt: skip
+BORN: dict[int, int] = {
+    T.INT4: 21, T.UINT4: 21, T.FLOAT4E2M1: 23, T.FLOAT8E8M0: 24, T.INT2: 25, T.UINT2: 25,
+    T.FLOAT6E2M3: 28, T.FLOAT6E3M2: 28,
+}  # fmt: skip
+
+
+def widened(op: Builder, value: Value | None) -> Value | None:
+    """A constant of a type that does not exist there, in one that does and holds its values."""
+    if value is None or op.version >= BORN.get(value.elem_type, 0):
+        return value
+    known = value.const_or_none()
+    if known is None:
+        kind = T(value.elem_type).name.lower()
+        raise Refusal(
+            Why.TYPE_NOT_AVAILABLE,
+            f"{kind} does not exist there, and {value.name!r} is no constant that another type"
+            " could hold",
+        )
+    return op.const(known.astype(np.float32), WIDER[value.elem_type])
+
+
+ALONG = ("Reshape", "Unsqueeze", "Expand", "Concat", "Slice", "Shape", "Mul", *SIZE_OF)
+
+
+def along(op: Builder, p: Value, x: Value, axis: int, block: int = 0) -> Value:
+    """A scale or zero point in a shape that broadcasts to x: per tensor, per axis or per block."""
+    if block:
+        return _each_block_spread(op, p, x, axis % x.rank, block)
+    if p.rank == 0 or p.shape_or_none == (1,):
+        return p if p.rank == 0 or x.rank_or_none else op.Reshape(p, op.const([]))
+    behind = -axis - 1 if axis < 0 else max(x.rank - 1 - axis, 0)
+    return op.Reshape(p, op.const([-1] + [1] * behind)) if behind else p
+
+
+def _each_block_spread(op: Builder, p: Value, x: Value, axis: int, block: int) -> Value:
+    """Every element repeated along its block, and the last block cut."""
+    behind = x.rank - 1 - axis
+    repeats = op.const([1] * (axis + 1) + [block] + [1] * behind)
+    repeated = op.Expand(op.Unsqueeze(p, op.const([axis + 1])), repeats)
+    known = p.shape_or_none
+    if known is not None:
+        goal = op.const([*known[:axis], known[axis] * block, *known[axis + 1 :]])
+    else:
+        merged = op.Reshape(op.Mul(size_of(op, p, axis), op.const(block)), op.const([1]))
+        goal = op.Concat(op.Shape(p, end=axis), merged, op.Shape(p, start=axis + 1), axis=0)
+    size = op.Reshape(size_of(op, x, axis), op.const([1]))
+    whole = op.Reshape(repeated, goal, allowzero=1)
+    return op.Slice(whole, op.const([0]), size, op.const([axis]))
+
+
+Place = Callable[[Value], Value]
+
+
+def as_it_is(p: Value) -> Value:
+    """Below 13 scales and zero points are scalars."""
+    return p
+
+
+def per_tensor(scale: Value) -> bool:
+    return scale.rank == 0 or scale.shape_or_none == (1,)
+
+
+def to(op: Builder, x: Value, kind: int) -> Value:
+    return x if x.elem_type_or_none == kind else op.Cast(x, to=kind)
+
+
+MULTIPLIED = ("Cast", "Sub", "Mul")
+
+
+def multiplied(op: Builder, node: Node, place: Place, x: Value | None = None) -> Value:
+    """(x - zero point) * scale: an exact difference, a product in float."""
+    x, zero = x or node["x"], widened(op, node.input("x_zero_point"))
+    shaped = to(op, place(node["x_scale"]), T.FLOAT)
+    if zero is not None:
+        whole = T.FLOAT if zero.elem_type in FLOAT8 else T.INT32
+        x = op.Sub(to(op, x, whole), place(to(op, zero, whole)))
+    return op.Mul(to(op, x, T.FLOAT), shaped)
+
+
+ROUNDED = ("Cast", "Div", "Round", "Add", "Clip", *ROUND)
+
+
+def rounded(op: Builder, node: Node, place: Place, kind: int) -> Value:
+    """x / scale, to the nearest even, shifted and cut off at the limits of an integer type."""
+    scale, zero = node["y_scale"], widened(op, node.input("y_zero_point"))
+    x, scale = (to(op, v, T.FLOAT) if v.elem_type == T.INT32 else v for v in (node["x"], scale))
+    ratio = to(op, op.Div(x, place(scale)), T.FLOAT)
+    steps = op.Round(ratio) if op.version >= 11 else round_half_even(op, ratio)
+    if zero is not None:
+        steps = op.Add(steps, place(to(op, zero, T.FLOAT)))
+    low, high = LIMITS[T(kind)]
+    if op.version >= 11:
+        cut = op.Clip(steps, op.const(low, T.FLOAT), op.const(high, T.FLOAT))
+    else:
+        cut = op.Clip(steps, min=low, max=high)
+    return op.Cast(cut, to=WIDER.get(kind, kind))

@@ -1,0 +1,179 @@
+"""Where the windows of a pooling operator lie, and sums over them, for the pooling adapters."""
+
+from typing import Any
+
+import numpy as np
+from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why
+
+from opshift_adapters._lib.blocks import part
+
+
+def knows(node: Node, attribute: str) -> bool:
+    """Whether the version being left has an attribute."""
+    return node.schema is not None and attribute in node.schema.attributes
+
+
+def per_axis(node: Node, name: str) -> list[int]:
+    """Strides or dilations; 1 where they are absent or the version has none."""
+    return (node.ints_or_none(name) if knows(node, name) else None) or [1] * len(node.ints("kernel_shape"))
+
+
+def dilated(node: Node) -> bool:
+    pairs = zip(node.ints("kernel_shape"), per_axis(node, "dilations"), strict=True)
+    return any(dilation != 1 and kernel != 1 for kernel, dilation in pairs)
+
+
+def spans(node: Node) -> list[int]:
+    """How far a window reaches along each axis."""
+    pairs = zip(node.ints("kernel_shape"), per_axis(node, "dilations"), strict=True)
+    return [(kernel - 1) * dilation + 1 for kernel, dilation in pairs]
+
+
+def same_size(node: Node) -> bool:
+    """Whether pads follow from sizes so that only strides make the result smaller."""
+    return node.str("auto_pad").startswith("SAME")
+
+
+def size(x: Value, axis: int) -> int | None:
+    """A dimension if it is known."""
+    dims = x.dims_or_none
+    found = dims[axis] if dims is not None else None
+    return found if isinstance(found, int) else None
+
+
+def explicit_pads(node: Node, x: Value) -> list[int]:
+    """The pads, begins then ends, whatever says them."""
+    rank = len(node.ints("kernel_shape"))
+    if not same_size(node):
+        given = None if node.str("auto_pad") == "VALID" else node.ints_or_none("pads")
+        return given or [0] * (2 * rank)
+    less, more = [], []
+    for axis, (span, stride) in enumerate(zip(spans(node), per_axis(node, "strides"), strict=True)):
+        length = size(x, 2 + axis)
+        if length is None and stride != 1:
+            raise Refusal(Why.NEEDS_SHAPE, f"auto_pad needs the size of axis {2 + axis}")
+        past = 0 if length is None else (-(-length // stride) - 1) * stride - length + 1
+        total = max(past + span - 1, 0)
+        less.append(total // 2)
+        more.append(total - total // 2)
+    return less + more if node.str("auto_pad") == "SAME_UPPER" else more + less
+
+
+def floor_pads(node: Node, x: Value) -> list[int]:
+    """Pads with which rounding down gives the windows that `ceil_mode` gives."""
+    pads, rank = explicit_pads(node, x), len(node.ints("kernel_shape"))
+    for axis, (span, stride) in enumerate(zip(spans(node), per_axis(node, "strides"), strict=True)):
+        begin, end, length = pads[axis], pads[axis + rank], size(x, 2 + axis)
+        if length is not None:
+            pads[axis + rank] = _end(length + begin, end, span, stride)
+        elif end + stride <= span:
+            pads[axis + rank] = end + stride - 1
+        else:
+            raise Refusal(
+                Why.NEEDS_SHAPE,
+                f"ceil_mode may let a window start in the padding of axis {2 + axis}: its size"
+                " must be known",
+            )
+    return pads
+
+
+def _end(length: int, end: int, span: int, stride: int) -> int:
+    """An end pad, as near to the given one as it can be; no window starts in it."""
+    count = -(-(length + end - span) // stride) + 1
+    if (count - 1) * stride >= length:
+        count -= 1
+    least = (count - 1) * stride + span - length
+    return min(max(end, least), least + stride - 1)
+
+
+def counted_pads(node: Node, x: Value) -> tuple[list[int], list[int]]:
+    """Pads that AveragePool counts as elements, and pads around them that it does not."""
+    asked = explicit_pads(node, x)
+    total = floor_pads(node, x) if rounds_up(node) else asked
+    if not node.int("count_include_pad"):
+        return [0] * len(total), total
+    inner = [min(pair) for pair in zip(asked, total, strict=True)]
+    return inner, [most - own for most, own in zip(total, inner, strict=True)]
+
+
+def rounds_up(node: Node) -> bool:
+    """Whether `ceil_mode` may add windows."""
+    return knows(node, "ceil_mode") and bool(node.int("ceil_mode")) and not same_size(node)
+
+
+def last_starts_in_pad(node: Node, op: Builder) -> bool:
+    """Whether `ceil_mode`, taken at its word, counts a window that lies in the end padding.
+
+    Of an unknown size nobody infers that window; inside a function a call's inference may.
+    """
+    x = node["X"]
+    pads, rank = explicit_pads(node, x), len(node.ints("kernel_shape"))
+    for axis, (span, stride) in enumerate(zip(spans(node), per_axis(node, "strides"), strict=True)):
+        begin, end, length = pads[axis], pads[axis + rank], size(x, 2 + axis)
+        if end + stride <= span:
+            continue
+        if length is None:
+            op.ask_caller(Why.NEEDS_SHAPE, f"the size of axis {2 + axis} of {x.name!r} is unknown")
+        elif -(-(length + begin + end - span) // stride) * stride >= length + begin:
+            return True
+    return False
+
+
+def rounded_down(node: Node, op: Builder) -> Result:
+    """The same windows without `ceil_mode` and without dilations, of which there are none."""
+    gone = {name: None for name in ("ceil_mode", "dilations") if knows(node, name)}
+    if not rounds_up(node):
+        kept: Value | tuple[Value, ...] = op.same(node, **gone)
+        return kept
+    pads = floor_pads(node, node["X"])
+    changed: Value | tuple[Value, ...] = op.same(node, pads=pads, auto_pad=None, **gone)
+    return changed
+
+
+def padded(op: Builder, x: Value, pads: list[int], value: float) -> Value:
+    """`x` with spatial pads written out."""
+    if not any(pads):
+        return x
+    half = len(pads) // 2
+    every = [0, 0, *pads[:half], 0, 0, *pads[half:]]
+    if op.version >= 11:
+        return op.Pad(x, op.const(every), op.const(value, like=x))
+    return op.Pad(x, pads=every, value=value)
+
+
+WINDOW_SUMS = ("Shape", "Slice", "Concat", "Reshape", "Conv", "Cast")
+
+
+def window_sums(op: Builder, x: Value, kernel: list[int], **where: Any) -> Value:
+    """The sum of every window of every channel, as a convolution with ones (version 5 and later)."""
+    channels = size(x, 1)
+    if channels is not None:
+        return ones_conv(op, x, kernel, channels, **where)
+    sums = ones_conv(op, op.Reshape(x, one_channel(op, x, -1)), kernel, 1, **where)
+    back = op.Concat(part(op, op.Shape(x), 0, 2), part(op, op.Shape(sums), 2), axis=0)
+    return op.Reshape(sums, back)
+
+
+def ones_conv(op: Builder, x: Value, kernel: list[int], channels: int, **where: Any) -> Value:
+    """The sum of every window, where the number of channels is known."""
+    ones = op.const(np.ones([channels, 1, *kernel]), like=x)
+    sums: Value = op.Conv(x, ones, kernel_shape=kernel, group=channels, **where)
+    return sums
+
+
+def one_channel(op: Builder, x: Value, batch: int) -> Value:
+    """The shape of `x` with a batch of that size and one channel."""
+    known = x.shape_or_none
+    if known is not None:
+        return op.const([batch, 1, *known[2:]])
+    return op.Concat(op.const([batch, 1]), part(op, op.Shape(x), 2), axis=0)
+
+
+def as_wide(op: Builder, x: Value) -> Value:
+    """Sums of float16 are made in float."""
+    return op.Cast(x, to=T.FLOAT) if x.elem_type == T.FLOAT16 else x
+
+
+def from_wide(op: Builder, y: Value, x: Value) -> Value:
+    """Undoes `as_wide(op, x)`."""
+    return op.Cast(y, to=T.FLOAT16) if x.elem_type == T.FLOAT16 else y

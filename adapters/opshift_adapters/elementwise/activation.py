@@ -1,0 +1,246 @@
+"""Relu and its relatives: Elu, Selu, Celu, Gelu, Mish, HardSwish, Swish, Shrink, ..."""
+
+from typing import Any
+
+import numpy as np
+from opshift.adapter import (
+    Builder,
+    Node,
+    Result,
+    T,
+    Value,
+    adapter,
+    boundary,
+    dtype_of,
+    example,
+    shown,
+)
+from opshift.combinators import cast_around, drop_attribute
+
+from opshift_adapters._lib.blocks import FLOATS, SELECT, select
+
+EDGES = {"x": [[-3.5, -0.5, 2.5], [float("inf"), float("-inf"), float("nan")]]}
+AS_FLOAT = cast_around("float")
+WITHOUT_CONSUMED = shown(
+    drop_attribute("consumed_inputs"),
+    example("consumed_inputs", "(float[2,3] x) => (float[2,3] y) { y = {op}<consumed_inputs=[0]>(x) }", gives="{op}"),
+    example("plain", "(double[2,3] x) => (double[2,3] y) { y = {op}(x) }", gives="{op}"),
+)
+
+# -- changes of what was there -------------------------------------------------------------------
+
+ACTIVATION_6 = boundary(6, "Elu:7faca4 HardSigmoid:5108d7 LeakyRelu:fb33b2 Relu:ec92d9", up=WITHOUT_CONSUMED)
+
+
+def selu_defaults(node: Node, op: Builder) -> Result:
+    """The defaults of `alpha` and `gamma` changed, so they are written out."""
+    absent: dict[str, Any] = {n: node.float(n) for n in ("alpha", "gamma") if not node.has(n)}
+    same: Value = op.same(node, consumed_inputs=None, **absent)
+    return same
+
+
+SELU_6 = boundary(
+    6,
+    "Selu:3c9141",
+    up=shown(
+        selu_defaults,
+        example("defaults", "(float[2,3] x) => (float[2,3] y) { y = Selu<consumed_inputs=[0]>(x) }", gives="Selu"),
+        example("given", "(float[2,3] x) => (float[2,3] y) { y = Selu<alpha=2.0, gamma=0.5>(x) }", gives="Selu"),
+    ),
+    down=shown(
+        selu_defaults,
+        example("defaults", "(float[2,3] x) => (float[2,3] y) { y = Selu(x) }", gives="Selu"),
+        example("one given", "(double[2,3] x) => (double[2,3] y) { y = Selu<alpha=2.0>(x) }", gives="Selu"),
+    ),
+)
+RELU_13 = boundary(13, "Relu:5bc785")
+
+
+def relu_14_13(node: Node, op: Builder) -> Result:
+    """Integers were not taken: the larger of x and zero."""
+    x = node["X"]
+    return op.Max(x, op.const(0, like=x))
+
+
+RELU_14 = boundary(
+    14,
+    "Relu:705c14",
+    cast=shown(
+        relu_14_13,
+        example("int8", "(int8[2,3] x) => (int8[2,3] y) { y = Relu(x) }", gives="Max"),
+        example("int64", "(int64[N,3] x) => (int64[N,3] y) { y = Relu(x) }", gives="Max"),
+        example("bfloat16", "(bfloat16[2,3] x) => (bfloat16[2,3] y) { y = Relu(x) }", gives="Relu"),
+    ),
+    emits=("Max",),
+)
+ROUNDED_ONCE = shown(
+    AS_FLOAT,
+    example("bfloat16", "(bfloat16[2,3] x) => (bfloat16[2,3] y) { y = {op}(x) }", gives="Cast {op} Cast"),
+    example("float16", "(float16[2,3] x) => (float16[2,3] y) { y = {op}(x) }", gives="{op}"),
+)
+LEAKY_RELU_16 = boundary(16, "LeakyRelu:8ae852", cast=ROUNDED_ONCE)
+ACTIVATION_22 = boundary(
+    22,
+    (
+        "Elu:684605 HardSigmoid:8f76ad HardSwish:3a7dd3 Mish:cd3cd8 Selu:2d1aa9 Softplus:8b42c5 "
+        "Softsign:26ac09 ThresholdedRelu:f64fc5"
+    ),
+    cast=ROUNDED_ONCE,
+)
+
+
+def celu_28_27(node: Node, op: Builder) -> Result:
+    """Only float was taken: smaller types go through it, double is written out."""
+    x = node["X"]
+    return _celu(op, x, node.float("alpha")) if x.elem_type == T.DOUBLE else AS_FLOAT(node, op)
+
+
+def _celu(op: Builder, x: Value, alpha: float) -> Value:
+    scale = op.const(alpha, like=x)
+    bent = op.Mul(op.Sub(op.Exp(op.Div(x, scale)), op.const(1, like=x)), scale)
+    return op.Add(op.Relu(x), op.Min(bent, op.const(0, like=x)))
+
+
+CELU = ("Exp", "Div", "Sub", "Mul", "Relu", "Min", "Add")
+CELU_28 = boundary(
+    28,
+    "Celu:3c82cb",
+    cast=shown(
+        celu_28_27,
+        example("double", "(double[2,3] x) => (double[2,3] y) { y = Celu<alpha=0.3>(x) }", inputs=EDGES, atol=1e-15),
+        example("negative alpha", "(double[2,3] x) => (double[2,3] y) { y = Celu<alpha=-1.5>(x) }", inputs=EDGES, atol=1e-15),
+        example("float16", "(float16[2,3] x) => (float16[2,3] y) { y = Celu<alpha=2.0>(x) }", gives="Cast Celu Cast"),
+        example("bfloat16", "(bfloat16[2,3] x) => (bfloat16[2,3] y) { y = Celu(x) }", gives="Cast Celu Cast"),
+        example("float", "(float[2,3] x) => (float[2,3] y) { y = Celu(x) }", gives="Celu"),
+    ),
+    emits=CELU,
+)
+
+# -- born after 1, newest first ------------------------------------------------------------------
+
+
+def _number(op: Builder, value: Any, x: Value) -> Value:
+    """A number of x's element type, even if that is not known (version 15 and later)."""
+    if x.elem_type_or_none is None:
+        return op.CastLike(op.const(value, T.FLOAT), x)
+    return op.const(value, like=x)
+
+
+@adapter("SwiGLU", 28, 27, emits=("Swish", "Mul"))
+@example("default", "(float[2,3] a, float[2,3] b) => (float[2,3] y) { y = SwiGLU(a, b) }", gives="Swish Mul")
+@example("alpha", "(float16[2,N] a, float16[2,N] b) => (float16[2,N] y) { y = SwiGLU<alpha=1.702>(a, b) }", gives="Swish Mul")
+def swiglu_28_27(node: Node, op: Builder) -> Result:
+    """Born in 28; below it, what its name says: Swish of one input times the other."""
+    return op.Mul(op.Swish(node["A"], alpha=node.float("alpha")), node["B"])
+
+
+@adapter("Swish", 24, 23, emits=("Mul", "Sigmoid", "CastLike"))
+@example("default", "(float[2,3] x) => (float[2,3] y) { y = Swish(x) }", gives="Sigmoid Mul", inputs=EDGES)
+@example("alpha", "(double[2,N] x) => (double[2,N] y) { y = Swish<alpha=1.702>(x) }", gives="Mul Sigmoid Mul")
+@example("bfloat16", "(bfloat16[2,3] x) => (bfloat16[2,3] y) { y = Swish<alpha=2.0>(x) }", gives="Mul Sigmoid Mul")
+@example("a function of two types", "(float[2,3] x, double[2,3] w) => (float[2,3] y, double[2,3] z) { y = own.f(x) z = own.f(w) }", functions='<opset_import: ["" : 24], domain: "own"> f (x) => (y) { y = Swish<alpha=2.0>(x) }', imports={"own": 1})
+def swish_24_23(node: Node, op: Builder) -> Result:
+    """Born in 24; below it, x times the Sigmoid of alpha times x."""
+    x, alpha = node["X"], node.float("alpha")
+    steep = x if alpha == 1 else op.Mul(x, _number(op, alpha, x))
+    return op.Mul(x, op.Sigmoid(steep))
+
+
+@adapter("Gelu", 20, 19, emits=("Div", "Erf", "Mul", "Add", "Pow", "Tanh", "Sqrt", "CastLike"))
+@example("exact", "(float[2,3] x) => (float[2,3] y) { y = Gelu(x) }", gives="Div Erf Mul Add Mul")
+@example("tanh", '(float[2,N] x) => (float[2,N] y) { y = Gelu<approximate="tanh">(x) }', gives="Pow Mul Add Mul Tanh Mul Add Mul")
+@example("double", '(double[2,3] x) => (double[2,3] y) { y = Gelu<approximate="tanh">(x) }', inputs=EDGES)
+@example("float16", "(float16[2,3] x) => (float16[2,3] y) { y = Gelu(x) }", inputs=EDGES)
+@example("bfloat16", '(bfloat16[2,3] x) => (bfloat16[2,3] y) { y = Gelu<approximate="tanh">(x) }')
+@example("a function of two types", "(float[2,3] x, double[2,3] w) => (float[2,3] y, double[2,3] z) { y = own.f(x) z = own.f(w) }", functions='<opset_import: ["" : 20], domain: "own"> f (x) => (y) { y = Gelu(x) }', imports={"own": 1})
+def gelu_20_19(node: Node, op: Builder) -> Result:
+    """Born in 20; below it, half of x times one plus the error function, or tanh of a cubic."""
+    x = node["X"]
+
+    def root(value: float) -> Value:
+        rounded = np.float32(value)  # as the definition has it
+        if x.elem_type_or_none is None:
+            return op.Sqrt(_number(op, rounded, x))
+        kind = dtype_of(x.elem_type)
+        return op.const(np.sqrt(rounded.astype(kind)), like=x)
+
+    if node.str("approximate") == "tanh":
+        cubic = op.Mul(op.Pow(x, _number(op, 3, x)), _number(op, np.float32(0.044715), x))
+        bent = op.Tanh(op.Mul(op.Add(x, cubic), root(2 / np.pi)))
+    else:
+        bent = op.Erf(op.Div(x, root(2)))
+    return op.Mul(op.Mul(x, _number(op, 0.5, x)), op.Add(bent, _number(op, 1, x)))
+
+
+@adapter("Mish", 18, 17, emits=("Softplus", "Tanh", "Mul"))
+@example("float", "(float[2,3] x) => (float[2,3] y) { y = Mish(x) }", gives="Softplus Tanh Mul", inputs=EDGES)
+@example("double", "(double[2,N] x) => (double[2,N] y) { y = Mish(x) }", gives="Softplus Tanh Mul")
+def mish_18_17(node: Node, op: Builder) -> Result:
+    """Born in 18; below it, x times the tanh of its Softplus."""
+    x = node["X"]
+    return op.Mul(x, op.Tanh(op.Softplus(x)))
+
+
+@adapter("HardSwish", 14, 13, emits=("HardSigmoid", "Mul"))
+@example("float", "(float[2,3] x) => (float[2,3] y) { y = HardSwish(x) }", gives="HardSigmoid Mul", inputs=EDGES)
+@example("float16", "(float16[2,N] x) => (float16[2,N] y) { y = HardSwish(x) }", gives="HardSigmoid Mul")
+def hard_swish_14_13(node: Node, op: Builder) -> Result:
+    """Born in 14; below it, x times a HardSigmoid of slope one sixth."""
+    x = node["X"]
+    return op.Mul(x, op.HardSigmoid(x, alpha=1 / 6, beta=0.5))
+
+
+@adapter("Celu", 12, 11, emits=("Elu", "Neg", *CELU))
+@example("default", "(float[2,3] x) => (float[2,3] y) { y = Celu(x) }", inputs=EDGES, atol=1e-7)
+@example("alpha", "(float[2,N] x) => (float[2,N] y) { y = Celu<alpha=0.3>(x) }", atol=1e-7)
+@example("negative alpha", "(float[2,3] x) => (float[2,3] y) { y = Celu<alpha=-1.5>(x) }", inputs=EDGES, atol=1e-6)
+def celu_12_11(node: Node, op: Builder) -> Result:
+    """Born in 12; below it, Relu plus an Elu of the negative part, with alpha around it."""
+    x, alpha = node["X"], node.float("alpha")
+    if alpha < 0:
+        return _celu(op, x, alpha)
+    scale = op.const(alpha, like=x)
+    bent = op.Elu(op.Div(op.Neg(op.Relu(op.Neg(x))), scale))
+    return op.Add(op.Relu(x), op.Mul(bent, scale))
+
+
+@adapter("ThresholdedRelu", 10, 9, emits=("Greater", "Where", "Cast"))
+@example("default", "(float[2,3] x) => (float[2,3] y) { y = ThresholdedRelu(x) }", gives="Greater Where", inputs=EDGES)
+@example("float16", "(float16[3] x) => (float16[3] y) { y = ThresholdedRelu<alpha=0.7>(x) }", gives="Cast Greater Where", inputs={"x": [0.7, 0.8, -1]})
+@example("negative", "(double[2,N] x) => (double[2,N] y) { y = ThresholdedRelu<alpha=-0.5>(x) }", gives="Greater Where")
+def thresholded_relu_10_9(node: Node, op: Builder) -> Result:
+    """Born in 10; below it, x where it is above alpha."""
+    x = node["X"]
+    real = _wide(op, x)
+    return op.Where(op.Greater(real, op.const(node.float("alpha"), like=real)), x, op.const(0, like=x))
+
+
+def _wide(op: Builder, x: Value) -> Value:
+    """As what kernels compare and add with attributes, which are floats."""
+    if x.elem_type in (T.FLOAT, T.DOUBLE):
+        return x
+    return op.Cast(x, to=T.FLOAT if x.elem_type == T.FLOAT16 else T.DOUBLE)
+
+
+@adapter("Shrink", 9, 8, emits=("Less", "Greater", "Sub", *SELECT))
+@example("default", "(float[2,3] x) => (float[2,3] y) { y = Shrink(x) }", inputs=EDGES)
+@example("soft", "(double[2,N] x) => (double[2,N] y) { y = Shrink<lambd=0.5, bias=0.5>(x) }")
+@example("negative lambd", "(float[2,3] x) => (float[2,3] y) { y = Shrink<lambd=-1.0, bias=1.5>(x) }", inputs=EDGES)
+@example("float16", "(float16[2,3] x) => (float16[2,3] y) { y = Shrink<lambd=0.7, bias=0.7>(x) }", inputs={"x": [[-0.7173, 0.7, 3], [-9, 0.1, 0]]})
+@example("int32", "(int32[2,N] x) => (int32[2,N] y) { y = Shrink<lambd=1.5, bias=1.5>(x) }")
+@example("uint8", "(uint8[2,3] x) => (uint8[2,3] y) { y = Shrink<lambd=2.0, bias=2.0>(x) }")
+def shrink_9_8(node: Node, op: Builder) -> Result:
+    """Born in 9; below it, x moved towards zero by `bias` where it lies beyond `lambd`."""
+    x, bias, lambd = node["input"], node.float("bias"), node.float("lambd")
+    real = _wide(op, x)
+    kind = real.elem_type
+    low, high = op.Less(real, op.const(-lambd, kind)), op.Greater(real, op.const(lambd, kind))
+    if lambd < 0:
+        high = op.And(high, op.Not(low))
+    side = op.Sub(op.Cast(low, to=kind), op.Cast(high, to=kind))
+    moved = op.Add(real, op.Mul(side, op.const(bias, kind)))
+    if x.elem_type in FLOATS:
+        result = select(op, op.Or(low, high), moved, op.const(0, kind))
+    else:
+        result = op.Mul(moved, op.Cast(op.Or(low, high), to=kind))
+    return result if kind == x.elem_type else op.Cast(result, to=x.elem_type)

@@ -1,0 +1,276 @@
+"""Add, Sub, Mul, Div, Pow and Mod (their broadcasting at 7 is in broadcast.py)."""
+
+import numpy as np
+from opshift.adapter import (
+    KEEP,
+    Builder,
+    Node,
+    Refusal,
+    Result,
+    T,
+    Value,
+    Why,
+    adapter,
+    boundary,
+    dtype_of,
+    example,
+    shown,
+)
+from opshift.combinators import cast_around, drop_attribute
+
+from opshift_adapters._lib.blocks import FLOATS, INTS, SMALL_INTS, UNSIGNED, cast
+from opshift_adapters._lib.wide_integers import WIDE, wide_arithmetic
+
+
+def _through_double(node: Node, op: Builder) -> Result:
+    """Only floats were taken: a double holds 32 bits, sums and products over an axis hold 64."""
+    a, b = node["A"], node["B"]
+    kind = a.elem_type
+    if kind not in (T.INT32, T.UINT32):
+        return wide_arithmetic(node, op)
+    a, b = cast(op, a, T.DOUBLE), cast(op, b, T.DOUBLE)
+    if node.op == "Mul":
+        high, low = _split(op, a, 2.0**16)
+        (top,), (bottom,) = op.same_but(node, [high, b]), op.same_but(node, [low, b])
+        top = op.Mul(_split(op, top, 2.0**32)[1], _double(op, 2.0**16), broadcast=1)
+        result = op.Add(top, bottom)
+    else:
+        (result,) = op.same_but(node, [a, b])
+    if node.op == "Div":
+        return cast(op, result, kind)
+    if kind == T.UINT32:
+        return cast(op, _split(op, result, 2.0**32)[1], kind)
+    half = _double(op, 2.0**31)
+    shifted = _split(op, op.Add(result, half, broadcast=1), 2.0**32)[1]
+    return cast(op, op.Sub(shifted, half, broadcast=1), kind)
+
+
+def _split(op: Builder, x: Value, unit: float) -> tuple[Value, Value]:
+    """How many whole units below x, and what remains; exact for whole numbers in a double."""
+    size = _double(op, unit)
+    high = op.Floor(op.Div(x, size, broadcast=1))
+    return high, op.Sub(x, op.Mul(high, size, broadcast=1))
+
+
+def _double(op: Builder, value: float) -> Value:
+    return op.const(value, T.DOUBLE)
+
+
+EXTREMES = {"a": [2147483647, -7, -2147483648], "b": [2147483647, 2, 5]}
+WIDEST = {"a": [2**63 - 1, -(2**63), -7, 2**53 + 1, 2**62, -(2**63)], "b": [2**63 - 1, 3, 2, -5, 2**31 - 1, -(2**63)]}
+LARGE = {"a": [4294967295, 7, 3], "b": [4294967295, 2, 5]}
+BASIC_6 = boundary(
+    6,
+    "Add:15046f Sub:7e2fde Mul:73853d Div:9da7e7",
+    up=shown(
+        drop_attribute("consumed_inputs"),
+        example("plain", "(float[2,3] a, float[3] b) => (float[2,3] y) { y = {op}<broadcast=1>(a, b) }", gives="{op}"),
+        example("axis", "(float[2,3] a, float[2] b) => (float[2,3] y) { y = {op}<broadcast=1, axis=0>(a, b) }", gives="{op}"),
+        example("consumed inputs", "(float[2,3] a, float[2,3] b) => (float[2,3] y) { y = {op}<consumed_inputs=[0,0]>(a, b) }", gives="{op}"),
+    ),
+    cast=shown(
+        _through_double,
+        example("floats", "(float[2,3] a, float[3] b) => (float[2,3] y) { y = {op}<broadcast=1>(a, b) }", gives="{op}"),
+        example("int32", "(int32[3] a, int32[3] b) => (int32[3] y) { y = {op}(a, b) }", inputs=EXTREMES),
+        example("uint32", "(uint32[3] a, uint32[3] b) => (uint32[3] y) { y = {op}(a, b) }", inputs=LARGE),
+        example("int32 with axis", "(int32[2,3] a, int32[2] b) => (int32[2,3] y) { y = {op}<broadcast=1, axis=0>(a, b) }"),
+        example("int64", "(int64[6] a, int64[6] b) => (int64[6] y) { y = {op}(a, b) }", inputs=WIDEST),
+        example("uint64", "(uint64[3] a, uint64[3] b) => (uint64[3] y) { y = Mul(a, b) }", inputs={"a": [2**64 - 1, 2**53 + 1, 7], "b": [2**64 - 1, 3, 2**63]}),
+        example("uint64 quotient", "(uint64[3] a, uint64[3] b) => (uint64[3] y) { y = Div(a, b) }", refuses=Why.TYPE_NOT_AVAILABLE),
+        example("int64 with axis", "(int64[2,N] a, int64[2] b) => (int64[2,N] y) { y = {op}<broadcast=1, axis=0>(a, b) }", inputs={"a": [[2**62 + 1, -(2**63), 2**53 + 1]] * 2, "b": [2**63 - 1, -(2**62) - 1]}),
+        example("int64 and a scalar", "(int64[N,2] a, int64 b) => (int64[N,2] y) { y = {op}<broadcast=1>(a, b) }", inputs={"a": [[7, -7], [0, 2**53 + 1]], "b": -3}),
+        example("no int64", "(int64[0,2] a, int64[2] b) => (int64[0,2] y) { y = {op}<broadcast=1>(a, b) }", inputs={"b": [1, 2]}),
+    ),
+    emits=("Add", "Sub", "Mul", "Div", "Floor", *WIDE),
+)
+
+ARITHMETIC_13 = boundary(13, "Add:16145e Sub:79a520 Mul:179f58 Div:6a3efd Pow:e1caab Mod:eb26b7")
+# In 64 bits nothing overflows, and the Cast back keeps the low bits: what a narrow operator does.
+ARITHMETIC_14 = boundary(
+    14,
+    "Add:e908c6 Sub:ff37b3 Mul:9fd848 Div:88f015",
+    cast=shown(
+        cast_around("int64"),
+        example("floats", "(float[2,3] a, float[3] b) => (float[2,3] y) { y = {op}(a, b) }", gives="{op}"),
+        example("int8", "(int8[4] a, int8[4] b) => (int8[4] y) { y = {op}(a, b) }", gives="Cast Cast {op} Cast", inputs={"a": [-128, 127, -128, -7], "b": [-1, 127, 1, 2]}),
+        example("uint8", "(uint8[3] a, uint8[3] b) => (uint8[3] y) { y = {op}(a, b) }", inputs={"a": [255, 3, 7], "b": [255, 4, 2]}),
+        example("int16", "(int16[3] a, int16[3] b) => (int16[3] y) { y = {op}(a, b) }", inputs={"a": [-32768, 32767, 7], "b": [32767, 32767, -2]}),
+        example("uint16", "(uint16[2,1] a, uint16[2] b) => (uint16[2,2] y) { y = {op}(a, b) }", inputs={"a": [[65535], [2]], "b": [65535, 3]}),
+    ),
+)
+
+
+# -- Pow -----------------------------------------------------------------------------------------
+
+POW_12 = boundary(12, "Pow:8c38fc", directions="up")
+
+
+@adapter("Pow", 12, 11, emits=("Cast", "Mul", "Sub", "Add"), handles_types=True)
+@example("one float type", "(float[2,3] x, float[3] p) => (float[2,3] y) { y = Pow(x, p) }", gives="Pow")
+@example("constant int64 exponent", "(float[2,3] x) => (float[2,3] y) <int64 p = {3}> { y = Pow(x, p) }", gives="Pow")
+@example("int8 exponent", "(float[2,3] x, int8[3] p) => (float[2,3] y) { y = Pow(x, p) }", gives="Cast Pow")
+@example("int64 exponent", "(float[3] x, int64[3] p) => (float[3] y) { y = Pow(x, p) }", gives="Cast Cast Pow Cast", inputs={"x": [-1, -1, 2], "p": [16777217, 2, -3]})
+@example("double exponent", "(float[2,3] x, double[3] p) => (float[2,3] y) { y = Pow(x, p) }", gives="Cast Pow Cast")
+@example("float exponent of a double", "(double[2,3] x, float[3] p) => (double[2,3] y) { y = Pow(x, p) }", gives="Cast Pow")
+@example("half base", "(float16[3] x, int32[3] p) => (float16[3] y) { y = Pow(x, p) }", gives="Cast Cast Pow Cast")
+@example("integer, constant exponent", "(int64[N] x) => (int64[N] y) <int64 p = {11}> { y = Pow(x, p) }", gives="Mul Mul Mul Mul Mul", inputs={"x": [2, -3, 1000003]})
+@example("integer to the zero", "(int32[2,3] x) => (int32[2,3] y) <int64 p = {0}> { y = Pow(x, p) }", gives="Sub Add")
+@example("integer to the one", "(int32[2,3] x) => (int32[2,3] y) <float p = {1}> { y = Pow(x, p) }", gives="Identity")
+@example("int32, dynamic exponent", "(int32[4] x, int32[4] p) => (int32[4] y) { y = Pow(x, p) }", gives="Cast Cast Pow Cast", inputs={"x": [2, -3, 46340, 0], "p": [30, 3, 2, 0]})
+@example("int32, square root", "(int32[3] x) => (int32[3] y) <float p = {0.5}> { y = Pow(x, p) }", gives="Cast Cast Pow Cast", inputs={"x": [4, 8, 9]})
+@example("int64, dynamic exponent", "(int64[3] x, int64[3] p) => (int64[3] y) { y = Pow(x, p) }", refuses=Why.NOT_EXPRESSIBLE)
+def pow_12_11(node: Node, op: Builder) -> Result:
+    """Base and exponent were of one floating-point type."""
+    x, y = node["X"], node["Y"]
+    base, power = x.elem_type, y.elem_type
+    if base not in FLOATS:
+        return _integer_power(op, x, y)
+    if base == power:
+        return KEEP
+    via = _power_type(base, y)
+    known = y.const_or_none()
+    if known is not None and via == base:
+        return op.Pow(x, op.const(known, base))
+    result = op.Pow(_as(op, x, via), _as(op, y, via))
+    return _as(op, result, base)
+
+
+def _as(op: Builder, x: Value, kind: int) -> Value:
+    return x if x.elem_type == kind else op.Cast(x, to=kind)
+
+
+def _power_type(base: int, y: Value) -> int:
+    """A type that holds the base and every exponent; parity of the exponent decides a sign."""
+    known, power = y.const_or_none(), y.elem_type
+    if known is not None and _holds(base, known):
+        return base
+    if T.DOUBLE in (base, power):
+        return T.DOUBLE
+    return T.FLOAT if power in (T.FLOAT, T.FLOAT16, *SMALL_INTS) else T.DOUBLE
+
+
+def _holds(kind: int, values: np.ndarray) -> bool:
+    native = dtype_of(kind)
+    return bool(np.all(values.astype(native).astype(values.dtype) == values))
+
+
+def _integer_power(op: Builder, x: Value, y: Value) -> Value:
+    known = y.const_or_none()
+    if known is not None and known.size == 1 and known.ndim <= (x.rank_or_none or 0):
+        exponent = known.reshape(-1)[0]
+        if exponent >= 0 and exponent == int(exponent):
+            return _repeated_product(op, x, int(exponent))
+    if x.elem_type != T.INT32:
+        raise Refusal(Why.NOT_EXPRESSIBLE, "64-bit integer powers have no exact older form")
+    result = op.Pow(_as(op, x, T.DOUBLE), _as(op, y, T.DOUBLE))
+    return op.Cast(result, to=x.elem_type)
+
+
+def _repeated_product(op: Builder, x: Value, exponent: int) -> Value:
+    """Square and multiply, which wraps around like the integers themselves."""
+    if exponent == 0:
+        return op.Add(op.Sub(x, x), op.const(1, like=x))
+    result = x
+    for bit in f"{exponent:b}"[1:]:
+        result = op.Mul(result, result)
+        if bit == "1":
+            result = op.Mul(result, x)
+    return result
+
+
+POW_15 = boundary(
+    15,
+    "Pow:edfedc",
+    cast=shown(
+        cast_around("float"),
+        example("floats", "(float[2,3] x, float[3] p) => (float[2,3] y) { y = Pow(x, p) }", gives="Pow"),
+        example("bfloat16 exponent", "(float[2,3] x, bfloat16[3] p) => (float[2,3] y) { y = Pow(x, p) }", gives="Cast Pow"),
+    ),
+)
+
+
+# -- Mod -----------------------------------------------------------------------------------------
+
+SIGNS = {"a": [7, -7, 7, -7, 6, -6, 0], "b": [3, 3, -3, -3, 3, -3, -5]}
+
+
+EXTREME_REMAINDERS = {
+    "a": [3e38, -3e38, 1e-45, 3e38, 16777217, -0.0, 0.0, -6, 5, np.inf, np.nan, 1, 1, 7, -7, 1e30],
+    "b": [1e-45, 7e-44, 3e38, 2.9e38, 3, 5, -5, 3, np.inf, 2, 1, np.nan, 0, -np.inf, 0.1, 0.3],
+}
+
+
+@adapter("Mod", 10, 9, approximate=True, emits=("Div", "Mul", "Sub", "Add", "Equal", "Not", "Less", "Xor", "And", "Cast", "Abs", "Floor", "Sign", "Where"))
+@example("int64", "(int64[7] a, int64[7] b) => (int64[7] y) { y = Mod(a, b) }", inputs=SIGNS)
+@example("int32, sign of the dividend", "(int32[7] a, int32[7] b) => (int32[7] y) { y = Mod<fmod=1>(a, b) }", gives="Div Mul Sub", inputs=SIGNS)
+@example("int8", "(int8[7] a, int8[7] b) => (int8[7] y) { y = Mod(a, b) }", inputs=SIGNS)
+@example("uint16", "(uint16[2,1] a, uint16[2] b) => (uint16[2,2] y) { y = Mod(a, b) }", inputs={"a": [[65535], [7]], "b": [16, 65535]})
+@example("uint64", "(uint64[2] a, uint64[2] b) => (uint64[2] y) { y = Mod(a, b) }", gives="Div Mul Sub", inputs={"a": [18446744073709551615, 7], "b": [10, 9223372036854775809]})
+@example("floats", "(float[7] a, float[7] b) => (float[7] y) { y = Mod<fmod=1>(a, b) }", inputs=SIGNS)
+@example("extreme floats", "(float[N] a, float[N] b) => (float[N] y) { y = Mod<fmod=1>(a, b) }", inputs=EXTREME_REMAINDERS)
+@example("extreme halfs", "(float16[5] a, float16[5] b) => (float16[5] y) { y = Mod<fmod=1>(a, b) }", inputs={"a": [65504, -65504, 6e-8, -0.0, 1000], "b": [6e-8, 3.14, 65504, 2, np.inf]})
+@example("stretched floats", "(float[2,1] a, float[3] b) => (float[2,3] y) { y = Mod<fmod=1>(a, b) }", inputs={"a": [[7.5], [-9.25]], "b": [2, -0.3, 1e-5]})
+@example("no floats", "(float[2,0] a, float b) => (float[2,0] y) { y = Mod<fmod=1>(a, b) }")
+@example("doubles", "(double[7] a, double[7] b) => (double[7] y) { y = Mod<fmod=1>(a, b) }", refuses=Why.APPROXIMATE_ONLY)
+@example("doubles, with permission", "(double[7] a, double[7] b) => (double[7] y) { y = Mod<fmod=1>(a, b) }", approximate=True, inputs=SIGNS)
+def mod_10_9(node: Node, op: Builder) -> Result:
+    """Born in 10; before, what a truncating division leaves, moved to the divisor's sign."""
+    a, b = node["A"], node["B"]
+    kind = a.elem_type
+    if kind in (T.FLOAT, T.FLOAT16):
+        return _remainder(op, a, b, rounds=10 if kind == T.FLOAT else 2)
+    if kind in FLOATS:
+        op.approximate(
+            "the exact remainder of doubles has no older form; large quotients and infinite divisors fail"
+        )
+        ratio = op.Div(a, b)
+        whole = op.Mul(op.Sign(ratio), op.Floor(op.Abs(ratio)))
+        return op.Sub(a, op.Mul(whole, b))
+    if kind in SMALL_INTS:
+        a, b = op.Cast(a, to=T.INT32), op.Cast(b, to=T.INT32)
+    rest = op.Sub(a, op.Mul(op.Div(a, b), b))
+    if node.int("fmod") == 0 and kind not in UNSIGNED:
+        other = _other_sign(op, rest, b)
+        rest = op.Add(rest, op.Mul(b, op.Cast(other, to=a.elem_type)))
+    return op.Cast(rest, to=kind) if kind in SMALL_INTS else rest
+
+
+def _remainder(op: Builder, a: Value, b: Value, rounds: int) -> Value:
+    """The exact remainder of floats: in doubles, which hold 28 bits of the quotient times b."""
+    rest, size = (op.Abs(op.Cast(x, to=T.DOUBLE)) for x in (a, b))
+    inside = op.Less(rest, size)
+    for power in range(28 * (rounds - 1), -1, -28):
+        unit = op.Mul(size, op.const(2.0**power, T.DOUBLE)) if power else size
+        rest = op.Sub(rest, op.Mul(op.Floor(op.Div(rest, unit)), unit))
+    return op.Where(inside, a, op.Mul(op.Cast(rest, to=a.elem_type), op.Sign(a)))
+
+
+def _other_sign(op: Builder, rest: Value, divisor: Value) -> Value:
+    zero = op.const(0, like=rest)
+    differs = op.Xor(op.Less(rest, zero), op.Less(divisor, zero))
+    return op.And(op.Not(op.Equal(rest, zero)), differs)
+
+
+MOD_28 = boundary(28, "Mod:9345c5", directions="up")
+SPECIAL = {
+    "a": [7.5, -7.5, 7.5, -7.5, 6, -6, 0.0, -0.0, 1, float("inf"), -1, float("nan")],
+    "b": [2, 2, -2, -2, -3, 3, -5, 5, float("inf"), 2, float("inf"), 1],
+}
+
+
+@adapter("Mod", 28, 27, emits=("Equal", "Not", "Less", "Xor", "And", "Where", "Add", "Mul", "Sign"))
+@example("integers", "(int32[7] a, int32[7] b) => (int32[7] y) { y = Mod(a, b) }", gives="Mod", inputs=SIGNS)
+@example("fmod", "(float[7] a, float[7] b) => (float[7] y) { y = Mod<fmod=1>(a, b) }", gives="Mod", inputs=SIGNS)
+@example("float", "(float[12] a, float[12] b) => (float[12] y) { y = Mod(a, b) }", inputs=SPECIAL)
+@example("double", "(double[12] a, double[12] b) => (double[12] y) { y = Mod(a, b) }", inputs=SPECIAL)
+@example("half, stretched", "(float16[3,1] a, float16[2] b) => (float16[3,2] y) { y = Mod(a, b) }", inputs={"a": [[-5], [0], [4]], "b": [3, -3]})
+@example("bfloat16", "(bfloat16[7] a, bfloat16[7] b) => (bfloat16[7] y) { y = Mod(a, b) }", inputs=SIGNS)
+def mod_28_27(node: Node, op: Builder) -> Result:
+    """`fmod=0` was for integers: for floats, the divisor is added where the signs differ."""
+    a, b = node["A"], node["B"]
+    if node.int("fmod") == 1 or a.elem_type in INTS:
+        return KEEP
+    rest, zero = op.Mod(a, b, fmod=1), op.const(0, like=a)
+    signed_zero = op.Mul(op.Sign(b), zero)
+    small = op.Where(op.Equal(rest, zero), signed_zero, rest)
+    return op.Where(_other_sign(op, rest, b), op.Add(rest, b), small)

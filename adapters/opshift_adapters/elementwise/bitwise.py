@@ -1,0 +1,195 @@
+"""BitShift, the bitwise operators and BitCast."""
+
+from opshift.adapter import (
+    KEEP,
+    Builder,
+    Node,
+    Refusal,
+    Result,
+    T,
+    Value,
+    Why,
+    adapter,
+    boundary,
+    dtype_of,
+    example,
+)
+
+from opshift_adapters._lib.blocks import UNSIGNED
+
+BITS: dict[int, int] = {
+    T.INT8: 8, T.UINT8: 8, T.INT16: 16, T.UINT16: 16,
+    T.INT32: 32, T.UINT32: 32, T.INT64: 64, T.UINT64: 64,
+}  # fmt: skip
+UNSIGNED_OF = {8: T.UINT8, 16: T.UINT16, 32: T.UINT32, 64: T.UINT64}
+
+# -- BitShift ------------------------------------------------------------------------------------
+
+
+@adapter("BitShift", 11, 10, emits=("Gather", "Cast", "Mul", "Div", "Sub"))
+@example("left", '(uint8[4] x, uint8[4] n) => (uint8[4] y) { y = BitShift<direction="LEFT">(x, n) }', inputs={"x": [255, 129, 1, 3], "n": [1, 7, 0, 4]})
+@example("right", '(uint16[4] x, uint16[4] n) => (uint16[4] y) { y = BitShift<direction="RIGHT">(x, n) }', inputs={"x": [65535, 129, 1, 3], "n": [15, 7, 0, 4]})
+@example("32 bits to the left", '(uint32[2,1] x, uint32[2] n) => (uint32[2,2] y) { y = BitShift<direction="LEFT">(x, n) }', inputs={"x": [[4294967295], [7]], "n": [31, 1]})
+@example("32 bits to the right", '(uint32[2] x, uint32 n) => (uint32[2] y) { y = BitShift<direction="RIGHT">(x, n) }', inputs={"x": [4294967295, 7], "n": 31})
+@example("64 bits to the left", '(uint64[2] x, uint64[2] n) => (uint64[2] y) { y = BitShift<direction="LEFT">(x, n) }', gives="Cast Gather Mul", inputs={"x": [2**64 - 1, 7], "n": [63, 1]})
+@example("64 bits to the right", '(uint64[2] x, uint64[2] n) => (uint64[2] y) { y = BitShift<direction="RIGHT">(x, n) }', gives="Cast Gather Div", inputs={"x": [2**64 - 1, 7], "n": [63, 1]})
+def bit_shift_11_10(node: Node, op: Builder) -> Result:
+    """Born in 11; before, a product with a power of two, or a quotient."""
+    x, left = node["X"], node.str("direction") == "LEFT"
+    kind, bits = x.elem_type, BITS[x.elem_type]
+    wide = x if bits == 64 else op.Cast(x, to=T.INT64)
+    powers = op.const([2**i for i in range(bits)], T.UINT64 if bits == 64 else T.INT64)
+    power = op.Gather(powers, op.Cast(node["Y"], to=T.INT64), axis=0)
+    shifted = op.Mul(wide, power) if left else op.Div(wide, power)
+    if bits == 64:
+        return shifted
+    if left:
+        size = op.const(2**bits)
+        shifted = op.Sub(shifted, op.Mul(op.Div(shifted, size), size))
+    return op.Cast(shifted, to=kind)
+
+
+SHIFT_28 = boundary(28, "BitShift:f10e36", directions="up")
+SIGNED_SHIFT = {"x": [-128, 127, -7, 7, -7, 7, -1], "n": [1, 3, 2, -1, 8, 9, 7]}
+
+
+@adapter("BitShift", 28, 27, emits=("Less", "Not", "And", "Where", "Cast", "Sub"), handles_types=True)
+@example("unsigned", '(uint8[4] x, uint8[4] n) => (uint8[4] y) { y = BitShift<direction="LEFT">(x, n) }', gives="Less Where BitShift Where", inputs={"x": [255, 129, 1, 3], "n": [1, 8, 0, 200]})
+@example("unsigned to the right", '(uint64[3] x, uint64[3] n) => (uint64[3] y) { y = BitShift<direction="RIGHT">(x, n) }', inputs={"x": [2**64 - 1, 9, 9], "n": [63, 64, 1]})
+@example("constant amount", '(uint16[4] x) => (uint16[4] y) <uint16 n = {3}> { y = BitShift<direction="RIGHT">(x, n) }', gives="BitShift")
+@example("signed to the left", '(int8[7] x, int8[7] n) => (int8[7] y) { y = BitShift<direction="LEFT">(x, n) }', inputs=SIGNED_SHIFT)
+@example("signed to the right", '(int8[7] x, int8[7] n) => (int8[7] y) { y = BitShift<direction="RIGHT">(x, n) }', inputs=SIGNED_SHIFT)
+@example("signed by a constant", '(int64[3,1] x) => (int64[3,2] y) <int64[2] n = {3, 0}> { y = BitShift<direction="RIGHT">(x, n) }', inputs={"x": [[-(2**63)], [-1], [2**63 - 1]]})
+@example("signed, stretched", '(int16[2,1] x, int16[3] n) => (int16[2,3] y) { y = BitShift<direction="RIGHT">(x, n) }', inputs={"x": [[-32768], [32767]], "n": [15, 16, -1]})
+def bit_shift_28_27(node: Node, op: Builder) -> Result:
+    """Only unsigned integers were shifted, and not by their width or more."""
+    x, amount = node["X"], node["Y"]
+    kind, bits = x.elem_type, BITS[x.elem_type]
+    known = amount.const_or_none()
+    inside = None
+    zero = op.const(0, like=x)
+    if known is None or not all(0 <= n < bits for n in known.flat):
+        inside = op.Less(amount, op.const(bits, like=x))
+        if kind not in UNSIGNED:
+            inside = op.And(inside, op.Not(op.Less(amount, zero)))
+        amount = op.Where(inside, amount, zero)
+    elif kind in UNSIGNED:
+        return KEEP
+    if kind in UNSIGNED or node.str("direction") == "LEFT":
+        return _where(op, inside, _shift(node, op, x, amount), zero)
+    negative, ones = op.Less(x, zero), op.const(-1, like=x)
+    magnitude = op.Where(negative, op.Sub(ones, x), x)
+    shifted = _where(op, inside, _shift(node, op, magnitude, amount), zero)
+    return op.Where(negative, op.Sub(ones, shifted), shifted)
+
+
+def _where(op: Builder, condition: Value | None, x: Value, y: Value) -> Value:
+    return x if condition is None else op.Where(condition, x, y)
+
+
+def _shift(node: Node, op: Builder, x: Value, amount: Value) -> Value:
+    """The old operator, on the same bits read without a sign."""
+    kind, direction = node["X"].elem_type, node.str("direction")
+    if kind in UNSIGNED:
+        return op.BitShift(x, amount, direction=direction)
+    bare = UNSIGNED_OF[BITS[kind]]
+    shifted = op.BitShift(op.Cast(x, to=bare), op.Cast(amount, to=bare), direction=direction)
+    return op.Cast(shifted, to=kind)
+
+
+# -- BitwiseAnd, BitwiseOr, BitwiseXor, BitwiseNot -----------------------------------------------
+
+PLANES = (
+    "Cast", "Unsqueeze", "Div", "Mod", "Mul", "MatMul", "Squeeze", "Sub", "Add", "And", "Or", "Xor",
+)  # fmt: skip
+
+
+@adapter("BitwiseAnd BitwiseOr BitwiseXor", 18, 17, emits=PLANES)
+@example("int8", "(int8[4] a, int8[4] b) => (int8[4] y) { y = {op}(a, b) }", inputs={"a": [-128, 127, -1, 5], "b": [-1, 85, 0, 3]})
+@example("uint16, stretched", "(uint16[2,1] a, uint16[3] b) => (uint16[2,3] y) { y = {op}(a, b) }", inputs={"a": [[65535], [4660]], "b": [1, 255, 65280]})
+@example("uint32", "(uint32[N] a, uint32 b) => (uint32[N] y) { y = {op}(a, b) }", inputs={"a": [2**32 - 1, 2**31], "b": 2**31 + 1})
+@example("int64", "(int64[4] a, int64[4] b) => (int64[4] y) { y = {op}(a, b) }", inputs={"a": [-(2**63), 2**63 - 1, -1, 6], "b": [-1, 2**40 + 1, 2**32, 3]})
+@example("uint64", "(uint64[2] a, uint64[2] b) => (uint64[2] y) { y = {op}(a, b) }", inputs={"a": [2**64 - 1, 2**63], "b": [2**63 + 5, 2**63]})
+@example("no elements", "(int32[2,0] a, int32[1] b) => (int32[2,0] y) { y = {op}(a, b) }")
+def bitwise_18_17(node: Node, op: Builder) -> Result:
+    """Born in 18; before, bit by bit on a new last axis."""
+    logical = getattr(op, node.op.removeprefix("Bitwise"))
+    a, b = node["A"], node["B"]
+    kind, bits = a.elem_type, BITS[a.elem_type]
+    if bits < 64:
+        both = logical(_bits(op, _bare(op, a), bits), _bits(op, _bare(op, b), bits))
+        whole = _joined(op, both, bits)
+        return op.Cast(op.Cast(whole, to=UNSIGNED_OF[bits]), to=kind)
+    pairs = zip(_halves(op, a), _halves(op, b), strict=True)
+    low, high = (_joined(op, logical(_bits(op, p, 32), _bits(op, q, 32)), 32) for p, q in pairs)
+    whole = op.Add(op.Mul(high, op.const(2**32)), low)
+    return op.Cast(whole, to=kind) if kind == T.UINT64 else whole
+
+
+def _bare(op: Builder, x: Value) -> Value:
+    """The bits of up to 32 as a number that is not negative."""
+    return op.Cast(op.Cast(x, to=UNSIGNED_OF[BITS[x.elem_type]]), to=T.INT64)
+
+
+def _halves(op: Builder, x: Value) -> tuple[Value, Value]:
+    x = op.Cast(x, to=T.INT64) if x.elem_type == T.UINT64 else x
+    size = op.const(2**32)
+    low = op.Mod(x, size)
+    return low, op.Mod(op.Div(op.Sub(x, low), size), size)
+
+
+def _bits(op: Builder, x: Value, count: int) -> Value:
+    powers = op.const([2**i for i in range(count)])
+    column = op.Unsqueeze(x, op.const([-1]))
+    return op.Cast(op.Mod(op.Div(column, powers), op.const(2)), to=T.BOOL)
+
+
+def _joined(op: Builder, bits: Value, count: int) -> Value:
+    powers = op.const([[2**i] for i in range(count)])
+    return op.Squeeze(op.MatMul(op.Cast(bits, to=T.INT64), powers), op.const([-1]))
+
+
+@adapter("BitwiseNot", 18, 17, emits=("Sub",))
+@example("int8", "(int8[4] x) => (int8[4] y) { y = BitwiseNot(x) }", gives="Sub", inputs={"x": [-128, 127, 0, -1]})
+@example("uint16", "(uint16[4] x) => (uint16[4] y) { y = BitwiseNot(x) }", gives="Sub", inputs={"x": [0, 65535, 7, 256]})
+@example("int64", "(int64[2] x) => (int64[2] y) { y = BitwiseNot(x) }", gives="Sub", inputs={"x": [-(2**63), 2**63 - 1]})
+@example("uint64", "(uint64[2] x) => (uint64[2] y) { y = BitwiseNot(x) }", gives="Sub", inputs={"x": [0, 2**64 - 1]})
+def bitwise_not_18_17(node: Node, op: Builder) -> Result:
+    """Born in 18; before, subtracted from all ones."""
+    x = node["X"]
+    ones = 2 ** BITS[x.elem_type] - 1 if x.elem_type in UNSIGNED else -1
+    return op.Sub(op.const(ones, like=x), x)
+
+
+# -- BitCast -------------------------------------------------------------------------------------
+
+UINT2, INT2 = 25, 26  # older releases of onnx do not name them
+# Casts between these change no bit.
+SAME_BITS = (
+    {T.INT8, T.UINT8}, {T.INT16, T.UINT16}, {T.INT32, T.UINT32}, {T.INT64, T.UINT64},
+    {T.INT4, T.UINT4}, {INT2, UINT2},
+)  # fmt: skip
+
+
+@adapter("BitCast", 26, 25, emits=("Cast", "Identity"))
+@example("to the same type", "(float[2] x) => (float[2] y) { y = BitCast<to=1>(x) }", gives="Identity")
+@example("sign of 8 bits", "(int8[3] x) => (uint8[3] y) { y = BitCast<to=2>(x) }", gives="Cast", inputs={"x": [-128, -1, 5]})
+@example("sign of 64 bits", "(uint64[2] x) => (int64[2] y) { y = BitCast<to=7>(x) }", gives="Cast", inputs={"x": [2**64 - 1, 5]})
+@example("bool", "(bool[2] x) => (uint8[2] y) { y = BitCast<to=2>(x) }", gives="Cast", inputs={"x": [True, False]})
+@example("constant", "(int32[2] z) => (int32[2] y) <float[2] x = {1.0, -0.0}> { b = BitCast<to=6>(x) y = Add(b, z) }", gives="Identity Add")
+@example("float to its bits", "(float[2] x) => (int32[2] y) { y = BitCast<to=6>(x) }", refuses=Why.NOT_EXPRESSIBLE)
+def bit_cast_26_25(node: Node, op: Builder) -> Result:
+    """Born in 26; before, only integers of one width could be read as each other."""
+    x, to = node["input"], node.int("to")
+    if x.elem_type == to:
+        return x
+    if {x.elem_type, to} in SAME_BITS or (x.elem_type == T.BOOL and to in (T.INT8, T.UINT8)):
+        return op.Cast(x, to=to)
+    known = x.const_or_none()
+    if known is not None and to in (*BITS, T.FLOAT, T.DOUBLE, T.FLOAT16):
+        return op.const(known.view(dtype_of(to)))
+    raise Refusal(
+        Why.NOT_EXPRESSIBLE,
+        "no operator before opset 26 reinterprets the bits of"
+        f" {T(x.elem_type).name.lower()} as {T(to).name.lower()}",
+    )

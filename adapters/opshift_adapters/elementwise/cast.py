@@ -1,0 +1,140 @@
+"""Cast, CastLike: the element types grew, and two attributes for the smallest of them."""
+
+import numpy as np
+from opshift.adapter import (
+    Builder,
+    Node,
+    Refusal,
+    Result,
+    T,
+    Why,
+    adapter,
+    boundary,
+    by_value,
+    example,
+    shown,
+)
+
+from opshift_adapters.facts.folding_arithmetic import DTYPES
+
+READ_BY_VALUE = by_value("Cast", 0, floats=True)
+
+
+@adapter("Cast", 5, 6)
+@example("upper case", '(float[2,3] x) => (int32[2,3] y) { y = Cast<to="INT32">(x) }', gives="Cast")
+@example("float16", '(float[2,3] x) => (float16[2,3] y) { y = Cast<to="FLOAT16">(x) }', gives="Cast")
+@example("bool", '(float[2,3] x) => (bool[2,3] y) { y = Cast<to="BOOL">(x) }', gives="Cast")
+@example("unknown name", '(float[2,3] x) => (float16[2,3] y) { y = Cast<to="half">(x) }', refuses=Why.AMBIGUOUS)
+def cast_5_6(node: Node, op: Builder) -> Result:
+    """The target type was spelled by name; now it is a number."""
+    number = T.__members__.get(node.str("to").upper())
+    if not number:
+        raise Refusal(Why.AMBIGUOUS, f"{node.str('to')!r} is not the name of an element type")
+    return op.same(node, to=number)
+
+
+@adapter("Cast", 6, 5)
+@example("float", "(int32[2,3] x) => (float[2,3] y) { y = Cast<to=1>(x) }", gives="Cast")
+@example("bool", "(float[2,3] x) => (bool[2,3] y) { y = Cast<to=9>(x) }", gives="Cast")
+def cast_6_5(node: Node, op: Builder) -> Result:
+    """The target type was spelled by name."""
+    return op.same(node, to=T(node.int("to")).name)
+
+
+def cast_while_converting(node: Node, op: Builder) -> Result:
+    """A constant of a type that the older Cast cannot read is cast while converting."""
+    x, to = node["input"], node.int("to")
+    known, text = x.const_or_none(), x.elem_type == T.STRING
+    if known is None or to not in DTYPES or (text and to == T.BOOL):
+        kinds = f"{T(x.elem_type).name} to {T(to).name}".lower()
+        raise Refusal(Why.TYPE_NOT_AVAILABLE, f"no Cast from {kinds} exists there")
+    if not text:
+        known = known.astype(np.float32)
+    try:
+        return op.const(known.astype(DTYPES[to]), to)
+    except (ValueError, OverflowError) as error:
+        raise Refusal(Why.NOT_EXPRESSIBLE, f"{x.name!r} is not of such numbers: {error}") from None
+
+
+CAST_9 = boundary(
+    9,
+    "Cast:88bcd8",
+    cast=shown(
+        cast_while_converting,
+        example("string to float", '() => (float[3] y) { s = Constant<value = string[3] {"1.5", "-INF", "1e-3"}>() y = Cast<to=1>(s) }', gives="Identity Identity"),
+        example("string to int", '() => (int64[2] y) <string[2] s = {"7", "-3"}> { y = Cast<to=7>(s) }', gives="Identity"),
+        example("words", '() => (float[1] y) <string[1] s = {"seven"}> { y = Cast<to=1>(s) }', refuses=Why.NOT_EXPRESSIBLE),
+        example("computed strings", "(string[2] s) => (float[2] y) { y = Cast<to=1>(s) }", refuses=Why.TYPE_NOT_AVAILABLE),
+        example("to string", "(float[2] x) => (string[2] y) { y = Cast<to=8>(x) }", refuses=Why.TYPE_NOT_AVAILABLE),
+    ),
+)
+CAST_13 = boundary(
+    13,
+    "Cast:f9f68c",
+    cast=shown(
+        cast_while_converting,
+        example("bfloat16 weights", "(float[2] x) => (float[2] y) <bfloat16[2] w = {16320, 49152}> { f = Cast<to=1>(w) y = Add(x, f) }", gives="Identity Add"),
+        example("to bfloat16", "(float[2] x) => (float[2] y) { b = Cast<to=16>(x) y = Cast<to=1>(b) }", refuses=Why.TYPE_NOT_AVAILABLE),
+    ),
+)
+
+
+@adapter("CastLike", 15, 14, emits=("Cast",))
+@example("float16", "(float[2,3] x, float16[1] t) => (float16[2,3] y) { y = CastLike(x, t) }", gives="Cast")
+@example("type known from inference", "(int64[2] x, float[1] t) => (int64[2] y) { s = Shape(t) f = Cast<to=1>(x) y = CastLike(f, s) }", gives="Shape Cast Cast")
+@example("in a function", "(float[2] x, int64[1] t) => (int64[2] y) { y = own.like(x, t) }", functions='<opset_import: ["" : 15], domain: "own"> like (x, t) => (y) { y = CastLike(x, t) }', imports={"own": 1})
+def cast_like_15_14(node: Node, op: Builder) -> Result:
+    """Born in 15; before it the target type was always written down."""
+    return op.Cast(node["input"], to=node["target_type"].elem_type)
+
+
+def drop_saturate(node: Node, op: Builder) -> Result:
+    """`saturate` speaks of the 8-bit floats, which did not exist."""
+    return op.same(node, saturate=None)
+
+
+CAST_19 = boundary(
+    19,
+    "Cast:24656c CastLike:1ec715",
+    down=shown(
+        drop_saturate,
+        example("saturate", "(float[2] x) => (int32[2] y) { y = Cast<to=6, saturate=0>(x) }", gives="Cast"),
+        example("saturating CastLike", "(float[2] x, int32[1] t) => (int32[2] y) { y = CastLike<saturate=0>(x, t) }", gives="CastLike"),
+        example("float8", "(float[2] x) => (float[2] y) { f = Cast<to=17>(x) y = Cast<to=1>(f) }", refuses=Why.TYPE_NOT_AVAILABLE),
+    ),
+)
+FOUR_BITS = "(float[2] x) => (float[2] y) <int4[2] w = {7, -8}> { f = Cast<to=1>(w) y = Add(x, f) }"
+CAST_21 = boundary(
+    21,
+    "Cast:666a21",
+    cast=shown(
+        cast_while_converting,
+        example("int4 weights", FOUR_BITS, gives="Identity Add"),
+        example("int4 weights to int32", "() => (int32[2] y) <int4[2] w = {7, -8}> { y = Cast<to=6>(w) }", gives="Identity"),
+        example("uint4 weights to float16", "() => (float16[2] y) <uint4[2] w = {15, 0}> { y = Cast<to=10>(w) }", gives="Identity"),
+        example("to int4", "(float[2] x) => (float[2] y) { f = Cast<to=22>(x) y = Cast<to=1>(f) }", refuses=Why.TYPE_NOT_AVAILABLE),
+    ),
+)
+CAST_LIKE_21 = boundary(21, "CastLike:3fb492")
+CAST_23 = boundary(23, "Cast:d12ac8", cast=cast_while_converting)
+CAST_LIKE_23 = boundary(23, "CastLike:e6a4ed")
+
+
+def drop_round_mode(node: Node, op: Builder) -> Result:
+    """`round_mode` speaks of float8e8m0, which did not exist."""
+    return op.same(node, round_mode=None)
+
+
+CAST_24 = boundary(
+    24,
+    "Cast:f1ca9f CastLike:cbca8f",
+    down=shown(
+        drop_round_mode,
+        example("round_mode", '(float[2] x) => (int32[2] y) { y = Cast<to=6, round_mode="down">(x) }', gives="Cast"),
+        example("rounding CastLike", '(float[2] x, int32[1] t) => (int32[2] y) { y = CastLike<round_mode="down">(x, t) }', gives="CastLike"),
+        example("float8e8m0", "(float[2] x) => (float[2] y) { f = Cast<to=24>(x) y = Cast<to=1>(f) }", refuses=Why.TYPE_NOT_AVAILABLE),
+    ),
+)
+CAST_25 = boundary(25, "Cast:65e127", cast=cast_while_converting)
+CAST_LIKE_25 = boundary(25, "CastLike:5bef5d")
+CAST_28 = boundary(28, "Cast:a43dff", cast=cast_while_converting)

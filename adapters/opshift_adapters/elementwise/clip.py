@@ -1,0 +1,162 @@
+"""Clip: its bounds were attributes, then inputs; integers came later."""
+
+from typing import Any
+
+import numpy as np
+from opshift.adapter import (
+    KEEP,
+    Array,
+    Builder,
+    Node,
+    Result,
+    T,
+    Value,
+    adapter,
+    boundary,
+    dtype_of,
+    example,
+)
+
+from opshift_adapters._lib.blocks import FLOATS
+
+INFINITE = {"x": [[float("-inf"), -0.5, 2.5], [float("inf"), float("nan"), 1e30]]}
+EDGES_8 = {"x": [-128, -1, 0, 5, 127]}
+
+
+def _limits(elem_type: int) -> tuple[Array, Array]:
+    """The smallest and largest finite number: what an absent bound stands for."""
+    kind = dtype_of(elem_type)
+    return np.array(np.finfo(kind).min), np.array(np.finfo(kind).max)
+
+
+def _elem_type(node: Node) -> int:
+    """The type that all inputs share, of whichever knows it."""
+    kinds = [value.elem_type_or_none for value in node.inputs if value is not None]
+    return next(filter(None, kinds), None) or node["input"].elem_type
+
+
+# -- up ------------------------------------------------------------------------------------------
+
+
+@adapter("Clip", 5, 6, emits=("Identity",))
+@example("two bounds", "(float[2,3] x) => (float[2,3] y) { y = Clip<min=-1.0, max=1.0, consumed_inputs=[0]>(x) }", gives="Clip", inputs=INFINITE)
+@example("one bound", "(float[2,3] x) => (float[2,3] y) { y = Clip<min=-1.0>(x) }", gives="Clip", inputs=INFINITE)
+@example("other bound, double", "(double[2,3] x) => (double[2,3] y) { y = Clip<max=1.0>(x) }", gives="Clip", inputs=INFINITE)
+@example("no bound", "(float[2,3] x) => (float[2,3] y) { y = Clip(x) }", gives="Identity", inputs=INFINITE)
+def clip_5_6(node: Node, op: Builder) -> Result:
+    """An absent bound meant none; from 6 it means the largest finite number."""
+    if not node.has("min") and not node.has("max"):
+        return op.Identity(node["input"])
+    absent = {"min": -np.inf, "max": np.inf}
+    written: dict[str, Any] = {n: v for n, v in absent.items() if not node.has(n)}
+    same: Value = op.same(node, consumed_inputs=None, **written)
+    return same
+
+
+@adapter("Clip", 10, 11)
+@example("two bounds", "(float[2,3] x) => (float[2,3] y) { y = Clip<min=-1.0, max=1.0>(x) }", gives="Clip", inputs=INFINITE)
+@example("lower bound", "(float[2,3] x) => (float[2,3] y) { y = Clip<min=0.1>(x) }", gives="Clip", inputs=INFINITE)
+@example("upper bound", "(float[2,3] x) => (float[2,3] y) { y = Clip<max=0.1>(x) }", gives="Clip", inputs=INFINITE)
+@example("no bound", "(float[2,3] x) => (float[2,3] y) { y = Clip(x) }", gives="Clip", inputs=INFINITE)
+@example("double keeps the float limits", "(double[3] x) => (double[3] y) { y = Clip<max=0.1>(x) }", gives="Clip", inputs={"x": [-1e300, 0, 1]})
+@example("in a branch", "(bool c, float[2,3] x) => (float[2,3] y) { y = If (c) <then_branch = t () => (float[2,3] u) { u = Clip<min=0.5>(x) }, else_branch = e () => (float[2,3] w) { w = Clip<max=0.5>(x) }> }", gives="If")
+@example("unknown rank", "(float[24] v, int64[n] s) => (float[a,b] y) { x = Reshape(v, s) y = Clip<min=0.0, max=6.0>(x) }", gives="Reshape Clip", inputs={"s": [4, 6]})
+@example("float16 had no limits", "(float16[2,3] x) => (float16[2,3] y) { y = Clip<min=0.1>(x) }", gives="Clip", inputs=INFINITE)
+def clip_10_11(node: Node, op: Builder) -> Result:
+    """The attributes became inputs of the data's type, which has limits of its own."""
+    x = node["input"]
+    kind = dtype_of(x.elem_type)
+    bounds: dict[str, Value | None] = {}
+    for name, limit in zip(("min", "max"), _limits(x.elem_type), strict=True):
+        with np.errstate(over="ignore"):
+            bound = np.array(node.float(name), dtype=np.float32).astype(kind)
+        bounds[name] = None if bound == limit else op.const(bound, x.elem_type)
+    return op.same(node, inputs=bounds, min=None, max=None)
+
+
+# -- down ----------------------------------------------------------------------------------------
+
+
+@adapter("Clip", 13, 12, emits=("Max", "Min"))
+@example("constant", "(float[2,3] x) => (float[2,3] y) <float l = {-1}, float h = {1}> { y = Clip(x, l, h) }", gives="Clip")
+@example("crossed", "(int32[2,3] x) => (int32[2,3] y) <int32 l = {2}, int32 h = {1}> { y = Clip(x, l, h) }", gives="Max Min")
+@example("crossed, outside a branch", "(bool c, float[2,3] x) => (float[2,3] y) <float l = {2}, float h = {1}> { y = If (c) <then_branch = t () => (float[2,3] u) { u = Clip(x, l, h) }, else_branch = e () => (float[2,3] w) { w = Clip(x, l) }> }", gives="If", inputs={"c": True})
+@example("computed", "(float[2,3] x, float l, float h) => (float[2,3] y) { y = Clip(x, l, h) }", gives="Clip", inputs={"l": -1, "h": 1})
+@example("upper bound", "(float[2,3] x, float h) => (float[2,3] y) { y = Clip(x, , h) }", gives="Clip")
+def clip_13_12(node: Node, op: Builder) -> Result:
+    """That the upper bound wins where the two are crossed was not written down."""
+    low, high = node.input("min"), node.input("max")
+    if low is None or high is None:
+        return KEEP
+    least, most = low.const_or_none(), high.const_or_none()
+    if least is None or most is None or not (least > most).any():
+        return KEEP
+    return op.Min(op.Max(node["input"], low), high)
+
+
+CLIP_13 = boundary(13, "Clip:82d0ef", directions="up")
+CLIP_12 = boundary(12, "Clip:0bea62", directions="up")
+
+
+@adapter("Clip", 12, 11, emits=("Less", "Where"), handles_types=True)
+@example("int8", "(int8[5] x) => (int8[5] y) <int8 l = {-3}, int8 h = {7}> { y = Clip(x, l, h) }", gives="Less Where Less Where", inputs=EDGES_8)
+@example("uint64, computed", "(uint64[3] x, uint64 h) => (uint64[3] y) { y = Clip(x, , h) }", gives="Less Where", inputs={"x": [0, 2**63, 2**64 - 1], "h": 2**64 - 2})
+@example("crossed", "(int64[5] x, int64 l, int64 h) => (int64[5] y) { y = Clip(x, l, h) }", inputs=EDGES_8 | {"l": 4, "h": 2})
+@example("no bound", "(int32[2,3] x) => (int32[2,3] y) { y = Clip(x) }", gives="Identity")
+@example("float", "(float[2,3] x, float l) => (float[2,3] y) { y = Clip(x, l) }", gives="Clip")
+def clip_12_11(node: Node, op: Builder) -> Result:
+    """Integers were not taken: each bound is a comparison and a choice."""
+    if _elem_type(node) in FLOATS:
+        return KEEP
+    x, low, high = node["input"], node.input("min"), node.input("max")
+    if low is not None:
+        x = op.Where(op.Less(x, low), low, x)
+    if high is not None:
+        x = op.Where(op.Less(high, x), high, x)
+    return x
+
+
+@adapter("Clip", 11, 10, emits=("Max", "Min"))
+@example("constant", "(float[2,3] x) => (float[2,3] y) <float l = {-1}, float h = {1}> { y = Clip(x, l, h) }", gives="Clip", inputs=INFINITE)
+@example("constant node", "(float[N] x) => (float[N] y) { l = Constant<value=float {0.5}>() y = Clip(x, l) }", gives="Clip")
+@example("upper bound", "(float[2,3] x) => (float[2,3] y) <float h = {0.1}> { y = Clip(x, , h) }", gives="Clip", inputs=INFINITE)
+@example("no bound", "(float[2,3] x) => (float[2,3] y) { y = Clip(x) }", gives="Clip", inputs=INFINITE)
+@example("vector of one", "(float[2,3] x) => (float[2,3] y) <float[1] l = {-0.5}> { y = Clip(x, l) }", gives="Clip")
+@example("a bound that callers may replace", "(float[2,3] x, float l = {-0.5}) => (float[2,3] y) { y = Clip(x, l) }", gives="Max Min")
+@example("float16", "(float16[2,3] x) => (float16[2,3] y) { y = Clip(x) }", gives="Clip", inputs=INFINITE)
+@example("double", "(double[2,3] x) => (double[2,3] y) <double l = {-0.5}, double h = {0.5}> { y = Clip(x, l, h) }", gives="Clip", inputs=INFINITE)
+@example("double beyond float", "(double[2,3] x) => (double[2,3] y) <double l = {0.1}> { y = Clip(x, l) }", gives="Max Min", inputs=INFINITE)
+@example("computed", "(float[2,3] x, float l, float h) => (float[2,3] y) { y = Clip(x, l, h) }", gives="Max Min", inputs=INFINITE | {"l": -1, "h": 1})
+@example("computed and crossed", "(float[2,3] x, float l) => (float[2,3] y) <float h = {-2}> { y = Clip(x, l, h) }", gives="Max Min", inputs={"l": 1})
+@example("not a number", "(float[2,3] x) => (float[2,3] y) <float h = {nan}> { y = Clip(x, , h) }", gives="Max Min")
+def clip_11_10(node: Node, op: Builder) -> Result:
+    """The bounds were attributes, floats: what is not such a constant takes Max and Min."""
+    kind = _elem_type(node)
+    bounds: dict[str, Value] = {}
+    for name, limit in zip(("min", "max"), _limits(kind), strict=True):
+        bounds[name] = node.input(name) or op.const(limit, kind)
+    low, high = (bound.const_or_none() for bound in bounds.values())
+    if low is None or high is None or not _are_floats(low, high) or low > high:
+        return op.Min(op.Max(node["input"], bounds["min"]), bounds["max"])
+    attributes: dict[str, Any] = {"min": low.item(), "max": high.item()}
+    if kind == T.FLOAT:  # its limits are the defaults
+        attributes = {name: v for name, v in attributes.items() if node.input(name) is not None}
+    same: Value = op.same(node, inputs={"min": None, "max": None}, **attributes)
+    return same
+
+
+def _are_floats(*bounds: Array) -> bool:
+    """Whether attributes can hold these numbers."""
+    with np.errstate(over="ignore"):
+        return all(b.size == 1 and b.astype(np.float32) == b for b in bounds)
+
+
+@adapter("Clip", 6, 5)
+@example("two bounds", "(float[2,3] x) => (float[2,3] y) { y = Clip<min=-1.0, max=1.0>(x) }", gives="Clip", inputs=INFINITE)
+@example("one bound", "(float[2,3] x) => (float[2,3] y) { y = Clip<min=-1.0>(x) }", gives="Clip", inputs=INFINITE)
+@example("no bound", "(double[2,3] x) => (double[2,3] y) { y = Clip(x) }", gives="Clip", inputs=INFINITE)
+def clip_6_5(node: Node, op: Builder) -> Result:
+    """An absent bound means the largest float; before 6 it meant none."""
+    absent: dict[str, Any] = {n: node.float(n) for n in ("min", "max") if not node.has(n)}
+    same: Value = op.same(node, **absent)
+    return same

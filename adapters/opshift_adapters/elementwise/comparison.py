@@ -1,0 +1,141 @@
+"""The comparisons and Where (the broadcasting of And, Or, Xor and others at 7 is in broadcast.py)."""
+
+from opshift.adapter import Builder, Node, Result, Value, adapter, boundary, example, shown
+from opshift.combinators import cast_around
+
+from opshift_adapters._lib.blocks import (
+    EQUAL,
+    LESS,
+    RESHAPE_TO,
+    SELECT,
+    equal,
+    less,
+    reshape_to,
+    select,
+)
+
+
+def _compare(node: Node, op: Builder) -> Result:
+    """Integers were not compared: they go through floats that hold them, 64 bits in halves."""
+    a, b = node["A"], node["B"]
+    return less(op, a, b) if node.op == "Less" else less(op, b, a)
+
+
+ORDER_9 = boundary(
+    9,
+    "Greater:537f4f Less:ae8854",
+    cast=shown(
+        _compare,
+        example("floats", "(float[2,3] a, float[3] b) => (bool[2,3] y) { y = {op}(a, b) }", gives="{op}"),
+        example("int8", "(int8[2,3] a, int8[3] b) => (bool[2,3] y) { y = {op}(a, b) }", gives="Cast Cast Less"),
+        example("int32", "(int32[3] a, int32[3] b) => (bool[3] y) { y = {op}(a, b) }", inputs={"a": [16777217, -1, 7], "b": [16777216, 0, 7]}),
+        example("int64", "(int64[5] a, int64[5] b) => (bool[5] y) { y = {op}(a, b) }", inputs={"a": [-(2**63), 2**53 + 1, -1, 5, 2**32], "b": [2**63 - 1, 2**53, 1, 5, -(2**32)]}),
+        example("uint64", "(uint64[3] a, uint64[3] b) => (bool[3] y) { y = {op}(a, b) }", inputs={"a": [2**64 - 1, 2**53 + 1, 3], "b": [2**63, 2**53, 3]}),
+    ),
+    emits=LESS,
+)
+
+
+def _compare_equal(node: Node, op: Builder) -> Result:
+    """Only bool, int32 and int64 were compared for equality: others through order or a Cast."""
+    return equal(op, node["A"], node["B"])
+
+
+NAN, INF = float("nan"), float("inf")
+EQUAL_11 = boundary(
+    11,
+    "Equal:8edd25",
+    cast=shown(
+        _compare_equal,
+        example("int64", "(int64[2,3] a, int64[3] b) => (bool[2,3] y) { y = Equal(a, b) }", gives="Equal"),
+        example("floats", "(float[5] a, float[5] b) => (bool[5] y) { y = Equal(a, b) }", inputs={"a": [NAN, INF, 0.0, 1, NAN], "b": [NAN, INF, -0.0, 2, 1]}),
+        example("half, stretched", "(float16[2,1] a, float16[3] b) => (bool[2,3] y) { y = Equal(a, b) }", inputs={"a": [[1], [2]], "b": [1, 2, NAN]}),
+        example("uint8", "(uint8[3] a, uint8[3] b) => (bool[3] y) { y = Equal(a, b) }", gives="Cast Cast Equal", inputs={"a": [1, 2, 255], "b": [1, 3, 255]}),
+        example("uint32", "(uint32[3] a, uint32[3] b) => (bool[3] y) { y = Equal(a, b) }", inputs={"a": [1, 2**32 - 1, 2**31], "b": [1, 2**32 - 1, 0]}),
+        example("uint64", "(uint64[3] a, uint64[3] b) => (bool[3] y) { y = Equal(a, b) }", inputs={"a": [2**64 - 1, 2**53 + 1, 3], "b": [2**64 - 1, 2**53, 3]}),
+    ),
+    emits=EQUAL,
+)
+
+COMPARISON_13 = boundary(13, "Equal:b27392 Greater:dce3c3 Less:724d71")
+
+
+@adapter("GreaterOrEqual LessOrEqual", 12, 11, emits=("Greater", "Less", "Equal", "Or"))
+@example("not a number", "(float[5] a, float[5] b) => (bool[5] y) { y = {op}(a, b) }", inputs={"a": [NAN, INF, 0.0, 1, 2], "b": [NAN, INF, -0.0, 2, 1]})
+@example("uint64", "(uint64[3] a, uint64[3] b) => (bool[3] y) { y = {op}(a, b) }", inputs={"a": [2**64 - 1, 2**53 + 1, 3], "b": [2**63, 2**53 + 2, 3]})
+@example("stretched", "(int8[N,1] a, int8[3] b) => (bool[N,3] y) { y = {op}(a, b) }")
+@example("unknown rank", "(double[6] v, int64[n] s, double b) => (bool[k,m] y) { a = Reshape(v, s) y = {op}(a, b) }", inputs={"s": [2, 3]})
+def order_12_11(node: Node, op: Builder) -> Result:
+    """Born in 12; before, greater (or less) or equal."""
+    a, b = node["A"], node["B"]
+    beyond = op.Greater(a, b) if node.op == "GreaterOrEqual" else op.Less(a, b)
+    return op.Or(beyond, op.Equal(a, b))
+
+
+ORDER_16 = boundary(
+    16,
+    "GreaterOrEqual:09b5d4 LessOrEqual:bd57a3 Where:ecbbd0",
+    cast=shown(
+        cast_around("float"),
+        example("order", "(bfloat16[2,3] a, bfloat16[3] b) => (bool[2,3] y) { y = LessOrEqual(a, b) }", gives="Cast Cast LessOrEqual"),
+        example("reversed order", "(bfloat16[2,3] a, bfloat16[3] b) => (bool[2,3] y) { y = GreaterOrEqual(a, b) }", gives="Cast Cast GreaterOrEqual"),
+        example("choice", "(bool[2,3] c, bfloat16[3] a, bfloat16 b) => (bfloat16[2,3] y) { y = Where(c, a, b) }", gives="Cast Cast Where Cast"),
+        example("other types", "(bool[2,3] c, int64[3] a, int64 b) => (int64[2,3] y) { y = Where(c, a, b) }", gives="Where"),
+    ),
+)
+
+
+def _compare_strings(node: Node, op: Builder) -> Result:
+    """Strings were not compared: each becomes its number among the distinct ones."""
+    a, b = node["A"], node["B"]
+    flat = op.const([-1])
+    left, right = op.Reshape(a, flat), op.Reshape(b, flat)
+    both = op.Concat(left, right, axis=0)
+    numbers = op.Unique(both, axis=0, outputs=3)[2]
+    border, axis = op.Shape(left), op.const([0])
+    first = op.Slice(numbers, op.const([0]), border, axis)
+    second = op.Slice(numbers, border, op.const([2**63 - 1]), axis)
+    return op.Equal(_in_shape_of(op, first, a), _in_shape_of(op, second, b))
+
+
+def _in_shape_of(op: Builder, flat: Value, like: Value) -> Value:
+    return reshape_to(op, flat, op.Shape(like))
+
+
+WORDS = {"a": ["x", "", "é", "x"], "b": ["x", "x", "é", ""]}
+EQUAL_19 = boundary(
+    19,
+    "Equal:3e5525",
+    cast=shown(
+        _compare_strings,
+        example("numbers", "(float[2,3] a, float[3] b) => (bool[2,3] y) { y = Equal(a, b) }", gives="Equal"),
+        example("strings", "(string[4] a, string[4] b) => (bool[4] y) { y = Equal(a, b) }", inputs=WORDS),
+        example("stretched strings", "(string[2,1] a, string[3] b) => (bool[2,3] y) { y = Equal(a, b) }", inputs={"a": [["x"], ["y"]], "b": ["x", "y", "z"]}),
+        example("strings of unknown rank", "(string[4] v, int64[n] s, string b) => (bool[k,m] y) { a = Reshape(v, s) y = Equal(a, b) }", inputs={"v": ["p", "q", "p", "r"], "s": [2, 2], "b": "p"}),
+    ),
+    emits=("Concat", "Unique", "Slice", "Reshape", *RESHAPE_TO),
+)
+
+
+@adapter("Where", 9, 8, emits=SELECT)
+@example("float", "(bool[2,3] c, float[2,3] a, float[2,3] b) => (float[2,3] y) { y = Where(c, a, b) }", inputs={"a": [[NAN, INF, -0.0], [1, 2, 3]], "b": [[1, NAN, 0.0], [INF, -INF, NAN]]})
+@example("scalar", "(bool[2,3] c, float a, float[2,3] b) => (float[2,3] y) { y = Where(c, a, b) }")
+@example("symbolic", "(bool[N,1] c, float a, float[M] b) => (float[N,M] y) { y = Where(c, a, b) }", inputs={"c": [[True], [False], [True]], "b": [1.5, NAN]})
+@example("string", "(bool[2] c, string[2] a, string b) => (string[2] y) { y = Where(c, a, b) }", inputs={"c": [True, False]})
+@example("bool", "(bool[2,3] c, bool[3] a, bool[2,1] b) => (bool[2,3] y) { y = Where(c, a, b) }")
+@example("int64", "(bool[N,3] c, int64[3] a, int64 b) => (int64[N,3] y) { y = Where(c, a, b) }", inputs={"b": -(2**63), "a": [2**63 - 1, 2**53 + 1, -1]})
+@example("uint8", "(bool[3] c, uint8[3] a, uint8[3] b) => (uint8[3] y) { y = Where(c, a, b) }")
+@example("no elements", "(bool[0] c, float[2,1] a, float b) => (float[2,0] y) { y = Where(c, a, b) }")
+@example("no elements, symbolic", "(bool[N] c, float[M,1] a, float b) => (float[M,N] y) { y = Where(c, a, b) }", inputs={"c": []})
+@example("large", "(bool[40,1] c, float[1,60] a, float b) => (float[40,60] y) { y = Where(c, a, b) }")
+@example("two numbers", "(bool[2,3] c, float a, float b) => (float[2,3] y) { y = Where(c, a, b) }", gives="Unsqueeze Unsqueeze Concat Cast Gather", inputs={"a": NAN, "b": -0.0})
+@example("two numbers, unknown rank", "(bool[6] v, int64[n] s) => (float[a,b] y) <float p = {-inf}, float q = {0.0}> { c = Reshape(v, s) y = Where(c, p, q) }", inputs={"v": [True, False] * 3, "s": [2, 3]})
+@example("unknown rank", "(bool[6] v, int64[n] s, float[3] a, float b) => (float[k,l] y) { c = Reshape(v, s) y = Where(c, a, b) }", inputs={"v": [True, False] * 3, "s": [2, 3], "a": [1, NAN, INF]})
+@example("unknown rank, no elements", "(bool[6] v, int64[n] s, string[0,1] a, string b) => (string[k,l] y) { c = Reshape(v, s) y = Where(c, a, b) }", inputs={"s": [1, 6]})
+@example("unknown rank, bools", "(bool[6] v, int64[n] s, bool[3] a, bool b) => (bool[k,l] y) { c = Reshape(v, s) y = Where(c, a, b) }", inputs={"s": [2, 3]})
+@example("unknown rank, int64", "(bool[6] v, int64[n] s, int64[3] a, int64 b) => (int64[k,l] y) { c = Reshape(v, s) y = Where(c, a, b) }", inputs={"s": [2, 3]})
+@example("one value", "(bool c, double a, double b) => (double y) { y = Where(c, a, b) }")
+@example("shapes that do not fit", "(bool[2] c, float[2] a, float[3] b) => (float[n] y) { y = Where(c, a, b) }", invalid="do not broadcast")
+def where_9_8(node: Node, op: Builder) -> Result:
+    """Born in 9; before, a Gather from both tensors, or arithmetic where that loses nothing."""
+    return select(op, node["condition"], node["X"], node["Y"])

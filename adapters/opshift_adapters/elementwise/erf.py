@@ -1,0 +1,67 @@
+"""Erf: the error function."""
+
+import numpy as np
+from opshift.adapter import KEEP, Builder, Node, Result, T, Value, Why, adapter, boundary, example
+
+from opshift_adapters._lib.blocks import FLOATS, NOT_NAN, as_type, not_nan
+
+# Of powers of x*x: erf(x) / x is their quotient within 9e-12 of itself, for |x| up to 4.
+ABOVE = (
+    1.128379167086793, 0.20018190748002146, 0.05809199025867835, 0.0049543268091999165,
+    0.000512487400027933, 2.172986992063951e-05, 7.519845838733505e-07, 3.0065555892207223e-09,
+)  # fmt: skip
+BELOW = (
+    1.0, 0.5107399293215366, 0.12172933257961303, 0.017702620758625266, 0.0017129871414253233,
+    0.00011132374103577891, 4.509167297810264e-06, 7.329077336592791e-08,
+)  # fmt: skip
+ONE_FROM = 4.0  # from here on 1 is the nearest number that single precision has
+
+LINE = np.concatenate([np.linspace(-4.5, 4.5, 181), [0.0, -0.0, 1e-40, 3e38, np.nan, np.inf, -np.inf]])
+WHOLE = {"x": [[-9, -1, 0], [1, 3, 9]]}
+
+
+@adapter("Erf", 9, 8, emits=("Clip", "Cast", "Mul", "Add", "Div", *NOT_NAN), approximate=True)
+@example("float", "(float[188] x) => (float[188] y) { y = Erf(x) }", inputs={"x": LINE})
+@example("half", "(float16[188] x) => (float16[188] y) { y = Erf(x) }", inputs={"x": LINE})
+@example("scalar", "(float x) => (float y) { y = Erf(x) }")
+@example("no elements", "(float[2,0] x) => (float[2,0] y) { y = Erf(x) }")
+@example("unknown rank", "(float[6] v, int64[n] s) => (float[a,b] y) { x = Reshape(v, s) y = Erf(x) }", inputs={"s": [2, 3]})
+@example("int32", "(int32[2,3] x) => (int32[2,3] y) { y = Erf(x) }", inputs=WHOLE)
+@example("double, not asked", "(double[2,3] x) => (double[2,3] y) { y = Erf(x) }", refuses=Why.APPROXIMATE_ONLY)
+@example("double", "(double[188] x) => (double[188] y) { y = Erf(x) }", approximate=True, inputs={"x": LINE}, atol=1e-7)
+def erf_9_8(node: Node, op: Builder) -> Result:
+    """Born in 9; below it, a quotient of polynomials in double, which rounds to the nearest float."""
+    x = node["input"]
+    if x.elem_type == T.DOUBLE:
+        op.approximate("the error function is written as a quotient that is right to 1e-11, and 1 from 4 on")
+    real = x if x.elem_type == T.DOUBLE else as_type(op, x, T.FLOAT)
+    near = op.Cast(op.Clip(real, min=-ONE_FROM, max=ONE_FROM), to=T.DOUBLE)
+    square = op.Mul(near, near)
+    ratio = op.Div(_polynomial(op, square, ABOVE), _polynomial(op, square, BELOW))
+    number = op.Cast(not_nan(op, real), to=T.DOUBLE)
+    result = op.Mul(op.Mul(near, ratio), op.Div(number, number))  # Clip may lose what is not one
+    if x.elem_type not in FLOATS:
+        result = op.Cast(result, to=T.FLOAT)  # it is rounded before its fraction is cut off
+    return op.Cast(result, to=x.elem_type)
+
+
+def _polynomial(op: Builder, x: Value, factors: tuple[float, ...]) -> Value:
+    *rest, last = (op.const(factor, T.DOUBLE) for factor in factors)
+    total = op.Mul(x, last)
+    for factor in reversed(rest[1:]):
+        total = op.Mul(op.Add(total, factor), x)
+    return op.Add(total, rest[0])
+
+
+ERF_13 = boundary(13, "Erf:bd89e1/0a3472", directions="down")
+
+
+@adapter("Erf", 12, 13, emits=("Cast",), handles_types=True)
+@example("float", "(float[2,3] x) => (float[2,3] y) { y = Erf(x) }", gives="Erf")
+@example("int32", "(int32[2,3] x) => (int32[2,3] y) { y = Erf(x) }", gives="Cast Erf Cast", inputs={"x": [[-9, -1, 0], [1, 2, 9]]})
+def erf_12_13(node: Node, op: Builder) -> Result:
+    """Integers are no longer taken: computed as float and truncated, as they were."""
+    x = node["input"]
+    if x.elem_type in FLOATS:
+        return KEEP
+    return op.Cast(op.same(node, inputs={"input": op.Cast(x, to=T.FLOAT)}), to=x.elem_type)

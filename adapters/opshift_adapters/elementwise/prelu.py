@@ -1,0 +1,126 @@
+"""PRelu: a slope for each channel, then for whatever it broadcasts to; integers came later."""
+
+import numpy as np
+from opshift.adapter import (
+    KEEP,
+    Builder,
+    Node,
+    Refusal,
+    Result,
+    T,
+    Why,
+    adapter,
+    boundary,
+    example,
+    shown,
+)
+from opshift.combinators import cast_around, drop_attribute
+
+from opshift_adapters._lib.blocks import EXPAND, UNSIGNED, expand_to, shape_of
+
+RANKLESS = "(float[24] v, int64[n] s, float[3] c) => (float[a,b,d] y) { x = Reshape(v, s) "
+SHAPE = {"s": [2, 3, 4]}
+
+PRELU_6 = boundary(
+    6,
+    "PRelu:dbd261",
+    up=shown(
+        drop_attribute("consumed_inputs"),
+        example("consumed_inputs", "(float[2,3] x, float[3] s) => (float[2,3] y) { y = PRelu<consumed_inputs=[0, 0]>(x, s) }", gives="PRelu"),
+    ),
+)
+
+
+@adapter("PRelu", 6, 7, emits=("Unsqueeze", "Reshape", "Shape", "Slice", "Mul", "Add", "Concat"))
+@example("channels", "(float[2,3,4,5] x, float[3] s) => (float[2,3,4,5] y) { y = PRelu(x, s) }", gives="Unsqueeze PRelu")
+@example("as many channels as columns", "(float[2,3,3] x, float[3] s) => (float[2,3,3] y) { y = PRelu(x, s) }", gives="Unsqueeze PRelu")
+@example("symbolic channels", "(float[2,C,4] x, float[C] s) => (float[2,C,4] y) { y = PRelu(x, s) }", gives="Unsqueeze PRelu")
+@example("matrix", "(float[2,3] x, float[3] s) => (float[2,3] y) { y = PRelu(x, s) }", gives="PRelu")
+@example("one element", "(float[2,3,4] x, float[1] s) => (float[2,3,4] y) { y = PRelu(x, s) }", gives="PRelu")
+@example("one element of too high a rank", "(float[3] x, float[1,1] s) => (float[3] y) { y = PRelu(x, s) }", gives="Reshape PRelu")
+@example("whole", "(float[2,3] x, float[2,3] s) => (float[2,3] y) { y = PRelu(x, s) }", gives="PRelu")
+@example("unknown rank", RANKLESS + "y = PRelu(x, c) }", inputs=SHAPE)
+@example("unknown rank, no elements", RANKLESS.replace("24", "0,3,2") + "y = PRelu(x, c) }", inputs={"s": [0, 3, 2]})
+@example("unknown rank, one element", "(float[24] v, int64[n] s) => (float[a,b] y) <float[1] c = {0.5}> { x = Reshape(v, s) y = PRelu(x, c) }", gives="Reshape PRelu", inputs={"s": [4, 6]})
+@example("slope of unknown rank", "(float[3,4] x, float[4] v, int64[n] s) => (float[3,4] y) { c = Reshape(v, s) y = PRelu(x, c) }", refuses=Why.NEEDS_RANK, inputs={"s": [4]})
+def prelu_6_7(node: Node, op: Builder) -> Result:
+    """A vector of slopes lay along axis 1; now it lies along the last axis."""
+    x, slope = node["X"], node["slope"]
+    rank = x.rank_or_none
+    if set(slope.dims) <= {1}:
+        if slope.rank <= (1 if rank is None else rank):
+            return KEEP
+        return op.same(node, inputs={"slope": op.Reshape(slope, op.const([]))})
+    if slope.rank != 1 or (rank is not None and rank <= 2):
+        return KEEP
+    if rank is not None:
+        along = op.Unsqueeze(slope, axes=list(range(1, rank - 1)))
+    else:
+        behind = op.Slice(op.Shape(x), axes=[0], starts=[2], ends=[2**31])
+        ones = op.Add(op.Mul(behind, op.const(0)), op.const(1))
+        along = op.Reshape(slope, op.Concat(op.const([-1]), ones, axis=0))
+    return op.same(node, inputs={"slope": along})
+
+
+@adapter("PRelu", 7, 6, emits=("Reshape", "Relu", "Neg", "Mul", "Sub", *EXPAND))
+@example("channels", "(float[N,3,4,5] x, float[3,1,1] s) => (float[N,3,4,5] y) { y = PRelu(x, s) }", gives="Reshape PRelu")
+@example("channels with a one in front", "(float[2,3,4] x, float[1,3,1] s) => (float[2,3,4] y) { y = PRelu(x, s) }", gives="Reshape PRelu")
+@example("matrix", "(float[2,3] x, float[3] s) => (float[2,3] y) { y = PRelu(x, s) }", gives="PRelu")
+@example("symbolic channels", "(float[2,C,4] x, float[C,1] s) => (float[2,C,4] y) { y = PRelu(x, s) }", gives="Reshape PRelu")
+@example("one element", "(float[2,3,4] x, float[1,1] s) => (float[2,3,4] y) { y = PRelu(x, s) }", gives="PRelu")
+@example("scalar, unknown rank", "(float[24] v, int64[n] s) => (float[a,b] y) <float c = {0.5}> { x = Reshape(v, s) y = PRelu(x, c) }", gives="Reshape PRelu", inputs={"s": [4, 6]})
+@example("whole", "(float[2,3] x, float[2,3] s) => (float[2,3] y) { y = PRelu(x, s) }", gives="Neg Relu Relu Mul Sub")
+@example("last axis", "(float[2,3,4] x, float[4] s) => (float[2,3,4] y) { y = PRelu(x, s) }", gives="Neg Relu Unsqueeze Tile Relu Mul Sub")
+@example("middle and last axis, symbolic", "(float[N,3,M] x, float[3,M] s) => (float[N,3,M] y) { y = PRelu(x, s) }")
+@example("infinite", "(float[2,3] x) => (float[2,3] y) <float[2,1] s = {inf, 1}> { y = PRelu(x, s) }", refuses=Why.NOT_EXPRESSIBLE)
+@example("unknown rank", RANKLESS.replace("[3]", "[4]") + "y = PRelu(x, c) }", refuses=Why.NEEDS_RANK, inputs=SHAPE)
+def prelu_7_6(node: Node, op: Builder) -> Result:
+    """Slopes were for channels or shared; others are written out with what Relu leaves of each side."""
+    x, slope = node["X"], node["slope"]
+    dims = slope.dims
+    if set(dims) <= {1}:
+        return KEEP
+    aligned = (1,) * (x.rank - len(dims)) + dims
+    if all(d == 1 for i, d in enumerate(aligned) if i != 1):
+        if len(dims) == 1:
+            return KEEP
+        return op.same(node, inputs={"slope": op.Reshape(slope, op.const([-1]))})
+    known = slope.const_or_none()
+    if known is not None and not np.isfinite(known).all():
+        raise Refusal(Why.NOT_EXPRESSIBLE, "an infinite slope would reach what is positive, too")
+    below = op.Relu(op.Neg(x))
+    whole = slope if dims == x.dims and None not in dims else expand_to(op, slope, shape_of(op, x))
+    return op.Sub(op.Relu(x), op.Mul(below, whole))
+
+
+def prelu_9_8(node: Node, op: Builder) -> Result:
+    """Integers were not taken: the slope's part is added where x is negative."""
+    x, slope = node["X"], node["slope"]
+    if x.elem_type in UNSIGNED:
+        return op.Identity(x)
+    negative = op.Less(op.Cast(x, to=T.FLOAT), op.const(0, T.FLOAT))
+    change = op.Sub(op.Mul(x, slope), x)
+    return op.Add(x, op.Mul(change, op.Cast(negative, to=x.elem_type)))
+
+
+PRELU_9 = boundary(
+    9,
+    "PRelu:73f504",
+    cast=shown(
+        prelu_9_8,
+        example("int32", "(int32[2,3] x, int32[3] s) => (int32[2,3] y) { y = PRelu(x, s) }"),
+        example("int64", "(int64[3,3] x, int64[3,1] s) => (int64[3,3] y) { y = PRelu(x, s) }", inputs={"s": [[2**62], [-1], [0]]}),
+        example("uint32", "(uint32[2,3] x, uint32[3] s) => (uint32[2,3] y) { y = PRelu(x, s) }", gives="Identity"),
+        example("float", "(float[2,3] x, float[3] s) => (float[2,3] y) { y = PRelu(x, s) }", gives="PRelu"),
+    ),
+    emits=("Identity", "Less", "Sub", "Mul", "Add"),
+)
+PRELU_16 = boundary(
+    16,
+    "PRelu:a6b814",
+    cast=shown(
+        cast_around("float"),
+        example("bfloat16", "(bfloat16[2,3] x, bfloat16[3] s) => (bfloat16[2,3] y) { y = PRelu(x, s) }", gives="Cast Cast PRelu Cast"),
+        example("int32", "(int32[2,3] x, int32[3] s) => (int32[2,3] y) { y = PRelu(x, s) }", gives="PRelu"),
+    ),
+)

@@ -1,0 +1,176 @@
+"""Abs, Exp, Sqrt, Round, IsNaN, ...: mathematics of one operand, element by element."""
+
+import numpy as np
+from opshift.adapter import (
+    Builder,
+    Node,
+    Result,
+    T,
+    Value,
+    adapter,
+    boundary,
+    dtype_of,
+    example,
+    shown,
+)
+from opshift.combinators import cast_around, drop_attribute
+
+from opshift_adapters._lib.blocks import FLOATS, NOT_NAN, ROUND, UNSIGNED, not_nan, round_half_even
+
+EDGES = {"x": [[-3.5, -0.5, 2.5], [float("inf"), float("-inf"), float("nan")]]}
+SIGNED = {"x": [[-128, -1, 0], [1, 5, 127]]}
+
+# -- 6: `consumed_inputs` is gone, Abs and Neg take integers -------------------------------------
+
+WITHOUT_CONSUMED = shown(
+    drop_attribute("consumed_inputs"),
+    example("consumed_inputs", "(float[2,3] x) => (float[2,3] y) { y = {op}<consumed_inputs=[0]>(x) }", gives="{op}"),
+    example("plain", "(double[2,3] x) => (double[2,3] y) { y = {op}(x) }", gives="{op}"),
+)
+MATH_6 = boundary(6, (
+    "Ceil:b70fea Exp:f83680 Floor:01fdd9 Log:ab9f59 Reciprocal:b05bb6 Sigmoid:1146b9 "
+    "Sqrt:887227 Tanh:97bed0"
+), up=WITHOUT_CONSUMED)
+
+
+def abs_6_5(node: Node, op: Builder) -> Result:
+    """Integers were not taken: a product flips the negative ones, wrapping as the integer does."""
+    x = node["X"]
+    return op.Identity(x) if x.elem_type in UNSIGNED else _flipped(op, x, below=0)
+
+
+def neg_6_5(node: Node, op: Builder) -> Result:
+    """Integers were not taken: a product flips them, wrapping as the integer does."""
+    return _flipped(op, node["X"], below=np.inf)
+
+
+def _flipped(op: Builder, x: Value, below: float) -> Value:
+    """x * -1 where x < below; before 6 only ReduceProd multiplied integers."""
+    wide = x.elem_type if x.elem_type in (T.INT32, T.INT64) else T.INT32
+    flip = op.Less(op.Cast(x, to="FLOAT"), op.const(below, T.FLOAT), broadcast=1)
+    sign = op.Sub(op.Cast(op.Not(flip), to="FLOAT"), op.Cast(flip, to="FLOAT"))
+    pair = [op.Unsqueeze(_as(op, x, wide), axes=[0]), op.Unsqueeze(_as(op, sign, wide), axes=[0])]
+    return _as(op, op.ReduceProd(op.Concat(*pair, axis=0), axes=[0], keepdims=0), x.elem_type)
+
+
+def _as(op: Builder, x: Value, elem_type: int) -> Value:
+    """Before 6 Cast named its type in letters."""
+    return op.Cast(x, to=T(elem_type).name)
+
+
+FLIPPED = ("Identity", "Less", "Not", "Sub", "Unsqueeze", "Concat", "ReduceProd")
+ABS_6 = boundary(
+    6,
+    "Abs:e06ecc",
+    up=WITHOUT_CONSUMED,
+    cast=shown(
+        abs_6_5,
+        example("int8", "(int8[2,3] x) => (int8[2,3] y) { y = Abs(x) }", inputs=SIGNED),
+        example("int64", "(int64[2,N] x) => (int64[2,N] y) { y = Abs(x) }"),
+        example("smallest", "(int32[2] x) => (int32[2] y) { y = Abs(x) }", inputs={"x": [-(2**31), -7]}),
+        example("unsigned", "(uint64[2,3] x) => (uint64[2,3] y) { y = Abs(x) }", gives="Identity"),
+        example("float", "(float[2,3] x) => (float[2,3] y) { y = Abs(x) }", gives="Abs"),
+    ),
+    emits=FLIPPED,
+)
+NEG_6 = boundary(
+    6,
+    "Neg:08394b",
+    up=WITHOUT_CONSUMED,
+    cast=shown(
+        neg_6_5,
+        example("int8", "(int8[2,3] x) => (int8[2,3] y) { y = Neg(x) }", inputs=SIGNED),
+        example("int16", "(int16[N,3] x) => (int16[N,3] y) { y = Neg(x) }"),
+        example("int64", "(int64[2] x) => (int64[2] y) { y = Neg(x) }", inputs={"x": [-(2**63), 2**53 + 1]}),
+        example("scalar", "(int32 x) => (int32 y) { y = Neg(x) }"),
+        example("float", "(float[2,3] x) => (float[2,3] y) { y = Neg(x) }", gives="Neg"),
+    ),
+    emits=FLIPPED,
+)
+
+# -- 9, 10, 11: what was born ---------------------------------------------------------------------
+
+@adapter("Sign", 9, 8, emits=("Cast", "Greater", "Less", "Sub", "Or", "Div"))
+@example("float", "(float[2,3] x) => (float[2,3] y) { y = Sign(x) }", inputs=EDGES)
+@example("double", "(double[N] x) => (double[N] y) { y = Sign(x) }")
+@example("int8", "(int8[2,3] x) => (int8[2,3] y) { y = Sign(x) }", inputs=SIGNED)
+@example("int64", "(int64[3] x) => (int64[3] y) { y = Sign(x) }", inputs={"x": [-(2**63), 0, 2**63 - 1]})
+@example("uint64", "(uint64[3] x) => (uint64[3] y) { y = Sign(x) }", inputs={"x": [0, 1, 2**64 - 1]})
+def sign_9_8(node: Node, op: Builder) -> Result:
+    """Born in 9; below it, whether x is positive minus whether it is negative; NaN stays NaN."""
+    x = node["input"]
+    kind = x.elem_type if x.elem_type in FLOATS else T.FLOAT
+    real = x if kind == x.elem_type else op.Cast(x, to=kind)  # no integer changes its sign
+    zero = op.const(0, kind)
+    positive = op.Greater(real, zero)
+    sign = op.Sub(op.Cast(positive, to=kind), op.Cast(op.Less(real, zero), to=kind))
+    if kind != x.elem_type:
+        return op.Cast(sign, to=x.elem_type)
+    number = op.Or(positive, op.Less(real, op.const(1, kind)))
+    return op.Div(sign, op.Cast(number, to=kind))
+
+
+@adapter("IsNaN", 9, 8, emits=(*NOT_NAN, "Not"))
+@example("float", "(float[2,3] x) => (bool[2,3] y) { y = IsNaN(x) }", gives="Greater Less Or Not", inputs=EDGES)
+@example("float16", "(float16[2,3] x) => (bool[2,3] y) { y = IsNaN(x) }", inputs=EDGES)
+def is_nan_9_8(node: Node, op: Builder) -> Result:
+    """Born in 9; below it, what is neither above 0 nor below 1."""
+    return op.Not(not_nan(op, node["X"]))
+
+
+@adapter("IsInf", 10, 9, emits=("Abs", "Greater", "Less", "And"))
+@example("both signs", "(float[2,3] x) => (bool[2,3] y) { y = IsInf(x) }", gives="Abs Greater", inputs=EDGES)
+@example("positive", "(double[2,3] x) => (bool[2,3] y) { y = IsInf<detect_negative=0>(x) }", gives="Greater", inputs=EDGES)
+@example("negative", "(float[2,3] x) => (bool[2,3] y) { y = IsInf<detect_positive=0>(x) }", gives="Less", inputs=EDGES)
+@example("neither", "(float[N,3] x) => (bool[N,3] y) { y = IsInf<detect_positive=0, detect_negative=0>(x) }", gives="Greater Less And")
+def is_inf_10_9(node: Node, op: Builder) -> Result:
+    """Born in 10; below it, what lies beyond the largest finite number."""
+    x = node["X"]
+    positive, negative = node.int("detect_positive"), node.int("detect_negative")
+    if not positive and not negative:
+        zero = op.const(0, like=x)
+        return op.And(op.Greater(x, zero), op.Less(x, zero))
+    largest = np.finfo(dtype_of(x.elem_type)).max
+    if not positive:
+        return op.Less(x, op.const(-largest, like=x))
+    return op.Greater(op.Abs(x) if negative else x, op.const(largest, like=x))
+
+
+@adapter("Round", 11, 10, emits=ROUND)
+@example("halves", "(float[2,3] x) => (float[2,3] y) { y = Round(x) }", inputs=EDGES)
+@example("near a half", "(float[4] x) => (float[4] y) { y = Round(x) }", inputs={"x": [0.49999997, 0.5, 0.50000006, 8388607.5]})
+@example("double", "(double[N] x) => (double[N] y) { y = Round(x) }")
+@example("float16", "(float16[3] x) => (float16[3] y) { y = Round(x) }", inputs={"x": [1023.5, 1022.5, -0.5]})
+def round_11_10(node: Node, op: Builder) -> Result:
+    """Born in 11; below it, up to the next integer and back by one where that is nearer."""
+    return round_half_even(op, node["X"])
+
+
+# -- 13, 20, 22: element types -------------------------------------------------------------------
+
+MATH_13 = boundary(
+    13,
+    (
+        "Abs:bca7a5 Ceil:3d6cff Exp:96ddb1 Floor:0e9e0e IsNaN:cbe16b Log:a5ad3b Neg:a5f736 "
+        "Reciprocal:1f5cfe Sigmoid:519d06 Sign:17e450 Sqrt:ac76d4 Tanh:7ca8ed"
+    ),
+)
+AS_FLOAT = cast_around("float")
+MATH_20 = boundary(
+    20,
+    "IsInf:4c7d49 IsNaN:e7e615",
+    cast=shown(
+        AS_FLOAT,
+        example("float8e5m2", "(float[2,3] x) => (bool[2,3] y) { e = Cast<to=19>(x) y = {op}(e) }", gives="Cast Cast {op}", inputs=EDGES),
+        example("float", "(float[2,3] x) => (bool[2,3] y) { y = {op}(x) }", gives="{op}", inputs=EDGES),
+    ),
+)
+ROUND_22 = boundary(
+    22,
+    "Round:753fed",
+    cast=shown(
+        AS_FLOAT,
+        example("bfloat16", "(bfloat16[2,3] x) => (bfloat16[2,3] y) { y = Round(x) }", gives="Cast Round Cast"),
+        example("float16", "(float16[2,3] x) => (float16[2,3] y) { y = Round(x) }", gives="Round"),
+    ),
+)

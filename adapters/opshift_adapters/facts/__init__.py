@@ -1,0 +1,1 @@
+"""Known facts about operators at any version."""

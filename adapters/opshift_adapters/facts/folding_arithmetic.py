@@ -1,0 +1,201 @@
+"""Evaluation of small operators, as in `folding`: what computes and compares."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from opshift.adapter import Array, Fold, Node, T, Why, example, fold, shown
+
+from opshift_adapters.facts.folding import listed, numbers, setting, sized
+
+DTYPES: dict[int, Any] = {
+    T.FLOAT: np.float32,
+    T.DOUBLE: np.float64,
+    T.FLOAT16: np.float16,
+    T.BOOL: np.bool_,
+    T.INT8: np.int8,
+    T.INT16: np.int16,
+    T.INT32: np.int32,
+    T.INT64: np.int64,
+    T.UINT8: np.uint8,
+    T.UINT16: np.uint16,
+    T.UINT32: np.uint32,
+    T.UINT64: np.uint64,
+}
+Compute = Callable[..., Any]
+Run = Callable[[Node], Array | None]
+
+
+@fold("Cast")
+@example("cut off", "() => (int64[2] y) <float[2] a = {2.5, -2.5}> { y = Cast<to=7>(a) }")
+@example("by name", '() => (int32[2] y) <float[2] a = {2, -2}> { y = Cast<to="INT32">(a) }', imports={"": 5})
+@example("widened", "() => (float[2] y) <int64[2] a = {2, -2}> { y = Cast<to=1>(a) }")
+@example("out of range", "() => (int64[1] y) <float[1] a = {1e30}> { y = Cast<to=7>(a) }", refuses=Why.NEEDS_CONSTANT)
+@example("to strings", "() => (string[1] y) <int64[1] a = {1}> { y = Cast<to=8>(a) }", refuses=Why.NEEDS_CONSTANT)
+def cast(node: Node) -> Array | None:
+    data, to = numbers(node, 0), node.attr("to")
+    number = T.__members__.get(to.decode(), T.UNDEFINED) if isinstance(to, bytes) else int(to)
+    dtype = DTYPES.get(number)
+    if dtype is None:
+        return None
+    if data.dtype.kind == "f" and np.dtype(dtype).kind in "iu":
+        limits = np.iinfo(dtype)
+        wide = data.astype(np.float64)
+        if not np.all((wide > float(limits.min) - 1) & (wide < float(limits.max) + 1)):
+            return None  # out of range, and runtimes differ
+    return data.astype(dtype)
+
+
+def elementwise(compute: Compute, kinds: str = "iuf") -> Run:
+    """An operator that numpy has, on operands that are stretched to fit."""
+
+    def run(node: Node) -> Array | None:
+        operands = [numbers(node, i) for i in range(len(node.inputs))]
+        stretched = setting(node, "broadcast", 0) and "axis" in node.attributes
+        if stretched or not all(one.dtype.kind in kinds for one in operands):
+            return None
+        sized(np.broadcast_shapes(*(one.shape for one in operands)))
+        with np.errstate(all="ignore"):
+            found = compute(*operands)
+        return None if found is None else np.asarray(found)
+
+    return run
+
+
+def divide(a: Array, b: Array) -> Array | None:
+    """Whole numbers are cut off towards zero; dividing them by zero has no result."""
+    if a.dtype.kind == "f":
+        return np.asarray(a / b)
+    if not np.all(b):
+        return None
+    quotient = a // b
+    return np.asarray(quotient + ((quotient < 0) & (quotient * b != a)).astype(a.dtype))
+
+
+def over_all(step: Compute) -> Compute:
+    """A function of two operands for any number of them."""
+
+    def run(*operands: Array) -> Array:
+        found = operands[0]
+        for one in operands[1:]:
+            found = step(found, one)
+        return found
+
+    return run
+
+
+def table(operators: dict[str, Run], *examples: Any) -> tuple[Fold, ...]:
+    return tuple(fold(name)(shown(run, *examples)) for name, run in operators.items())
+
+
+SIGNED = "<float[3] a = {2.5, -0.5, 6.25}, float[3] b = {-1.5, -0.5, 3}>"
+STRETCHED = "<float[2,3] a = {1, 2, 3, 4, 5, 6}, float[2] b = {7, 8}>"
+TWO = (
+    example("whole numbers", "() => (int64[2,2] y) <int64[2,1] a = {-7, 8}, int64[2] b = {2, 3}> { y = {op}(a, b) }"),
+    example("floats", "() => (float[3] y) " + SIGNED + " { y = {op}(a, b) }"),
+    example("stretched along an axis", "() => (float[2,3] y) " + STRETCHED + " { y = {op}<broadcast=1, axis=0>(a, b) }", imports={"": 6}, refuses=Why.NEEDS_CONSTANT),
+)
+ARITHMETIC = table(
+    {
+        "Add": elementwise(np.add),
+        "Sub": elementwise(np.subtract),
+        "Mul": elementwise(np.multiply),
+    },
+    *TWO,
+)
+DIVISION = table(
+    {"Div": elementwise(divide)},
+    *TWO,
+    example("by zero", "() => (int64[1] y) <int64[1] a = {7}, int64[1] b = {0}> { y = Div(a, b) }", refuses=Why.NEEDS_CONSTANT),
+)
+OF_MANY = table(
+    {
+        "Min": elementwise(over_all(np.minimum)),
+        "Max": elementwise(over_all(np.maximum)),
+        "Sum": elementwise(over_all(np.add)),
+    },
+    example("one", "() => (float[3] y) " + SIGNED + " { y = {op}(a) }"),
+    example("three", "() => (float[3] y) " + SIGNED + " { y = {op}(a, b, a) }"),
+)
+SIGNS = table(
+    {"Neg": elementwise(np.negative), "Abs": elementwise(np.abs)},
+    example("whole numbers", "() => (int64[2] y) <int64[2] a = {-7, 8}> { y = {op}(a) }"),
+    example("of an input", "(int64[2] a) => (int64[2] y) { y = {op}(a) }", refuses=Why.NEEDS_CONSTANT),
+)
+ROUNDED = table(
+    {
+        "Floor": elementwise(np.floor, "f"),
+        "Ceil": elementwise(np.ceil, "f"),
+        "Round": elementwise(np.round, "f"),
+        "Sqrt": elementwise(np.sqrt, "f"),
+    },
+    example("floats", "() => (float[3] y) " + SIGNED + " { y = {op}(a) }"),
+)
+COMPARED = table(
+    {
+        "Equal": elementwise(np.equal, "iufb"),
+        "Less": elementwise(np.less),
+        "LessOrEqual": elementwise(np.less_equal),
+        "Greater": elementwise(np.greater),
+        "GreaterOrEqual": elementwise(np.greater_equal),
+    },
+    example("floats", "() => (bool[3] y) " + SIGNED + " { y = {op}(a, b) }"),
+)
+CHOICE = "<bool[2,1] c = {1, 0}, bool[2] d = {1, 0}>"
+LOGIC = table(
+    {
+        "And": elementwise(np.logical_and, "b"),
+        "Or": elementwise(np.logical_or, "b"),
+        "Xor": elementwise(np.logical_xor, "b"),
+    },
+    example("two", "() => (bool[2,2] y) " + CHOICE + " { y = {op}(c, d) }"),
+)
+NOT = table(
+    {"Not": elementwise(np.logical_not, "b")},
+    example("one", "() => (bool[2] y) " + CHOICE + " { y = Not(d) }"),
+)
+WHERE = table(
+    {"Where": elementwise(np.where, "iufb")},
+    example("stretched", "() => (float[2,3] y) <bool[2,1] c = {1, 0}, float[3] a = {2.5, -0.5, 6.25}, float b = {-1.5}> { y = Where(c, a, b) }"),
+)
+
+
+@fold("Mod")
+@example("as the divisor", "() => (int64[2] y) <int64[2] a = {-7, 7}, int64[1] b = {4}> { y = Mod(a, b) }")
+@example("as the dividend", "() => (int64[2] y) <int64[2] a = {-7, 7}, int64[1] b = {4}> { y = Mod<fmod=1>(a, b) }")
+@example("by zero", "() => (int64[1] y) <int64[1] a = {7}, int64[1] b = {0}> { y = Mod(a, b) }", refuses=Why.NEEDS_CONSTANT)
+def mod(node: Node) -> Array | None:
+    a, b = numbers(node, 0), numbers(node, 1)
+    if a.dtype.kind == "f" or not np.all(b):
+        return None
+    return np.asarray(np.fmod(a, b) if setting(node, "fmod", 0) else np.mod(a, b))
+
+
+def reduction(compute: Compute) -> Run:
+    """Whole numbers only: the order in which floats are added is not known."""
+
+    def run(node: Node) -> Array | None:
+        data, axes = numbers(node, 0), listed(node, "axes", 1)
+        if data.dtype.kind not in "iu" or not data.size:
+            return None
+        if not axes and setting(node, "noop_with_empty_axes", 0):
+            return data
+        over, keepdims = tuple(axes) if axes else None, bool(setting(node, "keepdims", 1))
+        return np.asarray(compute(data, axis=over, keepdims=keepdims)).astype(data.dtype)
+
+    return run
+
+
+REDUCTIONS = table(
+    {
+        "ReduceProd": reduction(np.prod),
+        "ReduceSum": reduction(np.sum),
+        "ReduceMax": reduction(np.max),
+        "ReduceMin": reduction(np.min),
+    },
+    example("all", "() => (int64[1,1] y) <int64[2,2] a = {1, 2, 3, -4}> { y = {op}(a) }"),
+    example("one axis", "() => (int64[2] y) <int64[2,2] a = {1, 2, 3, -4}, int64[1] k = {-1}> { y = {op}<keepdims=0>(a, k) }"),
+    example("no axes", "() => (int64[2] y) <int64[2] a = {1, 2}> { y = {op}<noop_with_empty_axes=1>(a) }"),
+    example("attribute", "() => (int32[1,2] y) <int32[2,2] a = {1, 2, 3, -4}> { y = {op}<axes=[0]>(a) }", imports={"": 5}),
+    example("of floats", "() => (float[1] y) <float[2] a = {0.1, 0.2}> { y = {op}(a) }", refuses=Why.NEEDS_CONSTANT),
+)

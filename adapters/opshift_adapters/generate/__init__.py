@@ -1,0 +1,1 @@
+"""Operators that generate values: constants, ranges and random numbers."""

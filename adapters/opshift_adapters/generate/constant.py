@@ -1,0 +1,229 @@
+"""Constant, ConstantOfShape, EyeLike, Range: values from nothing but attributes and shapes."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from opshift.adapter import (
+    KEEP,
+    Builder,
+    Node,
+    Refusal,
+    Result,
+    T,
+    Value,
+    Why,
+    adapter,
+    boundary,
+    example,
+    fragile,
+)
+
+from opshift_adapters._lib.blocks import ARANGE, SIZE_OF, arange, size_of
+from opshift_adapters._lib.calc import calc
+
+FLOATS = (T.FLOAT, T.FLOAT16, T.DOUBLE)
+PLAIN_FORMS = {
+    "value_int": np.int64,
+    "value_ints": np.int64,
+    "value_float": np.float32,
+    "value_floats": np.float32,
+    "value_string": object,
+    "value_strings": object,
+}
+BFLOAT = "(float[2,3] x) => (bfloat16[2,3] y) { "
+
+CONSTANT_9 = boundary(9, "Constant:d85bdf", directions="up")
+
+
+@adapter("Constant", 9, 8, handles_types=True)
+@example("floats", "() => (double[2] y) { y = Constant<value = double[2] {1, 2}>() }", gives="Constant")
+@example("int64", "() => (int64[2] y) { y = Constant<value = int64[2] {1, 9007199254740993}>() }", gives="Identity")
+@example("bool scalar", "() => (bool y) { y = Constant<value = bool {1}>() }", gives="Identity")
+@example("string", '() => (string[2] y) { y = Constant<value = string[2] {"a", ""}>() }', gives="Identity")
+@example("before IR 4", "(float[2] x) => (float[1] y) { i = Constant<value = int64[1] {1}>() y = Gather(x, i) }", ir_version=3)
+@example("in a subgraph", "(bool c, int64[2] x) => (int64[2] y) { y = If (c) <then_branch = t () => (int64[2] a) { k = Constant<value = int64[2] {1, 2}>() a = Add(x, k) }, else_branch = e () => (int64[2] b) { b = Identity(x) }> }", gives="If")
+@example("in a function", "(int64[2] x) => (int64[2] y) { y = own.plus(x) }", functions='<opset_import: ["" : 9], domain: "own"> plus (x) => (y) { k = Constant<value = int64[2] {1, 2}>() y = Add(x, k) }', imports={"own": 1})
+@example("too wide for a function", "(int64[2] x) => (int64[2] y) { y = own.plus(x) }", functions='<opset_import: ["" : 9], domain: "own"> plus (x) => (y) { k = Constant<value = int64[1] {9007199254740993}>() y = Add(x, k) }', imports={"own": 1})
+def constant_9_8(node: Node, op: Builder) -> Result:
+    """Constant made floats only; anything else is an initializer."""
+    kind = node.attr("value").data_type
+    return KEEP if kind in FLOATS else op.const(node.tensor("value"), kind)
+
+
+CONSTANT_11 = boundary(11, "Constant:c0237c", directions="up")
+
+
+@adapter("Constant", 11, 10)
+@example("value", "() => (float[2] y) { y = Constant<value = float[2] {1, 2}>() }", gives="Constant")
+def constant_11_10(node: Node, op: Builder) -> Result:
+    """A sparse value is written out."""
+    if node.has("sparse_value"):  # pragma: no cover: examples cannot hold one; test_constant.py does
+        (dense,) = node.outputs
+        assert dense is not None
+        return op.same(node, sparse_value=None, value=dense.const())
+    return KEEP
+
+
+CONSTANT_12 = boundary(12, "Constant:882c28", directions="up")
+
+
+@adapter("Constant", 12, 11)
+@example("value", "() => (float[2] y) { y = Constant<value = float[2] {1, 2}>() }", gives="Constant")
+@example("int", "() => (int64 y) { y = Constant<value_int = -3>() }", gives="Constant")
+@example("ints", "() => (int64[2] y) { y = Constant<value_ints = [9223372036854775807, 2]>() }", gives="Constant")
+@example("no ints", "() => (int64[0] y) { y = Constant<value_ints: ints = []>() }", gives="Constant")
+@example("float", "() => (float y) { y = Constant<value_float = 0.1>() }", gives="Constant")
+@example("floats", "() => (float[2] y) { y = Constant<value_floats = [0.1, 2.0]>() }", gives="Constant")
+@example("string", '() => (string y) { y = Constant<value_string = "\\u00e9">() }', gives="Constant")
+@example("strings", '() => (string[2] y) { y = Constant<value_strings = ["a", ""]>() }', gives="Constant")
+@example("from a function's attribute", "() => (int64[2] y) { y = own.two<n = [4, 5]>() }", functions='<opset_import: ["" : 12], domain: "own"> two <n> () => (y) { y = Constant<value_ints: ints = @n>() }', imports={"own": 1})
+def constant_12_11(node: Node, op: Builder) -> Result:
+    """Numbers and text that stood in the node itself become a tensor."""
+    for form, dtype in PLAIN_FORMS.items():
+        if node.has(form):
+            return op.same(node, value=np.array(node.attr(form), dtype=dtype), **{form: None})
+    return KEEP
+
+
+CONSTANT_13 = boundary(13, "Constant:04a9fc")
+CONSTANT_19 = boundary(19, "Constant:b35179")
+CONSTANT_21 = boundary(21, "Constant:e1958b ConstantOfShape:cf0622")
+CONSTANT_23 = boundary(23, "Constant:607500 ConstantOfShape:5dfb78")
+CONSTANT_24 = boundary(24, "Constant:2254bf ConstantOfShape:37c4c1")
+CONSTANT_25 = boundary(25, "Constant:54abdd ConstantOfShape:3c555e")
+
+
+@adapter("ConstantOfShape", 9, 8, emits=("Expand",))
+@example("default", "(int64[2] s) => (float[a,b] y) { y = ConstantOfShape(s) }", gives="Expand", inputs={"s": [2, 3]})
+@example("int64", "(int64[2] s) => (int64[a,b] y) { y = ConstantOfShape<value = int64[1] {7}>(s) }", gives="Expand", inputs={"s": [2, 0]})
+@example("bool", "(int64[1] s) => (bool[a] y) { y = ConstantOfShape<value = bool[1] {1}>(s) }", gives="Expand", inputs={"s": [2]})
+@example("scalar", "(int64[0] s) => (float y) { y = ConstantOfShape(s) }", gives="Expand", inputs={"s": []})
+@example("minus zero", "(int64[1] s) => (float[a] y) { z = ConstantOfShape<value = float[1] {-0.0}>(s) o = Constant<value = float {1}>() y = Div(o, z) }", inputs={"s": [2]})
+@example("filled with two numbers", "(int64[2] s) => (float[a,b] y) { y = ConstantOfShape<value=float[2] {1.0, 2.0}>(s) }", invalid="value holds 2 numbers, and takes one")
+def constant_of_shape_9_8(node: Node, op: Builder) -> Result:
+    """Born in 9; before it a scalar was expanded."""
+    value, kind = np.zeros(1), T.FLOAT
+    if node.has("value"):
+        value, kind = node.tensor("value"), node.attr("value").data_type
+    return op.Expand(op.const(value.reshape(()), kind), node["input"])
+
+
+@example("bfloat16", "(int64[2] s) => (bfloat16[a,b] y) { y = ConstantOfShape<value = bfloat16[1] {16320}>(s) }", gives="ConstantOfShape Cast", inputs={"s": [2, 3]})
+@example("float8", "(int64[2] s) => (float8e5m2[a,b] y) { y = ConstantOfShape<value = float8e5m2[1] {62}>(s) }", gives="ConstantOfShape Cast", inputs={"s": [2, 3]})
+def constant_of_shape_20_19(node: Node, op: Builder) -> Result:
+    """bfloat16 and the 8-bit floats are made in float; `saturate=0` keeps an infinity."""
+    kind = node.attr("value").data_type
+    wide = op.same(node, value=node.tensor("value").astype(np.float32))
+    return op.Cast(wide, to=kind, saturate=None if kind == T.BFLOAT16 else 0)
+
+
+CONSTANT_OF_SHAPE_20 = boundary(20, "ConstantOfShape:a6421e", cast=constant_of_shape_20_19)
+
+EYE = "(float[N,M] x) => "
+
+
+EYE_LIKE = fragile("EyeLike")
+
+
+@adapter("EyeLike", 9, 8, emits=("Add", "Unsqueeze", "Equal", "Cast", *SIZE_OF, *ARANGE))
+@example("static", "(float[2,3] x) => (float[2,3] y) { y = EyeLike(x) }", gives="Identity")
+@example("another type", "(float[3,2] x) => (int32[3,2] y) { y = EyeLike<dtype=6, k=-1>(x) }", gives="Identity")
+@example("bool", "(float[3,2] x) => (bool[3,2] y) { y = EyeLike<dtype=9, k=1>(x) }", gives="Identity")
+@example("large", "(float[40,50] x) => (float[40,50] y) { y = EyeLike<k=3>(x) }", gives="Unsqueeze Unsqueeze Equal Cast")
+@example("unknown dimensions", EYE + "(float[N,M] y) { y = EyeLike<k=1>(x) }")
+@example("far diagonal", EYE + "(double[N,M] y) { y = EyeLike<k=-5, dtype=11>(x) }")
+def eye_like_9_8(node: Node, op: Builder) -> Result:
+    """Born in 9; before it row and column numbers were compared."""
+    x = node["input"]
+    kind, shape = node.attr("dtype") or x.elem_type, x.shape_or_none
+    if shape is not None and shape[0] * shape[1] <= 1024:  # larger ones would swell the model
+        return op.const(np.eye(shape[0], shape[1], node.int("k")), kind)
+    rows = calc(op, "Add", arange(op, size_of(op, x, 0)), op.const(node.int("k")))
+    columns = op.Unsqueeze(arange(op, size_of(op, x, 1)), axes=[0])
+    return op.Cast(op.Equal(op.Unsqueeze(rows, axes=[1]), columns), to=kind)
+
+
+@example("bfloat16 asked for", BFLOAT + "y = EyeLike<dtype=16>(x) }", gives="EyeLike Cast")
+@example("bfloat16 by default", BFLOAT + "b = Cast<to=16>(x) y = EyeLike<k=1>(b) }", gives="Cast Cast EyeLike Cast")
+@example("bfloat16 input", "(bfloat16[2,3] x) => (float[2,3] y) { y = EyeLike<dtype=1>(x) }", gives="Cast EyeLike")
+def eye_like_22_21(node: Node, op: Builder) -> Result:
+    """bfloat16 is made in float: both hold zeros and ones."""
+    x = node["input"]
+    kind = node.attr("dtype") or x.elem_type
+    like = op.Cast(x, to=T.FLOAT) if x.elem_type == T.BFLOAT16 else x
+    if kind != T.BFLOAT16:
+        return op.same(node, inputs={"input": like})
+    return op.Cast(op.same(node, inputs={"input": like}, dtype=T.FLOAT), to=kind)
+
+
+EYE_22 = boundary(22, "EyeLike:899eeb", cast=eye_like_22_21)
+
+
+RANGE = "(float a, float b, float d) => (float[N] y) { y = Range(a, b, d) }"
+HALF = "(float16 a, float16 b, float16 d) => (float16[N] y) { y = Range"
+INT_RANGE = "(int64 a, int64 b, int64 d) => (int64[N] y) { y = Range(a, b, d) }"
+SMALL_RANGE = "(int16 a, int16 b, int16 d) => (int16[N] y) { y = Range(a, b, d) }"
+
+
+@adapter("Range", 11, 10, emits=("Sub", "Add", "Mul", "Div", "Sign", "Less", "Where", "Ceil", "Max", "Cast", *ARANGE))
+@example("constants", "(int64[3] x) => (int64[3] y) { a = Constant<value = int64 {2}>() b = Constant<value = int64 {8}>() r = Range(a, b, a) y = Add(x, r) }", gives="Identity Add")
+@example("up", INT_RANGE, inputs={"a": -3, "b": 9, "d": 5})
+@example("up to the limit", INT_RANGE, inputs={"a": 0, "b": 4, "d": 2})
+@example("down", INT_RANGE, inputs={"a": 7, "b": -2, "d": -3})
+@example("down by one", INT_RANGE, inputs={"a": 3, "b": 0, "d": -1})
+@example("none", INT_RANGE, inputs={"a": 7, "b": 9, "d": -3})
+@example("none to no limit", INT_RANGE, inputs={"a": 7, "b": 7, "d": 1})
+@example("int16", SMALL_RANGE, inputs={"a": 300, "b": -20, "d": -100})
+@example("floats", RANGE, inputs={"a": -1.5, "b": 3.25, "d": 0.5})
+@example("floats going down", RANGE, inputs={"a": 2.0, "b": -3.0, "d": -0.75})
+@example("no floats", RANGE, inputs={"a": 2.0, "b": -3.0, "d": 0.75})
+@example("type unknown inside a function", "(int64 b) => (int64[N] y) { y = own.upto(b) }", functions='<opset_import: ["" : 11], domain: "own"> upto (b) => (y) { a = Constant<value = int64 {0}>() d = Constant<value = int64 {1}>() y = Range(a, b, d) }', imports={"own": 1}, inputs={"b": 3})
+def range_11_10(node: Node, op: Builder) -> Result:
+    """Born in 11; before it, `start + i * delta` over as many i as the definition counts."""
+    ends = [node["start"], node["limit"], node["delta"]]
+    kind = _type_of_one(ends)
+    (result,) = node.outputs
+    if result is not None and (known := result.const_or_none()) is not None:
+        return op.const(known, kind)
+    if kind in FLOATS:
+        return _float_range(op, kind, *ends)
+    start, limit, delta = (v if kind == T.INT64 else op.Cast(v, to=T.INT64) for v in ends)
+    past = op.Sub(op.Add(op.Sub(limit, start), delta), op.Sign(delta))
+    count, zero = op.Div(past, delta), op.const(0)
+    steps = arange(op, op.Where(op.Less(count, zero), zero, count))
+    counted = op.Add(op.Mul(steps, delta), start)
+    return counted if kind == T.INT64 else op.Cast(counted, to=kind)
+
+
+def _float_range(op: Builder, kind: int, start: Value, limit: Value, delta: Value) -> Value:
+    way = op.Cast(op.Sub(limit, start), to=T.DOUBLE)
+    count = op.Ceil(op.Div(way, op.Cast(delta, to=T.DOUBLE)))
+    steps = arange(op, op.Cast(op.Max(count, op.const(0, T.DOUBLE)), to=T.INT64))
+    return op.Add(op.Mul(op.Cast(steps, to=kind), delta), start)
+
+
+def _type_of_one(values: Sequence[Value]) -> int:
+    """The type they share, if it is known of any."""
+    known = (v.elem_type_or_none for v in values)
+    return next((kind for kind in known if kind is not None), None) or values[0].elem_type
+
+
+RANGE_27 = boundary(27, "Range:770b92", directions="up")
+
+
+@adapter("Range", 27, 26, emits=("Cast",), handles_types=True)
+@example("ints", INT_RANGE, inputs={"a": 1, "b": 9, "d": 3}, gives="Range")
+@example("float, said explicitly", RANGE.replace("(a,", "<stash_type=1>(a,"), inputs={"a": 1, "b": 2, "d": 0.25}, gives="Range")
+@example("float16", HALF + "(a, b, d) }", inputs={"a": 2040, "b": 2060, "d": 1}, gives="Cast Cast Cast Range Cast")
+@example("float16 in double", HALF + "<stash_type=11>(a, b, d) }", inputs={"a": 1, "b": 2, "d": 0.25}, gives="Cast Cast Cast Range Cast")
+@example("float16 in float16", HALF + "<stash_type=10>(a, b, d) }", refuses=Why.NOT_EXPRESSIBLE)
+@example("bfloat16", "(bfloat16 a, bfloat16 b, bfloat16 d) => (bfloat16[N] y) { y = Range(a, b, d) }", inputs={"a": 250, "b": 262, "d": 2}, gives="Cast Cast Cast Range Cast")
+def range_27_26(node: Node, op: Builder) -> Result:
+    """The 16-bit floats are counted up in `stash_type`; other types never looked at it."""
+    ends = [node["start"], node["limit"], node["delta"]]
+    kind, stash = _type_of_one(ends), node.int("stash_type")
+    if kind not in (T.FLOAT16, T.BFLOAT16):
+        return op.same(node, stash_type=None)
+    if stash not in (T.FLOAT, T.DOUBLE):
+        raise Refusal(Why.NOT_EXPRESSIBLE, f"Range stash_type {stash} has no equivalent")
+    return op.Cast(op.Range(*(op.Cast(v, to=stash) for v in ends)), to=kind)

@@ -1,0 +1,186 @@
+"""Dropout: who says whether it drops, where the ratio is, and what the mask is."""
+
+from typing import Any
+
+import numpy as np
+from opshift.adapter import (
+    KEEP,
+    Builder,
+    Node,
+    Refusal,
+    Result,
+    T,
+    Value,
+    Why,
+    adapter,
+    boundary,
+    example,
+    shown,
+)
+from opshift.combinators import drop_attribute
+
+from opshift_adapters._lib.blocks import as_type
+
+DROP = ("RandomUniformLike", "Less", "Not", "Cast", "Sub", "Div", "Mul")
+EIGHT_BITS = (T.FLOAT8E4M3FN, T.FLOAT8E4M3FNUZ, T.FLOAT8E5M2, T.FLOAT8E5M2FNUZ)
+
+
+def mask_of(node: Node) -> Value | None:
+    """The mask if somebody reads it."""
+    mask = node.output("mask")
+    return mask if mask is not None and mask.used else None
+
+
+def trains(node: Node) -> bool | None:
+    """Whether version 12 and later drop; None when only the running model knows."""
+    training = node.input("training_mode")
+    known = None if training is None else training.const_or_none()
+    if training is None:
+        return False
+    return None if known is None else bool(known)
+
+
+def narrow_types(node: Node, op: Builder) -> Result:
+    """Data of 8 bits goes through float, the ratio is a float that it took before."""
+    data, ratio = node["data"], node.input("ratio")
+    if ratio is not None:
+        known = ratio.const_or_none()
+        ratio = op.Cast(ratio, to=T.FLOAT) if known is None else op.const(known, T.FLOAT)
+    kind = data.elem_type
+    if kind not in EIGHT_BITS:
+        return op.same(node, inputs={"ratio": ratio}, outputs=node.n_outputs)
+    inputs = {"data": op.Cast(data, to=T.FLOAT), "ratio": ratio}
+    values = op.same(node, inputs=inputs, outputs=node.n_outputs)
+    return op.Cast(values[0], to=kind, saturate=0), *values[1:]
+
+
+TYPES_22 = boundary(
+    22,
+    "Dropout:b67e2d",
+    cast=shown(
+        narrow_types,
+        example("8 bits", "(float8e5m2[2,3] x) => (float8e5m2[2,3] y, bool[2,3] m) { y, m = Dropout(x) }", gives="Cast Dropout Cast"),
+        example("8 bits in training", "(float8e4m3fn[2,3] x, float r) => (float8e4m3fn[2,3] y, bool[2,3] m) <bool t = {1}> { y, m = Dropout<seed=1>(x, r, t) }", inputs={"r": 0.25}, gives="Cast Cast Dropout Cast"),
+        example("bfloat16 ratio", "(float[2,3] x, bfloat16 r, bool t) => (float[2,3] y) { y = Dropout<seed=1>(x, r, t) }", inputs={"r": 0.25, "t": True}, gives="Cast Dropout"),
+        example("constant ratio", "(float[2,3] x, bool t) => (float[2,3] y) { r = Constant<value = bfloat16 {16000}>() y = Dropout<seed=1>(x, r, t) }", inputs={"t": True}, gives="Dropout"),
+        example("bfloat16 data", "(bfloat16[2,3] x) => (bfloat16[2,3] y) { y = Dropout(x) }", gives="Dropout"),
+    ),
+)  # fmt: skip
+
+BFLOAT16_13 = boundary(13, "Dropout:03e4f9")
+
+
+def dropped(op: Builder, x: Value, ratio: Value, seed: int | None) -> tuple[Value, Value]:
+    """`scale * data * mask`, and the mask, which keeps an element with probability 1 - ratio."""
+    kind, known = x.elem_type, ratio.const_or_none()
+    draws: dict[str, Any] = {} if seed is None else {"seed": float(seed)}
+    draw = op.RandomUniformLike(x, dtype=T.FLOAT, **draws)
+    kept = op.Not(op.Less(draw, as_type(op, ratio, T.FLOAT)))
+    wide = T.DOUBLE if kind == T.DOUBLE else T.FLOAT
+    if known is None:
+        one = op.const(1.0, wide)
+        scale = op.Div(one, op.Sub(one, as_type(op, ratio, wide)))
+    else:
+        scale = op.const(1 / (1 - float(known)), wide)
+    y = op.Mul(op.Mul(as_type(op, x, wide), op.Cast(kept, to=wide)), scale)
+    return as_type(op, y, kind), kept
+
+
+@adapter("Dropout", 12, 11, emits=(*DROP, "Shape", "ConstantOfShape", "Or", "Where"))
+@example("inference", "(float[2,3] x) => (float[2,3] y) { y = Dropout(x) }", gives="Dropout")
+@example("constant ratio", "(float[2,3] x) => (float[2,3] y) <float r = {0.25}> { y = Dropout<seed=3>(x, r) }", gives="Dropout")
+@example("computed ratio", "(float[2,3] x, float r) => (float[2,3] y) { y = Dropout(x, r) }", gives="Dropout", inputs={"r": 0.25})
+@example("mask", "(float[2,3] x) => (float[2,3] y, bool[2,3] m) { y, m = Dropout(x) }", gives="Dropout Shape ConstantOfShape")
+@example("mask that nobody reads", '(float[2,3] x) => (float[2,3] y) <bool t = {0}> { y, m = Dropout(x, "", t) }', gives="Dropout")
+@example("switch around a branch", '(bool c, float[2,3] x) => (float[2,3] y) <bool t = {0}> { y = If(c) <then_branch = a () => (float[2,3] u) { u = Dropout(x, "", t) }, else_branch = b () => (float[2,3] w) { w = Neg(x) }> }', gives="If", inputs={"c": True})
+@example("training", "(float[4,5] x) => (float[4,5] y, bool[4,5] m) <float r = {0.25}, bool t = {1}> { y, m = Dropout<seed=3>(x, r, t) }", gives="RandomUniformLike Less Not Cast Mul Mul")
+@example("training by default ratio", '(float[4,5] x) => (float[4,5] y) <bool t = {1}> { y = Dropout<seed=3>(x, "", t) }')
+@example("training nothing away", "(float[4,5] x) => (float[4,5] y, bool[4,5] m) <float r = {0}, bool t = {1}> { y, m = Dropout(x, r, t) }")
+@example("training in float16", "(float16[4,5] x, float16 r) => (float16[4,5] y) <bool t = {1}> { y = Dropout<seed=3>(x, r, t) }", inputs={"r": 0.25})
+@example("training in double", "(double[4,5] x, double r) => (double[4,5] y) <bool t = {1}> { y = Dropout<seed=3>(x, r, t) }", inputs={"r": 0.25})
+@example("perhaps training", "(float[4,5] x, float r, bool t) => (float[4,5] y, bool[4,5] m) { y, m = Dropout<seed=3>(x, r, t) }", inputs={"r": 0.25, "t": True})
+@example("perhaps not training", "(float[4,5] x, float r, bool t) => (float[4,5] y, bool[4,5] m) { y, m = Dropout<seed=3>(x, r, t) }", inputs={"r": 0.25, "t": False})
+def dropout_12_11(node: Node, op: Builder) -> Result:
+    """There was no switch: it copied. `ratio` was an attribute, and a mask had no defined value."""
+    x, ratio, training = node["data"], node.input("ratio"), trains(node)
+    if training is False:
+        known = None if ratio is None else ratio.const_or_none()
+        moved = {"ratio": None, "training_mode": None}
+        share = None if known is None else float(known)
+        (y,) = op.same(node, inputs=moved, outputs=1, seed=None, ratio=share)
+        if mask_of(node) is None:
+            return (y,)
+        return y, op.ConstantOfShape(op.Shape(x), value=np.array([True]))
+    half = op.const(0.5, T.FLOAT)
+    y, kept = dropped(op, x, half if ratio is None else ratio, node.attr("seed"))
+    if training is None:
+        switch = node["training_mode"]
+        return op.Where(switch, y, x), op.Or(kept, op.Not(switch))
+    return y, kept
+
+
+@adapter("Dropout", 11, 12)
+@example("default ratio", "(float[2,3] x) => (float[2,3] y) { y = Dropout(x) }", gives="Dropout")
+@example("ratio", "(float[2,3] x) => (float[2,3] y, bool[2,3] m) { y, m = Dropout<ratio=0.25>(x) }", gives="Dropout")
+def dropout_11_12(node: Node, op: Builder) -> Result:
+    """`ratio` became an input."""
+    if not node.has("ratio"):
+        return KEEP
+    inputs = {"ratio": op.const(node.float("ratio"), T.FLOAT)}
+    return op.same(node, inputs=inputs, ratio=None)
+
+
+@adapter("Dropout", 10, 9, emits=("Cast",), handles_types=True)
+@example("no mask", "(float[2,3] x) => (float[2,3] y) { y = Dropout(x) }", gives="Dropout")
+@example("mask", "(float[2,3] x) => (float[2,3] y, bool[2,3] m) { y, m = Dropout<ratio=0.25>(x) }", gives="Dropout Cast")
+@example("mask that nobody reads", "(float[2,3] x) => (float[2,3] y) { y, m = Dropout(x) }", gives="Dropout")
+def dropout_10_9(node: Node, op: Builder) -> Result:
+    """The mask had the type of the data."""
+    if mask_of(node) is None:
+        return op.same(node, outputs=1)
+    y, mask = op.same(node, outputs=2)
+    return y, op.Cast(mask, to=T.BOOL)
+
+
+@adapter("Dropout", 9, 10, emits=("Cast",), handles_types=True)
+@example("no mask", "(float[2,3] x) => (float[2,3] y) { y = Dropout(x) }", gives="Dropout")
+@example("mask", "(double[2,3] x) => (double[2,3] y, double[2,3] m) { y, m = Dropout(x) }", gives="Dropout Cast")
+@example("mask that nobody reads", "(float[2,3] x) => (float[2,3] y) { y, m = Dropout(x) }", gives="Dropout")
+def dropout_9_10(node: Node, op: Builder) -> Result:
+    """The mask, of the data's type before, is boolean."""
+    if mask_of(node) is None:
+        return op.same(node, outputs=1)
+    y, mask = op.same(node, outputs=2)
+    return y, op.Cast(mask, to=node["data"].elem_type)
+
+
+@adapter("Dropout", 7, 6, emits=("Cast", "Not", "Or"))
+@example("no mask", "(float[2,3] x) => (float[2,3] y) { y = Dropout<ratio=0.25>(x) }", gives="Dropout")
+@example("mask", "(float[2,3] x) => (float[2,3] y, float[2,3] m) { y, m = Dropout(x) }", gives="Dropout Cast Not Or Cast")
+def dropout_7_6(node: Node, op: Builder) -> Result:
+    """`is_test` said that it copies, and then left the mask undefined."""
+    x = node["data"]
+    (y,) = op.same(node, outputs=1, is_test=1)
+    if mask_of(node) is None:
+        return (y,)
+    true = op.Cast(x, to=T.BOOL)
+    return y, op.Cast(op.Or(true, op.Not(true)), to=x.elem_type)
+
+
+@adapter("Dropout", 6, 7, emits=DROP)
+@example("inference", "(float[2,3] x) => (float[2,3] y) { y = Dropout<is_test=1, ratio=0.25>(x) }", gives="Dropout")
+@example("training", "(float[4,5] x) => (float[4,5] y) { y = Dropout<ratio=0.25>(x) }", gives="RandomUniformLike Less Not Cast Mul Mul")
+@example("training with a mask", "(double[4,5] x) => (double[4,5] y, double[4,5] m) { y, m = Dropout<is_test=0>(x) }")
+@example("mask of inference", "(float[2,3] x) => (float[2,3] y, float[2,3] m) { y, m = Dropout<is_test=1>(x) }", refuses=Why.AMBIGUOUS)
+def dropout_6_7(node: Node, op: Builder) -> Result:
+    """It dropped unless `is_test` was set; through 11 it copies."""
+    mask, x = mask_of(node), node["data"]
+    if node.int("is_test"):
+        if mask is not None:
+            raise Refusal(Why.AMBIGUOUS, "nobody says what the mask is when is_test is set")
+        return op.same(node, outputs=1, is_test=None)
+    y, kept = dropped(op, x, op.const(node.float("ratio"), T.FLOAT), None)
+    return (y,) if mask is None else (y, op.Cast(kept, to=x.elem_type))
+
+
+CONSUMED_6 = boundary(6, "Dropout:e07e17", up=drop_attribute("consumed_inputs"))

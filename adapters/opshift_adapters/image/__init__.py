@@ -1,0 +1,1 @@
+"""Operators that sample, resize or detect in images."""

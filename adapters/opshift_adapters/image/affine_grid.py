@@ -1,0 +1,77 @@
+"""AffineGrid and ImageDecoder: places in pictures."""
+
+from opshift.adapter import (
+    Builder,
+    Node,
+    Refusal,
+    Result,
+    T,
+    Value,
+    Why,
+    adapter,
+    example,
+    impossible,
+)
+
+from opshift_adapters._lib.blocks import ARANGE, arange, part
+from opshift_adapters._lib.calc import calc, calc_cast, column, element
+
+IMAGE_DECODER_20 = impossible(
+    "ImageDecoder", 20, 19, "image decoding has no older operator",
+    cases=[("any", "(uint8[N] x) => (uint8[H,W,C] y) { y = {op}(x) }")],
+)  # fmt: skip
+
+# -- AffineGrid ----------------------------------------------------------------------------------
+
+GRID = "(float[2,2,3] t) => (float[2,3,4,2] y) <int64[4] s = {2,1,3,4}> "
+SOLID = "(double[1,3,4] t) => (double[1,2,3,4,3] y) <int64[5] s = {1,1,2,3,4}> "
+
+
+@adapter("AffineGrid", 20, 19, emits=("MatMul", "Transpose", "Reshape", "Expand", "Concat", "Unsqueeze", "Gather", "Slice", "Cast", "Sub", "Mul", "Div", "Max", *ARANGE))
+@example("constant", GRID + "{ y = AffineGrid(t, s) }", atol=1e-6)
+@example("corners", GRID + "{ y = AffineGrid<align_corners=1>(t, s) }", atol=1e-6)
+@example("solid", SOLID + "{ y = AffineGrid(t, s) }", atol=1e-14)
+@example("half", GRID.replace("float", "float16") + "{ y = AffineGrid(t, s) }", atol=2e-3)
+@example("one row and its end", "(float[2,2,3] t) => (float[2,1,4,2] y) <int64[4] s = {2,1,1,4}> { y = AffineGrid<align_corners=1>(t, s) }", refuses=Why.AMBIGUOUS)
+@example("computed", "(float[N,2,3] t, int64[4] s) => (float[a,b,c,d] y) { y = AffineGrid(t, s) }", atol=1e-6, inputs={"s": [2, 1, 3, 4]})
+@example("computed corners", "(double[N,3,4] t, int64[5] s) => (double[a,b,c,d,e] y) { y = AffineGrid<align_corners=1>(t, s) }", atol=1e-14, inputs={"s": [2, 1, 3, 4, 2]})
+@example("unknown number of axes", "(float[N,2,3] t, int64[k] s) => (float[a,b,c,d] y) { y = AffineGrid(t, s) }", refuses=Why.NEEDS_SHAPE, inputs={"s": [2, 1, 3, 4]})
+def affine_grid_20_19(node: Node, op: Builder) -> Result:
+    """Before its birth: evenly spaced places times the matrix."""
+    theta, size, kind = node["theta"], node["size"], node["theta"].elem_type
+    work = T.DOUBLE if kind == T.DOUBLE else T.FLOAT
+    count = size.shape[0] - 2
+    lines = [_line(node, op, element(op, size, 2 + i), work) for i in range(count)]
+    matrix = theta if kind == work else op.Cast(theta, to=work)
+    sizes = part(op, size, 2)
+    moved = op.MatMul(_places(op, lines, sizes, work), op.Transpose(matrix, perm=[0, 2, 1]))
+    if sizes.const_or_none() is not None:
+        shape = op.const([-1, *sizes.const().tolist(), count])
+    else:
+        shape = op.Concat(op.const([-1]), sizes, op.const([count]), axis=0)
+    grid = op.Reshape(moved, shape)
+    return grid if kind == work else op.Cast(grid, to=kind)
+
+
+def _line(node: Node, op: Builder, size: Value, kind: int) -> Value:
+    """Places along one axis between -1 and 1, from edge to edge or from centre to centre."""
+    corners, known = node.int("align_corners"), size.const_or_none()
+    if corners and known is not None and known == 1:
+        raise Refusal(Why.AMBIGUOUS, "nobody says where the only element of an axis lies")
+    one, two = op.const(1, kind), op.const(2, kind)
+    at = calc(op, "Mul", calc_cast(op, arange(op, size), kind), two)
+    length = calc_cast(op, size, kind)
+    if corners:
+        steps = calc(op, "Max", calc(op, "Sub", length, one), one)
+        return calc(op, "Sub", calc(op, "Div", at, steps), one)
+    return calc(op, "Sub", calc(op, "Div", calc(op, "Add", at, one), length), one)
+
+
+def _places(op: Builder, lines: list[Value], sizes: Value, kind: int) -> Value:
+    """Every place as a row of coordinates, the last axis first, with a 1 behind them."""
+    columns = [column(op, line, len(lines), i) for i, line in enumerate(lines)][::-1]
+    columns.append(op.const(1, kind))
+    last = op.const([-1])
+    spread = [op.Unsqueeze(op.Expand(column, sizes), last) for column in columns]
+    stacked = op.Concat(*spread, axis=-1)
+    return op.Reshape(stacked, op.const([1, -1, len(lines) + 1]))

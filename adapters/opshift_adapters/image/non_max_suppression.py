@@ -1,0 +1,159 @@
+"""NonMaxSuppression: boxes that overlap a better one."""
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from opshift.adapter import Builder, Node, Result, T, Value, adapter, boundary, example
+
+from opshift_adapters._lib.blocks import ARANGE, arange, part, size_of
+
+NMS_11 = boundary(11, "NonMaxSuppression:ba6b91")
+
+SUPPRESSION = (
+    "Slice Transpose Min Max Sub Add Mul Div Shape Gather Reshape Greater Less Equal And Or Not Where Cast Concat"
+    " ConstantOfShape ReduceMax ReduceSum ArgMax Unsqueeze NonZero Compress Loop Range Identity"
+)
+BOXES = "(float[2,6,4] b, float[2,2,6] s"
+GIVES = ") => (int64[n,3] y) <int64[1] m = {3}, float[1] o = {0.3}, float[1] t = {0.1}> "
+SOME: dict[str, Any] = {
+    "b": [
+        [[0, 0, 1, 1], [0, 0.1, 1, 1.1], [1, 0.9, 0, -0.1], [0, 10, 1, 11], [0, 10.1, 1, 11.1], [0, 100, 1, 101]],
+        [[0, 0, 2, 2], [0, 0, 2, 2], [1, 1, 1, 1], [0, 0, 0.5, 4], [-1, -1, 3, 3], [5, 5, 6, 6]],
+    ],
+    "s": [
+        [[0.9, 0.75, 0.6, 0.95, 0.5, 0.3], [0.1, 0.2, 0.3, 0.3, 0.3, 0.05]],
+        [[0.5, 0.5, 0.5, 0.5, 0.5, 0.5], [-1, 0.2, 0.9, 0.8, 0.1, 0.11]],
+    ],
+}
+NONE_OF = {"b": np.zeros((1, 0, 4)), "s": np.zeros((1, 2, 0))}
+OPEN = "(float[B,N,4] b, float[B,C,N] s, int64 m, float o, float t) => (int64[n,3] y) { y = NonMaxSuppression(b, s, m, o, t) }"
+LIMITS = {"m": 4, "o": 0.4, "t": 0.15}
+
+
+@adapter("NonMaxSuppression", 10, 9, emits=(*SUPPRESSION.split(), *ARANGE))
+@example("all given", BOXES + GIVES + "{ y = NonMaxSuppression(b, s, m, o, t) }", inputs=SOME)
+@example("no score threshold", BOXES + GIVES + "{ y = NonMaxSuppression(b, s, m, o) }", inputs=SOME)
+@example("infinite scores", BOXES + GIVES + "{ y = NonMaxSuppression(b, s, m, o) }", inputs=SOME | {"s": [[[-np.inf] * 6, [-np.inf, 1, -np.inf, 2, np.inf, np.inf]]] * 2})
+@example("no overlap allowed", BOXES + GIVES + "{ y = NonMaxSuppression(b, s, m) }", inputs=SOME)
+@example("centers", BOXES + GIVES + "{ y = NonMaxSuppression<center_point_box=1>(b, s, m, o, t) }", inputs=SOME)
+@example("as many as there are", BOXES + GIVES.replace("{3}", "{100}") + "{ y = NonMaxSuppression(b, s, m, o) }", inputs=SOME)
+@example("none asked for", BOXES + GIVES.replace("{3}", "{0}") + "{ y = NonMaxSuppression(b, s, m, o) }", inputs=SOME)
+@example("no limit said", BOXES + GIVES + "{ y = NonMaxSuppression(b, s) }", gives="Identity", inputs=SOME)
+@example("unknown sizes, computed limits", OPEN, inputs=SOME | LIMITS)
+@example("unknown sizes, no boxes", OPEN, inputs=NONE_OF | LIMITS)
+@example("none good enough", OPEN, inputs=SOME | LIMITS | {"t": 2})
+@example("in a branch", "(bool c, float[1,3,4] b, float[1,1,3] s) => (int64[n,3] y) <int64 m = {2}> { y = If(c) <then_branch = g () => (int64[k,3] p) { p = NonMaxSuppression(b, s, m) }, else_branch = h () => (int64[k,3] q) { q = NonMaxSuppression(b, s, m) }> }", inputs={"c": True, "b": [SOME["b"][0][2:5]], "s": [[[0.1, 0.3, 0.2]]]})
+def non_max_suppression_10_9(node: Node, op: Builder) -> Result:
+    """A Loop takes the best box left of every batch and class, and drops what overlaps it."""
+    limit = node.input("max_output_boxes_per_class")
+    if limit is None:
+        return op.Identity(op.const(np.zeros((0, 3), np.int64)))
+    field = _field(node, op, limit)
+    body = op.graph(
+        lambda b, i, _, alive: _round(b, field, i, alive), (T.INT64, ()), (T.BOOL, ()), field.alive
+    )
+    going = op.const(True, T.BOOL)
+    _, chosen, valid = op.Loop(field.count, going, field.alive, body=body, outputs=3)
+    chosen, valid = op.Transpose(chosen, perm=[1, 2, 0]), op.Transpose(valid, perm=[1, 2, 0])
+    box = op.Compress(chosen, op.Reshape(valid, op.const([-1])))
+    batch_and_class = op.Slice(op.NonZero(valid), starts=[0], ends=[2], axes=[0])
+    rows = op.Concat(batch_and_class, op.Unsqueeze(box, axes=[0]), axis=0)
+    return op.Transpose(rows, perm=[1, 0])
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """What is chosen from, [batch, class or 1, box], and how much of it."""
+
+    scores: Value
+    alive: Value
+    sides: tuple[tuple[Value, Value], ...]
+    area: Value
+    count: Value
+    numbers: Value  # of the boxes
+    offsets: Value  # of each batch's first box among all
+    limit: Value
+    overlap: Value
+
+
+def _field(node: Node, op: Builder, limit: Value) -> Field:
+    boxes, scores, alive = _candidates(node, op)
+    a, b, c, d = (
+        op.Transpose(op.Slice(boxes, starts=[k], ends=[k + 1], axes=[2]), perm=[0, 2, 1])
+        for k in range(4)
+    )
+    sides = tuple(_side(node, op, *pair) for pair in ((a, c), (b, d)))
+    area = op.Mul(*(op.Sub(high, low) for low, high in sides))
+    count, batches = size_of(op, scores, 2), arange(op, size_of(op, scores, 0))
+    offsets = op.Mul(op.Reshape(batches, op.const([-1, 1])), count)
+    overlap = node.input("iou_threshold")
+    return Field(
+        scores, alive, sides, area, count, arange(op, count), offsets,
+        limit=op.Reshape(limit, op.const([])),
+        overlap=op.const(0, T.FLOAT) if overlap is None else op.Reshape(overlap, op.const([1])),
+    )  # fmt: skip
+
+
+def _candidates(node: Node, op: Builder) -> tuple[Value, Value, Value]:
+    """Boxes, scores, and which are good enough; at the end of perhaps none one that is not."""
+    boxes, scores, least = node["boxes"], node["scores"], node.input("score_threshold")
+    if least is None:
+        good = op.ConstantOfShape(op.Shape(scores), value=np.array([True]))
+    else:
+        good = op.Greater(scores, op.Reshape(least, op.const([1])))
+    dims = scores.dims_or_none
+    if dims is not None and isinstance(dims[2], int) and dims[2] > 0:
+        return boxes, scores, good
+    batches, pairs = part(op, op.Shape(boxes), 0, 1), part(op, op.Shape(scores), 0, 2)
+    one = op.Concat(pairs, op.const([1]), axis=0)
+    box = op.ConstantOfShape(op.Concat(batches, op.const([1, 4]), axis=0))
+    never = op.ConstantOfShape(one, value=np.array([False]))
+    return (
+        op.Concat(boxes, box, axis=1),
+        op.Concat(scores, op.ConstantOfShape(one), axis=2),
+        op.Concat(good, never, axis=2),
+    )
+
+
+def _side(node: Node, op: Builder, first: Value, second: Value) -> tuple[Value, Value]:
+    """From where to where the boxes reach along one axis."""
+    if node.int("center_point_box"):
+        half = op.Div(second, op.const(2, T.FLOAT))
+        return op.Sub(first, half), op.Add(first, half)
+    return op.Min(first, second), op.Max(first, second)
+
+
+def _round(op: Builder, field: Field, i: Value, alive: Value) -> tuple[Value, ...]:
+    """Whether to go on, which boxes are left, and what was chosen if anything was."""
+    masked = op.Where(alive, field.scores, op.const(-np.inf, T.FLOAT))
+    best = op.ReduceMax(masked, axes=[2], keepdims=1)
+    among = op.And(alive, op.Not(op.Less(field.scores, best)))
+    chosen = op.ArgMax(op.Cast(among, to=T.FLOAT), axis=2, keepdims=0)
+    there = op.ReduceSum(op.Cast(alive, to=T.FLOAT), axes=[2], keepdims=0)
+    valid = op.And(op.Cast(there, to=T.BOOL), op.Less(i, field.limit))
+    itself = op.Equal(field.numbers, op.Unsqueeze(chosen, axes=[2]))
+    gone = op.Or(itself, _overlapped(op, field, op.Add(chosen, field.offsets)))
+    left = op.And(alive, op.Not(gone))
+    rest = op.ReduceSum(op.Cast(left, to=T.FLOAT), keepdims=0)
+    more = op.And(op.Cast(rest, to=T.BOOL), op.Less(op.Add(i, op.const(1)), field.limit))
+    return more, left, chosen, valid
+
+
+def _overlapped(op: Builder, field: Field, place: Value) -> Value:
+    """Which boxes overlap those at `place` too much, in the arithmetic that runtimes share."""
+
+    def there(values: Value) -> Value:
+        return op.Unsqueeze(op.Gather(op.Reshape(values, op.const([-1])), place, axis=0), axes=[2])
+
+    area, zero, spans, conditions = there(field.area), op.const(0, T.FLOAT), [], []
+    for low, high in field.sides:
+        start, end = op.Max(low, there(low)), op.Min(high, there(high))
+        spans.append(op.Sub(end, start))
+        conditions.append(op.Greater(end, start))
+    shared = op.Mul(*spans)
+    union = op.Sub(op.Add(field.area, area), shared)
+    conditions += [op.Greater(size, zero) for size in (shared, field.area, area, union)]
+    conditions.append(op.Greater(op.Div(shared, union), field.overlap))
+    return functools.reduce(op.And, conditions)

@@ -1,0 +1,295 @@
+"""Resize: from asymmetric places and two modes to a choice of everything."""
+
+from typing import Any
+
+import numpy as np
+from opshift.adapter import (
+    KEEP,
+    Array,
+    Builder,
+    Node,
+    Result,
+    T,
+    Value,
+    Why,
+    adapter,
+    boundary,
+    example,
+)
+
+from opshift_adapters._lib.calc import calc
+from opshift_adapters._lib.resizing import (
+    all_axes,
+    axes,
+    given,
+    in_proportion,
+    keeps_aspect,
+    smooth,
+    written_out,
+)
+from opshift_adapters._lib.sampling import SAMPLING, Filter, by_scales
+
+IMAGE = "(float[1,2,3,4] x) => (float[a,b,c,d] y) "
+OPEN = "(float[N,C,H,W] x) => (float[a,b,c,d] y) "
+TWICE = "<float[4] s = {1.0, 1.0, 2.0, 1.5}> "
+ASYMMETRIC = '{ y = Resize<coordinate_transformation_mode="asymmetric",'
+HALF = '{ y = Resize<coordinate_transformation_mode="tf_half_pixel_for_nn",'
+COUNT = {"x": np.arange(24).reshape(1, 2, 3, 4)}
+RAMP = {"x": np.arange(72).reshape(2, 1, 6, 6) / 8 - 2}
+COPIED = "(float[N,C,H,W] x, int64[2] w, float[0] r) => (float[a,b,c,d] y) <int64[1] zero = {0}, int64[1] two = {2}> "
+ADDED_11 = (
+    "coordinate_transformation_mode", "nearest_mode", "cubic_coeff_a", "exclude_outside",
+    "extrapolation_value",
+)  # fmt: skip
+ADDED_18 = ("antialias", "axes", "keep_aspect_ratio_policy")
+
+
+@adapter("Resize", 10, 9, emits=("Upsample", *SAMPLING))
+@example("grows", IMAGE + TWICE + "{ y = Resize(x, s) }", gives="Upsample")
+@example("shrinks", IMAGE + "<float[4] s = {1.0, 1.0, 0.6, 0.5}> { y = Resize(x, s) }", gives="Gather Gather")
+@example("shrinks, linear", IMAGE + '<float[4] s = {1.0, 1.0, 2.0, 0.6}> { y = Resize<mode="linear">(x, s) }', atol=1e-6)
+@example("computed", "(int8[N,M] x, float[2] s) => (int8[a,b] y) { y = Resize(x, s) }", inputs={"s": [0.6, 2.5], "x": [[1, 2], [3, 4], [5, 6], [7, 8]]})
+@example("computed and linear", '(float[N,M] x, float[2] s) => (float[a,b] y) { y = Resize<mode="linear">(x, s) }', inputs={"s": [0.6, 2.5]}, atol=1e-6)
+@example("computed, one stays", '(float[2,2] x, float[2] s) => (float[a,b] y) { y = Resize<mode="linear">(x, s) }', inputs={"s": [1, 2], "x": [[np.inf, 1], [2, 3]]})
+def resize_10_9(node: Node, op: Builder) -> Result:
+    """Upsample could not shrink."""
+    x, scales = node["X"], node["scales"]
+    known = scales.const_or_none()
+    if known is not None and (known >= 1).all():
+        return op.Upsample(x, scales, mode=node.attr("mode"))
+    return by_scales(op, x, scales, Filter(node.str("mode"), rounding="by scale"))
+
+
+SCALED = "(float[1,2,3,4] x, float[4] s) => (float[a,b,c,d] y) "
+
+
+@adapter("Resize", 10, 11, emits=("Max", "Min"))
+@example("nearest", IMAGE + TWICE + "{ y = Resize(x, s) }", gives="Resize")
+@example("shrinks", "(float[4] x) => (float[2] y) <float[1] s = {0.6}> { y = Resize(x, s) }", gives="Resize", inputs={"x": [1, 2, 3, 4]})
+@example("both", IMAGE + "<float[4] s = {1.0, 2.0, 0.5, 1.5}> { y = Resize(x, s) }", gives="Resize Resize")
+@example("computed", SCALED + "{ y = Resize(x, s) }", gives="Max Resize Min Resize", inputs={"s": [1, 2, 0.6, 1.5]})
+@example("linear", OPEN + TWICE + '{ y = Resize<mode="linear">(x, s) }', gives="Resize", inputs=COUNT)
+@example("linear, computed", SCALED + '{ y = Resize<mode="linear">(x, s) }', gives="Resize", inputs={"s": [1, 1, 0.5, 2], **COUNT})
+def resize_10_11(node: Node, op: Builder) -> Result:
+    """Coordinates and rounding, once asymmetric and away from the old size, are named."""
+    x, scales = node["X"], node["scales"]
+    if node.str("mode") == "linear":
+        return _asymmetric(node, op, x, scales)
+    known = scales.const_or_none()
+    if known is not None and (known >= 1).all():
+        return _asymmetric(node, op, x, scales, nearest_mode="floor")
+    if known is not None and (known <= 1).all():
+        return _asymmetric(node, op, x, scales, nearest_mode="ceil")
+    one = op.const(1, T.FLOAT)
+    larger = _asymmetric(node, op, x, calc(op, "Max", scales, one), nearest_mode="floor")
+    return _asymmetric(node, op, larger, calc(op, "Min", scales, one), nearest_mode="ceil")
+
+
+def _asymmetric(node: Node, op: Builder, x: Value, scales: Value, **named: Any) -> Value:
+    named |= {"mode": node.attr("mode"), "coordinate_transformation_mode": "asymmetric"}
+    made: Value = op.Resize(x, op.const([], T.FLOAT), scales, **named)
+    return made
+
+
+# -- 11 and 13 -----------------------------------------------------------------------------------
+
+
+@adapter("Resize", 11, 10, emits=SAMPLING, handles_types=True)
+@example("grows", "(float[1,2,3,4] x, float[0] r) => (float[a,b,c,d] y) <float[4] s = {1.0, 1.0, 2.0, 1.5}> " + ASYMMETRIC + 'nearest_mode="floor">(x, r, s) }', gives="Resize")
+@example("shrinks", "(float[1,2,3,4] x, float[0] r) => (float[a,b,c,d] y) <float[4] s = {1.0, 1.0, 0.4, 0.5}> " + ASYMMETRIC + 'nearest_mode="ceil">(x, r, s) }', gives="Resize")
+@example("shrinks by powers of two", "(float[1,2,3,4] x, float[0] r) => (float[a,b,c,d] y) <float[4] s = {1.0, 1.0, 0.25, 0.5}> " + ASYMMETRIC + 'nearest_mode="floor">(x, r, s) }', gives="Resize")
+@example("whole factors", "(float[N,C,H,W] x, float[0] r) => (float[a,b,c,d] y) <float[4] s = {1.0, 1.0, 2.0, 3.0}> { y = Resize(x, r, s) }", gives="Resize", inputs=COUNT)
+@example("whole sizes", "(float[1,2,3,4] x, float[0] r, float[0] s) => (float[1,2,6,12] y) <int64[4] z = {1,2,6,12}> { y = Resize(x, r, s, z) }", gives="Resize")
+@example("sizes", '(int32[1,2,3,4] x, float[0] r, float[0] s) => (int32[1,2,5,3] y) <int64[4] z = {1,2,5,3}> { y = Resize<nearest_mode="ceil">(x, r, s, z) }', gives="Gather Gather")
+@example("linear", "(float[N,C,H,W] x, float[0] r, float[4] s) => (float[a,b,c,d] y) " + ASYMMETRIC + 'mode="linear">(x, r, s) }', gives="Resize", inputs={"s": [1, 1, 2, 0.5], **COUNT})
+@example("linear sizes", "(float[1,2,3,4] x, float[0] r, float[0] s) => (float[1,2,5,3] y) <int64[4] z = {1,2,5,3}> " + ASYMMETRIC + 'mode="linear">(x, r, s, z) }', atol=1e-6)
+@example("linear half_pixel", '(float[1,2,3,4] x, float[0] r) => (float[a,b,c,d] y) <float[4] s = {1.0, 1.0, 2.0, 1.5}> { y = Resize<mode="linear">(x, r, s) }', atol=1e-6)
+@example("linear half_pixel, unknown sizes", '(float16[N,C,H,W] x, float[0] r) => (float16[a,b,c,d] y) <float[4] s = {1.0, 1.0, 2.0, 1.5}> { y = Resize<mode="linear">(x, r, s) }', rtol=1e-3, atol=1e-3)
+@example("linear, computed sizes", '(float[N,C,H,W] x, float[0] r, float[0] s, int64[4] z) => (float[a,b,c,d] y) { y = Resize<mode="linear",coordinate_transformation_mode="pytorch_half_pixel">(x, r, s, z) }', atol=1e-6, inputs={"z": [2, 3, 5, 1], **COUNT, "x": np.arange(72).reshape(2, 3, 3, 4)})
+@example("computed sizes, two of them copied", COPIED + '{ h = Shape(x) k = Slice(h, zero, two) z = Concat<axis=0>(k, w) y = Resize<mode="linear">(x, r, r, z) }', atol=1e-6, inputs={"w": [5, 3], **COUNT})
+@example("linear corners", '(double[1,2,3,4] x, float[0] r, float[0] s) => (double[1,2,5,3] y) <int64[4] z = {1,2,5,3}> { y = Resize<mode="linear",coordinate_transformation_mode="align_corners">(x, r, s, z) }', atol=1e-14)
+@example("linear whole numbers", '(int32[1,1,3,4] x, float[0] r) => (int32[a,b,c,d] y) <float[4] s = {1.0, 1.0, 2.0, 2.0}> { y = Resize<mode="linear">(x, r, s) }', refuses=Why.AMBIGUOUS)
+@example("cubic", '(float[2,1,6,6] x, float[0] r) => (float[a,b,c,d] y) <float[4] s = {1.0, 1.0, 0.8, 2.0}> { y = Resize<mode="cubic">(x, r, s) }', inputs=RAMP, atol=5e-6)
+@example("cubic, nothing outside", '(float[2,1,6,6] x, float[0] r, float[0] s) => (float[2,1,8,4] y) <int64[4] z = {2,1,8,4}> { y = Resize<mode="cubic",exclude_outside=1,cubic_coeff_a=-0.5>(x, r, s, z) }', inputs=RAMP, atol=2e-6)
+@example("crop", '(float[1,1,4,4] x, float[0] s) => (float[1,1,3,3] y) <int64[4] z = {1,1,3,3}, float[8] r = {0.0,0.0,0.4,0.6,1.0,1.0,0.6,1.2}> { y = Resize<mode="linear",coordinate_transformation_mode="tf_crop_and_resize",extrapolation_value=10.0>(x, r, s, z) }', atol=1e-6)
+@example("computed crop", '(float[1,1,4,4] x, float[0] s, float[8] r) => (float[1,1,1,3] y) <int64[4] z = {1,1,1,3}> { y = Resize<mode="linear",coordinate_transformation_mode="tf_crop_and_resize">(x, r, s, z) }', atol=1e-6, inputs={"r": [0, 0, 0.4, 0.6, 1, 1, 0.6, 1]})
+@example("crop by scales", '(float[1,1,4,4] x) => (float[a,b,c,d] y) <float[4] s = {1.0,1.0,0.6,1.0}, float[8] r = {0.0,0.0,0.4,0.6,1.0,1.0,0.6,1.2}> { y = Resize<coordinate_transformation_mode="tf_crop_and_resize">(x, r, s) }', refuses=Why.AMBIGUOUS)
+@example("unknown rank", "(float[n] v, int64[k] w, float[0] r, float[k] s) => (float[a,b] y) { x = Reshape(v, w) y = Resize(x, r, s) }", refuses=Why.NEEDS_RANK, inputs={"v": [1, 2, 3, 4], "w": [2, 2], "s": [2, 2]})
+@example("unknown rank, constant scales", '(float[n] v, int64[k] w, float[0] r) => (float[a,b] y) <float[2] s = {1.0, 1.5}> { x = Reshape(v, w) y = Resize<coordinate_transformation_mode="asymmetric">(x, r, s) }', inputs={"v": [1, 2, 3, 4, 5, 6], "w": [2, 3]})
+@example("ties rounded up", '(float[1,2,4,4] x, float[0] r, float[0] s) => (float[1,2,2,2] y) <int64[4] z = {1,2,2,2}> { y = Resize<nearest_mode="round_prefer_ceil">(x, r, s, z) }', gives="Gather Gather")
+@example("corners by whole factors", IMAGE + '<float[0] r = {}, float[4] s = {1.0,1.0,2.0,3.0}> { y = Resize<mode="linear",coordinate_transformation_mode="align_corners">(x, r, s) }', atol=1e-6)
+@example("computed sizes, picked", "(float[N,C,H,W] x, int64[2] w, float[0] r) => (float[a,b,c,d] y) <int64[2] two = {0, 1}> " + '{ h = Shape(x) k = Gather(h, two) z = Concat<axis=0>(k, w) y = Resize<mode="linear">(x, r, r, z) }', atol=1e-6, inputs={"w": [5, 3], **COUNT})
+@example("computed sizes, cut from a list", "(float[N,C,H,W] x, int64[5] g, int64[2] w, float[0] r) => (float[a,b,c,d] y) <int64[1] one = {1}, int64[1] three = {3}> " + '{ k = Slice(g, one, three) z = Concat<axis=0>(k, w) y = Resize<mode="linear">(x, r, r, z) }', atol=1e-6, inputs={"g": [1, 1, 2, 3, 4], "w": [5, 3], **COUNT})
+@example("computed sizes, cut from the middle", "(float[N,C,H,W] x, int64[2] w, float[0] r) => (float[a,b,c,d] y) <int64[1] one = {1}, int64[1] three = {3}> " + '{ h = Shape(x) k = Slice(h, one, three) z = Concat<axis=0>(k, w) y = Resize<mode="linear">(x, r, r, z) }', atol=1e-6, inputs={"w": [5, 3], **COUNT})
+@example("neither scales nor sizes", IMAGE + "<float[0] r = {}, float[0] s = {}> { y = Resize(x, r, s) }", refuses=Why.AMBIGUOUS)
+@example("crop of no region", IMAGE + '<float[0] r = {}, float[4] s = {1.0,1.0,2.0,2.0}> { y = Resize<coordinate_transformation_mode="tf_crop_and_resize">(x, r, s) }', refuses=Why.AMBIGUOUS)
+def resize_11_10(node: Node, op: Builder) -> Result:
+    """Asymmetric, down when enlarging and up when shrinking, was all there was."""
+    lists = given(node)
+    scales, sizes = lists["scales"], lists["sizes"]
+    plain = scales if sizes is None else _as_scales(op, node["X"], sizes)
+    if plain is not None and _always_so(node, plain.const_or_none()):
+        changed: dict[str, Any] = dict.fromkeys(ADDED_11)
+        changed["inputs"] = {"roi": None, "sizes": None, "scales": plain}
+        bare: Value = op.same(node, **changed)
+        return bare
+    return written_out(node, op)
+
+
+def _as_scales(op: Builder, x: Value, sizes: Value) -> Value | None:
+    """Static scales of which the floor gives exactly these sizes."""
+    goal, own = sizes.const_or_none(), x.shape_or_none
+    if goal is None or own is None or 0 in own:
+        return None
+    scales = goal.astype(np.float32) / np.array(own, dtype=np.float32)
+    kinds = (np.float32, np.float64)  # who multiplies may do so in either
+    fits = all((np.floor(scales.astype(k) * np.array(own, dtype=k)) == goal).all() for k in kinds)
+    return op.const(scales) if fits else None
+
+
+def _always_so(node: Node, scales: Array | None) -> bool:
+    """Whether Resize-10 does the same on every axis."""
+    where = node.str("coordinate_transformation_mode")
+    if node.str("mode") != "nearest":
+        return node.str("mode") == "linear" and where == "asymmetric" and not node.int("exclude_outside")
+    if scales is None:
+        return False
+    return all(_same_nearest(where, node.str("nearest_mode"), float(scale)) for scale in scales)
+
+
+def _same_nearest(where: str, rounding: str, scale: float) -> bool:
+    """Whether one axis is sampled at the places of opset 10."""
+    whole, centred = scale.is_integer(), rounding.startswith("round_prefer")
+    if where == "asymmetric":
+        if scale >= 1:
+            return rounding == "floor" or scale == 1 or (rounding == "round_prefer_floor" and scale == 2)
+        return rounding == "ceil" or np.frexp(scale)[0] == 0.5
+    if where in ("half_pixel", "pytorch_half_pixel"):
+        return scale == 1 or (whole and centred)
+    return where == "tf_half_pixel_for_nn" and whole and rounding == "floor"
+
+
+@adapter("Resize", 12, 13, emits=SAMPLING)
+@example("scales", "(float[1,1,2,3] x) => (float[a,b,c,d] y) <float[4] s = {1.0,1.0,2.0,2.0}, float[0] r = {}> { y = Resize(x, r, s) }", gives="Resize")
+@example("sizes", "(float[1,1,2,3] x, float[0] r) => (float[1,1,4,4] y) <float[0] s = {}, int64[4] z = {1,1,4,4}> { y = Resize(x, r, s, z) }", gives="Resize")
+@example("empty input", "(float[1,1,2,3] x, float[0] r, float[0] s) => (float[1,1,4,4] y) <int64[4] z = {1,1,4,4}> { y = Resize(x, r, s, z) }", gives="Resize")
+@example("half a pixel", "(float[1,1,5,7] x, float[0] r, float[0] s) => (float[1,1,7,4] y) <int64[4] z = {1,1,7,4}> " + HALF + 'nearest_mode="floor">(x, r, s, z) }', gives="Resize")
+@example("half a pixel, rounded", "(float[1,1,5,7] x, float[0] r, float[0] s) => (float[1,1,7,4] y) <int64[4] z = {1,1,7,4}> " + HALF + 'nearest_mode="ceil">(x, r, s, z) }', gives="Gather Gather")
+def resize_12_13(node: Node, op: Builder) -> Result:
+    """Lists that are not used may be left out; tf_half_pixel_for_nn is gone."""
+    if node.str("coordinate_transformation_mode") == "tf_half_pixel_for_nn":
+        if (node.str("mode"), node.str("nearest_mode")) != ("nearest", "floor"):
+            return written_out(node, op)
+        named = {"coordinate_transformation_mode": "half_pixel", "nearest_mode": "round_prefer_ceil"}
+    else:
+        named = {}
+    return op.same(node, inputs=given(node), **named)
+
+
+@adapter("Resize", 13, 12)
+@example("scales", "(float[N,1,2,3] x, float[4] s) => (float[a,b,c,d] y) { y = Resize(x, , s) }", gives="Resize", inputs={"s": [1, 1, 2, 2]})
+@example("sizes", '(float[1,1,2,3] x) => (float[1,1,4,4] y) <int64[4] z = {1,1,4,4}> { y = Resize<mode="linear">(x, , , z) }', gives="Resize")
+@example("crop", '(float[1,1,4,4] x, double[8] r) => (float[1,1,3,3] y) <int64[4] z = {1,1,3,3}> { y = Resize<mode="linear",coordinate_transformation_mode="tf_crop_and_resize">(x, r, , z) }', gives="Resize", inputs={"r": [0, 0, 0.5, 0, 1, 1, 1, 1]})
+def resize_13_12(node: Node, op: Builder) -> Result:
+    """Lists that are not used were empty, not left out."""
+    empty = op.const([], T.FLOAT)
+    lists = {name: node.input(name) or empty for name in ("roi", "scales")}
+    return op.same(node, inputs=lists)
+
+
+# -- 18 and 19 -----------------------------------------------------------------------------------
+
+
+RESIZE_18_UP = boundary(18, "Resize:5422e9", directions="up")
+AXES = "{ y = Resize<axes=[3,-2],"
+
+
+@adapter("Resize", 18, 17, emits=("Concat", *SAMPLING))
+@example("defaults written", '(float[N,C,H,W] x, float[4] s) => (float[a,b,c,d] y) { y = Resize<antialias=0,keep_aspect_ratio_policy="stretch">(x, , s) }', gives="Resize", inputs={"s": [1, 1, 2, 2]})
+@example("axes", "(float[1,2,3,4] x) => (float[a,b,c,d] y) <float[2] s = {1.5, 2.0}> " + AXES + 'mode="linear">(x, , s) }', gives="Resize", atol=1e-6)
+@example("axes, computed", "(float[N,C,H,W] x, float[2] s) => (float[a,b,c,d] y) " + AXES + 'mode="linear">(x, , s) }', gives="Concat Gather Resize", inputs={"s": [1.5, 2]}, atol=1e-6)
+@example("axes, sizes", "(float[1,2,3,4] x) => (float[1,2,6,5] y) <int64[2] z = {5, 6}> " + AXES + 'mode="nearest">(x, , , z) }', gives="Resize")
+@example("axes, computed sizes", "(float[N,C,H,W] x, int64[2] z) => (float[a,b,c,d] y) " + AXES + 'mode="nearest">(x, , , z) }', gives="Shape Concat Gather Resize", inputs={"z": [5, 6]})
+@example("axes, crop", "(float[1,1,4,4] x, float[4] r) => (float[1,1,3,5] y) <int64[2] z = {5, 3}> " + AXES + 'mode="linear",coordinate_transformation_mode="tf_crop_and_resize">(x, r, , z) }', gives="Concat Gather Resize", inputs={"r": [0, 0.4, 1, 0.8]}, atol=1e-6)
+@example("smooth growth", '(float[1,1,3,4] x) => (float[1,1,6,8] y) <float[4] s = {1.0,1.0,2.0,2.0}> { y = Resize<mode="linear",antialias=1>(x, , s) }', gives="Resize", atol=1e-6)
+@example("smooth shrinking", '(float[1,1,6,8] x) => (float[1,1,3,4] y) <float[4] s = {1.0,1.0,0.5,0.5}> { y = Resize<mode="linear",antialias=1>(x, , s) }', gives="Transpose MatMul Transpose MatMul", atol=1e-6)
+@example("smooth cubic", '(float[1,1,6,8] x) => (float[1,1,4,12] y) <int64[2] z = {4,12}> { y = Resize<mode="cubic",antialias=1,axes=[2,3]>(x, , , z) }', atol=1e-5)
+@example("smooth, nothing outside", '(float16[1,1,6,8] x) => (float16[1,1,4,3] y) <int64[2] z = {4,3}> { y = Resize<mode="linear",antialias=1,exclude_outside=1,axes=[2,3]>(x, , , z) }', atol=2e-3)
+@example("smooth, in proportion", '(float[1,1,6,8] x) => (float[1,1,4,5] y) <int64[2] z = {4,5}> { y = Resize<mode="linear",antialias=1,keep_aspect_ratio_policy="not_larger",axes=[2,3]>(x, , , z) }', atol=2e-6)
+@example("smooth, unknown sizes", '(float[1,1,H,W] x) => (float[1,1,a,b] y) <float[2] s = {0.5,0.5}> { y = Resize<mode="linear",antialias=1,axes=[2,3]>(x, , s) }', refuses=Why.NEEDS_SHAPE)
+@example("smooth, computed", '(float[1,1,6,8] x, float[4] s) => (float[a,b,c,d] y) { y = Resize<mode="linear",antialias=1>(x, , s) }', refuses=Why.NEEDS_SHAPE, inputs={"s": [1, 1, 2, 2]})
+@example("not larger", '(float[1,1,4,6] x) => (float[1,1,2,3] y) <int64[2] z = {3,3}> { y = Resize<axes=[2,3],keep_aspect_ratio_policy="not_larger",mode="linear">(x, , , z) }', gives="Resize", atol=1e-6)
+@example("not larger, rounded down", '(float[1,1,5,7] x) => (float[1,1,4,5] y) <int64[2] z = {4,5}> { y = Resize<axes=[2,3],keep_aspect_ratio_policy="not_larger",mode="linear">(x, , , z) }', atol=1e-5)
+@example("not smaller, rounded up", '(float[1,1,4,6] x) => (float[1,1,5,8] y) <int64[2] z = {5,2}> { y = Resize<axes=[2,3],keep_aspect_ratio_policy="not_smaller",mode="linear">(x, , , z) }', atol=1e-5)
+@example("keeping with scales", '(float[N,C,H,W] x, float[4] s) => (float[a,b,c,d] y) { y = Resize<keep_aspect_ratio_policy="not_smaller">(x, , s) }', gives="Resize", inputs={"s": [1, 1, 2, 2]})
+@example("keeping, one axis", '(float[N,C,H,W] x, int64[1] z) => (float[a,b,c,d] y) { y = Resize<axes=[2],keep_aspect_ratio_policy="not_larger">(x, , , z) }', gives="Shape Concat Gather Resize", inputs={"z": [5]})
+@example("keeping, computed", '(float[N,C,H,W] x, int64[2] z) => (float[a,b,c,d] y) { y = Resize<axes=[2,3],keep_aspect_ratio_policy="not_larger">(x, , , z) }', inputs={"z": [5, 5]})
+@example("unknown rank", "(float[n] v, int64[k] w, float[1] s) => (float[a,b] y) { x = Reshape(v, w) y = Resize<axes=[1]>(x, , s) }", refuses=Why.NEEDS_RANK, inputs={"v": [1, 2, 3, 4], "w": [2, 2], "s": [2]})
+@example("nothing new", IMAGE + "<float[4] s = {1.0,1.0,2.0,2.0}> { y = Resize(x, , s) }", gives="Resize")
+def resize_18_17(node: Node, op: Builder) -> Result:
+    """There were no `axes`, no smoothing, and no policy to keep the aspect ratio."""
+    if not any(node.has(name) for name in ADDED_18):
+        return KEEP
+    x, lists = node["X"], all_axes(node, op)
+    if node.str("mode") != "nearest" and smooth(node, lists, x):
+        return written_out(node, op)
+    if keeps_aspect(node):
+        whole = _whole_sizes(node, op, lists["sizes"])
+        if whole is None:
+            return written_out(node, op)
+        lists["sizes"] = whole
+    return op.same(node, inputs=lists, antialias=None, axes=None, keep_aspect_ratio_policy=None)
+
+
+def _whole_sizes(node: Node, op: Builder, sizes: Value | None) -> Value | None:
+    """All sizes, if all is known and under their one scale none of them had to be rounded."""
+    x = node["X"]
+    if sizes is None or sizes.const_or_none() is None or x.shape_or_none is None:
+        return None
+    found = list(x.shape)
+    for one in in_proportion(node, op, sizes, T.DOUBLE):
+        new = int(one.new.const())
+        if abs(one.scale.const() * found[one.axis] - new) > 1e-9:
+            return None
+        found[one.axis] = new
+    return op.const(found)
+
+
+RESIZE_19_UP = boundary(19, "Resize:2a564e", directions="up")
+SYMMETRIC = '{ y = Resize<coordinate_transformation_mode="half_pixel_symmetric",mode="linear"'
+
+
+@adapter("Resize", 19, 18, emits=("Concat", *SAMPLING))
+@example("other mode", OPEN + TWICE + '{ y = Resize<coordinate_transformation_mode="asymmetric">(x, , s) }', gives="Resize")
+@example("sizes", "(float[N,C,H,W] x, int64[4] z) => (float[a,b,c,d] y) " + SYMMETRIC + ">(x, , , z) }", gives="Resize", inputs={"z": [1, 2, 5, 5], **COUNT}, atol=1e-6)
+@example("whole factors", "(float[N,C,H,W] x) => (float[a,b,c,d] y) <float[4] s = {1.0, 1.0, 2.0, 3.0}> " + SYMMETRIC + ">(x, , s) }", gives="Resize", inputs=COUNT, atol=1e-6)
+@example("whole sizes", IMAGE + "<float[2] s = {2.0, 1.5}> " + SYMMETRIC + ",axes=[2,3]>(x, , s) }", gives="Resize", atol=1e-6)
+@example("fractions", IMAGE + "<float[2] s = {1.5, 0.6}> " + SYMMETRIC + ",axes=[2,3]>(x, , s) }", atol=1e-6)
+@example("computed", SCALED + SYMMETRIC + ">(x, , s) }", inputs={"s": [1, 1, 0.4, 1.6]}, atol=2e-6)
+@example("nearest", IMAGE + '<float[2] s = {1.5, 0.6}> { y = Resize<coordinate_transformation_mode="half_pixel_symmetric",axes=[2,3]>(x, , s) }', gives="Gather Gather")
+@example("in proportion", '(float[1,1,4,6] x) => (float[1,1,5,8] y) <int64[2] z = {5,2}> ' + SYMMETRIC + ',axes=[2,3],keep_aspect_ratio_policy="not_smaller">(x, , , z) }', atol=1e-5)
+@example("smooth", IMAGE + "<float[4] s = {1.0, 1.0, 1.5, 0.6}> " + SYMMETRIC + ",antialias=1>(x, , s) }", atol=2e-6)
+@example("unknown rank", "(float[n] v, int64[k] w) => (float[a,b] y) <float[2] s = {1.0, 1.5}> { x = Reshape(v, w) " + SYMMETRIC[2:] + ">(x, , s) }", inputs={"v": [1, 2, 3, 4], "w": [2, 2]}, atol=1e-6)
+def resize_19_18(node: Node, op: Builder) -> Result:
+    """There was no half_pixel_symmetric, which is half_pixel where sizes are whole."""
+    if node.str("coordinate_transformation_mode") != "half_pixel_symmetric":
+        return KEEP
+    scales = given(node)["scales"]
+    whole = scales is None or _whole(node["X"], scales.const_or_none(), node)
+    if whole and not keeps_aspect(node):
+        return op.same(node, coordinate_transformation_mode="half_pixel")
+    return written_out(node, op)
+
+
+def _whole(x: Value, scales: Array | None, node: Node) -> bool:
+    """Whether no size has to be rounded."""
+    if scales is None:
+        return False
+    if all(float(scale).is_integer() for scale in scales):
+        return True
+    dims = x.dims_or_none
+    if dims is None:
+        return False
+    sizes = [dims[axis] for axis in axes(node)]
+    products = zip(scales.astype(float), sizes, strict=True)
+    return all(isinstance(size, int) and (scale * size).is_integer() for scale, size in products)

@@ -1,0 +1,166 @@
+"""RoiAlign: regions of pictures, sampled."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from opshift.adapter import Builder, Node, Result, T, Value, adapter, boundary, example
+from opshift.combinators import cast_around
+
+from opshift_adapters._lib.blocks import ARANGE, arange, as_type, part, size_of
+from opshift_adapters._lib.calc import element
+
+ROI_ALIGN_22 = boundary(22, "RoiAlign:b0256a", cast=cast_around("float"))
+REGIONS = "(float[1,2,8,8] x, float[2,4] r, int64[2] b) => (float[2,2,2,2] y) "
+PLACES = {"r": [[0, 0, 5, 6], [1, 2, 4, 3.5]], "b": [0, 0]}
+KNOWN = "(float[1,2,8,8] x) => (float[2,2,2,2] y) <int64[2] b = {0, 0}, float[2,4] r = {0,0,5,6, 1,2,8,7}> "
+SIZED = "output_height=2,output_width=2"
+OPEN = "(float[N,C,H,W] x, float[R,4] r, int64[R] b) => (float[R,C,p,q] y) { y = RoiAlign<output_height=2,output_width=3"
+ANYWHERE = {
+    "x": np.arange(96.0).reshape(2, 2, 4, 6) % 7 - 3,
+    "r": [[0, 0, 5, 6], [1, 2, 1.25, 2.5], [-4, -3, 9, 9], [3, 3, 2, 1], [8, 8, 9, 9]],
+    "b": [0, 1, 1, 0, 1],
+}
+NOWHERE = ANYWHERE | {"r": np.zeros((0, 4)), "b": np.zeros(0)}
+
+
+@adapter("RoiAlign", 15, 16)
+@example("average", REGIONS + f"{{ y = RoiAlign<{SIZED}>(x, r, b) }}", gives="RoiAlign", inputs=PLACES)
+@example("largest", REGIONS + f'{{ y = RoiAlign<{SIZED},mode="max",sampling_ratio=2,spatial_scale=0.5>(x, r, b) }}', gives="RoiAlign", inputs=PLACES)
+def roi_align_15_16(node: Node, op: Builder) -> Result:
+    """Pixels were not shifted by half, which became a choice, and not the default."""
+    return op.same(node, coordinate_transformation_mode="output_half_pixel")
+
+
+WRITTEN_OUT = (
+    "Loop", "Gather", "Mul", "Sub", "Add", "Div", "Ceil", "Floor", "Max", "Min", "Less", "Greater", "Or",
+    "And", "Not", "Where", "ReduceMean", "ReduceMax", "Concat", "Shape", "Slice", *ARANGE,
+)  # fmt: skip
+
+
+@adapter("RoiAlign", 16, 15, emits=WRITTEN_OUT)
+@example("not shifted", REGIONS + f'{{ y = RoiAlign<{SIZED},coordinate_transformation_mode="output_half_pixel">(x, r, b) }}', gives="RoiAlign", inputs=PLACES)
+@example("shifted, constant", KNOWN + f"{{ y = RoiAlign<{SIZED}>(x, r, b) }}", gives="RoiAlign")
+@example("shifted, scaled", KNOWN + f"{{ y = RoiAlign<{SIZED},spatial_scale=0.5>(x, r, b) }}", gives="RoiAlign")
+@example("shifted, below one pixel", KNOWN + f"{{ y = RoiAlign<{SIZED},spatial_scale=0.125>(x, r, b) }}", atol=1e-6)
+@example("shifted, computed", OPEN + ">(x, r, b) }", inputs=ANYWHERE, atol=1e-5)
+@example("shifted, computed, largest", OPEN + ',mode="max",spatial_scale=0.5>(x, r, b) }', inputs=ANYWHERE, atol=1e-5)
+@example("shifted, some samples", OPEN + ",sampling_ratio=2>(x, r, b) }", inputs=ANYWHERE, atol=1e-5)
+@example("shifted, no regions", OPEN + ">(x, r, b) }", inputs=NOWHERE)
+def roi_align_16_15(node: Node, op: Builder) -> Result:
+    """There was no shift by half a pixel, and regions grew to one pixel at least."""
+    if node.str("coordinate_transformation_mode") == "output_half_pixel":
+        return op.same(node, coordinate_transformation_mode=None)
+    regions = node["rois"].const_or_none()
+    if regions is None:
+        return _written_out(node, op, shift=0.5, least=None)
+    scale = regions.dtype.type(node.float("spatial_scale"))
+    half = regions.dtype.type(0.5)
+    shifted = regions - half / scale
+    corners = regions * scale - half
+    large = corners[:, 2:] - corners[:, :2] >= 1
+    if not large.all() or not np.array_equal(shifted * scale, corners):
+        return _written_out(node, op, shift=0.5, least=None)
+    moved = {"rois": op.const(shifted, like=node["rois"])}
+    return op.same(node, inputs=moved, coordinate_transformation_mode=None)
+
+
+@adapter("RoiAlign", 10, 9, emits=WRITTEN_OUT)
+@example("average", REGIONS + f"{{ y = RoiAlign<{SIZED}>(x, r, b) }}", inputs=PLACES, atol=1e-6)
+@example("as many samples as pixels", OPEN + ">(x, r, b) }", inputs=ANYWHERE, atol=1e-5)
+@example("some samples", OPEN + ",sampling_ratio=2,spatial_scale=0.5>(x, r, b) }", inputs=ANYWHERE, atol=1e-5)
+@example("largest", OPEN + ',sampling_ratio=3,mode="max">(x, r, b) }', inputs=ANYWHERE, atol=1e-5)
+@example("double", OPEN.replace("float", "double") + ">(x, r, b) }", inputs=ANYWHERE, atol=1e-13)
+@example("half", OPEN.replace("float", "float16") + ",sampling_ratio=2>(x, r, b) }", inputs=ANYWHERE, atol=1e-2)
+@example("no regions", OPEN + ">(x, r, b) }", inputs=NOWHERE)
+def roi_align_10_9(node: Node, op: Builder) -> Result:
+    """Born in 10; below it a Loop over the regions takes the samples."""
+    return _written_out(node, op, shift=0.0, least=1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Where samples lie along one axis: between which pixels, how near to each, and whether at all."""
+
+    low: Value
+    high: Value
+    near: Value
+    far: Value
+    inside: Value
+    each: Value  # how many samples a bin has, a vector of one
+    some: Value | None  # whether it has any, where that is not sure
+
+
+def _written_out(node: Node, op: Builder, *, shift: float, least: float | None) -> Value:
+    x, batch = node["X"], node["batch_indices"]
+    kind = T.DOUBLE if x.elem_type == T.DOUBLE else T.FLOAT
+    image, rois = as_type(op, x, kind), as_type(op, node["rois"], kind)
+    sizes = [op.Cast(size_of(op, x, axis), to=kind) for axis in (2, 3)]
+    bins = [node.int("output_height"), node.int("output_width")]
+    ratio, mode = node.int("sampling_ratio"), node.str("mode").lower()
+
+    def region(b: Builder, i: Value, keep: Value, state: Value) -> tuple[Value, Value, Value]:
+        scaled = b.Mul(b.Gather(rois, i, axis=0), b.const(node.float("spatial_scale"), kind))
+        corners = b.Sub(scaled, b.const(shift, kind))
+        rows, columns = (
+            _line(b, element(b, corners, 1 - k), element(b, corners, 3 - k), bins[k], sizes[k], kind, ratio, least)
+            for k in (0, 1)
+        )
+        picture = b.Gather(image, b.Gather(batch, i, axis=0), axis=0)
+        samples = _samples(b, picture, rows, columns, mode, kind)
+        shape = b.Concat(b.const([0, bins[0]]), rows.each, b.const([bins[1], -1]), axis=0)
+        tiles = b.Reshape(samples, shape)
+        pool = b.ReduceMean if mode == "avg" else b.ReduceMax
+        pooled = pool(tiles, axes=[2, 4], keepdims=0)
+        if rows.some is not None and columns.some is not None:
+            pooled = b.Where(b.And(rows.some, columns.some), pooled, b.const(0, kind))
+        return b.Identity(keep), b.Identity(state), pooled
+
+    body = op.graph(region, (T.INT64, ()), (T.BOOL, ()), (T.INT64, ()))
+    count, going = size_of(op, node["rois"], 0), op.const(True, T.BOOL)
+    _, pooled = op.Loop(count, going, op.const(0), body=body, outputs=2)
+    shape = op.Concat(op.Shape(batch), part(op, op.Shape(x), 1, 2), op.const(bins), axis=0)
+    return as_type(op, op.Reshape(pooled, shape), x.elem_type)
+
+
+def _line(
+    op: Builder, first: Value, last: Value, bins: int, size: Value, kind: int, ratio: int, least: float | None
+) -> Line:
+    """Samples of one region along one axis, evenly spaced in each bin."""
+    zero, one, number = op.const(0, kind), op.const(1, kind), op.const(bins, kind)
+    length = op.Sub(last, first)
+    if least is not None:
+        length = op.Max(length, op.const(least, kind))
+    step, some = op.Div(length, number), None
+    each = op.const(ratio, kind)
+    if ratio <= 0:
+        asked = op.Ceil(step)
+        each, some = op.Max(asked, one), op.Greater(asked, zero)
+    whole = op.Cast(each, to=T.INT64)
+    index = arange(op, op.Mul(whole, op.const(bins)))
+    tile = op.Div(index, whole)
+    within = op.Add(op.Cast(op.Sub(index, op.Mul(tile, whole)), to=kind), op.const(0.5, kind))
+    start = op.Add(first, op.Mul(op.Cast(tile, to=kind), step))
+    place = op.Add(start, op.Div(op.Mul(within, step), each))
+    outside = op.Or(op.Less(place, op.const(-1, kind)), op.Greater(place, size))
+    edge, place = op.Sub(size, one), op.Max(place, zero)
+    low = op.Min(op.Floor(place), edge)
+    high = op.Min(op.Add(low, one), edge)
+    far = op.Sub(op.Min(place, edge), low)
+    return Line(
+        op.Cast(low, to=T.INT64), op.Cast(high, to=T.INT64), op.Sub(one, far), far, op.Not(outside),
+        op.Reshape(whole, op.const([1])), some,
+    )  # fmt: skip
+
+
+def _samples(op: Builder, picture: Value, rows: Line, columns: Line, mode: str, kind: int) -> Value:
+    """What lies at each crossing, of the four pixels around it: their sum, or the largest share."""
+    shares = []
+    for row, height in ((rows.low, rows.near), (rows.high, rows.far)):
+        line = op.Gather(picture, row, axis=1)
+        for column, width in ((columns.low, columns.near), (columns.high, columns.far)):
+            weight = op.Mul(op.Reshape(height, op.const([-1, 1])), width)
+            shares.append(op.Mul(weight, op.Gather(line, column, axis=2)))
+    inside = op.And(op.Reshape(rows.inside, op.const([-1, 1])), columns.inside)
+    a, b, c, d = shares
+    value = op.Add(op.Add(op.Add(a, b), c), d) if mode == "avg" else op.Max(a, b, c, d)
+    return op.Where(inside, value, op.const(0, kind))

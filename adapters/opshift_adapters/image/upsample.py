@@ -1,0 +1,83 @@
+"""Upsample, which became Resize at 10: two factors for pictures, then one for each axis."""
+
+from typing import Any
+
+from opshift.adapter import Builder, Node, Refusal, Result, T, Why, adapter, boundary, example
+
+from opshift_adapters._lib.sampling import SAMPLING, Filter, by_scales
+
+IMAGE = "(float[1,2,3,4] x) => (float[a,b,c,d] y) "
+OPEN = "(float[N,C,H,W] x) => (float[a,b,c,d] y) "
+
+
+@adapter("Upsample", 6, 7)
+@example("nearest", IMAGE + "{ y = Upsample<height_scale=2.0,width_scale=1.5>(x) }", gives="Upsample")
+@example("bilinear", IMAGE + '{ y = Upsample<height_scale=1.0,width_scale=2.0,mode="bilinear">(x) }', gives="Upsample")
+@example("unknown sizes", "(int32[N,C,H,W] x) => (int32[a,b,c,d] y) { y = Upsample<height_scale=2.0,width_scale=3.0>(x) }", gives="Upsample")
+def upsample_6_7(node: Node, op: Builder) -> Result:
+    """Two factors for pictures became one for each axis, and bilinear is called linear."""
+    scales = [1.0, 1.0, node.float("height_scale"), node.float("width_scale")]
+    mode = "linear" if node.str("mode") == "bilinear" else node.str("mode")
+    return op.same(node, height_scale=None, width_scale=None, scales=scales, mode=mode)
+
+
+@adapter("Upsample", 7, 6, emits=("Unsqueeze", "Squeeze", *SAMPLING), handles_types=True)
+@example("linear", IMAGE + '{ y = Upsample<scales=[1.0,1.0,2.0,1.5],mode="linear">(x) }', gives="Upsample")
+@example("nearest", "(bool[N,C,H,W] x) => (bool[a,b,c,d] y) { y = Upsample<scales=[1.0,1.0,2.0,2.0]>(x) }", gives="Upsample")
+@example("three axes", '(float[N,C,W] x) => (float[a,b,c] y) { y = Upsample<scales=[1.0,1.0,2.5],mode="linear">(x) }', gives="Unsqueeze Upsample Squeeze")
+@example("channels", "(float[1,2,3,4] x) => (float[1,4,3,6] y) { y = Upsample<scales=[1.0,2.0,1.0,1.5]>(x) }", gives="Gather Gather")
+@example("channels, linear", '(float[1,2,3,4] x) => (float[1,4,3,6] y) { y = Upsample<scales=[1.0,2.0,1.0,1.5],mode="linear">(x) }', atol=1e-6)
+@example("bytes", "(uint8[1,2,3,4] x) => (uint8[1,2,6,8] y) { y = Upsample<scales=[1.0,1.0,2.0,2.0]>(x) }", gives="Gather Gather")
+@example("words", "(string[3] x) => (string[6] y) { y = Upsample<scales=[2.0]>(x) }", gives="Gather")
+@example("bytes, unknown sizes", "(uint8[N] x) => (uint8[a] y) { y = Upsample<scales=[2.0]>(x) }", refuses=Why.NEEDS_SHAPE)
+def upsample_7_6(node: Node, op: Builder) -> Result:
+    """Only the last two of four axes could grow, of a few element types."""
+    x, scales = node["X"], node.floats("scales")
+    rank = len(scales)
+    mode = "bilinear" if node.str("mode") == "linear" else node.str("mode")
+    wide = [1.0] * (4 - rank) + scales
+    kinds = (T.BOOL, T.INT32, T.INT64, T.FLOAT16, T.FLOAT, T.DOUBLE)
+    if len(wide) == 4 and wide[:2] == [1, 1] and x.elem_type in kinds:
+        picture = op.Unsqueeze(x, axes=list(range(4 - rank))) if rank < 4 else x
+        named: dict[str, Any] = {"scales": None, "height_scale": wide[2], "width_scale": wide[3]}
+        larger = op.same(node, inputs={"X": picture}, mode=mode, **named)
+        return op.Squeeze(larger, axes=list(range(4 - rank))) if rank < 4 else larger
+    dims = x.dims
+    if any(scale != 1 and not isinstance(size, int) for size, scale in zip(dims, scales, strict=True)):
+        raise Refusal(Why.NEEDS_SHAPE, "an axis that grows must have a static size before opset 7")
+    return by_scales(op, x, op.const(scales, T.FLOAT), Filter(node.str("mode")))
+
+
+@adapter("Upsample", 8, 9)
+@example("nearest", IMAGE + "{ y = Upsample<scales=[1.0,1.0,2.0,2.0]>(x) }", gives="Upsample")
+@example("linear", OPEN + '{ y = Upsample<scales=[1.0,1.0,2.0,1.5],mode="linear">(x) }', gives="Upsample")
+def upsample_8_9(node: Node, op: Builder) -> Result:
+    """`scales` became an input."""
+    return op.same(node, scales=None, inputs={"scales": op.const(node.floats("scales"), T.FLOAT)})
+
+
+TWICE = "<float[4] s = {1.0, 1.0, 2.0, 1.5}> "
+
+
+@adapter("Upsample", 9, 8, emits=SAMPLING)
+@example("constant", IMAGE + TWICE + "{ y = Upsample(x, s) }", gives="Upsample")
+@example("computed", "(string[N,M] x, float[2] s) => (string[a,b] y) { y = Upsample(x, s) }", inputs={"s": [1, 2.5], "x": [["a", "b", "c"]]})
+@example("computed and linear", '(float[N,M] x, float[2] s) => (float[a,b] y) { y = Upsample<mode="linear">(x, s) }', refuses=Why.NEEDS_CONSTANT, inputs={"s": [1, 2]})
+def upsample_9_8(node: Node, op: Builder) -> Result:
+    """`scales` was an attribute."""
+    x, scales = node["X"], node["scales"]
+    if node.str("mode") == "nearest" and scales.const_or_none() is None:
+        return by_scales(op, x, scales, Filter("nearest"))
+    return op.same(node, inputs={"scales": None}, scales=scales.const().tolist())
+
+
+@adapter("Upsample", 9, 10, emits=("Resize",))
+@example("nearest", IMAGE + TWICE + "{ y = Upsample(x, s) }", gives="Resize")
+@example("computed", '(float[N,M] x, float[2] s) => (float[a,b] y) { y = Upsample<mode="linear">(x, s) }', gives="Resize", inputs={"s": [1, 2]})
+def upsample_9_10(node: Node, op: Builder) -> Result:
+    """Upsample became Resize, which shrinks as well."""
+    return op.Resize(node["X"], node["scales"], mode=node.attr("mode"))
+
+
+# It was deprecated at 10: who has it above 10 all the same may take it to where it was legal.
+UPSAMPLE_10_DOWN = boundary(10, "Upsample:43dd8a", directions="down")

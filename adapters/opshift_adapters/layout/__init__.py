@@ -1,0 +1,1 @@
+"""Operators that arrange the elements of a tensor in another shape or order."""

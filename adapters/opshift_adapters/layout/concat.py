@@ -1,0 +1,306 @@
+"""Concat, Split, Tile: tensors put together, taken apart, repeated."""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from opshift.adapter import (
+    KEEP,
+    Builder,
+    Node,
+    Refusal,
+    Result,
+    T,
+    Value,
+    Why,
+    adapter,
+    boundary,
+    example,
+    illegal,
+)
+from opshift.combinators import positive_axis
+
+from opshift_adapters._lib.blocks import FLOATS, arange, cast, part
+from opshift_adapters._lib.moved import MOVED, moved
+
+# -- Concat --------------------------------------------------------------------------------------
+
+CONCAT_13 = boundary(13, "Concat:961c13 Tile:2ac827")
+AXIS_11 = boundary(11, "Concat:bcd325 Split:282133", down=positive_axis())
+
+
+WIDEST = {"a": [2**63 - 1, -(2**63), 2**53 + 1, -1], "b": [-(2**53) - 1, 0, 2**32]}
+
+
+@adapter("Concat", 4, 3, emits=MOVED, handles_types=True)
+@example("floats", "(float[2,3] a, float[1,3] b) => (float[3,3] y) { y = Concat<axis=0>(a, b) }", gives="Concat")
+@example("int8", "(int8[2,3] a, int8[2,1] b) => (int8[2,4] y) { y = Concat<axis=1>(a, b) }", gives="Cast Cast Concat Cast")
+@example("uint32", "(uint32[2] a, uint32[2] b) => (uint32[4] y) { y = Concat<axis=0>(a, b) }", inputs={"a": [4294967295, 16777217]})
+@example("bool", "(bool[2] a) => (bool[4] y) { y = Concat<axis=0>(a, a) }", gives="Cast Cast Concat Cast")
+@example("int64", "(int64[4] a, int64[3] b) => (int64[7] y) { y = Concat<axis=0>(a, b) }", inputs=WIDEST)
+@example("uint64", "(uint64[2] a, uint64[2] b) => (uint64[4] y) { y = Concat<axis=0>(a, b) }", inputs={"a": [2**64 - 1, 2**63], "b": [2**53 + 1, 0]})
+@example("int64, nothing known of one", '(float[2] f, int64[4] a) => (int64[6] y) { x = Cast<to="INT64">(f) y = Concat<axis=0>(x, a) }', inputs={"f": [3, -4], "a": WIDEST["a"]})
+@example("int64 without elements", "(int64[0,2] a, int64[0,1] b) => (int64[0,3] y) { y = Concat<axis=1>(a, b) }")
+@example("sizes", "(float[N,3] x, int64[1] k) => (int64[n] y) <int64[1] one = {1}> { s = Shape(x) n = Slice<starts=[0], ends=[1]>(s) y = Concat<axis=0>(n, one) }", gives="Shape Slice Cast Concat Cast")
+@example("size and number", "(float[N,3] x, int64[1] k) => (int64[n] y) { s = Shape(x) y = Concat<axis=0>(s, k) }", inputs={"k": [2**53 + 1]})
+@example("string", "(string[2] a) => (string[4] y) { y = Concat<axis=0>(a, a) }", refuses=Why.TYPE_NOT_AVAILABLE)
+def concat_4_3(node: Node, op: Builder) -> Result:
+    """Only floating-point tensors could be put together."""
+    values = [value for value in node.inputs if value is not None]
+    if any(value.elem_type_or_none in FLOATS for value in values):
+        return KEEP
+    return moved(op, values, lambda floats, _: op.same_but(node, floats)[0])
+
+
+@adapter("Concat", 3, 4)
+@example("default", "(float[2,3] a, float[2,1] b) => (float[2,4] y) { y = Concat(a, b) }", gives="Concat")
+@example("first axis", "(float[2,3] a, float[1,3] b) => (float[3,3] y) { y = Concat<axis=0>(a, b) }", gives="Concat")
+def concat_3_4(node: Node, op: Builder) -> Result:
+    """`axis` must be written; absent it meant 1."""
+    return KEEP if node.has("axis") else op.same(node, axis=1)
+
+
+# -- Split ---------------------------------------------------------------------------------------
+
+UNEVEN = "(float[2,5] x) => (float[2,2] a, float[2,2] b, float[2,1] c) "
+HALVES = "(float[2,N] x) => (float[2,a] p, float[2,b] q) { p, q = Split<axis=-1,num_outputs=2>(x) }"
+
+
+@adapter("Split", 17, 18)
+@example("lengths", "(float[2,6] x) => (float[2,2] a, float[2,4] b) <int64[2] s = {2,4}> { a, b = Split<axis=1>(x, s) }", gives="Split")
+@example("even", "(float[2,6] x) => (float[2,3] a, float[2,3] b) { a, b = Split<axis=1>(x) }", gives="Split")
+@example("lengths left out", '(float[2,6] x) => (float[1,6] a, float[1,6] b) { a, b = Split(x, "") }', gives="Split")
+@example("one part", "(float[2,6] x) => (float[2,6] a) { a = Split(x) }", gives="Split")
+def split_17_18(node: Node, op: Builder) -> Result:
+    """Without lengths the number of parts must be said."""
+    if node.input("split") is not None:
+        return KEEP
+    return op.same(node, outputs=len(node.outputs), num_outputs=len(node.outputs))
+
+
+@adapter("Split", 18, 17, emits=("Shape", "Slice", "Gather", "Add", "Sub", "Mul", "Div", "Concat"))
+@example("lengths", "(float[2,6] x, int64[2] s) => (float[2,c] a, float[2,d] b) { a, b = Split<axis=1>(x, s) }", gives="Split", inputs={"s": [2, 4]})
+@example("even", "(float[2,6] x) => (float[2,3] a, float[2,3] b) { a, b = Split<axis=1,num_outputs=2>(x) }", gives="Split")
+@example("uneven", UNEVEN + "{ a, b, c = Split<axis=-1,num_outputs=3>(x) }", gives="Split")
+@example("last part empty", "(float[6] x) => (float[2] a, float[2] b, float[2] c, float[0] d) { a, b, c, d = Split<num_outputs=4>(x) }", gives="Split")
+@example("does not divide", "(float[5] x) => (float[2] a, float[2] b, float[2] c, float[n] d) { a, b, c, d = Split<num_outputs=4>(x) }", refuses=Why.NOT_EXPRESSIBLE)
+@example("unknown size, even", HALVES, inputs={"x": np.arange(8.0).reshape(2, 4)})
+@example("unknown size, uneven", HALVES, inputs={"x": np.arange(10.0).reshape(2, 5)})
+@example("one part of unknown size", "(float[N] x) => (float[N] y) { y = Split<num_outputs=1>(x) }", gives="Split")
+@example("unknown rank", "(float[10] v, int64[n] s) => (float[a,b] p, float[c,d] q) { x = Reshape(v, s) p, q = Split<axis=1,num_outputs=2>(x) }", inputs={"s": [2, 5]})
+def split_18_17(node: Node, op: Builder) -> Result:
+    """Only even parts could go without lengths."""
+    x, axis, count = node["input"], node.int("axis"), len(node.outputs)
+    if node.input("split") is not None or count == 1:
+        return op.same(node, outputs=count, num_outputs=None)
+    dims = x.dims_or_none
+    size = dims[axis] if dims is not None else None
+    if not isinstance(size, int):
+        lengths = _lengths(op, x, axis, count)
+    elif size % count == 0:
+        return op.same(node, outputs=count, num_outputs=None)
+    else:
+        chunk = -(-size // count)
+        rest = size - chunk * (count - 1)
+        if rest < 0:
+            raise Refusal(Why.NOT_EXPRESSIBLE, f"{size} elements do not make {count} parts")
+        lengths = op.const([chunk] * (count - 1) + [rest])
+    return op.same(node, inputs={"split": lengths}, outputs=count, num_outputs=None)
+
+
+def _lengths(op: Builder, x: Value, axis: int, count: int) -> Value:
+    """Parts rounded up, the last one what remains."""
+    size = op.Gather(op.Shape(x), op.const([axis]), axis=0)
+    chunk = op.Div(op.Add(size, op.const([count - 1])), op.const([count]))
+    last = op.Sub(size, op.Mul(chunk, op.const([count - 1])))
+    return op.Concat(*[chunk] * (count - 1), last, axis=0)
+
+
+@adapter("Split", 12, 13)
+@example("lengths", "(float[2,6] x) => (float[2,2] a, float[2,4] b) { a, b = Split<axis=1,split=[2,4]>(x) }", gives="Split")
+@example("even", "(float[2,6] x) => (float[2,3] a, float[2,3] b) { a, b = Split<axis=1>(x) }", gives="Split")
+def split_12_13(node: Node, op: Builder) -> Result:
+    """The attribute `split` became an input."""
+    lengths = node.ints_or_none("split")
+    count = len(node.outputs)
+    if not lengths:
+        return op.same(node, outputs=count, split=None)
+    return op.same(node, inputs={"split": op.const(lengths)}, outputs=count, split=None)
+
+
+@adapter("Split", 13, 12, emits=("Slice", "Add"))
+@example("even", '(float[2,6] x) => (float[2,3] a, float[2,3] b) { a, b = Split<axis=1>(x, "") }', gives="Split")
+@example("constant lengths", "(float[2,6] x) => (float[2,2] a, float[2,4] b) <int64[2] s = {2,4}> { a, b = Split<axis=1>(x, s) }", gives="Split")
+@example("computed lengths", "(float[2,6] x, int64[3] s) => (float[2,d] a, float[2,e] b, float[2,f] c) { a, b, c = Split<axis=-1>(x, s) }", gives="Slice Slice Slice Add Slice Slice Add Slice", inputs={"s": [2, 0, 4]})
+@example("middle part unused", "(string[6] x, int64[3] s) => (string[d] a, string[f] c) { a, b, c = Split(x, s) }", inputs={"s": [2, 1, 3]})
+def split_13_12(node: Node, op: Builder) -> Result:
+    """`split` was an attribute; computed lengths become running bounds of slices."""
+    x, lengths, count = node["input"], node.input("split"), len(node.outputs)
+    if lengths is None:
+        return op.same(node, outputs=count)
+    known = lengths.const_or_none()
+    if known is not None:
+        return op.same(node, inputs={"split": None}, outputs=count, split=known.tolist())
+    axes = op.const([node.int("axis")])
+    pieces, start = [], op.const([0])
+    for i in range(count):
+        length = part(op, lengths, i, i + 1)
+        end = op.Add(start, length) if i else length
+        pieces.append(op.Slice(x, start, end, axes))
+        start = end
+    return tuple(pieces)
+
+
+@adapter("Split", 2, 1, emits=("Slice",), handles_types=True)
+@example("default axis", "(float[4,2] x) => (float[2,2] a, float[2,2] b) { a, b = Split(x) }", gives="Split")
+@example("lengths", "(float[2,6] x) => (float[2,2] a, float[2,4] b) { a, b = Split<axis=1,split=[2,4]>(x) }", gives="Split")
+@example("int64", "(int64[2,6] x) => (int64[2,2] a, int64[2,4] b) { a, b = Split<axis=1,split=[2,4]>(x) }", gives="Slice Slice")
+@example("even strings", "(string[4] x) => (string[2] a, string[2] b) { a, b = Split(x) }", gives="Slice Slice")
+@example("even integers of unknown size", "(int64[N] x) => (int64[a] p, int64[b] q) { p, q = Split(x) }", refuses=Why.NEEDS_SHAPE)
+def split_2_1(node: Node, op: Builder) -> Result:
+    """`axis` had no default, and only floating-point tensors were split; Slice took them all."""
+    x, axis, lengths = node["input"], node.int("axis"), node.ints_or_none("split")
+    count = len(node.outputs)
+    if x.elem_type in FLOATS:
+        return op.same(node, outputs=count, axis=axis)
+    if not lengths:
+        size = x.dims[axis]
+        if not isinstance(size, int):
+            raise Refusal(Why.NEEDS_SHAPE, f"the size of {x.name!r} along the axis is unknown")
+        lengths = [size // count] * count
+    bounds = np.cumsum([0, *lengths]).tolist()
+    return tuple(
+        op.Slice(x, starts=[start], ends=[end], axes=[axis])
+        for start, end in itertools.pairwise(bounds)
+    )
+
+
+@adapter("Split", 1, 2)
+@example("lengths", "(float[2,6] x) => (float[2,2] a, float[2,4] b) { a, b = Split<axis=1,split=[2,4]>(x) }", gives="Split")
+@example("lengths as a tensor", "(float[6] x) => (float[2] a, float[4] b) <float[2] s = {2.0,4.0}> { a, b = Split<axis=0>(x, s) }", gives="Split")
+@example("computed lengths", "(float[6] x, float[2] s) => (float[c] a, float[d] b) { a, b = Split<axis=0>(x, s) }", refuses=Why.NEEDS_CONSTANT, inputs={"s": [2, 4]})
+@example("one axis only", "(float[6] x) => (float[3] a, float[3] b) { a, b = Split(x) }", gives="Split")
+@example("no axis", "(float[2,6] x) => (float[a,b] p, float[c,d] q) { p, q = Split(x) }", refuses=Why.AMBIGUOUS)
+def split_1_2(node: Node, op: Builder) -> Result:
+    """`axis` had no default, and lengths could come as a tensor of the data's type."""
+    lengths, axis, split = node.input("split"), node.attr("axis"), node.ints_or_none("split")
+    if axis is None:
+        if node["input"].rank != 1:
+            raise Refusal(Why.AMBIGUOUS, "Split without an axis had no meaning before opset 2")
+        axis = 0
+    if lengths is not None:
+        split = [int(length) for length in lengths.const()]
+    return op.same(
+        node, inputs={"split": None}, outputs=len(node.outputs), axis=axis, split=split or None
+    )
+
+
+# -- Tile ----------------------------------------------------------------------------------------
+
+UNHELD = (T.INT64, T.UINT64, T.STRING, T.COMPLEX64, T.COMPLEX128)  # no float holds their values
+MOST_COPIES = 256
+TILE_2 = "(float[2,3] x, float t) => (float[a,b] y) <float axis = {1.0}> { y = Tile(x, t, axis) }"
+TILE_RANKLESS = "(float[24] v, int64[n] s, float t) => (float[a,b,c] y) <float axis = {1.0}> { x = Reshape(v, s) y = Tile(x, t, axis) }"
+
+
+@adapter("Tile", 5, 6, emits=("Cast", "Reshape", "Shape", "Equal", "Slice", "Concat", "Add", "Mul", "Sub", "Loop", "Identity"), handles_types=True)
+@example("constant", "(float[2,3] x) => (float[2,9] y) <float t = {3.0}, float axis = {1.0}> { y = Tile(x, t, axis) }", gives="Tile")
+@example("computed count", TILE_2, inputs={"t": 2})
+@example("computed axis", "(float[2,3] x, float t, float axis) => (float[a,b] y) { y = Tile(x, t, axis) }", inputs={"t": 2, "axis": 0})
+@example("unknown rank", TILE_RANKLESS, inputs={"s": [2, 3, 4], "t": 3})
+@example("unknown rank, computed axis", TILE_RANKLESS.replace("float t)", "float t, float axis)").replace("<float axis = {1.0}> ", ""), inputs={"s": [2, 3, 4], "t": 3, "axis": 2})
+def tile_5_6(node: Node, op: Builder) -> Result:
+    """One axis was tiled at a time, both numbers of the data's type."""
+    x, tiles, axis = node["input"], node["tiles"], node["axis"]
+    count, place, rank = tiles.const_or_none(), axis.const_or_none(), x.rank_or_none
+    if count is not None and place is not None and rank is not None:
+        repeats = np.ones(rank, dtype=np.int64)
+        repeats[int(place.item())] = int(count.item())
+        return op.Tile(x, op.const(repeats))
+    times = op.Cast(op.Reshape(tiles, op.const([1])), to=T.INT64)
+    if rank is not None and place is None:
+        return op.Tile(x, _at(op, times, axis, op.const(np.arange(rank))))
+    shape = op.Shape(x)
+    if place is None:
+        length = op.Reshape(op.Shape(shape), op.const([]))
+        return op.Tile(x, _at(op, times, axis, arange(op, length)))
+    ones, at = op.Cast(op.Equal(shape, shape), to=T.INT64), int(place.item())
+    return op.Tile(x, op.Concat(part(op, ones, 0, at), times, part(op, ones, at + 1), axis=0))
+
+
+def _at(op: Builder, times: Value, axis: Value, places: Value) -> Value:
+    """`times` where a place is the axis, else 1."""
+    axis = op.Cast(op.Reshape(axis, op.const([1])), to=T.INT64)
+    there = op.Cast(op.Equal(places, axis, broadcast=1), to=T.INT64)
+    more = op.Sub(times, op.const([1]))
+    return op.Add(op.Mul(there, more, broadcast=1), op.const([1]), broadcast=1)
+
+
+@adapter("Tile", 6, 5, emits=f"{MOVED} Identity Slice Squeeze", handles_types=True)
+@example("constant", "(float[2,3] x) => (float[4,9] y) <int64[2] r = {2,3}> { y = Tile(x, r) }", gives="Tile Tile")
+@example("one axis", "(double[2,3] x) => (double[2,9] y) <int64[2] r = {1,3}> { y = Tile(x, r) }", gives="Tile")
+@example("no axis", "(float[2,3] x) => (float[2,3] y) <int64[2] r = {1,1}> { y = Tile(x, r) }", gives="Identity")
+@example("to nothing", "(float[2,3] x) => (float[2,0] y) <int64[2] r = {1,0}> { y = Tile(x, r) }", gives="Tile")
+@example("computed", "(float[2,3] x, int64[2] r) => (float[a,b] y) { y = Tile(x, r) }", inputs={"r": [2, 3]})
+@example("half", "(float16[1] x) => (float16[2049] y) <int64[1] r = {2049}> { y = Tile(x, r) }", gives="Cast Tile Cast")
+@example("int32", "(int32[2,3] x) => (int32[4,3] y) <int64[2] r = {2,1}> { y = Tile(x, r) }", gives="Cast Tile Cast")
+@example("bool", "(bool[2] x) => (bool[6] y) <int64[1] r = {3}> { y = Tile(x, r) }", gives="Cast Tile Cast")
+@example("int64", "(int64[2,3] x) => (int64[6,3] y) <int64[2] r = {3,1}> { y = Tile(x, r) }", gives="Concat")
+@example("string to nothing", "(string[2,3] x) => (string[0,6] y) <int64[2] r = {0,2}> { y = Tile(x, r) }", gives="Slice Concat")
+@example("computed int64", "(int64[4] x, int64[1] r) => (int64[n] y) { y = Tile(x, r) }", inputs={"x": WIDEST["a"], "r": [3]}, gives="Slice Squeeze Cast Cast Cast Sub Mul Add Floor Mul Cast Tile Cast Tile Unsqueeze Unsqueeze Concat Cast ReduceSum")
+@example("computed uint64", "(uint64[2] x, int64[1] r) => (uint64[n] y) { y = Tile(x, r) }", inputs={"x": [2**64 - 1, 2**63 + 1], "r": [2]})
+@example("computed int64 to nothing", "(int64[2,2] x, int64[2] r) => (int64[a,b] y) { y = Tile(x, r) }", inputs={"r": [2, 0]})
+@example("many of int64", "(int64[4] x) => (int64[1200] y) <int64[1] r = {300}> { y = Tile(x, r) }", inputs={"x": WIDEST["a"]})
+@example("many sizes", "(float[N,3] x, int64[1] r) => (int64[n] y) { s = Shape(x) y = Tile(s, r) }", inputs={"r": [2]}, gives="Shape Slice Squeeze Cast Cast Tile Cast")
+@example("computed string", "(string[2] x, int64[1] r) => (string[n] y) { y = Tile(x, r) }", refuses=Why.TYPE_NOT_AVAILABLE, inputs={"r": [3]})
+@example("unknown rank", "(float[24] v, int64[n] s, int64[n] r) => (float[a,b] y) { x = Reshape(v, s) y = Tile(x, r) }", refuses=Why.NEEDS_RANK, inputs={"s": [4, 6], "r": [1, 2]})
+def tile_6_5(node: Node, op: Builder) -> Result:
+    """One axis was tiled at a time, of floating-point tensors."""
+    x, repeats = node["input"], node["repeats"]
+    known = repeats.const_or_none()
+    if known is not None and x.elem_type in UNHELD and known.max(initial=0) <= MOST_COPIES:
+        return _side_by_side(op, x, known.tolist())
+    if known is not None and not (known != 1).any():
+        return op.Identity(x)
+    each = known.tolist() if known is not None else _counts(op, repeats, _rank(x, repeats))
+    if x.elem_type == T.FLOAT16:  # which holds few counts
+        return cast(op, _one_by_one(op, cast(op, x, T.FLOAT), each, T.FLOAT), T.FLOAT16)
+    return moved(op, [x], lambda floats, kind: _one_by_one(op, floats[0], each, kind))
+
+
+def _rank(x: Value, repeats: Value) -> int:
+    counts = repeats.shape_or_none
+    return x.rank if counts is None else counts[0]
+
+
+def _counts(op: Builder, repeats: Value, rank: int) -> list[Value]:
+    return [op.Squeeze(part(op, repeats, axis, axis + 1), axes=[0]) for axis in range(rank)]
+
+
+def _one_by_one(op: Builder, x: Value, repeats: Sequence[int | Value], kind: int) -> Value:
+    """Tile along each axis in turn."""
+    for axis, times in enumerate(repeats):
+        if isinstance(times, Value):
+            x = op.Tile(x, cast(op, times, kind), op.const(axis, kind))
+        elif times != 1:
+            x = op.Tile(x, op.const(times, kind), op.const(axis, kind))
+    return x
+
+
+def _side_by_side(op: Builder, x: Value, repeats: Sequence[int]) -> Value:
+    """Tile by what moves any element type."""
+    tiled = x
+    for axis, times in enumerate(repeats):
+        if times == 0:
+            tiled = op.Slice(tiled, starts=[0], ends=[0], axes=[axis])
+        elif times > 1:
+            tiled = op.Concat(*[tiled] * times, axis=axis)
+    return op.Identity(x) if tiled is x else tiled
+
+
+@illegal("Split")
+def parts(given: Mapping[str, Any], inputs: int, outputs: int) -> str | None:
+    """As many outputs as parts: onnx's inference ends the process otherwise."""
+    wanted = given.get("num_outputs", outputs)
+    return None if wanted == outputs else f"num_outputs is {wanted}, and it has {outputs} outputs"

@@ -1,0 +1,199 @@
+"""DepthToSpace, SpaceToDepth, Col2Im: blocks of an image and channels."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from opshift.adapter import (
+    Array,
+    Builder,
+    Node,
+    Refusal,
+    Result,
+    T,
+    Value,
+    Why,
+    adapter,
+    boundary,
+    example,
+)
+
+from opshift_adapters._lib.blocks import ARANGE, FLOATS, arange, part
+from opshift_adapters._lib.calc import column, element
+
+DEPTH_28 = boundary(28, "DepthToSpace:164247")
+TYPES_13 = boundary(13, "DepthToSpace:a1acc4 SpaceToDepth:66b78b")
+
+# -- order of channels ---------------------------------------------------------------------------
+
+REORDER = ("Gather", "Shape", "Reshape", "Transpose", *ARANGE)
+
+
+def _transposed_channels(op: Builder, x: Value, shape: Sequence[int]) -> Value:
+    """The channels of an image laid out in two axes, which change places."""
+    channels = x.dims_or_none[1] if x.dims_or_none is not None else None
+    if isinstance(channels, int):
+        order = op.const(np.arange(channels).reshape(shape).T.reshape(-1))
+    else:
+        every = arange(op, op.Gather(op.Shape(x), op.const(1), axis=0))
+        table = op.Transpose(op.Reshape(every, op.const(list(shape))), perm=[1, 0])
+        order = op.Reshape(table, op.const([-1]))
+    return op.Gather(x, order, axis=1)
+
+
+IMAGE = "(float[2,3,4,6] x) => (float[2,12,2,3] y) "
+SPACE_28_UP = boundary(28, "SpaceToDepth:63a0a0", directions="up")
+
+
+@adapter("SpaceToDepth", 28, 27, emits=REORDER)
+@example("default", IMAGE + "{ y = SpaceToDepth<blocksize=2>(x) }", gives="SpaceToDepth")
+@example("depth first", IMAGE + '{ y = SpaceToDepth<blocksize=2,mode="DCR">(x) }', gives="SpaceToDepth")
+@example("columns first", IMAGE + '{ y = SpaceToDepth<blocksize=2,mode="CRD">(x) }', gives="SpaceToDepth Gather")
+@example("unknown sizes", '(int8[N,C,4,6] x) => (int8[N,c,2,3] y) { y = SpaceToDepth<blocksize=2,mode="CRD">(x) }')
+@example("empty", '(float[0,3,4,6] x) => (float[0,12,2,3] y) { y = SpaceToDepth<blocksize=2,mode="CRD">(x) }')
+def space_to_depth_28_27(node: Node, op: Builder) -> Result:
+    """The channel was always the fastest; the other order is a permutation of the channels."""
+    result = op.same(node, mode=None)
+    if node.str("mode") == "DCR":
+        return result
+    return _transposed_channels(op, result, [node.int("blocksize") ** 2, -1])
+
+
+DEPTH = "(float[2,12,2,3] x) => (float[2,3,4,6] y) "
+DEPTH_11_UP = boundary(11, "DepthToSpace:753dba", directions="up")
+
+
+@adapter("DepthToSpace", 11, 10, emits=REORDER)
+@example("default", DEPTH + "{ y = DepthToSpace<blocksize=2>(x) }", gives="DepthToSpace")
+@example("depth first", DEPTH + '{ y = DepthToSpace<blocksize=2,mode="DCR">(x) }', gives="DepthToSpace")
+@example("columns first", DEPTH + '{ y = DepthToSpace<blocksize=2,mode="CRD">(x) }', gives="Gather DepthToSpace")
+@example("unknown sizes", '(string[N,C,2,3] x) => (string[N,c,4,6] y) { y = DepthToSpace<blocksize=2,mode="CRD">(x) }', inputs={"x": np.arange(48).astype(str).reshape(1, 8, 2, 3)})
+@example("empty", '(float[0,12,2,3] x) => (float[0,3,4,6] y) { y = DepthToSpace<blocksize=2,mode="CRD">(x) }')
+@example("channels left over", '(float[2,3,2,3] x) => (float[2,c,4,6] y) { y = DepthToSpace<blocksize=2,mode="CRD">(x) }', invalid="3 channels are not a multiple of 4")
+def depth_to_space_11_10(node: Node, op: Builder) -> Result:
+    """The channel was always the fastest; the other order is a permutation of the channels."""
+    if node.str("mode") == "DCR":
+        return op.same(node, mode=None)
+    ordered = _transposed_channels(op, node["input"], [-1, node.int("blocksize") ** 2])
+    return op.same(node, inputs={"input": ordered}, mode=None)
+
+
+# -- Col2Im --------------------------------------------------------------------------------------
+
+TWO = "<int64[2] image = {5,5}, int64[2] block = {1,5}> "
+OVERLAP = "<int64[2] image = {4,5}, int64[2] block = {2,3}> "
+COMPUTED = "(float[N,C,L] x, int64[2] image, int64[2] block) => (float[N,c,h,w] y) "
+COVERING = (
+    "Reshape", "Shape", "Slice", "Div", "Concat", "Pad", "Gather", "ReduceSum", "Cast", "Add",
+    "Sub", "Mul", "Equal", "Less", "Not", "And", "Where", "ReduceProd", *ARANGE,
+)  # fmt: skip
+SUMMED = (*FLOATS, T.INT32, T.INT64, T.UINT32, T.UINT64)
+
+
+@adapter("Col2Im", 18, 17, emits=COVERING)
+@example("side by side", "(float[1,5,5] x) => (float[1,1,5,5] y) " + TWO + "{ y = Col2Im(x, image, block) }")
+@example("overlapping", "(float[2,18,9] x) => (float[2,3,4,5] y) " + OVERLAP + "{ y = Col2Im(x, image, block) }")
+@example("strides and pads", "(double[1,6,6] x) => (double[1,1,4,5] y) " + OVERLAP + "{ y = Col2Im<strides=[2,2],pads=[0,1,1,1]>(x, image, block) }")
+@example("dilations", "(float[1,12,3] x) => (float[1,2,4,5] y) " + OVERLAP + "{ y = Col2Im<dilations=[1,2]>(x, image, block) }")
+@example("infinite", "(float[1,6,9] x) => (float[1,1,4,5] y) " + OVERLAP + "{ y = Col2Im(x, image, block) }", inputs={"x": [[[np.inf] * 9] + [[1] * 9] * 5]})
+@example("integers", "(int64[N,C,9] x) => (int64[N,c,4,5] y) " + OVERLAP + "{ y = Col2Im(x, image, block) }", inputs={"x": np.arange(108).reshape(1, 12, 9)})
+@example("small integers", "(int8[1,6,9] x) => (int8[1,1,4,5] y) " + OVERLAP + "{ y = Col2Im(x, image, block) }")
+@example("three axes", "(float[1,8,8] x) => (float[1,1,3,3,3] y) <int64[3] image = {3,3,3}, int64[3] block = {2,2,2}> { y = Col2Im(x, image, block) }")
+@example("bool", "(bool[1,6,9] x) => (bool[1,1,4,5] y) " + OVERLAP + "{ y = Col2Im(x, image, block) }", refuses=Why.TYPE_NOT_AVAILABLE)
+@example("computed image", "(float[1,5,5] x, int64[2] image) => (float[1,1,h,w] y) <int64[2] block = {1,5}> { y = Col2Im(x, image, block) }", inputs={"image": [5, 5]})
+@example("computed, overlapping", COMPUTED + "{ y = Col2Im(x, image, block) }", inputs={"x": np.sin(np.arange(324)).reshape(2, 18, 9), "image": [4, 5], "block": [2, 3]}, atol=1e-6)
+@example("computed, strides and pads", COMPUTED + "{ y = Col2Im<strides=[2,2],pads=[0,1,1,1]>(x, image, block) }", inputs={"x": np.sin(np.arange(36)).reshape(1, 6, 6), "image": [4, 5], "block": [2, 3]}, atol=1e-6)
+@example("computed, dilations", COMPUTED + "{ y = Col2Im<dilations=[1,2]>(x, image, block) }", inputs={"x": np.sin(np.arange(36)).reshape(1, 12, 3), "image": [4, 5], "block": [2, 3]}, atol=1e-6)
+@example("computed, three axes", "(int32[1,8,8] x, int64[3] block) => (int32[1,1,3,3,3] y) <int64[3] image = {3,3,3}> { y = Col2Im(x, image, block) }", inputs={"block": [2, 2, 2]})
+@example("computed, one axis", "(float[1,4,3] x, int64[1] image) => (float[1,2,4] y) <int64[1] block = {2}> { y = Col2Im(x, image, block) }", inputs={"image": [4]})
+@example("computed, unknown number of axes", "(float[1,5,5] x, int64[n] image) => (float[1,1,h,w] y) <int64[2] block = {1,5}> { y = Col2Im(x, image, block) }", inputs={"image": [5, 5]})
+@example("all unknown", "(float[1,5,5] x, int64[n] image, int64[n] block) => (float[1,1,h,w] y) { y = Col2Im(x, image, block) }", refuses=Why.NEEDS_SHAPE, inputs={"image": [5, 5], "block": [1, 5]})
+def col2im_18_17(node: Node, op: Builder) -> Result:
+    """Born in 18; below it every pixel gathers the elements of the blocks that cover it."""
+    x, kind = node["input"], node["input"].elem_type
+    if kind in (T.BOOL, T.STRING, T.COMPLEX64, T.COMPLEX128):
+        raise Refusal(Why.TYPE_NOT_AVAILABLE, "only real numbers can be summed there")
+    image, block = node["image_shape"], node["block_shape"]
+    size, span = image.const_or_none(), block.const_or_none()
+    if size is not None and span is not None:
+        known, columns = _sources(node, size, span)
+        sources = op.const(known)
+        lines = _by_channel(op, x, op.const(columns), op.const(int(span.prod())))
+    else:
+        sources, total, each = _computed_sources(node, op, image, block)
+        lines = _by_channel(op, x, total, each)
+    elements = op.Reshape(x, lines, allowzero=1)
+    elements = op.Pad(elements, op.const([0, 0, 0, 0, 0, 1]))
+    if kind not in SUMMED:
+        elements = op.Cast(elements, to=T.INT32)
+    covering = op.Gather(elements, sources, axis=2)
+    flat = op.ReduceSum(covering, op.const([3]), keepdims=0)
+    if kind not in SUMMED:
+        flat = op.Cast(flat, to=kind)
+    if size is not None:
+        return op.Reshape(flat, op.const([0, 0, *size]))
+    return op.Reshape(flat, op.Concat(op.const([0, 0]), image, axis=0))
+
+
+def _sources(node: Node, image: Array, block: Array) -> tuple[Array, int]:
+    """For each pixel the elements of a channel that make it, and how many elements there are.
+
+    An element is counted by its place in the block, then by the block; one more stands for none.
+    """
+    axes = len(image)
+    strides = np.array(node.ints_or_none("strides") or [1] * axes)
+    dilations = np.array(node.ints_or_none("dilations") or [1] * axes)
+    begin, end = np.array(node.ints_or_none("pads") or [0] * (2 * axes)).reshape(2, axes)
+    blocks = (image + begin + end - dilations * (block - 1) - 1) // strides + 1
+    inside, which = (np.indices(tuple(shape)).reshape(axes, -1) for shape in (block, blocks))
+    pixel = (inside * dilations[:, None])[:, :, None] + (which * strides[:, None])[:, None, :]
+    pixel = (pixel - begin[:, None, None]).reshape(axes, -1)
+    columns = pixel.shape[1]
+    (hit,) = np.nonzero(((pixel >= 0) & (pixel < image[:, None])).all(axis=0))
+    table = np.full((image.prod(), block.prod()), columns)
+    table[np.ravel_multi_index(tuple(pixel[:, hit]), tuple(image)), hit // which.shape[1]] = hit
+    table = np.take_along_axis(table, np.argsort(table == columns, axis=1, kind="stable"), axis=1)
+    return table[:, : max((table < columns).sum(axis=1).max(), 1)], columns
+
+
+def _computed_sources(
+    node: Node, op: Builder, image: Value, block: Value
+) -> tuple[Value, Value, Value]:
+    """The same table from computed shapes, how many elements there are, how many in a block."""
+    axes = (image if image.shape_or_none is not None else block).shape[0]
+    strides, dilations = (node.ints_or_none(n) or [1] * axes for n in ("strides", "dilations"))
+    pads = node.ints_or_none("pads") or [0] * (2 * axes)
+    zero, one = op.const(0), op.const(1)
+    blocks = places = one
+    which = inside = zero
+    covered = op.const(True, T.BOOL)
+    for axis in reversed(range(axes)):
+        size, span = element(op, image, axis), element(op, block, axis)
+        stride, dilation = op.const(strides[axis]), op.const(dilations[axis])
+        begin, end = op.const(pads[axis]), op.const(pads[axis] + pads[axis + axes])
+        pixel = column(op, op.Add(arange(op, size), begin), 2 * axes, axis)
+        place = column(op, arange(op, span), 2 * axes, axes + axis)
+        start = op.Sub(pixel, op.Mul(place, dilation))
+        last = op.Sub(op.Add(size, end), op.Add(op.Mul(op.Sub(span, one), dilation), one))
+        count = op.Add(op.Div(last, stride), one)
+        number = op.Div(start, stride)
+        begins = op.And(op.Equal(op.Mul(number, stride), start), op.Not(op.Less(start, zero)))
+        covered = op.And(covered, op.And(begins, op.Less(number, count)))
+        which = op.Add(which, op.Mul(number, blocks))
+        inside = op.Add(inside, op.Mul(place, places))
+        blocks, places = op.Mul(blocks, count), op.Mul(places, span)
+    columns = op.Mul(places, blocks)
+    table = op.Where(covered, op.Add(op.Mul(inside, blocks), which), columns)
+    sizes = [op.ReduceProd(shape, axes=[0], keepdims=1) for shape in (image, block)]
+    return op.Reshape(table, op.Concat(*sizes, axis=0)), columns, places
+
+
+def _by_channel(op: Builder, x: Value, columns: Value, size: Value) -> Value:
+    """The shape in which each channel has all elements of its blocks in a row."""
+    dims, total, block = x.dims_or_none, columns.const_or_none(), size.const_or_none()
+    if dims is not None and total is not None and block is not None:
+        batch, channels = dims[:2]
+        if isinstance(batch, int) and isinstance(channels, int):
+            return op.const([batch, channels // int(block), int(total)])
+    shape = op.Shape(x)
+    count = op.Div(part(op, shape, 1, 2), size)
+    return op.Concat(part(op, shape, 0, 1), count, op.Reshape(columns, op.const([1])), axis=0)

@@ -1,0 +1,362 @@
+"""Pad and CenterCropPad: what stands around a tensor."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from opshift.adapter import (
+    KEEP,
+    Array,
+    Builder,
+    Node,
+    Result,
+    T,
+    Value,
+    Why,
+    adapter,
+    boundary,
+    example,
+    shown,
+)
+
+from opshift_adapters._lib.blocks import ARANGE, END, arange, part, shape_of
+from opshift_adapters._lib.moved import moved
+from opshift_adapters.layout.reshape import by_float16
+
+TYPES_25 = boundary(25, "Pad:364e51")
+TYPES_24 = boundary(24, "Pad:ad5e74")
+TYPES_23 = boundary(23, "Pad:a7d266")
+TYPES_21 = boundary(
+    21,
+    "Pad:568996",
+    cast=shown(
+        by_float16,
+        example("float8", "(float8e5m2[2,3] x, float8e5m2 v) => (float8e5m2[4,3] y) <int64[4] p = {1,0,1,0}> { y = Pad(x, p, v) }", gives="Cast Cast Pad Cast"),
+        example("edge", '(float8e4m3fn[2,3] x) => (float8e4m3fn[4,3] y) <int64[4] p = {1,0,1,0}> { y = Pad<mode="edge">(x, p) }', gives="Cast Pad Cast"),
+        example("int4", "(int4[2,3] x) => (int4[4,3] y) <int64[4] p = {1,0,1,0}> { y = Pad(x, p) }", refuses=Why.TYPE_NOT_AVAILABLE),
+    ),
+)
+
+WRAP = "(float[2,3] x, int64[4] p) => (float[a,b] y) { y = Pad<mode=\"wrap\">(x, p) }"
+
+# -- axis by axis --------------------------------------------------------------------------------
+
+BY_AXIS = (
+    "Abs", "Add", "Concat", "Expand", "Gather", "Identity", "Less", "Mod", "Neg", "Shape", "Slice",
+    "Sub", "Where", *ARANGE,
+)  # fmt: skip
+
+
+def _by_axis(node: Node, op: Builder) -> Value:
+    """Pad by what moves any element type: cut what is negative, then join or pick again."""
+    data, pads, axes = node["data"], *_amounts(node, op)
+    x, mode, known = data, node.str("mode"), pads.const_or_none()
+    rank = len(axes) if node.inputs[3:] in ((), (None,)) else None  # `axes` names some of them
+    for i, axis in enumerate(axes):
+        if known is not None and not known[i] and not known[i + len(axes)]:
+            continue
+        ends = [part(op, pads, at, at + 1) for at in (i, i + len(axes))]
+        x = _cropped(op, x, axis, *ends)
+        more = [_positive(op, end) for end in ends]
+        if all(one.const_or_none() == 0 for one in more):
+            continue
+        if mode == "constant":
+            x = _joined(op, x, _shape(op, x, rank), axis, more, _filler(node, op))
+        else:
+            x = op.Gather(x, _picked(op, x, axis, mode, *more), axis=axis)
+    return op.Identity(data) if x is data else x
+
+
+def _amounts(node: Node, op: Builder) -> tuple[Value, list[int]]:
+    """The pads, and the axes that they speak of."""
+    x, pads = node["data"], node["pads"]
+    named = node.input("axes") if node.schema and node.schema.since >= 18 else None
+    if named is None:
+        rank = x.rank_or_none
+        return pads, list(range(pads.shape[0] // 2 if rank is None else rank))
+    known = named.const_or_none()
+    if known is not None:
+        return pads, [int(axis) for axis in known]
+    return op.ScatterElements(*_computed_places(op, x, named), pads), list(range(x.rank))
+
+
+def _filler(node: Node, op: Builder) -> Value:
+    given = node.input("constant_value")
+    if given is not None:
+        return given
+    kind = node["data"].elem_type
+    return op.const("" if kind == T.STRING else 0, kind)
+
+
+def _positive(op: Builder, amount: Value) -> Value:
+    known, zero = amount.const_or_none(), op.const([0])
+    if known is not None:
+        return op.const(np.maximum(known, 0))
+    return op.Where(op.Less(amount, zero), zero, amount)
+
+
+def _size(op: Builder, x: Value, axis: int) -> Value:
+    return part(op, shape_of(op, x), axis, axis + 1 or END)
+
+
+def _cropped(op: Builder, x: Value, axis: int, begin: Value, end: Value) -> Value:
+    """Negative amounts cut."""
+    first, last = begin.const_or_none(), end.const_or_none()
+    if first is None or last is None:
+        start = _positive(op, op.Neg(begin))
+        stop = op.Sub(_size(op, x, axis), _positive(op, op.Neg(end)))
+        return op.Slice(x, start, stop, op.const([axis]))
+    if first >= 0 and last >= 0:
+        return x
+    stop = op.const([min(int(last.item()), 0) or END])
+    return op.Slice(x, op.const(np.maximum(-first, 0)), stop, op.const([axis]))
+
+
+def _shape(op: Builder, x: Value, rank: int | None) -> Value:
+    """The shape; of an unknown rank, which pads for every axis tell, a vector of known length."""
+    if x.rank_or_none is not None or rank is None:
+        return shape_of(op, x)
+    return op.Gather(op.Shape(x), op.const(list(range(rank))), axis=0)
+
+
+def _joined(
+    op: Builder, x: Value, shape: Value, axis: int, more: Sequence[Value], filler: Value
+) -> Value:
+    """The filler before and after."""
+    known = shape.const_or_none()
+    sides = []
+    for amount in more:
+        size = amount.const_or_none()
+        if known is not None and size is not None:
+            goal = op.const([*known[:axis], *size, *known[axis + 1 :]])
+        else:
+            pieces = [part(op, shape, 0, axis), amount, part(op, shape, axis + 1)]
+            goal = op.Concat(*pieces, axis=0)
+        sides.append(None if size == 0 else op.Expand(filler, goal))
+    return op.Concat(*(one for one in (sides[0], x, sides[1]) if one is not None), axis=axis)
+
+
+def _picked(op: Builder, x: Value, axis: int, mode: str, begin: Value, end: Value) -> Value:
+    """For each place along the longer axis, the place in `x` that it repeats."""
+    size = _size(op, x, axis)
+    known = [one.const_or_none() for one in (begin, size, end)]
+    if all(one is not None for one in known):
+        return op.const(_places(mode, *(int(one.item()) for one in known if one is not None)))
+    count = op.Reshape(op.Add(op.Add(begin, size), end), op.const([]))
+    place = op.Sub(arange(op, count), begin)
+    if mode == "wrap":
+        return op.Mod(place, size)
+    last = op.Sub(size, op.const([1]))
+    if mode == "reflect":
+        return op.Sub(last, op.Abs(op.Sub(last, op.Abs(place))))
+    place = _positive(op, place)
+    return op.Where(op.Less(last, place), last, place)
+
+
+def _places(mode: str, begin: int, size: int, end: int) -> Array:
+    place: Array = np.arange(-begin, size + end)
+    if mode == "wrap":
+        place = place % size
+    elif mode == "reflect":
+        place = (size - 1) - np.abs((size - 1) - np.abs(place))
+    else:
+        place = np.clip(place, 0, size - 1)
+    return place
+
+
+# -- boundaries ----------------------------------------------------------------------------------
+
+RANKLESS = "(float[24] v, int64[n] s) => (float[a,b,c] y) "
+
+
+@adapter("Pad", 19, 18, emits=("Cast", "Mul", "ConstantOfShape", "ScatterElements", *BY_AXIS))
+@example("constant", "(float[2,3] x) => (float[4,3] y) <int64[4] p = {1,0,1,0}> { y = Pad(x, p) }", gives="Pad")
+@example("wrap", '(float[2,3] x) => (float[2,8] y) <int64[4] p = {0,4,0,1}> { y = Pad<mode="wrap">(x, p) }', gives="Gather")
+@example("wrap, cropped too", '(int8[2,3] x) => (int8[4,4] y) <int64[4] p = {3,-1,-1,2}> { y = Pad<mode="wrap">(x, p) }', gives="Slice Gather Slice Gather")
+@example("wrap by nothing", '(float[2,3] x) => (float[2,3] y) <int64[4] p = {0,0,0,0}> { y = Pad<mode="wrap">(x, p) }', gives="Identity")
+@example("computed wrap", WRAP, inputs={"p": [3, -1, 0, 7]})
+@example("computed wrap of some axes", WRAP.replace("int64[4] p)", "int64[2] p)").replace("(x, p)", '(x, p, "", axes)').replace("{ y", "<int32[1] axes = {-1}> { y"), inputs={"p": [2, 2]})
+@example("computed axes", WRAP.replace("int64[4] p)", "int64[2] p, int64[1] axes)").replace("(x, p)", '(x, p, "", axes)'), inputs={"p": [2, 4], "axes": [-1]})
+@example("wrap of unknown rank", RANKLESS + '<int64[6] p = {0,1,1,0,2,-1}> { x = Reshape(v, s) y = Pad<mode="wrap">(x, p) }', inputs={"s": [2, 3, 4]})
+def pad_19_18(node: Node, op: Builder) -> Result:
+    """The mode `wrap` did not exist."""
+    return _by_axis(node, op) if node.str("mode") == "wrap" else KEEP
+
+
+PAD_19_UP = boundary(19, "Pad:754cbf", directions="up")
+SOME = '(float[2,3,4] x, int64[4] p, int64[2] axes) => (float[a,b,c] y) { y = Pad(x, p, "", axes) }'
+
+
+@adapter("Pad", 18, 17, emits=("Shape", "Cast", "Less", "Add", "Mul", "Where", "Concat", "ConstantOfShape", "ScatterElements"))
+@example("no axes", '(float[2,3] x) => (float[4,3] y) <int64[4] p = {1,0,1,0}> { y = Pad<mode="edge">(x, p, "", "") }', gives="Pad")
+@example("constant", "(float[2,3] x, float v) => (float[2,6] y) <int64[2] p = {1,2}, int64[1] axes = {-1}> { y = Pad(x, p, v, axes) }", gives="Pad")
+@example("no axis", '(float[2,3] x) => (float[2,3] y) <int64[0] p = {}, int64[0] axes = {}> { y = Pad(x, p, "", axes) }', gives="Pad")
+@example("computed pads", SOME.replace(", int64[2] axes)", ")").replace("{ y", "<int64[2] axes = {2,-3}> { y"), gives="ScatterElements Pad", inputs={"p": [1, 0, 0, 2]})
+@example("computed axes", SOME, inputs={"p": [1, 0, -1, 2], "axes": [-1, 0]})
+@example("computed int32 axes", SOME.replace("int64[2]", "int32[2]"), inputs={"p": [1, 0, -1, 2], "axes": [2, 0]})
+@example("unknown rank", RANKLESS + '<int64[2] p = {1,2}, int64[1] axes = {-2}> { x = Reshape(v, s) y = Pad<mode="reflect">(x, p, "", axes) }', inputs={"s": [2, 3, 4]})
+def pad_18_17(node: Node, op: Builder) -> Result:
+    """There was no `axes`: `pads` spoke of all."""
+    x, pads, axes = node["data"], node["pads"], node.input("axes")
+    if axes is None:
+        return op.same(node, inputs={"axes": None})
+    known, rank = axes.const_or_none(), x.rank_or_none
+    if known is None or rank is None:
+        full, places = _computed_places(op, x, axes)
+    else:
+        first = known.astype(np.int64) % rank
+        places = op.const(np.concatenate([first, first + rank]))
+        full = op.const([0] * (2 * rank))
+    amounts, place = pads.const_or_none(), places.const_or_none()
+    if amounts is None or place is None or rank is None:
+        every = op.ScatterElements(full, places, pads, axis=0)
+    else:
+        whole = np.zeros(2 * rank, dtype=np.int64)
+        whole[place] = amounts
+        every = op.const(whole)
+    return op.same(node, inputs={"pads": every, "axes": None})
+
+
+def _computed_places(op: Builder, x: Value, axes: Value) -> tuple[Value, Value]:
+    """As many zeros as all axes have ends, and where among them those of some axes stand."""
+    rank = op.Shape(op.Shape(x))
+    axes = op.Cast(axes, to=T.INT64)
+    first = op.Where(op.Less(axes, op.const([0])), op.Add(axes, rank), axes)
+    full = op.ConstantOfShape(op.Mul(rank, op.const([2])), value=np.array([0]))
+    return full, op.Concat(first, op.Add(first, rank), axis=0)
+
+
+PAD_18_UP = boundary(18, "Pad:94bb8d", directions="up")
+
+
+def _pad_13_12(node: Node, op: Builder) -> Result:
+    """Only numbers were padded: bool goes as uint8, the rest is joined axis by axis."""
+    data, pads, value = node["data"], node["pads"], node.input("constant_value")
+    if data.elem_type != T.BOOL:
+        return _by_axis(node, op)
+    filler = None if value is None else op.Cast(value, to=T.UINT8)
+    (result,) = op.same_but(node, [op.Cast(data, to=T.UINT8), pads, filler])
+    return op.Cast(result, to=T.BOOL)
+
+
+STRINGS = "(string[2,3] x, string v, int64[4] p) => (string[a,b] y) { y = Pad(x, p, v) }"
+TYPES_13 = boundary(
+    13,
+    "Pad:b76520",
+    cast=shown(
+        _pad_13_12,
+        example("bool", "(bool[2,3] x, bool v) => (bool[4,3] y) <int64[4] p = {1,0,1,0}> { y = Pad(x, p, v) }", gives="Cast Cast Pad Cast"),
+        example("bool edge", '(bool[2,3] x) => (bool[4,3] y) <int64[4] p = {1,0,1,0}> { y = Pad<mode="edge">(x, p) }', gives="Cast Pad Cast"),
+        example("string", "(string[2,3] x) => (string[4,2] y) <int64[4] p = {1,0,1,-1}> { y = Pad(x, p) }", gives="Expand Expand Concat Slice"),
+        example("computed string", STRINGS, inputs={"p": [1, 2, 0, -1]}),
+        example("string edge", '(string[2,3] x) => (string[2,7] y) <int64[4] p = {0,1,0,3}> { y = Pad<mode="edge">(x, p) }', gives="Gather"),
+        example("complex reflect", '(complex64[N,3] x) => (complex64[a,3] y) <int64[4] p = {1,0,1,0}> { y = Pad<mode="reflect">(x, p) }'),
+        example("complex", "(complex64[2,3] x) => (complex64[3,3] y) <int64[4] p = {1,0,0,0}> { y = Pad(x, p) }"),
+        example("bfloat16", "(bfloat16[2,3] x) => (bfloat16[3,3] y) <int64[4] p = {1,0,0,0}> { y = Pad(x, p) }", refuses=Why.TYPE_NOT_AVAILABLE),
+    ),
+    emits=BY_AXIS,
+)
+
+INTS = "(int64[2,3] x) => (int64[a,b] y) <int64[4] p = {1,-1,2,0}> "
+ANY = "(float[2,3] x, int64[4] p, float v) => (float[a,b] y) { y = Pad(x, p, v) }"
+
+
+@adapter("Pad", 11, 10, emits=("Cast", *BY_AXIS), handles_types=True)
+@example("constant", "(float[2,3] x) => (float[4,3] y) <int64[4] p = {1,0,1,0}, float v = {2.5}> { y = Pad(x, p, v) }", gives="Pad")
+@example("reflect", '(double[2,3] x) => (double[4,3] y) <int64[4] p = {1,0,1,0}, double v = {0.1}> { y = Pad<mode="reflect">(x, p, v) }', gives="Pad")
+@example("value left out", '(float16[2,3] x) => (float16[1,3] y) <int64[4] p = {-1,0,0,0}> { y = Pad(x, p, "") }', gives="Pad")
+@example("value that float cannot hold", "(double[2,3] x) => (double[3,3] y) <int64[4] p = {1,0,0,0}, double v = {0.1}> { y = Pad(x, p, v) }", gives="Expand Concat")
+@example("minus infinity", "(float[2,3] x) => (float[3,3] y) <int64[4] p = {1,0,0,0}, float v = {-inf}> { y = Pad(x, p, v) }", gives="Pad")
+@example("minus zero", "(float[2,3] x) => (float[3,3] y) <int64[4] p = {1,0,0,0}, float v = {-0.0}> { y = Pad(x, p, v) }", gives="Pad")
+@example("computed value", "(float[2,3] x, float v) => (float[3,4] y) <int64[4] p = {1,0,0,1}> { y = Pad(x, p, v) }", gives="Expand Concat Expand Concat")
+@example("computed pads", ANY, inputs={"p": [1, 0, -1, 2]})
+@example("computed pads, unknown sizes", ANY.replace("[2,3]", "[N,M]"), inputs={"p": [1, 0, -1, 2]})
+@example("computed reflect", ANY.replace("Pad", 'Pad<mode="reflect">'), inputs={"p": [1, 1, 0, -1]})
+@example("computed edge", ANY.replace("Pad", 'Pad<mode="edge">'), inputs={"p": [3, 2, 0, -1]})
+@example("int32", "(int32[2,3] x) => (int32[4,3] y) <int64[4] p = {1,0,1,0}, int32 v = {16777217}> { y = Pad(x, p, v) }", gives="Expand Expand Concat")
+@example("int8", "(int8[2,3] x) => (int8[4,3] y) <int64[4] p = {1,0,1,0}, int8 v = {-3}> { y = Pad(x, p, v) }", gives="Cast Pad Cast")
+@example("uint32 edge", '(uint32[2,3] x) => (uint32[4,3] y) <int64[4] p = {1,0,1,0}> { y = Pad<mode="edge">(x, p) }', gives="Cast Pad Cast")
+@example("int64", INTS + "{ y = Pad(x, p) }", gives="Expand Expand Concat Slice")
+@example("int64 reflect", INTS.replace("2,0}", "0,1}") + '{ y = Pad<mode="reflect">(x, p) }')
+@example("computed, unknown rank", "(float[24] v, int64[n] s, int64[6] p) => (float[a,b,c] y) { x = Reshape(v, s) y = Pad(x, p) }", inputs={"s": [2, 3, 4], "p": [0, 1, -1, 2, 0, 0]})
+@example("computed, of a folded length", "(float[6] v, int64[n] s, int64[2] p) => (float[a,b] y) <int64 four = {4}> { x = Reshape(v, s) k = Shape(p) m = Sub(four, k) z = ConstantOfShape<value = int64[1] {0}>(m) q = Concat<axis=0>(p, z) y = Pad(x, q) }", inputs={"s": [2, 3], "p": [1, 2]})
+@example("int64 edge of unknown rank", RANKLESS.replace("float", "int64") + '<int64[6] p = {0,1,1,0,2,-1}> { x = Reshape(v, s) y = Pad<mode="edge">(x, p) }', inputs={"s": [2, 3, 4]})
+def pad_11_10(node: Node, op: Builder) -> Result:
+    """`pads` and the value were attributes, the value a float; only floats were padded."""
+    data, pads, mode = node["data"], node["pads"].const_or_none(), node.str("mode")
+    value = node.input("constant_value") if mode == "constant" else None
+    filler = None if value is None else value.const_or_none()
+    number = 0.0 if value is None else None if filler is None else filler.item()
+    wide = data.elem_type in (T.INT64, T.UINT64)
+    if pads is None or number is None or wide or not _is_float(number):
+        return _by_axis(node, op)
+    filled = None if str(number) in ("0", "0.0") else float(number)
+    gone = {"pads": None, "constant_value": None}
+    return moved(
+        op, [data], lambda v, _: op.same(node, inputs={"data": v[0], **gone}, pads=pads.tolist(), value=filled)
+    )
+
+
+def _is_float(number: float) -> bool:
+    """Whether single precision holds it."""
+    with np.errstate(over="ignore"):
+        return number != number or float(np.float32(number)) == number
+
+
+@adapter("Pad", 10, 11)
+@example("value", "(double[2,3] x) => (double[4,3] y) { y = Pad<pads=[1,0,1,0],value=1.5>(x) }", gives="Pad")
+@example("half", "(float16[2,3] x) => (float16[1,3] y) { y = Pad<pads=[-1,0,0,0],value=0.1>(x) }", gives="Pad")
+@example("no value", "(float[2,3] x) => (float[4,3] y) { y = Pad<pads=[1,0,1,0],value=0.0>(x) }", gives="Pad")
+@example("minus zero", "(float[2,3] x) => (float[4,3] y) { y = Pad<pads=[1,0,1,0],value=-0.0>(x) }", gives="Pad")
+@example("edge", '(float[2,3] x) => (float[4,3] y) { y = Pad<mode="edge",pads=[1,0,1,0],value=1.5>(x) }', gives="Pad")
+def pad_10_11(node: Node, op: Builder) -> Result:
+    """`pads` and the value became inputs, the value of the data's type."""
+    value, inputs = node.float("value"), {"pads": op.const(node.ints("pads"))}
+    if node.str("mode") == "constant" and str(value) != "0.0":
+        inputs["constant_value"] = op.const(value, like=node["data"])
+    return op.same(node, inputs=inputs, pads=None, value=None)
+
+
+@adapter("Pad", 2, 1)
+@example("pads", "(float[2,3] x) => (float[3,5] y) { y = Pad<pads=[1,0,0,2]>(x) }", gives="Pad")
+def pad_2_1(node: Node, op: Builder) -> Result:
+    """`pads` was called `paddings`."""
+    return op.same(node, pads=None, paddings=node.ints("pads"))
+
+
+@adapter("Pad", 1, 2)
+@example("paddings", "(float[2,3] x) => (float[3,5] y) { y = Pad<paddings=[1,0,0,2]>(x) }", gives="Pad")
+def pad_1_2(node: Node, op: Builder) -> Result:
+    """`paddings` is called `pads`; like these it is taken as all begins, then all ends."""
+    return op.same(node, paddings=None, pads=node.ints("paddings"))
+
+
+# -- CenterCropPad -------------------------------------------------------------------------------
+
+
+@adapter("CenterCropPad", 18, 17, emits=("Shape", "Gather", "Cast", "Sub", "Add", "Div", "Mul", "Abs", "Sign", "Expand", "ScatterElements", "Concat", "Pad"))
+@example("static", "(float[5,2] x) => (float[2,5] y) <int64[2] s = {2,5}> { y = CenterCropPad(x, s) }", gives="Pad")
+@example("some axes", "(float[5,2,4] x) => (float[8,2,3] y) <int32[2] s = {3,8}> { y = CenterCropPad<axes=[-1,0]>(x, s) }", gives="Pad")
+@example("computed", "(float[5,2] x, int64[2] s) => (float[a,b] y) { y = CenterCropPad(x, s) }", inputs={"s": [2, 5]})
+@example("computed int32, other way", "(double[N,M] x, int32[2] s) => (double[a,b] y) { y = CenterCropPad(x, s) }", inputs={"s": [5, 2]})
+@example("computed, some axes", "(bool[5,2,4] x, int64[2] s) => (bool[a,2,b] y) { y = CenterCropPad<axes=[-1,0]>(x, s) }", inputs={"s": [3, 8]})
+@example("unknown rank", RANKLESS + "<int64[1] t = {7}> { x = Reshape(v, s) y = CenterCropPad<axes=[-2]>(x, t) }", inputs={"s": [2, 4, 3]})
+def center_crop_pad_18_17(node: Node, op: Builder) -> Result:
+    """Born in 18; below it Pad does both, cutting where the amount is negative."""
+    x, goal, axes = node["input_data"], node["shape"], node.ints_or_none("axes")
+    own, known = x.shape_or_none, goal.const_or_none()
+    if own is not None and known is not None:
+        places = np.arange(len(own)) if axes is None else np.array(axes)
+        more = known.astype(np.int64) - np.array(own)[places]
+        pads = np.zeros((2, len(own)), dtype=np.int64)
+        pads[0, places] = np.sign(more) * (np.abs(more) // 2)
+        pads[1, places] = more - pads[0, places]
+        return op.Pad(x, op.const(pads.reshape(-1)))
+    shape = op.Shape(x)
+    sizes = shape if axes is None else op.Gather(shape, op.const(axes), axis=0)
+    missing = op.Sub(op.Cast(goal, to=T.INT64), sizes)
+    begin = op.Mul(op.Sign(missing), op.Div(op.Abs(missing), op.const([2])))
+    ends = [begin, op.Sub(missing, begin)]
+    if axes is not None:
+        none = op.Expand(op.const([0]), op.Shape(shape))
+        ends = [op.ScatterElements(none, op.const(axes), end, axis=0) for end in ends]
+    return op.Pad(x, op.Concat(*ends, axis=0))

@@ -1,0 +1,319 @@
+"""Reshape, Flatten, Transpose, Expand; Shape, Size, Identity: the same elements in another shape."""
+
+import numpy as np
+from opshift.adapter import (
+    KEEP,
+    Builder,
+    Node,
+    Refusal,
+    Result,
+    T,
+    Value,
+    Why,
+    adapter,
+    boundary,
+    example,
+    shown,
+)
+
+from opshift_adapters._lib.blocks import (
+    END,
+    EXPAND,
+    FLOATS,
+    INTS,
+    RESHAPE_TO,
+    SMALL_INTS,
+    as_type,
+    expand_to,
+    part,
+    reshape_to,
+)
+from opshift_adapters._lib.moved import MOVED, moved
+
+TYPES_25 = boundary(25, "Flatten:a6476d Identity:5e5318 Reshape:e34f79 Shape:d95a96 Size:e2adf1 Transpose:58d6a0")
+TYPES_24 = boundary(24, "Flatten:555226 Identity:fa20ed Reshape:a2ebe7 Shape:7e83f1 Size:3a86e2 Transpose:8978f3")
+TYPES_23 = boundary(23, "Flatten:03e5cd Identity:55d9bd Reshape:896b48 Shape:fa6172 Size:f4fc98 Transpose:a18234")
+
+
+def by_reshape(node: Node, op: Builder) -> Result:
+    """Of the 8-bit floats only Reshape takes all, so it moves the elements to the result's shape."""
+    data, *others = node.inputs
+    assert data is not None
+    (wide,) = op.same_but(node, [op.Cast(data, to=T.FLOAT16), *others])
+    return op.Reshape(data, op.Shape(wide), allowzero=1)
+
+
+def by_float16(node: Node, op: Builder) -> Result:
+    """An 8-bit float goes there and back as float16, infinities included."""
+    kind = next(v for v in node.inputs if v is not None).elem_type
+    inputs = [op.Cast(v, to=T.FLOAT16) if v and v.elem_type == kind else v for v in node.inputs]
+    return op.Cast(op.same_but(node, inputs)[0], to=kind, saturate=0)
+
+
+E5M2 = "(float8e5m2[2,0,3] x) => (float8e5m2[a,b] y) "
+TYPES_21 = boundary(21, "Identity:855313 Reshape:aded5e Shape:e76a81 Size:4a37dc")
+FLATTEN_21 = boundary(
+    21,
+    "Flatten:443813",
+    cast=shown(
+        by_reshape,
+        example("float8", "(float8e4m3fn[2,3,4] x) => (float8e4m3fn[6,4] y) { y = Flatten<axis=2>(x) }", gives="Cast Flatten Shape Reshape"),
+        example("empty float8", E5M2 + "{ y = Flatten(x) }"),
+        example("int4", "(int4[2,3,4] x) => (int4[6,4] y) { y = Flatten<axis=2>(x) }", refuses=Why.TYPE_NOT_AVAILABLE),
+    ),
+    emits=("Reshape", "Shape"),
+)
+TRANSPOSE_21 = boundary(
+    21,
+    "Transpose:2345ed",
+    cast=shown(
+        by_float16,
+        example("float8", "(float8e5m2[2,2] x) => (float8e5m2[2,2] y) { y = Transpose(x) }", gives="Cast Transpose Cast", inputs={"x": [[1.0, float("inf")], [float("-inf"), 0.0]]}),
+        example("fnuz", "(float8e4m3fnuz[2,3] x) => (float8e4m3fnuz[3,2] y) { y = Transpose(x) }", gives="Cast Transpose Cast"),
+        example("uint4", "(uint4[2,3] x) => (uint4[3,2] y) { y = Transpose(x) }", refuses=Why.TYPE_NOT_AVAILABLE),
+    ),
+)
+TYPES_19 = boundary(19, "Identity:e58e3b Reshape:3de5a8 Shape:b3131e Size:b39098")
+IDENTITY_16 = boundary(16, "Identity:b3a2c0")
+SHAPE_15_UP = boundary(15, "Shape:9d1b71", directions="up")
+
+
+@adapter("Shape", 15, 14, emits=("Slice",))
+@example("all", "(float[2,3,4] x) => (int64[3] y) { y = Shape(x) }", gives="Shape")
+@example("defaults written", "(float[2,3,4] x) => (int64[3] y) { y = Shape<start=0>(x) }", gives="Shape")
+@example("from", "(float[2,3,4] x) => (int64[1] y) { y = Shape<start=-1>(x) }", gives="Shape Slice")
+@example("to", "(float[2,3,4] x) => (int64[2] y) { y = Shape<end=-1>(x) }", gives="Shape Slice")
+@example("beyond", "(float[N,3,4] x) => (int64[3] y) { y = Shape<start=-7,end=9>(x) }", gives="Shape Slice")
+@example("nothing", "(float[2,3,4] x) => (int64[0] y) { y = Shape<start=2,end=1>(x) }", gives="Shape Slice")
+def shape_15_14(node: Node, op: Builder) -> Result:
+    """There was no `start` and no `end`: the whole shape is cut."""
+    start, end = node.int("start"), node.int("end") if node.has("end") else END
+    whole = op.same(node, start=None, end=None)
+    return whole if (start, end) == (0, END) else part(op, whole, start, end)
+
+
+MAKING_SEQUENCES = (
+    "SequenceConstruct", "SequenceEmpty", "SequenceInsert", "SequenceErase", "SplitToSequence",
+)  # fmt: skip
+
+
+def _passed_through_loop(node: Node, op: Builder) -> Result:
+    """A sequence could not pass Identity: it is made twice, or passes a Loop that never runs."""
+    x, going = node["input"], op.const(True, T.BOOL)
+    made = x.producer
+    if made is not None and made.op in MAKING_SEQUENCES:
+        return op.same(made)
+    body = op.graph(lambda b, i, keep, s: (b.Identity(keep), b.SequenceErase(s)), (T.INT64, ()), (T.BOOL, ()), x)
+    return op.Loop(op.const(0), going, x, body=body)
+
+
+IDENTITY_14 = boundary(
+    14,
+    "Identity:6d4702",
+    cast=shown(
+        _passed_through_loop,
+        example("sequence", "(seq(float[n]) s) => (seq(float[n]) y) { y = Identity(s) }", gives="Loop", inputs={"s": [np.ones(2), np.ones(3)]}),
+        example("sequence made here", "(float[2] a, float[3] b) => (seq(float[n]) y) { s = SequenceConstruct(a, b) y = Identity(s) }", gives="SequenceConstruct SequenceConstruct"),
+    ),
+    emits=("Loop", "SequenceErase", "Identity"),
+)
+RESHAPE_14_UP = boundary(14, "Reshape:b32ca2", directions="up")
+
+ALLOW = "{ y = Reshape<allowzero=1>(x, s) }"
+
+
+@adapter("Reshape", 14, 13, emits=RESHAPE_TO)
+@example("zero copies", "(float[2,3,4] x) => (float[2,12] y) <int64[2] s = {0,-1}> { y = Reshape(x, s) }", gives="Reshape")
+@example("no zero in the shape", "(float[2,3,4] x) => (float[6,4] y) <int64[2] s = {6,4}> " + ALLOW, gives="Reshape")
+@example("not empty", "(float[2,3,4] x, int64[2] s) => (float[a,b] y) " + ALLOW, gives="Reshape", inputs={"s": [6, 4]})
+@example("zeros meet zeros", "(float[2,0,4] x) => (float[8,0] y) <int64[2] s = {8,0}> " + ALLOW, gives="Reshape")
+@example("zero moves", "(float[2,0,4] x) => (float[0,7] y) <int64[2] s = {0,7}> " + ALLOW)
+@example("zero moves beyond the rank", "(float[0] x) => (float[7,0,2] y) <int64[3] s = {7,0,2}> " + ALLOW)
+@example("computed", "(float[N,4] x, int64[2] s) => (float[a,b] y) " + ALLOW, inputs={"s": [4, 2]})
+@example("computed, empty", "(float[0,4] x, int64[3] s) => (float[a,b,c] y) " + ALLOW, inputs={"s": [4, 0, 3]})
+@example("computed, empty and inferred", "(float[0,4] x, int64[2] s) => (float[a,b] y) " + ALLOW, inputs={"s": [4, -1]})
+@example("computed to a scalar", "(string[N] x, int64[n] s) => (string y) " + ALLOW, inputs={"s": [], "x": ["a"]})
+def reshape_14_13(node: Node, op: Builder) -> Result:
+    """A 0 always copied the input's size."""
+    x, shape = node["data"], node["shape"]
+    goal, own = shape.const_or_none(), x.dims_or_none
+    copies = goal is not None and own is not None and all(
+        size or (i < len(own) and own[i] == 0) for i, size in enumerate(goal.tolist())
+    )
+    if node.int("allowzero") == 0 or copies:
+        return op.same(node, allowzero=None)
+    return reshape_to(op, x, shape)
+
+
+TYPES_13 = boundary(13, (
+    "Expand:505986 Flatten:17f24e Identity:42b4bb Reshape:de35a2 Shape:fcabfe Size:a2977a "
+    "Transpose:e93d32"
+))
+FLATTEN_11_UP = boundary(11, "Flatten:5fda33", directions="up")
+FLAT = ("Shape", "Slice", "Concat", "ReduceProd", *RESHAPE_TO)
+RANKLESS = "(float[24] v, int64[n] s) => (float[a,b] y) { x = Reshape(v, s) "
+
+
+def _flatten(op: Builder, x: Value, axis: int) -> Value:
+    """Flatten by Reshape, whatever the type, the rank and the sizes."""
+    known = x.shape_or_none
+    if known is None:
+        whole = op.Shape(x)
+        sides = (part(op, whole, 0, axis), part(op, whole, axis))
+        one = op.const([1])
+        sizes = [op.ReduceProd(op.Concat(one, side, axis=0), axes=[0]) for side in sides]
+        return reshape_to(op, x, op.Concat(*sizes, axis=0))
+    if axis in (0, len(known)):
+        return op.Reshape(x, op.const([-1, 1] if axis else [1, -1]))
+    rows = columns = 1
+    for i, size in enumerate(known):
+        rows, columns = (rows * size, columns) if i < axis else (rows, columns * size)
+    return reshape_to(op, x, op.const([rows, columns]))
+
+
+@adapter("Flatten", 11, 10, emits=FLAT)
+@example("positive", "(float[2,3,4] x) => (float[6,4] y) { y = Flatten<axis=2>(x) }", gives="Flatten")
+@example("negative", "(float[2,3,4] x) => (float[6,4] y) { y = Flatten<axis=-1>(x) }", gives="Flatten")
+@example("minus rank", "(float[2,3,4] x) => (float[1,24] y) { y = Flatten<axis=-3>(x) }", gives="Flatten")
+@example("unknown rank", RANKLESS + "y = Flatten<axis=-1>(x) }", inputs={"s": [2, 3, 4]})
+@example("unknown rank, minus rank", RANKLESS + "y = Flatten<axis=-3>(x) }", inputs={"s": [2, 3, 4]})
+@example("unknown rank, empty", RANKLESS.replace("24", "2,0") + "y = Flatten<axis=-1>(x) }", inputs={"s": [2, 0, 3, 4]})
+def flatten_11_10(node: Node, op: Builder) -> Result:
+    """`axis` could not count from the end."""
+    x, axis = node["input"], node.int("axis")
+    if axis >= 0:
+        return KEEP
+    rank = x.rank_or_none
+    return _flatten(op, x, axis) if rank is None else op.same(node, axis=axis + rank)
+
+
+def _flatten_9_8(node: Node, op: Builder) -> Result:
+    """Flatten took floating-point tensors alone, Reshape takes all."""
+    return _flatten(op, node["input"], node.int("axis"))
+
+
+FLATTEN_9 = boundary(
+    9,
+    "Flatten:021954",
+    cast=shown(
+        _flatten_9_8,
+        example("int64", "(int64[2,3,4] x) => (int64[6,4] y) { y = Flatten<axis=2>(x) }", gives="Reshape"),
+        example("first axis", "(bool[2,3] x) => (bool[1,6] y) { y = Flatten<axis=0>(x) }", gives="Reshape"),
+        example("last axis", "(string[2,0] x) => (string[0,1] y) { y = Flatten<axis=2>(x) }", gives="Reshape"),
+        example("scalar", "(int32 x) => (int32[1,1] y) { y = Flatten<axis=0>(x) }", gives="Reshape"),
+        example("unknown sizes", "(int32[N,3,M] x) => (int32[a,b] y) { y = Flatten<axis=2>(x) }"),
+        example("empty", "(int8[2,0,3] x) => (int8[2,0] y) { y = Flatten(x) }"),
+    ),
+    emits=FLAT,
+)
+
+
+NAN, INF = float("nan"), float("inf")
+OPEN = "(float[6] v, int64[n] t"
+
+
+@adapter("Expand", 8, 7, emits=("Gather", "Reshape", "Less", "And", "Or", *EXPAND))
+@example("constant", "(float[3,1] x) => (float[2,3,4] y) <int64[3] s = {2,3,4}> { y = Expand(x, s) }")
+@example("computed", "(int8[N,1] x, int64[3] s) => (int8[a,b,c] y) { y = Expand(x, s) }", inputs={"s": [2, 1, 4]})
+@example("to nothing", "(string[3,1] x, int64[2] s) => (string[a,b] y) { y = Expand(x, s) }", inputs={"s": [3, 0]})
+@example("from nothing", "(bool[0,3] x, int64[3] s) => (bool[a,b,c] y) { y = Expand(x, s) }", inputs={"s": [2, 1, 3]})
+@example("scalar", "(double x, int64[2] s) => (double[a,b] y) { y = Expand(x, s) }", inputs={"s": [2, 3]})
+@example("shorter shape", "(float[2,3,1] x, int64[1] s) => (float[a,b,c] y) { y = Expand(x, s) }", inputs={"s": [4]})
+@example("unknown rank", OPEN + ", int64[3] s) => (float[a,b,c] y) { x = Reshape(v, t) y = Expand(x, s) }", inputs={"v": [1, NAN, INF, -INF, -0.0, 2], "t": [2, 3, 1], "s": [2, 1, 4]})
+@example("unknown rank, to nothing", OPEN + ", int64[3] s) => (float[a,b,c] y) { x = Reshape(v, t) y = Expand(x, s) }", inputs={"t": [2, 3, 1], "s": [2, 1, 0]})
+@example("unknown rank, bools", "(bool[6] v, int64[n] t, int64[3] s) => (bool[a,b,c] y) { x = Reshape(v, t) y = Expand(x, s) }", inputs={"t": [2, 3, 1], "s": [2, 1, 4]})
+@example("unknown rank, int8", "(int8[6] v, int64[n] t, int64[3] s) => (int8[a,b,c] y) { x = Reshape(v, t) y = Expand(x, s) }", inputs={"t": [3, 2], "s": [2, 1, 1]})
+@example("unknown rank, strings", "(string[6] v, int64[n] t, int64[3] s) => (string[a,b,c] y) { x = Reshape(v, t) y = Expand(x, s) }", refuses=Why.NEEDS_RANK, inputs={"t": [3, 2], "s": [2, 1, 1]})
+@example("like another of unknown rank", OPEN + ", int32 w) => (int32[a,b] y) { x = Reshape(v, t) s = Shape(x) y = Expand(w, s) }", gives="Reshape Shape Less Reshape Cast Gather", inputs={"v": [1, NAN, INF, 4, 5, 6], "t": [2, 3], "w": 7})
+@example("as long as another of unknown rank", "(int64[6] v, int64[n] t, double[3] w) => (double[a,b] y) { x = Reshape(v, t) s = Shape(x) y = Expand(w, s) }", inputs={"t": [2, 3], "w": [1, NAN, INF]})
+@example("like nothing", "(bool[0,2] x, int64[n] t, string w) => (string[a,b] y) { z = Reshape(x, t) s = Shape(z) y = Expand(w, s) }", inputs={"t": [0, 2], "w": "a"})
+@example("all unknown", OPEN + ", int64[n] s) => (float[a,b,c] y) { x = Reshape(v, t) y = Expand(x, s) }", refuses=Why.NEEDS_SHAPE, inputs={"t": [2, 3, 1], "s": [2, 1, 4]})
+@example("no axes", "(float x, int64[0] s) => (float y) { y = Expand(x, s) }", gives="Identity")
+def expand_8_7(node: Node, op: Builder) -> Result:
+    """Born in 8; below it axes of size one are tiled, or an operator stretches the operand."""
+    x, shape = node["input"], node["shape"]
+    if x.rank_or_none is not None and shape.shape_or_none is not None:
+        return expand_to(op, x, shape)
+    nowhere = _nowhere(op, shape)
+    if x.rank_or_none == 0:
+        return op.Gather(op.Reshape(x, op.const([1])), op.Cast(nowhere, to=T.INT64), axis=0)
+    return _stretched(op, x, nowhere)
+
+
+def _nowhere(op: Builder, shape: Value) -> Value:
+    """A tensor of bools in a computed shape, all of them false, whatever its rank."""
+    measured = shape.producer
+    x = measured.inputs[0] if measured is not None and measured.op == "Shape" else None
+    kind = x.elem_type_or_none if x is not None else None
+    if x is None or kind in (None, T.STRING, T.COMPLEX64, T.COMPLEX128):
+        return op.Tile(op.const(np.zeros([1] * shape.shape[0]), T.BOOL), shape)
+    if kind == T.BOOL:
+        return op.And(x, op.Not(x))
+    real = x if kind in FLOATS else op.Cast(x, to=T.FLOAT)
+    return op.Less(real, real)
+
+
+def _stretched(op: Builder, x: Value, nowhere: Value) -> Value:
+    """The operand broadcast with bools that are false: a product with ones loses nothing."""
+    kind = x.elem_type
+    if kind == T.BOOL:
+        return op.Or(x, nowhere)
+    if kind not in (*FLOATS, *INTS):
+        raise Refusal(Why.NEEDS_RANK, f"the rank of {x.name!r} is unknown")
+    wide = T.INT32 if kind in SMALL_INTS else kind
+    product = op.Mul(as_type(op, x, wide), op.Cast(op.Not(nowhere), to=wide))
+    return product if wide == kind else op.Cast(product, to=kind)
+
+
+@adapter("Reshape", 4, 5)
+@example("shape", "(float[2,3,4] x) => (float[a,b] y) { y = Reshape<shape=[0,-1],consumed_inputs=[0]>(x) }", gives="Reshape")
+@example("scalar", "(float[1] x) => (float y) { y = Reshape<shape: ints=[]>(x) }", gives="Reshape")
+@example("no shape", "(float[1] x) => (float y) { y = Reshape(x) }", refuses=Why.AMBIGUOUS)
+def reshape_4_5(node: Node, op: Builder) -> Result:
+    """The attribute `shape` became an input."""
+    if not node.has("shape"):
+        raise Refusal(Why.AMBIGUOUS, "Reshape without a shape has no meaning")
+    shape = op.const(node.ints("shape"))
+    return op.same(node, inputs={"shape": shape}, shape=None, consumed_inputs=None)
+
+
+COMPUTED = "{ y = Reshape(x, s) }"
+WIDEST = [[2**63 - 1, -(2**63), -1], [2**53 + 1, -(2**53) - 1, 0]]
+
+
+@adapter("Reshape", 5, 4, emits=MOVED, handles_types=True)
+@example("constant", "(float[2,3,4] x) => (float[a,b] y) <int64[2] s = {0,-1}> { y = Reshape(x, s) }", gives="Reshape")
+@example("known result", "(float[N,12] x, int64[3] s) => (float[N,3,4] y) " + COMPUTED, gives="Reshape", inputs={"s": [2, 3, 4]})
+@example("one unknown size", "(float[N,12] x, int64[2] s) => (float[M,4] y) " + COMPUTED, gives="Reshape", inputs={"s": [6, 4]})
+@example("known result of an unknown rank", "(float[2,3,4] v, int64[2] s) => (float[6,4] y) { x = Neg(v) y = Reshape(x, s) }", gives="Neg Reshape", inputs={"s": [6, 4]})
+@example("computed", "(float[2,3,4] x, int64[2] s) => (float[a,b] y) " + COMPUTED, refuses=Why.NEEDS_CONSTANT, inputs={"s": [6, 4]})
+@example("int32", "(int32[2,3] x) => (int32[3,2] y) <int64[2] s = {3,2}> { y = Reshape(x, s) }", gives="Cast Reshape Cast")
+@example("bool", "(bool[2,3] x) => (bool[3,2] y) <int64[2] s = {3,2}> { y = Reshape(x, s) }", gives="Cast Reshape Cast")
+@example("int64", "(int64[2,3] x) => (int64[3,2] y) <int64[2] s = {3,2}> { y = Reshape(x, s) }", inputs={"x": WIDEST}, gives="Cast Cast Cast Sub Mul Add Floor Mul Reshape Reshape Unsqueeze Unsqueeze Concat Cast ReduceSum")
+@example("uint64", "(uint64[2,2] x) => (uint64[4] y) <int64[1] s = {-1}> { y = Reshape(x, s) }", inputs={"x": [[2**64 - 1, 2**63], [2**53 + 1, 0]]})
+@example("int64 to a scalar", "(int64[1] x) => (int64 y) <int64[0] s = {}> { y = Reshape(x, s) }", inputs={"x": [2**53 + 1]})
+@example("int64 without elements", "(int64[0,3] x) => (int64[0,1,3] y) <int64[3] s = {0,1,3}> { y = Reshape(x, s) }")
+@example("int64 of unknown rank", "(int64[6] v, int64[n] t) => (int64[a] y) <int64[1] s = {-1}> { x = Reshape(v, t) z = Identity(x) y = Reshape(z, s) }", refuses=Why.NEEDS_CONSTANT, inputs={"t": [2, 3]})
+@example("sizes", "(float[N,3] x) => (int64[2,1] y) <int64[2] s = {2,1}> { n = Shape(x) y = Reshape(n, s) }", gives="Shape Cast Reshape Cast")
+@example("string", "(string[2,3] x) => (string[3,2] y) <int64[2] s = {3,2}> { y = Reshape(x, s) }", refuses=Why.TYPE_NOT_AVAILABLE)
+def reshape_5_4(node: Node, op: Builder) -> Result:
+    """`shape` was an attribute, so its value must be known, and only floats had another shape."""
+    x, shape = node["data"], node["shape"]
+    goal = _implied_shape(node)
+    if goal is None:
+        goal = shape.const().tolist()
+    return moved(
+        op, [x], lambda v, _: op.same(node, inputs={"data": v[0], "shape": None}, shape=goal)
+    )
+
+
+def _implied_shape(node: Node) -> list[int] | None:
+    """What the result's shape says when `shape` is computed, if it says enough."""
+    x, result = node["data"].dims_or_none or (), node.outputs[0]
+    if node["shape"].const_or_none() is not None or result is None:
+        return None
+    goal = []
+    for i, size in enumerate(result.dims_or_none or (None, None)):
+        same = isinstance(size, str) and i < len(x) and x[i] == size
+        goal.append(size if isinstance(size, int) else 0 if same else -1)
+    return goal if goal.count(-1) <= (0 not in goal) else None

@@ -1,0 +1,195 @@
+"""Slice: bounds that were attributes, then inputs, then with steps."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from opshift.adapter import (
+    KEEP,
+    Builder,
+    InvalidModel,
+    Node,
+    Result,
+    T,
+    Value,
+    Why,
+    adapter,
+    boundary,
+    example,
+)
+
+from opshift_adapters._lib.blocks import ARANGE, END, arange, part, shape_of
+
+TYPES_13 = boundary(13, "Slice:2a2b15")
+SLICE_11_UP = boundary(11, "Slice:8c259c", directions="up")
+BOUNDS = "<int64[2] s = {0,1}, int64[2] e = {3,-1}, int64[2] axes = {-1,0}> "
+DYNAMIC = "(float[5,6] x, int64[2] s, int64[2] e, int64[2] axes) => (float[a,b] y) { y = Slice(x, s, e, axes) }"
+RANKLESS = "(float[24] v, int64[n] t) => (float[a,b,c] y) <int64[1] s = {1}, int64[1] e = {9}, int64[1] axes = {-1}> { x = Reshape(v, t) y = Slice(x, s, e, axes) }"
+
+
+@adapter("Slice", 11, 10, emits=("Shape", "Cast", "Less", "Add", "Where"))
+@example("no axes", "(float[5,6] x) => (float[2,6] y) <int64[1] s = {1}, int64[1] e = {3}> { y = Slice(x, s, e) }", gives="Slice")
+@example("constant", "(float[5,6] x) => (float[3,3] y) " + BOUNDS + "{ y = Slice(x, s, e, axes) }", gives="Slice")
+@example("int32", "(float[5,6] x) => (float[3,3] y) " + BOUNDS.replace("int64", "int32") + "{ y = Slice(x, s, e, axes) }", gives="Slice")
+@example("computed", DYNAMIC, inputs={"s": [0, 1], "e": [3, -1], "axes": [1, -2]})
+@example("computed int32", DYNAMIC.replace("int64", "int32"), inputs={"s": [0, 1], "e": [3, -1], "axes": [1, -2]})
+@example("unknown rank", RANKLESS, inputs={"t": [2, 3, 4]})
+def slice_11_10(node: Node, op: Builder) -> Result:
+    """`axes` could not count from the end."""
+    x, axes = node["data"], node.input("axes")
+    known = None if axes is None else axes.const_or_none()
+    if axes is None or (known is not None and (known >= 0).all()):
+        return KEEP
+    if known is not None and x.rank_or_none is not None:
+        return op.same(node, inputs={"axes": op.const(known % x.rank)})
+    rank = op.Shape(op.Shape(x))
+    if axes.elem_type != T.INT64:
+        rank = op.Cast(rank, to=axes.elem_type)
+    negative = op.Less(axes, op.const(0, like=axes))
+    return op.same(node, inputs={"axes": op.Where(negative, op.Add(axes, rank), axes)})
+
+
+STEPS = "(float[5,6] x) => (float[a,b] y) <int64[2] s = {-1,1}, int64[2] e = {-99,5}, int64[2] axes = {1,0}, int64[2] t = {-2,3}> { y = Slice(x, s, e, axes, t) }"
+COMPUTED = "(float[N,5] x, int64[1] s, int64[1] e, int64[1] t) => (float[a,5] y) <int64[1] axes = {0}> { y = Slice(x, s, e, axes, t) }"
+FIVE = np.arange(25.0).reshape(5, 5)
+
+
+@adapter("Slice", 10, 9, emits=("Gather", "Shape", "Cast", "Less", "Where", "Add", "Sub", "Mul", "Div", "Scatter", *ARANGE))
+@example("constant", "(float[5,6] x) => (float[4,2] y) <int64[2] s = {1,-2}, int64[2] e = {9,99}, int64[2] axes = {0,1}> { y = Slice(x, s, e, axes) }", gives="Slice")
+@example("no axes, steps of one", "(float[5,6] x) => (float[2,6] y) <int64[1] s = {1}, int64[1] e = {3}, int64[1] t = {1}> { y = Slice(x, s, e, \"\", t) }", gives="Slice")
+@example("int32", "(float[5,6] x) => (float[2,6] y) <int32[1] s = {1}, int32[1] e = {3}> { y = Slice(x, s, e) }", gives="Slice")
+@example("steps", STEPS, gives="Gather Gather")
+@example("one step", STEPS.replace("{-2,3}", "{1,3}").replace("{-99,5}", "{99,5}"), gives="Slice Gather")
+@example("reversed", "(string[N] x) => (string[N] y) <int64[1] s = {-1}, int64[1] e = {-9223372036854775808}, int64[1] axes = {0}, int64[1] t = {-1}> { y = Slice(x, s, e, axes, t) }")
+@example("start below the first", "(float[3] x) => (float[n] y) <int64[1] s = {-9}, int64[1] e = {-99}, int64[1] axes = {0}, int64[1] t = {-1}> { y = Slice(x, s, e, axes, t) }", gives="Gather")
+@example("computed forward", COMPUTED, inputs={"x": FIVE, "s": [1], "e": [-1], "t": [2]})
+@example("computed backward", COMPUTED, inputs={"x": FIVE, "s": [9], "e": [-9], "t": [-2]})
+@example("computed, enormous step", COMPUTED, inputs={"x": FIVE, "s": [1], "e": [9], "t": [2**63 - 1]})
+@example("computed, enormous step back", COMPUTED, inputs={"x": FIVE, "s": [-2], "e": [-(2**63)], "t": [-(2**63)]})
+@example("computed, nothing left", COMPUTED, inputs={"x": FIVE, "s": [3], "e": [1], "t": [1]})
+@example("computed, nothing there", COMPUTED, inputs={"x": np.zeros((0, 5)), "s": [-1], "e": [-9], "t": [-1]})
+@example("computed bounds", "(float[5,6] x, int32[2] s, int32[2] e) => (float[a,b] y) { y = Slice(x, s, e) }", inputs={"s": [1, 2], "e": [4, 9]})
+@example("one bound computed", "(float[5,6] x, int64[1] e) => (float[5,b] y) <int64[1] s = {1}, int64[1] axes = {1}> { y = Slice(x, s, e, axes) }", inputs={"e": [-2]})
+@example("computed axes", "(float[5,6] x, int64[1] s, int64[1] e, int64[1] axes) => (float[a,b] y) { y = Slice(x, s, e, axes) }", inputs={"s": [1], "e": [3], "axes": [1]})
+@example("computed axes and steps", "(float[5,6] x, int32[2] s, int32[2] e, int32[2] axes, int32[2] t) => (float[a,b] y) { y = Slice(x, s, e, axes, t) }", inputs={"s": [1, -1], "e": [9, -9], "axes": [1, 0], "t": [2, -3]})
+@example("computed axes of unknown rank", "(float[24] v, int64[n] r, int64[1] s, int64[1] e, int64[1] axes) => (float[a,b] y) { x = Reshape(v, r) y = Slice(x, s, e, axes) }", refuses=Why.NEEDS_RANK, inputs={"r": [4, 6], "s": [1], "e": [3], "axes": [1]})
+@example("in a branch", "(float[5,6] x, bool c, int64[1] e) => (float[a,b] y) <int64[1] s = {1}, int64[1] axes = {1}> { y = If (c) <then_branch = t () => (float[a,b] p) { p = Slice(x, s, e, axes) }, else_branch = f () => (float[a,b] q) { q = Slice(x, s, s) }> }", inputs={"e": [-2], "c": True})
+@example("a bound too few", "(float[3,4] x) => (float[a,b] y) <int64[2] s = {0,1}, int64[1] e = {2}, int64[2] k = {0,1}> { y = Slice(x, s, e, k) }", invalid="1 bounds of a slice for 2 axes")
+def slice_10_9(node: Node, op: Builder) -> Result:
+    """Bounds were attributes and steps did not exist; what they cannot say is gathered."""
+    x, named = node["data"], node.input("axes")
+    bounds = [node["starts"], node["ends"], node.input("steps")]
+    places = None if named is None else named.const_or_none()
+    if named is None:
+        axes = list(range(node["starts"].shape[0]))
+    elif places is None:
+        axes = list(range(x.rank))
+        bounds = _of_all_axes(op, bounds, named, x.rank)
+    else:
+        axes = [int(axis) for axis in places.reshape(-1)]
+    known = [_listed(value, len(axes)) for value in bounds]
+    starts, ends, steps = known
+    if starts is not None and ends is not None and steps == [1] * len(axes):
+        inputs = dict.fromkeys(("starts", "ends", "axes", "steps"))
+        return op.same(node, inputs=inputs, starts=starts, ends=ends, axes=axes)
+    for i, axis in enumerate(axes):
+        start, end, step = (None if one is None else one[i] for one in known)
+        size = x.dims_or_none[axis] if x.dims_or_none is not None else None
+        if start is not None and end is not None and step == 1:
+            x = op.Slice(x, starts=[start], ends=[end], axes=[axis])
+        elif start is None or end is None or step is None or not isinstance(size, int):
+            each = [_one(op, v, k, i) for v, k in zip(bounds, known, strict=True)]
+            x = _gather(op, x, axis, each)
+        else:
+            x = op.Gather(x, op.const(_indices(start, end, step, size)), axis=axis)
+    return x
+
+
+def _of_all_axes(
+    op: Builder, bounds: Sequence[Value | None], axes: Value, rank: int
+) -> list[Value | None]:
+    """Bounds that leave alone the axes which `axes` does not name."""
+    axes = op.Cast(axes, to=T.INT64)
+    neutral = (op.const([fill] * rank) for fill in (0, END, 1))
+    return [
+        op.Scatter(nothing, axes, op.Cast(value, to=T.INT64), axis=0) if value else None
+        for nothing, value in zip(neutral, bounds, strict=True)
+    ]
+
+
+def _listed(value: Value | None, length: int) -> list[int] | None:
+    """The numbers, if they are known; absent steps are ones."""
+    if value is None:
+        return [1] * length
+    found = value.const_or_none()
+    if found is not None and found.size != length:
+        raise InvalidModel(f"{value.name!r} has {found.size} bounds of a slice for {length} axes")
+    return None if found is None else [int(v) for v in found.reshape(-1)]
+
+
+def _indices(start: int, end: int, step: int, size: int) -> np.ndarray:
+    """What Slice picks along an axis of that size."""
+    back = int(step < 0)
+    start = min(max(start + size if start < 0 else start, 0), size - back)
+    end = min(max(end + size if end < 0 else end, -back), size - back)
+    return np.array(range(start, end, step), dtype=np.int64)
+
+
+def _one(op: Builder, values: Value | None, known: Sequence[int] | None, i: int) -> Value:
+    """One of the bounds as a vector of a single int64."""
+    if known is not None:
+        return op.const([known[i]])
+    assert values is not None
+    found = part(op, values, i, i + 1)
+    return found if values.elem_type_or_none == T.INT64 else op.Cast(found, to=T.INT64)
+
+
+def _gather(op: Builder, x: Value, axis: int, bounds: Sequence[Value]) -> Value:
+    """The same arithmetic as `_indices`, done by the graph; steps are cut so that none overflows."""
+    start, end, step = bounds
+    zero, one = op.const([0]), op.const([1])
+    size = part(op, shape_of(op, x), axis, axis + 1)
+    start, end = _wrapped(op, start, size), _wrapped(op, end, size)
+    if step.const_or_none() == 1:
+        start, end = (_clamped(op, place, zero, size) for place in (start, end))
+        count = _at_least(op, op.Sub(end, start), zero)
+        return op.Gather(x, op.Add(start, arange(op, count)), axis=axis)
+    back = op.Cast(op.Less(step, zero), to=T.INT64)
+    high, low = op.Sub(size, back), op.Sub(zero, back)
+    start, end = _clamped(op, start, zero, high), _clamped(op, end, low, high)
+    beyond = op.Add(size, one)
+    step = _clamped(op, step, op.Sub(zero, beyond), beyond)
+    last = op.Add(op.Sub(end, start), op.Add(back, op.Sub(back, one)))
+    count = _at_least(op, op.Div(op.Add(last, step), step), zero)
+    return op.Gather(x, op.Add(start, op.Mul(arange(op, count), step)), axis=axis)
+
+
+def _wrapped(op: Builder, place: Value, size: Value) -> Value:
+    known = place.const_or_none()
+    if known is not None:
+        return place if known >= 0 else op.Add(place, size)
+    return op.Where(op.Less(place, op.const([0])), op.Add(place, size), place)
+
+
+def _at_least(op: Builder, value: Value, low: Value) -> Value:
+    """The larger one; `low` is never above zero."""
+    known = value.const_or_none()
+    if known is not None and known >= 0:
+        return value
+    return op.Where(op.Less(value, low), low, value)
+
+
+def _clamped(op: Builder, value: Value, low: Value, high: Value) -> Value:
+    """Not below `low`, and above all not above `high`."""
+    raised = _at_least(op, value, low)
+    return op.Where(op.Less(high, raised), high, raised)
+
+
+@adapter("Slice", 9, 10)
+@example("axes", "(float[4,6] x) => (float[4,3] y) { y = Slice<axes=[1],starts=[1],ends=[4]>(x) }", gives="Slice")
+@example("fewer starts than dimensions", "(float[4,6] x) => (float[2,6] y) { y = Slice<starts=[1],ends=[3]>(x) }", gives="Slice")
+def slice_9_10(node: Node, op: Builder) -> Result:
+    """The attributes became inputs; absent axes were the first ones."""
+    starts, ends = node.ints("starts"), node.ints("ends")
+    axes = node.ints_or_none("axes") or list(range(len(starts)))
+    inputs = {"starts": op.const(starts), "ends": op.const(ends), "axes": op.const(axes)}
+    return op.same(node, inputs=inputs, starts=None, ends=None, axes=None)

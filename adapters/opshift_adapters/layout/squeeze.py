@@ -1,0 +1,158 @@
+"""Squeeze and Unsqueeze: axes of size one taken away and put in."""
+
+from opshift.adapter import (
+    KEEP,
+    Builder,
+    Node,
+    Result,
+    Value,
+    Why,
+    adapter,
+    boundary,
+    example,
+    shown,
+)
+
+from opshift_adapters._lib.blocks import END, LARGEST_RANK, RESHAPE_TO, part, reshape_to
+from opshift_adapters.layout.reshape import by_reshape
+
+TYPES_25 = boundary(25, "Squeeze:81d4aa Unsqueeze:0fa17b")
+TYPES_24 = boundary(24, "Squeeze:a55538 Unsqueeze:485f9a")
+TYPES_23 = boundary(23, "Squeeze:3c4191 Unsqueeze:3e77e5")
+TYPES_21 = boundary(
+    21,
+    "Squeeze:04451a Unsqueeze:97a1a4",
+    cast=shown(
+        by_reshape,
+        example("float8", "(float8e4m3fn[2,1,3] x) => (float8e4m3fn[2,3] y) <int64[1] axes = {-2}> { y = Squeeze(x, axes) }", gives="Cast Squeeze Shape Reshape"),
+        example("empty float8", "(float8e5m2fnuz[2,0] x, int64[2] axes) => (float8e5m2fnuz[a,b,c,d] y) { y = Unsqueeze(x, axes) }", inputs={"axes": [1, 3]}),
+        example("int4", "(int4[2,1,3] x) => (int4[2,3] y) { y = Squeeze(x) }", refuses=Why.TYPE_NOT_AVAILABLE),
+    ),
+    emits=("Reshape", "Shape"),
+)
+
+
+@adapter("Squeeze Unsqueeze", 12, 13)
+@example("axes", "(float[2,1,3] x) => (float[2,3] y) { y = Squeeze<axes=[-2]>(x) }", gives="Squeeze")
+@example("no axes", "(float[2,1,3] x) => (float[2,3] y) { y = Squeeze(x) }", gives="Squeeze")
+@example("empty axes", "(float[2,1,3] x) => (float[2,3] y) { y = Squeeze<axes: ints=[]>(x) }", gives="Squeeze")
+@example("unsqueeze", "(float[2,3] x) => (float[2,1,3,1] y) { y = Unsqueeze<axes=[-1,1]>(x) }", gives="Unsqueeze")
+@example("unsqueeze nothing", "(float[2,3] x) => (float[2,3] y) { y = Unsqueeze<axes: ints=[]>(x) }", gives="Unsqueeze")
+def squeeze_12_13(node: Node, op: Builder) -> Result:
+    """The attribute `axes` became an input; an empty list for Squeeze was taken for none."""
+    axes = node.ints_or_none("axes")
+    if not axes and node.op == "Squeeze":
+        return op.same(node, axes=None)
+    return op.same(node, inputs={"axes": op.const(axes or [])}, axes=None)
+
+
+DYNAMIC = ("Expand", "ScatterElements", "NonZero", "Squeeze", "Gather", "Add", *RESHAPE_TO)
+RANKLESS = "(float[24] v, int64[n] s, int64[k] axes) => (float[a,b,c] y) { x = Reshape(v, s) "
+
+
+@adapter("Squeeze Unsqueeze", 13, 12, emits=("Identity", *DYNAMIC))
+@example("constant axes", "(float[2,1,3] x) => (float[2,3] y) <int64[1] axes = {1}> { y = Squeeze(x, axes) }", gives="Squeeze")
+@example("constant node", "(float[2,1,3] x) => (float[2,3] y) { axes = Constant<value_ints=[1]>() y = Squeeze(x, axes) }", gives="Squeeze")
+@example("axes of an outer scope", "(float[2,1,3] x, bool c) => (float[2,3] y) <int64[1] axes = {1}> { y = If (c) <then_branch = t () => (float[2,3] p) { p = Squeeze(x, axes) }, else_branch = f () => (float[2,3] q) { n = Neg(x) q = Squeeze(n, axes) }> }", gives="If")
+@example("overridable axes", "(float[2,1,3] x, int64[1] axes) => (float[a,b] y) <int64[1] axes = {1}> { y = Squeeze(x, axes) }", gives="Shape Shape Expand Shape Expand ScatterElements NonZero Squeeze Gather Reshape")
+@example("no axes", "(float[2,1,3] x) => (float[2,3] y) { y = Squeeze(x) }", gives="Squeeze")
+@example("axes left out", '(float[2,1,3] x) => (float[2,3] y) { y = Squeeze(x, "") }', gives="Squeeze")
+@example("squeeze nothing", "(float[2,1,3] x) => (float[2,1,3] y) <int64[0] axes = {}> { y = Squeeze(x, axes) }", gives="Identity")
+@example("unsqueeze nothing", "(float[2,3] x) => (float[2,3] y) <int64[0] axes = {}> { y = Unsqueeze(x, axes) }", gives="Identity")
+@example("negative axes", "(float[2,3] x) => (float[2,1,3,1] y) <int64[2] axes = {-1,1}> { y = Unsqueeze(x, axes) }", gives="Unsqueeze")
+@example("computed axes", "(float[2,1,3] x, int64[1] axes) => (float[a,b] y) { y = Squeeze(x, axes) }", inputs={"axes": [-2]})
+@example("computed axes, empty", "(float[1,0,3] x, int64[1] axes) => (float[a,b] y) { y = Squeeze(x, axes) }", inputs={"axes": [0]})
+@example("computed axes, to a scalar", "(float[1,1] x, int64[2] axes) => (float y) { y = Squeeze(x, axes) }", inputs={"axes": [1, 0]})
+@example("computed axes, none of them", "(float[2,1] x, int64[n] axes) => (float[a,b] y) { y = Squeeze(x, axes) }", inputs={"axes": []})
+@example("computed axes, unknown rank", RANKLESS + "y = Squeeze(x, axes) }", inputs={"s": [2, 1, 3, 4, 1], "axes": [-1, 1]})
+@example("computed axes to insert", "(int64[2,3] x, int64[2] axes) => (int64[a,b,c,d] y) { y = Unsqueeze(x, axes) }", inputs={"axes": [-1, 1]})
+@example("computed axes to insert, empty", "(float[2,0] x, int64[2] axes) => (float[a,b,c,d] y) { y = Unsqueeze(x, axes) }", inputs={"axes": [1, 2]})
+@example("computed axes to insert, scalar", "(float x, int64[k] axes) => (float[a,b] y) { y = Unsqueeze(x, axes) }", inputs={"axes": [1, 0]})
+@example("computed axes to insert, unknown rank", RANKLESS + "y = Unsqueeze(x, axes) }", inputs={"s": [24], "axes": [-1, 0]})
+@example("computed from a constant, in a function", "(float[2,3,1] x) => (float[2,3] y) { y = own.f(x) }", functions='<opset_import: ["" : 13], domain: "own"> f (x) => (y) { c = Constant<value=int64[2] {5, 6}>() a = Shape(c) y = Squeeze(x, a) }', imports={"own": 1}, gives="f")
+def squeeze_13_12(node: Node, op: Builder) -> Result:
+    """`axes` was an attribute; computed axes give a computed shape."""
+    x, axes = node["data"], node.input("axes")
+    if axes is None:
+        return op.same(node)
+    known = axes.const_or_none()
+    if known is None:
+        return reshape_to(op, x, (_squeezed if node.op == "Squeeze" else _unsqueezed)(op, x, axes))
+    if known.size == 0:
+        return op.Identity(x)
+    return op.same(node, inputs={"axes": None}, axes=known.reshape(-1).tolist())
+
+
+def _squeezed(op: Builder, x: Value, axes: Value) -> Value:
+    shape = op.Shape(x)
+    return op.Gather(shape, _others(op, op.Shape(shape), axes)[1], axis=0)
+
+
+def _unsqueezed(op: Builder, x: Value, axes: Value) -> Value:
+    shape = op.Shape(x)
+    ones, places = _others(op, op.Add(op.Shape(shape), op.Shape(axes)), axes)
+    return op.ScatterElements(ones, places, shape, axis=0)
+
+
+def _others(op: Builder, rank: Value, axes: Value) -> tuple[Value, Value]:
+    """As many ones as the rank, and the axes below it that `axes` does not name."""
+    ones = op.Expand(op.const([1]), rank)
+    zeros = op.Expand(op.const([0]), op.Shape(axes))
+    marked = op.ScatterElements(ones, axes, zeros, axis=0)
+    return ones, op.Squeeze(op.NonZero(marked), axes=[0])
+
+
+AXES_11_UP = boundary(11, "Squeeze:63e6b2 Unsqueeze:be25f9", directions="up")
+FROM_END = ("Shape", "Slice", "Concat", *RESHAPE_TO)
+RANKLESS_11 = "(float[24] v, int64[n] s) => (float[a,b,c] y) { x = Reshape(v, s) "
+EMPTY = RANKLESS_11.replace("24", "1,0")
+
+
+@adapter("Squeeze", 11, 10, emits=FROM_END)
+@example("no axes", "(float[2,1,3] x) => (float[2,3] y) { y = Squeeze(x) }", gives="Squeeze")
+@example("positive", "(float[2,1,3] x) => (float[2,3] y) { y = Squeeze<axes=[1]>(x) }", gives="Squeeze")
+@example("negative", "(float[2,1,3,1] x) => (float[2,3] y) { y = Squeeze<axes=[-1,1]>(x) }", gives="Squeeze")
+@example("unknown rank", RANKLESS_11 + "y = Squeeze<axes=[-1,-3]>(x) }", inputs={"s": [2, 12, 1, 1, 1]})
+@example("unknown rank, empty", EMPTY + "y = Squeeze<axes=[-4]>(x) }", inputs={"s": [1, 0, 3, 2]})
+@example("unknown rank, both signs", RANKLESS_11 + "y = Squeeze<axes=[-1,0]>(x) }", refuses=Why.NEEDS_RANK, inputs={"s": [1, 2, 3, 4, 1]})
+def squeeze_11_10(node: Node, op: Builder) -> Result:
+    """`axes` could not count from the end."""
+    x, axes = node["data"], sorted(node.ints_or_none("axes") or [])
+    if not axes or axes[0] >= 0:
+        return KEEP
+    if axes[-1] >= 0 or x.rank_or_none is not None:
+        return op.same(node, axes=sorted(axis % x.rank for axis in axes))
+    shape, start, kept = op.Shape(x), 0, []
+    for axis in axes:
+        kept += [part(op, shape, start, axis)] if start != axis else []
+        start = axis + 1
+    kept += [part(op, shape, start)] if start else []
+    return reshape_to(op, x, op.Concat(*kept, axis=0))
+
+
+@adapter("Unsqueeze", 11, 10, emits=FROM_END)
+@example("positive", "(float[2,3] x) => (float[2,1,3] y) { y = Unsqueeze<axes=[1]>(x) }", gives="Unsqueeze")
+@example("negative", "(float[2,3] x) => (float[2,1,3,1] y) { y = Unsqueeze<axes=[-1,1]>(x) }", gives="Unsqueeze")
+@example("unknown rank", RANKLESS_11.replace("a,b,c", "a,b,c,d,e") + "y = Unsqueeze<axes=[-1,-3]>(x) }", inputs={"s": [2, 3, 4]})
+@example("unknown rank, next to each other", RANKLESS_11 + "y = Unsqueeze<axes=[-2,-3]>(x) }", inputs={"s": [24]})
+@example("unknown rank, empty", EMPTY + "y = Unsqueeze<axes=[-3]>(x) }", inputs={"s": [1, 0]})
+@example("unknown rank, both signs", RANKLESS_11 + "y = Unsqueeze<axes=[-1,0]>(x) }", refuses=Why.NEEDS_RANK, inputs={"s": [24]})
+@example("unknown rank, further from the end than any", RANKLESS_11 + "y = Unsqueeze<axes=[-1,-65]>(x) }", refuses=Why.NEEDS_RANK, inputs={"s": [24]})
+def unsqueeze_11_10(node: Node, op: Builder) -> Result:
+    """`axes` could not count from the end of the result."""
+    x, axes = node["data"], sorted(node.ints("axes"))
+    if not axes or axes[0] >= 0:
+        return KEEP
+    if axes[-1] >= 0 or axes[0] < -LARGEST_RANK or x.rank_or_none is not None:
+        rank = x.rank + len(axes)
+        return op.same(node, axes=sorted(axis % rank for axis in axes))
+    shape, ones = op.Shape(x), op.const([1])
+    old = -len(set(range(axes[0], 0)) - set(axes))  # how much of the shape lies behind the first
+    pieces = [part(op, shape, 0, old)] if old else [shape]
+    for axis in range(axes[0], 0):
+        if axis in axes:
+            pieces.append(ones)
+        else:
+            pieces.append(part(op, shape, old, old + 1 or END))
+            old += 1
+    return reshape_to(op, x, op.Concat(*pieces, axis=0))

@@ -1,0 +1,41 @@
+"""Trilu: one triangle of a matrix."""
+
+from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, adapter, example
+
+from opshift_adapters._lib.blocks import arange
+
+LOWER = "{ y = Trilu<upper=0>(x, k) }"
+
+
+@adapter("Trilu", 14, 13, emits=("Shape", "Gather", "Range", "Unsqueeze", "Sub", "Less", "Greater", "Not", "Where", "Cast"))
+@example("upper", "(float[3,4] x) => (float[3,4] y) { y = Trilu(x) }")
+@example("lower", "(double[3,4] x) => (double[3,4] y) { y = Trilu<upper=0>(x) }")
+@example("infinite and no numbers", "(float16[2,2] x) => (float16[2,2] y) { y = Trilu(x) }", inputs={"x": [[1, -1], [float("inf"), float("nan")]]})
+@example("diagonal", "(int64[2,N,M] x, int64 k) => (int64[2,N,M] y) { y = Trilu(x, k) }", inputs={"k": -1})
+@example("diagonal below", "(bool[4,3] x) => (bool[4,3] y) <int64 k = {-2}> " + LOWER)
+@example("beyond", "(uint8[2,3] x, int64 k) => (uint8[2,3] y) " + LOWER, inputs={"k": -9})
+@example("empty", "(float[0,3] x, int64 k) => (float[0,3] y) " + LOWER, inputs={"k": 1})
+@example("string", "(string[2,2] x) => (string[2,2] y) { y = Trilu(x) }", refuses=Why.AMBIGUOUS)
+@example("bfloat16", "(bfloat16[3,3] x) => (bfloat16[3,3] y) { y = Trilu(x) }")
+@example("complex", "(complex64[3,3] x) => (complex64[3,3] y) { y = Trilu(x) }")
+@example("unknown rank", "(float[24] v, int64[n] s) => (float[a,b,c] y) { x = Reshape(v, s) y = Trilu(x) }", inputs={"s": [2, 3, 4]})
+def trilu_14_13(node: Node, op: Builder) -> Result:
+    """Born in 14; below it the distance to the diagonal chooses between the matrix and zeros."""
+    x, k = node["input"], node.input("k") or op.const(0)
+    kind = x.elem_type
+    if kind == T.STRING:
+        raise Refusal(Why.AMBIGUOUS, "Trilu does not say what a zero among strings is")
+    rows, columns = (_places(op, x, axis) for axis in (-2, -1))
+    distance = op.Sub(columns, op.Unsqueeze(rows, op.const([1])))
+    outside = op.Less(distance, k) if node.int("upper") else op.Greater(distance, k)
+    if kind != T.BFLOAT16:
+        return op.Where(outside, op.const(0, kind), x)
+    chosen = op.Where(outside, op.const(0, T.FLOAT), op.Cast(x, to=T.FLOAT))
+    return op.Cast(chosen, to=kind)
+
+
+def _places(op: Builder, x: Value, axis: int) -> Value:
+    size = x.dims_or_none[axis] if x.dims_or_none is not None else None
+    if isinstance(size, int):
+        return arange(op, op.const(size))
+    return arange(op, op.Gather(op.Shape(x), op.const(axis), axis=0))

@@ -1,0 +1,230 @@
+"""Einsum: below 12 a chain of diagonals, products, sums and transpositions."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+from opshift.adapter import (
+    Builder,
+    InvalidModel,
+    Node,
+    Refusal,
+    Result,
+    T,
+    Value,
+    Why,
+    adapter,
+    boundary,
+    example,
+    illegal,
+    shown,
+)
+from opshift.combinators import cast_around
+
+from opshift_adapters._lib.blocks import (
+    ARANGE,
+    RESHAPE_TO,
+    SMALL_INTS,
+    arange,
+    part,
+    reshape_to,
+)
+
+ELLIPSIS = "..."
+HIDDEN = "0123456789"  # stand for the dimensions of an ellipsis
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A tensor, and a letter for each of its dimensions."""
+
+    value: Value
+    letters: str
+
+
+EMITS = (
+    "Transpose", "Unsqueeze", "Squeeze", "Gather", "Slice", "Concat", "ReduceProd", "ReduceSum",
+    "Mul", "MatMul", "Cast", *ARANGE, *RESHAPE_TO,
+)  # fmt: skip
+
+
+@adapter("Einsum", 12, 11, emits=EMITS)
+@example("matrix product", '(float[2,3] a, float[3,4] b) => (float[2,4] y) { y = Einsum<equation="ij,jk->ik">(a, b) }', gives="MatMul")
+@example("implicit output", '(float[2,3] a, float[4,3] b) => (float[2,4] y) { y = Einsum<equation="ij, kj">(a, b) }', gives="Transpose MatMul")
+@example("attention", '(float[N,5,2,4] q, float[N,6,2,4] k) => (float[N,2,5,6] y) { y = Einsum<equation="bqhd,bkhd->bhqk">(q, k) }', gives="Transpose Transpose MatMul")
+@example("transposition", '(int64[2,3] a) => (int64[3,2] y) { y = Einsum<equation="ij->ji">(a) }', gives="Transpose")
+@example("sum", '(float[2,3] a) => (float y) { y = Einsum<equation="ij->">(a) }', gives="ReduceSum")
+@example("nothing to do", '(float[2,3] a) => (float[2,3] y) { y = Einsum<equation="ij->ij">(a) }', gives="Identity")
+@example("trace", '(float[3,3] a) => (float y) { y = Einsum<equation="ii">(a) }')
+@example("diagonal of unknown size", '(float[2,N,N] a) => (float[N,2] y) { y = Einsum<equation="bii->ib">(a) }', inputs={"a": [[[1, 2], [3, float("inf")]], [[5, 6], [7, 8]]]})
+@example("three times one letter", '(float[2,2,2] a) => (float[2] y) { y = Einsum<equation="iii->i">(a) }')
+@example("outer product", '(float[2] a, float[3] b) => (float[2,3] y) { y = Einsum<equation="i,j->ij">(a, b) }', gives="Unsqueeze Mul")
+@example("elementwise", '(float[2,3] a, float[3,2] b) => (float[3,2] y) { y = Einsum<equation="ij,ji->ji">(a, b) }')
+@example("inner product", '(double[N] a, double[N] b) => (double y) { y = Einsum<equation="i,i->">(a, b) }')
+@example("several on each side", '(float[2,3,4] a, float[4,5,6] b) => (float[5,2,6,3] y) { y = Einsum<equation="abc,cde->daeb">(a, b) }')
+@example("several contracted", '(float[2,3,4] a, float[4,3,5] b) => (float[2,5] y) { y = Einsum<equation="abc,cbd->ad">(a, b) }')
+@example("several contracted, symbolic", '(float[N,A,B] a, float[B,A,M] b) => (float[M,N] y) { y = Einsum<equation="nab,bam->mn">(a, b) }', inputs={"a": [[[1, 2, 3], [4, 5, 6]]], "b": [[[1], [2]], [[3], [4]], [[5], [6]]]})
+@example("no elements", '(float[N,A,B] a, float[B,A,M] b) => (float[M,N] y) { y = Einsum<equation="nab,bam->mn">(a, b) }', inputs={"a": np.zeros((1, 2, 0)), "b": np.zeros((0, 2, 3))})
+@example("a letter of one side only", '(float[2,3,5] a, float[3,4] b) => (float[2,4] y) { y = Einsum<equation="ijx,jk->ik">(a, b) }', gives="ReduceSum MatMul")
+@example("three terms", '(float[2,3] a, float[3,4] b, float[4,2] c) => (float[2,2] y) { y = Einsum<equation="ij,jk,kl->il">(a, b, c) }', gives="MatMul MatMul")
+@example("bilinear", '(float[2,3] a, float[5,3,4] w, float[2,4] b) => (float[2,5] y) { y = Einsum<equation="bn,anm,bm->ba">(a, w, b) }')
+@example("ellipsis", '(float[2,5,3,4] a, float[2,5,4,6] b) => (float[2,5,3,6] y) { y = Einsum<equation="...ij,...jk->...ik">(a, b) }', gives="MatMul")
+@example("ellipsis that broadcasts", '(float[2,N,3,4] a, float[2,M,4,6] b) => (float[2,M,3,6] y) { y = Einsum<equation="...ij,...jk->...ik">(a, b) }', inputs={"a": np.ones((2, 1, 3, 4)), "b": np.ones((2, 5, 4, 6))})
+@example("implicit ellipsis", '(float[2,3,4] a) => (float[2,4,3] y) { y = Einsum<equation="...ba">(a) }', gives="Transpose")
+@example("int8", '(int8[2,3] a, int8[3,4] b) => (int8[2,4] y) { y = Einsum<equation="ij,jk->ik">(a, b) }', gives="Cast Cast MatMul Cast")
+@example("ellipsis of unknown rank", '(float[6] v, int64[n] s) => (float[a,b] y) { x = Reshape(v, s) y = Einsum<equation="...i->i...">(x) }', refuses=Why.NEEDS_RANK, inputs={"s": [2, 3]})
+@example("letters of unknown rank", '(float[6] v, int64[n] s) => (float[a,b] y) { x = Reshape(v, s) y = Einsum<equation="ji->ij">(x) }', gives="Reshape Transpose", inputs={"s": [2, 3]})
+@example("a term too many", '(float[2,3] a) => (float[2] y) { y = Einsum<equation="ij,jk->i">(a) }', invalid="has 2 terms for 1 inputs")
+@example("stray dots", '(float[2,3] a) => (float[n] y) { y = Einsum<equation="i.j->i">(a) }', invalid="dots that are no ellipsis")
+@example("an ellipsis over too much", f'(float[{",".join("1" * 30)}] a) => (float y) {{ y = Einsum<equation="...->">(a) }}', refuses=Why.NOT_EXPRESSIBLE)
+def einsum_12_11(node: Node, op: Builder) -> Result:
+    """Born in 12; before, the terms are multiplied pair by pair and summed when a letter is done."""
+    values = [x for x in node.inputs if x is not None]
+    names, wanted = _parsed(node.str("equation"), values)
+    kind = values[0].elem_type
+    if kind in SMALL_INTS:
+        values = [op.Cast(x, to=T.INT64) for x in values]
+    terms = [_distinct(op, Term(x, n)) for x, n in zip(values, names, strict=True)]
+    result = terms[0]
+    for i, term in enumerate(terms[1:], 1):
+        needed = set(wanted).union(*(t.letters for t in terms[i + 1 :]))
+        left, right = (
+            _summed(op, one, needed | set(other.letters))
+            for one, other in ((result, term), (term, result))
+        )
+        result = _product(op, left, right, needed)
+    result = _ordered(op, _summed(op, result, set(wanted)), wanted)
+    return op.Cast(result.value, to=kind) if kind in SMALL_INTS else result.value
+
+
+def _parsed(equation: str, values: list[Value]) -> tuple[list[str], str]:
+    """The letters of each term and of the result, an ellipsis replaced by letters of its own."""
+    terms, arrow, wanted = equation.replace(" ", "").partition("->")
+    names = terms.split(",")
+    if len(names) != len(values):
+        raise InvalidModel(f"equation {equation!r} has {len(names)} terms for {len(values)} inputs")
+    hidden = ""
+    for i, (name, x) in enumerate(zip(names, values, strict=True)):
+        if ELLIPSIS in name:
+            more = x.rank - len(name) + len(ELLIPSIS)
+            if more > len(HIDDEN):
+                raise Refusal(Why.NOT_EXPRESSIBLE, f"an ellipsis over {more} dimensions")
+            mine = HIDDEN[len(HIDDEN) - more :]
+            hidden = max(hidden, mine, key=len)
+            names[i] = name.replace(ELLIPSIS, mine)
+    if not arrow:
+        every = "".join(names)
+        letters = sorted(x for x in set(every) if x not in HIDDEN and every.count(x) == 1)
+        return names, hidden + "".join(letters)
+    return names, wanted.replace(ELLIPSIS, hidden)
+
+
+def _distinct(op: Builder, term: Term) -> Term:
+    """The diagonal, as long as a letter stands twice."""
+    repeated = next((x for x in term.letters if term.letters.count(x) > 1), None)
+    if repeated is None:
+        return term
+    first, second = [i for i, x in enumerate(term.letters) if x == repeated][:2]
+    others = [i for i in range(len(term.letters)) if i not in (first, second)]
+    last = op.Transpose(term.value, perm=[*others, first, second])
+    places = _diagonal_places(op, term.value, first)
+    diagonal = op.Gather(_merged(op, last, len(others)), places, axis=len(others))
+    letters = "".join(term.letters[i] for i in others) + repeated
+    return _distinct(op, Term(diagonal, letters))
+
+
+def _diagonal_places(op: Builder, x: Value, axis: int) -> Value:
+    size = x.dims_or_none[axis] if x.dims_or_none else None
+    if isinstance(size, int):
+        return op.const([i * (size + 1) for i in range(size)])
+    computed = op.Gather(op.Shape(x), op.const(axis), axis=0)
+    return op.Mul(arange(op, computed), op.Add(computed, op.const(1)))
+
+
+def _merged(op: Builder, x: Value, first: int) -> Value:
+    """All dimensions from `first` on as one."""
+    known = x.shape_or_none
+    if known is not None:
+        return reshape_to(op, x, op.const([*known[:first], prod(known[first:])]))
+    shape = op.Shape(x)
+    merged = op.ReduceProd(part(op, shape, first), axes=[0], keepdims=1)
+    flat = reshape_to(op, x, op.Concat(part(op, shape, 0, first), merged, axis=0))
+    return op.Reshape(flat, op.const([0] * (first + 1)))  # changes nothing, but says its rank
+
+
+def _summed(op: Builder, term: Term, needed: set[str]) -> Term:
+    """Without the letters that nobody needs."""
+    axes = [i for i, x in enumerate(term.letters) if x not in needed]
+    if not axes:
+        return term
+    letters = "".join(x for x in term.letters if x in needed)
+    return Term(op.ReduceSum(term.value, axes=axes, keepdims=0), letters)
+
+
+def _ordered(op: Builder, term: Term, letters: str) -> Term:
+    if letters == term.letters:
+        return term
+    perm = [term.letters.index(x) for x in letters]
+    return Term(op.Transpose(term.value, perm=perm), letters)
+
+
+def _spread(op: Builder, term: Term, letters: str, core: int = 0) -> Term:
+    """These letters in order, a one for each that the term lacks, none in front before the core."""
+    own = "".join(x for x in letters if x in term.letters)
+    value = _ordered(op, term, own).value
+    start = min([letters.index(x) for x in own] + [len(letters) - core])
+    ones = [i for i, x in enumerate(letters[start:]) if x not in term.letters]
+    return Term(op.Unsqueeze(value, axes=ones) if ones else value, letters[start:])
+
+
+def _product(op: Builder, a: Term, b: Term, needed: set[str]) -> Term:
+    """Two terms multiplied, and summed over the letters that nobody needs afterwards."""
+    both = "".join(x for x in a.letters if x in b.letters and x in needed)
+    gone = "".join(x for x in a.letters if x in b.letters and x not in needed)
+    left = "".join(x for x in a.letters if x not in b.letters)
+    right = "".join(x for x in b.letters if x not in a.letters)
+    if not gone:
+        letters = both + left + right
+        return Term(op.Mul(_spread(op, a, letters).value, _spread(op, b, letters).value), letters)
+    outer, row, column = both + left[:-1] + right[:-1], left[-1:], right[-1:]
+    first = _merged_end(op, _spread(op, a, outer + (row or " ") + gone, len(gone) + 1), gone)
+    if len(gone) == 1:
+        second = _spread(op, b, outer + gone + (column or " "), 2).value
+    else:
+        turned = _spread(op, b, outer + (column or " ") + gone, len(gone) + 1)
+        rank = len(turned.letters) - len(gone) + 1
+        perm = [*range(rank - 2), rank - 1, rank - 2]
+        second = op.Transpose(_merged_end(op, turned, gone), perm=perm)
+    result = op.MatMul(first, second)
+    missing = [len(outer) + i for i, x in enumerate((row, column)) if not x]
+    return Term(op.Squeeze(result, axes=missing) if missing else result, outer + row + column)
+
+
+def _merged_end(op: Builder, term: Term, letters: str) -> Value:
+    if len(letters) == 1:
+        return term.value
+    return _merged(op, term.value, len(term.letters) - len(letters))
+
+
+EINSUM_28 = boundary(
+    28,
+    "Einsum:bf3219",
+    cast=shown(
+        cast_around("float"),
+        example("float", '(float[2,3] a, float[3,4] b) => (float[2,4] y) { y = Einsum<equation="ij,jk->ik">(a, b) }', gives="Einsum"),
+        example("bfloat16", '(bfloat16[2,3] a, bfloat16[3,4] b) => (bfloat16[2,4] y) { y = Einsum<equation="ij,jk->ik">(a, b) }', gives="Cast Cast Einsum Cast"),
+    ),
+)
+
+
+@illegal("Einsum")
+def stray_dots(given: Mapping[str, Any], inputs: int, outputs: int) -> str | None:
+    """One ellipsis a term and no other dots: onnx's inference never returns from the rest."""
+    equation = given.get("equation", b"")
+    text = equation.decode(errors="replace") if isinstance(equation, bytes) else ""
+    terms = text.replace(" ", "").replace("->", ",").split(",")
+    if any("." in term.replace("...", "", 1) for term in terms):
+        return f"equation {text!r} has dots that are no ellipsis"
+    return None

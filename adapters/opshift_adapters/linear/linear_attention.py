@@ -1,0 +1,136 @@
+"""LinearAttention and CausalConvWithState: born in 27."""
+
+import numpy as np
+from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, adapter, example
+
+from opshift_adapters._lib.blocks import END, extent
+
+LINEAR = "(float[2,3,8] q, float[2,3,8] k, float[2,3,12] v"
+MADE = "(float[2,3,12] y, float[2,2,4,6] s)"
+DECAY = "(float[2,3,8] q, float[2,3,8] k, float[2,3,12] v, float[2,2,4,6] p, float[2,3,8] g, float[2,3,2] b) => " + MADE
+HEADS = "q_num_heads=2,kv_num_heads=2"
+
+
+@adapter("LinearAttention", 27, 26, emits=(
+    "Scan", "Reshape", "Cast", "Exp", "Mul", "Sub", "Add", "MatMul", "Transpose", "Shape",
+    "Concat", "Expand", "Sqrt", "Reciprocal", "Identity",
+))  # fmt: skip
+@example("gated delta", DECAY + " { y, s = LinearAttention<" + HEADS + ">(q, k, v, p, g, b) }", rtol=1e-4, atol=2e-4)
+@example("linear", LINEAR + ") => " + MADE + " { y, s = LinearAttention<" + HEADS + ',update_rule="linear",scale=0.5>(q, k, v) }', rtol=1e-5, atol=1e-5)
+@example("gated per head", LINEAR + ", float[2,3,2] g) => (float[2,3,12] y) { y, s = LinearAttention<" + HEADS + ',update_rule="gated">(q, k, v, , g) }', rtol=1e-5, atol=1e-5)
+@example("delta", LINEAR + ", float[2,3,1] b) => " + MADE + " { y, s = LinearAttention<" + HEADS + ',update_rule="delta">(q, k, v, , , b) }', rtol=1e-5, atol=1e-5)
+@example("state only", LINEAR + ") => (float[2,2,4,6] s) { y, s = LinearAttention<" + HEADS + ',update_rule="linear">(q, k, v) }', rtol=1e-5, atol=1e-5)
+@example("shared heads", "(float[2,3,16] q, float[2,3,8] k, float[2,3,12] v, float[2,3,2] b) => (float[2,3,24] y, float[2,2,4,6] s) { y, s = LinearAttention<q_num_heads=4,kv_num_heads=2,update_rule=\"delta\">(q, k, v, , , b) }", rtol=1e-5, atol=1e-5)
+@example("narrow", "(float16[2,3,8] q, float16[2,3,8] k, float16[2,3,12] v, float[2,2,4,6] p) => (float16[2,3,12] y, float[2,2,4,6] s) { y, s = LinearAttention<" + HEADS + ',update_rule="linear">(q, k, v, p) }', rtol=1e-3, atol=1e-3)
+@example("narrow without a past", "(bfloat16[2,3,8] q, bfloat16[2,3,8] k, bfloat16[2,3,12] v) => (bfloat16[2,3,12] y, bfloat16[2,2,4,6] s) { y, s = LinearAttention<" + HEADS + ',update_rule="linear">(q, k, v) }', rtol=1e-2, atol=1e-2)
+@example("unknown sizes", "(float[B,N,D] q, float[B,N,D] k, float[B,N,E] v) => (float[B,N,E] y, float[B,2,a,b] s) { y, s = LinearAttention<" + HEADS + ',update_rule="linear">(q, k, v) }', rtol=1e-5, atol=1e-5)
+@example("no time", "(float[2,0,8] q, float[2,0,8] k, float[2,0,12] v) => (float[2,0,12] y, float[2,2,4,6] s) { y, s = LinearAttention<" + HEADS + ',update_rule="linear">(q, k, v) }')
+def linear_attention_27_26(node: Node, op: Builder) -> Result:
+    """Born in 27; below it, a scan over time whose state is kept in float."""
+    query, past = node["query"], node.input("past_state")
+    heads, kv_heads = node.int("q_num_heads"), node.int("kv_num_heads")
+    decays, corrects = (word in node.str("update_rule") for word in ("gated", "delta"))
+    q = _packed(op, query, [kv_heads, heads // kv_heads, -1])
+    k, v = (_packed(op, node[name], [kv_heads, 1, -1]) for name in ("key", "value"))
+    steps = [q, k, v]
+    if decays:
+        steps.append(op.Exp(_packed(op, node["decay"], [kv_heads, -1, 1])))
+    if corrects:
+        steps.append(_packed(op, node["beta"], [-1, 1, 1]))
+
+    def step(b: Builder, state: Value, *now: Value) -> tuple[Value, Value]:
+        q, k, v, *more = now
+        if decays:
+            state = b.Mul(state, more[0])
+        if corrects:
+            v = b.Mul(more[-1], b.Sub(v, b.MatMul(k, state)))
+        state = b.Add(state, b.MatMul(b.Transpose(k, perm=[0, 1, 3, 2]), v))
+        return state, b.MatMul(q, state)
+
+    width = extent(op, k, 4)
+    sizes = extent(op, query, 0), op.const([kv_heads]), width, extent(op, v, 4)
+    zero = op.const(0, T.FLOAT)
+    first = op.Expand(zero, op.Concat(*sizes, axis=0)) if past is None else _as_float(op, past)
+    at_once = [(T.FLOAT, [x.dims[0], *x.dims[2:]]) for x in steps]
+    last, read = op.Scan(
+        first,
+        *steps,
+        body=op.graph(step, first, *at_once),
+        num_scan_inputs=len(steps),
+        scan_input_axes=[1] * len(steps),
+        scan_output_axes=[1],
+        outputs=2,
+    )
+    size = v.dims[4]
+    flat = op.Reshape(read, op.const([0, 0, heads * size if isinstance(size, int) else -1]))
+    scaled = op.Mul(_scale(op, node.float("scale"), width), flat)
+    kinds = query.elem_type, (past or query).elem_type
+    return tuple(_as(op, made, kind) for made, kind in zip((scaled, last), kinds, strict=True))
+
+
+def _as(op: Builder, x: Value, kind: int) -> Value:
+    return x if kind == T.FLOAT else op.Cast(x, to=kind)
+
+
+def _as_float(op: Builder, x: Value) -> Value:
+    return x if x.elem_type == T.FLOAT else op.Cast(x, to=T.FLOAT)
+
+
+def _packed(op: Builder, x: Value, sizes: list[int]) -> Value:
+    """[batch, time, heads x width] as floats with the last axis taken apart; -1 is what remains."""
+    width = x.dims[2]
+    if isinstance(width, int):
+        rest = width // -int(np.prod(sizes))
+        sizes = [rest if size == -1 else size for size in sizes]
+    return op.Reshape(_as_float(op, x), op.const([0, 0, *sizes]))
+
+
+def _scale(op: Builder, given: float, width: Value) -> Value:
+    known = width.const_or_none()
+    if given:
+        return op.const(given, T.FLOAT)
+    if known is not None:
+        return op.const(1 / np.sqrt(known), T.FLOAT)
+    return op.Reciprocal(op.Sqrt(op.Cast(width, to=T.FLOAT)))
+
+
+CONV = "{ y, s = CausalConvWithState"
+
+
+@adapter("CausalConvWithState", 27, 26, emits=(
+    "Pad", "Concat", "Conv", "Sigmoid", "Cast", "Mul", "Shape", "Slice", "Sub",
+))  # fmt: skip
+@example("plain", "(float[2,4,6] x, float[4,1,3] w) => (float[2,4,6] y, float[2,4,2] s) " + CONV + "(x, w) }", gives="Pad Conv Slice", atol=1e-6)
+@example("past and bias", "(float[2,4,6] x, float[4,1,3] w, float[4] b, float[2,4,2] p) => (float[2,4,6] y, float[2,4,2] s) " + CONV + "(x, w, b, p) }", gives="Concat Conv Slice", atol=1e-6)
+@example("silu", "(float[2,4,6] x, float[4,1,3] w) => (float[2,4,6] y, float[2,4,2] s) " + CONV + '<activation="silu">(x, w) }', gives="Pad Conv Sigmoid Mul Slice", atol=1e-6)
+@example("half swish", "(float16[2,4,6] x, float16[4,1,3] w) => (float16[2,4,6] y, float16[2,4,2] s) " + CONV + '<activation="swish">(x, w) }', gives="Pad Conv Cast Sigmoid Mul Cast Slice", atol=1e-2)
+@example("one tap", "(float[2,4,6] x, float[4,1,1] w) => (float[2,4,6] y, float[2,4,0] s) " + CONV + "(x, w) }", atol=1e-6)
+@example("shorter than the kernel", "(float[1,4,1] x, float[4,1,4] w, float[1,4,3] p) => (float[1,4,1] y, float[1,4,3] s) " + CONV + "(x, w, , p) }", gives="Concat Conv Slice", atol=1e-6)
+@example("unknown sizes", "(float[B,4,N] x, float[4,1,K] w) => (float[B,4,N] y, float[B,4,a] s) " + CONV + "(x, w) }", atol=1e-6, inputs={"w": np.ones((4, 1, 3)) / 2})
+@example("result only", "(float[2,C,6] x, float[4,1,3] w) => (float[2,C,6] y) " + CONV + "(x, w) }", atol=1e-6, inputs={"x": np.ones((2, 4, 6))})
+@example("unknown channels", "(float[2,C,6] x, float[D,1,3] w) => (float[2,C,6] y) " + CONV + "(x, w) }", refuses=Why.NEEDS_SHAPE, inputs={"x": np.ones((2, 4, 6)), "w": np.ones((4, 1, 3))})
+def causal_conv_27_26(node: Node, op: Builder) -> Result:
+    """Born in 27; below it, a depthwise convolution of what is in front and the input."""
+    x, weight, past = node["input"], node["weight"], node.input("past_state")
+    before = _in_front(op, x, weight) if past is None else op.Concat(past, x, axis=2)
+    y = op.Conv(before, weight, node.input("bias"), group=_channels(x, weight))
+    if node.str("activation") != "none":
+        wide = _as_float(op, y)
+        y = _as(op, op.Mul(wide, op.Sigmoid(wide)), x.elem_type)
+    return y, op.Slice(before, extent(op, x, 2), op.const([END]), op.const([2]))
+
+
+def _in_front(op: Builder, x: Value, weight: Value) -> Value:
+    """The input behind as many zeros as the kernel looks back."""
+    size = weight.dims[2]
+    if isinstance(size, int):
+        return op.Pad(x, op.const([size - 1, 0]), axes=op.const([2]))
+    look_back = op.Sub(extent(op, weight, 2), op.const([1]))
+    return op.Pad(x, op.Concat(look_back, op.const([0]), axis=0), axes=op.const([2]))
+
+
+def _channels(x: Value, weight: Value) -> int:
+    for size in (x.dims[1], weight.dims[0]):
+        if isinstance(size, int):
+            return size
+    raise Refusal(Why.NEEDS_SHAPE, f"the number of channels of {x.name!r} is unknown")

@@ -1,0 +1,224 @@
+"""MatMul, Gemm and Det (Einsum has its own file)."""
+
+from itertools import combinations
+
+from opshift.adapter import (
+    KEEP,
+    Builder,
+    InvalidModel,
+    Node,
+    Refusal,
+    Result,
+    T,
+    Value,
+    Why,
+    adapter,
+    boundary,
+    example,
+    shown,
+)
+from opshift.combinators import cast_around
+
+from opshift_adapters._lib.blocks import EXPAND, expand_to, part
+
+Columns = tuple[int, ...]
+
+GEMM_6 = boundary(6, "Gemm:ddbc0c")
+
+# -- Gemm at 7: C broadcasts in both directions --------------------------------------------------
+
+
+@adapter("Gemm", 6, 7)
+@example("exact C", "(float[2,3] a, float[3,4] b, float[2,4] c) => (float[2,4] y) { y = Gemm<alpha=0.5>(a, b, c) }", gives="Gemm")
+@example("broadcast C", "(float[N,3] a, float[4,3] b, float[4] c) => (float[N,4] y) { y = Gemm<broadcast=1, transB=1>(a, b, c) }", gives="Gemm")
+def gemm_6_7(node: Node, op: Builder) -> Result:
+    """C broadcasts without being told."""
+    return op.same(node, broadcast=None)
+
+
+BIAS = "(float[N,3] a, float[3,4] b, {c} c) => (float[N,4] y) {{ y = Gemm<alpha=0.5, beta=2.0>(a, b, c) }}"
+
+
+@adapter("Gemm", 7, 6, emits=("Squeeze", "Transpose", "Slice", *EXPAND))
+@example("full C", BIAS.format(c="float[N,4]"), gives="Gemm")
+@example("row", BIAS.format(c="float[4]"), gives="Gemm")
+@example("row of rank 2", BIAS.format(c="float[1,4]"), gives="Squeeze Gemm")
+@example("scalar", BIAS.format(c="float"), gives="Gemm")
+@example("one element of rank 2", BIAS.format(c="float[1,1]"), gives="Squeeze Gemm")
+@example("row or one element", BIAS.format(c="float[M]"), gives="Gemm", inputs={"c": [3]})
+@example("column", "(float[2,3] a, float[3,4] b, float[2,1] c) => (float[2,4] y) { y = Gemm<alpha=0.5>(a, b, c) }", gives="Squeeze Gemm Transpose")
+@example("column, transposed A", "(float[3,2] a, float[3,4] b, float[2,1] c) => (float[2,4] y) { y = Gemm<transA=1>(a, b, c) }", gives="Squeeze Gemm Transpose")
+@example("column, both transposed", "(float[3,2] a, float[4,3] b, float[2,1] c) => (float[2,4] y) { y = Gemm<transA=1, transB=1>(a, b, c) }", gives="Squeeze Gemm Transpose")
+@example("unknown sizes", "(float[K,N] a, float[4,K] b, float[P,Q] c) => (float[N,4] y) { y = Gemm<transA=1, transB=1>(a, b, c) }", inputs={"a": [[1, 2], [3, 4]], "b": [[1, 2], [3, 4], [5, 6], [7, 8]], "c": [[1, 2, 3, 4]]})
+@example("unknown rank of C", "(float[2,3] a, float[3,4] b, float[4] v, int64[n] s) => (float[2,4] y) { c = Reshape(v, s) y = Gemm(a, b, c) }", refuses=Why.NEEDS_RANK, inputs={"s": [1, 4]})
+@example("no matrix", "(float[2,3,1] a, float[3,4] b, float[4] c) => (float[n,m] y) { y = Gemm(a, b, c) }", invalid="what are no matrices")
+def gemm_7_6(node: Node, op: Builder) -> Result:
+    """C was of the result's shape, or with `broadcast` a row or one element."""
+    c = node["C"]
+    rows, columns = _result_dims(node)
+    if c.rank < 2:
+        return op.same(node, broadcast=1)
+    first, second = c.dims
+    if first == 1:
+        return op.same(node, inputs={"C": op.Squeeze(c, axes=[0])}, broadcast=1)
+    if second == 1:
+        return _column(node, op, op.Squeeze(c, axes=[1]))
+    if _surely(first, rows) and _surely(second, columns):
+        return KEEP
+    return op.same(node, inputs={"C": expand_to(op, c, _result_shape(node, op))})
+
+
+def _result_dims(node: Node) -> tuple[int | str | None, int | str | None]:
+    a, b = node["A"].dims_or_none, node["B"].dims_or_none
+    if any(dims is not None and len(dims) != 2 for dims in (a, b)):
+        raise InvalidModel(f"Gemm {node.name!r} multiplies what are no matrices")
+    rows = a[bool(node.int("transA"))] if a else None
+    return rows, b[not node.int("transB")] if b else None
+
+
+def _surely(size: int | str | None, wanted: int | str | None) -> bool:
+    """A size that is a number other than one is the wanted one."""
+    return isinstance(size, int) or (size is not None and size == wanted)
+
+
+def _result_shape(node: Node, op: Builder) -> Value:
+    row, column = int(bool(node.int("transA"))), int(not node.int("transB"))
+    rows = part(op, op.Shape(node["A"]), row, row + 1)
+    return op.Concat(rows, part(op, op.Shape(node["B"]), column, column + 1), axis=0)
+
+
+def _column(node: Node, op: Builder, c: Value) -> Value:
+    """Of the transposed product a column is a row."""
+    turned = op.Gemm(
+        node["B"], node["A"], c,
+        alpha=node.float("alpha"), beta=node.float("beta"), broadcast=1,
+        transA=1 - node.int("transB"), transB=1 - node.int("transA"),
+    )  # fmt: skip
+    return op.Transpose(turned, perm=[1, 0])
+
+
+# -- integers at 9 -------------------------------------------------------------------------------
+
+
+def _integer_product(node: Node, op: Builder) -> Result:
+    """Integers were not multiplied as matrices: products one by one and their sums wrap alike."""
+    a, b = node["A"], node["B"]
+    if node.op == "MatMul":
+        return _product(op, a, b)
+    alpha, beta = node.float("alpha"), node.float("beta")
+    if not (alpha.is_integer() and beta.is_integer()):
+        raise Refusal(Why.NOT_EXPRESSIBLE, "integer Gemm with fractional alpha or beta")
+    a = op.Transpose(a, perm=[1, 0]) if node.int("transA") else a
+    b = op.Transpose(b, perm=[1, 0]) if node.int("transB") else b
+    return op.Add(_times(op, _product(op, a, b), alpha), _times(op, node["C"], beta))
+
+
+def _times(op: Builder, x: Value, factor: float) -> Value:
+    return x if factor == 1 else op.Mul(x, op.const(int(factor), like=x))
+
+
+def _product(op: Builder, a: Value, b: Value) -> Value:
+    rank_a, rank_b = a.rank, b.rank
+    if rank_b == 1:
+        return op.ReduceSum(op.Mul(a, b), axes=[rank_a - 1], keepdims=0)
+    left = op.Unsqueeze(a, axes=[rank_a])
+    right = b if rank_a == 1 else op.Unsqueeze(b, axes=[rank_b - 2])
+    rank = max(rank_a + 1, rank_b + (rank_a > 1))
+    return op.ReduceSum(op.Mul(left, right), axes=[rank - 2], keepdims=0)
+
+
+MATRIX_9 = boundary(
+    9,
+    "Gemm:eddd78 MatMul:433a95",
+    cast=shown(
+        _integer_product,
+        example("floats", "(float[2,3] a, float[3,4] b) => (float[2,4] y) { y = MatMul(a, b) }", gives="MatMul"),
+        example("int32 that wraps", "(int32[1,2] a, int32[2,1] b) => (int32[1,1] y) { y = MatMul(a, b) }", inputs={"a": [[2147483647, -5]], "b": [[2147483647], [7]]}),
+        example("int64 in batches", "(int64[2,1,3,4] a, int64[5,4,2] b) => (int64[2,5,3,2] y) { y = MatMul(a, b) }", gives="Unsqueeze Unsqueeze Mul ReduceSum"),
+        example("vector and matrix", "(int32[4] a, int32[3,4,2] b) => (int32[3,2] y) { y = MatMul(a, b) }", gives="Unsqueeze Mul ReduceSum"),
+        example("matrix and vector", "(uint32[3,4] a, uint32[4] b) => (uint32[3] y) { y = MatMul(a, b) }", gives="Mul ReduceSum"),
+        example("vectors", "(uint64[N] a, uint64[N] b) => (uint64 y) { y = MatMul(a, b) }", gives="Mul ReduceSum"),
+        example("an empty sum", "(int64[2,0] a, int64[0,3] b) => (int64[2,3] y) { y = MatMul(a, b) }"),
+        example("Gemm", "(int32[3,2] a, int32[4,3] b, int32[4] c) => (int32[2,4] y) { y = Gemm<transA=1, transB=1, alpha=2.0, beta=3.0>(a, b, c) }"),
+        example("fractional alpha", "(int32[2,3] a, int32[3,4] b, int32[4] c) => (int32[2,4] y) { y = Gemm<alpha=0.5>(a, b, c) }", refuses=Why.NOT_EXPRESSIBLE),
+    ),
+    emits=("Unsqueeze", "Transpose", "Mul", "Add", "ReduceSum"),
+)
+
+# -- Gemm without C at 11 ------------------------------------------------------------------------
+
+GEMM_11 = boundary(11, "Gemm:113567", directions="up")
+
+
+@adapter("Gemm", 11, 10)
+@example("with C", "(float[2,3] a, float[3,4] b, float[4] c) => (float[2,4] y) { y = Gemm(a, b, c) }", gives="Gemm")
+@example("without C", "(double[2,3] a, double[4,3] b) => (double[2,4] y) { y = Gemm<transB=1, beta=3.0>(a, b) }", gives="Gemm")
+@example("empty name", "(int32[2,3] a, int32[3,4] b) => (int32[2,4] y) { y = Gemm(a, b, ) }", gives="Gemm")
+def gemm_11_10(node: Node, op: Builder) -> Result:
+    """C was required; a zero is none."""
+    if node.input("C") is not None:
+        return KEEP
+    return op.same(node, inputs={"C": op.const(0, like=node["A"])})
+
+
+MATRIX_13 = boundary(13, "Gemm:9773d9 MatMul:2e2c47")
+
+# -- Det -----------------------------------------------------------------------------------------
+
+WRITTEN_OUT = 4  # from here on the number of products doubles with each row
+
+
+@adapter("Det", 11, 10, emits=("Gather", "Cast", "Mul", "Add", "Sub"), approximate=True)
+@example("two rows", "(float[2,2] x) => (float y) { y = Det(x) }")
+@example("one row", "(float[3,1,1] x) => (float[3] y) { y = Det(x) }", gives="Cast Gather Gather Cast")
+@example("three rows", "(float[N,3,3] x) => (float[N] y) { y = Det(x) }", atol=1e-5)
+@example("four rows", "(float16[2,3,4,4] x) => (float16[2,3] y) { y = Det(x) }", atol=1e-2)
+@example("singular", "(float[2,2] x) => (float y) { y = Det(x) }", inputs={"x": [[0.1, 0.2], [0.3, 0.6]]}, atol=1e-8)
+@example("no matrices", "(float[0,3,3] x) => (float[0] y) { y = Det(x) }")
+@example("double, not asked", "(double[2,2] x) => (double y) { y = Det(x) }", refuses=Why.APPROXIMATE_ONLY)
+@example("double", "(double[3,3] x) => (double y) { y = Det(x) }", approximate=True, atol=1e-14)
+@example("five rows", "(float[5,5] x) => (float y) { y = Det(x) }", refuses=Why.NOT_EXPRESSIBLE)
+@example("unknown number of rows", "(float[N,N] x) => (float y) { y = Det(x) }", refuses=Why.NEEDS_SHAPE, inputs={"x": [[2]]})
+def det_11_10(node: Node, op: Builder) -> Result:
+    """Born in 11; below it, the sum of products of few rows, in double."""
+    x, kind = node["X"], node["X"].elem_type
+    size = x.dims[-1]
+    if not isinstance(size, int):
+        raise Refusal(Why.NEEDS_SHAPE, f"the number of rows of {x.name!r} is unknown")
+    if not 1 <= size <= WRITTEN_OUT:
+        raise Refusal(Why.NOT_EXPRESSIBLE, "no matrix factorisation exists before opset 11")
+    if kind == T.DOUBLE:
+        op.approximate("a determinant is written as a sum of products, which rounds differently")
+    wide = op.Cast(x, to=T.DOUBLE)
+    rows = [op.Gather(wide, op.const(i), axis=-2) for i in range(size)]
+    cells = [[op.Gather(row, op.const(j), axis=-1) for j in range(size)] for row in rows]
+    minors: dict[Columns, Value] = {(column,): cells[-1][column] for column in range(size)}
+    for depth in range(2, size + 1):
+        row, smaller, minors = cells[-depth], minors, {}
+        for columns in combinations(range(size), depth):
+            minors[columns] = _by_first_row(op, row, columns, smaller)
+    return op.Cast(minors[tuple(range(size))], to=kind)
+
+
+def _by_first_row(
+    op: Builder, row: list[Value], columns: Columns, smaller: dict[Columns, Value]
+) -> Value:
+    """A determinant by what is left of it without its first row and each of its columns."""
+    products = [
+        op.Mul(row[c], smaller[columns[:i] + columns[i + 1 :]]) for i, c in enumerate(columns)
+    ]
+    total = op.Sub(products[0], products[1])
+    for i, product in enumerate(products[2:]):
+        total = op.Sub(total, product) if i % 2 else op.Add(total, product)
+    return total
+
+
+DET_22 = boundary(
+    22,
+    "Det:0fcd0a",
+    cast=shown(
+        cast_around("float"),
+        example("float", "(float[2,2] x) => (float y) { y = Det(x) }", gives="Det"),
+        example("bfloat16", "(bfloat16[2,2] x) => (bfloat16 y) { y = Det(x) }", gives="Cast Det Cast"),
+    ),
+)

@@ -1,0 +1,71 @@
+"""RotaryEmbedding: born in 23."""
+
+from opshift.adapter import Builder, Node, Refusal, Result, Value, Why, adapter, example
+
+from opshift_adapters._lib.blocks import END
+
+FOUR = "(float[2,3,4,8] x, float[2,4,4] c, float[2,4,4] s) => (float[2,3,4,8] y) "
+THREE = "(float[2,4,24] x, float[9,4] c, float[9,4] s, int64[2,4] p) => (float[2,4,24] y) "
+PLACES = {"p": [[0, 1, 2, 3], [8, 7, 6, 5]]}
+RANKLESS = "(float[192] v, int64[n] t, float[2,4,4] c, float[2,4,4] s) => (float[a,b,d,e] y) { x = Reshape(v, t) "
+
+
+@adapter("RotaryEmbedding", 23, 22, emits=(
+    "Reshape", "Shape", "Split", "Slice", "Gather", "Unsqueeze", "Mul", "Sub", "Add", "Concat",
+))  # fmt: skip
+@example("four axes", FOUR + "{ y = RotaryEmbedding(x, c, s) }", gives="Unsqueeze Unsqueeze Split Mul Mul Sub Mul Mul Add Concat")
+@example("three axes", THREE + "{ y = RotaryEmbedding<num_heads=3>(x, c, s, p) }", inputs=PLACES)
+@example("interleaved", FOUR + "{ y = RotaryEmbedding<interleaved=1>(x, c, s) }")
+@example("partly", FOUR.replace("float[2,4,4]", "float[2,4,3]") + "{ y = RotaryEmbedding<rotary_embedding_dim=6>(x, c, s) }")
+@example("partly interleaved", THREE.replace("float[9,4]", "float[9,2]") + "{ y = RotaryEmbedding<num_heads=3,interleaved=1,rotary_embedding_dim=4>(x, c, s, p) }", inputs=PLACES)
+@example("unknown sizes", "(float16[B,N,D] x, float16[9,E] c, float16[9,E] s, int64[B,N] p) => (float16[B,N,D] y) { y = RotaryEmbedding<num_heads=3>(x, c, s, p) }", inputs=PLACES | {"x": [[[0.5] * 24] * 4] * 2, "c": [[0.5] * 4] * 9, "s": [[0.25] * 4] * 9})
+@example("bfloat16", FOUR.replace("float", "bfloat16") + "{ y = RotaryEmbedding(x, c, s) }")
+@example("empty", "(float[2,0,24] x, float[9,4] c, float[9,4] s, int64[2,0] p) => (float[2,0,24] y) { y = RotaryEmbedding<num_heads=3>(x, c, s, p) }")
+@example("heads of four axes", FOUR + "{ y = RotaryEmbedding<num_heads=3>(x, c, s) }")
+@example("unknown rank", RANKLESS + "y = RotaryEmbedding(x, c, s) }", inputs={"t": [2, 3, 4, 8]})
+@example("unknown rank with heads", RANKLESS + "y = RotaryEmbedding<num_heads=3>(x, c, s) }", refuses=Why.NEEDS_RANK, inputs={"t": [2, 3, 4, 8]})
+@example("three axes without heads", THREE + "{ y = RotaryEmbedding(x, c, s, p) }", refuses=Why.AMBIGUOUS, inputs=PLACES)
+def rotary_embedding_23_22(node: Node, op: Builder) -> Result:
+    """Born in 23; below it, pairs of numbers are turned by their angle."""
+    x, heads = node["X"], node.attr("num_heads") or 0
+    packed = (x.rank if heads else x.rank_or_none) == 3
+    if packed and not heads:
+        raise Refusal(Why.AMBIGUOUS, "an input with three axes needs num_heads")
+    apart = _apart(op, x, heads) if packed else x
+    cos, sin = (_angles(op, node, name, 2 if packed else 1) for name in ("cos_cache", "sin_cache"))
+    size = node.attr("rotary_embedding_dim") or 0
+    turning = _last(op, apart, 0, size) if size else apart
+    pairs = bool(node.attr("interleaved"))
+    if pairs:
+        first, second = _last(op, turning, 0, END, 2), _last(op, turning, 1, END, 2)
+    else:
+        first, second = op.Split(turning, axis=-1, num_outputs=2, outputs=2)
+    real = op.Sub(op.Mul(cos, first), op.Mul(sin, second))
+    imaginary = op.Add(op.Mul(sin, first), op.Mul(cos, second))
+    if pairs:
+        each = [op.Unsqueeze(part, op.const([-1])) for part in (real, imaginary)]
+        turned = op.Reshape(op.Concat(*each, axis=-1), op.Shape(turning))
+    else:
+        turned = op.Concat(real, imaginary, axis=-1)
+    if size:
+        turned = op.Concat(turned, _last(op, apart, size, END), axis=-1)
+    return op.Reshape(turned, op.Shape(x)) if packed else turned
+
+
+def _apart(op: Builder, x: Value, heads: int) -> Value:
+    """[batch, sequence, heads x size] with the last axis taken apart."""
+    width = x.dims[2]
+    return op.Reshape(x, op.const([0, 0, heads, width // heads if isinstance(width, int) else -1]))
+
+
+def _angles(op: Builder, node: Node, name: str, axis: int) -> Value:
+    cache, places = node[name], node.input("position_ids")
+    if places is not None:
+        cache = op.Gather(cache, places)
+    return op.Unsqueeze(cache, op.const([axis]))
+
+
+def _last(op: Builder, x: Value, start: int, end: int, step: int = 1) -> Value:
+    """A part of the last axis."""
+    bounds = op.const([start]), op.const([end]), op.const([-1])
+    return op.Slice(x, *bounds) if step == 1 else op.Slice(x, *bounds, op.const([step]))

@@ -1,0 +1,415 @@
+"""Tree ensembles of ai.onnx.ml: lists, then tensors beside them, then one operator for all."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from opshift.adapter import (
+    KEEP,
+    Array,
+    Builder,
+    Node,
+    Refusal,
+    Result,
+    T,
+    Value,
+    Why,
+    adapter,
+    boundary,
+    example,
+    flaw,
+)
+
+from opshift_adapters._lib.forest import (
+    MODES,
+    Forest,
+    copies,
+    counting,
+    fits_float,
+    float_splits,
+    in_float,
+    narrowed,
+    numbered,
+    read_classic,
+    read_ensemble,
+    with_constant,
+    write_classic,
+    write_ensemble,
+)
+
+ML = "ai.onnx.ml"
+WAYS = ("AVERAGE", "SUM", "MIN", "MAX")
+NEW = {ML: 1, "": 18}
+BOTH = "TreeEnsembleClassifier TreeEnsembleRegressor"
+NODE_LISTS = "treeids nodeids featureids modes values truenodeids falsenodeids"
+VOTE_LISTS = "treeids nodeids ids weights"
+PAIRS = {"nodes_values", "nodes_hitrates", "base_values", "target_weights", "class_weights"}
+
+# x0 <= 0.5 ? 1 : (x1 > -1 ? 2 : 3), and a tree that is one leaf
+SHAPE = (
+    "nodes_treeids=[0,0,0,0,0,1],nodes_nodeids=[0,1,2,3,4,0],nodes_featureids=[0,0,1,0,0,0],"
+    'nodes_modes=["BRANCH_LEQ","LEAF","BRANCH_GT","LEAF","LEAF","LEAF"],'
+    "nodes_truenodeids=[1,0,3,0,0,0],nodes_falsenodeids=[2,0,4,0,0,0]"
+)
+SPLITS = "nodes_values=[0.5,0.0,-1.0,0.0,0.0,0.0]"
+VOTES = "target_treeids=[0,0,0,1],target_nodeids=[1,3,4,0],target_ids=[0,0,0,0],target_weights=[1.5,2.25,3.0,0.1]"
+ONE = f"n_targets=1,{SHAPE},{SPLITS},{VOTES}"
+TWO = (
+    f"n_targets=2,{SHAPE},{SPLITS},target_treeids=[0,0,0,0,1],target_nodeids=[1,1,3,4,0],"
+    "target_ids=[0,1,1,0,1],target_weights=[1.5,-0.5,2.25,3.0,0.1]"
+)
+CLASSES = (
+    f"{SHAPE},{SPLITS},class_treeids=[0,0,0,0,0,0,1,1,1],class_nodeids=[1,1,3,3,4,4,0,0,0],"
+    "class_ids=[0,1,1,2,2,0,0,1,2],class_weights=[1.5,0.5,2.25,0.25,3.0,1.0,0.1,0.2,0.15]"
+)
+X = "(float[N,2] x) => (float[N,k] y) { y = ai.onnx.ml.TreeEnsembleRegressor<"
+ROWS = {"x": [[0, 0], [0.5, 3], [1, 0], [1, -1], [2, -1.5], [np.nan, 0], [3, np.nan]]}
+
+
+def _in_tree(text: str) -> str:
+    """The same with thresholds, weights and base values as doubles."""
+    return text.replace(SPLITS, "nodes_values_as_tensor=double[6] {0.5, 0.0, -1.1, 0.0, 0.0, 0.0}")
+
+
+@flaw(BOTH, domain=ML)
+def lists_that_do_not_fit(node: Node) -> str | None:
+    """Each node and each vote has its entry in each of its lists, and refers to what is there."""
+    votes = "target" if node.op == "TreeEnsembleRegressor" else "class"
+    for kind, needed in (("nodes", NODE_LISTS), (votes, VOTE_LISTS)):
+        sizes = {name: _count(node, f"{kind}_{name}") for name in needed.split()}
+        if len(set(sizes.values())) > 1:
+            return f"its lists are of unequal lengths: {kind} " + ", ".join(f"{n} {k}" for n, k in sizes.items())
+    modes, trees = node.strings("nodes_modes"), node.ints("nodes_treeids")
+    if unknown := {*modes} - {*MODES[:-1], "LEAF"}:
+        return f"there is no mode {min(unknown)!r}"
+    named = {*zip(node.ints(f"{votes}_treeids"), node.ints(f"{votes}_nodeids"), strict=True)}
+    for side in ("true", "false"):
+        ends = zip(trees, node.ints(f"nodes_{side}nodeids"), modes, strict=True)
+        named |= {(tree, end) for tree, end, mode in ends if mode != "LEAF"}
+    lost = named - {*zip(trees, node.ints("nodes_nodeids"), strict=True)}
+    return f"it refers to node {min(lost)[1]} of tree {min(lost)[0]}, which is not there" if lost else None
+
+
+def _count(node: Node, name: str) -> int:
+    if node.attributes.get(f"{name}_as_tensor") is not None:
+        return node.tensor(f"{name}_as_tensor").size
+    return len(node.attr(name) or ())
+
+
+@flaw("TreeEnsemble", domain=ML)
+def codes_of_nothing(node: Node) -> str | None:
+    """Modes, transforms and ways to aggregate are numbered."""
+    codes = {"post_transform": len(TRANSFORMS), "aggregate_function": len(WAYS)}
+    wrong = [f"{name} {node.int(name)}" for name, count in codes.items() if not 0 <= node.int(name) < count]
+    wrong += [f"mode {mode}" for mode in node.tensor("nodes_modes").tolist() if mode >= len(MODES)]
+    targets = node.attr("n_targets")
+    wrong += [f"target {n}" for n in node.ints("leaf_targetids") if targets is not None and n >= targets]
+    return f"there is no {wrong[0]}" if wrong else None
+
+
+# -- 3: tensors beside the lists -----------------------------------------------------------------
+
+TENSORS_3_UP = boundary(3, "TreeEnsembleClassifier:878395 TreeEnsembleRegressor:2f9dd9", domain="ai.onnx.ml", directions="up")
+
+
+@adapter(BOTH, 3, 2, domain=ML)
+@example("lists", X + ONE + ">(x) }", gives="TreeEnsembleRegressor", inputs=ROWS, imports=NEW)
+@example("thresholds of double", X + _in_tree(ONE) + ">(x) }", gives="TreeEnsembleRegressor", inputs={"x": [[1, -1], [1, -1.1], [1, -1.2], [0.5, 0], [0.6, 0]]}, imports=NEW)
+@example("weights of double", X + ONE.replace("target_weights=[1.5,2.25,3.0,0.1]", "target_weights_as_tensor=double[4] {1.5, 2.25, 3.0, 0.125}") + ">(x) }", gives="TreeEnsembleRegressor", inputs=ROWS, imports=NEW)
+@example("weights beyond float", X + ONE.replace("target_weights=[1.5,2.25,3.0,0.1]", "target_weights_as_tensor=double[4] {1.5, 2.25, 3.0, 0.1}") + ">(x) }", refuses=Why.NOT_EXPRESSIBLE, inputs=ROWS, imports=NEW)
+@example("thresholds beyond float", (X + _in_tree(ONE) + ">(x) }").replace("float[N,2]", "double[N,2]"), refuses=Why.NOT_EXPRESSIBLE, inputs=ROWS, imports=NEW)
+@example("classifier", "(double[N,2] x) => (int64[N] l, float[N,3] z) { l, z = ai.onnx.ml.TreeEnsembleClassifier<classlabels_int64s=[7,8,9]," + _in_tree(CLASSES).replace("-1.1", "-1.0") + ">(x) }", gives="TreeEnsembleClassifier", inputs=ROWS, imports=NEW)
+@example("thresholds and rates in tensors", X + ONE.replace(SPLITS, "nodes_values_as_tensor=float[6] {0.5, 0.0, -1.0, 0.0, 0.0, 0.0}") + ",nodes_hitrates_as_tensor=double[6] {0.5, 0.25, 0.0, 0.0, 0.1, 0.2}>(x) }", gives="TreeEnsembleRegressor", inputs=ROWS, imports=NEW)
+def trees_3_2(node: Node, op: Builder) -> Result:
+    """Thresholds, weights and base values were lists of floats."""
+    changed: dict[str, Any] = {}
+    for name in sorted(PAIRS):
+        long = f"{name}_as_tensor"
+        if long not in node.attributes:
+            continue
+        values = node.tensor(long).reshape(-1)
+        if name == "nodes_values":
+            doubles = node["X"].elem_type == T.DOUBLE
+            values = in_float(values) if doubles else float_splits(values, node.strings("nodes_modes"))
+        elif name != "nodes_hitrates":
+            values = in_float(values)
+        changed |= {long: None, name: values.astype(np.float32).tolist()}
+    return op.same(node, **changed) if changed else KEEP
+
+
+# -- 5: TreeEnsemble -----------------------------------------------------------------------------
+
+
+@adapter("TreeEnsembleRegressor", 4, 5, domain=ML, emits=("ai.onnx.ml.TreeEnsemble", "Cast", "Add", "Div", "Sigmoid", "Softmax"))
+@example("sum", X + ONE + ">(x) }", gives="TreeEnsemble", inputs=ROWS, imports=NEW)
+@example("missing values", X + ONE + ",nodes_missing_value_tracks_true=[1,0,1,0,0,0]>(x) }", gives="TreeEnsemble", inputs=ROWS, imports=NEW)
+@example("several votes", X + TWO + ">(x) }", gives="TreeEnsemble", inputs=ROWS, imports=NEW)
+@example("average", X + ONE + ',aggregate_function="AVERAGE">(x) }', gives="TreeEnsemble", inputs=ROWS, imports=NEW)
+@example("average of several votes", X + TWO + ',aggregate_function="AVERAGE">(x) }', gives="TreeEnsemble Div", inputs=ROWS, imports=NEW)
+@example("largest", X + ONE + ',aggregate_function="MAX">(x) }', gives="TreeEnsemble", inputs=ROWS, imports=NEW)
+@example("least of several votes", X + TWO + ',aggregate_function="MIN">(x) }', gives="TreeEnsemble", inputs=ROWS, imports=NEW)
+@example("largest of several negative votes", X + TWO.replace("target_weights=[", "target_weights=[-") + ',aggregate_function="MAX">(x) }', gives="TreeEnsemble", inputs=ROWS, imports=NEW)
+@example("base and transform", X + TWO + ',base_values=[0.5,-0.25],post_transform="SOFTMAX">(x) }', gives="TreeEnsemble Add Softmax", inputs=ROWS, imports=NEW)
+@example("logistic", X + ONE + ',post_transform="LOGISTIC">(x) }', gives="TreeEnsemble Sigmoid", inputs=ROWS, imports=NEW)
+@example("base under another transform", X + TWO + ',base_values=[0.5,-0.25],post_transform="SOFTMAX_ZERO">(x) }', gives="TreeEnsemble", inputs=ROWS, imports=NEW, atol=1e-6)
+@example("base beside an average, under another transform", X + TWO + ',base_values=[0.5,-0.25],aggregate_function="AVERAGE",post_transform="SOFTMAX_ZERO">(x) }', refuses=Why.NOT_EXPRESSIBLE, inputs=ROWS, imports=NEW)
+@example("double", (X + _in_tree(TWO) + ">(x) }").replace("float[N,2]", "double[N,2]"), gives="TreeEnsemble Cast", inputs=ROWS, imports=NEW)
+@example("thresholds of double", X + _in_tree(ONE) + ">(x) }", gives="TreeEnsemble", inputs=ROWS, imports=NEW)
+@example("weights beyond float", X + ONE.replace("target_weights=[1.5,2.25,3.0,0.1]", "target_weights_as_tensor=double[4] {1.5, 2.25, 3.0, 0.1}") + ">(x) }", gives="Cast TreeEnsemble Cast", inputs=ROWS, imports=NEW, atol=1e-6)
+@example("whole numbers", (X + ONE + ">(x) }").replace("float[N,2]", "int64[N,2]"), gives="Cast TreeEnsemble", inputs={"x": [[0, 0], [1, 2], [1, -1], [4, -3]]}, imports=NEW)
+@example("a base in a tensor", X + TWO + ",base_values_as_tensor=float[2] {0.5, -0.25}>(x) }", gives="TreeEnsemble Add", inputs=ROWS, imports=NEW)
+@example("largest, a leaf without a vote", X + ONE.replace(VOTES, "target_treeids=[0,0,1],target_nodeids=[1,3,0],target_ids=[0,0,0],target_weights=[1.5,2.25,0.1]") + ',aggregate_function="MAX">(x) }', refuses=Why.NOT_EXPRESSIBLE, inputs=ROWS, imports=NEW)
+@example("unequal lists", X + ONE.replace("target_ids=[0,0,0,0]", "target_ids=[0]") + ">(x) }", invalid="lists are of unequal lengths", imports=NEW)
+@example("an unknown mode", X + ONE.replace("BRANCH_GT", "BRANCH_UP") + ">(x) }", invalid="no mode 'BRANCH_UP'", imports=NEW)
+@example("a node that is not there, beside tensors", X + _in_tree(ONE).replace("falsenodeids=[2,0,4,", "falsenodeids=[2,0,9,") + ">(x) }", invalid="refers to node 9 of tree 0", imports=NEW)
+@example("a node that is not there", X + ONE.replace("falsenodeids=[2,0,4,", "falsenodeids=[2,0,9,") + ">(x) }", invalid="refers to node 9 of tree 0", imports=NEW)
+@example("a circle", X + ONE.replace("falsenodeids=[2,0,4,", "falsenodeids=[2,0,0,") + ">(x) }", invalid="goes round in a circle", imports=NEW)
+def regressor_4_5(node: Node, op: Builder) -> Result:
+    """All tree ensembles became one operator, with a single vote at each leaf."""
+    forest = read_classic(node, "target")
+    how = node.str("aggregate_function")
+    if how in ("MIN", "MAX") and forest.least_votes < 1:
+        raise Refusal(Why.NOT_EXPRESSIBLE, f"{how} over leaves without a vote")
+    y = _transformed(node, op, forest, node.int("n_targets"), how)
+    return op.Cast(y, to=T.FLOAT) if _in_double(node) else y
+
+
+TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
+
+
+def _scores(
+    node: Node, op: Builder, forest: Forest, targets: int, how: str = "SUM", post: str = "NONE"
+) -> Value:
+    """The aggregated votes with the base values, after a transform if the trees are to do it."""
+    x, base = node["X"], _base(node)
+    trees, kind = len(forest.roots), np.float64 if _in_double(node) else np.float32
+    if not _in_double(node):
+        forest = narrowed(forest)
+    wide = T.DOUBLE if _in_double(node) else T.FLOAT
+    if x.elem_type != wide:
+        x = op.Cast(x, to=wide)
+    averaged = how == "AVERAGE" and forest.most_votes > 1
+    if post != "NONE" and base is not None and how == "SUM":
+        forest, base = with_constant(forest, base), None
+    if post != "NONE" and (base is not None or averaged):
+        raise Refusal(Why.NOT_EXPRESSIBLE, f"{post} of what is added up outside the trees")
+    code = ("AVERAGE", "SUM", "MIN", "MAX").index("SUM" if averaged else how)
+    named = write_ensemble(copies(forest, repeat=how in ("MIN", "MAX")), targets, kind)
+    y: Value = op.emit(
+        "TreeEnsemble", x, domain=ML, aggregate_function=code,
+        post_transform=TRANSFORMS.index(post), **named,
+    )  # fmt: skip
+    if averaged:
+        y = op.Div(y, op.const(np.array(trees, dtype=kind)))
+    return y if base is None else op.Add(y, op.const(base.astype(kind)))
+
+
+def _in_double(node: Node) -> bool:
+    """Whether the sums are of doubles: the input's, or weights that no float holds."""
+    if node["X"].elem_type == T.DOUBLE:
+        return True
+    lists = ("target_weights", "class_weights", "base_values")
+    doubles = [node.tensor(f"{n}_as_tensor") for n in lists if f"{n}_as_tensor" in node.attributes]
+    return not all(fits_float(values) for values in doubles)
+
+
+def _base(node: Node) -> Array | None:
+    if "base_values_as_tensor" in node.attributes:
+        base = node.tensor("base_values_as_tensor").reshape(-1)
+    else:
+        base = np.array(node.attr("base_values") or [], dtype=np.float32)
+    return base if base.size else None
+
+
+def _transformed(
+    node: Node, op: Builder, forest: Forest, targets: int, how: str = "SUM", scores: Value | None = None
+) -> Value:
+    """The scores after their transform; two of them by the trees, which nothing else computes."""
+    post = node.str("post_transform")
+    if post in TRANSFORMS[3:]:
+        return _scores(node, op, forest, targets, how, post)
+    y = _scores(node, op, forest, targets, how) if scores is None else scores
+    # Not by `post_transform`: a runtime takes the code of one for the other.
+    if post == "LOGISTIC":
+        return op.Sigmoid(y)
+    return op.Softmax(y, axis=1) if post == "SOFTMAX" else y
+
+
+CLASSIFIED = "(float[N,2] x) => (int64[N] l, float[N,3] z) { l, z = ai.onnx.ml.TreeEnsembleClassifier<classlabels_int64s=[7,8,9],"
+NAMED = '(float[N,2] x) => (string[N] l, float[N,3] z) { l, z = ai.onnx.ml.TreeEnsembleClassifier<classlabels_strings=["a","b","c"],'
+SHARES = f"{SHAPE},{SPLITS},class_treeids=[0,0,0,1],class_nodeids=[1,3,4,0],class_ids=[0,0,0,0],class_weights=[0.4,0.6,0.1,0.2]"
+ODDS = SHARES.replace("0.4,", "-0.4,")
+SECOND = SHARES.replace("class_ids=[0,0,0,0]", "class_ids=[1,1,1,1]")
+UNSURE = SECOND.replace("class_treeids=[0,0,0,1],class_nodeids=[1,3,4,0],class_ids=[1,1,1,1],class_weights=[0.4,0.6,0.1,0.2]", "class_treeids=[0,0],class_nodeids=[1,3],class_ids=[1,1],class_weights=[0.4,0.6]")
+PAIR = CLASSES.replace("class_ids=[0,1,1,2,2,0,0,1,2]", "class_ids=[0,1,0,1,0,1,0,1,1]")
+HALF = '(float[N,2] x) => (int64[N] l, float[N,2] z) { l, z = ai.onnx.ml.TreeEnsembleClassifier<classlabels_int64s=[0,1],'
+
+
+@adapter("TreeEnsembleClassifier", 4, 5, domain=ML, emits=("ai.onnx.ml.TreeEnsemble", "Cast", "Add", "Sub", "Neg", "Greater", "Reshape", "Concat", "Sigmoid", "Softmax", "ArgMax", "Gather", "Where"))
+@example("three classes", CLASSIFIED + CLASSES + ">(x) }", gives="TreeEnsemble ArgMax Gather", inputs=ROWS, imports=NEW, atol=1e-6)
+@example("names", NAMED + CLASSES + ',base_values=[0.5,0.25,0.0],post_transform="SOFTMAX">(x) }', gives="TreeEnsemble Add ArgMax Softmax Gather", inputs=ROWS, imports=NEW, atol=1e-6)
+@example("negative votes", CLASSIFIED + CLASSES.replace("0.1,0.2,0.15", "-0.1,-0.2,-0.15") + ">(x) }", gives="TreeEnsemble ArgMax Gather", inputs=ROWS, imports=NEW, atol=1e-6)
+@example("classes without votes", CLASSIFIED + CLASSES.replace("class_ids=[0,1,1,2,2,0,0,1,2]", "class_ids=[0,1,1,2,2,0,0,1,1]").replace("1.5,0.5,", "-1.5,-0.5,") + ">(x) }", gives="TreeEnsemble TreeEnsemble Greater Where ArgMax Gather", atol=1e-6, inputs=ROWS, imports=NEW)
+@example("shares of two classes", HALF + SHARES + ">(x) }", gives="TreeEnsemble Sub Concat Greater Reshape Cast Gather", inputs=ROWS, imports=NEW, atol=1e-6)
+@example("odds of two classes", HALF + SHARES.replace("0.4,", "-0.4,") + ',post_transform="LOGISTIC">(x) }', gives="TreeEnsemble Neg Concat Sigmoid Greater Reshape Cast Gather", inputs=ROWS, imports=NEW, atol=1e-6)
+@example("shares of two named classes in double", HALF.replace("int64", "string", 1).replace("classlabels_int64s=[0,1]", 'classlabels_strings=["no","yes"]').replace("float[N,2] x", "double[N,2] x") + _in_tree(SHARES) + ">(x) }", inputs=ROWS, imports=NEW, atol=1e-6)
+@example("odds of two classes, not transformed", HALF + ODDS + ">(x) }", gives="TreeEnsemble Neg Concat Greater Reshape Cast Gather", inputs=ROWS, imports=NEW, atol=1e-6)
+@example("odds of two classes with a base", HALF + ODDS + ',base_values=[0.25],post_transform="LOGISTIC">(x) }', inputs=ROWS, imports=NEW, atol=1e-6)
+@example("shares of two classes as odds", HALF + SHARES + ',post_transform="LOGISTIC">(x) }', inputs=ROWS, imports=NEW, atol=1e-6)
+@example("shares of two classes under softmax", HALF + SHARES + ',post_transform="SOFTMAX">(x) }', gives="TreeEnsemble Sub Concat Greater Reshape Cast Gather", inputs=ROWS, imports=NEW, atol=1e-6)
+@example("shares of the second class", HALF + SECOND + ">(x) }", gives="TreeEnsemble Gather Greater Reshape Cast Gather", inputs=ROWS, imports=NEW, atol=1e-6)
+@example("odds of the second class", HALF + SECOND.replace("0.4,", "-0.4,") + ',post_transform="LOGISTIC">(x) }', inputs=ROWS, imports=NEW, atol=1e-6)
+@example("second class, perhaps without a vote", HALF + UNSURE + ">(x) }", gives="TreeEnsemble Gather TreeEnsemble Gather Greater Where Greater Reshape Cast Gather", inputs=ROWS, imports=NEW, atol=1e-6)
+@example("second class, perhaps without a vote, as odds", HALF + UNSURE.replace("0.4,", "-0.4,") + ',post_transform="LOGISTIC">(x) }', inputs=ROWS, imports=NEW, atol=1e-6)
+@example("one of two classes by probit", HALF + SHARES + ',post_transform="PROBIT">(x) }', refuses=Why.AMBIGUOUS, inputs=ROWS, imports=NEW)
+@example("two classes", HALF + PAIR + ">(x) }", gives="TreeEnsemble ArgMax Gather", inputs=ROWS, imports=NEW, atol=1e-6)
+@example("two classes with bases under softmax", HALF + PAIR + ',base_values=[0.5,-0.25],post_transform="SOFTMAX">(x) }', gives="TreeEnsemble Add ArgMax Softmax Gather", inputs=ROWS, imports=NEW, atol=1e-6)
+@example("two classes by softmax without zeros", HALF + PAIR.replace("1.5,", "-1.5,") + ',post_transform="SOFTMAX_ZERO">(x) }', gives="TreeEnsemble ArgMax TreeEnsemble Gather", inputs=ROWS, imports=NEW, atol=1e-6)
+@example("bases for votes of one class", HALF + SHARES + ",base_values=[0.5,-0.25]>(x) }", gives="TreeEnsemble Add ArgMax Gather", inputs=ROWS, imports=NEW, atol=1e-6)
+@example("one base for two classes", HALF + PAIR + ",base_values=[0.5]>(x) }", refuses=Why.AMBIGUOUS, inputs=ROWS, imports=NEW)
+@example("one class", "(float[N,2] x) => (int64[N] l, float[N,1] z) { l, z = ai.onnx.ml.TreeEnsembleClassifier<classlabels_int64s=[1]," + SHARES + ">(x) }", refuses=Why.AMBIGUOUS, inputs=ROWS, imports=NEW)
+@example("a leaf of two branches", CLASSIFIED + 'nodes_treeids=[0,0,0,0,1],nodes_nodeids=[0,1,2,3,0],nodes_featureids=[0,0,1,0,0],nodes_modes=["BRANCH_LEQ","LEAF","BRANCH_GT","LEAF","LEAF"],nodes_truenodeids=[1,0,3,0,0],nodes_falsenodeids=[2,0,3,0,0],nodes_values=[0.5,0.0,-1.0,0.0,0.0],class_treeids=[0,0,0,0,1,1,1],class_nodeids=[1,1,3,3,0,0,0],class_ids=[0,1,1,2,0,1,2],class_weights=[1.5,0.5,2.25,0.25,0.1,0.2,0.15]>(x) }', gives="TreeEnsemble ArgMax Gather", inputs=ROWS, imports=NEW, atol=1e-6)
+@example("a node that nothing leads to", CLASSIFIED + CLASSES.replace("falsenodeids=[2,0,4,", "falsenodeids=[2,0,3,") + ">(x) }", refuses=Why.AMBIGUOUS, inputs=ROWS, imports=NEW)
+def classifier_4_5(node: Node, op: Builder) -> Result:
+    """The scores of a TreeEnsemble, and the label of the greatest."""
+    words = node.attr("classlabels_strings")
+    labels = np.array(node.strings("classlabels_strings"), "O") if words else np.array(
+        node.ints("classlabels_int64s"), np.int64
+    )
+    count, forest = len(labels), read_classic(node, "class")
+    base = _base(node)
+    if count == 1:
+        raise Refusal(Why.AMBIGUOUS, "what the label of a single class is was nowhere said")
+    if count == 2 and len(forest.targets) == 1 and (base is None or base.size == 1):
+        which, z = _one_sum(node, op, forest, base)
+    elif base is not None and base.size != count:
+        raise Refusal(Why.AMBIGUOUS, f"{base.size} base values for {count} classes")
+    else:
+        scores = _scores(node, op, forest, count)
+        which = op.ArgMax(_of_voted(node, op, forest, scores, count), axis=1, keepdims=0)
+        z = _transformed(node, op, forest, count, scores=scores)
+    label = op.Gather(op.const(labels), which, axis=0)
+    return label, op.Cast(z, to=T.FLOAT) if _in_double(node) else z
+
+
+def _of_voted(node: Node, op: Builder, forest: Forest, scores: Value, count: int) -> Value:
+    """The scores, and minus infinity for a class without a vote: it does not win."""
+    if _base(node) is not None or forest.always_votes(set(range(count))) or forest.least_weight > 0:
+        return scores
+    votes = _scores(node, op, counting(forest), count)
+    never = op.const(-np.inf, like=scores)
+    return op.Where(op.Greater(votes, op.const(0.0, like=scores)), scores, never)
+
+
+def _one_sum(node: Node, op: Builder, forest: Forest, base: Array | None) -> tuple[Value, Value]:
+    """Which of two classes, and both scores, where only one of them gets votes (decision 9)."""
+    post, shares = node.str("post_transform"), forest.least_weight >= 0
+    (voted,) = forest.targets
+    sure = forest.always_votes({voted})
+    if post == "PROBIT" or (base is not None and (voted or not sure)):
+        raise Refusal(Why.AMBIGUOUS, "the scores of two classes from these votes are nowhere said")
+    if voted:
+        scores = _scores(node, op, forest, 2)
+        z = _transformed(node, op, forest, 2, scores=scores)
+        second = op.Gather(scores, op.const([1]), axis=1)
+        if not sure:
+            votes = op.Gather(_scores(node, op, counting(forest), 2), op.const([1]), axis=1)
+            alone = [0.5, 0.5] if post == "LOGISTIC" else [float(shares), 0.0]
+            z = op.Where(op.Greater(votes, op.const(0.0, like=z)), z, op.const([alone], like=z))
+    else:
+        second = _scores(node, op, forest, 1)
+        rest = op.Sub(op.const(1.0, like=second), second) if shares and post != "LOGISTIC" else op.Neg(second)
+        z = op.Concat(rest, second, axis=1)
+        z = op.Sigmoid(z) if post == "LOGISTIC" else z
+    wins = op.Greater(second, op.const(0.5 if shares else 0.0, like=second))
+    return op.Cast(op.Reshape(wins, op.const([-1])), to=T.INT64), z
+
+
+# Deprecated at 5: who has them above all the same may take them to where they were legal.
+DEPRECATED_5_DOWN = boundary(5, "TreeEnsembleClassifier:dca779 TreeEnsembleRegressor:fbe62a", domain="ai.onnx.ml", directions="down")
+
+NODES = (
+    "n_targets=2,tree_roots=[0,2],nodes_featureids=[0,1,0],nodes_modes=uint8[3] {0, 6, 5},"
+    "nodes_splits=float[3] {0.5, 0.0, 2.0},nodes_truenodeids=[0,1,3],nodes_trueleafs=[1,1,1],"
+    "nodes_falsenodeids=[1,2,4],nodes_falseleafs=[0,1,1],nodes_missing_value_tracks_true=[0,1,0],"
+    "membership_values=float[3] {1.0, -1.0, nan},leaf_targetids=[0,1,0,1,0],leaf_weights=float[5] {1.5, 2.25, 3.0, 0.1, 0.3}"
+)
+ENSEMBLE = "(float[N,2] x) => (float[N,2] y) { y = ai.onnx.ml.TreeEnsemble<"
+ONLY = NODES.replace("n_targets=2", "n_targets=1").replace("leaf_targetids=[0,1,0,1,0]", "leaf_targetids=[0,0,0,0,0]")
+SHARED = ENSEMBLE + (
+    f"n_targets=2,tree_roots=[0],nodes_featureids={[0] * 17},nodes_modes=uint8[17] {{{', '.join('0' * 17)}}},"
+    f"nodes_splits=float[17] {{{', '.join('0' * 17)}}},nodes_truenodeids={[*range(1, 17), 0]},nodes_trueleafs={[0] * 16 + [1]},"
+    f"nodes_falsenodeids={[*range(1, 17), 0]},nodes_falseleafs={[0] * 16 + [1]},leaf_targetids=[0],leaf_weights=float[1] {{1.0}}>(x) }}"
+)
+MEMBERS = {"x": [[0, 0], [1, 1], [1, -1], [1, 2], [2, 5], [1, np.nan], [np.nan, 1]]}
+
+
+@adapter("TreeEnsemble", 5, 4, domain=ML, emits="ai.onnx.ml.TreeEnsembleRegressor Cast Sigmoid Softmax Gather Div ReduceSum ReduceMin ReduceMax", handles_types=True)
+@example("members", ENSEMBLE + NODES + ">(x) }", gives="TreeEnsembleRegressor", inputs=MEMBERS, imports=NEW)
+@example("average", ENSEMBLE + NODES + ",aggregate_function=0>(x) }", gives="TreeEnsembleRegressor", inputs=MEMBERS, imports=NEW)
+@example("softmax", ENSEMBLE + NODES + ",post_transform=1>(x) }", gives="TreeEnsembleRegressor Softmax", inputs=MEMBERS, imports=NEW)
+@example("logistic", ENSEMBLE + NODES + ",post_transform=2>(x) }", gives="TreeEnsembleRegressor Sigmoid", inputs=MEMBERS, imports=NEW)
+@example("softmax of what is not zero", ENSEMBLE + NODES + ",post_transform=3>(x) }", gives="TreeEnsembleRegressor", inputs=MEMBERS, imports=NEW)
+@example("one leaf", "(float[N,2] x) => (float[N,1] y) { y = ai.onnx.ml.TreeEnsemble<n_targets=1,tree_roots=[0],nodes_featureids=[0],nodes_modes=uint8[1] {0},nodes_splits=float[1] {0.0},nodes_truenodeids=[0],nodes_trueleafs=[1],nodes_falsenodeids=[0],nodes_falseleafs=[1],leaf_targetids=[0],leaf_weights=float[1] {2.5}>(x) }", gives="TreeEnsembleRegressor", imports=NEW)
+@example("double", (ENSEMBLE + NODES + ">(x) }").replace("float", "double"), gives="TreeEnsembleRegressor Cast Gather ReduceSum", inputs=MEMBERS, imports=NEW)
+@example("average of doubles", (ENSEMBLE + NODES + ",aggregate_function=0,post_transform=2>(x) }").replace("float", "double"), gives="TreeEnsembleRegressor Cast Gather ReduceSum Div Sigmoid", inputs=MEMBERS, imports=NEW)
+@example("softmax of doubles", (ENSEMBLE + NODES + ",post_transform=1>(x) }").replace("float", "double"), inputs=MEMBERS, imports={ML: 1, "": 12})
+@example("least of doubles", (ENSEMBLE + ONLY + ",aggregate_function=2>(x) }").replace("float", "double"), gives="TreeEnsembleRegressor Cast Gather ReduceMin", inputs=MEMBERS, imports=NEW)
+@example("largest of doubles", (ENSEMBLE + ONLY + ",aggregate_function=3>(x) }").replace("float", "double"), inputs=MEMBERS, imports={ML: 1, "": 17})
+@example("largest of doubles for two", (ENSEMBLE + NODES + ",aggregate_function=3>(x) }").replace("float", "double"), refuses=Why.NOT_EXPRESSIBLE, inputs=MEMBERS, imports=NEW)
+@example("softmax of doubles that are not zero", (ENSEMBLE + NODES + ",post_transform=3>(x) }").replace("float", "double"), refuses=Why.NOT_EXPRESSIBLE, inputs=MEMBERS, imports=NEW)
+@example("members too few", ENSEMBLE + NODES.replace("membership_values=float[3] {1.0, -1.0, nan},", "").replace("{0, 6, 5}", "{0, 6, 6}") + ">(x) }", refuses=Why.AMBIGUOUS, inputs=MEMBERS, imports=NEW)
+@example("nobody says how many targets", ENSEMBLE + NODES.replace("n_targets=2,", "") + ">(x) }", refuses=Why.NOT_EXPRESSIBLE, inputs=MEMBERS, imports=NEW)
+@example("a circle", ENSEMBLE + NODES.replace("falsenodeids=[1,2,4]", "falsenodeids=[1,1,4]").replace("falseleafs=[0,1,1]", "falseleafs=[0,0,1]") + ">(x) }", invalid="goes round in a circle", imports=NEW)
+@example("a root that is not there", ENSEMBLE + NODES.replace("tree_roots=[0,2]", "tree_roots=[0,9]") + ">(x) }", invalid="leads to a node that is not there", imports=NEW)
+@example("an unknown transform", ENSEMBLE + NODES + ",post_transform=9>(x) }", invalid="no post_transform 9", imports=NEW)
+@example("an unknown mode", ENSEMBLE + NODES.replace("{0, 6, 5}", "{0, 6, 7}") + ">(x) }", invalid="no mode 7", imports=NEW)
+@example("branches that share too much", SHARED, refuses=Why.NOT_EXPRESSIBLE, imports=NEW)
+def tree_ensemble_5_4(node: Node, op: Builder) -> Result:
+    """Before its birth TreeEnsembleRegressor, which gives float and asks for one value at a time."""
+    forest, post = read_ensemble(node), TRANSFORMS[node.int("post_transform")]
+    how = WAYS[node.int("aggregate_function")]
+    x = node["X"]
+    half = x.elem_type == T.FLOAT16
+    if x.elem_type == T.DOUBLE:
+        y = _of_doubles(node, op, forest, how, post)
+    else:
+        y = op.emit(
+            "TreeEnsembleRegressor", op.Cast(x, to=T.FLOAT) if half else x, domain=ML,
+            aggregate_function=how, post_transform=post if post in TRANSFORMS[3:] else "NONE",
+            n_targets=node.int("n_targets"), **write_classic(forest),
+        )  # fmt: skip
+    if post == "LOGISTIC":
+        y = op.Sigmoid(y)
+    elif post == "SOFTMAX":
+        y = op.Softmax(y, axis=1)
+    return op.Cast(y, to=T.FLOAT16) if half else y
+
+
+def _of_doubles(node: Node, op: Builder, forest: Forest, how: str, post: str) -> Value:
+    """TreeEnsembleRegressor returns floats, which hold the number of a leaf: each tree gives its own."""
+    targets = node.int("n_targets")
+    if post in TRANSFORMS[3:] or (how in ("MIN", "MAX") and targets > 1):
+        raise Refusal(Why.NOT_EXPRESSIBLE, "TreeEnsembleRegressor returns float")
+    leaves = list(forest.leaves)
+    table = np.zeros((len(leaves), targets))
+    for number, leaf in enumerate(leaves):
+        for target, weight in leaf.votes:
+            table[number, target] = weight
+    named = write_classic(numbered(forest))
+    named["target_ids"] = named["target_treeids"]
+    named["nodes_values_as_tensor"] = np.array(named.pop("nodes_values"))
+    reached = op.emit("TreeEnsembleRegressor", node["X"], domain=ML, n_targets=len(forest.roots), **named)
+    votes = op.Gather(op.const(table, T.DOUBLE), op.Cast(reached, to=T.INT64), axis=0)
+    if how in ("MIN", "MAX"):
+        reduce = op.ReduceMin if how == "MIN" else op.ReduceMax
+        return _over_trees(op, reduce, votes, since=18)
+    total = _over_trees(op, op.ReduceSum, votes, since=13)
+    return op.Div(total, op.const(len(forest.roots), T.DOUBLE)) if how == "AVERAGE" else total
+
+
+def _over_trees(op: Builder, reduce: Callable[..., Value], votes: Value, since: int) -> Value:
+    """Axes are an input since some version of the other domain."""
+    if op.opset("") >= since:
+        return reduce(votes, op.const([1]), keepdims=0)
+    return reduce(votes, axes=[1], keepdims=0)

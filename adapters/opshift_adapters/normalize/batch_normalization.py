@@ -1,0 +1,224 @@
+"""BatchNormalization: what tells it to train, which statistics come out, and their types."""
+
+from opshift.adapter import (
+    KEEP,
+    Builder,
+    Node,
+    Refusal,
+    Result,
+    T,
+    Value,
+    Why,
+    adapter,
+    boundary,
+    example,
+)
+from opshift.combinators import drop_attribute
+
+from opshift_adapters._lib.blocks import AS_IMAGE, as_image, as_type, from_image
+
+WIDTH = (T.FLOAT16, T.FLOAT, T.DOUBLE)
+STATISTICS = "float[3] m, float[3] v"
+PARAMETERS = "float[3] s, float[3] b, " + STATISTICS
+HEAD = f"(float[2,3,4] x, {PARAMETERS}) => (float[2,3,4] y"
+CALL = "BatchNormalization(x, s, b, m, v) }"
+ALL = "y, rm, rv, sm, sv = "
+TRAIN = "y, rm, rv = BatchNormalization<training_mode=1>(x, s, b, m, v) }"
+UNRANKED = f"(float[24] w, int64[n] d, {PARAMETERS}) => (float[a,c,e] y"
+POSITIVE = {"v": [0.5, 1.0, 2.0]}
+RANK_3 = {**POSITIVE, "d": [2, 3, 4]}
+ONE = {"v": [0.5]}
+
+
+def arity(node: Node) -> int:
+    """How many outputs to list: one, or all that training has."""
+    return 1 if node.n_outputs == 1 else len(node.outputs)
+
+
+TYPES_15 = boundary(15, "BatchNormalization:241e77", directions="up")
+
+
+@adapter("BatchNormalization", 15, 14, emits=("Cast",))
+@example("one type", HEAD + ") { y = " + CALL, gives="BatchNormalization", inputs=POSITIVE)
+@example("float16 data", f"(float16[2,3,4] x, {PARAMETERS}) => (float16[2,3,4] y) {{ y = {CALL}", gives="Cast BatchNormalization Cast", inputs=POSITIVE)
+@example("float16 data, bfloat16 parameters", f"(float16[2,3,4] x, bfloat16[3] s, bfloat16[3] b, {STATISTICS}) => (float16[2,3,4] y) {{ y = {CALL}", gives="Cast Cast Cast BatchNormalization Cast", inputs=POSITIVE)
+@example("other statistics", f"(float16[2,3,4] x, float16[3] s, float16[3] b, {STATISTICS}) => (float16[2,3,4] y) {{ y = {CALL}", gives="BatchNormalization", inputs=POSITIVE)
+@example("training in two types", f"(float16[2,3,4] x, {PARAMETERS}) => (float16[2,3,4] y, float[3] rm, float[3] rv) {{ {TRAIN}", gives="Cast BatchNormalization Cast", inputs=POSITIVE)
+def batch_normalization_15_14(node: Node, op: Builder) -> Result:
+    """`scale` and `B` had the type of the data."""
+    x, y, scale = node["X"], node.output("Y"), node["scale"].elem_type
+    data = y.elem_type if y is not None and x.elem_type_or_none is None else x.elem_type
+    if data == scale:
+        return KEEP
+    wide = widest(data, scale)
+    inputs = {name: as_type(op, node[name], wide) for name in ("X", "scale", "B")}
+    values = op.same(node, inputs=inputs, outputs=arity(node))
+    return as_type(op, values[0], data), *values[1:]
+
+
+def widest(*kinds: int) -> int:
+    """The narrowest of half, float and double that holds the values of all."""
+    if T.BFLOAT16 in kinds:
+        kinds = (*kinds, T.FLOAT)
+    return max((kind for kind in kinds if kind != T.BFLOAT16), key=WIDTH.index)
+
+
+@adapter("BatchNormalization", 14, 13, emits=("Cast",), handles_types=True)
+@example("inference", HEAD + ") { y = " + CALL, gives="BatchNormalization", inputs=POSITIVE)
+@example("training", HEAD + ", float[3] rm, float[3] rv) { " + TRAIN, gives="BatchNormalization", inputs=POSITIVE)
+@example("training for Y alone", HEAD + ") { y = BatchNormalization<training_mode=1, momentum=0.5>(x, s, b, m, v) }", gives="BatchNormalization", inputs=POSITIVE)
+@example("training of an image", f"(float[2,3,4,5] x, {PARAMETERS}) => (float[2,3,4,5] y, float[3] rm, float[3] rv) {{ {TRAIN}", gives="BatchNormalization", inputs=POSITIVE)
+@example("mode written out", HEAD + ") { y = BatchNormalization<training_mode=0>(x, s, b, m, v) }", gives="BatchNormalization", inputs=POSITIVE)
+@example("unknown rank", UNRANKED + ", float[3] rm, float[3] rv) { x = Reshape(w, d) " + TRAIN, gives="Reshape BatchNormalization", inputs=RANK_3)
+@example("wider statistics", f"(float16[2,3,4] x, float16[3] s, float16[3] b, {STATISTICS}) => (float16[2,3,4] y) {{ y = {CALL}", gives="Cast Cast Cast BatchNormalization Cast", inputs=POSITIVE)
+@example("wider statistics in training", f"(float16[2,3,4] x, float16[3] s, float16[3] b, {STATISTICS}) => (float16[2,3,4] y, float[3] rm, float[3] rv) {{ {TRAIN}", gives="Cast Cast Cast BatchNormalization Cast", inputs=POSITIVE)
+@example("bfloat16", "(bfloat16[2,3,4] x, bfloat16[3] s, bfloat16[3] b, bfloat16[3] m, bfloat16[3] v) => (bfloat16[2,3,4] y) { y = " + CALL, inputs=POSITIVE)
+def batch_normalization_14_13(node: Node, op: Builder) -> Result:
+    """Naming all five outputs meant training; all inputs had one type."""
+    training = node.int("training_mode")
+    data, statistics = node["scale"].elem_type, node["input_mean"].elem_type
+    wide = widest(data, statistics)
+    inputs = {}
+    if {data, statistics} != {wide}:
+        names = ("X", "scale", "B", "mean", "var")
+        inputs = {
+            new: op.Cast(value, to=wide)
+            for new, value, kind in zip(
+                names, node.inputs, [data] * 3 + [statistics] * 2, strict=True
+            )
+            if value is not None and kind != wide
+        }
+    count, kinds = 5 if training else 1, [data, statistics, statistics]
+    values = op.same(node, inputs=inputs, outputs=count, training_mode=None)
+    return tuple(
+        op.Cast(value, to=kind) if kind != wide and wanted(node, i) else value
+        for i, (value, kind) in enumerate(zip(values, kinds[: node.n_outputs], strict=False))
+    )
+
+
+@adapter("BatchNormalization", 13, 14, emits=("Reshape", "ReduceMean", "Cast"))
+@example("inference", HEAD + ") { y = " + CALL, gives="BatchNormalization", inputs=POSITIVE)
+@example("training", HEAD + ", float[3] rm, float[3] rv) { " + ALL + CALL, gives="BatchNormalization", inputs=POSITIVE)
+@example("training for Y alone", HEAD + ") { " + ALL + CALL, gives="BatchNormalization", inputs=POSITIVE)
+@example("outputs left out", HEAD + ', float[3] rv) { y, "", rv, "", "" = ' + CALL, gives="BatchNormalization", inputs=POSITIVE)
+@example("saved mean", HEAD + ", float[3] sm) { " + ALL + CALL, gives="BatchNormalization Reshape ReduceMean", inputs=POSITIVE)
+@example("saved mean of unknown rank", UNRANKED + ", float[3] sm) { x = Reshape(w, d) " + ALL + CALL, gives="Reshape BatchNormalization Reshape ReduceMean", inputs=RANK_3)
+@example("saved mean of float16", "(float16[2,3,4] x, float16[3] s, float16[3] b, float16[3] m, float16[3] v) => (float16[2,3,4] y, float16[3] sm) { " + ALL + CALL, gives="BatchNormalization Cast Reshape ReduceMean Cast", inputs=POSITIVE)
+@example("saved mean of a vector", "(float[6] x, float[1] s, float[1] b, float[1] m, float[1] v) => (float[6] y, float[1] sm) { " + ALL + CALL, gives="BatchNormalization Reshape ReduceMean", inputs=ONE)
+@example("saved variance", HEAD + ", float[3] sv) { " + ALL + CALL, refuses=Why.AMBIGUOUS)
+def batch_normalization_13_14(node: Node, op: Builder) -> Result:
+    """Training, once implied by five outputs, is now `training_mode`; saved_* are gone."""
+    if node.n_outputs == 1:
+        return KEEP
+    if wanted(node, 4):
+        raise Refusal(
+            Why.AMBIGUOUS,
+            "saved_var is the variance in the text and its inverse root in runtimes, and is gone",
+        )
+    values = op.same(node, outputs=3, training_mode=1)
+    return (*values, batch_mean(node, op)) if wanted(node, 3) else values
+
+
+def wanted(node: Node, position: int) -> bool:
+    """Whether somebody reads an output."""
+    outputs = node.outputs
+    output = outputs[position] if position < len(outputs) else None
+    return output is not None and output.used
+
+
+def batch_mean(node: Node, op: Builder) -> Value:
+    """The mean of each channel, which is axis 1; a vector is one channel."""
+    x, scale = node["X"], node["scale"]
+    half = scale.elem_type == T.FLOAT16
+    if half:
+        x = op.Cast(x, to=T.FLOAT)
+    if scale.shape_or_none == (1,):
+        mean = op.ReduceMean(op.Reshape(x, op.const([1, -1])), axes=[1], keepdims=0)
+    else:
+        mean = op.ReduceMean(op.Reshape(x, op.const([0, 0, -1])), axes=[0, 2], keepdims=0)
+    return op.Cast(mean, to=T.FLOAT16) if half else mean
+
+
+@adapter("BatchNormalization", 9, 8, emits=("Unsqueeze", "Squeeze"))
+@example("channels", HEAD + ") { y = " + CALL, gives="BatchNormalization", inputs=POSITIVE)
+@example("vector", "(float[6] x, float[1] s, float[1] b, float[1] m, float[1] v) => (float[6] y) { y = " + CALL, gives="Unsqueeze BatchNormalization Squeeze", inputs=ONE)
+@example("vector in training", "(float[6] x, float[1] s, float[1] b, float[1] m, float[1] v) => (float[6] y, float[1] rv) { " + ALL + CALL, gives="Unsqueeze BatchNormalization Squeeze", inputs=ONE)
+@example("unknown rank", UNRANKED + ") { x = Reshape(w, d) y = " + CALL, gives="Reshape BatchNormalization", inputs=RANK_3)
+@example("unknown rank, one channel", "(float[8] w, int64[n] d, float[1] s, float[1] b, float[1] m, float[1] v) => (float[a,c,e] y) { x = Reshape(w, d) y = " + CALL, refuses=Why.NEEDS_RANK)
+def batch_normalization_9_8(node: Node, op: Builder) -> Result:
+    """A vector was not taken as one channel."""
+    x = node["X"]
+    if node["scale"].shape_or_none not in ((1,), None) or x.rank > 1:
+        return KEEP
+    inputs = {"X": op.Unsqueeze(x, axes=[1])}
+    values = op.same(node, inputs=inputs, outputs=arity(node))
+    return op.Squeeze(values[0], axes=[1]), *values[1:]
+
+
+@adapter("BatchNormalization", 8, 9, emits=("Flatten", "Reshape", "Shape"))
+@example("spatial", HEAD + ") { y = BatchNormalization<spatial=1>(x, s, b, m, v) }", gives="BatchNormalization", inputs=POSITIVE)
+@example("each element", "(float[2,3,4] x, float[3,4] s, float[3,4] b, float[3,4] m, float[3,4] v) => (float[2,3,4] y) { y = BatchNormalization<spatial=0>(x, s, b, m, v) }", gives="Flatten Reshape Reshape Reshape Reshape BatchNormalization Shape Reshape", inputs={"v": [[1, 2, 3, 4]] * 3})
+@example("each element in training", "(float[5,3,4] x, float[3,4] s, float[3,4] b, float[3,4] m, float[3,4] v) => (float[5,3,4] y, float[3,4] rm, float[3,4] rv) { y, rm, rv, sm, sv = BatchNormalization<spatial=0>(x, s, b, m, v) }", inputs={"v": [[1, 2, 3, 4]] * 3})
+@example("all at once", HEAD + ") { y = " + CALL, gives="BatchNormalization", inputs=POSITIVE)
+def batch_normalization_8_9(node: Node, op: Builder) -> Result:
+    """`spatial=0` normalised each element on its own: every one is a channel now."""
+    if node.int("spatial"):
+        return op.same(node, outputs=arity(node), spatial=None)
+    x, mean = node["X"], node["mean"]
+    inputs = {"X": op.Flatten(x, axis=1)}
+    for name in ("scale", "B", "mean", "var"):
+        inputs[name] = op.Reshape(node[name], op.const([-1]))
+    values = op.same(node, inputs=inputs, outputs=arity(node), spatial=None)
+    shapes = [x, *[mean] * 4]
+    return tuple(
+        op.Reshape(value, op.Shape(like)) if wanted(node, i) else value
+        for i, (value, like) in enumerate(zip(values, shapes, strict=False))
+    )
+
+
+@adapter("BatchNormalization", 7, 6)
+@example("inference", HEAD + ") { y = " + CALL, gives="BatchNormalization", inputs=POSITIVE)
+@example("training", HEAD + ", float[3] rm, float[3] rv, float[3] sm, float[3] sv) { " + ALL + CALL, gives="BatchNormalization", inputs=POSITIVE)
+@example("outputs left out", HEAD + ', float[3] rv) { y, "", rv, "", "" = ' + CALL, gives="BatchNormalization", inputs=POSITIVE)
+def batch_normalization_7_6(node: Node, op: Builder) -> Result:
+    """`is_test` said what the number of outputs says."""
+    count = arity(node)
+    return op.same(node, outputs=count, is_test=int(count == 1))
+
+
+@adapter("BatchNormalization", 6, 7)
+@example("inference", HEAD + ") { y = BatchNormalization<is_test=1>(x, s, b, m, v) }", gives="BatchNormalization", inputs=POSITIVE)
+@example("training", HEAD + ", float[3] rm, float[3] rv) { " + ALL + CALL, gives="BatchNormalization", inputs=POSITIVE)
+@example("training for Y alone", HEAD + ") { y = " + CALL, gives="BatchNormalization", inputs=POSITIVE)
+@example("training with outputs left out", HEAD + ') { y, "", "", "", "" = ' + CALL, gives="BatchNormalization", inputs=POSITIVE)
+@example("statistics of inference", HEAD + ", float[3] rm) { y, rm, rv, sm, sv = BatchNormalization<is_test=1>(x, s, b, m, v) }", refuses=Why.AMBIGUOUS)
+def batch_normalization_6_7(node: Node, op: Builder) -> Result:
+    """Training, once the absence of `is_test`, is now said by five outputs."""
+    if not node.int("is_test"):
+        return op.same(node, outputs=5, is_test=None)[: node.n_outputs]
+    if any(wanted(node, i) for i in range(1, 5)):
+        raise Refusal(Why.AMBIGUOUS, "nobody says what the statistics are when is_test is set")
+    return op.same(node, outputs=1, is_test=None)
+
+
+CONSUMED_6 = boundary(6, "BatchNormalization:be04ae", up=drop_attribute("consumed_inputs"), directions="up")
+
+
+@adapter("BatchNormalization", 6, 5, emits=AS_IMAGE)
+@example("image", f"(float[2,3,4,5] x, {PARAMETERS}) => (float[2,3,4,5] y) {{ y = BatchNormalization<is_test=1>(x, s, b, m, v) }}", gives="BatchNormalization", inputs=POSITIVE)
+@example("other rank", HEAD + ") { y = BatchNormalization<is_test=1>(x, s, b, m, v) }", gives="Unsqueeze BatchNormalization Squeeze", inputs=POSITIVE)
+@example("rows", f"(float[2,3] x, {PARAMETERS}) => (float[2,3] y) {{ y = BatchNormalization<is_test=1>(x, s, b, m, v) }}", gives="Unsqueeze BatchNormalization Squeeze", inputs=POSITIVE)
+@example("volume", f"(float[2,3,2,2,2] x, {PARAMETERS}) => (float[2,3,2,2,2] y) {{ y = BatchNormalization<is_test=1>(x, s, b, m, v) }}", gives="Reshape BatchNormalization Shape Reshape", inputs=POSITIVE)
+@example("unknown rank", UNRANKED + ") { x = Reshape(w, d) y = BatchNormalization<is_test=1>(x, s, b, m, v) }", inputs=RANK_3)
+@example("training", HEAD + ", float[3] rm, float[3] rv) { " + ALL + CALL, gives="Unsqueeze BatchNormalization Squeeze", inputs=POSITIVE)
+@example("each element", f"(float[2,3,4] x, {PARAMETERS}) => (float[2,3,4] y) {{ y = BatchNormalization<is_test=1, spatial=0>(x, s, b, m, v) }}", refuses=Why.NOT_EXPRESSIBLE)
+def batch_normalization_6_5(node: Node, op: Builder) -> Result:
+    """The data had four axes, and `consumed_inputs` was required though it meant nothing."""
+    x, unused = node["X"], [0, 0, 0, 1, 1]
+    if x.rank_or_none == 4:
+        return op.same(node, consumed_inputs=unused)
+    if not node.int("spatial"):
+        raise Refusal(Why.NOT_EXPRESSIBLE, "spatial=0 was defined for 4-D data only before opset 6")
+    inputs = {"X": as_image(op, x)}
+    values = op.same(node, inputs=inputs, outputs=arity(node), consumed_inputs=unused)
+    return from_image(op, values[0], x), *values[1:]

@@ -1,0 +1,260 @@
+"""Instance, layer, group and RMS normalisation, LRN, LpNormalization, MeanVarianceNormalization."""
+
+import numpy as np
+from opshift.adapter import (
+    KEEP,
+    Builder,
+    Node,
+    Refusal,
+    Result,
+    T,
+    Value,
+    Why,
+    adapter,
+    boundary,
+    example,
+    retired,
+    shown,
+)
+from opshift.combinators import cast_around, drop_attribute
+
+from opshift_adapters._lib.blocks import (
+    AS_IMAGE,
+    SIZE_OF,
+    as_image,
+    as_type,
+    from_image,
+    part,
+    size_of,
+)
+
+UNRANKED = "(float[24] w, int64[n] d, float[c] s) => (float[a,b,c] y) { x = Reshape(w, d) "
+RANK_3 = {"d": [2, 3, 4], "s": [1, 2, 3, 4]}
+
+BFLOAT16_22 = boundary(
+    22,
+    "InstanceNormalization:7f9424 LpNormalization:16a2be",
+    cast=shown(
+        cast_around("float"),
+        example("bfloat16", "(bfloat16[2,3,4] x) => (bfloat16[2,3,4] y) { y = LpNormalization<axis=1>(x) }", gives="Cast LpNormalization Cast"),
+        example("bfloat16 instances", "(bfloat16[2,3,4] x, bfloat16[3] s, bfloat16[3] b) => (bfloat16[2,3,4] y) { y = InstanceNormalization(x, s, b) }", gives="Cast Cast Cast InstanceNormalization Cast", atol=0.02),
+    ),
+)  # fmt: skip
+BFLOAT16_13 = boundary(13, "LRN:fc10ad")
+CONSUMED_6 = boundary(
+    6, "InstanceNormalization:a50ea0", up=drop_attribute("consumed_inputs"), directions="up"
+)
+
+
+@adapter("InstanceNormalization", 6, 5, emits=AS_IMAGE)
+@example("image", "(float[2,3,4,5] x, float[3] s, float[3] b) => (float[2,3,4,5] y) { y = InstanceNormalization(x, s, b) }", gives="InstanceNormalization")
+@example("signal", "(float[2,3,4] x, float[3] s, float[3] b) => (float[2,3,4] y) { y = InstanceNormalization(x, s, b) }", gives="Unsqueeze InstanceNormalization Squeeze")
+@example("unknown rank", "(float[24] w, int64[n] d, float[3] s, float[3] b) => (float[a,b,c] y) { x = Reshape(w, d) y = InstanceNormalization(x, s, b) }", inputs={"d": [2, 3, 4]})
+def instance_normalization_6_5(node: Node, op: Builder) -> Result:
+    """The data had four axes."""
+    x = node["input"]
+    if x.rank_or_none == 4:
+        return KEEP
+    return from_image(op, op.same(node, inputs={"input": as_image(op, x)}), x)
+
+
+MEAN_FROM = ("ReduceMean", "Flatten", "Reshape", "Shape", "Slice", "ConstantOfShape", "Concat")
+
+
+def mean_from(op: Builder, x: Value, axis: int) -> Value:
+    """The mean over `axis` and all that follow, which stay with size 1."""
+    if axis >= 0 and x.rank_or_none is None:
+        sizes = op.Shape(x)
+        after = op.ConstantOfShape(op.Shape(part(op, sizes, axis)), value=np.array([1]))
+        mean = _mean(op, op.Flatten(x, axis=axis), [1])
+        return op.Reshape(mean, op.Concat(part(op, sizes, 0, axis), after, axis=0), allowzero=1)
+    return _mean(op, x, list(range(axis, 0 if axis < 0 else x.rank)))
+
+
+def _mean(op: Builder, x: Value, axes: list[int]) -> Value:
+    if op.version >= 18:
+        return op.ReduceMean(x, op.const(axes))
+    return op.ReduceMean(x, axes=axes)
+
+
+LAYER = (*MEAN_FROM, "Cast", "Sub", "Mul", "Add", "Sqrt", "Div", "Reciprocal")
+LAYER_UNRANKED = UNRANKED + "y = LayerNormalization"
+
+
+@adapter("LayerNormalization", 17, 16, emits=LAYER)
+@example("last axis", "(float[2,3,4] x, float[4] s, float[4] b) => (float[2,3,4] y) { y = LayerNormalization(x, s, b) }", gives="ReduceMean Sub Mul ReduceMean Add Sqrt Div Mul Add", atol=1e-6)
+@example("no bias", "(float[2,3,4] x, float[4] s) => (float[2,3,4] y) { y = LayerNormalization<epsilon=0.5>(x, s) }", atol=1e-6)
+@example("two axes", "(float[2,3,4] x, float[3,4] s, float[3,4] b) => (float[2,3,4] y) { y = LayerNormalization<axis=1>(x, s, b) }", atol=1e-6)
+@example("scale that broadcasts", "(float[2,3,4] x, float[3,1] s, float[1] b) => (float[2,3,4] y) { y = LayerNormalization<axis=-2>(x, s, b) }", atol=1e-6)
+@example("all outputs", "(float[2,3,4] x, float[4] s, float[4] b) => (float[2,3,4] y, float[2,3,1] m, float[2,3,1] d) { y, m, d = LayerNormalization(x, s, b) }", atol=1e-6)
+@example("deviation alone", '(float[2,3,4] x, float[4] s, float[4] b) => (float[2,3,1] d) { y, "", d = LayerNormalization(x, s, b) }', atol=1e-6)
+@example("float16 in float", "(float16[2,3,4] x, float16[4] s, float16[4] b) => (float16[2,3,4] y, float[2,3,1] m) { y, m = LayerNormalization(x, s, b) }", gives="Cast ReduceMean Sub Mul ReduceMean Add Sqrt Div Cast Mul Add", atol=0.002)
+@example("bfloat16 in bfloat16", "(bfloat16[2,3,4] x, bfloat16[4] s) => (bfloat16[2,3,4] y) { y = LayerNormalization<stash_type=16>(x, s) }", atol=0.05)
+@example("double", "(double[2,3,4] x, double[4] s) => (double[2,3,4] y) { y = LayerNormalization(x, s) }", atol=1e-6)
+@example("unknown rank", LAYER_UNRANKED + "<axis=-1>(x, s) }", inputs=RANK_3, gives="Reshape ReduceMean Sub Mul ReduceMean Add Sqrt Div Mul", atol=1e-6)
+@example("unknown rank, axis from the front", LAYER_UNRANKED + "<axis=1>(x, s) }", inputs=RANK_3, atol=1e-6)
+def layer_normalization_17_16(node: Node, op: Builder) -> Result:
+    """Born in 17: mean and variance over the last axes in `stash_type`, then scale and shift."""
+    scale, bias, axis = node["Scale"], node.input("B"), node.int("axis")
+    kind, stash = scale.elem_type, node.int("stash_type")
+    x = node["X"] if kind == stash else op.Cast(node["X"], to=stash)
+    mean = mean_from(op, x, axis)
+    gap = op.Sub(x, mean)
+    variance = mean_from(op, op.Mul(gap, gap), axis)
+    deviation = op.Sqrt(op.Add(variance, op.const(node.float("epsilon"), stash)))
+    normal = op.Div(gap, deviation)
+    y = op.Mul(normal if kind == stash else op.Cast(normal, to=kind), scale)
+    if bias is not None:
+        y = op.Add(y, bias)
+    return (y, mean, op.Reciprocal(deviation)) if node.n_outputs == 3 else (y, mean)
+
+
+@retired("LayerNormalization", emits=LAYER)
+@example("early", "(float[2,3,4] x, float[4] s, float[4] b) => (float[2,3,4] y) { y = LayerNormalization<axis=-1, epsilon=0.001>(x, s, b) }", imports={"": 13}, gives="ReduceMean Sub Mul ReduceMean Add Sqrt Div Mul Add", atol=1e-6)
+@example("two in a row", "(float[2,3,4] x, float[4] s) => (float[2,3,4] y) { z = LayerNormalization<axis=-1>(x, s) y = LayerNormalization<axis=-1>(z, s) }", imports={"": 11}, atol=1e-6)
+@example("before anybody took it", "(float[2,3,4] x, float[4] s) => (float[2,3,4] y) { y = LayerNormalization(x, s) }", imports={"": 6}, refuses=Why.AMBIGUOUS)
+def layer_normalization_early(node: Node, op: Builder) -> Result:
+    """A runtime took it years before its birth in 17, with the meaning it was born with."""
+    _not_before_7(node, op)
+    return layer_normalization_17_16(node, op)
+
+
+def _not_before_7(node: Node, op: Builder) -> None:
+    """It scales by what broadcasts, which nothing did before."""
+    if op.version < 7:
+        raise Refusal(Why.AMBIGUOUS, f"no runtime took {node.op} before opset 7")
+
+
+@retired("SimplifiedLayerNormalization", emits=LAYER)
+@example("last axis", "(float[2,3,4] x, float[4] s) => (float[2,3,4] y) { y = SimplifiedLayerNormalization<axis=-1, epsilon=0.001>(x, s) }", imports={"": 13}, gives="Mul ReduceMean Add Sqrt Div Mul")
+@example("float16 in float", "(float16[2,3,4] x, float16[4] s) => (float16[2,3,4] y) { y = SimplifiedLayerNormalization(x, s) }", imports={"": 17}, gives="Cast Mul ReduceMean Add Sqrt Div Cast Mul", atol=0.002)
+@example("two results", "(float[2,3,4] x, float[4] s) => (float[2,3,4] y, float[2,3,1] d) { y, d = SimplifiedLayerNormalization(x, s) }", imports={"": 13}, refuses=Why.AMBIGUOUS)
+def simplified_layer_normalization(node: Node, op: Builder) -> Result:
+    """A runtime's own: divided by the root of the mean square, then scaled."""
+    _not_before_7(node, op)
+    values = [value for value in node.inputs if value is not None]
+    if len(values) != 2 or node.n_outputs != 1:
+        raise Refusal(Why.AMBIGUOUS, "SimplifiedLayerNormalization takes data and scale")
+    axis = int(node.attr("axis") if node.has("axis") else -1)
+    epsilon = float(node.attr("epsilon") if node.has("epsilon") else 1e-5)
+    stash = int(node.attr("stash_type") if node.has("stash_type") else T.FLOAT)
+    kind = values[0].elem_type
+    x = as_type(op, values[0], stash)
+    root = op.Sqrt(op.Add(mean_from(op, op.Mul(x, x), axis), op.const(epsilon, stash)))
+    return op.Mul(as_type(op, op.Div(x, root), kind), values[1])
+
+
+RMS_UNRANKED = UNRANKED + "y = RMSNormalization"
+
+
+@adapter("RMSNormalization", 23, 22, emits=LAYER)
+@example("last axis", "(float[2,3,4] x, float[4] s) => (float[2,3,4] y) { y = RMSNormalization(x, s) }", gives="Mul ReduceMean Add Sqrt Div Mul")
+@example("two axes", "(float[2,3,4] x, float[1,4] s) => (float[2,3,4] y) { y = RMSNormalization<axis=1, epsilon=0.5>(x, s) }")
+@example("float16 in float", "(float16[2,3,4] x, float16[4] s) => (float16[2,3,4] y) { y = RMSNormalization(x, s) }", gives="Cast Mul ReduceMean Add Sqrt Div Cast Mul")
+@example("float16 data, float scale", "(float16[2,3,4] x, float[4] s) => (float[2,3,4] y) { y = RMSNormalization(x, s) }", gives="Cast Mul ReduceMean Add Sqrt Div Cast Cast Mul")
+@example("in double", "(float[2,3,4] x, float[4] s) => (float[2,3,4] y) { y = RMSNormalization<stash_type=11>(x, s) }", gives="Cast Mul ReduceMean Add Sqrt Div Cast Mul")
+@example("unknown rank", RMS_UNRANKED + "<axis=-1>(x, s) }", inputs=RANK_3, gives="Reshape Mul ReduceMean Add Sqrt Div Mul")
+@example("unknown rank, axis from the front", RMS_UNRANKED + "<axis=1>(x, s) }", inputs=RANK_3)
+def rms_normalization_23_22(node: Node, op: Builder) -> Result:
+    """Born in 23: divided by the root of the mean square in `stash_type`, then scaled."""
+    scale, kind, stash = node["scale"], node["X"].elem_type, node.int("stash_type")
+    x = as_type(op, node["X"], stash)
+    square = mean_from(op, op.Mul(x, x), node.int("axis"))
+    root = op.Sqrt(op.Add(square, op.const(node.float("epsilon"), stash)))
+    normal = as_type(op, op.Div(x, root), kind)
+    return op.Mul(as_type(op, normal, scale.elem_type), scale)
+
+
+GROUP = ("Reshape", "ReduceMean", "Mul", "Sub", "Add", "Sqrt", "Div", "Shape", "Cast")
+
+
+def by_group(op: Builder, x: Value, groups: int, epsilon: float, kind: int) -> Value:
+    """[N, groups, rest] normalised along the last axis, by the variance E[x^2] - E[x]^2."""
+    rows = op.Reshape(x, op.const([0, groups, -1]))
+    mean = _mean(op, rows, [2])
+    variance = op.Sub(_mean(op, op.Mul(rows, rows), [2]), op.Mul(mean, mean))
+    deviation = op.Sqrt(op.Add(variance, op.const(epsilon, kind)))
+    return op.Div(op.Sub(rows, mean), deviation)
+
+
+def scaled(op: Builder, rows: Value, scale: Value, bias: Value) -> Value:
+    """Scale and bias along the middle of three axes."""
+    middle = op.const([1, -1, 1])
+    return op.Add(op.Mul(rows, op.Reshape(scale, middle)), op.Reshape(bias, middle))
+
+
+@adapter("GroupNormalization", 21, 20, emits=GROUP)
+@example("groups", "(float[2,4,3] x, float[4] s, float[4] b) => (float[2,4,3] y) { y = GroupNormalization<num_groups=2>(x, s, b) }", atol=1e-6)
+@example("unknown size", "(float[N,C,H,W] x, float[C] s, float[C] b) => (float[N,C,H,W] y) { y = GroupNormalization<num_groups=3, epsilon=0.5>(x, s, b) }", atol=1e-6, inputs={"x": np.arange(96).reshape(2, 6, 2, 4) % 7, "s": [1, 2, 3, 4, 5, 6], "b": [6, 5, 4, 3, 2, 1]})
+@example("float16 in float", "(float16[2,4,3] x, float16[4] s, float16[4] b) => (float16[2,4,3] y) { y = GroupNormalization<num_groups=2>(x, s, b) }", atol=0.002)
+@example("float16 in float16", "(float16[2,4,3] x, float16[4] s, float16[4] b) => (float16[2,4,3] y) { y = GroupNormalization<num_groups=2, stash_type=10>(x, s, b) }", atol=0.01)
+def group_normalization_21_20(node: Node, op: Builder) -> Result:
+    """Deprecated at 18 to 20, where no node may use it: the formula itself."""
+    x, scale, stash = node["X"], node["scale"], node.int("stash_type")
+    kind = scale.elem_type
+    work = x if kind == stash else op.Cast(x, to=stash)
+    rows = by_group(op, work, node.int("num_groups"), node.float("epsilon"), stash)
+    shape = op.Shape(x)
+    channels = op.Reshape(op.Reshape(rows, shape), op.const([0, 0, -1]))
+    normal = channels if kind == stash else op.Cast(channels, to=kind)
+    return op.Reshape(scaled(op, normal, scale, node["bias"]), shape)
+
+
+@adapter("GroupNormalization", 20, 21, emits=("Reshape", "Expand", "Div", "Concat", *SIZE_OF))
+@example("groups", "(float[2,4,3] x, float[2] s, float[2] b) => (float[2,4,3] y) { y = GroupNormalization<num_groups=2>(x, s, b) }", gives="Reshape Expand Reshape Reshape Expand Reshape GroupNormalization", atol=1e-6)
+@example("unknown channels", "(float[N,C,H] x, float[2] s, float[2] b) => (float[N,C,H] y) { y = GroupNormalization<num_groups=2>(x, s, b) }", inputs={"x": np.arange(24).reshape(2, 4, 3) % 7}, atol=1e-6)
+@example("float16", "(float16[2,4,3] x, float16[2] s, float16[2] b) => (float16[2,4,3] y) { y = GroupNormalization<num_groups=2>(x, s, b) }", atol=0.01)
+def group_normalization_20_21(node: Node, op: Builder) -> Result:
+    """Scale and bias, one for each group before, are one for each channel now."""
+    channels, groups = size_of(op, node["X"], 1), node.int("num_groups")
+    known = channels.const_or_none()
+    if known is None:
+        each = op.Div(op.Reshape(channels, op.const([1])), op.const([groups]))
+        wide = op.Concat(op.const([1]), each, axis=0)
+    else:
+        wide = op.const([1, int(known) // groups])
+    inputs = {
+        name: op.Reshape(
+            op.Expand(op.Reshape(node[name], op.const([-1, 1])), wide), op.const([-1])
+        )
+        for name in ("scale", "bias")
+    }
+    return op.same(node, inputs=inputs, stash_type=node["scale"].elem_type)
+
+
+@adapter("GroupNormalization", 18, 17, emits=GROUP)
+@example("groups", "(float[2,4,3] x, float[2] s, float[2] b) => (float[2,4,3] y) { y = GroupNormalization<num_groups=2>(x, s, b) }", atol=1e-6)
+def group_normalization_18_17(node: Node, op: Builder) -> Result:
+    """Born in 18, with a scale for each group: the formula itself."""
+    x, scale, groups = node["X"], node["scale"], node.int("num_groups")
+    rows = by_group(op, x, groups, node.float("epsilon"), scale.elem_type)
+    return op.Reshape(scaled(op, rows, scale, node["bias"]), op.Shape(x))
+
+
+def written_axes(node: Node, op: Builder) -> Result:
+    """Unchanged, but its function body at 13 takes only axes that are written out."""
+    return KEEP if node.has("axes") else op.same(node, axes=node.ints("axes"))
+
+
+MEAN_VARIANCE_13 = boundary(
+    13,
+    "MeanVarianceNormalization:a73b3f",
+    up=shown(
+        written_axes,
+        example("default axes", "(float[2,3,4,5] x) => (float[2,3,4,5] y) { y = {op}(x) }", gives="{op}"),
+        example("axes", "(float[2,3,4] x) => (float[2,3,4] y) { y = {op}<axes=[1]>(x) }", gives="{op}"),
+    ),
+)  # fmt: skip
+
+
+@adapter("MeanVarianceNormalization", 9, 8, emits=("ReduceMean", "Sub", "Mul", "Sqrt", "Add", "Div", "Cast"))
+@example("default axes", "(float[2,3,4,5] x) => (float[2,3,4,5] y) { y = MeanVarianceNormalization(x) }", gives="ReduceMean Sub Mul ReduceMean Sqrt Add Div", atol=1e-5)
+@example("axes", "(double[2,3,4] x) => (double[2,3,4] y) { y = MeanVarianceNormalization<axes=[0, 2]>(x) }", gives="ReduceMean Sub Mul ReduceMean Sqrt Add Div", rtol=1e-8)
+def mean_variance_normalization_9_8(node: Node, op: Builder) -> Result:
+    """Born in 9: the distance from the mean, in standard deviations."""
+    kind, axes = node["X"].elem_type, node.ints("axes")
+    work = T.FLOAT if kind == T.FLOAT16 else kind
+    x = as_type(op, node["X"], work)
+    gap = op.Sub(x, op.ReduceMean(x, axes=axes))
+    deviation = op.Sqrt(op.ReduceMean(op.Mul(gap, gap), axes=axes))
+    return as_type(op, op.Div(gap, op.Add(deviation, op.const(1e-9, work))), kind)

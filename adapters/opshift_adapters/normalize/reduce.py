@@ -1,0 +1,284 @@
+"""Reduce*: axes were an attribute and became an input, of ReduceSum at 13 and of the others at 18."""
+
+import numpy as np
+from opshift.adapter import (
+    KEEP,
+    Builder,
+    Node,
+    Result,
+    T,
+    Value,
+    Why,
+    adapter,
+    boundary,
+    example,
+    shown,
+)
+from opshift.combinators import cast_around
+
+from opshift_adapters._lib.blocks import FLOATS
+
+MOST = (
+    "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd "
+    "ReduceSumSquare"
+)
+WIDE_FLOATS = (T.FLOAT, T.DOUBLE)
+RANKLESS = "(float[24] v, int64[n] s) => (float[a,b,c] y) { x = Reshape(v, s) "
+RANKLESS_AXES = RANKLESS.replace("[n] s", "[n] s, int64[k] a")
+SHAPE = {"s": [2, 3, 4]}
+
+
+def from_the_front(node: Node, op: Builder) -> Result:
+    """`axes` could not count from the end: where the rank is unknown, the tensor is turned round."""
+    axes, x = node.ints_or_none("axes") or [], node["data"]
+    if all(axis >= 0 for axis in axes):
+        return KEEP
+    if x.rank_or_none is None and all(axis < 0 for axis in axes):
+        turned = {"data": op.Transpose(x)}
+        return op.Transpose(op.same(node, inputs=turned, axes=[-1 - axis for axis in axes]))
+    return op.same(node, axes=[axis if axis >= 0 else axis + x.rank for axis in axes])
+
+
+REDUCE_11 = boundary(
+    11,
+    (
+        "ReduceL1:b5f042 ReduceL2:96277e ReduceLogSum:255062 ReduceLogSumExp:63512a "
+        "ReduceMax:07a2ae ReduceMean:e8cd46 ReduceMin:363679 ReduceProd:4da2cb ReduceSum:1cd56b "
+        "ReduceSumSquare:f8cec5"
+    ),
+    down=shown(
+        from_the_front,
+        example("negative", "(float[2,3,4] x) => (float[2,1,1] y) { y = {op}<axes=[-1, 1]>(x) }", gives="{op}"),
+        example("from the front", "(float[2,3] x) => (float[2] y) { y = {op}<axes=[1], keepdims=0>(x) }", gives="{op}"),
+        example("no axes", "(float[2,3,4] x) => (float[1,1,1] y) { y = {op}(x) }", gives="{op}"),
+        example("unknown rank", RANKLESS + "y = {op}<axes=[-1]>(x) }", gives="Reshape Transpose {op} Transpose", inputs=SHAPE),
+        example("unknown rank, dropped", RANKLESS.replace("a,b,c", "a") + "y = {op}<axes=[-2, -1], keepdims=0>(x) }", inputs=SHAPE, rtol=1e-6),
+        example("unknown rank, from the front", RANKLESS + "y = {op}<axes=[1]>(x) }", gives="Reshape {op}", inputs=SHAPE),
+        example("unknown rank, from both ends", RANKLESS + "y = {op}<axes=[0, -1]>(x) }", refuses=Why.NEEDS_RANK),
+    ),
+    emits=("Transpose",),
+)
+
+
+def through_float(node: Node, op: Builder) -> Result:
+    """Bytes, which the older version lacks, go through float; of nothing comes the type's limit."""
+    x = node["data"]
+    low, high = (-128.0, 127.0) if x.elem_type == T.INT8 else (0.0, 255.0)
+    wide = op.same(node, inputs={"data": op.Cast(x, to=T.FLOAT)})
+    shape = x.shape_or_none
+    if shape is None or 0 in shape:
+        wide = op.Clip(wide, op.const(low, T.FLOAT), op.const(high, T.FLOAT))
+    return op.Cast(wide, to=x.elem_type)
+
+
+REDUCE_12 = boundary(
+    12,
+    "ReduceMax:105389 ReduceMin:13391d",
+    cast=shown(
+        through_float,
+        example("bytes", "(uint8[2,3] x) => (uint8[2,1] y) { y = {op}<axes=[1]>(x) }", gives="Cast {op} Cast"),
+        example("signed bytes", "(int8[2,3] x) => (int8[3] y) { y = {op}<axes=[0], keepdims=0>(x) }", gives="Cast {op} Cast"),
+        example("empty", "(int8[N,3] x) => (int8[1,3] y) { y = {op}<axes=[0]>(x) }", gives="Cast {op} Clip Cast", inputs={"x": np.zeros((0, 3))}),
+        example("perhaps empty", "(uint8[N,3] x) => (uint8[1,3] y) { y = {op}<axes=[0]>(x) }", gives="Cast {op} Clip Cast"),
+        example("floats", "(float[2,3] x) => (float[2,1] y) { y = {op}<axes=[1]>(x) }", gives="{op}"),
+    ),
+    emits=("Clip",),
+)
+REDUCE_13 = boundary(
+    13,
+    (
+        "ReduceL1:144194 ReduceL2:e69472 ReduceLogSum:ca17b1 ReduceLogSumExp:40a58d "
+        "ReduceMax:c06001 ReduceMean:46c62f ReduceMin:a70fe8 ReduceProd:7ad026 "
+        "ReduceSumSquare:b75036"
+    ),
+)
+
+
+@adapter("ReduceSum", 12, 13)
+@example("axes", "(float[2,3,4] x) => (float[2,1,1] y) { y = ReduceSum<axes=[-1, 1]>(x) }", gives="ReduceSum")
+@example("no axes", "(float[2,3] x) => (float y) { y = ReduceSum<keepdims=0>(x) }", gives="ReduceSum")
+@example("empty list", "(float[2,3] x) => (float[1,1] y) { y = ReduceSum<axes: ints = []>(x) }", gives="ReduceSum")
+@example("whole numbers", "(int64[2,3] x) => (int64[2] y) { y = ReduceSum<axes=[1], keepdims=0>(x) }", gives="ReduceSum")
+def reduce_sum_12_13(node: Node, op: Builder) -> Result:
+    """The attribute `axes` became an input; an empty list still means all of them."""
+    axes = node.ints_or_none("axes")
+    if not axes:
+        return op.same(node, axes=None)
+    return op.same(node, inputs={"axes": op.const(axes)}, axes=None)
+
+
+def over(node: Node, op: Builder, axes: list[int]) -> Value:
+    """The reduction over axes that are known; what stays of it when there are none to reduce."""
+    if axes or not node.int("noop_with_empty_axes"):
+        return op.same(node, inputs={"axes": None}, axes=axes or None, noop_with_empty_axes=None)
+    x = node["data"]
+    if node.op in ("ReduceL1", "ReduceL2"):
+        return op.Abs(x)
+    if node.op == "ReduceSumSquare":
+        return op.Mul(x, x)
+    if node.op == "ReduceLogSum":
+        if x.elem_type in FLOATS:
+            return op.Log(x)
+        return op.Cast(op.Log(op.Cast(x, to=T.DOUBLE)), to=x.elem_type)
+    return op.Identity(x)
+
+
+def over_computed(node: Node, op: Builder) -> Value:
+    """The same for axes that only a run knows: a decision for each axis, a reduction at each end."""
+    axes, rank = node["axes"], node["data"].rank
+    count = axes.shape_or_none
+    named: dict[int, Value] = {}
+
+    def decide(inner: Builder, chosen: list[int], axis: int) -> Value:
+        missing = None if count is None else count[0] - len(chosen)
+        if axis == rank or missing == 0:
+            return over(node, inner, chosen)
+        if missing == rank - axis:
+            return over(node, inner, [*chosen, *range(axis, rank)])
+        if axis not in named:
+            named[axis] = is_named(op, axes, axis, rank)
+        return inner.If(
+            named[axis],
+            then_branch=inner.graph(lambda b: decide(b, [*chosen, axis], axis + 1)),
+            else_branch=inner.graph(lambda b: decide(b, chosen, axis + 1)),
+        )
+
+    return decide(op, [], 0)
+
+
+def is_named(op: Builder, axes: Value, axis: int, rank: int) -> Value:
+    """Whether an axis is in a list, counted from the front or from the end."""
+    front, back = op.Equal(axes, op.const(axis)), op.Equal(axes, op.const(axis - rank))
+    times = op.ReduceSum(op.Cast(op.Or(front, back), to=T.INT64), keepdims=0)
+    return op.Cast(times, to=T.BOOL)
+
+
+def known_axes(node: Node) -> list[int] | None:
+    """The axes, an empty list if the input is left out, None if only a run knows them."""
+    axes = node.input("axes")
+    if axes is None:
+        return []
+    known = axes.const_or_none()
+    return None if known is None else known.reshape(-1).tolist()
+
+
+BY_AXIS = ("Equal", "Or", "Cast", "If", "ReduceSum", "Identity")
+COMPUTED = "(float[2,3,4] x, int64[k] a) => (float[p,q,r] y) "
+FLAT = "(float[2,3,4] x, int64[2] a) => (float[p] y) "
+
+
+@adapter("ReduceSum", 13, 12, emits=BY_AXIS)
+@example("constant axes", "(float[2,3,4] x) => (float[2,1,1] y) <int64[2] a = {-1, 1}> { y = ReduceSum(x, a) }", gives="ReduceSum")
+@example("axes held outside", "(bool c, float[2,3] x) => (float[1,3] y) <int64[1] a = {0}> { y = If(c) <then_branch = t () => (float[1,3] p) { p = ReduceSum(x, a) }, else_branch = e () => (float[1,3] q) { q = ReduceSum(x, a) }> }", gives="If")
+@example("no axes", "(float[2,3] x) => (float y) { y = ReduceSum<keepdims=0>(x) }", gives="ReduceSum")
+@example("left out by name", '(float[2,3] x) => (float[1,1] y) { y = ReduceSum(x, "") }', gives="ReduceSum")
+@example("empty list of all", "(float[2,3] x) => (float[1,1] y) { a = Constant<value_ints: ints = []>() y = ReduceSum(x, a) }", gives="ReduceSum")
+@example("empty list of none", "(float[2,3] x) => (float[2,3] y) { a = Constant<value_ints: ints = []>() y = ReduceSum<noop_with_empty_axes=1>(x, a) }", gives="Identity")
+@example("no axes, none reduced", "(float[2,3] x) => (float[2,3] y) { y = ReduceSum<noop_with_empty_axes=1>(x) }", gives="Identity")
+@example("computed axes", COMPUTED + "{ y = ReduceSum(x, a) }", inputs={"a": [0, -1]})
+@example("no computed axes", COMPUTED + "{ y = ReduceSum(x, a) }", inputs={"a": np.zeros(0)})
+@example("no computed axes, none reduced", COMPUTED + "{ y = ReduceSum<noop_with_empty_axes=1>(x, a) }", inputs={"a": np.zeros(0)})
+@example("computed axes, dropped", FLAT + "{ y = ReduceSum<keepdims=0>(x, a) }", inputs={"a": [-2, 0]})
+@example("computed axes of unknown rank", "(float[24] v, int64[n] s, int64[k] a) => (float[p,q,r] y) { x = Reshape(v, s) y = ReduceSum(x, a) }", refuses=Why.NEEDS_RANK)
+def reduce_sum_13_12(node: Node, op: Builder) -> Result:
+    """`axes` was an attribute, and no axes always meant all of them."""
+    axes = known_axes(node)
+    return over_computed(node, op) if axes is None else over(node, op, axes)
+
+
+@adapter(MOST.split(), 17, 18)
+@example("axes", "(float[2,3,4] x) => (float[2,1,1] y) { y = {op}<axes=[-1, 1]>(x) }", gives="{op}", rtol=1e-6)
+@example("no axes", "(float[2,3] x) => (float y) { y = {op}<keepdims=0>(x) }", gives="{op}", rtol=1e-6)
+@example("empty list", "(float[2,3] x) => (float[1,1] y) { y = {op}<axes: ints = []>(x) }", gives="{op}", rtol=1e-6)
+def reduce_17_18(node: Node, op: Builder) -> Result:
+    """The attribute `axes` became an input; an empty list still means all of them."""
+    return reduce_sum_12_13(node, op)
+
+
+@adapter(MOST.split(), 18, 17, emits=(*BY_AXIS, "Abs", "Mul", "Div", "Sqrt", "Log", "Size", "Max"))
+@example("constant axes", "(float[2,3,4] x) => (float[2,1,1] y) <int64[2] a = {-1, 1}> { y = {op}(x, a) }", gives="{op}")
+@example("no axes", "(float[2,3] x) => (float y) { y = {op}<keepdims=0>(x) }", gives="{op}")
+@example("left out by name", '(float[2,3] x) => (float[1,1] y) { y = {op}<noop_with_empty_axes=0>(x, "") }', gives="{op}")
+@example("empty list", "(float[2,3] x) => (float[1,1] y) { a = Constant<value_ints: ints = []>() y = {op}(x, a) }", gives="{op}")
+@example("empty list of none", "(float[2,3] x) => (float[2,3] y) { a = Constant<value_ints: ints = []>() y = {op}<noop_with_empty_axes=1>(x, a) }")
+@example("no axes, none reduced", "(int32[2,3] x) => (int32[2,3] y) { y = {op}<noop_with_empty_axes=1>(x) }")
+@example("computed axes", COMPUTED + "{ y = {op}(x, a) }", inputs={"a": [0, -1]})
+@example("no computed axes", COMPUTED + "{ y = {op}(x, a) }", inputs={"a": np.zeros(0)})
+@example("no computed axes, none reduced", COMPUTED + "{ y = {op}<noop_with_empty_axes=1>(x, a) }", inputs={"a": np.zeros(0)})
+@example("computed axes, dropped", FLAT + "{ y = {op}<keepdims=0>(x, a) }", inputs={"a": [-2, 0]})
+@example("computed axes of whole numbers", "(int64[2,3] x, int64[1] a) => (int64[p] y) { y = {op}<keepdims=0>(x, a) }", inputs={"a": [-2]})
+@example("computed axes of unknown rank", RANKLESS_AXES + "y = ReduceMean(x, a) }", inputs={**SHAPE, "a": [0, -1]})
+@example("no computed axes of unknown rank", RANKLESS_AXES + "y = ReduceMean<noop_with_empty_axes=1>(x, a) }", inputs={**SHAPE, "a": np.zeros(0)})
+@example("norm of unknown rank", RANKLESS_AXES + "y = ReduceL2(x, a) }", inputs={**SHAPE, "a": [1]})
+@example("largest of unknown rank", RANKLESS_AXES + "y = ReduceMax(x, a) }", refuses=Why.NEEDS_RANK)
+def reduce_18_17(node: Node, op: Builder) -> Result:
+    """`axes` was an attribute, and no axes always meant all of them."""
+    axes = known_axes(node)
+    if axes is not None:
+        return over(node, op, axes)
+    return through_sum(node, op) or over_computed(node, op)
+
+
+def through_sum(node: Node, op: Builder) -> Value | None:
+    """Computed axes where ReduceSum, which takes them, says the same."""
+    x, keepdims = node["data"], node.int("keepdims")
+    noop = node.int("noop_with_empty_axes")
+
+    def total(of: Value) -> Value:
+        return op.ReduceSum(of, node["axes"], keepdims=keepdims, noop_with_empty_axes=noop)
+
+    if node.op == "ReduceL1":
+        return total(op.Abs(x))
+    if node.op == "ReduceSumSquare":
+        return total(op.Mul(x, x))
+    if node.op == "ReduceL2" and x.elem_type in FLOATS:
+        return op.Sqrt(total(op.Mul(x, x)))
+    if node.op == "ReduceLogSum" and x.elem_type in FLOATS:
+        return op.Log(total(x))
+    if node.op == "ReduceMean" and x.rank_or_none is None and x.elem_type in WIDE_FLOATS:
+        whole = total(x)
+        groups = op.Max(op.Size(whole), op.const(1))
+        return op.Div(whole, op.Cast(op.Div(op.Size(x), groups), to=x.elem_type))
+    return None
+
+
+REDUCE_20 = boundary(
+    20,
+    "ReduceMax:225c2f ReduceMin:bfb4c3",
+    cast=shown(
+        cast_around("uint8"),
+        example("truth values", "(bool[2,3] x) => (bool[2] y) { a = Constant<value_ints=[1]>() y = {op}<keepdims=0>(x, a) }", gives="Constant Cast {op} Cast"),
+        example("of nothing", "(bool[0,3] x) => (bool[1,3] y) { a = Constant<value_ints=[0]>() y = {op}(x, a) }", gives="Constant Cast {op} Cast"),
+    ),
+)
+
+
+@adapter("ReduceLogSum", 27, 28, emits=("Cast", "Log", "ReduceSum"), handles_types=True)
+@example("whole numbers", "(uint32[2,3] x) => (uint32[2] y) { a = Constant<value_ints=[1]>() y = ReduceLogSum<keepdims=0>(x, a) }", gives="Constant ReduceSum Cast Log Cast")
+@example("computed axes", "(uint64[2,3] x, int64[n] a) => (uint64[p,q] y) { y = ReduceLogSum<noop_with_empty_axes=1>(x, a) }", gives="ReduceSum Cast Log Cast", inputs={"x": [[1, 2, 3], [4, 5, 6]], "a": np.zeros(0)})
+@example("floats", "(float[2,3] x) => (float[1,1] y) { y = ReduceLogSum(x) }", gives="ReduceLogSum")
+def reduce_log_sum_27_28(node: Node, op: Builder) -> Result:
+    """Whole numbers were summed as they are, and the logarithm was cut off."""
+    x = node["data"]
+    if x.elem_type in FLOATS:
+        return KEEP
+    total = op.ReduceSum(
+        x, node.input("axes"),
+        keepdims=node.int("keepdims"), noop_with_empty_axes=node.int("noop_with_empty_axes"),
+    )  # fmt: skip
+    return op.Cast(op.Log(op.Cast(total, to=T.DOUBLE)), to=x.elem_type)
+
+
+@adapter("ReduceLogSumExp", 27, 28, emits=("Cast",), handles_types=True)
+@example("whole numbers", "(int64[2,3] x) => (int64[2] y) { a = Constant<value_ints=[1]>() y = ReduceLogSumExp<keepdims=0>(x, a) }", gives="Constant Cast ReduceLogSumExp Cast")
+@example("floats", "(float16[2,3] x) => (float16[1,1] y) { y = ReduceLogSumExp(x) }", gives="ReduceLogSumExp")
+def reduce_log_sum_exp_27_28(node: Node, op: Builder) -> Result:
+    """Whole numbers went through double, and the result was cut off."""
+    x = node["data"]
+    if x.elem_type in FLOATS:
+        return KEEP
+    wide = op.same(node, inputs={"data": op.Cast(x, to=T.DOUBLE)})
+    return op.Cast(wide, to=x.elem_type)
+
+
+REDUCE_28 = boundary(28, "ReduceLogSum:f18f43 ReduceLogSumExp:8f14cb", directions="down")

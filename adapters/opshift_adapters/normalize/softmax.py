@@ -1,0 +1,139 @@
+"""Softmax, LogSoftmax, Hardmax: through 12 the input is a matrix, from 13 one axis counts."""
+
+import numpy as np
+from opshift.adapter import (
+    KEEP,
+    Builder,
+    Node,
+    Refusal,
+    Result,
+    Value,
+    Why,
+    adapter,
+    boundary,
+    example,
+    shown,
+)
+
+from opshift_adapters._lib.blocks import LARGEST_RANK, RESHAPE_TO, reshape_to
+
+COERCING = ("Softmax", "LogSoftmax", "Hardmax")
+RANKLESS = "(float[n] v, int64[k] s) => (float[a,b,c] y) { x = Reshape(v, s) "
+SHAPE = {"v": np.linspace(-3, 3, 24), "s": [2, 3, 4]}
+EMPTY = {"v": np.zeros(0), "s": [0, 3, 4]}
+
+WRITTEN_OUT = ("Exp", "Log", "Sub", "Div", "ReduceMax", "ReduceSum")
+
+
+def written_out(op: Builder, name: str, x: Value, axes: list[int]) -> Value:
+    """Softmax or LogSoftmax by their definition, whatever the rank."""
+    below = op.Sub(x, op.ReduceMax(x, axes=axes))
+    powers = op.Exp(below)
+    total = op.ReduceSum(powers, axes=axes)
+    return op.Div(powers, total) if name == "Softmax" else op.Sub(below, op.Log(total))
+
+
+def softmax_11_10(node: Node, op: Builder) -> Result:
+    """`axis` could not count from the end: where the rank is unknown, the tensor is turned round."""
+    x, axis = node["input"], node.int("axis")
+    if axis >= 0:
+        return KEEP
+    if x.rank_or_none is not None:
+        return op.same(node, axis=axis + x.rank)
+    if axis < -LARGEST_RANK:
+        raise Refusal(Why.NEEDS_RANK, f"the rank of {x.name!r} is unknown, and axis is {axis}")
+    turned = op.Transpose(x)
+    if node.op != "Hardmax":
+        return op.Transpose(written_out(op, node.op, turned, list(range(-axis))))
+    if axis != -1:
+        raise Refusal(Why.NEEDS_RANK, f"the rank of {x.name!r} is unknown")
+    first = op.Transpose(op.ArgMax(turned, axis=0, keepdims=0))
+    size = op.Gather(op.Shape(turned), op.const(0))
+    return op.OneHot(first, size, op.const([0, 1], like=x))
+
+
+SOFTMAX_11 = boundary(
+    11,
+    "Softmax:5908d9 LogSoftmax:b92fe2 Hardmax:97355a",
+    down=shown(
+        softmax_11_10,
+        example("default", "(float[2,3,4] x) => (float[2,3,4] y) { y = {op}(x) }", gives="{op}"),
+        example("negative", "(float[2,3,4] x) => (float[2,3,4] y) { y = {op}<axis=-1>(x) }", gives="{op}"),
+        example("unknown rank", RANKLESS + "y = {op}<axis=-1>(x) }", inputs=SHAPE),
+        example("unknown rank, empty", RANKLESS + "y = Softmax<axis=-1>(x) }", inputs=EMPTY),
+        example("unknown rank, two axes", RANKLESS + "y = LogSoftmax<axis=-2>(x) }", inputs=SHAPE, atol=1e-6),
+        example("unknown rank, the largest of two axes", RANKLESS + "y = Hardmax<axis=-2>(x) }", refuses=Why.NEEDS_RANK),
+        example("unknown rank, too far from the end", RANKLESS + "y = Softmax<axis=-99>(x) }", refuses=Why.NEEDS_RANK),
+        example("unknown rank, from the front", RANKLESS + "y = {op}<axis=2>(x) }", gives="Reshape {op}", inputs=SHAPE),
+    ),
+    emits=("Transpose", *WRITTEN_OUT, "ArgMax", "OneHot", "Gather", "Shape"),
+)
+
+
+@adapter(COERCING, 12, 13, emits=("Flatten", *RESHAPE_TO))
+@example("last axis", "(float[2,3,4] x) => (float[2,3,4] y) { y = {op}<axis=2>(x) }", gives="{op}")
+@example("default axis of rank 3", "(float[2,3,4] x) => (float[2,3,4] y) { y = {op}(x) }", gives="Flatten {op} Shape Reshape")
+@example("negative axis", "(float[2,3,4] x) => (float[2,3,4] y) { y = {op}<axis=-2>(x) }", gives="Flatten {op} Shape Reshape")
+@example("unknown rank", RANKLESS + "y = {op}<axis=1>(x) }", inputs=SHAPE)
+@example("unknown rank, empty", RANKLESS + "y = {op}<axis=1>(x) }", inputs=EMPTY)
+@example("empty batch", "(float[N,M,4] x) => (float[N,M,4] y) { y = {op}(x) }", gives="Flatten {op} Shape Reshape", inputs={"x": np.zeros((0, 3, 4))})
+@example("perhaps empty", "(float[N,3,M] x) => (float[N,3,M] y) { y = {op}(x) }", inputs={"x": np.zeros((0, 3, 4))})
+@example("empty", "(float[2,3,0] x) => (float[2,3,0] y) { y = {op}<axis=0>(x) }")
+@example("only ones after the axis", "(float[N,3,1] x) => (float[N,3,1] y) { y = {op}(x) }", gives="{op}")
+@example("matrix", "(float16[N,3] x) => (float16[N,3] y) { y = {op}(x) }", gives="{op}")
+@example("default axis of a vector", "(float[3] x) => (float[3] y) { y = {op}(x) }", refuses=Why.AMBIGUOUS)
+def softmax_12_13(node: Node, op: Builder) -> Result:
+    """Through 12 the input is coerced to 2-D at `axis`; from 13 `axis` alone is normalised."""
+    x, axis = node["input"], node.int("axis")
+    dims = x.dims_or_none
+    if dims is not None and not -len(dims) <= axis < len(dims):
+        raise Refusal(Why.AMBIGUOUS, f"axis {axis} lies outside a tensor of rank {len(dims)}")
+    if axis == -1 or (dims is not None and only_ones_after(dims, axis)):
+        return op.same(node, axis=axis)
+    flat = op.same(node, inputs={"input": op.Flatten(x, axis=axis)}, axis=-1)
+    if dims is not None and sizes_survive(dims, axis % len(dims)):
+        return op.Reshape(flat, op.Shape(x))
+    return reshape_to(op, flat, op.Shape(x))
+
+
+def sizes_survive(dims: tuple[int | str | None, ...], axis: int) -> bool:
+    """Whether a size that may be 0, which Reshape copies, is 0 in the matrix at the same place."""
+    kept = ({0} if axis > 0 else set()) | ({1} if axis <= 1 else set())
+    return all(at in kept or (isinstance(n, int) and n > 0) for at, n in enumerate(dims))
+
+
+def only_ones_after(dims: tuple[int | str | None, ...], axis: int) -> bool:
+    return all(size == 1 for size in dims[axis:][1:])
+
+
+@adapter(COERCING, 13, 12, emits=("Transpose", *WRITTEN_OUT, "ArgMax", "OneHot", "Shape", "Gather"))
+@example("default", "(float[2,3,4] x) => (float[2,3,4] y) { y = {op}(x) }", gives="{op}")
+@example("last axis", "(float[2,3,4] x) => (float[2,3,4] y) { y = {op}<axis=2>(x) }", gives="{op}")
+@example("middle axis", "(float[2,3,4] x) => (float[2,3,4] y) { y = {op}<axis=1>(x) }", gives="Transpose {op} Transpose", atol=1e-7)
+@example("first axis", "(float[2,3,4] x) => (float[2,3,4] y) { y = {op}<axis=-3>(x) }", gives="Transpose {op} Transpose", atol=1e-7)
+@example("only ones after the axis", "(float[2,3,1] x) => (float[2,3,1] y) { y = {op}<axis=-2>(x) }", gives="{op}")
+@example("ties", "(float[3,4] x) => (float[3,4] y) { y = {op}<axis=0>(x) }", inputs={"x": np.ones((3, 4))})
+@example("unknown sizes", "(double[N,M,4] x) => (double[N,M,4] y) { y = {op}<axis=0>(x) }", gives="Transpose {op} Transpose", atol=1e-16)
+@example("unknown rank, last axis", RANKLESS + "y = {op}(x) }", gives="Reshape {op}", inputs=SHAPE)
+@example("unknown rank", RANKLESS + "y = {op}<axis=1>(x) }", inputs=SHAPE)
+@example("unknown rank, from the end", RANKLESS + "y = {op}<axis=-2>(x) }", inputs=SHAPE)
+def softmax_13_12(node: Node, op: Builder) -> Result:
+    """On the last axis both definitions agree: take `axis` there and back."""
+    x, axis = node["input"], node.int("axis")
+    if axis == -1:
+        return op.same(node, axis=-1)
+    if x.rank_or_none is None:
+        return hardmax(op, x, axis) if node.op == "Hardmax" else written_out(op, node.op, x, [axis])
+    last, axis = x.rank - 1, axis % max(x.rank, 1)
+    if only_ones_after(x.dims, axis):
+        return op.same(node, axis=axis)
+    swap = list(range(x.rank))
+    swap[axis], swap[last] = last, axis
+    there = op.same(node, inputs={"input": op.Transpose(x, perm=swap)}, axis=-1)
+    return op.Transpose(there, perm=swap)
+
+
+def hardmax(op: Builder, x: Value, axis: int) -> Value:
+    size = op.Gather(op.Shape(x), op.const(axis))
+    first = op.ArgMax(x, axis=axis, keepdims=0)
+    return op.OneHot(first, size, op.const([0, 1], like=x), axis=axis)

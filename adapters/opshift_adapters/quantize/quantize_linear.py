@@ -1,0 +1,360 @@
+"""QuantizeLinear, DequantizeLinear: which types, how finely scaled, and how precisely divided."""
+
+import numpy as np
+from opshift.adapter import (
+    Builder,
+    Node,
+    Refusal,
+    Result,
+    T,
+    Value,
+    Why,
+    adapter,
+    boundary,
+    by_value,
+    example,
+    shown,
+)
+
+from opshift_adapters._lib.scales import (
+    ALONG,
+    FLOAT8,
+    LIMITS,
+    MULTIPLIED,
+    ROUNDED,
+    WIDER,
+    along,
+    as_it_is,
+    multiplied,
+    per_tensor,
+    rounded,
+    to,
+    widened,
+)
+
+READ_BY_VALUE = by_value("DequantizeLinear", 0, 2)  # with its zero point
+
+# -- types that are only in weights, or between the two operators --------------------------------
+
+PAIR = ("Clip", "QuantizeLinear")
+
+
+def dequantize_widened(node: Node, op: Builder) -> Result:
+    """A type that does not exist there becomes one that holds its values, where it is not seen."""
+    x = _from_a_wider_pair(node["x"], op) or widened(op, node["x"])
+    zero, scale = widened(op, node.input("x_zero_point")), widened(op, node["x_scale"])
+    return op.same(node, inputs={"x": x, "x_zero_point": zero, "x_scale": scale})
+
+
+def _from_a_wider_pair(x: Value, op: Builder) -> Value | None:
+    """What QuantizeLinear makes for this operator alone, in a wider integer type."""
+    source = x.producer
+    if source is None or source.op != "QuantizeLinear" or x.elem_type not in (T.INT2, T.UINT2):
+        return None
+    wide = WIDER[x.elem_type]
+    zero = widened(op, source.input("y_zero_point"))
+    kept = {name: source.attr(name) for name in ("axis", "block_size", "precision")}
+    made = op.QuantizeLinear(
+        source["x"], source["y_scale"], zero, output_dtype=None if zero else wide, **kept
+    )
+    low, high = LIMITS[T(x.elem_type)]
+    return op.Clip(made, op.const(low, wide), op.const(high, wide))
+
+
+def gone_with_its_reader(node: Node, op: Builder) -> Result:
+    """A type that does not exist there is seen only by the DequantizeLinear that reads it."""
+    result = node.outputs[0]
+    assert result is not None
+    return op.dissolve(f"{_name(result)} does not exist there")
+
+
+def _name(value: Value) -> str:
+    return T(value.elem_type).name.lower()
+
+
+F6 = "() => (float[4] y) <float6e2m3[4] w = {0, 8, 31, 63}, float s = {0.5}> { y = DequantizeLinear(w, s) }"
+WEIGHTS = "(float[4] x) => (float[4] y) <TYPE[4] w = {1, 0, -1, 1}, float s = {0.5}> { d = DequantizeLinear(w, s) y = Add(x, d) }"
+BETWEEN = "(float[2,3] x, float[3] s) => (float[2,3] y) <TYPE[3] z = {1, 0, 1}> { q = QuantizeLinear<axis=1>(x, s, z) y = DequantizeLinear<axis=1>(q, s, z) }"
+
+DEQUANTIZE_28 = boundary(28, "DequantizeLinear:ce9785", cast=shown(
+    dequantize_widened,
+    example("constant", F6, gives="DequantizeLinear"),
+    example("input", "(float6e2m3[4] w, float s) => (float[4] y) { y = DequantizeLinear(w, s) }", refuses=Why.TYPE_NOT_AVAILABLE),
+), emits=PAIR)  # fmt: skip
+QUANTIZE_28 = boundary(28, "QuantizeLinear:53d63b")
+DEQUANTIZE_25 = boundary(25, "DequantizeLinear:8bb9bf", cast=shown(
+    dequantize_widened,
+    example("constant", WEIGHTS.replace("TYPE", "int2"), gives="DequantizeLinear Add"),
+    example("between the two", BETWEEN.replace("TYPE", "int2"), gives="QuantizeLinear Clip DequantizeLinear"),
+    example("input", "(uint2[4] w, float s) => (float[4] y) { y = DequantizeLinear(w, s) }", refuses=Why.TYPE_NOT_AVAILABLE),
+), emits=PAIR)  # fmt: skip
+QUANTIZE_25 = boundary(25, "QuantizeLinear:172e0f", cast=shown(
+    gone_with_its_reader,
+    example("between the two", BETWEEN.replace("TYPE", "uint2"), gives="QuantizeLinear Clip DequantizeLinear"),
+    example("by its name", "(float[2,3] x, float s) => (float[2,3] y) { q = QuantizeLinear<output_dtype=26>(x, s) y = DequantizeLinear(q, s) }", gives="QuantizeLinear Clip DequantizeLinear"),
+    example("output", "(float[2,3] x, float s) => (uint2[2,3] q) { q = QuantizeLinear<output_dtype=25>(x, s) }", refuses=Why.NOT_EXPRESSIBLE),
+))  # fmt: skip
+
+# -- scales of eight bits ------------------------------------------------------------------------
+
+POWERS = "float8e8m0[2] s = {126, 128}"
+DEQUANTIZE_24 = boundary(24, "DequantizeLinear:3afd7a", cast=shown(
+    dequantize_widened,
+    example("constant scale", f"(int8[2,4] x) => (float[2,4] y) <{POWERS}> {{ y = DequantizeLinear<axis=0, output_dtype=1>(x, s) }}", gives="DequantizeLinear"),
+    example("computed scale", "(int8[2,4] x, float8e8m0[2] s) => (float[2,4] y) { y = DequantizeLinear<axis=0, output_dtype=1>(x, s) }", refuses=Why.TYPE_NOT_AVAILABLE),
+), emits=PAIR)  # fmt: skip
+
+
+def quantize_widened(node: Node, op: Builder) -> Result:
+    """A scale of powers of two divides in the precision that is said, else in float."""
+    precision = node.int("precision") or T.FLOAT
+    return op.same(node, inputs={"y_scale": widened(op, node["y_scale"])}, precision=precision)
+
+
+QUANTIZE_24 = boundary(24, "QuantizeLinear:eddcb4", cast=shown(
+    quantize_widened,
+    example("constant scale", f"(float16[2,4] x) => (int8[2,4] y) <{POWERS}, int8[2] z = {{0, 1}}> {{ y = QuantizeLinear<axis=0, precision=10>(x, s, z) }}", gives="QuantizeLinear"),
+    example("no precision", f"(float16[2,4] x) => (uint8[2,4] y) <{POWERS}> {{ y = QuantizeLinear<axis=0>(x, s) }}", gives="QuantizeLinear"),
+))  # fmt: skip
+
+# -- types of the result and of the division -----------------------------------------------------
+
+QUANTIZE_23_UP = boundary(23, "QuantizeLinear:d1c854 DequantizeLinear:3bd8fa", directions="up")
+
+
+@adapter("DequantizeLinear", 23, 22, emits=("Cast", *PAIR), handles_types=True)
+@example("plain", "(int8[2,3] x, float s) => (float[2,3] y) { y = DequantizeLinear(x, s) }", gives="DequantizeLinear")
+@example("same type", "(int8[2,3] x, float16 s) => (float16[2,3] y) { y = DequantizeLinear<output_dtype=10>(x, s) }", gives="DequantizeLinear")
+@example("wider result", "(int8[2,3] x, float16 s) => (float[2,3] y) { y = DequantizeLinear<output_dtype=1>(x, s) }", gives="Cast DequantizeLinear")
+@example("narrower result", "(int8[2,3] x, float[2] s, int8[2] z) => (float16[2,3] y) { y = DequantizeLinear<axis=0, output_dtype=10>(x, s, z) }", gives="DequantizeLinear Cast")
+@example("neither", "(uint8[2,3] x, bfloat16 s) => (float16[2,3] y) { y = DequantizeLinear<output_dtype=10>(x, s) }", gives="Cast DequantizeLinear Cast")
+@example("constant float4", WEIGHTS.replace("TYPE", "float4e2m1").replace("-1", "3"), gives="DequantizeLinear Add")
+@example("int4", "(int4[4] w, float s) => (float[4] y) { y = DequantizeLinear<output_dtype=1>(w, s) }", gives="DequantizeLinear")
+@example("float4", "(float4e2m1[4] w, float s) => (float[4] y) { y = DequantizeLinear(w, s) }", refuses=Why.TYPE_NOT_AVAILABLE)
+def dequantize_linear_23_22(node: Node, op: Builder) -> Result:
+    """The result had the type of the scale."""
+    scale, kind = node["x_scale"], node.int("output_dtype")
+    alike = kind == 0 or kind == scale.elem_type
+    inputs = {
+        "x": widened(op, node["x"]),
+        "x_zero_point": widened(op, node.input("x_zero_point")),
+        "x_scale": scale if alike else to(op, scale, T.FLOAT),
+    }
+    result = op.same(node, inputs=inputs, output_dtype=None)
+    return result if alike else to(op, result, kind)
+
+
+@adapter("QuantizeLinear", 23, 22, emits=("Cast",))
+@example("plain", "(float[2,3] x, float s) => (uint8[2,3] y) { y = QuantizeLinear(x, s) }", gives="QuantizeLinear")
+@example("types differ", "(float16[2,3] x, float s, int8 z) => (int8[2,3] y) { y = QuantizeLinear(x, s, z) }", gives="Cast QuantizeLinear")
+@example("precision", "(float[2,3] x, float[3] s, int8[3] z) => (int8[2,3] y) { y = QuantizeLinear<precision=10>(x, s, z) }", gives="Cast Cast QuantizeLinear")
+@example("int32", "(int32[2,3] x, float s) => (uint8[2,3] y) { y = QuantizeLinear(x, s) }", gives="Cast QuantizeLinear")
+@example("float4", "(float[2,3] x, float s) => (float4e2m1[2,3] y) { y = QuantizeLinear<output_dtype=23>(x, s) }", refuses=Why.TYPE_NOT_AVAILABLE)
+def quantize_linear_23_22(node: Node, op: Builder) -> Result:
+    """Input and scale had one type, and that was the precision of the division."""
+    x, scale = node["x"], node["y_scale"]
+    precision = node.int("precision") or scale.elem_type
+    inputs = {"x": to(op, x, precision), "y_scale": to(op, scale, precision)}
+    return op.same(node, inputs=inputs, precision=None)
+
+
+# -- blocks, 16 and 4 bits -----------------------------------------------------------------------
+
+LINEAR_21_UP = boundary(21, "QuantizeLinear:1aff0c DequantizeLinear:514aa9", directions="up")
+BLOCKED = "(TYPE[3,5] x, float16[3,3] s, TYPE[3,3] z) => (float16[3,5] y) { y = DequantizeLinear<axis=1, block_size=2>(x, s, z) }"
+ARITHMETIC_21 = tuple({*MULTIPLIED, *ROUNDED, *ALONG})
+
+
+@adapter("DequantizeLinear", 21, 20, emits=ARITHMETIC_21, handles_types=True)
+@example("plain", "(int8[2,3] x, float s) => (float[2,3] y) { y = DequantizeLinear(x, s) }", gives="DequantizeLinear")
+@example("no blocks", "(float8e4m3fn[2,3] x, float16[2] s) => (float16[2,3] y) { y = DequantizeLinear<axis=0, block_size=0>(x, s) }", gives="DequantizeLinear")
+@example("16 bits", "(uint16[2,3] x, float s, uint16 z) => (float[2,3] y) { y = DequantizeLinear(x, s, z) }", gives="Cast Cast Sub Cast Mul")
+@example("16 bits per axis", "(int16[2,3,4] x, float16[3] s) => (float16[2,3,4] y) { y = DequantizeLinear(x, s) }", gives="Reshape Cast Cast Mul Cast")
+@example("blocks", BLOCKED.replace("TYPE", "int8"))
+@example("blocks of float8", BLOCKED.replace("TYPE", "float8e5m2"), inputs={"z": np.zeros((3, 3))})
+@example("blocks of unknown number", BLOCKED.replace("TYPE", "int16").replace("[3,5]", "[N,5]").replace("[3,3]", "[N,M]"), inputs={"x": np.ones((2, 5)), "s": np.ones((2, 3)), "z": np.eye(2, 3)})
+@example("blocks in front", "(int32[5,2] x, float[3,2] s) => (float[5,2] y) { y = DequantizeLinear<axis=-2, block_size=2>(x, s) }")
+@example("weights of 4 bits", WEIGHTS.replace("TYPE", "int4"), gives="DequantizeLinear Add")
+@example("weights of 4 bits in blocks", "(float[4] x, float[2,2] s) => (float[2,4] y) <uint4[2,4] w = {0,1,2,3,15,14,13,12}, uint4[2,2] z = {8,7,8,1}> { d = DequantizeLinear<block_size=2>(w, s, z) y = Add(x, d) }")
+@example("4 bits between the two", BETWEEN.replace("TYPE", "int4"), gives="Div Round Cast Add Clip Cast DequantizeLinear")
+@example("4 bits", "(int4[2,3] x, float s) => (float[2,3] y) { y = DequantizeLinear(x, s) }", refuses=Why.TYPE_NOT_AVAILABLE)
+@example("too few zero points", "(float[4] x, float[2,2] s) => (float[2,4] y) <uint4[2,4] w = {0,1,2,3,15,14,13,12}, uint4[3] z = {8,7,8}> { d = DequantizeLinear<block_size=2>(w, s, z) y = Add(x, d) }", invalid="it has 4 scales and 3 zero points")
+def dequantize_linear_21_20(node: Node, op: Builder) -> Result:
+    """There were no blocks, no 16 bits and no 4 bits."""
+    x, scale, axis, block = node["x"], node["x_scale"], node.int("axis"), node.int("block_size")
+    data = _quantized_again(x, op) or widened(op, x)
+    assert data is not None
+    if not block and data.elem_type not in (T.INT16, T.UINT16):
+        zero = widened(op, node.input("x_zero_point"))
+        return op.same(node, inputs={"x": data, "x_zero_point": zero}, block_size=None)
+    result = multiplied(op, node, lambda p: along(op, p, x, axis, block), data)
+    return to(op, result, scale.elem_type)
+
+
+def _quantized_again(x: Value, op: Builder) -> Value | None:
+    """What QuantizeLinear makes for this operator alone, in 8 instead of 4 bits."""
+    source = x.producer
+    if source is None or source.op != "QuantizeLinear" or x.elem_type not in (T.INT4, T.UINT4):
+        return None
+    return _in_integers(source, op, x.elem_type)
+
+
+def _in_integers(node: Node, op: Builder, kind: int) -> Value:
+    axis, block = node.int("axis"), node.int("block_size")
+    return rounded(op, node, lambda p: along(op, p, node["x"], axis, block), kind)
+
+
+BLOCKS_OF = "(float[3,5] x, float[3,3] s) => (TYPE[3,5] y) { y = QuantizeLinear<axis=1, block_size=2, output_dtype=KIND>(x, s) }"
+
+
+@adapter("QuantizeLinear", 21, 20, emits=ARITHMETIC_21, handles_types=True)
+@example("plain", "(float[2,3] x, float s, int8 z) => (int8[2,3] y) { y = QuantizeLinear<output_dtype=3>(x, s, z) }", gives="QuantizeLinear")
+@example("type by name", "(float[2,3] x, float s) => (int8[2,3] y) { y = QuantizeLinear<output_dtype=3>(x, s) }", gives="QuantizeLinear")
+@example("type by name per axis", "(float[2,N] x, float[N] s) => (int8[2,N] y) { y = QuantizeLinear<output_dtype=3>(x, s) }", gives="Shape Expand QuantizeLinear")
+@example("float8 by name per axis", "(float[2,3] x, float[3] s) => (float8e5m2[2,3] y) { y = QuantizeLinear<output_dtype=19, saturate=0>(x, s) }", gives="QuantizeLinear")
+@example("16 bits", "(float[2,3] x, float s, int16 z) => (int16[2,3] y) { y = QuantizeLinear(x, s, z) }", gives="Div Round Cast Add Clip Cast")
+@example("16 bits of float16", "(float16[2,3] x, float16[2] s) => (uint16[2,3] y) { y = QuantizeLinear<axis=0, output_dtype=4>(x, s) }", gives="Reshape Div Cast Round Clip Cast")
+@example("blocks", BLOCKS_OF.replace("TYPE", "int8").replace("KIND", "3"))
+@example("blocks of float8", BLOCKS_OF.replace("TYPE", "float8e4m3fn").replace("KIND", "17"))
+@example("4 bits between the two", BETWEEN.replace("TYPE", "uint4"), gives="Div Round Cast Add Clip Cast DequantizeLinear")
+@example("4 bits", "(float[2,3] x, float s) => (int4[2,3] y) { y = QuantizeLinear<output_dtype=22>(x, s) }", refuses=Why.NOT_EXPRESSIBLE)
+def quantize_linear_21_20(node: Node, op: Builder) -> Result:
+    """There were no blocks, no 16 bits and no 4 bits, and a type was named by a zero point."""
+    scale, zero, block = node["y_scale"], node.input("y_zero_point"), node.int("block_size")
+    kind = zero.elem_type if zero else node.int("output_dtype") or T.UINT8
+    if kind in (T.INT4, T.UINT4):
+        return op.dissolve(f"{T(kind).name.lower()} does not exist there")
+    if kind in FLOAT8 and block:
+        ratio = op.Div(node["x"], along(op, scale, node["x"], node.int("axis"), block))
+        return op.Cast(ratio, to=kind, saturate=node.int("saturate"))
+    if block or kind in (T.INT16, T.UINT16):
+        return _in_integers(node, op, kind)
+    if zero is None and kind != T.UINT8:
+        zero = _zeros(op, scale, kind)
+    return op.same(node, inputs={"y_zero_point": zero}, block_size=None, output_dtype=None)
+
+
+def _zeros(op: Builder, scale: Value, kind: int) -> Value:
+    shape = scale.shape_or_none
+    if shape is not None:
+        return op.const(np.zeros(shape), kind)
+    return op.Expand(op.const(0, kind), op.Shape(scale))
+
+
+# -- 8 bits, one scale in float ------------------------------------------------------------------
+
+
+def dequantize_in_float(node: Node, op: Builder) -> Result:
+    """The scale was a float, and so was the result; float8 is computed from its constants."""
+    x, scale = node["x"], node["x_scale"]
+    if x.elem_type in FLOAT8:
+        known = x.const_or_none()
+        if known is None:
+            raise Refusal(
+                Why.TYPE_NOT_AVAILABLE,
+                f"{_name(x)} does not exist there; value {x.name!r} is no constant",
+            )
+        data, axis = op.const(known.astype(np.float32), T.FLOAT), node.int("axis")
+        zero = node.input("x_zero_point")
+        if zero is not None:
+            offset = op.const(zero.const().astype(np.float32), T.FLOAT)
+            data = op.Sub(data, along(op, offset, x, axis))
+        scaled = op.Mul(data, along(op, to(op, scale, T.FLOAT), x, axis))
+        return to(op, scaled, scale.elem_type)
+    inputs = {"x_scale": to(op, scale, T.FLOAT)}
+    return to(op, op.same(node, inputs=inputs), scale.elem_type)
+
+
+DEQUANTIZE_19 = boundary(19, "DequantizeLinear:ae89f5", cast=shown(
+    dequantize_in_float,
+    example("float16", "(int8[2,3] x, float16[3] s, int8[3] z) => (float16[2,3] y) { y = DequantizeLinear(x, s, z) }", gives="Cast DequantizeLinear Cast"),
+    example("bfloat16", "(uint8[2,3] x, bfloat16 s) => (bfloat16[2,3] y) { y = DequantizeLinear(x, s) }", gives="Cast DequantizeLinear Cast"),
+    example("float8 weights", "(float16[2] s) => (float16[2,2] y) <float8e4m3fn[2,2] w = {1, 64, 130, 126}> { y = DequantizeLinear<axis=0>(w, s) }", gives="Cast Reshape Mul Cast"),
+    example("float8 with zero points", "(float[2] s) => (float[2,2] y) <float8e4m3fn[2,2] w = {1, 64, 130, 126}, float8e4m3fn[2] z = {0, 0}> { y = DequantizeLinear<axis=0>(w, s, z) }", gives="Reshape Sub Reshape Mul"),
+    example("float8", "(float8e5m2[2,2] x, float s) => (float[2,2] y) { y = DequantizeLinear(x, s) }", refuses=Why.TYPE_NOT_AVAILABLE),
+), emits=("Sub", "Mul", *ALONG))  # fmt: skip
+
+
+@adapter("QuantizeLinear", 18, 19, emits=("Cast",))
+@example("float", "(float[2,3] x, float s) => (uint8[2,3] y) { y = QuantizeLinear(x, s) }", gives="QuantizeLinear")
+@example("int32", "(int32[2,3] x, float[3] s, int8[3] z) => (int8[2,3] y) { y = QuantizeLinear(x, s, z) }", gives="Cast QuantizeLinear")
+@example("unknown type", "(float[2,3] x, float s) => (uint8[2,3] y) { f = own.keep(x) y = QuantizeLinear(f, s) }", functions='<opset_import: ["" : 18], domain: "own"> keep (x) => (y) { y = Identity(x) }', imports={"own": 1})
+def quantize_linear_18_19(node: Node, op: Builder) -> Result:
+    """Input and scale have one type."""
+    x = to(op, node["x"], T.FLOAT)
+    return op.same(node, inputs={"x": x})
+
+
+@adapter("QuantizeLinear", 19, 18, emits=("Cast", "Div", "Shape", "Expand", *ALONG), handles_types=True)
+@example("float", "(float[2,3] x, float s) => (uint8[2,3] y) { y = QuantizeLinear<saturate=0>(x, s) }", gives="QuantizeLinear")
+@example("float16", "(float16[2,3] x, float16 s, int8 z) => (int8[2,3] y) { y = QuantizeLinear(x, s, z) }", gives="Div Cast QuantizeLinear")
+@example("float16 per axis", "(float16[2,3,4] x, float16[3] s, uint8[3] z) => (uint8[2,3,4] y) { y = QuantizeLinear(x, s, z) }", gives="Reshape Div Cast QuantizeLinear")
+@example("bfloat16 per axis of unknown size", "(bfloat16[N,4] x, bfloat16[N] s, uint8[N] z) => (uint8[N,4] y) { y = QuantizeLinear<axis=0>(x, s, z) }", gives="Reshape Div Cast Shape Expand QuantizeLinear")
+@example("float16, no zero point", "(float16[2,3] x, float16[3] s) => (uint8[2,3] y) { y = QuantizeLinear(x, s) }", gives="Div Cast QuantizeLinear")
+@example("int32", "(int32[2,3] x, int32 s, int8 z) => (int8[2,3] y) { y = QuantizeLinear(x, s, z) }", gives="Cast QuantizeLinear", inputs={"s": 3})
+@example("float8", "(float[2,3] x, float s, float8e5m2 z) => (float8e5m2[2,3] y) { y = QuantizeLinear(x, s, z) }", refuses=Why.TYPE_NOT_AVAILABLE)
+def quantize_linear_19_18(node: Node, op: Builder) -> Result:
+    """The scale was a float; what was divided in less precision is divided before."""
+    x, scale, zero = node["x"], node["y_scale"], node.input("y_zero_point")
+    if scale.elem_type in (T.FLOAT, T.INT32):
+        return op.same(node, inputs={"y_scale": to(op, scale, T.FLOAT)}, saturate=None)
+    ratio = op.Cast(op.Div(x, along(op, scale, x, node.int("axis"))), to=T.FLOAT)
+    one = op.const(1, T.FLOAT)
+    if zero is not None and scale.shape_or_none is None:
+        one = op.Expand(one, op.Shape(scale))
+    elif zero is not None:
+        one = op.const(np.ones(scale.shape), T.FLOAT)
+    return op.same(node, inputs={"x": ratio, "y_scale": one}, saturate=None)
+
+
+# -- one scale for all ---------------------------------------------------------------------------
+
+LINEAR_13_UP = boundary(13, "QuantizeLinear:48a123 DequantizeLinear:ec4034", directions="up")
+RANKLESS = "(int8[n] v, int64[k] g, float[3] s, int8[3] z) => (float[a,b] y) { x = Reshape(v, g) y = DequantizeLinear"
+GIVEN = {"v": np.arange(6), "g": [2, 3]}
+
+
+@adapter("DequantizeLinear", 13, 12, emits=(*MULTIPLIED, *ALONG))
+@example("one scale", "(int8[2,3] x, float s) => (float[2,3] y) { y = DequantizeLinear<axis=0>(x, s) }", gives="DequantizeLinear")
+@example("one in a list", "(int8[2,3] x, float[1] s, int8[1] z) => (float[2,3] y) { y = DequantizeLinear(x, s, z) }", gives="DequantizeLinear")
+@example("per axis", "(uint8[2,3,4] x, float[3] s, uint8[3] z) => (float[2,3,4] y) { y = DequantizeLinear(x, s, z) }", gives="Reshape Cast Cast Reshape Sub Cast Mul")
+@example("per last axis", "(int32[2,3] x, float[3] s) => (float[2,3] y) { y = DequantizeLinear<axis=-1>(x, s) }", gives="Cast Mul")
+@example("unknown rank, from the end", RANKLESS + "<axis=-1>(x, s, z) }", inputs=GIVEN)
+@example("unknown rank", RANKLESS + "<axis=1>(x, s, z) }", refuses=Why.NEEDS_RANK)
+def dequantize_linear_13_12(node: Node, op: Builder) -> Result:
+    """There was one scale for the whole tensor."""
+    if per_tensor(node["x_scale"]):
+        return op.same(node, axis=None)
+    return multiplied(op, node, lambda p: along(op, p, node["x"], node.int("axis")))
+
+
+@adapter("QuantizeLinear", 13, 12, emits=(*ROUNDED, *ALONG))
+@example("one scale", "(float[2,3] x, float s, int8 z) => (int8[2,3] y) { y = QuantizeLinear<axis=0>(x, s, z) }", gives="QuantizeLinear")
+@example("per axis", "(float[2,3,4] x, float[3] s, int8[3] z) => (int8[2,3,4] y) { y = QuantizeLinear(x, s, z) }", gives="Reshape Div Round Cast Reshape Add Clip Cast")
+@example("per axis from the end, no zero point", "(int32[N,3] x, float[3] s) => (uint8[N,3] y) { y = QuantizeLinear<axis=-1>(x, s) }", gives="Cast Div Round Clip Cast")
+@example("beyond the limits", "(float[2,3] x, float[2] s) => (uint8[2,3] y) { y = QuantizeLinear<axis=0>(x, s) }", inputs={"x": [[1e30, -1e30, 3.0], [2.5, 3.5, np.inf]], "s": [1.0, 1.0]})
+def quantize_linear_13_12(node: Node, op: Builder) -> Result:
+    """There was one scale for the whole tensor."""
+    if per_tensor(node["y_scale"]):
+        return op.same(node, axis=None)
+    zero = node.input("y_zero_point")
+    kind = zero.elem_type if zero else T.UINT8
+    return rounded(op, node, lambda p: along(op, p, node["x"], node.int("axis")), kind)
+
+
+@adapter("DequantizeLinear", 10, 9, emits=MULTIPLIED)
+@example("uint8", "(uint8[2,3] x, float s, uint8 z) => (float[2,3] y) { y = DequantizeLinear(x, s, z) }", gives="Cast Cast Sub Cast Mul")
+@example("int32", "(int32[2,3] x, float s) => (float[2,3] y) { y = DequantizeLinear(x, s) }", gives="Cast Mul")
+def dequantize_linear_10_9(node: Node, op: Builder) -> Result:
+    """Born in 10; below it a difference and a product."""
+    return multiplied(op, node, as_it_is)
+
+
+@adapter("QuantizeLinear", 10, 9, emits=ROUNDED)
+@example("int8", "(float[2,3] x, float s, int8 z) => (int8[2,3] y) { y = QuantizeLinear(x, s, z) }")
+@example("no zero point", "(int32[2,3] x, float s) => (uint8[2,3] y) { y = QuantizeLinear(x, s) }")
+@example("halves and beyond the limits", "(float[2,4] x, float s) => (uint8[2,4] y) { y = QuantizeLinear(x, s) }", inputs={"x": [[1e30, -1e30, 3.0, -np.inf], [2.5, 3.5, np.inf, 0.49999997]], "s": 1.0})
+def quantize_linear_10_9(node: Node, op: Builder) -> Result:
+    """Born in 10; below it a quotient, rounded, shifted and cut off."""
+    zero = node.input("y_zero_point")
+    return rounded(op, node, as_it_is, zero.elem_type if zero else T.UINT8)

@@ -1,0 +1,154 @@
+"""Products of quantised numbers, and DynamicQuantizeLinear: arithmetic on what they stand for."""
+
+from typing import Any
+
+import numpy as np
+from opshift.adapter import Builder, Node, Result, T, Value, adapter, boundary, example, shown
+
+from opshift_adapters._lib.blocks import ROUND, round_half_even
+from opshift_adapters._lib.scales import LIMITS, to
+
+# -- DynamicQuantizeLinear -----------------------------------------------------------------------
+
+FOUND = ("ReduceMin", "ReduceMax", "Min", "Max", "Sub", "Div", "Clip", "Cast", "QuantizeLinear", "Identity")
+
+
+@adapter("DynamicQuantizeLinear", 11, 10, emits=(*FOUND, *ROUND))
+@example("both signs", "(float[2,3] x) => (uint8[2,3] y, float s, uint8 z) { y, s, z = DynamicQuantizeLinear(x) }")
+@example("positive", "(float[4] x) => (uint8[4] y, float s, uint8 z) { y, s, z = DynamicQuantizeLinear(x) }", inputs={"x": [1.0, 2.1, 1.3, 2.5]})
+@example("scale only", "(float[4] x) => (float s) { y, s, z = DynamicQuantizeLinear(x) }", inputs={"x": [-1.0, -2.1, -1.3, -2.5]})
+def dynamic_quantize_linear_11_10(node: Node, op: Builder) -> Result:
+    """Born in 11; below it the range is found, then quantised with."""
+    x, zero, steps = node["x"], op.const(0, T.FLOAT), op.const(255, T.FLOAT)
+    low = op.Min(op.ReduceMin(x, keepdims=0), zero)
+    high = op.Max(op.ReduceMax(x, keepdims=0), zero)
+    scale = op.Div(op.Sub(high, low), steps)
+    cut = op.Clip(op.Sub(zero, op.Div(low, scale)), min=0, max=255)
+    point = op.Cast(round_half_even(op, cut), to=T.UINT8)
+    return op.QuantizeLinear(x, scale, point), scale, point
+
+
+# -- sums of integer products --------------------------------------------------------------------
+
+
+@adapter("MatMulInteger", 10, 9, emits=("Cast", "Sub", "MatMul", "Unsqueeze", "Reshape"))
+@example("no zero points", "(uint8[2,3] a, int8[3,4] b) => (int32[2,4] y) { y = MatMulInteger(a, b) }", gives="Cast Cast MatMul")
+@example("zero points", "(uint8[2,3] a, uint8[3,4] b, uint8 p, uint8 q) => (int32[2,4] y) { y = MatMulInteger(a, b, p, q) }", gives="Cast Cast Sub Cast Cast Sub MatMul")
+@example("per row and column", "(int8[2,3] a, int8[3,4] b, int8[2] p, int8[4] q) => (int32[2,4] y) { y = MatMulInteger(a, b, p, q) }", gives="Cast Cast Unsqueeze Sub Cast Cast Sub MatMul")
+@example("per row of many", "(int8[2,2,3] a, int8[3,4] b, int8[2,2,1] p) => (int32[2,2,4] y) { y = MatMulInteger(a, b, p) }", gives="Cast Cast Sub Cast MatMul")
+@example("a vector", "(int8[3] a, int8[3,4] b, int8[1] p) => (int32[4] y) { y = MatMulInteger(a, b, p) }")
+def mat_mul_integer_10_9(node: Node, op: Builder) -> Result:
+    """Born in 10; below it a product of 32-bit differences."""
+    a, b = (
+        _shifted(op, node[name], node.input(zero), T.INT32, rows=name == "A")
+        for name, zero in (("A", "a_zero_point"), ("B", "b_zero_point"))
+    )
+    return op.MatMul(a, b)
+
+
+def _shifted(op: Builder, x: Value, zero: Value | None, kind: int, *, rows: bool) -> Value:
+    """x less its zero point; a list of zero points is one for each row, or each column."""
+    wide = op.Cast(x, to=kind)
+    return wide if zero is None else op.Sub(wide, _per_row(op, op.Cast(zero, to=kind), rows))
+
+
+def _per_row(op: Builder, p: Value, rows: bool) -> Value:
+    if p.rank == 0:
+        return p
+    if p.shape_or_none == (1,):
+        return op.Reshape(p, op.const([]))
+    return op.Unsqueeze(p, axes=[1]) if rows and p.rank == 1 else p
+
+
+CONVOLUTION = ("Cast", "Sub", "Conv", "Reshape")
+MANY = "(uint8[1,33,4,4] x, uint8[2,33,3,3] w, uint8 p, uint8 q) => (int32[1,2,a,b] y) { y = ConvInteger(x, w, p, q) }"
+
+
+@adapter("ConvInteger", 10, 9, emits=CONVOLUTION)
+@example("no zero points", "(uint8[1,1,4,4] x, uint8[2,1,3,3] w) => (int32[1,2,2,2] y) { y = ConvInteger(x, w) }", gives="Cast Cast Conv Cast")
+@example("padded, zero points", "(uint8[1,2,4,5] x, int8[2,2,3,3] w, uint8 p, int8 q) => (int32[a,b,c,d] y) { y = ConvInteger<pads=[1,1,1,1], strides=[2,1]>(x, w, p, q) }", gives="Cast Cast Cast Sub Cast Sub Conv Cast")
+@example("per output channel", '(int8[1,4,6] x, int8[2,2,3] w, int8 p, int8[2] q) => (int32[a,b,c] y) { y = ConvInteger<group=2, auto_pad="SAME_UPPER">(x, w, p, q) }', gives="Cast Cast Cast Sub Cast Reshape Sub Conv Cast")
+@example("many products", MANY, inputs={"x": np.full((1, 33, 4, 4), 255), "w": np.full((2, 33, 3, 3), 253), "p": 0, "q": 0})
+def conv_integer_10_9(node: Node, op: Builder) -> Result:
+    """Born in 10; below it a convolution of differences in a float that holds all sums."""
+    zeros = node.input("x_zero_point"), node.input("w_zero_point")
+    sums = _convolved(node, op, node["x"], node["w"], *zeros)
+    return op.Cast(sums, to=T.INT32)
+
+
+def _convolved(
+    node: Node, op: Builder, x: Value, w: Value, x_zero: Value | None, w_zero: Value | None
+) -> Value:
+    kernel = w.shape_or_none
+    few = kernel is not None and np.prod(kernel[1:]) * 255**2 < 2**24
+    kind = T.FLOAT if few else T.DOUBLE
+    data, weights = op.Cast(x, to=kind), op.Cast(w, to=kind)
+    if x_zero is not None:
+        data = op.Sub(data, op.Cast(x_zero, to=kind))
+    if w_zero is not None:
+        weights = op.Sub(weights, _per_channel(op, op.Cast(w_zero, to=kind), w.rank - 1))
+    names = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
+    kept: dict[str, Any] = {name: node.attr(name) for name in names if node.has(name)}
+    sums: Value = op.Conv(data, weights, **kept)
+    return sums
+
+
+def _per_channel(op: Builder, p: Value, behind: int) -> Value:
+    """One number for all, or one for each output channel with so many axes behind."""
+    return p if p.rank == 0 else op.Reshape(p, op.const([-1] + [1] * behind))
+
+
+# -- scaled back to eight bits -------------------------------------------------------------------
+
+ORDER = "the order in which the scales are multiplied is not specified, so a result may differ by one"
+SCALED = ("Cast", "Sub", "Mul", "Div", "Add", "Clip", *ROUND)
+
+
+def _scaled(op: Builder, sums: Value, factor: Value, zero: Value) -> Value:
+    low, high = LIMITS[T(zero.elem_type)]
+    steps = round_half_even(op, op.Mul(to(op, sums, T.FLOAT), factor))
+    cut = op.Clip(op.Add(steps, op.Cast(zero, to=T.FLOAT)), min=low, max=high)
+    return op.Cast(cut, to=zero.elem_type)
+
+
+def scales_in_float(node: Node, op: Builder) -> Result:
+    """The scales were floats."""
+    scales = {name: to(op, node[name], T.FLOAT) for name in ("a_scale", "b_scale", "y_scale")}
+    return op.same(node, inputs=scales)
+
+
+PRODUCT = "(uint8[2,3] a, TYPE p, uint8 i, uint8[3,4] b, TYPE q, uint8 j, TYPE s, uint8 k) => (uint8[2,4] y) { y = QLinearMatMul(a, p, i, b, q, j, s, k) }"
+SCALES = {"p": 0.1, "q": 0.2, "s": 0.3, "i": 3, "j": 5, "k": 100}
+
+Q_LINEAR_MAT_MUL_21 = boundary(21, "QLinearMatMul:b67ba5", cast=shown(
+    scales_in_float,
+    example("float16", PRODUCT.replace("TYPE", "float16"), gives="Cast Cast Cast QLinearMatMul", inputs=SCALES),
+), emits=("Cast",))  # fmt: skip
+
+
+@adapter("QLinearMatMul", 10, 9, emits=("MatMul", "Unsqueeze", "Reshape", *SCALED), approximate=True)
+@example("one scale each", PRODUCT.replace("TYPE", "float"), approximate=True, inputs=SCALES)
+@example("per row and column", "(int8[2,3] a, float[2] p, int8[2] i, int8[3,4] b, float[4] q, int8[4] j, float s, int8 k) => (int8[2,4] y) { y = QLinearMatMul(a, p, i, b, q, j, s, k) }", approximate=True, inputs={"s": 100.0})
+def q_linear_mat_mul_10_9(node: Node, op: Builder) -> Result:
+    """Born in 10; below it a product of differences, scaled, rounded and cut off."""
+    op.approximate(ORDER)
+    a = _shifted(op, node["a"], node["a_zero_point"], T.INT32, rows=True)
+    b = _shifted(op, node["b"], node["b_zero_point"], T.INT32, rows=False)
+    rows, columns = _per_row(op, node["a_scale"], True), _per_row(op, node["b_scale"], False)
+    factor = op.Div(op.Mul(rows, columns), node["y_scale"])
+    return _scaled(op, op.MatMul(a, b), factor, node["y_zero_point"])
+
+
+@adapter("QLinearConv", 10, 9, emits=("Conv", "Reshape", *SCALED), approximate=True)
+@example("one scale each", "(uint8[1,2,4,4] x, uint8[3,2,3,3] w, int32[3] b) => (uint8[1,3,4,4] y) <float p = {0.1}, float q = {0.2}, float s = {0.9}, uint8 i = {3}, uint8 j = {5}, uint8 k = {100}> { y = QLinearConv<pads=[1,1,1,1]>(x, p, i, w, q, j, s, k, b) }", approximate=True)
+@example("per channel", "(int8[1,2,4] x, int8[3,2,3] w) => (int8[1,3,2] y) <float p = {0.1}, float[3] q = {0.2, 0.3, 0.4}, float s = {0.9}, int8 i = {3}, int8[3] j = {5, 0, -1}, int8 k = {1}> { y = QLinearConv(x, p, i, w, q, j, s, k) }", approximate=True)
+def q_linear_conv_10_9(node: Node, op: Builder) -> Result:
+    """Born in 10; below it a convolution of differences, scaled, rounded and cut off."""
+    op.approximate(ORDER)
+    w, bias = node["w"], node.input("B")
+    sums = _convolved(node, op, node["x"], w, node["x_zero_point"], node["w_zero_point"])
+    if bias is not None:
+        sums = op.Add(sums, _per_channel(op, op.Cast(bias, to=sums.elem_type), w.rank - 2))
+    scales = _per_channel(op, node["w_scale"], w.rank - 2)
+    factor = op.Div(op.Mul(scales, node["x_scale"]), node["y_scale"])
+    return _scaled(op, sums, factor, node["y_zero_point"])

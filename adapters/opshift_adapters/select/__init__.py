@@ -1,0 +1,1 @@
+"""Operators that choose, place or rank elements."""

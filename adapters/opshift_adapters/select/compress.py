@@ -1,0 +1,230 @@
+"""Compress, NonZero, OneHot, ReverseSequence: which elements, by condition or position."""
+
+import numpy as np
+from opshift.adapter import (
+    KEEP,
+    Builder,
+    Node,
+    Refusal,
+    Result,
+    T,
+    Value,
+    Why,
+    adapter,
+    boundary,
+    example,
+    shown,
+)
+from opshift.combinators import cast_around, positive_axis
+
+from opshift_adapters._lib.blocks import (
+    ARANGE,
+    RESHAPE_TO,
+    SIZE_OF,
+    UNSIGNED,
+    arange,
+    reshape_to,
+    size_of,
+)
+
+TRUE_POSITIONS = ("ReduceSum", "Reshape", "Cast", "Gather", "Not", "Add", "Loop", "Identity")
+
+
+def true_positions(op: Builder, mask: Value) -> Value:
+    """Where a vector of bools is true, at version 8: one loop looks for the next, one collects."""
+    count = op.ReduceSum(op.Cast(mask, to=T.INT64), axes=[0], keepdims=0)
+    one, going = op.const(1), op.const(True, T.BOOL)
+
+    def is_false(b: Builder, at: Value) -> Value:
+        return b.Not(b.Gather(mask, at, axis=0))
+
+    def advance(b: Builder, i: Value, keep: Value, at: Value) -> tuple[Value, Value]:
+        following = b.Add(at, one)
+        return is_false(b, following), following
+
+    def collect(b: Builder, i: Value, keep: Value, at: Value) -> tuple[Value, Value, Value]:
+        body = b.graph(advance, (T.INT64, ()), (T.BOOL, ()), (T.INT64, ()))
+        found = b.Cast(b.Loop(None, is_false(b, at), at, body=body), to=T.INT64)  # says the type
+        return b.Identity(keep), b.Add(found, one), found
+
+    body = op.graph(collect, (T.INT64, ()), (T.BOOL, ()), (T.INT64, ()))
+    found = op.Loop(count, going, op.const(0), body=body, outputs=2)[1]
+    return op.Reshape(op.Cast(found, to=T.INT64), op.const([-1]))  # says the type and the rank
+
+
+NON_ZERO = "(float[2,3] x) => (int64[2,N] y) { y = NonZero(x) }"
+
+
+@adapter("NonZero", 9, 8, emits=("Reshape", "Unsqueeze", "Div", "Mul", "Sub", "Concat", *SIZE_OF, *TRUE_POSITIONS))
+@example("constant", "(int64[2,N] x) => (int64[2,N] y) <float[2,2] c = {1, 0, 0, 2}> { z = NonZero(c) y = Add(x, z) }", gives="Identity Add", inputs={"x": [[1, 2], [3, 4]]})
+@example("float", NON_ZERO, inputs={"x": [[0, -2, 0], [0.5, -0.0, np.nan]]})
+@example("nothing found", NON_ZERO, inputs={"x": [[0, 0, 0], [0, 0, 0]]})
+@example("all found", "(bool[3] x) => (int64[1,N] y) { y = NonZero(x) }", inputs={"x": [True] * 3})
+@example("three dimensions", "(int64[A,B,C] x) => (int64[3,N] y) { y = NonZero(x) }", inputs={"x": np.arange(24).reshape(2, 3, 4) % 3})
+@example("empty", "(bool[0,3] x) => (int64[2,N] y) { y = NonZero(x) }")
+@example("strings", "(string[3] x) => (int64[1,N] y) { y = NonZero(x) }", refuses=Why.NOT_EXPRESSIBLE)
+@example("scalar", "(float x) => (int64[A,N] y) { y = NonZero(x) }", refuses=Why.NOT_EXPRESSIBLE)
+def non_zero_9_8(node: Node, op: Builder) -> Result:
+    """Born in 9; before it a loop collected the positions one by one."""
+    (result,) = node.outputs
+    if result is not None and (known := result.const_or_none()) is not None:
+        return op.const(known)
+    x = node["X"]
+    if x.rank == 0 or x.elem_type in (T.STRING, T.COMPLEX64, T.COMPLEX128):
+        raise Refusal(Why.NOT_EXPRESSIBLE, "only a tensor of numbers or bools can be searched")
+    flat = op.Reshape(x, op.const([-1]))
+    rest = true_positions(op, flat if x.elem_type == T.BOOL else op.Cast(flat, to=T.BOOL))
+    rows = []
+    for axis in range(x.rank - 1, 0, -1):
+        size = size_of(op, x, axis)
+        above = op.Div(rest, size)
+        rows.append(op.Sub(rest, op.Mul(above, size)))
+        rest = above
+    return op.Concat(*(op.Unsqueeze(r, axes=[0]) for r in (rest, *reversed(rows))), axis=0)
+
+
+NON_ZERO_13 = boundary(13, "NonZero:52cff1")
+
+CONDITION = "(float[2,3] x, bool[2] c) => "
+
+
+@adapter("Compress", 9, 8, emits=("Reshape", *TRUE_POSITIONS))
+@example("constant condition", "(float[2,3] x) => (float[2,2] y) <bool[3] c = {1, 0, 1}> { y = Compress<axis=1>(x, c) }", gives="Gather")
+@example("constant condition, flattened", "(string[2,3] x) => (string[2] y) <bool[4] c = {1, 0, 0, 1}> { y = Compress(x, c) }", gives="Reshape Gather")
+@example("computed condition", CONDITION + "(float[N,3] y) { y = Compress<axis=0>(x, c) }", inputs={"c": [False, True]})
+@example("computed condition, flattened", CONDITION + "(float[N] y) { y = Compress(x, c) }", inputs={"c": [True, True]})
+@example("nothing chosen", CONDITION + "(float[N,3] y) { y = Compress<axis=0>(x, c) }", inputs={"c": [False, False]})
+def compress_9_8(node: Node, op: Builder) -> Result:
+    """Born in 9; before it the chosen positions were gathered."""
+    x, condition, axis = node["input"], node["condition"], node.attr("axis")
+    if axis is None:
+        x = op.Reshape(x, op.const([-1]))
+    known = condition.const_or_none()
+    chosen = true_positions(op, condition) if known is None else op.const(np.flatnonzero(known))
+    return op.Gather(x, chosen, axis=axis or 0)
+
+
+COMPRESS_11 = boundary(
+    11,
+    "Compress:688b4d",
+    down=shown(
+        positive_axis(),
+        example("negative axis", "(float[2,3] x, bool[3] c) => (float[2,N] y) { y = Compress<axis=-1>(x, c) }", gives="Compress"),
+        example("flattened", "(float[2,3] x, bool[3] c) => (float[N] y) { y = Compress(x, c) }", gives="Compress"),
+        example("unknown rank", "(float[12] v, int64[n] s, bool[3] c) => (float[a,b] y) { x = Reshape(v, s) y = Compress<axis=-1>(x, c) }", inputs={"s": [3, 4]}, refuses=Why.NEEDS_RANK),
+    ),
+)
+
+HOT = "(int64[4] i) => (float[4,3] y) <int64 d = {3}, float[2] v = {-1, 5}> { y = OneHot(i, d, v) }"
+COMPUTED = "(int64[2,2] i, int64 d, float[2] v) => (float[A,B,C] y) { y = OneHot"
+INDICES = {"i": [[0, -1], [4, 2]], "d": 3}
+
+
+@adapter("OneHot", 9, 8, emits=("Cast", "Unsqueeze", "Equal", "Gather", "Reshape", *ARANGE))
+@example("constant depth", HOT, inputs={"i": [0, 2, 3, 1]}, gives="Unsqueeze Equal Cast Gather")
+@example("first axis", COMPUTED + "<axis=0>(i, d, v) }", inputs=INDICES)
+@example("middle axis", COMPUTED + "<axis=1>(i, d, v) }", inputs=INDICES)
+@example("last axis", COMPUTED + "<axis=2>(i, d, v) }", inputs=INDICES)
+@example("fractions and words", "(float[3] i, float[1] d, string[2] v) => (string[3,N] y) { y = OneHot(i, d, v) }", inputs={"i": [0, 1.7, -0.5], "d": [2]})
+def one_hot_9_8(node: Node, op: Builder) -> Result:
+    """Born in 9; before it each index was compared with all there are."""
+    indices, axis = node["indices"], node.int("axis")
+    rank = indices.rank
+    axis = rank if axis == -1 else axis
+    slots = arange(op, _whole_scalar(op, node["depth"]))
+    if axis < rank:
+        slots = op.Unsqueeze(slots, axes=list(range(1, rank - axis + 1)))
+    places = op.Unsqueeze(_whole(op, indices), axes=[axis])
+    return op.Gather(node["values"], op.Cast(op.Equal(places, slots), to=T.INT32), axis=0)
+
+
+def _whole(op: Builder, x: Value) -> Value:
+    return x if x.elem_type_or_none == T.INT64 else op.Cast(x, to=T.INT64)
+
+
+def _whole_scalar(op: Builder, x: Value) -> Value:
+    """A depth, which may be a vector of one, as an int64 scalar."""
+    known = x.const_or_none()
+    if known is not None:
+        return op.const(int(known.reshape(-1)[0]))
+    return _whole(op, x if x.rank_or_none == 0 else op.Reshape(x, op.const([])))
+
+
+def _counts_from_the_front(indices: Value) -> bool:
+    """Whether no index can be negative."""
+    if indices.elem_type_or_none in UNSIGNED:
+        return True
+    known = indices.const_or_none()
+    return known is not None and not (known < 0).any()
+
+
+ONE_HOT = ("Cast", "Reshape", "Less", "Add", "Where")
+
+
+@adapter("OneHot", 10, 11, emits=ONE_HOT)
+@example("negative indices", HOT, inputs={"i": [0, -1, 3, -4]}, gives="Less Where OneHot")
+@example("depth of one element", "(int32[4] i, float[1] d, bool[2] v) => (bool[A,B] y) { y = OneHot(i, d, v) }", inputs={"i": [0, -1, 3, -4], "d": [3]}, gives="Reshape Cast Cast Less Where OneHot")
+@example("unsigned", "(uint8[4] i) => (float[4,3] y) <int64 d = {3}, float[2] v = {-1, 5}> { y = OneHot(i, d, v) }", gives="OneHot")
+@example("constant indices", "(float[2] v) => (float[2,3] y) <int64 d = {3}, int64[2] i = {0, 3}> { y = OneHot(i, d, v) }", gives="OneHot")
+@example("fractions", "(float[3] i) => (float[3,2] y) <int64 d = {2}, float[2] v = {-1, 5}> { y = OneHot(i, d, v) }", inputs={"i": [0, 1.7, -1.5]}, gives="Cast Less Where OneHot")
+def one_hot_10_11(node: Node, op: Builder) -> Result:
+    """A negative index, once outside, counts from the end: it is moved behind the end."""
+    if _counts_from_the_front(node["indices"]):
+        return KEEP
+    depth, indices = _whole_scalar(op, node["depth"]), _whole(op, node["indices"])
+    outside = op.Where(op.Less(indices, op.const(0)), depth, indices)
+    return op.same(node, inputs={"indices": outside})
+
+
+@adapter("OneHot", 11, 10, emits=ONE_HOT)
+@example("negative indices", HOT, inputs={"i": [0, -1, 3, -4]}, gives="Less Add Where Less Where OneHot")
+@example("negative axis", COMPUTED + "<axis=-2>(i, d, v) }", inputs={"i": [[0, -1], [4, -4]], "d": 3})
+@example("unsigned", "(uint8[2,2] i) => (float[3,2,2] y) <int64 d = {3}, float[2] v = {-1, 5}> { y = OneHot<axis=-3>(i, d, v) }", gives="OneHot")
+@example("constant indices", "(float[2] v) => (float[2,3] y) <int64 d = {3}, int64[2] i = {0, 3}> { y = OneHot(i, d, v) }", gives="OneHot")
+@example("unknown rank", "(int64[4] w, int64[n] s, float[2] v) => (float[a,b,c] y) <int64 d = {3}> { i = Reshape(w, s) y = OneHot<axis=-2>(i, d, v) }", inputs={"s": [2, 2]}, refuses=Why.NEEDS_RANK)
+@example("unknown rank, last axis", "(int64[4] w, int64[n] s, float[2] v) => (float[a,b,c] y) <int64 d = {3}> { i = Reshape(w, s) y = OneHot(i, d, v) }", inputs={"s": [2, 2]})
+def one_hot_11_10(node: Node, op: Builder) -> Result:
+    """No index counted from the end, and no axis but the last."""
+    indices, axis = node["indices"], node.int("axis")
+    if axis < -1:
+        axis += indices.rank + 1
+    if _counts_from_the_front(indices):
+        return op.same(node, axis=axis)
+    depth, indices, zero = _whole_scalar(op, node["depth"]), _whole(op, indices), op.const(0)
+    counted = op.Where(op.Less(indices, zero), op.Add(indices, depth), indices)
+    outside = op.Where(op.Less(counted, zero), depth, counted)
+    return op.same(node, inputs={"indices": outside}, axis=axis)
+
+
+TIMES = "(float[4,3] x, int64[3] n) => (float[4,3] y) { y = ReverseSequence"
+
+
+@adapter("ReverseSequence", 10, 9, emits=("Flatten", "Unsqueeze", "Less", "Sub", "Where", "Mul", "Add", "Gather", *ARANGE, *SIZE_OF, *RESHAPE_TO))
+@example("time first", TIMES + "(x, n) }", inputs={"n": [4, 1, 2]})
+@example("batch first", "(float[3,4,2] x, int64[3] n) => (float[3,4,2] y) { y = ReverseSequence<batch_axis=0, time_axis=1>(x, n) }", inputs={"n": [4, 0, 2]})
+@example("unknown dimensions", "(string[A,B,C,D] x, int64[B] n) => (string[A,B,C,D] y) { y = ReverseSequence(x, n) }", inputs={"x": np.arange(24).astype(str).reshape(3, 2, 2, 2), "n": [3, 2]})
+@example("unknown rank", "(float[24] v, int64[k] s, int64[3] n) => (float[a,b,c] y) { x = Reshape(v, s) y = ReverseSequence(x, n) }", inputs={"s": [4, 3, 2], "n": [4, 1, 2]})
+@example("empty steps", "(float[4,3,5,0] x, int64[3] n) => (float[4,3,5,0] y) { y = ReverseSequence(x, n) }", inputs={"n": [4, 1, 2]})
+def reverse_sequence_10_9(node: Node, op: Builder) -> Result:
+    """Born in 10; before it steps were gathered from where they stand when reversed."""
+    x, time_axis, batch_axis = node["input"], node.int("time_axis"), node.int("batch_axis")
+    time = op.Unsqueeze(arange(op, size_of(op, x, time_axis)), axes=[batch_axis])
+    batch = op.Unsqueeze(arange(op, size_of(op, x, batch_axis)), axes=[time_axis])
+    length = op.Unsqueeze(node["sequence_lens"], axes=[time_axis])
+    mirrored = op.Sub(op.Sub(length, op.const(1)), time)
+    source = op.Where(op.Less(time, length), mirrored, time)
+    first, second = (source, batch) if time_axis == 0 else (batch, source)
+    place = op.Add(op.Mul(first, size_of(op, x, 1)), second)
+    return reshape_to(op, op.Gather(op.Flatten(x, axis=2), place, axis=0), op.Shape(x))
+
+
+CHOOSING_28 = boundary(
+    28,
+    "Compress:31d097 OneHot:d0aa0a ReverseSequence:c42913",
+    cast=shown(
+        cast_around("float"),
+        example("chosen", "(bfloat16[2,3] x, bool[3] c) => (bfloat16[2,N] y) { y = Compress<axis=1>(x, c) }", gives="Cast Compress Cast"),
+        example("hot", "(int64[3] i, int64 d, bfloat16[2] v) => (bfloat16[3,N] y) { y = OneHot(i, d, v) }", inputs={"i": [0, 1, -1], "d": 2}, gives="Cast OneHot Cast"),
+        example("reversed", "(bfloat16[4,3] x, int64[3] n) => (bfloat16[4,3] y) { y = ReverseSequence(x, n) }", inputs={"n": [4, 1, 2]}, gives="Cast ReverseSequence Cast"),
+    ),
+)

@@ -1,0 +1,184 @@
+"""Gather, GatherElements, GatherND, and what shares their indices: linear positions."""
+
+import numpy as np
+from opshift.adapter import (
+    Builder,
+    InvalidModel,
+    Node,
+    Refusal,
+    Result,
+    T,
+    Value,
+    Why,
+    adapter,
+    boundary,
+    example,
+)
+
+from opshift_adapters._lib.blocks import (
+    ARANGE,
+    RESHAPE_TO,
+    SIZE_OF,
+    arange,
+    part,
+    reshape_to,
+    size_of,
+)
+
+FRONT = ("Less", "Add", "Where", "Cast", *SIZE_OF)
+
+
+def from_front(op: Builder, indices: Value, data: Value, axis: int) -> Value:
+    """Indices along an axis with the negative ones counted from the front (version 9 and later)."""
+    known = indices.const_or_none()
+    if known is not None and not (known < 0).any():
+        return indices
+    size = size_of(op, data, axis)
+    limit = size.const_or_none()
+    if known is not None and limit is not None:
+        return op.const(np.where(known < 0, known + limit, known))
+    if indices.elem_type_or_none != T.INT64:
+        indices = op.Cast(indices, to=T.INT64)
+    return op.Where(op.Less(indices, op.const(0)), op.Add(indices, size), indices)
+
+
+LINEAR = ("Mul", *FRONT)
+
+
+def linear(op: Builder, indices: Value, data: Value) -> Value:
+    """Where each row of `indices` points to in `data` flattened over the dimensions it names."""
+    width = row_width(indices)
+    place = from_front(op, _column(op, indices, 0), data, 0)
+    for axis in range(1, width):
+        step = from_front(op, _column(op, indices, axis), data, axis)
+        place = op.Add(op.Mul(place, size_of(op, data, axis)), step)
+    return place
+
+
+def row_width(indices: Value) -> int:
+    """How many dimensions each row of indices names."""
+    width = indices.dims[-1]
+    if not isinstance(width, int):
+        raise Refusal(Why.NEEDS_SHAPE, f"the last dimension of {indices.name!r} is not static")
+    return width
+
+
+def _column(op: Builder, indices: Value, axis: int) -> Value:
+    known = indices.const_or_none()
+    if known is not None:
+        return op.const(known[..., axis])
+    return op.Gather(indices, op.const(axis), axis=-1)
+
+
+ROWS = "(float[N,4] x, int64[2] i) => (float[2,4] y) { y = Gather(x, i) }"
+
+
+@example("constant indices", "(float[3,4] x) => (float[2,4] y) <int64[2] i = {2, 0}> { y = Gather(x, i) }", gives="Gather")
+@example("constant negative indices", "(float[3,4] x) => (float[3,2] y) <int32[2] i = {-1, 0}> { y = Gather<axis=-1>(x, i) }", gives="Gather")
+@example("into an unknown dimension", "(float[N,4] x) => (float[4] y) <int64 i = {-1}> { y = Gather(x, i) }", gives="Shape Gather Less Add Where Gather")
+@example("computed indices", ROWS, gives="Shape Gather Less Add Where Gather", inputs={"i": [-1, 0]})
+@example("int32 indices", "(float[3,4] x, int32[1,2] i) => (float[3,1,2] y) { y = Gather<axis=1>(x, i) }", gives="Cast Less Add Where Gather", inputs={"i": [[-4, 3]]})
+@example("no indices", "(float[3,4] x, int64[0] i) => (float[0,4] y) { y = Gather(x, i) }", gives="Less Add Where Gather")
+@example("default that callers may replace", "(float[3,4] x, int64[2] i) => (float[2,4] y) <int64[2] i = {1, 0}> { y = Gather(x, i) }", gives="Less Add Where Gather", inputs={"i": [-1, 0]})
+@example("unknown rank, negative axis", "(float[12] v, int64[n] s, int64[2] i) => (float[a,b] y) { x = Reshape(v, s) y = Gather<axis=-1>(x, i) }", refuses=Why.NEEDS_RANK)
+@example("unknown rank", "(float[12] v, int64[n] s, int64[2] i) => (float[a,b] y) { x = Reshape(v, s) y = Gather<axis=1>(x, i) }", inputs={"s": [3, 4], "i": [-1, 0]})
+def gather_11_10(node: Node, op: Builder) -> Result:
+    """Indices counted from the front only."""
+    indices = from_front(op, node["indices"], node["data"], node.int("axis"))
+    return op.same(node, inputs={"indices": indices})
+
+
+GATHER_11 = boundary(11, "Gather:6a21f0", down=gather_11_10, emits=FRONT)
+
+ELEMENTS = "(float[3,4] x, int64[2,3] i) => (float[2,3] y) { y = GatherElements"
+
+
+@adapter("GatherElements", 11, 10, emits=("Unsqueeze", "Reshape", *LINEAR, *ARANGE))
+@example("first axis", ELEMENTS + "(x, i) }", inputs={"i": [[0, -1, 2], [1, -3, 0]]})
+@example("last axis", ELEMENTS + "<axis=-1>(x, i) }", inputs={"i": [[0, -1, 2], [1, -3, 0]]})
+@example("strings, middle axis, int32", "(string[2,3,2] x, int32[2,4,2] i) => (string[2,4,2] y) { y = GatherElements<axis=1>(x, i) }", inputs={"i": [[[0, 1], [2, -1], [0, 0], [-3, 1]]] * 2})
+@example("constant int32", "(float[3,4] x) => (float[2,3] y) <int32[2,3] i = {0, 1, 2, 1, 0, 0}> { y = GatherElements(x, i) }")
+@example("unknown dimensions", "(float[A,B] x, int64[C,B] i) => (float[C,B] y) { y = GatherElements(x, i) }", inputs={"x": [[1, 2, 3]], "i": [[0, -1, 0]] * 2})
+@example("one dimension", "(float[N] x, int64[M] i) => (float[M] y) { y = GatherElements(x, i) }", inputs={"x": [1, 2, 3], "i": [-1, 0]})
+@example("no indices", "(float[3,4] x, int64[0,3] i) => (float[0,3] y) { y = GatherElements(x, i) }")
+@example("unknown rank", "(float[12] v, int64[n] s) => (float[a,b] y) { x = Reshape(v, s) i = ArgMax(x) y = GatherElements(x, i) }", inputs={"s": [3, 4]}, refuses=Why.NEEDS_RANK)
+@example("unequal ranks", "(float[3,4] x, int64[2] i) => (float[a,b] y) { y = GatherElements(x, i) }", invalid="unequal ranks")
+def gather_elements_11_10(node: Node, op: Builder) -> Result:
+    """Born in 11; before it elements were gathered by their position in the flattened tensor."""
+    data, indices = node["data"], node["indices"]
+    if indices.elem_type_or_none != T.INT64:
+        indices = op.Cast(indices, to=T.INT64)
+    rank = data.rank_or_none or indices.rank
+    if rank == 0 or indices.rank_or_none not in (None, rank):
+        raise InvalidModel(f"GatherElements {node.name!r} has data and indices of unequal ranks")
+    along = node.int("axis") % rank
+    place = None
+    for axis in range(rank):
+        if axis == along:
+            step = from_front(op, indices, data, axis)
+        else:
+            step = arange(op, size_of(op, indices, axis))
+            step = op.Unsqueeze(step, axes=[a for a in range(rank) if a != axis])
+        if place is not None:
+            step = op.Add(op.Mul(place, size_of(op, data, axis)), step)
+        place = step
+    assert place is not None
+    return op.Gather(op.Reshape(data, op.const([-1])), place, axis=0)
+
+
+ND = "(float[2,3,4] x, int64[2,2] i) => (float[2,4] y) "
+
+
+@adapter("GatherND", 11, 10, emits=("Flatten", "Concat", "Slice", *LINEAR, *RESHAPE_TO))
+@example("rows", ND + "{ y = GatherND(x, i) }", inputs={"i": [[0, 2], [-1, -3]]})
+@example("constant", "(float[2,3,4] x) => (float[2,4] y) <int64[2,2] i = {0, 2, -1, -3}> { y = GatherND(x, i) }", gives="Flatten Mul Add Gather")
+@example("matrices", "(int8[A,3,4] x, int64[1,2,1] i) => (int8[1,2,3,4] y) { y = GatherND(x, i) }", inputs={"i": [[[1], [-1]]]})
+@example("elements", "(string[2,3] x, int64[4,2] i) => (string[4] y) { y = GatherND(x, i) }", inputs={"i": [[0, 2], [1, -1], [-1, 0], [0, -3]]})
+@example("empty matrices", "(float[2,3,0] x, int64[N,1] i) => (float[N,3,0] y) { y = GatherND(x, i) }", inputs={"i": [[1], [-1]]})
+@example("unknown rank", "(float[24] v, int64[n] s, int64[2,2] i) => (float[a,b] y) { x = Reshape(v, s) y = GatherND(x, i) }", inputs={"s": [2, 3, 4], "i": [[0, 2], [-1, -3]]})
+@example("unknown width", "(float[2,3,4] x, int64[2,W] i) => (float[a,b] y) { y = GatherND(x, i) }", inputs={"i": [[0, 2], [-1, -3]]}, refuses=Why.NEEDS_SHAPE)
+@example("a dimension too many", "(float[3,4] x, int64[2,3] i) => (float[a] y) { y = GatherND(x, i) }", invalid="names 3 dimensions of 2")
+def gather_nd_11_10(node: Node, op: Builder) -> Result:
+    """Born in 11; before it rows were gathered by their position in the flattened tensor."""
+    data, indices = node["data"], node["indices"]
+    width, rank = row_width(indices), data.rank_or_none
+    if rank is not None and width > rank:
+        raise InvalidModel(f"GatherND {node.name!r} names {width} dimensions of {rank}")
+    if width == rank:
+        flat = op.Reshape(data, op.const([-1]))
+        return op.Gather(flat, linear(op, indices, data), axis=0)
+    flat, place = op.Flatten(data, axis=width), linear(op, indices, data)
+    rows = op.Gather(flat, place, axis=0)
+    if rank == width + 1:
+        return rows
+    return reshape_to(op, rows, op.Concat(op.Shape(place), part(op, op.Shape(data), width), axis=0))
+
+
+BATCHES = ("Slice", "Sub", "Add", "Concat", "Unsqueeze", *ARANGE, *SIZE_OF)
+
+
+@example("none", ND + "{ y = GatherND(x, i) }", inputs={"i": [[0, 2], [-1, -3]]}, gives="GatherND")
+@example("none, said explicitly", ND + "{ y = GatherND<batch_dims=0>(x, i) }", inputs={"i": [[0, 2], [-1, -3]]}, gives="GatherND")
+@example("one", "(float[2,3,4] x, int64[2,1] i) => (float[2,4] y) { y = GatherND<batch_dims=1>(x, i) }", inputs={"i": [[2], [-3]]}, gives="Slice Sub Unsqueeze Add Concat GatherND")
+@example("two", "(float[2,3,4,2] x, int64[2,3,5,2] i) => (float[2,3,5] y) { y = GatherND<batch_dims=2>(x, i) }", inputs={"i": np.arange(60).reshape(2, 3, 5, 2) % 2})
+@example("unknown dimensions", "(float[A,B,4] x, int64[A,B,C,1] i) => (float[A,B,C] y) { y = GatherND<batch_dims=2>(x, i) }", inputs={"x": np.arange(24).reshape(2, 3, 4), "i": np.arange(12).reshape(2, 3, 2, 1) % 4})
+@example("no batches", "(float[0,3,4] x, int64[0,1] i) => (float[0,4] y) { y = GatherND<batch_dims=1>(x, i) }")
+def gather_nd_12_11(node: Node, op: Builder) -> Result:
+    """Batch dimensions were written into the indices like any others."""
+    count = node.int("batch_dims")
+    if count == 0:
+        return op.same(node, batch_dims=None)
+    indices = node["indices"]
+    any_column = op.Slice(indices, op.const([0]), op.const([1]), op.const([-1]))
+    zeros = op.Sub(any_column, any_column)
+    columns = []
+    for axis in range(count):
+        column = arange(op, size_of(op, indices, axis))
+        column = op.Unsqueeze(column, axes=list(range(1, indices.rank - axis)))
+        columns.append(op.Add(zeros, column))
+    full = op.Concat(*columns, indices, axis=-1)
+    return op.same(node, inputs={"indices": full}, batch_dims=None)
+
+
+GATHER_ND_12 = boundary(12, "GatherND:04663c", down=gather_nd_12_11, emits=BATCHES)
+GATHER_13 = boundary(13, "Gather:cc891f GatherElements:f04429 GatherND:b4d248")

@@ -1,0 +1,217 @@
+"""ScatterElements and ScatterND, the Scatter they replaced, and TensorScatter."""
+
+import math
+
+import numpy as np
+from opshift.adapter import (
+    Array,
+    Builder,
+    InvalidModel,
+    Node,
+    Result,
+    T,
+    Value,
+    Why,
+    adapter,
+    boundary,
+    example,
+)
+
+from opshift_adapters._lib.blocks import (
+    ARANGE,
+    RESHAPE_TO,
+    SIZE_OF,
+    arange,
+    as_type,
+    reshape_to,
+    shape_of,
+    size_of,
+)
+from opshift_adapters._lib.calc import calc, column
+from opshift_adapters.select.gather import FRONT, LINEAR, from_front, linear, row_width
+
+COMPUTED = "(float[3,4] x, int64[2,3] i, float[2,3] u) => (float[3,4] y) { y = Scatter"
+SCATTERED = ("Concat", "Gather", "Equal", "Sub", "Mul", "Add", "Size", *ARANGE)
+WRITTEN = (*SCATTERED, *RESHAPE_TO, *SIZE_OF)
+
+
+@adapter("Scatter", 9, 8, emits=WRITTEN)
+@example("constant places", "(float[3,2] x, float[1,2] u) => (float[3,2] y) <int64[1,2] i = {1, 0}> { y = Scatter(x, i, u) }", gives="Reshape Reshape Concat Gather")
+@example("strings along the last axis", "(string[2,3] x, string[2,1] u) => (string[2,3] y) <int32[2,1] i = {1, 0}> { y = Scatter<axis=-1>(x, i, u) }", gives="Reshape Reshape Concat Gather")
+@example("no updates", "(float[3] x, float[0] u) => (float[3] y) <int64[0] i = {}> { y = Scatter(x, i, u) }")
+@example("computed places", COMPUTED + "(x, i, u) }", inputs={"i": [[0, 2, 1], [1, 0, 2]], "u": [[np.nan, np.inf, -0.0], [4, 5, 6]]})
+@example("computed places on the last axis", COMPUTED + "<axis=-1>(x, i, u) }", inputs={"i": [[0, 3, 1], [1, 0, 2]]})
+@example("computed strings", "(string[3] x, int32[2] i, string[2] u) => (string[3] y) { y = Scatter(x, i, u) }", inputs={"i": [2, 0]})
+@example("computed, three axes", "(int8[2,3,2] x, int64[2,1,2] i, int8[2,1,2] u) => (int8[2,3,2] y) { y = Scatter<axis=1>(x, i, u) }", inputs={"i": [[[0, 2]], [[1, 1]]]})
+@example("computed, no updates", "(float[3,4] x, int64[0,4] i, float[0,4] u) => (float[3,4] y) { y = Scatter(x, i, u) }")
+@example("computed, unknown dimensions", "(float[A,B] x, int64[C,D] i, float[C,D] u) => (float[A,B] y) { y = Scatter(x, i, u) }", inputs={"x": [[1, 2, 3], [4, 5, 6]], "i": [[1, 0]], "u": [[7, 8]]})
+@example("computed, nothing", "(float[A,B] x, int64[C,B] i, float[C,B] u) => (float[A,B] y) { y = Scatter(x, i, u) }", inputs={"x": np.zeros((2, 0)), "i": np.zeros((1, 0)), "u": np.zeros((1, 0))})
+@example("constant places, unknown dimensions", "(float[N] x, float[1] u) => (float[N] y) <int64[1] i = {1}> { y = Scatter(x, i, u) }")
+@example("unknown rank", "(float[6] v, int64[n] s, int64[1,1] i, float[1,1] u) => (float[a,b] y) { x = Reshape(v, s) y = Scatter(x, i, u) }", inputs={"s": [2, 3], "i": [[1]]})
+@example("indices without an axis", "(float[3] x, int64 i, float u) => (float[3] y) { y = Scatter(x, i, u) }", invalid="indices without an axis")
+@example("outside", "(float[3] x, float[1] u) => (float[3] y) <int64[1] i = {3}> { y = Scatter<axis=0>(x, i, u) }", invalid="writes outside of 'x'")
+@example("places for more than there is", "(float[3,2] x, float[1,2] u) => (float[3,2] y) <int64[3] i = {1,0,0}> { y = Scatter(x, i, u) }", invalid="data, indices and updates have 2, 1, 2 dimensions")
+def scatter_9_8(node: Node, op: Builder) -> Result:
+    """Nothing wrote at computed positions: each element is chosen from old and new side by side."""
+    data, updates, axis = node["data"], node["updates"], node.int("axis")
+    indices = node["indices"]
+    if indices.rank == 0:
+        raise InvalidModel(f"Scatter {node.name!r} has indices without an axis")
+    axis %= indices.rank
+    places, shape = indices.const_or_none(), data.shape_or_none
+    flat = op.const([-1])
+    old, new = op.Reshape(data, flat), op.Reshape(updates, flat)
+    if places is None or shape is None:
+        written = scattered(op, old, _flat_places(op, data, indices, axis), new)
+        return reshape_to(op, written, shape_of(op, data))
+    if places.size and not -shape[axis] <= places.min() <= places.max() < shape[axis]:
+        raise InvalidModel(f"Scatter {node.name!r} writes outside of {data.name!r}")
+    return op.Gather(op.Concat(old, new, axis=0), op.const(_chosen(places, shape, axis)), axis=0)
+
+
+def _chosen(places: Array, shape: tuple[int, ...], axis: int) -> Array:
+    """For each element its position among the old and behind them the new ones."""
+    coordinates: list[Array] = list(np.indices(places.shape))
+    coordinates[axis] = places
+    source = np.arange(math.prod(shape)).reshape(shape)
+    source[tuple(coordinates)] = source.size + np.arange(places.size).reshape(places.shape)
+    return source
+
+
+def _flat_places(op: Builder, data: Value, indices: Value, axis: int) -> Value:
+    """Where each update goes in the flattened data."""
+    rank, stride = indices.rank, op.const(1)
+    place = as_type(op, indices, T.INT64)
+    total = None
+    for each in reversed(range(rank)):
+        if each == axis:
+            part = op.Mul(place, stride)
+        else:
+            steps = calc(op, "Mul", arange(op, size_of(op, indices, each)), stride)
+            part = column(op, steps, rank, each)
+        total = part if total is None else op.Add(total, part)
+        stride = calc(op, "Mul", stride, size_of(op, data, each))
+    assert total is not None
+    return op.Reshape(total, op.const([-1]))
+
+
+def scattered(op: Builder, data: Value, places: Value, updates: Value) -> Value:
+    """A vector after each update went to its place (version 7 and 8); of several the last one stays."""
+    both: Value = op.Concat(data, updates, axis=0)
+    return op.Gather(both, _last_writer(op, data, places), axis=0)
+
+
+def _last_writer(op: Builder, data: Value, places: Value) -> Value:
+    """For each element its position among old and new, from a loop over all that is written."""
+    shape = data.shape_or_none
+    size = op.Size(data) if shape is None else op.const(math.prod(shape))
+    positions = arange(op, size)
+
+    def write(b: Builder, i: Value, keep: Value, now: Value) -> tuple[Value, Value]:
+        hit = b.Cast(b.Equal(positions, b.Gather(places, i, axis=0)), to=T.INT64)
+        return b.Identity(keep), b.Add(now, b.Mul(b.Sub(b.Add(size, i), now), hit))
+
+    body = op.graph(write, (T.INT64, ()), (T.BOOL, ()), (T.INT64, (None,)))
+    written = op.Loop(op.Size(places), op.const(True, T.BOOL), positions, body=body)
+    return op.Cast(written, to=T.INT64)  # says the type
+
+
+@adapter("Scatter", 10, 11, emits=("ScatterElements",))
+@example("first axis", "(float[3,2] x, float[1,2] u) => (float[3,2] y) <int64[1,2] i = {1, 0}> { y = Scatter(x, i, u) }", gives="ScatterElements")
+@example("negative axis", "(float[2,3] x, float[2,1] u) => (float[2,3] y) <int32[2,1] i = {1, 0}> { y = Scatter<axis=-1>(x, i, u) }", gives="ScatterElements")
+def scatter_10_11(node: Node, op: Builder) -> Result:
+    """Renamed."""
+    return op.ScatterElements(*node.inputs, axis=node.int("axis"))
+
+
+SCATTER_11 = boundary(11, "Scatter:a20999", directions="down")
+
+ELEMENTS = "(float[3,4] x, int64[2,3] i, float[2,3] u) => (float[3,4] y) { y = ScatterElements"
+PLACES = {"i": [[0, -1, 2], [1, -3, 0]]}
+
+
+@adapter("ScatterElements", 11, 10, emits=("Scatter", *FRONT))
+@example("first axis", ELEMENTS + "(x, i, u) }", inputs=PLACES, gives="Less Add Where Scatter")
+@example("last axis", ELEMENTS + "<axis=-1>(x, i, u) }", inputs=PLACES, gives="Less Add Where Scatter")
+@example("constant", "(string[3] x, string[2] u) => (string[3] y) <int32[2] i = {-1, 0}> { y = ScatterElements(x, i, u) }", gives="Scatter")
+@example("unknown dimension", "(float[N] x, int32[2] i, float[2] u) => (float[N] y) { y = ScatterElements(x, i, u) }", inputs={"x": [1, 2, 3], "i": [-1, 0]}, gives="Shape Gather Cast Less Add Where Scatter")
+@example("no updates", "(float[3,4] x, int64[0,4] i, float[0,4] u) => (float[3,4] y) { y = ScatterElements(x, i, u) }")
+def scatter_elements_11_10(node: Node, op: Builder) -> Result:
+    """Its first name was Scatter, and its indices counted from the front."""
+    data, axis = node["data"], node.int("axis")
+    indices = from_front(op, node["indices"], data, axis)
+    return op.Scatter(data, indices, node["updates"], axis=axis)
+
+
+ND = "(float[2,3,4] x, int64[2,2] i, float[2,4] u) => (float[2,3,4] y) "
+ROWS = {"i": [[0, 2], [-1, -3]]}
+
+
+@adapter("ScatterND", 11, 10, emits=("Flatten", "Unsqueeze", "Scatter", *LINEAR, *RESHAPE_TO))
+@example("rows", ND + "{ y = ScatterND(x, i, u) }", inputs=ROWS)
+@example("constant", "(float[2,3,4] x, float[2,4] u) => (float[2,3,4] y) <int64[2,2] i = {0, 2, -1, -3}> { y = ScatterND(x, i, u) }")
+@example("elements", "(int8[A,B] x, int64[C,1,2] i, int8[C,1] u) => (int8[A,B] y) { y = ScatterND(x, i, u) }", inputs={"x": [[1, 2, 3], [4, 5, 6]], "i": [[[0, 2]], [[-1, -3]]], "u": [[7], [8]]})
+@example("one index", "(string[4] x, int64[1] i, string u) => (string[4] y) { y = ScatterND(x, i, u) }", inputs={"i": [-2]})
+@example("matrices", "(float[3,2,2] x, int64[1,2,1] i, float[1,2,2,2] u) => (float[3,2,2] y) { y = ScatterND(x, i, u) }", inputs={"i": [[[-1], [0]]]})
+@example("no updates", "(float[2,3,4] x, int64[0,2] i, float[0,4] u) => (float[2,3,4] y) { y = ScatterND(x, i, u) }")
+@example("empty rows", "(float[2,3,0] x, int64[2,1] i, float[2,3,0] u) => (float[2,3,0] y) { y = ScatterND(x, i, u) }", inputs={"i": [[1], [0]]})
+@example("unknown rank of the data", "(float[24] v, int64[n] s, int64[2,2] i, float[2,4] u) => (float[a,b,c] y) { x = Reshape(v, s) y = ScatterND(x, i, u) }", inputs={"s": [2, 3, 4], **ROWS})
+@example("unknown width", "(float[2,3,4] x, int64[2,W] i, float[2,4] u) => (float[2,3,4] y) { y = ScatterND(x, i, u) }", inputs=ROWS, refuses=Why.NEEDS_SHAPE)
+@example("places beyond the data", "(float[2,3,4] x, float[2,4] u) => (float[2,3,4] y) <int64[5] i = {0,2,-1,-3,-3}> { y = ScatterND(x, i, u) }", invalid="its indices name 5 of 3 dimensions")
+def scatter_nd_11_10(node: Node, op: Builder) -> Result:
+    """Born in 11; before it rows were scattered by their position in the flattened tensor."""
+    data, indices = node["data"], node["indices"]
+    rows = op.Flatten(data, axis=row_width(indices))
+    updates = node["updates"]
+    if indices.rank == 1:
+        updates = op.Unsqueeze(updates, axes=[0])
+    updates = op.Flatten(updates, axis=max(indices.rank - 1, 1))
+    place = op.Reshape(linear(op, indices, data), op.const([-1, 1]))
+    written = op.Scatter(rows, op.Expand(place, op.Shape(updates)), updates, axis=0)
+    return reshape_to(op, written, op.Shape(data))
+
+
+SCATTER_13 = boundary(13, "ScatterElements:490b1e ScatterND:9b14f5")
+
+
+TENSOR = "(float[2,4,3] c, float[2,2,3] u{}) => (float[2,4,3] y) {{ y = TensorScatter"
+
+
+@adapter("TensorScatter", 24, 23, emits=("Unsqueeze", "Add", "Mod", "Expand", "ScatterElements", "Cast", *ARANGE, *SIZE_OF))
+@example("from the start", TENSOR.format("") + "(c, u) }", gives="Unsqueeze Shape Expand ScatterElements")
+@example("from an index", TENSOR.format(", int64[2] w") + "(c, u, w) }", inputs={"w": [2, 0]})
+@example("circular", TENSOR.format(", int64[2] w") + '<mode="circular">(c, u, w) }', inputs={"w": [3, 1]})
+@example("another axis", "(double[2,4,3,2] c, double[2,2,3,2] u, int64[2] w) => (double[2,4,3,2] y) { y = TensorScatter<axis=1>(c, u, w) }", inputs={"w": [2, 1]})
+@example("unknown dimensions", '(float16[B,H,L,D] c, float16[B,H,S,D] u, int64[B] w) => (float16[B,H,L,D] y) { y = TensorScatter<mode="circular">(c, u, w) }', inputs={"c": np.zeros((2, 2, 3, 2)), "u": np.ones((2, 2, 2, 2)), "w": [2, 1]})
+@example("nothing to write", "(float[2,4,3] c, float[2,0,3] u) => (float[2,4,3] y) { y = TensorScatter(c, u) }")
+@example("float8", "(float8e5m2[2,4,3] c, float8e5m2[2,2,3] u) => (float8e5m2[2,4,3] y) { y = TensorScatter(c, u) }")
+@example("int4", "(int4[2,4,3] c, int4[2,2,3] u) => (int4[2,4,3] y) { y = TensorScatter(c, u) }")
+@example("float8e8m0", "(float8e8m0[2,4,3] c, float8e8m0[2,2,3] u) => (float8e8m0[2,4,3] y) { y = TensorScatter(c, u) }", refuses=Why.TYPE_NOT_AVAILABLE)
+@example("unknown rank", "(float[24] v, int64[n] s, float[2,2,3] u) => (float[a,b,c] y) { x = Reshape(v, s) y = TensorScatter(x, u) }", inputs={"s": [2, 4, 3]})
+def tensor_scatter_24_23(node: Node, op: Builder) -> Result:
+    """Born in 24; before it ScatterElements was told each place."""
+    cache, update, first = node["past_cache"], node["update"], node.input("write_indices")
+    rank = update.rank
+    axis = node.int("axis") % rank
+    steps = arange(op, size_of(op, update, axis))
+    place = op.Unsqueeze(steps, op.const([a for a in range(rank) if a != axis]))
+    if first is not None:
+        place = op.Add(place, op.Unsqueeze(first, op.const(list(range(1, rank)))))
+    if node.str("mode") == "circular":
+        place = op.Mod(place, size_of(op, cache, axis))
+    place = op.Expand(place, op.Shape(update))
+    kind = cache.elem_type_or_none
+    wide = _movable(kind)
+    if kind is None or wide is None:
+        return op.ScatterElements(cache, place, update, axis=axis)
+    written = op.ScatterElements(op.Cast(cache, to=wide), place, op.Cast(update, to=wide), axis=axis)
+    # Saturating would turn the infinities of a float8 into numbers.
+    return op.Cast(written, to=kind, saturate=0 if wide == T.FLOAT16 else None)
+
+
+def _movable(kind: int | None) -> int | None:
+    """A type that ScatterElements takes for one that it does not; None where it takes that one."""
+    name = T(kind or 0).name
+    if name.startswith(("FLOAT8", "FLOAT4")):
+        return T.FLOAT16
+    return {"INT4": T.INT8, "UINT4": T.UINT8}.get(name)

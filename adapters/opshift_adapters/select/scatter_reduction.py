@@ -1,0 +1,203 @@
+"""ScatterElements and ScatterND with a reduction: add and mul since 16, max and min since 18."""
+
+import math
+
+import numpy as np
+from opshift.adapter import (
+    KEEP,
+    Array,
+    Builder,
+    Node,
+    Refusal,
+    Result,
+    T,
+    Value,
+    Why,
+    adapter,
+    boundary,
+    example,
+)
+
+from opshift_adapters._lib.blocks import ARANGE, RESHAPE_TO, SIZE_OF, arange, reshape_to, size_of
+
+REDUCTIONS = {"add": "Add", "mul": "Mul", "max": "Max", "min": "Min"}
+UNORDERED = (T.BOOL, T.STRING, T.COMPLEX64, T.COMPLEX128)
+REDUCED = (
+    "Gather", "GatherElements", "GatherND", "ScatterElements", "ScatterND", "Unsqueeze", "Expand",
+    "Concat", "ReduceProd", "Loop", "Identity", "Cast", *REDUCTIONS.values(), *ARANGE, *SIZE_OF,
+    *RESHAPE_TO,
+)  # fmt: skip
+
+SCATTER_16 = boundary(16, "ScatterElements:8031ad ScatterND:c5242f", directions="up")
+SCATTER_18 = boundary(18, "ScatterElements:765e77 ScatterND:a6b0ae", directions="up")
+
+FIXED = "(float[3,4] x, float[2,4] u) => (float[3,4] y) <int64[2,4] i = {0, -1, 2, 1, 1, 0, 0, -1}> { y = ScatterElements"
+ELEMENTS = "(float[3,4] x, int64[2,3] i, float[2,3] u) => (float[3,4] y) { y = ScatterElements"
+REPEATED = {"i": [[0, -1, 2], [0, 2, -3]], "u": [[1, 2, 3], [0.1, 0.2, 0.3]]}
+OPEN = "(double[A,B] x, int32[C,B] i, double[C,B] u) => (double[A,B] y) { y = ScatterElements"
+OPEN_INPUTS = {"x": [[1, 2, 3]], "i": [[0, -1, 0]] * 2, "u": [[1, 2, 3], [0.1, 0.2, 0.3]]}
+
+
+@adapter("ScatterElements", 16, 15, emits=REDUCED)
+@example("none", ELEMENTS + '<reduction="none">(x, i, u) }', inputs={"i": [[0, -1, 2], [1, 0, -2]]}, gives="ScatterElements")
+@example("places all different", FIXED + '<reduction="add">(x, i, u) }', gives="GatherElements Add ScatterElements")
+@example("product", FIXED + '<reduction="mul">(x, i, u) }', gives="GatherElements Mul ScatterElements")
+@example("repeated constant", '(int32[3] x, int32[2] u) => (int32[3] y) <int64[2] i = {-1, 2}> { y = ScatterElements<reduction="add">(x, i, u) }', gives="Unsqueeze Concat Reshape Reshape Reshape Loop")
+@example("computed places", ELEMENTS + '<reduction="add">(x, i, u) }', inputs=REPEATED)
+@example("computed places on the last axis", ELEMENTS + '<reduction="mul", axis=-1>(x, i, u) }', inputs={"i": [[0, -1, 3], [0, 2, -4]]})
+@example("unknown dimensions", OPEN + '<reduction="add">(x, i, u) }', inputs=OPEN_INPUTS)
+@example("no updates", '(float[3,4] x, int64[0,4] i, float[0,4] u) => (float[3,4] y) { y = ScatterElements<reduction="add">(x, i, u) }')
+@example("bools", '(bool[3] x, int64[2] i, bool[2] u) => (bool[3] y) { y = ScatterElements<reduction="add">(x, i, u) }', inputs={"i": [0, 0]}, refuses=Why.NOT_EXPRESSIBLE)
+@example("unknown rank", '(float[12] v, int64[n] s, int64[m] t, int64[4] w, float[4] z) => (float[a,b] y) { x = Reshape(v, s) i = Reshape(w, t) u = Reshape(z, t) y = ScatterElements<reduction="add">(x, i, u) }', inputs={"s": [3, 4], "t": [1, 4], "w": [0, 1, 2, 0]}, refuses=Why.NEEDS_RANK)
+@example("places from the end of an unknown size", '(float[N] x, float[2] u) => (float[N] y) <int64[2] i = {-1, 0}> { y = ScatterElements<reduction="add">(x, i, u) }', inputs={"x": [1, 2, 3]})
+@example("places from the front of an unknown size", '(float[N] x, float[2] u) => (float[N] y) <int64[2] i = {1, 0}> { y = ScatterElements<reduction="add">(x, i, u) }', gives="GatherElements Add ScatterElements", inputs={"x": [1, 2, 3]})
+@example("an unknown reduction", '(float[4] x, int64[2] i, float[2] u) => (float[4] y) { y = ScatterElements<reduction="up">(x, i, u) }', invalid="reduction is 'up', and can be none, add, mul, max, min")
+def scatter_elements_16_15(node: Node, op: Builder) -> Result:
+    """No `reduction` yet: gathered, computed and scattered, one by one where places may repeat."""
+    if node.str("reduction") == "none":
+        return op.same(node, reduction=None)
+    return _reduced_elements(node, op)
+
+
+@adapter("ScatterElements", 18, 17, emits=REDUCED)
+@example("add", ELEMENTS + '<reduction="add">(x, i, u) }', inputs=REPEATED, gives="ScatterElements")
+@example("places all different", FIXED + '<reduction="max">(x, i, u) }', gives="GatherElements Max ScatterElements")
+@example("computed places", ELEMENTS + '<reduction="min">(x, i, u) }', inputs=REPEATED)
+@example("int8", '(int8[3] x, int64[2] i, int8[2] u) => (int8[3] y) { y = ScatterElements<reduction="max">(x, i, u) }', inputs={"i": [0, -3]})
+def scatter_elements_18_17(node: Node, op: Builder) -> Result:
+    """`reduction` could not be max or min."""
+    return _reduced_elements(node, op) if node.str("reduction") in ("max", "min") else KEEP
+
+
+ROWS = "(float[4,2] x, int64[3,1] i, float[3,2] u) => (float[4,2] y) { y = ScatterND"
+
+
+@adapter("ScatterND", 16, 15, emits=REDUCED)
+@example("none", ROWS + "(x, i, u) }", inputs={"i": [[0], [-1], [2]]}, gives="ScatterND")
+@example("places all different", '(float[4,2] x, float[3,2] u) => (float[4,2] y) <int64[3,1] i = {0, -1, 2}> { y = ScatterND<reduction="add">(x, i, u) }', gives="GatherND Add ScatterND")
+@example("repeated constant", '(float[4,2] x, float[3,2] u) => (float[4,2] y) <int64[3,1] i = {0, -1, 3}> { y = ScatterND<reduction="mul">(x, i, u) }', gives="Reshape Reshape Reshape Loop")
+@example("computed places", ROWS + '<reduction="add">(x, i, u) }', inputs={"i": [[0], [-1], [3]]})
+@example("elements", '(float[4,2] x, int64[2,2,2] i, float[2,2] u) => (float[4,2] y) { y = ScatterND<reduction="add">(x, i, u) }', inputs={"i": [[[0, 1], [-1, -1]], [[3, 1], [0, 0]]]})
+@example("one row of indices", '(float[4,2] x, int64[1] i, float[2] u) => (float[4,2] y) { y = ScatterND<reduction="mul">(x, i, u) }', inputs={"i": [-1]})
+@example("unknown dimensions", '(float[A,B] x, int64[C,1] i, float[C,B] u) => (float[A,B] y) { y = ScatterND<reduction="mul">(x, i, u) }', inputs={"x": [[1, 2], [3, 4]], "i": [[1], [1], [-2]], "u": [[1, 2], [3, 4], [5, 6]]})
+@example("no updates", '(float[4,2] x, int64[0,1] i, float[0,2] u) => (float[4,2] y) { y = ScatterND<reduction="add">(x, i, u) }')
+@example("places from the end of an unknown size", '(float[N,2] x, float[2,2] u) => (float[N,2] y) <int64[2,1] i = {-1, 0}> { y = ScatterND<reduction="add">(x, i, u) }', inputs={"x": [[1, 2], [3, 4]]})
+def scatter_nd_16_15(node: Node, op: Builder) -> Result:
+    """No `reduction` yet: gathered, computed and scattered, one by one where places may repeat."""
+    if node.str("reduction") == "none":
+        return op.same(node, reduction=None)
+    return _reduced_rows(node, op)
+
+
+@adapter("ScatterND", 18, 17, emits=REDUCED)
+@example("mul", ROWS + '<reduction="mul">(x, i, u) }', inputs={"i": [[0], [-1], [3]]}, gives="ScatterND")
+@example("places all different", '(float[4,2] x, float[3,2] u) => (float[4,2] y) <int64[3,1] i = {0, -1, 2}> { y = ScatterND<reduction="min">(x, i, u) }', gives="GatherND Min ScatterND")
+@example("computed places", ROWS + '<reduction="max">(x, i, u) }', inputs={"i": [[0], [-1], [3]]})
+def scatter_nd_18_17(node: Node, op: Builder) -> Result:
+    """`reduction` could not be max or min."""
+    return _reduced_rows(node, op) if node.str("reduction") in ("max", "min") else KEEP
+
+
+def _reduced_elements(node: Node, op: Builder) -> Value:
+    name, axis = node.str("reduction"), node.int("axis")
+    data, indices, updates = node["data"], node["indices"], node["updates"]
+    known = indices.const_or_none()
+    if known is not None and _different_along(known, axis, data):
+        new = _combined(op, name, op.GatherElements(data, indices, axis=axis), updates)
+        return op.ScatterElements(data, indices, new, axis=axis)
+    return _one_by_one(op, name, data, _full_places(op, indices, axis), updates)
+
+
+def _reduced_rows(node: Node, op: Builder) -> Value:
+    name = node.str("reduction")
+    data, indices, updates = node["data"], node["indices"], node["updates"]
+    known = indices.const_or_none()
+    if known is not None and _different_rows(known, data):
+        new = _combined(op, name, op.GatherND(data, indices), updates)
+        return op.ScatterND(data, indices, new)
+    return _one_by_one(op, name, data, indices, updates)
+
+
+def _combined(op: Builder, name: str, old: Value, new: Value) -> Value:
+    if old.elem_type_or_none in UNORDERED:
+        raise Refusal(Why.NOT_EXPRESSIBLE, f"no operator computes {name!r} of this element type")
+    combined: Value = op.emit(REDUCTIONS[name], old, new)
+    return combined
+
+
+def _different_along(indices: Array, axis: int, data: Value) -> bool:
+    """Whether no place is written twice, each line along the axis looked at on its own."""
+    places = _from_front(indices, data, axis)
+    if places is None:
+        return False
+    ordered = np.sort(places, axis=axis)
+    return bool(np.all(np.diff(ordered, axis=axis) != 0))
+
+
+def _different_rows(indices: Array, data: Value) -> bool:
+    columns = []
+    for axis in range(indices.shape[-1]):
+        column = _from_front(indices[..., axis], data, axis)
+        if column is None:
+            return False
+        columns.append(column.reshape(-1))
+    rows = np.stack(columns, axis=-1)
+    return len(np.unique(rows, axis=0)) == len(rows)
+
+
+def _from_front(indices: Array, data: Value, axis: int) -> Array | None:
+    """The same with negative indices counted from the front; None where the size is needed."""
+    if not (indices < 0).any():
+        return indices
+    dims = data.dims_or_none
+    size = dims[axis] if dims is not None else None
+    return np.where(indices < 0, indices + size, indices) if isinstance(size, int) else None
+
+
+def _full_places(op: Builder, indices: Value, axis: int) -> Value:
+    """Indices along one axis as coordinates in all of them."""
+    rank = indices.rank
+    columns = []
+    for each in range(rank):
+        if each == axis % rank:
+            column = indices if indices.elem_type == T.INT64 else op.Cast(indices, to=T.INT64)
+        else:
+            others = [a for a in range(rank) if a != each]
+            column = op.Unsqueeze(arange(op, size_of(op, indices, each)), op.const(others))
+            column = op.Expand(column, op.Shape(indices))
+        columns.append(op.Unsqueeze(column, op.const([-1])))
+    return op.Concat(*columns, axis=-1)
+
+
+def _one_by_one(op: Builder, name: str, data: Value, indices: Value, updates: Value) -> Value:
+    """One row of indices after the other, in a loop."""
+    count = _row_count(op, indices)
+    rows = _as_rows(op, indices, count, indices.rank - 1)
+    news = _as_rows(op, updates, count, indices.rank - 1)
+
+    def write(b: Builder, i: Value, keep: Value, now: Value) -> tuple[Value, Value]:
+        one = b.Unsqueeze(i, b.const([0]))
+        row = b.Gather(rows, one, axis=0)
+        new = _combined(b, name, b.GatherND(now, row), b.Gather(news, one, axis=0))
+        return b.Identity(keep), b.ScatterND(now, row, new)
+
+    body = op.graph(write, (T.INT64, ()), (T.BOOL, ()), data)
+    trips = op.Reshape(count, op.const([]))
+    return op.Loop(trips, op.const(True, T.BOOL), data, body=body)
+
+
+def _row_count(op: Builder, indices: Value) -> Value:
+    shape = indices.shape_or_none
+    if shape is not None:
+        return op.const([math.prod(shape[:-1])])
+    return op.ReduceProd(op.Shape(indices, end=-1), keepdims=1)
+
+
+def _as_rows(op: Builder, x: Value, count: Value, leading: int) -> Value:
+    """A tensor with its leading dimensions made one."""
+    known, shape = count.const_or_none(), x.shape_or_none
+    if known is not None and shape is not None:
+        goal = op.const([*known.tolist(), *shape[leading:]])
+    else:
+        goal = op.Concat(count, op.Shape(x, start=leading), axis=0)
+    return reshape_to(op, x, goal)

@@ -1,0 +1,170 @@
+"""ArgMax, ArgMin, TopK: where the largest and the smallest elements are."""
+
+from opshift.adapter import (
+    KEEP,
+    Builder,
+    Node,
+    Refusal,
+    Result,
+    T,
+    Value,
+    Why,
+    adapter,
+    boundary,
+    example,
+    shown,
+)
+from opshift.combinators import cast_around
+
+from opshift_adapters._lib.blocks import ARANGE, FLOATS, SIZE_OF, SMALL_INTS, arange, size_of
+
+FIRST = -(2**63)
+BEST = "(float[3,4] x) => (float[3,2] v, int64[3,2] i) "
+COMPUTED = "(float[3,4] x, int64[1] k) => (float[3,n] v, int64[3,n] i) "
+RANKLESS = "(float[24] w, int64[n] s) => "
+SHAPE = {"s": [2, 3, 4]}
+TWO = "<int64[1] k = {2}> "
+TIES = {"x": [[1, 2, 2, 1], [3, 3, 3, 3], [0, -1, 4, 4]]}
+
+
+def from_the_front(node: Node, op: Builder) -> Result:
+    """`axis` could not count from the end: where the rank is unknown, the tensor is turned round."""
+    x, axis = node["data"], node.int("axis")
+    if axis >= 0:
+        return KEEP
+    if x.rank_or_none is not None:
+        return op.same(node, axis=axis + x.rank)
+    return op.Transpose(op.same(node, inputs={"data": op.Transpose(x)}, axis=-1 - axis))
+
+
+ARG_11 = boundary(
+    11,
+    "ArgMax:e43d4a ArgMin:ee9499",
+    down=shown(
+        from_the_front,
+        example("default", "(float[2,3] x) => (int64[1,3] y) { y = {op}(x) }", gives="{op}"),
+        example("negative", "(float[2,3] x) => (int64[2] y) { y = {op}<axis=-1, keepdims=0>(x) }", gives="{op}"),
+        example("unknown rank", RANKLESS + "(int64[a,b,c] y) { x = Reshape(w, s) y = {op}<axis=-1>(x) }", gives="Reshape Transpose {op} Transpose", inputs=SHAPE),
+        example("unknown rank, dropped", RANKLESS + "(int64[a,b] y) { x = Reshape(w, s) y = {op}<axis=-2, keepdims=0>(x) }", inputs=SHAPE),
+    ),
+    emits=("Transpose",),
+)
+ARG_12 = boundary(12, "ArgMax:72625a ArgMin:aab8c7", directions="up")
+ARG_13 = boundary(13, "ArgMax:535301 ArgMin:5cea2b")
+
+
+@adapter("ArgMax ArgMin", 12, 11, emits=("Slice", "Sub", *SIZE_OF))
+@example("first of ties", "(float[3,4] x) => (int64[3,1] y) { y = {op}<axis=1, select_last_index=0>(x) }", gives="{op}", inputs=TIES)
+@example("last of ties", "(float[3,4] x) => (int64[3,1] y) { y = {op}<axis=1, select_last_index=1>(x) }", gives="Slice {op} Sub Sub", inputs=TIES)
+@example("last of ties, unknown size", "(int32[N,4] x) => (int64[4] y) { y = {op}<keepdims=0, select_last_index=1>(x) }", inputs=TIES)
+@example("unknown rank", RANKLESS + "(int64[a,b,c] y) { x = Reshape(w, s) y = {op}<axis=-1, select_last_index=1>(x) }", inputs={"w": [1, 2, 2, 1] * 6, "s": [2, 3, 4]})
+def arg_12_11(node: Node, op: Builder) -> Result:
+    """The last of equal elements was no choice: it is the first one when read backwards."""
+    x, axis = node["data"], node.int("axis")
+    if not node.int("select_last_index"):
+        return op.same(node, select_last_index=None)
+    backwards = op.Slice(x, op.const([-1]), op.const([FIRST]), op.const([axis]), op.const([-1]))
+    place = op.same(node, inputs={"data": backwards}, select_last_index=None)
+    return op.Sub(op.Sub(size_of(op, x, axis), op.const(1)), place)
+
+
+@adapter("TopK", 9, 10)
+@example("default axis", BEST + "{ v, i = TopK<k=2>(x) }", gives="TopK")
+@example("first axis", "(float[3,4] x) => (float[1,4] v, int64[1,4] i) { v, i = TopK<axis=0, k=1>(x) }", gives="TopK", inputs=TIES)
+def topk_9_10(node: Node, op: Builder) -> Result:
+    """The attribute `k` became an input."""
+    return op.same(node, inputs={"K": op.const([node.int("k")])}, k=None)
+
+
+@adapter("TopK", 10, 9, emits=("Gather", "Squeeze", "Slice", "Cast", *ARANGE))
+@example("constant", BEST + TWO + "{ v, i = TopK(x, k) }", gives="TopK", inputs=TIES)
+@example("none of them", "(float[3,4] x) => (float[3,0] v, int64[3,0] i) <int64[1] k = {0}> { v, i = TopK(x, k) }", gives="Slice Cast")
+@example("computed", COMPUTED + "{ v, i = TopK(x, k) }", inputs={**TIES, "k": [3]})
+@example("computed, first axis", "(float[3,N] x, int64[1] k) => (float[n,N] v, int64[n,N] i) { v, i = TopK<axis=0>(x, k) }", inputs={"k": [2]})
+@example("computed, unknown size", "(float[3,N] x, int64[1] k) => (float[3,n] v, int64[3,n] i) { v, i = TopK(x, k) }", refuses=Why.NEEDS_CONSTANT)
+def topk_10_9(node: Node, op: Builder) -> Result:
+    """`k` was an attribute: a number that only a run knows is cut from all of them, sorted."""
+    x, k, axis = node["X"], node["K"], node.int("axis")
+    known, dims = k.const_or_none(), x.dims_or_none
+    if known is not None and known.item() == 0:
+        none = op.Slice(x, starts=[0], ends=[0], axes=[axis if axis >= 0 else x.rank - 1])
+        return none, op.Cast(none, to=T.INT64)
+    if known is not None:
+        return op.same(node, inputs={"K": None}, k=known.item(), outputs=2)
+    size = dims[axis] if dims else None
+    if not isinstance(size, int):
+        raise Refusal(Why.NEEDS_CONSTANT, "k must be constant before opset 10")
+    every = op.same(node, inputs={"K": None}, k=size, outputs=2)
+    places = arange(op, op.Squeeze(k))
+    values, indices = (op.Gather(one, places, axis=axis) for one in every)
+    return values, indices
+
+
+TOPK_11 = boundary(11, "TopK:2439e1", directions="up")
+SORTING = ("Less", "Greater", "Or", "Not", "And", "ReduceSum", "Unsqueeze", "Equal", "Mul")
+
+
+@adapter("TopK", 11, 10, emits=("Neg", "Cast", "Transpose", *SORTING, *ARANGE, *SIZE_OF), handles_types=True)
+@example("largest", BEST + TWO + "{ v, i = TopK<largest=1, sorted=1>(x, k) }", gives="TopK", inputs=TIES)
+@example("smallest", BEST + TWO + "{ v, i = TopK<largest=0>(x, k) }", gives="Neg TopK Neg", inputs=TIES)
+@example("computed", COMPUTED + "{ v, i = TopK<largest=0, axis=-1>(x, k) }", gives="Neg TopK Neg", inputs={"k": [3]})
+@example("negative axis", "(double[3,4] x) => (double[2,4] v, int64[2,4] i) " + TWO + "{ v, i = TopK<axis=-2>(x, k) }", gives="TopK")
+@example("negative axis of unknown rank", RANKLESS + "(float[a,b,c] v, int64[a,b,c] i) " + TWO + "{ x = Reshape(w, s) v, i = TopK<axis=-2>(x, k) }", gives="Reshape Transpose TopK Transpose Transpose", inputs=SHAPE)
+@example("bytes", "(uint8[3,4] x) => (uint8[3,2] v, int64[3,2] i) " + TWO + "{ v, i = TopK<largest=0>(x, k) }", gives="Cast Neg TopK Neg Cast")
+@example("int32", "(int32[3,4] x) => (int32[3,2] v, int64[3,2] i) " + TWO + "{ v, i = TopK(x, k) }", gives="Cast TopK Cast", inputs=TIES)
+@example("int64", "(int64[3,4] x) => (int64[3,2] v, int64[3,2] i) " + TWO + "{ v, i = TopK(x, k) }", inputs={"x": [[5, 2**60, 2**60 + 1, 5], [-(2**62), 0, 1 - 2**62, 0], [3, 3, 3, 3]]})
+@example("smallest int64", "(int64[N,4] x) => (int64[2,4] v, int64[2,4] i) " + TWO + "{ v, i = TopK<largest=0, axis=0>(x, k) }")
+@example("smallest uint64", "(uint64[2,3,4] x) => (uint64[2,2,4] v, int64[2,2,4] i) " + TWO + "{ v, i = TopK<largest=0, axis=1, sorted=0>(x, k) }")
+def topk_11_10(node: Node, op: Builder) -> Result:
+    """Only floats were sorted, and only the largest found; `sorted` is kept when never promised."""
+    x, axis, largest = node["X"], node.int("axis"), node.int("largest")
+    if x.elem_type in (T.INT64, T.UINT64):
+        return by_comparing(node, op)
+    turned = axis < -1 and x.rank_or_none is None
+    if axis < -1:
+        axis = -1 - axis if turned else axis + x.rank
+    wide = op.Transpose(x) if turned else x
+    if x.elem_type not in FLOATS:
+        small = x.elem_type in SMALL_INTS
+        wide = op.Cast(wide, to=T.FLOAT if small else T.DOUBLE)
+    if not largest:
+        wide = op.Neg(wide)
+    values, indices = op.same(
+        node, inputs={"X": wide}, axis=axis, largest=None, sorted=None, outputs=2
+    )
+    if not largest:
+        values = op.Neg(values)
+    if x.elem_type not in FLOATS:
+        values = op.Cast(values, to=x.elem_type)
+    return (op.Transpose(values), op.Transpose(indices)) if turned else (values, indices)
+
+
+def by_comparing(node: Node, op: Builder) -> tuple[Value, Value]:
+    """Whole numbers that no float holds: each one's rank is how many come before it."""
+    x, rank = node["X"], node["X"].rank
+    axis = node.int("axis") % rank
+    one, other = op.Unsqueeze(x, axes=[axis + 1]), op.Unsqueeze(x, axes=[axis])
+    above, below = op.Greater(other, one), op.Less(other, one)
+    number = arange(op, size_of(op, x, axis))
+    behind = list(range(1, rank - axis))
+    row = op.Unsqueeze(number, axes=behind) if behind else number
+    column = op.Unsqueeze(number, axes=list(range(1, rank - axis + 1)))
+    tie = op.And(op.Not(op.Or(above, below)), op.Less(row, column))
+    before = op.Or(above if node.int("largest") else below, tie)
+    place = op.ReduceSum(op.Cast(before, to=T.DOUBLE), axes=[axis + 1], keepdims=0)
+    _, indices = op.TopK(op.Neg(place), node["K"], axis=axis, outputs=2)
+    picked = op.Equal(op.Unsqueeze(indices, axes=[axis + 1]), row)
+    values = op.ReduceSum(
+        op.Mul(op.Cast(picked, to=x.elem_type), other), axes=[axis + 1], keepdims=0
+    )
+    return values, indices
+
+
+TOPK_24 = boundary(
+    24,
+    "TopK:d7a25a",
+    cast=shown(
+        cast_around("float"),
+        example("bfloat16", "(bfloat16[3,4] x, int64[1] k) => (bfloat16[3,n] v, int64[3,n] i) { v, i = TopK<largest=0>(x, k) }", gives="Cast TopK Cast", inputs={"k": [2]}),
+    ),
+)

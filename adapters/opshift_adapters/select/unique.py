@@ -1,0 +1,91 @@
+"""Unique."""
+
+from opshift.adapter import (
+    Builder,
+    Node,
+    Refusal,
+    Result,
+    T,
+    Value,
+    Why,
+    adapter,
+    boundary,
+    example,
+    shown,
+)
+from opshift.combinators import cast_around
+
+from opshift_adapters._lib.blocks import ARANGE, FLOATS, arange
+
+ALL = "(float[N] y, int64[N] first, int64[M] inverse, int64[N] counts) { y, first, inverse, counts = Unique"
+NUMBERS = "(float[7] x) => "
+SEVEN = {"x": [2, 1, 1, 3, 4, 3, -1]}
+
+
+@adapter("Unique", 11, 10, emits=("Reshape", "Cast", "Size", "Unsqueeze", "Less", "And", "Or", "Not", "IsNaN", "ReduceSum", "Mul", "Equal", "NonZero", "Gather", *ARANGE))
+@example("all outputs, sorted", NUMBERS + ALL + "(x) }", inputs=SEVEN)
+@example("all outputs, as met", NUMBERS + ALL + "<sorted=0>(x) }", inputs=SEVEN)
+@example("values only", "(int64[2,3] x) => (int64[N] y) { y = Unique(x) }", inputs={"x": [[2, 1, 1], [3, 2**60, 3]]})
+@example("two outputs left out", "(uint8[4] x) => (uint8[N] y, int64[N] n) { y, , , n = Unique<sorted=0>(x) }", inputs={"x": [200, 1, 200, 1]})
+@example("bool", "(bool[4] x) => (bool[N] y, int64[N] f) { y, f = Unique(x) }", inputs={"x": [True, True, False, True]})
+@example("NaN and infinity", NUMBERS + ALL + "(x) }", inputs={"x": [float("nan"), 1, float("-inf"), float("nan"), 1, float("inf"), 0]})
+@example("axis of a vector", NUMBERS + "(float[N] y, int64[N] f) { y, f = Unique<axis=-1>(x) }", inputs=SEVEN)
+@example("one element", "(double[1] x) => (double[N] y, int64[N] f) { y, f = Unique(x) }")
+@example("along an axis", "(float[2,3] x) => (float[2,N] y) { y = Unique<axis=1>(x) }", refuses=Why.NOT_EXPRESSIBLE)
+@example("strings", "(string[3] x) => (string[N] y) { y = Unique(x) }", refuses=Why.NOT_EXPRESSIBLE)
+def unique_11_10(node: Node, op: Builder) -> Result:
+    """Born in 11; before it every element was compared with every other."""
+    x = node["X"]
+    if x.elem_type in (T.STRING, T.COMPLEX64, T.COMPLEX128):
+        raise Refusal(Why.NOT_EXPRESSIBLE, "de-duplication of strings needs opset 11")
+    if node.attr("axis") is not None and x.rank != 1:
+        raise Refusal(Why.NOT_EXPRESSIBLE, "de-duplication of slices needs opset 11")
+    flat = op.Reshape(x, op.const([-1]))
+    keys = op.Cast(flat, to=T.INT32) if x.elem_type == T.BOOL else flat
+    place = arange(op, op.Size(flat))
+    column, row = (op.Unsqueeze(place, axes=[axis]) for axis in (1, 0))
+    smaller, same = _order(op, keys)
+    met_before = _count(op, op.And(same, op.Less(row, column)))
+    is_first = op.Equal(met_before, op.const(0))
+    first = op.Reshape(op.NonZero(is_first), op.const([-1]))
+    firsts = op.Unsqueeze(is_first, axes=[0])
+    rank = None
+    if node.int("sorted"):
+        rank = _count(op, op.And(smaller, firsts))
+        slots = op.Unsqueeze(arange(op, op.Size(first)), axes=[1])
+        there = op.Equal(slots, op.Unsqueeze(op.Gather(rank, first), axes=[0]))
+        chosen = op.Mul(op.Cast(there, to=T.INT64), op.Unsqueeze(first, axes=[0]))
+        first = op.ReduceSum(chosen, axes=[1], keepdims=0)
+    values = op.Gather(flat, first)
+    if node.n_outputs <= 2:
+        return values, first
+    if rank is None:
+        mine = op.Cast(op.And(same, firsts), to=T.INT64)
+        met = op.ReduceSum(op.Mul(mine, row), axes=[1], keepdims=1)
+        rank = _count(op, op.And(op.Less(row, met), firsts))
+    return values, first, rank, op.Gather(_count(op, same), first)
+
+
+def _order(op: Builder, x: Value) -> tuple[Value, Value]:
+    """Whether the element of the row is smaller than, or the same as, that of the column."""
+    column, row = op.Unsqueeze(x, axes=[1]), op.Unsqueeze(x, axes=[0])
+    smaller, larger = op.Less(row, column), op.Less(column, row)
+    if x.elem_type in FLOATS:  # NaN is the largest number, and one number
+        column_nan, row_nan = op.IsNaN(column), op.IsNaN(row)
+        smaller = op.Or(smaller, op.And(column_nan, op.Not(row_nan)))
+        larger = op.Or(larger, op.And(row_nan, op.Not(column_nan)))
+    return smaller, op.Not(op.Or(smaller, larger))
+
+
+def _count(op: Builder, matrix: Value) -> Value:
+    return op.ReduceSum(op.Cast(matrix, to=T.INT64), axes=[1], keepdims=0)
+
+
+UNIQUE_28 = boundary(
+    28,
+    "Unique:fccede",
+    cast=shown(
+        cast_around("float"),
+        example("bfloat16", "(bfloat16[4] x) => (bfloat16[N] y, int64[N] f) { y, f = Unique(x) }", inputs={"x": [2, 1, 2, 0.5]}, gives="Cast Unique Cast"),
+    ),
+)

@@ -1,0 +1,1 @@
+"""Sequences, optional values and control flow."""

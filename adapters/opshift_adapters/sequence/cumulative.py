@@ -1,0 +1,133 @@
+"""CumSum, CumProd: running sums and products; where they do not exist, a Scan takes the steps."""
+
+from collections.abc import Callable
+
+import numpy as np
+from opshift.adapter import Builder, Node, Result, T, Value, Why, adapter, boundary, example, shown
+
+from opshift_adapters._lib.blocks import part
+
+EMITS = ("Scan", "If", "Expand", "Shape", "Slice", "Concat", "Reshape", "Equal", "Or", "Cast", "Identity")
+Step = Callable[[Builder, Value, Value], Value]
+ROW = " => ({0} y) <int64 a = {{{1}}}> {{ y = {{op}}{2}(x, a) }}"
+COMPUTED = "(float[2,3,4] x, {0} a) => (float[2,3,4] y) {{ y = {{op}}{1}(x, a) }}"
+RANKLESS = "(float[24] v, int64[n] s) => (float[p,q,r] y) <int64 a = {%d}> { x = Reshape(v, s) y = {op}(x, a) }"
+
+
+def row(x: str, axis: int, settings: str = "") -> str:
+    """An example along a constant axis."""
+    return f"({x} x)" + ROW.format(x, axis, settings)
+
+
+def along(node: Node, op: Builder, step: Step, start: int) -> Value:
+    """`step` from one element to the next, beginning at `start`."""
+    known = node["axis"].const_or_none()
+    if known is not None:
+        return along_axis(node, op, step, start, known.item())
+    axis, rank = node["axis"], node["x"].rank
+    axis = op.Cast(op.Reshape(axis, op.const([])), to=T.INT64)
+
+    def decide(op: Builder, place: int) -> Value:
+        if place == rank - 1:
+            return along_axis(node, op, step, start, place)
+        front, back = op.Equal(axis, op.const(place)), op.Equal(axis, op.const(place - rank))
+        return op.If(
+            op.Or(front, back),
+            then_branch=op.graph(lambda b: along_axis(node, b, step, start, place)),
+            else_branch=op.graph(lambda b: decide(b, place + 1)),
+        )
+
+    return decide(op, 0)
+
+
+def along_axis(node: Node, op: Builder, step: Step, start: int, axis: int) -> Value:
+    x, exclusive, reverse = node["x"], node.int("exclusive"), node.int("reverse")
+    if axis < 0 and (op.version < 11 or x.rank_or_none is not None):
+        axis += x.rank
+    kind = x.elem_type
+    narrow = kind == T.BFLOAT16 and op.version < 16  # Scan did not carry it
+    wide = op.Cast(x, to=T.FLOAT) if narrow else x
+    dims = x.dims_or_none
+    others = None if dims is None else [*dims[:axis], *dims[axis:][1:]]
+
+    def body(b: Builder, before: Value, element: Value) -> tuple[Value, Value]:
+        after = step(b, before, element)
+        if narrow:
+            after = b.Cast(b.Cast(after, to=kind), to=T.FLOAT)
+        return after, before if exclusive else after
+
+    state = op.Expand(op.const(start, like=wide), without(op, x, axis))
+    shape = (wide.elem_type, others)
+    _, found = op.Scan(
+        state,
+        wide,
+        body=op.graph(body, shape, shape),
+        num_scan_inputs=1,
+        scan_input_axes=[axis],
+        scan_output_axes=[axis],
+        scan_input_directions=[reverse],
+        scan_output_directions=[reverse],
+        outputs=2,
+    )
+    if others is None or not all(isinstance(size, int) for size in others):
+        found = op.Reshape(found, op.Shape(x))  # no step tells how large an element would be
+    return op.Cast(found, to=kind) if narrow else found
+
+
+def without(op: Builder, x: Value, axis: int) -> Value:
+    """The shape of `x` but for one axis."""
+    shape = x.shape_or_none
+    if shape is not None:
+        return op.const([*shape[:axis], *shape[axis + 1 :]])
+    sizes = op.Shape(x)
+    if axis == -1:
+        return part(op, sizes, 0, -1)
+    if axis == 0:
+        return part(op, sizes, 1)
+    return op.Concat(part(op, sizes, 0, axis), part(op, sizes, axis + 1), axis=0)
+
+
+@adapter("CumSum", 11, 10, emits=(*EMITS, "Add"))
+@example("first axis", row("float[2,3,4]", 0), gives="Expand Scan")
+@example("middle axis", row("double[2,3,4]", 1, "<exclusive=1>"), gives="Expand Scan")
+@example("last axis, backwards", row("int64[2,3,4]", -1, "<reverse=1>"), gives="Expand Scan")
+@example("vector, backwards", row("uint32[5]", 0, "<exclusive=1, reverse=1>"), gives="Expand Scan")
+@example("unknown sizes", row("int32[N,3,M]", 1), gives="Shape Slice Slice Concat Expand Scan Shape Reshape")
+@example("empty", row("float[N,3]", 1), inputs={"x": np.zeros((0, 3))})
+@example("nothing to sum", row("float[2,N]", 1), inputs={"x": np.zeros((2, 0))})
+@example("nothing to sum, unknown sizes", row("float[M,N]", 1), inputs={"x": np.zeros((2, 0))})
+@example("computed axis", COMPUTED.format("int64", "<exclusive=1>"), inputs={"a": -2})
+@example("computed axis of 32 bits", COMPUTED.format("int32", ""), inputs={"a": 2})
+@example("unknown rank", RANKLESS % 1, inputs={"s": [2, 3, 4]})
+@example("unknown rank, from the end", RANKLESS % -1, refuses=Why.NEEDS_RANK)
+def cum_sum_11_10(node: Node, op: Builder) -> Result:
+    """Born in 11."""
+    return along(node, op, lambda b, before, element: b.Add(before, element), 0)
+
+
+CUM_SUM_14 = boundary(
+    14,
+    "CumSum:5c797f",
+    cast=shown(
+        cum_sum_11_10,
+        example("half precision", row("float16[2,3]", 1), gives="Expand Scan"),
+        example("bfloat16", row("bfloat16[2,3]", 0, "<exclusive=1, reverse=1>"), gives="Cast Expand Scan Cast"),
+        example("unknown rank", "(float16[24] v, int64[n] s) => (float16[p,q,r] y) <int64 a = {-1}> { x = Reshape(v, s) y = CumSum(x, a) }", inputs={"s": [2, 3, 4]}),
+        example("single precision", row("float[2,3]", 1), gives="CumSum"),
+    ),
+    emits=(*EMITS, "Add"),
+)
+
+
+@adapter("CumProd", 26, 25, emits=(*EMITS, "Mul"))
+@example("first axis", row("float[2,3,4]", 0), gives="Expand Scan")
+@example("middle axis", row("float16[2,3,4]", 1, "<exclusive=1>"), gives="Expand Scan")
+@example("last axis, backwards", row("int64[2,3,4]", -1, "<reverse=1>"), gives="Expand Scan")
+@example("vector, backwards", row("bfloat16[5]", 0, "<exclusive=1, reverse=1>"), gives="Expand Scan")
+@example("unknown sizes", row("double[N,3,M]", -2), gives="Shape Slice Slice Concat Expand Scan Shape Reshape")
+@example("nothing to multiply, unknown sizes", row("float[M,N]", 0), inputs={"x": np.zeros((0, 2))})
+@example("computed axis", COMPUTED.format("int64", "<reverse=1>"), inputs={"a": -1})
+@example("unknown rank", RANKLESS % -2, inputs={"s": [2, 3, 4]})
+def cum_prod_26_25(node: Node, op: Builder) -> Result:
+    """Born in 26."""
+    return along(node, op, lambda b, before, element: b.Mul(before, element), 1)

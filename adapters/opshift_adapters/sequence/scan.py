@@ -1,0 +1,230 @@
+"""Scan: where it has its batch and its time, and below 8 the Loop that it is."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from opshift.adapter import KEEP, Builder, Node, Refusal, Result, T, Value, Why, adapter, example
+
+from opshift_adapters._lib.blocks import ARANGE, SIZE_OF, arange, size_of
+
+COLUMNS = "<num_scan_inputs=1, {}, body = b (float[2] s, float[2] i) => (float[2] t, float[2] o) {{ t = Add(s, i) o = Mul(t, i) }} >"
+
+
+@adapter("Scan", 11, 10)
+@example("axes from the end", "(float[2] s, float[2,3] x) => (float[2] t, float[a,b] y) { t, y = Scan(s, x) " + COLUMNS.format("scan_input_axes=[-1], scan_output_axes=[-1]") + " }", gives="Scan")
+@example("axes from the front", "(float[2] s, float[3,2] x) => (float[2] t, float[3,2] y) { t, y = Scan(s, x) " + COLUMNS.format("scan_input_axes=[0]") + " }", gives="Scan")
+def scan_11_10(node: Node, op: Builder) -> Result:
+    """Axes could not count from the end."""
+    scanned = node.int("num_scan_inputs")
+    changed: dict[str, Any] = {}
+    for name, values, extra in (
+        ("scan_input_axes", node.inputs[-scanned:], 0),
+        ("scan_output_axes", node.results("body")[len(node.inputs) - scanned :], 1),
+    ):
+        axes = node.ints_or_none(name) or []
+        if any(axis < 0 for axis in axes):
+            pairs = zip(axes, values, strict=True)
+            changed[name] = [a if v is None or a >= 0 else a + v.rank + extra for a, v in pairs]
+    return op.same(node, **changed) if changed else KEEP
+
+
+# -- the batch -----------------------------------------------------------------------------------
+
+
+def scan_8(batch: str, lengths: str = '""', attributes: str = "", states: str = "float[2] s") -> str:
+    given = f"int64[{batch}] n, " if lengths == "n" else ""
+    return f"({given}float[{batch},2] a, float[{batch},4,2] x) => (float[{batch},2] t, float[{batch},4,2] y) {{ t, y = Scan({lengths}, a, x) <num_scan_inputs=1, {attributes} body = b (float[2] s, float[2] i) => (float[2] u, float[2] o) {{ u = Add(s, i) o = Mul(u, i) }} > }}"
+
+
+MAP_8 = '(float[{0},4,2] x) => (float[{0},4,2] y) {{ y = Scan("", x) <num_scan_inputs=1, directions=[1], body = b (float[2] i) => (float[2] o) {{ o = Neg(i) }} > }}'
+SUM_8 = "(int64[3] n, float[3,2] a, float[3,4,2] x) => (float[3,2] t) { t, y = Scan(n, a, x) <num_scan_inputs=1, body = b (float[2] s, float[2] i) => (float[2] u, float[2] o) { u = Add(s, i) o = Mul(u, i) } > }"
+LENGTHS = {"n": [4, 0, 2]}
+
+
+@adapter("Scan", 8, 9, emits=("Squeeze", "Unsqueeze", "Less", "Where", "Identity", *SIZE_OF, *ARANGE))
+@example("batch of one", scan_8("1"), gives="Squeeze Squeeze Scan Unsqueeze Unsqueeze")
+@example("batch", scan_8("3"), gives="Scan")
+@example("batch of unknown size, backwards", scan_8("N", attributes="directions=[1],"), gives="Scan")
+@example("no state", MAP_8.format(2), gives="Scan")
+@example("lengths", SUM_8, inputs=LENGTHS)
+@example("lengths and backwards", scan_8("3", "n", "directions=[1],"), refuses=Why.AMBIGUOUS)
+def scan_8_9(node: Node, op: Builder) -> Result:
+    """The batch on axis 0 and the lengths of its items are gone: a Scan over items scans each."""
+    lengths, values, scanned, directions = _read_scan_8(node)
+    count = len(values) - scanned
+    named: dict[str, Any] = {"num_scan_inputs": scanned, "scan_input_directions": directions}
+    n_outputs = node.n_outputs
+    body = node.graph("body")
+    if lengths is None and _one_item(values):
+        single = [op.Squeeze(value, axes=[0]) for value in values]
+        found = op.Scan(*single, body=body, outputs=n_outputs, **named)
+        return tuple(op.Unsqueeze(value, axes=[0]) for value in found)
+    if lengths is None:
+        outer = op.graph(
+            lambda b, *item: b.Scan(*item, body=body, outputs=n_outputs, **named),
+            *map(_item, values),
+        )
+        return op.Scan(*values, num_scan_inputs=len(values), body=outer, outputs=n_outputs)
+
+    def step(b: Builder, length: Value, *rest: Value) -> tuple[Value, ...]:
+        old, elements, time = rest[:count], rest[count:-1], rest[-1]
+        new = b.inline(body, *old, *elements)
+        lasts = b.Less(time, length)
+        kept = [b.Where(lasts, a, z) for a, z in zip(new[:count], old, strict=True)]
+        return (b.Identity(length), *kept, *new[count:])
+
+    def item(b: Builder, length: Value, *parts: Value) -> tuple[Value, ...]:
+        kinds = [_known(v) for v in parts[:count]] + [_item(v) for v in parts[count:]]
+        inner = b.graph(step, (T.INT64, ()), *kinds, (T.INT64, ()))
+        times = arange(b, size_of(b, parts[-1], 0))
+        found = b.Scan(
+            length, *parts, times, num_scan_inputs=scanned + 1, body=inner, outputs=n_outputs + 1
+        )
+        return found[1:]
+
+    outer = op.graph(item, (T.INT64, ()), *map(_item, values))
+    every = (lengths, *values)
+    return op.Scan(*every, num_scan_inputs=len(every), body=outer, outputs=n_outputs)
+
+
+def _read_scan_8(node: Node) -> tuple[Value | None, list[Value], int, list[int]]:
+    lengths, *rest = node.inputs
+    values = [value for value in rest if value is not None]
+    scanned = node.int("num_scan_inputs")
+    directions = node.ints_or_none("directions") or [0] * scanned
+    if lengths is not None and any(directions):
+        raise Refusal(Why.AMBIGUOUS, "where a shorter sequence begins backwards is not written")
+    return lengths, values, scanned, directions
+
+
+def _one_item(values: Sequence[Value]) -> bool:
+    return any(value.dims_or_none is not None and value.dims[0] == 1 for value in values)
+
+
+def _known(value: Value) -> tuple[int, Sequence[Any] | None]:
+    return value.elem_type, value.dims_or_none
+
+
+def _item(value: Value) -> tuple[int, Sequence[Any] | None]:
+    """The type of one element along the first axis."""
+    dims = value.dims_or_none
+    return value.elem_type, None if dims is None else dims[1:]
+
+
+def scan_9(attributes: str, x: str = "3,2", y: str = "3,2") -> str:
+    return f"(float[2] s, float[{x}] x) => (float[2] t, float[{y}] y) {{ t, y = Scan(s, x) " + COLUMNS.format(attributes) + " }"
+
+
+@adapter("Scan", 9, 8, emits=("Unsqueeze", "Squeeze", "Transpose", "Identity"))
+@example("plain", scan_9("scan_input_axes=[0]"), gives="Unsqueeze Unsqueeze Scan Squeeze Squeeze")
+@example("axes", scan_9("scan_input_axes=[1], scan_output_axes=[1]", "2,3", "2,3"), gives="Unsqueeze Transpose Unsqueeze Scan Squeeze Squeeze Transpose")
+@example("both ways round", scan_9("scan_input_directions=[1], scan_output_directions=[1]", "N,2", "N,2"))
+@example("no state", "(float[3,2] x) => (float[3,2] y) { y = Scan(x) <num_scan_inputs=1, body = b (float[2] i) => (float[2] o) { o = Neg(i) } > }", gives="Unsqueeze Scan Squeeze")
+@example("unknown rank, other axis", "(float[n] v, int64[k] g) => (float[a,b] y) { x = Reshape(v, g) y = Scan(x) <num_scan_inputs=1, scan_input_axes=[1], body = b (float[m] i) => (float[m] o) { o = Neg(i) } > }", refuses=Why.NEEDS_RANK)
+@example("a body that computes nothing", "(bool c, float[2] s, float[2,2] x) => (float[2] t, float[2,2] y, float[2] z) { z = If(c) <then_branch = t () => (float[2] p) { p = Neg(s) }, else_branch = e () => (float[2] q) { q = Identity(s) }> t, y = Scan<num_scan_inputs=1, body = b (float[2] u, float[2] e) => () { d = Add(u, e) }, scan_output_axes=[-1]>(s, x) }", invalid="body computes 0 of 2 outputs")
+def scan_9_8(node: Node, op: Builder) -> Result:
+    """Scan had a batch on axis 0 and its time on axis 1: a batch of one, time taken to the front."""
+    scanned = node.int("num_scan_inputs")
+    values = [value for value in node.inputs if value is not None]
+    count = len(values) - scanned
+    axes = [0] * count + (node.ints_or_none("scan_input_axes") or [0] * scanned)
+    batch = [
+        op.Unsqueeze(_to_front(op, value, axis), axes=[0])
+        for value, axis in zip(values, axes, strict=True)
+    ]
+    found = op.Scan(
+        None, *batch, num_scan_inputs=scanned, directions=node.ints_or_none("scan_input_directions"),
+        body=node.graph("body"), outputs=node.n_outputs,
+    )  # fmt: skip
+    back = node.ints_or_none("scan_output_directions") or [0] * len(found)
+    out_axes = node.ints_or_none("scan_output_axes") or [0] * len(found)
+    elements = node.results("body")
+    results = []
+    for i, value in enumerate(found):
+        if i >= count and back[i - count]:
+            value = _backwards(op, value, elements[i])
+        value = op.Squeeze(value, axes=[0])
+        if i >= count and out_axes[i - count]:
+            order = list(range(1, elements[i].rank + 1))
+            order.insert(out_axes[i - count], 0)
+            value = op.Transpose(value, perm=order)
+        results.append(value)
+    return tuple(results)
+
+
+def _to_front(op: Builder, value: Value, axis: int) -> Value:
+    if axis == 0:
+        return value
+    order = list(range(value.rank))
+    order.insert(0, order.pop(axis))
+    return op.Transpose(value, perm=order)
+
+
+def _backwards(op: Builder, value: Value, element: Value) -> Value:
+    """The same values, the last in time first."""
+    body = op.graph(lambda b, x: b.Identity(x), _known(element))
+    return op.Scan(None, value, num_scan_inputs=1, directions=[1], body=body, outputs=1)[0]
+
+
+@adapter("Scan", 8, 7, emits=("Loop", "If", "Squeeze", "Unsqueeze", "Gather", "Sub", "Less", "Cast", "Identity", *SIZE_OF))
+@example("batch of one", scan_8("1"), gives="Squeeze Squeeze Loop Unsqueeze Unsqueeze")
+@example("batch", scan_8("3"), gives="Loop")
+@example("batch of unknown size, backwards", scan_8("N", attributes="directions=[1],"))
+@example("no state", MAP_8.format(2), gives="Loop")
+@example("no state, batch of one", MAP_8.format(1))
+@example("lengths", SUM_8, inputs=LENGTHS)
+@example("lengths and backwards", scan_8("3", "n", "directions=[1],"), refuses=Why.AMBIGUOUS)
+def scan_8_7(node: Node, op: Builder) -> Result:
+    """Born in 8; below it a Loop takes one element after the other."""
+    lengths, values, scanned, directions = _read_scan_8(node)
+    count, n_outputs = len(values) - scanned, node.n_outputs
+    body = node.graph("body")
+
+    def over_time(b: Builder, parts: Sequence[Value], length: Value | None) -> tuple[Value, ...]:
+        time = size_of(b, parts[-1], 0)
+
+        def step(c: Builder, i: Value, *old: Value) -> tuple[Value, ...]:
+            last = c.Sub(c.Sub(time, i), c.const(1)) if any(directions) else i
+            elements = [
+                c.Gather(part, last if back else i, axis=0)
+                for part, back in zip(parts[count:], directions, strict=True)
+            ]
+            new = c.inline(body, *old, *elements)
+            if length is None or not old:
+                return new
+            lasts = c.Less(c.Cast(i, to=T.DOUBLE), c.Cast(length, to=T.DOUBLE))
+            kept = c.If(
+                lasts,
+                then_branch=c.graph(lambda d: tuple(d.Identity(v) for v in new[:count])),
+                else_branch=c.graph(lambda d: tuple(d.Identity(v) for v in old)),
+                outputs=count,
+            )
+            return (*kept, *new[count:])
+
+        return _loop(b, time, step, parts[:count], n_outputs)
+
+    if lengths is None and _one_item(values):
+        found = over_time(op, [op.Squeeze(value, axes=[0]) for value in values], None)
+        return tuple(op.Unsqueeze(value, axes=[0]) for value in found)
+
+    def item(b: Builder, i: Value) -> tuple[Value, ...]:
+        length = None if lengths is None else b.Gather(lengths, i, axis=0)
+        return over_time(b, [b.Gather(value, i, axis=0) for value in values], length)
+
+    return _loop(op, size_of(op, values[-1], 0), item, (), n_outputs)
+
+
+def _loop(
+    op: Builder, trips: Value, write: Any, states: Sequence[Value], outputs: int
+) -> tuple[Value, ...]:
+    """A Loop with these states; it must carry something, so without any it carries a zero."""
+    idle = () if states else (op.const(0),)
+
+    def step(b: Builder, i: Value, keep: Value, *old: Value) -> tuple[Value, ...]:
+        new = write(b, i, *old[len(idle) :])
+        return (b.Identity(keep), *(b.Identity(v) for v in old[: len(idle)]), *new)
+
+    carried = (*idle, *states)
+    body = op.graph(step, (T.INT64, ()), (T.BOOL, ()), *map(_known, carried))
+    found = op.Loop(trips, None, *carried, body=body, outputs=outputs + len(idle))
+    return found[len(idle) :]

@@ -1,0 +1,314 @@
+"""Sequences: born in 11; below it they are no values, but what is known to be in them is."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from opshift.adapter import (
+    Builder,
+    Node,
+    Refusal,
+    Result,
+    T,
+    Value,
+    Why,
+    adapter,
+    boundary,
+    example,
+)
+
+from opshift_adapters._lib.blocks import RESHAPE_TO, SIZE_OF, part, reshape_to, shape_of, size_of
+
+GONE = "sequence values do not exist before opset 11"
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """An element that is a part of a tensor, from `start` to `end` along an axis."""
+
+    whole: Value
+    axis: int
+    start: int
+    end: int
+    squeezed: bool
+
+
+Element = Value | Piece
+
+
+def elements(sequence: Value) -> list[Element]:
+    """What is in a sequence, if the model says so."""
+    node = sequence.producer
+    if node is None:
+        raise _unknown(sequence)
+    match node.op:
+        case "SequenceConstruct":
+            return [value for value in node.inputs if value is not None]
+        case "SequenceEmpty":
+            return []
+        case "SequenceInsert":
+            items = elements(node["input_sequence"])
+            items.insert(_position(node, items, len(items)), node["tensor"])
+            return items
+        case "SequenceErase":
+            items = elements(node["input_sequence"])
+            del items[_position(node, items, len(items) - 1)]
+            return items
+        case "SplitToSequence":
+            return pieces(node)
+    raise _unknown(sequence)
+
+
+def _unknown(sequence: Value) -> Refusal:
+    return Refusal(Why.NEEDS_CONSTANT, f"{GONE}, and what is in {sequence.name!r} is not known")
+
+
+def _position(node: Node, items: list[Element], last: int) -> int:
+    """A constant position that is there; `last` is where an operator goes by itself."""
+    given = node.input("position")
+    position = last if given is None else int(given.const().reshape(-1)[0])
+    if not -len(items) <= position <= last:
+        raise Refusal(Why.AMBIGUOUS, f"a sequence of {len(items)} has no position {position}")
+    return position
+
+
+def pieces(node: Node) -> list[Element]:
+    """The parts into which SplitToSequence cuts."""
+    whole, split, axis = node["input"], node.input("split"), split_axis(node)
+    known = np.array(1) if split is None else split.const()
+    if known.ndim:
+        ends = np.cumsum(known).tolist()
+    else:
+        size = whole.dims[axis]
+        if not isinstance(size, int):
+            raise Refusal(Why.NEEDS_SHAPE, f"{GONE}, and the size of {whole.name!r} is not known")
+        ends = [min(end, size) for end in range(int(known), size + int(known), int(known))]
+    squeezed = split is None and node.int("keepdims") == 0
+    starts = [0, *ends[:-1]]
+    return [
+        Piece(whole, axis, start, end, squeezed) for start, end in zip(starts, ends, strict=True)
+    ]
+
+
+def split_axis(node: Node) -> int:
+    axis = node.int("axis")
+    return axis + node["input"].rank if axis < 0 else axis
+
+
+def taken(op: Builder, element: Element) -> Value:
+    """An element as a tensor; writes Slice and Squeeze."""
+    if isinstance(element, Value):
+        return element
+    axis, start, end = element.axis, element.start, element.end
+    cut = op.Slice(element.whole, op.const([start]), op.const([end]), op.const([axis]))
+    return op.Squeeze(cut, axes=[axis]) if element.squeezed else cut
+
+
+def split_one_by_one(sequence: Value) -> Node | None:
+    """The SplitToSequence that makes one element of each position, however many there are."""
+    node = sequence.producer
+    alone = node is not None and node.op == "SplitToSequence" and node.input("split") is None
+    return node if alone else None
+
+
+OF_TWO = "(float[2] a, float[3] b, int64 i) => (float[n] y) <int64 one = {1}, int64 last = {-1}> { s = SequenceConstruct(a, b) "
+SPLIT = "(float[4,3] x, float[N,3] d, int64 i) => (float[a,b] y) <int64 one = {1}, int64 last = {-1}, int64 three = {3}, int64[2] parts = {3,1}> { "
+ROW = SPLIT.replace("[a,b]", "[a]")
+
+
+@adapter("SequenceAt", 11, 10, emits=("Slice", "Squeeze", "Unsqueeze", "Concat", "Gather", "Reshape", "Less", "Where", "Add", "Cast", "Identity", *SIZE_OF))
+@example("constant position", OF_TWO + "y = SequenceAt(s, one) }", gives="Identity")
+@example("from the end", OF_TWO + "t = SequenceInsert(s, a) y = SequenceAt(t, last) }", gives="Identity")
+@example("inserted and erased", OF_TWO + "t = SequenceInsert(s, b, one) u = SequenceErase(t) v = SequenceErase(u, last) y = SequenceAt(v, last) }", gives="Identity")
+@example("of an empty one", "(float[2] a) => (float[2] y) <int64 z = {0}> { s = SequenceEmpty() t = SequenceInsert(s, a) y = SequenceAt(t, z) }", gives="Identity")
+@example("computed position", "(float[2,N] a, float[2,N] b, int32 i) => (float[2,N] y) { s = SequenceConstruct(a, b) y = SequenceAt(s, i) }", inputs={"i": np.array(-2), "a": np.ones((2, 3)), "b": np.zeros((2, 3))})
+@example("computed position, shapes differ", OF_TWO + "y = SequenceAt(s, i) }", refuses=Why.NEEDS_CONSTANT)
+@example("rows", ROW + "s = SplitToSequence<keepdims=0>(x) y = SequenceAt(s, last) }", gives="Gather")
+@example("a row by computed position", ROW + "s = SplitToSequence<keepdims=0>(x) y = SequenceAt(s, i) }", inputs={"i": 2})
+@example("a row of many", ROW + "s = SplitToSequence<keepdims=0>(d) y = SequenceAt(s, last) }")
+@example("a column of many, kept", SPLIT.replace("d,", "d,").replace("[N,3]", "[3,N]") + "s = SplitToSequence<axis=-1>(d) y = SequenceAt(s, i) }", inputs={"i": -1})
+@example("chunks", SPLIT + "s = SplitToSequence(x, three) y = SequenceAt(s, one) }", gives="Slice")
+@example("parts", SPLIT + "s = SplitToSequence<keepdims=0>(x, parts) y = SequenceAt(s, last) }", gives="Slice")
+@example("chunks of many", SPLIT + "s = SplitToSequence(d, three) y = SequenceAt(s, one) }", refuses=Why.NEEDS_SHAPE)
+@example("beyond the end", OF_TWO + "t = SequenceErase(s) y = SequenceAt(t, one) }", refuses=Why.AMBIGUOUS)
+@example("of an input", "(seq(float[n]) s, int64 i) => (float[n] y) { y = SequenceAt(s, i) }", refuses=Why.NEEDS_CONSTANT)
+@example("inside a branch", OF_TWO.replace("int64 i", "bool c") + "y = If(c) <then_branch = t () => (float[2] p) { e = SequenceAt(s, one) z = Constant<value=int64[1] {0}>() u = Constant<value=int64[1] {2}>() p = Slice(e, z, u) }, else_branch = f () => (float[2] q) { q = Identity(a) }> }", gives="If", inputs={"c": True})
+@example("of nobody knows what", "(float[2] a) => (float[n] y) <int64 z = {0}> { s = other.thing(a) y = SequenceAt(s, z) }", imports={"other": 1}, refuses=Why.NEEDS_CONSTANT)
+@example("computed part of unknown rank", "(float[12] x, int64[k] g, int64 i) => (float[a,b] y) <int64[2] parts = {2,2}> { r = Reshape(x, g) s = SplitToSequence(r, parts) y = SequenceAt(s, i) }", inputs={"g": [4, 3], "i": 1}, refuses=Why.NEEDS_CONSTANT)
+def sequence_at_11_10(node: Node, op: Builder) -> Result:
+    """An element is the tensor that was put there."""
+    sequence, position = node["input_sequence"], node["position"]
+    split = split_one_by_one(sequence)
+    if split is not None:
+        return _row(op, split, position)
+    items = elements(sequence)
+    dims = [_dims(item) for item in items]
+    known = position.const_or_none()
+    if known is None and (not items or None in (dims[0] or [None]) or dims != dims[:1] * len(dims)):
+        known = position.const()
+    if known is not None:
+        return taken(op, items[_position(node, items, len(items) - 1)])
+    stacked = [op.Unsqueeze(taken(op, item), axes=[0]) for item in items]
+    index = wrapped(op, position, op.const(len(items)))
+    return op.Gather(op.Concat(*stacked, axis=0), index, axis=0)
+
+
+def _dims(element: Element) -> tuple[int | str | None, ...] | None:
+    if isinstance(element, Value):
+        return element.dims_or_none
+    if element.whole.dims_or_none is None:
+        return None
+    dims = list(element.whole.dims)
+    dims[element.axis : element.axis + 1] = [] if element.squeezed else [element.end - element.start]
+    return tuple(dims)
+
+
+def wrapped(op: Builder, position: Value, size: Value) -> Value:
+    """A position that counts from the end, counted from the start, as an int64 scalar."""
+    known, length = position.const_or_none(), size.const_or_none()
+    if known is not None and (known.reshape(-1)[0] >= 0 or length is not None):
+        at = int(known.reshape(-1)[0])
+        return op.const(at if at >= 0 or length is None else at + int(length.reshape(-1)[0]))
+    index = op.Reshape(op.Cast(position, to=T.INT64), op.const([]))
+    from_end = op.Less(index, op.const(0))
+    return op.Where(from_end, op.Add(index, op.Reshape(size, op.const([]))), index)
+
+
+def _row(op: Builder, split: Node, position: Value) -> Value:
+    """One position along the axis of a tensor."""
+    x, axis = split["input"], split_axis(split)
+    index = wrapped(op, position, size_of(op, x, axis))
+    if split.int("keepdims"):
+        index = op.Reshape(index, op.const([1]))
+    return op.Gather(x, index, axis=axis)
+
+
+@adapter("SequenceLength", 11, 10, emits=("Identity", *SIZE_OF))
+@example("constructed", "(float[2] a, float[3] b) => (int64 y) { s = SequenceConstruct(a, b) t = SequenceErase(s) y = SequenceLength(t) }", gives="Identity")
+@example("none", "() => (int64 y) { s = SequenceEmpty<dtype=7>() y = SequenceLength(s) }", gives="Identity")
+@example("split", "(float[4,3] x) => (int64 y) { s = SplitToSequence<axis=-1>(x) y = SequenceLength(s) }", gives="Identity")
+@example("split of many", "(float[4,N] x) => (int64 y) { s = SplitToSequence<axis=1>(x) y = SequenceLength(s) }", gives="Shape Gather")
+@example("of an input", "(seq(float[n]) s) => (int64 y) { y = SequenceLength(s) }", refuses=Why.NEEDS_CONSTANT)
+def sequence_length_11_10(node: Node, op: Builder) -> Result:
+    """The number of elements is known."""
+    split = split_one_by_one(node["input_sequence"])
+    if split is not None:
+        return size_of(op, split["input"], split_axis(split))
+    return op.const(len(elements(node["input_sequence"])))
+
+
+@adapter("ConcatFromSequence", 11, 10, emits=("Concat", "Unsqueeze", "Slice", "Squeeze", "Transpose", "Mul", *SIZE_OF, *RESHAPE_TO))
+@example("joined", "(float[2,3] a, float[2,1] b) => (float[2,4] y) { s = SequenceConstruct(a, b) y = ConcatFromSequence<axis=-1>(s) }", gives="Concat")
+@example("stacked", "(float[2,3] a, float[2,3] b) => (float[2,2,3] y) { s = SequenceConstruct(a, b) y = ConcatFromSequence<axis=-2, new_axis=1>(s) }", gives="Unsqueeze Unsqueeze Concat")
+@example("one", "(float[2,3] a) => (float[2,3] y) { s = SequenceConstruct(a) y = ConcatFromSequence<axis=0>(s) }", gives="Concat")
+@example("split and joined", "(float[4,3] x) => (float[2,6] y) <int64 two = {2}> { s = SplitToSequence(x, two) y = ConcatFromSequence<axis=1>(s) }", gives="Slice Slice Concat")
+@example("rows joined again", "(float[N,3] x) => (float[N,3] y) { s = SplitToSequence(x) y = ConcatFromSequence<axis=0>(s) }", gives="Identity")
+@example("rows become columns", "(float[N,3,2] x) => (float[3,2,N] y) { s = SplitToSequence<keepdims=0>(x) y = ConcatFromSequence<axis=-1, new_axis=1>(s) }", gives="Transpose")
+@example("rows in a row", "(float[N,3] x) => (float[a] y) { s = SplitToSequence<keepdims=0>(x) y = ConcatFromSequence<axis=0>(s) }")
+@example("columns in a column", "(float[4,N,3] x) => (float[a,b] y) { s = SplitToSequence<axis=1, keepdims=0>(x) y = ConcatFromSequence<axis=0>(s) }")
+@example("kept rows side by side", "(float[N,3,2] x) => (float[a,b,c] y) { s = SplitToSequence(x) y = ConcatFromSequence<axis=-1>(s) }")
+@example("kept columns, left of others", "(float[3,N,2] x) => (float[a,b,c] y) { s = SplitToSequence<axis=1>(x) y = ConcatFromSequence<axis=0>(s) }")
+@example("kept rows stacked", "(float[N,3] x) => (float[a,b,c] y) { s = SplitToSequence(x) y = ConcatFromSequence<axis=1, new_axis=1>(s) }", gives="Unsqueeze Transpose")
+@example("of a known number", "(float[4,3] x) => (float[a] y) { s = SplitToSequence<keepdims=0>(x) y = ConcatFromSequence<axis=0>(s) }")
+@example("of an input", "(seq(float[n]) s) => (float[a] y) { y = ConcatFromSequence<axis=0>(s) }", refuses=Why.NEEDS_CONSTANT)
+@example("nothing", "() => (float[n] y) { s = SequenceEmpty() y = ConcatFromSequence<axis=0>(s) }", refuses=Why.AMBIGUOUS)
+def concat_from_sequence_11_10(node: Node, op: Builder) -> Result:
+    """The elements are joined, or stacked, as they are."""
+    sequence, axis, new = node["input_sequence"], node.int("axis"), node.int("new_axis") == 1
+    split = split_one_by_one(sequence)
+    if split is not None:
+        return _rejoined(op, split, axis, new)
+    values = [taken(op, item) for item in elements(sequence)]
+    if not values:
+        raise Refusal(Why.AMBIGUOUS, "nobody says what joining no tensors gives")
+    if axis < 0:
+        axis += values[0].rank + new
+    if new:
+        values = [op.Unsqueeze(value, axes=[axis]) for value in values]
+    return op.Concat(*values, axis=axis)
+
+
+def _rejoined(op: Builder, split: Node, axis: int, new: bool) -> Value:
+    """What was split one by one, put together: its axis moves, and merges with another."""
+    x, kept, cut = split["input"], split.int("keepdims") == 1, split_axis(split)
+    if axis < 0:
+        axis += x.rank - 1 + kept + new
+    if axis == cut and kept != new:
+        return x
+    rows = op.Unsqueeze(x, axes=[cut + 1]) if kept else x
+    order = [a for a in range(rows.rank) if a != cut]
+    order.insert(axis, cut)
+    moved = rows if order == sorted(order) else op.Transpose(rows, perm=order)
+    return moved if new else _merged(op, moved, axis)
+
+
+def _merged(op: Builder, x: Value, axis: int) -> Value:
+    """Two axes next to each other made one."""
+    shape = shape_of(op, x)
+    product = op.Mul(size_of(op, x, axis), size_of(op, x, axis + 1))
+    middle = op.Reshape(product, op.const([1]))
+    sizes = (part(op, shape, 0, axis), middle, part(op, shape, axis + 2))
+    return reshape_to(op, x, op.Concat(*sizes, axis=0))
+
+
+@adapter("SequenceConstruct SequenceEmpty SequenceInsert SequenceErase SplitToSequence", 11, 10)
+@example("read by nobody", "(float[2] a) => (float[2] y) <int64[2] p = {1,1}> { s = SequenceConstruct(a) t = SequenceErase(s) u = SplitToSequence(a, p) e = SequenceEmpty() f = SequenceInsert(e, a) y = Neg(a) }", gives="Neg")
+@example("an output", "(float[2] a) => (seq(float[2]) s) { s = SequenceConstruct(a) }", refuses=Why.NOT_EXPRESSIBLE)
+@example("a split as output", "(float[2] a) => (seq(float[1]) s) { s = SplitToSequence(a) }", refuses=Why.NOT_EXPRESSIBLE)
+@example("in a function", "(float[2] a, float[2] b) => (float[2] y) <int64 one = {1}> { s = own.pair(a, b) y = SequenceAt(s, one) }", functions='<opset_import: ["" : 11], domain: "own"> pair (a, b) => (s) { s = SequenceConstruct(a, b) }', imports={"own": 1})
+def sequence_11_10(node: Node, op: Builder) -> Result:
+    """A sequence goes with the last that reads it."""
+    return op.dissolve(GONE)
+
+
+MAX_UNROLLED = 64
+MAPPED = "(float[2] a, float[3] b, float[1] c) => (float[n] y, int64 l) <int64 one = {1}> { s = SequenceConstruct(a, b) "
+DOUBLED = "m = SequenceMap(s) <body = g (float[k] e) => (float[k] f) { f = Add(e, e) }> y = SequenceAt(m, one) l = SequenceLength(m) }"
+PAIRED = "(seq(float[n]) s, seq(float[n]) t, float[1] c) => (seq(float[n]) y, seq(float[n]) z) { y, z = SequenceMap(s, t, c) <body = g (float[k] e, float[k] f, float[1] d) => (float[k] p, float[l] q) { p = Mul(e, d) q = Concat<axis=0>(e, f) }> }"
+
+
+@adapter("SequenceMap", 17, 16, emits=("Loop", "Identity", "SequenceAt", "SequenceConstruct", "SequenceEmpty", "SequenceInsert", "SequenceLength"))
+@example("known elements", MAPPED + DOUBLED, gives="SequenceConstruct SequenceAt Add SequenceAt Add SequenceConstruct SequenceAt SequenceLength")
+@example("captured and shared", MAPPED + "m = SequenceMap(s, c) <body = g (float[k] e, float[1] d) => (float[l] f) { u = Mul(e, d) f = Concat<axis=0>(u, a) }> y = SequenceAt(m, one) l = SequenceLength(m) }")
+@example("computed elements", "(float[N,3] x) => (float[N,3] y) { s = SplitToSequence(x) m = SequenceMap(s) <body = g (float[1,3] e) => (float[1,3] f) { f = Neg(e) }> y = ConcatFromSequence<axis=0>(m) }")
+@example("inputs", PAIRED, inputs={"s": [np.ones(2), np.ones(1)], "t": [np.zeros(1), np.zeros(3)]})
+@example("an element grows at the boundary", "(float[2,3] a, float[3] w) => (float[n,3] y) <int64 z = {0}> { s = SequenceConstruct(a) m = SequenceMap(s) <body = g (float[2,3] e) => (float[2,3] f) { f = LayerNormalization(e, w) }> y = SequenceAt(m, z) }", atol=1e-6)
+@example("of nobody knows what", "(float[2] a) => (seq(float[2]) y) { s = other.thing(a) y = SequenceMap(s) <body = g (float[2] e) => (float[2] f) { f = Neg(e) }> }", imports={"other": 1}, refuses=Why.NEEDS_TYPE)
+def sequence_map_17_16(node: Node, op: Builder) -> Result:
+    """Born in 17; below it a Loop takes each element, or each known one gets nodes of its own."""
+    first, *others = (value for value in node.inputs if value is not None)
+    body, kinds = node.graph("body"), [value.elem_type for value in node.results("body")]
+    given = [(value, _is_sequence(value)) for value in (first, *others)]
+
+    def mapped(b: Builder, at: Value) -> tuple[Value, ...]:
+        return b.inline(body, *(b.SequenceAt(v, at) if many else v for v, many in given))
+
+    count = _count(first)
+    if count is not None:
+        rows = [mapped(op, op.const(i)) for i in range(count)]
+        return tuple(op.SequenceConstruct(*column) for column in zip(*rows, strict=True))
+
+    def step(b: Builder, i: Value, keep: Value, *done: Value) -> tuple[Value, ...]:
+        grown = zip(done, mapped(b, i), strict=True)
+        return (b.Identity(keep), *(b.SequenceInsert(old, new) for old, new in grown))
+
+    empty = [op.SequenceEmpty(dtype=kind) for kind in kinds]
+    repeated = op.graph(step, (T.INT64, ()), (T.BOOL, ()), *empty)
+    return op.Loop(op.SequenceLength(first), None, *empty, body=repeated, outputs=len(kinds))
+
+
+def _count(sequence: Value) -> int | None:
+    """How many elements are known to be in a sequence, if there are some and not too many."""
+    try:
+        count = len(elements(sequence))
+    except Refusal:
+        return None
+    return count if 0 < count <= MAX_UNROLLED else None
+
+
+def _is_sequence(value: Value) -> bool:
+    if value.type is None:
+        raise Refusal(Why.NEEDS_TYPE, f"whether {value.name!r} is a sequence is not known")
+    return value.type.HasField("sequence_type")
+
+
+SPLIT_24 = boundary(24, "SplitToSequence:d92688")

@@ -1,0 +1,1 @@
+"""Convolution, pooling and other operators that move a window over a signal."""

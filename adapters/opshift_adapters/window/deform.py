@@ -1,0 +1,110 @@
+"""DeformConv: below 19, four gathers around each place and a product with the weights."""
+
+import numpy as np
+from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, adapter, example
+
+from opshift_adapters._lib.blocks import ARANGE, SIZE_OF, arange, as_type, part, size_of
+
+DEFORM = (
+    "Add", "And", "Cast", "Concat", "Div", "Expand", "Floor", "GatherElements", "Less", "MatMul",
+    "Max", "Min", "Mul", "Not", "ReduceProd", "Reshape", "Shape", "Slice", "Sub", "Transpose",
+    "Where", *ARANGE, *SIZE_OF,
+)  # fmt: skip
+HEAD = "(float[1,2,4,5] x, float[3,2,2,2] w, float[1,8,3,4] o"
+TAIL = ") => (float[1,3,3,4] y) { y = DeformConv"
+
+
+@adapter("DeformConv", 19, 18, emits=DEFORM)
+@example("plain", HEAD + TAIL + "(x, w, o) }", rtol=1e-5, atol=1e-5)
+@example("bias and mask", HEAD + ", float[3] b, float[1,4,3,4] m" + TAIL + "(x, w, o, b, m) }", rtol=1e-5, atol=1e-5)
+@example("mask alone", HEAD + ", float[1,4,3,4] m" + TAIL + '<kernel_shape=[2,2]>(x, w, o, "", m) }', rtol=1e-5, atol=1e-5)
+@example("strides, pads, dilations", "(float[2,2,4,5] x, float[3,2,2,2] w, float[2,8,2,5] o) => (float[2,3,2,5] y) { y = DeformConv<strides=[2,1], pads=[1,1,0,1], dilations=[1,2]>(x, w, o) }", rtol=1e-5, atol=1e-5)
+@example("groups", "(float[1,4,3,3] x, float[4,2,2,2] w, float[1,16,2,2] o) => (float[1,4,2,2] y) { y = DeformConv<group=2, offset_group=2>(x, w, o) }", rtol=1e-5, atol=1e-5)
+@example("unknown sizes", "(float[N,2,H,W] x, float[3,2,2,2] w, float[N,8,P,Q] o) => (float[N,3,P,Q] y) { y = DeformConv(x, w, o) }", inputs={"x": np.arange(40).reshape(1, 2, 4, 5) % 7, "o": np.arange(96).reshape(1, 8, 3, 4) % 11 / 4}, rtol=1e-5, atol=1e-5)
+@example("double", "(double[1,2,4,5] x, double[3,2,2,2] w, double[1,8,3,4] o) => (double[1,3,3,4] y) { y = DeformConv(x, w, o) }", rtol=1e-5, atol=1e-5)
+@example("float16", "(float16[1,2,4,5] x, float16[3,2,2,2] w, float16[1,8,3,4] o, float16[3] b) => (float16[1,3,3,4] y) { y = DeformConv(x, w, o, b) }", rtol=2e-2, atol=2e-2)
+@example("three axes", "(float[1,1,2,2,2] x, float[1,1,1,1,1] w, float[1,3,2,2,2] o) => (float[1,1,2,2,2] y) { y = DeformConv(x, w, o) }", refuses=Why.NOT_EXPRESSIBLE)
+@example("unknown weights", "(float[1,2,4,5] x, float[A,2,K,K] w, float[1,8,3,4] o) => (float[1,A,3,4] y) { y = DeformConv(x, w, o) }", refuses=Why.NEEDS_SHAPE)
+def deform_conv_19_18(node: Node, op: Builder) -> Result:
+    """Born in 19: a convolution whose taps are moved by `offset`, read by linear interpolation."""
+    kind = node["X"].elem_type
+    wide = T.FLOAT if kind == T.FLOAT16 else kind
+    x, w, offset = (as_type(op, node[name], wide) for name in ("X", "W", "offset"))
+    outputs, inner, *kernel = node["W"].shape
+    if len(kernel) != 2:
+        raise Refusal(Why.NOT_EXPRESSIBLE, "DeformConv over other than two axes needs opset 19")
+    group, shifted = node.int("group"), node.int("offset_group")
+    each = inner * group // shifted
+    data = op.Reshape(x, op.const([0, shifted, each, -1]))
+    samples = sampled(op, data, _places(node, op, offset, kernel), x, each)
+    if (mask := node.input("mask")) is not None:
+        samples = op.Mul(samples, op.Reshape(as_type(op, mask, wide), op.const([0, shifted, 1, -1])))
+    taps = op.Reshape(samples, op.const([0, group, inner * kernel[0] * kernel[1], -1]))
+    product = op.MatMul(op.Reshape(w, op.const([group, outputs // group, -1])), taps)
+    sizes = op.Concat(op.const([0, outputs]), part(op, op.Shape(offset), 2), axis=0)
+    y = op.Reshape(product, sizes)
+    if (bias := node.input("B")) is not None:
+        y = op.Add(y, op.Reshape(as_type(op, bias, wide), op.const([1, -1, 1, 1])))
+    return op.Cast(y, to=kind) if kind == T.FLOAT16 else y
+
+
+def _places(node: Node, op: Builder, offset: Value, kernel: list[int]) -> Value:
+    """Row and column that each tap reads: [2, N, offset groups, 1, taps * outputs]."""
+    dilations = node.ints_or_none("dilations") or [1, 1]
+    groups, taps = node.int("offset_group"), kernel[0] * kernel[1]
+    lattice = np.stack(np.meshgrid(*(np.arange(k) for k in kernel), indexing="ij"), axis=-1)
+    spread = lattice.reshape(taps, 2, 1) * np.reshape(dilations, (2, 1))
+    fixed = op.Cast(op.Add(_corners(node, op, offset), op.const(spread)), to=offset.elem_type)
+    moved = op.Add(op.Reshape(offset, op.const([0, groups, taps, 2, -1])), fixed)
+    front = op.Transpose(moved, perm=[3, 0, 1, 2, 4])
+    return op.Reshape(front, op.const([2, 0, groups, 1, -1]))
+
+
+def _corners(node: Node, op: Builder, offset: Value) -> Value:
+    """Row and column of the first tap for each output: [2, outputs]."""
+    strides = node.ints_or_none("strides") or [1, 1]
+    pads = node.ints_or_none("pads") or [0, 0]
+    height, width = (size_of(op, offset, axis) for axis in (2, 3))
+    sizes = [v.const_or_none() for v in (height, width)]
+    known = [int(v) for v in sizes if v is not None]
+    if len(known) == 2:
+        grid = np.indices(known).reshape(2, -1)
+        return op.const(grid * np.reshape(strides, (2, 1)) - np.reshape(pads[:2], (2, 1)))
+    place = arange(op, op.Mul(height, width))
+    row = op.Div(place, width)
+    column = op.Sub(place, op.Mul(row, width))
+    flat = op.Concat(*(op.Reshape(v, op.const([1, -1])) for v in (row, column)), axis=0)
+    steps = op.Mul(flat, op.const(np.reshape(strides, (2, 1))))
+    return op.Sub(steps, op.const(np.reshape(pads[:2], (2, 1))))
+
+
+def sampled(op: Builder, data: Value, places: Value, x: Value, each: int) -> Value:
+    """Each plane of [N, groups, each, height * width] between four neighbours; zero outside."""
+    low = op.Floor(places)
+    share = op.Sub(places, low)
+    one, zero = op.const(1, like=x), op.const(0, like=x)
+    ways = []  # for rows, then for columns: the neighbour, its weight, whether it is there
+    for axis in (0, 1):
+        at, upper = (op.Gather(v, op.const(axis), axis=0) for v in (low, share))
+        sizes = op.Cast(size_of(op, x, 2 + axis), to=x.elem_type)
+        ways.append([
+            (_clipped(op, neighbour, sizes, zero, one), weight, _inside(op, neighbour, sizes, zero))
+            for neighbour, weight in ((at, op.Sub(one, upper)), (op.Add(at, one), upper))
+        ])  # fmt: skip
+    width, total = size_of(op, x, 3), None
+    for row, down, row_inside in ways[0]:
+        for column, right, column_inside in ways[1]:
+            index = op.Expand(op.Add(op.Mul(row, width), column), op.const([1, 1, each, 1]))
+            value = op.Mul(op.GatherElements(data, index, axis=3), op.Mul(down, right))
+            seen = op.Where(op.And(row_inside, column_inside), value, zero)
+            total = seen if total is None else op.Add(total, seen)
+    assert total is not None
+    return total
+
+
+def _inside(op: Builder, at: Value, size: Value, zero: Value) -> Value:
+    return op.And(op.Not(op.Less(at, zero)), op.Less(at, size))
+
+
+def _clipped(op: Builder, at: Value, size: Value, zero: Value, one: Value) -> Value:
+    return op.Cast(op.Min(op.Max(at, zero), op.Sub(size, one)), to=T.INT64)

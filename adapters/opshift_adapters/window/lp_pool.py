@@ -1,0 +1,100 @@
+"""LpPool and GlobalLpPool: gaps, rounding up, and a norm that was a fraction."""
+
+from opshift.adapter import Builder, Node, Refusal, Result, Value, Why, adapter, boundary, example
+
+from opshift_adapters._lib.windows import (
+    WINDOW_SUMS,
+    as_wide,
+    dilated,
+    explicit_pads,
+    floor_pads,
+    from_wide,
+    ones_conv,
+    per_axis,
+    rounded_down,
+    rounds_up,
+    window_sums,
+)
+
+LINE = "(float[1,2,7] x) => (float[1,2,o] y) { y = LpPool"
+PLANE = "(float[1,2,7,6] x) => (float[1,2,o,p] y) { y = LpPool"
+OPEN = "(float[N,2,L] x) => (float[N,2,o] y) { y = LpPool"
+
+DILATIONS_18 = boundary(18, "LpPool:1b2195", directions="up")
+
+
+@adapter("LpPool", 18, 17, emits=(*WINDOW_SUMS, "Abs", "Pow"))
+@example("plain", PLANE + "<kernel_shape=[3, 2], dilations=[1, 1], ceil_mode=0, p=3>(x) }", gives="LpPool")
+@example("rounded up", LINE + "<kernel_shape=[3], strides=[3], pads=[1, 0], ceil_mode=1>(x) }", gives="LpPool")
+@example("rounded up, unknown size", OPEN + "<kernel_shape=[3], strides=[2], pads=[1, 1], ceil_mode=1>(x) }", gives="LpPool")
+@example("last window perhaps in the pad", OPEN + "<kernel_shape=[2], strides=[3], pads=[0, 1], ceil_mode=1>(x) }", refuses=Why.NEEDS_SHAPE)
+@example("gaps", LINE + "<kernel_shape=[3], dilations=[2]>(x) }", gives="Abs Pow Conv Pow", rtol=1e-6)
+@example("gaps, p = 1", PLANE + "<kernel_shape=[3, 2], dilations=[2, 3], pads=[2, 0, 1, 1], strides=[1, 2], p=1>(x) }", rtol=1e-6)
+@example("gaps, rounded up", LINE + "<kernel_shape=[3], dilations=[2], strides=[3], pads=[1, 1], ceil_mode=1, p=3>(x) }", rtol=1e-6)
+@example("gaps, unknown size", OPEN.replace(",2,", ",C,") + "<kernel_shape=[3], dilations=[2]>(x) }", rtol=1e-6, inputs={"x": [[[1, 2, 3, 4, 5, 6, 7]]]}, gives="Abs Pow Shape Slice Concat Reshape Conv Shape Slice Shape Slice Concat Reshape Pow")
+@example("gaps in float16", "(float16[1,2,7] x) => (float16[1,2,o] y) { y = LpPool<kernel_shape=[3], dilations=[2]>(x) }")
+def lp_pool_18_17(node: Node, op: Builder) -> Result:
+    """Windows had no gaps, and their number was rounded down."""
+    if not dilated(node):
+        return rounded_down(node, op)
+    x, p = as_wide(op, node["X"]), float(node.int("p"))
+    pads = floor_pads(node, x) if rounds_up(node) else explicit_pads(node, x)
+    steps = {name: per_axis(node, name) for name in ("strides", "dilations")}
+    powers = power(op, op.Abs(x), p)
+    total = window_sums(op, powers, node.ints("kernel_shape"), pads=pads, **steps)
+    return from_wide(op, power(op, total, 1 / p), node["X"])
+
+
+def power(op: Builder, x: Value, exponent: float) -> Value:
+    if exponent == 1:
+        return x
+    scalar = op.const(exponent, like=x)
+    return op.Pow(x, scalar) if op.version >= 7 else op.Pow(x, scalar, broadcast=1)
+
+
+TEXT_11 = boundary(11, "LpPool:680ffd")
+
+
+@adapter("LpPool GlobalLpPool", 2, 1)
+@example("p", LINE + "<kernel_shape=[3], p=3>(x) }", gives="LpPool")
+@example("default", "(float[1,2,7] x) => (float[1,2,1] y) { y = GlobalLpPool(x) }", gives="GlobalLpPool")
+def lp_pool_2_1(node: Node, op: Builder) -> Result:
+    """`p` was a floating-point number."""
+    return op.same(node, p=float(node.int("p")))
+
+
+@adapter("LpPool", 1, 2, emits=("Abs", "Pow", "Conv"))
+@example("whole p", LINE + "<kernel_shape=[3], p=3.0>(x) }", gives="LpPool")
+@example("default", LINE + "<kernel_shape=[3]>(x) }", gives="LpPool")
+@example("fraction", PLANE + "<kernel_shape=[3, 2], strides=[1, 2], pads=[1, 1, 0, 0], p=1.5>(x) }", gives="Abs Pow Conv Pow", rtol=1e-6)
+@example("fraction, same size", LINE + '<kernel_shape=[3], strides=[2], auto_pad="SAME_UPPER", p=2.5>(x) }', rtol=1e-6)
+@example("fraction, unknown channels", "(float[1,C,7] x) => (float[1,C,o] y) { y = LpPool<kernel_shape=[3], p=1.5>(x) }", refuses=Why.NEEDS_SHAPE)
+@example("no kernel_shape", LINE + "(x) }", refuses=Why.AMBIGUOUS)
+@example("p beyond whole numbers", LINE + "<kernel_shape=[3], p=1e30>(x) }", refuses=Why.NOT_EXPRESSIBLE)
+def lp_pool_1_2(node: Node, op: Builder) -> Result:
+    """`p` became a whole number, `kernel_shape` required."""
+    x, p = node["X"], node.float("p")
+    if not node.has("kernel_shape"):
+        raise Refusal(Why.AMBIGUOUS, "nobody says what LpPool without kernel_shape is")
+    if p.is_integer() and abs(p) >= 2**63:
+        raise Refusal(Why.NOT_EXPRESSIBLE, f"no attribute holds {p:g} as a whole number")
+    if p.is_integer():
+        return op.same(node, p=int(p))
+    channels, kernel = x.dims[1], node.ints("kernel_shape")
+    if not isinstance(channels, int):
+        raise Refusal(Why.NEEDS_SHAPE, "a p that is no whole number needs the number of channels")
+    where = {name: node.attr(name) for name in ("strides", "pads", "auto_pad")}
+    total = ones_conv(op, power(op, op.Abs(x), p), kernel, channels, **where)
+    return power(op, total, 1 / p)
+
+
+@adapter("GlobalLpPool", 1, 2, emits=("Abs", "Pow", "ReduceSum"))
+@example("whole p", "(float[1,2,7] x) => (float[1,2,1] y) { y = GlobalLpPool<p=3.0>(x) }", gives="GlobalLpPool")
+@example("fraction", "(float[1,2,7,6] x) => (float[1,2,1,1] y) { y = GlobalLpPool<p=1.5>(x) }", gives="Abs Pow ReduceSum Pow", rtol=1e-6)
+def global_lp_pool_1_2(node: Node, op: Builder) -> Result:
+    """`p` became a whole number."""
+    x, p = node["X"], node.float("p")
+    if p.is_integer():
+        return op.same(node, p=int(p))
+    total = op.ReduceSum(power(op, op.Abs(x), p), axes=list(range(2, x.rank)))
+    return power(op, total, 1 / p)

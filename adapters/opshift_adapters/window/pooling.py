@@ -1,0 +1,237 @@
+"""AveragePool, MaxPool, their global forms, MaxRoiPool."""
+
+import numpy as np
+from opshift.adapter import (
+    KEEP,
+    Builder,
+    Node,
+    Refusal,
+    Result,
+    T,
+    Value,
+    Why,
+    adapter,
+    boundary,
+    example,
+    shown,
+)
+from opshift.combinators import cast_around
+
+from opshift_adapters._lib.blocks import END
+from opshift_adapters._lib.windows import (
+    WINDOW_SUMS,
+    as_wide,
+    counted_pads,
+    dilated,
+    explicit_pads,
+    floor_pads,
+    from_wide,
+    last_starts_in_pad,
+    one_channel,
+    ones_conv,
+    padded,
+    per_axis,
+    rounded_down,
+    rounds_up,
+    window_sums,
+)
+
+LINE = "(float[1,2,7] x) => (float[1,2,o] y) { y = {op}"
+PLANE = "(float[1,2,7,6] x) => (float[1,2,o,p] y) { y = {op}"
+OPEN = "(float[N,2,L] x) => (float[N,2,o] y) { y = {op}"
+UNRANKED = "(float[14] w, int64[n] s) => (float[a,b,c] y) { x = Reshape(w, s) y = {op}"
+SEVEN = {"x": np.arange(14).reshape(1, 2, 7) % 5}
+FLAT_SEVEN = {"s": [1, 2, 7]}
+POOL_CALL = "(float[1,2,{}] x) => (float[1,2,{}] y) {{ y = own.pool(x) }}"
+POOL_BODY = '<opset_import: ["" : 22], domain: "own"> pool (x) => (y) {{ y = {}<kernel_shape=[2], {}, ceil_mode=1>(x) }}'
+
+BFLOAT16_22 = boundary(
+    22,
+    (
+        "GlobalAveragePool:0b6629 GlobalMaxPool:7be94c GlobalLpPool:ad52a7/c56e93 "
+        "MaxUnpool:f48b0c MaxRoiPool:6a4509"
+    ),
+    cast=shown(
+        cast_around("float"),
+        example("bfloat16", "(bfloat16[1,2,7] x) => (bfloat16[1,2,1] y) { y = GlobalAveragePool(x) }", gives="Cast GlobalAveragePool Cast"),
+    ),
+)  # fmt: skip
+CEIL_22 = boundary(
+    22, "AveragePool:1cb9bf MaxPool:702056 LpPool:a3e292", directions="up"
+)
+
+
+@adapter("AveragePool MaxPool LpPool", 22, 21, emits=("Cast", "Pad"), handles_types=True)
+@example("rounded up", LINE + "<kernel_shape=[3], strides=[2], ceil_mode=1>(x) }", gives="{op}")
+@example("last window in the pad", "(float[1,2,7] x) => (float[1,2,3] y) { y = {op}<kernel_shape=[2], strides=[3], pads=[0, 2], ceil_mode=1>(x) }", gives="{op}")
+@example("last window in pads that count", "(float[1,2,7] x) => (float[1,2,3] y) { y = AveragePool<kernel_shape=[2], strides=[3], pads=[1, 2], ceil_mode=1, count_include_pad=1>(x) }", gives="Pad AveragePool")
+@example("last window perhaps in the pad", OPEN + "<kernel_shape=[2], strides=[3], pads=[0, 2], ceil_mode=1>(x) }", gives="{op}", inputs=SEVEN)
+@example("last window perhaps in the pad, nothing known", UNRANKED + "<kernel_shape=[2], strides=[3], pads=[0, 2], ceil_mode=1>(x) }", gives="Reshape {op}", inputs=FLAT_SEVEN)
+@example("last window in the pad, in a function", POOL_CALL.format("7", "3"), functions=POOL_BODY.format("MaxPool", "strides=[3], pads=[0, 2]"), imports={"own": 1}, gives="MaxPool")
+@example("last window perhaps in the pad, in a function", POOL_CALL.format("L", "o"), functions=POOL_BODY.format("AveragePool", "strides=[3], pads=[0, 2]"), imports={"own": 1}, gives="AveragePool", inputs=SEVEN)
+@example("no window in the pad, in a function", POOL_CALL.format("7", "4"), functions=POOL_BODY.format("LpPool", "strides=[2], pads=[0, 0]"), imports={"own": 1}, gives="pool")
+@example("bfloat16 with indices", "(bfloat16[1,2,7] x) => (bfloat16[1,2,o] y, int64[1,2,o] i) { y, i = MaxPool<kernel_shape=[3]>(x) }", gives="Cast MaxPool Cast")
+@example("bfloat16", "(bfloat16[1,2,7] x) => (bfloat16[1,2,o] y) { y = {op}<kernel_shape=[3]>(x) }", gives="Cast {op} Cast", atol=0.02)
+@example("bfloat16 in a function", "(bfloat16[1,2,7] x) => (bfloat16[1,2,o] y) { y = own.pool(x) }", functions='<opset_import: ["" : 22], domain: "own"> pool (x) => (y) { y = AveragePool<kernel_shape=[3]>(x) }', imports={"own": 1}, atol=0.02)
+@example("bfloat16 or float in a function", "(bfloat16[1,2,7] x, float[1] f) => (bfloat16[1,2,o] y, float[1] g) { y = own.pool(x) g = Neg(f) }", functions='<opset_import: ["" : 22], domain: "own"> pool (x) => (y) { y = MaxPool<kernel_shape=[3]>(x) }', imports={"own": 1}, atol=0.02)
+@example("last window in the pad of one axis", PLANE + "<kernel_shape=[2, 2], strides=[3, 3], pads=[0, 0, 1, 1], ceil_mode=1>(x) }", gives="{op}")
+def pool_22_21(node: Node, op: Builder) -> Result:
+    """The text counted a last window in the end padding, which no engine made; bfloat16 is new."""
+    x = node["X"]
+    if x.may_be(T.BFLOAT16) and x.elem_type == T.BFLOAT16:
+        return cast_around("float")(node, op)
+    if not (rounds_up(node) and last_starts_in_pad(node, op)):
+        return KEEP
+    if not (node.op == "AveragePool" and node.int("count_include_pad")):
+        return op.same(node, pads=floor_pads(node, x), auto_pad=None, ceil_mode=0)
+    inner, outer = counted_pads(node, x)
+    inputs = {"X": padded(op, x, inner, 0.0)}
+    return op.same(
+        node, inputs=inputs, pads=outer, auto_pad=None, ceil_mode=0, count_include_pad=0
+    )
+
+
+DILATIONS_19 = boundary(19, "AveragePool:79361c", directions="up")
+
+
+@adapter("AveragePool", 19, 18, emits=(*WINDOW_SUMS, "Div", "Expand", "Pad"))
+@example("no gaps", LINE + "<kernel_shape=[3], dilations=[1], ceil_mode=1>(x) }", gives="{op}")
+@example("kernel of one", LINE + "<kernel_shape=[1], dilations=[3]>(x) }", gives="{op}")
+@example("gaps", LINE + "<kernel_shape=[3], dilations=[2]>(x) }", gives="Conv Div")
+@example("gaps, pads, strides", PLANE + "<kernel_shape=[3, 2], dilations=[2, 3], pads=[2, 0, 1, 1], strides=[1, 2]>(x) }", atol=1e-6)
+@example("gaps, pads that count", PLANE + "<kernel_shape=[3, 2], dilations=[2, 3], pads=[2, 0, 1, 1], count_include_pad=1>(x) }", atol=1e-6)
+@example("gaps, rounded up", LINE + "<kernel_shape=[2], dilations=[2], strides=[3], pads=[0, 1], ceil_mode=1>(x) }", atol=1e-6)
+@example("gaps, rounded up, pads that count", LINE + "<kernel_shape=[3], dilations=[2], strides=[3], pads=[1, 1], ceil_mode=1, count_include_pad=1>(x) }", atol=1e-6)
+@example("gaps of the same size", LINE + '<kernel_shape=[3], dilations=[2], strides=[2], auto_pad="SAME_LOWER">(x) }', atol=1e-6)
+@example("gaps of the same size that count", LINE + '<kernel_shape=[3], dilations=[2], auto_pad="SAME_UPPER", count_include_pad=1>(x) }', atol=1e-6)
+@example("gaps, nothing known", UNRANKED + "<kernel_shape=[3], dilations=[2], pads=[1, 1]>(x) }", inputs=FLAT_SEVEN, atol=1e-6)
+@example("gaps, unknown size", OPEN.replace(",2,", ",C,") + "<kernel_shape=[3], dilations=[2], pads=[1, 1]>(x) }", inputs=SEVEN, atol=1e-6)
+@example("gaps in float16", "(float16[1,2,7] x) => (float16[1,2,o] y) { y = AveragePool<kernel_shape=[3], dilations=[2]>(x) }")
+def average_pool_19_18(node: Node, op: Builder) -> Result:
+    """Windows had no gaps: sums by convolution, divided by how much each window counts."""
+    if not dilated(node):
+        return op.same(node, dilations=None)
+    x, kernel = as_wide(op, node["X"]), node.ints("kernel_shape")
+    inner, outer = counted_pads(node, x)
+    steps = {name: per_axis(node, name) for name in ("strides", "dilations")}
+    pads = [own + more for own, more in zip(inner, outer, strict=True)]
+    total = window_sums(op, x, kernel, pads=pads, **steps)
+    if any(outer):
+        ones = op.Expand(op.const(1.0, like=x), one_channel(op, x, 1))
+        count = ones_conv(op, padded(op, ones, inner, 1.0), kernel, 1, pads=outer, **steps)
+    else:
+        count = op.const(float(np.prod(kernel)), like=x)
+    return from_wide(op, op.Div(total, count), node["X"])
+
+
+INT8_12 = boundary(
+    12,
+    "MaxPool:c13afe",
+    cast=shown(
+        cast_around("float"),
+        example("bytes", "(uint8[1,2,7] x) => (uint8[1,2,o] y) { y = MaxPool<kernel_shape=[3], pads=[1,1]>(x) }", gives="Cast MaxPool Cast"),
+        example("signed bytes with indices", "(int8[1,2,7] x) => (int8[1,2,o] y, int64[1,2,o] i) { y, i = MaxPool<kernel_shape=[3], pads=[1,1]>(x) }", gives="Cast MaxPool Cast"),
+    ),
+)  # fmt: skip
+TEXT_11 = boundary(11, "AveragePool:ca6623 MaxPool:112b82 MaxUnpool:00a49e")
+CEIL_10 = boundary(10, "AveragePool:a52562 MaxPool:93431a", directions="up")
+
+
+@adapter("AveragePool", 10, 9, emits=("Pad",))
+@example("rounded down", LINE + "<kernel_shape=[3], ceil_mode=0>(x) }", gives="{op}")
+@example("rounded up", LINE + "<kernel_shape=[3], strides=[3], pads=[1, 0], ceil_mode=1>(x) }", gives="{op}")
+@example("rounded up, same number", LINE + "<kernel_shape=[3], strides=[2], ceil_mode=1>(x) }", gives="{op}")
+@example("rounded up, unknown size", OPEN + "<kernel_shape=[3], strides=[2], pads=[1, 1], ceil_mode=1>(x) }", gives="{op}", inputs={"x": np.arange(12).reshape(1, 2, 6)})
+@example("rounded up, last window in the pad", LINE + "<kernel_shape=[2], strides=[3], pads=[0, 1], ceil_mode=1>(x) }", gives="{op}")
+@example("last window perhaps in the pad", OPEN + "<kernel_shape=[2], strides=[3], pads=[0, 1], ceil_mode=1>(x) }", refuses=Why.NEEDS_SHAPE)
+@example("rounded up, same size", OPEN + '<kernel_shape=[3], strides=[2], auto_pad="SAME_UPPER", ceil_mode=1>(x) }', gives="{op}")
+@example("rounded up, no pads", PLANE + '<kernel_shape=[3, 3], strides=[2, 2], auto_pad="VALID", ceil_mode=1>(x) }', gives="{op}")
+@example("rounded up, pads that count", PLANE + "<kernel_shape=[3, 3], strides=[2, 2], pads=[1, 0, 1, 1], ceil_mode=1, count_include_pad=1>(x) }", gives="Pad {op}")
+@example("rounded up, no pads that count", PLANE + "<kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1, count_include_pad=1>(x) }", gives="{op}")
+@example("rounded up, unknown rank", UNRANKED + "<kernel_shape=[3], strides=[2], pads=[1, 1], ceil_mode=1>(x) }", inputs=FLAT_SEVEN, gives="Reshape {op}")
+@example("a window of another rank", "(float[14] w, int64[n] s) => (float[a,b,c] y) { x = Reshape(w, s) z = AveragePool<kernel_shape=[3], ceil_mode=1>(x) y = AveragePool<kernel_shape=[3], strides=[2, 2], pads=[1, 1], ceil_mode=1>(z) }", invalid="strides has 2 numbers for 1 dimensions")
+def average_pool_10_9(node: Node, op: Builder) -> Result:
+    """The number of windows was rounded down: wider end pads that do not count give the rest."""
+    x = node["X"]
+    if not (rounds_up(node) and node.int("count_include_pad")):
+        return rounded_down(node, op)
+    inner, outer = counted_pads(node, x)
+    inputs = {"X": padded(op, x, inner, 0.0)}
+    return op.same(
+        node, inputs=inputs, pads=outer, auto_pad=None, ceil_mode=None, count_include_pad=None
+    )
+
+
+@adapter("MaxPool", 10, 9, emits=("Pad", "Slice", "Unsqueeze", "Concat", "ReduceMax"))
+@example("plain", PLANE + "<kernel_shape=[3, 2], dilations=[1, 1], pads=[1, 0, 0, 1]>(x) }", gives="{op}")
+@example("rounded up", LINE + "<kernel_shape=[3], strides=[3], pads=[1, 0], ceil_mode=1>(x) }", gives="{op}")
+@example("rounded up, with indices", "(float[1,2,7] x) => (float[1,2,o] y, int64[1,2,o] i) { y, i = MaxPool<kernel_shape=[3], strides=[3], pads=[1, 0], ceil_mode=1>(x) }", gives="MaxPool")
+@example("rounded up, unknown size", OPEN + "<kernel_shape=[3], strides=[2], pads=[1, 1], ceil_mode=1>(x) }", gives="{op}")
+@example("rounded up, last window in the pad", LINE + "<kernel_shape=[2], strides=[3], pads=[0, 1], ceil_mode=1>(x) }", gives="{op}")
+@example("gaps", LINE + "<kernel_shape=[3], dilations=[2]>(x) }", gives="Slice Unsqueeze Slice Unsqueeze Slice Unsqueeze Concat ReduceMax")
+@example("gaps, pads, strides", PLANE + "<kernel_shape=[3, 2], dilations=[2, 3], pads=[2, 0, 1, 1], strides=[1, 2]>(x) }", gives="Pad Slice Unsqueeze Slice Unsqueeze Slice Unsqueeze Concat ReduceMax Slice Unsqueeze Slice Unsqueeze Concat ReduceMax {op}")
+@example("gaps, rounded up", OPEN + "<kernel_shape=[3], dilations=[2], pads=[1, 1], strides=[2], ceil_mode=1>(x) }", gives="Pad Slice Unsqueeze Slice Unsqueeze Slice Unsqueeze Concat ReduceMax {op}", inputs=SEVEN)
+@example("gaps in float16", "(float16[1,2,7] x) => (float16[1,2,o] y) { y, i = MaxPool<kernel_shape=[3], dilations=[2], pads=[1, 1]>(x) }", gives="Pad Slice Unsqueeze Slice Unsqueeze Slice Unsqueeze Concat ReduceMax")
+@example("gaps and indices", "(float[1,2,7] x) => (float[1,2,o] y, int64[1,2,o] i) { y, i = MaxPool<kernel_shape=[3], dilations=[2]>(x) }", refuses=Why.NOT_EXPRESSIBLE)
+@example("gaps beside a kernel of one", PLANE + "<kernel_shape=[3, 1], dilations=[2, 1]>(x) }", gives="Slice Unsqueeze Slice Unsqueeze Slice Unsqueeze Concat ReduceMax")
+def max_pool_10_9(node: Node, op: Builder) -> Result:
+    """Windows had no gaps, and their number was rounded down."""
+    x, strides = node["X"], per_axis(node, "strides")
+    if not dilated(node):
+        return rounded_down(node, op)
+    indices = node.output("Indices")
+    if indices is not None and indices.used:
+        raise Refusal(Why.NOT_EXPRESSIBLE, "MaxPool with dilations gives no Indices before 10")
+    pads = floor_pads(node, x) if rounds_up(node) else explicit_pads(node, x)
+    y = padded(op, x, pads, -np.inf)
+    for axis, kernel in enumerate(node.ints("kernel_shape")):
+        if kernel > 1:
+            y = _largest(op, y, 2 + axis, kernel, per_axis(node, "dilations")[axis])
+    ones = [1] * len(strides)
+    return y if strides == ones else op.MaxPool(y, kernel_shape=ones, strides=strides)
+
+
+def _largest(op: Builder, x: Value, axis: int, kernel: int, dilation: int) -> Value:
+    """The largest of `kernel` elements that lie `dilation` apart, from each place on."""
+    parts = []
+    for place in range(kernel):
+        left = (kernel - 1 - place) * dilation
+        begin, end = place * dilation, -left if left else END
+        slices = op.Slice(x, starts=[begin], ends=[end], axes=[axis])
+        parts.append(op.Unsqueeze(slices, axes=[0]))
+    return op.ReduceMax(op.Concat(*parts, axis=0), axes=[0], keepdims=0)
+
+
+INDICES_8 = boundary(8, "MaxPool:20f670", directions="up")
+
+
+@adapter("MaxPool", 8, 7)
+@example("no indices", LINE + "<kernel_shape=[3], storage_order=1>(x) }", gives="{op}")
+@example("indices that nobody reads", "(float[1,2,7] x) => (float[1,2,o] y) { y, i = MaxPool<kernel_shape=[3]>(x) }", gives="MaxPool")
+@example("indices", "(float[1,2,7] x) => (float[1,2,o] y, int64[1,2,o] i) { y, i = MaxPool<kernel_shape=[3]>(x) }", refuses=Why.NOT_EXPRESSIBLE)
+def max_pool_8_7(node: Node, op: Builder) -> Result:
+    """There were no Indices, and so no order for them."""
+    indices = node.output("Indices")
+    if indices is not None and indices.used:
+        raise Refusal(Why.NOT_EXPRESSIBLE, "MaxPool has no Indices output before opset 8")
+    return op.same(node, outputs=1, storage_order=None)
+
+
+INCLUDE_PAD_7 = boundary(7, "AveragePool:19e318", directions="up")
+
+
+@adapter("AveragePool", 7, 6, emits=("Pad",))
+@example("pads that do not count", LINE + "<kernel_shape=[3], pads=[1, 1], count_include_pad=0>(x) }", gives="{op}")
+@example("pads that count", PLANE + "<kernel_shape=[3, 3], strides=[2, 1], pads=[1, 0, 1, 2], count_include_pad=1>(x) }", gives="Pad {op}")
+@example("no pads", LINE + '<kernel_shape=[3], auto_pad="VALID", count_include_pad=1>(x) }', gives="{op}")
+@example("same size", LINE + '<kernel_shape=[3], strides=[2], auto_pad="SAME_LOWER", count_include_pad=1>(x) }', gives="Pad {op}")
+@example("unknown size, same size", OPEN + '<kernel_shape=[4], auto_pad="SAME_UPPER", count_include_pad=1>(x) }', gives="Pad {op}")
+@example("unknown size, same size by strides", OPEN + '<kernel_shape=[3], strides=[2], auto_pad="SAME_UPPER", count_include_pad=1>(x) }', refuses=Why.NEEDS_SHAPE)
+def average_pool_7_6(node: Node, op: Builder) -> Result:
+    """Pads never counted: those that do are written out."""
+    x = node["X"]
+    inner = counted_pads(node, x)[0] if node.int("count_include_pad") else []
+    if not any(inner):
+        return op.same(node, count_include_pad=None)
+    inputs = {"X": padded(op, x, inner, 0.0)}
+    return op.same(node, inputs=inputs, pads=None, auto_pad=None, count_include_pad=None)

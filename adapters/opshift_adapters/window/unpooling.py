@@ -1,0 +1,53 @@
+"""MaxUnpool: what MaxPool picked, put back where it stood."""
+
+import numpy as np
+from opshift.adapter import Builder, Node, Value, adapter, example
+
+from opshift_adapters._lib.blocks import RESHAPE_TO, part, reshape_to, shape_of
+from opshift_adapters._lib.calc import calc
+from opshift_adapters.select.scatter import SCATTERED, scattered
+
+HALVES = "<kernel_shape=[2], strides=[2]>"
+PICKED = {"x": [[[5, 6], [7, 8]]], "i": [[[1, 2], [4, 7]]]}
+TILES = "(float[1,1,2,2] x, int64[1,1,2,2] i) => (float[1,1,a,b] y) { y = MaxUnpool<kernel_shape=[2,2]"
+CORNERS = {"x": [[[[1, 2], [3, 4]]]], "i": [[[[5, 7], [13, 15]]]]}
+SIZED = TILES.replace(") =>", ", int64[4] o) =>") + ", strides=[2,2]>(x, i, o) }"
+
+
+@adapter("MaxUnpool", 9, 8, emits=(*SCATTERED, *RESHAPE_TO, "Div", "Expand", "ReduceProd", "Slice"))
+@example("pairs", f"(float[1,2,2] x, int64[1,2,2] i) => (float[1,2,4] y) {{ y = MaxUnpool{HALVES}(x, i) }}", inputs=PICKED)
+@example("half", f"(float16[1,2,2] x, int64[1,2,2] i) => (float16[1,2,4] y) {{ y = MaxUnpool{HALVES}(x, i) }}", inputs=PICKED)
+@example("what is not finite", f"(float[1,2,2] x, int64[1,2,2] i) => (float[1,2,4] y) {{ y = MaxUnpool{HALVES}(x, i) }}", inputs=PICKED | {"x": [[[np.nan, np.inf], [-np.inf, -0.0]]]})
+@example("one place twice", f"(double[1,1,3] x, int64[1,1,3] i) => (double[1,1,6] y) {{ y = MaxUnpool{HALVES}(x, i) }}", inputs={"x": [[[1, 2, 3]]], "i": [[[4, 0, 4]]]})
+@example("no strides", TILES + ">(x, i) }", inputs={"i": [[[[0, 8], [4, 2]]]]})
+@example("pads", TILES + ", strides=[2,2], pads=[1,0,0,1]>(x, i) }", inputs={"i": [[[[0, 8], [4, 2]]]]})
+@example("unknown sizes", "(float[N,C,L] x, int64[N,C,L] i) => (float[N,C,o] y) { y = MaxUnpool" + HALVES + "(x, i) }", inputs=PICKED)
+@example("unknown rank", "(float[4] v, int64[4] j, int64[n] s) => (float[a,b,c] y) { x = Reshape(v, s) i = Reshape(j, s) y = MaxUnpool" + HALVES + "(x, i) }", inputs={"j": [1, 2, 4, 7], "s": [1, 2, 2]})
+@example("nothing", "(float[N,C,L] x, int64[N,C,L] i) => (float[N,C,o] y) { y = MaxUnpool" + HALVES + "(x, i) }", inputs={"x": np.zeros((1, 0, 2)), "i": np.zeros((1, 0, 2))})
+@example("a size said", SIZED, inputs=CORNERS | {"o": [1, 1, 5, 5]})
+@example("the size that follows", SIZED, inputs=CORNERS | {"o": [1, 1, 4, 4]})
+def max_unpool_9_8(node: Node, op: Builder) -> Value:
+    """Nothing wrote at computed positions: each place looks for the last element that goes there."""
+    x, kernel = node["X"], np.array(node.ints("kernel_shape"))
+    strides = np.array(node.ints_or_none("strides") or [1] * kernel.size)
+    pads = np.array(node.ints_or_none("pads") or [0] * 2 * kernel.size).reshape(2, -1)
+    grown = calc(op, "Mul", shape_of(op, x), op.const([1, 1, *strides]))
+    shape = calc(op, "Add", grown, op.const([0, 0, *(kernel - strides - pads.sum(axis=0))]))
+    flat, said = op.const([-1]), node.input("output_shape")
+    places = op.Reshape(node["I"], flat)
+    if said is not None:
+        places, shape = _in_corner(op, places, shape, said, 2 + kernel.size), said
+    zeros = op.Expand(op.const(0.0, like=x), op.ReduceProd(shape, axes=[0], keepdims=1))
+    return reshape_to(op, scattered(op, zeros, places, op.Reshape(x, flat)), shape)
+
+
+def _in_corner(op: Builder, places: Value, own: Value, whole: Value, rank: int) -> Value:
+    """Flat positions in a tensor as those in a larger one that has it in its first corner."""
+    moved, stride = op.const([0]), op.const([1])
+    for axis in reversed(range(rank)):
+        size = part(op, own, axis, axis + 1)
+        above = op.Div(places, size)
+        along = op.Sub(places, op.Mul(above, size))
+        moved = op.Add(moved, op.Mul(along, stride))
+        places, stride = above, calc(op, "Mul", stride, part(op, whole, axis, axis + 1))
+    return moved
