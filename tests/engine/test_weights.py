@@ -924,3 +924,27 @@ def test_every_truncation_is_refused_or_read_the_way_protobuf_does(tmp_path, mon
 def test_a_file_that_is_not_there_is_an_ordinary_error(tmp_path):
     with pytest.raises(FileNotFoundError):
         carve_file(tmp_path / "none.onnx")
+
+
+def test_a_model_without_large_payloads_is_copied_by_its_bytes():
+    made = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 13]> g (float[2] x) => (float[2] y) { y = Relu(x) }'
+    )
+    made.MergeFromString(b"\xfa\x3f\x03new")  # a field that this onnx does not know
+    for value in (*made.graph.input, *made.graph.output):
+        value.doc_string = "kept"
+    skeleton, carved = carve_model(made)
+    assert skeleton is not made
+    assert not carved.sources
+    assert skeleton.SerializeToString() == made.SerializeToString()
+
+
+def test_a_large_payload_in_a_node_is_carved_although_no_initializer_is_large():
+    node = onnx.helper.make_node(
+        "Constant", [], ["y"], value=onnx.numpy_helper.from_array(np.ones(wire.THRESHOLD, np.float32))
+    )
+    info = onnx.helper.make_tensor_value_info("y", 1, [wire.THRESHOLD])
+    made = onnx.helper.make_model(onnx.helper.make_graph([node], "g", [], [info]))
+    skeleton, carved = carve_model(made)
+    assert len(carved.sources) == 1
+    assert len(skeleton.SerializeToString()) < wire.THRESHOLD

@@ -131,7 +131,8 @@ def _convert_proto(
         if report.changed:
             weights.transplant(skeleton, store, model)
         return model
-    weights.fill(skeleton, store)
+    if store.sources:
+        weights.fill(skeleton, store)
     return skeleton
 
 
