@@ -217,11 +217,11 @@ def _well_said(answer: Exception) -> None:
 def locations(case: Case) -> set[str]:
     """Where the model's external data is said to be."""
     from opshift.model.bytes.files import location_of
-    from opshift.model.weights.tensors import all_tensors
+    from opshift.model.walk import tensors
 
     if not is_readable(case.model):
         return set()
-    return {location_of(tensor) for tensor in all_tensors(ModelProto.FromString(case.model))}
+    return {location_of(tensor) for tensor in tensors(ModelProto.FromString(case.model))}
 
 
 def is_readable(text: bytes) -> bool:

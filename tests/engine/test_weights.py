@@ -27,6 +27,7 @@ from opshift.errors import InvalidModel
 from opshift.model import weights
 from opshift.model.arrays import to_array
 from opshift.model.bytes import files, wire
+from opshift.model.walk import tensors as all_tensors
 from opshift.model.weights import (
     Weights,
     carve_file,
@@ -39,7 +40,6 @@ from opshift.model.weights import (
     transplant,
 )
 from opshift.model.weights.output import refer as refer_to
-from opshift.model.weights.tensors import all_tensors
 
 UNKNOWN = b"\xf8\x3f\x05" + wire.framed(1022, b"later") + b"\xfb\x3f\x08\x01\xfc\x3f"
 """A number, bytes and a group in fields that no version of ONNX has."""

@@ -14,7 +14,7 @@ from opshift.author.present_types import take_census
 from opshift.author.types_by_name import Inferred
 from opshift.errors import Refusal
 from opshift.model.arrays import Array, dense
-from opshift.model.scope import graphs_of
+from opshift.model.walk import holds_graphs
 from opshift.opsets import schemas
 from opshift.opsets.types import better, is_complete, is_small, is_vague, rank_of
 
@@ -235,7 +235,7 @@ class Facts:
         """Whether something is known about a node that inference of the whole did not know."""
         if any(map(self.document.is_fresh, (*node.input, *node.output))):
             return True
-        if any(True for _ in graphs_of(node)):
+        if holds_graphs(node):
             # Where two scopes disagree about a name, inference of the whole says nothing of it.
             return any(self.inferred.get(name, UNSAID) is None for name in node.output)
         schema = place.root.schema_of(node)

@@ -23,8 +23,7 @@ from opshift.author.types_by_name import Inferred, types_in
 from opshift.author.verdicts import OutputRanks
 from opshift.errors import Refusal
 from opshift.model.arrays import from_array
-from opshift.model.order import reads
-from opshift.model.walk import graphs_in
+from opshift.model.walk import graphs_in, holds_graphs, reads
 from opshift.opsets import schemas
 from opshift.opsets.types import is_small, rank_of
 
@@ -82,7 +81,7 @@ def infer_node(node: NodeProto, env: Env, version: int | None = None) -> dict[st
     domain = schema.domain
     imports = [helper.make_opsetid(d, root.imports[d]) for d in root.imports if d != domain]
     imports.append(helper.make_opsetid(domain, version or root.imports[domain]))
-    if any(a.type == AttributeProto.GRAPH for a in node.attribute):
+    if holds_graphs(node):
         return infer_alone(node, env, imports)
     types = {n: env.type(n) or TypeProto() for n in node.input if n}
     data = {}

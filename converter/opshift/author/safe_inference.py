@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-
 import onnx
-from onnx import ModelProto, NodeProto
+from onnx import ModelProto
 
 from opshift.author import registry
 from opshift.author.types_by_name import types_in
-from opshift.model.scope import graphs_of
-from opshift.model.walk import graphs_in
+from opshift.model.walk import graphs_in, nodes
 from opshift.opsets import schemas
 
 # What onnx's inference raises: an IndexError is what becomes of one beyond the end of a vector.
@@ -50,7 +47,7 @@ def _survivable(model: bytes | ModelProto) -> bytes | ModelProto:
     fragile = registry.default().fragile
     held = [
         (node, node.domain)
-        for node in _nodes(copy)
+        for node in nodes(copy)
         if (schemas.normal(node.domain), node.op_type) in fragile
     ]
     copy.opset_import.add(domain=NOBODY, version=1)
@@ -76,16 +73,3 @@ def _typed(model: ModelProto) -> set[str]:
     return {name for name, kind in types.items() if kind is not None}.union(
         tensor.name for tensor in tensors if tensor.name not in types
     )
-
-
-def _nodes(model: ModelProto) -> Iterator[NodeProto]:
-    for function in model.functions:
-        yield from _nested(function.node)
-    yield from _nested(model.graph.node)
-
-
-def _nested(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
-    for node in nodes:
-        yield node
-        for _, graph in graphs_of(node):
-            yield from _nested(graph.node)

@@ -10,9 +10,9 @@ from opshift.author.facts import Facts
 from opshift.author.present_types import types_from
 from opshift.author.written import Crossing, Made
 from opshift.convert.change import Change, Rewritten, Step
-from opshift.model import order
 from opshift.model.document import Document
-from opshift.model.scope import Key, Root, Scope, graphs_of, may_hold_graphs
+from opshift.model.scope import Key, Root, Scope
+from opshift.model.walk import graphs_of, may_hold_graphs, reads
 from opshift.opsets import schemas
 
 
@@ -162,7 +162,7 @@ class Applier:
 
 def _used_constants(made: Made) -> Iterator[TensorProto]:
     if made.constants:
-        read = {name for node in made.nodes for name in order.reads(node)}
+        read = {name for node in made.nodes for name in reads(node)}
         for name, (tensor, _) in made.constants.items():
             if name in read:
                 yield tensor

@@ -9,7 +9,7 @@ from opshift.author.written import Made
 from opshift.convert.change import Task
 from opshift.errors import AdapterBug, InvalidModel, Refusal, Why
 from opshift.model.rename import rename
-from opshift.model.scope import graphs_of
+from opshift.model.walk import holds_graphs
 from opshift.opsets import schemas
 
 # Types that old operators often lack; where none occurs, what adapters write needs no type check.
@@ -90,7 +90,7 @@ def settle(node: Node, answer: Value | tuple[Value, ...], op: Builder, adapter: 
 
 def _leave_out(made: Made, spare: set[str]) -> None:
     """The same node leaves out the outputs that the node left out."""
-    if made.carrier is None or any(True for node in made.nodes for _ in graphs_of(node)):
+    if made.carrier is None or any(map(holds_graphs, made.nodes)):
         return
     spare -= {name for node in made.nodes for name in node.input}
     for i, name in enumerate(made.carrier.output):

@@ -19,7 +19,7 @@ from opshift.convert.ask import ask, check_emits, check_types, settle
 from opshift.convert.change import Change, Step, Task
 from opshift.convert.guard import Guard
 from opshift.errors import AdapterBug, Refusal, RefusedNode, Why
-from opshift.model import order
+from opshift.model import walk
 from opshift.model.document import Document
 from opshift.model.scope import FunctionId, Key, Place, Root, Scope, call_id
 from opshift.opsets import schemas
@@ -142,7 +142,7 @@ class Stepper:
             # What a graph that was taken apart reads is counted where it still stands.
             taken = change.node.graphs_taken
             for made in change.made.nodes:
-                names = made.input if taken else order.reads(made)
+                names = made.input if taken else walk.reads(made)
                 count.update((scope.owner(name), name) for name in names)
         for change in going:
             scope, proto = change.place[0], change.node.proto

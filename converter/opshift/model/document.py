@@ -10,19 +10,8 @@ from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
 from opshift import versions
 from opshift.errors import InvalidModel
 from opshift.model.arrays import Array, to_array
-from opshift.model.scope import (
-    Container,
-    FunctionId,
-    Imports,
-    Key,
-    Place,
-    Root,
-    Scope,
-    call_id,
-    graphs_in_attribute,
-    graphs_of,
-    may_hold_graphs,
-)
+from opshift.model.scope import FunctionId, Imports, Key, Place, Root, Scope, call_id
+from opshift.model.walk import Container, graphs_in_attribute, graphs_of, may_hold_graphs
 from opshift.opsets import schemas
 
 MAX_NESTING = 30  # protobuf itself stops at 100 messages, three to a graph

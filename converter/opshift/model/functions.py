@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto
 
 from opshift.errors import InvalidModel
 from opshift.model.document import function_id
-from opshift.model.scope import Container, FunctionId, call_id, graphs_of
+from opshift.model.scope import FunctionId, call_id
+from opshift.model.walk import (
+    Container,
+    graphs_directly_in,
+    graphs_in_attribute,
+    graphs_of,
+    tops,
+)
 from opshift.opsets import schemas
 
 Fresh = Callable[[str], str]
 
 
+def functions_of(model: ModelProto) -> dict[FunctionId, FunctionProto]:
+    """The functions of a model by what their calls name."""
+    return {function_id(function): function for function in model.functions}
+
+
 def inline_function(model: ModelProto, which: FunctionId, fresh: Fresh) -> None:
     """Replaces every call of a function by its nodes, at any depth, and removes the function."""
     body = next(f for f in model.functions if function_id(f) == which)
-    for container in _containers(model):
+    for container in tops(model):
         if isinstance(container, FunctionProto) and function_id(container) == which:
             continue
         if _inline_in(container, body, which, fresh):
@@ -25,19 +37,12 @@ def inline_function(model: ModelProto, which: FunctionId, fresh: Fresh) -> None:
     model.functions.remove(body)
 
 
-def _containers(model: ModelProto) -> Iterator[Container]:
-    tops: list[Container] = [model.graph, *model.functions]
-    for training in model.training_info:
-        tops += [training.initialization, training.algorithm]
-    yield from tops
-
-
 def _inline_in(container: Container, body: FunctionProto, which: FunctionId, fresh: Fresh) -> bool:
     """Inlines in one list of nodes and below; says whether anything was."""
     found, nodes, inlined_here = False, [], False
+    for graph in graphs_directly_in(container):
+        found |= _inline_in(graph, body, which, fresh)
     for node in container.node:
-        for _, graph in graphs_of(node):
-            found |= _inline_in(graph, body, which, fresh)
         if call_id(node) == which:
             nodes += _written_out(node, body, container, fresh)
             inlined_here = True
@@ -91,11 +96,8 @@ def freshen(node: NodeProto, names: dict[str, str], fresh: Fresh) -> None:
     for field in (node.input, node.output):
         for i, name in enumerate(field):
             field[i] = names.get(name, name)
-    for attribute in node.attribute:
-        if attribute.type == AttributeProto.GRAPH or attribute.HasField("g"):
-            _freshen_graph(attribute.g, names, fresh)
-        for graph in attribute.graphs:
-            _freshen_graph(graph, names, fresh)
+    for _, graph in graphs_of(node):
+        _freshen_graph(graph, names, fresh)
 
 
 def _freshen_graph(graph: GraphProto, outer: dict[str, str], fresh: Fresh) -> None:
@@ -135,7 +137,7 @@ def bind_attributes(node: NodeProto, bound: dict[str, AttributeProto]) -> None:
             value.name = attribute.name
             kept.append(value)
         else:
-            for graph in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
+            for graph in graphs_in_attribute(attribute):
                 for inner in graph.node:
                     bind_attributes(inner, bound)
             kept.append(attribute)

@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
-from onnx import FunctionProto, ModelProto
+from collections.abc import Iterator, Mapping
+
+from onnx import FunctionProto, ModelProto, NodeProto
 
 from opshift.errors import RefusedNode, Why
 from opshift.model.document import Document
-from opshift.model.scope import Imports, Root
-from opshift.model.walk import nodes
+from opshift.model.functions import functions_of
+from opshift.model.scope import Imports, Root, call_id
+from opshift.model.walk import Container, nodes, nodes_in
 from opshift.opsets import schemas
+
+Versions = Mapping[str, int]
+
+
+def versions(owner: ModelProto | FunctionProto) -> dict[str, int]:
+    """The version of each domain that a model or a function imports."""
+    return {schemas.normal(entry.domain): entry.version for entry in owner.opset_import}
+
+
+def operators(model: ModelProto) -> Iterator[tuple[NodeProto, Versions]]:
+    """Every node but calls of the model's functions, with the versions that apply to it."""
+    own = functions_of(model)
+    bodies: list[tuple[Container, Versions]] = [(model.graph, versions(model))]
+    bodies += [(function, versions(function)) for function in model.functions]
+    for body, known in bodies:
+        yield from ((node, known) for node in nodes_in(body) if call_id(node) not in own)
 
 
 def merge(model: ModelProto) -> list[str]:

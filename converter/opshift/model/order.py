@@ -3,34 +3,33 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
 
-from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
+from onnx import ModelProto
 
-from opshift.model.scope import Container, graphs_of
+from opshift.model.walk import Container, containers, reads
 
 
 def repair(model: ModelProto) -> bool:
-    """Sorts every graph that is out of order, keeping the order of what is free; says if any was.
+    """Sorts every graph and function that is out of order; returns whether one was.
 
-    Graphs with a cycle are left as they are: the checker's objection stands.
+    Nodes that may stay in their order keep it. A graph with a cycle is left as it is: the
+    checker's objection stands.
     """
-    tops: list[Container] = [model.graph, *model.functions]
-    return any(_repair(top) for top in tops)
+    inner_first = reversed(list(containers(model)))  # what a graph captures shows in their order
+    return sum([_repair(container) for container in inner_first]) > 0
 
 
 def _repair(container: Container) -> bool:
-    nested = [_repair(graph) for node in container.node for _, graph in graphs_of(node)]
     order = sorted_positions(container)
     if order is None or order == list(range(len(order))):
-        return any(nested)
+        return False
     rank = {position: i for i, position in enumerate(order)}
     positions = iter(range(len(order)))
     container.node.sort(key=lambda _: rank[next(positions)])
     return True
 
 
-def sorted_positions(container: GraphProto | FunctionProto) -> list[int] | None:
+def sorted_positions(container: Container) -> list[int] | None:
     """Positions of the nodes in an order that runs, smallest first; None with a cycle."""
     writers = {name: i for i, node in enumerate(container.node) for name in node.output if name}
     waits_for = [
@@ -50,15 +49,3 @@ def sorted_positions(container: GraphProto | FunctionProto) -> list[int] | None:
             if not waits_for[reader]:
                 heapq.heappush(ready, reader)
     return order if len(order) == len(waits_for) else None
-
-
-def reads(node: NodeProto) -> Iterator[str]:
-    """The names a node reads, and those that its subgraphs capture."""
-    yield from node.input
-    for _, graph in graphs_of(node):
-        own = {held.name for field in (graph.input, graph.initializer) for held in field}
-        own.update(sparse.values.name for sparse in graph.sparse_initializer)
-        for inner in graph.node:
-            yield from (name for name in reads(inner) if name not in own)
-            own.update(inner.output)
-        yield from (output.name for output in graph.output if output.name not in own)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from onnx import AttributeProto, GraphProto, NodeProto
+from onnx import GraphProto, NodeProto
+
+from opshift.model.walk import graphs_of
 
 
 def rename(node: NodeProto, names: Mapping[str, str]) -> None:
@@ -13,11 +15,8 @@ def rename(node: NodeProto, names: Mapping[str, str]) -> None:
         for i, name in enumerate(field_):
             if name in names:
                 field_[i] = names[name]
-    for attribute in node.attribute:
-        if attribute.type == AttributeProto.GRAPH:
-            _rename_graph(attribute.g, names)
-        for graph in attribute.graphs:
-            _rename_graph(graph, names)
+    for _, graph in graphs_of(node):
+        _rename_graph(graph, names)
 
 
 def _rename_graph(graph: GraphProto, names: Mapping[str, str]) -> None:

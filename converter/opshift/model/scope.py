@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from onnx import (
-    AttributeProto,
     FunctionProto,
     GraphProto,
     NodeProto,
@@ -19,11 +17,11 @@ from onnx import (
 )
 
 from opshift.errors import InvalidModel
+from opshift.model.walk import Container, graphs_of
 from opshift.opsets import schemas
 
 Key: TypeAlias = tuple[str, str]  # (domain, op_type)
 FunctionId: TypeAlias = tuple[str, str, str]  # (domain, name, overload)
-Container: TypeAlias = GraphProto | FunctionProto
 
 
 @dataclass(slots=True, eq=False)
@@ -260,24 +258,3 @@ def call_id(node: NodeProto) -> FunctionId:
     """The function a node calls, if there is one."""
     overload = node.overload if hasattr(node, "overload") else ""
     return schemas.normal(node.domain), node.op_type, overload
-
-
-def graphs_of(node: NodeProto) -> Iterator[tuple[str, GraphProto]]:
-    """The graphs a node holds, with the name of their attribute."""
-    for attribute in node.attribute:
-        for graph in graphs_in_attribute(attribute):
-            yield attribute.name, graph
-
-
-def graphs_in_attribute(attribute: AttributeProto) -> Iterator[GraphProto]:
-    """The graphs that an attribute holds."""
-    if attribute.type == AttributeProto.GRAPH or attribute.HasField("g"):
-        yield attribute.g
-    yield from attribute.graphs
-
-
-@functools.cache
-def may_hold_graphs(key: Key) -> bool:
-    """Whether nodes of an operator can hold graphs; those of an unknown one can."""
-    known = schemas.history(*key)
-    return not known or any(a.is_graph for s in known for a in s.attributes.values())

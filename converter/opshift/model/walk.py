@@ -1,33 +1,122 @@
-"""Everything there is in a model: graphs and functions, nodes, tensors, at any depth."""
+"""The one walk over a model: every place of ONNX's messages that can hold a graph or a tensor.
+
+A test derives these places from protobuf's descriptors, so that a field which a later release of
+onnx adds makes that test fail. `names.py` does the same for the names of values.
+"""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator
+from typing import TypeAlias
 
-from onnx import GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto
+from onnx import (
+    AttributeProto,
+    FunctionProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    SparseTensorProto,
+    TensorProto,
+)
 
-from opshift.model.scope import Container, graphs_of, may_hold_graphs
+from opshift.opsets import schemas
+
+Container: TypeAlias = GraphProto | FunctionProto
+Item: TypeAlias = TensorProto | SparseTensorProto
+
+# The kinds of attributes that can hold a tensor or a graph; a test compares them with the fields.
+HOLDERS = frozenset(
+    (
+        AttributeProto.UNDEFINED,  # IR 1 had no field for the kind
+        AttributeProto.TENSOR,
+        AttributeProto.TENSORS,
+        AttributeProto.GRAPH,
+        AttributeProto.GRAPHS,
+        AttributeProto.SPARSE_TENSOR,
+        AttributeProto.SPARSE_TENSORS,
+    )
+)
+
+
+# -- graphs --------------------------------------------------------------------------------------
+
+
+def graphs_in_attribute(attribute: AttributeProto) -> Iterator[GraphProto]:
+    """The graphs that an attribute holds."""
+    if attribute.HasField("g"):
+        yield attribute.g
+    yield from attribute.graphs
+
+
+def graphs_of(node: NodeProto) -> Iterator[tuple[str, GraphProto]]:
+    """The graphs that a node holds, with the names of their attributes."""
+    for attribute in node.attribute:
+        if attribute.type in HOLDERS:
+            for graph in graphs_in_attribute(attribute):
+                yield attribute.name, graph
+
+
+def holds_graphs(node: NodeProto) -> bool:
+    """Whether a node holds a graph."""
+    return any(True for _ in graphs_of(node))
+
+
+@functools.cache
+def may_hold_graphs(key: tuple[str, str]) -> bool:
+    """Whether a node of an operator (domain, name) can hold a graph: one of an unknown one can."""
+    known = schemas.history(*key)
+    return not known or any(a.is_graph for s in known for a in s.attributes.values())
+
+
+def tops(model: ModelProto) -> Iterator[Container]:
+    """The graphs and functions of a model that lie inside no other."""
+    yield model.graph
+    yield from model.functions
+    for training in model.training_info:
+        yield training.initialization
+        yield training.algorithm
+
+
+def attributes_of(container: Container) -> Iterator[AttributeProto]:
+    """The attributes of the nodes of a container; before them, the defaults of a function."""
+    yield from _defaults(container)
+    for node in container.node:
+        yield from node.attribute
+
+
+def _defaults(container: Container) -> Iterable[AttributeProto]:
+    return container.attribute_proto if isinstance(container, FunctionProto) else ()
+
+
+def graphs_directly_in(container: Container) -> Iterator[GraphProto]:
+    """The graphs that nodes of a container hold, or the defaults of a function."""
+    for attribute in _defaults(container):
+        yield from graphs_in_attribute(attribute)
+    for node in container.node:
+        for attribute in node.attribute:
+            if attribute.type in HOLDERS:
+                yield from graphs_in_attribute(attribute)
+
+
+def containers_in(container: Container) -> Iterator[Container]:
+    """A container, and every graph inside it at any depth."""
+    yield container
+    for graph in graphs_directly_in(container):
+        yield from containers_in(graph)
+
+
+def graphs_in(graph: GraphProto) -> Iterator[GraphProto]:
+    """A graph, and every graph inside it at any depth."""
+    yield graph
+    for inner in graphs_directly_in(graph):
+        yield from graphs_in(inner)
 
 
 def containers(model: ModelProto) -> Iterator[Container]:
     """Every graph and function of a model, at any depth."""
-    tops: list[Container] = [model.graph, *model.functions]
-    for training in model.training_info:
-        tops += [training.initialization, training.algorithm]
-    waiting = tops[::-1]
-    while waiting:
-        container = waiting.pop()
-        yield container
-        waiting += [graph for node in container.node for _, graph in graphs_of(node)]
-
-
-def graphs_in(graph: GraphProto) -> Iterator[GraphProto]:
-    """A graph, and every graph inside of it."""
-    yield graph
-    for node in graph.node:
-        if may_hold_graphs((node.domain, node.op_type)):
-            for _, inner in graphs_of(node):
-                yield from graphs_in(inner)
+    for top in tops(model):
+        yield from containers_in(top)
 
 
 def nodes(model: ModelProto) -> Iterator[NodeProto]:
@@ -36,23 +125,96 @@ def nodes(model: ModelProto) -> Iterator[NodeProto]:
         yield from container.node
 
 
+def nodes_in(container: Container) -> Iterator[NodeProto]:
+    """Every node of a container, at any depth."""
+    for inner in containers_in(container):
+        yield from inner.node
+
+
+# -- tensors -------------------------------------------------------------------------------------
+
+
+def items(model: ModelProto) -> Iterator[Item]:
+    """Every tensor and sparse tensor of a model: first the initializers of its graph."""
+    yield from model.graph.initializer
+    yield from nested_items(model)
+
+
+def nested_items(model: ModelProto) -> Iterator[Item]:
+    """Every tensor and sparse tensor of a model but the initializers of its graph."""
+    main, *others = tops(model)
+    yield from items_in_attributes(attributes_of(main))
+    yield from model.graph.sparse_initializer
+    for top in others:
+        yield from _items_in(top)
+
+
+def _items_in(container: Container) -> Iterator[Item]:
+    yield from items_in_attributes(attributes_of(container))
+    if isinstance(container, GraphProto):
+        yield from container.initializer
+        yield from container.sparse_initializer
+
+
+def items_in_attributes(attributes: Iterable[AttributeProto]) -> Iterator[Item]:
+    """Every tensor and sparse tensor in attributes and in the graphs that they hold."""
+    for attribute in attributes:
+        if attribute.type not in HOLDERS:
+            continue
+        if attribute.HasField("t"):
+            yield attribute.t
+        if attribute.HasField("sparse_tensor"):
+            yield attribute.sparse_tensor
+        yield from attribute.tensors
+        yield from attribute.sparse_tensors
+        for graph in graphs_in_attribute(attribute):
+            yield from _items_in(graph)
+
+
 def tensors(model: ModelProto) -> Iterator[TensorProto]:
-    """Every tensor of a model: initializers, and what attributes hold."""
-    for container in containers(model):
-        if isinstance(container, GraphProto):
-            yield from container.initializer
-            yield from _sparse_parts(container.sparse_initializer)
-        for node in container.node:
-            for attribute in node.attribute:
-                if attribute.HasField("t"):
-                    yield attribute.t
-                yield from attribute.tensors
-                yield from _sparse_parts(attribute.sparse_tensors)
-                if attribute.HasField("sparse_tensor"):
-                    yield from _sparse_parts([attribute.sparse_tensor])
+    """Every tensor of a model: first the initializers of its graph."""
+    yield from model.graph.initializer
+    yield from nested_tensors(model)
 
 
-def _sparse_parts(found: Iterable[SparseTensorProto]) -> Iterator[TensorProto]:
-    for sparse in found:
-        yield sparse.values
-        yield sparse.indices
+def nested_tensors(model: ModelProto) -> Iterator[TensorProto]:
+    """Every tensor of a model but the initializers of its graph."""
+    for item in nested_items(model):
+        if isinstance(item, TensorProto):
+            yield item
+        else:
+            yield from (item.values, item.indices)
+
+
+# -- names that a node reads ---------------------------------------------------------------------
+
+
+def reads(node: NodeProto) -> Iterator[str]:
+    """The names that a node reads, and those that its subgraphs capture."""
+    yield from node.input
+    for _, graph in graphs_of(node):
+        yield from captures(graph)
+
+
+def captures(graph: GraphProto) -> Iterator[str]:
+    """The names that a graph reads from around it."""
+    own = set(_stated_names(graph))
+    for node in graph.node:
+        yield from (name for name in reads(node) if name not in own)
+        own.update(node.output)
+    yield from (output.name for output in graph.output if output.name not in own)
+
+
+def _stated_names(graph: GraphProto) -> Iterator[str]:
+    """The names that a graph defines beside its nodes."""
+    for held in (graph.input, graph.initializer):
+        yield from (one.name for one in held)
+    yield from (sparse.values.name for sparse in graph.sparse_initializer)
+
+
+def defined_names(graph: GraphProto) -> Iterator[str]:
+    """The names that a graph defines, and those that the graphs inside it define."""
+    for inner in graphs_in(graph):
+        yield from _stated_names(inner)
+        for node in inner.node:
+            yield from node.output

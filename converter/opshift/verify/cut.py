@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto, ValueInfoProto, helper
 
-from opshift.model.scope import FunctionId, call_id, graphs_of
-from opshift.verify import cases, walk
+from opshift.model import walk
+from opshift.model.functions import functions_of
+from opshift.model.scope import FunctionId, call_id
+from opshift.verify import cases
 from opshift.verify.oracle.values import elem_type_of
 from opshift.verify.subject import save
 
@@ -39,7 +41,7 @@ def piece(
     small.functions.extend(_called(model, nodes))
     small.graph.name = "reduced"
     small.graph.node.extend(nodes)
-    reads = {name for node in nodes for name in walk.reads(node)} - inputs.keys()
+    reads = {name for node in nodes for name in walk.reads(node) if name} - inputs.keys()
     small.graph.initializer.extend(t for t in model.graph.initializer if t.name in reads)
     sparse = model.graph.sparse_initializer
     small.graph.sparse_initializer.extend(t for t in sparse if t.values.name in reads)
@@ -67,7 +69,7 @@ def _type(value: Any) -> TypeProto | None:
 
 def _called(model: ModelProto, nodes: list[NodeProto]) -> Iterator[FunctionProto]:
     """The functions that these nodes call, through others too."""
-    functions, found = walk.functions(model), set[FunctionId]()
+    functions, found = functions_of(model), set[FunctionId]()
 
     def follow(nodes: Iterable[NodeProto]) -> None:
         for node in nodes:
@@ -75,7 +77,7 @@ def _called(model: ModelProto, nodes: list[NodeProto]) -> Iterator[FunctionProto
             if called in functions and called not in found:
                 found.add(called)
                 follow(functions[called].node)
-            for _, graph in graphs_of(node):
+            for _, graph in walk.graphs_of(node):
                 follow(graph.node)
 
     follow(nodes)

@@ -8,7 +8,7 @@ import onnx
 from onnx import ModelProto
 
 from opshift.author.present_types import element_types
-from opshift.verify import walk
+from opshift.model import imports
 from opshift.verify.oracle import OracleError, trust
 from opshift.verify.oracle.schema import schema_of
 
@@ -50,7 +50,7 @@ def objection(model: ModelProto, engine: str) -> str:
 def _against_runtime(model: ModelProto) -> str:
     if importlib.util.find_spec("onnxruntime") is None:
         return "onnxruntime is missing; pip install 'opshift[verify]'"
-    version = walk.imports(model).get("", LOWEST_OF_RUNTIME)
+    version = imports.versions(model).get("", LOWEST_OF_RUNTIME)
     if version < LOWEST_OF_RUNTIME:
         return f"onnxruntime promises nothing for opset {version}"
     for info in (*model.graph.input, *model.graph.output):
@@ -60,7 +60,7 @@ def _against_runtime(model: ModelProto) -> str:
 
 
 def _against_ours(model: ModelProto) -> str:
-    for node, versions in walk.nodes(model):
+    for node, versions in imports.operators(model):
         domain = "" if node.domain == "ai.onnx" else node.domain
         try:
             since = schema_of(node.op_type, versions.get(domain, 0), domain).since_version

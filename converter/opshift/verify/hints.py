@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto
 
-from opshift.model.scope import call_id, graphs_of
-from opshift.verify import walk
+from opshift.model.functions import functions_of
+from opshift.model.scope import call_id
+from opshift.model.walk import graphs_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ class Tracer:
     """Follows every graph input to the operators that want something of it."""
 
     def __init__(self, model: ModelProto) -> None:
-        self.functions = walk.functions(model)
+        self.functions = functions_of(model)
         self.found: dict[str, set[Hint]] = {}
         names = [info.name for info in model.graph.input]
         start = {name: frozenset((name,)) for name in names}

@@ -20,9 +20,9 @@ from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
 from opshift.author import registry
 from opshift.convert.api import Options, convert
 from opshift.errors import OpshiftError
-from opshift.model import weights
+from opshift.model import imports, walk, weights
 from opshift.report import StepReport
-from opshift.verify import cut, randomness, walk
+from opshift.verify import cut, randomness
 from opshift.verify.cases import Case
 from opshift.verify.outcome import Cause
 from opshift.verify.subject import Subject, save
@@ -111,7 +111,7 @@ class Search:
             nodes, small, inputs = self._cut(name, values, self.case.values)
             detail += " (grown over several nodes)"
         before, after = (_called(part) for part in nodes)
-        adapters = tuple(_writers(small[0], walk.imports(self.models[1])))
+        adapters = tuple(_writers(small[0], imports.versions(self.models[1])))
         saved = "" if reduce is None else cut.saved(Path(reduce), small, inputs)
         return Cause(self.case.label, name, before, after, adapters, detail, saved)
 
@@ -153,7 +153,7 @@ def _called(nodes: list[NodeProto]) -> str:
 
 def _writers(small: ModelProto, target: Mapping[str, int]) -> Iterator[str]:
     """Who rewrites these nodes on the way to the other model's versions, or lets them pass."""
-    own = walk.imports(small)
+    own = imports.versions(small)
     wanted = {
         domain: target[domain] for domain in own if target.get(domain, 0) not in (0, own[domain])
     }
@@ -172,7 +172,7 @@ def _writers(small: ModelProto, target: Mapping[str, int]) -> Iterator[str]:
 
 def _claims(small: ModelProto, step: StepReport) -> Iterator[str]:
     """Who said that the operators of these nodes are unchanged at a boundary."""
-    for op in sorted({node.op_type for node, _ in walk.nodes(small)}):
+    for op in sorted({node.op_type for node, _ in imports.operators(small)}):
         claim = registry.default().get(step.domain, op, step.start, step.to)
         if claim is not None:
             yield f"{claim.source} ({op} {step.start}->{step.to}, kept as it is)"

@@ -8,8 +8,10 @@ from typing import Any
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, helper
 
 from opshift.model.arrays import to_array
-from opshift.model.scope import FunctionId, call_id, graphs_of
-from opshift.verify import walk
+from opshift.model.functions import functions_of
+from opshift.model.imports import Versions, versions
+from opshift.model.scope import FunctionId, call_id
+from opshift.model.walk import graphs_of, reads
 from opshift.verify.oracle.values import type_of
 
 DRAWING = frozenset(
@@ -29,12 +31,12 @@ def drawn(model: ModelProto) -> set[str]:
     constants = {tensor.name: tensor for tensor in model.graph.initializer}
     fed = {info.name for info in model.graph.input}
     constants = {name: tensor for name, tensor in constants.items() if name not in fed}
-    return _after(model.graph.node, walk.imports(model), walk.functions(model), constants)
+    return _after(model.graph.node, versions(model), functions_of(model), constants)
 
 
 def _after(
     nodes: Iterable[NodeProto],
-    versions: walk.Imports,
+    known: Versions,
     functions: dict[FunctionId, FunctionProto],
     constants: dict[str, TensorProto],
 ) -> set[str]:
@@ -44,26 +46,24 @@ def _after(
             constants[node.output[0]] = node.attribute[0].t
         function = functions.get(call_id(node))
         if function is not None:
-            draws = bool(_after(function.node, walk.imports(function), functions, {}))
+            draws = bool(_after(function.node, versions(function), functions, {}))
         else:
-            draws = _draws(node, versions, constants)
-        inner = any(_inside(graph, versions, functions) for _, graph in graphs_of(node))
-        if draws or inner or walk.reads(node) & found:
+            draws = _draws(node, known, constants)
+        inner = any(_inside(graph, known, functions) for _, graph in graphs_of(node))
+        if draws or inner or not found.isdisjoint(reads(node)):
             found.update(name for name in node.output if name)
     return found
 
 
-def _inside(
-    graph: GraphProto, versions: walk.Imports, functions: dict[FunctionId, FunctionProto]
-) -> bool:
-    return bool(_after(graph.node, versions, functions, {}))
+def _inside(graph: GraphProto, known: Versions, functions: dict[FunctionId, FunctionProto]) -> bool:
+    return bool(_after(graph.node, known, functions, {}))
 
 
-def _draws(node: NodeProto, versions: walk.Imports, constants: dict[str, TensorProto]) -> bool:
+def _draws(node: NodeProto, known: Versions, constants: dict[str, TensorProto]) -> bool:
     if node.domain not in ("", "ai.onnx"):
         return False
     return node.op_type in DRAWING or (
-        node.op_type == "Dropout" and _trains(node, versions.get("", 1), constants)
+        node.op_type == "Dropout" and _trains(node, known.get("", 1), constants)
     )
 
 

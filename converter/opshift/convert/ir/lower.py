@@ -28,8 +28,8 @@ from opshift.model import functions
 from opshift.model.arrays import dense
 from opshift.model.bytes.files import locate
 from opshift.model.document import function_id
-from opshift.model.scope import Container, FunctionId, call_id, graphs_of
-from opshift.model.walk import containers, nodes, tensors
+from opshift.model.scope import FunctionId, call_id
+from opshift.model.walk import Container, containers, graphs_of, nodes, nodes_in, tensors
 from opshift.opsets import schemas
 
 if TYPE_CHECKING:
@@ -271,7 +271,7 @@ def _callers_first(model: ModelProto) -> list[FunctionId]:
     """The functions in an order in which none comes before one that calls it."""
     callers: dict[FunctionId, set[FunctionId]] = {function_id(f): set() for f in model.functions}
     for function in model.functions:
-        for node in nodes(ModelProto(functions=[function])):
+        for node in nodes_in(function):
             if call_id(node) in callers:
                 callers[call_id(node)].add(function_id(function))
     try:
@@ -287,7 +287,7 @@ def _refuse_other_meaning(model: ModelProto, function: FunctionProto) -> None:
     own = {schemas.normal(entry.domain): entry.version for entry in function.opset_import}
     if all(theirs.get(domain, version) == version for domain, version in own.items()):
         return
-    for node in nodes(ModelProto(functions=[function])):
+    for node in nodes_in(function):
         domain = schemas.normal(node.domain)
         if domain in own and domain in theirs:
             inside = schemas.schema(domain, node.op_type, own[domain])

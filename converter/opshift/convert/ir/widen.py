@@ -13,7 +13,7 @@ from opshift.author.present_types import TYPE_ATTRIBUTES
 from opshift.convert.ir import needs
 from opshift.model import arrays, walk
 from opshift.model.document import function_id
-from opshift.model.scope import Container, call_id
+from opshift.model.scope import call_id
 from opshift.opsets.elements import T
 from opshift.opsets.identity import normal
 
@@ -96,7 +96,7 @@ def _find_readers(model: ModelProto, constants: dict[str, list[_Constant]]) -> N
                     one.bound |= call_id(node) in functions
 
 
-def _seen_outside(container: Container) -> Iterator[str]:
+def _seen_outside(container: walk.Container) -> Iterator[str]:
     """Names whose types somebody relies on who is no node."""
     if not isinstance(container, GraphProto):
         yield from container.output

@@ -13,6 +13,7 @@ from opshift.convert.change import Step
 from opshift.errors import AdapterBug
 from opshift.model.document import Document
 from opshift.model.scope import Imports, Root
+from opshift.model.walk import HOLDERS
 from opshift.model.weights import Weights
 from opshift.opsets import schemas
 
@@ -20,13 +21,6 @@ C = onnx.onnx_cpp2py_export.checker
 _NO_NAMES = C.LexicalScopeContext()
 _EMPTY_GRAPH = GraphProto(name="checked_on_its_own")
 _LARGEST = (1 << 31) - 1  # version that the checker can hold
-_HOLDERS = (
-    AttributeProto.GRAPH,
-    AttributeProto.GRAPHS,
-    AttributeProto.TENSOR,
-    AttributeProto.TENSORS,
-    AttributeProto.SPARSE_TENSOR,
-)
 
 
 def after_step(document: Document, step: Step) -> None:
@@ -64,7 +58,7 @@ def check_node(document: Document, context: C.CheckerContext, node: NodeProto) -
         return None
     if not schemas.history(*key):
         return None
-    shown = _without_contents(node) if any(a.type in _HOLDERS for a in node.attribute) else node
+    shown = _without_contents(node) if any(a.type in HOLDERS for a in node.attribute) else node
     try:
         C.check_node(shown.SerializeToString(), context, _NO_NAMES)
     except checker.ValidationError as error:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto
+from onnx import GraphProto, ModelProto, TensorProto
 
 from opshift.convert.legal import checker, flaws
 from opshift.errors import AdapterBug, InvalidModel
 from opshift.model import walk
-from opshift.model.scope import graphs_of
-from opshift.model.weights.tensors import copy_of
+from opshift.model.weights.copy import copy_of
 
 
 class Conversion(Protocol):
@@ -104,7 +103,7 @@ def declarations(after: bytes | ModelProto, error: str) -> str | None:
     _forget(model.graph)
     for function in model.functions:
         del function.value_info[:]
-        _forget_inside(function.node)
+        _forget_inside(function)
     if checker.types(model) is not None:
         return None
     return (
@@ -131,10 +130,9 @@ def _forget_declared(graph: GraphProto) -> None:
             value.type.tensor_type.ClearField("shape")
     for value in graph.output:
         value.ClearField("type")
-    _forget_inside(graph.node)
+    _forget_inside(graph)
 
 
-def _forget_inside(nodes: Iterable[NodeProto]) -> None:
-    for node in nodes:
-        for _, graph in graphs_of(node):
-            _forget_declared(graph)
+def _forget_inside(container: walk.Container) -> None:
+    for graph in walk.graphs_directly_in(container):
+        _forget_declared(graph)

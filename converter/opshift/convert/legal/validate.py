@@ -13,8 +13,8 @@ from opshift.convert.legal import checker
 from opshift.errors import InvalidModel
 from opshift.model.bytes.files import location_of, require_inside
 from opshift.model.document import Document
-from opshift.model.scope import FunctionId, Root, Scope, graphs_of
-from opshift.model.weights.tensors import all_tensors
+from opshift.model.scope import FunctionId, Root, Scope
+from opshift.model.walk import nodes_in, tensors
 from opshift.opsets import schemas
 
 _OF_OPERATORS = ("deprecated", "No Op registered")
@@ -25,16 +25,13 @@ def references(model: ModelProto, data: bytes) -> None:
     """Refuses attributes that refer to those of a function where there is none around them."""
     if _REFERENCE not in data:
         return
-    waiting = [model.graph]
-    while waiting:
-        for node in waiting.pop().node:
-            for attribute in node.attribute:
-                if attribute.ref_attr_name:
-                    raise InvalidModel(
-                        f"{_called(node)}: attribute {attribute.name!r} refers to one of a"
-                        " function, and there is none around it"
-                    )
-            waiting += [graph for _, graph in graphs_of(node)]
+    for node in nodes_in(model.graph):
+        for attribute in node.attribute:
+            if attribute.ref_attr_name:
+                raise InvalidModel(
+                    f"{_called(node)}: attribute {attribute.name!r} refers to one of a"
+                    " function, and there is none around it"
+                )
 
 
 def header(model: ModelProto) -> None:
@@ -60,7 +57,7 @@ def known_versions(domain: str, present: list[int]) -> None:
 
 def external_data(model: ModelProto) -> None:
     """Refuses data files elsewhere, also where nobody reads them during the conversion."""
-    for tensor in all_tensors(model):
+    for tensor in tensors(model):
         if tensor.data_location == TensorProto.EXTERNAL:
             require_inside(location_of(tensor), tensor.name)
 

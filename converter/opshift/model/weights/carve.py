@@ -12,9 +12,9 @@ from onnx import ModelProto
 from opshift.errors import InvalidModel
 from opshift.model.bytes import wire
 from opshift.model.bytes.files import Opened, Region
+from opshift.model.walk import nested_tensors, tensors
 from opshift.model.weights import copy
 from opshift.model.weights.store import InFile, Source, Weights
-from opshift.model.weights.tensors import all_tensors, nested_tensors
 
 
 def carve_file(path: str | os.PathLike[str]) -> tuple[ModelProto, Weights]:
@@ -42,7 +42,7 @@ def _refuse_torn(skeleton: ModelProto, store: Weights) -> None:
     """A payload that is carved is out of the checker's sight."""
     if not store.sources:
         return
-    for tensor in all_tensors(skeleton):
+    for tensor in tensors(skeleton):
         source = store.source(tensor)
         if source is None:
             continue

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from itertools import chain
+from collections.abc import Iterable
 from math import prod
 
 import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto, ValueInfoProto
 
+from opshift.model import walk
 from opshift.model.bytes import wire
+from opshift.model.weights.copy import copy_of
 from opshift.model.weights.inplace import delete_others
 from opshift.model.weights.store import EXTERNAL_FIELD, EXTERNAL_KEY, Weights, marker_of
-from opshift.model.weights.tensors import copy_of, nested_items
 
 
 def checkable(skeleton: ModelProto, data: bytes = b"") -> bytes | ModelProto:
@@ -71,32 +71,15 @@ def _as_input(tensor: TensorProto, name: str) -> ValueInfoProto:
 
 def _show_nested(view: ModelProto) -> None:
     """Turn all stubs of a private copy into main-graph inputs, or zeros where that cannot be."""
-    names = Counter(_defined_names(view.graph))
+    names = Counter(walk.defined_names(view.graph))
     inputs: list[ValueInfoProto] = []
     _hoist(view.graph, names, inputs, main=True)
     view.graph.input.extend(inputs)
-    for item in chain(view.graph.initializer, nested_items(view)):
+    for item in walk.items(view):
         if isinstance(item, TensorProto):
             _zero(item)
         else:
             _zero_sparse(item)
-
-
-def _defined_names(graph: GraphProto) -> Iterator[str]:
-    yield from (value.name for value in graph.input)
-    yield from (tensor.name for tensor in graph.initializer)
-    yield from (sparse.values.name for sparse in graph.sparse_initializer)
-    for node in graph.node:
-        yield from node.output
-        for subgraph in _subgraphs(node):
-            yield from _defined_names(subgraph)
-
-
-def _subgraphs(node: NodeProto) -> Iterator[GraphProto]:
-    for attribute in node.attribute:
-        if attribute.HasField("g"):
-            yield attribute.g
-        yield from attribute.graphs
 
 
 def _hoist(
@@ -125,9 +108,8 @@ def _hoist(
         if not (node.output and (value := _constant(node)) and moves(value, node.output[0]))
     ]
     delete_others(graph.node, stay)
-    for node in graph.node:
-        for subgraph in _subgraphs(node):
-            _hoist(subgraph, names, inputs, main=False)
+    for subgraph in walk.graphs_directly_in(graph):
+        _hoist(subgraph, names, inputs, main=False)
 
 
 def _constant(node: NodeProto) -> TensorProto | None:

@@ -8,13 +8,20 @@ from typing import Any
 
 from google.protobuf.message import Message
 from google.protobuf.unknown_fields import UnknownFieldSet
-from onnx import AttributeProto, NodeProto, TensorProto
+from onnx import AttributeProto, ModelProto, NodeProto, TensorProto
 
 from opshift.model.bytes import wire
+from opshift.model.walk import HOLDERS
 from opshift.model.weights.store import HEADER, InModel, Source, Weights, has_payload
-from opshift.model.weights.tensors import HOLDERS
 
 THRESHOLD = wire.THRESHOLD
+
+
+def copy_of(model: ModelProto) -> ModelProto:
+    """A copy of a whole model."""
+    copy = ModelProto()
+    copy.CopyFrom(model)
+    return copy
 
 
 def copy_lean(source: Message, copy: Message, sources: list[Source]) -> None:

@@ -10,11 +10,12 @@ from math import prod
 from onnx import ModelProto, TensorProto
 
 from opshift.errors import InvalidModel
+from opshift.model import walk
 from opshift.model.arrays import from_array
 from opshift.model.bytes import wire
 from opshift.model.bytes.files import Late, Moved, Region, Staging, inside, locate, location_of
+from opshift.model.weights.copy import copy_of
 from opshift.model.weights.store import EXTERNAL_KEY, InFile, Weights, marker_of
-from opshift.model.weights.tensors import all_tensors, copy_of, items_of_nodes
 
 POLICIES = ("keep", "copy", "link", "inline", "one-file")
 """What happens to external data. Readers may refuse a file of several links, as onnx 1.23 does."""
@@ -45,7 +46,7 @@ def splice(
     outside = _located(skeleton, weights) if EXTERNAL_KEY in data else []
     if external == "inline" and outside:
         skeleton = copy_of(skeleton)
-        weights = _inline(all_tensors(skeleton), weights)
+        weights = _inline(walk.tensors(skeleton), weights)
         data = skeleton.SerializeToString(deterministic=True)
     pieces = _woven(data, weights)
     if wire.total(pieces) > LIMIT:
@@ -91,7 +92,7 @@ def _located(model: ModelProto, weights: Weights) -> list[tuple[TensorProto, Reg
     """All external tensors and where their bytes are."""
     return [
         (tensor, locate(tensor, weights.base_dir))
-        for tensor in all_tensors(model)
+        for tensor in walk.tensors(model)
         if tensor.data_location == TensorProto.EXTERNAL
     ]
 
@@ -148,7 +149,7 @@ def _one_file(
             end += gap + len(raw)
         refer(tensor, os.path.basename(dst) + ".data", places[key], len(raw))
     known = set(map(id, reached))
-    weights = _inline((t for t in all_tensors(model) if id(t) not in known), weights)
+    weights = _inline((t for t in walk.tensors(model) if id(t) not in known), weights)
     if pieces:
         staging.write(dst + ".data", pieces)
     return _woven(model.SerializeToString(deterministic=True), weights)
@@ -157,7 +158,8 @@ def _one_file(
 def _reached(model: ModelProto) -> Iterator[TensorProto]:
     """The tensors that readers look at when they load external data."""
     nodes = chain(model.graph.node, *(function.node for function in model.functions))
-    for item in chain(model.graph.initializer, items_of_nodes(nodes)):
+    held = walk.items_in_attributes(attribute for node in nodes for attribute in node.attribute)
+    for item in chain(model.graph.initializer, held):
         if isinstance(item, TensorProto):
             yield item
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import ml_dtypes
 from onnx import (
-    AttributeProto,
     FunctionProto,
     ModelProto,
     NodeProto,
@@ -16,6 +15,7 @@ from onnx import (
     helper,
 )
 
+from opshift.model.walk import nodes_in
 from opshift.verify.oracle import (  # noqa: F401
     control,
     engines,
@@ -134,16 +134,8 @@ def doubtful(*models: ModelProto) -> bool:
 
 def _bodies(model: ModelProto) -> Iterator[tuple[dict[str, int], Iterable[NodeProto]]]:
     for part in (model, *model.functions):
-        nodes = part.graph.node if isinstance(part, ModelProto) else part.node
-        yield {entry.domain: entry.version for entry in part.opset_import}, _all(nodes)
-
-
-def _all(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
-    for node in nodes:
-        yield node
-        for attribute in node.attribute:
-            if attribute.type == AttributeProto.GRAPH:
-                yield from _all(attribute.g.node)
+        nodes = nodes_in(part.graph if isinstance(part, ModelProto) else part)
+        yield {entry.domain: entry.version for entry in part.opset_import}, nodes
 
 
 def _since(node: NodeProto, imports: dict[str, int]) -> int:

@@ -13,7 +13,7 @@ from onnx import TensorProto
 
 from opshift.model import weights
 from opshift.model.bytes.files import inside, location_of
-from opshift.model.weights.tensors import all_tensors
+from opshift.model.walk import tensors
 from opshift.zoo import files
 from opshift.zoo.files import Found, Made
 from opshift.zoo.key import Key
@@ -29,7 +29,7 @@ def brought(url: str, folder: str) -> Found:
     path = os.path.join(folder, posixpath.basename(key))
     fetched = [store.fetch(key, path)]
     skeleton, _ = weights.carve_file(path)
-    for tensor in all_tensors(skeleton):
+    for tensor in tensors(skeleton):
         if tensor.data_location == TensorProto.EXTERNAL:
             near = inside(folder, location_of(tensor), tensor.name)
             if not os.path.exists(near):

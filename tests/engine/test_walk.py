@@ -1,0 +1,112 @@
+"""One walk sees every place of ONNX's messages; the places come from protobuf's descriptors."""
+
+from __future__ import annotations
+
+import opshift
+import pytest
+from onnx import FunctionProto, GraphProto, ModelProto, TensorProto
+from opshift.model import order, walk
+from opshift.model.document import Document
+from opshift.model.functions import inline_function
+from places import places
+
+GRAPHS, FUNCTIONS = places("GraphProto"), places("FunctionProto")
+TENSORS, NODES = places("TensorProto"), places("NodeProto")
+
+
+def test_the_places_are_found():
+    """The ways that everybody knows are among them, and some that are easily forgotten."""
+    assert {"graph", "training_info.algorithm", "functions.attribute_proto.g"} <= {
+        *map(str, GRAPHS)
+    }
+    assert {"graph.initializer", "graph.sparse_initializer.indices"} <= {*map(str, TENSORS)}
+
+
+@pytest.mark.parametrize("place", GRAPHS, ids=str)
+def test_every_graph_is_visited(place):
+    model = ModelProto()
+    place.add(model).doc_string = "here"
+    found = [one for one in walk.containers(model) if one.doc_string == "here"]
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("place", [*GRAPHS, *FUNCTIONS], ids=str)
+def test_every_graph_is_opened_for_conversion(place):
+    model = ModelProto()
+    place.add(model).node.add(op_type="Relu", input=["x"], output=["y"])
+    for container in walk.containers(model):
+        for node in container.node:
+            node.op_type = node.op_type or "If"
+    document = Document(model)
+    assert sum(len(root.index.get(("", "Relu"), ())) for root in document.roots) == 1
+
+
+@pytest.mark.parametrize("place", NODES, ids=str)
+def test_every_node_is_visited(place):
+    model = ModelProto()
+    place.add(model).op_type = "Here"
+    assert [node.op_type for node in walk.nodes(model)].count("Here") == 1
+
+
+@pytest.mark.parametrize("place", TENSORS, ids=str)
+def test_every_tensor_is_visited(place):
+    model = ModelProto()
+    place.add(model).name = "here"
+    assert [one.name for one in walk.tensors(model)].count("here") == 1
+
+
+@pytest.mark.parametrize("place", places("TensorProto", deepest=1), ids=str)
+def test_a_difference_in_any_tensor_is_seen(place):
+    def filled(value: int) -> ModelProto:
+        model = ModelProto(ir_version=10)
+        model.graph.name = "g"
+        tensor = place.add(model)
+        tensor.CopyFrom(TensorProto(data_type=TensorProto.UINT8, dims=[8192]))
+        tensor.raw_data = bytes([value]) * 8192
+        return model
+
+    assert not opshift.diff(filled(1), filled(1)).changes
+    assert opshift.diff(filled(1), filled(2)).changes
+
+
+def test_the_operator_imports_are_those_of_models_and_functions():
+    found = {str(place) for place in places("OperatorSetIdProto")}
+    assert found == {"opset_import", "functions.opset_import"}
+
+
+def _unsorted(container: GraphProto | FunctionProto) -> None:
+    container.node.add(op_type="Neg", input=["t"], output=["u"])
+    container.node.add(op_type="Abs", input=["x"], output=["t"])
+
+
+@pytest.mark.parametrize("place", [*GRAPHS, *FUNCTIONS], ids=str)
+def test_nodes_out_of_order_are_sorted_wherever_they_are(place):
+    model = ModelProto()
+    _unsorted(place.add(model))
+    assert order.repair(model)
+    assert [n.op_type for n in walk.nodes(model) if n.op_type] == ["Abs", "Neg"]
+    assert not order.repair(model)
+
+
+def test_all_containers_out_of_order_are_sorted():
+    model = ModelProto()
+    for place in (*GRAPHS, *FUNCTIONS):
+        container = place.add(model)
+        if not container.node:
+            _unsorted(container)
+    assert order.repair(model)
+    for container in walk.containers(model):
+        named = [node.op_type for node in container.node if node.op_type]
+        assert named in ([], ["Abs", "Neg"])
+
+
+@pytest.mark.parametrize("place", [*GRAPHS, *FUNCTIONS], ids=str)
+def test_a_call_is_written_out_wherever_it_is(place):
+    model = ModelProto()
+    place.add(model).node.add(op_type="Called", domain="own", input=["x"], output=["y"])
+    function = model.functions.add(name="Called", domain="own", input=["a"], output=["b"])
+    function.node.add(op_type="Relu", input=["a"], output=["b"])
+    inline_function(model, ("own", "Called", ""), lambda hint: hint)
+    written = [list(n.input) + list(n.output) for n in walk.nodes(model) if n.op_type == "Relu"]
+    assert written == [["x", "y"]]
+    assert not [n for n in walk.nodes(model) if n.op_type == "Called"]
