@@ -162,6 +162,6 @@ def test_quiet_says_nothing(source, tmp_path):
 
 
 def test_help_needs_no_onnx():
-    code = "import sys; from opshift.cli import main; main(['--help'], standalone_mode=False); print('onnx' in sys.modules)"
+    code = "import sys; from opshift.cli.main import main; main(['--help'], standalone_mode=False); print('onnx' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip().endswith("False")

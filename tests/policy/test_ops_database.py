@@ -158,8 +158,8 @@ def test_misuse(words, sentence):
 
 def test_it_is_read_without_onnx():
     code = (
-        "import sys; from opshift import OperatorId, cli; print(OperatorId.of('', 'Relu', 20));"
-        "cli.main(['ops', 'Resize'], standalone_mode=False)"
+        "import sys; from opshift import OperatorId; from opshift.cli.main import main; print(OperatorId.of('', 'Relu', 20));"
+        "main(['ops', 'Resize'], standalone_mode=False)"
     )
     watched = f"import atexit, sys; atexit.register(lambda: print('onnx' in sys.modules)); {code}"
     done = subprocess.run(

@@ -139,7 +139,7 @@ def test_it_costs_no_import_of_onnx(tmp_path, to):
     before.graph.initializer.append(weight("w", 3))
     onnx.save(before, tmp_path / "in.onnx")
     words = ["convert", f"{tmp_path}/in.onnx", "-o", f"{tmp_path}/out.onnx", "--ir", str(to)]
-    code = f"import sys; from opshift.cli import main; main({words}, standalone_mode=False)"
+    code = f"import sys; from opshift.cli.main import main; main({words}, standalone_mode=False)"
     watched = f"import atexit, sys; atexit.register(lambda: print({{'onnx', 'numpy'}} & set(sys.modules))); {code}"
     done = subprocess.run(
         [sys.executable, "-c", watched], capture_output=True, text=True, check=False

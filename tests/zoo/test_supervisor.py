@@ -176,7 +176,7 @@ def test_abandoning_the_run_ends_the_workers():
 
 def test_no_worker_outlives_a_killed_driver(tmp_path):
     code = (
-        "from opshift.zoo.supervisor import Supervisor\n"
+        "from opshift.zoo.workers.supervisor import Supervisor\n"
         "from zoos import Order, obey\n"
         f"orders = [Order(str(i), 'sleep', {str(tmp_path)!r} + f'/{{i}}') for i in range(2)]\n"
         "list(Supervisor(2).run(obey, orders))\n"

@@ -8,7 +8,8 @@ import onnx.parser
 import pytest
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
-from opshift import BadTarget, OperatorId, Refused, changelog, convert_version, plan
+from opshift import BadTarget, OperatorId, Refused, convert_version, plan
+from opshift.opsets import changelog
 
 
 class FastConv(OpRun):

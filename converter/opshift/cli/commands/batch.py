@@ -115,7 +115,7 @@ def _engine(
             raise click.UsageError("--cluster goes with --engine dask or ray")
         yield local_engine(workers, limits)
         return
-    module = importlib.import_module(f"opshift.zoo.{kind}")
+    module = importlib.import_module(f"opshift.zoo.workers.{kind}")
     try:
         carrier = module.connect(cluster)
     except ImportError:

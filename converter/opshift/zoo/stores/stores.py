@@ -69,7 +69,7 @@ def at(url: str) -> tuple[Store, str]:
 def _opened(root: str) -> Store:
     kind = "objects" if root.partition("://")[0] in OBJECTS else "filesystem"
     try:
-        found: Store = importlib.import_module(f"opshift.zoo.store_{kind}").opened(root)
+        found: Store = importlib.import_module(f"opshift.zoo.stores.{kind}").opened(root)
     except ImportError as error:
         raise MissingExtra(f"{root}: {error}; pip install 'opshift[remote]'") from error
     return found

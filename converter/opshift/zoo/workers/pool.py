@@ -17,7 +17,7 @@ class Pool:
     """A process that works on one shard after another, and dies with this one."""
 
     def __init__(self) -> None:
-        command, fds = [sys.executable, "-m", "opshift.zoo.shard"], list[int]()
+        command, fds = [sys.executable, "-m", "opshift.zoo.workers.shard"], list[int]()
         if sys.platform != "win32":
             listens, life = os.pipe()
             fds.append(listens)

@@ -1,4 +1,4 @@
-"""`python -m opshift.zoo.shard`: the supervisor of shards, beside an engine's worker."""
+"""`python -m opshift.zoo.workers.shard`: the supervisor of shards, beside an engine's worker."""
 
 from __future__ import annotations
 

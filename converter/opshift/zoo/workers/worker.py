@@ -21,7 +21,7 @@ from opshift.zoo.workers import child
 from opshift.zoo.workers.child import Named
 from opshift.zoo.workers.limits import GRACE, Limits, private_bytes
 
-PRELOADED = ["opshift.zoo.task", "opshift.zoo.warm"]
+PRELOADED = ["opshift.zoo.task", "opshift.zoo.workers.warm"]
 SMALL = 16 << 20  # bytes of all that a worker has, if anything is to wait there
 SOON, MOST = 0.05, 16  # seconds until something that waits has its turn, and how many wait
 LONGEST = 70  # bytes of a folder in which the name of the server's socket is not too long
