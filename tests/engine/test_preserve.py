@@ -72,6 +72,7 @@ def stripped(made: ModelProto) -> ModelProto:
     copy.CopyFrom(made)
     del copy.graph.node[:]
     del copy.opset_import[:]
+    copy.ir_version = 0
     return copy
 
 
@@ -84,6 +85,18 @@ def test_everything_else_survives(target):
         before
     ).SerializeToString(deterministic=True)
     assert {i.domain: i.version for i in after.opset_import} == {"": target, "acme": 3}
+    assert after.ir_version == 7  # the rest of its content computes nothing
+
+
+def test_what_computes_nothing_holds_up_no_ir_version_and_is_noted_once(tmp_path):
+    onnx.save(rich(), tmp_path / "in.onnx")
+    report = convert_file(tmp_path / "in.onnx", tmp_path / "out.onnx", 9, ir_version=7)
+    (note,) = (text for text in report.notes if "that readers of IR 7 skip" in text)
+    for kind in ("node", "graph", "value"):
+        assert f"metadata of a {kind}" in note
+    assert "device configuration of a node" in note or not NEWER
+    kept = onnx.load(tmp_path / "out.onnx")
+    assert stripped(kept).graph.metadata_props == rich().graph.metadata_props
 
 
 def test_a_rewritten_node_keeps_its_notes_and_its_companions_their_stage():

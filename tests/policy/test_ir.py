@@ -178,11 +178,78 @@ def with_metadata():
     return before
 
 
-def test_metadata_is_dropped_only_on_request_and_reported(tmp_path):
+NOTES = {
+    "node": lambda m: m.graph.node[0].metadata_props.add(key="k", value="v"),
+    "graph": lambda m: m.graph.metadata_props.add(key="k", value="v"),
+    "value": lambda m: m.graph.output[0].metadata_props.add(key="k", value="v"),
+    "tensor": lambda m: m.graph.initializer[0].metadata_props.add(key="k", value="v"),
+    "function": lambda m: m.functions[0].metadata_props.add(key="k", value="v"),
+    "types of a function": lambda m: m.functions[0].value_info.append(
+        helper.make_tensor_value_info("c", 1, None)
+    ),
+    "device of a node": lambda m: m.graph.node[0].device_configurations.add(configuration_id="c"),
+    "device": lambda m: m.configuration.add(name="c", num_devices=1),
+    "annotation": lambda m: m.graph.quantization_annotation.add(tensor_name="w"),
+}  # the fields that compute nothing
+
+
+def noted(*names):
+    text = """<ir_version: 12, opset_import: ["": 18, "acme": 1]>
+        g (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { a = Add(x, w) y = acme.Twice(a) }
+        <opset_import: ["": 18], domain: "acme"> Twice (v) => (r) { c = Neg(v) r = Add(c, v) }"""
+    made = onnx.parser.parse_model(text)
+    for name in names:
+        if name.startswith("device") and not hasattr(made, "configuration"):
+            pytest.skip("the installed onnx knows no device configurations")
+        NOTES[name](made)
+    return made
+
+
+def converted(proto, folder, target, **more):
+    """The result and the notes of a conversion from file to file."""
+    onnx.save(proto, folder / "in.onnx")
+    report = convert_file(folder / "in.onnx", folder / "out.onnx", target, **more)
+    return onnx.load(folder / "out.onnx"), report.notes
+
+
+@pytest.mark.parametrize("name", NOTES)
+@pytest.mark.parametrize("target", [(13, "auto"), ("onnxruntime==1.10", "auto"), (None, 8)])
+def test_what_computes_nothing_holds_up_no_ir_version(name, target, tmp_path):
+    target, ir = target
+    plain, told = converted(noted(), tmp_path, target, ir_version=ir)
+    assert not told or "IR stays at 8" in told[0]
+    after, notes = converted(noted(name), tmp_path, target, ir_version=ir)
+    assert after.ir_version == plain.ir_version == 8  # there is a function
+    skipped = [text for text in notes if "computes nothing" in text]
+    assert len(skipped) == (name != "annotation")  # which has its place since IR 5
+    assert after != plain
+    gone, _ = converted(noted(name), tmp_path, target, ir_version=ir, drop_metadata=True)
+    assert (gone == plain) is (name != "annotation")
+    same(noted(name), after)
+
+
+@pytest.mark.parametrize("target", [(13, 8), ("onnxruntime==1.10", "auto"), (None, 8)])
+def test_a_strict_ir_refuses_what_readers_would_skip(target, tmp_path):
+    target, ir = target
     with pytest.raises(
-        Refused, match=r"metadata of a node needs IR 10 \(Neg 'y'\); drop it with drop_m"
+        Refused, match=r"metadata of a node needs IR 10 \(Add 'a'\); drop it with drop_m"
     ):
-        convert_version(with_metadata(), ir_version=8)
+        converted(noted("node"), tmp_path, target, ir_version=ir, strict_ir=True)
+    after, _ = converted(noted("node"), tmp_path, 13, strict_ir=True)
+    assert after.ir_version == 10  # nobody asked for a number
+
+
+@pytest.mark.parametrize(
+    ("opset", "ir", "to", "paired"),
+    [(18, 10, 13, 7), (11, 10, 13, 7), (11, 6, 13, 7), (18, 8, 8, 3)],
+)
+def test_a_target_gives_the_ir_version_that_pairs_with_it(opset, ir, to, paired):
+    assert convert_version(model(PLAIN, opset, ir=ir), to).ir_version == paired
+    assert convert_version(model(PLAIN, to, ir=ir), to).ir_version == ir  # nothing to do
+
+
+def test_metadata_is_dropped_only_on_request_and_reported(tmp_path):
+    assert convert_version(with_metadata(), ir_version=8).graph.node[0].metadata_props
     after = convert_version(with_metadata(), ir_version=8, drop_metadata=True)
     assert len(after.metadata_props) == 1
     assert not after.graph.node[0].metadata_props
@@ -213,8 +280,9 @@ def test_every_obstacle_is_named_at_once():
 def test_quantization_annotations_go_with_the_metadata():
     before = model(PLAIN, 9, ir=5)
     before.graph.quantization_annotation.add(tensor_name="x")
+    assert convert_version(before, ir_version=4).graph.quantization_annotation
     with pytest.raises(Refused, match="a quantization annotation needs IR 5"):
-        convert_version(before, ir_version=4)
+        convert_version(before, ir_version=4, strict_ir=True)
     assert not convert_version(
         before, ir_version=4, drop_metadata=True
     ).graph.quantization_annotation

@@ -111,7 +111,8 @@ def never_more_than_the_engine(folder, features, to):
         return
     if stamp is None:
         return
-    assert (report.notes, after.ir_version) == ((), to)
+    assert after.ir_version == to
+    assert len(report.notes) <= 1  # at most one, about what readers skip
     assert stamp.report == report
     stamp.write(folder / "out.onnx")
     written = onnx.load(folder / "out.onnx")
@@ -120,7 +121,9 @@ def never_more_than_the_engine(folder, features, to):
     assert written == before
 
 
-@pytest.mark.parametrize("features", [(), ("heavy", "initializer", "nested", "model note")])
+@pytest.mark.parametrize(
+    "features", [(), ("heavy", "initializer", "nested", "model note"), ("note", "value note")]
+)
 @pytest.mark.parametrize("to", [4, 9, 13])
 def test_what_is_plain_is_not_left_to_the_engine(tmp_path, features, to):
     before = model(PLAIN, 13, ir=10)

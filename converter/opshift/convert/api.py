@@ -45,6 +45,7 @@ def convert_version(
     check: bool = True,
     drop_metadata: bool = False,
     drop_training: bool = False,
+    strict_ir: bool = False,
     at_least: Mapping[str, int] | int | None = None,
     prune_imports: bool | None = None,
     unknown_domains: str = "keep",
@@ -58,7 +59,7 @@ def convert_version(
     """
     options = Options(
         targets.wanted(target, at_least), ir_version, allow_approximate, check, drop_metadata,
-        drop_training, prune_imports, unknown_domains, bump_model_version, minimal,
+        drop_training, prune_imports, unknown_domains, bump_model_version, minimal, strict_ir,
     )  # fmt: skip
     if isinstance(model, (str, os.PathLike)):
         return _convert_proto(_load(model), options, str(Path(model).parent), inplace=True)
@@ -77,6 +78,7 @@ def convert_file(
     check: bool = True,
     drop_metadata: bool = False,
     drop_training: bool = False,
+    strict_ir: bool = False,
     at_least: Mapping[str, int] | int | None = None,
     prune_imports: bool | None = None,
     unknown_domains: str = "keep",
@@ -87,7 +89,7 @@ def convert_file(
     """Converts a file into another (or itself), its weights moved by the kernel."""
     options = Options(
         targets.wanted(target, at_least), ir_version, allow_approximate, check, drop_metadata,
-        drop_training, prune_imports, unknown_domains, bump_model_version, minimal,
+        drop_training, prune_imports, unknown_domains, bump_model_version, minimal, strict_ir,
     )  # fmt: skip
     return convert_path(src, dst, options, external)
 

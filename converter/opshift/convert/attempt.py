@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from onnx import ModelProto
@@ -13,7 +13,8 @@ from opshift.author import registry
 from opshift.author.facts import Facts
 from opshift.convert import goals
 from opshift.convert.change import Step
-from opshift.convert.ir import ir_places, lower, needs
+from opshift.convert.ir import lower, needs
+from opshift.convert.ir.features import METADATA, TRAINING, Feature
 from opshift.convert.legal import checker, diagnose, rules, validate
 from opshift.convert.request import Options
 from opshift.convert.step import Stepper, StepRefused
@@ -72,7 +73,7 @@ class Conversion:
         self.aim()
         for domain, start, to in self._route(adapters):
             self._cross(adapters, domain, start, to)
-        self._finish(went_down=_went_down(before, self.document.imports.as_dict()))
+        self._finish(moved=before != self.document.imports.as_dict())
         return self._report(before, self.document.imports.as_dict(), ir_before)
 
     def aim(self) -> None:
@@ -170,41 +171,46 @@ class Conversion:
         step.touched.clear()
         self.steps.append(step)
 
-    def _finish(self, *, went_down: bool) -> None:
+    def _finish(self, *, moved: bool) -> None:
         self.document.sort()
         self.document.sweep(self.facts.uses)
         self.document.sort()
         if self.options.prune_imports:
             self.notes += imports.prune(self.document)
         if self.steps or self.options.ir_version not in ("auto", "keep"):
-            self._settle_ir(went_down=went_down)
+            self._settle_ir(moved=moved)
         if self.options.check and self.steps:
             self.notes += self._check_whole()
 
-    def _settle_ir(self, *, went_down: bool) -> None:
+    def _settle_ir(self, *, moved: bool) -> None:
         """Gives the model its IR version, what is older in another form being rewritten first."""
         wanted, current = self.options.ir_version, self.skeleton.ir_version
-        aim = needs.aim(current, self.document.imports.as_dict(), wanted, went_down)
-        if isinstance(wanted, int) and (aim < current or self.document.added_initializers):
-            self._lower(aim)
-        held = needs.holding(self.document, self.facts, aim)
+        aim = needs.aim(current, self.document.imports.as_dict(), wanted, moved)
+        lowers = aim < current or self.document.added_initializers
+        self._lower(aim, rewrite=lowers and isinstance(wanted, int))
+        found = needs.held(self.document, self.facts, aim) if lowers else []
+        binding = [one for one in found if one.computes or self.options.strict_ir]
         limit = (self.ir_limit or wanted) if isinstance(wanted, int) else needs.NEWEST
-        if any(need.ir > limit for need in held):
-            told = [ir_places.sentence(self.skeleton, need) for need in held]
-            raise self._ir_refused([Refusal(Why.IR_TOO_LOW, text) for text in told], aim)
-        self.skeleton.ir_version = max([aim, *(need.ir for need in held)])
-        self.notes += [f"IR stays at {need.ir}: {need.reason}" for need in held]
+        if any(feature.ir > limit for feature in binding):
+            raise self._ir_refused(_too_new(self.skeleton, binding), aim)
+        ir = max([aim, *(feature.ir for feature in binding)])
+        self.skeleton.ir_version = ir
+        self.notes += [f"IR stays at {feature.ir}: {feature.says}" for feature in binding]
+        self.notes += needs.skipped((f for f in found if f.ir > ir and f not in binding), ir)
 
-    def _lower(self, aim: int) -> None:
+    def _lower(self, aim: int, *, rewrite: bool) -> None:
+        drop = [METADATA] * self.options.drop_metadata + [TRAINING] * self.options.drop_training
+        if not rewrite and not drop:
+            return
         try:
             done = lower.lower(
-                self.skeleton, self.store, self.document.fresh, aim,
-                drop_metadata=self.options.drop_metadata, drop_training=self.options.drop_training,
-            )  # fmt: skip
+                self.skeleton, self.store, self.document.fresh, aim, drop=drop, rewrite=rewrite
+            )
         except Refusal as refusal:
             raise self._ir_refused([refusal], aim) from None
         self.notes += done
         if done:
+            self.repaired |= aim >= self.skeleton.ir_version
             self.document = Document(self.skeleton, self.document.prefix)
             self.facts = Facts(self.document, self.store, self.facts.adapters, self._inferable)
 
@@ -223,13 +229,14 @@ class Conversion:
         self._merge_imports()
         versions_before = Imports(self.skeleton.opset_import, "the model").as_dict()
         before, wanted = self.skeleton.ir_version, int(self.options.ir_version)
-        if wanted >= before:
+        drops = self.options.drop_metadata or self.options.drop_training
+        if wanted >= before and not drops:
             self.skeleton.ir_version = wanted
             return self._report(versions_before, versions_before, before)
         prefix = _unused_prefix(self.skeleton.SerializeToString())
         self.document = Document(self.skeleton, prefix)
         self.facts = Facts(self.document, self.store, registry.Registry(), lambda: self.skeleton)
-        self._settle_ir(went_down=False)
+        self._settle_ir(moved=False)
         return self._report(versions_before, self.document.imports.as_dict(), before)
 
     def _crossed(self) -> tuple[StepReport, ...]:
@@ -291,8 +298,8 @@ def _step_report(step: Step) -> StepReport:
     return StepReport(step.domain, step.start, step.to, work, dict(sorted(step.kept.items())))
 
 
-def _went_down(before: Mapping[str, int], after: Mapping[str, int]) -> bool:
-    return any(after[domain] < version for domain, version in before.items())
+def _too_new(model: ModelProto, features: Iterable[Feature]) -> list[Refusal]:
+    return [Refusal(Why.IR_TOO_LOW, needs.sentence(model, feature)) for feature in features]
 
 
 def _unused_prefix(text: bytes) -> str:

@@ -26,6 +26,7 @@ class Options:
     unknown_domains: str = "keep"
     bump_model_version: bool = False
     minimal: bool = False
+    strict_ir: bool = False  # content that computes nothing holds up an IR version, too
     node_budget: int | None = None  # nodes that steps may write before a rehearsal gives up
 
     @property
@@ -33,6 +34,7 @@ class Options:
         """Whether nothing is asked for but another IR version."""
         asked = replace(
             self, check=True, allow_approximate=False, drop_metadata=False, drop_training=False,
+            strict_ir=False,
             prune_imports=self.prune_imports or None,
         )  # fmt: skip
         return isinstance(self.ir_version, int) and asked == Options({}, self.ir_version)

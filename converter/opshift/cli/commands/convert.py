@@ -37,6 +37,7 @@ EXTERNAL = ("keep", "copy", "link", "inline", "one-file")
 @click.option("--allow-approximate", is_flag=True, help="Allow results that are not exactly equal.")
 @click.option("--external-data", type=click.Choice(EXTERNAL), default="keep", show_default=True)
 @click.option("--drop-metadata", is_flag=True, help="Drop metadata the wanted IR has no field for.")
+@click.option("--strict-ir", is_flag=True, help="Refuse to keep content that readers would skip.")
 @click.option("--drop-training", is_flag=True, help="Drop training information below IR 7.")
 @click.option(
     "--prune-imports/--keep-imports", default=None, help="Drop imports nobody uses; on with --for."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import graphlib
 import itertools
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -23,13 +23,15 @@ from onnx import (
 
 from opshift import versions
 from opshift.convert.ir import widen
+from opshift.convert.ir.features import FEATURES
+from opshift.convert.ir.places import Holder
 from opshift.errors import Refusal, Why
 from opshift.model import functions
 from opshift.model.arrays import dense
 from opshift.model.bytes.files import locate
 from opshift.model.document import function_id
 from opshift.model.scope import FunctionId, call_id
-from opshift.model.walk import Container, containers, graphs_of, nodes, nodes_in, tensors
+from opshift.model.walk import containers, graphs_of, nodes, nodes_in, tensors
 from opshift.opsets import schemas
 
 if TYPE_CHECKING:
@@ -42,36 +44,29 @@ def lower(
     fresh: Callable[[str], str],
     to: int,
     *,
-    drop_metadata: bool,
-    drop_training: bool,
+    drop: Collection[str],
+    rewrite: bool,
 ) -> list[str]:
-    """Rewrites what has an exact form at IR `to`, in place; says what was done.
+    """Writes the content of a model in the forms of IR `to`, in place; says what was done.
 
-    What has none is left, and found by `ir.needs`. Metadata and training information, which change
-    no result of inference, go only when that is asked for.
+    With `rewrite`, every feature that has an exact older form takes it; what has none is left.
+    `drop` holds the options that let content go.
     """
-    work = _Lowering(model, weights, fresh, to)
-    if to < 7 and drop_training:
-        work.drop_training()
-    work.widen_constants()
-    if to < 8 and model.functions:
-        work.inline_functions()
-    if to < 10:
-        work.rename_overloads()
-    if to < 9:
-        work.write_defaults()
-    if to < 6:
-        work.densify()
-    if to < 4:
-        work.load_external_data()
-        work.initializers_as_inputs()
-    if drop_metadata:
-        work.drop_metadata()
+    work = Lowering(model, weights, fresh, to)
+    wanted = {  # several features may share one way to be lowered
+        feature.lower: None
+        for feature in FEATURES
+        if feature.ir > to and (feature.drop in drop if feature.drop else rewrite)
+    }
+    for write in filter(None, wanted):
+        write(work)
     return [f"{what} ({count})" for what, count in work.done.items()]
 
 
 @dataclass(slots=True)
-class _Lowering:
+class Lowering:
+    """The work on one model, and how often each kind of rewriting was done."""
+
     model: ModelProto
     weights: Weights
     fresh: Callable[[str], str]
@@ -230,41 +225,12 @@ class _Lowering:
             self._forget_imports({versions.TRAINING})
             self.done["dropped: training information"] += 1
 
-    def drop_metadata(self) -> None:
-        """Takes away what the older version has no field for and no result depends on."""
-        if self.to < 11:
-            self._drop(self.model, "configuration", "device configurations")
-        for container in containers(self.model):
-            if self.to < 10:
-                kind = "functions" if isinstance(container, FunctionProto) else "graphs"
-                self._drop(container, "metadata_props", f"metadata of {kind}")
-                if isinstance(container, FunctionProto):
-                    self._drop(container, "value_info", "types recorded in functions")
-            if isinstance(container, GraphProto):
-                self._drop_in_graph(container)
-            for node in container.node:
-                if self.to < 11:
-                    self._drop(node, "device_configurations", "device configurations")
-                if self.to < 10:
-                    self._drop(node, "metadata_props", "metadata of nodes")
-        if self.to < 10:
-            for tensor in tensors(self.model):
-                self._drop(tensor, "metadata_props", "metadata of tensors")
-
-    def _drop_in_graph(self, graph: GraphProto) -> None:
-        if self.to < 5:
-            self._drop(graph, "quantization_annotation", "quantization annotations")
-        if self.to < 10:
-            for value in (*graph.input, *graph.output, *graph.value_info):
-                self._drop(value, "metadata_props", "metadata of values")
-
-    def _drop(self, proto: _Message, name: str, what: str) -> None:
-        if getattr(proto, name, None):
-            proto.ClearField(name)
-            self.done[f"dropped: {what}"] += 1
-
-
-_Message = ModelProto | Container | NodeProto | TensorProto | ValueInfoProto
+    def clear(self, holders: Iterable[tuple[str, Holder]], name: str, what: str) -> None:
+        """Removes a field from messages that have it."""
+        for _, proto in holders:
+            if getattr(proto, name, None):
+                proto.ClearField(name)
+                self.done[f"dropped: {what}"] += 1
 
 
 def _callers_first(model: ModelProto) -> list[FunctionId]:

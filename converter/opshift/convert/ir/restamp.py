@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from opshift.convert.ir import needs
+from opshift.convert.ir.features import METADATA, TRAINING, TYPES
 from opshift.convert.request import Options
 from opshift.model.bytes import wire
 from opshift.model.bytes.files import Moved, Opened, Region, Staging
@@ -89,9 +90,14 @@ def look(
         return None
     field, before, imports = found
     moves = external == "inline" or not _same_folder(src, dst)
-    if (to < before or moves) and _forbids(file, to if to < before else needs.NEWEST, moves):
+    drops = options.drop_metadata or options.drop_training
+    notes: list[str] | None = []
+    if to < before or moves or drops:
+        notes = _notes(file, options, before, moves)
+    if notes is None:
         return None
-    return Restamp(file, os.fspath(src), field, Report(imports, imports, before, to))
+    report = Report(imports, imports, before, to, notes=tuple(notes))
+    return Restamp(file, os.fspath(src), field, report)
 
 
 def _header(data: wire.Buffer) -> tuple[tuple[int, int], int, dict[str, int]] | None:
@@ -143,8 +149,8 @@ def _same_folder(src: str | os.PathLike[str], dst: str | os.PathLike[str]) -> bo
     return os.path.isdir(folders[1]) and os.path.samefile(*folders)
 
 
-def _forbids(file: Opened, to: int, moves: bool) -> bool:
-    """Whether something in the model has no place at an IR version, or in another folder."""
+def _notes(file: Opened, options: Options, before: int, moves: bool) -> list[str] | None:
+    """What to tell about the content; None where rewriting the header alone will not do."""
     from google.protobuf.message import DecodeError
 
     from opshift.model.bytes.outline import Content, skeleton
@@ -152,13 +158,23 @@ def _forbids(file: Opened, to: int, moves: bool) -> bool:
     try:
         content = Content(skeleton(file))
     except (wire.Malformed, DecodeError):
-        return True
+        return None
     if moves and content.external:
-        return True
-    if to < needs.TYPES["optional"] and _bring_containers(content.operators()):
-        return True
-    found = needs.of_content(content, content.types(), bare=content.bare_initializers)
-    return any(need.ir > to for need in found)
+        return None
+    to = int(options.ir_version)
+    drops = {METADATA} if options.drop_metadata else set()
+    drops |= {TRAINING} if options.drop_training else set()
+    bare = content.bare_initializers
+    found = needs.of_content(content, content.types(), bare=bare, above=to)
+    if any(feature.drop in drops for feature in found if feature.drop):
+        return None
+    if to >= before:
+        return []
+    if any(feature.computes or options.strict_ir for feature in found):
+        return None
+    if to < TYPES["optional"] and _bring_containers(content.operators()):
+        return None
+    return needs.skipped(found, to)
 
 
 def _bring_containers(names: set[str]) -> bool:

@@ -10,7 +10,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 
 from opshift.author import registry
 from opshift.author.present_types import TYPE_ATTRIBUTES
-from opshift.convert.ir import needs
+from opshift.convert.ir.features import TYPES
 from opshift.model import arrays, walk
 from opshift.model.document import function_id
 from opshift.model.scope import call_id
@@ -63,7 +63,7 @@ def _constants(model: ModelProto, to: int) -> dict[str, list[_Constant]]:
     for name, tensor, overridable in _tensors(model):
         narrow = tensor.data_type
         known = narrow in _INTEGERS or narrow in _FLOATS
-        if known and needs.TYPES[T(narrow).name.lower()] > to:
+        if known and TYPES[T(narrow).name.lower()] > to:
             wide = _INTEGERS.get(T(narrow), T.FLOAT)
             found.setdefault(name, []).append(_Constant(tensor, wide, bound=overridable))
     return found

@@ -165,7 +165,7 @@ def _too_new(document: Document, facts: Facts) -> Iterator[str]:
     says = document.model.ir_version
     for need in needs.needs(document, facts):
         if need.ir > says:
-            yield f"{need.reason} needs IR {need.ir}, and the model says {says}; raise it with --ir"
+            yield f"{need.says} needs IR {need.ir}, and the model says {says}; raise it with --ir"
 
 
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)

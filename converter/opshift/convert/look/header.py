@@ -9,11 +9,12 @@ from dataclasses import dataclass
 
 from google.protobuf.message import DecodeError
 
+from opshift.convert.ir import needs
 from opshift.errors import BadTarget
 from opshift.model.bytes import outline_pb2 as outline
 from opshift.model.bytes import wire
 from opshift.model.bytes.files import Opened
-from opshift.model.bytes.outline import skeleton
+from opshift.model.bytes.outline import Content, skeleton
 from opshift.opsets import changelog
 from opshift.opsets.identity import normal
 from opshift.opsets.targets import Wanted
@@ -47,9 +48,12 @@ def changes(
 ) -> HeaderOnly | None:
     """The conversion of a file in which no operator changes; None in every other or odd case."""
     try:
-        listing = outline.Listing.FromString(skeleton(Opened(os.fspath(path))))
+        data = skeleton(Opened(os.fspath(path)))
+        listing = outline.Listing.FromString(data)
         roots = list(_roots(listing))
         wanted = _goal(target, roots)
+        if not _ir_fits(data, listing.ir_version, target, wanted or {}):
+            return None
     except (wire.Malformed, DecodeError, UnicodeDecodeError, BadTarget):
         return None  # the engine says what is wrong
     if not wanted or not all(_unchanged(root, wanted) for root in roots):
@@ -76,6 +80,18 @@ def _goal(target: int | Mapping[str, int] | Wanted, roots: list[_Root]) -> dict[
         if newest is None or type(version) is not int or not 1 <= version <= newest:
             return None
     return wanted if len(wanted) == len(target) else None
+
+
+def _ir_fits(
+    data: bytes, current: int, target: int | Mapping[str, int] | Wanted, goal: Mapping[str, int]
+) -> bool:
+    """Whether no content has to be rewritten for the IR version that a named target demands."""
+    aim = target.ir("auto", current, goal) if isinstance(target, Wanted) else "auto"
+    if not isinstance(aim, int) or aim >= current:
+        return True
+    content = Content(data)
+    found = needs.of_content(content, content.types(), bare=content.bare_initializers, above=aim)
+    return not any(feature.computes for feature in found)
 
 
 def _unchanged(root: _Root, wanted: Mapping[str, int]) -> bool:

@@ -109,7 +109,7 @@ def lowest_versions(
             if domain in present
         ),
         opened.skeleton.ir_version,
-        tuple(needs.needs(opened.document, opened.facts)),
+        tuple(needs.Need(one.ir, one.says) for one in needs.needs(opened.document, opened.facts)),
     )
 
 

@@ -1,0 +1,208 @@
+"""One row for each kind of content that an IR version brought; this needs no onnx."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+    from opshift.convert.ir.lower import Lowering
+    from opshift.model.bytes.outline import Content
+
+METADATA, TRAINING = "drop_metadata", "drop_training"  # the options that let content go
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a model holds: the outline of its bytes, its element types, and bare initializers."""
+
+    content: Content
+    types: frozenset[str]
+    bare: bool  # whether there are initializers that are no graph inputs
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """A kind of content, the IR version that brought it, and what to do below that version.
+
+    `find` tells whether a model holds it and `where` names its places. `lower` writes the exact
+    older form; where `drop` names an option, `lower` removes the content if that option is given.
+    """
+
+    ir: int
+    says: str
+    find: Callable[[Held], bool]
+    where: Callable[[ModelProto], Iterator[str]]
+    lower: Callable[[Lowering], None] | None = None
+    drop: str = ""
+
+    @property
+    def computes(self) -> bool:
+        """Whether a reader that skips this content computes something else."""
+        return self.drop != METADATA
+
+    @property
+    def way_out(self) -> str:
+        """What a caller can do when this content is refused."""
+        if not self.drop:
+            return f"ask for IR {self.ir}, or convert to an operator set without it"
+        flag = self.drop.replace("_", "-")
+        return f"drop it with {self.drop} (--{flag}), or ask for IR {self.ir}"
+
+
+def _widen(work: Lowering) -> None:
+    work.widen_constants()
+
+
+def _densify(work: Lowering) -> None:
+    work.densify()
+
+
+def _places() -> ModuleType:
+    """The module that searches models, which needs onnx."""
+    from opshift.convert.ir import places
+
+    return places
+
+
+TYPES = {
+    "bfloat16": 4,
+    "float8e4m3fn": 9,
+    "float8e4m3fnuz": 9,
+    "float8e5m2": 9,
+    "float8e5m2fnuz": 9,
+    "uint4": 10,
+    "int4": 10,
+    "float4e2m1": 11,
+    "float8e8m0": 12,
+    "uint2": 13,
+    "int2": 13,
+    "float6e2m3": 14,
+    "float6e3m2": 14,
+    "seq": 6,
+    "map": 6,
+    "optional": 8,
+    "sparse_tensor": 8,
+}
+
+
+def _type(name: str) -> Feature:
+    return Feature(
+        TYPES[name],
+        f"element type or container {name}",
+        lambda held: name in held.types,
+        lambda model: _places().of_type(model, name),
+        _widen,
+    )
+
+
+def _note(
+    ir: int, says: str, find: Callable[[Held], bool], holders: str, field: str, many: str
+) -> Feature:
+    """Content that computes nothing: a field that readers of an older IR version skip."""
+    return Feature(
+        ir,
+        says,
+        find,
+        lambda model: _places().with_field(getattr(_places(), holders)(model), field),
+        lambda work: work.clear(getattr(_places(), holders)(work.model), field, many),
+        METADATA,
+    )
+
+
+def _in_attributes(*kinds: int) -> Callable[[Held], bool]:
+    """Whether an attribute is of one of these kinds, as AttributeProto numbers them."""
+    return lambda held: any({*kinds} & {*one.type} for one in held.content.attributes)
+
+
+# In the order in which older forms are written: calls are settled before what they contain.
+FEATURES = (
+    Feature(
+        7, "training information", lambda held: held.content.all.HasField("training_info"),
+        lambda model: _places().nowhere(), lambda work: work.drop_training(), TRAINING,
+    ),
+    *(_type(name) for name in TYPES),
+    Feature(
+        8, "a model-local function", lambda held: held.content.all.HasField("functions"),
+        lambda model: _places().functions(model), lambda work: work.inline_functions(),
+    ),
+    Feature(
+        10, "a function overload",
+        lambda held: any(held.content.all.functions.overload)
+        or any(any(node.overload) for node in held.content.nodes),
+        lambda model: _places().functions(model, "overload"), lambda work: work.rename_overloads(),
+    ),
+    Feature(
+        9, "a function attribute with a default",
+        lambda held: held.content.all.functions.HasField("attribute_proto"),
+        lambda model: _places().functions(model, "attribute_proto"),
+        lambda work: work.write_defaults(),
+    ),
+    Feature(
+        6, "a sparse initializer",
+        lambda held: any(one.HasField("sparse_initializer") for one in held.content.graphs),
+        lambda model: _places().sparse_initializers(model), _densify,
+    ),
+    Feature(
+        6, "a sparse tensor in an attribute", _in_attributes(11, 12),
+        lambda model: _places().attributes(model, 11, 12), _densify,
+    ),
+    Feature(
+        8, "a type in an attribute", _in_attributes(13, 14),
+        lambda model: _places().attributes(model, 13, 14),
+    ),
+    Feature(
+        4, "external data", lambda held: held.content.external,
+        lambda model: _places().external_tensors(model), lambda work: work.load_external_data(),
+    ),
+    Feature(
+        4, "an initializer that is not a graph input", lambda held: held.bare,
+        lambda model: _places().nowhere(), lambda work: work.initializers_as_inputs(),
+    ),
+    _note(
+        11, "a device configuration of the model",
+        lambda held: bool(held.content.all.configuration),
+        "of_model", "configuration", "device configurations",
+    ),
+    _note(
+        11, "a device configuration of a node",
+        lambda held: any(one.device_configurations for one in held.content.nodes),
+        "nodes", "device_configurations", "device configurations of nodes",
+    ),
+    _note(
+        10, "metadata of a node", lambda held: any(n.metadata_props for n in held.content.nodes),
+        "nodes", "metadata_props", "metadata of nodes",
+    ),
+    _note(
+        10, "metadata of a graph", lambda held: any(g.metadata_props for g in held.content.graphs),
+        "graphs", "metadata_props", "metadata of graphs",
+    ),
+    _note(
+        10, "metadata of a value", lambda held: any(v.metadata_props for v in held.content.values),
+        "values", "metadata_props", "metadata of values",
+    ),
+    _note(
+        10, "metadata of a tensor",
+        lambda held: any(one.metadata_props for one in held.content.tensors),
+        "tensors", "metadata_props", "metadata of tensors",
+    ),
+    _note(
+        10, "metadata of a function",
+        lambda held: bool(held.content.all.functions.metadata_props),
+        "of_functions", "metadata_props", "metadata of functions",
+    ),
+    _note(
+        10, "types recorded in a function",
+        lambda held: held.content.all.functions.HasField("value_info"),
+        "of_functions", "value_info", "types recorded in functions",
+    ),
+    _note(
+        5, "a quantization annotation",
+        lambda held: any(one.quantization_annotation for one in held.content.graphs),
+        "graphs", "quantization_annotation", "quantization annotations",
+    ),
+)  # fmt: skip

@@ -1,0 +1,101 @@
+"""The places in a model where content stands that an older IR version lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias
+
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
+
+from opshift.author.present_types import TYPE_ATTRIBUTES, element_types
+from opshift.model import walk
+from opshift.opsets.elements import T
+
+Holder: TypeAlias = ModelProto | walk.Container | NodeProto | TensorProto | ValueInfoProto
+Placed: TypeAlias = Iterator[tuple[str, Holder]]
+
+
+# -- messages, each with words for its place -----------------------------------------------------
+
+
+def of_model(model: ModelProto) -> Placed:
+    yield "the model", model
+
+
+def nodes(model: ModelProto) -> Placed:
+    return ((_node(node), node) for node in walk.nodes(model))
+
+
+def graphs(model: ModelProto) -> Placed:
+    return ((f"graph {graph.name!r}", graph) for graph in _graphs(model))
+
+
+def values(model: ModelProto) -> Placed:
+    for graph in _graphs(model):
+        for value in (*graph.input, *graph.output, *graph.value_info):
+            yield f"value {value.name!r}", value
+
+
+def tensors(model: ModelProto) -> Placed:
+    return ((f"tensor {tensor.name!r}", tensor) for tensor in walk.tensors(model))
+
+
+def of_functions(model: ModelProto) -> Placed:
+    return ((f"function {one.name!r}", one) for one in model.functions)
+
+
+def with_field(placed: Iterable[tuple[str, Holder]], field: str) -> Iterator[str]:
+    """The words for those messages that have a field."""
+    return (words for words, one in placed if getattr(one, field, None))
+
+
+# -- searches ------------------------------------------------------------------------------------
+
+
+def nowhere() -> Iterator[str]:
+    """For content that has no more precise place than the model."""
+    return iter(())
+
+
+def functions(model: ModelProto, field: str = "name") -> Iterator[str]:
+    return with_field(of_functions(model), field)
+
+
+def sparse_initializers(model: ModelProto) -> Iterator[str]:
+    for graph in _graphs(model):
+        yield from (f"initializer {one.values.name!r}" for one in graph.sparse_initializer)
+
+
+def external_tensors(model: ModelProto) -> Iterator[str]:
+    return with_field(tensors(model), "external_data")
+
+
+def attributes(model: ModelProto, *kinds: int) -> Iterator[str]:
+    """Nodes with an attribute of one of these kinds, as AttributeProto numbers them."""
+    for node in walk.nodes(model):
+        if any(attribute.type in kinds for attribute in node.attribute):
+            yield _node(node)
+
+
+def of_type(model: ModelProto, name: str) -> Iterator[str]:
+    """Values, initializers and nodes that name an element type or a container."""
+    number = T[name.upper()] if name.upper() in T.__members__ else None
+    for words, value in values(model):
+        assert isinstance(value, ValueInfoProto)
+        if name in element_types(value.type):
+            yield words
+    for graph in _graphs(model):
+        yield from (f"initializer {t.name!r}" for t in graph.initializer if t.data_type == number)
+    for node in walk.nodes(model):
+        for attribute in node.attribute:
+            asked = attribute.i if attribute.name in TYPE_ATTRIBUTES else attribute.t.data_type
+            if asked == number or name in element_types(attribute.tp):
+                yield _node(node)
+
+
+def _graphs(model: ModelProto) -> Iterator[GraphProto]:
+    return (one for one in walk.containers(model) if isinstance(one, GraphProto))
+
+
+def _node(node: NodeProto) -> str:
+    return f"{node.op_type} {node.name or next((o for o in node.output if o), '')!r}"
