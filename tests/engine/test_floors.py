@@ -1,0 +1,45 @@
+"""The architecture page shows the rooms and floors of the import contract, and files that exist."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import opshift
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "explain" / "architecture.md"
+ENGINE = Path(opshift.__file__).parent
+
+
+def floors() -> list[set[str]]:
+    """The rooms of each floor of the contract, from the lowest floor to the highest."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    layers = next(c["layers"] for c in contracts["contracts"] if c["id"] == "floors")
+    return [
+        {room.strip().removeprefix("opshift.") for room in layer.split(":")}
+        for layer in reversed(layers)
+    ]
+
+
+def test_the_page_shows_the_floors_of_the_contract():
+    rows = re.findall(r"^\| (\d+) \| `(\w+)` \| [A-Z].*\. \|$", PAGE.read_text(), re.M)
+    shown: dict[int, set[str]] = {}
+    for floor, room in rows:
+        shown.setdefault(int(floor), set()).add(room)
+    assert shown == dict(enumerate(floors()))
+
+
+def test_every_module_of_the_engine_is_in_a_room():
+    modules = {path.stem for path in ENGINE.glob("*.py")} | {
+        path.name for path in ENGINE.iterdir() if (path / "__init__.py").exists()
+    }
+    assert modules - {"__init__", "__main__"} == set().union(*floors())
+
+
+@pytest.mark.parametrize("path", sorted(set(re.findall(r"`([\w/]+\.(?:py|toml))`", PAGE.read_text()))))
+def test_every_file_of_the_page_exists(path):
+    places = (ROOT / path, ENGINE / path)
+    assert any(place.exists() for place in places), f"{PAGE.name} names {path}, which does not exist"
