@@ -3,6 +3,8 @@
 A tuple in capitals lists what its block may write, for an adapter's `emits=`.
 """
 
+import functools
+
 import numpy as np
 from opshift.adapter import Builder, InvalidModel, T, Value
 
@@ -124,6 +126,20 @@ def part(op: Builder, x: Value, start: int, end: int = END) -> Value:
     if op.version >= 10:
         return op.Slice(x, op.const([start]), op.const([end]), op.const([0]))
     return op.Slice(x, starts=[start], ends=[end], axes=[0])
+
+
+COUNTED = ("Slice", "Mul", "Concat", "ReduceProd")
+
+
+def count_elements(op: Builder, shape: Value) -> Value:
+    """The product of the sizes in a vector, as a vector of one element (version 7 and later)."""
+    known, length = shape.const_or_none(), shape.shape_or_none
+    if known is not None:
+        return op.const([int(np.prod(known, dtype=np.int64))])
+    if length is None:
+        return op.ReduceProd(op.Concat(op.const([1]), shape, axis=0), keepdims=1)
+    sizes = [part(op, shape, at, at + 1) for at in range(length[0])]
+    return functools.reduce(op.Mul, sizes) if sizes else op.const([1])
 
 
 RESHAPE_TO = ("Reshape", "Size", "Cast", "Shape", "Expand")

@@ -6,8 +6,9 @@ import numpy as np
 from opshift.adapter import Builder, Refusal, T, Value, Why
 
 from opshift_adapters._lib.blocks import FLOATS, SMALL_INTS, cast
+from opshift_adapters._lib.wide_integers import STACKED, add_rows
 
-MOVED = "Cast Add Sub Mul Floor Unsqueeze Concat ReduceSum"
+MOVED = ("Add", "Sub", "Mul", "Floor", *STACKED)
 EXACT = 2**53  # up to here a double holds every integer
 HALF = 2.0**32
 KEEPS_VALUES = {
@@ -80,6 +81,6 @@ def _by(op: Builder, operator: Callable[..., Value], x: Value, number: float) ->
 
 
 def _together(op: Builder, high: Value, low: Value, kind: int) -> Value:
-    """The sum of two doubles as a 64-bit integer, which ReduceSum alone added before 7."""
+    """The sum of two doubles as a 64-bit integer (below 6)."""
     both = op.Concat(op.Unsqueeze(high, axes=[0]), op.Unsqueeze(low, axes=[0]), axis=0)
-    return op.ReduceSum(cast(op, both, kind), axes=[0], keepdims=0)
+    return add_rows(op, kind, cast(op, both, kind))

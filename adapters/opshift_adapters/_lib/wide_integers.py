@@ -1,12 +1,16 @@
-"""64-bit integers below 6, where ReduceSum and ReduceProd alone added and multiplied them."""
+"""Integers below opset 6, where only ReduceSum and ReduceProd add and multiply them.
 
+Some runtimes compute these two operators in double. Therefore a Cast to the same type marks each
+sum and each product, and the adapter of Cast from 5 to 6 writes Add and Mul in their place.
+"""
+
+import functools
 from typing import Any
 
 from opshift.adapter import Builder, Node, Refusal, T, Value, Why
 
-from opshift_adapters._lib.blocks import cast
+from opshift_adapters._lib.blocks import WIDE_INTS, cast
 
-WIDE = ("Unsqueeze", "Concat", "ReduceSum", "ReduceProd", "Gather", "Cast", "Less", "Greater", "Not")
 UNDER_ONE = 1 - 2.0**-50  # what rounds up in a double stays below by it
 
 
@@ -17,28 +21,83 @@ def wide_arithmetic(node: Node, op: Builder) -> Value:
         raise Refusal(Why.TYPE_NOT_AVAILABLE, "dividing unsigned 64-bit integers needs opset 6")
     b = _stretched(node, op, kind)
     if node.op == "Add":
-        return _sum(op, a, b)
+        return add_stacked(op, kind, a, b)
     if node.op == "Sub":
         return _difference(op, a, b, kind)
-    return _product(op, a, b) if node.op == "Mul" else _quotient(op, a, b)
+    return multiply_stacked(op, kind, a, b) if node.op == "Mul" else _quotient(op, a, b)
+
+
+STACKED = ("Unsqueeze", "Concat", "ReduceSum", "ReduceProd", "Cast")
+WIDE = ("Gather", "Less", "Greater", "Not", *STACKED)
+
+
+def add_stacked(op: Builder, kind: int, *values: Value) -> Value:
+    """The sum of integers of one shape and type (below 6)."""
+    return add_rows(op, kind, _stacked(op, values))
+
+
+def add_rows(op: Builder, kind: int, stack: Value) -> Value:
+    """The sum over the first axis of integers (below 6)."""
+    return cast(op, op.ReduceSum(stack, axes=[0], keepdims=0), kind)
+
+
+def multiply_stacked(op: Builder, kind: int, *values: Value) -> Value:
+    """The product of integers of one shape and type (below 6)."""
+    return cast(op, op.ReduceProd(_stacked(op, values), axes=[0], keepdims=0), kind)
 
 
 def _stacked(op: Builder, values: tuple[Value, ...]) -> Value:
     return op.Concat(*(op.Unsqueeze(value, axes=[0]) for value in values), axis=0)
 
 
-def _sum(op: Builder, *values: Value) -> Value:
-    return op.ReduceSum(_stacked(op, values), axes=[0], keepdims=0)
+UNSTACKED = ("Add", "Mul", "Gather", "Cast")
+MOST_ROWS = 8
 
 
-def _product(op: Builder, *values: Value) -> Value:
-    return op.ReduceProd(_stacked(op, values), axes=[0], keepdims=0)
+def combine_rows(op: Builder, x: Value) -> Value | None:
+    """`x` by Add or Mul if it is the sum or the product of a few rows of integers (6 and later)."""
+    reduction = x.producer
+    if reduction is None or reduction.op not in ("ReduceSum", "ReduceProd"):
+        return None
+    if x.elem_type_or_none not in WIDE_INTS or reduction.int("keepdims"):
+        return None
+    if reduction.ints_or_none("axes") != [0]:
+        return None
+    rows = _rows(op, reduction["data"])
+    return functools.reduce(op.Add if reduction.op == "ReduceSum" else op.Mul, rows) if rows else None
+
+
+def _rows(op: Builder, stack: Value) -> list[Value]:
+    """What lies in each row of a stack; nothing if that is unknown."""
+    producer = stack.producer
+    if producer is not None and producer.op == "Cast":
+        found = [cast(op, row, stack.elem_type) for row in _stacked_values(producer["input"])]
+    else:
+        found = _stacked_values(stack)
+    count = (stack.dims_or_none or (None,))[0]
+    if found or not isinstance(count, int) or count > MOST_ROWS:
+        return found
+    return [op.Gather(stack, op.const(i), axis=0) for i in range(count)]
+
+
+def _stacked_values(stack: Value) -> list[Value]:
+    """The values that Unsqueeze and Concat stack; nothing where something else makes the stack."""
+    concat = stack.producer
+    if concat is None or concat.op != "Concat" or concat.int("axis") != 0:
+        return []
+    values = [_unsqueezed(row) for row in concat.inputs]
+    return [] if None in values else [value for value in values if value is not None]
+
+
+def _unsqueezed(row: Value | None) -> Value | None:
+    one = row.producer if row is not None else None
+    return one.inputs[0] if one and one.op == "Unsqueeze" and one.ints("axes") == [0] else None
 
 
 def _difference(op: Builder, a: Value, b: Value, kind: int = T.INT64) -> Value:
     minus = op.const([-1 if kind == T.INT64 else 2**64 - 1], kind)
     everywhere = op.Gather(minus, cast(op, _scaled(op, _double(op, b), 0.0), T.INT64), axis=0)
-    return _sum(op, a, _product(op, b, everywhere))
+    return add_stacked(op, kind, a, multiply_stacked(op, kind, b, everywhere))
 
 
 def _double(op: Builder, x: Value) -> Value:
@@ -60,25 +119,26 @@ def _stretched(node: Node, op: Builder, kind: int) -> Value:
     unit = op.Floor(_scaled(op, _double(op, b), UNDER_ONE * 2.0**-32))
     half = _scaled(op, unit, 2.0**31)
     high = cast(op, half, kind)
-    low = _double(op, _difference(op, b, _sum(op, high, high), kind))
+    low = _double(op, _difference(op, b, add_stacked(op, kind, high, high), kind))
     room = _scaled(op, _double(op, a), 0.0)
     wide = [cast(op, op.Add(room, one, **legacy), kind) for one in (half, low)]
-    return _sum(op, wide[0], *wide)
+    return add_stacked(op, kind, wide[0], *wide)
 
 
 def _quotient(op: Builder, a: Value, b: Value) -> Value:
     """a / b towards zero: twice a quotient in double from below, then one more if one fits."""
     real_a, real_b = _double(op, a), _double(op, b)
     first = _from_below(op, real_a, real_b)
-    rest = _difference(op, a, _product(op, first, b))
+    rest = _difference(op, a, multiply_stacked(op, T.INT64, first, b))
     second = _from_below(op, _double(op, rest), real_b)
-    rest = _difference(op, rest, _product(op, second, b))
+    rest = _difference(op, rest, multiply_stacked(op, T.INT64, second, b))
     sign_a, sign_b = _sign(op, real_a), _sign(op, real_b)
-    size_of_rest = _product(op, rest, cast(op, sign_a, T.INT64))
-    short = _difference(op, size_of_rest, _product(op, b, cast(op, sign_b, T.INT64)))
+    size_of_rest = multiply_stacked(op, T.INT64, rest, cast(op, sign_a, T.INT64))
+    size_of_b = multiply_stacked(op, T.INT64, b, cast(op, sign_b, T.INT64))
+    short = _difference(op, size_of_rest, size_of_b)
     fits = op.Not(op.Less(_double(op, short), op.const(0.0, T.DOUBLE), broadcast=1))
     third = op.Mul(op.Mul(sign_a, sign_b), _double(op, fits))
-    return _sum(op, first, second, cast(op, third, T.INT64))
+    return add_stacked(op, T.INT64, first, second, cast(op, third, T.INT64))
 
 
 def _from_below(op: Builder, a: Value, b: Value) -> Value:

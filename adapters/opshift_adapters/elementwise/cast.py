@@ -15,22 +15,35 @@ from opshift.adapter import (
     shown,
 )
 
+from opshift_adapters._lib.wide_integers import UNSTACKED, combine_rows
 from opshift_adapters.facts.folding_arithmetic import DTYPES
 
 READ_BY_VALUE = by_value("Cast", 0, floats=True)
 
 
-@adapter("Cast", 5, 6)
+STACK = '(int64[2] a, int64[2] b) => (int64[2] y) { p = Unsqueeze<axes=[0]>(a) q = Unsqueeze<axes=[0]>(b) r = Concat<axis=0>(p, q) s = ReduceSum<axes=[0], keepdims=0>(r) y = Cast<to="INT64">(s) }'
+
+
+@adapter("Cast", 5, 6, emits=UNSTACKED)
 @example("upper case", '(float[2,3] x) => (int32[2,3] y) { y = Cast<to="INT32">(x) }', gives="Cast")
 @example("float16", '(float[2,3] x) => (float16[2,3] y) { y = Cast<to="FLOAT16">(x) }', gives="Cast")
 @example("bool", '(float[2,3] x) => (bool[2,3] y) { y = Cast<to="BOOL">(x) }', gives="Cast")
+@example("sum of integers", STACK, gives="Unsqueeze Unsqueeze Concat ReduceSum Add", inputs={"a": [2**53, -(2**63)], "b": [1, -1]})
+@example("product of integers, to another type", STACK.replace("ReduceSum", "ReduceProd").replace("INT64", "INT32").replace("int64[2] y", "int32[2] y"), gives="Unsqueeze Unsqueeze Concat ReduceProd Mul Cast", inputs={"a": [2**53, -(2**63)], "b": [3, -1]})
+@example("sum of rows", '(double[2,3] x) => (int64[3] y) { w = Cast<to="INT64">(x) s = ReduceSum<axes=[0], keepdims=0>(w) y = Cast<to="INT64">(s) }', gives="Cast ReduceSum Gather Gather Add", inputs={"x": [[2.0**53, 1, 2], [1, 2, 3]]})
+@example("sum of a stack in another type", '(double[3] a, double[3] b) => (int64[3] y) { p = Unsqueeze<axes=[0]>(a) q = Unsqueeze<axes=[0]>(b) r = Concat<axis=0>(p, q) w = Cast<to="INT64">(r) s = ReduceSum<axes=[0], keepdims=0>(w) y = Cast<to="INT64">(s) }', inputs={"a": [2.0**53, 1, 2], "b": [1, 2, 3]})
+@example("sum of an unknown number of rows", '(int64[N,3] x) => (int64[3] y) { s = ReduceSum<axes=[0], keepdims=0>(x) y = Cast<to="INT64">(s) }', gives="ReduceSum Cast", inputs={"x": [[1, 1, 2], [1, 2, 3]]})
+@example("sum over another axis", '(int64[2,3] x) => (int64[2] y) { s = ReduceSum<axes=[1], keepdims=0>(x) y = Cast<to="INT64">(s) }', gives="ReduceSum Cast")
 @example("unknown name", '(float[2,3] x) => (float16[2,3] y) { y = Cast<to="half">(x) }', refuses=Why.AMBIGUOUS)
 def cast_5_6(node: Node, op: Builder) -> Result:
     """The target type was spelled by name; now it is a number."""
     number = T.__members__.get(node.str("to").upper())
     if not number:
         raise Refusal(Why.AMBIGUOUS, f"{node.str('to')!r} is not the name of an element type")
-    return op.same(node, to=number)
+    combined = combine_rows(op, node["input"])
+    if combined is None:
+        return op.same(node, to=number)
+    return combined if number == node["input"].elem_type else op.Cast(combined, to=number)
 
 
 @adapter("Cast", 6, 5)

@@ -16,6 +16,7 @@ from opshift.adapter import (
 from opshift.combinators import cast_around, drop_attribute
 
 from opshift_adapters._lib.blocks import FLOATS, NOT_NAN, ROUND, UNSIGNED, not_nan, round_half_even
+from opshift_adapters._lib.wide_integers import STACKED, multiply_stacked
 
 EDGES = {"x": [[-3.5, -0.5, 2.5], [float("inf"), float("-inf"), float("nan")]]}
 SIGNED = {"x": [[-128, -1, 0], [1, 5, 127]]}
@@ -45,12 +46,12 @@ def neg_6_5(node: Node, op: Builder) -> Result:
 
 
 def _flipped(op: Builder, x: Value, below: float) -> Value:
-    """x * -1 where x < below; before 6 only ReduceProd multiplied integers."""
+    """x * -1 where x < below."""
     wide = x.elem_type if x.elem_type in (T.INT32, T.INT64) else T.INT32
     flip = op.Less(op.Cast(x, to="FLOAT"), op.const(below, T.FLOAT), broadcast=1)
     sign = op.Sub(op.Cast(op.Not(flip), to="FLOAT"), op.Cast(flip, to="FLOAT"))
-    pair = [op.Unsqueeze(_as(op, x, wide), axes=[0]), op.Unsqueeze(_as(op, sign, wide), axes=[0])]
-    return _as(op, op.ReduceProd(op.Concat(*pair, axis=0), axes=[0], keepdims=0), x.elem_type)
+    product = multiply_stacked(op, wide, _as(op, x, wide), _as(op, sign, wide))
+    return product if wide == x.elem_type else _as(op, product, x.elem_type)
 
 
 def _as(op: Builder, x: Value, elem_type: int) -> Value:
@@ -58,7 +59,7 @@ def _as(op: Builder, x: Value, elem_type: int) -> Value:
     return op.Cast(x, to=T(elem_type).name)
 
 
-FLIPPED = ("Identity", "Less", "Not", "Sub", "Unsqueeze", "Concat", "ReduceProd")
+FLIPPED = ("Identity", "Less", "Not", "Sub", *STACKED)
 ABS_6 = boundary(
     6,
     "Abs:e06ecc",

@@ -237,7 +237,7 @@ def _at(op: Builder, times: Value, axis: Value, places: Value) -> Value:
     return op.Add(op.Mul(there, more, broadcast=1), op.const([1]), broadcast=1)
 
 
-@adapter("Tile", 6, 5, emits=f"{MOVED} Identity Slice Squeeze", handles_types=True)
+@adapter("Tile", 6, 5, emits=(*MOVED, "Identity", "Slice", "Squeeze"), handles_types=True)
 @example("constant", "(float[2,3] x) => (float[4,9] y) <int64[2] r = {2,3}> { y = Tile(x, r) }", gives="Tile Tile")
 @example("one axis", "(double[2,3] x) => (double[2,9] y) <int64[2] r = {1,3}> { y = Tile(x, r) }", gives="Tile")
 @example("no axis", "(float[2,3] x) => (float[2,3] y) <int64[2] r = {1,1}> { y = Tile(x, r) }", gives="Identity")
@@ -248,7 +248,7 @@ def _at(op: Builder, times: Value, axis: Value, places: Value) -> Value:
 @example("bool", "(bool[2] x) => (bool[6] y) <int64[1] r = {3}> { y = Tile(x, r) }", gives="Cast Tile Cast")
 @example("int64", "(int64[2,3] x) => (int64[6,3] y) <int64[2] r = {3,1}> { y = Tile(x, r) }", gives="Concat")
 @example("string to nothing", "(string[2,3] x) => (string[0,6] y) <int64[2] r = {0,2}> { y = Tile(x, r) }", gives="Slice Concat")
-@example("computed int64", "(int64[4] x, int64[1] r) => (int64[n] y) { y = Tile(x, r) }", inputs={"x": WIDEST["a"], "r": [3]}, gives="Slice Squeeze Cast Cast Cast Sub Mul Add Floor Mul Cast Tile Cast Tile Unsqueeze Unsqueeze Concat Cast ReduceSum")
+@example("computed int64", "(int64[4] x, int64[1] r) => (int64[n] y) { y = Tile(x, r) }", inputs={"x": WIDEST["a"], "r": [3]}, gives="Slice Squeeze Cast Cast Cast Sub Mul Add Floor Mul Cast Tile Cast Tile Unsqueeze Unsqueeze Concat Cast ReduceSum Cast")
 @example("computed uint64", "(uint64[2] x, int64[1] r) => (uint64[n] y) { y = Tile(x, r) }", inputs={"x": [2**64 - 1, 2**63 + 1], "r": [2]})
 @example("computed int64 to nothing", "(int64[2,2] x, int64[2] r) => (int64[a,b] y) { y = Tile(x, r) }", inputs={"r": [2, 0]})
 @example("many of int64", "(int64[4] x) => (int64[1200] y) <int64[1] r = {300}> { y = Tile(x, r) }", inputs={"x": WIDEST["a"]})

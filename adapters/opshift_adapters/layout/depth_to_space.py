@@ -17,8 +17,9 @@ from opshift.adapter import (
     example,
 )
 
-from opshift_adapters._lib.blocks import ARANGE, FLOATS, arange, part
+from opshift_adapters._lib.blocks import ARANGE, COUNTED, FLOATS, arange, count_elements, part
 from opshift_adapters._lib.calc import column, element
+from opshift_adapters._lib.exact_integers import INTEGER_SUM, sum_last_axis
 
 DEPTH_28 = boundary(28, "DepthToSpace:164247")
 TYPES_13 = boundary(13, "DepthToSpace:a1acc4 SpaceToDepth:66b78b")
@@ -84,9 +85,8 @@ OVERLAP = "<int64[2] image = {4,5}, int64[2] block = {2,3}> "
 COMPUTED = "(float[N,C,L] x, int64[2] image, int64[2] block) => (float[N,c,h,w] y) "
 COVERING = (
     "Reshape", "Shape", "Slice", "Div", "Concat", "Pad", "Gather", "ReduceSum", "Cast", "Add",
-    "Sub", "Mul", "Equal", "Less", "Not", "And", "Where", "ReduceProd", *ARANGE,
+    "Sub", "Mul", "Equal", "Less", "Not", "And", "Where", *COUNTED, *ARANGE, *INTEGER_SUM,
 )  # fmt: skip
-SUMMED = (*FLOATS, T.INT32, T.INT64, T.UINT32, T.UINT64)
 
 
 @adapter("Col2Im", 18, 17, emits=COVERING)
@@ -123,12 +123,11 @@ def col2im_18_17(node: Node, op: Builder) -> Result:
         lines = _by_channel(op, x, total, each)
     elements = op.Reshape(x, lines, allowzero=1)
     elements = op.Pad(elements, op.const([0, 0, 0, 0, 0, 1]))
-    if kind not in SUMMED:
-        elements = op.Cast(elements, to=T.INT32)
     covering = op.Gather(elements, sources, axis=2)
-    flat = op.ReduceSum(covering, op.const([3]), keepdims=0)
-    if kind not in SUMMED:
-        flat = op.Cast(flat, to=kind)
+    if kind in FLOATS:
+        flat = op.ReduceSum(covering, op.const([3]), keepdims=0)
+    else:
+        flat = sum_last_axis(op, covering)
     if size is not None:
         return op.Reshape(flat, op.const([0, 0, *size]))
     return op.Reshape(flat, op.Concat(op.const([0, 0]), image, axis=0))
@@ -183,7 +182,7 @@ def _computed_sources(
         blocks, places = op.Mul(blocks, count), op.Mul(places, span)
     columns = op.Mul(places, blocks)
     table = op.Where(covered, op.Add(op.Mul(inside, blocks), which), columns)
-    sizes = [op.ReduceProd(shape, axes=[0], keepdims=1) for shape in (image, block)]
+    sizes = [count_elements(op, shape) for shape in (image, block)]
     return op.Reshape(table, op.Concat(*sizes, axis=0)), columns, places
 
 

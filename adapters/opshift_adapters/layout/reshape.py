@@ -17,6 +17,7 @@ from opshift.adapter import (
 )
 
 from opshift_adapters._lib.blocks import (
+    COUNTED,
     END,
     EXPAND,
     FLOATS,
@@ -24,6 +25,7 @@ from opshift_adapters._lib.blocks import (
     RESHAPE_TO,
     SMALL_INTS,
     as_type,
+    count_elements,
     expand_to,
     part,
     reshape_to,
@@ -150,7 +152,7 @@ TYPES_13 = boundary(13, (
     "Transpose:e93d32"
 ))
 FLATTEN_11_UP = boundary(11, "Flatten:5fda33", directions="up")
-FLAT = ("Shape", "Slice", "Concat", "ReduceProd", *RESHAPE_TO)
+FLAT = ("Shape", "Concat", *COUNTED, *RESHAPE_TO)
 RANKLESS = "(float[24] v, int64[n] s) => (float[a,b] y) { x = Reshape(v, s) "
 
 
@@ -160,8 +162,7 @@ def _flatten(op: Builder, x: Value, axis: int) -> Value:
     if known is None:
         whole = op.Shape(x)
         sides = (part(op, whole, 0, axis), part(op, whole, axis))
-        one = op.const([1])
-        sizes = [op.ReduceProd(op.Concat(one, side, axis=0), axes=[0]) for side in sides]
+        sizes = [count_elements(op, side) for side in sides]
         return reshape_to(op, x, op.Concat(*sizes, axis=0))
     if axis in (0, len(known)):
         return op.Reshape(x, op.const([-1, 1] if axis else [1, -1]))
@@ -289,7 +290,7 @@ WIDEST = [[2**63 - 1, -(2**63), -1], [2**53 + 1, -(2**53) - 1, 0]]
 @example("computed", "(float[2,3,4] x, int64[2] s) => (float[a,b] y) " + COMPUTED, refuses=Why.NEEDS_CONSTANT, inputs={"s": [6, 4]})
 @example("int32", "(int32[2,3] x) => (int32[3,2] y) <int64[2] s = {3,2}> { y = Reshape(x, s) }", gives="Cast Reshape Cast")
 @example("bool", "(bool[2,3] x) => (bool[3,2] y) <int64[2] s = {3,2}> { y = Reshape(x, s) }", gives="Cast Reshape Cast")
-@example("int64", "(int64[2,3] x) => (int64[3,2] y) <int64[2] s = {3,2}> { y = Reshape(x, s) }", inputs={"x": WIDEST}, gives="Cast Cast Cast Sub Mul Add Floor Mul Reshape Reshape Unsqueeze Unsqueeze Concat Cast ReduceSum")
+@example("int64", "(int64[2,3] x) => (int64[3,2] y) <int64[2] s = {3,2}> { y = Reshape(x, s) }", inputs={"x": WIDEST}, gives="Cast Cast Cast Sub Mul Add Floor Mul Reshape Reshape Unsqueeze Unsqueeze Concat Cast ReduceSum Cast")
 @example("uint64", "(uint64[2,2] x) => (uint64[4] y) <int64[1] s = {-1}> { y = Reshape(x, s) }", inputs={"x": [[2**64 - 1, 2**63], [2**53 + 1, 0]]})
 @example("int64 to a scalar", "(int64[1] x) => (int64 y) <int64[0] s = {}> { y = Reshape(x, s) }", inputs={"x": [2**53 + 1]})
 @example("int64 without elements", "(int64[0,3] x) => (int64[0,1,3] y) <int64[3] s = {0,1,3}> { y = Reshape(x, s) }")

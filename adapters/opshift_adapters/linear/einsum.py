@@ -25,12 +25,16 @@ from opshift.combinators import cast_around
 
 from opshift_adapters._lib.blocks import (
     ARANGE,
+    COUNTED,
+    FLOATS,
     RESHAPE_TO,
     SMALL_INTS,
     arange,
+    count_elements,
     part,
     reshape_to,
 )
+from opshift_adapters._lib.exact_integers import INTEGER_SUM, sum_last_axis
 
 ELLIPSIS = "..."
 HIDDEN = "0123456789"  # stand for the dimensions of an ellipsis
@@ -45,8 +49,8 @@ class Term:
 
 
 EMITS = (
-    "Transpose", "Unsqueeze", "Squeeze", "Gather", "Slice", "Concat", "ReduceProd", "ReduceSum",
-    "Mul", "MatMul", "Cast", *ARANGE, *RESHAPE_TO,
+    "Transpose", "Unsqueeze", "Squeeze", "Gather", "Slice", "Concat", "ReduceSum",
+    *COUNTED, "MatMul", "Cast", *ARANGE, *RESHAPE_TO, *INTEGER_SUM,
 )  # fmt: skip
 
 
@@ -56,6 +60,8 @@ EMITS = (
 @example("attention", '(float[N,5,2,4] q, float[N,6,2,4] k) => (float[N,2,5,6] y) { y = Einsum<equation="bqhd,bkhd->bhqk">(q, k) }', gives="Transpose Transpose MatMul")
 @example("transposition", '(int64[2,3] a) => (int64[3,2] y) { y = Einsum<equation="ij->ji">(a) }', gives="Transpose")
 @example("sum", '(float[2,3] a) => (float y) { y = Einsum<equation="ij->">(a) }', gives="ReduceSum")
+@example("sum of int64", '(int64[2,3,2] a) => (int64[3] y) { y = Einsum<equation="ijk->j">(a) }', inputs={"a": [[[2**53 + 1, 2**62], [2**62, 2**62], [-1, 1]]] * 2})
+@example("sum of int32 of unknown size", '(int32[N,M] a) => (int32[N] y) { y = Einsum<equation="ij->i">(a) }', inputs={"a": [[2**31 - 1, 1], [2, 3]]})
 @example("nothing to do", '(float[2,3] a) => (float[2,3] y) { y = Einsum<equation="ij->ij">(a) }', gives="Identity")
 @example("trace", '(float[3,3] a) => (float y) { y = Einsum<equation="ii">(a) }')
 @example("diagonal of unknown size", '(float[2,N,N] a) => (float[N,2] y) { y = Einsum<equation="bii->ib">(a) }', inputs={"a": [[[1, 2], [3, float("inf")]], [[5, 6], [7, 8]]]})
@@ -149,7 +155,7 @@ def _merged(op: Builder, x: Value, first: int) -> Value:
     if known is not None:
         return reshape_to(op, x, op.const([*known[:first], prod(known[first:])]))
     shape = op.Shape(x)
-    merged = op.ReduceProd(part(op, shape, first), axes=[0], keepdims=1)
+    merged = count_elements(op, part(op, shape, first))
     flat = reshape_to(op, x, op.Concat(part(op, shape, 0, first), merged, axis=0))
     return op.Reshape(flat, op.const([0] * (first + 1)))  # changes nothing, but says its rank
 
@@ -160,6 +166,9 @@ def _summed(op: Builder, term: Term, needed: set[str]) -> Term:
     if not axes:
         return term
     letters = "".join(x for x in term.letters if x in needed)
+    if term.value.elem_type not in FLOATS:
+        gone = "".join(x for x in term.letters if x not in needed)
+        return Term(sum_last_axis(op, _merged_end(op, _ordered(op, term, letters + gone), gone)), letters)
     return Term(op.ReduceSum(term.value, axes=axes, keepdims=0), letters)
 
 

@@ -2,6 +2,7 @@
 
 from itertools import combinations
 
+import numpy as np
 from opshift.adapter import (
     KEEP,
     Builder,
@@ -20,6 +21,7 @@ from opshift.adapter import (
 from opshift.combinators import cast_around
 
 from opshift_adapters._lib.blocks import EXPAND, expand_to, part
+from opshift_adapters._lib.exact_integers import INTEGER_MATMUL, multiply_matrices
 
 Columns = tuple[int, ...]
 
@@ -99,34 +101,27 @@ def _column(node: Node, op: Builder, c: Value) -> Value:
 
 # -- integers at 9 -------------------------------------------------------------------------------
 
+WIDE_RANGE = [2**63 - 1, -(2**63), -7, 2**53 + 1, 2**62, 65535, -65536, 1, 0]
+
 
 def _integer_product(node: Node, op: Builder) -> Result:
-    """Integers were not multiplied as matrices: products one by one and their sums wrap alike."""
+    """Only floats were multiplied as matrices: integers are, digit by digit, and wrap."""
     a, b = node["A"], node["B"]
     if node.op == "MatMul":
-        return _product(op, a, b)
+        return multiply_matrices(op, a, b)
     alpha, beta = node.float("alpha"), node.float("beta")
     if not (alpha.is_integer() and beta.is_integer()):
         raise Refusal(Why.NOT_EXPRESSIBLE, "integer Gemm with fractional alpha or beta")
     a = op.Transpose(a, perm=[1, 0]) if node.int("transA") else a
     b = op.Transpose(b, perm=[1, 0]) if node.int("transB") else b
-    return op.Add(_times(op, _product(op, a, b), alpha), _times(op, node["C"], beta))
+    return op.Add(_times(op, multiply_matrices(op, a, b), alpha), _times(op, node["C"], beta))
 
 
 def _times(op: Builder, x: Value, factor: float) -> Value:
     return x if factor == 1 else op.Mul(x, op.const(int(factor), like=x))
 
 
-def _product(op: Builder, a: Value, b: Value) -> Value:
-    rank_a, rank_b = a.rank, b.rank
-    if rank_b == 1:
-        return op.ReduceSum(op.Mul(a, b), axes=[rank_a - 1], keepdims=0)
-    left = op.Unsqueeze(a, axes=[rank_a])
-    right = b if rank_a == 1 else op.Unsqueeze(b, axes=[rank_b - 2])
-    rank = max(rank_a + 1, rank_b + (rank_a > 1))
-    return op.ReduceSum(op.Mul(left, right), axes=[rank - 2], keepdims=0)
-
-
+LARGE = {"a": np.array(WIDE_RANGE * 3)[:24].reshape(2, 1, 3, 4), "b": np.array(WIDE_RANGE * 5)[:40].reshape(5, 4, 2)}
 MATRIX_9 = boundary(
     9,
     "Gemm:eddd78 MatMul:433a95",
@@ -134,15 +129,16 @@ MATRIX_9 = boundary(
         _integer_product,
         example("floats", "(float[2,3] a, float[3,4] b) => (float[2,4] y) { y = MatMul(a, b) }", gives="MatMul"),
         example("int32 that wraps", "(int32[1,2] a, int32[2,1] b) => (int32[1,1] y) { y = MatMul(a, b) }", inputs={"a": [[2147483647, -5]], "b": [[2147483647], [7]]}),
-        example("int64 in batches", "(int64[2,1,3,4] a, int64[5,4,2] b) => (int64[2,5,3,2] y) { y = MatMul(a, b) }", gives="Unsqueeze Unsqueeze Mul ReduceSum"),
-        example("vector and matrix", "(int32[4] a, int32[3,4,2] b) => (int32[3,2] y) { y = MatMul(a, b) }", gives="Unsqueeze Mul ReduceSum"),
-        example("matrix and vector", "(uint32[3,4] a, uint32[4] b) => (uint32[3] y) { y = MatMul(a, b) }", gives="Mul ReduceSum"),
-        example("vectors", "(uint64[N] a, uint64[N] b) => (uint64 y) { y = MatMul(a, b) }", gives="Mul ReduceSum"),
+        example("int64 in batches", "(int64[2,1,3,4] a, int64[5,4,2] b) => (int64[2,5,3,2] y) { y = MatMul(a, b) }", inputs=LARGE),
+        example("vector and matrix", "(int32[4] a, int32[3,4,2] b) => (int32[3,2] y) { y = MatMul(a, b) }"),
+        example("matrix and vector", "(uint32[1,4] a, uint32[4] b) => (uint32[1] y) { y = MatMul(a, b) }", inputs={"a": [[2**32 - 1, 65536, 65535, 0]], "b": [2**32 - 1, 65537, 2**31, 5]}),
+        example("vectors", "(uint64[N] a, uint64[N] b) => (uint64 y) { y = MatMul(a, b) }", inputs={"a": [2**64 - 1, 2**53 + 1, 0], "b": [2**64 - 1, 3, 2**63]}),
+        example("empty vectors", "(int64[N] a, int64[N] b) => (int64 y) { y = MatMul(a, b) }", inputs={"a": [], "b": []}),
         example("an empty sum", "(int64[2,0] a, int64[0,3] b) => (int64[2,3] y) { y = MatMul(a, b) }"),
         example("Gemm", "(int32[3,2] a, int32[4,3] b, int32[4] c) => (int32[2,4] y) { y = Gemm<transA=1, transB=1, alpha=2.0, beta=3.0>(a, b, c) }"),
         example("fractional alpha", "(int32[2,3] a, int32[3,4] b, int32[4] c) => (int32[2,4] y) { y = Gemm<alpha=0.5>(a, b, c) }", refuses=Why.NOT_EXPRESSIBLE),
     ),
-    emits=("Unsqueeze", "Transpose", "Mul", "Add", "ReduceSum"),
+    emits=("Transpose", *INTEGER_MATMUL),
 )
 
 # -- Gemm without C at 11 ------------------------------------------------------------------------

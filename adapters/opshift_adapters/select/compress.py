@@ -32,7 +32,8 @@ TRUE_POSITIONS = ("ReduceSum", "Reshape", "Cast", "Gather", "Not", "Add", "Loop"
 
 def true_positions(op: Builder, mask: Value) -> Value:
     """Where a vector of bools is true, at version 8: one loop looks for the next, one collects."""
-    count = op.ReduceSum(op.Cast(mask, to=T.INT64), axes=[0], keepdims=0)
+    total = op.ReduceSum(op.Cast(mask, to=T.DOUBLE), axes=[0], keepdims=0)
+    count = op.Cast(total, to=T.INT64)
     one, going = op.const(1), op.const(True, T.BOOL)
 
     def is_false(b: Builder, at: Value) -> Value:

@@ -90,10 +90,11 @@ def gather_11_10(node: Node, op: Builder) -> Result:
 
 GATHER_11 = boundary(11, "Gather:6a21f0", down=gather_11_10, emits=FRONT)
 
+ELEMENTS_AT = ("Unsqueeze", "Reshape", "Add", "Mul", "Gather", *SIZE_OF, *ARANGE)
 ELEMENTS = "(float[3,4] x, int64[2,3] i) => (float[2,3] y) { y = GatherElements"
 
 
-@adapter("GatherElements", 11, 10, emits=("Unsqueeze", "Reshape", *LINEAR, *ARANGE))
+@adapter("GatherElements", 11, 10, emits=(*LINEAR, *ELEMENTS_AT))
 @example("first axis", ELEMENTS + "(x, i) }", inputs={"i": [[0, -1, 2], [1, -3, 0]]})
 @example("last axis", ELEMENTS + "<axis=-1>(x, i) }", inputs={"i": [[0, -1, 2], [1, -3, 0]]})
 @example("strings, middle axis, int32", "(string[2,3,2] x, int32[2,4,2] i) => (string[2,4,2] y) { y = GatherElements<axis=1>(x, i) }", inputs={"i": [[[0, 1], [2, -1], [0, 0], [-3, 1]]] * 2})
@@ -112,10 +113,15 @@ def gather_elements_11_10(node: Node, op: Builder) -> Result:
     if rank == 0 or indices.rank_or_none not in (None, rank):
         raise InvalidModel(f"GatherElements {node.name!r} has data and indices of unequal ranks")
     along = node.int("axis") % rank
+    return gather_elements(op, data, from_front(op, indices, data, along), rank, along)
+
+
+def gather_elements(op: Builder, data: Value, indices: Value, rank: int, along: int) -> Value:
+    """GatherElements of int64 indices that count from the front (version 7 to 12)."""
     place = None
     for axis in range(rank):
         if axis == along:
-            step = from_front(op, indices, data, axis)
+            step = indices
         else:
             step = arange(op, size_of(op, indices, axis))
             step = op.Unsqueeze(step, axes=[a for a in range(rank) if a != axis])

@@ -18,13 +18,22 @@ from opshift.adapter import (
     example,
 )
 
-from opshift_adapters._lib.blocks import ARANGE, RESHAPE_TO, SIZE_OF, arange, reshape_to, size_of
+from opshift_adapters._lib.blocks import (
+    ARANGE,
+    COUNTED,
+    RESHAPE_TO,
+    SIZE_OF,
+    arange,
+    count_elements,
+    reshape_to,
+    size_of,
+)
 
 REDUCTIONS = {"add": "Add", "mul": "Mul", "max": "Max", "min": "Min"}
 UNORDERED = (T.BOOL, T.STRING, T.COMPLEX64, T.COMPLEX128)
 REDUCED = (
     "Gather", "GatherElements", "GatherND", "ScatterElements", "ScatterND", "Unsqueeze", "Expand",
-    "Concat", "ReduceProd", "Loop", "Identity", "Cast", *REDUCTIONS.values(), *ARANGE, *SIZE_OF,
+    "Concat", *COUNTED, "Loop", "Identity", "Cast", *REDUCTIONS.values(), *ARANGE, *SIZE_OF,
     *RESHAPE_TO,
 )  # fmt: skip
 
@@ -190,7 +199,7 @@ def _row_count(op: Builder, indices: Value) -> Value:
     shape = indices.shape_or_none
     if shape is not None:
         return op.const([math.prod(shape[:-1])])
-    return op.ReduceProd(op.Shape(indices, end=-1), keepdims=1)
+    return count_elements(op, op.Shape(indices, end=-1))
 
 
 def _as_rows(op: Builder, x: Value, count: Value, leading: int) -> Value:

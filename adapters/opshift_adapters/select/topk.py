@@ -17,6 +17,7 @@ from opshift.adapter import (
 from opshift.combinators import cast_around
 
 from opshift_adapters._lib.blocks import ARANGE, FLOATS, SIZE_OF, SMALL_INTS, arange, size_of
+from opshift_adapters.select.gather import ELEMENTS_AT, gather_elements
 
 FIRST = -(2**63)
 BEST = "(float[3,4] x) => (float[3,2] v, int64[3,2] i) "
@@ -101,7 +102,7 @@ def topk_10_9(node: Node, op: Builder) -> Result:
 
 
 TOPK_11 = boundary(11, "TopK:2439e1", directions="up")
-SORTING = ("Less", "Greater", "Or", "Not", "And", "ReduceSum", "Unsqueeze", "Equal", "Mul")
+SORTING = ("Less", "Greater", "Or", "Not", "And", "ReduceSum", *ELEMENTS_AT)
 
 
 @adapter("TopK", 11, 10, emits=("Neg", "Cast", "Transpose", *SORTING, *ARANGE, *SIZE_OF), handles_types=True)
@@ -153,11 +154,7 @@ def by_comparing(node: Node, op: Builder) -> tuple[Value, Value]:
     before = op.Or(above if node.int("largest") else below, tie)
     place = op.ReduceSum(op.Cast(before, to=T.DOUBLE), axes=[axis + 1], keepdims=0)
     _, indices = op.TopK(op.Neg(place), node["K"], axis=axis, outputs=2)
-    picked = op.Equal(op.Unsqueeze(indices, axes=[axis + 1]), row)
-    values = op.ReduceSum(
-        op.Mul(op.Cast(picked, to=x.elem_type), other), axes=[axis + 1], keepdims=0
-    )
-    return values, indices
+    return gather_elements(op, x, indices, rank, axis), indices
 
 
 TOPK_24 = boundary(

@@ -54,14 +54,12 @@ def unique_11_10(node: Node, op: Builder) -> Result:
         rank = _count(op, op.And(smaller, firsts))
         slots = op.Unsqueeze(arange(op, op.Size(first)), axes=[1])
         there = op.Equal(slots, op.Unsqueeze(op.Gather(rank, first), axes=[0]))
-        chosen = op.Mul(op.Cast(there, to=T.INT64), op.Unsqueeze(first, axes=[0]))
-        first = op.ReduceSum(chosen, axes=[1], keepdims=0)
+        first = _picked(op, there, op.Unsqueeze(first, axes=[0]))
     values = op.Gather(flat, first)
     if node.n_outputs <= 2:
         return values, first
     if rank is None:
-        mine = op.Cast(op.And(same, firsts), to=T.INT64)
-        met = op.ReduceSum(op.Mul(mine, row), axes=[1], keepdims=1)
+        met = op.Unsqueeze(_picked(op, op.And(same, firsts), row), axes=[1])
         rank = _count(op, op.And(op.Less(row, met), firsts))
     return values, first, rank, op.Gather(_count(op, same), first)
 
@@ -78,7 +76,14 @@ def _order(op: Builder, x: Value) -> tuple[Value, Value]:
 
 
 def _count(op: Builder, matrix: Value) -> Value:
-    return op.ReduceSum(op.Cast(matrix, to=T.INT64), axes=[1], keepdims=0)
+    """How many elements of each row are true."""
+    return op.Cast(op.ReduceSum(op.Cast(matrix, to=T.DOUBLE), axes=[1], keepdims=0), to=T.INT64)
+
+
+def _picked(op: Builder, matrix: Value, places: Value) -> Value:
+    """The place at which each row has its only true element."""
+    chosen = op.Mul(op.Cast(matrix, to=T.DOUBLE), op.Cast(places, to=T.DOUBLE))
+    return op.Cast(op.ReduceSum(chosen, axes=[1], keepdims=0), to=T.INT64)
 
 
 UNIQUE_28 = boundary(

@@ -3,7 +3,15 @@
 import numpy as np
 from opshift.adapter import Array, Builder, Node, Refusal, Result, T, Value, Why, adapter, example
 
-from opshift_adapters._lib.blocks import ARANGE, INTS, arange, part, size_of
+from opshift_adapters._lib.blocks import (
+    ARANGE,
+    COUNTED,
+    INTS,
+    arange,
+    count_elements,
+    part,
+    size_of,
+)
 from opshift_adapters._lib.calc import calc
 
 RANKLESS = "(float[24] v, int64[n] s) => (float[a,b,c,d] y) { x = Reshape(v, s) "
@@ -22,7 +30,7 @@ def dft_19_20(node: Node, op: Builder) -> Result:
 
 ANY_AXIS = (
     "Reshape", "Shape", "Less", "Equal", "Add", "Sub", "Size", "Where", "Slice", "Gather", "Concat",
-    "ReduceProd", *ARANGE,
+    *COUNTED, *ARANGE,
 )  # fmt: skip
 
 
@@ -51,7 +59,7 @@ def dft_20_19(node: Node, op: Builder) -> Result:
     all_but_last = part(op, shape, 0, -1)
     before = op.Where(op.Less(numbers, place), all_but_last, one)
     after = op.Where(op.Less(place, numbers), all_but_last, one)
-    outer, inner = (op.ReduceProd(op.Concat(one, side, axis=0)) for side in (before, after))
+    outer, inner = (count_elements(op, side) for side in (before, after))
     size, last = op.Gather(shape, place, axis=0), op.Gather(shape, op.const([-1]), axis=0)
     four = op.Reshape(x, op.Concat(outer, size, inner, last, axis=0), allowzero=1)
     result = op.same(node, inputs={"input": four, "axis": None}, axis=1)
@@ -65,7 +73,7 @@ def dft_20_19(node: Node, op: Builder) -> Result:
 # of doubles within 10 ulp of the largest, where numpy is within 4 and onnxruntime within 5000.
 TRANSFORM = (
     "Shape", "Slice", "Concat", "Gather", "Reshape", "Cast", "Mul", "Add", "Sub", "Div", "Mod",
-    "Cos", "Sin", "Neg", "Pad", "Min", "Equal", "Where", "MatMul", "Unsqueeze", "ReduceProd", *ARANGE,
+    "Cos", "Sin", "Neg", "Pad", "Min", "Equal", "Where", "MatMul", "Unsqueeze", *COUNTED, *ARANGE,
 )  # fmt: skip
 
 
@@ -86,10 +94,10 @@ def dft_17_16(node: Node, op: Builder) -> Result:
     """Born in 17; below it, a product with the matrix of sines and cosines, in double."""
     x, axis, length = node["input"], node.int("axis"), node.input("dft_length")
     inverse, onesided = node.int("inverse") == 1, node.int("onesided") == 1
-    shape, one = op.Shape(x), op.const([1])
+    shape = op.Shape(x)
     before, after = part(op, shape, 0, axis), op.Slice(shape, op.const([axis + 1]), op.const([-1]))
     size = op.Slice(shape, op.const([axis]), op.const([axis + 1]))
-    outer, inner = (op.ReduceProd(op.Concat(one, s, axis=0), axes=[0]) for s in (before, after))
+    outer, inner = (count_elements(op, side) for side in (before, after))
     four = op.Reshape(x, op.Concat(outer, size, inner, part(op, shape, -1), axis=0))
     given = size_of(op, x, axis)
     if length is not None:

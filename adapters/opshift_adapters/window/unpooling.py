@@ -3,7 +3,14 @@
 import numpy as np
 from opshift.adapter import Builder, Node, Value, adapter, example
 
-from opshift_adapters._lib.blocks import RESHAPE_TO, part, reshape_to, shape_of
+from opshift_adapters._lib.blocks import (
+    COUNTED,
+    RESHAPE_TO,
+    count_elements,
+    part,
+    reshape_to,
+    shape_of,
+)
 from opshift_adapters._lib.calc import calc
 from opshift_adapters.select.scatter import SCATTERED, scattered
 
@@ -14,7 +21,7 @@ CORNERS = {"x": [[[[1, 2], [3, 4]]]], "i": [[[[5, 7], [13, 15]]]]}
 SIZED = TILES.replace(") =>", ", int64[4] o) =>") + ", strides=[2,2]>(x, i, o) }"
 
 
-@adapter("MaxUnpool", 9, 8, emits=(*SCATTERED, *RESHAPE_TO, "Div", "Expand", "ReduceProd", "Slice"))
+@adapter("MaxUnpool", 9, 8, emits=(*SCATTERED, *RESHAPE_TO, "Div", "Expand", *COUNTED))
 @example("pairs", f"(float[1,2,2] x, int64[1,2,2] i) => (float[1,2,4] y) {{ y = MaxUnpool{HALVES}(x, i) }}", inputs=PICKED)
 @example("half", f"(float16[1,2,2] x, int64[1,2,2] i) => (float16[1,2,4] y) {{ y = MaxUnpool{HALVES}(x, i) }}", inputs=PICKED)
 @example("what is not finite", f"(float[1,2,2] x, int64[1,2,2] i) => (float[1,2,4] y) {{ y = MaxUnpool{HALVES}(x, i) }}", inputs=PICKED | {"x": [[[np.nan, np.inf], [-np.inf, -0.0]]]})
@@ -37,7 +44,7 @@ def max_unpool_9_8(node: Node, op: Builder) -> Value:
     places = op.Reshape(node["I"], flat)
     if said is not None:
         places, shape = _in_corner(op, places, shape, said, 2 + kernel.size), said
-    zeros = op.Expand(op.const(0.0, like=x), op.ReduceProd(shape, axes=[0], keepdims=1))
+    zeros = op.Expand(op.const(0.0, like=x), count_elements(op, shape))
     return reshape_to(op, scattered(op, zeros, places, op.Reshape(x, flat)), shape)
 
 

@@ -1,0 +1,61 @@
+"""Sums and products of integers without Reduce operators, which some runtimes compute in double."""
+
+from opshift.adapter import Builder, T, Value
+
+from opshift_adapters._lib.blocks import part
+
+EXACT_BITS = 53  # a double holds every integer of so many bits
+INTEGER_MATMUL = ("Cast", "Div", "Mul", "Sub", "Add", "MatMul", "Shape", "Gather", "Equal", "Not")
+
+
+def multiply_matrices(op: Builder, a: Value, b: Value) -> Value:
+    """MatMul of 32-bit or 64-bit integers that wrap, by products of their digits in double (7, 8)."""
+    kind = a.elem_type
+    length = (a.dims_or_none or (None,))[-1]
+    bits = 16 if isinstance(length, int) and length < 2**21 else 11
+    count = -(-(32 if kind in (T.INT32, T.UINT32) else 64) // bits)
+    left, right = (_digits(op, x, bits, count) for x in (a, b))
+    total = None
+    for weight in reversed(range(count)):
+        products = [op.MatMul(left[i], right[weight - i]) for i in range(weight + 1)]
+        if total is not None:
+            total = op.Mul(total, op.const(2**bits))
+        for product in products:
+            part = op.Cast(product, to=T.INT64)
+            total = part if total is None else op.Add(total, part)
+    assert total is not None
+    if not length or not isinstance(length, int):
+        total = op.Mul(total, _one_unless_empty(op, a))
+    return total if kind == T.INT64 else op.Cast(total, to=kind)
+
+
+def _digits(op: Builder, x: Value, bits: int, count: int) -> list[Value]:
+    """Signed digits in double, the lowest first: their products add up without rounding."""
+    rest = x if x.elem_type == T.INT64 else op.Cast(x, to=T.INT64)
+    base, digits = op.const(2**bits), []
+    for _ in range(count - 1):
+        above = op.Div(rest, base)
+        digits.append(op.Cast(op.Sub(rest, op.Mul(above, base)), to=T.DOUBLE))
+        rest = above
+    return [*digits, op.Cast(rest, to=T.DOUBLE)]
+
+
+def _one_unless_empty(op: Builder, a: Value) -> Value:
+    """1, or 0 where rows have no elements: runtimes leave such a product of doubles unset."""
+    length = op.Gather(op.Shape(a), op.const(a.rank - 1), axis=0)
+    return op.Cast(op.Not(op.Equal(length, op.const(0))), to=T.INT64)
+
+
+INTEGER_SUM = ("Cast", "MatMul", "Shape", "Slice", "Expand")
+
+
+def sum_last_axis(op: Builder, x: Value) -> Value:
+    """The sum of integers over their last axis (version 9 and later)."""
+    kind, length = x.elem_type, (x.dims_or_none or (None,))[-1]
+    wide = x if kind == T.INT64 else op.Cast(x, to=T.INT64)
+    if isinstance(length, int):
+        ones = op.const([1] * length)
+    else:
+        ones = op.Expand(op.const(1), part(op, op.Shape(x), -1))
+    total = op.MatMul(wide, ones)
+    return total if kind == T.INT64 else op.Cast(total, to=kind)
