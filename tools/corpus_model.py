@@ -14,8 +14,10 @@ from typing import Any
 HALF_SLACK = 5e-4
 
 
-class Status(enum.StrEnum):
+class Status(str, enum.Enum):
     """What a conversion came to; the last three are defects."""
+
+    __str__ = str.__str__
 
     EQUAL = "equal"
     REFUSED = "refused"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 import onnx
 from onnx import ModelProto, NodeProto, helper
+from opshift import toml
 from opshift.errors import RefusedNode
 from opshift.opsets import schemas
 
@@ -62,8 +62,7 @@ class Catalogue:
     """The rows of a file."""
 
     def __init__(self, path: Path = DATA) -> None:
-        with path.open("rb") as file:
-            data = tomllib.load(file)
+        data = toml.loads(path.read_text("utf-8"))
         self.pieces: list[str] = data["pieces"]
         self.impossible = [
             Impossible(_row(entry), entry["below"], re.compile(entry.get("says", "")))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from opshift.opsets.identity import OperatorId
     from opshift.report import Report
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "AdapterBug",

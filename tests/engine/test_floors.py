@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from pathlib import Path
 
 import opshift
 import pytest
+from opshift import toml
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "explain" / "architecture.md"
@@ -16,7 +16,7 @@ ENGINE = Path(opshift.__file__).parent
 
 def floors() -> list[set[str]]:
     """The rooms of each floor of the contract, from the lowest floor to the highest."""
-    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    contracts = toml.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
     layers = next(c["layers"] for c in contracts["contracts"] if c["id"] == "floors")
     return [
         {room.strip().removeprefix("opshift.") for room in layer.split(":")}

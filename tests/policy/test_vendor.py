@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import onnx
 import onnx.parser
 import pytest
+from opshift import toml
 
 VENDOR = Path(__file__).parents[2] / "examples" / "vendor"
 
@@ -25,7 +25,7 @@ def run(tmp_path):
     """Runs a command where the example's package looks installed, but for some entry points."""
 
     def running(*words, without=()):
-        project = tomllib.loads((VENDOR / "pyproject.toml").read_text())["project"]
+        project = toml.loads((VENDOR / "pyproject.toml").read_text())["project"]
         installed = tmp_path / "acme_opshift-1.0.0.dist-info"
         installed.mkdir(exist_ok=True)
         name = f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+import opshift
 from opshift.cli import commands
 
 if TYPE_CHECKING:
@@ -182,6 +183,6 @@ class Commands(click.Group):
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="opshift")
+@click.version_option(opshift.__version__, package_name="opshift")
 def main() -> None:
     """Converts ONNX models between operator-set versions, up and down, or says why not."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import os
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
@@ -13,7 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from opshift import versions
+from opshift import toml, versions
 from opshift.errors import BadTarget
 
 GROUP = "opshift.targets"
@@ -113,8 +112,8 @@ def table() -> list[Ceiling]:
     names = {"onnx": _releases_of_onnx()}
     for origin, text in _texts():
         try:
-            names.update(_read(tomllib.loads(text)))
-        except (tomllib.TOMLDecodeError, TypeError, KeyError, AttributeError) as error:
+            names.update(_read(toml.loads(text)))
+        except (toml.TOMLDecodeError, TypeError, KeyError, AttributeError) as error:
             raise BadTarget(f"{origin} is not a list of targets: {error}") from error
     return [_resolved(row, names) for name in sorted(names) for row in names[name]]
 

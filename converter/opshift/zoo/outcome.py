@@ -16,8 +16,10 @@ Stamp: TypeAlias = tuple[str, int, int | str]  # (path, size, mtime_ns or a stor
 SHOWN_BLOCKERS, SHOWN_LETTERS = 20, 1000
 
 
-class Fate(enum.StrEnum):
+class Fate(str, enum.Enum):
     """The closed list of what can become of a model."""
+
+    __str__ = str.__str__
 
     OK = "ok"
     SKIPPED = "skipped"
