@@ -1,5 +1,5 @@
 """`python -m opshift` is the command."""
 
-from opshift.cli.main import main
+from opshift.cli.entry import main
 
 main(prog_name="opshift")

@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 from conftest import model
 from opshift.adapter import Builder, Node, Result, adapter
-from opshift.cli import main as cli
-from opshift.cli.main import main
+from opshift.cli import entry as cli
+from opshift.cli.entry import main
 
 SOFTMAX = "(float[2,3,4] x) => (float[2,3,4] y) { y = Softmax(x) }"
 
@@ -162,6 +162,6 @@ def test_quiet_says_nothing(source, tmp_path):
 
 
 def test_help_needs_no_onnx():
-    code = "import sys; from opshift.cli.main import main; main(['--help'], standalone_mode=False); print('onnx' in sys.modules)"
+    code = "import sys; from opshift.cli.entry import main; main(['--help'], standalone_mode=False); print('onnx' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip().endswith("False")

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from conftest import model
 from onnx import TensorProto, helper, numpy_helper
 from opshift import check_model, convert_file
-from opshift.cli.main import main
+from opshift.cli.entry import main
 
 GOOD = "(float[2,3] x) => (float[2,3] y) { a = Softmax<axis=1>(x) y = Neg(a) }"
 

@@ -107,7 +107,7 @@ def test_odd_imports_are_left_to_the_engine(tmp_path):
 def test_it_costs_no_import_of_onnx(tmp_path, target):
     onnx.save(made("plain", 13), tmp_path / "m.onnx")
     words = ["plan", f"{tmp_path}/m.onnx", *target]
-    code = f"import sys; from opshift.cli.main import main; main({words}, standalone_mode=False)"
+    code = f"import sys; from opshift.cli.entry import main; main({words}, standalone_mode=False)"
     watched = f"import atexit, sys; atexit.register(lambda: print({{'onnx', 'numpy'}} & set(sys.modules))); {code}"
     done = subprocess.run(
         [sys.executable, "-c", watched], capture_output=True, text=True, check=False

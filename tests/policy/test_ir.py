@@ -11,7 +11,7 @@ from conftest import model, ops
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime import InferenceSession
 from opshift import BadTarget, Refused, convert_file, convert_version
-from opshift.cli.main import main
+from opshift.cli.entry import main
 
 PLAIN = "(float[2] x) => (float[2] y) { y = Neg(x) }"
 X = np.array([1, -2], np.float32)

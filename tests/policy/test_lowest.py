@@ -11,7 +11,7 @@ from conftest import model
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from opshift import BadTarget, Refused, convert_version, lowest_versions
-from opshift.cli.main import main
+from opshift.cli.entry import main
 from opshift.opsets import schemas
 
 OPS = {

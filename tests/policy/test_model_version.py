@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import numpy_helper
 from opshift import BadTarget, convert_version, diff
-from opshift.cli.main import main
+from opshift.cli.entry import main
 from opshift.model.diff import _WIDER, Signature, Value, compare
 from opshift.model.model_version import Form, Level, ModelVersion
 

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 from conftest import model
 from opshift import BadTarget, convert_version, versions
-from opshift.cli.main import main
+from opshift.cli.entry import main
 from opshift.opsets import changelog, schemas
 from opshift.opsets.changelog import Changelog
 from opshift.opsets.opset_changelog_pb2 import Change, Domain, OpsetChangelog, Version
@@ -158,7 +158,7 @@ def test_misuse(words, sentence):
 
 def test_it_is_read_without_onnx():
     code = (
-        "import sys; from opshift import OperatorId; from opshift.cli.main import main; print(OperatorId.of('', 'Relu', 20));"
+        "import sys; from opshift import OperatorId; from opshift.cli.entry import main; print(OperatorId.of('', 'Relu', 20));"
         "main(['ops', 'Resize'], standalone_mode=False)"
     )
     watched = f"import atexit, sys; atexit.register(lambda: print('onnx' in sys.modules)); {code}"

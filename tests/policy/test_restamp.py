@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 from opshift import InvalidModel, Refused, convert_file
-from opshift.cli.main import main
+from opshift.cli.entry import main
 from opshift.convert.api import convert
 from opshift.convert.ir import restamp
 from opshift.convert.request import Options
@@ -142,7 +142,7 @@ def test_it_costs_no_import_of_onnx(tmp_path, to):
     before.graph.initializer.append(weight("w", 3))
     onnx.save(before, tmp_path / "in.onnx")
     words = ["convert", f"{tmp_path}/in.onnx", "-o", f"{tmp_path}/out.onnx", "--ir", str(to)]
-    code = f"import sys; from opshift.cli.main import main; main({words}, standalone_mode=False)"
+    code = f"import sys; from opshift.cli.entry import main; main({words}, standalone_mode=False)"
     watched = f"import atexit, sys; atexit.register(lambda: print({{'onnx', 'numpy'}} & set(sys.modules))); {code}"
     done = subprocess.run(
         [sys.executable, "-c", watched], capture_output=True, text=True, check=False

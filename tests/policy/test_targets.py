@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 from conftest import model
 from opshift import BadTarget, convert_version, plan, versions
-from opshift.cli.main import main
+from opshift.cli.entry import main
 from opshift.opsets import targets
 
 PLAIN = "(float[2] x) => (float[2] y) { y = Neg(x) }"

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import helper
 from opshift import BadTarget, OperatorId, versions
-from opshift.cli.main import main
+from opshift.cli.entry import main
 from opshift.opsets import changelog, schemas
 
 

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from onnx import numpy_helper
 from opshift.adapter import Builder, Node, Result, adapter
 from opshift.author import registry
-from opshift.cli import main as cli
+from opshift.cli import entry as cli
 from opshift.testing.text import parse_model
 from opshift.verify import verify
 

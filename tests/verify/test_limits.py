@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import pytest
 from click.testing import CliRunner
-from opshift.cli import main as cli
+from opshift.cli import entry as cli
 from opshift.testing.text import parse_model
 from opshift.verify import Limits, child, verify
 

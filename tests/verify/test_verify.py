@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 from onnx import numpy_helper
 from opshift import InvalidModel, convert_version
-from opshift.cli import main as cli
+from opshift.cli import entry as cli
 from opshift.verify import Verification, engines, generate, hints, oracle, verify
 from opshift.verify.tolerance import Wanted
 

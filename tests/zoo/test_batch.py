@@ -16,8 +16,8 @@ import pytest
 from click.testing import CliRunner
 from onnx import numpy_helper
 from opshift import BadTarget, InvalidModel, convert_version
-from opshift.cli import main as cli
-from opshift.cli.main import main
+from opshift.cli import entry as cli
+from opshift.cli.entry import main
 from opshift.errors import printable
 from opshift.zoo import Fate, Limits, migrate, sources
 from opshift.zoo.journal import Journal

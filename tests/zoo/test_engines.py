@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from opshift.cli import main as cli
-from opshift.cli.main import main
+from opshift.cli import entry as cli
+from opshift.cli.entry import main
 from opshift.zoo import Fate, Limits, migrate
 from opshift.zoo.outcome import Outcome
 from opshift.zoo.stores import bulk, stores

@@ -1,0 +1,3 @@
+"""The command line: `main` is the command."""
+
+from opshift.cli.entry import main as main

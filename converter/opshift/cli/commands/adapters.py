@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from opshift.cli.main import DONE, Output, common
+from opshift.cli.entry import DONE, Output, common
 
 if TYPE_CHECKING:
     from opshift.author.verdicts import Adapter

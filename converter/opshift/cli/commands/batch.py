@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from opshift.cli.main import DONE, INTERRUPTED, REFUSED, Output, common, read_ir, read_target
+from opshift.cli.entry import DONE, INTERRUPTED, REFUSED, Output, common, read_ir, read_target
 
 if TYPE_CHECKING:
     from opshift.zoo.sources import Shard

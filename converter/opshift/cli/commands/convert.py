@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from opshift.cli.main import DONE, REFUSED, Output, common, read_ir, read_target
+from opshift.cli.entry import DONE, REFUSED, Output, common, read_ir, read_target
 
 if TYPE_CHECKING:
     from onnx import ModelProto

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from opshift.cli.main import DONE, Output, common
+from opshift.cli.entry import DONE, Output, common
 
 if TYPE_CHECKING:
     from opshift.opsets.changelog import Changelog, Delta, Entry

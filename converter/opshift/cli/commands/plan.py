@@ -6,7 +6,7 @@ import os
 
 import click
 
-from opshift.cli.main import DONE, REFUSED, Output, common, read_target
+from opshift.cli.entry import DONE, REFUSED, Output, common, read_target
 
 
 @click.command

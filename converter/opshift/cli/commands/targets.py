@@ -6,7 +6,7 @@ import dataclasses
 
 import click
 
-from opshift.cli.main import DONE, Output, common
+from opshift.cli.entry import DONE, Output, common
 
 
 @click.command

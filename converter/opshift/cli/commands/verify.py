@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from opshift.cli.main import DONE, REFUSED, Output, common
+from opshift.cli.entry import DONE, REFUSED, Output, common
 
 ENGINES = ("auto", "onnxruntime", "opshift")
 
