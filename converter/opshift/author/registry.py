@@ -8,7 +8,7 @@ import pkgutil
 from collections.abc import Iterable, Iterator
 from importlib.metadata import entry_points
 from types import ModuleType
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from opshift.author.verdicts import (
     RETIRED,
@@ -42,8 +42,12 @@ class Registry:
         self.illegal: dict[tuple[str, str], Illegal] = {}
         self.fragile: set[tuple[str, str]] = set()
         self.flaws: dict[tuple[str, str], list[Flaw]] = {}
+        self.edges: dict[Any, Any] = {}  # what the planner derives from the verdicts
+        self.solved: dict[Any, Any] = {}
 
     def add(self, declared: Declared) -> None:
+        self.edges.clear()
+        self.solved.clear()
         match declared:
             case Adapter():
                 self._add_verdict(declared)

@@ -102,10 +102,17 @@ def convert_path(
     if (stamp := restamp.look(src, options, dst, external)) is not None:
         stamp.write(dst)
         return stamp.report
-    skeleton, store, report = convert(lambda: weights.carve_file(src), options)
+    skeleton, store, report = convert(carve_of(src), options)
     if writes(report, src, dst):
         weights.splice(skeleton, store, dst, external=external)
     return report
+
+
+def carve_of(model: ModelProto | str | os.PathLike[str]) -> Carve:
+    """The way to a skeleton of a model or a file, as often as it is asked for."""
+    if isinstance(model, ModelProto):
+        return lambda: weights.carve_model(model)
+    return lambda: weights.carve_file(model)
 
 
 def writes(report: Report, src: str | os.PathLike[str], dst: str | os.PathLike[str]) -> bool:

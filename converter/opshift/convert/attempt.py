@@ -11,7 +11,7 @@ from onnx import ModelProto
 
 from opshift.author import registry
 from opshift.author.facts import Facts
-from opshift.convert import goals
+from opshift.convert import goals, overdue, planner
 from opshift.convert.change import Step
 from opshift.convert.ir import lower, needs
 from opshift.convert.ir.features import METADATA, TRAINING, Feature
@@ -44,6 +44,7 @@ class Conversion:
     notes: list[str] = field(default_factory=list)
     document: Document = field(init=False)
     facts: Facts = field(init=False)
+    plan: planner.Plan = field(init=False)
     view: bytes | ModelProto = b""
     ir_limit: int | None = None  # what a named target takes, where the caller gave no number
     repaired: bool = False
@@ -71,6 +72,8 @@ class Conversion:
         self.node_budget = self.options.node_budget
         before, ir_before = self.document.imports.as_dict(), self.skeleton.ir_version
         self.aim()
+        self.plan = planner.of_document(self.document, adapters, self.goal)
+        self._replace_overdue(adapters)
         for domain, start, to in self._route(adapters):
             self._cross(adapters, domain, start, to)
         self._finish(moved=before != self.document.imports.as_dict())
@@ -79,10 +82,6 @@ class Conversion:
     def aim(self) -> None:
         """The versions to go for; a target by name depends on what the model has."""
         target = self.options.target
-        if self.options.unknown_domains == "refuse":
-            self.goal = self.document.imports.as_dict()
-            if unknown := imports.unknown(self.document):
-                raise self.refused(unknown)
         if self.options.minimal:
             self.goal = {domain: low for domain, (low, _) in goals.spans(self.document).items()}
         elif isinstance(target, Wanted):
@@ -96,6 +95,8 @@ class Conversion:
             self.goal = goals.goal(self.document, target)
         for domain in self.goal:
             validate.known_versions(domain, goals.present(self.document, domain))
+        if self.options.unknown_domains == "refuse" and (unknown := imports.unknown(self.document)):
+            raise self.refused(unknown)
 
     def open(self, adapters: registry.Registry) -> None:
         """Validates the model and indexes it."""
@@ -160,12 +161,30 @@ class Conversion:
             for version in range(min(present, default=target), target):
                 yield domain, version, version + 1
 
+    def _replace_overdue(self, adapters: registry.Registry) -> None:
+        """Nodes whose operator ended before the version that the model came at."""
+
+        def cross(domain: str, start: int, to: int) -> Stepper:
+            return self._stepper(adapters, domain, start, to)
+
+        for domain, goal in sorted(self.goal.items()):
+            for step in overdue.replace(self.document, adapters, domain, goal, cross):
+                self._done(step)
+
     def _cross(self, adapters: registry.Registry, domain: str, start: int, to: int) -> None:
+        stepper = self._stepper(adapters, domain, start, to)
+        stepper.goal, stepper.node_budget = self.goal[domain], self.node_budget
+        step, self.node_budget = stepper.run(), stepper.node_budget
+        self._done(step)
+
+    def _stepper(self, adapters: registry.Registry, domain: str, start: int, to: int) -> Stepper:
         stepper = Stepper(
             self.document, self.facts, adapters, domain, start, to, self.options.allow_approximate
         )
-        stepper.goal, stepper.node_budget = self.goal[domain], self.node_budget
-        step, self.node_budget = stepper.run(), stepper.node_budget
+        stepper.plan = self.plan
+        return stepper
+
+    def _done(self, step: Step) -> None:
         if self.options.check:
             checker.after_step(self.document, step)
         step.touched.clear()
@@ -244,7 +263,10 @@ class Conversion:
 
     def refused(self, refusals: list[RefusedNode]) -> Refused:
         """The answer no, with how near the model has come."""
-        return Refused(refusals, self.document.imports.as_dict(), self.goal, self._crossed())
+        near = self.document.imports.as_dict()
+        ir = self.options.ir_version
+        asked = self.goal or ({"IR": ir} if isinstance(ir, int) else near)
+        return Refused(refusals, near, asked, self._crossed())
 
     def _check_whole(self) -> list[str]:
         """The full check; types that inference rejected before the conversion are only noted."""

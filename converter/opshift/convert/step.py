@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 
 from onnx import NodeProto, TensorProto
 
@@ -18,6 +18,7 @@ from opshift.convert.apply import Applier
 from opshift.convert.ask import ask, check_emits, check_types, settle
 from opshift.convert.change import Change, Step, Task
 from opshift.convert.guard import Guard
+from opshift.convert.planner import Plan
 from opshift.errors import AdapterBug, Refusal, RefusedNode, Why
 from opshift.model import walk
 from opshift.model.document import Document
@@ -69,11 +70,13 @@ class Stepper:
         self.to = to
         self.goal = to
         self.node_budget: int | None = None
+        self.plan: Plan | None = None
         self.allow_approximate = allow_approximate
         self.step = Step(domain, start, to)
         self.refusals: list[RefusedNode] = []
         self.functions: set[FunctionId] = set()
         self.movable = True
+        self.only: frozenset[tuple[int, int]] | None = None  # the nodes that cross, if not all
 
     # -- what a Builder asks -----------------------------------------------------------------
 
@@ -108,6 +111,18 @@ class Stepper:
 
     def run(self) -> Step:
         roots = [r for r in self.document.roots if r.imports.get(self.domain) == self.start]
+        self._take(roots)
+        for root in roots:
+            root.imports[self.domain] = self.to
+        return self.step
+
+    def run_at(self, root: Root, places: Iterable[Place]) -> Step:
+        """Takes single nodes over the boundary, which the imports of their root lie behind."""
+        self.only = frozenset((id(scope), position) for scope, position in places)
+        self._take([root])
+        return self.step
+
+    def _take(self, roots: list[Root]) -> None:
         changes = [c for root in roots for c in self._changes(root)]
         self._keep_what_is_read(changes)
         if self.refusals:
@@ -125,9 +140,6 @@ class Stepper:
             if again is None or self.refusals:
                 raise AdapterBug(f"{adapter.source} changed its mind about {change.node.op}")
             applier.apply([again])
-        for root in roots:
-            root.imports[self.domain] = self.to
-        return self.step
 
     def _keep_what_is_read(self, changes: list[Change]) -> None:
         """Refuses to dissolve a node that is still read once all nodes have their answers."""
@@ -153,13 +165,20 @@ class Stepper:
     def _changes(self, root: Root) -> Iterator[Change]:
         for key, adapter in self._work(root):
             task = self._task(key, adapter)
-            for place in list(root.index[key]):
+            for place in self._places(root, key):
                 change = self._change(place, task)
                 if change is not None:
                     self._fill(len(change.made.nodes))
                     yield change
                 elif not adapter.run:
                     self.step.touched.append(place)
+
+    def _places(self, root: Root, key: Key) -> list[Place]:
+        """The nodes of one operator that cross."""
+        places = root.index[key]
+        if self.only is None:
+            return list(places)
+        return [(scope, at) for scope, at in places if (id(scope), at) in self.only]
 
     def _fill(self, nodes: int) -> None:
         if self.node_budget is not None:
@@ -184,15 +203,21 @@ class Stepper:
             return
         changed = schemas.changed(self.domain, max(self.start, self.to))
         for key in sorted(key for key in root.index if key[0] == self.domain and key[1] in changed):
-            if schemas.schema(*key, self.start) is None:
+            if schemas.schema(*key, self.start) is None or not self._places(root, key):
                 continue
-            adapter = self._verdict(key[1])
+            adapter = self._planned(key[1])
             if adapter is None:
                 self._refuse_all(root, key)
             elif self._idle(adapter, key):
-                self.step.kept[key[1]] += len(root.index[key])
+                self.step.kept[key[1]] += len(self._places(root, key))
             else:
                 yield key, adapter
+
+    def _planned(self, op: str) -> Adapter | None:
+        """The verdict that the plan has for an operator of the model."""
+        if self.plan is None:
+            return self._verdict(op)
+        return self.plan.verdict(self.domain, op, self.start, self.to)
 
     def _verdict(self, op: str) -> Adapter | None:
         found = self.adapters.get(self.domain, op, self.start, self.to)
@@ -201,7 +226,7 @@ class Stepper:
     def _refuse_all(self, root: Root, key: Key) -> None:
         declared = self.adapters.get(self.domain, key[1], self.start, self.to)
         why = Why.NO_ADAPTER if declared is None else Why.UNREVIEWED
-        for scope, position in root.index[key]:
+        for scope, position in self._places(root, key):
             self._refuse(scope, scope.node(position), Refusal(why, why.value))
 
     def _idle(self, adapter: Adapter, key: Key) -> bool:

@@ -1,8 +1,10 @@
-"""Writing one model-local function out at its calls, where an adapter needs what a call knows."""
+"""Model-local functions: how much their calls stand for, and one written out at its calls."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto
 
@@ -19,6 +21,70 @@ from opshift.model.walk import (
 from opshift.opsets import schemas
 
 Fresh = Callable[[str], str]
+MOST_NODES = 500_000  # nodes that calls may stand for: onnx's inference visits each of them
+
+
+def require_bounded(model: ModelProto) -> None:
+    """Refuses functions whose calls stand for more nodes than any tool can follow.
+
+    The calls are counted, not followed: a small file can stand for a graph of any size.
+    """
+    if not model.functions:
+        return
+    bodies = {function_id(function): _Body.of(function.node) for function in model.functions}
+    sizes: dict[FunctionId, int] = {}
+    for which in _callees_first(bodies):
+        called = _behind_calls(bodies[which], sizes, f"function {which[1]!r} of {which[0]!r}")
+        sizes[which] = bodies[which].nodes + called
+    _behind_calls(_Body.of(model.graph.node), sizes, "the graph")
+
+
+@dataclass(slots=True)
+class _Body:
+    """How many nodes a graph or function has, and how often it calls each name."""
+
+    nodes: int = 0
+    calls: Counter[FunctionId] = field(default_factory=Counter)
+
+    @staticmethod
+    def of(nodes: Iterable[NodeProto]) -> _Body:
+        found, waiting = _Body(), [nodes]
+        while waiting:
+            for node in waiting.pop():
+                found.nodes += 1
+                found.calls[call_id(node)] += 1
+                waiting += [graph.node for _, graph in graphs_of(node)]
+        return found
+
+
+def _callees_first(bodies: Mapping[FunctionId, _Body]) -> Iterator[FunctionId]:
+    """The functions, each after those that it calls; one in a circle of calls comes anywhere."""
+    done: set[FunctionId] = set()
+    for start in bodies:
+        waiting = [] if start in done else [(start, iter(bodies[start].calls))]
+        entered = {start}
+        while waiting:
+            which, calls = waiting[-1]
+            new = (c for c in calls if c in bodies and c not in entered and c not in done)
+            inner = next(new, None)
+            if inner is None:
+                waiting.pop()
+                done.add(which)
+                yield which
+            else:
+                entered.add(inner)
+                waiting.append((inner, iter(bodies[inner].calls)))
+
+
+def _behind_calls(body: _Body, sizes: Mapping[FunctionId, int], where: str) -> int:
+    """How many nodes the calls in a body stand for."""
+    nodes = sum(count * sizes.get(which, 0) for which, count in body.calls.items())
+    if nodes > MOST_NODES:
+        raise InvalidModel(
+            f"the function calls in {where} stand for {nodes} nodes, and opshift follows at most"
+            f" {MOST_NODES}; call the functions less often"
+        )
+    return nodes
 
 
 def functions_of(model: ModelProto) -> dict[FunctionId, FunctionProto]:
@@ -93,9 +159,9 @@ def _written_out(
 
 def freshen(node: NodeProto, names: dict[str, str], fresh: Fresh) -> None:
     """Renames values by `names`, and gives everything its subgraphs define a new name."""
-    for field in (node.input, node.output):
-        for i, name in enumerate(field):
-            field[i] = names.get(name, name)
+    for values in (node.input, node.output):
+        for i, name in enumerate(values):
+            values[i] = names.get(name, name)
     for _, graph in graphs_of(node):
         _freshen_graph(graph, names, fresh)
 

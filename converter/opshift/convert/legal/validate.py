@@ -11,6 +11,7 @@ from onnx.helper import get_attribute_value
 from opshift.author.registry import Registry
 from opshift.convert.legal import checker
 from opshift.errors import InvalidModel
+from opshift.model import functions
 from opshift.model.bytes.files import location_of, require_inside
 from opshift.model.document import Document
 from opshift.model.scope import FunctionId, Root, Scope
@@ -42,17 +43,33 @@ def header(model: ModelProto) -> None:
         raise InvalidModel("the model imports no operator set; add an opset_import")
     if not all(function.name for function in model.functions):
         raise InvalidModel("a function of the model has no name")
+    functions.require_bounded(model)
 
 
 def known_versions(domain: str, present: list[int]) -> None:
     """Refuses to convert from a version that nobody has described."""
-    newest = schemas.latest(domain)
     for version in present:
-        if newest is not None and not 1 <= version <= newest:
-            raise InvalidModel(
-                f"the model imports {domain or 'ai.onnx'} {version}, and 1 to {newest} are known;"
-                " correct the import, or install the onnx that brings it"
-            )
+        if (told := _unknown_version(domain, version)) is not None:
+            raise InvalidModel(f"the model imports {told}")
+
+
+def _unknown_version(domain: str, version: int) -> str | None:
+    """What is wrong with an import of a version that no release has."""
+    newest = schemas.latest(domain)
+    if newest is None or 1 <= version <= newest:
+        return None
+    return (
+        f"{domain or 'ai.onnx'} {version}, and 1 to {newest} are known; correct the import, or"
+        " install the onnx that brings it"
+    )
+
+
+def _imports(document: Document) -> Iterator[str]:
+    """Imports of versions that no release has."""
+    for root in document.roots:
+        for domain in root.imports if root.kind != "training" else ():
+            if (told := _unknown_version(domain, root.imports[domain])) is not None:
+                yield f"{_owner(root)} imports {told}"
 
 
 def external_data(model: ModelProto) -> None:
@@ -96,6 +113,7 @@ def tolerated(document: Document, adapters: Registry, error: str) -> bool:
 
 def findings(document: Document, adapters: Registry) -> Iterator[str]:
     """Everything that breaks a rule, most basic first."""
+    yield from _imports(document)
     yield from _unimported(document)
     yield from _illegal(document, adapters)
     yield from _recursive(document)

@@ -5,19 +5,19 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from onnx import ModelProto
 
 from opshift.author import registry
-from opshift.convert.api import Carve, Options, convert
+from opshift.convert.api import Carve, Options, carve_of
 from opshift.convert.attempt import Conversion
 from opshift.convert.goals import spans
 from opshift.convert.ir import needs
-from opshift.errors import Refused, RefusedNode
-from opshift.model import weights
+from opshift.convert.look.plan import OUTGROWN
+from opshift.convert.look.rehearse import furthest, newest
+from opshift.errors import RefusedNode
 from opshift.opsets import schemas
 from opshift.report import SCHEMA_VERSION, table
 
@@ -34,6 +34,7 @@ class Reach:
     highest: int
     below: tuple[RefusedNode, ...]
     above: tuple[RefusedNode, ...]
+    outgrown: bool = False  # the model became too large to look further
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,7 @@ class Lowest:
         for reach in self.domains:
             lines += [f"below {reach.lowest}: {refusal}" for refusal in reach.below]
             lines += [f"above {reach.highest}: {refusal}" for refusal in reach.above]
+            lines += [OUTGROWN.format(reach.domain or "ai.onnx")] if reach.outgrown else []
         return "\n".join(lines)
 
 
@@ -92,19 +94,14 @@ def lowest_versions(
     model: ModelProto | str | os.PathLike[str], *, allow_approximate: bool = False
 ) -> Lowest:
     """The smallest and the greatest versions a model can have; nothing is changed."""
-
-    def carve() -> tuple[ModelProto, weights.Weights]:
-        if isinstance(model, ModelProto):
-            return weights.carve_model(model)
-        return weights.carve_file(model)
-
+    carve = carve_of(model)
     options = Options({}, allow_approximate=allow_approximate)
     opened = Conversion(*carve(), options)
     opened.open(registry.default())
     present = opened.document.imports.as_dict()
     return Lowest(
         tuple(
-            _reach(carve, options, domain, present[domain], span)
+            _reach(carve, options, domain, present, span)
             for domain, span in sorted(spans(opened.document).items())
             if domain in present
         ),
@@ -114,32 +111,12 @@ def lowest_versions(
 
 
 def _reach(
-    carve: Carve, options: Options, domain: str, version: int, same: tuple[int, int]
+    carve: Carve, options: Options, domain: str, present: dict[str, int], same: tuple[int, int]
 ) -> Reach:
-    low, below = _furthest(carve, options, domain, version, 1)
-    high, above = _furthest(carve, options, domain, version, schemas.latest(domain) or version)
-    return Reach(domain, version, *same, low, high, below, above)
-
-
-def _furthest(
-    carve: Carve, options: Options, domain: str, version: int, end: int
-) -> tuple[int, tuple[RefusedNode, ...]]:
-    """The version nearest to `end` that a conversion reaches, and what refuses the next one."""
-    refusals: tuple[RefusedNode, ...] = ()
-    step = 1 if end >= version else -1
-    while end != version:
-        refused = _refused(carve, options, {domain: end})
-        if refused is None:
-            break
-        refusals = refused.refusals
-        near = refused.nearest.get(domain, version)
-        end = near if (end - near) * step > 0 else end - step
-    return end, refusals
-
-
-def _refused(carve: Carve, options: Options, target: Mapping[str, int]) -> Refused | None:
-    try:
-        convert(carve, dataclasses.replace(options, target=target))
-    except Refused as refused:
-        return refused
-    return None
+    low = furthest(carve, options, domain, present, 1)
+    high = furthest(carve, options, domain, present, newest(domain, present))
+    outgrown = low.outgrown or high.outgrown
+    return Reach(
+        domain, present[domain], *same, low.version, high.version, low.refusals, high.refusals,
+        outgrown,
+    )  # fmt: skip

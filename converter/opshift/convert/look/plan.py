@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from opshift.convert.request import Target
 
 
+OUTGROWN = "further on in {} the model grows too large; how far it can go was not looked at"
+
+
 @dataclass(frozen=True, slots=True)
 class Hop:
     """One boundary that changes an operator, and what crossing it takes."""
@@ -100,7 +103,7 @@ class Plan:
         if not self.header_only:
             yield f"reachable: from {shown(self.lowest)} to {shown(self.highest)}"
         for domain in self.outgrown:
-            yield f"further on in {domain or 'ai.onnx'} the model grows large, and nobody looked"
+            yield OUTGROWN.format(domain or "ai.onnx")
 
 
 def _row(path: Path) -> tuple[str, str, str]:

@@ -1,0 +1,89 @@
+"""The way of one operator through the plan: what was rehearsed, and the plan beyond."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from opshift.author.registry import Registry
+from opshift.convert import planner
+from opshift.convert.look.plan import Hop, Path
+from opshift.convert.planner import Edge
+from opshift.errors import RefusedNode, Why
+from opshift.opsets import schemas
+from opshift.report import StepReport
+
+
+def path_of(
+    adapters: Registry,
+    key: tuple[str, str],
+    versions: tuple[int, int],
+    count: int = 0,
+    steps: Sequence[StepReport] | None = None,
+    refusals: Sequence[RefusedNode] = (),
+) -> Path:
+    """The planned way of one operator between two versions of its domain.
+
+    The steps of a rehearsal decide what is written on the way; without a rehearsal it is all that
+    the verdicts name.
+    """
+    (domain, op), (start, goal) = key, versions
+    taken = {(one.start, one.to): one for one in steps or () if one.domain == domain}
+    hops, stopped, present = list[Hop](), None, {op}
+    step = 1 if goal > start else -1
+    for version in range(start, goal, step):
+        boundary = version, version + step
+        met = list(_met(adapters, domain, present, *boundary))
+        hops += [_hop(adapters, domain, *one) for one in met if not one[1].dead]
+        stopped = _stopped(domain, present, boundary, refusals)
+        if stopped is not None:
+            break
+        for name, edge in met:
+            if name not in edge.writes:
+                present.discard(name)
+            present |= _written(name, edge, taken.get(boundary), told=steps is not None)
+    if stopped is None and (refusals or steps is None):
+        stopped = _dead_end(adapters, key, versions)
+    return Path(domain, op, count, tuple(hops), stopped)
+
+
+def _met(
+    adapters: Registry, domain: str, present: set[str], version: int, to: int
+) -> Iterator[tuple[str, Edge]]:
+    """The operators that meet a verdict at one boundary."""
+    for name in sorted(present):
+        here = schemas.schema(domain, name, version)
+        edge = here and planner.edge_of(adapters, domain, name, here.since, down=to < version)
+        if edge and (edge.start, edge.to) == (version, to):
+            yield name, edge
+
+
+def _written(op: str, edge: Edge, step: StepReport | None, *, told: bool) -> set[str]:
+    """What a step wrote in place of an operator, or all that the verdict names."""
+    if not told:
+        return set(edge.writes)
+    return {name for w in (step.rewritten if step else ()) if w.op == op for name in w.gives}
+
+
+def _stopped(
+    domain: str, present: set[str], boundary: tuple[int, int], refusals: Sequence[RefusedNode]
+) -> str | None:
+    for one in refusals:
+        if one.domain == domain and one.boundary == boundary and one.op in present:
+            return f"{one.op} {boundary[0]}->{boundary[1]}: {one.detail}"
+    return None
+
+
+def _dead_end(adapters: Registry, key: tuple[str, str], versions: tuple[int, int]) -> str | None:
+    """Where the plan ends, if a rehearsal did not come so far."""
+    dead = planner.Plan(adapters).dead_end(*key, *versions)
+    if dead is None:
+        return None
+    adapter = adapters.get(key[0], dead.trail[-1], dead.edge.start, dead.edge.to)
+    return f"{dead}: {adapter.summary if adapter else Why.NO_ADAPTER.value}"
+
+
+def _hop(adapters: Registry, domain: str, op: str, edge: Edge) -> Hop:
+    adapter = adapters.get(domain, op, edge.start, edge.to)
+    verdict = "approximate" if edge.approximate else edge.verdict
+    emits = tuple(sorted(adapter.emits)) if adapter else ()
+    return Hop(op, edge.start, edge.to, verdict, emits, adapter.summary if adapter else "")

@@ -1,0 +1,63 @@
+"""Nodes that a model came with behind the deprecation of their operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from opshift.author.registry import Registry
+from opshift.convert.change import Step
+from opshift.convert.step import Stepper, StepRefused
+from opshift.model.document import Document
+from opshift.model.scope import Key, Place, Root
+from opshift.opsets import schemas
+
+Cross = Callable[[str, int, int], Stepper]
+
+
+def replace(
+    document: Document, adapters: Registry, domain: str, goal: int, cross: Cross
+) -> Iterator[Step]:
+    """Takes such nodes from the last version that had them to the version that is imported.
+
+    Only where the goal does not have the operator either; one that is refused at once stays.
+    """
+    for root in document.roots:
+        version = root.imports.get(domain)
+        if version is not None and version != goal:
+            for key, end in _found(root, adapters, domain, version, goal):
+                yield from _replaced(root, root.index[key], version, end, domain, cross)
+
+
+def _found(
+    root: Root, adapters: Registry, domain: str, version: int, goal: int
+) -> list[tuple[Key, int]]:
+    """The operators of a root that are deprecated here and at the goal, with their end."""
+    found = []
+    for key in sorted(key for key in root.index if key[0] == domain):
+        here, there = schemas.schema(*key, version), schemas.schema(*key, goal)
+        if here is None or not here.deprecated or there is None or not there.deprecated:
+            continue
+        if adapters.get(*key, here.since - 1, here.since) is not None:
+            found.append((key, here.since))
+    return found
+
+
+def _replaced(
+    root: Root, places: list[Place], version: int, end: int, domain: str, cross: Cross
+) -> Iterator[Step]:
+    for start in range(end - 1, version):
+        stepper = cross(domain, start, start + 1)
+        try:
+            step = stepper.run_at(root, places)
+        except StepRefused:
+            if start >= end:  # the replacement is there already, and cannot go on
+                raise
+            return
+        places = [*places, *step.touched]
+        touched, step.touched = step.touched, []
+        if start == version - 1:  # only here do the nodes fit what the root imports
+            alive = {(id(s), at): (s, at) for s, at in places if at not in s.removed}
+            step.touched = list(alive.values())
+        elif not (touched or step.kept):
+            continue
+        yield step

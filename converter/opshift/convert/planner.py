@@ -1,0 +1,306 @@
+"""The plan of a conversion: an AND/OR graph of operator implementations and verdicts.
+
+An implementation is left over one boundary by one verdict, which leads to every operator that
+it may write. Solved verdicts are kept in a table, so that a conversion needs no graph library;
+the table is written by `python -m tools.plans`, and a row that the registry contradicts is solved
+again.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from opshift import versions
+from opshift.author import registry
+from opshift.author.registry import Registry
+from opshift.author.verdicts import Adapter, Kind
+from opshift.errors import AdapterBug
+from opshift.opsets import schemas
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+    from opshift.model.document import Document
+
+TABLE = "plans.txt"
+MISSING, UNREVIEWED = "missing", "unreviewed"
+DEAD = frozenset({Kind.IMPOSSIBLE.name.lower(), MISSING, UNREVIEWED})
+ENGINE_WRITES = ("Constant", "Identity", "Cast")
+
+Implementation = tuple[str, str, int]  # (domain, op, since)
+Crossing = tuple[str, str, int, int]  # (domain, op, start, to)
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """One verdict: it takes an implementation over a boundary, to all that it may write."""
+
+    start: int
+    to: int
+    verdict: str
+    approximate: bool
+    writes: tuple[str, ...]  # of the same domain, or `domain.Op`; the operator itself if it stays
+    reach: int = 0  # the farthest version to which the verdicts after this one can lead at best
+
+    @property
+    def dead(self) -> bool:
+        return self.verdict in DEAD
+
+    def __str__(self) -> str:
+        flag = "approximate" if self.approximate else "exact"
+        words = (str(self.start), str(self.to), self.verdict, flag, str(self.reach), *self.writes)
+        return " ".join(words)
+
+    @staticmethod
+    def read(words: list[str]) -> Edge:
+        start, to, verdict, flag, reach, *writes = words
+        exact = flag == "approximate"
+        return Edge(int(start), int(to), verdict, exact, tuple(writes), int(reach))
+
+
+@dataclass(frozen=True, slots=True)
+class DeadEnd:
+    """An operator that no verdict leads to the goal, and the operators on the way to its end."""
+
+    domain: str
+    op: str
+    trail: tuple[str, ...]
+    edge: Edge
+
+    def __str__(self) -> str:
+        return f"{self.trail[-1]} {self.edge.start}->{self.edge.to}"
+
+
+@dataclass(slots=True)
+class Plan:
+    """The crossings that a conversion may make; any other is a bug."""
+
+    adapters: Registry
+    edges: dict[Crossing, Edge] = field(default_factory=dict)
+    dead: list[DeadEnd] = field(default_factory=list)
+
+    def verdict(self, domain: str, op: str, start: int, to: int) -> Adapter | None:
+        """The adapter of a planned crossing, None where the plan knows that there is none."""
+        edge = self.edges.get((domain, op, start, to))
+        if edge is None:
+            raise AdapterBug(
+                f"{op} meets {domain or 'ai.onnx'} {start}->{to}, where no planned edge leads; an"
+                " adapter wrote it without naming it in emits="
+            )
+        found = self.adapters.get(domain, op, start, to)
+        return None if edge.verdict in (MISSING, UNREVIEWED) else found
+
+    def follow(self, domain: str, ops: Iterable[str], version: int, goal: int) -> None:
+        """Plans the way of some operators of a domain from one version to another."""
+        waiting, seen = [(domain, op, version) for op in ops], set[Implementation]()
+        while waiting:
+            key, op, at = waiting.pop()
+            here = schemas.schema(key, op, at)
+            if here is None or (key, op, here.since) in seen:
+                continue
+            seen.add((key, op, here.since))
+            edge = edge_of(self.adapters, key, op, here.since, down=goal < at)
+            if edge is not None and _lies_before(edge, goal):
+                self.edges[key, op, edge.start, edge.to] = edge
+                waiting += [
+                    (key, name, edge.to)
+                    for name in (*edge.writes, *ENGINE_WRITES)
+                    if schemas.schema(key, name, edge.to) is not None
+                ]
+
+    def dead_end(self, domain: str, op: str, version: int, goal: int) -> DeadEnd | None:
+        """Where the verdicts stop an operator on its way to a goal that none of them reaches."""
+        trail, name, at = [op], op, version
+        while (here := schemas.schema(domain, name, at)) is not None:
+            edge = edge_of(self.adapters, domain, name, here.since, down=goal < version)
+            if edge is None or not _lies_before(edge, goal):
+                return None
+            down = edge.to < edge.start
+            if edge.reach <= goal if down else edge.reach >= goal:
+                return None
+            if edge.dead:
+                return DeadEnd(domain, op, tuple(trail), edge)
+            at = edge.to
+            if name not in edge.writes:
+                name = next(iter(edge.writes), "")
+                trail.append(name)
+        return None
+
+
+def _lies_before(edge: Edge, goal: int) -> bool:
+    return edge.to >= goal if edge.to < edge.start else edge.to <= goal
+
+
+def of_document(document: Document, adapters: Registry, goal: dict[str, int]) -> Plan:
+    """The plan for every operator of a model, from the versions imported to the goal."""
+    plan = Plan(adapters)
+    from_others = {domain: set[str]() for domain in goal}
+    for domain in sorted(goal, reverse=True):
+        for version in sorted({r.imports[domain] for r in document.roots if domain in r.imports}):
+            ops = {
+                op
+                for root in document.roots
+                if root.imports.get(domain) == version
+                for key, op in root.index
+                if key == domain
+            }
+            written = _without_schema(ops, adapters, domain, version)
+            written |= _ended(plan, ops, domain, version)
+            every = {*ops, *written, *from_others[domain], *ENGINE_WRITES}
+            plan.follow(domain, sorted(every), version, goal[domain])
+            for op in sorted(ops):
+                if (dead := plan.dead_end(domain, op, version, goal[domain])) is not None:
+                    plan.dead.append(dead)
+        for crossing, edge in plan.edges.items():
+            for name in edge.writes if crossing[0] == domain else ():
+                other, _, op = name.rpartition(".")
+                if other in from_others:
+                    from_others[other].add(op)
+    return plan
+
+
+def _without_schema(ops: set[str], adapters: Registry, domain: str, version: int) -> set[str]:
+    """What stands in place of operators that no schema describes."""
+    unknown = [op for op in ops if schemas.schema(domain, op, version) is None]
+    found = [adapter for op in unknown if (adapter := adapters.retired(domain, op)) is not None]
+    return {name for adapter in found for name in adapter.emits}
+
+
+def _ended(plan: Plan, ops: set[str], domain: str, version: int) -> set[str]:
+    """What stands in place of operators met behind their deprecation, at the version met."""
+    found = set[str]()
+    for op in sorted(ops):
+        here = schemas.schema(domain, op, version)
+        if here is not None and here.deprecated and here.since > 1:
+            plan.follow(domain, [op], here.since - 1, version)
+    for (key, op, _, _), edge in plan.edges.items():
+        if key == domain:
+            found |= {op, *edge.writes}
+    return found
+
+
+# -- single verdicts -----------------------------------------------------------------------------
+
+
+def edge_of(adapters: Registry, domain: str, op: str, since: int, *, down: bool) -> Edge | None:
+    """The solved verdict that an implementation is left by; None for the last one on the way."""
+    own = verdict_of(adapters, domain, op, since, down=down)
+    if own is None:
+        return None
+    if (domain, down) not in adapters.solved:
+        known = _table().get((domain, op, since, down))
+        if known is not None and _same(known, own):
+            return known
+    return solved(adapters, domain, down=down)[domain, op, since]
+
+
+def _same(one: Edge, other: Edge) -> bool:
+    return (one.start, one.to, one.verdict, one.approximate, one.writes) == (
+        other.start, other.to, other.verdict, other.approximate, other.writes
+    )  # fmt: skip
+
+
+def verdict_of(adapters: Registry, domain: str, op: str, since: int, *, down: bool) -> Edge | None:
+    """The verdict that an implementation is left by, its reach not known."""
+    own = adapters.edges.get((domain, op, since, down))
+    if own is None:
+        boundary = _boundary(domain, op, since, down=down)
+        if boundary is None:
+            return None
+        own = adapters.edges[domain, op, since, down] = _verdict(adapters, domain, op, *boundary)
+    return own
+
+
+def _boundary(domain: str, op: str, since: int, *, down: bool) -> tuple[int, int] | None:
+    """The boundary over which an implementation is left."""
+    if down:
+        return (since, since - 1) if since > 1 else None
+    later = [schema.since for schema in schemas.history(domain, op) if schema.since > since]
+    return (later[0] - 1, later[0]) if later else None
+
+
+def _verdict(adapters: Registry, domain: str, op: str, start: int, to: int) -> Edge:
+    adapter = adapters.get(domain, op, start, to)
+    if adapter is None:
+        return Edge(start, to, MISSING, False, ())
+    if not registry.reviewed(adapter, op):
+        return Edge(start, to, UNREVIEWED, False, ())
+    after = schemas.schema(domain, op, to)
+    stays = after is not None and not after.deprecated
+    kind = adapter.kind if stays or adapter.kind is Kind.IMPOSSIBLE else Kind.DECOMPOSITION
+    writes = tuple(sorted(adapter.emits | ({op} if stays else set())))
+    dead = kind is Kind.IMPOSSIBLE
+    return Edge(start, to, kind.name.lower(), adapter.approximate, () if dead else writes)
+
+
+# -- solving -------------------------------------------------------------------------------------
+
+
+def solved(adapters: Registry, domain: str, *, down: bool) -> dict[Implementation, Edge]:
+    """Every verdict of a domain in one direction, with its reach; computed once per registry."""
+    found = adapters.solved.get((domain, down))
+    if found is None:
+        found = adapters.solved[domain, down] = dict(_solve(adapters, domain, down=down))
+    return found
+
+
+def graph(adapters: Registry, domain: str, *, down: bool) -> nx.DiGraph:
+    """Implementations lead to their verdict, and verdicts to all implementations they may write."""
+    import networkx as nx
+
+    found = nx.DiGraph()
+    for op in schemas.operators(domain):
+        for schema in schemas.history(domain, op):
+            here = (domain, op, schema.since)
+            found.add_node(here)
+            edge = verdict_of(adapters, domain, op, schema.since, down=down)
+            if edge is not None:
+                found.add_edge(here, (here, edge))
+                for name in edge.writes:
+                    there = schemas.schema(domain, name, edge.to)
+                    if there is not None:
+                        found.add_edge((here, edge), (domain, name, there.since))
+    return found
+
+
+def _solve(adapters: Registry, domain: str, *, down: bool) -> Iterator[tuple[Implementation, Edge]]:
+    import networkx as nx
+
+    end = 1 if down else schemas.latest(domain) or 1
+    best = min if down else max
+    ways, reach = graph(adapters, domain, down=down), dict[object, int]()
+    for place in reversed(list(nx.topological_sort(ways))):
+        after = [reach[next_place] for next_place in ways.successors(place)]
+        if isinstance(place[1], Edge):
+            here, edge = place
+            outside = len(after) < len(edge.writes)
+            far = edge.start if edge.dead else end if outside or not after else best(after)
+            reach[place] = far
+            yield here, replace(edge, reach=far)
+        else:
+            reach[place] = after[0] if after else end
+
+
+def table_of(adapters: Registry) -> str:
+    """The table of every solved verdict in the domains of onnx."""
+    lines = []
+    for domain in sorted(schemas.known_domains().intersection(versions.DOMAINS)):
+        for down in (True, False):
+            direction = "down" if down else "up"
+            for (_, op, since), edge in sorted(solved(adapters, domain, down=down).items()):
+                lines.append(f"{domain or '-'} {op} {since} {direction} {edge}")
+    return "\n".join([*lines, ""])
+
+
+@functools.cache
+def _table() -> dict[tuple[str, str, int, bool], Edge]:
+    """The solved verdicts that are shipped: `domain op since direction` and an edge to a line."""
+    found = {}
+    for line in files("opshift.convert").joinpath(TABLE).read_text("utf-8").splitlines():
+        domain, op, since, direction, *words = line.split()
+        found[domain.strip("-"), op, int(since), direction == "down"] = Edge.read(words)
+    return found
