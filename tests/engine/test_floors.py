@@ -39,7 +39,11 @@ def test_every_module_of_the_engine_is_in_a_room():
     assert modules - {"__init__", "__main__"} == set().union(*floors())
 
 
-@pytest.mark.parametrize("path", sorted(set(re.findall(r"`([\w/]+\.(?:py|toml))`", PAGE.read_text()))))
+@pytest.mark.parametrize(
+    "path", sorted(set(re.findall(r"`([\w/]+\.(?:py|toml))`", PAGE.read_text())))
+)
 def test_every_file_of_the_page_exists(path):
     places = (ROOT / path, ENGINE / path)
-    assert any(place.exists() for place in places), f"{PAGE.name} names {path}, which does not exist"
+    assert any(place.exists() for place in places), (
+        f"{PAGE.name} names {path}, which does not exist"
+    )

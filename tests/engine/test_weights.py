@@ -941,7 +941,10 @@ def test_a_model_without_large_payloads_is_copied_by_its_bytes():
 
 def test_a_large_payload_in_a_node_is_carved_although_no_initializer_is_large():
     node = onnx.helper.make_node(
-        "Constant", [], ["y"], value=onnx.numpy_helper.from_array(np.ones(wire.THRESHOLD, np.float32))
+        "Constant",
+        [],
+        ["y"],
+        value=onnx.numpy_helper.from_array(np.ones(wire.THRESHOLD, np.float32)),
     )
     info = onnx.helper.make_tensor_value_info("y", 1, [wire.THRESHOLD])
     made = onnx.helper.make_model(onnx.helper.make_graph([node], "g", [], [info]))

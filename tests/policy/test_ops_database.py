@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from conftest import model
 from opshift import BadTarget, convert_version, versions
 from opshift.cli.entry import main
-from opshift.opsets import changelog, schemas
+from opshift.opsets import changelog, schema_changes, schemas
 from opshift.opsets.changelog import Changelog
 from opshift.opsets.opset_changelog_pb2 import Change, Domain, OpsetChangelog, Version
 
@@ -123,15 +123,61 @@ def test_what_changed_between_two_versions():
     rows = [line.split() for line in run("--since", "13", "--diff", "18").stdout.splitlines()]
     assert ["Trilu", "-", "14", "new"] in rows
     assert ["Scatter", "11", "11", "changed"] not in rows
-    assert ["ReduceMax", "13", "18", "changed"] in rows
-    assert ["Upsample", "9", "10", "deprecated"] in [
+    assert ["ReduceMax", "13", "18", "changed,", "breaking", "for", "consumers"] in rows
+    assert ["Relu", "13", "14", "changed"] in rows
+    assert ["Upsample", "9", "10", "deprecated,", "breaking", "for", "consumers"] in [
         line.split() for line in run("--since", "9", "--diff", "10").stdout.splitlines()
     ]
 
 
 def test_one_operator_between_two_versions():
-    rows = run("Resize", "--since", "10", "--diff", "13").stdout.splitlines()
-    assert [row.split() for row in rows[1:]] == [["Resize", "10", "13", "changed"]]
+    rows = run("Clip", "--since", "6", "--diff", "12").stdout.splitlines()
+    assert rows[1:] == [
+        "Clip      6    12  changed, breaking for consumers",
+        "    ! attribute max was removed",
+        "    ! attribute min was removed",
+        "      input min was added, optional",
+        "      input max was added, optional",
+        "      input input and output output gained 8 tensor types",
+        "      a node has 1 to 3 inputs",
+        "      the text of the documentation changed",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("op", "start", "to", "text", "breaks"),
+    [
+        (
+            "BatchNormalization",
+            13,
+            15,
+            "attribute training_mode was added, with the default 0",
+            False,
+        ),
+        ("RoiAlign", 10, 16, "attribute coordinate_transformation_mode was added", False),
+        ("Squeeze", 11, 13, "attribute axes was removed", True),
+        ("Upsample", 9, 10, "the operator is deprecated", True),
+        ("Dropout", 11, 12, "input ratio was added, optional", False),
+        ("Cast", 5, 6, "attribute to changed its type from STRING to INT", True),
+        ("Softmax", 12, 13, "the default of attribute axis changed from 1 to -1", True),
+        ("Mish", 17, 18, "the operator is new", False),
+    ],
+)
+def test_a_change_is_named_and_judged(op, start, to, text, breaks):
+    changes = schema_changes.between("", op, start, to)
+    assert [change.breaks for change in changes if change.text.startswith(text)] == [breaks]
+
+
+def test_operators_that_did_not_change_have_no_changes():
+    assert schema_changes.between("", "Relu", 14, 15) == ()
+    assert schema_changes.between("", "NoSuchOperator", 1, 15) == ()
+
+
+def test_the_json_form_holds_the_changes():
+    found = json.loads(run("--since", "12", "--diff", "13", "--output-format", "json").stdout)
+    row = next(one for one in found["deltas"] if one["op_type"] == "Squeeze")
+    assert row["breaks"] is True
+    assert {"text": "attribute axes was removed", "breaks": True} in row["changes"]
 
 
 def test_backwards_what_was_new_is_gone():

@@ -42,7 +42,8 @@ def command(output: Output, op: str | None, domain: str, since: int | None, to: 
         return DONE
     found = known.deltas(domain, since or 0, to or newest)
     deltas = [delta for delta in found if op in (None, delta.op_type)]
-    output.result(lambda: _table(deltas), _document("deltas", domain, deltas))
+    start, end = since or 0, to or newest
+    output.result(lambda: _table(deltas, domain, start, end), _changes(deltas, domain, start, end))
     return DONE
 
 
@@ -65,17 +66,37 @@ def _page(entry: Entry) -> str:
     return "\n".join([head, *(f"    {listed}" for listed in entry.types)])
 
 
-def _table(deltas: list[Delta]) -> str:
+def _table(deltas: list[Delta], domain: str, start: int, to: int) -> str:
+    from opshift.opsets import schema_changes
     from opshift.report import table
 
-    return table(
-        ("operator", "was", "is", ""),
-        ((d.op_type, _since(d.before), _since(d.after), d.kind) for d in deltas),
-    )
+    rows = [(d.op_type, _since(d.before), _since(d.after), d.kind) for d in deltas]
+    lines = table(("operator", "was", "is", ""), rows).splitlines()
+    page = [lines[0]]
+    for delta, line in zip(deltas, lines[1:], strict=True):
+        changes = schema_changes.between(domain, delta.op_type, start, to) if delta.before else ()
+        breaks = any(change.breaks for change in changes)
+        page.append(f"{line.rstrip()}{', breaking for consumers' if breaks else ''}")
+        page += [f"    {'! ' if change.breaks else '  '}{change.text}" for change in changes]
+    return "\n".join(page)
 
 
 def _since(entry: Entry | None) -> str:
     return str(entry.operator.since_version) if entry else "-"
+
+
+def _changes(deltas: list[Delta], domain: str, start: int, to: int) -> Callable[[], dict[str, Any]]:
+    def made() -> dict[str, Any]:
+        from opshift.opsets import schema_changes
+
+        found = _document("deltas", domain, deltas)()
+        for row in found["deltas"]:
+            changes = schema_changes.between(domain, row["op_type"], start, to)
+            row["changes"] = [dataclasses.asdict(one) for one in changes]
+            row["breaks"] = any(one.breaks for one in changes)
+        return found
+
+    return made
 
 
 def _document(key: str, domain: str, found: Any) -> Callable[[], dict[str, Any]]:

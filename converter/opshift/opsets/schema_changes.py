@@ -1,0 +1,155 @@
+"""What changed between two implementations of an operator, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from onnx import AttributeProto
+
+from opshift.opsets import schemas
+from opshift.opsets.schemas import ANY, Attribute, Param, Schema
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaChange:
+    """One change; `breaks` if a model of the older opset may become illegal or wrong by it."""
+
+    text: str
+    breaks: bool
+
+
+def between(domain: str, op: str, start: int, to: int) -> tuple[SchemaChange, ...]:
+    """The changes from what an operator means at `start` to what it means at `to`, both known."""
+    old, new = schemas.schema(domain, op, start), schemas.schema(domain, op, to)
+    if new is None or old == new:
+        return ()
+    if old is None:
+        return (SchemaChange("the operator is new", False),)
+    return tuple(_changes(old, new))
+
+
+def _changes(old: Schema, new: Schema) -> Iterator[SchemaChange]:
+    if new.deprecated and not old.deprecated:
+        yield SchemaChange("the operator is deprecated", True)
+    yield from _attributes(old, new)
+    yield from _parameters("input", old.inputs, new.inputs)
+    yield from _parameters("output", old.outputs, new.outputs)
+    yield from _types(old, new)
+    yield from _arity("input", (old.min_input, old.max_input), (new.min_input, new.max_input))
+    yield from _arity("output", (old.min_output, old.max_output), (new.min_output, new.max_output))
+    yield from _prose(old, new)
+
+
+def _attributes(old: Schema, new: Schema) -> Iterator[SchemaChange]:
+    for name, attribute in sorted(new.attributes.items()):
+        before = old.attributes.get(name)
+        if before is None:
+            yield SchemaChange(
+                f"attribute {name} was added, {_state(attribute)}", attribute.required
+            )
+        else:
+            yield from _attribute(before, attribute)
+    for name in sorted(old.attributes.keys() - new.attributes.keys()):
+        yield SchemaChange(f"attribute {name} was removed", True)
+
+
+def _attribute(old: Attribute, new: Attribute) -> Iterator[SchemaChange]:
+    if old.kind != new.kind:
+        kinds = [AttributeProto.AttributeType.Name(one.kind) for one in (old, new)]
+        yield SchemaChange(
+            f"attribute {old.name} changed its type from {kinds[0]} to {kinds[1]}", True
+        )
+    if old.required != new.required:
+        state = "required" if new.required else "optional"
+        yield SchemaChange(f"attribute {old.name} became {state}", new.required)
+    elif repr(old.default) != repr(new.default):
+        text = f"the default of attribute {old.name} changed from {old.default} to {new.default}"
+        yield SchemaChange(text, True)
+
+
+def _state(attribute: Attribute) -> str:
+    if attribute.required:
+        return "required"
+    return "optional" if attribute.default is None else f"with the default {attribute.default!r}"
+
+
+def _parameters(
+    kind: str, old: tuple[Param, ...], new: tuple[Param, ...]
+) -> Iterator[SchemaChange]:
+    for before, after in zip(old, new, strict=False):
+        if before.name != after.name:
+            yield SchemaChange(f"{kind} {before.name} is now called {after.name}", False)
+        if before.optional != after.optional:
+            state = "optional" if after.optional else "required"
+            yield SchemaChange(f"{kind} {after.name} became {state}", not after.optional)
+        if before.variadic != after.variadic:
+            state = "variadic" if after.variadic else "a single value"
+            yield SchemaChange(f"{kind} {after.name} became {state}", not after.variadic)
+    for added in new[len(old) :]:
+        state = "optional" if added.optional or added.variadic else "required"
+        yield SchemaChange(f"{kind} {added.name} was added, {state}", state == "required")
+    for removed in old[len(new) :]:
+        yield SchemaChange(f"{kind} {removed.name} was removed", True)
+
+
+def _types(old: Schema, new: Schema) -> Iterator[SchemaChange]:
+    """Parameters whose types changed in the same way share a line."""
+    alike: dict[tuple[str, frozenset[str]], list[str]] = {}
+    for kind, befores, afters in (
+        ("input", old.inputs, new.inputs),
+        ("output", old.outputs, new.outputs),
+    ):
+        for before, after in zip(befores, afters, strict=False):
+            for verb, types in (
+                ("gained", after.types - before.types),
+                ("lost", before.types - after.types),
+            ):
+                if types:
+                    alike.setdefault((verb, types), []).append(f"{kind} {after.name}")
+    for (verb, types), names in alike.items():
+        listed = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+        yield SchemaChange(f"{listed} {verb} {_listed(types)}", verb == "lost")
+
+
+def _listed(types: frozenset[str]) -> str:
+    """Tensor types by element type; how many there are of other kinds."""
+    kinds: dict[str, list[str]] = {}
+    for one in sorted(types):
+        kind, _, element = one.removesuffix(")").partition("(")
+        kinds.setdefault(kind, []).append(element)
+    parts = [
+        f"{kind}({', '.join(elements)})" if len(elements) < 6 else f"{len(elements)} {kind} types"
+        for kind, elements in kinds.items()
+    ]
+    return ", ".join(parts)
+
+
+def _arity(kind: str, old: tuple[int, int], new: tuple[int, int]) -> Iterator[SchemaChange]:
+    if old == new:
+        return
+    least, most = ((str(n) if n != ANY else "any number") for n in new)
+    narrower = new[0] > old[0] or (new[1] != ANY and (old[1] == ANY or new[1] < old[1]))
+    yield SchemaChange(f"a node has {least} to {most} {kind}s", narrower)
+
+
+def _prose(old: Schema, new: Schema) -> Iterator[SchemaChange]:
+    documents = [schemas.raw(one.domain, one.name, one.since) for one in (old, new)]
+    if _normal(documents[0].doc) != _normal(documents[1].doc):
+        yield SchemaChange("the text of the documentation changed", False)
+    if old.has_body != new.has_body:
+        verb = "gained" if new.has_body else "lost"
+        yield SchemaChange(f"the operator {verb} a function body", False)
+    elif old.has_body and _body(old) != _body(new):
+        yield SchemaChange("the function body changed", False)
+
+
+def _normal(text: str | None) -> str:
+    return " ".join((text or "").split())
+
+
+def _body(one: Schema) -> list[str]:
+    found = schemas.body(one.domain, one.name, one.since, schemas.latest(one.domain) or one.since)
+    return (
+        [node.SerializeToString(deterministic=True).hex() for node in found.node] if found else []
+    )

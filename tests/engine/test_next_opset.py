@@ -1,0 +1,48 @@
+"""The day a new opset comes: what changed is named, and stubs of the verdicts are written."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import new_opset
+import onnx
+import pytest
+
+HERE = Path(__file__).parent
+
+
+def test_the_whole_way_from_a_refusal_to_a_conversion():
+    path = os.pathsep.join([str(HERE.parents[1] / "tools"), *sys.path])
+    done = subprocess.run(
+        [sys.executable, str(HERE / "next_opset.py")],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    stages = dict(line.split(":", 1) for line in done.stdout.splitlines())
+    assert stages["unknown"].strip().startswith("BadTarget: ")
+    assert stages["no verdict"].strip().startswith("Refused: ")
+    assert "attribute slope was added, with the default 0.0" in stages["stubs"]
+    assert "relu_29 = boundary(29," in stages["stubs"]
+    assert "def ramp_29_28(node: Node, op: Builder) -> Result:" in stages["stubs"]
+    assert stages["with the stub"].strip() == "Relu"
+
+
+def test_no_verdict_is_missing_for_the_installed_onnx(capsys):
+    assert new_opset.main([]) == 0
+    assert "has its verdicts" in capsys.readouterr().out
+
+
+def test_a_change_of_prose_or_function_body_reopens_its_claim():
+    record = json.loads(new_opset.TEXTS.read_text())
+    releases = record.pop(new_opset.RELEASES)
+    if onnx.__version__ not in releases and onnx.__version__ < max(releases):
+        pytest.skip(f"the texts of onnx {onnx.__version__} were not recorded: a newer one was read")
+    opened = [name for name, digest in new_opset.texts() if digest not in record.get(name, ())]
+    assert not opened, "read the new texts, then run: python -m tools.new_opset --accept"
