@@ -26,6 +26,7 @@ class Why(enum.Enum):
     NO_ADAPTER = "nobody has described this change yet"
     UNREVIEWED = "the installed onnx describes this operator differently than when it was reviewed"
     IR_TOO_LOW = "the content needs a newer IR version"
+    TARGET_LACKS = "the runtime lacks it"
     UNKNOWN_DOMAIN = "the domain's versions are unknown"
 
 

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import onnx
 import pytest
 from click.testing import CliRunner
-from conftest import model
-from opshift import BadTarget, convert_version, plan, versions
+from conftest import model, ops
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnxruntime import InferenceSession
+from opshift import BadTarget, Refused, convert_file, convert_version, plan, versions
 from opshift.cli.entry import main
-from opshift.opsets import targets
+from opshift.convert.api import convert
+from opshift.convert.request import Options
+from opshift.model import weights
+from opshift.opsets import schemas, targets
 
 PLAIN = "(float[2] x) => (float[2] y) { y = Neg(x) }"
 
@@ -25,16 +32,16 @@ def run(*words):
         ("onnxruntime==1.10", 15, 8),
         ("onnxruntime==1.10.0", 15, 8),
         ("ONNXRuntime == 1.26.2", 26, 13),
-        ("tensorrt==8.4", 17, None),
-        ("tensorrt==8.4EA", 13, None),
-        ("tensorrt==8.4.1", 17, None),
-        ("tensorrt==9.3", 19, None),
-        ("jetpack==4.6", 13, None),
-        ("jetpack==4.6.1", 13, None),
-        ("winml:win10-2004", 9, None),
-        ("winml:Win10-1909", 8, None),
-        ("sentis", 15, None),
-        ("rknn-toolkit2==2.3", 19, None),
+        ("tensorrt==8.4", 17, 8),
+        ("tensorrt==8.4EA", 13, 7),
+        ("tensorrt==8.4.1", 17, 8),
+        ("tensorrt==9.3", 19, 9),
+        ("jetpack==4.6", 13, 7),
+        ("jetpack==4.6.1", 13, 7),
+        ("winml:win10-2004", 9, 4),
+        ("winml:Win10-1909", 8, 3),
+        ("sentis", 15, 8),
+        ("rknn-toolkit2==2.3", 19, 9),
         ("onnx==1.11", 16, 8),
         ("onnx==1.4", 9, 4),
         ("onnx==1.1.2", 6, 3),
@@ -49,7 +56,11 @@ def test_a_name_has_a_ceiling(text, opset, ir):
     ("text", "sentence"),
     [
         ("onnxruntme==1.10", "no target is called 'onnxruntme'; nearest: onnxruntime"),
-        ("tensorrt==10.5", "tensorrt 10.5 is not known; known are 5.1, 6.0"),
+        ("tensorrt==4", "tensorrt 4 is not known; known are 5.1, 6.0"),
+        ("openvino", "say which openvino; known are 2022.1, 2023.0"),
+        ("triton 23.05", "Triton runs the onnxruntime that it bundles; look up which one"),
+        ("coreml", "nothing is known about what 'coreml' reads: Core ML reads no ONNX by itself"),
+        ("foobar 3", "no target is called 'foobar'; if you know what it reads, name the versions"),
         ("tensorrt", "say which tensorrt; known are 5.1"),
         ("", "no target is called ''"),
         ("onnxruntime==one", "onnxruntime one is not known"),
@@ -62,6 +73,50 @@ def test_a_name_that_nobody_knows_gets_the_nearest(text, sentence):
     assert sentence in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("text", "same", "remark"),
+    [
+        ("ort 1.10", "onnxruntime==1.10", ""),
+        ("onnxruntime-gpu==1.16", "onnxruntime==1.16", ""),
+        ("onnxruntime-web", "onnxruntime==1.31", "without a version: taken as 1.31"),
+        ("onnxruntime>=1.10", "onnxruntime==1.10", "which later releases read"),
+        (">=1.10", "onnxruntime==1.10", "without a name"),
+        ("onnxruntime==1.32", "onnxruntime==1.31", "newer than what is known: taken as 1.31"),
+        ("JetPack 4.6", "jetpack==4.6", ""),
+        ("jetpack==6.1", "tensorrt==10.1", "nothing is known about tensorrt 10.3"),
+        ("trt 8.4", "tensorrt==8.4", ""),
+        ("tensorrt==10.3", "tensorrt==10.1", "nothing is known about tensorrt 10.3: taken as 10.1"),
+        ("tensorrt==10.x", "tensorrt==10.1", ""),
+        ("win10", "winml==win10-1809", "taken as 1809"),
+        ("Windows 10 2004", "winml==win10-2004", ""),
+        ("windows 11", "winml==win11", ""),
+        ("rknn 2.0", "rknn-toolkit2==1.6", ""),
+        ("ascend 7.0", "cann==7.0", ""),
+        ("opencv 4.8", "opencv==4.8", ""),
+    ],
+)
+def test_names_as_people_type_them(text, same, remark):
+    found, meant = targets.find(text), targets.find(same)
+    assert (found.imports, found.ir, found.without) == (meant.imports, meant.ir, meant.without)
+    assert remark in found.remark
+    assert bool(found.remark) == bool(remark)
+
+
+@settings(deadline=None)
+@given(
+    st.sampled_from(sorted((row.name, n) for row in targets.table() for n in [row.versions])),
+    st.sampled_from(["==", "=", " ", ":", "@", " v", "-"]),
+    st.booleans(),
+)
+def test_every_alias_and_sign_means_the_same_release(release, sign, shout):
+    name, listed = release
+    version = listed.split(",")[0].partition("..")[0]
+    for alias in (name, *targets.names()[name]):
+        typed = alias + sign + version if version else alias
+        found = targets.find(typed.upper() if shout else typed)
+        assert (found.name, found.remark) == (name, targets.find(f"{name}=={version}").remark)
+
+
 def test_every_row_finds_itself():
     for row in targets.table():
         for one in row.versions.split(","):
@@ -70,6 +125,8 @@ def test_every_row_finds_itself():
             if dots and high:
                 assert targets.find(f"{row.name}=={high}").imports == row.imports
         assert row.source
+        assert row.date or row.name == "onnx"
+        assert row.ir or "" not in row.imports  # every ceiling has its IR version
 
 
 def test_onnx_itself_follows_from_its_version_table():
@@ -148,6 +205,110 @@ def test_the_command(tmp_path):
     words = ("--for", "onnxruntime==1.10", "--to", "16")
     assert "up to 15, not 16" in run("convert", tmp_path / "in.onnx", "--in-place", *words).stderr
     assert "possible" in run("plan", tmp_path / "in.onnx", "--for", "onnx==1.11").stdout
+
+
+def test_a_model_below_the_floor_is_raised_and_this_is_noted(tmp_path):
+    text = "(float[2,3] x, float[3,2] a, float[2] b) => (float[2,2] y) { y = Gemm<broadcast = 1>(x, a, b) }"
+    onnx.save(model(text, 6, ir=3), tmp_path / "in.onnx")
+    report = convert_file(tmp_path / "in.onnx", tmp_path / "o.onnx", "onnxruntime==1.10")
+    assert report.result == {"": 7}
+    assert (
+        "raised to ai.onnx 7, the lowest that onnxruntime==1.10 has kernels for"
+        in report.notes
+    )
+    assert convert_version(model(PLAIN, 9), "rknn 2.0").opset_import[0].version == 12
+    with pytest.raises(BadTarget, match=r"takes ai\.onnx from 7, not 6"):
+        run_for("onnxruntime==1.10", model(PLAIN, 9), exact={"": 6})
+
+
+def run_for(name, proto, **more):
+    wanted = targets.Wanted(targets.find(name), **more)
+    return convert(lambda: weights.carve_model(proto), Options(wanted))
+
+
+FOREIGN = [
+    ("com.microsoft", "BiasGelu(x, x)", "tensorrt==8.4"),
+    ("com.microsoft", "BiasGelu(x, x)", "onnx==1.16"),
+    ("ai.onnx.ml", "Normalizer(x)", "tensorrt==8.4"),
+    ("ai.onnx.preview", "FlexAttention(x, x, x)", "onnxruntime==1.17"),
+    ("ai.onnx.preview", "FlexAttention(x, x, x)", "onnx==1.16"),
+]
+
+
+@pytest.mark.parametrize(("domain", "call", "target"), FOREIGN)
+def test_a_domain_that_the_runtime_lacks_is_a_named_blocker(domain, call, target):
+    shape = "[1,2,4,8]" if "Flex" in call else "[2,2]"
+    before = model(
+        f"(float{shape} x) => (float{shape} y) {{ y = {domain}.{call} }}",
+        16,
+        ir=8,
+        more=f', "{domain}" : 1',
+    )
+    if schemas.latest(domain) is None and domain in versions.DOMAINS:
+        pytest.skip("the installed onnx has no such domain")
+    for look in (convert_version, lambda *args: refuse(plan(*args))):
+        with pytest.raises(Refused, match=f"has no domain {domain}, {call.partition('(')[0]}"):
+            look(before, target)
+
+
+def refuse(found):
+    if found.refusals:
+        raise Refused(found.refusals, {}, {})
+
+
+def test_a_domain_that_nobody_knows_is_kept_and_noted(tmp_path):
+    onnx.save(
+        model("(float[2] x) => (float[2] y) { y = com.acme.Run(x) }", 16, more=', "com.acme" : 1'),
+        tmp_path / "in.onnx",
+    )
+    for target in ("tensorrt==8.4", "sentis", "onnxruntime==1.10"):
+        report = convert_file(tmp_path / "in.onnx", tmp_path / "o.onnx", target)
+        assert any("nothing is known about domain com.acme in" in note for note in report.notes)
+
+
+def test_an_operator_that_the_runtime_lacks_is_written_out_at_the_same_opset():
+    before = model(
+        "(float[2,4] x, float[4] s, float[4] b) => (float[2,4] y) { y = LayerNormalization<axis = -1>(x, s, b) }",
+        17,
+    )
+    after = convert_version(before, "tensorrt==8.4")
+    assert after.opset_import[0].version == 17
+    assert "LayerNormalization" not in ops(after)
+    kept = convert_version(before, "tensorrt==8.6")
+    assert "LayerNormalization" in ops(kept)
+    assert "LayerNormalization" in ops(convert_version(before, "onnxruntime==1.14"))
+    feed = {
+        "x": np.arange(8, dtype=np.float32).reshape(2, 4),
+        "s": np.ones(4, np.float32),
+        "b": np.zeros(4, np.float32),
+    }
+    got = [InferenceSession(m.SerializeToString()).run(None, feed)[0] for m in (before, after)]
+    np.testing.assert_allclose(*got, rtol=1e-5)
+
+
+def test_a_runtime_without_a_ceiling_gets_the_opset_that_it_reads_best():
+    text = (
+        "(float[2,4] x) => (float[2,1] y) { a = Constant<value_ints = [1]>() y = ReduceMean(x, a) }"
+    )
+    before = model(text, 20, ir=9)
+    assert convert_version(before, "openvino==2022.1").opset_import[0].version == 11
+    assert convert_version(before, "openvino==2023.0").opset_import[0].version == 17
+    assert convert_version(before, "opencv==4.11").opset_import[0].version == 20
+    after = convert_version(before, "opencv==4.5.5")
+    assert after.opset_import[0].version == 17  # Reduce* takes its axes as an attribute
+    top = model("(float[4] x) => (float[2] y, int64[2] i) { y, i = TopK<k = 2>(x) }", 9)
+    assert convert_version(top, "tract").opset_import[0].version == 10
+
+
+def test_forms_that_do_not_run_are_noted(tmp_path):
+    text = "(float[2,3] x) => (float[3,2] y) { s = Constant<value_ints = [3, -1]>() y = Reshape<allowzero = 1>(x, s) }"
+    own = '[edge]\nsource = "us"\nreleases = [{versions = "1", forms = [{op = "Constant", attribute = "value_ints", says = "it does not read value_ints"}]}]'
+    (tmp_path / "t.toml").write_text(own)
+    onnx.save(model(text, 15), tmp_path / "in.onnx")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPSHIFT_TARGETS", str(tmp_path / "t.toml"))
+        report = convert_file(tmp_path / "in.onnx", tmp_path / "o.onnx", "edge==1")
+    assert any("edge==1: it does not read value_ints ('s')" in note for note in report.notes)
 
 
 def test_the_table():

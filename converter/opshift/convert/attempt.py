@@ -15,7 +15,7 @@ from opshift.convert import goals, overdue, planner
 from opshift.convert.change import Step
 from opshift.convert.ir import lower, needs
 from opshift.convert.ir.features import METADATA, TRAINING, Feature
-from opshift.convert.legal import checker, diagnose, rules, validate
+from opshift.convert.legal import checker, diagnose, rules, runtime, validate
 from opshift.convert.request import Options
 from opshift.convert.step import Stepper, StepRefused
 from opshift.errors import AdapterBug, InvalidModel, Refusal, Refused, RefusedNode, Why
@@ -24,7 +24,7 @@ from opshift.model.document import Document
 from opshift.model.scope import FunctionId, Imports
 from opshift.model.weights import Weights
 from opshift.opsets import schemas
-from opshift.opsets.targets import Wanted
+from opshift.opsets.targets import Ceiling, Wanted
 from opshift.report import Report, StepReport, Work
 
 # Below opset 6, some forty operators have no inference; names mean the same on both sides.
@@ -46,6 +46,8 @@ class Conversion:
     facts: Facts = field(init=False)
     plan: planner.Plan = field(init=False)
     view: bytes | ModelProto = b""
+    runtime: Ceiling | None = None
+    dips: dict[str, int] = field(default_factory=dict)  # how far down to go before the goal
     ir_limit: int | None = None  # what a named target takes, where the caller gave no number
     repaired: bool = False
     unenforced: list[str] = field(default_factory=list)  # rules that were broken from the start
@@ -85,9 +87,12 @@ class Conversion:
         if self.options.minimal:
             self.goal = {domain: low for domain, (low, _) in goals.spans(self.document).items()}
         elif isinstance(target, Wanted):
+            self._aim_at(target)
             present = {d: max(goals.present(self.document, d)) for d in self.document.imports}
-            self.goal = goals.goal(self.document, target.goal(present))
-            aim = target.ir(self.options.ir_version, self.skeleton.ir_version, self.goal)
+            raised = any(to > present.get(domain, to) for domain, to in self.goal.items())
+            raised |= bool(target.at_least or target.exact)
+            current = self.skeleton.ir_version
+            aim = target.ir(self.options.ir_version, current, self.goal, raised=raised)
             if not isinstance(self.options.ir_version, int) and isinstance(aim, int):
                 self.ir_limit = target.ceiling.ir if target.ceiling else None
             self.options = dataclasses.replace(self.options, ir_version=aim)
@@ -97,6 +102,24 @@ class Conversion:
             validate.known_versions(domain, goals.present(self.document, domain))
         if self.options.unknown_domains == "refuse" and (unknown := imports.unknown(self.document)):
             raise self.refused(unknown)
+
+    def _aim_at(self, target: Wanted) -> None:
+        """The versions that a runtime reads, in view of the operators that the model has."""
+        present = {d: max(goals.present(self.document, d)) for d in self.document.imports}
+        operators = {key for root in self.document.roots for key in root.index}
+        self.goal = goals.goal(self.document, target.goal(present, operators))
+        self.dips = target.dips(self.goal, operators)
+        row = target.ceiling
+        if row is None:
+            return
+        self.runtime = row
+        self.notes += [row.remark] * bool(row.remark)
+        for domain, floor in row.floors.items():
+            if present.get(domain, floor) < floor == self.goal.get(domain):
+                shown = domain or "ai.onnx"
+                self.notes.append(
+                    f"raised to {shown} {floor}, the lowest that {row.shown} has kernels for"
+                )
 
     def open(self, adapters: registry.Registry) -> None:
         """Validates the model and indexes it."""
@@ -156,9 +179,10 @@ class Conversion:
         for domain in sorted(self.goal, reverse=True):
             target = self.goal[domain]
             present = goals.present(self.document, domain)
-            for version in range(max(present, default=target), target, -1):
+            low = min(self.dips.get(domain, target), target)
+            for version in range(max(present, default=low), low, -1):
                 yield domain, version, version - 1
-            for version in range(min(present, default=target), target):
+            for version in range(min([low, *present]), target):
                 yield domain, version, version + 1
 
     def _replace_overdue(self, adapters: registry.Registry) -> None:
@@ -196,10 +220,20 @@ class Conversion:
         self.document.sort()
         if self.options.prune_imports:
             self.notes += imports.prune(self.document)
+        if self.runtime is not None:
+            self._suit(self.runtime)
         if self.steps or self.options.ir_version not in ("auto", "keep"):
             self._settle_ir(moved=moved)
         if self.options.check and self.steps:
             self.notes += self._check_whole()
+
+    def _suit(self, row: Ceiling) -> None:
+        """Refuses what the runtime lacks, and notes what it does not run."""
+        document = Document(self.skeleton, self.document.prefix)
+        if blockers := runtime.lacking(document, row):
+            raise self.refused([one.as_refusal(self.goal.get(one.domain, 1)) for one in blockers])
+        self.notes += map(str, runtime.forms(document, row))
+        self.notes += runtime.unknown(document, row)
 
     def _settle_ir(self, *, moved: bool) -> None:
         """Gives the model its IR version, what is older in another form being rewritten first."""

@@ -1,12 +1,12 @@
-"""Targets by name: what a runtime takes at most, read from data that users can extend."""
+"""Runtimes as targets: what each reads and what it lacks, from data that users can extend."""
 
 from __future__ import annotations
 
-import difflib
+import fnmatch
+import functools
 import os
-import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from importlib.metadata import entry_points
 from importlib.resources import files
 from pathlib import Path
@@ -14,15 +14,63 @@ from typing import Any
 
 from opshift import toml, versions
 from opshift.errors import BadTarget
+from opshift.opsets import target_names
 
 GROUP = "opshift.targets"
 CONFIG = "OPSHIFT_TARGETS"
 FIELDS = {"onnx": "", "ml": versions.ML, "training": versions.TRAINING}
+Key = tuple[str, str]  # (domain, operator)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A legal form of an operator that a runtime does not run.
+
+    A node has the form if it names the attribute (with one of `values`, if there are any) or
+    leaves out the input, and if its operator set is at least `since` and below `before`.
+    """
+
+    op: str
+    says: str
+    attribute: str = ""
+    values: tuple[Any, ...] = ()
+    without_input: int | None = None
+    since: int = 1
+    before: int = 1 << 30
+
+    def names(self, key: Key) -> bool:
+        """Whether an operator can have this form."""
+        return key == ("", self.op)
+
+
+@dataclass(frozen=True, slots=True)
+class Lacking:
+    """An operator that a runtime does not read, from one version on or below one version."""
+
+    pattern: str
+    since: int = 1
+    before: int = 1 << 30
+
+    @staticmethod
+    def parse(text: str) -> Lacking:
+        """`LayerNormalization`, `Reduce*>=18` or `TopK<10`."""
+        name, _, since = text.partition(">=")
+        name, _, before = name.partition("<")
+        return Lacking(name, int(since or 1), int(before or 1 << 30))
+
+    def names(self, key: Key) -> bool:
+        """Whether an operator is meant, at whatever version."""
+        domain, _, op = self.pattern.rpartition("::")
+        return key[0] == domain and fnmatch.fnmatchcase(key[1], op)
+
+    def meets(self, key: Key, version: int) -> bool:
+        """Whether an operator is meant at a version of its domain."""
+        return self.names(key) and self.since <= version < self.before
 
 
 @dataclass(frozen=True, slots=True)
 class Ceiling:
-    """What one release of a runtime takes at most; a domain that is missing is not limited."""
+    """What one release of a runtime reads; a domain that is missing is not limited."""
 
     name: str
     versions: str
@@ -30,37 +78,84 @@ class Ceiling:
     ir: int | None
     source: str
     same_as: str = ""
+    floors: Mapping[str, int] = field(default_factory=dict)
+    date: str = ""
+    ir_source: str = ""
+    prefer: int | None = None  # the opset at which most models were measured to run
+    without: tuple[Lacking, ...] = ()
+    types: tuple[str, ...] = ()  # element types without kernels
+    forms: tuple[Form, ...] = ()
+    closed: bool = False  # whether it has no domain that is not listed
+    also: Mapping[str, str] = field(default_factory=dict)  # other spellings, and what they assume
+    remark: str = ""  # what was assumed to find this row
+    asked: str = ""  # the release that a user named
 
     @property
     def shown(self) -> str:
-        return f"{self.name}=={self.versions}" if self.versions else self.name
+        release = self.asked or self.versions
+        return f"{self.name}=={release}" if release else self.name
+
+    def lacks(self, domain: str) -> bool:
+        """Whether it is known that no release up to this one has a domain."""
+        if domain in self.imports:
+            return False
+        if domain in versions.DOMAINS and "" in self.imports:
+            release = versions.release_of("", self.imports[""])
+            if release is not None and release.version(domain) == 0:
+                return True
+        return self.closed and (domain in versions.DOMAINS or domain in owned())
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A target that depends on the model: under a ceiling, at least or exactly some versions."""
+    """A target that depends on the model: for a runtime, at least or exactly some versions."""
 
     ceiling: Ceiling | None = None
     exact: Mapping[str, int] = field(default_factory=dict)
     at_least: Mapping[str, int] = field(default_factory=dict)
 
-    def goal(self, present: Mapping[str, int]) -> dict[str, int]:
+    def goal(self, present: Mapping[str, int], operators: Collection[Key] = ()) -> dict[str, int]:
         """The version of each domain: the model's own where nothing forbids it."""
-        limits = self.ceiling.imports if self.ceiling else {}
-        found = {d: min(v, limits[d]) for d, v in present.items() if d in limits}
+        row = self.ceiling or Ceiling("", "", {}, None, "")
+        limits, floors = row.imports, row.floors
+        ours = {d: v for d, v in present.items() if d in limits}
+        found = {d: min(v, limits[d]) for d, v in ours.items() if _moves(d, v, limits[d])}
+        for domain, floor in floors.items():
+            if domain in present:
+                found[domain] = max(found.get(domain, present[domain]), floor)
+        if "" in present:
+            found |= _readable(row, found.get("", present[""]), operators)
         for domain, floor in self.at_least.items():
             found[domain] = max(found.get(domain, present.get(domain, floor)), floor)
         found.update(self.exact)
         for domain, version in found.items():
-            if domain in limits and version > limits[domain] and self.ceiling:
-                raise BadTarget(
-                    f"{self.ceiling.shown} takes {domain or 'ai.onnx'} up to {limits[domain]},"
-                    f" not {version}"
-                )
+            shown = domain or "ai.onnx"
+            if domain in limits and version > limits[domain]:
+                raise BadTarget(f"{row.shown} takes {shown} up to {limits[domain]}, not {version}")
+            if version < floors.get(domain, 1):
+                raise BadTarget(f"{row.shown} takes {shown} from {floors[domain]}, not {version}")
         return found
 
-    def ir(self, wanted: str | int, current: int, goal: Mapping[str, int]) -> str | int:
-        """The IR version: the model's own or what the goal pairs with, under the ceiling."""
+    def dips(self, goal: Mapping[str, int], operators: Collection[Key]) -> dict[str, int]:
+        """How far down to go on the way, so that operators which the runtime lacks disappear."""
+        from opshift.opsets import changelog
+
+        found: dict[str, int] = {}
+        for lacking in self.ceiling.without if self.ceiling else ():
+            if lacking.since > 1 or lacking.before < 1 << 30:
+                continue  # a version of the operator can be read
+            for domain, op in operators:
+                if lacking.names((domain, op)) and domain in goal:
+                    history = changelog.default().history(domain, op)
+                    born = min((entry.operator.since_version for entry in history), default=1)
+                    if 1 < born <= goal[domain]:
+                        found[domain] = min(born - 1, found.get(domain, goal[domain]))
+        return found
+
+    def ir(
+        self, wanted: str | int, current: int, goal: Mapping[str, int], *, raised: bool
+    ) -> str | int:
+        """The IR version: the model's own or what the goal pairs with, as far as it is read."""
         limit = self.ceiling.ir if self.ceiling else None
         if limit is None or self.ceiling is None:
             return wanted
@@ -68,8 +163,23 @@ class Wanted:
             raise BadTarget(f"{self.ceiling.shown} takes IR up to {limit}, not {wanted}")
         if isinstance(wanted, int):
             return wanted
-        raised = self.at_least or self.exact
         return min(limit, max(current, versions.ir_for(goal)) if raised else current)
+
+
+def _moves(domain: str, version: int, limit: int) -> bool:
+    """Whether a domain is part of a goal: one that only a vendor describes has to be above."""
+    return domain in versions.DOMAINS or version > limit
+
+
+def _readable(row: Ceiling, version: int, operators: Collection[Key]) -> dict[str, int]:
+    """The version of ai.onnx at which the runtime was measured to read these operators."""
+    if row.prefer is not None:
+        version = min(version, row.prefer)
+    met = [one for one in row.without if any(one.names(key) for key in operators)]
+    caps = [one.since - 1 for one in met if one.since > 1]
+    lifts = [one.before for one in met if one.before < 1 << 30 and one.since == 1]
+    version = max([min([version, *caps]), *lifts])
+    return {"": version} if row.prefer is not None or caps or lifts else {}
 
 
 def wanted(
@@ -89,38 +199,65 @@ def wanted(
     return target
 
 
+# -- the data ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """A name, what else people call it, and its releases."""
+
+    name: str
+    releases: tuple[Ceiling, ...]
+    aliases: tuple[str, ...] = ()
+    default: str = ""  # the release that is meant where none is named
+    answer: str = ""  # what to say where nothing is known
+
+
 def find(text: str) -> Ceiling:
-    """The release that `onnxruntime==1.10`, `winml:win10-2004` or `sentis` means."""
-    name, version = re.fullmatch(r"\s*(.*?)\s*(?:(?:==|:)\s*(.*?))?\s*", text).groups()  # type: ignore[union-attr]  # it matches anything
-    known = table()
-    rows = [row for row in known if row.name == name.lower()]
-    if not rows:
-        names = sorted({row.name for row in known})
-        near = difflib.get_close_matches(name.lower(), names, n=3, cutoff=0.5)
-        listed = f"nearest: {', '.join(near)}" if near else f"known: {', '.join(names)}"
-        raise BadTarget(f"no target is called {name!r}; {listed} (see `opshift targets`)")
-    fitting = [(fit, row) for row in rows if (fit := _fit(row.versions, version or "")) is not None]
-    if not fitting:
-        listed = ", ".join(row.versions for row in rows)
-        wrong = f"{name} {version} is not known" if version else f"say which {name}"
-        raise BadTarget(f"{wrong}; known are {listed}")
-    return max(fitting, key=lambda pair: pair[0])[1]
+    """The release that `onnxruntime==1.10`, `ort 1.10`, `win10-2004` or `sentis` means."""
+    known = _runtimes()
+    found = target_names.parse(text, {n: (n, *one.aliases) for n, one in known.items()})
+    runtime = known[found.name]
+    if runtime.answer:
+        raise BadTarget(f"nothing is known about what {text.strip()!r} reads: {runtime.answer}")
+    asked = found.version or runtime.default
+    if not found.version and asked:
+        found = replace(found, remark=f"{runtime.name} without a version: taken as {asked}")
+    version, remark = target_names.choose(
+        runtime.name, asked, [(row.versions, row.also) for row in runtime.releases]
+    )
+    row = _resolved(runtime.releases[version], known)
+    remarks = [one for one in (found.remark, remark, row.remark) if one]
+    return replace(row, remark="; ".join(remarks), asked="" if remark else asked)
 
 
 def table() -> list[Ceiling]:
     """Every release of every target; a user's file replaces names of the same spelling."""
-    names = {"onnx": _releases_of_onnx()}
+    known = _runtimes()
+    return [_resolved(row, known) for name in sorted(known) for row in known[name].releases]
+
+
+def names() -> dict[str, tuple[str, ...]]:
+    """Every name of a target, with what else people call it."""
+    return {name: one.aliases for name, one in sorted(_runtimes().items())}
+
+
+def owned() -> frozenset[str]:
+    """Domains that some runtime brings, apart from those of ONNX."""
+    rows = (row for one in _runtimes().values() for row in one.releases)
+    return frozenset(d for row in rows for d in row.imports if d not in versions.DOMAINS)
+
+
+def _runtimes() -> dict[str, Runtime]:
+    found = {"onnx": _releases_of_onnx()}
     for origin, text in _texts():
-        try:
-            names.update(_read(toml.loads(text)))
-        except (toml.TOMLDecodeError, TypeError, KeyError, AttributeError) as error:
-            raise BadTarget(f"{origin} is not a list of targets: {error}") from error
-    return [_resolved(row, names) for name in sorted(names) for row in names[name]]
+        found.update(_read(origin, text))
+    return found
 
 
 def _texts() -> Iterator[tuple[str, str]]:
     """The shipped data, then that of installed packages, then the user's own file."""
-    yield "targets.toml", files("opshift.opsets").joinpath("targets.toml").read_text("utf-8")
+    yield "targets.toml", _shipped()
     for point in sorted(entry_points(group=GROUP), key=lambda p: p.name):
         origin = f"targets.toml of {point.value}"
         yield origin, files(point.load()).joinpath("targets.toml").read_text("utf-8")
@@ -130,35 +267,78 @@ def _texts() -> Iterator[tuple[str, str]]:
         yield str(path), path.read_text("utf-8")
 
 
-def _read(raw: Mapping[str, Any]) -> dict[str, list[Ceiling]]:
-    return {
-        name.lower(): [_row(name, one, row) for row in one["releases"]] for name, one in raw.items()
-    }
+@functools.cache
+def _shipped() -> str:
+    return files("opshift.opsets").joinpath("targets.toml").read_text("utf-8")
 
 
-def _row(name: str, raw: Mapping[str, Any], row: Mapping[str, Any]) -> Ceiling:
-    unknown = row.keys() - FIELDS.keys() - {"versions", "ir", "same_as", "domains"}
-    if unknown:
-        raise KeyError(f"{name} has the unknown field {', '.join(sorted(unknown))}")
-    imports = {FIELDS[key]: int(row[key]) for key in FIELDS if key in row}
-    imports.update(row.get("domains", {}))
-    return Ceiling(
-        name.lower(), row["versions"], imports, row.get("ir"), raw.get("source", ""),
-        row.get("same_as", ""),
+@functools.lru_cache(maxsize=16)
+def _read(origin: str, text: str) -> dict[str, Runtime]:
+    try:
+        return {name.lower(): _runtime(name, raw) for name, raw in toml.loads(text).items()}
+    except (toml.TOMLDecodeError, TypeError, KeyError, AttributeError, ValueError) as error:
+        raise BadTarget(f"{origin} is not a list of targets: {error}") from error
+
+
+_OF_NAME = {"aliases", "default", "answer", "releases"}
+_OF_ROW = {
+    *FIELDS, "versions", "ir", "same_as", "domains", "source", "date", "prefer", "without",
+    "types", "forms", "closed", "also",
+}  # fmt: skip
+
+
+def _runtime(name: str, raw: Mapping[str, Any]) -> Runtime:
+    common = {key: value for key, value in raw.items() if key not in _OF_NAME}
+    rows = raw["releases"] if "answer" not in raw else []
+    return Runtime(
+        name.lower(), tuple(_row(name, {**common, **row}) for row in rows),
+        tuple(raw.get("aliases", ())), raw.get("default", ""), raw.get("answer", ""),
     )  # fmt: skip
 
 
-def _resolved(row: Ceiling, names: Mapping[str, list[Ceiling]]) -> Ceiling:
+def _row(name: str, row: Mapping[str, Any]) -> Ceiling:
+    if unknown := row.keys() - _OF_ROW:
+        raise KeyError(f"{name} has the unknown field {', '.join(sorted(unknown))}")
+    ranges = {FIELDS[key]: row[key] for key in FIELDS if key in row} | row.get("domains", {})
+    floors = {d: int(r[0]) for d, r in ranges.items() if isinstance(r, list)}
+    tops = {d: r[-1] if isinstance(r, list) else int(r) for d, r in ranges.items()}
+    imports = {d: int(top) for d, top in tops.items() if top}  # 0: there is no ceiling
+    ir, ir_source = row.get("ir"), row.get("source", "")
+    release = versions.release_of("", imports.get("", 0)) if imports.get("") else None
+    if ir is None and release is not None:
+        ir, ir_source = release.ir, f"that of onnx {release.name}, the first with its ai.onnx"
+    also = row.get("also", {})
+    return Ceiling(
+        name.lower(), row["versions"], imports, ir, row.get("source", ""), row.get("same_as", ""),
+        floors, str(row.get("date", "")), ir_source, row.get("prefer"),
+        tuple(map(Lacking.parse, row.get("without", ()))), tuple(row.get("types", ())),
+        tuple(_form(one) for one in row.get("forms", ())), bool(row.get("closed", False)),
+        also if isinstance(also, dict) else dict.fromkeys(also, ""),
+    )  # fmt: skip
+
+
+def _form(raw: Mapping[str, Any]) -> Form:
+    return Form(**{**raw, "values": tuple(raw.get("values", ()))})
+
+
+def _resolved(row: Ceiling, known: Mapping[str, Runtime]) -> Ceiling:
+    """The row itself, or under its own name the row that it is said to be the same as."""
     if not row.same_as:
         return row
     name, _, version = row.same_as.partition("==")
-    for other in names.get(name, ()):
-        if _fit(other.versions, version) is not None:
-            return Ceiling(row.name, row.versions, other.imports, other.ir, row.source, row.same_as)
-    raise BadTarget(f"{row.shown} is said to be {row.same_as}, which is not known")
+    if name not in known:
+        raise BadTarget(f"{row.shown} is said to be {row.same_as}, which is not known")
+    rows = known[name].releases
+    number, remark = target_names.choose(name, version, [(r.versions, r.also) for r in rows])
+    other = _resolved(rows[number], known)
+    source, date = row.source or other.source, row.date or other.date
+    return replace(
+        other, name=row.name, versions=row.versions, source=source, date=date,
+        same_as=row.same_as, also=row.also, remark=remark,
+    )  # fmt: skip
 
 
-def _releases_of_onnx() -> list[Ceiling]:
+def _releases_of_onnx() -> Runtime:
     names = {release.name for release in versions.RELEASES}
     rows = []
     for release in versions.RELEASES:
@@ -168,32 +348,6 @@ def _releases_of_onnx() -> list[Ceiling]:
         for domain in (versions.TRAINING, versions.PREVIEW):
             if release.version(domain):
                 imports[domain] = release.version(domain)
-        rows.append(Ceiling("onnx", listed, imports, release.ir, "onnx's own version table"))
-    return rows
-
-
-def _fit(listed: str, asked: str) -> tuple[int, int] | None:
-    """How closely a version is meant by a list of versions and ranges; None when it is not."""
-    found = [fit for one in listed.split(",") if (fit := _fits_one(one.strip(), asked)) is not None]
-    return max(found, default=None)
-
-
-def _fits_one(one: str, asked: str) -> tuple[int, int] | None:
-    if one.lower() == asked.lower():
-        return 1, 0
-    low, dots, high = one.partition("..")
-    parts = _parts(asked)
-    if dots and parts:
-        above = _parts(low) <= parts or parts == _parts(low)[: len(parts)]
-        top = _parts(high)
-        return (0, len(top)) if above and (not top or parts[: len(top)] <= top) else None
-    if one == "":
-        return 0, 0
-    single = _parts(one)
-    return (0, len(single)) if single and parts[: len(single)] == single else None
-
-
-def _parts(version: str) -> tuple[int, ...]:
-    """Numbers of a version, nothing for one that is not made of numbers."""
-    pieces = version.split(".")
-    return tuple(map(int, pieces)) if all(piece.isdecimal() for piece in pieces) else ()
+        source = "onnx's own version table"
+        rows.append(Ceiling("onnx", listed, imports, release.ir, source, closed=True))
+    return Runtime("onnx", tuple(rows))

@@ -17,7 +17,7 @@ from opshift.model.bytes.files import Opened
 from opshift.model.bytes.outline import Content, skeleton
 from opshift.opsets import changelog
 from opshift.opsets.identity import normal
-from opshift.opsets.targets import Wanted
+from opshift.opsets.targets import Ceiling, Wanted
 
 Key = tuple[str, str]  # (domain, op_type)
 
@@ -71,7 +71,11 @@ def _goal(target: int | Mapping[str, int] | Wanted, roots: list[_Root]) -> dict[
         for root in roots:
             for domain, version in root.imports.items():
                 highest[domain] = max(version, highest.get(domain, 0))
-        target = target.goal(highest)
+        operators = {key for root in roots for key in root.operators}
+        row, wished = target.ceiling, target
+        target = wished.goal(highest, operators)
+        if wished.dips(target, operators) or (row and _looks_closer(row, operators)):
+            return None
     elif not isinstance(target, Mapping):
         target = {"": target}
     wanted = {normal(domain): version for domain, version in target.items()}
@@ -82,11 +86,21 @@ def _goal(target: int | Mapping[str, int] | Wanted, roots: list[_Root]) -> dict[
     return wanted if len(wanted) == len(target) else None
 
 
+def _looks_closer(row: Ceiling, operators: Iterable[Key]) -> bool:
+    """Whether the engine has to look at operators that the runtime may lack or run otherwise."""
+    named = any(one.names(key) for one in row.without for key in operators)
+    named |= any(one.names(key) for one in row.forms for key in operators)
+    foreign = any(domain and domain not in row.imports for domain, _ in operators)
+    return bool(row.remark or row.types or named or foreign)
+
+
 def _ir_fits(
     data: bytes, current: int, target: int | Mapping[str, int] | Wanted, goal: Mapping[str, int]
 ) -> bool:
     """Whether no content has to be rewritten for the IR version that a named target demands."""
-    aim = target.ir("auto", current, goal) if isinstance(target, Wanted) else "auto"
+    if not isinstance(target, Wanted):
+        return True
+    aim = target.ir("auto", current, goal, raised=bool(target.at_least or target.exact))
     if not isinstance(aim, int) or aim >= current:
         return True
     content = Content(data)

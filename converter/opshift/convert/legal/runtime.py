@@ -1,0 +1,155 @@
+"""What keeps a runtime from running a model: its domains, operators, types and forms."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from onnx import AttributeProto, NodeProto, helper
+
+from opshift.author.present_types import take_census
+from opshift.errors import RefusedNode, Why
+from opshift.model.document import Document
+from opshift.model.scope import Key, Root
+from opshift.opsets import schemas
+from opshift.opsets.targets import Ceiling, Form
+
+
+@dataclass(frozen=True, slots=True)
+class Objection:
+    """One reason why a runtime does not run a model, and the nodes that it is about."""
+
+    op: str
+    domain: str
+    node: str  # the first of them
+    count: int
+    says: str
+
+    def __str__(self) -> str:
+        more = f" and {self.count - 1} more" if self.count > 1 else ""
+        return f"{self.says} ({self.node!r}{more})" if self.node else self.says
+
+    def as_refusal(self, version: int) -> RefusedNode:
+        """The answer of a conversion for this runtime."""
+        boundary = (version, version)
+        return RefusedNode(self.node, self.op, self.domain, boundary, Why.TARGET_LACKS, self.says)
+
+
+def lacking(document: Document, row: Ceiling) -> list[Objection]:
+    """Domains, operators and element types of a model that a runtime is known to lack."""
+    return [*_domains(document, row), *_operators(document, row), *_types(document, row)]
+
+
+def forms(document: Document, row: Ceiling) -> list[Objection]:
+    """Legal forms of operators that a runtime does not run."""
+    found = []
+    for form in row.forms:
+        nodes = [node for node, key in _nodes(document, ("", form.op)) if _has(node, key, form)]
+        if nodes:
+            found.append(_objection("", form.op, nodes, f"{row.shown}: {form.says}"))
+    return found
+
+
+def unknown(document: Document, row: Ceiling) -> list[str]:
+    """Domains of a model about which nothing is known for a runtime."""
+    used = Counter(key[0] for root in document.roots for key in root.index)
+    return [
+        f"nothing is known about domain {domain or 'ai.onnx'} in {row.shown}: its nodes are kept"
+        f" ({count})"
+        for domain, count in sorted(used.items())
+        if domain and domain not in row.imports and not row.lacks(domain)
+    ]
+
+
+def stamps(document: Document, row: Ceiling) -> list[str]:
+    """Numbers of a model that a runtime does not read: its IR version and its operator sets."""
+    found = []
+    ir = document.model.ir_version
+    if row.ir is not None and ir > row.ir:
+        found.append(f"the model has IR {ir}; {row.shown} reads IR up to {row.ir}")
+    for domain, version in sorted(document.imports.as_dict().items()):
+        top = row.imports.get(domain)
+        if top is not None and version > top:
+            shown = domain or "ai.onnx"
+            found.append(f"the model imports {shown} {version}; {row.shown} reads it up to {top}")
+    return found
+
+
+def below_floor(document: Document, row: Ceiling) -> list[Objection]:
+    """Operators older than the oldest that a runtime has kernels for."""
+    found = []
+    for domain, floor in row.floors.items():
+        for root in document.roots:
+            version = root.imports.get(domain)
+            if version is None or version >= floor:
+                continue
+            for key, places in root.index.items():
+                if key[0] == domain and _changed(key, version, floor):
+                    says = f"{row.shown} has no kernels for {key[1]} of ai.onnx {version}; it reads"
+                    nodes = [scope.node(position) for scope, position in places]
+                    found.append(_objection(*key, nodes, f"{says} ai.onnx from {floor}"))
+    return found
+
+
+def _changed(key: Key, version: int, floor: int) -> bool:
+    return schemas.schema(*key, version) != schemas.schema(*key, floor)
+
+
+def _domains(document: Document, row: Ceiling) -> Iterator[Objection]:
+    for root in document.roots:
+        for (domain, op), places in sorted(root.index.items()):
+            if row.lacks(domain):
+                nodes = [scope.node(position) for scope, position in places]
+                shown = domain or "ai.onnx"
+                yield _objection(domain, op, nodes, f"{row.shown} has no domain {shown}, {op}")
+
+
+def _operators(document: Document, row: Ceiling) -> Iterator[Objection]:
+    for root in document.roots:
+        for key, places in sorted(root.index.items()):
+            version = _since(root, key)
+            if any(one.meets(key, version) for one in row.without):
+                nodes = [scope.node(position) for scope, position in places]
+                yield _objection(*key, nodes, f"{row.shown} does not read {key[1]} {version}")
+
+
+def _types(document: Document, row: Ceiling) -> Iterator[Objection]:
+    for name in sorted(take_census(document) & set(row.types)) if row.types else ():
+        yield Objection("", "", "", 1, f"{row.shown} has no kernels for {name}")
+
+
+def _since(root: Root, key: Key) -> int:
+    """The version of an operator that an import means; the import's own where nobody knows it."""
+    imported = root.imports.get(key[0]) or 1
+    schema = schemas.schema(*key, imported)
+    return schema.since if schema is not None else imported
+
+
+def _nodes(document: Document, key: Key) -> Iterator[tuple[NodeProto, int]]:
+    """The nodes of an operator, with its version."""
+    for root in document.roots:
+        for scope, position in root.index.get(key, ()):
+            yield scope.node(position), _since(root, key)
+
+
+def _has(node: NodeProto, version: int, form: Form) -> bool:
+    if not form.since <= version < form.before:
+        return False
+    if form.without_input is not None:
+        return len(node.input) <= form.without_input or not node.input[form.without_input]
+    given = next((one for one in node.attribute if one.name == form.attribute), None)
+    return given is not None and (not form.values or _value(given) in form.values)
+
+
+def _value(attribute: AttributeProto) -> object:
+    if attribute.ref_attr_name:
+        return None
+    value = helper.get_attribute_value(attribute)
+    return value.decode(errors="replace") if isinstance(value, bytes) else value
+
+
+def _objection(domain: str, op: str, nodes: Collection[NodeProto], says: str) -> Objection:
+    first = next(iter(nodes))
+    name = first.name or next((o for o in first.output if o), "")
+    return Objection(op, domain, name, len(nodes), says)

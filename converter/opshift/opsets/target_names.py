@@ -1,0 +1,118 @@
+"""The names of runtimes as people type them: spellings, versions, and what an unknown one gets."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from opshift.errors import BadTarget
+
+ADVICE = "if you know what it reads, name the versions: --to N --ir M"
+
+
+# A sign and whatever follows, or a number with or without a dash before it.
+_VERSION = r"(?:-*(==?|>=|~=|:|@)-*v?(\S*?)|-*v?(\d\S*?))?-*"
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A known name, the version that was typed with it, and what had to be assumed."""
+
+    name: str
+    version: str
+    remark: str = ""
+
+
+def parse(text: str, known: Mapping[str, Sequence[str]]) -> Name:
+    """Takes a text apart into one of the known names, by any of its spellings, and a version."""
+    plain = _plain(text)
+    if re.match(r"(>=|~=)", plain) and "onnxruntime" in known:
+        found = parse(f"onnxruntime{plain}", known)
+        return Name(found.name, found.version, f"{text.strip()} without a name: onnxruntime")
+    spelled = sorted(
+        ((_plain(one), name) for name, spellings in known.items() for one in spellings),
+        key=lambda pair: -len(pair[0]),
+    )
+    for spelling, name in spelled:
+        rest = re.fullmatch(re.escape(spelling) + _VERSION, plain)
+        if rest is not None:
+            version = re.sub(r"(\.[x*])+$", "", rest[2] or rest[3] or "")
+            lower = f"{text.strip()}: taken as {version}, which later releases read, too"
+            return Name(name, version, lower if rest[1] in (">=", "~=") and version else "")
+    raise BadTarget(_unknown(text, [spelling for spelling, _ in spelled]))
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"[\s_]+", "-", text.strip().lower())
+
+
+def _unknown(text: str, spellings: Sequence[str]) -> str:
+    name = (re.match(r"\s*([^\d=:<>~]*[^\s\d=:<>~-])", text) or ["", text.strip()])[1]
+    near = difflib.get_close_matches(_plain(name), spellings, n=3, cutoff=0.75) if name else []
+    listed = f"nearest: {', '.join(near)}" if near else ADVICE
+    return f"no target is called {name!r}; {listed} (`opshift targets` lists all that are known)"
+
+
+def choose(name: str, asked: str, rows: Sequence[tuple[str, Mapping[str, str]]]) -> tuple[int, str]:
+    """Which row of versions is meant, and what had to be assumed.
+
+    A release that nobody has described is taken as the nearest earlier one: a later release reads
+    what an earlier one reads.
+    """
+    for number, (_, also) in enumerate(rows):
+        if asked in also:
+            return number, also[asked]
+    fitting = [
+        (fit, number) for number, (listed, _) in enumerate(rows) if (fit := fits(listed, asked))
+    ]
+    if fitting:
+        return max(fitting)[1], ""
+    listed = ", ".join(listed for listed, _ in rows)
+    if not asked:
+        raise BadTarget(f"say which {name}; known are {listed}")
+    earlier = [(end, n) for n, (text, _) in enumerate(rows) for end in _ends(text, _parts(asked))]
+    if not earlier:
+        raise BadTarget(f"{name} {asked} is not known; known are {listed}; {ADVICE}")
+    end, number = max(earlier)
+    shown = ".".join(map(str, end))
+    newest = max(e for text, _ in rows for e in _ends(text, (1 << 30,)))
+    if end == newest:
+        return number, f"{name} {asked} is newer than what is known: taken as {shown}"
+    return number, (
+        f"nothing is known about {name} {asked}: taken as {shown}, the nearest release before it"
+    )
+
+
+def fits(listed: str, asked: str) -> tuple[int, int] | None:
+    """How closely a version is meant by a list of versions and ranges; None when it is not."""
+    found = [fit for one in listed.split(",") if (fit := _fits_one(one.strip(), asked)) is not None]
+    return max(found, default=None)
+
+
+def _fits_one(one: str, asked: str) -> tuple[int, int] | None:
+    if one.lower() == asked.lower():
+        return 1, 0
+    low, dots, high = one.partition("..")
+    parts = _parts(asked)
+    if dots and parts:
+        above = _parts(low) <= parts or parts == _parts(low)[: len(parts)]
+        top = _parts(high)
+        return (0, len(top)) if above and (not top or parts[: len(top)] <= top) else None
+    if one == "":
+        return 0, 0
+    single = _parts(one)
+    return (0, len(single)) if single and parts[: len(single)] == single else None
+
+
+def _ends(listed: str, before: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """The last releases of a list of versions and ranges that come before a version."""
+    ends = [_parts(one.strip().rpartition("..")[2]) for one in listed.split(",")]
+    return [end for end in ends if end and end < before]
+
+
+def _parts(version: str) -> tuple[int, ...]:
+    """Numbers of a version, nothing for one that is not made of numbers."""
+    pieces = version.split(".")
+    return tuple(map(int, pieces)) if all(piece.isdecimal() for piece in pieces) else ()
