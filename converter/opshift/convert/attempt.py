@@ -74,12 +74,22 @@ class Conversion:
         self.node_budget = self.options.node_budget
         before, ir_before = self.document.imports.as_dict(), self.skeleton.ir_version
         self.aim()
+        if self.dips:
+            goal, self.goal = self.goal, self.dips
+            self._go(adapters)
+            self.goal = goal
+            self._settle_nodes()
+            self._reopen()
+        self._go(adapters)
+        self._finish(moved=before != self.document.imports.as_dict())
+        return self._report(before, self.document.imports.as_dict(), ir_before)
+
+    def _go(self, adapters: registry.Registry) -> None:
+        """Takes the model to the goal, by the plan."""
         self.plan = planner.of_document(self.document, adapters, self.goal)
         self._replace_overdue(adapters)
         for domain, start, to in self._route(adapters):
             self._cross(adapters, domain, start, to)
-        self._finish(moved=before != self.document.imports.as_dict())
-        return self._report(before, self.document.imports.as_dict(), ir_before)
 
     def aim(self) -> None:
         """The versions to go for; a target by name depends on what the model has."""
@@ -179,10 +189,9 @@ class Conversion:
         for domain in sorted(self.goal, reverse=True):
             target = self.goal[domain]
             present = goals.present(self.document, domain)
-            low = min(self.dips.get(domain, target), target)
-            for version in range(max(present, default=low), low, -1):
+            for version in range(max(present, default=target), target, -1):
                 yield domain, version, version - 1
-            for version in range(min([low, *present]), target):
+            for version in range(min(present, default=target), target):
                 yield domain, version, version + 1
 
     def _replace_overdue(self, adapters: registry.Registry) -> None:
@@ -215,9 +224,7 @@ class Conversion:
         self.steps.append(step)
 
     def _finish(self, *, moved: bool) -> None:
-        self.document.sort()
-        self.document.sweep(self.facts.uses)
-        self.document.sort()
+        self._settle_nodes()
         if self.options.prune_imports:
             self.notes += imports.prune(self.document)
         if self.runtime is not None:
@@ -226,6 +233,22 @@ class Conversion:
             self._settle_ir(moved=moved)
         if self.options.check and self.steps:
             self.notes += self._check_whole()
+
+    def _settle_nodes(self) -> None:
+        """Puts the nodes where they belong, and removes constants that the steps have orphaned."""
+        self.document.sort()
+        self.document.sweep(self.facts.uses)
+        self.document.sort()
+
+    def _reopen(self) -> None:
+        """Indexes the model as it is now, as if it had come like this."""
+        added = self.document.added_initializers
+        prefix = _unused_prefix(self.skeleton.SerializeToString())
+        self.view = weights.checkable(self.skeleton)
+        self.document = Document(self.skeleton, prefix)
+        self.document.added_initializers = added
+        self.came_at = self.document.imports.get("") or 0
+        self.facts = Facts(self.document, self.store, self.facts.adapters, self._inferable)
 
     def _suit(self, row: Ceiling) -> None:
         """Refuses what the runtime lacks, and notes what it does not run."""

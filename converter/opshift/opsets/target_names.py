@@ -12,8 +12,8 @@ from opshift.errors import BadTarget
 ADVICE = "if you know what it reads, name the versions: --to N --ir M"
 
 
-# A sign and whatever follows, or a number with or without a dash before it.
-_VERSION = r"(?:-*(==?|>=|~=|:|@)-*v?(\S*?)|-*v?(\d\S*?))?-*"
+# A sign and what follows it, a number with or without a dash, or a dash and a word with a number.
+_VERSION = r"(?:-*(==?|>=|~=|:|@)-*v?(\S*?)|-*v?(\d\S*?)|-+([a-z]+\d\S*?))?-*"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ def parse(text: str, known: Mapping[str, Sequence[str]]) -> Name:
     for spelling, name in spelled:
         rest = re.fullmatch(re.escape(spelling) + _VERSION, plain)
         if rest is not None:
-            version = re.sub(r"(\.[x*])+$", "", rest[2] or rest[3] or "")
+            version = re.sub(r"(\.[x*])+$", "", rest[2] or rest[3] or rest[4] or "")
             lower = f"{text.strip()}: taken as {version}, which later releases read, too"
             return Name(name, version, lower if rest[1] in (">=", "~=") and version else "")
     raise BadTarget(_unknown(text, [spelling for spelling, _ in spelled]))
