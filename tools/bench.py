@@ -1,6 +1,7 @@
 """Measures opshift beside onnx.version_converter and cp on generated models, in one run.
 
-    python tools/bench.py [--only W3 W4] [--scale small] [--repeats 3] [--write docs/performance.md]
+    python tools/bench.py [--only W3 W4] [--scale small] [--repeats 3]
+                          [--write docs/explain/performance.md]
 
 Every figure is the median of runs in fresh child processes, one after the other. Imports and a
 first tiny conversion happen before the clock starts. Peak memory is the high-water mark of the

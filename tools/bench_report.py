@@ -1,6 +1,7 @@
 """Measures how fast a browser opens the report of a batch of many models.
 
-    python tools/bench_report.py [--models 10000] [--write docs/performance.md] [--shots FOLDER]
+    python tools/bench_report.py [--models 10000] [--shots FOLDER]
+                                 [--write docs/explain/performance.md]
 
 Needs Debian's chromium and chromium-driver. The clock is the browser's: from the start of the
 navigation to the end of the load, when the table can be filtered, and to the first paint.

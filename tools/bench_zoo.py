@@ -1,6 +1,6 @@
 """Measures `opshift batch` beside bare loops of convert_file over the same models, in one run.
 
-    python tools/bench_zoo.py [--models 1000] [--repeats 3] [--write docs/performance.md]
+    python tools/bench_zoo.py [--models 1000] [--repeats 3] [--write docs/explain/performance.md]
 
 The fair baseline of n workers is n loops, each over its part of the zoo, at the same time. Loops
 and batch run side by side in slices of time (`slices.py`); every figure is the median of the

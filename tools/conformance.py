@@ -2,7 +2,7 @@
 
     tools/conformance.py [--only GLOB] [--sample N --seed S] [--shape flat|if|function]
                          [--converter opshift|onnx] [--jobs 2] [--json FILE]
-                         [--write docs/conformance.md]
+                         [--write docs/explain/conformance.md]
 
 The outputs that ship with a test are the truth; for random operators, what the judge draws before.
 Each test is converted, up and down, to the highest version of every other equivalence class of

@@ -1,7 +1,7 @@
 """Converts a corpus of models and proves, model by model, that the results mean the same.
 
     python tools/corpus.py --to 21 18 13 [--only 'g_ts_*'] [--sample 20 --seed 1] [--jobs 2]
-                            [--json FILE] [--write docs/conformance.md]
+                            [--json FILE] [--write docs/explain/conformance.md]
 
 A corpus is a folder with one folder per model: `model.onnx`, `inputs.npz` and `expected.npz` (and
 `inputs_2.npz` ...). An output that is a map, or a sequence of maps, is kept as the two arrays

@@ -52,7 +52,7 @@ class Report:
         return versions or self.repaired
 
     def as_dict(self) -> dict[str, Any]:
-        """The documented JSON form, `docs/guide/json.md`."""
+        """The documented JSON form, `docs/reference/json.md`."""
         return {"schema_version": SCHEMA_VERSION, "kind": "report", **dataclasses.asdict(self)}
 
     def to_json(self) -> str:

@@ -111,5 +111,5 @@ def test_a_package_with_a_second_verdict_fails(pytester, monkeypatch):
 
 @pytest.mark.parametrize("name", ["conftest.py", "test_harness.py"])
 def test_the_guide_shows_the_example_as_it_is(name):
-    page = (ROOT / "docs" / "guide" / "test-operators.md").read_text()
+    page = (ROOT / "docs" / "howto" / "test-operators.md").read_text()
     assert (ROOT / "examples" / "vendor" / "tests" / name).read_text() in page

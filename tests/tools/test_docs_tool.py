@@ -1,5 +1,7 @@
 """The generated documents say what the adapters say."""
 
+import re
+
 from opshift.author import registry
 
 import docs
@@ -28,8 +30,17 @@ def test_the_matrix_counts_every_crossing_once():
     assert counted == crossings + missing
 
 
-def test_the_picture_is_one_whole_svg():
-    text = docs.picture()
-    assert text.startswith("<svg")
-    assert text.rstrip().endswith("</svg>")
-    assert "Softmax 12 to 13: rewritten" in text
+def test_a_band_goes_from_opset_to_opset():
+    rows = docs.bands("", "Softmax").splitlines()
+    assert len(rows) == 2
+    spans = [int(span) for span in re.findall(r'colspan="(\d+)"', rows[0])]
+    assert sum(spans) == docs.schemas.latest("")
+    assert 'class="band-rewritten" title="Softmax 12 to 13: rewritten.' in rows[0]
+
+
+def test_every_generated_page_is_linked(tmp_path):
+    docs.write(tmp_path)
+    index = (tmp_path / "adapters" / "index.md").read_text()
+    stems = {path.stem for path in (tmp_path / "adapters").glob("*.md")} - {"index"}
+    assert stems <= set(index.split())
+    assert "## opshift convert" in (tmp_path / "command.md").read_text()

@@ -113,7 +113,7 @@ def _sentence(error: Exception) -> str:
 
 
 def refused_as_dict(refused: Refused) -> dict[str, Any]:
-    """A refusal in the documented JSON form, `docs/guide/json.md`."""
+    """A refusal in the documented JSON form, `docs/reference/json.md`."""
     from opshift.report import SCHEMA_VERSION
 
     return {

@@ -81,7 +81,7 @@ class Diff:
         return self.before.bump(self.level)
 
     def as_dict(self) -> dict[str, Any]:
-        """The documented JSON form, `docs/guide/json.md`."""
+        """The documented JSON form, `docs/reference/json.md`."""
         changes = [{"level": c.level.name, "reason": c.reason} for c in self.changes]
         return {
             "schema_version": SCHEMA_VERSION, "kind": "diff", "level": self.level.name,

@@ -77,7 +77,7 @@ class Verification:
         return any(row.outcome == DIFFERENT for row in self.rows)
 
     def as_dict(self) -> dict[str, Any]:
-        """The documented JSON form, `docs/guide/json.md`."""
+        """The documented JSON form, `docs/reference/json.md`."""
         raw = dataclasses.asdict(self)
         return {
             "schema_version": SCHEMA_VERSION, "kind": "verification",

@@ -45,7 +45,7 @@ class Summary:
         return sum(count for fate, count in self.fates.items() if fate.failed)
 
     def as_dict(self) -> dict[str, Any]:
-        """The documented JSON form, `docs/guide/json.md`."""
+        """The documented JSON form, `docs/reference/json.md`."""
         reasons = [
             {
                 "fate": fate.value, "why": why, "count": count,

@@ -52,7 +52,7 @@ def _page(name: str, adapters: list[Adapter]) -> str:
 
 
 def adapters_as_dict(domain: str, found: dict[str, list[Adapter]]) -> dict[str, Any]:
-    """What exists for operators in the documented JSON form, `docs/guide/json.md`."""
+    """What exists for operators in the documented JSON form, `docs/reference/json.md`."""
     from opshift.report import SCHEMA_VERSION
 
     listed = {

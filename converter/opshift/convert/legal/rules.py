@@ -48,7 +48,7 @@ class Findings:
         return any(strict or finding.level == ERROR for finding in self.found)
 
     def as_dict(self) -> dict[str, Any]:
-        """The documented JSON form, `docs/guide/json.md`."""
+        """The documented JSON form, `docs/reference/json.md`."""
         found = [dataclasses.asdict(finding) for finding in self.found]
         return {"schema_version": SCHEMA_VERSION, "kind": "check", "findings": found}
 

@@ -59,7 +59,7 @@ class Lowest:
         return next(reach for reach in self.domains if reach.domain == schemas.normal(domain))
 
     def as_dict(self) -> dict[str, Any]:
-        """The documented JSON form, `docs/guide/json.md`."""
+        """The documented JSON form, `docs/reference/json.md`."""
         raw = dataclasses.asdict(self)
         for reach in raw["domains"]:
             for refusal in (*reach["below"], *reach["above"]):

@@ -67,7 +67,7 @@ class Plan:
         return not self.refusals
 
     def as_dict(self) -> dict[str, Any]:
-        """The documented JSON form, `docs/guide/json.md`."""
+        """The documented JSON form, `docs/reference/json.md`."""
         raw = dataclasses.asdict(self)
         for refusal in raw["refusals"]:
             refusal["why"] = refusal["why"].name

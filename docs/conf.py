@@ -1,0 +1,19 @@
+"""The configuration of the documentation site."""
+
+from opshift import __version__
+
+project = "opshift"
+author = "opshift contributors"
+release = version = __version__
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+html_theme = "furo"
+html_title = f"opshift {release}"
+html_static_path = ["_static"]
+html_css_files = ["coverage.css"]
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 3
+autodoc_typehints = "description"
+autodoc_member_order = "bysource"
+exclude_patterns = ["_build"]
+suppress_warnings = ["myst.header"]
+nitpicky = False

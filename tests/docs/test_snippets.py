@@ -1,0 +1,66 @@
+"""Every snippet of the tutorials and the how-tos runs as it is written.
+
+A snippet after a comment `<!-- not run: reason -->` is left out. The snippets of one page run in
+one folder that holds a model under the names that the pages use.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import onnx
+import pytest
+from opshift.opsets import schemas
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted((ROOT / "docs" / "start").glob("*.md")) + [
+    ROOT / "docs" / "howto" / name for name in ("big-models.md",)
+]
+BLOCK = re.compile(
+    r"(?P<left><!-- not run: [^>]+ -->\s*)?^```(?P<kind>sh|python)\n(?P<text>.*?)^```$", re.M | re.S
+)
+# The model is not new enough for these, or opshift itself is what they install.
+SETUP = re.compile(r"pip install|python3 -m venv")
+
+
+def snippets(page: Path) -> list[tuple[str, str]]:
+    """The language and the text of each snippet of a page that is to run."""
+    found = [m for m in BLOCK.finditer(page.read_text(encoding="utf-8")) if not m["left"]]
+    return [(m["kind"], m["text"]) for m in found if not SETUP.search(m["text"])]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with the example of the project, also at the opset and IR of a recent export."""
+    import opshift
+
+    for name in ("model.onnx", "attention_opset12.onnx"):
+        shutil.copy(ROOT / "examples" / "attention_opset12.onnx", tmp_path / name)
+    newer = opshift.convert_version(tmp_path / "model.onnx", 20)
+    onnx.save(newer, tmp_path / "model.onnx")
+    command = tmp_path / "bin" / "opshift"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m opshift "$@"\n')
+    command.chmod(0o755)
+    return tmp_path
+
+
+@pytest.mark.skipif((schemas.latest("") or 0) < 21, reason="the pages convert to opset 21")
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_snippets_of_a_page_run(page, folder):
+    pytest.importorskip("onnxruntime")
+    path = os.pathsep.join([str(folder / "bin"), os.environ["PATH"]])
+    environment = {**os.environ, "PATH": path, "PYTHONPATH": os.pathsep.join(sys.path)}
+    for kind, text in snippets(page):
+        words = ["sh", "-eu", "-c", text] if kind == "sh" else [sys.executable, "-c", text]
+        done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
+
+
+def test_a_page_that_shows_no_command_would_be_noticed():
+    assert all(snippets(page) for page in PAGES)
