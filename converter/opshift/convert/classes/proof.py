@@ -1,0 +1,174 @@
+"""Whether onnx's full check has nothing against a large model, found class by class."""
+
+from __future__ import annotations
+
+import onnx
+from google.protobuf.message import DecodeError
+from onnx import ModelProto, checker
+
+from opshift.convert.classes import rows
+from opshift.convert.classes.memo import MOST_CLASSES, UNKNOWN, Memo, memo
+from opshift.convert.classes.rows import Other, Rows, Signature, Unproven
+from opshift.model.bytes import wire
+
+FEWEST_NODES = 500
+"""In a smaller model onnx's own calls cost less than the columns do."""
+
+# Fields of a model and of a graph, by number.
+_GRAPH, _TRAINING, _FUNCTION = 7, 20, 25
+_NODE, _INITIALIZER, _INPUT, _OUTPUT, _VALUE_INFO, _SPARSE = 1, 5, 11, 12, 13, 15
+
+
+def proves(data: bytes, *, at_any_cost: bool = False) -> bool:
+    """Whether `onnx.checker.check_model(data, full_check=True)` is sure to pass.
+
+    False says nothing: the model is small or has many new classes (unless the cost does not
+    matter), it holds what is not understood here, or onnx has an objection, which it must word.
+    """
+    try:
+        return _Proof(data, at_any_cost).holds()
+    except (Unproven, wire.Malformed, DecodeError, IndexError, UnicodeDecodeError):
+        return False
+
+
+class _Proof:
+    def __init__(self, data: bytes, at_any_cost: bool) -> None:
+        self.data = data
+        self.at_any_cost = at_any_cost
+        self.values: dict[bytes, int] = {b"": UNKNOWN}
+        self.declared: dict[bytes, int] = {}
+
+    def holds(self) -> bool:
+        head, graph = self._head()
+        starts, ends, others = rows.split(self.data, *graph)
+        if not len(starts) or (len(starts) < FEWEST_NODES and not self.at_any_cost):
+            return False
+        found = rows.read(self.data, starts, ends)
+        known = self._check_head(head, others)
+        with known.lock:
+            if len(known.classes) > MOST_CLASSES or len(known.facets) > 8 * MOST_CLASSES:
+                known.renew()
+            outputs = self._declarations(known, others)
+            self._initializers(known, others)
+            self._nodes(known, found)
+        return all(name in self.values for name in outputs)
+
+    def _head(self) -> tuple[list[bytes], tuple[int, int]]:
+        """The fields beside the graph, and where the graph is."""
+        graphs, head = [], []
+        for start, tag, body, end, _ in wire.fields(self.data, 0, len(self.data)):
+            if tag >> 3 in (_TRAINING, _FUNCTION):
+                raise Unproven
+            if tag >> 3 == _GRAPH:
+                graphs.append((body, end))
+            else:
+                head.append(self.data[start:end])
+        if len(graphs) != 1:
+            raise Unproven
+        return head, graphs[0]
+
+    def _check_head(self, head: list[bytes], others: list[Other]) -> Memo:
+        """Shows the model to the checker without nodes, tensors and outputs."""
+        graph = [
+            wire.framed(number, self.data[body:end])
+            for number, body, end in others
+            if number not in (_INITIALIZER, _OUTPUT, _VALUE_INFO)
+        ]
+        model = b"".join([*head, wire.framed(_GRAPH, b"".join(graph))])
+        try:
+            checker.check_model(model)
+        except (checker.ValidationError, RuntimeError, ValueError):
+            raise Unproven from None
+        shown = ModelProto.FromString(model)
+        imports = tuple((one.domain, one.version) for one in shown.opset_import)
+        if shown.graph.sparse_initializer or any(domain == "ai.onnx" for domain, _ in imports):
+            raise Unproven
+        if len(dict(imports)) != len(imports):
+            raise Unproven
+        return memo(imports, shown.ir_version)
+
+    def _declarations(self, known: Memo, others: list[Other]) -> list[bytes]:
+        """Files the types of inputs, values and outputs; answers the names of the outputs."""
+        outputs = []
+        for number, body, end in others:
+            if number not in (_INPUT, _OUTPUT, _VALUE_INFO):
+                continue
+            info = self.data[body:end]
+            name, facet = known.declared(info)
+            if number == _OUTPUT:
+                outputs.append(name)
+                try:
+                    onnx.onnx_cpp2py_export.checker.check_value_info(info, known.context)
+                except checker.ValidationError:
+                    raise Unproven from None
+            if facet is not None and self.declared.setdefault(name, facet) != facet:
+                raise Unproven
+            if number == _INPUT:
+                self.values[name] = UNKNOWN if facet is None else facet
+        if len(set(outputs)) != len(outputs):
+            raise Unproven
+        return outputs
+
+    def _initializers(self, known: Memo, others: list[Other]) -> None:
+        inputs = set(self.values)
+        seen = set[bytes]()
+        for number, body, end in others:
+            if number != _INITIALIZER:
+                continue
+            name, facet = known.initializer(self.data[body:end])
+            if not name or name in seen or (known.ir_version < 4 and name not in inputs):
+                raise Unproven
+            seen.add(name)
+            if name in self.declared:
+                facet = known.declared_initializer(self.declared[name], facet)
+            elif name in inputs:
+                raise Unproven
+            self.values[name] = facet
+
+    def _nodes(self, known: Memo, found: Rows) -> None:
+        """Order, single assignment and types of all nodes."""
+        count = len(found.signatures)
+        room = len(known.classes) + (count if self.at_any_cost else 32 + count // 32)
+        numbers = dict.fromkeys(found.signatures)
+        if len(known.classes) + len(numbers.keys() - known.signatures.keys()) > room:
+            raise Unproven
+        self._walk(known, found, {key: known.signature(key) for key in numbers}, room)
+
+    def _walk(
+        self, known: Memo, found: Rows, number_of: dict[Signature, int], room: int
+    ) -> None:
+        values, declared, classes = self.values, self.declared, known.classes
+        inputs, outputs = found.inputs, found.outputs
+        at = out_at = 0
+        for signature, end, out_end in zip(
+            map(number_of.__getitem__, found.signatures),
+            found.input_ends,
+            found.output_ends,
+            strict=True,
+        ):
+            row: tuple[int, ...]
+            try:  # for every node: most have one or two inputs, and one output
+                if end - at == 2:
+                    row = (signature, values[inputs[at]], values[inputs[at + 1]])
+                elif end - at == 1:
+                    row = (signature, values[inputs[at]])
+                else:
+                    row = (signature, *[values[name] for name in inputs[at:end]])
+            except KeyError:  # a node reads what nothing before it defines
+                raise Unproven from None
+            at = end
+            names = outputs[out_at:out_end]
+            out_at = out_end
+            for name in names:
+                if name in declared:
+                    row += tuple([declared.get(name, UNKNOWN) for name in names])
+                    break
+            facets = classes.get(row)
+            if facets is None:
+                if len(classes) >= room:
+                    raise Unproven
+                facets = known.outputs(row)
+            for name, facet in zip(names, facets, strict=True):
+                if name in values and name:
+                    raise Unproven  # written twice
+                values[name] = facet
