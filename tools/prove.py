@@ -1,6 +1,6 @@
 """Shows that what the checks by classes let pass, onnx's full check lets pass, on changed models.
 
-    python -m tools.prove [--mutants 100000] [--seed 1] [--workers 2] [MODEL ...]
+    python tools/prove.py [--mutants 100000] [--seed 1] [--workers 2] [MODEL ...]
 
 Each mutant is a model with a few random changes (tools/mutate.py). The exit code is 1 when a
 mutant is proved sound by classes and `onnx.checker.check_model(full_check=True)` rejects it.
@@ -18,8 +18,6 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from random import Random
-
-sys.path[:0] = [str(Path(__file__).resolve().parent)]
 
 import children
 import mutate

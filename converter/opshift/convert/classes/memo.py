@@ -7,7 +7,7 @@ import re
 import threading
 
 import onnx
-from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
+from onnx import ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto, helper
 
 from opshift.author import registry, safe_inference
 from opshift.convert.classes.rows import Signature, Unproven, names_of
@@ -88,7 +88,7 @@ class Memo:
         info = ValueInfoProto.FromString(data)
         facet = None
         if info.HasField("type"):
-            facet = self.facet(info.type.SerializeToString(deterministic=True))
+            facet = self.facet(_without_symbols(info.type))
         if rest and info.name.encode() == name:
             self._types[rest] = facet
         return info.name.encode(), facet
@@ -128,7 +128,7 @@ class Memo:
             assert kind is not None
             graph = _input(b"x", kind) + wire.framed(5, _typed(tensor_kind) + wire.framed(8, b"x"))
             found = self._infer(graph)
-            merged = found.graph.input[0].type.SerializeToString(deterministic=True)
+            merged = _without_symbols(found.graph.input[0].type)
             self._declared[key] = self.facet(merged, value, True)
         return self._declared[key]
 
@@ -168,9 +168,7 @@ class Memo:
         found = self._infer(b"".join(graph))
         types = {info.name: info.type for info in found.graph.value_info}
         facets = tuple(
-            self.facet(types[name].SerializeToString(deterministic=True))
-            if name in types
-            else UNKNOWN
+            self.facet(_without_symbols(types[name])) if name in types else UNKNOWN
             for name in proto.output
         )
         if proto.op_type == "Constant" and not proto.domain:
@@ -209,6 +207,21 @@ class Memo:
             raise Unproven from None
 
 
+def _without_symbols(kind: TypeProto) -> bytes:
+    """The bytes of a type without names of dimensions: two names never contradict each other."""
+    plain = TypeProto()
+    plain.CopyFrom(kind)
+    inner = plain
+    while (which := inner.WhichOneof("value")) in ("sequence_type", "optional_type", "map_type"):
+        inner = (
+            inner.map_type.value_type if which == "map_type" else getattr(inner, which).elem_type
+        )
+    if which in ("tensor_type", "sparse_tensor_type"):
+        for dim in getattr(inner, which).shape.dim:
+            dim.ClearField("dim_param")
+    return plain.SerializeToString(deterministic=True)
+
+
 def _named(signature: Signature) -> bytes:
     """A node of this signature."""
     raw, inputs, outputs = signature
@@ -227,7 +240,7 @@ def _input(name: bytes, kind: bytes | None) -> bytes:
 
 def _typed(kind: bytes) -> bytes:
     """A tensor of this type without a payload, which inference does not ask for."""
-    found = onnx.TypeProto.FromString(kind).tensor_type
+    found = TypeProto.FromString(kind).tensor_type
     dims = [dim.dim_value for dim in found.shape.dim]
     return TensorProto(data_type=found.elem_type, dims=dims).SerializeToString()
 
@@ -257,7 +270,9 @@ def _value(tensor: TensorProto) -> bytes | None:
 
 
 # As most writers begin a tensor: dims, element type, and the name when the values are raw.
-_BEGINNING = re.compile(rb"(?:\x08[\x80-\xff]*[\x00-\x7f])*\x10[\x00-\x7f]B([\x00-\x7f])", re.DOTALL)
+_BEGINNING = re.compile(
+    rb"(?:\x08[\x80-\xff]*[\x00-\x7f])*\x10[\x00-\x7f]B([\x00-\x7f])", re.DOTALL
+)
 
 
 def _around_name(data: bytes) -> tuple[bytes, bytes, bytes] | None:

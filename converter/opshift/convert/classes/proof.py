@@ -134,9 +134,7 @@ class _Proof:
             raise Unproven
         self._walk(known, found, {key: known.signature(key) for key in numbers}, room)
 
-    def _walk(
-        self, known: Memo, found: Rows, number_of: dict[Signature, int], room: int
-    ) -> None:
+    def _walk(self, known: Memo, found: Rows, number_of: dict[Signature, int], room: int) -> None:
         values, declared, classes = self.values, self.declared, known.classes
         inputs, outputs = found.inputs, found.outputs
         at = out_at = 0

@@ -106,12 +106,13 @@ def read(data: bytes, starts: Positions, ends: Positions) -> Rows:
 def _columns(buffer: NDArray[np.uint8], starts: Positions, ends: Positions) -> dict[int, Column]:
     """Reads the first field of every node, then the second, and so on, all nodes at once."""
     found: dict[int, list[tuple[Positions, ...]]] = {}
-    rows, pos, ends_left = np.arange(len(starts)), starts, ends
+    rows, pos, ends_left = np.arange(len(starts), dtype=np.int64), starts, ends
     last = np.zeros(len(starts), np.uint8)
     while True:
         more = pos < ends_left
         if not more.all():
-            rows, pos, ends_left, last = (a[more] for a in (rows, pos, ends_left, last))
+            rows, pos, ends_left = rows[more], pos[more], ends_left[more]
+            last = last[more]
         if not len(rows):
             break
         tags = buffer[pos]
