@@ -15,6 +15,7 @@ from onnxruntime import InferenceSession
 from opshift import BadTarget, Refused, convert_file, convert_version, plan, versions
 from opshift.cli.entry import main
 from opshift.convert.api import convert
+from opshift.convert.look.accepts import accepts
 from opshift.convert.request import Options
 from opshift.model import weights
 from opshift.opsets import schemas, targets
@@ -213,10 +214,7 @@ def test_a_model_below_the_floor_is_raised_and_this_is_noted(tmp_path):
     onnx.save(model(text, 6, ir=3), tmp_path / "in.onnx")
     report = convert_file(tmp_path / "in.onnx", tmp_path / "o.onnx", "onnxruntime==1.10")
     assert report.result == {"": 7}
-    assert (
-        "raised to ai.onnx 7, the lowest that onnxruntime==1.10 has kernels for"
-        in report.notes
-    )
+    assert "raised to ai.onnx 7, the lowest that onnxruntime==1.10 has kernels for" in report.notes
     assert convert_version(model(PLAIN, 9), "rknn 2.0").opset_import[0].version == 12
     with pytest.raises(BadTarget, match=r"takes ai\.onnx from 7, not 6"):
         run_for("onnxruntime==1.10", model(PLAIN, 9), exact={"": 6})
@@ -314,7 +312,7 @@ def test_forms_that_do_not_run_are_noted(tmp_path):
 
 def test_the_table():
     text = run("targets").stdout
-    assert ["onnxruntime", "1.9..1.10", "15", "2", "8"] in [
+    assert ["onnxruntime", "1.9..1.10", "7-15", "2", "8"] in [
         row.split()[:5] for row in text.splitlines()
     ]
     assert "tensorrt==8.0" in run("targets", "jetpack").stdout
@@ -324,3 +322,68 @@ def test_the_table():
 
 def test_a_plan_for_a_name():
     assert plan(model(PLAIN, 19), "onnxruntime==1.10").target == {"": 15}
+
+
+def test_accepts_looks_at_ir_operator_sets_operators_and_forms(tmp_path):
+    path = tmp_path / "m.onnx"
+    onnx.save(model(PLAIN, 15, ir=8), path)
+    done = run("accepts", path, "--for", "ort 1.10")
+    assert (done.exit_code, done.stdout) == (0, "yes: onnxruntime==1.10\n")
+    layer = "LayerNormalization<axis = -1>(x, x)"
+    onnx.save(model(f"(float[2] x) => (float[2] y) {{ y = {layer} }}", 18, ir=10), path)
+    for name, reasons in {
+        "onnxruntime==1.10": [
+            "the model has IR 10; onnxruntime==1.10 reads IR up to 8",
+            "imports ai.onnx 18",
+        ],
+        "tensorrt==8.4": ["has IR 10", "imports ai.onnx 18", "does not read LayerNormalization 17"],
+        "openvino 2022.1": ["does not read LayerNormalization 17"],
+        "onnxruntime==1.18": [],
+    }.items():
+        done = run("accepts", path, "--for", name, "--output-format", "json")
+        told = json.loads(done.stdout)
+        assert (done.exit_code, told["accepted"]) == (int(bool(reasons)), not reasons)
+        assert len(told["reasons"]) == len(reasons)
+        for reason, found in zip(reasons, told["reasons"], strict=True):
+            assert reason in found
+    old = "(float[2,3] x, float[3,2] a, float[2] b) => (float[2,2] y) { y = Gemm<broadcast = 1>(x, a, b) }"
+    onnx.save(model(old, 6, ir=3), path)
+    done = run("accepts", path, "--for", "onnxruntime==1.10")
+    assert "has no kernels for Gemm of ai.onnx 6; it reads ai.onnx from 7" in done.stdout
+    onnx.save(model(PLAIN, 6, ir=3), path)  # Neg is read as it is since opset 6
+    assert run("accepts", path, "--for", "onnxruntime==1.10").exit_code == 0
+
+
+def test_a_model_and_every_runtime(tmp_path):
+    path = tmp_path / "m.onnx"
+    text = "(float[2] x) => (float[2] y) { y = com.microsoft.Gelu(x) }"
+    onnx.save(model(text, 18, ir=8, more=', "com.microsoft" : 1'), path)
+    told = json.loads(run("targets", path, "--json").stdout)
+    fits = {fit["target"]: fit for fit in told["fits"]}
+    assert {row.shown for row in targets.table() if row.name != "onnx"} == set(fits)
+    ort = fits["onnxruntime==1.9..1.10"]
+    assert (ort["now"], ort["after"], ort["blockers"]) == (False, True, [])
+    assert fits["onnxruntime==1.14"]["now"]
+    trt = fits["tensorrt==9"]
+    assert (trt["now"], trt["after"]) == (False, False)
+    assert "has no domain com.microsoft" in trt["blockers"][0]
+    shown = run("targets", path, "onnxruntime", "trt").stdout
+    assert "jetpack" not in shown
+    assert len(shown.splitlines()) == 1 + sum(
+        r.name in ("onnxruntime", "tensorrt") for r in targets.table()
+    )
+
+
+def test_a_conversion_for_a_runtime_is_accepted_by_it():
+    """What convert writes for a runtime, accepts says yes to."""
+    layer = "s = ReduceMean<axes = [1], keepdims = 1>(x) c = Sub(x, s) y = LayerNormalization<axis = -1>(c, w)"
+    before = model(f"(float[2,4] x, float[4] w) => (float[2,4] y) {{ {layer} }}", 17, ir=8)
+    for row in targets.table():
+        name = row.shown.partition(",")[0].partition("..")[0]
+        try:
+            after = convert_version(before, name)
+        except Refused as refused:
+            assert refused.refusals
+            continue
+        found = accepts(after, name)
+        assert found.accepted, found

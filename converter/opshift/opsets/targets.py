@@ -58,6 +58,11 @@ class Lacking:
         name, _, before = name.partition("<")
         return Lacking(name, int(since or 1), int(before or 1 << 30))
 
+    @property
+    def shown(self) -> str:
+        since = f">={self.since}" if self.since > 1 else ""
+        return f"{self.pattern}{since}" + (f"<{self.before}" if self.before < 1 << 30 else "")
+
     def names(self, key: Key) -> bool:
         """Whether an operator is meant, at whatever version."""
         domain, _, op = self.pattern.rpartition("::")
@@ -240,6 +245,12 @@ def table() -> list[Ceiling]:
 def names() -> dict[str, tuple[str, ...]]:
     """Every name of a target, with what else people call it."""
     return {name: one.aliases for name, one in sorted(_runtimes().items())}
+
+
+def called(word: str) -> str | None:
+    """The name that a spelling without a version means."""
+    spellings = {one.lower(): name for name, also in names().items() for one in (name, *also)}
+    return spellings.get(word.strip().lower())
 
 
 def owned() -> frozenset[str]:

@@ -3,42 +3,49 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+from typing import TYPE_CHECKING
 
 import click
 
 from opshift.cli.entry import DONE, Output, common
 
+if TYPE_CHECKING:
+    from opshift.opsets.targets import Ceiling
+
 
 @click.command
-@click.argument("name", required=False, metavar="[NAME[==VERSION]]")
+@click.argument("words", required=False, nargs=-1, metavar="[MODEL] [NAME[==VERSION]]...")
+@click.option("--json", "as_json", is_flag=True, help="Short for --output-format json.")
 @common
-def command(output: Output, name: str | None) -> int:
-    """Lists the runtimes and devices that --for knows, what they take, and who says so."""
-    from opshift import versions
+def command(output: Output, words: tuple[str, ...], as_json: bool) -> int:
+    """Lists the runtimes that --for knows; with MODEL, those that run it now or converted."""
+    if as_json:
+        output.form = "json"
+    if words and os.path.isfile(words[0]):
+        return _survey(output, words[0], words[1:])
+    return _list(output, words)
+
+
+def _survey(output: Output, source: str, names: tuple[str, ...]) -> int:
+    from opshift.convert.look.accepts import survey
+    from opshift.opsets import targets
+
+    meant = {targets.called(name) or targets.find(name).name for name in names}
+    with output.working(f"trying {os.path.basename(source)}"):
+        found = survey(source, meant)
+    output.result(lambda: str(found), found.as_dict)
+    return DONE
+
+
+def _list(output: Output, words: tuple[str, ...]) -> int:
     from opshift.opsets import targets
     from opshift.report import SCHEMA_VERSION, table
 
-    rows = targets.table()
-    if name is not None:
-        one = name.lower() in {row.name for row in rows}
-        rows = [row for row in rows if row.name == name.lower()] if one else [targets.find(name)]
-    header = ("target", "versions", "ai.onnx", "ai.onnx.ml", "IR", "from")
+    rows = [row for word in words for row in _rows(word)] if words else targets.table()
+    header = ("target", "versions", "ai.onnx", "ai.onnx.ml", "IR", "lacks", "date", "from")
     output.result(
-        lambda: table(
-            header,
-            (
-                (
-                    row.name,
-                    row.versions or "any",
-                    *(
-                        str(n or "-")
-                        for n in (row.imports.get(""), row.imports.get(versions.ML), row.ir)
-                    ),
-                    row.same_as or row.source,
-                )
-                for row in rows
-            ),
-        ),
+        lambda: table(header, map(_cells, rows)),
         lambda: {
             "schema_version": SCHEMA_VERSION,
             "kind": "targets",
@@ -46,3 +53,30 @@ def command(output: Output, name: str | None) -> int:
         },
     )
     return DONE
+
+
+def _rows(word: str) -> list[Ceiling]:
+    """All releases of a name, or the one release that a name and a version mean."""
+    from opshift.opsets import targets
+
+    name = targets.called(word)
+    return [r for r in targets.table() if r.name == name] if name else [targets.find(word)]
+
+
+def _cells(row: Ceiling) -> tuple[str, ...]:
+    from opshift import versions
+
+    lacks = [one.shown for one in row.without]
+    lacks += [*row.types, *(form.says for form in row.forms)]
+    return (
+        row.name, row.versions or "any", _range(row, ""), _range(row, versions.ML),
+        str(row.ir or "-"), ", ".join(lacks) or "-", row.date or "-",
+        row.same_as or row.remark or row.source,
+    )  # fmt: skip
+
+
+def _range(row: Ceiling, domain: str) -> str:
+    top, low = row.imports.get(domain), row.floors.get(domain)
+    if domain == "" and row.prefer:
+        return f"best {row.prefer}"
+    return (f"{low}-{top}" if low else str(top)) if top else "-"

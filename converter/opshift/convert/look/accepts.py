@@ -1,0 +1,139 @@
+"""Whether runtimes load and run a model: as it is, without a conversion, and after one."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from onnx import ModelProto
+
+from opshift.convert.api import carve_of
+from opshift.convert.legal import diagnose, runtime, validate
+from opshift.convert.look.rehearse import NODE_BUDGET, rehearse
+from opshift.convert.request import Options
+from opshift.convert.step import Outgrown
+from opshift.errors import OpshiftError
+from opshift.model import imports
+from opshift.model.document import Document
+from opshift.opsets import targets
+from opshift.opsets.targets import Ceiling, Wanted
+from opshift.report import SCHEMA_VERSION, table
+
+Source = ModelProto | str | os.PathLike[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Acceptance:
+    """Whether a runtime loads and runs a model as it is, and every known reason why not."""
+
+    target: str
+    reasons: tuple[str, ...]
+    unknown: tuple[str, ...] = ()  # what nobody knows about this runtime
+
+    @property
+    def accepted(self) -> bool:
+        return not self.reasons
+
+    def as_dict(self) -> dict[str, Any]:
+        """The documented JSON form, `docs/guide/json.md`."""
+        own = {"schema_version": SCHEMA_VERSION, "kind": "accepts", "accepted": self.accepted}
+        return {**own, **dataclasses.asdict(self)}
+
+    def to_json(self) -> str:
+        return json.dumps(self.as_dict(), indent=2, sort_keys=True)
+
+    def __str__(self) -> str:
+        answer = "yes" if self.accepted else "no"
+        lines = [f"{answer}: {self.target}", *(f"  {reason}" for reason in self.reasons)]
+        return "\n".join([*lines, *(f"  not known: {text}" for text in self.unknown)])
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """One release of a runtime and a model: as it is, and converted for it."""
+
+    target: str
+    now: bool
+    after: bool | None  # None: the model grows too large to look
+    reasons: tuple[str, ...]
+    blockers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """In which runtimes a model runs."""
+
+    fits: tuple[Fit, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The documented JSON form, `docs/guide/json.md`."""
+        own = {"schema_version": SCHEMA_VERSION, "kind": "survey"}
+        return {**own, **dataclasses.asdict(self)}
+
+    def __str__(self) -> str:
+        words = {True: "yes", False: "no", None: "not known"}
+        rows = (
+            (
+                fit.target, words[fit.now], words[fit.after],
+                next(iter(fit.blockers or fit.reasons), ""),
+            )
+            for fit in self.fits
+        )  # fmt: skip
+        return table(("target", "runs now", "after conversion", "what blocks it first"), rows)
+
+
+def accepts(model: Source, target: str) -> Acceptance:
+    """Whether the runtime of a name runs a model as it is; nothing is converted."""
+    row = targets.find(target)
+    return _accepted(_opened(model), row)
+
+
+def survey(model: Source, names: Iterable[str] = ()) -> Survey:
+    """Each release of the named runtimes (of all but onnx itself), now and after a conversion."""
+    document, chosen = _opened(model), set(names)
+    rehearsed: dict[object, tuple[bool | None, tuple[str, ...]]] = {}
+    fits = []
+    for row in targets.table():
+        if row.name in chosen if chosen else row.name != "onnx":
+            now = _accepted(document, row)
+            key = repr(dataclasses.replace(row, name="", versions="", same_as="", also={}))
+            if key not in rehearsed:
+                rehearsed[key] = _after(model, row)
+            fits.append(
+                Fit(row.shown, now.accepted, rehearsed[key][0], now.reasons, rehearsed[key][1])
+            )
+    return Survey(tuple(fits))
+
+
+@diagnose.unreadable_text()
+def _opened(model: Source) -> Document:
+    skeleton, _ = carve_of(model)()
+    validate.header(skeleton)
+    imports.merge(skeleton)
+    return Document(skeleton)
+
+
+def _accepted(document: Document, row: Ceiling) -> Acceptance:
+    found = [
+        *runtime.below_floor(document, row), *runtime.lacking(document, row),
+        *runtime.forms(document, row),
+    ]  # fmt: skip
+    reasons = (*runtime.stamps(document, row), *map(str, found))
+    unknown = ([row.remark] if row.remark else []) + runtime.unknown(document, row)
+    return Acceptance(row.shown, reasons, tuple(unknown))
+
+
+def _after(model: Source, row: Ceiling) -> tuple[bool | None, tuple[str, ...]]:
+    """Whether the model runs when it is converted for a runtime, and what blocks this."""
+    options = Options(Wanted(row), node_budget=NODE_BUDGET)
+    try:
+        told = rehearse(carve_of(model), options)
+    except Outgrown:
+        return None, ("the model grows too large; it was not looked at further",)
+    except OpshiftError as error:
+        return False, (str(error),)
+    return not told.refusals, tuple(map(str, told.refusals))
