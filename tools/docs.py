@@ -18,7 +18,7 @@ from pathlib import Path
 
 import click
 from opshift.author import registry
-from opshift.author.verdicts import RETIRED, Adapter, Kind
+from opshift.author.verdicts import FORM, RETIRED, Adapter, Kind
 from opshift.opsets import schemas
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -156,11 +156,11 @@ def _file(domain: str, op: str) -> str:
     return f"{domain}.{op}.md" if domain else f"{op}.md"
 
 
-def retired_page() -> str:
-    """What becomes of operators that no schema describes any more."""
-    lines = ["# Operators that left the registry", ""]
+def any_version_page(title: str, boundary: tuple[int, int]) -> str:
+    """The adapters that are about any version."""
+    lines = [title, ""]
     for (domain, op, start, to), adapter in registry.default():
-        if (start, to) == RETIRED:
+        if (start, to) == boundary:
             lines += [f"## {domain + '.' if domain else ''}{op}", "", adapter.summary, ""]
             lines += _details(adapter, op)
     return "\n".join(lines).rstrip() + "\n"
@@ -188,7 +188,10 @@ def command_page() -> str:
 
 def pages() -> dict[str, str]:
     """Every generated page by its path below `docs/reference/generated`."""
-    wanted = {"adapters/retired.md": retired_page()}
+    wanted = {
+        "adapters/retired.md": any_version_page("# Operators that left the registry", RETIRED),
+        "adapters/forms.md": any_version_page("# Equal forms that more runtimes run", FORM),
+    }
     for domain in DOMAINS:
         for op in schemas.operators(domain):
             wanted[f"adapters/{_file(domain, op)}"] = page(domain, op)

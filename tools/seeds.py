@@ -12,7 +12,6 @@ from pathlib import Path
 import onnx.parser
 from opshift import versions
 from opshift.author import registry
-from opshift.author.verdicts import RETIRED
 
 ROOT = Path(__file__).resolve().parent.parent
 LARGEST = 20_000
@@ -58,7 +57,7 @@ def _examples_of_adapters() -> Iterator[bytes]:
     for adapter in registry.default().adapters():
         for example in adapter.examples:
             imports = dict(example.imports)
-            if (adapter.start, adapter.to) != RETIRED:
+            if adapter.at_boundary:
                 imports[adapter.domain] = adapter.start
             ir = example.ir_version or max(versions.ir_for(imports), 8 if example.functions else 4)
             listed = ", ".join(f'"{domain}" : {version}' for domain, version in imports.items())

@@ -84,7 +84,8 @@ class Report:
             for work in step.rewritten:
                 name = step.domain or "ai.onnx"
                 gives = " ".join(work.gives)
-                lines.append(f"  {name} {step.start}->{step.to}  {work.op} x{work.count}: {gives}")
+                where = f"{step.start}->{step.to}" if step.start != step.to else f"{step.to}"
+                lines.append(f"  {name} {where}  {work.op} x{work.count}: {gives}")
         lines += [f"  approximate: {text}" for text in self.approximations]
         lines += [f"  inlined: {text}" for text in self.inlined]
         lines += [f"  note: {text}" for text in self.notes]

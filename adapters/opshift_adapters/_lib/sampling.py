@@ -11,7 +11,7 @@ from opshift.adapter import Array, Builder, Refusal, T, Value, Why
 from opshift_adapters._lib.blocks import ARANGE, FLOATS, arange, size_of
 from opshift_adapters._lib.calc import CALC, DTYPES, calc, calc_cast, column, element
 
-SAMPLING = ("Gather", "Shape", "Reshape", "Transpose", "MatMul", *CALC, *ARANGE)
+SAMPLING = ("Gather", "Shape", "Reshape", "ReduceSum", *CALC, *ARANGE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ def _blended(op: Builder, x: Value, rank: int, one: Line, how: Filter) -> Value:
 
 
 def _smoothed(op: Builder, x: Value, rank: int, one: Line, how: Filter) -> Value:
-    """What shrinks is a product with a matrix: the filter, as much wider as the axis gets shorter."""
+    """Weighted sums of what the filter sees, which is as much wider as the axis gets shorter."""
     place = _places(op, one, how.places, T.DOUBLE)
     at, old, scale = place.const_or_none(), one.old.const_or_none(), one.scale.const_or_none()
     if at is None or old is None or scale is None:
@@ -168,12 +168,33 @@ def _smoothed(op: Builder, x: Value, rank: int, one: Line, how: Filter) -> Value
     matrix = np.zeros((int(old), len(at)))
     inside = np.clip(taps, 0, old - 1).astype(np.int64)
     np.add.at(matrix, (inside, np.arange(len(at))[:, None]), weights)
-    swap = list(range(rank))
-    swap[one.axis], swap[-1] = rank - 1, one.axis
-    last = one.axis == rank - 1
-    product = op.MatMul(x if last else op.Transpose(x, perm=swap), op.const(matrix, like=x))
-    y = product if last else op.Transpose(product, perm=swap)
+    read, shares = _read_only(matrix)
+    behind = [1] * (rank - one.axis - 1)
+    elements = op.Gather(x, op.const(read), axis=one.axis)
+    parts = op.Mul(elements, op.const(shares.reshape(*shares.shape, *behind), like=x))
+    y = op.ReduceSum(parts, op.const([one.axis + 1]), keepdims=0)
     return _extrapolated(op, y, rank, place, one, how)
+
+
+def _read_only(matrix: Array) -> tuple[Array, Array]:
+    """For each column the rows that count and their weights.
+
+    An infinity must not come in with weight 0. Therefore a column with fewer rows than others
+    reads its last row several times, and halves the weight each time.
+    """
+    columns = [np.flatnonzero(column) for column in matrix.T]
+    width = max((len(rows) for rows in columns), default=1)
+    read = np.zeros((len(columns), width), dtype=np.int64)
+    shares = np.zeros(read.shape)
+    for number, rows in enumerate(columns):
+        last = len(rows) - 1
+        read[number] = [*rows, *[rows[last]] * (width - last - 1)]
+        weights = list(matrix[rows, number])
+        while len(weights) < width:
+            weights[-1] /= 2
+            weights.append(weights[-1])
+        shares[number] = weights
+    return read, shares
 
 
 def _filter_height(how: Filter, t: Array) -> Array:
@@ -291,7 +312,7 @@ def _places(op: Builder, one: Line, name: str, kind: int) -> Value:
         return _cropped_places(op, one, at, kind)
     shifted = calc(op, "Div", calc(op, "Add", at, half), one.scale)
     if name == "tf_half_pixel_for_nn":
-        return shifted
+        return _unless_kept(op, one, shifted, at)
     if name == "half_pixel_symmetric":
         old, new = calc_cast(op, one.old, kind), calc_cast(op, one.new, kind)
         adjustment = calc(op, "Div", new, calc(op, "Mul", one.scale, old))
@@ -302,6 +323,14 @@ def _places(op: Builder, one: Line, name: str, kind: int) -> Value:
         several = calc(op, "Greater", calc_cast(op, one.new, kind), number)
         return calc(op, "Where", several, centred, op.const(0, kind))
     return centred
+
+
+def _unless_kept(op: Builder, one: Line, places: Value, at: Value) -> Value:
+    """These places, but those of the input where the axis keeps its size."""
+    number = op.const(1, one.scale.elem_type)
+    smaller = calc(op, "Less", one.scale, number)
+    changed = calc(op, "Or", smaller, calc(op, "Greater", one.scale, number))
+    return calc(op, "Where", changed, places, at)
 
 
 def _cropped_places(op: Builder, one: Line, at: Value, kind: int) -> Value:

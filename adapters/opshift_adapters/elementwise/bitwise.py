@@ -119,7 +119,7 @@ def bitwise_18_17(node: Node, op: Builder) -> Result:
     if bits < 64:
         both = logical(_bits(op, _bare(op, a), bits), _bits(op, _bare(op, b), bits))
         whole = _joined(op, both, bits)
-        return op.Cast(op.Cast(whole, to=UNSIGNED_OF[bits]), to=kind)
+        return op.Cast(whole if kind in UNSIGNED else _signed(op, whole, bits), to=kind)
     pairs = zip(_halves(op, a), _halves(op, b), strict=True)
     low, high = (_joined(op, logical(_bits(op, p, 32), _bits(op, q, 32)), 32) for p, q in pairs)
     whole = op.Add(op.Mul(high, op.const(2**32)), low)
@@ -128,7 +128,17 @@ def bitwise_18_17(node: Node, op: Builder) -> Result:
 
 def _bare(op: Builder, x: Value) -> Value:
     """The bits of up to 32 as a number that is not negative."""
-    return op.Cast(op.Cast(x, to=UNSIGNED_OF[BITS[x.elem_type]]), to=T.INT64)
+    wide = op.Cast(x, to=T.INT64)
+    return wide if x.elem_type in UNSIGNED else op.Mod(wide, op.const(2 ** BITS[x.elem_type]))
+
+
+def _signed(op: Builder, bare: Value, bits: int) -> Value:
+    """The number with a sign that has these bits.
+
+    A Cast would find it too, but some runtimes merge that Cast with one that follows.
+    """
+    half = op.const(2 ** (bits - 1))
+    return op.Sub(op.Mod(op.Add(bare, half), op.const(2**bits)), half)
 
 
 def _halves(op: Builder, x: Value) -> tuple[Value, Value]:

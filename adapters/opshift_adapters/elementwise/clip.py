@@ -15,6 +15,7 @@ from opshift.adapter import (
     boundary,
     dtype_of,
     example,
+    form,
 )
 
 from opshift_adapters._lib.blocks import FLOATS
@@ -72,6 +73,26 @@ def clip_10_11(node: Node, op: Builder) -> Result:
             bound = np.array(node.float(name), dtype=np.float32).astype(kind)
         bounds[name] = None if bound == limit else op.const(bound, x.elem_type)
     return op.same(node, inputs=bounds, min=None, max=None)
+
+
+@form("Clip", emits=("Max", "Min"))
+@example("double", "(double[3] x) => (double[3] y) <double l = {-1}, double h = {1}> { y = Clip(x, l, h) }", imports={"": 12}, gives="Max Min", inputs={"x": [-3, np.nan, 0.5]})
+@example("double, one bound", "(double[3] x) => (double[3] y) { y = Clip<max=0.5>(x) }", imports={"": 10}, gives="Max Min", inputs={"x": [-1e300, np.inf, 0.5]})
+@example("float", "(float[3] x) => (float[3] y) <float l = {-1}> { y = Clip(x, l) }", imports={"": 12}, gives="Clip")
+@example("double at 12", "(double[3] x) => (double[3] y) <double l = {-1}> { y = Clip(x, l) }", imports={"": 13}, gives="Clip")
+def by_max_and_min(node: Node, op: Builder) -> Result:
+    """No onnxruntime has a kernel for a Clip of doubles below opset 12."""
+    x = node["input"]
+    if x.elem_type_or_none != T.DOUBLE or not 8 <= op.version < 12:
+        return KEEP
+    if op.version < 11:
+        low, high = (op.const(node.float(name), T.DOUBLE) for name in ("min", "max"))
+        return op.Min(op.Max(x, low), high)
+    bounded = x
+    for name, cut in (("min", op.Max), ("max", op.Min)):
+        bound = node.input(name)
+        bounded = bounded if bound is None else cut(bounded, bound)
+    return KEEP if bounded is x else bounded
 
 
 # -- down ----------------------------------------------------------------------------------------

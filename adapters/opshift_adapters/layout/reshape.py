@@ -13,6 +13,7 @@ from opshift.adapter import (
     adapter,
     boundary,
     example,
+    form,
     shown,
 )
 
@@ -35,6 +36,18 @@ from opshift_adapters._lib.moved import MOVED, moved
 TYPES_25 = boundary(25, "Flatten:a6476d Identity:5e5318 Reshape:e34f79 Shape:d95a96 Size:e2adf1 Transpose:58d6a0")
 TYPES_24 = boundary(24, "Flatten:555226 Identity:fa20ed Reshape:a2ebe7 Shape:7e83f1 Size:3a86e2 Transpose:8978f3")
 TYPES_23 = boundary(23, "Flatten:03e5cd Identity:55d9bd Reshape:896b48 Shape:fa6172 Size:f4fc98 Transpose:a18234")
+
+
+@form("Reshape")
+@example("shape without 0", "(float[N,4] x) => (float[a,b] y) <int64[2] s = {-1, 2}> { y = Reshape<allowzero=1>(x, s) }", imports={"": 18}, gives="Reshape")
+@example("shape with 0", "(float[0,4] x) => (float[a,b] y) <int64[2] s = {0, 2}> { y = Reshape<allowzero=1>(x, s) }", imports={"": 18}, gives="Reshape")
+@example("computed shape", "(float[N,4] x, int64[2] s) => (float[a,b] y) { y = Reshape<allowzero=1>(x, s) }", imports={"": 18}, gives="Reshape", inputs={"s": [2, -1]})
+def without_allowzero(node: Node, op: Builder) -> Result:
+    """`allowzero` decides about zeros alone; onnxruntime 1.8 to 1.10 cannot run it beside a -1."""
+    if "allowzero" not in node.attributes:
+        return KEEP
+    shape = node["shape"].const_or_none()
+    return KEEP if shape is None or 0 in shape else op.same(node, allowzero=None)
 
 
 def by_reshape(node: Node, op: Builder) -> Result:

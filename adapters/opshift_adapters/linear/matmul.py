@@ -16,6 +16,7 @@ from opshift.adapter import (
     adapter,
     boundary,
     example,
+    form,
     shown,
 )
 from opshift.combinators import cast_around
@@ -154,10 +155,37 @@ def gemm_11_10(node: Node, op: Builder) -> Result:
     """C was required; a zero is none."""
     if node.input("C") is not None:
         return KEEP
-    return op.same(node, inputs={"C": op.const(0, like=node["A"])})
+    zeros = _zero_row(node, op)
+    return op.same(node, inputs={"C": op.const(0, like=node["A"]) if zeros is None else zeros})
 
 
 MATRIX_13 = boundary(13, "Gemm:9773d9 MatMul:2e2c47")
+
+MOST_ZEROS = 1 << 16
+
+
+@form("Gemm")
+@example("zeros for C", "(float[2,3] a, float[4,3] b) => (float[2,4] y) { y = Gemm<transB=1>(a, b) }", imports={"": 13}, gives="Gemm")
+@example("with C", "(float[2,3] a, float[3,4] b, float[4] c) => (float[2,4] y) { y = Gemm(a, b, c) }", imports={"": 13}, gives="Gemm")
+@example("unknown columns", "(float[2,3] a, float[3,N] b) => (float[2,N] y) { y = Gemm(a, b) }", imports={"": 13}, gives="Gemm")
+@example("double", "(double[2,3] a, double[3,4] b) => (double[2,4] y) { y = Gemm(a, b) }", imports={"": 13}, gives="Gemm")
+def gemm_with_c(node: Node, op: Builder) -> Result:
+    """onnxruntime 1.4 to 1.12 (opset 12 to 17) cannot fuse a Gemm without C with an activation."""
+    if node.input("C") is not None or not 11 <= op.version <= 17:
+        return KEEP
+    zeros = _zero_row(node, op) if node["B"].elem_type_or_none == T.FLOAT else None
+    return KEEP if zeros is None else op.same(node, inputs={"C": zeros})
+
+
+def _zero_row(node: Node, op: Builder) -> Value | None:
+    """A C that adds nothing to any column, where their number is known."""
+    columns, flag = node["B"].dims_or_none, node.attributes.get("transB")
+    if columns is None or len(columns) != 2 or (flag is not None and flag.ref_attr_name):
+        return None
+    count = columns[0 if flag is not None and flag.i else 1]
+    known = isinstance(count, int) and 0 < count <= MOST_ZEROS
+    return op.const(np.zeros(count), like=node["B"]) if known else None
+
 
 # -- Det -----------------------------------------------------------------------------------------
 

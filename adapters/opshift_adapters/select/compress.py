@@ -56,12 +56,13 @@ def true_positions(op: Builder, mask: Value) -> Value:
 NON_ZERO = "(float[2,3] x) => (int64[2,N] y) { y = NonZero(x) }"
 
 
-@adapter("NonZero", 9, 8, emits=("Reshape", "Unsqueeze", "Div", "Mul", "Sub", "Concat", *SIZE_OF, *TRUE_POSITIONS))
+@adapter("NonZero", 9, 8, emits=("Reshape", "Unsqueeze", "Div", "Mul", "Sub", "Concat", "Equal", *SIZE_OF, *TRUE_POSITIONS))
 @example("constant", "(int64[2,N] x) => (int64[2,N] y) <float[2,2] c = {1, 0, 0, 2}> { z = NonZero(c) y = Add(x, z) }", gives="Identity Add", inputs={"x": [[1, 2], [3, 4]]})
 @example("float", NON_ZERO, inputs={"x": [[0, -2, 0], [0.5, -0.0, np.nan]]})
 @example("nothing found", NON_ZERO, inputs={"x": [[0, 0, 0], [0, 0, 0]]})
 @example("all found", "(bool[3] x) => (int64[1,N] y) { y = NonZero(x) }", inputs={"x": [True] * 3})
 @example("three dimensions", "(int64[A,B,C] x) => (int64[3,N] y) { y = NonZero(x) }", inputs={"x": np.arange(24).reshape(2, 3, 4) % 3})
+@example("empty, unknown sizes", "(float[M,N] x) => (int64[2,K] y) { y = NonZero(x) }", inputs={"x": np.zeros((3, 0))})
 @example("empty", "(bool[0,3] x) => (int64[2,N] y) { y = NonZero(x) }")
 @example("strings", "(string[3] x) => (int64[1,N] y) { y = NonZero(x) }", refuses=Why.NOT_EXPRESSIBLE)
 @example("scalar", "(float x) => (int64[A,N] y) { y = NonZero(x) }", refuses=Why.NOT_EXPRESSIBLE)
@@ -77,11 +78,19 @@ def non_zero_9_8(node: Node, op: Builder) -> Result:
     rest = true_positions(op, flat if x.elem_type == T.BOOL else op.Cast(flat, to=T.BOOL))
     rows = []
     for axis in range(x.rank - 1, 0, -1):
-        size = size_of(op, x, axis)
+        size = _at_least_one(op, size_of(op, x, axis))
         above = op.Div(rest, size)
         rows.append(op.Sub(rest, op.Mul(above, size)))
         rest = above
     return op.Concat(*(op.Unsqueeze(r, axes=[0]) for r in (rest, *reversed(rows))), axis=0)
+
+
+def _at_least_one(op: Builder, size: Value) -> Value:
+    """A size to divide by: where it is 0, nothing is divided, and yet runtimes would not divide."""
+    known = size.const_or_none()
+    if known is not None:
+        return op.const(max(int(known), 1))
+    return op.Add(size, op.Cast(op.Equal(size, op.const(0)), to=T.INT64))
 
 
 NON_ZERO_13 = boundary(13, "NonZero:52cff1")

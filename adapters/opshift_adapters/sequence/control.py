@@ -16,6 +16,7 @@ from opshift.adapter import (
     adapter,
     boundary,
     example,
+    form,
     shown,
 )
 
@@ -198,7 +199,17 @@ def _once(
         (T.BOOL, ()),
         *((kind, None) for kind in kinds),
     )
-    return op.Loop(trips, None, *old, body=body, outputs=len(old))
+    return op.Loop(trips, op.const(True, T.BOOL), *old, body=body, outputs=len(old))
+
+
+@form("Loop")
+@example("a number of trips", "(float[2] x) => (float[2] y) <int64 n = {3}> { y = Loop(n, \"\", x) <body = b (int64 i, bool k, float[2] p) => (bool o, float[2] q) { o = Identity(k) q = Add(p, p) } > }", imports={"": 18}, gives="Loop")
+@example("inside a branch", "(bool c, float[2] x) => (float[2] y) <int64 n = {3}> { y = If(c) <then_branch = t () => (float[2] w) { w = Loop(n, \"\", x) <body = b (int64 i, bool k, float[2] p) => (bool o, float[2] q) { o = Identity(k) q = Add(p, p) } > }, else_branch = e () => (float[2] w) { w = Identity(x) } > }", imports={"": 15}, gives="If")
+def with_condition(node: Node, op: Builder) -> Result:
+    """A Loop without a condition ends the process of onnxruntime 1.2 to 1.10; true is none."""
+    if node.input("cond") is not None:
+        return KEEP
+    return op.same(node, inputs={"cond": op.const(True, T.BOOL)})
 
 
 ROWS = "(float[3,2] x) => (float[3,2] y) <int64 n = {3}, bool go = {1}> { y = Loop"

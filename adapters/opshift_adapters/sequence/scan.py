@@ -226,5 +226,5 @@ def _loop(
 
     carried = (*idle, *states)
     body = op.graph(step, (T.INT64, ()), (T.BOOL, ()), *map(_known, carried))
-    found = op.Loop(trips, None, *carried, body=body, outputs=outputs + len(idle))
+    found = op.Loop(trips, op.const(True, T.BOOL), *carried, body=body, outputs=outputs + len(idle))
     return found[len(idle) :]

@@ -293,7 +293,7 @@ def sequence_map_17_16(node: Node, op: Builder) -> Result:
 
     empty = [op.SequenceEmpty(dtype=kind) for kind in kinds]
     repeated = op.graph(step, (T.INT64, ()), (T.BOOL, ()), *empty)
-    return op.Loop(op.SequenceLength(first), None, *empty, body=repeated, outputs=len(kinds))
+    return op.Loop(op.SequenceLength(first), op.const(True, T.BOOL), *empty, body=repeated, outputs=len(kinds))
 
 
 def _count(sequence: Value) -> int | None:

@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from opshift.author.verdicts import (
+    FORM,
     RETIRED,
     Adapter,
     ByValue,
@@ -82,6 +83,10 @@ class Registry:
     def retired(self, domain: str, op: str) -> Adapter | None:
         """The verdict for an operator where no schema describes it: any more, or not yet."""
         return self._verdicts.get((domain, op, *RETIRED))
+
+    def form(self, domain: str, op: str) -> Adapter | None:
+        """The form of an operator that more runtimes run."""
+        return self._verdicts.get((domain, op, *FORM))
 
     def replaced(self, document: Document, domain: str, version: int, goal: int) -> list[str]:
         """The operators of a document that no schema describes, neither here nor at the goal."""

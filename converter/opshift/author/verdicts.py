@@ -39,6 +39,8 @@ class Kind(enum.Enum):
 APPROXIMATE_COST = 10_000
 # The boundary of operators that no schema describes any more: they are replaced where they are met.
 RETIRED: Final = (0, 0)
+# The boundary of forms that more runtimes run: they are written where a conversion ends.
+FORM: Final = (-1, -1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,11 @@ class Adapter:
     summary: str = ""
     why: Why | None = None
     source: str = ""
+
+    @property
+    def at_boundary(self) -> bool:
+        """Whether it is about two neighbouring versions, and not about any version."""
+        return self.start != self.to
 
     def __call__(self, node: Node, op: Builder) -> Result:
         """Lets one adapter hand over to another by calling it."""
@@ -203,7 +210,7 @@ def adapter(
     other version lacks (otherwise the engine refuses them before the adapter is asked).
     """
     names = _listed(ops)
-    if abs(start - to) != 1 and (start, to) != RETIRED:
+    if abs(start - to) != 1 and (start, to) not in (RETIRED, FORM):
         raise AdapterBug(f"adapter for {names}: {start} and {to} are not neighbours")
 
     def declare(below: Rewrite | _Draft) -> Adapter:
@@ -263,6 +270,17 @@ def retired(
     they are when the target knows them.
     """
     return adapter(ops, *RETIRED, domain=domain, emits=emits, handles_types=True)
+
+
+def form(
+    ops: str, *, domain: str = "", emits: str | Iterable[str] = ()
+) -> Callable[[Rewrite | _Draft], Adapter]:
+    """Declares an equal form of operators that more runtimes run, at any version.
+
+    A conversion ends with it. It returns KEEP where the node has that form, or the value is not
+    known that it depends on: it never refuses.
+    """
+    return adapter(ops, *FORM, domain=domain, emits=emits, handles_types=True)
 
 
 def impossible(

@@ -81,6 +81,8 @@ class Conversion:
             self._settle_nodes()
             self._reopen()
         self._go(adapters)
+        if self.steps or isinstance(self.options.target, Wanted):
+            self._reform(adapters)
         self._finish(moved=before != self.document.imports.as_dict())
         return self._report(before, self.document.imports.as_dict(), ir_before)
 
@@ -222,6 +224,16 @@ class Conversion:
             checker.after_step(self.document, step)
         step.touched.clear()
         self.steps.append(step)
+
+    def _reform(self, adapters: registry.Registry) -> None:
+        """Writes equal forms that more runtimes run."""
+        for domain in sorted(self.goal):
+            for version in sorted(goals.present(self.document, domain)):
+                stepper = self._stepper(adapters, domain, version, version)
+                stepper.forms, stepper.goal = True, version
+                step = stepper.run()
+                if step.rewritten:
+                    self._done(step)
 
     def _finish(self, *, moved: bool) -> None:
         self._settle_nodes()

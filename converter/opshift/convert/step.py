@@ -77,6 +77,7 @@ class Stepper:
         self.functions: set[FunctionId] = set()
         self.movable = True
         self.only: frozenset[tuple[int, int]] | None = None  # the nodes that cross, if not all
+        self.forms = False  # whether it writes other forms at one version
 
     # -- what a Builder asks -----------------------------------------------------------------
 
@@ -195,6 +196,12 @@ class Stepper:
 
     def _work(self, root: Root) -> Iterator[tuple[Key, Adapter]]:
         """The operators of this root that have something to do or to prove at this boundary."""
+        if self.forms:
+            for key in sorted(key for key in root.index if key[0] == self.domain):
+                form = self.adapters.form(*key)
+                if form is not None:
+                    yield key, form
+            return
         if self.start == self.to:
             for op in self.adapters.replaced(self.document, self.domain, self.start, self.goal):
                 verdict = self.adapters.retired(self.domain, op)

@@ -8,7 +8,7 @@ from onnx import ModelProto
 
 from opshift import versions
 from opshift.author import registry
-from opshift.author.verdicts import RETIRED, Adapter, Example
+from opshift.author.verdicts import FORM, Adapter, Example
 from opshift.testing.models import (
     Evaluate,
     assert_invalid,
@@ -40,7 +40,7 @@ def example_model(
 ) -> ModelProto:
     """The example as a model at the version that is left; `imports` are of other domains."""
     own = {**(imports or {}), **example.imports}
-    if (adapter.start, adapter.to) != RETIRED:
+    if adapter.at_boundary:
         own[adapter.domain] = adapter.start
     ir = example.ir_version or max(versions.ir_for(own), 8 if example.functions else 4)
     listed = ", ".join(f'"{domain}" : {version}' for domain, version in own.items())
@@ -50,10 +50,12 @@ def example_model(
 
 def example_target(adapter: Adapter, example: Example) -> dict[str, int]:
     """The version that the example is converted to."""
-    to = adapter.to
-    if (adapter.start, adapter.to) == RETIRED:  # any boundary: it is replaced where it is met
-        to = next(iter(example.imports.values())) + 1
-    return {adapter.domain: to}
+    if adapter.at_boundary:
+        return {adapter.domain: adapter.to}
+    start = next(iter(example.imports.values()))
+    if (adapter.start, adapter.to) == FORM:  # what is written where a conversion ends
+        return {adapter.domain: start - 1}
+    return {adapter.domain: start + 1}  # it is replaced where it is met
 
 
 def assert_example(

@@ -1,0 +1,48 @@
+"""What a conversion writes has a form that old runtimes run, and equal forms replace others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, parser
+from opshift import convert_version
+
+ALLOWZERO = (
+    "(float[n,4] x) => (float[a,b] y) <int64[2] s = {{{}}}> {{ y = Reshape<allowzero = 1>(x, s) }}"
+)
+LOOP = '(float[2] x) => (float[2] y) <int64 n = {3}> { y = Loop(n, "", x) <body = b (int64 i, bool k, float[2] p) => (bool o, float[2] q) { o = Identity(k) q = Add(p, p) } > }'
+
+
+def model(opset: int, graph: str) -> ModelProto:
+    return parser.parse_model(f'<ir_version: 8, opset_import: ["": {opset}]> g {graph}')
+
+
+def nodes(graph: GraphProto) -> Iterator[NodeProto]:
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            if attribute.type == AttributeProto.GRAPH:
+                yield from nodes(attribute.g)
+
+
+@pytest.mark.parametrize(
+    ("opset", "target"), [(20, "onnxruntime==1.10"), (15, "onnxruntime==1.10"), (18, 14)]
+)
+@pytest.mark.parametrize(("shape", "kept"), [("-1, 2", False), ("0, 2", True)])
+def test_allowzero_is_kept_only_beside_a_zero(opset, target, shape, kept):
+    (node,) = convert_version(model(opset, ALLOWZERO.format(shape)), target).graph.node
+    assert any(a.name == "allowzero" for a in node.attribute) == kept
+
+
+@pytest.mark.parametrize(("opset", "target"), [(18, 17), (11, 12), (15, "onnxruntime==1.10")])
+def test_every_loop_has_a_condition(opset, target):
+    converted = convert_version(model(opset, LOOP), target)
+    (loop,) = (node for node in nodes(converted.graph) if node.op_type == "Loop")
+    assert loop.input[1]
+
+
+@pytest.mark.parametrize("graph", [LOOP, ALLOWZERO.format("-1, 2")])
+def test_a_conversion_to_the_version_that_a_model_has_changes_nothing(graph):
+    before = model(15, graph)
+    assert convert_version(before, 15) == before
