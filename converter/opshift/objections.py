@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
 from opshift.author.node import Node, Value
-from opshift.author.verdicts import Flaw, flaw
+from opshift.author.verdicts import Flaw, Illegal, flaw
 
 LARGEST_RANK = 64  # of what numpy and runtimes can hold
 
@@ -63,17 +64,26 @@ def positive(ops: str, inputs: str, *, domain: str = "") -> tuple[Flaw, ...]:
     return look
 
 
-def choices(ops: str, *, domain: str = "", **allowed: str) -> tuple[Flaw, ...]:
-    """What attributes can be, as text (`mode="add mul"`), where onnx does not check it."""
+def choices(ops: str, *, domain: str = "", **allowed: str) -> tuple[Illegal, ...]:
+    """What attributes can be, as text (`mode="add mul"`), where onnx does not check it.
 
-    @flaw(ops, domain=domain)
-    def look(node: Node) -> str | None:
-        for name, known in allowed.items():
-            if name in node.attributes and node.str(name) not in known.split():
-                return f"{name} is {node.str(name)!r}, and can be {known.replace(' ', ', ')}"
+    Runtimes read other values differently, so a model with such a value is not converted.
+    """
+    known = {name: text.split() for name, text in allowed.items()}
+
+    def object_to(given: Mapping[str, Any], inputs: int, outputs: int) -> str | None:
+        for name, value in given.items():
+            shown = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+            if shown not in known[name]:
+                return f"{name} is {shown!r}, and can be {', '.join(known[name])}"
         return None
 
-    return look
+    return tuple(Illegal(op, object_to, domain, frozenset(known)) for op in ops.split())
+
+
+def switches(ops: str, names: str, *, domain: str = "") -> tuple[Illegal, ...]:
+    """Attributes that switch something on or off: onnx does not check that they are 0 or 1."""
+    return choices(ops, domain=domain, **dict.fromkeys(names.split(), "0 1"))
 
 
 def at_least(ops: str, *, domain: str = "", **least: int) -> tuple[Flaw, ...]:

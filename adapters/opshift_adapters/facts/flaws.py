@@ -4,7 +4,7 @@ from math import prod
 
 import numpy as np
 from opshift.adapter import Node, flaw
-from opshift.objections import at_least, axes, choices, positive, ranks, singles
+from opshift.objections import at_least, axes, choices, positive, ranks, singles, switches
 
 REDUCING = "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare"
 
@@ -55,9 +55,48 @@ CHOICES = (
     choices("QuantizeLinear", precision=f"0 {FLOATS}"),
     choices("TreeEnsembleRegressor", domain="ai.onnx.ml", aggregate_function="AVERAGE SUM MIN MAX"),
     choices("ScatterElements ScatterND", reduction="none add mul max min"),
-)
+    choices("NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss", reduction="none sum mean"),
+    choices("Gelu", approximate="none tanh"),
+    choices("DepthToSpace", mode="DCR CRD"),
+    choices("BitShift", direction="LEFT RIGHT"),
+    choices("Pad", mode="constant reflect edge wrap"),
+    choices("GridSample", padding_mode="zeros border reflection"),
+    choices(
+        "Resize", mode="nearest linear cubic", keep_aspect_ratio_policy="stretch not_larger not_smaller",
+        nearest_mode="round_prefer_floor round_prefer_ceil floor ceil",
+    ),
+)  # fmt: skip
 
 POOLS = "AveragePool LpPool MaxPool"
+SWITCHES = (
+    switches("Add And Div Equal Gemm Greater Less Mul Or Pow Sub Xor", "broadcast"),
+    switches("AffineGrid GridSample", "align_corners"),
+    switches("ArgMax ArgMin", "keepdims select_last_index"),
+    switches("Attention", "is_causal"),
+    switches("BatchNormalization", "is_test spatial training_mode"),
+    switches("BlackmanWindow HammingWindow HannWindow", "periodic"),
+    switches("Cast CastLike QuantizeLinear", "saturate"),
+    switches("ConcatFromSequence", "new_axis"),
+    switches("CumProd CumSum", "exclusive reverse"),
+    switches("DFT STFT", "inverse onesided"),
+    switches("Dropout", "is_test"),
+    switches("GRU LSTM RNN", "input_forget layout linear_before_reset output_sequence"),
+    switches("Gemm", "transA transB"),
+    switches("IsInf", "detect_negative detect_positive"),
+    switches("Mod", "fmod"),
+    switches("NonMaxSuppression", "center_point_box"),
+    switches("OneHotEncoder", "zeros", domain="ai.onnx.ml"),
+    switches(POOLS, "ceil_mode count_include_pad storage_order"),
+    switches(f"{REDUCING} SplitToSequence", "keepdims noop_with_empty_axes"),
+    switches("Reshape", "allowzero"),
+    switches("Resize", "antialias exclude_outside"),
+    switches("RotaryEmbedding", "interleaved"),
+    switches("SVMRegressor", "one_class", domain="ai.onnx.ml"),
+    switches("StringNormalizer", "is_case_sensitive"),
+    switches("TopK", "largest sorted"),
+    switches("Trilu", "upper"),
+    switches("Unique", "sorted"),
+)
 LEAST = (
     at_least(f"Col2Im Conv ConvInteger ConvTranspose DeformConv QLinearConv {POOLS}", strides=1, dilations=1),
     at_least(f"Conv ConvTranspose {POOLS}", kernel_shape=1),

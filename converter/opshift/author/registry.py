@@ -40,7 +40,7 @@ class Registry:
         self.folds: dict[tuple[str, str], Fold] = {}
         self.output_ranks: dict[tuple[str, str], OutputRanks] = {}
         self.by_value: dict[tuple[str, str], ByValue] = {}
-        self.illegal: dict[tuple[str, str], Illegal] = {}
+        self.illegal: dict[tuple[str, str], list[Illegal]] = {}
         self.fragile: set[tuple[str, str]] = set()
         self.flaws: dict[tuple[str, str], list[Flaw]] = {}
         self.edges: dict[Any, Any] = {}  # what the planner derives from the verdicts
@@ -60,7 +60,7 @@ class Registry:
             case ByValue(op=op, domain=domain):
                 _once(self.by_value, (domain, op), declared, "two lists of what is read by")
             case Illegal(op=op, domain=domain):
-                _once(self.illegal, (domain, op), declared, "two rules of what is illegal for")
+                self.illegal.setdefault((domain, op), []).append(declared)
             case Fragile(op=op, domain=domain):
                 self.fragile.add((domain, op))
             case Flaw(op=op, domain=domain):
@@ -125,7 +125,7 @@ class Registry:
         copy.folds = dict(self.folds)
         copy.output_ranks = dict(self.output_ranks)
         copy.by_value = dict(self.by_value)
-        copy.illegal = dict(self.illegal)
+        copy.illegal = {key: [*rules] for key, rules in self.illegal.items()}
         copy.fragile = set(self.fragile)
         copy.flaws = {key: [*flaws] for key, flaws in self.flaws.items()}
         return copy

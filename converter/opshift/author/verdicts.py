@@ -140,6 +140,7 @@ class Illegal:
     op: str
     objection: Objection
     domain: str = ""
+    reads: frozenset[str] | None = None  # the attributes that it looks at; None means all
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto
 from onnx.helper import get_attribute_value
 
 from opshift.author.registry import Registry
+from opshift.author.verdicts import Illegal
 from opshift.convert.legal import checker
 from opshift.errors import InvalidModel
 from opshift.model import functions
@@ -154,15 +155,29 @@ def _recursive(document: Document) -> Iterator[str]:
 
 def _illegal(document: Document, adapters: Registry) -> Iterator[str]:
     """What an author of adapters has to say about attributes, before inference sees them."""
-    for key, rule in sorted(adapters.illegal.items()):
-        for root in document.roots:
-            for scope, position in root.index.get(key, ()):
+    for root in document.roots:
+        for key in sorted(root.index.keys() & adapters.illegal.keys()):
+            for scope, position in root.index[key]:
                 node = scope.node(position)
-                written = (a for a in node.attribute if a.type and not a.ref_attr_name)
-                given = {a.name: get_attribute_value(a) for a in written}
-                objection = rule.objection(given, len(node.input), len(node.output))
-                if objection is not None:
-                    yield f"{_called(node)}: {objection}"
+                for rule in adapters.illegal[key]:
+                    objection = _objection(node, rule)
+                    if objection is not None:
+                        yield f"{_called(node)}: {objection}"
+
+
+def _objection(node: NodeProto, rule: Illegal) -> str | None:
+    """What a rule says against the attributes that are written on a node."""
+    written = [
+        attribute
+        for attribute in node.attribute
+        if (rule.reads is None or attribute.name in rule.reads)
+        and attribute.type
+        and not attribute.ref_attr_name
+    ]
+    if rule.reads is not None and not written:
+        return None
+    given = {attribute.name: get_attribute_value(attribute) for attribute in written}
+    return rule.objection(given, len(node.input), len(node.output))
 
 
 def _owner(root: Root) -> str:
