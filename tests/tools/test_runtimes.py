@@ -1,0 +1,107 @@
+"""A sample of models in one older onnxruntime, and what the tool makes of its answers."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from conftest import model
+from onnxruntime import InferenceSession
+from runtimes import report
+from runtimes.__main__ import convert
+from runtimes.install import NotHere, install
+from runtimes.runner import Runner
+
+OLD = "1.16.3"  # the oldest that comes for Python 3.11, and merges chains of Casts
+MODELS = {
+    "layer": "(float[2,4] x) => (float[2,4] y) { s = Constant<value_floats = [1.0,2.0,3.0,4.0]>() y = LayerNormalization<axis = -1>(x, s) }",
+    "reduce": "(float[2,4] x) => (float[2,1] y) { a = Constant<value_ints = [1]>() y = ReduceMean(x, a) }",
+    "gelu": "(float[2,4] x) => (float[2,4] y) { y = Gelu(x) }",
+    "loop": """(float[2,4] x) => (float[2,4] y) {
+        n = Constant<value_int = 3>()
+        y = Loop (n, , x) <body = b (int64 i, bool c, float[2,4] v) => (bool k, float[2,4] w) { k = Identity(c) w = Add(v, v) }>
+    }""",
+}
+
+
+@pytest.fixture(scope="module")
+def runtime(tmp_path_factory):
+    try:
+        return install(OLD)
+    except (NotHere, OSError) as reason:
+        pytest.skip(f"onnxruntime {OLD} cannot be installed here: {reason}")
+
+
+def folder_of(text, place):
+    """A model of the newest operator set with its inputs and expected outputs."""
+    proto = model(text, 20, ir=9)
+    for node in proto.graph.node:
+        node.metadata_props.add(key="pkg.stack_trace", value="line 1")
+    place.mkdir()
+    onnx.save(proto, place / "model.onnx")
+    feed = {"x": np.arange(-4, 4, dtype=np.float32).reshape(2, 4)}
+    session = InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
+    np.savez(place / "inputs.npz", **feed)
+    np.savez(place / "expected.npz", y=session.run(None, feed)[0])
+    return place
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_converted_model_is_right_in_an_older_onnxruntime(name, runtime, tmp_path):
+    place = folder_of(MODELS[name], tmp_path / name)
+    result = tmp_path / "result.onnx"
+    told = convert((str(place / "model.onnx"), str(result), f"onnxruntime=={OLD}"))
+    assert told["outcome"] == "converted", told
+    runner = Runner(runtime)
+    try:
+        assert runner.judge(result, place)["outcome"] == "right"
+        assert runner.judge(place / "model.onnx", place)["outcome"] == "not loaded"  # opset 20
+        np.savez(place / "expected.npz", y=np.ones((2, 4), np.float32) * 100)
+        assert runner.judge(result, place)["outcome"] == "wrong"
+    finally:
+        runner.close()
+
+
+def test_a_child_that_ends_is_a_crash_and_the_next_model_gets_a_new_one(tmp_path):
+    class Ends:
+        python, environment = sys.executable, {}
+
+    runner = Runner(Ends())
+    for _ in range(2):
+        told = runner.judge(tmp_path / "none.onnx", tmp_path)
+        assert told["outcome"] in ("crash", "not loaded")
+    runner.close()
+
+
+def test_the_table_counts_what_can_be_expressed():
+    right, lacks = {"outcome": "right", "why": ""}, "Could not find an implementation for Clip(11)"
+    models = {
+        "a": {"before": right, "after": right},
+        "b": {"before": right, "after": {"outcome": "wrong", "why": "error 1"}},
+        "c": {"before": {"outcome": "crash", "why": ""}, "after": {"outcome": "crash", "why": ""}},
+        "d": {"before": right, "after": {"outcome": "not loaded", "why": lacks}},
+        "e": {
+            "before": right,
+            "after": {"outcome": "refused", "why": "x", "kind": "TARGET_LACKS", "op": "Gelu"},
+        },
+    }
+    cells = report.row("1.0", models).split(" | ")
+    assert cells[1:5] == ["5", "4", "1", "3"]
+    assert cells[5] == "33.3 %"
+    assert cells[-1] == "1 |"
+    page = report.page(report.Results({"1.0": models}, {"0.1": "no Python"}))
+    assert "lacks Clip(11): d" in page
+    assert "lacks Gelu: TARGET_LACKS: e" in page
+    assert "onnxruntime 0.1 was passed over: no Python" in page
+
+
+def test_it_runs_as_a_program():
+    top = Path(__file__).parents[2]
+    words = [sys.executable, "-m", "tools.runtimes", "--help"]
+    done = subprocess.run(words, cwd=top, capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert "Converts a corpus for runtimes" in done.stdout

@@ -1,0 +1,1 @@
+"""Runs converted models in the runtimes that they were converted for."""

@@ -1,0 +1,109 @@
+"""Installs a release of onnxruntime for a Python on this machine that has a wheel of it."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "opshift-runtimes"
+
+# The first and the last release with a wheel for each Python, on Linux x86_64, as pip lists them.
+WHEELS = {
+    "3.6": ("0.1.2", "1.3.0"),
+    "3.7": ("0.1.2", "1.14.1"),
+    "3.8": ("1.2.0", "1.19.2"),
+    "3.9": ("1.7.0", "1.19.2"),
+    "3.10": ("1.12.0", "1.23.2"),
+    "3.11": ("1.15.0", "1.31.1"),
+    "3.12": ("1.17.0", "1.31.1"),
+    "3.13": ("1.20.0", "1.31.1"),
+}
+BEFORE_NUMPY_2 = (1, 19)  # older releases are built against numpy 1
+
+
+class NotHere(Exception):  # noqa: N818 - an answer, not an error
+    """A runtime cannot be installed on this machine; the message says why."""
+
+
+@dataclass(frozen=True)
+class Installed:
+    """A release, the interpreter that runs it, and the folder that it is imported from."""
+
+    version: str
+    python: str
+    site: str
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {**os.environ, "PYTHONPATH": self.site, "PYTHONNOUSERSITE": "1"}
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", version))
+
+
+@functools.cache
+def pythons() -> dict[str, str]:
+    """Interpreters by minor version: those on PATH, those of pyenv, and this one."""
+    root = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
+    found: dict[str, str] = {}
+    named = [shutil.which(f"python{minor}") for minor in WHEELS]
+    there = sorted(root.glob("*/bin/python"), key=lambda path: numbers(path.parts[-3]))
+    for path in [*named, *map(str, reversed(there)), sys.executable]:
+        if path is None:
+            continue
+        code = "import sys; print('%d.%d' % sys.version_info[:2])"
+        try:
+            done = subprocess.run([path, "-c", code], capture_output=True, text=True, timeout=60)
+        except (OSError, subprocess.TimeoutExpired):
+            continue
+        if done.returncode == 0:  # a shim answers only for versions that are switched on
+            found.setdefault(done.stdout.strip(), path)
+    return found
+
+
+def install(version: str, cache: Path = CACHE) -> Installed:
+    """The release in a folder of its own; one that was installed before is used again."""
+    site = cache / f"onnxruntime-{version}"
+    note = site / "installed.json"
+    if note.exists():
+        return Installed(version, json.loads(note.read_text())["python"], str(site))
+    python = _python_for(version)
+    numpy = "numpy<2" if numbers(version)[:2] < BEFORE_NUMPY_2 else "numpy"
+    wanted = ([f"onnxruntime=={version}", "--no-deps"], [numpy, "protobuf", "flatbuffers"])
+    for what in wanted:
+        command = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+        done = subprocess.run(
+            [*command, "--target", str(site), *what], capture_output=True, text=True
+        )
+        if done.returncode:
+            shutil.rmtree(site, ignore_errors=True)
+            told = (done.stderr.strip().splitlines() or ["pip said nothing"])[-1]
+            raise NotHere(f"pip of {python} cannot install {what[0]}: {told}")
+    note.write_text(json.dumps({"version": version, "python": python}))
+    return Installed(version, python, str(site))
+
+
+def _python_for(version: str) -> str:
+    """The newest Python here that has a wheel of a release."""
+    newest = max((last for _, last in WHEELS.values()), key=numbers)
+    fits = [
+        minor for minor, (first, last) in WHEELS.items()
+        if numbers(first) <= numbers(version) <= numbers(last)
+    ]  # fmt: skip
+    if numbers(version) > numbers(newest):
+        fits = list(WHEELS)[-3:]  # newer than this table: pip decides
+    here = [minor for minor in fits if minor in pythons()]
+    if not here:
+        raise NotHere(
+            f"onnxruntime {version} has wheels for Python {', '.join(fits) or '(none known)'};"
+            f" found here: {', '.join(sorted(pythons(), key=numbers)) or 'none'}"
+        )
+    return pythons()[max(here, key=numbers)]

@@ -1,0 +1,108 @@
+"""The table: how many models are right before and after, and why the others are not."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+Told: TypeAlias = "dict[str, str]"
+Measured: TypeAlias = "dict[str, Told]"  # "before" and "after"
+
+# What a runtime answers where it has no kernel for an operator, or not for its type.
+LACKS = re.compile(
+    r"Could not find an implementation|NOT_IMPLEMENTED|No Op registered|not a registered function"
+    r"|Failed to find kernel"
+)
+# The checker of a runtime rejects a node that came with the model, not one that it fused itself.
+FOREIGN = re.compile(
+    r"Load model from .* In Node, \(\"[^\"]*\", (\w+), \"com.microsoft\"", re.DOTALL
+)
+OUTCOMES = ("not loaded", "not run", "wrong", "crash", "timeout", "refused", "failed")
+
+
+@dataclass
+class Results:
+    """Outcomes by release and model, and releases that could not be installed."""
+
+    models: dict[str, dict[str, Measured]] = field(default_factory=dict)
+    passed_over: dict[str, str] = field(default_factory=dict)
+
+
+def lacks(told: Told) -> str:
+    """The operator or type that the runtime lacks, if that is why a model does not run there."""
+    if told["outcome"] == "refused":
+        return f"{told['op']}: {told['kind']}"
+    if told["outcome"] == "not loaded" and (foreign := FOREIGN.search(told["why"])):
+        return f"com.microsoft {foreign[1]} in a later form"
+    if told["outcome"] in ("not loaded", "not run") and LACKS.search(told["why"]):
+        found = re.search(r"implementation for (?:the node )?(\S+)", told["why"])
+        return found[1] if found else told["why"][:80]
+    return ""
+
+
+def worse(measured: Measured) -> bool:
+    """Whether the result is wrong or ends the process where the original did neither."""
+    bad = ("wrong", "crash", "timeout")
+    return measured["after"]["outcome"] in bad and measured["before"]["outcome"] not in bad
+
+
+def row(version: str, models: dict[str, Measured]) -> str:
+    before = sum(m["before"]["outcome"] == "right" for m in models.values())
+    after = Counter(m["after"]["outcome"] for m in models.values())
+    can = sum(not lacks(m["after"]) for m in models.values())
+    share = f"{100 * after['right'] / can:.1f} %" if can else "-"
+    cells = [version, len(models), before, after["right"], can, share]
+    cells += [after[name] for name in OUTCOMES]
+    cells.append(sum(map(worse, models.values())))
+    return "| " + " | ".join(map(str, cells)) + " |"
+
+
+HEADER = (
+    "| onnxruntime | models | right before | right after | expressible | share right of these | "
+    + " | ".join(OUTCOMES)
+    + " | wrong or crash, not before |"
+)
+
+
+def table(found: Results) -> str:
+    line = "|" + " --- |" * HEADER.count(" | ") + " --- |"
+    return "\n".join([HEADER, line, *(row(*one) for one in found.models.items())])
+
+
+def page(found: Results) -> str:
+    """The page of the documentation."""
+    return "\n".join(_page(found)) + "\n"
+
+
+def _page(found: Results) -> Iterator[str]:
+    yield "# Converted models in the runtimes they were converted for"
+    yield ""
+    yield "Written by `python -m tools.runtimes`. Each model of the corpus was converted with"
+    yield "`--for onnxruntime==VERSION` and default flags, and run in that release. Right: the"
+    yield "error is at most 1e-3 of the largest expected magnitude. A model is not expressible if"
+    yield "its conversion is refused, or if the release has no kernel for an operator or type of"
+    yield "the result. Operators of com.microsoft in a form of a later release are lacking, too."
+    yield ""
+    yield table(found)
+    for version, reason in found.passed_over.items():
+        yield f"\nonnxruntime {version} was passed over: {reason}"
+    for version, models in found.models.items():
+        yield f"\n## onnxruntime {version}: models that are not right"
+        grouped: dict[str, list[str]] = defaultdict(list)
+        for name, measured in sorted(models.items()):
+            after = measured["after"]
+            if after["outcome"] == "right":
+                continue
+            if missing := lacks(after):
+                grouped[f"lacks {missing}"].append(name)
+            else:
+                mark = " (the original was neither wrong nor a crash)" if worse(measured) else ""
+                before = measured["before"]["outcome"]
+                why = " ".join(after.get("why", "").split())[:160]
+                grouped[f"{after['outcome']}, before {before}{mark}: {why}"].append(name)
+        yield ""
+        for reason, names in sorted(grouped.items()):
+            yield f"* {reason}: {', '.join(names)}"

@@ -1,0 +1,72 @@
+"""A child in another interpreter that runs models; it is started again when one ends it."""
+
+from __future__ import annotations
+
+import json
+import queue
+import subprocess
+import threading
+from pathlib import Path
+from typing import Any
+
+from .install import Installed
+
+CHILD = Path(__file__).with_name("child.py")
+
+
+class Runner:
+    """Judges models one after another in an installed runtime."""
+
+    def __init__(self, runtime: Installed, seconds: float = 60) -> None:
+        self.runtime, self.seconds = runtime, seconds
+        self._process: subprocess.Popen[str] | None = None
+        self._lines: queue.Queue[str | None] = queue.Queue()
+
+    def judge(self, model: Path, folder: Path) -> dict[str, str]:
+        """How a model fares: right, wrong, not run, not loaded, crash or timeout."""
+        process = self._started()
+        assert process.stdin is not None
+        try:
+            process.stdin.write(json.dumps({"model": str(model), "folder": str(folder)}) + "\n")
+            process.stdin.flush()
+            answer = self._answer()
+        except BrokenPipeError:
+            answer = None
+        except queue.Empty:
+            self.close()
+            return {"outcome": "timeout", "why": f"not done in {self.seconds:g} s"}
+        if answer is not None:
+            return answer
+        code = process.wait()
+        self.close()
+        return {"outcome": "crash", "why": f"signal {-code}" if code < 0 else f"exit code {code}"}
+
+    def _answer(self) -> dict[str, Any] | None:
+        while (line := self._lines.get(timeout=self.seconds)) is not None:
+            if line.startswith("@@"):
+                found: dict[str, Any] = json.loads(line[2:])
+                return found
+        return None
+
+    def _started(self) -> subprocess.Popen[str]:
+        if self._process is None:
+            self._lines = queue.Queue()
+            self._process = subprocess.Popen(
+                [self.runtime.python, str(CHILD)], env=self.runtime.environment, text=True,
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            )  # fmt: skip
+            threading.Thread(target=_read, args=(self._process, self._lines), daemon=True).start()
+        return self._process
+
+    def close(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+
+def _read(process: subprocess.Popen[str], lines: queue.Queue[str | None]) -> None:
+    assert process.stdout is not None
+    for line in process.stdout:
+        lines.put(line)
+    lines.put(None)
