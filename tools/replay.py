@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[1]
 CORPUS = ROOT.parent / "shared" / "corpus"
 WORKERS = 2
 
-Result = tuple[str, str, int]  # the outcome, its digest, the number of nodes
+Result = tuple[str, str, int, int]  # outcome, digest, nodes, idle nodes
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -69,7 +69,7 @@ def _run(tree: Path, scratch: Path, name: str, args: argparse.Namespace) -> dict
             raise SystemExit(f"the conversions of {name!r} ended with exit code {child.returncode}")
     for share in range(WORKERS):
         found.update(json.loads((scratch / f"{name}-{share}.json").read_text()))
-    return {key: (outcome, digest, nodes) for key, (outcome, digest, nodes) in found.items()}
+    return {key: tuple(result) for key, result in found.items()}
 
 
 def _compare(before: dict[str, Result], after: dict[str, Result], most: int) -> int:
@@ -85,9 +85,11 @@ def _compare(before: dict[str, Result], after: dict[str, Result], most: int) -> 
     print(*lines[:most], sep="\n")
     if len(lines) > most:
         print(f"... {len(lines) - most} more")
-    both = [(before[k][2], after[k][2]) for k in before.keys() & after.keys()]
+    common = before.keys() & after.keys()
     print(", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items())))
-    print(f"nodes written: {sum(a for a, _ in both)} before, {sum(b for _, b in both)} after")
+    for what, place in (("nodes written", 2), ("nodes that no output depends on", 3)):
+        old, new = (sum(side[key][place] for key in common) for side in (before, after))
+        print(f"{what}: {old} before, {new} after")
     return int(set(kinds) != {"equal"})
 
 
@@ -138,11 +140,12 @@ def _convert(model: Any, target: Any, approximate: bool) -> Result:
         result = opshift.convert_version(model, target, allow_approximate=approximate)
     except opshift.Refused as refused:
         reasons = sorted((str(r.why), r.op) for r in refused.refusals)
-        return "refused", hashlib.sha256(repr(reasons).encode()).hexdigest(), 0
+        return "refused", hashlib.sha256(repr(reasons).encode()).hexdigest(), 0, 0
     except opshift.OpshiftError as error:
-        return type(error).__name__, "", 0
+        return type(error).__name__, "", 0, 0
     content = result.SerializeToString(deterministic=True)
-    return "converted", hashlib.sha256(content).hexdigest(), _count(result.graph)
+    digest = hashlib.sha256(content).hexdigest()
+    return "converted", digest, _count(result.graph), _idle(result.graph)
 
 
 def _count(graph: Any) -> int:
@@ -153,6 +156,27 @@ def _count(graph: Any) -> int:
         for one in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs)
     )
     return len(graph.node) + sum(inner)
+
+
+def _idle(graph: Any) -> int:
+    """How many nodes of a graph, those of its subgraphs left aside, no output depends on."""
+    producers = {name: i for i, node in enumerate(graph.node) for name in node.output if name}
+    waiting, needed = [output.name for output in graph.output], set()
+    while waiting:
+        place = producers.get(waiting.pop())
+        if place is not None and place not in needed:
+            needed.add(place)
+            waiting += _reads(graph.node[place])
+    return len(graph.node) - len(needed)
+
+
+def _reads(node: Any) -> Iterator[str]:
+    yield from node.input
+    for attribute in node.attribute:
+        for one in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
+            for inner in one.node:
+                yield from _reads(inner)
+            yield from (output.name for output in one.output)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import references
 from onnx import ModelProto
 from opshift import Refused, convert_version, plan
 from opshift.convert.legal import checker
-from opshift.model.arrays import to_array
+from opshift.model.arrays import from_array, to_array
 from opshift.verify import generate, oracle, randomness
 from opshift.verify.randomness import unlike
 from opshift.verify.tolerance import element_type
@@ -104,6 +105,42 @@ def deterministic(model: ModelProto, to: Target) -> None:
     assert (first is None) == (second is None)
     if first is not None and second is not None:
         assert bytes_of(first) == bytes_of(second), "two runs gave other bytes"
+
+
+def nothing_dangles(model: ModelProto, to: Target) -> None:
+    """Nothing that is read goes, and nothing stays that the conversion left unread."""
+    try:
+        after = convert_version(model, to)
+    except Refused:  # a weight that training sets is no constant, which may refuse a node
+        return
+    legal(after)
+    told = {text for text in references.dangling(after) if "is read" in text}
+    assert not told, told
+    left = references.unread(after) - references.unread(model)
+    assert not left, f"left unread: {left}"
+    left = references.unread_constants(after) - references.unread_constants(model)
+    assert not left, f"left unread: {left}"
+
+
+def training_counts(model: ModelProto, to: Target) -> None:
+    """The result computes with the weights that training sets, whatever they become."""
+    bound = {entry.key for one in model.training_info for entry in one.update_binding}
+    try:
+        both = model, convert_version(model, to)
+    except Refused:
+        return
+    trained = []
+    for one in both:
+        copy = ModelProto.FromString(bytes_of(one))
+        copy.ClearField("training_info")
+        assert bound <= {tensor.name for tensor in copy.graph.initializer}
+        for tensor in copy.graph.initializer:
+            if tensor.name in bound:
+                value = to_array(tensor)
+                tensor.CopyFrom(from_array(value * value.dtype.type(0.5) + 1, tensor.name))
+        trained.append(copy)
+    told = same_numbers(*trained)
+    assert told is None, told
 
 
 def forecast(model: ModelProto, to: Target) -> None:

@@ -9,6 +9,7 @@ import effort  # noqa: F401 - sets how many graphs are tried
 import laws
 import onnx
 import pytest
+from extras import with_references
 from graphs import NEWEST, NEWEST_ML, models
 from hypothesis import given
 from hypothesis import strategies as st
@@ -68,6 +69,23 @@ def test_deterministic(task):
 @given(tasks())
 def test_the_plan_is_what_happens(task):
     laws.forecast(*task)
+
+
+@st.composite
+def referring(draw: Any) -> tuple[onnx.ModelProto, dict[str, int]]:
+    """A model in which more than nodes refers to values, and versions of its domains."""
+    model = draw(with_references(models()))
+    return model, {d: draw(st.integers(1, NEWEST_OF[d])) for d in own(model)}
+
+
+@given(referring())
+def test_nothing_dangles(task):
+    laws.nothing_dangles(*task)
+
+
+@given(referring())
+def test_training_counts(task):
+    laws.training_counts(*task)
 
 
 @pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.stem)

@@ -28,9 +28,9 @@ STACK = '(int64[2] a, int64[2] b) => (int64[2] y) { p = Unsqueeze<axes=[0]>(a) q
 @example("upper case", '(float[2,3] x) => (int32[2,3] y) { y = Cast<to="INT32">(x) }', gives="Cast")
 @example("float16", '(float[2,3] x) => (float16[2,3] y) { y = Cast<to="FLOAT16">(x) }', gives="Cast")
 @example("bool", '(float[2,3] x) => (bool[2,3] y) { y = Cast<to="BOOL">(x) }', gives="Cast")
-@example("sum of integers", STACK, gives="Unsqueeze Unsqueeze Concat ReduceSum Add", inputs={"a": [2**53, -(2**63)], "b": [1, -1]})
-@example("product of integers, to another type", STACK.replace("ReduceSum", "ReduceProd").replace("INT64", "INT32").replace("int64[2] y", "int32[2] y"), gives="Unsqueeze Unsqueeze Concat ReduceProd Mul Cast", inputs={"a": [2**53, -(2**63)], "b": [3, -1]})
-@example("sum of rows", '(double[2,3] x) => (int64[3] y) { w = Cast<to="INT64">(x) s = ReduceSum<axes=[0], keepdims=0>(w) y = Cast<to="INT64">(s) }', gives="Cast ReduceSum Gather Gather Add", inputs={"x": [[2.0**53, 1, 2], [1, 2, 3]]})
+@example("sum of integers", STACK, gives="Add", inputs={"a": [2**53, -(2**63)], "b": [1, -1]})
+@example("product of integers, to another type", STACK.replace("ReduceSum", "ReduceProd").replace("INT64", "INT32").replace("int64[2] y", "int32[2] y"), gives="Mul Cast", inputs={"a": [2**53, -(2**63)], "b": [3, -1]})
+@example("sum of rows", '(double[2,3] x) => (int64[3] y) { w = Cast<to="INT64">(x) s = ReduceSum<axes=[0], keepdims=0>(w) y = Cast<to="INT64">(s) }', gives="Cast Gather Gather Add", inputs={"x": [[2.0**53, 1, 2], [1, 2, 3]]})
 @example("sum of a stack in another type", '(double[3] a, double[3] b) => (int64[3] y) { p = Unsqueeze<axes=[0]>(a) q = Unsqueeze<axes=[0]>(b) r = Concat<axis=0>(p, q) w = Cast<to="INT64">(r) s = ReduceSum<axes=[0], keepdims=0>(w) y = Cast<to="INT64">(s) }', inputs={"a": [2.0**53, 1, 2], "b": [1, 2, 3]})
 @example("sum of an unknown number of rows", '(int64[N,3] x) => (int64[3] y) { s = ReduceSum<axes=[0], keepdims=0>(x) y = Cast<to="INT64">(s) }', gives="ReduceSum Cast", inputs={"x": [[1, 1, 2], [1, 2, 3]]})
 @example("sum over another axis", '(int64[2,3] x) => (int64[2] y) { s = ReduceSum<axes=[1], keepdims=0>(x) y = Cast<to="INT64">(s) }', gives="ReduceSum Cast")
@@ -74,7 +74,7 @@ CAST_9 = boundary(
     "Cast:88bcd8",
     cast=shown(
         cast_while_converting,
-        example("string to float", '() => (float[3] y) { s = Constant<value = string[3] {"1.5", "-INF", "1e-3"}>() y = Cast<to=1>(s) }', gives="Identity Identity"),
+        example("string to float", '() => (float[3] y) { s = Constant<value = string[3] {"1.5", "-INF", "1e-3"}>() y = Cast<to=1>(s) }', gives="Identity"),
         example("string to int", '() => (int64[2] y) <string[2] s = {"7", "-3"}> { y = Cast<to=7>(s) }', gives="Identity"),
         example("words", '() => (float[1] y) <string[1] s = {"seven"}> { y = Cast<to=1>(s) }', refuses=Why.NOT_EXPRESSIBLE),
         example("computed strings", "(string[2] s) => (float[2] y) { y = Cast<to=1>(s) }", refuses=Why.TYPE_NOT_AVAILABLE),
@@ -94,7 +94,7 @@ CAST_13 = boundary(
 
 @adapter("CastLike", 15, 14, emits=("Cast",))
 @example("float16", "(float[2,3] x, float16[1] t) => (float16[2,3] y) { y = CastLike(x, t) }", gives="Cast")
-@example("type known from inference", "(int64[2] x, float[1] t) => (int64[2] y) { s = Shape(t) f = Cast<to=1>(x) y = CastLike(f, s) }", gives="Shape Cast Cast")
+@example("type known from inference", "(int64[2] x, float[1] t) => (int64[2] y) { s = Shape(t) f = Cast<to=1>(x) y = CastLike(f, s) }", gives="Cast Cast")
 @example("in a function", "(float[2] x, int64[1] t) => (int64[2] y) { y = own.like(x, t) }", functions='<opset_import: ["" : 15], domain: "own"> like (x, t) => (y) { y = CastLike(x, t) }', imports={"own": 1})
 def cast_like_15_14(node: Node, op: Builder) -> Result:
     """Born in 15; before it the target type was always written down."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from opshift.author.node import Env, Node
     from opshift.author.registry import Registry
     from opshift.model.document import Document
-    from opshift.model.scope import Root, Scope
+    from opshift.model.scope import Scope
     from opshift.model.weights import Weights
 
 MAX_FOLD_BYTES = 1 << 20
@@ -51,8 +50,6 @@ class Facts:
         self._followed: set[tuple[Scope, str]] = set()
         self._learned: set[tuple[Scope, str]] = set()
         self._census: frozenset[str] | None = None
-        self._uses: dict[Root, Counter[str]] = {}
-        self._reads: dict[Root, Counter[tuple[Scope | None, str]]] = {}
 
     # -- constants ---------------------------------------------------------------------------
 
@@ -74,17 +71,13 @@ class Facts:
 
     def _find_constant(self, owner: Scope, name: str) -> Array | None:
         if name in owner.initializers:
-            if self.overridable(owner, name):
+            if self.document.names.may_be_set(owner, name):
                 return None
             return self.weights.load(owner.initializers[name])
         if name in owner.inputs or name in owner.sparse:
             return self._sparse_initializer(owner, name)
         position = owner.producers.get(name)
         return None if position is None else self._evaluate(owner, owner.node(position))
-
-    def overridable(self, owner: Scope, name: str) -> bool:
-        """From IR 4 on an initializer that is also a graph input is only a default value."""
-        return name in owner.inputs and self.document.model.ir_version > 3
 
     def _sparse_initializer(self, owner: Scope, name: str) -> Array | None:
         for sparse in getattr(owner.proto, "sparse_initializer", ()):
@@ -151,6 +144,8 @@ class Facts:
         owner = scope.owner(name)
         if owner is None:
             return f"{name!r} is not known here"
+        if (owner, name) in self.document.names.bound:
+            return f"{name!r} is an initializer that training_info binds, so training may change it"
         if name in owner.initializers:
             return (
                 f"{name!r} is an initializer that is also a graph input, so callers may replace it"
@@ -268,34 +263,6 @@ class Facts:
             return False
         return self.constant(owner, name) is not None
 
-    # -- uses --------------------------------------------------------------------------------
-
-    def uses(self, root: Root) -> Counter[str]:
-        """How often each name of a root is read, by nodes of any depth and as an output."""
-        if root not in self._uses:
-            self._uses[root] = _names_read(root.scopes)
-        return self._uses[root]
-
-    def reads(self, root: Root) -> Counter[tuple[Scope | None, str]]:
-        """The same by value: in two branches one name may mean two of them."""
-        if root not in self._reads:
-            counts = self._reads[root] = Counter()
-            for scope in root.scopes:
-                for name, count in _names_read([scope]).items():
-                    counts[scope.owner(name), name] += count
-        return self._reads[root]
-
-    def is_read(self, scope: Scope, name: str) -> bool:
-        """Whether anything reads the value that a scope sees under this name."""
-        if len(scope.root.scopes) == 1:
-            return self.uses(scope.root)[name] > 0
-        return self.reads(scope.root)[scope.owner(name), name] > 0
-
-    def changed(self) -> None:
-        """Called when nodes have been replaced: who reads what must be counted again."""
-        self._uses.clear()
-        self._reads.clear()
-
     # -- census ------------------------------------------------------------------------------
 
     @property
@@ -327,13 +294,3 @@ _CONSTANT_KINDS = {
     "value_string": object,
     "value_strings": object,
 }
-
-
-def _names_read(scopes: Iterable[Scope]) -> Counter[str]:
-    counts: Counter[str] = Counter()
-    for scope in scopes:
-        for i, node in enumerate(scope.proto.node):
-            if i not in scope.removed:
-                counts.update(node.input)
-        counts.update(o if isinstance(o, str) else o.name for o in scope.proto.output)
-    return counts

@@ -47,7 +47,7 @@ class Env:
         return self.facts.producer(self.scope, name)
 
     def is_read(self, name: str) -> bool:
-        return self.facts.is_read(self.scope, name)
+        return self.facts.document.names.is_read(self.scope, name)
 
 
 class FoldingEnv(Env):

@@ -12,7 +12,7 @@ from opshift.author.written import Crossing, Made
 from opshift.convert.change import Change, Rewritten, Step
 from opshift.model.document import Document
 from opshift.model.scope import Key, Root, Scope
-from opshift.model.walk import graphs_of, may_hold_graphs, reads
+from opshift.model.walk import captures, graphs_of, may_hold_graphs, reads
 from opshift.opsets import schemas
 
 
@@ -39,15 +39,20 @@ class Applier:
         for change in changes:
             self._apply_one(change)
         if changes:
-            self.facts.changed()
+            self.document.generation += 1
 
     def _apply_one(self, change: Change) -> None:
         scope, position = change.place
         made, target = change.made, change.node.proto
         read = {name for node in made.nodes for name in node.input}
         self.document.orphan(scope, [name for name in target.input if name not in read])
+        if len(made.nodes) > 1 < len(target.output):
+            self._orphan_outputs(scope, target)
         if not made.carried and may_hold_graphs(change.task.key):
-            self.document.bury([graph for _, graph in graphs_of(target)])
+            graphs = [graph for _, graph in graphs_of(target)]
+            self.document.bury(graphs)
+            for graph in graphs:
+                self.document.orphan(scope, captures(graph))
         self._log(change)
         self._remember_origin(change)
         for tensor in _used_constants(made):
@@ -60,6 +65,13 @@ class Applier:
         else:
             self._remove(scope, position)
         self._remember_types(change)
+
+    def _orphan_outputs(self, scope: Scope, target: NodeProto) -> None:
+        """An output that nobody reads comes for free from one node, but not from a node apart."""
+        outputs = [name for name in target.output if name]
+        unread = [name for name in outputs if not self.document.names.is_read(scope, name)]
+        if 0 < len(unread) < len(outputs):
+            self.document.orphan(scope, unread)
 
     def _spread(self, change: Change) -> None:
         """Several nodes in the place of one: the carrier, or the last of them, is the old node."""

@@ -156,6 +156,7 @@ class Conversion:
             self.view = weights.checkable(self.skeleton)
             error = checker.whole(self.view, full=False)
         self.document = Document(self.skeleton, prefix)
+        self.document.has_written = bool(self.inlined)
         self.came_at = self.document.imports.get("") or 0
         if self.options.check:
             validate.whole(self.document, adapters, error)
@@ -247,9 +248,8 @@ class Conversion:
             self.notes += self._check_whole()
 
     def _settle_nodes(self) -> None:
-        """Puts the nodes where they belong, and removes constants that the steps have orphaned."""
-        self.document.sort()
-        self.document.sweep(self.facts.uses)
+        """Removes what the steps have left unread, and puts the nodes where they belong."""
+        self.document.sweep()
         self.document.sort()
 
     def _reopen(self) -> None:

@@ -22,6 +22,7 @@ from opshift.convert.planner import Plan
 from opshift.errors import AdapterBug, Refusal, RefusedNode, Why
 from opshift.model import walk
 from opshift.model.document import Document
+from opshift.model.names import Owned
 from opshift.model.scope import FunctionId, Key, Place, Root, Scope, call_id
 from opshift.opsets import schemas
 
@@ -124,8 +125,13 @@ class Stepper:
         return self.step
 
     def _take(self, roots: list[Root]) -> None:
-        changes = [c for root in roots for c in self._changes(root)]
-        self._keep_what_is_read(changes)
+        budget = self.node_budget
+        changes = self._answers(roots)
+        if self.refusals and self.document.sweep():
+            # A node that nobody reads any more must not block the others.
+            self.refusals, self.functions, self.movable = [], set(), True
+            self.step, self.node_budget = Step(self.domain, self.start, self.to), budget
+            changes = self._answers(roots)
         if self.refusals:
             movable = frozenset(self.functions) if self.movable else frozenset()
             raise StepRefused(self.refusals, movable)
@@ -142,24 +148,30 @@ class Stepper:
                 raise AdapterBug(f"{adapter.source} changed its mind about {change.node.op}")
             applier.apply([again])
 
+    def _answers(self, roots: list[Root]) -> list[Change]:
+        changes = [c for root in roots for c in self._changes(root)]
+        self._keep_what_is_read(changes)
+        return changes
+
     def _keep_what_is_read(self, changes: list[Change]) -> None:
         """Refuses to dissolve a node that is still read once all nodes have their answers."""
         going = [c for c in changes if c.made.unread is not None]
         if not going or self.refusals:
             return
-        reads = {root: Counter(self.facts.reads(root)) for root in self.document.roots}
+        reads: Counter[Owned] = Counter()
+        for root in self.document.roots:
+            reads |= self.document.names.readers(root)
         for change in changes:
             scope = change.place[0]
-            count = reads[scope.root]
-            count.subtract((scope.owner(name), name) for name in change.node.proto.input)
+            reads.subtract((scope.owner(name), name) for name in change.node.proto.input)
             # What a graph that was taken apart reads is counted where it still stands.
             taken = change.node.graphs_taken
             for made in change.made.nodes:
                 names = made.input if taken else walk.reads(made)
-                count.update((scope.owner(name), name) for name in names)
+                reads.update((scope.owner(name), name) for name in names)
         for change in going:
             scope, proto = change.place[0], change.node.proto
-            if any(reads[scope.root][scope, name] > 0 for name in proto.output if name):
+            if any(reads[scope, name] > 0 for name in proto.output if name):
                 refusal = Refusal(Why.NOT_EXPRESSIBLE, change.made.unread or "")
                 self._refuse(scope, proto, refusal, known_at_call=True)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
@@ -10,7 +10,9 @@ from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
 from opshift import versions
 from opshift.errors import InvalidModel
 from opshift.model.arrays import Array, to_array
+from opshift.model.names import Names, Owned
 from opshift.model.scope import FunctionId, Imports, Key, Place, Root, Scope, call_id
+from opshift.model.sweep import Sweep
 from opshift.model.walk import Container, graphs_in_attribute, graphs_of, may_hold_graphs
 from opshift.opsets import schemas
 
@@ -24,8 +26,11 @@ class Document:
         self.model = model
         self.prefix = prefix
         self._made = 0
+        self.has_written = False  # whether some name begins with the prefix
         self._constants: dict[tuple[Root, Hashable], tuple[TensorProto, Array]] = {}
-        self._orphans: dict[tuple[Root, str], Scope] = {}
+        self._orphans: dict[Owned, None] = {}  # in the order in which they lost a reader
+        self.names = Names(self)
+        self.generation = 0  # how often nodes have changed; what depends on them compares it
         self.added_initializers = False
         self.origins: dict[str, str] = {}
         self.functions: dict[FunctionId, FunctionProto] = {}
@@ -141,6 +146,7 @@ class Document:
     def fresh(self, hint: str) -> str:
         """A name that occurs nowhere: the prefix was chosen so that no name begins with it."""
         self._made += 1
+        self.has_written = True
         return f"{self.prefix}{self._made}_{hint}"
 
     def is_fresh(self, name: str) -> bool:
@@ -171,26 +177,47 @@ class Document:
             self.added_initializers = True
 
     def orphan(self, scope: Scope, names: Iterable[str]) -> None:
-        """Remembers what a replaced node read: a constant that nobody else reads may go."""
+        """Remembers what a replaced node read: what nobody else reads may go."""
         for name in names:
             if name:
-                self._orphans[scope.root, name] = scope
+                self._orphans[scope, name] = None
 
-    def sweep(self, uses: Callable[[Root], Mapping[str, int]]) -> None:
-        """Takes away constants that the steps have orphaned."""
-        for (root, name), scope in self._orphans.items():
-            owner = scope.owner(name)
-            if owner is None or name in owner.inputs or uses(root).get(name):
-                continue
-            if name in owner.initializers:
-                tensor = owner.initializers.pop(name)
-                assert isinstance(owner.proto, GraphProto)
-                owner.proto.initializer.remove(tensor)
-            elif name in owner.producers:
-                position = owner.producers[name]
-                if owner.node(position).op_type == "Constant":
-                    owner.removed.add(position)
+    def sweep(self) -> bool:
+        """Removes what the conversion wrote or stopped reading, and nobody reads."""
+        orphans = [(scope.owner(name), name) for scope, name in self._orphans if scope]
         self._orphans = {}
+        return Sweep(self).run((*orphans, *self._written()))
+
+    def _written(self) -> Iterator[Owned]:
+        """The values of nodes and constants that the conversion wrote itself."""
+        for root in self.roots if self.has_written else ():
+            for scope in root.scopes:
+                fresh = filter(self.is_fresh, scope.initializers)
+                yield from [(scope, name) for name in fresh]
+                for i, node in enumerate(scope.proto.node):
+                    if i not in scope.removed and node.output and self.is_fresh(node.output[0]):
+                        yield scope, node.output[0]
+
+    def remove(self, places: Iterable[Place]) -> None:
+        """Takes nodes out of the model, and out of all tables."""
+        gone: dict[tuple[Root, Key], set[tuple[int, int]]] = {}
+        calls: dict[tuple[Root, FunctionId], set[tuple[int, int]]] = {}
+        buried = []
+        for scope, position in places:
+            node, place = scope.node(position), (id(scope), position)
+            if self.is_call(node):
+                calls.setdefault((scope.root, call_id(node)), set()).add(place)
+            else:
+                key = (schemas.normal(node.domain), node.op_type)
+                gone.setdefault((scope.root, key), set()).add(place)
+            scope.removed.add(position)
+            buried += [graph for _, graph in graphs_of(node)]
+        for (root, key), lost in gone.items():
+            _drop(root.index, key, lost)
+        for (root, called), lost in calls.items():
+            _drop(root.calls, called, lost)
+        self.bury(buried)
+        self.generation += 1
 
     def add_import(self, root: Root, domain: str) -> int:
         """A domain that an adapter writes into and the model does not import yet."""
@@ -201,6 +228,13 @@ class Document:
 
 
 _AnyKey = TypeVar("_AnyKey", Key, FunctionId)
+
+
+def _drop(index: dict[_AnyKey, list[Place]], key: _AnyKey, gone: set[tuple[int, int]]) -> None:
+    """Takes places of one kind of nodes out of an index."""
+    index[key] = [place for place in index[key] if (id(place[0]), place[1]) not in gone]
+    if not index[key]:
+        del index[key]
 
 
 def _prune(index: dict[_AnyKey, list[Place]], inside: set[int]) -> None:

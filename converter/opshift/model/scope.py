@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from onnx import (
     FunctionProto,
@@ -123,6 +123,17 @@ class Scope:
             held = () if isinstance(self.proto, FunctionProto) else self.proto.sparse_initializer
             self._sparse = frozenset(one.values.name for one in held)
         return self._sparse
+
+    def forget(self, names: set[str]) -> None:
+        """Takes names that have left the scope out of its tables."""
+        self._sparse = None
+        tables: tuple[dict[str, Any] | None, ...] = (
+            self._initializers, self._producers, self._declared,
+        )  # fmt: skip
+        for table in tables:
+            if table is not None:
+                for name in names & table.keys():
+                    del table[name]
 
     def chain(self) -> Iterator[Scope]:
         scope: Scope | None = self

@@ -1,0 +1,160 @@
+"""The one index of the names of values: who reads a value, who describes it, what may set it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, TypeAlias
+
+from onnx import GraphProto, ModelProto, NodeProto
+
+from opshift import versions
+from opshift.model.scope import Root, Scope
+
+if TYPE_CHECKING:
+    from opshift.model.document import Document
+
+Owned: TypeAlias = tuple[Scope | None, str]  # the scope that defines a name, and the name
+
+
+class Names:
+    """The readers of all values of a document, counted again after each change of its nodes.
+
+    A training algorithm continues the main graph and reads its values. Therefore both belong to
+    one family of roots; every other root is a family of its own.
+    """
+
+    def __init__(self, document: Document) -> None:
+        self.document = document
+        self._generation = -1
+        self._counts: dict[Root, Counter[Owned]] = {}
+        self._by_name: dict[Root, Counter[str]] = {}
+        self._bound: set[Owned] | None = None
+        self._families: dict[Root, list[Root]] = {}
+
+    def is_read(self, scope: Scope, name: str) -> bool:
+        """Whether anything reads the value that a scope sees under this name."""
+        family = self._family(scope.root)
+        if len(family) == 1 and len(scope.root.scopes) == 1:
+            return self._names(scope.root)[name] > 0
+        return self.readers(scope.root)[scope.owner(name), name] > 0
+
+    def readers(self, root: Root) -> Counter[Owned]:
+        """How often each value that a root can see is read: in two branches a name may mean two."""
+        self._refresh()
+        family = self._family(root)
+        if family[0] not in self._counts:
+            counts = self._counts[family[0]] = Counter()
+            for member in family:
+                for scope in member.scopes:
+                    for name, count in names_read(scope).items():
+                        counts[scope.owner(name), name] += count
+            counts.update(self._from_outside(family))
+        return self._counts[family[0]]
+
+    def may_be_set(self, owner: Scope, name: str) -> bool:
+        """Whether an initializer is only a first value, which a caller or training replaces.
+
+        From IR 4 on, an initializer that is also a graph input is only a default.
+        """
+        if name in owner.inputs and self.document.model.ir_version > 3:
+            return True
+        return (owner, name) in self.bound
+
+    @property
+    def bound(self) -> set[Owned]:
+        """The values that training sets."""
+        if self._bound is None:
+            self._bound = {value for value, _ in self._bindings()}
+        return self._bound
+
+    def _bindings(self) -> Iterator[tuple[Owned, Owned]]:
+        """Which initializer each training binding sets, and the value that it is set to."""
+        tops = {root.name: root.top for root in self.document.roots if root.kind == "training"}
+        main = self.document.main
+        for i, training in enumerate(self.document.model.training_info):
+            first, step = (tops.get(f"training_info[{i}].{p}") for p in TRAINING_PARTS)
+            for bindings, source in (
+                (training.initialization_binding, first),
+                (training.update_binding, step or main),
+            ):
+                for entry in bindings:
+                    owner = step.owner(entry.key) if step is not None else None
+                    value = (source.owner(entry.value) if source else None, entry.value)
+                    yield (owner or main, entry.key), value
+
+    def _from_outside(self, family: list[Root]) -> Iterator[Owned]:
+        """Reads by what is no node and no output: bindings, annotations, names in attributes."""
+        for both in self._bindings():
+            yield from (value for value in both if value[0] and value[0].root in family)
+        for root in family:
+            named = [(scope, name) for scope in root.scopes for name in parameters_of(scope)]
+            for scope, name in (*named, *_names_in_attributes(root)):
+                yield scope.owner(name), name
+
+    def _names(self, root: Root) -> Counter[str]:
+        """The same by name alone, for a root that is one scope and a family of its own."""
+        self._refresh()
+        if root not in self._by_name:
+            counts = self._by_name[root] = names_read(root.top)
+            counts.update(name for _, name in self._from_outside([root]))
+        return self._by_name[root]
+
+    def _family(self, root: Root) -> list[Root]:
+        if root not in self._families:
+            above = root.top.parent.root if root.top.parent is not None else root
+            self._families[root] = [
+                one
+                for one in self.document.roots
+                if one is above or (one.top.parent is not None and one.top.parent.root is above)
+            ]
+        return self._families[root]
+
+    def _refresh(self) -> None:
+        if self._generation != self.document.generation:
+            self._generation = self.document.generation
+            self._counts.clear()
+            self._by_name.clear()
+
+
+TRAINING_PARTS = ("initialization", "algorithm")
+
+
+def names_read(scope: Scope) -> Counter[str]:
+    """How often the nodes and outputs of one scope read each name."""
+    counts: Counter[str] = Counter()
+    for i, node in enumerate(scope.proto.node):
+        if i not in scope.removed:
+            counts.update(node.input)
+    counts.update(o if isinstance(o, str) else o.name for o in scope.proto.output)
+    return counts
+
+
+def parameters_of(scope: Scope) -> Iterator[str]:
+    """The tensors that quantization annotations name as scales and the like."""
+    if isinstance(scope.proto, GraphProto):
+        for note in scope.proto.quantization_annotation:
+            yield from (entry.value for entry in note.quant_parameter_tensor_names)
+
+
+def _names_in_attributes(root: Root) -> Iterator[tuple[Scope, str]]:
+    """The names that operators of training have in attributes, such as what to differentiate."""
+    for key, places in root.index.items():
+        if key[0] == versions.TRAINING:
+            for scope, position in places:
+                yield from ((scope, name) for name in _strings(scope.node(position)))
+
+
+def _strings(node: NodeProto) -> Iterator[str]:
+    for attribute in node.attribute:
+        for text in (attribute.s, *attribute.strings):
+            yield text.decode(errors="replace")
+
+
+def bound_names(model: ModelProto) -> set[str]:
+    """The names of the initializers that training sets."""
+    return {
+        entry.key
+        for training in model.training_info
+        for entry in (*training.initialization_binding, *training.update_binding)
+    }

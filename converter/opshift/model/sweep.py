@@ -1,0 +1,99 @@
+"""Removal of what a conversion leaves unread: nodes, constants, and what only describes them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from onnx import GraphProto
+
+from opshift.model.names import Owned, names_read
+from opshift.model.scope import Place, Root, Scope
+from opshift.model.walk import graphs_of
+from opshift.model.weights.inplace import delete_others
+
+if TYPE_CHECKING:
+    from opshift.model.document import Document
+
+
+class Sweep:
+    """One search for what nothing reads any more, from what a conversion stopped reading.
+
+    What was unread before the conversion is not touched: nobody asked for its removal.
+    """
+
+    def __init__(self, document: Document) -> None:
+        self.document = document
+        self.gone: dict[Scope, set[str]] = {}
+        self.places: list[Place] = []
+        self._counts: dict[Root, Counter[Owned]] = {}
+
+    def run(self, orphans: Iterable[Owned]) -> bool:
+        """Removes the unread among these values, and what only they read; returns if any was."""
+        waiting = list(orphans)
+        while waiting:
+            owner, name = waiting.pop()
+            if owner is not None and name and not self._is_read(owner, name):
+                waiting += self._remove(owner, name)
+        for scope, names in self.gone.items():
+            forget(scope, names)
+        self.document.remove(self.places)
+        return bool(self.gone)
+
+    def _is_read(self, owner: Scope, name: str) -> bool:
+        return self._readers(owner.root)[owner, name] > 0
+
+    def _readers(self, root: Root) -> Counter[Owned]:
+        if root not in self._counts:
+            self._counts[root] = self.document.names.readers(root)
+        return self._counts[root]
+
+    def _remove(self, owner: Scope, name: str) -> Iterator[Owned]:
+        """Removes the node or the constant that gives a value; what it read may be unread now."""
+        if name in owner.inputs or id(owner.proto) not in owner.root.by_graph:
+            return
+        if name in owner.initializers or name in owner.sparse:
+            self.gone.setdefault(owner, set()).add(name)
+        elif (position := owner.producers.get(name)) is not None:
+            node = owner.node(position)
+            outputs = {output for output in node.output if output}
+            if position in owner.removed or any(self._is_read(owner, o) for o in outputs):
+                return
+            owner.removed.add(position)
+            self.places.append((owner, position))
+            self.gone.setdefault(owner, set()).update(outputs)
+            yield from self._stop_reading((owner.owner(read), read) for read in node.input)
+            for _, graph in graphs_of(node):
+                yield from self._stop_reading(_values_read_in(owner.root, graph))
+
+    def _stop_reading(self, values: Iterable[Owned]) -> Iterator[Owned]:
+        for owner, name in values:
+            if owner is not None:
+                self._readers(owner.root)[owner, name] -= 1
+                yield owner, name
+
+
+def _values_read_in(root: Root, graph: GraphProto) -> Iterator[Owned]:
+    """The values that a graph and the graphs inside it read."""
+    for scope in root.scopes:
+        if any(around.proto is graph for around in scope.chain()):
+            for name, count in names_read(scope).items():
+                yield from [(scope.owner(name), name)] * count
+
+
+def forget(scope: Scope, names: set[str]) -> None:
+    """Removes the constants of these names from a scope, and what states the types of values."""
+    proto = scope.proto
+    if isinstance(proto, GraphProto):
+        keep_only(proto.initializer, lambda tensor: tensor.name not in names)
+        keep_only(proto.sparse_initializer, lambda sparse: sparse.values.name not in names)
+    keep_only(getattr(proto, "value_info", ()), lambda value: value.name not in names)
+    scope.forget(names)
+
+
+def keep_only(container: Any, wanted: Callable[[Any], bool]) -> None:
+    """Deletes the elements of a repeated field that are not wanted."""
+    kept = [i for i, one in enumerate(container) if wanted(one)]
+    if len(kept) != len(container):
+        delete_others(container, kept)

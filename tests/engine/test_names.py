@@ -1,0 +1,153 @@
+"""The index of names knows every field of ONNX's messages that can hold the name of a value."""
+
+from __future__ import annotations
+
+import onnx
+import onnx.parser
+import pytest
+from conftest import model, ops
+from onnx import ModelProto, TensorProto, helper
+from opshift import Refused, Why, convert_version
+from opshift.adapter import Builder, Node, Result, adapter
+from opshift.errors import Refusal
+
+# What each text field of ONNX's messages is to the index of names.
+READS = {
+    "NodeProto.input", "FunctionProto.output", "TrainingInfoProto.initialization_binding",
+    "TrainingInfoProto.update_binding", "TensorAnnotation.quant_parameter_tensor_names",
+    "AttributeProto.s", "AttributeProto.strings",  # of operators that differentiate
+}  # fmt: skip
+DEFINES = {"NodeProto.output", "FunctionProto.input", "TensorProto.name", "ValueInfoProto.name"}
+DESCRIBES = {"TensorAnnotation.tensor_name", "ShardingSpecProto.tensor_name"}
+OTHER = {
+    "AttributeProto.doc_string", "AttributeProto.name", "AttributeProto.ref_attr_name",
+    "DeviceConfigurationProto.device", "DeviceConfigurationProto.name", "Dimension.denotation",
+    "Dimension.dim_param", "FunctionProto.attribute", "FunctionProto.doc_string",
+    "FunctionProto.domain", "FunctionProto.metadata_props", "FunctionProto.name",
+    "FunctionProto.overload", "GraphProto.doc_string", "GraphProto.metadata_props",
+    "GraphProto.name", "ModelProto.doc_string", "ModelProto.domain", "ModelProto.metadata_props",
+    "ModelProto.producer_name", "ModelProto.producer_version",
+    "NodeDeviceConfigurationProto.configuration_id", "NodeProto.doc_string", "NodeProto.domain",
+    "NodeProto.metadata_props", "NodeProto.name", "NodeProto.op_type", "NodeProto.overload",
+    "Opaque.domain", "Opaque.name", "OperatorSetIdProto.domain", "SimpleShardedDimProto.dim_param",
+    "TensorProto.doc_string", "TensorProto.external_data", "TensorProto.metadata_props",
+    "TensorProto.raw_data", "TensorProto.string_data", "TypeProto.denotation",
+    "ValueInfoProto.doc_string", "ValueInfoProto.metadata_props",
+}  # fmt: skip
+
+
+def test_every_field_that_holds_text_is_known():
+    """A field of a later onnx fails here until somebody says whether it holds a value's name."""
+    found, waiting = set(), [ModelProto.DESCRIPTOR]
+    seen = {ModelProto.DESCRIPTOR.name}
+    while waiting:
+        message = waiting.pop()
+        for field in message.fields:
+            inner = field.message_type
+            entry = inner is not None and inner.name == "StringStringEntryProto"
+            if entry or field.type in (field.TYPE_STRING, field.TYPE_BYTES):
+                found.add(f"{message.name}.{field.name}")
+            elif inner is not None and inner.name not in seen:
+                seen.add(inner.name)
+                waiting.append(inner)
+    assert found <= READS | DEFINES | DESCRIBES | OTHER
+
+
+CLIP = "(float[4] x) => (float[4] y) <float low = {0}, float high = {6}> { y = Clip(x, low, high) }"
+COMPUTED = """(float[4] x) => (float[4] y) <float low = {0}, float one = {3}>
+    { high = Add(one, one) y = Clip(x, low, high) }"""
+
+
+def _trained(text: str, name: str, binding: str) -> ModelProto:
+    made = model(text, 12)
+    training = made.training_info.add()
+    part = "initialization" if binding == "initialization_binding" else "algorithm"
+    graph = "step () => (float new) { new = Constant<value = float {3.0}>() }"
+    getattr(training, part).CopyFrom(onnx.parser.parse_graph(graph))
+    getattr(training, binding).add(key=name, value="new")
+    return made
+
+
+@pytest.mark.parametrize("binding", ["initialization_binding", "update_binding"])
+@pytest.mark.parametrize(("text", "name"), [(CLIP, "high"), (COMPUTED, "one")])
+def test_what_training_sets_is_no_constant(text, name, binding):
+    after = convert_version(_trained(text, name, binding), 9)
+    assert "Min" in ops(after)
+    assert name in [tensor.name for tensor in after.graph.initializer]
+
+
+def test_a_refusal_says_that_training_may_change_the_value(with_adapters):
+    @adapter("Squeeze", 13, 12)
+    def demanding(node: Node, op: Builder) -> Result:
+        """The axes must be known."""
+        return op.same(node, inputs={"axes": None}, axes=node["axes"].const().tolist())
+
+    with_adapters(demanding)
+    text = "(float[2,1,3] x) => (float[2,3] y) <int64[1] a = {1}> { y = Squeeze(x, a) }"
+    made = _trained(text, "a", "update_binding")
+    made.opset_import[0].version = 13
+    with pytest.raises(Refused, match="training may change it"):
+        convert_version(made, 12)
+
+
+def test_what_a_training_algorithm_reads_stays():
+    made = model(CLIP, 12)
+    text = "step () => (float seen) { seen = Neg(high) }"
+    made.training_info.add().algorithm.CopyFrom(onnx.parser.parse_graph(text))
+    after = convert_version(made, 10)
+    assert ops(after) == "Clip"
+    assert [tensor.name for tensor in after.graph.initializer] == ["high"]
+
+
+def test_what_an_operator_names_in_an_attribute_stays():
+    made = model(CLIP, 12, more=', "ai.onnx.preview.training" : 1')
+    step = made.training_info.add().algorithm
+    step.node.append(
+        helper.make_node(
+            "Gradient", ["x"], ["d"], xs=["high"], y="y", domain="ai.onnx.preview.training"
+        )
+    )
+    step.name = "step"
+    after = convert_version(made, 10, check=False)
+    assert [tensor.name for tensor in after.graph.initializer] == ["high"]
+
+
+def test_what_an_annotation_names_as_a_parameter_stays():
+    made = model(CLIP, 12)
+    note = made.graph.quantization_annotation.add(tensor_name="y")
+    note.quant_parameter_tensor_names.add(key="MAX", value="high")
+    after = convert_version(made, 10)
+    assert [tensor.name for tensor in after.graph.initializer] == ["high"]
+
+
+def test_what_only_removed_nodes_read_is_removed_with_its_types():
+    made = model(
+        """(float[2,3] x) => (float[a,b] y) <int64[1] k = {1}> {
+            s = Shape(x) e = Gather(s, k) e2 = Identity(e) dead = Neg(e2)
+            y = Slice(x, k, e2, k) }""",
+        10,
+    )
+    made.graph.value_info.append(helper.make_tensor_value_info("e2", TensorProto.INT64, [1]))
+    after = convert_version(made, 9)
+    # Slice-1 has its ends as attributes; `dead` was unread before, and it still reads e2.
+    assert {"Shape", "Neg"} <= set(ops(after).split())
+    del made.graph.node[3]
+    after = convert_version(made, 9)
+    assert ops(after) == "Slice"
+    assert not after.graph.value_info
+    assert not after.graph.initializer
+
+
+def test_a_node_that_nobody_reads_any_more_blocks_nothing(with_adapters):
+    @adapter("Max", 12, 11)
+    def impossible(node: Node, op: Builder) -> Result:
+        """There is no other form."""
+        raise Refusal(Why.NOT_EXPRESSIBLE, "for this test")
+
+    with_adapters(impossible)
+    text = """(float[2,1,3] x) => (float[2,3] y) <int64[1] a = {1}> {
+        axes = Max(a, a) y = Squeeze(x, axes) MORE }"""
+    after = convert_version(model(text.replace("MORE", ""), 13), 11)
+    assert ops(after) == "Squeeze"
+    with pytest.raises(Refused):  # what nobody read before is the model's own
+        convert_version(model(text.replace("MORE", "dead = Max(a, a)"), 13), 11)
