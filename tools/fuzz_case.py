@@ -18,7 +18,7 @@ from onnx import ModelProto, TensorProto
 
 NAMED = ("onnxruntime==1.10", "onnx==1.12", "tensorrt==8.4", "nobody", "13", "")
 DOMAINS = ("", "ai.onnx", "ai.onnx.ml", "ai.onnx.training", "acme")
-POLICIES = ("keep", "copy", "link", "inline", "one-file")
+POLICIES = ("keep", "copy", "inline", "one-file")
 DATA = "w.bin"
 
 

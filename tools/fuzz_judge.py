@@ -142,10 +142,10 @@ def _convert_file(case: Case) -> tuple[str, str]:
     before, weights = tree(), _weights("work/in.onnx")
     target = {"beside": "work/out.onnx", "elsewhere": "other/out.onnx", "in place": "work/in.onnx"}
     result = target[call.place]
-    opshift.convert_file("work/in.onnx", result, call.target, **call.options)
+    where = {"in_place": True} if call.place == "in place" else {}
+    opshift.convert_file("work/in.onnx", result, call.target, **where, **call.options)
     after = tree()
     folder = os.path.dirname(result)
-    shared = set_apart(folder) if call.options.get("external") == "link" else []
     may = {result, f"{result}.data", *(f"{folder}/{name}" for name in locations(case))}
     changed = {name for name in before | after if before.get(name) != after.get(name)}
     if wrong := sorted(changed - may):
@@ -160,8 +160,7 @@ def _convert_file(case: Case) -> tuple[str, str]:
     text = Path(result).read_bytes()
     if _ir_alone(case.call) and not is_readable(case.model):
         return "valid as it came", hashlib.sha256(text).hexdigest()
-    kind, detail = sound(case, ModelProto.FromString(text), folder)
-    return ("linked" if shared else kind), detail
+    return sound(case, ModelProto.FromString(text), folder)
 
 
 def _plan(case: Case) -> tuple[str, str]:
@@ -216,7 +215,7 @@ def _well_said(answer: Exception) -> None:
 
 def locations(case: Case) -> set[str]:
     """Where the model's external data is said to be."""
-    from opshift.model.bytes.files import location_of
+    from opshift.model.bytes.external import location_of
     from opshift.model.walk import tensors
 
     if not is_readable(case.model):
@@ -231,16 +230,6 @@ def is_readable(text: bytes) -> bool:
     except DecodeError:
         return False
     return True
-
-
-def set_apart(folder: str) -> list[str]:
-    """Gives files of several links bytes of their own, without which onnx 1.23 reads none."""
-    shared = [path for path in Path(folder).iterdir() if path.lstat().st_nlink > 1]
-    for path in shared:
-        own = path.read_bytes()
-        path.unlink()
-        path.write_bytes(own)
-    return sorted(map(str, shared))
 
 
 def sound(case: Case, result: ModelProto, folder: str) -> tuple[str, str]:

@@ -52,6 +52,10 @@ class BadTarget(OpshiftError, ValueError):  # noqa: N818
     """The target cannot be meant: out of range, or of a domain the model does not import."""
 
 
+class BadDestination(OpshiftError, OSError):  # noqa: N818
+    """The result cannot go where it should: it would harm a file, or could not be read there."""
+
+
 class MissingExtra(OpshiftError, ImportError):  # noqa: N818
     """Something optional is not installed; the message says how to get it."""
 

@@ -43,7 +43,7 @@ def test_equal_imports_of_one_domain_become_one(tmp_path):
     assert [(i.domain, i.version) for i in after.opset_import] == [("", 13)]
     onnx.checker.check_model(after)
     onnx.save(twice(13), tmp_path / "m.onnx")
-    report = convert_file(tmp_path / "m.onnx", tmp_path / "m.onnx", 13)
+    report = convert_file(tmp_path / "m.onnx", tmp_path / "m.onnx", 13, in_place=True)
     assert report.changed
     assert report.notes == ("ai.onnx was imported twice; one import is left",)
     assert len(onnx.load(tmp_path / "m.onnx").opset_import) == 1

@@ -103,14 +103,6 @@ def test_what_is_right_is_no_finding(case: fuzz_case.Case) -> None:
     assert fuzz_judge.judge(case).kind == "valid"
 
 
-def test_linked_data_is_compared_and_counted(case: fuzz_case.Case) -> None:
-    model = ModelProto.FromString(case.model)
-    model.graph.initializer.add(name="w", data_type=1, dims=[2], raw_data=b"12345678")
-    linked, files = fuzz_case.with_data_file(model.SerializeToString())
-    call = fuzz_case.Call("convert_file", "elsewhere", 12, {"external": "link"})
-    assert fuzz_judge.judge(fuzz_case.Case(linked, files, call)).kind == "linked"
-
-
 FAULTS = {
     "a file is left behind": lambda src, dst: Path("work/.tmp").write_text("left"),
     "the source is changed": lambda src, dst: Path(src).write_bytes(b"gone"),

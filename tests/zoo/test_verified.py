@@ -51,7 +51,7 @@ def test_equal_results_are_published_and_what_was_not_verified_is_done_again(sou
 
 def test_external_data_is_verified_where_it_is(source, tmp_path):
     onnx.save(onnx.load(source / "add.onnx"), source / "far.onnx", save_as_external_data=True, location="w", size_threshold=0)  # fmt: skip
-    for external in ("copy", "link", "inline", "one-file"):
+    for external in ("copy", "inline", "one-file"):
         ended = run(source, tmp_path / external, engine=Here(), external=external)
         assert {o.fate for o in ended.values()} == {Fate.OK}, ended
 

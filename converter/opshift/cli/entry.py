@@ -31,17 +31,18 @@ class Output:
     def __init__(self, form: str, verbosity: int, color: str, progress: bool) -> None:
         self.form = form
         self.verbosity = verbosity
+        self.aside = False
         self.color = None if color == "auto" else color == "always"
         self.progress = progress and verbosity >= 0 and sys.stderr.isatty()
 
     def result(self, text: Callable[[], str], data: Callable[[], dict[str, Any]]) -> None:
-        """The answer, on stdout."""
+        """The answer, on stdout, or on stderr where stdout is for something else."""
         if self.form == "text":
             if self.verbosity >= 0:
-                click.echo(text(), color=self.color)
+                click.echo(text(), color=self.color, err=self.aside)
         else:
             indent = 2 if self.form == "json" else None
-            click.echo(json.dumps(data(), indent=indent, sort_keys=True))
+            click.echo(json.dumps(data(), indent=indent, sort_keys=True), err=self.aside)
 
     def failed(self, message: str, code: int) -> int:
         """One sentence on stderr, with the traceback for those who ask for it."""

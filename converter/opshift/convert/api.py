@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import onnx
 from onnx import ModelProto
 
 from opshift.convert.attempt import Conversion
@@ -19,8 +18,10 @@ from opshift.convert.ir import needs, restamp
 from opshift.convert.legal import diagnose
 from opshift.convert.request import Options, Target
 from opshift.convert.step import StepRefused
-from opshift.errors import BadTarget, InvalidModel
+from opshift.errors import BadDestination, BadTarget
 from opshift.model import weights
+from opshift.model.bytes import place
+from opshift.model.bytes.source import Opened
 from opshift.model.scope import FunctionId
 from opshift.model.weights import Weights
 from opshift.opsets import targets
@@ -85,51 +86,55 @@ def convert_file(
     bump_model_version: bool = False,
     minimal: bool = False,
     external: str = "keep",
+    in_place: bool = False,
 ) -> Report:
-    """Converts a file into another (or itself), its weights moved by the kernel."""
+    """Converts a file into another, or with `in_place` into itself; the kernel moves its weights.
+
+    A file that the source needs is never written to otherwise.
+    """
     options = Options(
         targets.wanted(target, at_least), ir_version, allow_approximate, check, drop_metadata,
         drop_training, prune_imports, unknown_domains, bump_model_version, minimal, strict_ir,
     )  # fmt: skip
-    return convert_path(src, dst, options, external)
+    return convert_path(src, dst, options, external, in_place=in_place)
 
 
 @diagnose.unreadable_text()
 def convert_path(
-    src: str | os.PathLike[str], dst: str | os.PathLike[str], options: Options, external: str
+    src: str | os.PathLike[str],
+    dst: str | os.PathLike[str],
+    options: Options,
+    external: str,
+    *,
+    in_place: bool = False,
 ) -> Report:
-    """Converts a file into another, or itself."""
-    if (stamp := restamp.look(src, options, dst, external)) is not None:
-        stamp.write(dst)
+    """Converts a file into another, or into itself."""
+    if in_place and not os.path.samefile(src, place.to_replace(os.fspath(dst))):
+        raise BadDestination(f"{os.fspath(dst)}: in place means the source, which is another file")
+    file = Opened(os.fspath(src))
+    if (stamp := restamp.look(file, options, dst, external)) is not None:
+        stamp.write(dst, in_place=in_place)
         return stamp.report
-    skeleton, store, report = convert(carve_of(src), options)
-    if writes(report, src, dst):
-        weights.splice(skeleton, store, dst, external=external)
+    skeleton, store, report = convert(carve_of(file), options)
+    weights.put(skeleton, store, dst, report.changed, external=external, in_place=in_place)
     return report
 
 
-def carve_of(model: ModelProto | str | os.PathLike[str]) -> Carve:
+def carve_of(model: ModelProto | str | os.PathLike[str] | Opened) -> Carve:
     """The way to a skeleton of a model or a file, as often as it is asked for."""
     if isinstance(model, ModelProto):
         return lambda: weights.carve_model(model)
-    return lambda: weights.carve_file(model)
-
-
-def writes(report: Report, src: str | os.PathLike[str], dst: str | os.PathLike[str]) -> bool:
-    """Whether there is anything to write: a file that stays as it is is left alone."""
-    return report.changed or not _same_file(src, dst)
-
-
-def _same_file(src: str | os.PathLike[str], dst: str | os.PathLike[str]) -> bool:
-    return os.path.exists(dst) and os.path.samefile(src, dst)
+    file = model if isinstance(model, Opened) else Opened(os.fspath(model))
+    return lambda: weights.carve_file(file)
 
 
 def _load(path: str | os.PathLike[str]) -> ModelProto:
-    weights.carve_file(path)  # says what is wrong with the file, if the file is
-    try:
-        return onnx.load(path)
-    except Exception as error:
-        raise InvalidModel(f"{os.fspath(path)!r} cannot be loaded: {error}") from error
+    """The whole model in a file, with all its external data."""
+    model, store = weights.carve_file(path)
+    weights.fill(model, store)
+    weights.fetch(model, store)
+    store.check_unchanged()
+    return model
 
 
 def _convert_proto(

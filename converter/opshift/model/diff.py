@@ -11,7 +11,6 @@ from typing import Any
 from onnx import ModelProto, TensorProto, TypeProto
 
 from opshift.model import weights
-from opshift.model.bytes.files import locate
 from opshift.model.model_version import Level, ModelVersion
 from opshift.model.walk import tensors
 from opshift.model.weights import Weights
@@ -228,7 +227,7 @@ def _payload(tensor: TensorProto | None, store: Weights) -> TensorProto | bytes 
     if tensor is None or not Weights.is_stub(tensor):
         return tensor
     if tensor.data_location == TensorProto.EXTERNAL:
-        return locate(tensor, store.base_dir).read()
+        return store.locate(tensor).read()
     whole = TensorProto()
     whole.CopyFrom(tensor)
     store.fill(whole)

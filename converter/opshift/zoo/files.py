@@ -90,6 +90,6 @@ def spliced(made: Made, path: str, external: str) -> list[str]:
     Their names come to the disk when the run ends: what a power cut takes, a rerun makes again.
     """
     try:
-        return weights.splice(made.skeleton, made.weights, path, external=external, synced=False)
+        return weights.splice(made.skeleton, made.weights, path, external=external, alone=False)
     except InvalidModel as error:
         raise Unpublished(str(error)) from error

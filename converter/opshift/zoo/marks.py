@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from opshift.model.bytes.files import write_all
+from opshift.model.bytes.source import write_all
 from opshift.zoo.key import Key
 from opshift.zoo.outcome import Stamp
 from opshift.zoo.stores import stores

@@ -17,7 +17,7 @@ from opshift.convert import goals
 from opshift.convert.ir import needs
 from opshift.convert.request import Target
 from opshift.errors import BadTarget
-from opshift.model.bytes.files import sync_folder
+from opshift.model.bytes.staging import sync_folder
 from opshift.model.document import Document
 from opshift.opsets import schemas, targets
 from opshift.opsets.targets import Wanted

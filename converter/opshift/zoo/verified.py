@@ -20,7 +20,7 @@ def objection(made: Made, folder: str, external: str) -> tuple[str, str]:
     """Why a result is not shown to be equal, in a word and in a sentence; empty if it is."""
     os.makedirs(folder)
     path = os.path.join(folder, os.path.basename(made.of.path))
-    files.spliced(made, path, "copy" if external == "link" else external)  # onnx reads no links
+    files.spliced(made, path, external)
     found = verify(made.of.path, path, isolated=False)
     if found.equal:
         return "", ""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from opshift.zoo.workers.shards import Spread
     from opshift.zoo.workers.supervisor import Supervisor
 
-EXTERNAL = ("copy", "link", "inline", "one-file")
+EXTERNAL = ("copy", "inline", "one-file")
 
 
 @click.command

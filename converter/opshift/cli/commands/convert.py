@@ -13,17 +13,20 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
     from opshift.convert.request import Options, Target
+    from opshift.model.bytes.place import File, Stream
+    from opshift.model.bytes.source import Opened
     from opshift.model.weights import Weights
     from opshift.opsets.targets import Wanted
     from opshift.report import Report
     from opshift.verify import Verification
 
-EXTERNAL = ("keep", "copy", "link", "inline", "one-file")
+STDOUT = "standard output"
+EXTERNAL = ("keep", "copy", "inline", "one-file")
 
 
 @click.command
-@click.argument("source", metavar="IN", type=click.Path(dir_okay=False))
-@click.option("-o", "--output", type=click.Path(dir_okay=False), help="Where the result goes.")
+@click.argument("source", metavar="IN", type=click.Path())
+@click.option("-o", "--output", type=click.Path(), help="Where the result goes; - is stdout.")
 @click.option("--in-place", is_flag=True, help="Replace IN, atomically.")
 @click.option("--to", "words", multiple=True, metavar="N|latest|DOMAIN=N", help="Target version.")
 @click.option("--for", "runtime", metavar="NAME==VERSION", help="What a runtime takes at most.")
@@ -57,32 +60,50 @@ def command(
     verifies: bool,
     **wishes: Any,
 ) -> int:
-    """Converts IN to other versions."""
+    """Converts IN to other versions; IN may be a pipe, and - is the standard input."""
     from opshift.convert.ir import restamp
 
     wanted = not (only_check or dry_run)
     if wanted and in_place == (output is not None):
         raise click.UsageError("say where the result goes: either -o OUT or --in-place")
-    target = output or source
     options = _options(**wishes)
-    if not verifies and (stamp := restamp.look(source, options, target, external_data)):
+    file, target = _places(source, output, in_place)
+    talk.aside = target.name == STDOUT
+    if not verifies and (stamp := restamp.look(file, options, target, external_data)):
         if wanted:
-            stamp.write(target)
+            stamp.write(target, in_place=in_place)
         return _answer(talk, stamp.report, None, only_check)
 
-    from opshift.convert.api import convert, writes
+    from opshift.convert.api import convert
     from opshift.model import weights
 
     with talk.working(f"converting {os.path.basename(source)}"):
-        skeleton, store, report = convert(lambda: weights.carve_file(source), options)
+        skeleton, store, report = convert(lambda: weights.carve_file(file), options)
     found = None
     if verifies:
         with talk.working("verifying"):
-            found = _verified(source, target, skeleton, store)
-    if wanted and (found is None or found.equal) and writes(report, source, target):
-        with talk.working(f"writing {os.path.basename(target)}"):
-            weights.splice(skeleton, store, target, external=external_data)
+            found = _verified(file, target.name, skeleton, store)
+    if wanted and (found is None or found.equal):
+        with talk.working(f"writing {os.path.basename(target.name)}"):
+            weights.put(
+                skeleton, store, target, report.changed, external=external_data, in_place=in_place
+            )
     return _answer(talk, report, found, only_check)
+
+
+def _places(source: str, output: str | None, in_place: bool) -> tuple[Opened, File | Stream]:
+    """The file that is read, and the place that is written to."""
+    from opshift.model.bytes import place
+    from opshift.model.bytes.source import Opened
+
+    if in_place:
+        if source == "-":
+            raise click.UsageError("the standard input cannot be replaced; give -o OUT")
+        output = place.to_replace(source)
+    file = Opened("standard input", fd=0) if source == "-" else Opened(source)
+    if output == "-":
+        return file, place.Stream(STDOUT, fd=1)
+    return file, place.at(output or source)
 
 
 def _answer(talk: Output, report: Report, found: Verification | None, only_check: bool) -> int:
@@ -92,7 +113,7 @@ def _answer(talk: Output, report: Report, found: Verification | None, only_check
     return REFUSED if not good or (only_check and report.changed) else DONE
 
 
-def _verified(source: str, target: str, skeleton: ModelProto, store: Weights) -> Verification:
+def _verified(source: Opened, target: str, skeleton: ModelProto, store: Weights) -> Verification:
     """Whether both models compute the same, shown before the second one has its place."""
     import dataclasses
     import tempfile
@@ -105,9 +126,12 @@ def _verified(source: str, target: str, skeleton: ModelProto, store: Weights) ->
         # What lies outside of the model is not found from here, unless it comes along.
         outside = bool(weights.data_files(skeleton, store))
         weights.splice(skeleton, store, trial, external="one-file" if outside else "keep")
-        found = verify(source, trial)
-    sides = (found.sides[0], dataclasses.replace(found.sides[1], model=target))
-    return dataclasses.replace(found, sides=sides)
+        found = verify(source.at_path(folder), trial)
+    names = (source.path, target)
+    first, second = (
+        dataclasses.replace(side, model=name) for side, name in zip(found.sides, names, strict=True)
+    )
+    return dataclasses.replace(found, sides=(first, second))
 
 
 def _text(report: Report, found: Verification | None) -> str:

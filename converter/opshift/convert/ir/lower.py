@@ -28,7 +28,6 @@ from opshift.convert.ir.places import Holder
 from opshift.errors import Refusal, Why
 from opshift.model import functions
 from opshift.model.arrays import dense
-from opshift.model.bytes.files import locate
 from opshift.model.document import function_id
 from opshift.model.scope import FunctionId, call_id
 from opshift.model.walk import containers, graphs_of, nodes, nodes_in, tensors
@@ -180,7 +179,7 @@ class Lowering:
         """External data comes into the model."""
         for tensor in tensors(self.model):
             if tensor.data_location == TensorProto.EXTERNAL:
-                region = locate(tensor, self.weights.base_dir)
+                region = self.weights.locate(tensor)
                 tensor.ClearField("external_data")
                 tensor.ClearField("data_location")
                 tensor.raw_data = region.read()

@@ -14,8 +14,12 @@ from dataclasses import dataclass
 from opshift.convert.ir import needs
 from opshift.convert.ir.features import METADATA, TRAINING, TYPES
 from opshift.convert.request import Options
-from opshift.model.bytes import wire
-from opshift.model.bytes.files import Moved, Opened, Region, Staging
+from opshift.model.bytes import leftovers, place, wire
+from opshift.model.bytes.attributes import Attributes
+from opshift.model.bytes.place import File, Place, Stream
+from opshift.model.bytes.ranges import Moved, Region
+from opshift.model.bytes.source import BINARY, Opened, is_text
+from opshift.model.bytes.staging import Staging
 from opshift.opsets.identity import normal
 from opshift.report import Report
 
@@ -29,24 +33,31 @@ class Restamp:
     """A file, where its IR version is written, and what to write instead."""
 
     file: Opened
-    path: str
     field: tuple[int, int]
     report: Report
 
-    def write(self, dst: str | os.PathLike[str]) -> None:
+    def write(self, dst: Place, *, in_place: bool = False) -> None:
         """Write the file with the other IR version, whole or not at all."""
-        name = os.fspath(dst)
-        same = os.path.exists(name) and os.path.samefile(self.path, name)
-        if same and (not self.report.changed or self._overwrite()):
+        goal = place.at(dst)
+        if in_place and (not self.report.changed or self._overwrite()):
+            leftovers.sweep(os.path.dirname(self.file.path) or os.curdir)
             return
         start, end = self.field
         size = len(self.file.view)
         pieces: list[bytes | memoryview | Moved] = [
             Region(self.file, 0, start), self._written, Region(self.file, end, size - end)
         ]  # fmt: skip
-        with Staging() as staging:
-            staging.write(name, pieces)
-            staging.commit()
+        if not isinstance(goal, File):
+            goal.write(pieces)
+            self.file.check_unchanged()
+            return
+        if not in_place:
+            own = ("the source itself, which only --in-place replaces", self.file.seen)
+            place.require_free(goal.name, [own])
+        like = Attributes.of(goal.path) if in_place else None
+        with Staging(goal.path, like) as staging:
+            staging.write_model(pieces, [self.file.readers])
+            staging.commit(self.file.check_unchanged)
 
     @property
     def _written(self) -> bytes:
@@ -58,30 +69,46 @@ class Restamp:
         Not through a second name of the file, whose users have not asked for it.
         """
         start, end = self.field
-        mode = os.lstat(self.path)
-        if len(self._written) != end - start or mode.st_nlink > 1 or not stat.S_ISREG(mode.st_mode):
+        mode, old = os.lstat(self.file.path), self.file.view[start:end]
+        if len(self._written) != len(old) or mode.st_nlink > 1 or not stat.S_ISREG(mode.st_mode):
             return False
-        with suppress(OSError):
-            fd = os.open(self.path, os.O_WRONLY | getattr(os, "O_BINARY", 0))
-            try:
-                os.lseek(fd, start, os.SEEK_SET)
-                os.write(fd, self._written)
-                os.fsync(fd)
-            finally:
-                os.close(fd)
-            return True
-        return False
+        self.file.check_unchanged()
+        try:
+            fd = os.open(self.file.path, os.O_WRONLY | BINARY)
+        except OSError:
+            return False
+        try:
+            _write_at(fd, end - 1, self._written[-1:])
+            os.fsync(fd)
+        except OSError:
+            with suppress(OSError):
+                _write_at(fd, end - 1, old[-1:])
+            raise
+        finally:
+            os.close(fd)
+        return True
+
+
+def _write_at(fd: int, offset: int, byte: bytes) -> None:
+    os.lseek(fd, offset, os.SEEK_SET)
+    os.write(fd, byte)
 
 
 def look(
-    src: str | os.PathLike[str], options: Options, dst: str | os.PathLike[str], external: str
+    src: str | os.PathLike[str] | Opened,
+    options: Options,
+    dst: Place,
+    external: str,
 ) -> Restamp | None:
     """What rewriting the header of a file comes to; None where that alone will not do."""
     if not options.only_ir or external == "one-file":
         return None
+    file = src if isinstance(src, Opened) else Opened(os.fspath(src))
+    goal = place.at(dst)
+    if is_text(file.path) or is_text(goal.name) or _replaces(file, goal.name):
+        return None
     needs.check_wanted(options.ir_version)
     to = int(options.ir_version)
-    file = Opened(os.fspath(src))
     try:
         found = _header(file.view)
     except (wire.Malformed, IndexError):
@@ -89,15 +116,15 @@ def look(
     if found is None or len(file.view) > wire.LIMIT:
         return None
     field, before, imports = found
-    moves = external == "inline" or not _same_folder(src, dst)
+    moves = external == "inline" or file.piped or isinstance(goal, Stream)
+    moves = moves or not _same_folder(file.path, goal.name)
     drops = options.drop_metadata or options.drop_training
     notes: list[str] | None = []
     if to < before or moves or drops:
         notes = _notes(file, options, before, moves)
     if notes is None:
         return None
-    report = Report(imports, imports, before, to, notes=tuple(notes))
-    return Restamp(file, os.fspath(src), field, report)
+    return Restamp(file, field, Report(imports, imports, before, to, notes=tuple(notes)))
 
 
 def _header(data: wire.Buffer) -> tuple[tuple[int, int], int, dict[str, int]] | None:
@@ -144,8 +171,13 @@ def _twice(imports: list[tuple[str, int]]) -> bool:
     return len({domain for domain, _ in imports}) < len(imports)
 
 
-def _same_folder(src: str | os.PathLike[str], dst: str | os.PathLike[str]) -> bool:
-    folders = [os.path.dirname(os.fspath(path)) or os.curdir for path in (src, dst)]
+def _replaces(file: Opened, dst: str) -> bool:
+    """Whether the result takes the place of another file, whose data files are looked at then."""
+    return os.path.isfile(dst) and not os.path.samestat(os.stat(dst), os.fstat(file.fd))
+
+
+def _same_folder(src: str, dst: str) -> bool:
+    folders = [os.path.dirname(path) or os.curdir for path in (src, dst)]
     return os.path.isdir(folders[1]) and os.path.samefile(*folders)
 
 

@@ -72,6 +72,8 @@ def check_model(model: ModelProto | str | os.PathLike[str]) -> Findings:
         return Findings((Finding(ERROR, str(error)),))
     adapters = registry.default()
     errors = [*validate.findings(document, adapters), *broken(document, adapters)]
+    if store.file is not None:  # a model in memory has no folder
+        errors += weights.flaws(skeleton, store)
     view = weights.checkable(skeleton)
     if not errors and (objection := checker.whole(view, full=True)) is not None:
         errors.append(f"the checker rejects it: {objection}")

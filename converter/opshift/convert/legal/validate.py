@@ -13,7 +13,7 @@ from opshift.author.verdicts import Illegal
 from opshift.convert.legal import checker
 from opshift.errors import InvalidModel
 from opshift.model import functions
-from opshift.model.bytes.files import location_of, require_inside
+from opshift.model.bytes.external import location_of, require_inside
 from opshift.model.document import Document
 from opshift.model.scope import FunctionId, Root, Scope
 from opshift.model.walk import nodes_in, tensors

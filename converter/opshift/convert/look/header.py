@@ -13,8 +13,8 @@ from opshift.convert.ir import needs
 from opshift.errors import BadTarget
 from opshift.model.bytes import outline_pb2 as outline
 from opshift.model.bytes import wire
-from opshift.model.bytes.files import Opened
 from opshift.model.bytes.outline import Content, skeleton
+from opshift.model.bytes.source import Opened
 from opshift.opsets import changelog
 from opshift.opsets.identity import normal
 from opshift.opsets.targets import Ceiling, Wanted

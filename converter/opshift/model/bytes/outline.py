@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from opshift.model.bytes import outline_pb2 as outline
 from opshift.model.bytes import wire
-from opshift.model.bytes.files import Opened
+from opshift.model.bytes.source import Opened
 from opshift.opsets.elements import T
 
 _SMALL = 64 << 20
@@ -18,7 +18,7 @@ def skeleton(file: Opened) -> bytes:
     """The bytes of a model file, of a large one without its weights."""
     if len(file.view) <= _SMALL:  # parsing them is quicker than leaving them out
         return file.view[:]
-    return wire.carve(file.view, wire.THRESHOLD, file.release)[0]
+    return wire.carve(file.view, wire.THRESHOLD)[0]
 
 
 class Content:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from typing import Generic, TypeAlias, TypeVar
 
-Buffer: TypeAlias = bytes | mmap.mmap
+from opshift.model.bytes.source import Pages
+
+Buffer: TypeAlias = bytes | Pages
 
 MARK = "opshift.carved"
 
@@ -149,44 +150,61 @@ def seek(
     Answers its start, number, and the start and end of its body. This is the one loop that
     runs for every node, so small fields are skipped here, whole.
     """
+    start = pos
     while pos < end:
-        start = pos
-        tag = data[pos]
-        pos += 1
-        if tag > 0x7F:
-            tag, pos = read_varint(data, start)
-        if tag & 7 != 2:
-            pos = _skip(data, pos, end, tag)
-            continue
-        size = data[pos]
-        pos += 1
-        if size > 0x7F:
-            size, pos = read_varint(data, pos - 1)
-        body, pos = pos, pos + size
-        if size > over and pos > past:
-            if pos > end:
-                break
-            return start, tag >> 3, body, pos
+        view, base, safe = _window(data, pos, end)
+        at, stop, behind = pos - base, min(end, safe) - base, past - base
+        while at < stop:
+            first = at
+            tag = view[at]
+            at += 1
+            if tag > 0x7F:
+                tag, at = read_varint(view, first)
+            if tag & 7 != 2:
+                at = _skip(data, base + at, end, tag) - base if tag & 7 else _end(view, at)
+                continue
+            size = view[at]
+            at += 1
+            if size > 0x7F:
+                size, at = read_varint(view, at - 1)
+            body, at = at, at + size
+            if size > over and at > behind and base + at <= end:
+                return base + first, tag >> 3, base + body, base + at
+        start, pos = base + first, base + at
     if pos != end:
         raise Malformed(f"the field at byte {start} is longer than what it is in")
     return None
 
 
+def _window(data: Buffer, pos: int, end: int) -> tuple[bytes, int, int]:
+    """Bytes around a position, where they begin, and up to where headers are whole in them."""
+    return (data, 0, end) if isinstance(data, bytes) else data.window(pos)
+
+
 def fields(data: Buffer, pos: int, end: int) -> Iterator[tuple[int, int, int, int, int]]:
     """Every field: its start, tag, the start of its body, its end, and a varint's value."""
+    view, base, safe = b"", 0, pos
     while pos < end:
+        if pos >= safe:
+            view, base, safe = _window(data, pos, end)
         start, value = pos, 0
-        tag, body = read_varint(data, pos)
+        tag, body = read_varint(view, pos - base)
         if tag & 7 == 2:
-            size, body = read_varint(data, body)
-            pos = body + size
+            size, body = read_varint(view, body)
+            pos = base + body + size
         elif tag & 7 == 0:
-            value, pos = read_varint(data, body)
+            value, pos = read_varint(view, body)
+            pos += base
         else:
-            pos = _skip(data, body, end, tag)
+            pos = _skip(data, base + body, end, tag)
         if pos > end:
             raise Malformed(f"the field at byte {start} is longer than what it is in")
-        yield start, tag, body, pos, value
+        yield start, tag, base + body, pos, value
+
+
+def _end(view: bytes, at: int) -> int:
+    """Where a varint ends."""
+    return at + 1 if view[at] < 0x80 else read_varint(view, at)[1]
 
 
 def _skip(data: Buffer, pos: int, end: int, tag: int) -> int:
@@ -228,14 +246,9 @@ Runs: TypeAlias = tuple[tuple[int, int], ...]
 """The ranges of bytes that a payload is written in, tags included."""
 
 
-def carve(
-    data: Buffer, threshold: int, release: Callable[[], None] = lambda: None
-) -> tuple[bytes, list[tuple[int, Runs]]]:
-    """The bytes of the skeleton, and for each stub the field and place of its payload.
-
-    `release` is called now and then: the kernel maps megabytes around every byte that is read.
-    """
-    carver = _Carver(data, threshold, release)
+def carve(data: Buffer, threshold: int) -> tuple[bytes, list[tuple[int, Runs]]]:
+    """The bytes of the skeleton, and for each stub the field and place of its payload."""
+    carver = _Carver(data, threshold)
     try:
         pieces = carver.message(MODEL, 0, len(data), depth=0)
     except IndexError:
@@ -247,10 +260,9 @@ def carve(
 
 
 class _Carver:
-    def __init__(self, data: Buffer, threshold: int, release: Callable[[], None]) -> None:
+    def __init__(self, data: Buffer, threshold: int) -> None:
         self.data = data
         self.threshold = threshold
-        self.release = release
         self.payloads: list[tuple[int, Runs]] = []
 
     def message(self, kind: int, pos: int, end: int, depth: int) -> list[bytes] | None:
@@ -309,8 +321,6 @@ class _Carver:
         stub = [self.data[start:stop] for start, stop in gaps]
         stub.append(marker(len(self.payloads)))
         self.payloads.append((numbers.pop(), tuple(runs)))
-        if len(self.payloads) % 8 == 0:
-            self.release()
         return stub
 
 

@@ -5,11 +5,11 @@ A *skeleton* is a model in which every large tensor is a *stub*: the same Tensor
 already carry no payload and are left as they are.
 """
 
-from opshift.model.weights.carve import carve_file, carve_model, fill
+from opshift.model.weights.carve import carve_file, carve_model, fetch, fill
 from opshift.model.weights.checkable import checkable
 from opshift.model.weights.copy import THRESHOLD
 from opshift.model.weights.inplace import transplant
-from opshift.model.weights.output import POLICIES, data_files, splice
+from opshift.model.weights.output import POLICIES, data_files, flaws, put, splice
 from opshift.model.weights.store import EXTERNAL_FIELD, InFile, InModel, Source, Weights
 
 __all__ = [
@@ -24,7 +24,10 @@ __all__ = [
     "carve_model",
     "checkable",
     "data_files",
+    "fetch",
     "fill",
+    "flaws",
+    "put",
     "splice",
     "transplant",
 ]

@@ -7,22 +7,24 @@ from math import prod
 
 from google.protobuf.message import DecodeError
 from google.protobuf.unknown_fields import UnknownFieldSet
-from onnx import ModelProto
+from onnx import ModelProto, TensorProto
 
 from opshift.errors import InvalidModel
 from opshift.model.bytes import wire
-from opshift.model.bytes.files import Opened, Region
+from opshift.model.bytes.external import location_of
+from opshift.model.bytes.ranges import Region
+from opshift.model.bytes.source import Opened
 from opshift.model.walk import nested_tensors, tensors
-from opshift.model.weights import copy
-from opshift.model.weights.store import InFile, Source, Weights
+from opshift.model.weights import copy, forms
+from opshift.model.weights.store import EXTERNAL_KEY, InFile, Source, Weights
 
 
-def carve_file(path: str | os.PathLike[str]) -> tuple[ModelProto, Weights]:
+def carve_file(path: str | os.PathLike[str] | Opened) -> tuple[ModelProto, Weights]:
     """Read a model file without its large payloads."""
-    name = os.fspath(path)
+    opened = path if isinstance(path, Opened) else Opened(os.fspath(path))
+    name, file = opened.path, forms.binary(opened)
     try:
-        file = Opened(name)
-        data, payloads = wire.carve(file.view, copy.THRESHOLD, file.release)
+        data, payloads = wire.carve(file.view, copy.THRESHOLD)
         skeleton = ModelProto.FromString(data)
         _refuse_foreign(skeleton)
     except (wire.Malformed, DecodeError) as error:
@@ -33,9 +35,19 @@ def carve_file(path: str | os.PathLike[str]) -> tuple[ModelProto, Weights]:
         InFile(field, tuple(Region(file, start, stop - start) for start, stop in runs))
         for field, runs in payloads
     )
-    store = Weights(sources, os.path.dirname(name))
+    locations = _locations(skeleton) if EXTERNAL_KEY in data else ()
+    store = Weights(sources, os.path.dirname(name), file, locations)
     _refuse_torn(skeleton, store)
     return skeleton, store
+
+
+def _locations(skeleton: ModelProto) -> tuple[str, ...]:
+    found = {
+        location_of(tensor)
+        for tensor in tensors(skeleton)
+        if tensor.data_location == TensorProto.EXTERNAL
+    }
+    return tuple(sorted(found))
 
 
 def _refuse_torn(skeleton: ModelProto, store: Weights) -> None:
@@ -87,6 +99,16 @@ def _copy_whole(model: ModelProto) -> ModelProto | None:
     except wire.Malformed:
         return None
     return None if payloads else ModelProto.FromString(data)
+
+
+def fetch(model: ModelProto, weights: Weights) -> None:
+    """Take all external data into the model."""
+    for tensor in tensors(model):
+        if tensor.data_location == TensorProto.EXTERNAL:
+            data = weights.locate(tensor).read()
+            tensor.ClearField("external_data")
+            tensor.ClearField("data_location")
+            tensor.raw_data = data
 
 
 def fill(skeleton: ModelProto, weights: Weights) -> None:

@@ -2,46 +2,60 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
-from collections.abc import Iterable, Iterator
+import tempfile
+from collections.abc import Collection, Iterable, Iterator
 from itertools import chain
 from math import prod
+from typing import TypeAlias
 
 from onnx import ModelProto, TensorProto
 
-from opshift.errors import InvalidModel
+from opshift.errors import BadDestination, InvalidModel
 from opshift.model import walk
 from opshift.model.arrays import from_array
-from opshift.model.bytes import wire
-from opshift.model.bytes.files import Late, Moved, Region, Staging, inside, locate, location_of
+from opshift.model.bytes import place, wire
+from opshift.model.bytes.attributes import Attributes, Readers, readers
+from opshift.model.bytes.external import PLACE, inside, location_of
+from opshift.model.bytes.leftovers import mentions, sweep
+from opshift.model.bytes.place import File, Place, Stream
+from opshift.model.bytes.ranges import Late, Moved, Region, write_pieces
+from opshift.model.bytes.source import Identity, Named, is_text
+from opshift.model.bytes.staging import Staging, owned
+from opshift.model.weights import forms
 from opshift.model.weights.copy import copy_of
 from opshift.model.weights.store import EXTERNAL_KEY, InFile, Weights, marker_of
 
-POLICIES = ("keep", "copy", "link", "inline", "one-file")
-"""What happens to external data. Readers may refuse a file of several links, as onnx 1.23 does."""
+POLICIES = ("keep", "copy", "inline", "one-file")
+"""What happens to external data."""
 
 LIMIT = wire.LIMIT
 
 _PAGE, _SMALL = 4096, 64
-_PLACE = ("location", "offset", "length", wire.MARK)
+_PLACE = (*PLACE, wire.MARK)
+_Located: TypeAlias = list[tuple[TensorProto, Region]]
 
 
 def splice(
     skeleton: ModelProto,
     weights: Weights,
-    dst: str | os.PathLike[str],
+    dst: Place,
     *,
     external: str = "keep",
-    synced: bool = True,
+    in_place: bool = False,
+    alone: bool = True,
+    taken: Collection[str] = (),
 ) -> list[str]:
     """Write the skeleton and its payloads to a file, which appears whole or not at all.
 
     The answer is the files that the result consists of, itself first. Their bytes are on the disk
-    then, and their names if `synced`.
+    then. Their names are too if the conversion is `alone`, and what killed runs left is removed;
+    otherwise it is one of many, which leave the names that are `taken` to each other.
     """
     if external not in POLICIES:
         raise ValueError(f"external must be one of {', '.join(POLICIES)}, not {external!r}")
-    name = os.fspath(dst)
+    goal = place.at(dst)
     data = skeleton.SerializeToString(deterministic=True)
     outside = _located(skeleton, weights) if EXTERNAL_KEY in data else []
     if external == "inline" and outside:
@@ -51,29 +65,120 @@ def splice(
     pieces = _woven(data, weights)
     if wire.total(pieces) > LIMIT:
         if external == "inline":
-            raise InvalidModel(f"{name}: it would exceed 2 GiB with its weights; choose one-file")
+            raise InvalidModel(f"{goal.name}: it would exceed 2 GiB; choose one-file")
         external = "one-file"
-    with Staging() as staging:
+    if isinstance(goal, Stream):
+        return _stream(goal, _in_form(pieces, goal.name), weights, external, outside)
+    result = _Result(goal, weights, external, in_place, outside)
+    with Staging(goal.path, result.like, taken, sweeps=alone) as staging:
+        beside = list[str]()
         if external == "one-file":
-            pieces = _one_file(copy_of(skeleton), weights, name, staging)
+            pieces, beside = _one_file(copy_of(skeleton), weights, result, staging)
             if wire.total(pieces) > LIMIT:
-                raise InvalidModel(f"{name}: it would exceed 2 GiB even without its weights")
+                raise InvalidModel(f"{goal.name}: it would exceed 2 GiB even without its weights")
         elif external != "inline":
-            _bring(outside, weights, name, external, staging)
-        staging.write(name, pieces)
-        beside = _beside(name, external, outside, staging)
-        staging.commit(synced=synced)
-    return [name, *beside]
+            _bring(outside, weights, goal.name, external, staging)
+            beside = _beside(goal.name, outside)
+        staging.write_model(_in_form(pieces, goal.name), result.readers)
+        staging.commit(weights.check_unchanged, synced=alone, old=result.old_data())
+    return [goal.name, *beside]
 
 
-def _beside(
-    dst: str, external: str, outside: list[tuple[TensorProto, Region]], staging: Staging
+def put(
+    skeleton: ModelProto,
+    weights: Weights,
+    dst: Place,
+    changed: bool,
+    *,
+    external: str = "keep",
+    in_place: bool = False,
+) -> None:
+    """Write a result, but leave a file alone that is to be replaced by what it is."""
+    if changed or not in_place:
+        splice(skeleton, weights, dst, external=external, in_place=in_place)
+    else:
+        sweep(os.path.dirname(place.at(dst).name) or os.curdir)
+
+
+class _Result:
+    """Where a result goes and what is there, its source perhaps."""
+
+    def __init__(
+        self, goal: File, weights: Weights, external: str, in_place: bool, outside: _Located
+    ) -> None:
+        self.goal, self.outside = goal, outside
+        self.like = Attributes.of(goal.path) if in_place and os.path.exists(goal.path) else None
+        self.readers: tuple[Readers, ...] = ()
+        if weights.file is not None:
+            self.readers = (weights.file.readers,)
+        if external == "inline":
+            self.readers = self.readers_of_all
+        self.needed = list(weights.needed())
+        if in_place:
+            kept = () if external in ("inline", "one-file") else outside
+            self.needed = [
+                (f"the data file of tensor {tensor.name!r}", _named(region).seen)
+                for tensor, region in kept
+            ]
+        place.require_free(goal.name, self.needed)
+
+    @property
+    def readers_of_all(self) -> tuple[Readers, ...]:
+        """Who may read the source and its data files."""
+        paths = {_named(region).path for _, region in self.outside}
+        return (*self.readers, *map(readers, sorted(paths)))
+
+    def old_data(self) -> list[str]:
+        """The data files of the model that will be replaced, by their names."""
+        if not os.path.exists(self.goal.path):
+            return []
+        needed = {seen[:2] for _, seen in self.needed}
+        return [
+            path
+            for path in owned(self.goal.path)
+            if mentions(self.goal.path, os.path.basename(path))
+            and Identity.of(os.stat(path))[:2] not in needed
+        ]
+
+
+def _named(region: Region) -> Named:
+    assert isinstance(region.file, Named)  # external data is never in an opened file
+    return region.file
+
+
+def _in_form(
+    pieces: list[memoryview | bytes | Moved], name: str
+) -> list[memoryview | bytes | Moved]:
+    """The bytes of a result, in the form that its name means."""
+    if not is_text(name):
+        return pieces
+    with tempfile.TemporaryFile() as file:
+        write_pieces(file.fileno(), pieces)
+        file.seek(0)
+        return [forms.encoded(ModelProto.FromString(file.read()), name)]
+
+
+def _stream(
+    goal: Stream,
+    pieces: list[memoryview | bytes | Moved],
+    weights: Weights,
+    external: str,
+    outside: _Located,
 ) -> list[str]:
+    """Writes a result to a pipe or a device, where nothing can be beside it."""
+    if external == "one-file" or (outside and external != "inline"):
+        raise BadDestination(
+            f"{goal.name}: a result with external data cannot go to a pipe or a device; choose"
+            " inline, or name a file"
+        )
+    weights.check_unchanged()
+    goal.write(pieces)
+    weights.check_unchanged()
+    return [goal.name]
+
+
+def _beside(dst: str, outside: _Located) -> list[str]:
     """The files that hold the external data of a result."""
-    if external == "one-file":
-        return [path for path in staging.paths if path != dst]
-    if external == "inline":
-        return []
     return sorted({inside(os.path.dirname(dst), location_of(t), t.name) for t, _ in outside})
 
 
@@ -81,7 +186,17 @@ def data_files(skeleton: ModelProto, weights: Weights) -> list[str]:
     """The files that hold a model's external data, each once."""
     if EXTERNAL_KEY not in skeleton.SerializeToString():
         return []
-    return sorted({str(region.file) for _, region in _located(skeleton, weights)})
+    return sorted({_named(region).path for _, region in _located(skeleton, weights)})
+
+
+def flaws(skeleton: ModelProto, weights: Weights) -> Iterator[str]:
+    """What is wrong with the external data of a model, tensor by tensor."""
+    for tensor in walk.tensors(skeleton):
+        if tensor.data_location == TensorProto.EXTERNAL:
+            try:
+                weights.locate(tensor)
+            except InvalidModel as error:
+                yield str(error)
 
 
 def _woven(data: bytes, weights: Weights) -> list[memoryview | bytes | Moved]:
@@ -91,19 +206,13 @@ def _woven(data: bytes, weights: Weights) -> list[memoryview | bytes | Moved]:
 def _located(model: ModelProto, weights: Weights) -> list[tuple[TensorProto, Region]]:
     """All external tensors and where their bytes are."""
     return [
-        (tensor, locate(tensor, weights.base_dir))
+        (tensor, weights.locate(tensor))
         for tensor in walk.tensors(model)
         if tensor.data_location == TensorProto.EXTERNAL
     ]
 
 
-def _bring(
-    outside: list[tuple[TensorProto, Region]],
-    weights: Weights,
-    dst: str,
-    policy: str,
-    staging: Staging,
-) -> None:
+def _bring(outside: _Located, weights: Weights, dst: str, policy: str, staging: Staging) -> None:
     """Make the data files reachable from the folder of the new file."""
     folder = os.path.dirname(dst) or os.curdir
     if not outside or os.path.samefile(folder, weights.base_dir or os.curdir):
@@ -112,12 +221,12 @@ def _bring(
         if policy == "keep":
             raise InvalidModel(
                 f"tensor {tensor.name!r}: its data file {location!r} would not be found from "
-                f"{dst!r}; choose copy, link, inline or one-file"
+                f"{dst!r}; choose copy, inline or one-file"
             )
         path = inside(folder, location, tensor.name)
         if path == os.path.realpath(dst):
             raise InvalidModel(f"tensor {tensor.name!r}: its data file would overwrite {dst!r}")
-        staging.place(str(region.file), path, link=policy == "link")
+        staging.place(_named(region), path)
 
 
 def _inline(tensors: Iterable[TensorProto], weights: Weights) -> Weights:
@@ -125,20 +234,21 @@ def _inline(tensors: Iterable[TensorProto], weights: Weights) -> Weights:
     sources = list(weights.sources)
     for tensor in tensors:
         if tensor.data_location == TensorProto.EXTERNAL:
-            region = locate(tensor, weights.base_dir)
+            region = weights.locate(tensor)
             _forget_place(tensor)
             tensor.ClearField("data_location")
             tensor.external_data.add(key=wire.MARK, value=str(len(sources)))
             sources.append(InFile(wire.RAW, (wire.header(wire.RAW, len(region)), region)))
-    return Weights(tuple(sources), weights.base_dir)
+    return dataclasses.replace(weights, sources=tuple(sources))
 
 
 def _one_file(
-    model: ModelProto, weights: Weights, dst: str, staging: Staging
-) -> list[memoryview | bytes | Moved]:
+    model: ModelProto, weights: Weights, result: _Result, staging: Staging
+) -> tuple[list[memoryview | bytes | Moved], list[str]]:
     """Stage a file of all large payloads, and answer the bytes of the model that refers to it."""
     end, places, pieces = 0, dict[object, int](), list[bytes | Moved]()
     reached = list(_reached(model))
+    stubs = list[tuple[TensorProto, int, int]]()
     for tensor in filter(Weights.is_stub, reached):
         raw = _raw(tensor, weights)
         key = raw if isinstance(raw, Region) else marker_of(tensor)
@@ -147,12 +257,20 @@ def _one_file(
             pieces += [bytes(gap), raw]
             places[key] = end + gap
             end += gap + len(raw)
-        refer(tensor, os.path.basename(dst) + ".data", places[key], len(raw))
+        stubs.append((tensor, places[key], len(raw)))
+    written = []
+    if pieces:
+        if result.goal.is_link_elsewhere:
+            raise BadDestination(
+                f"{result.goal.name}: this is a link to {result.goal.path}, and a data file can"
+                " only be beside one of the two; name the file itself, or choose keep"
+            )
+        written = [staging.write_data(pieces, result.readers_of_all)]
+        for tensor, offset, length in stubs:
+            refer(tensor, os.path.basename(written[0]), offset, length)
     known = set(map(id, reached))
     weights = _inline((t for t in walk.tensors(model) if id(t) not in known), weights)
-    if pieces:
-        staging.write(dst + ".data", pieces)
-    return _woven(model.SerializeToString(deterministic=True), weights)
+    return _woven(model.SerializeToString(deterministic=True), weights), written
 
 
 def _reached(model: ModelProto) -> Iterator[TensorProto]:
@@ -167,7 +285,7 @@ def _reached(model: ModelProto) -> Iterator[TensorProto]:
 def _raw(tensor: TensorProto, weights: Weights) -> Region | Late:
     """What the tensor's raw_data would be."""
     if (source := weights.source(tensor)) is None:
-        return locate(tensor, weights.base_dir)
+        return weights.locate(tensor)
     if (raw := source.raw()) is not None:
         return raw
     stub = TensorProto()
@@ -179,7 +297,7 @@ def _raw(tensor: TensorProto, weights: Weights) -> Region | Late:
 def refer(tensor: TensorProto, location: str, offset: int, length: int) -> None:
     _forget_place(tensor)
     tensor.data_location = TensorProto.EXTERNAL
-    for key, value in zip(_PLACE, (location, offset, length), strict=False):
+    for key, value in zip(PLACE, (location, offset, length), strict=False):
         tensor.external_data.add(key=key, value=str(value))
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from math import prod
 from typing import TypeAlias
 
@@ -11,7 +13,9 @@ from onnx import TensorProto
 from opshift.errors import InvalidModel
 from opshift.model.arrays import Array, to_array
 from opshift.model.bytes import wire
-from opshift.model.bytes.files import Late, Moved, Region, locate
+from opshift.model.bytes.external import locate
+from opshift.model.bytes.ranges import Late, Moved, Region
+from opshift.model.bytes.source import Identity, Named, Opened, changed
 
 _PAYLOAD = tuple(wire.PAYLOAD.values())
 
@@ -25,6 +29,9 @@ class Weights:
 
     sources: tuple[Source, ...] = ()
     base_dir: str = ""
+    file: Opened | None = None  # that the model was read from
+    locations: tuple[str, ...] = ()  # of the data files that it names
+    _seen: dict[str, Identity] = field(default_factory=dict, compare=False, repr=False)
 
     @staticmethod
     def is_stub(tensor: TensorProto) -> bool:
@@ -38,10 +45,43 @@ class Weights:
         whole = TensorProto()
         whole.CopyFrom(tensor)
         if not self.fill(whole):
-            whole.raw_data = locate(tensor, self.base_dir).read()
+            whole.raw_data = self.locate(tensor).read()
             whole.ClearField("external_data")
             whole.ClearField("data_location")
         return to_array(whole)
+
+    def locate(self, tensor: TensorProto) -> Region:
+        """Where the bytes of an external tensor are, in a file that stays what it was."""
+        if self.file is not None and self.file.piped:
+            raise InvalidModel(
+                f"tensor {tensor.name!r}: its data is in another file, and a model that comes"
+                " through a pipe has no folder to look in; give the model as a file"
+            )
+        region = locate(tensor, self.base_dir)
+        if isinstance(region.file, Named):
+            path, seen = region.file
+            if self._seen.setdefault(path, seen) != seen:
+                raise changed(path)
+        return region
+
+    def needed(self) -> Iterator[tuple[str, Identity]]:
+        """The files that the model consists of, in words, and which files they are."""
+        if self.file is None or self.file.piped:
+            return
+        yield "the source itself, which only --in-place (in_place=True) replaces", self.file.seen
+        for location in self.locations:
+            try:
+                status = os.stat(os.path.join(self.base_dir, location))
+            except (OSError, ValueError):
+                continue
+            yield f"the data file {location!r} of the source", Identity.of(status)
+
+    def check_unchanged(self) -> None:
+        """Raises if a file that was read is no longer what it was."""
+        if self.file is not None:
+            self.file.check_unchanged()
+        for path, seen in self._seen.items():
+            Named(path, seen).check_unchanged()
 
     def source(self, tensor: TensorProto) -> Source | None:
         """Where the payload of a carved stub is; None for every other tensor."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from onnx import TensorProto
 
 from opshift.model import weights
-from opshift.model.bytes.files import inside, location_of
+from opshift.model.bytes.external import inside, location_of
 from opshift.model.walk import tensors
 from opshift.zoo import files
 from opshift.zoo.files import Found, Made

@@ -1,0 +1,109 @@
+"""Where external data is: the rules of onnx for locations, offsets and lengths."""
+
+from __future__ import annotations
+
+import os
+import stat
+from math import prod
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from opshift.errors import InvalidModel
+from opshift.model.bytes import wire
+from opshift.model.bytes.ranges import Region
+from opshift.model.bytes.source import Identity, Named
+
+if TYPE_CHECKING:
+    from onnx import TensorProto
+
+PLACE = ("location", "offset", "length", "checksum")
+"""The keys that say where the data is; a checksum is that of a whole data file."""
+
+
+def locate(tensor: TensorProto, base_dir: str) -> Region:
+    """Find the bytes of an external tensor, by the rules that readers apply to them."""
+    where = {entry.key: entry.value for entry in tensor.external_data}
+    location = where.get("location", "")
+    path = inside(base_dir, location, tensor.name)
+    file = Named(path, _identity(path, location, tensor.name))
+    size = file.seen.size
+    offset = _number(where, "offset", location, tensor.name) or 0
+    length = _number(where, "length", location, tensor.name)
+    wanted = _bytes_of(tensor)
+    if length is None:
+        length = wanted
+    if offset + length > size:
+        raise InvalidModel(
+            f"tensor {tensor.name!r}: its data file {location!r} has {size} bytes, "
+            f"too few for offset {offset} and length {length}"
+        )
+    if length != wanted:
+        raise InvalidModel(
+            f"tensor {tensor.name!r}: its length in {location!r} is {length} bytes, but shape "
+            f"{list(tensor.dims)} needs {wanted}"
+        )
+    return Region(file, offset, length)
+
+
+def location_of(tensor: TensorProto) -> str:
+    """The path of an external tensor's data, as the model has it."""
+    return next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
+
+
+def _identity(path: str, location: str, tensor: str) -> Identity:
+    try:
+        status = os.stat(path)
+    except OSError:
+        raise InvalidModel(f"tensor {tensor!r}: its data file {location!r} is missing") from None
+    if not stat.S_ISREG(status.st_mode):
+        raise InvalidModel(f"tensor {tensor!r}: its data file {location!r} is no regular file")
+    if status.st_nlink > 1:
+        raise InvalidModel(
+            f"tensor {tensor!r}: its data file {location!r} has {status.st_nlink} names (hard"
+            " links), which onnx refuses; replace it by a copy"
+        )
+    return Identity.of(status)
+
+
+def _number(where: dict[str, str], key: str, location: str, tensor: str) -> int | None:
+    text = where.get(key)
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdecimal() and len(text) < 20):
+        raise InvalidModel(
+            f"tensor {tensor!r}: offset and length in {location!r} must be numbers from 0 on, and"
+            f" its {key} is {text!r}"
+        )
+    return int(text)
+
+
+def _bytes_of(tensor: TensorProto) -> int:
+    if tensor.data_type not in wire.STORAGE or min(tensor.dims, default=0) < 0:
+        raise InvalidModel(
+            f"tensor {tensor.name!r}: a tensor of element type {tensor.data_type} and shape"
+            f" {list(tensor.dims)} cannot have external data"
+        )
+    return wire.raw_size(tensor.data_type, prod(tensor.dims))
+
+
+def inside(base_dir: str, location: str, tensor: str) -> str:
+    """The path of a data file, which must lie in or below the model's folder."""
+    require_inside(location, tensor)
+    base = os.path.realpath(base_dir or os.curdir)
+    path = os.path.realpath(os.path.join(base, location))
+    if not path.startswith(os.path.join(base, "")):
+        raise _outside(location, tensor)
+    return path
+
+
+def require_inside(location: str, tensor: str) -> None:
+    """Refuses a path that leaves the model's folder, whatever folder that is."""
+    parts = PurePath(location)
+    if not location or parts.is_absolute() or ".." in parts.parts or "\0" in location:
+        raise _outside(location, tensor)
+
+
+def _outside(location: str, tensor: str) -> InvalidModel:
+    return InvalidModel(
+        f"tensor {tensor!r}: its data file {location!r} is not inside the model's folder"
+    )

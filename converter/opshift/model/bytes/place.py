@@ -1,0 +1,93 @@
+"""Where a result goes: a file that is replaced whole, or a pipe or device that is written to."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from opshift.errors import BadDestination
+from opshift.model.bytes.ranges import write_pieces
+from opshift.model.bytes.source import BINARY, Identity
+from opshift.model.bytes.staging import Pieces
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A pipe, a device or the standard output: bytes go there one after the other."""
+
+    name: str
+    fd: int | None = None
+
+    def write(self, pieces: Pieces) -> None:
+        """Writes a result; nothing that was there is replaced, and nothing can be taken back."""
+        if self.fd is not None:
+            write_pieces(self.fd, pieces)
+            return
+        fd = os.open(self.name, os.O_WRONLY | BINARY)
+        try:
+            write_pieces(fd, pieces)
+        finally:
+            os.close(fd)
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A regular file: the name that the caller has for it, and the file that has the content."""
+
+    name: str
+    path: str
+
+    @property
+    def is_link_elsewhere(self) -> bool:
+        """Whether files beside the name are not beside the file."""
+        there = os.path.realpath(os.path.dirname(self.name))
+        return os.path.islink(self.name) and there != os.path.dirname(self.path)
+
+
+Place: TypeAlias = "str | os.PathLike[str] | File | Stream"
+
+
+def at(place: Place) -> File | Stream:
+    """What a result of this name would be."""
+    if isinstance(place, File | Stream):
+        return place
+    name = os.fspath(place)
+    try:
+        mode = os.stat(name).st_mode
+    except FileNotFoundError:
+        return File(name, os.path.realpath(name) if os.path.islink(name) else name)
+    if stat.S_ISDIR(mode):
+        raise BadDestination(f"{name}: this is a folder; name a file in it")
+    if not stat.S_ISREG(mode) or _is_descriptor(name):
+        return Stream(name)
+    return File(name, os.path.realpath(name) if os.path.islink(name) else name)
+
+
+def _is_descriptor(name: str) -> bool:
+    """Whether a name means an open file of a process, as /dev/stdout does."""
+    while os.path.islink(name):
+        folder = os.path.realpath(os.path.dirname(name))
+        if folder.startswith("/proc/") and os.path.basename(folder) == "fd":
+            return True
+        name = os.path.join(folder, os.readlink(name))
+    return False
+
+
+def to_replace(name: str) -> str:
+    """The name of a file that is replaced in place."""
+    if isinstance(at(name), Stream):
+        raise BadDestination(f"{name}: this is no regular file and cannot be replaced in place")
+    return name
+
+
+def require_free(name: str, needed: Iterable[tuple[str, Identity]]) -> None:
+    """Refuses a name that belongs to one of the described files, which a source needs."""
+    with contextlib.suppress(FileNotFoundError):
+        there = Identity.of(os.stat(name))
+        for what, seen in needed:
+            if seen[:2] == there[:2]:
+                raise BadDestination(f"{name}: this is {what}; give the result another name")

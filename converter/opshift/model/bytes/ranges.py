@@ -1,0 +1,152 @@
+"""Ranges of bytes in files, moved by the kernel where it can."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from opshift.errors import InvalidModel
+from opshift.model.bytes.source import Named, Opened, read_at, write_all
+
+_PAGE = 4 << 10
+_LARGE_PAGE = 64 << 10
+_CHUNK = 256 << 10  # stays in the processor's cache
+_NOT_HERE = {
+    errno.EXDEV,
+    errno.EINVAL,
+    errno.ENOSYS,
+    errno.EOPNOTSUPP,
+    errno.EPERM,
+    errno.EBADF,
+    errno.ENOTSOCK,
+    errno.ESPIPE,
+}
+
+
+class Moved(Protocol):
+    """Bytes that are written without being held."""
+
+    def __len__(self) -> int: ...
+
+    def write(self, fd: int) -> None:
+        """Append the bytes to a file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A range of bytes of a file."""
+
+    file: Named | Opened
+    offset: int
+    length: int
+
+    def __len__(self) -> int:
+        return self.length
+
+    def part(self, start: int, length: int) -> Region:
+        """Some of the bytes, at most so many."""
+        return Region(self.file, self.offset + start, min(length, self.length - start))
+
+    def read(self) -> bytes:
+        """The bytes."""
+        if isinstance(self.file, Opened):
+            return self.file.view[self.offset : self.offset + self.length]
+        source = self.file.open()
+        try:
+            return read_at(source, self.offset, self.length, self.file.path)
+        finally:
+            os.close(source)
+
+    def write(self, fd: int) -> None:
+        """Append the bytes to a file."""
+        if isinstance(self.file, Opened):
+            _move(self.file.fd, fd, self.offset, self.length, self.file.path)
+            return
+        source = self.file.open()
+        try:
+            _move(source, fd, self.offset, self.length, self.file.path)
+        finally:
+            os.close(source)
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """Bytes that are made when they are written."""
+
+    length: int
+    make: Callable[[], bytes]
+
+    def __len__(self) -> int:
+        return self.length
+
+    def write(self, fd: int) -> None:
+        """Append the bytes to a file."""
+        data = self.make()
+        if len(data) != self.length:
+            raise InvalidModel(f"a tensor has {len(data)} bytes where {self.length} were expected")
+        write_all(fd, data)
+
+
+def _move(source: int, fd: int, offset: int, length: int, path: str) -> None:
+    """Move bytes in the fastest way that these files and places allow."""
+    end, position = offset + length, _position(fd)
+    # The kernel moves pages: where they would straddle pages, a small buffer is twice as fast.
+    steps = (_copy_file_range, _sendfile) if (position - offset) % _PAGE == 0 else ()
+    for step in steps:
+        try:
+            while offset < end and (moved := step(source, fd, offset, _stretch(offset, end))):
+                offset += moved
+        except OSError as error:
+            if error.errno not in _NOT_HERE:
+                raise
+    _pump(source, fd, offset, end, path)
+
+
+def _position(fd: int) -> int:
+    try:
+        return os.lseek(fd, 0, os.SEEK_CUR)
+    except OSError:  # a pipe has no positions
+        return 0
+
+
+def _stretch(offset: int, end: int) -> int:
+    """Up to a boundary of large pages first, then all: a third faster than across them."""
+    short = -offset % _LARGE_PAGE
+    return min(end - offset, short) if short else end - offset
+
+
+def _pump(source: int, fd: int, offset: int, end: int, path: str) -> None:
+    position = _position(fd)
+    while offset < end:
+        length = min(_CHUNK - position % _CHUNK, end - offset)
+        write_all(fd, read_at(source, offset, length, path))
+        offset += length
+        position += length
+
+
+def _copy_file_range(source: int, fd: int, offset: int, length: int) -> int:
+    if not hasattr(os, "copy_file_range"):
+        raise OSError(errno.ENOSYS, "copy_file_range")
+    return os.copy_file_range(source, fd, length, offset)
+
+
+def _sendfile(source: int, fd: int, offset: int, length: int) -> int:
+    if not hasattr(os, "sendfile"):
+        raise OSError(errno.ENOSYS, "sendfile")
+    return os.sendfile(fd, source, offset, length)
+
+
+def write_pieces(fd: int, pieces: Iterable[bytes | memoryview | Moved]) -> None:
+    """Write a file from what is in memory and what is not; small pieces go together."""
+    small: list[bytes | memoryview] = []
+    for piece in pieces:
+        if isinstance(piece, bytes | memoryview):
+            small.append(piece)
+            continue
+        write_all(fd, b"".join(small))
+        small.clear()
+        piece.write(fd)
+    write_all(fd, b"".join(small))

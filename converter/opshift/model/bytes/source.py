@@ -1,0 +1,210 @@
+"""Files that are read without surprises: what they were when opened, and what pipes give."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+import weakref
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, overload
+
+from opshift.errors import InvalidModel
+
+PIPE_LIMIT = 2**31 - 1
+"""Bytes that are read from a pipe at most: protobuf reads no larger model."""
+
+TEXTS = (".onnxtxt", ".onnxtext", ".txtpb", ".textproto", ".prototxt", ".pbtxt", ".json",
+         ".onnxjson")  # fmt: skip
+"""The endings of the forms that onnx knows besides the binary one."""
+
+BINARY = getattr(os, "O_BINARY", 0)
+_CHUNK = 256 << 10
+_WRITE = 16 << 20
+_READ = 1 << 30  # the kernel reads no more than 2 GiB at once
+_WINDOW, _HEADER = 128 << 10, 24  # two numbers of a field's header have at most 20 bytes
+
+
+def is_text(path: str) -> bool:
+    """Whether the ending of a file's name means one of the text forms of onnx."""
+    return os.path.splitext(path)[1] in TEXTS
+
+
+class Identity(NamedTuple):
+    """Which file it is, and as far as the file system tells, which content it has."""
+
+    device: int
+    inode: int
+    size: int
+    modified: int
+
+    @staticmethod
+    def of(status: os.stat_result) -> Identity:
+        return Identity(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+class Named(NamedTuple):
+    """A file by its name, and what it was when it was first looked at."""
+
+    path: str
+    seen: Identity
+
+    def open(self) -> int:
+        """A descriptor of the file, which must be what it was."""
+        fd = os.open(self.path, os.O_RDONLY | BINARY)
+        if Identity.of(os.fstat(fd)) != self.seen:
+            os.close(fd)
+            raise changed(self.path)
+        return fd
+
+    def check_unchanged(self) -> None:
+        """Raises if the name belongs to another file now, or the file was written to."""
+        try:
+            same = Identity.of(os.stat(self.path)) == self.seen
+        except OSError:
+            same = False
+        if not same:
+            raise changed(self.path)
+
+
+def changed(path: str) -> InvalidModel:
+    return InvalidModel(f"{path}: the file changed while it was read; run the command again")
+
+
+class Opened:
+    """A file that stays readable when its name goes to another file."""
+
+    def __init__(self, path: str, fd: int | None = None) -> None:
+        """Opens a file; what a pipe gives, or `fd`, is read to its end once and kept."""
+        self.path = path
+        self.fd = _opened(path) if fd is None else fd
+        if fd is None:
+            weakref.finalize(self, os.close, self.fd)
+        status = os.fstat(self.fd)
+        self.piped = fd is not None or not stat.S_ISREG(status.st_mode)
+        self.readers = (0o777, -1) if self.piped else (status.st_mode, status.st_gid)
+        if self.piped:
+            self._keep(_chunks(self.fd, path))
+        self.seen = Identity.of(os.fstat(self.fd))
+        if self.seen.size == 0:
+            raise InvalidModel(f"{path}: the file is empty")
+        self.view = Pages(self.fd, self.seen.size, path)
+
+    def replaced(self, data: bytes) -> Opened:
+        """The same file with other bytes, as of a text that was parsed."""
+        other = Opened.__new__(Opened)
+        other.__dict__.update(self.__dict__)
+        other._keep([data])
+        other.view = Pages(other.fd, len(data), self.path)
+        return other
+
+    def _keep(self, chunks: Iterable[bytes]) -> None:
+        kept = tempfile.TemporaryFile()  # noqa: SIM115 - it has no name and lives as long as this
+        weakref.finalize(self, kept.close)
+        self.fd = kept.fileno()
+        for chunk in chunks:
+            write_all(self.fd, chunk)
+
+    def at_path(self, folder: str) -> str:
+        """A path to read it again; what a pipe gave is written to a folder."""
+        if not self.piped:
+            return self.path
+        path = os.path.join(folder, "piped.onnx")
+        with open(path, "wb") as file:
+            for start in range(0, len(self.view), _WRITE):
+                file.write(self.view[start : start + _WRITE])
+        return path
+
+    def check_unchanged(self) -> None:
+        """Raises if the file is no longer what it was when it was opened."""
+        if not self.piped:
+            Named(self.path, self.seen).check_unchanged()
+
+
+def _opened(path: str) -> int:
+    mode = os.stat(path).st_mode
+    if stat.S_ISDIR(mode):
+        raise InvalidModel(f"{path}: this is a folder; name the model in it")
+    if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
+        raise InvalidModel(f"{path}: this is a device; name a file or a pipe")
+    return os.open(path, os.O_RDONLY | BINARY)
+
+
+def _chunks(fd: int, path: str) -> Iterator[bytes]:
+    total = 0
+    while chunk := os.read(fd, _CHUNK):
+        total += len(chunk)
+        if total > PIPE_LIMIT:
+            raise InvalidModel(
+                f"{path}: the pipe gives more than {PIPE_LIMIT} bytes; write them to a file first"
+            )
+        yield chunk
+
+
+class Pages:
+    """The bytes of a file, read in pieces.
+
+    A mapping would be as fast, but a file that becomes shorter would end the process.
+    """
+
+    def __init__(self, fd: int, size: int, path: str) -> None:
+        self.fd = fd
+        self.size = size
+        self.path = path
+        self._start = 0
+        self._loaded = b""
+
+    def __len__(self) -> int:
+        return self.size
+
+    @overload
+    def __getitem__(self, at: int) -> int: ...
+    @overload
+    def __getitem__(self, at: slice) -> bytes: ...
+    def __getitem__(self, at: int | slice) -> int | bytes:
+        if isinstance(at, slice):
+            start, stop, _ = at.indices(self.size)
+            first = start - self._start
+            if first >= 0 and stop - self._start <= len(self._loaded):
+                return self._loaded[first : stop - self._start]
+            return read_at(self.fd, start, max(0, stop - start), self.path)
+        if at >= self.size:
+            raise IndexError(at)
+        loaded, start, _ = self.window(at)
+        return loaded[at - start]
+
+    def window(self, pos: int) -> tuple[bytes, int, int]:
+        """Bytes around a position, where they begin, and up to where a header is whole in them."""
+        end = self._start + len(self._loaded)
+        if not self._start <= pos < (end if end == self.size else end - _HEADER):
+            self._start = pos
+            self._loaded = read_at(self.fd, pos, min(_WINDOW, self.size - pos), self.path)
+            end = pos + len(self._loaded)
+        return self._loaded, self._start, end if end == self.size else end - _HEADER
+
+
+def read_at(fd: int, offset: int, length: int, path: str) -> bytes:
+    """Bytes of a file, all of them, or an error that names the file."""
+    parts = []
+    while length > 0:
+        part = _pread(fd, min(length, _READ), offset)
+        if not part:
+            raise changed(path)
+        parts.append(part)
+        offset += len(part)
+        length -= len(part)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _pread(fd: int, length: int, offset: int) -> bytes:
+    if hasattr(os, "pread"):
+        return os.pread(fd, length, offset)
+    os.lseek(fd, offset, os.SEEK_SET)
+    return os.read(fd, length)
+
+
+def write_all(fd: int, data: bytes | memoryview) -> None:
+    """Write in as many calls as it takes; one huge call is several times slower."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(fd, rest[:_WRITE]) :]

@@ -1,0 +1,247 @@
+"""Files that appear whole: written under temporary names beside their place, the model last."""
+
+from __future__ import annotations
+
+import filecmp
+import itertools
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from types import TracebackType
+
+from opshift.errors import InvalidModel
+from opshift.model.bytes import attributes, leftovers
+from opshift.model.bytes.attributes import Attributes, Readers
+from opshift.model.bytes.leftovers import Claim
+from opshift.model.bytes.ranges import Moved, Region, write_pieces
+from opshift.model.bytes.source import BINARY, Identity, Named
+
+Pieces = Iterable["bytes | memoryview | Moved"]
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Names that a result must leave alone, though no file has them yet."""
+
+    names: Collection[str] = ()
+
+    def __contains__(self, path: str) -> bool:
+        return os.path.lexists(path) or path in self.names
+
+
+class Staging:
+    """The files of one result: data files get names that are free, then the model gets its own."""
+
+    def __init__(
+        self,
+        model: str,
+        like: Attributes | None = None,
+        taken: Collection[str] = (),
+        sweeps: bool = True,
+    ) -> None:
+        """`like` is what a source has that is replaced; `taken` are names of other results."""
+        self._model, self._folder = model, os.path.dirname(model)
+        self._like, self._taken, self._sweeps = like, Taken(taken), sweeps
+        self._claims: dict[str, Claim] = {}
+        self._swept: set[str] = set()
+        self._ready: list[tuple[str, str]] = []
+        self._own: dict[str, Identity] = {}
+        self._undo: list[str] = []
+        self._folders: list[str] = []
+
+    def __enter__(self) -> Staging:
+        return self
+
+    def write_model(self, pieces: Pieces, sources: Sequence[Readers] = ()) -> None:
+        """Stages the model, which gets its name last and is no more readable than its sources."""
+        name = self._written(self._model, pieces, sources)
+        self._ready.append((name, self._model))
+
+    def write_data(self, pieces: Pieces, sources: Sequence[Readers] = ()) -> str:
+        """Stages a data file of the model, and answers the path that it will have.
+
+        A name that is in use is left to its user, but a file with these very bytes serves.
+        """
+        first = next(own_names(self._model))
+        name = self._written(first, pieces, sources)
+        for path in owned(self._model):
+            if path not in self._taken.names and _serves(path, name):
+                return path
+        path = next(path for path in own_names(self._model) if path not in self._taken)
+        self._ready.append((name, path))
+        self._own[os.path.basename(path)] = Identity.of(os.stat(name))
+        return path
+
+    def place(self, source: Named, path: str) -> None:
+        """Stages a copy of a data file; one that is there already is left."""
+        self._sweep(os.path.dirname(path))
+        if os.path.lexists(path):
+            _require_same(source.path, path)
+            return
+        self._make_folder(os.path.dirname(path))
+        region = Region(source, 0, source.seen.size)
+        self._ready.append((self._written(path, [region], [attributes.readers(source.path)]), path))
+
+    def commit(
+        self, check: Callable[[], None], *, synced: bool = True, old: Iterable[str] = ()
+    ) -> None:
+        """Gives every file its name if `check` does not object, the model last, on the disk if
+        `synced`; then the `old` data files go that no model beside them mentions."""
+        check()
+        retired = {os.path.basename(path): Identity.of(os.lstat(path)) for path in old}
+        if self._own or retired:
+            note = {**self._own, **retired}
+            self._claim(self._folder).note(os.path.basename(self._model), note)
+        *data, (model, path) = sorted(self._ready, key=lambda pair: pair[1] == self._model)
+        for name, place in data:
+            self._name(name, place)
+        if synced or self._own or retired:
+            self._sync(place for _, place in data)
+        with _named(self._model):
+            os.replace(model, path)
+        self._undo.clear()
+        self._folders.clear()
+        if synced or retired:
+            self._sync([path])
+        leftovers.retire(self._folder or os.curdir, retired)
+
+    def _name(self, name: str, place: str) -> None:
+        """Gives a data file a name that nobody has."""
+        own = os.path.basename(place) in self._own
+        if os.path.lexists(place):
+            _require_same(name, place)
+            return
+        linked = own and _linked(name, place)
+        if not linked:  # nobody but another copy wants this name
+            os.replace(name, place)
+        if own or self._sweeps:
+            self._undo.append(place)  # of many results, others may already read a copy
+        if linked:
+            os.unlink(name)
+
+    def _written(self, path: str, pieces: Pieces, sources: Sequence[Readers]) -> str:
+        """A temporary file of these bytes; nobody may read it who may not read the result."""
+        with _named(path):
+            name = self._claim(os.path.dirname(path)).name()
+            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | BINARY
+            fd = os.open(name, flags, attributes.first(sources))
+        try:
+            if self._like is None:
+                attributes.restrict(name, self._model, sources)
+            write_pieces(fd, pieces)
+            if self._like is not None:
+                self._like.give_to(name, sources)
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+        return name
+
+    def _claim(self, folder: str) -> Claim:
+        if folder not in self._claims:
+            self._sweep(folder)
+            self._claims[folder] = Claim.on(folder)
+        return self._claims[folder]
+
+    def _sweep(self, folder: str) -> None:
+        if self._sweeps and folder not in self._swept:
+            self._swept.add(folder)
+            leftovers.sweep(folder or os.curdir)
+
+    def _make_folder(self, folder: str) -> None:
+        missing = []
+        while folder and not os.path.isdir(folder):
+            missing.append(folder)
+            folder = os.path.dirname(folder)
+        for path in reversed(missing):
+            os.mkdir(path)
+            self._folders.append(path)
+
+    @staticmethod
+    def _sync(paths: Iterable[str]) -> None:
+        for folder in {os.path.dirname(path) or os.curdir for path in paths}:
+            sync_folder(folder)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        folder = self._folder or os.curdir
+        for path in self._undo:
+            with suppress(OSError):
+                seen = Identity.of(os.stat(path))
+                leftovers.retire(folder, {os.path.relpath(path, folder): seen})
+        for claim in self._claims.values():
+            claim.release()
+        for folder in reversed(self._folders):
+            with suppress(OSError):
+                os.rmdir(folder)
+
+
+def own_names(model: str) -> Iterator[str]:
+    """The names that a model's data file may have, best first."""
+    yield f"{model}.data"
+    for number in itertools.count(1):
+        yield f"{model}.{number}.data"
+
+
+def owned(model: str) -> list[str]:
+    """The data files that are there under such names."""
+    first, last = os.path.basename(model), ".data"
+    found = []
+    for name in os.listdir(os.path.dirname(model) or os.curdir):
+        if name.startswith(first) and name.endswith(last):
+            middle = name[len(first) : -len(last)]
+            if not middle or (middle[0] == "." and middle[1:].isdecimal()):
+                found.append(os.path.join(os.path.dirname(model), name))
+    return sorted(found, key=lambda path: (len(path), path))
+
+
+def _linked(name: str, place: str) -> bool:
+    """Whether a file has a second name now; unlike a rename this takes a name from nobody."""
+    try:
+        os.link(name, place)
+    except FileExistsError:
+        raise
+    except OSError:  # the file system knows one name for a file
+        return False
+    return True
+
+
+def _serves(path: str, name: str) -> bool:
+    """Whether a file that is there has the bytes of a staged one, and readers accept it."""
+    there, staged = os.lstat(path), os.stat(name)
+    if there.st_size != staged.st_size or there.st_nlink > 1 or os.path.islink(path):
+        return False
+    return os.path.isfile(path) and filecmp.cmp(path, name, shallow=False)
+
+
+def _require_same(source: str, path: str) -> None:
+    if not os.path.isfile(path) or not (
+        os.path.samefile(source, path) or filecmp.cmp(source, path, shallow=False)
+    ):
+        raise InvalidModel(
+            f"{path!r} is there already and differs from {source!r}: "
+            "remove it, or choose one-file or inline"
+        )
+
+
+@contextmanager
+def _named(path: str) -> Iterator[None]:
+    """Errors name the file that the caller knows."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, path) from None
+
+
+def sync_folder(folder: str) -> None:
+    """Puts the names in a folder on the disk, where that can be asked for."""
+    with suppress(OSError):
+        fd = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)

@@ -1,0 +1,83 @@
+"""The forms of a model file besides the binary one, by the endings that onnx knows."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from onnx import ModelProto, TensorProto
+
+from opshift.errors import InvalidModel
+from opshift.model import walk
+from opshift.model.arrays import from_array, to_array
+from opshift.model.bytes import wire
+from opshift.model.bytes.source import Opened, is_text
+from opshift.model.weights.copy import copy_of
+
+if TYPE_CHECKING:
+    from onnx.serialization import ProtoSerializer
+
+
+def binary(file: Opened) -> Opened:
+    """The file, or the binary form of the model that its text says."""
+    if not is_text(file.path):
+        return file
+    try:
+        with _silenced():
+            model = _serializer(file.path).deserialize_proto(file.view[:], ModelProto())
+    except Exception as error:  # each form has errors of its own
+        said = " ".join(str(error).split())[:300]
+        raise InvalidModel(f"{file.path}: not a readable ONNX model: {said}") from None
+    return file.replaced(model.SerializeToString(deterministic=True))
+
+
+def encoded(model: ModelProto, path: str) -> bytes:
+    """A model in the form that a file name means, if that form can hold all of it."""
+    form = _serializer(path)
+    try:
+        with _silenced():
+            data: bytes = form.serialize_proto(model)
+            again = form.deserialize_proto(data, ModelProto())
+    except Exception as error:
+        again, lost = None, f": {error}"
+    else:
+        lost = ""
+    if again is None or _plain(again) != _plain(model):
+        raise InvalidModel(
+            f"{path}: the form {form.supported_format} cannot hold this model{lost}; choose a name"
+            " that ends in .onnx"
+        )
+    return data
+
+
+def _plain(model: ModelProto) -> bytes:
+    """The bytes of a model whose tensors hold their values in one way."""
+    plain = copy_of(model)
+    for tensor in walk.tensors(plain):
+        if tensor.data_location != TensorProto.EXTERNAL and tensor.data_type in wire.STORAGE:
+            values = from_array(to_array(tensor), tensor.name)
+            for name in wire.PAYLOAD.values():
+                tensor.ClearField(name)
+            tensor.raw_data = values.raw_data
+    return bytes(plain.SerializeToString(deterministic=True))
+
+
+@contextmanager
+def _silenced() -> Iterator[None]:
+    """One form is said to be experimental whenever it is read."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _serializer(path: str) -> ProtoSerializer:
+    from onnx import serialization
+
+    ending = os.path.splitext(path)[1]
+    form = serialization.registry.get_format_from_file_extension(ending)
+    if form is None:
+        raise InvalidModel(f"{path}: the installed onnx has no form for {ending!r}")
+    return serialization.registry.get(form)
