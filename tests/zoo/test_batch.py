@@ -219,7 +219,8 @@ def test_what_a_killed_worker_left_is_swept_when_it_is_old(tmp_path):
         Shard(),
     )
     (tmp_path / "d" / "0").mkdir(parents=True)
-    old, young = (tmp_path / "d" / "0" / f".opshift-{age}.tmp" for age in ("old", "young"))
+    tokens = ("0123456789ab-1", "0123456789ac-1")
+    old, young = (tmp_path / "d" / "0" / f".opshift-{token}.tmp" for token in tokens)
     old.touch()
     young.touch()
     os.utime(old, (0, 0))

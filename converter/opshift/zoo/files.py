@@ -13,6 +13,7 @@ from opshift.model import weights
 from opshift.model.weights import Weights
 from opshift.zoo import marks
 from opshift.zoo.key import Key
+from opshift.zoo.layout import Layout
 from opshift.zoo.marks import Mark
 from opshift.zoo.outcome import Stamp, Unpublished
 
@@ -60,11 +61,15 @@ class FileResult:
         mark = marks.read(self.mark)
         return mark if mark and mark.holds(key, self.folder) else None
 
-    def publish(self, made: Made, external: str, key: Key) -> tuple[Stamp, ...]:
+    def publish(
+        self, made: Made, external: str, key: Key, layout: Layout
+    ) -> tuple[Stamp, ...]:
         """Gives the result its name, whole, then its mark, which is when the key is needed."""
+        if external == "copy":
+            layout.require_free(self.output, made.weights.locations)
         if not os.path.isdir(self.folder):
             os.makedirs(self.folder, exist_ok=True)
-        files = spliced(made, self.output, external)
+        files = spliced(made, self.output, external, layout)
         mark = Mark(key(), marks.stamps(files, self.folder), made.versions)
         made.of.check_unchanged()
         marks.write(self.mark, mark)
@@ -84,12 +89,15 @@ def found(path: str) -> Found:
     return Found(path, skeleton, store, (path, *data), (*model, *marks.stamps(data, home)), home)
 
 
-def spliced(made: Made, path: str, external: str) -> list[str]:
+def spliced(made: Made, path: str, external: str, layout: Layout) -> list[str]:
     """Writes a result to a file, and answers all the files that belong to it.
 
     Their names come to the disk when the run ends: what a power cut takes, a rerun makes again.
     """
     try:
-        return weights.splice(made.skeleton, made.weights, path, external=external, alone=False)
+        return weights.splice(
+            made.skeleton, made.weights, path,
+            external=external, alone=False, taken=layout.outputs,
+        )  # fmt: skip
     except InvalidModel as error:
         raise Unpublished(str(error)) from error

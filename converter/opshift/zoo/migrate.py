@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import glob
 import os
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -17,13 +15,16 @@ from opshift.convert import goals
 from opshift.convert.ir import needs
 from opshift.convert.request import Target
 from opshift.errors import BadTarget
+from opshift.model.bytes import leftovers
 from opshift.model.bytes.staging import sync_folder
 from opshift.model.document import Document
 from opshift.opsets import schemas, targets
 from opshift.opsets.targets import Wanted
+from opshift.zoo import layout as layouts
 from opshift.zoo import marks, sources
 from opshift.zoo.journal import Journal, cache_of, opened
-from opshift.zoo.outcome import QUARANTINED, Fate, Outcome, Stamp
+from opshift.zoo.layout import Layout
+from opshift.zoo.outcome import QUARANTINED, Fate, Outcome, Stamp, shortened
 from opshift.zoo.page import html
 from opshift.zoo.recipe import Recipe, fingerprint
 from opshift.zoo.sources import HIDDEN, Shard
@@ -39,7 +40,6 @@ PLAIN_PUTS = (
     "the store of the results does not refuse to create what is there, so two runs of one part"
     " at a time may write the same results twice"
 )
-STALE = 3600.0  # seconds after its last write that a temporary file has been given up
 
 
 class Engine(Protocol):
@@ -132,6 +132,8 @@ class Run:
     retry: bool = False
     listed: Listed = field(default_factory=Listed)
     notes: tuple[str, ...] = ()
+    layout: Layout = field(default_factory=Layout)
+    refused: Mapping[str, str] = field(default_factory=dict)  # why results cannot have their names
 
     @staticmethod
     def of(source: str, dst: str, recipe: Recipe, shard: Shard, retry: bool = False) -> Run:
@@ -140,7 +142,8 @@ class Run:
         if not is_url(dst) and os.path.isfile(dst):
             raise BadTarget(f"{dst}: results go to a folder, and this is a file")
         listed = Listed()
-        found = [one for one in sources.find(source, dst, listed) if shard.has(one[0])]
+        everything = sources.find(source, dst, listed)
+        found = [one for one in everything if shard.has(one[0])]
         creates = not is_url(dst) or stores.honours_create(dst)
         sizes = bulk.sizes([path for _, path in found], listed)
         here = dst.rstrip("/") if is_url(dst) else dst and os.path.abspath(dst)
@@ -148,7 +151,10 @@ class Run:
             _item(name, path, here, creates, size)
             for (name, path), size in zip(found, sizes, strict=True)
         )
-        return Run(recipe, items, dst, shard, retry, listed, () if creates else (PLAIN_PUTS,))
+        notes = () if creates else (PLAIN_PUTS,)
+        layout = Layout.of(everything, here) if here else Layout()
+        refused = layouts.refused(everything, here)
+        return Run(recipe, items, dst, shard, retry, listed, notes, layout, refused)
 
     @contextlib.contextmanager
     def remembering(self, path: str = "") -> Iterator[Journal | None]:
@@ -168,13 +174,17 @@ class Run:
         if journal and is_url(self.dst):
             self.listed.below(self.dst)
         for item in self.items:
+            if item.name in self.refused:
+                why = self.refused[item.name]
+                yield Outcome(item.name, Fate.LOST, "BadDestination", shortened(why))
+                continue
             known = self._known(item, journal) if journal else None
             if known is None:
                 waiting.append(item)
             else:
                 yield known
         by_name, folders = {item.name: item for item in waiting}, set[str]()
-        for outcome in engine.run(functools.partial(migrate_one, self.recipe), waiting):
+        for outcome in engine.run(self._work, waiting):
             item = by_name[outcome.name]
             if journal is not None:
                 journal.put(self.recipe.digest, _with_reads(outcome, item))
@@ -183,6 +193,10 @@ class Run:
         if not is_url(self.dst):
             for folder in folders:
                 sync_folder(folder)
+
+    @property
+    def _work(self) -> Callable[..., Outcome]:
+        return functools.partial(migrate_one, self.recipe, layout=self.layout)
 
     def _known(self, item: Item, journal: Journal) -> Outcome | None:
         """What the journal says, if it is still so."""
@@ -202,14 +216,12 @@ class Run:
             return False  # the worker asks again, and tells
 
     def sweep(self) -> None:
-        """Removes what killed workers left behind; what is younger may still be written to."""
+        """Removes what killed workers left behind, in the folders of data files too."""
         if is_url(self.dst):
             return  # what a store does not show it keeps to itself
-        for folder in {os.path.dirname(item.output) for item in self.items if item.output}:
-            for path in glob.glob(os.path.join(glob.escape(folder), ".opshift-*.tmp")):
-                with contextlib.suppress(OSError):
-                    if os.stat(path).st_mtime < time.time() - STALE:
-                        os.unlink(path)
+        for here, folders, _ in os.walk(self.dst) if self.dst else ():
+            folders[:] = [name for name in folders if name != HIDDEN]
+            leftovers.sweep(here)
 
 
 def _place(path: str) -> str:

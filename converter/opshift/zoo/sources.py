@@ -90,7 +90,7 @@ def _below(source: str, leave_out: str) -> Iterator[tuple[str, str]]:
         folders[:] = [
             name
             for name in sorted(folders)
-            if name != HIDDEN and os.path.realpath(os.path.join(here, name)) != leave_out
+            if os.path.realpath(os.path.join(here, name)) != leave_out
         ]
         within = os.path.relpath(here, source)
         for name in files:
@@ -142,7 +142,7 @@ def _names_below(url: str, leave_out: str, listed: Listed) -> Iterator[str]:
     for key in listed.below(url):
         name = key[len(folder) :].lstrip("/")
         inside = leave_out and stores.join(url, name).startswith(leave_out.rstrip("/") + "/")
-        if HIDDEN not in name.split("/") and not inside:
+        if not inside and (HIDDEN not in name.split("/") or name.endswith(ENDING)):
             yield name
 
 

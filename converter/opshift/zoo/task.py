@@ -23,6 +23,7 @@ from opshift.report import shown
 from opshift.zoo import files, scratch
 from opshift.zoo.files import FileResult, Found, Made
 from opshift.zoo.key import Key, found_beside
+from opshift.zoo.layout import Layout
 from opshift.zoo.marks import Mark
 from opshift.zoo.outcome import Fate, Outcome, Stamp, Unpublished, blockers_of, shortened
 from opshift.zoo.recipe import Recipe
@@ -41,22 +42,27 @@ class Item:
     size: int = 0  # about, its data files included
 
 
+NO_LAYOUT = Layout()
+
+
 class Result(Protocol):
     """A place for one result."""
 
     def there(self, key: Key) -> Mark | None: ...
-    def publish(self, made: Made, external: str, key: Key) -> tuple[Stamp, ...]: ...
+    def publish(
+        self, made: Made, external: str, key: Key, layout: Layout
+    ) -> tuple[Stamp, ...]: ...
     def stamps(self, mark: Mark) -> tuple[Stamp, ...]: ...
 
 
-def migrate_one(recipe: Recipe, item: Item) -> Outcome:
+def migrate_one(recipe: Recipe, item: Item, layout: Layout = NO_LAYOUT) -> Outcome:
     """The outcome of one model; only what nobody foresaw is raised."""
     begun = time.monotonic()
     local = not (is_url(item.source) or is_url(item.output) or recipe.verify)
     folder = ""
     try:
         with contextlib.nullcontext("") if local else scratch.folder() as folder:
-            outcome = _migrate(recipe, item, folder)
+            outcome = _migrate(recipe, item, folder, layout)
     except (InvalidModel, BadTarget) as error:
         outcome = _failed(item, Fate.INVALID, error, folder)
     except (OSError, Unpublished) as error:
@@ -73,7 +79,7 @@ def _failed(item: Item, fate: Fate, error: Exception, folder: str) -> Outcome:
     return Outcome(item.name, fate, why, shortened(detail))
 
 
-def _migrate(recipe: Recipe, item: Item, folder: str) -> Outcome:
+def _migrate(recipe: Recipe, item: Item, folder: str, layout: Layout) -> Outcome:
     model, result = _brought(item, folder), _result(item, folder)
     source, size = _imports(model.skeleton), sum(size for _, size, _ in model.reads)
     known = partial(Outcome, item.name, source=source, size=size, reads=model.reads)
@@ -97,7 +103,7 @@ def _migrate(recipe: Recipe, item: Item, folder: str) -> Outcome:
         if not result:
             return seen(Fate.OK, result=report.result)
         model.check_unchanged()
-        writes = result.publish(made, recipe.external, key)
+        writes = result.publish(made, recipe.external, key, layout)
         return seen(Fate.OK, result=report.result, writes=writes)
 
 

@@ -9,6 +9,7 @@ from opshift.verify.outcome import EQUAL, LIKE
 from opshift.verify.run import verify
 from opshift.zoo import files
 from opshift.zoo.files import Made
+from opshift.zoo.layout import Layout
 
 
 def runtime() -> str:
@@ -20,7 +21,7 @@ def objection(made: Made, folder: str, external: str) -> tuple[str, str]:
     """Why a result is not shown to be equal, in a word and in a sentence; empty if it is."""
     os.makedirs(folder)
     path = os.path.join(folder, os.path.basename(made.of.path))
-    files.spliced(made, path, external)
+    files.spliced(made, path, external, Layout())
     found = verify(made.of.path, path, isolated=False)
     if found.equal:
         return "", ""

@@ -17,6 +17,7 @@ from opshift.model.walk import tensors
 from opshift.zoo import files
 from opshift.zoo.files import Found, Made
 from opshift.zoo.key import Key
+from opshift.zoo.layout import Layout
 from opshift.zoo.marks import Mark
 from opshift.zoo.outcome import Stamp, Unpublished
 from opshift.zoo.stores import stores
@@ -58,11 +59,16 @@ class StoreResult:
             return None
         return mark if mark and mark.holds(key, posixpath.dirname(self.output)) else None
 
-    def publish(self, made: Made, external: str, key: Key) -> tuple[Stamp, ...]:
+    def publish(
+        self, made: Made, external: str, key: Key, layout: Layout
+    ) -> tuple[Stamp, ...]:
         """Puts the data files there, then the model, then the mark."""
         store, name = stores.at(self.output)
         path = os.path.join(self.folder, posixpath.basename(name))
-        model, *data = files.spliced(made, path, external)
+        if external == "copy":
+            layout.require_free(self.output, made.weights.locations)
+        model, *data = files.spliced(made, path, external, Layout())
+        layout.require_free(self.output, [os.path.relpath(one, self.folder) for one in data])
         made.of.check_unchanged()
         old = _stamp(store, name) if data else None
         if old and not _same(store, old, model):

@@ -1,0 +1,128 @@
+"""The names of all results of a run, planned before the first of them is written."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from opshift.errors import BadDestination, InvalidModel, printable
+from opshift.model import weights
+from opshift.zoo.sources import HIDDEN
+from opshift.zoo.stores.stores import is_url, join
+
+Pairs = Sequence[tuple[str, str]]  # the name and the path of each model
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Which names the results of a run have; data files have to leave them alone."""
+
+    home: str = ""
+    outputs: frozenset[str] = frozenset()
+
+    @staticmethod
+    def of(found: Pairs, home: str) -> Layout:
+        return Layout(home, frozenset(join(home, name) for name, _ in found))
+
+    def require_free(self, output: str, locations: Iterable[str]) -> None:
+        """Refuses a result whose data files would have the name of something else."""
+        for location in locations:
+            name = location.replace(os.sep, "/")
+            path = posixpath.normpath(join(posixpath.dirname(output), name))
+            path = path if is_url(output) else os.path.normpath(path)
+            if path in self.outputs:
+                raise BadDestination(
+                    f"its data file {printable(location)!r} has the name that the result of another"
+                    " model gets; choose one-file or inline"
+                )
+            if self.home and HIDDEN in path[len(self.home) :].replace(os.sep, "/").split("/"):
+                raise BadDestination(
+                    f"its data file {printable(location)!r} would lie in {HIDDEN}, where opshift"
+                    " keeps its own files; choose one-file or inline"
+                )
+
+
+def refused(found: Pairs, home: str) -> dict[str, str]:
+    """Why results cannot have their names, by the names of their models."""
+    names = {name for name, _ in found}
+    why: dict[str, str] = {}
+    for name, _ in found:
+        if HIDDEN in name.replace(os.sep, "/").split("/"):
+            why[name] = f"it lies in {HIDDEN}, where opshift keeps its own files; move it"
+        elif above := next((one for one in _parents(name) if one in names), None):
+            why[name] = f"its folder would have the name of the result {printable(above)!r}"
+    if home and not is_url(home):
+        here = [(name, path) for name, path in found if not is_url(path)]
+        why |= _over_sources(here, home) | _over_data(here, home)
+    return why
+
+
+def _parents(name: str) -> Iterator[str]:
+    while name := os.path.dirname(name):
+        yield name
+
+
+def _over_sources(found: Pairs, home: str) -> dict[str, str]:
+    """Results that would take the place of a model that is read, or lie elsewhere."""
+    models, real = {os.path.realpath(path) for _, path in found}, os.path.realpath(home)
+    why: dict[str, str] = {}
+    for name, _ in found:
+        goal = os.path.realpath(os.path.join(home, name))
+        if goal in models:
+            why[name] = "its result would take the place of a model of this run"
+        elif not goal.startswith(os.path.join(real, "")):
+            why[name] = f"its result would go to {printable(goal)!r} through a link; remove it"
+    return why
+
+
+def _over_data(found: Pairs, home: str) -> dict[str, str]:
+    """Results that would take the place of a data file, and data files that would share a name.
+
+    Neither can be where all sources are below one folder that has nothing in common with the
+    folder of the results, and then no model is read for this.
+    """
+    roots = {os.path.realpath(_root(name, path)) for name, path in found}
+    if len(roots) == 1 and not any(_overlap(root, os.path.realpath(home)) for root in roots):
+        return {}
+    data = {name: list(_data_of(path)) for name, path in found}
+    needed = {os.path.realpath(path) for paths in data.values() for _, path in paths}
+    places: defaultdict[str, set[str]] = defaultdict(set)
+    for name, paths in data.items():
+        folder = os.path.dirname(os.path.join(home, name))
+        for location, path in paths:
+            places[os.path.normpath(os.path.join(folder, location))].add(os.path.realpath(path))
+    why: dict[str, str] = {}
+    for name, paths in data.items():
+        folder = os.path.dirname(os.path.join(home, name))
+        if os.path.realpath(os.path.join(home, name)) in needed:
+            why[name] = "its result would take the place of a data file of this run"
+        for location, _ in paths:
+            if len(places[os.path.normpath(os.path.join(folder, location))]) > 1:
+                why[name] = (
+                    f"its data file {printable(location)!r} and another one would have one name"
+                )
+    return why
+
+
+def _root(name: str, path: str) -> str:
+    """The folder that a model's name is from, or the model's own where there is none."""
+    return path[: -len(name)] if path.endswith(os.sep + name) else os.path.dirname(path)
+
+
+def _overlap(one: str, other: str) -> bool:
+    one, other = os.path.join(one, ""), os.path.join(other, "")
+    return one.startswith(other) or other.startswith(one)
+
+
+def _data_of(path: str) -> Iterator[tuple[str, str]]:
+    """The locations of a model's data files, and their paths; a worker says what is wrong."""
+    try:
+        _, store = weights.carve_file(path)
+    except (InvalidModel, OSError):
+        return
+    for location in store.locations:
+        if "\0" not in location:
+            yield location, os.path.join(os.path.dirname(path), location)
