@@ -37,6 +37,7 @@ class Claim:
     token: str
     fd: int
     count: int = 0
+    finished: bool = True
     temporary: list[str] = field(default_factory=list)
 
     @staticmethod
@@ -67,11 +68,15 @@ class Claim:
         os.fsync(self.fd)
 
     def release(self) -> None:
-        """Removes the temporary files that are still there, then the claim."""
+        """Removes the temporary files that are still there, then the claim if all is done."""
         for path in self.temporary:
-            _unlink(path)
+            try:
+                _removed(path)
+            except OSError:
+                self.finished = False  # the next run tries again
         os.close(self.fd)
-        _unlink(self.path)
+        if self.finished:
+            _unlink(self.path)
 
 
 def sweep(folder: str) -> list[str]:
@@ -95,7 +100,7 @@ def _remove_run(folder: str, token: str, names: list[str], run: bytes) -> list[s
     removed = []
     for name in names:
         if (match := _TEMPORARY.fullmatch(name)) and match[1] == token:
-            removed += _unlink(os.path.join(folder, name))
+            removed += _removed(os.path.join(folder, name))
     with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
         said: dict[str, Any] = json.loads(run)
         seen = {os.path.basename(name): Identity(*of) for name, of in said["data"].items()}
@@ -104,7 +109,10 @@ def _remove_run(folder: str, token: str, names: list[str], run: bytes) -> list[s
 
 
 def retire(folder: str, data: dict[str, Identity]) -> list[str]:
-    """Removes data files that are what they were, and that no model beside them mentions."""
+    """Removes data files that are what they were, and that no model beside them mentions.
+
+    What cannot be removed raises an OSError, so that whoever comes next tries again.
+    """
     removed = []
     for name, seen in data.items():
         path = os.path.join(folder, name)
@@ -114,7 +122,7 @@ def retire(folder: str, data: dict[str, Identity]) -> list[str]:
             continue
         base = os.path.basename(name)
         if there and not any(mentions(model, base) for model in _models(folder)):
-            removed += _unlink(path)
+            removed += _removed(path)
     return removed
 
 
@@ -187,8 +195,14 @@ def _is_stale(path: str) -> bool:
         return False
 
 
-def _unlink(path: str) -> list[str]:
-    with contextlib.suppress(OSError):
+def _removed(path: str) -> list[str]:
+    with contextlib.suppress(FileNotFoundError):
         os.unlink(path)
         return [path]
+    return []
+
+
+def _unlink(path: str) -> list[str]:
+    with contextlib.suppress(OSError):
+        return _removed(path)
     return []

@@ -104,7 +104,10 @@ class Staging:
         self._folders.clear()
         if synced or retired:
             self._sync([path])
-        leftovers.retire(self._folder or os.curdir, retired)
+        try:
+            leftovers.retire(self._folder or os.curdir, retired)
+        except OSError:  # the result is there; the next run tries again
+            self._claims[self._folder].finished = False
 
     def _name(self, name: str, place: str) -> None:
         """Gives a data file a name that nobody has."""

@@ -107,7 +107,7 @@ def fetch(model: ModelProto, weights: Weights) -> None:
         if tensor.data_location == TensorProto.EXTERNAL:
             data = weights.locate(tensor).read()
             tensor.ClearField("external_data")
-            tensor.ClearField("data_location")
+            tensor.data_location = TensorProto.DEFAULT  # written out, as onnx.load does
             tensor.raw_data = data
 
 
