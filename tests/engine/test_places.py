@@ -244,6 +244,15 @@ def test_a_fifo_is_written_to_and_read_from(words, tmp_path):
 
 
 @POSIX
+@pytest.mark.parametrize("words", [("check",), ("plan", "--to", 13), ("plan", "--to", 9), ("lowest",)])  # fmt: skip
+def test_other_commands_read_a_pipe_once(words, tmp_path):
+    data = save(tmp_path / "m.onnx").read_bytes()
+    piped = run(words[0], "/dev/stdin", *words[1:], input=data)
+    plain = run(words[0], tmp_path / "m.onnx", *words[1:])
+    assert (piped.returncode, piped.stdout) == (plain.returncode, plain.stdout)
+
+
+@POSIX
 def test_external_data_cannot_go_through_a_pipe(tmp_path):
     source, fifo = save(tmp_path / "m.onnx", "w.bin"), tmp_path / "fifo"
     os.mkfifo(fifo)

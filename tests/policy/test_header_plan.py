@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from onnx import helper
 from opshift import BadTarget, InvalidModel, plan
 from opshift.convert.look import header
+from opshift.model.bytes.source import Opened
 from opshift.opsets import targets
 
 PARTS = {
@@ -57,7 +58,7 @@ def test_the_engine_says_the_same(tmp_path_factory, part, opset, to, ml):
     target = {"": to} if ml is None else {"": to, "ai.onnx.ml": ml}
     path = tmp_path_factory.mktemp("m") / "m.onnx"
     onnx.save(proto, path)
-    found = header.changes(path, target)
+    found = header.changes(Opened(str(path)), target)
     if found is None:
         return
     engine, short = as_engine(proto, target), plan(path, target)
@@ -89,7 +90,7 @@ def test_the_engine_says_the_same(tmp_path_factory, part, opset, to, ml):
 )
 def test_when_the_header_is_all_that_changes(tmp_path, part, opset, target, short):
     onnx.save(made(part, opset), tmp_path / "m.onnx")
-    found = header.changes(tmp_path / "m.onnx", targets.wanted(target))
+    found = header.changes(Opened(str(tmp_path / "m.onnx")), targets.wanted(target))
     assert (found is not None) is short
 
 
@@ -100,7 +101,7 @@ def test_odd_imports_are_left_to_the_engine(tmp_path):
     del missing.opset_import[1]
     for proto in (twice, missing):
         onnx.save(proto, tmp_path / "m.onnx")
-        assert header.changes(tmp_path / "m.onnx", 18) is None
+        assert header.changes(Opened(str(tmp_path / "m.onnx")), 18) is None
 
 
 @pytest.mark.parametrize("target", [["--to", "18"], ["--for", "onnxruntime==1.10"]])

@@ -12,6 +12,7 @@ from onnx import ModelProto
 
 from opshift.errors import InvalidModel
 from opshift.model import weights
+from opshift.model.bytes.source import Opened
 
 Model: TypeAlias = "ModelProto | str | os.PathLike[str]"
 
@@ -31,11 +32,13 @@ def opened(model: Model, folder: Path, name: str) -> Subject:
         path = folder / f"{name}.onnx"
         save(model, path)
         return Subject(name, path, model)
-    weights.carve_file(model)  # says what is wrong with the file, if the file is
+    file = Opened(os.fspath(model))
+    weights.carve_file(file)  # says what is wrong with the file, if the file is
+    given = Path(file.at_path(str(folder), f"{name}.onnx"))
     try:
-        return Subject(os.fspath(model), Path(model), onnx.load(model, load_external_data=False))
+        return Subject(file.path, given, onnx.load(given, load_external_data=False))
     except Exception as error:
-        raise InvalidModel(f"{os.fspath(model)!r} cannot be loaded: {error}") from error
+        raise InvalidModel(f"{file.path!r} cannot be loaded: {error}") from error
 
 
 def save(model: ModelProto, path: Path) -> None:

@@ -126,7 +126,7 @@ def _verified(source: Opened, target: str, skeleton: ModelProto, store: Weights)
         # What lies outside of the model is not found from here, unless it comes along.
         outside = bool(weights.data_files(skeleton, store))
         weights.splice(skeleton, store, trial, external="one-file" if outside else "keep")
-        found = verify(source.at_path(folder), trial)
+        found = verify(source.at_path(folder, "piped.onnx"), trial)
     names = (source.path, target)
     first, second = (
         dataclasses.replace(side, model=name) for side, name in zip(found.sides, names, strict=True)

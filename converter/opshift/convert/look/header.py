@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from opshift.errors import BadTarget
 from opshift.model.bytes import outline_pb2 as outline
 from opshift.model.bytes import wire
 from opshift.model.bytes.outline import Content, skeleton
-from opshift.model.bytes.source import Opened
+from opshift.model.bytes.source import Opened, is_text
 from opshift.opsets import changelog
 from opshift.opsets.identity import normal
 from opshift.opsets.targets import Ceiling, Wanted
@@ -43,12 +42,12 @@ class _Root:
     operators: Counter[Key]
 
 
-def changes(
-    path: str | os.PathLike[str], target: int | Mapping[str, int] | Wanted
-) -> HeaderOnly | None:
+def changes(file: Opened, target: int | Mapping[str, int] | Wanted) -> HeaderOnly | None:
     """The conversion of a file in which no operator changes; None in every other or odd case."""
+    if is_text(file.path):
+        return None
     try:
-        data = skeleton(Opened(os.fspath(path)))
+        data = skeleton(file)
         listing = outline.Listing.FromString(data)
         roots = list(_roots(listing))
         wanted = _goal(target, roots)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from opshift.convert.look import header
 from opshift.errors import RefusedNode
+from opshift.model.bytes.source import Opened
 from opshift.opsets import targets
 from opshift.report import SCHEMA_VERSION, StepReport, shown, table
 
@@ -128,12 +129,16 @@ def plan(
     A file of which only the header would change is answered from its imports and the names of its
     operators, without onnx.
     """
+    source: ModelProto | Opened
     if isinstance(model, (str, os.PathLike)):
-        found = header.changes(model, targets.wanted(target))
+        source = Opened(os.fspath(model))
+        found = header.changes(source, targets.wanted(target))
         if found is not None:
             paths = tuple(Path(*key, count, (), None) for key, count in found.operators)
             to = found.target
             return Plan(found.source, to, paths, (), (), found.result, {}, {}, (), header_only=True)
+    else:
+        source = model
     from opshift.convert.look import rehearse
 
-    return rehearse.plan(model, target, allow_approximate=allow_approximate)
+    return rehearse.plan(source, target, allow_approximate=allow_approximate)

@@ -21,7 +21,9 @@ from opshift.report import Report
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-Source: TypeAlias = "ModelProto | str | os.PathLike[str]"
+    from opshift.model.bytes.source import Opened
+
+Source: TypeAlias = "ModelProto | str | os.PathLike[str] | Opened"
 NODE_BUDGET = 50_000  # nodes that are written to learn how far a model can go: some seconds
 
 

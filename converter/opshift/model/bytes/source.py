@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-import tempfile
 import weakref
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, overload
@@ -99,17 +98,19 @@ class Opened:
         return other
 
     def _keep(self, chunks: Iterable[bytes]) -> None:
+        import tempfile
+
         kept = tempfile.TemporaryFile()  # noqa: SIM115 - it has no name and lives as long as this
         weakref.finalize(self, kept.close)
         self.fd = kept.fileno()
         for chunk in chunks:
             write_all(self.fd, chunk)
 
-    def at_path(self, folder: str) -> str:
+    def at_path(self, folder: str, name: str) -> str:
         """A path to read it again; what a pipe gave is written to a folder."""
         if not self.piped:
             return self.path
-        path = os.path.join(folder, "piped.onnx")
+        path = os.path.join(folder, name)
         with open(path, "wb") as file:
             for start in range(0, len(self.view), _WRITE):
                 file.write(self.view[start : start + _WRITE])
