@@ -58,8 +58,8 @@ class Edge:
     @staticmethod
     def read(words: list[str]) -> Edge:
         start, to, verdict, flag, reach, *writes = words
-        exact = flag == "approximate"
-        return Edge(int(start), int(to), verdict, exact, tuple(writes), int(reach))
+        approximate = flag == "approximate"
+        return Edge(int(start), int(to), verdict, approximate, tuple(writes), int(reach))
 
 
 @dataclass(frozen=True, slots=True)
