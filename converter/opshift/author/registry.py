@@ -6,10 +6,10 @@ import functools
 import importlib
 import pkgutil
 from collections.abc import Iterable, Iterator
-from importlib.metadata import entry_points
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from opshift import plugins
 from opshift.author.verdicts import (
     FORM,
     RETIRED,
@@ -177,7 +177,7 @@ def reviewed(adapter: Adapter, op: str) -> bool:
 def default() -> Registry:
     """Every adapter package that is installed."""
     registry = Registry()
-    for point in sorted(entry_points(group=GROUP), key=lambda p: p.name):
+    for point in plugins.offered(GROUP):
         loaded = point.load()
         if not isinstance(loaded, ModuleType):
             raise AdapterBug(f"entry point {point.name!r} of {GROUP} is not a package")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from opshift.errors import AdapterBug, Refusal, Why
@@ -59,6 +59,16 @@ class Example:
     ir_version: int | None = None
     functions: str = ""
     invalid: str | None = None
+
+    def of(self, op: str) -> Example:
+        """The example with an operator's name for `{op}`."""
+        # Not dataclasses.replace, which is slow: an import of all adapters makes a thousand.
+        return Example(
+            self.title, self.graph.replace("{op}", op),
+            self.gives.replace("{op}", op) if self.gives else self.gives, self.refuses,
+            self.approximate, self.rtol, self.atol, self.inputs, self.imports, self.ir_version,
+            self.functions, self.invalid,
+        )  # fmt: skip
 
     @property
     def outcome(self) -> str | None:
@@ -189,7 +199,7 @@ def example(
 
     def attach(below: Callable[..., Any] | _Draft) -> _Draft:
         draft = below if isinstance(below, _Draft) else _Draft(below, ())
-        return replace(draft, examples=(case, *draft.examples))
+        return _Draft(draft.run, (case, *draft.examples))
 
     return attach
 
@@ -249,17 +259,10 @@ def _spread(examples: Sequence[Example], names: Sequence[str]) -> tuple[Example,
     spread: list[Example] = []
     for one in examples:
         if "{op}" in one.graph:
-            spread += [
-                replace(one, graph=one.graph.replace("{op}", n), gives=_named(one.gives, n))
-                for n in names
-            ]
+            spread += [one.of(name) for name in names]
         else:
             spread.append(one)
     return tuple(spread)
-
-
-def _named(gives: str | None, name: str) -> str | None:
-    return gives.replace("{op}", name) if gives else gives
 
 
 def retired(

@@ -192,7 +192,7 @@ def edge_of(adapters: Registry, domain: str, op: str, since: int, *, down: bool)
     if own is None:
         return None
     if (domain, down) not in adapters.solved:
-        known = _table().get((domain, op, since, down))
+        known = _shipped(domain, op, since, down)
         if known is not None and _same(known, own):
             return known
     return solved(adapters, domain, down=down)[domain, op, since]
@@ -297,10 +297,16 @@ def table_of(adapters: Registry) -> str:
 
 
 @functools.cache
-def _table() -> dict[tuple[str, str, int, bool], Edge]:
+def _shipped(domain: str, op: str, since: int, down: bool) -> Edge | None:
+    words = _table().get((domain, op, since, down))
+    return Edge.read(words) if words else None
+
+
+@functools.cache
+def _table() -> dict[tuple[str, str, int, bool], list[str]]:
     """The solved verdicts that are shipped: `domain op since direction` and an edge to a line."""
     found = {}
     for line in files("opshift.convert").joinpath(TABLE).read_text("utf-8").splitlines():
         domain, op, since, direction, *words = line.split()
-        found[domain.strip("-"), op, int(since), direction == "down"] = Edge.read(words)
+        found[domain.strip("-"), op, int(since), direction == "down"] = words
     return found

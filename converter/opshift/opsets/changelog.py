@@ -6,12 +6,11 @@ import bisect
 import functools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from importlib.resources import files
 
 from google.protobuf.message import DecodeError
 
-from opshift import versions
+from opshift import plugins, versions
 from opshift.errors import BadTarget
 from opshift.opsets.identity import OperatorId
 from opshift.opsets.opset_changelog_pb2 import OpsetChangelog
@@ -75,6 +74,7 @@ class Changelog:
         """Reads one database; a domain is described in one place."""
         try:
             raw = OpsetChangelog.FromString(data)
+            self.__dict__.pop("_beginning", None)
         except DecodeError as error:
             raise BadTarget(f"{origin} is no opset changelog: {error}") from None
         for domain in raw.domains:
@@ -111,11 +111,15 @@ class Changelog:
 
     def changed(self, domain: str, version: int) -> frozenset[str]:
         """The operators with an implementation that begins at a version."""
-        return frozenset(
-            op
-            for (d, op), entries in self._entries.items()
-            if d == domain and any(entry.operator.since_version == version for entry in entries)
-        )
+        return self._beginning.get((domain, version), frozenset())
+
+    @functools.cached_property
+    def _beginning(self) -> dict[tuple[str, int], frozenset[str]]:
+        found: dict[tuple[str, int], set[str]] = {}
+        for (domain, op), entries in self._entries.items():
+            for entry in entries:
+                found.setdefault((domain, entry.operator.since_version), set()).add(op)
+        return {place: frozenset(ops) for place, ops in found.items()}
 
     def deltas(self, domain: str, start: int, to: int) -> Iterator[Delta]:
         """The operators that mean something else at `to` than at `start`."""
@@ -142,7 +146,7 @@ def default() -> Changelog:
     """What is shipped, and what installed packages describe."""
     found = Changelog()
     found.add(files("opshift.opsets").joinpath(FILE).read_bytes(), FILE)
-    for point in sorted(entry_points(group=GROUP), key=lambda p: p.name):
+    for point in plugins.offered(GROUP):
         data = files(point.load()).joinpath(FILE).read_bytes()
         found.add(data, f"{FILE} of {point.value}")
     return found

@@ -6,17 +6,18 @@ import functools
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from typing import Any
 
 from onnx import AttributeProto, FunctionProto, TensorProto, TypeProto, defs, helper
 
+from opshift import plugins
 from opshift.opsets import changelog
 from opshift.opsets.changelog import Changelog
 from opshift.opsets.identity import OperatorId
 from opshift.opsets.identity import normal as normal
 
 GROUP = "opshift.schemas"
+_RESERVED = "ai.onnx.training"  # a domain that onnx names and that has no operator
 ANY = -1  # the arity of a variadic parameter list has no upper bound
 
 
@@ -93,7 +94,7 @@ def history(domain: str, op: str) -> tuple[Schema, ...]:
 
 def operators(domain: str) -> Iterator[str]:
     """The names ever registered in a domain that the installed onnx knows, in order."""
-    return iter([op for op in known().operators(domain) if history(domain, op)])
+    return (op for op in known().operators(domain) if history(domain, op))
 
 
 @functools.cache
@@ -119,6 +120,10 @@ def known_domains() -> frozenset[str]:
 def known() -> Changelog:
     """The operator version database, with domains that onnx alone has been told about."""
     shipped = changelog.default()
+    _register_installed()
+    domains = set(map(normal, defs.C.schema_version_map()))
+    if domains <= shipped.domains | {_RESERVED}:  # to ask onnx for its schemas takes long
+        return shipped
     alone = (one for one in _registered() if normal(one.domain) not in shipped.domains)
     ids = [OperatorId(normal(one.domain), one.name, one.since_version) for one in alone]
     return shipped.completed(ids) if ids else shipped
@@ -192,8 +197,10 @@ def _registered() -> Sequence[Any]:
 @functools.cache
 def _register_installed() -> None:
     """Makes the operators of installed packages known to onnx, and so to its checker."""
-    present = {(s.domain, s.name, s.since_version) for s in defs.get_all_schemas_with_history()}
-    for point in sorted(entry_points(group=GROUP), key=lambda p: p.name):
+    points = plugins.offered(GROUP)
+    known_to_onnx = defs.get_all_schemas_with_history() if points else ()
+    present = {(s.domain, s.name, s.since_version) for s in known_to_onnx}
+    for point in points:
         for one in point.load()():
             if (one.domain, one.name, one.since_version) not in present:
                 defs.register_schema(one)

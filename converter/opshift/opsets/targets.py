@@ -7,12 +7,11 @@ import functools
 import os
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from importlib.metadata import entry_points
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from opshift import toml, versions
+from opshift import plugins, toml, versions
 from opshift.errors import BadTarget
 from opshift.opsets import target_names
 
@@ -269,7 +268,7 @@ def _runtimes() -> dict[str, Runtime]:
 def _texts() -> Iterator[tuple[str, str]]:
     """The shipped data, then that of installed packages, then the user's own file."""
     yield "targets.toml", _shipped()
-    for point in sorted(entry_points(group=GROUP), key=lambda p: p.name):
+    for point in plugins.offered(GROUP):
         origin = f"targets.toml of {point.value}"
         yield origin, files(point.load()).joinpath("targets.toml").read_text("utf-8")
     own = os.environ.get(CONFIG)
