@@ -31,7 +31,7 @@ LARGEST = 12_000  # bytes of a model: to change a larger one takes too long
 
 def judge(data: bytes) -> str:
     """What both checks answer about a model: 'WRONG' is the answer that must not occur."""
-    from opshift.convert.classes import proves
+    from opshift.convert.classes.proof import proves
 
     proved = proves(data, at_any_cost=True)
     try:

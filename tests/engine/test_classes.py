@@ -11,8 +11,9 @@ import pytest
 import seeds
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 from opshift import convert_version
-from opshift.convert.classes import proof, proves
+from opshift.convert.classes import proof
 from opshift.convert.classes.memo import memo
+from opshift.convert.classes.proof import proves
 from opshift.convert.legal import checker
 from workloads import transformer
 

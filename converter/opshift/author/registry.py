@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 import importlib
-import pkgutil
 from collections.abc import Iterable, Iterator
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from opshift import plugins
+from opshift.author import index
+from opshift.author.index import Crossing
 from opshift.author.verdicts import (
     FORM,
     RETIRED,
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 GROUP = "opshift.adapters"
 Declared: TypeAlias = Adapter | Fold | OutputRanks | ByValue | Illegal | Fragile | Flaw
-Crossing: TypeAlias = tuple[str, str, int, int]  # (domain, op, from, to)
 
 
 class Registry:
@@ -37,6 +37,7 @@ class Registry:
 
     def __init__(self) -> None:
         self._verdicts: dict[Crossing, Adapter] = {}
+        self._indexed: dict[Crossing, str] = {}  # the modules of verdicts that are not read yet
         self.folds: dict[tuple[str, str], Fold] = {}
         self.output_ranks: dict[tuple[str, str], OutputRanks] = {}
         self.by_value: dict[tuple[str, str], ByValue] = {}
@@ -69,20 +70,43 @@ class Registry:
     def _add_verdict(self, declared: Adapter) -> None:
         for op in declared.ops:
             crossing = (declared.domain, op, declared.start, declared.to)
-            if crossing in self._verdicts:
-                first = self._verdicts[crossing].source
+            if (first := self.get(*crossing)) is not None:
                 raise AdapterBug(
                     f"{op} {declared.start}->{declared.to} is declared twice:"
-                    f" {first} and {declared.source}"
+                    f" {first.source} and {declared.source}"
                 )
             self._verdicts[crossing] = declared
 
     def get(self, domain: str, op: str, start: int, to: int) -> Adapter | None:
-        return self._verdicts.get((domain, op, start, to))
+        return self._found((domain, op, start, to))
+
+    def _found(self, crossing: Crossing) -> Adapter | None:
+        found = self._verdicts.get(crossing)
+        if found is None and (module := self._indexed.get(crossing)) is not None:
+            self._read(module)
+            found = self._verdicts[crossing]
+        return found
+
+    def _read(self, name: str) -> None:
+        """Imports a module of which the index says which verdicts it declares."""
+        expected = {crossing for crossing, home in self._indexed.items() if home == name}
+        for declared in _declarations(importlib.import_module(name)):
+            if isinstance(declared, Adapter):
+                for crossing in _crossings(declared):
+                    if crossing in expected:
+                        self._verdicts[crossing] = declared
+        if missing := expected - self._verdicts.keys():
+            raise AdapterBug(f"{name} does not declare {min(missing)}, which its index names")
+        for crossing in expected:
+            del self._indexed[crossing]
+
+    def _read_all(self) -> None:
+        for name in sorted(set(self._indexed.values())):
+            self._read(name)
 
     def retired(self, domain: str, op: str) -> Adapter | None:
         """The verdict for an operator where no schema describes it: any more, or not yet."""
-        return self._verdicts.get((domain, op, *RETIRED))
+        return self._found((domain, op, *RETIRED))
 
     def form(self, domain: str, op: str) -> Adapter | None:
         """The form of an operator that more runtimes run."""
@@ -105,10 +129,11 @@ class Registry:
         )
 
     def __iter__(self) -> Iterator[tuple[Crossing, Adapter]]:
+        self._read_all()
         return iter(sorted(self._verdicts.items(), key=lambda item: item[0]))
 
     def __len__(self) -> int:
-        return len(self._verdicts)
+        return len(self._verdicts) + len(self._indexed)
 
     def adapters(self) -> Iterator[Adapter]:
         """Each declaration once, in the order of what it declares."""
@@ -120,6 +145,7 @@ class Registry:
 
     def branch(self) -> Registry:
         """A copy to add to, so that tests leave the original alone."""
+        self._read_all()
         copy = Registry()
         copy._verdicts = dict(self._verdicts)
         copy.folds = dict(self.folds)
@@ -133,11 +159,25 @@ class Registry:
     def load(self, package: ModuleType) -> None:
         """Adds everything declared at module level in a package, in any of its modules."""
         seen: set[int] = set()
-        for module in _modules(package):
+        indexed = index.known(package)
+        for name in index.names(package):
+            if name in indexed:
+                self._expect(name, indexed[name])
+                continue
+            module = importlib.import_module(name)
             for declared in _declarations(module):
                 if id(declared) not in seen:  # a module may import its neighbour's adapter
                     seen.add(id(declared))
                     self.add(declared)
+
+    def _expect(self, name: str, crossings: Iterable[Crossing]) -> None:
+        """Notes what a module declares without importing it."""
+        for crossing in crossings:
+            if crossing in self._indexed or crossing in self._verdicts:
+                home = self._indexed.get(crossing) or self._verdicts[crossing].source
+                _, op, start, to = crossing
+                raise AdapterBug(f"{op} {start}->{to} is declared twice: {home} and {name}")
+            self._indexed[crossing] = name
 
     def missing(self, domain: str, low: int, high: int) -> list[Crossing]:
         """The crossings between two versions that nobody has declared."""
@@ -149,7 +189,7 @@ class Registry:
                     born_here = schema is schemas.history(domain, op)[0]
                     down = (domain, op, schema.since, schema.since - 1)
                     wanted = [down] if born_here else [up, down]
-                    found += [c for c in wanted if c not in self._verdicts]
+                    found += [c for c in wanted if self._found(c) is None]
         return found
 
 
@@ -185,14 +225,22 @@ def default() -> Registry:
     return registry
 
 
-def _modules(package: ModuleType) -> Iterator[ModuleType]:
-    yield package
-    for info in sorted(pkgutil.iter_modules(getattr(package, "__path__", ())), key=_by_name):
-        yield from _modules(importlib.import_module(f"{package.__name__}.{info.name}"))
+def index_of(package: ModuleType) -> str:
+    """The index of a package: a line for each module that declares nothing but verdicts."""
+    seen: set[int] = set()
+    lines = []
+    for name in index.names(package):
+        module = importlib.import_module(name)
+        new = [one for one in _declarations(module) if id(one) not in seen]
+        seen.update(map(id, new))
+        if all(isinstance(one, Adapter) for one in new):
+            crossings = [c for one in new if isinstance(one, Adapter) for c in _crossings(one)]
+            lines.append(index.line(package, module, dict.fromkeys(crossings)))
+    return "\n".join([*lines, ""])
 
 
-def _by_name(info: pkgutil.ModuleInfo) -> str:
-    return info.name
+def _crossings(declared: Adapter) -> list[Crossing]:
+    return [(declared.domain, op, declared.start, declared.to) for op in declared.ops]
 
 
 def _declarations(module: ModuleType) -> Iterator[Declared]:

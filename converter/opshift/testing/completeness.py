@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from opshift.author import registry
-from opshift.author.registry import Crossing, Registry
+from opshift.author.index import Crossing
+from opshift.author.registry import Registry
 from opshift.errors import AdapterBug
 from opshift.opsets import schemas
 from opshift.testing.example_models import stands_in

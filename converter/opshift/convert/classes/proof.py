@@ -6,13 +6,10 @@ import onnx
 from google.protobuf.message import DecodeError
 from onnx import ModelProto, checker
 
-from opshift.convert.classes import rows
+from opshift.convert.classes import FEWEST_NODES, rows
 from opshift.convert.classes.memo import MOST_CLASSES, UNKNOWN, Memo, memo
 from opshift.convert.classes.rows import Other, Rows, Signature, Unproven
 from opshift.model.bytes import wire
-
-FEWEST_NODES = 500
-"""In a smaller model onnx's own calls cost less than the columns do."""
 
 # Fields of a model and of a graph, by number.
 _GRAPH, _TRAINING, _FUNCTION = 7, 20, 25
