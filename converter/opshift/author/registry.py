@@ -46,10 +46,12 @@ class Registry:
         self.flaws: dict[tuple[str, str], list[Flaw]] = {}
         self.edges: dict[Any, Any] = {}  # what the planner derives from the verdicts
         self.solved: dict[Any, Any] = {}
+        self.ways: dict[Any, Any] = {}
 
     def add(self, declared: Declared) -> None:
         self.edges.clear()
         self.solved.clear()
+        self.ways.clear()
         match declared:
             case Adapter():
                 self._add_verdict(declared)

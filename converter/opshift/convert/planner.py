@@ -96,21 +96,8 @@ class Plan:
 
     def follow(self, domain: str, ops: Iterable[str], version: int, goal: int) -> None:
         """Plans the way of some operators of a domain from one version to another."""
-        waiting, seen = [(domain, op, version) for op in ops], set[Implementation]()
-        while waiting:
-            key, op, at = waiting.pop()
-            here = schemas.schema(key, op, at)
-            if here is None or (key, op, here.since) in seen:
-                continue
-            seen.add((key, op, here.since))
-            edge = edge_of(self.adapters, key, op, here.since, down=goal < at)
-            if edge is not None and _lies_before(edge, goal):
-                self.edges[key, op, edge.start, edge.to] = edge
-                waiting += [
-                    (key, name, edge.to)
-                    for name in (*edge.writes, *ENGINE_WRITES)
-                    if schemas.schema(key, name, edge.to) is not None
-                ]
+        for op in ops:
+            self.edges.update(_way(self.adapters, domain, op, version, goal))
 
     def dead_end(self, domain: str, op: str, version: int, goal: int) -> DeadEnd | None:
         """Where the verdicts stop an operator on its way to a goal that none of them reaches."""
@@ -129,6 +116,33 @@ class Plan:
                 name = next(iter(edge.writes), "")
                 trail.append(name)
         return None
+
+
+def _way(
+    adapters: Registry, domain: str, op: str, version: int, goal: int
+) -> dict[Crossing, Edge]:
+    """Every edge that an operator, or what is written for it, meets on its way to a version."""
+    known: dict[Crossing, Edge] | None = adapters.ways.get((domain, op, version, goal))
+    if known is not None:
+        return known
+    edges: dict[Crossing, Edge] = {}
+    waiting, seen = [(op, version)], set[tuple[str, int]]()
+    while waiting:
+        op_now, at = waiting.pop()
+        here = schemas.schema(domain, op_now, at)
+        if here is None or (op_now, here.since) in seen:
+            continue
+        seen.add((op_now, here.since))
+        edge = edge_of(adapters, domain, op_now, here.since, down=goal < at)
+        if edge is not None and _lies_before(edge, goal):
+            edges[domain, op_now, edge.start, edge.to] = edge
+            waiting += [
+                (name, edge.to)
+                for name in (*edge.writes, *ENGINE_WRITES)
+                if schemas.schema(domain, name, edge.to) is not None
+            ]
+    adapters.ways[domain, op, version, goal] = edges
+    return edges
 
 
 def _lies_before(edge: Edge, goal: int) -> bool:
@@ -296,16 +310,18 @@ def table_of(adapters: Registry) -> str:
     return "\n".join([*lines, ""])
 
 
-@functools.cache
 def _shipped(domain: str, op: str, since: int, down: bool) -> Edge | None:
-    words = _table().get((domain, op, since, down))
-    return Edge.read(words) if words else None
+    table, key = _table(), (domain, op, since, down)
+    row = table.get(key)
+    if isinstance(row, list):  # most rows are never asked for, so each is read when it is
+        row = table[key] = Edge.read(row)
+    return row
 
 
 @functools.cache
-def _table() -> dict[tuple[str, str, int, bool], list[str]]:
+def _table() -> dict[tuple[str, str, int, bool], list[str] | Edge]:
     """The solved verdicts that are shipped: `domain op since direction` and an edge to a line."""
-    found = {}
+    found: dict[tuple[str, str, int, bool], list[str] | Edge] = {}
     for line in files("opshift.convert").joinpath(TABLE).read_text("utf-8").splitlines():
         domain, op, since, direction, *words = line.split()
         found[domain.strip("-"), op, int(since), direction == "down"] = words
