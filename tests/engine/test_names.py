@@ -7,7 +7,7 @@ import onnx.parser
 import pytest
 from conftest import model, ops
 from onnx import ModelProto, TensorProto, helper
-from opshift import Refused, Why, convert_version
+from opshift import Refused, Why, convert_file, convert_version
 from opshift.adapter import Builder, Node, Result, adapter
 from opshift.errors import Refusal
 
@@ -151,3 +151,92 @@ def test_a_node_that_nobody_reads_any_more_blocks_nothing(with_adapters):
     assert ops(after) == "Squeeze"
     with pytest.raises(Refused):  # what nobody read before is the model's own
         convert_version(model(text.replace("MORE", "dead = Max(a, a)"), 13), 11)
+
+
+def _sharded(text: str, opset: int, *values: str) -> ModelProto:
+    made = model(text, opset, ir=11)
+    made.configuration.add(name="two", num_devices=2)
+    placed = made.graph.node[0].device_configurations.add(configuration_id="two")
+    for value in values:
+        placed.sharding_spec.add(tensor_name=value, device=[0, 1])
+    return made
+
+
+def _shardings(made: ModelProto) -> list[tuple[str, str]]:
+    return [
+        (node.op_type, spec.tensor_name)
+        for node in made.graph.node
+        for configuration in node.device_configurations
+        for spec in configuration.sharding_spec
+    ]
+
+
+needs_devices = pytest.mark.skipif(
+    not hasattr(ModelProto(), "configuration"), reason="this onnx has no device configurations"
+)
+
+
+@needs_devices
+def test_a_sharding_moves_to_the_nodes_that_have_the_value():
+    text = "(float[2,3,4] x) => (float[2,3,4] y) { y = Softmax<axis = 1>(x) }"
+    after = convert_version(_sharded(text, 12, "x", "y"), 13)
+    assert ops(after) == "Flatten Softmax Shape Reshape"
+    assert _shardings(after) == [("Flatten", "x"), ("Shape", "x"), ("Reshape", "y")]
+
+
+@needs_devices
+def test_a_sharding_of_a_value_that_is_gone_is_dropped_by_name(tmp_path):
+    text = "(float[2,1,3] x) => (float[2,3] y) <int64[1] a = {1}> { y = Squeeze(x, a) }"
+    onnx.save(_sharded(text, 13, "x", "a"), tmp_path / "in.onnx")
+    report = convert_file(tmp_path / "in.onnx", tmp_path / "out.onnx", 12)
+    assert _shardings(onnx.load(tmp_path / "out.onnx")) == [("Squeeze", "x")]
+    assert [note for note in report.notes if "sharding of 'a' at Squeeze 'y'" in note]
+
+
+INT4 = """(float[4] x) => (float[4] y) <float s = {0.5}>
+    { d = DequantizeLinear(w, s) y = Add(x, d) }"""
+
+
+def _int4() -> ModelProto:
+    made = model(INT4, 21, ir=10)
+    weight = made.graph.initializer.add(
+        name="w", data_type=TensorProto.INT4, dims=[4], raw_data=b"\x12\x12", doc_string="weights"
+    )
+    weight.metadata_props.add(key="k", value="v")
+    note = made.graph.quantization_annotation.add(tensor_name="w")
+    note.quant_parameter_tensor_names.add(key="SCALE_TENSOR", value="s")
+    made.graph.value_info.append(helper.make_tensor_value_info("w", TensorProto.INT4, [4]))
+    return made
+
+
+def test_the_constant_that_takes_the_place_of_another_inherits_its_name():
+    after = convert_version(_int4(), 13, ir_version="keep")
+    (weight,) = [tensor for tensor in after.graph.initializer if tensor.name == "w"]
+    assert weight.data_type == TensorProto.INT8
+    assert (weight.doc_string, weight.metadata_props[0].value) == ("weights", "v")
+    assert after.graph.quantization_annotation[0].tensor_name == "w"
+    assert "w" not in [value.name for value in after.graph.value_info]
+    onnx.checker.check_model(after, full_check=True)
+
+
+def test_a_constant_that_is_still_read_keeps_its_name_for_itself():
+    made = _int4()
+    other = made.graph.quantization_annotation.add(tensor_name="x")
+    other.quant_parameter_tensor_names.add(key="SCALE_TENSOR", value="w")
+    after = convert_version(made, 13, ir_version="keep")
+    (weight,) = [tensor for tensor in after.graph.initializer if tensor.name == "w"]
+    assert weight.data_type == TensorProto.INT4
+
+
+def test_an_annotation_of_a_removed_tensor_is_dropped_by_name(tmp_path):
+    text = "(float[2,1,3] x) => (float[2,3] y) <int64[1] a = {1}> { y = Squeeze(x, a) }"
+    made = model(text, 13)
+    note = made.graph.quantization_annotation.add(tensor_name="a")
+    note.quant_parameter_tensor_names.add(key="SCALE_TENSOR", value="s")
+    made.graph.initializer.append(helper.make_tensor("s", TensorProto.FLOAT, [], [1.0]))
+    onnx.save(made, tmp_path / "in.onnx")
+    report = convert_file(tmp_path / "in.onnx", tmp_path / "out.onnx", 12)
+    after = onnx.load(tmp_path / "out.onnx")
+    assert not after.graph.quantization_annotation
+    assert not after.graph.initializer
+    assert [note for note in report.notes if "annotation of 'a'" in note]

@@ -10,8 +10,10 @@ from opshift.author.facts import Facts
 from opshift.author.present_types import types_from
 from opshift.author.written import Crossing, Made
 from opshift.convert.change import Change, Rewritten, Step
+from opshift.model.arrays import Array
 from opshift.model.document import Document
 from opshift.model.scope import Key, Root, Scope
+from opshift.model.settle import Heritage, heritage_of, move_shardings
 from opshift.model.walk import captures, graphs_of, may_hold_graphs, reads
 from opshift.opsets import schemas
 
@@ -55,7 +57,10 @@ class Applier:
                 self.document.orphan(scope, captures(graph))
         self._log(change)
         self._remember_origin(change)
-        for tensor in _used_constants(made):
+        used = list(_used_constants(made))
+        if used:
+            self._bequeath(change, [name for name in target.input if name not in read], used)
+        for tensor in used:
             self.document.place_constant(scope.root, tensor)
             self.facts.widen_census([schemas.element_name(tensor.data_type) or ""])
         if len(made.nodes) == 1:
@@ -65,6 +70,44 @@ class Applier:
         else:
             self._remove(scope, position)
         self._remember_types(change)
+
+    def _bequeath(self, change: Change, lost: list[str], used: list[TensorProto]) -> None:
+        """Notes which new constant takes the place of which one that the node read before."""
+        scope, made, target = change.place[0], change.made, change.node.proto
+        gained = {tensor.name for tensor in used} - self.document.heirs.keys()
+        left = {name: found for name in lost if (found := self._heritage(scope, name))}
+        for node in made.nodes if left else ():
+            alike = node.op_type == target.op_type
+            for i, name in enumerate(node.input):
+                if name not in gained:
+                    continue
+                at_its_place = target.input[i] if alike and i < len(target.input) else ""
+                old = at_its_place if at_its_place in left else self._equal(change, name, left)
+                if old:
+                    self.document.heirs[name] = left.pop(old)
+                    gained.discard(name)
+
+    def _heritage(self, scope: Scope, name: str) -> Heritage | None:
+        """What an initializer or a constant leaves to the one that takes its place."""
+        owner = scope.owner(name) if name else None
+        if owner is None or name in owner.inputs:
+            return None
+        if (tensor := owner.initializers.get(name)) is not None:
+            return heritage_of(owner, tensor, name)
+        position = owner.producers.get(name)
+        if position is None or owner.node(position).op_type != "Constant":
+            return None
+        value = next((a.t for a in owner.node(position).attribute if a.HasField("t")), None)
+        return heritage_of(owner, value, name) if value is not None else None
+
+    def _equal(self, change: Change, name: str, left: Iterable[str]) -> str:
+        """The one of the old constants that has the same elements as a new one."""
+        new = change.made.constants[name][1]
+        for old in left:
+            value = self.facts.constant(change.place[0], old)
+            if value is not None and value.shape == new.shape and is_equal(value, new):
+                return old
+        return ""
 
     def _orphan_outputs(self, scope: Scope, target: NodeProto) -> None:
         """An output that nobody reads comes for free from one node, but not from a node apart."""
@@ -83,6 +126,7 @@ class Applier:
         original = NodeProto(name=target.name)
         if hasattr(target, "device_configurations"):
             original.device_configurations.extend(target.device_configurations)
+        beside = []
         for i, node in enumerate(made.nodes):
             if i == main:
                 scope.order[position] = (*base, i)
@@ -93,6 +137,8 @@ class Applier:
             scope.proto.node.append(_companion(node, original))
             scope.order[at] = (*base, i)
             self._entered(scope, at, scope.node(at))
+            beside.append(scope.node(at))
+        move_shardings(self.document, change.place, beside)
 
     def _replace(
         self,
@@ -106,6 +152,8 @@ class Applier:
             target.name = self.document.fresh(made.op_type)
         overwrite(target, made, carried)
         self._entered(scope, position, target)
+        if getattr(target, "device_configurations", ()):
+            self.document.sharded[scope, position] = None
 
     def _remove(self, scope: Scope, position: int) -> None:
         if scope._producers is not None:
@@ -193,6 +241,13 @@ def overwrite(target: NodeProto, made: NodeProto, carried: frozenset[str]) -> No
         if target.attribute[i].name not in carried:
             del target.attribute[i]
     target.attribute.extend(made.attribute)
+
+
+def is_equal(old: Array, new: Array) -> bool:
+    """Whether two arrays of one shape hold the same elements, whatever their types are."""
+    if old.dtype.hasobject != new.dtype.hasobject:
+        return False
+    return bool((old.astype(new.dtype) == new).all())
 
 
 def _companion(made: NodeProto, original: NodeProto) -> NodeProto:

@@ -19,7 +19,7 @@ from opshift.convert.legal import checker, diagnose, rules, runtime, validate
 from opshift.convert.request import Options
 from opshift.convert.step import Stepper, StepRefused
 from opshift.errors import AdapterBug, InvalidModel, Refusal, Refused, RefusedNode, Why
-from opshift.model import diff, functions, imports, order, weights
+from opshift.model import diff, functions, imports, order, settle, weights
 from opshift.model.document import Document
 from opshift.model.scope import FunctionId, Imports
 from opshift.model.weights import Weights
@@ -249,7 +249,7 @@ class Conversion:
 
     def _settle_nodes(self) -> None:
         """Removes what the steps have left unread, and puts the nodes where they belong."""
-        self.document.sweep()
+        self.notes += settle.settle(self.document)
         self.document.sort()
 
     def _reopen(self) -> None:

@@ -12,6 +12,7 @@ from opshift.errors import InvalidModel
 from opshift.model.arrays import Array, to_array
 from opshift.model.names import Names, Owned
 from opshift.model.scope import FunctionId, Imports, Key, Place, Root, Scope, call_id
+from opshift.model.settle import Heritage
 from opshift.model.sweep import Sweep
 from opshift.model.walk import Container, graphs_in_attribute, graphs_of, may_hold_graphs
 from opshift.opsets import schemas
@@ -29,6 +30,9 @@ class Document:
         self.has_written = False  # whether some name begins with the prefix
         self._constants: dict[tuple[Root, Hashable], tuple[TensorProto, Array]] = {}
         self._orphans: dict[Owned, None] = {}  # in the order in which they lost a reader
+        self.gone: dict[Scope, set[str]] = {}  # the names that a sweep has removed
+        self.heirs: dict[str, Heritage] = {}  # what new constants inherit
+        self.sharded: dict[Place, None] = {}  # the rewritten nodes that shardings speak of
         self.names = Names(self)
         self.generation = 0  # how often nodes have changed; what depends on them compares it
         self.added_initializers = False

@@ -10,6 +10,7 @@ from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProt
 
 from opshift.errors import InvalidModel
 from opshift.model.document import function_id
+from opshift.model.rename import rename_annotations, rename_own
 from opshift.model.scope import FunctionId, call_id
 from opshift.model.walk import (
     Container,
@@ -159,9 +160,7 @@ def _written_out(
 
 def freshen(node: NodeProto, names: dict[str, str], fresh: Fresh) -> None:
     """Renames values by `names`, and gives everything its subgraphs define a new name."""
-    for values in (node.input, node.output):
-        for i, name in enumerate(values):
-            values[i] = names.get(name, name)
+    rename_own(node, names)
     for _, graph in graphs_of(node):
         _freshen_graph(graph, names, fresh)
 
@@ -181,6 +180,7 @@ def _freshen_graph(graph: GraphProto, outer: dict[str, str], fresh: Fresh) -> No
         freshen(node, names, fresh)
     for info in (*graph.input, *graph.output, *graph.value_info):
         info.name = names.get(info.name, info.name)
+    rename_annotations(graph, names)
 
 
 def _import(container: FunctionProto | ModelProto, body: FunctionProto) -> None:

@@ -34,7 +34,7 @@ class Names:
 
     def is_read(self, scope: Scope, name: str) -> bool:
         """Whether anything reads the value that a scope sees under this name."""
-        family = self._family(scope.root)
+        family = self.family(scope.root)
         if len(family) == 1 and len(scope.root.scopes) == 1:
             return self._names(scope.root)[name] > 0
         return self.readers(scope.root)[scope.owner(name), name] > 0
@@ -42,7 +42,7 @@ class Names:
     def readers(self, root: Root) -> Counter[Owned]:
         """How often each value that a root can see is read: in two branches a name may mean two."""
         self._refresh()
-        family = self._family(root)
+        family = self.family(root)
         if family[0] not in self._counts:
             counts = self._counts[family[0]] = Counter()
             for member in family:
@@ -100,7 +100,8 @@ class Names:
             counts.update(name for _, name in self._from_outside([root]))
         return self._by_name[root]
 
-    def _family(self, root: Root) -> list[Root]:
+    def family(self, root: Root) -> list[Root]:
+        """The roots that see the same values as a root: the main graph and its algorithms."""
         if root not in self._families:
             above = root.top.parent.root if root.top.parent is not None else root
             self._families[root] = [

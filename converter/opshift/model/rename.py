@@ -1,4 +1,4 @@
-"""Other names for values, in a node and in what its subgraphs capture."""
+"""Other names for values, in a node and in all that refers to values inside it."""
 
 from __future__ import annotations
 
@@ -6,25 +6,41 @@ from collections.abc import Mapping
 
 from onnx import GraphProto, NodeProto
 
-from opshift.model.walk import graphs_of
+from opshift.model.walk import graphs_of, stated_names
 
 
 def rename(node: NodeProto, names: Mapping[str, str]) -> None:
-    """Replaces value names in a node and, where its subgraphs capture them, inside."""
-    for field_ in (node.input, node.output):
-        for i, name in enumerate(field_):
-            if name in names:
-                field_[i] = names[name]
+    """Renames values in a node and, where its subgraphs capture them, inside."""
+    rename_own(node, names)
     for _, graph in graphs_of(node):
         _rename_graph(graph, names)
 
 
+def rename_own(node: NodeProto, names: Mapping[str, str]) -> None:
+    """Renames the values that a node reads, writes and says the sharding of."""
+    for field in (node.input, node.output):
+        for i, name in enumerate(field):
+            if name in names:
+                field[i] = names[name]
+    for configuration in getattr(node, "device_configurations", ()):
+        for spec in configuration.sharding_spec:
+            spec.tensor_name = names.get(spec.tensor_name, spec.tensor_name)
+
+
+def rename_annotations(graph: GraphProto, names: Mapping[str, str]) -> None:
+    """Renames the values that the quantization annotations of a graph refer to."""
+    for note in graph.quantization_annotation:
+        note.tensor_name = names.get(note.tensor_name, note.tensor_name)
+        for entry in note.quant_parameter_tensor_names:
+            entry.value = names.get(entry.value, entry.value)
+
+
 def _rename_graph(graph: GraphProto, names: Mapping[str, str]) -> None:
-    own = {i.name for i in graph.input} | {t.name for t in graph.initializer}
-    own.update(name for node in graph.node for name in node.output)
+    own = {*stated_names(graph), *(name for node in graph.node for name in node.output)}
     seen = {old: new for old, new in names.items() if old not in own}
     if seen:
         for node in graph.node:
             rename(node, seen)
         for output in graph.output:
             output.name = seen.get(output.name, output.name)
+        rename_annotations(graph, seen)

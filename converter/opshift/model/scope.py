@@ -124,6 +124,14 @@ class Scope:
             self._sparse = frozenset(one.values.name for one in held)
         return self._sparse
 
+    def rename_initializer(self, name: str, new: str) -> TensorProto:
+        """Gives a dense initializer another name; its readers are the caller's concern."""
+        self.initializers[new] = tensor = self.initializers.pop(name)
+        tensor.name = new
+        if self._declared is not None:
+            self._declared.pop(name, None)
+        return tensor
+
     def forget(self, names: set[str]) -> None:
         """Takes names that have left the scope out of its tables."""
         self._sparse = None

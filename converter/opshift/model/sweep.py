@@ -38,6 +38,7 @@ class Sweep:
                 waiting += self._remove(owner, name)
         for scope, names in self.gone.items():
             forget(scope, names)
+            self.document.gone.setdefault(scope, set()).update(names)
         self.document.remove(self.places)
         return bool(self.gone)
 

@@ -198,14 +198,14 @@ def reads(node: NodeProto) -> Iterator[str]:
 
 def captures(graph: GraphProto) -> Iterator[str]:
     """The names that a graph reads from around it."""
-    own = set(_stated_names(graph))
+    own = set(stated_names(graph))
     for node in graph.node:
         yield from (name for name in reads(node) if name not in own)
         own.update(node.output)
     yield from (output.name for output in graph.output if output.name not in own)
 
 
-def _stated_names(graph: GraphProto) -> Iterator[str]:
+def stated_names(graph: GraphProto) -> Iterator[str]:
     """The names that a graph defines beside its nodes."""
     for held in (graph.input, graph.initializer):
         yield from (one.name for one in held)
@@ -215,6 +215,6 @@ def _stated_names(graph: GraphProto) -> Iterator[str]:
 def defined_names(graph: GraphProto) -> Iterator[str]:
     """The names that a graph defines, and those that the graphs inside it define."""
     for inner in graphs_in(graph):
-        yield from _stated_names(inner)
+        yield from stated_names(inner)
         for node in inner.node:
             yield from node.output
