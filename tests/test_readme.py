@@ -17,5 +17,5 @@ def test_the_example_runs(tmp_path, monkeypatch, capsys):
     code = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     assert code is not None
     exec(compile(code.group(1), "README.md", "exec"), {})
-    assert "reachable: from ai.onnx 5" in capsys.readouterr().out
+    assert "Reachable: opset 5 to" in capsys.readouterr().out
     assert (tmp_path / "attention_opset21.onnx").exists()

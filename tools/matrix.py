@@ -53,9 +53,15 @@ def interpreters(wanted: list[str]) -> Iterator[tuple[str, str]]:
     for version in wanted:
         places = sorted(glob.glob(os.path.expanduser(f"~/.pyenv/versions/{version}.*/bin/python")))
         own = sys.executable if platform.python_version().startswith(version + ".") else None
-        found = own or shutil.which(f"python{version}") or next(iter(places), None)
-        if found:
+        named = [path] if (path := shutil.which(f"python{version}")) else []
+        works = (path for path in ([own] if own else [*places, *named]) if _runs(path))
+        if found := next(works, None):
             yield version, found
+
+
+def _runs(python: str) -> bool:
+    """Whether this is an interpreter: a version manager leaves stubs of those that are not set."""
+    return subprocess.run([python, "-c", ""], capture_output=True, check=False).returncode == 0
 
 
 def combinations(every: bool) -> Iterator[tuple[str, str]]:

@@ -3,65 +3,87 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from opshift import codes
+from opshift.text import Line, Role, counted, plain, printable, show_versions
 
 if TYPE_CHECKING:
     from opshift.report import StepReport
 
 
 class Why(enum.Enum):
-    """Closed list of reasons, so that a run over many models can count them."""
+    """Closed list of reasons, so that a run over many models can count them.
 
-    NEEDS_CONSTANT = "a value must be known before the model runs"
-    NEEDS_TYPE = "an element type must be known"
-    NEEDS_RANK = "a rank must be known"
-    NEEDS_SHAPE = "a shape must be known"
-    NEEDS_STATIC_ATTR = "an attribute of a function must be known inside its body"
-    NOT_EXPRESSIBLE = "the other version cannot say it"
-    TYPE_NOT_AVAILABLE = "an element type does not exist at the other version"
-    APPROXIMATE_ONLY = "only an approximate form exists"
-    AMBIGUOUS = "the older text does not say which result is meant"
-    NO_ADAPTER = "nobody has described this change yet"
-    UNREVIEWED = "the installed onnx describes this operator differently than when it was reviewed"
-    IR_TOO_LOW = "the content needs a newer IR version"
-    TARGET_LACKS = "the runtime lacks it"
-    UNKNOWN_DOMAIN = "the domain's versions are unknown"
+    Each has a page in `opshift.codes`, which `opshift explain` prints.
+    """
 
+    NEEDS_CONSTANT = enum.auto()
+    NEEDS_TYPE = enum.auto()
+    NEEDS_RANK = enum.auto()
+    NEEDS_SHAPE = enum.auto()
+    NEEDS_STATIC_ATTR = enum.auto()
+    NOT_EXPRESSIBLE = enum.auto()
+    TYPE_NOT_AVAILABLE = enum.auto()
+    APPROXIMATE_ONLY = enum.auto()
+    AMBIGUOUS = enum.auto()
+    NO_ADAPTER = enum.auto()
+    UNREVIEWED = enum.auto()
+    IR_TOO_LOW = enum.auto()
+    TARGET_LACKS = enum.auto()
+    UNKNOWN_DOMAIN = enum.auto()
 
-def printable(text: str) -> str:
-    """A sentence as it can be shown: names in it come from a file and may hold anything."""
-    return "".join(
-        c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text
-    )
+    @property
+    def sentence(self) -> str:
+        """The reason in a sentence."""
+        return codes.page(self.name).sentence
+
+    @property
+    def cure(self) -> str:
+        """What a user can do about it."""
+        return codes.page(self.name).cure
 
 
 class OpshiftError(Exception):
-    """Everything that opshift raises on purpose."""
+    """Everything that opshift raises on purpose; `code` names its page in `opshift.codes`."""
+
+    code = "BUG"
 
 
 class InvalidModel(OpshiftError, ValueError):  # noqa: N818
     """The input is not a legal model; the message names the thing and the way out."""
 
-    def __init__(self, message: str) -> None:
+    code = "INVALID_MODEL"
+
+    def __init__(self, message: str, code: str = "INVALID_MODEL") -> None:
         super().__init__(printable(message))
+        self.code = code
 
 
 class BadTarget(OpshiftError, ValueError):  # noqa: N818
     """The target cannot be meant: out of range, or of a domain the model does not import."""
 
+    code = "BAD_TARGET"
+
 
 class BadDestination(OpshiftError, OSError):  # noqa: N818
     """The result cannot go where it should: it would harm a file, or could not be read there."""
+
+    code = "BAD_DESTINATION"
 
 
 class MissingExtra(OpshiftError, ImportError):  # noqa: N818
     """Something optional is not installed; the message says how to get it."""
 
+    code = "MISSING_EXTRA"
+
 
 class AdapterBug(OpshiftError, TypeError):  # noqa: N818
     """An adapter broke a rule of the author API, or wrote something the checker rejects."""
+
+    code = "ADAPTER_BUG"
 
 
 class Refusal(Exception):  # noqa: N818 - it is an answer, not an error
@@ -104,19 +126,45 @@ class Refused(OpshiftError, RuntimeError):  # noqa: N818
         self.nearest = dict(nearest)
         self.target = dict(target)
         self.steps = tuple(steps)  # the boundaries that were crossed before
-        super().__init__(self._message())
+        super().__init__(plain(self.lines()))
 
-    def _message(self) -> str:
-        shown = [str(refusal) for refusal in self.refusals[:10]]
-        if len(self.refusals) > len(shown):
-            shown.append(f"... and {len(self.refusals) - len(shown)} more")
-        goal = _versions(self.target)
-        near = _versions(self.nearest)
-        return f"cannot reach {goal}; nearest is {near}\n  " + "\n  ".join(shown)
+    def lines(self) -> Iterator[Line]:
+        """The verdict, what to do, and each node that blocks the conversion."""
+        yield Line(f"Cannot convert to {show_versions(self.target)}: {self._blocked()}", Role.BAD)
+        yield from blockers(self.refusals)
+
+    def _blocked(self) -> str:
+        what = counted(len(self.refusals), "place")
+        if all(refusal.op != "IR" for refusal in self.refusals):
+            what = counted(len(self.refusals), "node")
+        verb = "blocks" if len(self.refusals) == 1 else "block"
+        limits = farthest(self.refusals, self.nearest, self.target)
+        return " ".join([f"{what} {verb} it.", *limits])
 
     def __reduce__(self) -> tuple[type[Refused], tuple[object, ...]]:
         return Refused, (self.refusals, self.nearest, self.target, self.steps)
 
 
-def _versions(imports: dict[str, int]) -> str:
-    return ", ".join(f"{domain or 'ai.onnx'} {v}" for domain, v in sorted(imports.items()))
+SHOWN = 10  # blockers, unless a reader asks for more
+
+
+def blockers(refusals: tuple[RefusedNode, ...]) -> Iterator[Line]:
+    """What to do about each reason, then each node."""
+    for why in dict.fromkeys(refusal.why for refusal in refusals):
+        yield Line(f"  What to do: {why.cure} (opshift explain {why.name})")
+    for number, refusal in enumerate(refusals):
+        yield Line(f"  {refusal}", more=number >= SHOWN)
+    if len(refusals) > SHOWN:
+        yield Line(f"  ... and {len(refusals) - SHOWN} more: -v shows all", Role.FAINT)
+
+
+def farthest(
+    refusals: tuple[RefusedNode, ...], nearest: Mapping[str, int], target: Mapping[str, int]
+) -> Iterator[str]:
+    """How far the model can go in the domains in which it is blocked."""
+    domains = dict.fromkeys("IR" if r.op == "IR" else r.domain for r in refusals)
+    for domain in domains:
+        if domain in nearest and nearest[domain] != target.get(domain, nearest[domain]):
+            end = "lowest" if nearest[domain] > target[domain] else "highest"
+            reached = show_versions({domain: nearest[domain]}).replace("opset", "Opset")
+            yield f"{reached} is the {end} that this model can reach."

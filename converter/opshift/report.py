@@ -1,12 +1,15 @@
-"""Frozen outcomes that travel between processes, print as tables and round-trip through JSON."""
+"""What a conversion did, as a frozen value that travels between processes and through JSON."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from opshift.text import Line, Role, Shown, counted, show_versions
 
 SCHEMA_VERSION = 1
 
@@ -31,9 +34,15 @@ class StepReport:
     rewritten: tuple[Work, ...] = ()
     kept: Mapping[str, int] = field(default_factory=dict)
 
+    @property
+    def where(self) -> str:
+        """`opset 12 -> 13`, or `opset 13` for what is replaced without a step."""
+        way = f"{self.start} -> {self.to}" if self.start != self.to else f"{self.to}"
+        return f"{self.domain or 'opset'} {way}"
 
-@dataclass(frozen=True, slots=True)
-class Report:
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Report(Shown):
     """What a conversion did."""
 
     source: Mapping[str, int]
@@ -45,6 +54,9 @@ class Report:
     inlined: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     repaired: bool = False
+    nodes_before: int | None = None
+    nodes_after: int | None = None
+    assumptions: tuple[str, ...] = ()
 
     @property
     def changed(self) -> bool:
@@ -73,39 +85,67 @@ class Report:
         return Report(
             raw["source"], raw["result"], raw["ir_before"], raw["ir_after"], steps,
             tuple(raw["approximations"]), tuple(raw["inlined"]), tuple(raw["notes"]),
-            raw.get("repaired", False),
+            raw.get("repaired", False), raw.get("nodes_before"), raw.get("nodes_after"),
+            tuple(raw.get("assumptions", ())),
         )  # fmt: skip
 
-    def __str__(self) -> str:
-        lines = [f"{shown(self.source)} -> {shown(self.result)}"]
+    @property
+    def way(self) -> str:
+        """`opset 12 -> 13, IR 7 -> 8`, and only what changes."""
+        moved = []
+        for domain in sorted({*self.source, *self.result}):
+            before, after = self.source.get(domain), self.result.get(domain)
+            if before != after:
+                moved.append(f"{domain or 'opset'} {before or '-'} -> {after or 'removed'}")
         if self.ir_before != self.ir_after:
-            lines.append(f"IR {self.ir_before} -> {self.ir_after}")
+            moved.append(f"IR {self.ir_before} -> {self.ir_after}")
+        return ", ".join(moved)
+
+    @property
+    def growth(self) -> str:
+        """`125 -> 271 nodes (+146, mostly Reshape)`; empty where the nodes were not counted."""
+        before, after = self.nodes_before, self.nodes_after
+        if before is None or after is None:
+            return ""
+        done = sum(work.count for step in self.steps for work in step.rewritten)
+        if before == after:
+            return counted(after, "node") + (f" ({done:,} rewritten)" if done else "")
+        written: Counter[str] = Counter()
         for step in self.steps:
             for work in step.rewritten:
-                name = step.domain or "ai.onnx"
-                gives = " ".join(work.gives)
-                where = f"{step.start}->{step.to}" if step.start != step.to else f"{step.to}"
-                lines.append(f"  {name} {where}  {work.op} x{work.count}: {gives}")
-        lines += [f"  approximate: {text}" for text in self.approximations]
-        lines += [f"  inlined: {text}" for text in self.inlined]
-        lines += [f"  note: {text}" for text in self.notes]
-        return "\n".join(lines)
+                written.update({op: work.count * n for op, n in Counter(work.gives).items()})
+                written[work.op] -= work.count
+        op, most = max(written.items(), key=lambda one: (one[1], one[0]), default=("", 0))
+        mostly = f", mostly {op}" if after > before and most > 0 else ""
+        return f"{before:,} -> {after:,} nodes ({after - before:+,}{mostly})"
 
+    def lines(self, verb: str = "Converted") -> Iterator[Line]:
+        """The verdict, what the result depends on, and what was rewritten."""
+        if self.changed:
+            yield Line(f"{verb}: {self.way or 'the form of the model'}.", Role.GOOD)
+        else:
+            yield Line(f"Nothing to do: the model has {show_versions(self.result)}.", Role.GOOD)
+        yield from self.detail()
 
-def shown(imports: Mapping[str, int]) -> str:
-    return ", ".join(f"{domain or 'ai.onnx'} {v}" for domain, v in sorted(imports.items()))
+    def detail(self) -> Iterator[Line]:
+        """Everything but the verdict."""
+        for text in self.assumptions:
+            yield Line(f"  assumed: {text}", Role.CAUTION)
+        for text in self.approximations:
+            yield Line(f"  approximate: {text}", Role.CAUTION)
+        for step in self.steps:
+            for work in step.rewritten:
+                yield Line(f"  {step.where}  {work.op} x{work.count}: {' '.join(work.gives)}")
+                yield Line(f"    by {work.adapter}", Role.FAINT, more=True)
+            if step.kept:
+                kept = ", ".join(f"{op} x{count}" for op, count in step.kept.items())
+                yield Line(f"  {step.where}  unchanged: {kept}", Role.FAINT, more=True)
+        for text in self.inlined:
+            yield Line(f"  inlined: the function {text} was written out at its calls")
+        for text in self.notes:
+            yield Line(f"  note: {text}")
 
 
 def check_schema(raw: Mapping[str, Any], kind: str) -> None:
     if raw.get("kind") != kind or raw.get("schema_version") != SCHEMA_VERSION:
         raise ValueError(f"not a {kind} of schema version {SCHEMA_VERSION}")
-
-
-def table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """Columns lined up with spaces, for a terminal without colours."""
-    cells = [list(header), *(list(row) for row in rows)]
-    widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in cells
-    )

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 from conftest import model
 from opshift.adapter import Builder, Node, Result, adapter
-from opshift.cli import entry as cli
+from opshift.cli import output as cli
 from opshift.cli.entry import main
 
 SOFTMAX = "(float[2,3,4] x) => (float[2,3,4] y) { y = Softmax(x) }"
@@ -49,7 +49,7 @@ def test_in_place_replaces_the_file(source):
 def test_looking_writes_nothing(source, option, tmp_path):
     before = source.read_bytes()
     done = run("convert", source, "--to", "13", option)
-    assert done.exit_code == (cli.REFUSED if option == "--check" else cli.DONE)
+    assert done.exit_code == (cli.WOULD_CHANGE if option == "--check" else cli.DONE)
     assert source.read_bytes() == before
     assert [p.name for p in tmp_path.iterdir()] == ["in.onnx"]
 
@@ -58,11 +58,12 @@ def test_check_of_what_is_up_to_date(source):
     assert run("convert", source, "--to", "12", "--check").exit_code == cli.DONE
 
 
-def test_a_refusal_is_an_answer_on_stdout(tmp_path):
+def test_a_refusal_is_on_stderr_and_its_json_on_stdout(tmp_path):
     onnx.save(model("(double[2] x) => (double[2] y) { y = Erf(x) }", 13), tmp_path / "in.onnx")
     no = run("convert", tmp_path / "in.onnx", "-o", tmp_path / "out.onnx", "--to", "8")
     assert no.exit_code == cli.REFUSED
-    assert "Erf 'y' 9->8" in no.stdout
+    assert "Erf 'y' 9->8" in no.stderr
+    assert no.stdout == ""
     assert not (tmp_path / "out.onnx").exists()
     no = run("convert", tmp_path / "in.onnx", "-o", "x", "--to", "8", "--output-format", "json")
     raw = json.loads(no.stdout)

@@ -29,7 +29,7 @@ def changed(change, text=GOOD, **named):
 
 def test_a_good_model():
     assert check_model(model(GOOD)).found == ()
-    assert str(check_model(model(GOOD))) == "nothing is wrong"
+    assert str(check_model(model(GOOD))) == "Nothing is wrong."
 
 
 def test_several_at_once():

@@ -207,7 +207,7 @@ def test_the_command(tmp_path):
     onnx.save(weighted(size=3), tmp_path / "b.onnx")
     text = CliRunner().invoke(main, ["diff", f"{tmp_path}/a.onnx", f"{tmp_path}/b.onnx"]).stdout
     assert "MAJOR: the shape of input 'x' changed: tensor(float)[2] -> tensor(float)[3]" in text
-    assert "1.2.3 becomes 2.0.0" in text
+    assert "set the model version to 2.0.0. It was 1.2.3 in the first model" in text
     words = ["diff", f"{tmp_path}/a.onnx", f"{tmp_path}/a.onnx", "--output-format", "json"]
     assert json.loads(CliRunner().invoke(main, words).stdout)["level"] == "NONE"
 

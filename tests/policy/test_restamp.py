@@ -186,15 +186,16 @@ def test_in_place_goes_through_a_link(tmp_path):
 def test_the_version_a_model_has_already_changes_nothing(tmp_path):
     path = tmp_path / "m.onnx"
     onnx.save(model(PLAIN, 13, ir=8), path)
-    stamp = os.stat(path)
+    before = os.stat(path)
     assert in_place(path, 8) == 8
-    assert os.stat(path) == stamp
+    after = os.stat(path)
+    assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
 
 def test_a_check_writes_nothing(tmp_path):
     path = tmp_path / "m.onnx"
     onnx.save(model(PLAIN, 13, ir=8), path)
-    for to, code in ((7, 1), (8, 0)):
+    for to, code in ((7, 4), (8, 0)):
         assert (
             CliRunner().invoke(main, ["convert", str(path), "--check", "--ir", str(to)]).exit_code
             == code

@@ -11,7 +11,8 @@ from click.testing import CliRunner
 from onnx import numpy_helper
 from opshift.adapter import Builder, Node, Result, adapter
 from opshift.author import registry
-from opshift.cli import entry as cli
+from opshift.cli import output as cli
+from opshift.cli.entry import main
 from opshift.testing.text import parse_model
 from opshift.verify import verify
 
@@ -47,7 +48,7 @@ def source(request, tmp_path):
 
 
 def run(*words):
-    return CliRunner().invoke(cli.main, [str(word) for word in words])
+    return CliRunner().invoke(main, [str(word) for word in words])
 
 
 def contents(folder):
@@ -61,7 +62,7 @@ def test_what_is_equal_is_written(source, external, tmp_path):
     done = run("convert", source, *where, "--to", 13, "--verify")
     assert done.exit_code == cli.DONE, done.output
     assert f"B: {out} on " in done.stdout
-    assert done.stdout.endswith("\nequal\n")
+    assert "\nEqual: both models" in done.stdout
     assert onnx.load(out).opset_import[0].version == 13
     assert verify(source, out).equal
 
@@ -77,9 +78,10 @@ def test_what_differs_is_not_written(wrong, source, in_place, tmp_path):
     where = ["--in-place"] if in_place else ["-o", tmp_path / "out.onnx"]
     done = run("convert", source, *where, "--to", 13, "--verify", "--external-data", "copy")
     assert done.exit_code == cli.REFUSED
-    assert "first difference: 's'" in done.stdout
-    assert "wrong_softmax (Softmax 12->13)" in done.stdout
-    assert done.stdout.endswith("different\nnothing was written\n")
+    assert "first difference: 's'" in done.stderr
+    assert "wrong_softmax (Softmax 12->13)" in done.stderr
+    assert done.stderr.startswith("Different: ")
+    assert "Nothing was written." in done.stderr
     assert (contents(source.parent), sorted(tmp_path.iterdir())) == (before, around)
 
 
@@ -97,5 +99,5 @@ def test_nobody_can_say(tmp_path):
     out = tmp_path / "out.onnx"
     done = run("convert", tmp_path / "in.onnx", "-o", out, "--to", 13, "--verify")
     assert done.exit_code == cli.REFUSED
-    assert "not shown to be equal\nnothing was written\n" in done.stdout
+    assert "Not shown to be equal: a model gave no result. Nothing was written.\n" in done.stderr
     assert not out.exists()

@@ -8,7 +8,8 @@ import numpy as np
 import onnx
 import pytest
 from click.testing import CliRunner
-from opshift.cli import entry as cli
+from opshift.cli import output as cli
+from opshift.cli.entry import main
 from opshift.testing.text import parse_model
 from opshift.verify import Limits, child, verify
 
@@ -62,7 +63,7 @@ def test_a_runtime_that_dies(dying, signal, tmp_path):
     path = tmp_path / "a.onnx"
     onnx.save(model("(float[2] x) => (float[2] y) { y = Neg(x) }"), path)
     words = ["verify", str(path), str(path), "--output-format", "json"]
-    done = CliRunner().invoke(cli.main, words)
+    done = CliRunner().invoke(main, words)
     assert done.exit_code == cli.REFUSED
     told = json.loads(done.stdout)
     assert (told["equal"], told["different"]) == (False, False)

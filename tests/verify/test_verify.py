@@ -11,7 +11,8 @@ import pytest
 from click.testing import CliRunner
 from onnx import numpy_helper
 from opshift import InvalidModel, convert_version
-from opshift.cli import entry as cli
+from opshift.cli import output as cli
+from opshift.cli.entry import main
 from opshift.verify import Verification, engines, generate, hints, oracle, verify
 from opshift.verify.tolerance import Wanted
 
@@ -166,10 +167,10 @@ def test_the_command(tmp_path):
     onnx.save(spoiled(), bad)
     run = CliRunner().invoke
     onnx.save(convert_version(model(SOFTMAX), 13), b)
-    done = run(cli.main, ["verify", a, b])
+    done = run(main, ["verify", a, b])
     assert done.exit_code == cli.DONE, done.output
-    assert done.stdout.endswith("\nequal\n")
-    done = run(cli.main, ["verify", a, bad, "--output-format", "json"])
+    assert done.stdout.startswith("Equal: ")
+    done = run(main, ["verify", a, bad, "--output-format", "json"])
     assert done.exit_code == cli.REFUSED
     assert json.loads(done.stdout)["different"] is True
     (tmp_path / "empty").mkdir()
@@ -179,7 +180,7 @@ def test_the_command(tmp_path):
         ([a, b, "--inputs", a], "is not an .npz"),
         ([a, b, "--engine", "tensorrt"], "is not one of"),
     ):
-        done = run(cli.main, ["verify", *words])
+        done = run(main, ["verify", *words])
         assert done.exit_code == cli.BAD_INPUT
         assert sentence in done.stderr
 

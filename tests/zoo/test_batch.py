@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 from onnx import numpy_helper
 from opshift import BadTarget, InvalidModel, convert_version
-from opshift.cli import entry as cli
+from opshift.cli import output as cli
 from opshift.cli.entry import main
 from opshift.errors import printable
 from opshift.zoo import Fate, Limits, migrate, sources

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from opshift.cli import entry as cli
+from opshift.cli import output as cli
 from opshift.cli.entry import main
 from opshift.zoo import Fate, Limits, migrate
 from opshift.zoo.outcome import Outcome

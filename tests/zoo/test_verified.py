@@ -9,7 +9,7 @@ import onnx
 import pytest
 from click.testing import CliRunner
 from onnx import numpy_helper
-from opshift.cli import entry as cli
+from opshift.cli import output as cli
 from opshift.cli.entry import main
 from opshift.zoo import Fate, Limits, migrate, task
 from opshift.zoo.migrate import local_engine

@@ -73,6 +73,7 @@ class Conversion:
         self.open(adapters)
         self.node_budget = self.options.node_budget
         before, ir_before = self.document.imports.as_dict(), self.skeleton.ir_version
+        nodes = _nodes(self.document)
         self.aim()
         if self.dips:
             goal, self.goal = self.goal, self.dips
@@ -84,7 +85,9 @@ class Conversion:
         if self.steps or isinstance(self.options.target, Wanted):
             self._reform(adapters)
         self._finish(moved=before != self.document.imports.as_dict())
-        return self._report(before, self.document.imports.as_dict(), ir_before)
+        report = self._report(before, self.document.imports.as_dict(), ir_before)
+        after = _nodes(self.document)
+        return dataclasses.replace(report, nodes_before=nodes, nodes_after=after)
 
     def _go(self, adapters: registry.Registry) -> None:
         """Takes the model to the goal, by the plan."""
@@ -375,6 +378,11 @@ class Conversion:
             tuple(self.notes),
             self.repaired,
         )
+
+
+def _nodes(document: Document) -> int:
+    """The nodes of all graphs and functions."""
+    return sum(len(scope.proto.node) for root in document.roots for scope in root.scopes)
 
 
 def _as_model(view: bytes | ModelProto) -> ModelProto:

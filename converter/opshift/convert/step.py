@@ -246,7 +246,7 @@ class Stepper:
         declared = self.adapters.get(self.domain, key[1], self.start, self.to)
         why = Why.NO_ADAPTER if declared is None else Why.UNREVIEWED
         for scope, position in self._places(root, key):
-            self._refuse(scope, scope.node(position), Refusal(why, why.value))
+            self._refuse(scope, scope.node(position), Refusal(why, why.sentence))
 
     def _idle(self, adapter: Adapter, key: Key) -> bool:
         """Whether the schemas alone prove that no node of this model has work here."""

@@ -16,6 +16,7 @@ from opshift.model.walk import tensors
 from opshift.model.weights import Weights
 from opshift.opsets import schemas
 from opshift.report import SCHEMA_VERSION
+from opshift.text import Line, Role, Shown
 
 _WIDER = {
     "bool": "int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 bfloat16 float double",
@@ -63,8 +64,15 @@ class Change:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Diff:
+_EFFECTS = {
+    Level.MAJOR: "users of the first model must change their code or their inputs.",
+    Level.MINOR: "users of the first model can go on, and the second model offers more.",
+    Level.PATCH: "users of the first model can go on, and results may differ.",
+}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Diff(Shown):
     """All differences, gravest first, and the version that follows from them."""
 
     changes: tuple[Change, ...]
@@ -88,12 +96,22 @@ class Diff:
             "advised": str(self.advised),
         }  # fmt: skip
 
-    def __str__(self) -> str:
-        lines = [f"{change.level.name}: {change.reason}" for change in self.changes]
-        lines.append(f"{self.level.name}: {self.before} becomes {self.advised}")
-        if self.level and self.after != self.advised:
-            lines.append(f"the second model says {self.after}")
-        return "\n".join(lines)
+    def lines(self) -> Iterator[Line]:
+        """The gravest level, the version that should follow, and each change."""
+        if not self.level:
+            yield Line("NONE: users of the first model notice no difference.", Role.GOOD)
+        else:
+            role = Role.BAD if self.level is Level.MAJOR else Role.CAUTION
+            yield Line(f"{self.level.name}: {_EFFECTS[self.level]}", role)
+            if self.after == self.advised:
+                yield Line(f"  The model version was raised from {self.before} to {self.after}.")
+            else:
+                yield Line(
+                    f"  What to do: set the model version to {self.advised}. It was {self.before}"
+                    f" in the first model and is {self.after} in the second."
+                )
+        for change in self.changes:
+            yield Line(f"  {change.level.name}: {change.reason}")
 
 
 def diff(

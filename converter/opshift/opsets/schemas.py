@@ -223,8 +223,8 @@ def _describe(one: Any) -> Schema:
         name=one.name,
         since=one.since_version,
         deprecated=one.deprecated,
-        inputs=tuple(_param(p) for p in one.inputs),
-        outputs=tuple(_param(p) for p in one.outputs),
+        inputs=tuple(_param(one, p) for p in one.inputs),
+        outputs=tuple(_param(one, p) for p in one.outputs),
         attributes={name: _attribute(a) for name, a in one.attributes.items()},
         min_input=one.min_input,
         max_input=ANY if one.max_input == unbounded else one.max_input,
@@ -236,11 +236,20 @@ def _describe(one: Any) -> Schema:
     )
 
 
-def _param(param: Any) -> Param:
+def _types(schema: Any, param: Any) -> frozenset[str]:
+    """The types that a parameter accepts."""
+    try:
+        return frozenset(param.types)
+    except TypeError:  # onnx 1.20 has no conversion for this set; its constraints are readable
+        named = {one.type_param_str: one.allowed_type_strs for one in schema.type_constraints}
+        return frozenset(named.get(param.type_str, (param.type_str,)))
+
+
+def _param(schema: Any, param: Any) -> Param:
     option = defs.OpSchema.FormalParameterOption
     return Param(
         name=param.name,
-        types=frozenset(param.types),
+        types=_types(schema, param),
         variable=param.type_str,
         optional=param.option == option.Optional,
         variadic=param.option == option.Variadic,

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from opshift.report import SCHEMA_VERSION, check_schema, table
+from opshift.report import SCHEMA_VERSION, check_schema
+from opshift.text import Line, Role, Shown, table
 
 EQUAL, DIFFERENT, LIKE, UNKNOWN = "equal", "different", "type and shape only", "no answer"
 
@@ -32,8 +33,8 @@ class Row:
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
+@dataclass(frozen=True, slots=True, repr=False)
+class Cause(Shown):
     """The first value that differs, the node that computes it, and who wrote that."""
 
     inputs: str
@@ -44,20 +45,18 @@ class Cause:
     detail: str
     saved: str = ""
 
-    def __str__(self) -> str:
+    def lines(self) -> Iterator[Line]:
+        """The value, the nodes that compute it, and how to see it again."""
         who = ", ".join(self.adapters) or "no adapter: the node came as it is"
-        lines = [
-            f"first difference: {self.value!r}: {self.detail}",
-            f"  computed by {self.before}, now {self.after}",
-            f"  written by {who}",
-        ]
+        yield Line(f"first difference: {self.value!r}: {self.detail}", Role.BAD)
+        yield Line(f"  computed by {self.before}, now {self.after}")
+        yield Line(f"  written by {who}")
         if self.saved:
-            lines.append(f"  reproduce: opshift verify {self.saved}")
-        return "\n".join(lines)
+            yield Line(f"  reproduce: opshift verify {self.saved}")
 
 
-@dataclass(frozen=True, slots=True)
-class Verification:
+@dataclass(frozen=True, slots=True, repr=False)
+class Verification(Shown):
     """Whether two models computed the same on the same inputs."""
 
     sides: tuple[Side, Side]
@@ -98,20 +97,19 @@ class Verification:
         rows = tuple(Row(**row) for row in raw["rows"])
         return Verification((first, second), raw["seed"], rows, tuple(raw["notes"]), cause)
 
-    def __str__(self) -> str:
-        return "\n".join(self._lines())
-
-    def _lines(self) -> Iterator[str]:
-        for letter, side in zip("AB", self.sides, strict=True):
-            yield f"{letter}: {side.model} on {side.engine} ({side.why})"
-        yield ""
-        rows = ((row.inputs, row.output, row.outcome, row.detail) for row in self.rows)
-        yield table(("inputs", "output", "outcome", ""), rows)
-        yield from (f"note: {note}" for note in self.notes)
-        yield ""
-        if self.cause is not None:
-            yield str(self.cause)
+    def lines(self) -> Iterator[Line]:
+        """Whether the models are equal, the first difference, then every comparison."""
         if self.equal:
-            yield "equal"
+            yield Line("Equal: both models compute the same results.", Role.GOOD)
+        elif self.different:
+            yield Line("Different: the models do not compute the same results.", Role.BAD)
         else:
-            yield "different" if self.different else "not shown to be equal"
+            yield Line("Not shown to be equal: a model gave no result.", Role.BAD)
+        if self.cause is not None:
+            yield from self.cause.lines()
+        for letter, side in zip("AB", self.sides, strict=True):
+            yield Line(f"  {letter}: {side.model} on {side.engine} ({side.why})")
+        rows = ((row.inputs, row.output, row.outcome, row.detail) for row in self.rows)
+        yield from table(("inputs", "output", "outcome", ""), rows, indent="  ")
+        for note in self.notes:
+            yield Line(f"  note: {note}")

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from opshift.errors import Refused
-from opshift.errors import printable as printable  # names of files, too
 
 Stamp: TypeAlias = tuple[str, int, int | str]  # (path, size, mtime_ns or a store's version)
 SHOWN_BLOCKERS, SHOWN_LETTERS = 20, 1000

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from opshift.errors import printable
+from opshift.text import printable
 from opshift.zoo.outcome import Fate, Outcome
 from opshift.zoo.summary import Summary
 from opshift.zoo.workers.worker import Worker

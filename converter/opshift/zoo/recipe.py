@@ -16,7 +16,7 @@ import onnx
 import opshift
 from opshift.author.registry import GROUP
 from opshift.opsets.targets import Wanted
-from opshift.report import shown
+from opshift.text import show_versions
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,9 @@ class Recipe:
     def aim(self) -> str:
         """The target in words."""
         if not isinstance(self.target, Wanted):
-            return shown(self.target)
+            return show_versions(self.target)
         name = self.target.ceiling.shown if self.target.ceiling else ""
-        return ", ".join(part for part in (name, shown(self.target.exact)) if part)
+        return ", ".join(part for part in (name, show_versions(self.target.exact)) if part)
 
     @property
     def as_options(self) -> str:

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from opshift.errors import InvalidModel, printable
+from opshift.errors import InvalidModel
+from opshift.text import printable
 from opshift.zoo.stores import stores
 from opshift.zoo.stores.stores import Listed, is_url
 

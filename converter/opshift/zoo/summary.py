@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from opshift.errors import printable
-from opshift.report import SCHEMA_VERSION, table
+from opshift.report import SCHEMA_VERSION
+from opshift.text import Line, Role, Shown, counted, printable
 from opshift.zoo.outcome import Fate, Outcome
 
 
-@dataclass(slots=True)
-class Summary:
+@dataclass(slots=True, repr=False)
+class Summary(Shown):
     """What became of a zoo; `left` models had no turn because the run was stopped."""
 
     total: int = 0
@@ -65,14 +66,18 @@ class Summary:
             "notes": list(self.notes),
         }
 
-    def __str__(self) -> str:
-        counts = [(fate.value, str(self.fates[fate])) for fate in Fate if self.fates[fate]]
-        lines = [table(("outcome", "models"), counts)]
+    def lines(self) -> Iterator[Line]:
+        """How many models came to what, then each reason with an example."""
+        present = (fate for fate in Fate if self.fates[fate])
+        counts = ", ".join(f"{self.fates[fate]:,} {fate.value}" for fate in present)
+        role = Role.BAD if self.failures else Role.GOOD
+        yield Line(f"{counted(self.total, 'model')}: {counts or 'nothing to do'}.", role)
+        if self.left:
+            yield Line(f"{self.left} of {self.total} had no turn: run the command again.", Role.BAD)
         for (fate, why), count in self.reasons.most_common():
             example = self.examples[fate, why]
-            lines += ["", f"{fate.value}: {printable(why)} x{count}"]
-            lines += [f"  such as {printable(example.name)}", f"  {printable(example.detail)}"]
-        if self.left:
-            lines += ["", f"{self.left} of {self.total} had no turn"]
-        lines += [line for note in self.notes for line in ("", f"note: {note}")]
-        return "\n".join(lines)
+            yield Line(f"{fate.value}: {why} x{count}")
+            yield Line(f"  such as {example.name}")
+            yield Line(f"  {example.detail}")
+        for note in self.notes:
+            yield Line(f"note: {note}")

@@ -19,7 +19,7 @@ from opshift.model import weights
 from opshift.model.weights import Weights
 from opshift.opsets import schemas
 from opshift.opsets.targets import Wanted
-from opshift.report import shown
+from opshift.text import show_versions
 from opshift.zoo import files, scratch
 from opshift.zoo.files import FileResult, Found, Made
 from opshift.zoo.key import Key, found_beside
@@ -109,8 +109,11 @@ def _migrate(recipe: Recipe, item: Item, folder: str, layout: Layout) -> Outcome
 
 def _words_of(refused: Refused) -> dict[str, Any]:
     first, nearest = refused.refusals[0], refused.nearest
-    detail, blockers = shortened(f"nearest is {shown(nearest)}: {first}"), blockers_of(refused)
-    return {"why": first.why.name, "detail": detail, "result": nearest, "blockers": blockers}
+    detail = shortened(f"nearest is {show_versions(nearest)}: {first}")
+    return {
+        "why": first.why.name, "detail": detail, "result": nearest,
+        "blockers": blockers_of(refused),
+    }  # fmt: skip
 
 
 def _objection(made: Made, recipe: Recipe, folder: str) -> dict[str, str]:

@@ -6,10 +6,12 @@ import os
 
 import click
 
-from opshift.cli.entry import DONE, REFUSED, Output, common
+from opshift.cli import options
+from opshift.cli.options import common
+from opshift.cli.output import DONE, REFUSED, Output
 
 
-@click.command
+@options.command("opshift accepts model.onnx --for onnxruntime==1.10")
 @click.argument("source", metavar="IN", type=click.Path(dir_okay=False))
 @click.option("--for", "runtime", metavar="NAME==VERSION", required=True, help="The runtime.")
 @common
@@ -23,5 +25,5 @@ def command(output: Output, source: str, runtime: str) -> int:
 
     with output.working(f"looking at {os.path.basename(source)}"):
         found = accepts(source, runtime)
-    output.result(lambda: str(found), found.as_dict)
+    output.result(found.lines, found.as_dict, good=found.accepted)
     return DONE if found.accepted else REFUSED

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from opshift.cli.entry import DONE, Output, common
+from opshift.cli import options
+from opshift.cli.options import common
+from opshift.cli.output import DONE, Output
+from opshift.text import Line, Role
 
 if TYPE_CHECKING:
     from opshift.author.verdicts import Adapter
 
 
-@click.command
+@options.command("opshift adapters Resize", "opshift adapters LabelEncoder --domain ai.onnx.ml")
 @click.argument("op", required=False)
 @click.option("--domain", default="", help="The operator's domain; ai.onnx when left out.")
 @common
@@ -27,28 +31,30 @@ def command(output: Output, op: str | None, domain: str) -> int:
         if d == domain and op in (None, name):
             found.setdefault(name, []).append(adapter)
     if op is not None and not found:
-        known = "exists" if schemas.history(domain, op) else "does not exist"
-        raise click.UsageError(f"no adapters for {op!r}, which {known} in {domain or 'ai.onnx'}")
+        where = domain or "ai.onnx"
+        if schemas.history(domain, op):
+            raise click.UsageError(f"{op!r} of {where} has never changed: it needs no adapter")
+        near = options.suggestion(op, list(schemas.operators(domain)))
+        raise click.UsageError(f"{op!r} does not exist in {where}{near}")
     output.result(
         lambda: (
-            "\n\n".join(_page(name, found[name]) for name in found)
+            (line for name in found for line in _page(name, found[name]))
             if op
-            else "\n".join(f"{name}  {len(found[name])}" for name in sorted(found))
+            else (Line(f"{name}  {len(found[name])}") for name in sorted(found))
         ),
         lambda: adapters_as_dict(domain, found),
     )
     return DONE
 
 
-def _page(name: str, adapters: list[Adapter]) -> str:
-    lines = [click.style(name, bold=True)]
+def _page(name: str, adapters: list[Adapter]) -> Iterator[Line]:
+    yield Line(name, Role.GOOD)
     for adapter in sorted(adapters, key=lambda a: (a.start > a.to, a.start)):
-        lines.append(f"  {adapter.start}->{adapter.to}  {adapter.kind.name.lower()}")
-        lines.append(f"    {adapter.summary}")
+        yield Line(f"  {adapter.start}->{adapter.to}  {adapter.kind.name.lower()}")
+        yield Line(f"    {adapter.summary}")
         for example in adapter.examples:
             outcome = f": {example.outcome}" if example.outcome else ""
-            lines.append(f"    - {example.title}{outcome}")
-    return "\n".join(lines)
+            yield Line(f"    - {example.title}{outcome}")
 
 
 def adapters_as_dict(domain: str, found: dict[str, list[Adapter]]) -> dict[str, Any]:

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from opshift.cli.entry import DONE, INTERRUPTED, REFUSED, Output, common, read_ir, read_target
+from opshift.cli import options
+from opshift.cli.options import common, read_ir, read_target
+from opshift.cli.output import DONE, INTERRUPTED, REFUSED, Output
 
 if TYPE_CHECKING:
     from opshift.zoo.sources import Shard
@@ -20,7 +22,11 @@ if TYPE_CHECKING:
 EXTERNAL = ("copy", "inline", "one-file")
 
 
-@click.command
+@options.command(
+    "opshift batch models/ converted/ --to 21 --report zoo.html",
+    "opshift batch s3://zoo/models s3://zoo/converted --for onnxruntime==1.16",
+    "opshift batch models/ --to 21 --dry-run",
+)
 @click.argument("source", metavar="SRC")
 @click.argument("dst", metavar="[DST]", required=False)
 @click.option("--to", "words", multiple=True, metavar="N|latest|DOMAIN=N", help="Target version.")
@@ -42,7 +48,8 @@ EXTERNAL = ("copy", "inline", "one-file")
 @click.option("--max-failures", type=click.IntRange(0), default=0, show_default=True,
               help="Exit 1 only if more models than this failed.")  # fmt: skip
 @click.option("--allow-approximate", is_flag=True, help="Allow results that are not exactly equal.")
-@click.option("--external-data", type=click.Choice(EXTERNAL), default="copy", show_default=True)
+@click.option("--external-data", type=click.Choice(EXTERNAL), default="copy", show_default=True,
+              help="What becomes of weights outside of the model file.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Short for --output-format json.")
 @common
 def command(
@@ -90,7 +97,7 @@ def command(
                 external=external_data, verify=verify, shard=read_shard(shard), retry=retry,
                 journal=journal, engine=engine, heard=heard, report=report,
             )  # fmt: skip
-    output.result(lambda: str(summary), summary.as_dict)
+    output.result(summary.lines, summary.as_dict)
     if engine.stopping:
         text = (
             f"stopped with {summary.left} of {summary.total} models left; the same command goes on"

@@ -6,18 +6,25 @@ import os
 
 import click
 
-from opshift.cli.entry import DONE, REFUSED, Output, common
+from opshift.cli import options
+from opshift.cli.options import common, guarded
+from opshift.cli.output import DONE, REFUSED, Output
 
 
-@click.command
-@click.argument("source", metavar="IN", type=click.Path(dir_okay=False))
+@options.command("opshift check model.onnx", "opshift check --strict models/*.onnx")
+@click.argument("sources", metavar="IN...", nargs=-1, required=True, type=click.Path())
 @click.option("--strict", is_flag=True, help="Warnings count as errors.")
 @common
-def command(output: Output, source: str, strict: bool) -> int:
-    """Prints everything that is wrong with IN at once; exit 1 if something is."""
-    from opshift.convert.legal.rules import check_model
+def command(output: Output, sources: tuple[str, ...], strict: bool) -> int:
+    """Prints everything that is wrong with each IN at once; exit code 1 if something is wrong."""
 
-    with output.working(f"checking {os.path.basename(source)}"):
-        found = check_model(source)
-    output.result(lambda: str(found), found.as_dict)
-    return REFUSED if found.fails(strict=strict) else DONE
+    def check(source: str) -> int:
+        from opshift.convert.legal.rules import check_model
+
+        with output.working(f"checking {os.path.basename(source)}"):
+            found = check_model(source)
+        fails = found.fails(strict=strict)
+        output.result(found.lines, found.as_dict, good=not fails)
+        return REFUSED if fails else DONE
+
+    return output.each(sources, lambda source: guarded(output, lambda: check(source)))

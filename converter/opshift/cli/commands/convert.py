@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from opshift.cli.entry import DONE, REFUSED, Output, common, read_ir, read_target
+from opshift.cli import options
+from opshift.cli.answers import converted
+from opshift.cli.options import common, guarded, read_ir, read_target
+from opshift.cli.output import Output
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -17,15 +20,19 @@ if TYPE_CHECKING:
     from opshift.model.bytes.source import Opened
     from opshift.model.weights import Weights
     from opshift.opsets.targets import Wanted
-    from opshift.report import Report
     from opshift.verify import Verification
 
 STDOUT = "standard output"
 EXTERNAL = ("keep", "copy", "inline", "one-file")
 
 
-@click.command
-@click.argument("source", metavar="IN", type=click.Path())
+@options.command(
+    "opshift convert model.onnx -o model13.onnx --to 13",
+    "opshift convert model.onnx --in-place --to latest",
+    "opshift convert model.onnx -o edge.onnx --for onnxruntime==1.10 --verify",
+    "opshift convert *.onnx --to 13 --check",
+)
+@click.argument("sources", metavar="IN...", nargs=-1, required=True, type=click.Path())
 @click.option("-o", "--output", type=click.Path(), help="Where the result goes; - is stdout.")
 @click.option("--in-place", is_flag=True, help="Replace IN, atomically.")
 @click.option("--to", "words", multiple=True, metavar="N|latest|DOMAIN=N", help="Target version.")
@@ -33,25 +40,27 @@ EXTERNAL = ("keep", "copy", "inline", "one-file")
 @click.option("--at-least", multiple=True, metavar="N|DOMAIN=N", help="Raise to this if below.")
 @click.option("--ir", default="auto", help="IR version: auto, keep or a number.")
 @click.option(
-    "--check", "only_check", is_flag=True, help="Write nothing; exit 1 if it would change."
+    "--check", "only_check", is_flag=True, help="Write nothing; exit code 4 if it would change."
 )
 @click.option("--verify", "verifies", is_flag=True, help="Run both; write only what is equal.")
 @click.option("--dry-run", is_flag=True, help="Write nothing; show what would be done.")
 @click.option("--allow-approximate", is_flag=True, help="Allow results that are not exactly equal.")
-@click.option("--external-data", type=click.Choice(EXTERNAL), default="keep", show_default=True)
+@click.option("--external-data", type=click.Choice(EXTERNAL), default="keep", show_default=True,
+              help="What becomes of weights outside of the model file.")  # fmt: skip
 @click.option("--drop-metadata", is_flag=True, help="Drop metadata the wanted IR has no field for.")
 @click.option("--strict-ir", is_flag=True, help="Refuse to keep content that readers would skip.")
 @click.option("--drop-training", is_flag=True, help="Drop training information below IR 7.")
 @click.option(
     "--prune-imports/--keep-imports", default=None, help="Drop imports nobody uses; on with --for."
 )
-@click.option("--unknown-domains", type=click.Choice(("keep", "refuse")), default="keep")
+@click.option("--unknown-domains", type=click.Choice(("keep", "refuse")), default="keep",
+              show_default=True, help="What to do with unknown operators.")  # fmt: skip
 @click.option("--minimal", is_flag=True, help="To the smallest versions that mean the same.")
 @click.option("--bump-model-version", is_flag=True, help="Raise the model's own version too.")
 @common
 def command(
     talk: Output,
-    source: str,
+    sources: tuple[str, ...],
     output: str | None,
     in_place: bool,
     only_check: bool,
@@ -60,35 +69,62 @@ def command(
     verifies: bool,
     **wishes: Any,
 ) -> int:
-    """Converts IN to other versions; IN may be a pipe, and - is the standard input."""
-    from opshift.convert.ir import restamp
+    """Converts IN to other versions; IN may be a pipe, and - is the standard input.
 
+    Several IN go with --in-place, --check or --dry-run.
+    """
     wanted = not (only_check or dry_run)
     if wanted and in_place == (output is not None):
         raise click.UsageError("say where the result goes: either -o OUT or --in-place")
-    options = _options(**wishes)
+    if output is not None and len(sources) > 1:
+        raise click.UsageError("-o names one result; several models need --in-place")
+    wish = "check" if only_check else "dry run" if dry_run else "write"
+    request = _options(**wishes)
+
+    def one(source: str) -> int:
+        return _convert(
+            talk, source, output, request, wish, external_data, in_place=in_place, verifies=verifies
+        )
+
+    return talk.each(sources, lambda source: guarded(talk, lambda: one(source)))
+
+
+def _convert(
+    talk: Output,
+    source: str,
+    output: str | None,
+    request: Options,
+    wish: str,
+    external_data: str,
+    *,
+    in_place: bool,
+    verifies: bool,
+) -> int:
+    """Converts one model as far as the caller wishes, and answers."""
+    from opshift.convert.ir import restamp
+
     file, target = _places(source, output, in_place)
     talk.aside = target.name == STDOUT
-    if not verifies and (stamp := restamp.look(file, options, target, external_data)):
-        if wanted:
+    if not verifies and (stamp := restamp.look(file, request, target, external_data)):
+        if wish == "write":
             stamp.write(target, in_place=in_place)
-        return _answer(talk, stamp.report, None, only_check)
+        return converted(talk, stamp.report, wish, target.name)
 
     from opshift.convert.api import convert
     from opshift.model import weights
 
     with talk.working(f"converting {os.path.basename(source)}"):
-        skeleton, store, report = convert(lambda: weights.carve_file(file), options)
+        skeleton, store, report = convert(lambda: weights.carve_file(file), request)
     found = None
     if verifies:
         with talk.working("verifying"):
             found = _verified(file, target.name, skeleton, store)
-    if wanted and (found is None or found.equal):
+    if wish == "write" and (found is None or found.equal):
         with talk.working(f"writing {os.path.basename(target.name)}"):
             weights.put(
                 skeleton, store, target, report.changed, external=external_data, in_place=in_place
             )
-    return _answer(talk, report, found, only_check)
+    return converted(talk, report, wish, target.name, found)
 
 
 def _places(source: str, output: str | None, in_place: bool) -> tuple[Opened, File | Stream]:
@@ -104,13 +140,6 @@ def _places(source: str, output: str | None, in_place: bool) -> tuple[Opened, Fi
     if output == "-":
         return file, place.Stream(STDOUT, fd=1)
     return file, place.at(output or source)
-
-
-def _answer(talk: Output, report: Report, found: Verification | None, only_check: bool) -> int:
-    """Prints what was done, or would be, and gives the exit code."""
-    talk.result(lambda: _text(report, found), lambda: _data(report, found))
-    good = found is None or found.equal
-    return REFUSED if not good or (only_check and report.changed) else DONE
 
 
 def _verified(source: Opened, target: str, skeleton: ModelProto, store: Weights) -> Verification:
@@ -132,18 +161,6 @@ def _verified(source: Opened, target: str, skeleton: ModelProto, store: Weights)
         dataclasses.replace(side, model=name) for side, name in zip(found.sides, names, strict=True)
     )
     return dataclasses.replace(found, sides=(first, second))
-
-
-def _text(report: Report, found: Verification | None) -> str:
-    if found is None:
-        return str(report)
-    ending = "" if found.equal else "\nnothing was written"
-    return f"{report}\n\n{found}{ending}"
-
-
-def _data(report: Report, found: Verification | None) -> dict[str, Any]:
-    more = {} if found is None else {"verification": found.as_dict()}
-    return {**report.as_dict(), **more}
 
 
 def _options(

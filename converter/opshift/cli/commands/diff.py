@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import click
 
-from opshift.cli.entry import DONE, Output, common
+from opshift.cli import options
+from opshift.cli.options import common
+from opshift.cli.output import DONE, Output
 
 
-@click.command
+@options.command("opshift diff old.onnx new.onnx")
 @click.argument("first", metavar="A", type=click.Path(dir_okay=False))
 @click.argument("second", metavar="B", type=click.Path(dir_okay=False))
 @common
@@ -16,5 +18,5 @@ def command(output: Output, first: str, second: str) -> int:
     from opshift.model.diff import diff
 
     found = diff(first, second)
-    output.result(lambda: str(found), found.as_dict)
+    output.result(found.lines, found.as_dict)
     return DONE

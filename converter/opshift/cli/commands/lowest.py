@@ -6,18 +6,24 @@ import os
 
 import click
 
-from opshift.cli.entry import DONE, Output, common
+from opshift.cli import options
+from opshift.cli.options import common, guarded
+from opshift.cli.output import DONE, Output
 
 
-@click.command
-@click.argument("source", metavar="IN", type=click.Path(dir_okay=False))
+@options.command("opshift lowest model.onnx")
+@click.argument("sources", metavar="IN...", nargs=-1, required=True, type=click.Path())
 @click.option("--allow-approximate", is_flag=True, help="Count forms that are not exactly equal.")
 @common
-def command(output: Output, source: str, allow_approximate: bool) -> int:
-    """Shows the smallest and greatest versions IN can have, as it is and by conversion."""
-    from opshift.convert.look.lowest import lowest_versions
+def command(output: Output, sources: tuple[str, ...], allow_approximate: bool) -> int:
+    """Shows the lowest and highest versions that each IN can have, as it is and by conversion."""
 
-    with output.working(f"trying {os.path.basename(source)}"):
-        found = lowest_versions(source, allow_approximate=allow_approximate)
-    output.result(lambda: str(found), found.as_dict)
-    return DONE
+    def look(source: str) -> int:
+        from opshift.convert.look.lowest import lowest_versions
+
+        with output.working(f"trying {os.path.basename(source)}"):
+            found = lowest_versions(source, allow_approximate=allow_approximate)
+        output.result(found.lines, found.as_dict)
+        return DONE
+
+    return output.each(sources, lambda source: guarded(output, lambda: look(source)))

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from opshift.cli.entry import DONE, Output, common
+from opshift.cli import options
+from opshift.cli.options import common
+from opshift.cli.output import DONE, Output
+from opshift.text import Line, table
 
 if TYPE_CHECKING:
     from opshift.opsets.changelog import Changelog, Delta, Entry
 
 
-@click.command
+@options.command(
+    "opshift ops Resize", "opshift ops --since 13 --diff 18", "opshift ops --domain ai.onnx.ml"
+)
 @click.argument("op", required=False)
 @click.option("--domain", default="", help="The domain; ai.onnx when left out.")
 @click.option("--since", type=click.IntRange(min=0), help="What changed after this version.")
@@ -29,7 +34,8 @@ def command(output: Output, op: str | None, domain: str, since: int | None, to: 
     domain = normal(domain)
     newest = known.newest(domain)
     if newest is None:
-        raise click.UsageError(f"nothing is known about domain {domain!r}")
+        near = options.suggestion(domain, list(known.domains))
+        raise click.UsageError(f"nothing is known about domain {domain!r}{near}")
     if to is not None and (since is None or to > newest):
         ends = f"the newest {domain or 'ai.onnx'} is {newest}"
         raise click.UsageError(f"--diff {to}: {'give --since too' if since is None else ends}")
@@ -37,8 +43,8 @@ def command(output: Output, op: str | None, domain: str, since: int | None, to: 
         raise click.UsageError(f"--since {since}: the newest {domain or 'ai.onnx'} is {newest}")
     entries = _history(known, domain, op) if op is not None else ()
     if entries and since is None:
-        page = "\n".join(map(_page, entries))
-        output.result(lambda: page, _document("entries", domain, entries))
+        lines = [line for entry in entries for line in _page(entry)]
+        output.result(lambda: lines, _document("entries", domain, entries))
         return DONE
     found = known.deltas(domain, since or 0, to or newest)
     deltas = [delta for delta in found if op in (None, delta.op_type)]
@@ -48,37 +54,32 @@ def command(output: Output, op: str | None, domain: str, since: int | None, to: 
 
 
 def _history(known: Changelog, domain: str, op: str) -> tuple[Entry, ...]:
-    import difflib
-
     entries = known.history(domain, op)
     if not entries:
-        near = difflib.get_close_matches(op, known.operators(domain), n=3)
-        hint = f"; did you mean {', '.join(near)}?" if near else ""
-        raise click.UsageError(f"{domain or 'ai.onnx'} has no operator {op!r}{hint}")
+        near = options.suggestion(op, list(known.operators(domain)))
+        raise click.UsageError(f"{domain or 'ai.onnx'} has no operator {op!r}{near}")
     return entries
 
 
-def _page(entry: Entry) -> str:
+def _page(entry: Entry) -> Iterator[Line]:
     words = ["has a function body"] if entry.has_function_body else []
     if entry.deprecated:
         words.append(f"deprecated, replaced by {', '.join(entry.replaced_by) or 'nothing'}")
-    head = f"{entry.operator}  {entry.fingerprint}  {'; '.join(words)}".rstrip()
-    return "\n".join([head, *(f"    {listed}" for listed in entry.types)])
+    yield Line(f"{entry.operator}  {entry.fingerprint}  {'; '.join(words)}".rstrip())
+    yield from (Line(f"    {listed}") for listed in entry.types)
 
 
-def _table(deltas: list[Delta], domain: str, start: int, to: int) -> str:
+def _table(deltas: list[Delta], domain: str, start: int, to: int) -> Iterator[Line]:
     from opshift.opsets import schema_changes
-    from opshift.report import table
 
     rows = [(d.op_type, _since(d.before), _since(d.after), d.kind) for d in deltas]
-    lines = table(("operator", "was", "is", ""), rows).splitlines()
-    page = [lines[0]]
-    for delta, line in zip(deltas, lines[1:], strict=True):
+    head, *lines = table(("operator", "was", "is", ""), rows)
+    yield head
+    for delta, line in zip(deltas, lines, strict=True):
         changes = schema_changes.between(domain, delta.op_type, start, to) if delta.before else ()
         breaks = any(change.breaks for change in changes)
-        page.append(f"{line.rstrip()}{', breaking for consumers' if breaks else ''}")
-        page += [f"    {'! ' if change.breaks else '  '}{change.text}" for change in changes]
-    return "\n".join(page)
+        yield Line(f"{line.text}{', breaking for consumers' if breaks else ''}")
+        yield from (Line(f"    {'! ' if one.breaks else '  '}{one.text}") for one in changes)
 
 
 def _since(entry: Entry | None) -> str:

@@ -6,12 +6,14 @@ import os
 
 import click
 
-from opshift.cli.entry import DONE, REFUSED, Output, common, read_target
+from opshift.cli import options
+from opshift.cli.options import common, read_target
+from opshift.cli.output import DONE, REFUSED, Output
 
 
-@click.command
+@options.command("opshift plan model.onnx --to 9", "opshift plan model.onnx --for tensorrt==8.4")
 @click.argument("source", metavar="IN", type=click.Path(dir_okay=False))
-@click.option("--to", "words", multiple=True, metavar="N|latest|DOMAIN=N")
+@click.option("--to", "words", multiple=True, metavar="N|latest|DOMAIN=N", help="Target version.")
 @click.option("--for", "runtime", metavar="NAME==VERSION", help="What a runtime takes at most.")
 @click.option("--allow-approximate", is_flag=True, help="Count forms that are not exactly equal.")
 @common
@@ -30,5 +32,5 @@ def command(
     target = runtime or read_target(words)
     with output.working(f"planning {os.path.basename(source)}"):
         found = plan(source, target, allow_approximate=allow_approximate)
-    output.result(lambda: str(found), found.as_dict)
+    output.result(found.lines, found.as_dict, good=found.possible)
     return DONE if found.possible else REFUSED

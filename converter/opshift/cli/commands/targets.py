@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from opshift.cli.entry import DONE, Output, common
+from opshift.cli import options
+from opshift.cli.options import common
+from opshift.cli.output import DONE, Output
 
 if TYPE_CHECKING:
     from opshift.opsets.targets import Ceiling
 
 
-@click.command
+@options.command(
+    "opshift targets", "opshift targets onnxruntime==1.10", "opshift targets model.onnx"
+)
 @click.argument("words", required=False, nargs=-1, metavar="[MODEL] [NAME[==VERSION]]...")
 @click.option("--json", "as_json", is_flag=True, help="Short for --output-format json.")
 @common
@@ -34,13 +38,14 @@ def _survey(output: Output, source: str, names: tuple[str, ...]) -> int:
     meant = {targets.called(name) or targets.find(name).name for name in names}
     with output.working(f"trying {os.path.basename(source)}"):
         found = survey(source, meant)
-    output.result(lambda: str(found), found.as_dict)
+    output.result(found.lines, found.as_dict)
     return DONE
 
 
 def _list(output: Output, words: tuple[str, ...]) -> int:
     from opshift.opsets import targets
-    from opshift.report import SCHEMA_VERSION, table
+    from opshift.report import SCHEMA_VERSION
+    from opshift.text import table
 
     rows = [row for word in words for row in _rows(word)] if words else targets.table()
     header = ("target", "versions", "ai.onnx", "ai.onnx.ml", "IR", "lacks", "date", "from")

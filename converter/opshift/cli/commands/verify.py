@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import click
 
-from opshift.cli.entry import DONE, REFUSED, Output, common
+from opshift.cli import options
+from opshift.cli.options import common
+from opshift.cli.output import DONE, REFUSED, Output
 
 ENGINES = ("auto", "onnxruntime", "opshift")
 
 
-@click.command
+@options.command(
+    "opshift verify model.onnx model13.onnx",
+    "opshift verify a.onnx b.onnx --inputs data.npz --rtol 1e-5",
+)
 @click.argument("a", metavar="A", type=click.Path(dir_okay=False))
 @click.argument("b", metavar="B", type=click.Path(dir_okay=False))
 @click.option("--inputs", type=click.Path(exists=True), help="An .npz, or a folder of test data.")
-@click.option("--engine", type=click.Choice(ENGINES), default="auto", show_default=True)
+@click.option("--engine", type=click.Choice(ENGINES), default="auto", show_default=True,
+              help="What runs the models.")  # fmt: skip
 @click.option("--seed", type=int, default=0, show_default=True, help="For inputs that are made up.")
 @click.option("--rtol", type=float, help="Allowed relative difference of floats.")
 @click.option("--atol", type=float, help="Allowed absolute difference of floats.")
@@ -44,5 +50,5 @@ def command(
             a, b, inputs, engine=engine, seed=seed, rtol=rtol, atol=atol, ulp=ulp,
             limits=Limits(seconds, megabytes), reduce=reduce,
         )  # fmt: skip
-    output.result(lambda: str(found), found.as_dict)
+    output.result(found.lines, found.as_dict, good=found.equal)
     return DONE if found.equal else REFUSED

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 
-import click
+from opshift.cli import options
+from opshift.cli.options import common
+from opshift.cli.output import DONE, Output
 
-from opshift.cli.entry import DONE, Output, common
 
-
-@click.command
+@options.command("opshift versions")
 @common
 def command(output: Output) -> int:
     """Lists which release of onnx brought which IR and operator set versions."""
-    from opshift.report import SCHEMA_VERSION, table
+    from opshift.report import SCHEMA_VERSION
+    from opshift.text import table
     from opshift.versions import DOMAINS, RELEASES
 
     header = ("onnx", "IR", *(domain or "ai.onnx" for domain in DOMAINS))

@@ -23,6 +23,7 @@ from opshift.model.document import Document
 from opshift.model.scope import Root, Scope
 from opshift.opsets import schemas
 from opshift.report import SCHEMA_VERSION
+from opshift.text import Line, Role, Shown, counted
 
 ERROR, WARNING = "error", "warning"
 
@@ -38,8 +39,8 @@ class Finding:
         return f"{self.level}: {self.text}"
 
 
-@dataclass(frozen=True, slots=True)
-class Findings:
+@dataclass(frozen=True, slots=True, repr=False)
+class Findings(Shown):
     """All that was found in a model, errors first."""
 
     found: tuple[Finding, ...]
@@ -55,8 +56,15 @@ class Findings:
     def to_json(self) -> str:
         return json.dumps(self.as_dict(), indent=2, sort_keys=True)
 
-    def __str__(self) -> str:
-        return "\n".join(map(str, self.found)) or "nothing is wrong"
+    def lines(self) -> Iterator[Line]:
+        """How many rules are broken, then each finding."""
+        levels = [finding.level for finding in self.found]
+        errors, warnings = levels.count(ERROR), levels.count(WARNING)
+        told = [counted(n, what) for n, what in ((errors, ERROR), (warnings, WARNING)) if n]
+        role = Role.BAD if errors else Role.CAUTION if warnings else Role.GOOD
+        yield Line(f"{', '.join(told)}." if told else "Nothing is wrong.", role)
+        for finding in self.found:
+            yield Line(f"  {finding}", Role.BAD if finding.level == ERROR else Role.CAUTION)
 
 
 def check_model(model: ModelProto | str | os.PathLike[str]) -> Findings:

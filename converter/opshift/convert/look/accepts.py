@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,13 +21,14 @@ from opshift.model import imports
 from opshift.model.document import Document
 from opshift.opsets import targets
 from opshift.opsets.targets import Ceiling, Wanted
-from opshift.report import SCHEMA_VERSION, table
+from opshift.report import SCHEMA_VERSION
+from opshift.text import Line, Role, Shown, table
 
 Source = ModelProto | str | os.PathLike[str]
 
 
-@dataclass(frozen=True, slots=True)
-class Acceptance:
+@dataclass(frozen=True, slots=True, repr=False)
+class Acceptance(Shown):
     """Whether a runtime loads and runs a model as it is, and every known reason why not."""
 
     target: str
@@ -39,17 +40,19 @@ class Acceptance:
         return not self.reasons
 
     def as_dict(self) -> dict[str, Any]:
-        """The documented JSON form, `docs/guide/json.md`."""
+        """The documented JSON form, `docs/reference/json.md`."""
         own = {"schema_version": SCHEMA_VERSION, "kind": "accepts", "accepted": self.accepted}
         return {**own, **dataclasses.asdict(self)}
 
     def to_json(self) -> str:
         return json.dumps(self.as_dict(), indent=2, sort_keys=True)
 
-    def __str__(self) -> str:
-        answer = "yes" if self.accepted else "no"
-        lines = [f"{answer}: {self.target}", *(f"  {reason}" for reason in self.reasons)]
-        return "\n".join([*lines, *(f"  not known: {text}" for text in self.unknown)])
+    def lines(self) -> Iterator[Line]:
+        """The answer, every reason against, and what is not known."""
+        answer, role = ("yes", Role.GOOD) if self.accepted else ("no", Role.BAD)
+        yield Line(f"{answer}: {self.target}", role)
+        yield from (Line(f"  {reason}") for reason in self.reasons)
+        yield from (Line(f"  not known: {text}", Role.CAUTION) for text in self.unknown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,18 +66,19 @@ class Fit:
     blockers: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Survey:
+@dataclass(frozen=True, slots=True, repr=False)
+class Survey(Shown):
     """In which runtimes a model runs."""
 
     fits: tuple[Fit, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """The documented JSON form, `docs/guide/json.md`."""
+        """The documented JSON form, `docs/reference/json.md`."""
         own = {"schema_version": SCHEMA_VERSION, "kind": "survey"}
         return {**own, **dataclasses.asdict(self)}
 
-    def __str__(self) -> str:
+    def lines(self) -> Iterator[Line]:
+        """One row for each release."""
         words = {True: "yes", False: "no", None: "not known"}
         rows = (
             (
@@ -83,7 +87,8 @@ class Survey:
             )
             for fit in self.fits
         )  # fmt: skip
-        return table(("target", "runs now", "after conversion", "what blocks it first"), rows)
+        header = ("target", "runs now", "after conversion", "what blocks it first")
+        yield from table(header, rows)
 
 
 def accepts(model: Source, target: str) -> Acceptance:

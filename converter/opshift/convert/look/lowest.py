@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +20,8 @@ from opshift.convert.look.plan import OUTGROWN
 from opshift.convert.look.rehearse import furthest, newest
 from opshift.errors import RefusedNode
 from opshift.opsets import schemas
-from opshift.report import SCHEMA_VERSION, table
+from opshift.report import SCHEMA_VERSION
+from opshift.text import Line, Role, Shown, table
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +39,8 @@ class Reach:
     outgrown: bool = False  # the model became too large to look further
 
 
-@dataclass(frozen=True, slots=True)
-class Lowest:
+@dataclass(frozen=True, slots=True, repr=False)
+class Lowest(Shown):
     """The reach of every domain whose versions are known, and what ties the content to an IR."""
 
     domains: tuple[Reach, ...]
@@ -70,8 +72,12 @@ class Lowest:
     def to_json(self) -> str:
         return json.dumps(self.as_dict(), indent=2, sort_keys=True)
 
-    def __str__(self) -> str:
-        header = ("domain", "now", "the same", "by conversion")
+    def lines(self) -> Iterator[Line]:
+        """How far the model can go, then the table, then what stops it."""
+        far = ", ".join(
+            f"{reach.domain or 'opset'} {reach.lowest} to {reach.highest}" for reach in self.domains
+        )
+        yield Line(f"Reachable: {far or 'nothing but the present versions'}.", Role.GOOD)
         rows = (
             (
                 reach.domain or "ai.onnx",
@@ -81,13 +87,18 @@ class Lowest:
             )
             for reach in self.domains
         )
-        lines = [table(header, rows), f"IR {self.ir_version}, the content needs {self.lowest_ir}"]
-        lines += [f"IR {need.ir}: {need.reason}" for need in self.ir_needs]
+        header = ("domain", "now", "without a rewrite", "by conversion")
+        yield from table(header, rows, indent="  ")
+        yield Line(f"  IR version {self.ir_version}; the content needs {self.lowest_ir} or higher.")
+        for need in self.ir_needs:
+            yield Line(f"    IR {need.ir}: {need.reason}")
         for reach in self.domains:
-            lines += [f"below {reach.lowest}: {refusal}" for refusal in reach.below]
-            lines += [f"above {reach.highest}: {refusal}" for refusal in reach.above]
-            lines += [OUTGROWN.format(reach.domain or "ai.onnx")] if reach.outgrown else []
-        return "\n".join(lines)
+            for refusal in reach.below:
+                yield Line(f"  below {reach.lowest}: {refusal}")
+            for refusal in reach.above:
+                yield Line(f"  above {reach.highest}: {refusal}")
+            if reach.outgrown:
+                yield Line(f"  {OUTGROWN.format(reach.domain or 'ai.onnx')}")
 
 
 def lowest_versions(

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from opshift.convert.look import header
-from opshift.errors import RefusedNode
+from opshift.errors import RefusedNode, blockers, farthest
 from opshift.model.bytes.source import Opened
 from opshift.opsets import targets
-from opshift.report import SCHEMA_VERSION, StepReport, shown, table
+from opshift.report import SCHEMA_VERSION, StepReport
+from opshift.text import Line, Role, Shown, counted, show_versions, table
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
     from opshift.convert.request import Target
 
 
-OUTGROWN = "further on in {} the model grows too large; how far it can go was not looked at"
+OUTGROWN = (
+    "Beyond this range of {} the model would become too large; opshift did not look further."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +50,8 @@ class Path:
     dead_end: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+@dataclass(frozen=True, slots=True, repr=False)
+class Plan(Shown):
     """What a conversion would do, or why there is none and how near one gets."""
 
     source: Mapping[str, int]
@@ -77,45 +80,55 @@ class Plan:
     def to_json(self) -> str:
         return json.dumps(self.as_dict(), indent=2, sort_keys=True)
 
-    def __str__(self) -> str:
-        return "\n".join(self._lines())
-
-    def _lines(self) -> Iterator[str]:
-        yield f"{shown(self.source)} -> {shown(self.target)}"
-        yield ""
-        yield table(("operator", "nodes", "path"), (_row(path) for path in self.paths))
+    def lines(self) -> Iterator[Line]:
+        """The verdict, what blocks it, what changes for each operator, and how far one can go."""
+        yield self._verdict()
+        if not self.possible:
+            yield from blockers(self.refusals)
+        for text in self.approximations:
+            yield Line(f"  approximate: {text}", Role.CAUTION)
+        changed = [path for path in self.paths if path.hops or path.dead_end]
+        if changed:
+            yield from table(("operator", "nodes", "path"), map(_row, changed), indent="  ")
+        same = [path for path in self.paths if not path.hops and not path.dead_end]
+        if same:
+            count = sum(path.count for path in same)
+            names = ", ".join(f"{_name(path)} x{path.count}" for path in same)
+            yield Line(f"  unchanged: {counted(count, 'node')} of {counted(len(same), 'operator')}")
+            yield Line(f"    {names}", Role.FAINT, more=True)
         for step in self.steps:
             for work in step.rewritten:
-                name = step.domain or "ai.onnx"
-                yield (
-                    f"{name} {step.start}->{step.to}: {work.op} x{work.count}"
-                    f" becomes {' '.join(work.gives)}"
-                )
-        for text in self.approximations:
-            yield f"approximate: {text}"
-        yield ""
-        if self.header_only:
-            yield "possible: no operator changes, the header alone is rewritten"
-        elif self.possible:
-            yield "possible"
-        else:
-            yield f"not possible; nearest is {shown(self.nearest)}"
-            yield from (f"  {refusal}" for refusal in self.refusals)
+                yield Line(f"  {step.where}  {work.op} x{work.count}: {' '.join(work.gives)}")
         if not self.header_only:
-            yield f"reachable: from {shown(self.lowest)} to {shown(self.highest)}"
+            for domain in sorted({*self.lowest, *self.highest}):
+                low, high = self.lowest.get(domain), self.highest.get(domain)
+                yield Line(f"Reachable: {domain or 'opset'} {low} to {high}.")
         for domain in self.outgrown:
-            yield OUTGROWN.format(domain or "ai.onnx")
+            yield Line(OUTGROWN.format(domain or "ai.onnx"))
+
+    def _verdict(self) -> Line:
+        goal = show_versions(self.target)
+        if self.header_only:
+            return Line(f"Possible: {goal}. No operator changes.", Role.GOOD)
+        if self.possible:
+            return Line(f"Possible: {show_versions(self.source)} -> {goal}.", Role.GOOD)
+        blocked = counted(len(self.refusals), "node blocks", "nodes block")
+        limits = farthest(self.refusals, self.nearest, self.target)
+        return Line(" ".join([f"Not possible: {goal}. {blocked} it.", *limits]), Role.BAD)
+
+
+def _name(path: Path) -> str:
+    return f"{path.domain}.{path.op}" if path.domain else path.op
 
 
 def _row(path: Path) -> tuple[str, str, str]:
-    name = f"{path.domain}.{path.op}" if path.domain else path.op
     hops = [
         f"{hop.start}->{hop.to} {hop.verdict}" + (f" ({hop.op})" if hop.op != path.op else "")
         for hop in path.hops
     ]
     if path.dead_end:
-        hops.append(f"DEAD END: {path.dead_end}")
-    return name, str(path.count), ", ".join(hops) or "unchanged"
+        hops.append(f"no path: {path.dead_end}")
+    return _name(path), str(path.count), ", ".join(hops)
 
 
 def plan(

@@ -11,8 +11,7 @@ from collections import Counter
 from collections.abc import Iterable
 from importlib.resources import files
 
-from opshift.errors import printable
-from opshift.report import shown
+from opshift.text import printable, show_versions
 from opshift.zoo.outcome import Fate, Outcome
 from opshift.zoo.page import sankey
 from opshift.zoo.recipe import Recipe
@@ -119,7 +118,8 @@ def _data(outcomes: Iterable[Outcome], recipe: Recipe) -> str:
     """The rows of the table as JSON that cannot end the element it stands in."""
     rows = [
         [
-            printable(o.name), o.fate.value, o.why, o.detail, shown(o.source), shown(o.result),
+            printable(o.name), o.fate.value, o.why, o.detail,
+            show_versions(o.source), show_versions(o.result),
             [[b.node, _op(b.domain, b.op), *b.boundary, b.why, b.detail] for b in o.blockers],
         ]
         for o in outcomes

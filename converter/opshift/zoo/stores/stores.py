@@ -11,7 +11,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Protocol
 
-from opshift.errors import MissingExtra, printable
+from opshift.errors import MissingExtra
+from opshift.text import printable
 from opshift.zoo.outcome import Stamp
 
 # What obstore speaks; every other scheme is left to fsspec.

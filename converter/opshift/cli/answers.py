@@ -1,0 +1,53 @@
+"""How a conversion is answered: the verdict, what was written, then the detail."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from opshift.cli.output import DONE, WOULD_CHANGE, Output
+from opshift.text import Line, Role, size
+
+if TYPE_CHECKING:
+    from opshift.report import Report
+    from opshift.verify import Verification
+
+VERBS = {"write": "Converted", "check": "Would change", "dry run": "Would convert"}
+
+
+def converted(
+    talk: Output, report: Report, wish: str, target: str, found: Verification | None = None
+) -> int:
+    """Prints what was done, or would be, and gives the exit code."""
+    if found is not None and not found.equal:
+        return talk.refused(lambda: _unequal(found), lambda: _data(report, found))
+    changes = wish == "check" and report.changed
+    talk.result(
+        lambda: _done(report, wish, target, found), lambda: _data(report, found), good=not changes
+    )
+    return WOULD_CHANGE if changes else DONE
+
+
+def _done(report: Report, wish: str, target: str, found: Verification | None) -> Iterator[Line]:
+    verdict, *detail = report.lines(VERBS[wish])
+    yield verdict._replace(role=Role.CAUTION) if wish == "check" and report.changed else verdict
+    if wish == "write" and os.path.isfile(target):
+        growth = f", {report.growth}" if report.growth else ""
+        yield Line(f"wrote {target}  {size(os.path.getsize(target))}{growth}")
+    elif report.growth:
+        yield Line(f"  {report.growth}")
+    if found is not None:
+        yield from found.lines()
+    yield from detail
+
+
+def _unequal(found: Verification) -> Iterator[Line]:
+    verdict, *detail = found.lines()
+    yield verdict._replace(text=f"{verdict.text} Nothing was written.")
+    yield from detail
+
+
+def _data(report: Report, found: Verification | None) -> dict[str, Any]:
+    more = {} if found is None else {"verification": found.as_dict()}
+    return {**report.as_dict(), **more}

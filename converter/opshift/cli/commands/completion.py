@@ -1,0 +1,88 @@
+"""`opshift completion`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+from click.shell_completion import get_completion_class
+
+from opshift.cli import options
+from opshift.cli.options import common
+from opshift.cli.output import DONE, Output
+from opshift.text import Line, Role
+
+PROGRAM, VARIABLE = "opshift", "_OPSHIFT_COMPLETE"
+MARK = "# completion of opshift"
+SHELLS = ("bash", "zsh", "fish")
+
+
+@options.command("opshift completion --install", "opshift completion zsh > _opshift")
+@click.argument("shell", required=False, type=click.Choice(SHELLS))
+@click.option("--install", is_flag=True, help="Write it where the shell finds it.")
+@common
+def command(output: Output, shell: str | None, install: bool) -> int:
+    """Prints or installs the completion script of SHELL, which is the login shell if omitted."""
+    shell = shell or _own_shell()
+    script = _script(shell)
+    if not install:
+        output.result(
+            lambda: (Line(line) for line in script.splitlines()),
+            lambda: {
+                "schema_version": 1, "kind": "completion", "shell": shell, "script": script,
+                "installed": None,
+            },
+        )  # fmt: skip
+        return DONE
+    path, start = _install(shell, script)
+    output.result(
+        lambda: [
+            Line(f"Installed the completion of {shell} in {path}.", Role.GOOD),
+            Line(f"  What to do: open a new shell, or run: {start}"),
+        ],
+        lambda: {
+            "schema_version": 1, "kind": "completion", "shell": shell, "script": script,
+            "installed": str(path),
+        },
+    )  # fmt: skip
+    return DONE
+
+
+def _own_shell() -> str:
+    name = Path(os.environ.get("SHELL", "")).name
+    if name not in SHELLS:
+        raise click.UsageError(f"name a shell: {', '.join(SHELLS)}")
+    return name
+
+
+def _script(shell: str) -> str:
+    from opshift.cli.entry import main
+
+    made = get_completion_class(shell)
+    if made is None:
+        raise click.UsageError(f"click has no completion for {shell}")
+    return made(main, {}, PROGRAM, VARIABLE).source().strip() + "\n"
+
+
+def _install(shell: str, script: str) -> tuple[Path, str]:
+    """The file that was written, and what starts it; a second time changes nothing."""
+    home = Path.home()
+    if shell == "fish":
+        base = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
+        path = base / "fish" / "completions" / f"{PROGRAM}.fish"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(script, "utf-8")
+        return path, f"source {path}"
+    base = Path(os.environ.get("XDG_DATA_HOME") or home / ".local" / "share")
+    path = base / PROGRAM / f"completion.{shell}"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(script, "utf-8")
+    start = (
+        Path(os.environ.get("ZDOTDIR") or home) / ".zshrc" if shell == "zsh" else home / ".bashrc"
+    )
+    text = start.read_text("utf-8") if start.exists() else ""
+    if MARK not in text:
+        gap = "" if not text or text.endswith("\n") else "\n"
+        start.write_text(f'{text}{gap}. "{path}"  {MARK}\n', "utf-8")
+    return path, f". {path}"

@@ -1,0 +1,50 @@
+"""`opshift explain`."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import click
+
+from opshift import codes
+from opshift.cli import options
+from opshift.cli.options import common
+from opshift.cli.output import DONE, Output
+from opshift.text import Line, Role
+
+
+def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    return [name for name in codes.names() if name.startswith(incomplete.upper())]
+
+
+@options.command("opshift explain NEEDS_SHAPE", "opshift explain")
+@click.argument("code", required=False, shell_complete=_complete)
+@common
+def command(output: Output, code: str | None) -> int:
+    """Explains a code in a message: what it means and what to do; without CODE it lists all."""
+    if code is None:
+        pages = [codes.page(name) for name in codes.names()]
+        output.result(
+            lambda: (Line(f"{page.code:20}  {page.sentence}") for page in pages),
+            lambda: {
+                "schema_version": 1,
+                "kind": "codes",
+                "codes": [dataclasses.asdict(page) for page in pages],
+            },
+        )
+        return DONE
+    name = code.upper()
+    if name not in codes.names():
+        raise click.UsageError(
+            f"no code is called {code!r}{options.suggestion(code, codes.names())}"
+        )
+    page = codes.page(name)
+    output.result(
+        lambda: (Line(line, _role(line)) for line in page.text.rstrip().splitlines()),
+        lambda: {"schema_version": 1, "kind": "code", **dataclasses.asdict(page)},
+    )
+    return DONE
+
+
+def _role(line: str) -> Role:
+    return Role.CAUTION if line.startswith("#") else Role.PLAIN

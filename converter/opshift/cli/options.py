@@ -1,0 +1,221 @@
+"""The options that every command has, help with groups and examples, and the one way out."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from opshift.cli.output import BAD_INPUT, BUG, INTERRUPTED, Output
+
+if TYPE_CHECKING:
+    from opshift.errors import Refused
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+# The groups of the help, in their order; options that are in none come under "Options".
+GROUPS: dict[str, tuple[str, ...]] = {
+    "Wanted versions": ("--to", "--for", "--at-least", "--ir", "--minimal"),
+    "Permissions": (
+        "--allow-approximate", "--assume", "--drop-metadata", "--drop-training",
+        "--unknown-domains", "--prune-imports", "--strict-ir",
+    ),
+    "Result": ("--output", "--in-place", "--external-data", "--bump-model-version", "--stamp"),
+    "Look first": ("--check", "--dry-run", "--verify"),
+    "Work": (
+        "--engine", "--cluster", "--workers", "--timeout", "--memory", "--retry", "--journal",
+        "--shard", "--max-failures",
+    ),
+    "Inputs and tolerances": (
+        "--inputs", "--seed", "--rtol", "--atol", "--ulp", "--seconds", "--megabytes", "--reduce",
+    ),
+}  # fmt: skip
+MESSAGES = "Messages"
+_COMMON = (
+    "--output-format",
+    "--json",
+    "--quiet",
+    "--verbose",
+    "--color",
+    "--no-progress",
+    "--help",
+)
+
+
+class GroupedCommand(click.Command):
+    """A command whose help shows the options in groups and ends with examples."""
+
+    def __init__(self, *args: Any, examples: Sequence[str] = (), **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.examples = tuple(examples)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes one section for each group."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                sections.setdefault(_group(parameter), []).append(record)
+        for group in (*GROUPS, "Options", MESSAGES):
+            if group in sections:
+                with formatter.section(group):
+                    formatter.write_dl(sections[group])
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes the examples, one a line."""
+        if self.examples:
+            with formatter.section("Examples"):
+                for example in self.examples:
+                    formatter.write(f"{' ' * formatter.current_indent}{example}\n")
+
+
+def _group(parameter: click.Parameter) -> str:
+    names = {*parameter.opts}
+    if names & {*_COMMON}:
+        return MESSAGES
+    return next((group for group, own in GROUPS.items() if names & {*own}), "Options")
+
+
+def command(*examples: str) -> Callable[[Callable[..., Any]], GroupedCommand]:
+    """Makes a function a command; `examples` stand at the end of its help."""
+    return click.command(cls=GroupedCommand, examples=examples)
+
+
+def common(function: _Command) -> _Command:
+    """The options that every command takes, and one way out for every error."""
+
+    @click.option(
+        "--output-format", type=click.Choice(("text", "json", "jsonl")), default="text",
+        show_default=True, help="Text for people; json or jsonl (one line) for programs.",
+    )  # fmt: skip
+    @click.option("-q", "--quiet", count=True, help="Print less: of a refusal only its sentence.")
+    @click.option("-v", "--verbose", count=True, help="Print more: every node, and tracebacks.")
+    @click.option(
+        "--color", type=click.Choice(("auto", "always", "never")), default="auto",
+        show_default=True, help="When to use colours; auto obeys NO_COLOR and TERM=dumb.",
+    )  # fmt: skip
+    @click.option("--no-progress", is_flag=True, help="Show no progress on stderr.")
+    @functools.wraps(function)
+    def wrapped(
+        output_format: str, quiet: int, verbose: int, color: str, no_progress: bool, **rest: Any
+    ) -> None:
+        output = Output(output_format, verbose - quiet, color, not no_progress)
+        sys.exit(guarded(output, lambda: function(output, **rest)))
+
+    return wrapped  # type: ignore[return-value]
+
+
+def guarded(output: Output, work: Callable[[], int]) -> int:
+    """The exit code of some work, with an answer for every way in which it can fail."""
+    from opshift.errors import (
+        AdapterBug,
+        BadDestination,
+        BadTarget,
+        InvalidModel,
+        MissingExtra,
+        Refused,
+    )
+
+    try:
+        return work()
+    except Refused as refused:
+        told = refused
+        return output.refused(told.lines, lambda: refused_as_dict(told))
+    except (InvalidModel, BadTarget, BadDestination, MissingExtra) as error:
+        return output.failed(str(error), BAD_INPUT, error.code)
+    except click.UsageError as error:
+        return output.failed(error.format_message(), BAD_INPUT, "BAD_USAGE")
+    except OSError as error:
+        return output.failed(_sentence(error), BAD_INPUT, "FILE_ERROR")
+    except MemoryError as error:
+        return output.failed(f"there is not enough memory: {error}", BAD_INPUT, "OUT_OF_MEMORY")
+    except KeyboardInterrupt:
+        return output.failed("interrupted; nothing was written", INTERRUPTED, "INTERRUPTED")
+    except AdapterBug as bug:
+        message = f"this is a bug of an adapter, not of your model: {bug}"
+        return output.failed(message, BUG, "ADAPTER_BUG")
+    except Exception as error:
+        return output.failed(f"this is a bug of opshift: {error!r}", BUG, "BUG")
+
+
+def _sentence(error: OSError) -> str:
+    if not error.strerror:
+        return str(error)
+    return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+
+
+def refused_as_dict(refused: Refused) -> dict[str, Any]:
+    """A refusal in the documented JSON form, `docs/reference/json.md`."""
+    from opshift.report import SCHEMA_VERSION
+
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "kind": "refused",
+        "message": str(refused).partition("\n")[0],
+        "target": refused.target,
+        "nearest": refused.nearest,
+        "refusals": [
+            {
+                "node": r.node,
+                "op": r.op,
+                "domain": r.domain,
+                "boundary": list(r.boundary),
+                "why": r.why.name,
+                "detail": r.detail,
+                "cure": r.why.cure,
+            }
+            for r in refused.refusals
+        ],
+    }
+
+
+def read_target(words: tuple[str, ...], option: str = "--to") -> dict[str, int]:
+    """`21`, `latest` or `ai.onnx.ml=3`, each domain once."""
+    from opshift.opsets.identity import normal
+
+    found: dict[str, int] = {}
+    for word in words:
+        name, _, version = word.rpartition("=")
+        domain = normal(name)
+        number = _latest(domain) if version == "latest" else _number(f"{option} {word}", version)
+        if number is None:
+            near = suggestion(name, _domains())
+            raise click.UsageError(f"{option} {word}: nothing is known about domain {name!r}{near}")
+        if domain in found:
+            raise click.UsageError(f"{option} names {name or 'ai.onnx'} twice")
+        found[domain] = number
+    return found
+
+
+def _latest(domain: str) -> int | None:
+    from opshift.opsets import changelog
+
+    return changelog.latest(domain)
+
+
+def _domains() -> list[str]:
+    from opshift.opsets import changelog
+
+    return [domain or "ai.onnx" for domain in changelog.default().domains]
+
+
+def _number(word: str, version: str) -> int:
+    if not version.isdecimal():
+        raise click.UsageError(f"{word}: give a number, `latest`, or domain=number")
+    return int(version)
+
+
+def read_ir(word: str) -> str | int:
+    return int(word) if word.isdecimal() else word
+
+
+def suggestion(word: str, known: Sequence[str], count: int = 3) -> str:
+    """`; did you mean X?`, or nothing where no known word is like this one."""
+    import difflib
+
+    lowered = {one.lower(): one for one in known}
+    near = difflib.get_close_matches(word.lower(), lowered, n=count)
+    return f"; did you mean {', '.join(lowered[one] for one in near)}?" if near else ""

@@ -1,0 +1,141 @@
+"""How a command answers: exit codes, results on stdout, everything else on stderr."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from opshift import codes
+from opshift.text import Line, Role, coloured, plain
+
+DONE = 0  # done, or nothing to do
+REFUSED = 1  # the answer is no: impossible, not equal, or something is wrong with the model
+BAD_INPUT = 2  # the command, a file or the environment is at fault
+BUG = 3  # opshift or an adapter is at fault
+WOULD_CHANGE = 4  # `--check`: the conversion is possible and would change the model
+INTERRUPTED = 130
+GRAVEST = (BUG, BAD_INPUT, REFUSED, WOULD_CHANGE, DONE)  # of several models, the first counts
+
+
+class Output:
+    """How the caller wants to be answered."""
+
+    def __init__(self, form: str, verbosity: int, color: str, progress: bool) -> None:
+        self.form = form
+        self.verbosity = verbosity
+        self.aside = False  # results go to stderr, where stdout takes a model
+        self.color = color
+        self.progress = progress and verbosity >= 0 and sys.stderr.isatty()
+        self._several: list[dict[str, Any]] | None = None
+        self._model = ""
+
+    def result(
+        self,
+        lines: Callable[[], Iterable[Line]],
+        data: Callable[[], Mapping[str, Any]],
+        *,
+        good: bool = True,
+    ) -> None:
+        """The answer, on stdout, or on stderr where stdout is for something else.
+
+        -q leaves nothing of a good answer, and the sentence of a bad one on stderr.
+        """
+        if self.form != "text":
+            self._data(data())
+        elif self.verbosity >= 0:
+            self.say(lines(), err=self.aside)
+        elif not good:
+            self.say(list(lines())[:1], err=True)
+
+    def refused(
+        self, lines: Callable[[], Iterable[Line]], data: Callable[[], Mapping[str, Any]]
+    ) -> int:
+        """The answer no, on stderr; -q leaves its first sentence."""
+        if self.form != "text":
+            self._data(data())
+            return REFUSED
+        told = list(lines())
+        self.say(told if self.verbosity >= 0 else told[:1], err=True)
+        return REFUSED
+
+    def failed(self, message: str, code: int, name: str = "BUG") -> int:
+        """One sentence on stderr and what to do, with the traceback for those who ask for it."""
+        cure = codes.page(name).cure
+        if self.form != "text":
+            self._data(
+                {
+                    "schema_version": 1,
+                    "kind": "error",
+                    "code": name,
+                    "message": message,
+                    "cure": cure,
+                    "exit_code": code,
+                }
+            )
+        told = [Line(f"error: {line}", Role.BAD) for line in message.splitlines()[:1]]
+        told += [Line(f"  {line}") for line in message.splitlines()[1:]]
+        if self.verbosity >= 0:
+            told.append(Line(f"  What to do: {cure} (opshift explain {name})"))
+        self.say(told, err=True)
+        if self.verbosity > 0 and sys.exc_info()[0] is not None:
+            click.echo(traceback.format_exc(), err=True)
+        return code
+
+    def say(self, lines: Iterable[Line], *, err: bool = False) -> None:
+        """Lines with colours where the reader's terminal and wishes allow them."""
+        stream = sys.stderr if err else sys.stdout
+        wanted = _colours(self.color, stream.isatty())
+        show = coloured if wanted else plain
+        click.echo(show(lines, more=self.verbosity > 0), err=err, color=wanted)
+
+    def each(self, models: tuple[str, ...], work: Callable[[str], int]) -> int:
+        """Answers for one model, or for several one after the other; the gravest code counts."""
+        if len(models) == 1:
+            return work(models[0])
+        self._several = [] if self.form == "json" else None
+        found = set()
+        for model in models:
+            self._model = model
+            if self.form == "text" and self.verbosity >= 0:
+                self.say([Line(f"{model}:", Role.FAINT)], err=self.aside)
+            found.add(work(model))
+        collected, self._several, self._model = self._several, None, ""
+        if collected is not None:
+            self._data({"schema_version": 1, "kind": "several", "results": collected})
+        return next((code for code in GRAVEST if code in found), max(found, default=DONE))
+
+    def _data(self, data: Mapping[str, Any]) -> None:
+        if self._model:
+            data = {"model": self._model, **data}
+        if self._several is not None:
+            self._several.append(dict(data))
+            return
+        indent = 2 if self.form == "json" else None
+        click.echo(json.dumps(data, indent=indent, sort_keys=True), err=self.aside)
+
+    @contextmanager
+    def working(self, what: str) -> Iterator[None]:
+        """A spinner on stderr while something needs some seconds."""
+        if not self.progress:
+            yield
+            return
+        from rich.console import Console
+
+        with Console(stderr=True).status(what):
+            yield
+
+
+def _colours(wish: str, terminal: bool) -> bool:
+    """Whether to colour: what the option says, else what the environment and the terminal say."""
+    if wish != "auto":
+        return wish == "always"
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return False
+    return terminal

@@ -1,0 +1,74 @@
+"""Defaults of options from `opshift.toml`, or from `[tool.opshift]` in `pyproject.toml`.
+
+The nearest file in the working folder and its parents counts. A name is an option without its
+dashes; a table with the name of a command holds what only this command takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from opshift import toml
+from opshift.cli.options import suggestion
+
+OWN, SHARED = "opshift.toml", "pyproject.toml"
+
+
+def found() -> tuple[Path, Mapping[str, Any]] | None:
+    """The nearest file with settings, and what it says."""
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        if (folder / OWN).is_file():
+            return folder / OWN, _read(folder / OWN)
+        if (folder / SHARED).is_file():
+            table = _read(folder / SHARED).get("tool", {}).get("opshift")
+            if table is not None:
+                return folder / SHARED, table
+    return None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return toml.loads(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, toml.TOMLDecodeError) as error:
+        raise click.UsageError(f"{path} cannot be read: {error}") from None
+
+
+def defaults(command: click.Command | None, name: str) -> dict[str, Any]:
+    """The defaults of one command, by the names of its parameters."""
+    source = found()
+    if source is None or command is None:
+        return {}
+    path, table = source
+    own = table.get(name, {})
+    if not isinstance(own, Mapping):
+        raise click.UsageError(f"{path}: [{name}] is not a table")
+    options = _options(command)
+    for key in own:
+        if key not in options:
+            near = suggestion(key, list(options))
+            raise click.UsageError(f"{path}: {name} has no option --{key}{near}")
+    general = {k: v for k, v in table.items() if k in options and not isinstance(v, Mapping)}
+    return {options[key]: _value(value) for key, value in {**general, **own}.items()}
+
+
+def _options(command: click.Command) -> dict[str, str]:
+    """The long names of the options of a command and the parameters that they set."""
+    return {
+        name.lstrip("-"): parameter.name
+        for parameter in command.params
+        if isinstance(parameter, click.Option) and parameter.name
+        for name in parameter.opts
+        if name.startswith("--")
+    }
+
+
+def _value(value: Any) -> Any:
+    """A number may stand where the command line has a word."""
+    if isinstance(value, list):
+        return [str(one) for one in value]
+    return value

@@ -1,0 +1,41 @@
+"""The codes of refusals, errors and assumptions: one page for each, from which messages quote."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from importlib.resources import files
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What a code means. The file `CODE.md` is the only source of these texts."""
+
+    code: str
+    sentence: str
+    meaning: str
+    cure: str
+    text: str
+
+
+@functools.cache
+def names() -> tuple[str, ...]:
+    """Every code that has a page, in alphabetical order."""
+    found = (entry.name for entry in files(__name__).iterdir())
+    return tuple(sorted(name[: -len(".md")] for name in found if name.endswith(".md")))
+
+
+@functools.cache
+def page(code: str) -> Page:
+    """The page of a code; KeyError for a code that does not exist."""
+    if code not in names():
+        raise KeyError(code)
+    text = files(__name__).joinpath(f"{code}.md").read_text("utf-8")
+    head, meaning, cure = (part.strip() for part in text.split("\n## "))
+    sentence = _body(head)
+    return Page(code, sentence, _body(meaning), _body(cure), text)
+
+
+def _body(section: str) -> str:
+    """The paragraph below a heading, on one line."""
+    return " ".join(section.partition("\n")[2].split())

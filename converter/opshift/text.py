@@ -1,0 +1,120 @@
+"""How outcomes are shown: lines with roles, escaped once, on the way to a terminal or a page.
+
+Names in a model come from anybody. They are put into lines as they are; what leaves this module
+holds no control character but the ends of its own lines.
+"""
+
+from __future__ import annotations
+
+import enum
+import html
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+
+class Role(enum.Enum):
+    """What a line is for, with its colour on a terminal."""
+
+    PLAIN = ""
+    GOOD = "32;1"
+    CAUTION = "33;1"
+    BAD = "31;1"
+    FAINT = "2"
+
+
+class Line(NamedTuple):
+    """One line of an outcome; only -v shows the lines of `more`."""
+
+    text: str
+    role: Role = Role.PLAIN
+    more: bool = False
+
+
+def printable(text: str) -> str:
+    """Text with every control character escaped, line ends and changes of direction included."""
+    return "".join(
+        c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text
+    )
+
+
+def plain(lines: Iterable[Line], *, more: bool = False) -> str:
+    """Lines without colours."""
+    return "\n".join(printable(line.text) for line in lines if more or not line.more)
+
+
+def coloured(lines: Iterable[Line], *, more: bool = False) -> str:
+    """Lines with the colours of a terminal."""
+    return "\n".join(
+        f"\x1b[{line.role.value}m{printable(line.text)}\x1b[0m"
+        if line.role.value
+        else printable(line.text)
+        for line in lines
+        if more or not line.more
+    )
+
+
+_STYLES = {
+    Role.GOOD: "#1a7f37",
+    Role.CAUTION: "#9a6700",
+    Role.BAD: "#cf222e",
+    Role.FAINT: "#6e7781",
+}
+
+
+def page(lines: Iterable[Line]) -> str:
+    """Lines as a piece of HTML, for notebooks."""
+    rows = []
+    for line in lines:
+        text = html.escape(printable(line.text))
+        colour = _STYLES.get(line.role)
+        rows.append(f'<span style="color:{colour}">{text}</span>' if colour else text)
+    return "<pre>" + "\n".join(rows) + "</pre>"
+
+
+class Shown:
+    """Something with lines, the verdict first: the same text in a shell, a notebook and a file."""
+
+    __slots__ = ()
+
+    def lines(self) -> Iterator[Line]:
+        """The verdict, then what to do, then the detail."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return plain(self.lines())
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {printable(next(self.lines()).text)}>"
+
+    def _repr_html_(self) -> str:
+        return page(self.lines())
+
+
+def table(header: Iterable[str], rows: Iterable[Iterable[str]], indent: str = "") -> Iterator[Line]:
+    """Columns lined up with spaces."""
+    cells = [[printable(cell) for cell in row] for row in (header, *rows)]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
+    for number, row in enumerate(cells):
+        padded = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        role = Role.PLAIN if number else Role.FAINT
+        yield Line(indent + "  ".join(padded).rstrip(), role)
+
+
+def show_versions(imports: Mapping[str, int]) -> str:
+    """`opset 13`, or `opset 13, ai.onnx.ml 3, IR 8`."""
+    return ", ".join(f"{domain or 'opset'} {v}" for domain, v in sorted(imports.items()))
+
+
+def counted(number: int, thing: str, things: str = "") -> str:
+    """`1 node`, `3 nodes`."""
+    return f"{number:,} {thing if number == 1 else things or thing + 's'}"
+
+
+def size(octets: int) -> str:
+    """`534 KB`: three digits and a unit of a thousand."""
+    value, unit = float(octets), "B"
+    for unit in ("B", "KB", "MB", "GB", "TB"):
+        if value < 999.5 or unit == "TB":
+            break
+        value /= 1000
+    return f"{value:.0f} {unit}" if unit == "B" or value >= 99.5 else f"{value:.3g} {unit}"

@@ -1,0 +1,155 @@
+"""How commands answer: verdict first, refusals on stderr, exit codes, colours, JSON for all."""
+
+from __future__ import annotations
+
+import json
+
+import onnx
+import pytest
+from click.testing import CliRunner
+from onnx import parser
+from opshift import codes
+from opshift.cli import output as cli
+from opshift.cli.entry import main
+
+SOFTMAX = '<ir_version: 7, opset_import: ["" : 12]> g (float[2,3,4] x) => (float[2,3,4] y) { y = Softmax(x) }'
+ERF = '<ir_version: 8, opset_import: ["" : 13]> g (double[2] x) => (double[2] y) { y = Erf(x) }'
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    onnx.save(parser.parse_model(SOFTMAX), tmp_path / "softmax.onnx")
+    onnx.save(parser.parse_model(ERF), tmp_path / "erf.onnx")
+    (tmp_path / "junk.onnx").write_bytes(b"\x07junk")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*words, **env):
+    return CliRunner().invoke(main, [str(word) for word in words], env=env)
+
+
+def test_the_verdict_is_first_then_what_was_written(folder):
+    done = run("convert", "softmax.onnx", "-o", "out.onnx", "--to", "13")
+    lines = done.stdout.splitlines()
+    assert lines[0] == "Converted: opset 12 -> 13."
+    assert lines[1].startswith("wrote out.onnx  ")
+    assert lines[1].endswith("1 -> 4 nodes (+3, mostly Shape)") or "nodes (+" in lines[1]
+    again = run("convert", "out.onnx", "--in-place", "--to", "13")
+    assert again.stdout.startswith("Nothing to do: the model has opset 13.")
+
+
+def test_exit_codes_tell_would_change_from_impossible(folder):
+    assert run("convert", "softmax.onnx", "--to", "13", "--check").exit_code == cli.WOULD_CHANGE
+    assert run("convert", "softmax.onnx", "--to", "12", "--check").exit_code == cli.DONE
+    assert run("convert", "erf.onnx", "--to", "8", "--check").exit_code == cli.REFUSED
+    codes_ = {cli.DONE, cli.REFUSED, cli.BAD_INPUT, cli.BUG, cli.WOULD_CHANGE, cli.INTERRUPTED}
+    assert len(codes_) == 6
+    shown = run("--help").stdout
+    assert all(f"{code} " in shown for code in codes_)
+
+
+def test_quiet_never_hides_the_sentence_of_a_refusal(folder):
+    for words in (
+        ("convert", "erf.onnx", "--to", "8", "-o", "o.onnx"),
+        ("plan", "erf.onnx", "--to", "8"),
+    ):
+        done = run(*words, "-q")
+        assert done.exit_code == cli.REFUSED
+        assert done.stdout == ""
+        (sentence,) = done.stderr.splitlines()
+        assert "1 node blocks it. Opset 9 is the lowest that this model can reach." in sentence
+
+
+def test_a_refusal_says_what_to_do_before_the_detail(folder):
+    verdict, cure, node = run("convert", "erf.onnx", "--to", "8", "-o", "o").stderr.splitlines()
+    assert verdict.startswith("Cannot convert to opset 8: ")
+    assert codes.page("APPROXIMATE_ONLY").cure in cure
+    assert "opshift explain APPROXIMATE_ONLY" in cure
+    assert "Erf 'y' 9->8" in node
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "name"),
+    [
+        (["convert", "missing.onnx", "--to", "9", "-o", "o"], 2, "FILE_ERROR"),
+        (["convert", "junk.onnx", "--to", "9", "-o", "o"], 2, "INVALID_MODEL"),
+        (["convert", "erf.onnx", "--for", "nope", "-o", "o"], 2, "BAD_TARGET"),
+        (["convert", "erf.onnx", "--nope"], 2, "BAD_USAGE"),
+        (["explain", "NEEDS_SHOE"], 2, "BAD_USAGE"),
+        (["lowets", "erf.onnx"], 2, "BAD_USAGE"),
+    ],
+)
+@pytest.mark.parametrize("form", ["json", "jsonl"])
+def test_every_error_is_json_too(folder, words, code, name, form):
+    done = run(*words, "--output-format", form)
+    assert done.exit_code == code
+    told = json.loads(done.stdout)
+    assert (told["kind"], told["code"], told["exit_code"]) == ("error", name, code)
+    assert told["cure"] == codes.page(name).cure
+
+
+def test_colours(folder):
+    words = ("convert", "erf.onnx", "--to", "8", "-o", "o")
+    assert "\x1b[31;1mCannot" in run(*words, "--color", "always").stderr
+    assert "\x1b" not in run(*words, "--color", "never").stderr
+    assert "\x1b" not in run(*words).stderr  # no terminal
+
+
+@pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
+def test_the_environment_can_switch_colours_off(env, monkeypatch):
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    assert cli._colours("auto", terminal=True)
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+    assert not cli._colours("auto", terminal=True)
+    assert cli._colours("always", terminal=True)
+
+
+def test_several_models_and_the_gravest_exit_code(folder):
+    done = run("convert", "softmax.onnx", "erf.onnx", "--to", "8", "--check")
+    assert done.exit_code == cli.REFUSED
+    assert "softmax.onnx:" in done.stdout
+    assert "Would change: opset 12 -> 8" in done.stdout
+    done = run("check", "softmax.onnx", "junk.onnx", "erf.onnx", "--output-format", "json")
+    assert done.exit_code == cli.BAD_INPUT
+    found = [(one["model"], one["kind"]) for one in json.loads(done.stdout)["results"]]
+    assert found == [("softmax.onnx", "check"), ("junk.onnx", "error"), ("erf.onnx", "check")]
+    done = run("lowest", "softmax.onnx", "erf.onnx", "--output-format", "jsonl")
+    assert [json.loads(line)["model"] for line in done.stdout.splitlines()] == [
+        "softmax.onnx", "erf.onnx"
+    ]  # fmt: skip
+    assert run("convert", "softmax.onnx", "erf.onnx", "--to", "9", "-o", "x").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["convrt", "a"], "convert"),
+        (["ops", "Rezise"], "Resize"),
+        (["adapters", "Sofmax"], "Softmax"),
+        (["ops", "--domain", "ai.onnx.mll"], "ai.onnx.ml"),
+        (["convert", "erf.onnx", "--check", "--to", "ai.onx.ml=latest"], "ai.onnx.ml"),
+        (["convert", "erf.onnx", "--check", "--for", "onnxruntim==1.10"], "onnxruntime"),
+        (["explain", "NEEDS_SHAPES"], "NEEDS_SHAPE"),
+        (["convert", "erf.onnx", "--chek", "--to", "13"], "--check"),
+    ],
+)
+def test_a_mistyped_word_gets_a_suggestion(folder, words, meant):
+    done = run(*words)
+    assert done.exit_code == cli.BAD_INPUT
+    assert meant in done.stderr
+
+
+def test_names_reach_no_terminal_unescaped(folder):
+    evil = "\x1b[2J\u202e\nPossible: forged"
+    model = parser.parse_model(ERF)
+    model.graph.node[0].name = evil
+    onnx.save(model, "evil.onnx")
+    for words in (("plan",), ("convert", "-o", "o"), ("lowest",), ("check",)):
+        more = () if words[0] in ("lowest", "check") else ("--to", "8")
+        done = run(words[0], "evil.onnx", *words[1:], *more)
+        said = done.stdout + done.stderr
+        assert not any(mark in said for mark in "\x1b\u202e")
+        assert not any(line.startswith("Possible: forged") for line in said.splitlines())

@@ -1,0 +1,143 @@
+"""What helps at the command line: explain, completion, groups of options, defaults from a file."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pkgutil
+import shutil
+import subprocess
+import sys
+
+import click
+import onnx
+import pytest
+from click.testing import CliRunner
+from onnx import parser
+from opshift import Why, codes
+from opshift.cli import commands
+from opshift.cli import output as cli
+from opshift.cli.entry import main
+
+NAMES = [info.name for info in pkgutil.iter_modules(commands.__path__)]
+SOFTMAX = '<ir_version: 7, opset_import: ["" : 12]> g (float[2,3,4] x) => (float[2,3,4] y) { y = Softmax(x) }'
+
+
+def run(*words):
+    return CliRunner().invoke(main, [str(word) for word in words])
+
+
+def test_every_reason_and_error_has_a_page():
+    import opshift
+
+    errors = {getattr(opshift, name) for name in opshift.__all__ if name[0].isupper()}
+    used = {one.code for one in errors if isinstance(one, type) and hasattr(one, "code")}
+    used |= {why.name for why in Why}
+    assert used <= set(codes.names())
+
+
+@pytest.mark.parametrize("code", codes.names())
+def test_a_page_has_a_sentence_a_meaning_and_a_cure(code):
+    page = codes.page(code)
+    for text in (page.sentence, page.meaning, page.cure):
+        assert text.endswith((".", "`.")), text
+        assert not text.startswith("#")
+    assert run("explain", code.lower()).stdout.strip() == page.text.strip()
+
+
+def test_a_code_without_a_page_is_an_error():
+    with pytest.raises(KeyError):
+        codes.page("NOPE")
+
+
+def test_all_codes_are_listed():
+    text = run("explain").stdout
+    assert all(code in text for code in codes.names())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_help_of_a_command(name):
+    command = importlib.import_module(f"{commands.__name__}.{name}").command
+    shown = run(name, "--help")
+    assert shown.exit_code == 0
+    assert "Examples:\n  opshift " in shown.stdout
+    assert "Messages:" in shown.stdout
+    for parameter in command.params:
+        if isinstance(parameter, click.Option):
+            assert parameter.help, f"{name} {parameter.opts} is not explained"
+
+
+def test_the_groups_of_convert():
+    shown = run("convert", "--help").stdout
+    groups = ("Wanted versions:", "Permissions:", "Result:", "Look first:", "Messages:")
+    places = [shown.index(f"\n{group}\n") for group in groups]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_is_installed_once(shell, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "ZDOTDIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("click.shell_completion.BashComplete._check_version", lambda *_: None)
+    for _ in range(2):
+        assert run("completion", shell, "--install").exit_code == cli.DONE
+    starts = {"bash": ".bashrc", "zsh": ".zshrc"}
+    if shell in starts:
+        assert (tmp_path / starts[shell]).read_text().count("completion of opshift") == 1
+    assert "_OPSHIFT_COMPLETE" in run("completion", shell).stdout
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+def test_the_lists_of_completion():
+    def offered(words: str) -> set[str]:
+        env = {
+            **os.environ, "_OPSHIFT_COMPLETE": "bash_complete", "COMP_WORDS": f"opshift {words}",
+            "COMP_CWORD": str(len(words.split(" "))),
+        }  # fmt: skip
+        code = "from opshift.cli.entry import main; main(prog_name='opshift')"
+        done = subprocess.run(
+            [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False
+        )
+        return {line.partition(",")[2] for line in done.stdout.splitlines()}
+
+    assert {"convert", "check", "completion"} <= offered("c")
+    assert "--allow-approximate" in offered("convert --al")
+    assert offered("explain NEEDS_S") == {"NEEDS_SHAPE", "NEEDS_STATIC_ATTR"}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    onnx.save(parser.parse_model(SOFTMAX), tmp_path / "m.onnx")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("opshift.toml", 'output-format = "json"\n[convert]\nto = [13]\ncheck = true\n'),
+        ("pyproject.toml", '[tool.opshift]\noutput-format = "json"\nconvert = {to = ["13"], check = true}\n'),
+    ],
+)
+def test_defaults_from_a_file(folder, name, text):
+    (folder / name).write_text(text)
+    done = run("convert", "m.onnx")
+    assert done.exit_code == cli.WOULD_CHANGE, done.stderr
+    assert done.stdout.startswith("{")
+    assert run("convert", "m.onnx", "--to", "12").exit_code == cli.DONE  # the command line wins
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("[convert]\ntoo = 13\n", "convert has no option --too; did you mean to?"),
+        ("[convert\n", "cannot be read"),
+        ("convert = 1\n", "[convert] is not a table"),
+    ],
+)
+def test_a_wrong_settings_file_is_an_error(folder, text, sentence):
+    (folder / "opshift.toml").write_text(text)
+    done = run("convert", "m.onnx", "--to", "13", "--check")
+    assert done.exit_code == cli.BAD_INPUT
+    assert sentence in done.stderr

@@ -1,0 +1,62 @@
+"""Lines: what leaves for a terminal or a page holds no control character of a model's names."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from opshift.text import Line, Role, Shown, coloured, counted, page, plain, printable, size, table
+
+OURS = re.compile(r"\x1b\[(?:\d+;?)*m")  # the colours that this module writes itself
+
+
+@given(st.lists(st.text(st.characters(codec="utf-8")), min_size=1, max_size=4), st.booleans())
+def test_only_the_ends_of_its_own_lines_are_not_printable(texts, colours):
+    lines = [Line(text, Role.BAD) for text in texts]
+    shown = OURS.sub("", coloured(lines)) if colours else plain(lines)
+    assert len(shown.split("\n")) == len(lines)
+    assert all(line.isprintable() for line in shown.split("\n"))
+    assert plain([Line(line) for line in shown.split("\n")]) == shown  # once is enough
+
+
+@given(st.text(st.characters(codec="utf-8")))
+def test_a_page_holds_no_markup_of_a_name(text):
+    inside = page([Line(text)]).removeprefix("<pre>").removesuffix("</pre>")
+    assert "<" not in inside
+    assert inside.isprintable()
+
+
+def test_a_table_is_lined_up_after_escaping():
+    lines = list(table(("name", "n"), [("a\nb", "1"), ("ccccc", "2")]))
+    assert [line.text.rindex(last) for line, last in zip(lines, "n12", strict=True)] == [7, 7, 7]
+    assert printable("a\nb") == "a\\nb"
+
+
+@pytest.mark.parametrize(
+    ("octets", "shown"),
+    [(0, "0 B"), (999, "999 B"), (1000, "1 KB"), (534_120, "534 KB"), (1_536_000, "1.54 MB"),
+     (999_600, "1 MB"), (2_000_000_000_000_000, "2000 TB")],
+)  # fmt: skip
+def test_sizes(octets, shown):
+    assert size(octets) == shown
+
+
+def test_numbers():
+    assert [counted(n, "node") for n in (0, 1, 2, 12345)] == [
+        "0 nodes", "1 node", "2 nodes", "12,345 nodes"
+    ]  # fmt: skip
+
+
+def test_an_outcome_shows_itself_everywhere():
+    class Outcome(Shown):
+        __slots__ = ()
+
+        def lines(self):
+            yield Line("Done: <x>.", Role.GOOD)
+            yield Line("more", more=True)
+
+    assert repr(Outcome()) == "<Outcome: Done: <x>.>"
+    assert str(Outcome()) == "Done: <x>."
+    assert "Done: &lt;x&gt;." in Outcome()._repr_html_()
