@@ -327,7 +327,7 @@ def _implied_shape(node: Node) -> list[int] | None:
     if node["shape"].const_or_none() is not None or result is None:
         return None
     goal = []
-    for i, size in enumerate(result.dims_or_none or (None, None)):
+    for i, size in enumerate(result.claimed_dims_or_none or (None, None)):
         same = isinstance(size, str) and i < len(x) and x[i] == size
         goal.append(size if isinstance(size, int) else 0 if same else -1)
     return goal if goal.count(-1) <= (0 not in goal) else None

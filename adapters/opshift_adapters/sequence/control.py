@@ -174,7 +174,7 @@ def branches(then: str, other: str) -> str:
 def if_11_10(node: Node, op: Builder) -> Result:
     """Before 11 both branches gave the same shape; a Loop that runs once or not at all gives any."""
     pairs = zip(node.results("then_branch"), node.results("else_branch"), strict=True)
-    if all(_alike(a.dims_or_none, b.dims_or_none) for a, b in pairs):
+    if all(_alike(a.claimed_dims_or_none, b.claimed_dims_or_none) for a, b in pairs):
         return KEEP
     condition = node["cond"]
     kinds = [value.elem_type for value in node.results("then_branch")]

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
-from onnx import ModelProto, NodeProto, TypeProto, helper
+from onnx import GraphProto, ModelProto, NodeProto, TypeProto, helper
 
-from opshift.author.inference import infer_all, infer_node
+from opshift.author.declared import completed, correct
+from opshift.author.inference import Known, infer_all, infer_node
 from opshift.author.present_types import take_census
-from opshift.author.types_by_name import Inferred
 from opshift.errors import Refusal
+from opshift.model import walk
 from opshift.model.arrays import Array, dense
 from opshift.model.walk import holds_graphs
 from opshift.opsets import schemas
-from opshift.opsets.types import better, is_complete, is_small, is_vague, rank_of
+from opshift.opsets.types import Dims, better, claims_more, dims_of, is_small, is_vague, rank_of
 
 if TYPE_CHECKING:
     from opshift.author.node import Env, Node
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 MAX_FOLD_BYTES = 1 << 20
 MAX_FOLD_DEPTH = 64
+MAX_NAMED = 4  # values in one note of a report
 UNSAID = TypeProto()
 MAX_NESTED = 16  # folds that stand behind a type that stands behind a fold
 
@@ -44,11 +47,15 @@ class Facts:
         self.weights = weights
         self.adapters = adapters
         self._snapshot = snapshot
-        self._inferred: Inferred | None = None
+        self._inferred: Known | None = None
         self._constants: dict[tuple[Scope, str], Array | None] = {}
         self._depth = 0
         self._followed: set[tuple[Scope, str]] = set()
-        self._learned: set[tuple[Scope, str]] = set()
+        self._learned: dict[tuple[Scope, str], TypeProto] = {}
+        self._stated: dict[tuple[Scope, str], TypeProto | None] = {}
+        self._assumed: set[tuple[Scope, str]] = set()
+        self.assumptions: dict[str, str] = {}  # by value: what was believed of its declaration
+        self.believes = False  # whether any rank came from a declaration
         self._census: frozenset[str] | None = None
 
     # -- constants ---------------------------------------------------------------------------
@@ -163,30 +170,116 @@ class Facts:
     # -- types -------------------------------------------------------------------------------
 
     def type(self, scope: Scope, name: str) -> TypeProto | None:
-        """The most that declarations and inference say about a value's type."""
+        """What inference finds of a value's type, or else what its declaration may tell."""
         owner = scope.owner(name)
         if owner is None:
             return None
-        known = self._stated(owner, name)
-        if is_vague(known) and (owner, name) not in self._followed and self._depth < MAX_NESTED:
-            self._infer_towards(owner, name)
-            known = self._stated(owner, name)
+        known = self._known(owner, name)
+        if (owner, name) not in self._followed and self._depth < MAX_NESTED:
+            declared = owner.declared.get(name)
+            if is_vague(known) or (declared is not None and claims_more(declared, known)):
+                self._infer_towards(owner, name)
+                known = self._known(owner, name)
         return known
 
-    def _stated(self, owner: Scope, name: str) -> TypeProto | None:
-        declared = owner.declared_type(name)
-        if declared is not None and is_complete(declared):
-            return declared
+    def _known(self, owner: Scope, name: str) -> TypeProto | None:
+        key = (owner, name)
+        if key not in self._stated:
+            proved = self._proved(owner, name)
+            found = self._stated[key] = completed(proved, owner.declared.get(name))
+            self.believes = self.believes or (found is not proved and rank_of(proved) is None)
+        return self._stated[key]
+
+    def _proved(self, owner: Scope, name: str) -> TypeProto | None:
+        """A type that needs no declaration but those of inputs."""
+        fed = name in owner.inputs
+        if name in owner.initializers and not (fed and self.document.names.may_be_set(owner, name)):
+            return owner.initializer_type(name)
+        if fed and (self._is_fed(owner) or self.document.is_fresh(name)):
+            return owner.declared.get(name)  # by callers, who vouch for it, or by an adapter
+        if (owner, name) in self._learned:
+            return self._learned[owner, name]
         # Inference tells of the graph alone; a function may use its names for something else.
-        return better(declared, self.inferred.get(name) if owner.root.kind == "graph" else None)
+        known = self.inferred.types.get(name) if owner.root.kind == "graph" else None
+        return None if self.document.is_fresh(name) else known
+
+    def _is_fed(self, owner: Scope) -> bool:
+        """Whether callers of the model give the inputs of a graph, and vouch for their types."""
+        return owner is owner.root.top and owner.root.kind != "function"
+
+    def learn(self, scope: Scope, name: str, found: TypeProto, *, assumed: bool) -> None:
+        """The type of a value, from the node that computes it."""
+        self._learned[scope, name] = found
+        self._stated.pop((scope, name), None)
+        if assumed:
+            self._assumed.add((scope, name))
 
     @property
-    def inferred(self) -> Inferred:
+    def inferred(self) -> Known:
+        """What inference of the whole model found; a rewritten one may use fresh names anew."""
         if self._inferred is None:
-            # A snapshot that was rewritten may give fresh names to other values.
-            known = infer_all(self._snapshot(), self.adapters.output_ranks)
-            self._inferred = {n: t for n, t in known.items() if not self.document.is_fresh(n)}
+            self._inferred = infer_all(self._snapshot(), self.adapters)
+            self.believes = self.believes or bool(self._inferred.assumed)
         return self._inferred
+
+    # -- declarations ------------------------------------------------------------------------
+
+    def is_assumed(self, scope: Scope, name: str) -> bool:
+        """Whether the rank of a value follows from a declaration that nothing confirms."""
+        owner = scope.owner(name) if self.believes else None
+        if owner is None or rank_of(self._known(owner, name)) is None:
+            return False
+        if (owner, name) in self._assumed:
+            return True
+        return rank_of(self._proved(owner, name)) is None or (
+            name in self.inferred.assumed
+            and owner.root.kind == "graph"
+            and (owner, name) not in self._learned
+        )
+
+    def assume(self, name: str, what: str) -> None:
+        """Remembers for the report that a conversion used what only a declaration tells."""
+        self.assumptions.setdefault(name, what)
+
+    def believed(self) -> list[str]:
+        """What a conversion took from declarations that inference does not confirm."""
+        found: dict[str, list[str]] = {}
+        for name, what in self.assumptions.items():
+            found.setdefault(what, []).append(self.document.origins.get(name) or repr(name))
+        return [
+            f"the {what} of {_listed(names)} is only declared: inference does not confirm it"
+            for what, names in found.items()
+        ]
+
+    def correct(self) -> int:
+        """Gives declarations that the inputs contradict the inferred shape; says how many."""
+        types = {n: t for n, t in self.inferred.types.items() if n not in self.inferred.assumed}
+        return sum(
+            correct(scope.proto, types, self._input_symbols, nested=scope.parent is not None)
+            for scope in self.document.roots[0].scopes
+            if isinstance(scope.proto, GraphProto)
+        )
+
+    def claimed(self, scope: Scope, name: str, dims: Dims) -> Dims:
+        """The dimensions that are known, and those that only a declaration tells.
+
+        A declared length never stands for a symbol that an input gave to the dimension.
+        """
+        owner = scope.owner(name)
+        declared = owner.declared.get(name) if owner is not None else None
+        if owner is None or owner.root.kind == "function" or rank_of(declared) != len(dims):
+            return dims  # a function is written out where its caller knows more
+        assert declared is not None
+        given = self._input_symbols
+        return tuple(
+            one if isinstance(one, int) or one in given else other if other is not None else one
+            for one, other in zip(dims, dims_of(declared), strict=True)
+        )
+
+    @functools.cached_property
+    def _input_symbols(self) -> frozenset[str]:
+        inputs = (value.type.tensor_type.shape.dim for value in self.document.model.graph.input)
+        return frozenset(dim.dim_param for dims in inputs for dim in dims if dim.dim_param)
 
     def _infer_towards(self, owner: Scope, name: str) -> None:
         """Goes on from where inference stopped: folding knows more, and steps have written nodes.
@@ -211,7 +304,7 @@ class Facts:
             owner = place.owner(name)
             if owner is None or (owner, name) in self._followed:
                 continue
-            if is_vague(self._stated(owner, name)):
+            if is_vague(self._known(owner, name)):
                 yield owner, name
 
     def _infer_outputs(self, place: Scope, node: NodeProto) -> None:
@@ -219,12 +312,13 @@ class Facts:
         if self.document.is_call(node) or not self._tells_more(place, node):
             return
         types = infer_node(node, self._env(place))
+        assumed = any(self.is_assumed(place, name) for name in walk.reads(node) if name)
         for output, found in types.items():
             if schemas.type_name(found) is not None:
-                known = better(self._stated(place, output), found)
+                proved = self._proved(place, output)
+                known = better(proved, found)
                 if known is not None:
-                    place.declared[output] = known
-                    self._learned.add((place, output))
+                    self.learn(place, output, known, assumed=assumed and known is not proved)
 
     def _tells_more(self, place: Scope, node: NodeProto) -> bool:
         """Whether something is known about a node that inference of the whole did not know."""
@@ -232,13 +326,15 @@ class Facts:
             return True
         if holds_graphs(node):
             # Where two scopes disagree about a name, inference of the whole says nothing of it.
-            return any(self.inferred.get(name, UNSAID) is None for name in node.output)
+            return any(self.inferred.types.get(name, UNSAID) is None for name in node.output)
         schema = place.root.schema_of(node)
         if schema is None:
             return False
-        outputs = [self._stated(place, name) for name in node.output if name]
+        outputs = [self._known(place, name) for name in node.output if name]
         if any(found is None or schemas.type_name(found) is None for found in outputs):
             return True  # one typed input may type it, which inference makes nothing of
+        if place.parent is not None and any(map(is_vague, outputs)):
+            return True  # inference of the whole keeps no ranks of what a loop carries
         if self._has_rank_to_tell(schema, outputs):
             return True
         if not schemas.raw(
@@ -259,7 +355,7 @@ class Facts:
             return False
         if (owner, name) in self._learned:
             return True
-        if owner.node(position).op_type == "Constant" or not is_small(self._stated(owner, name)):
+        if owner.node(position).op_type == "Constant" or not is_small(self._known(owner, name)):
             return False
         return self.constant(owner, name) is not None
 
@@ -284,6 +380,12 @@ class Facts:
         """Element types that a step has brought in."""
         if self._census is not None and not self._census.issuperset(types):
             self._census |= set(types)
+
+
+def _listed(names: list[str]) -> str:
+    names = list(dict.fromkeys(names))
+    more = f" and {len(names) - MAX_NAMED} more values" if len(names) > MAX_NAMED else ""
+    return ", ".join(names[:MAX_NAMED]) + more
 
 
 _CONSTANT_KINDS = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import onnx
 from onnx import (
@@ -17,7 +17,7 @@ from onnx import (
     helper,
 )
 
-from opshift.author import safe_inference
+from opshift.author import declared, induction, safe_inference
 from opshift.author.present_types import TYPE_ATTRIBUTES
 from opshift.author.types_by_name import Inferred, types_in
 from opshift.author.verdicts import OutputRanks
@@ -29,24 +29,47 @@ from opshift.opsets.types import is_small, rank_of
 
 if TYPE_CHECKING:
     from opshift.author.node import Env
+    from opshift.author.registry import Registry
 
 Rules = Mapping[tuple[str, str], OutputRanks]
 PASSES = 4  # over the whole model; what a longer chain needs is followed value by value
 
 
-def infer_all(model: bytes | ModelProto, ranks: Rules) -> Inferred:
-    """Value types over all scopes by name; None where two scopes disagree about a name."""
+class Known(NamedTuple):
+    """The types that inference of a whole model finds, and those that rest on a declaration."""
+
+    types: Inferred  # None where two scopes disagree about a name
+    assumed: frozenset[str]  # their ranks follow from a rank that the model only declares
+
+
+def infer_all(model: bytes | ModelProto, adapters: Registry) -> Known:
+    """Value types over all scopes by name: from inputs first, and from declarations only then."""
+    ranks = adapters.output_ranks
+    bare = declared.without(model)
+    induction.confirm(bare, lambda one: _infer(one, ranks)[1], adapters.carries)
+    proved, alone = _infer(bare, ranks)
+    ranked = {name for name, kind in proved.items() if rank_of(kind) is not None}
+    if alone is None or not declared.restore(alone, model):
+        return Known(proved, frozenset())
+    types, _ = _infer(alone, ranks)
+    assumed = {name for name, kind in types.items() if rank_of(kind) is not None} - ranked
+    return Known(types, frozenset(assumed))
+
+
+def _infer(model: ModelProto, ranks: Rules) -> tuple[Inferred, ModelProto | None]:
+    """What inference finds in several passes; no model where it rejects the first."""
     found: Inferred = {}
+    inferred: ModelProto | None = None
     for _ in range(PASSES):
         try:
-            model = safe_inference.infer(model, data_prop=True)
+            model = inferred = safe_inference.infer(model, data_prop=True)
         except safe_inference.COMPLAINTS:
             # A model that inference rejects is converted by what it declares itself.
-            return found
+            return found, inferred
         found = types_in(model)
         if not _write_ranks(model, found, ranks):
-            return found
-    return found
+            return found, model
+    return found, inferred
 
 
 def _write_ranks(model: ModelProto, found: Inferred, ranks: Rules) -> bool:
@@ -137,7 +160,7 @@ def infer_alone(
         found = env.type(name) if name else None
         if found is not None:
             model.graph.input.add(name=name).type.CopyFrom(found)
-    inferred = infer_all(model, env.facts.adapters.output_ranks)
+    inferred = infer_all(model, env.facts.adapters).types
     return {name: found for name in node.output if (found := inferred.get(name)) is not None}
 
 

@@ -14,7 +14,7 @@ from opshift.errors import AdapterBug, InvalidModel, Refusal, Why
 from opshift.model.arrays import Array
 from opshift.model.scope import Scope
 from opshift.opsets import schemas
-from opshift.opsets.types import rank_of
+from opshift.opsets.types import Dims, dims_of, rank_of
 
 _Kind = TypeVar("_Kind")
 
@@ -49,6 +49,18 @@ class Env:
     def is_read(self, name: str) -> bool:
         return self.facts.document.names.is_read(self.scope, name)
 
+    def use_rank(self, name: str) -> None:
+        """Reports the rank of a value where only a declaration tells it."""
+        if self.facts.is_assumed(self.scope, name):
+            self.facts.assume(name, "rank")
+
+    def claimed_dims(self, name: str, dims: Dims) -> Dims:
+        """Dimensions of which a declaration may tell some; the report then names the value."""
+        found = self.facts.claimed(self.scope, name, dims)
+        if found != dims:
+            self.facts.assume(name, "shape")
+        return found
+
 
 class FoldingEnv(Env):
     """For folding, which throws reasons away: to look for them would be most of its work."""
@@ -71,6 +83,12 @@ class TypesOnly(Env):
 
     def why_dynamic(self, name: str) -> str:
         return "only types are looked at"
+
+    def use_rank(self, name: str) -> None:
+        """Inference itself knows which of its types rest on declarations."""
+
+    def claimed_dims(self, name: str, dims: Dims) -> Dims:
+        return dims
 
 
 class Value:
@@ -123,7 +141,10 @@ class Value:
 
     @property
     def rank_or_none(self) -> int | None:
-        return rank_of(self.type)
+        found = rank_of(self.type)
+        if found is not None:
+            self.env.use_rank(self.name)
+        return found
 
     @property
     def rank(self) -> int:
@@ -133,38 +154,50 @@ class Value:
         return found
 
     @property
-    def dims_or_none(self) -> tuple[int | str | None, ...] | None:
+    def dims_or_none(self) -> Dims | None:
         """Each dimension as a number, a symbol or None; None when the rank is unknown."""
-        if self.rank_or_none is None:
-            return None
-        assert self.type is not None
-        return tuple(
-            # Some exporters write -1 for what they do not know, and every runtime reads it so.
-            d.dim_value if d.HasField("dim_value") and d.dim_value >= 0 else d.dim_param or None
-            for d in self.type.tensor_type.shape.dim
-        )
+        found = self._dims()
+        if found is not None:
+            self.env.use_rank(self.name)
+        return found
+
+    def _dims(self) -> Dims | None:
+        found = self.type
+        return dims_of(found) if found is not None and rank_of(found) is not None else None
 
     @property
-    def dims(self) -> tuple[int | str | None, ...]:
+    def dims(self) -> Dims:
         found = self.dims_or_none
         if found is None:
             raise Refusal(Why.NEEDS_RANK, f"the rank of {self.name!r} is unknown")
         return found
 
     @property
-    def shape_or_none(self) -> tuple[int, ...] | None:
-        """The shape if every dimension is a number."""
+    def claimed_dims_or_none(self) -> Dims | None:
+        """Like `dims_or_none`, with numbers that only a declaration tells.
+
+        Use it where there is no computed form. The report names the value whose declaration was
+        believed.
+        """
         found = self.dims_or_none
+        return None if found is None else self.env.claimed_dims(self.name, found)
+
+    @property
+    def shape_or_none(self) -> tuple[int, ...] | None:
+        """The shape if every dimension is a number that inference confirms."""
+        found = self._dims()
         if found is None or not all(isinstance(d, int) for d in found):
             return None
+        self.env.use_rank(self.name)
         return tuple(d for d in found if isinstance(d, int))
 
     @property
     def shape(self) -> tuple[int, ...]:
-        found = self.shape_or_none
-        if found is None:
+        """The shape, which a declaration alone may tell: the report then names the value."""
+        found = self.claimed_dims_or_none
+        if found is None or not all(isinstance(d, int) for d in found):
             raise Refusal(Why.NEEDS_SHAPE, f"the shape of {self.name!r} is not static")
-        return found
+        return tuple(d for d in found if isinstance(d, int))
 
     def const_or_none(self) -> Array | None:
         return self.env.constant(self.name)

@@ -16,6 +16,7 @@ from opshift.author.verdicts import (
     RETIRED,
     Adapter,
     ByValue,
+    Carries,
     Flaw,
     Fold,
     Fragile,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from opshift.model.document import Document
 
 GROUP = "opshift.adapters"
-Declared: TypeAlias = Adapter | Fold | OutputRanks | ByValue | Illegal | Fragile | Flaw
+Declared: TypeAlias = Adapter | Fold | OutputRanks | Carries | ByValue | Illegal | Fragile | Flaw
 
 
 class Registry:
@@ -40,6 +41,7 @@ class Registry:
         self._indexed: dict[Crossing, str] = {}  # the modules of verdicts that are not read yet
         self.folds: dict[tuple[str, str], Fold] = {}
         self.output_ranks: dict[tuple[str, str], OutputRanks] = {}
+        self.carries: dict[tuple[str, str], Carries] = {}
         self.by_value: dict[tuple[str, str], ByValue] = {}
         self.illegal: dict[tuple[str, str], list[Illegal]] = {}
         self.fragile: set[tuple[str, str]] = set()
@@ -60,6 +62,8 @@ class Registry:
             case OutputRanks(domain=domain):
                 for op in declared.ops:
                     _once(self.output_ranks, (domain, op), declared, "two rules tell the ranks of")
+            case Carries(op=op, domain=domain):
+                _once(self.carries, (domain, op), declared, "two rules tell what is carried by")
             case ByValue(op=op, domain=domain):
                 _once(self.by_value, (domain, op), declared, "two lists of what is read by")
             case Illegal(op=op, domain=domain):
@@ -152,6 +156,7 @@ class Registry:
         copy._verdicts = dict(self._verdicts)
         copy.folds = dict(self.folds)
         copy.output_ranks = dict(self.output_ranks)
+        copy.carries = dict(self.carries)
         copy.by_value = dict(self.by_value)
         copy.illegal = {key: [*rules] for key, rules in self.illegal.items()}
         copy.fragile = set(self.fragile)

@@ -29,7 +29,20 @@ def infer(
     found = onnx.shape_inference.infer_shapes(
         known, check_type=strict, strict_mode=strict, data_prop=data_prop
     )
-    return found if isinstance(found, ModelProto) else ModelProto.FromString(found)
+    found = found if isinstance(found, ModelProto) else ModelProto.FromString(found)
+    if known is not model:
+        _give_back(found, model)
+    return found
+
+
+def _give_back(found: ModelProto, model: bytes | ModelProto) -> None:
+    """Puts the nodes that were nobody's back into the domains that they came from."""
+    original = model if isinstance(model, ModelProto) else ModelProto.FromString(model)
+    for node, own in zip(nodes(found), nodes(original), strict=True):
+        if node.domain == NOBODY:
+            node.domain = own.domain
+    for imports in (found.opset_import, *(one.opset_import for one in found.functions)):
+        imports.remove(next(one for one in imports if one.domain == NOBODY))
 
 
 def is_at_risk(model: bytes | ModelProto) -> bool:

@@ -131,6 +131,21 @@ class OutputRanks:
 
 
 @dataclass(frozen=True, slots=True)
+class Carries:
+    """An operator whose body hands values on to its next iteration, from these positions on.
+
+    Its own inputs and those of the body have equal positions; its outputs begin with what is
+    carried.
+    """
+
+    op: str
+    graph: str  # the attribute that is the body
+    inputs: int  # the first input that is carried
+    outputs: int  # the first output of the body that is carried
+    domain: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ByValue:
     """Inputs of which only the value counts: in a wider type, all of them, they mean the same."""
 
@@ -409,6 +424,11 @@ def flaw(
         return tuple(Flaw(op, look, domain) for op in ops.split())
 
     return declare
+
+
+def carries(op: str, graph: str, *, inputs: int, outputs: int, domain: str = "") -> Carries:
+    """The operator's body hands on what it gets from input `inputs` on, as output `outputs` on."""
+    return Carries(op, graph, inputs, outputs, domain)
 
 
 def by_value(op: str, *inputs: int, floats: bool = False, domain: str = "") -> ByValue:

@@ -60,6 +60,7 @@ class MadeEnv(Env):
         self.made = made
         self.outer = outer
         self.types: dict[str, TypeProto | None] = {}
+        self._ranks_used: set[str] = set()
 
     def type(self, name: str) -> TypeProto | None:
         if name not in self.types:
@@ -71,10 +72,9 @@ class MadeEnv(Env):
         while env is not None:
             if name in env.types:
                 return env.types[name]
-            for node in env.made.nodes:
-                if name in node.output:
-                    return self._infer(node).get(name)
             env = env.outer
+        if (node := self._maker(name)) is not None:
+            return self._infer(node).get(name)
         if name in self.made.constants:
             return _type_of(self.made.constants[name][0])
         return super().type(name)
@@ -82,6 +82,29 @@ class MadeEnv(Env):
     def _infer(self, node: NodeProto) -> dict[str, TypeProto]:
         version = self.crossing.version(self.scope.root, schemas.normal(node.domain))
         return infer_node(node, self, version)
+
+    def use_rank(self, name: str) -> None:
+        """The rank of a value that was made here follows from those of the model."""
+        waiting = [name] if self.facts.believes else []
+        while waiting:
+            name = waiting.pop()
+            if name in self._ranks_used:
+                continue
+            self._ranks_used.add(name)
+            node = self._maker(name)
+            if node is not None:
+                waiting += filter(None, node.input)
+            elif name not in self.made.constants:
+                super().use_rank(name)
+
+    def _maker(self, name: str) -> NodeProto | None:
+        env: MadeEnv | None = self
+        while env is not None:
+            for node in env.made.nodes:
+                if name in node.output:
+                    return node
+            env = env.outer
+        return None
 
     def constant(self, name: str) -> Array | None:
         made = self.made.constants.get(name)

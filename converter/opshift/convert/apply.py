@@ -197,10 +197,13 @@ class Applier:
         known = {n: t for n, t in change.builder.env.types.items() if t is not None}
         if not known:
             return
-        written = {o for node in change.made.nodes for o in node.output}
-        for name in known.keys() & written:
-            if self.document.is_fresh(name):
-                change.place[0].declared[name] = known[name]
+        scope, nodes = change.place[0], change.made.nodes
+        written = {o for node in nodes for o in node.output}
+        fresh = [name for name in known.keys() & written if self.document.is_fresh(name)]
+        read = {name for node in nodes for name in node.input} if fresh else set()
+        assumed = any(self.facts.is_assumed(scope, name) for name in read - written)
+        for name in fresh:
+            self.facts.learn(scope, name, known[name], assumed=assumed)
 
     def _remember_origin(self, change: Change) -> None:
         """A later refusal names the node of the model, not one that a step wrote for it."""

@@ -243,6 +243,7 @@ class Conversion:
         self._settle_nodes()
         if self.options.prune_imports:
             self.notes += imports.prune(self.document)
+        self._settle_declarations()
         if self.runtime is not None:
             self._suit(self.runtime)
         if self.steps or self.options.ir_version not in ("auto", "keep"):
@@ -257,6 +258,7 @@ class Conversion:
 
     def _reopen(self) -> None:
         """Indexes the model as it is now, as if it had come like this."""
+        self.notes += self.facts.believed()
         added = self.document.added_initializers
         prefix = _unused_prefix(self.skeleton.SerializeToString())
         self.view = weights.checkable(self.skeleton)
@@ -272,6 +274,17 @@ class Conversion:
             raise self.refused([one.as_refusal(self.goal.get(one.domain, 1)) for one in blockers])
         self.notes += map(str, runtime.forms(document, row))
         self.notes += runtime.unknown(document, row)
+
+    def _settle_declarations(self) -> None:
+        """Corrects the declarations that the inputs contradict, and tells which were believed."""
+        if not any(step.rewritten for step in self.steps):
+            return
+        if self.skeleton.graph.value_info and (wrong := self.facts.correct()):
+            self.notes.append(
+                f"the shapes of {wrong} values were declared otherwise than the inputs tell; they"
+                " have been corrected"
+            )
+        self.notes += self.facts.believed()
 
     def _settle_ir(self, *, moved: bool) -> None:
         """Gives the model its IR version, what is older in another form being rewritten first."""

@@ -39,6 +39,7 @@ class Scope:
     _initializers: dict[str, TensorProto] | None = None
     _sparse: frozenset[str] | None = None
     _declared: dict[str, TypeProto] | None = None
+    _initializer_types: dict[str, TypeProto] | None = None
     _node_names: set[str] | None = None
     _repeated_names: frozenset[str] | None = None
 
@@ -80,12 +81,13 @@ class Scope:
             self._declared = {i.name: i.type for i in infos if i.HasField("type")}
         return self._declared
 
-    def declared_type(self, name: str) -> TypeProto | None:
-        """The type that is written down for a value, or that its initializer has."""
-        found = self.declared.get(name)
-        if found is None and (tensor := self.initializers.get(name)) is not None:
-            found = self.declared[name] = _tensor_type(tensor)
-        return found
+    def initializer_type(self, name: str) -> TypeProto:
+        """The type that an initializer has."""
+        if self._initializer_types is None:
+            self._initializer_types = {}
+        if name not in self._initializer_types:
+            self._initializer_types[name] = tensor_type(self.initializers[name])
+        return self._initializer_types[name]
 
     @property
     def node_names(self) -> set[str]:
@@ -172,7 +174,8 @@ class Scope:
         self.order, self.removed, self._producers = {}, set(), None
 
 
-def _tensor_type(tensor: TensorProto) -> TypeProto:
+def tensor_type(tensor: TensorProto) -> TypeProto:
+    """The type of a tensor."""
     found = TypeProto()
     found.tensor_type.elem_type = tensor.data_type
     found.tensor_type.shape.SetInParent()

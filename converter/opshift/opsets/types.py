@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from onnx import TensorProto, TypeProto
 
 from opshift.opsets import schemas
+
+Dims: TypeAlias = tuple[int | str | None, ...]  # each a number, a symbol, or unknown
 
 
 def rank_of(found: TypeProto | None) -> int | None:
@@ -12,6 +16,15 @@ def rank_of(found: TypeProto | None) -> int | None:
         return None
     tensor = found.tensor_type
     return len(tensor.shape.dim) if tensor.HasField("shape") else None
+
+
+def dims_of(found: TypeProto) -> Dims:
+    """The dimensions of a tensor whose rank is known."""
+    return tuple(
+        # Some exporters write -1 for what they do not know, and every runtime reads it so.
+        d.dim_value if d.HasField("dim_value") and d.dim_value >= 0 else d.dim_param or None
+        for d in found.tensor_type.shape.dim
+    )
 
 
 def is_complete(found: TypeProto) -> bool:
@@ -32,6 +45,17 @@ def is_vague(found: TypeProto | None) -> bool:
         return False
     whole = found.tensor_type.elem_type == TensorProto.INT64
     return rank_of(found) is None or (whole and not is_complete(found))
+
+
+def claims_more(declared: TypeProto, known: TypeProto | None) -> bool:
+    """Whether a declaration gives lengths where the known type of a tensor has none."""
+    if known is None or not known.HasField("tensor_type"):
+        return False
+    own, told = known.tensor_type.shape.dim, declared.tensor_type.shape.dim
+    return len(own) == len(told) and any(
+        b.HasField("dim_value") and not a.HasField("dim_value")
+        for a, b in zip(own, told, strict=True)
+    )
 
 
 def better(declared: TypeProto | None, inferred: TypeProto | None) -> TypeProto | None:

@@ -1,0 +1,5 @@
+"""Operators whose body hands values on from one iteration to the next."""
+
+from opshift.adapter import carries
+
+LOOP = carries("Loop", "body", inputs=2, outputs=1)

@@ -1,0 +1,153 @@
+"""What a model declares of the values that it computes: claims, which inference comes before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from onnx import GraphProto, ModelProto, TensorShapeProto, TypeProto, ValueInfoProto
+
+from opshift.author.types_by_name import Inferred
+from opshift.model.scope import tensor_type
+from opshift.model.walk import graphs_in
+from opshift.opsets import schemas
+from opshift.opsets.types import dims_of, rank_of
+
+
+def believed(declared: TypeProto) -> TypeProto:
+    """What may be believed of a declared type: element types and ranks, but no lengths.
+
+    A runtime rejects a wrong element type. It does not look at wrong lengths, which are what an
+    exporter leaves behind when it makes a fixed dimension free.
+    """
+    found = TypeProto()
+    found.CopyFrom(declared)
+    forget_lengths(found)
+    return found
+
+
+def forget_lengths(found: TypeProto) -> None:
+    """Leaves the rank of every tensor in a type, and none of its lengths."""
+    match found.WhichOneof("value"):
+        case "tensor_type" | "sparse_tensor_type" as kind:
+            for dim in getattr(found, kind).shape.dim:
+                dim.CopyFrom(TensorShapeProto.Dimension())
+        case "sequence_type":
+            forget_lengths(found.sequence_type.elem_type)
+        case "optional_type":
+            forget_lengths(found.optional_type.elem_type)
+        case "map_type":
+            forget_lengths(found.map_type.value_type)
+
+
+def completed(known: TypeProto | None, declared: TypeProto | None) -> TypeProto | None:
+    """What inference knows of a type; what it does not know is believed of the declared one."""
+    if declared is None or (known is not None and not _adds(known, declared)):
+        return known
+    claim = believed(declared)
+    if known is None or (schemas.type_name(known) is None and rank_of(known) is None):
+        return claim
+    merged = TypeProto()
+    merged.CopyFrom(known)
+    if not merged.tensor_type.elem_type:
+        merged.tensor_type.elem_type = claim.tensor_type.elem_type
+    elif not merged.tensor_type.HasField("shape"):
+        merged.tensor_type.shape.CopyFrom(claim.tensor_type.shape)
+    return merged
+
+
+def _adds(known: TypeProto, declared: TypeProto) -> bool:
+    """Whether a declaration tells an element type or a rank that inference does not know."""
+    if schemas.type_name(known) is None:
+        return schemas.type_name(declared) is not None or rank_of(declared) is not None
+    return known.HasField("tensor_type") and rank_of(known) is None is not rank_of(declared)
+
+
+def without(model: bytes | ModelProto) -> ModelProto:
+    """A copy that declares its inputs alone, and no values for what callers may replace."""
+    copy = ModelProto()
+    copy.MergeFromString(model if isinstance(model, bytes) else model.SerializeToString())
+    for i, graph in enumerate(graphs_in(copy.graph)):
+        for value in (*graph.output, *(graph.input if i else ())):
+            _forget_shape(value.type)  # inference needs the element types of what a graph passes on
+        del graph.value_info[:]
+    _forget_replaceable(copy)
+    return copy
+
+
+def _forget_shape(found: TypeProto) -> None:
+    match found.WhichOneof("value"):
+        case "tensor_type" | "sparse_tensor_type" as kind:
+            getattr(found, kind).ClearField("shape")
+        case "sequence_type":
+            _forget_shape(found.sequence_type.elem_type)
+        case "optional_type":
+            _forget_shape(found.optional_type.elem_type)
+        case "map_type":
+            _forget_shape(found.map_type.value_type)
+
+
+def _forget_replaceable(model: ModelProto) -> None:
+    """Leaves the types of the initializers that callers or training may set, not their values."""
+    graph = model.graph
+    inputs = {value.name for value in graph.input}
+    changed = inputs if model.ir_version > 3 else set()
+    for training in model.training_info:
+        bindings = (*training.initialization_binding, *training.update_binding)
+        changed = changed | {binding.key for binding in bindings}
+    for i in range(len(graph.initializer) - 1 if changed else -1, -1, -1):
+        tensor = graph.initializer[i]
+        if tensor.name in changed:
+            if tensor.name not in inputs:
+                graph.input.add(name=tensor.name).type.CopyFrom(tensor_type(tensor))
+            del graph.initializer[i]
+
+
+def restore(inferred: ModelProto, original: bytes | ModelProto) -> bool:
+    """Declares again, beside inferred types, what inference did not find; says if anything was."""
+    model = ModelProto.FromString(original) if isinstance(original, bytes) else original
+    written = False
+    pairs = zip(graphs_in(inferred.graph), graphs_in(model.graph), strict=True)
+    for i, (graph, declared) in enumerate(pairs):
+        known = {one.name: one for one in (*graph.value_info, *graph.output, *graph.input)}
+        for value in _computed(declared, nested=i > 0):
+            found = known.get(value.name)
+            has = found.type if found is not None and found.HasField("type") else None
+            more = completed(has, value.type)
+            if more is not None and more != has:
+                place = found if found is not None else graph.value_info.add(name=value.name)
+                place.type.CopyFrom(more)
+                written = True
+    return written
+
+
+def _computed(graph: GraphProto, *, nested: bool) -> Iterator[ValueInfoProto]:
+    """The declared types of a graph that callers of the model do not vouch for."""
+    values: Iterable[ValueInfoProto] = (*graph.value_info, *graph.output)
+    inputs = {value.name for value in graph.input}
+    for value in (*values, *graph.input) if nested else values:
+        if value.HasField("type") and (nested or value.name not in inputs):
+            yield value
+
+
+def correct(graph: GraphProto, types: Inferred, symbols: frozenset[str], *, nested: bool) -> int:
+    """Gives declarations that the inputs contradict the inferred shape; says how many there were.
+
+    A runtime plans its memory by declarations, and fails where they are too small.
+    """
+    count = 0
+    for value in _computed(graph, nested=nested):
+        found = types.get(value.name)
+        if found is not None and _contradicts(value.type, found, symbols):
+            value.type.tensor_type.shape.CopyFrom(found.tensor_type.shape)
+            count += 1
+    return count
+
+
+def _contradicts(declared: TypeProto, found: TypeProto, symbols: frozenset[str]) -> bool:
+    if rank_of(found) is None or rank_of(declared) is None:
+        return False
+    own, told = dims_of(found), dims_of(declared)
+    return len(own) != len(told) or any(
+        isinstance(b, int) and a != b and (isinstance(a, int) or a in symbols)
+        for a, b in zip(own, told, strict=True)
+    )

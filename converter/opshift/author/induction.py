@@ -1,0 +1,134 @@
+"""Types of what a loop carries: they hold in every iteration if one iteration keeps them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple, TypeAlias
+
+from onnx import GraphProto, ModelProto, TypeProto, ValueInfoProto
+
+from opshift.author.types_by_name import Inferred, types_in
+from opshift.author.verdicts import Carries
+from opshift.model.scope import tensor_type
+from opshift.model.walk import graphs_in, graphs_of
+from opshift.opsets import schemas
+from opshift.opsets.types import rank_of
+
+Rules: TypeAlias = Mapping[tuple[str, str], Carries]
+Infer: TypeAlias = Callable[[ModelProto], ModelProto | None]
+ROUNDS = 6  # a hypothesis loses something in each; what is not settled by then is given up
+
+
+class Carried(NamedTuple):
+    """One value that a node with a body carries from one iteration into the next."""
+
+    given: str  # to the node
+    inside: ValueInfoProto  # the body's input
+    result: str  # of the body
+    around: GraphProto
+    output: str  # of the node; empty where nobody wants it
+
+
+def confirm(model: ModelProto, infer: Infer, rules: Rules) -> bool:
+    """Writes into a model the types of carried values that induction proves; says if any are.
+
+    The hypothesis is that a value keeps the type that it begins with. Where a body gives another
+    type back, the hypothesis loses the dimensions that differ.
+    """
+    carried = list(_carried(model, rules))
+    symbols = _symbols(model)
+    held: dict[int, TypeProto] = {}
+    given_up: set[int] = set()
+    for _ in range(ROUNDS if carried else 0):
+        found = infer(model)
+        if found is None:
+            break
+        types = {**types_in(found), **_initializers(found)}
+        settled = True
+        for i, one in enumerate(carried):
+            if i in given_up:
+                continue
+            weaker = _weaker(one, types, held.get(i), symbols)
+            if weaker == held.get(i):
+                continue
+            settled = False
+            _write(one, weaker)
+            if weaker is None:
+                given_up.add(i)
+                del held[i]
+            else:
+                held[i] = weaker
+        if settled:
+            return bool(held)
+    for one in carried:
+        _write(one, None)
+    return False
+
+
+def _carried(model: ModelProto, rules: Rules) -> Iterator[Carried]:
+    for graph in graphs_in(model.graph):
+        for node in graph.node:
+            rule = rules.get((schemas.normal(node.domain), node.op_type))
+            body = dict(graphs_of(node)).get(rule.graph) if rule is not None else None
+            if rule is None or body is None:
+                continue
+            for i, inside in enumerate(body.input[rule.inputs :]):
+                at, to = rule.inputs + i, rule.outputs + i
+                if at < len(node.input) and to < len(body.output) and node.input[at]:
+                    output = node.output[i] if i < len(node.output) else ""
+                    yield Carried(node.input[at], inside, body.output[to].name, graph, output)
+
+
+def _weaker(
+    one: Carried, types: Inferred, held: TypeProto | None, symbols: frozenset[str]
+) -> TypeProto | None:
+    """What a hypothesis and the types found under it have in common; None where nothing is."""
+    given, result = types.get(one.given), types.get(one.result)
+    if held is None:
+        return None if given is None or rank_of(given) is None else _without_marks(given, symbols)
+    if result is None or given is None or not rank_of(given) == rank_of(result) == rank_of(held):
+        return None
+    left = TypeProto()
+    left.CopyFrom(held)
+    dims = (kind.tensor_type.shape.dim for kind in (given, result))
+    for dim, *others in zip(left.tensor_type.shape.dim, *dims, strict=True):
+        if dim.WhichOneof("value") and any(other != dim for other in others):
+            dim.Clear()
+    return left
+
+
+def _without_marks(given: TypeProto, symbols: frozenset[str]) -> TypeProto:
+    """Leaves out the symbols that inference made up, which the next inference calls otherwise."""
+    kept = TypeProto()
+    kept.CopyFrom(given)
+    for dim in kept.tensor_type.shape.dim:
+        if dim.dim_param and dim.dim_param not in symbols:
+            dim.Clear()
+    return kept
+
+
+def _symbols(model: ModelProto) -> frozenset[str]:
+    shapes = (value.type.tensor_type.shape.dim for value in model.graph.input)
+    return frozenset(dim.dim_param for dims in shapes for dim in dims if dim.dim_param)
+
+
+def _initializers(model: ModelProto) -> Inferred:
+    return {
+        tensor.name: tensor_type(tensor)
+        for graph in graphs_in(model.graph)
+        for tensor in graph.initializer
+    }
+
+
+def _write(one: Carried, held: TypeProto | None) -> None:
+    """Gives a carried value a type in its body and behind its node, or takes the shape away."""
+    places = [one.inside]
+    infos = (*one.around.output, *one.around.value_info)
+    places += [value for value in infos if value.name == one.output]
+    if held is not None and one.output and len(places) == 1:
+        places.append(one.around.value_info.add(name=one.output))
+    for value in places:
+        if held is not None:
+            value.type.CopyFrom(held)
+        elif value.type.HasField("tensor_type"):
+            value.type.tensor_type.ClearField("shape")

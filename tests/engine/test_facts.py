@@ -1,0 +1,105 @@
+"""Which facts about values count, and which declarations a report names."""
+
+import onnx
+import pytest
+from conftest import model, ops
+from onnx import helper
+from opshift.author import registry
+from opshift.author.facts import Facts
+from opshift.convert.api import Options, convert
+from opshift.model import weights
+from opshift.model.document import Document
+from opshift.opsets.types import dims_of
+
+CUSTOM = ', "custom" : 1'
+
+
+def facts_of(m: onnx.ModelProto) -> Facts:
+    skeleton, store = weights.carve_model(m)
+    return Facts(Document(skeleton), store, registry.default(), lambda: skeleton)
+
+
+def dims(facts: Facts, name: str, depth: int = 0) -> tuple:
+    scope = facts.document.roots[0].scopes[depth]
+    return dims_of(facts.type(scope, name))
+
+
+def declare(m: onnx.ModelProto, name: str, shape: list, kind: int = 1) -> onnx.ModelProto:
+    m.graph.value_info.append(helper.make_tensor_value_info(name, kind, shape))
+    return m
+
+
+def report(m: onnx.ModelProto, target: int) -> tuple[onnx.ModelProto, str]:
+    skeleton, store, told = convert(lambda: weights.carve_model(m), Options(target))
+    weights.fill(skeleton, store)
+    return skeleton, "\n".join(told.notes)
+
+
+def test_a_symbol_of_an_input_counts_before_a_declared_number():
+    m = model("(float[N,4] x) => (float[N,4] y) { h = Relu(x) y = Neg(h) }", opset=13)
+    assert dims(facts_of(declare(m, "h", [8, 4])), "h") == ("N", 4)
+
+
+def test_a_declared_number_is_no_length_where_inference_knows_none():
+    m = model("(float[4] x) => (float[a,b] y) { h = custom.Op(x) y = Neg(h) }", opset=13, more=CUSTOM)
+    facts = facts_of(declare(m, "h", [8, 4]))
+    assert dims(facts, "h") == (None, None)
+    assert facts.is_assumed(facts.document.main, "y")
+    assert facts.claimed(facts.document.main, "h", (None, None)) == (8, 4)
+
+
+def test_a_declared_number_is_never_claimed_for_a_symbol_of_an_input():
+    m = model("(float[N,4] x) => (float[N,4] y) { h = Relu(x) y = Neg(h) }", opset=13)
+    facts = facts_of(declare(m, "h", [8, 4]))
+    assert facts.claimed(facts.document.main, "h", ("N", None)) == ("N", 4)
+
+
+def test_a_shape_that_callers_may_replace_is_not_known_to_inference():
+    text = "(float[6] x, int64[2] s) => (float[a,b] y) <int64[2] s = {2, 3}> { y = Reshape(x, s) }"
+    facts = facts_of(model(text, opset=13))
+    assert not any(isinstance(d, int) for d in dims(facts, "y"))
+
+
+LOOP = """(float[N,4] x, float[4,4] w, int64 n, bool c) => (float y, float z) {{
+    y, z = Loop(n, c, x, w) <body = b (int64 i, bool k, float h, float v) => (bool l, float p, float q) {{
+        l = Identity(k) p = {op} q = Identity(v) }}> }}"""
+
+
+@pytest.mark.parametrize(
+    ("op", "found"),
+    [("MatMul(h, v)", ("N", 4)), ("Concat<axis=0>(h, v)", (None, 4)), ("Neg(h)", ("N", 4))],
+)
+def test_what_a_loop_carries_is_known_by_induction(op, found):
+    m = model(LOOP.format(op=op), opset=13)
+    for graph in (m.graph, m.graph.node[0].attribute[0].g):
+        for value in graph.output:
+            value.type.tensor_type.ClearField("shape")
+    for value in m.graph.node[0].attribute[0].g.input[2:]:
+        value.type.tensor_type.ClearField("shape")
+    facts = facts_of(m)
+    known = [None if isinstance(d, str) and d != "N" else d for d in dims(facts, "h", 1)]
+    assert tuple(known) == found
+    assert not facts.is_assumed(facts.document.roots[0].scopes[1], "h")
+    assert dims(facts, "z") == (4, 4)
+
+
+def test_the_report_names_a_rank_that_is_only_declared():
+    text = "(float[4] x) => (float[a,b] y) { h = custom.Op(x) y = Softmax<axis=1>(h) }"
+    m = declare(model(text, opset=12, more=CUSTOM), "h", ["a", "b"])
+    after, told = report(m, 13)
+    assert ops(after) == "Op Softmax"
+    assert "the rank of 'h' is only declared" in told
+
+
+def test_the_report_names_no_rank_that_inference_confirms():
+    text = "(float[2,4] x) => (float[a,b] y) { h = Relu(x) y = Softmax<axis=1>(h) }"
+    assert "declared" not in report(declare(model(text, opset=12), "h", [2, 4]), 13)[1]
+
+
+def test_a_wrong_declaration_is_corrected_in_the_result():
+    text = "(float[N,4] x) => (float[N] y) <int64 i = {-1}> { h = Relu(x) y = Gather<axis=1>(h, i) }"
+    m = declare(model(text, opset=11), "h", [8, 4])
+    after, told = report(m, 10)
+    (kept,) = [value for value in after.graph.value_info if value.name == "h"]
+    assert dims_of(kept.type) == ("N", 4)
+    assert "the shapes of 1 values were declared otherwise" in told
