@@ -8,8 +8,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from opshift.errors import BadDestination, InvalidModel, printable
+from opshift.errors import BadDestination, InvalidModel
 from opshift.model import weights
+from opshift.text import printable
 from opshift.zoo.sources import HIDDEN
 from opshift.zoo.stores.stores import is_url, join
 
