@@ -87,8 +87,16 @@ def install(version: str, cache: Path = CACHE) -> Installed:
             shutil.rmtree(site, ignore_errors=True)
             told = (done.stderr.strip().splitlines() or ["pip said nothing"])[-1]
             raise NotHere(f"pip of {python} cannot install {what[0]}: {told}")
+    _wrapper(python, site)
     note.write_text(json.dumps({"version": version, "python": python}))
     return Installed(version, python, str(site))
+
+
+def _wrapper(python: str, site: Path) -> None:
+    """An interpreter with the release, as `opshift verify --runtime` takes it."""
+    script = site / "python"
+    script.write_text(f'#!/bin/sh\nPYTHONPATH="{site}" exec "{python}" "$@"\n')
+    script.chmod(0o755)
 
 
 def _python_for(version: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto
 
-from opshift.verify import child, engines, generate, locate, randomness, worker
+from opshift.verify import child, elsewhere, engines, generate, locate, randomness, worker
 from opshift.verify.cases import Case, Inputs, given
 from opshift.verify.child import Limits
 from opshift.verify.oracle import compare
@@ -36,9 +36,11 @@ def verify(
     limits: Limits | None = None,
     reduce: str | os.PathLike[str] | None = None,
     isolated: bool = True,
+    runtime: str = "",
 ) -> Verification:
     """Whether `a` and `b` compute the same: on `inputs`, or on some made up from the signature.
 
+    `runtime` is a Python interpreter: `b` runs in the onnxruntime that it imports.
     Whoever has limits and a process to lose may do without children: `isolated=False`.
     """
     if engine not in ("auto", *engines.ENGINES):
@@ -47,7 +49,7 @@ def verify(
         folder = Path(name)
         pair = Pair(
             opened(a, folder, "a"), opened(b, folder, "b"), engine, seed,
-            Wanted(rtol, atol, ulp), (limits or Limits()) if isolated else None,
+            Wanted(rtol, atol, ulp), (limits or Limits()) if isolated else None, runtime,
         )  # fmt: skip
         return _verify(pair, inputs, reduce, folder)
 
@@ -62,10 +64,18 @@ class Pair:
     seed: int
     wanted: Wanted
     limits: Limits | None  # of the child processes; without any, the models run here
+    runtime: str = ""  # the Python that runs the second model
+
+    @property
+    def guest(self) -> str:
+        """What the engine of the second model is called, if it is in another Python."""
+        return f"{engines.RUNTIME} of {self.runtime}" if self.runtime else ""
 
     def run(self, subject: Subject, engine: str, cases: Sequence[Case]) -> Results:
         """What a model gives for each case."""
         values = [dict(case.values) for case in cases]
+        if self.runtime and engine == self.guest:
+            return elsewhere.run(self.runtime, os.fspath(subject.path), values, self.limits)
         if self.limits is None:
             return worker.here(engine, os.fspath(subject.path), values, self.seed)
         done = child.run(engine, os.fspath(subject.path), values, self.seed, limits=self.limits)
@@ -82,6 +92,9 @@ def _verify(
     pair: Pair, inputs: Inputs | None, reduce: str | os.PathLike[str] | None, folder: Path
 ) -> Verification:
     chosen = engines.choose((pair.a.model, pair.b.model), pair.engine)
+    if pair.runtime:
+        own = engines.choose((pair.a.model, pair.a.model), pair.engine)
+        chosen = (own[0], (pair.guest, "asked for"))
     first, cases, expected = _before(pair, *chosen[0], inputs)
     answered = any(not error for _, error in expected)
     if answered:
@@ -149,7 +162,8 @@ def _run(
     """A model's answers; where the choice is ours and it gives none, the other engine's."""
     results = pair.run(subject, engine, cases)
     failed = next((error for _, error in results if error), "")
-    if failed and pair.engine == "auto" and all(error for _, error in results):
+    chosen = pair.engine == "auto" and engine in engines.ENGINES
+    if failed and chosen and all(error for _, error in results):
         other = next(name for name in engines.ENGINES if name != engine)
         if not engines.objection(subject.model, other):
             again = pair.run(subject, other, cases)

@@ -20,6 +20,7 @@ ENGINES = ("auto", "onnxruntime", "opshift")
 @click.option("--inputs", type=click.Path(exists=True), help="An .npz, or a folder of test data.")
 @click.option("--engine", type=click.Choice(ENGINES), default="auto", show_default=True,
               help="What runs the models.")  # fmt: skip
+@click.option("--runtime", default="", metavar="PYTHON", help="Run B in the onnxruntime of PYTHON.")
 @click.option("--seed", type=int, default=0, show_default=True, help="For inputs that are made up.")
 @click.option("--rtol", type=float, help="Allowed relative difference of floats.")
 @click.option("--atol", type=float, help="Allowed absolute difference of floats.")
@@ -34,6 +35,7 @@ def command(
     b: str,
     inputs: str | None,
     engine: str,
+    runtime: str,
     seed: int,
     rtol: float | None,
     atol: float | None,
@@ -48,7 +50,7 @@ def command(
     with output.working("verifying"):
         found = verify(
             a, b, inputs, engine=engine, seed=seed, rtol=rtol, atol=atol, ulp=ulp,
-            limits=Limits(seconds, megabytes), reduce=reduce,
+            limits=Limits(seconds, megabytes), reduce=reduce, runtime=runtime,
         )  # fmt: skip
     output.result(found.lines, found.as_dict, good=found.equal)
     return DONE if found.equal else REFUSED

@@ -1,0 +1,80 @@
+"""The second model in the onnxruntime of another Python."""
+
+from __future__ import annotations
+
+import sys
+
+import onnx
+import pytest
+from click.testing import CliRunner
+from conftest import model
+from opshift.cli.entry import main
+from opshift.verify import Limits, verify
+
+PLAIN = "(float[2] x) => (float[2] y) { y = Neg(x) }"
+
+
+def test_both_are_compared_and_the_report_names_the_interpreter(tmp_path):
+    a, b = model(PLAIN, 13), model("(float[2] x) => (float[2] y) { y = Abs(x) }", 13)
+    same = verify(a, a, runtime=sys.executable)
+    assert same.equal
+    assert same.sides[1].engine == f"onnxruntime of {sys.executable}"
+    other = verify(a, b, runtime=sys.executable)
+    assert other.different
+    assert "now Abs" in str(other.cause)
+    onnx.save(a, tmp_path / "a.onnx")
+    words = ["verify", f"{tmp_path}/a.onnx", f"{tmp_path}/a.onnx", "--runtime", sys.executable]
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 0
+    assert "onnxruntime of" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(string[2] x) => (string[2] y) { y = Identity(x) }",
+        "(float[2] x) => (seq(float[2]) y) { y = SequenceConstruct(x, x) }",
+        "(bool[2] x, float16[2] z) => (bool[2] y, float16[2] w) { y = Not(x) w = Neg(z) }",
+    ],
+)
+def test_strings_sequences_and_halves_come_back_as_they_are(text):
+    proto = model(text, 13)
+    assert verify(proto, proto, runtime=sys.executable).equal
+
+
+def test_a_map_comes_back():
+    text = "(float[2,3] x) => (seq(map(int64, float)) y) { y = ai.onnx.ml.ZipMap<classlabels_int64s = [4, 5, 6]>(x) }"
+    proto = model(text, 13, more=', "ai.onnx.ml" : 2')
+    assert verify(proto, proto, runtime=sys.executable).equal
+
+
+@pytest.mark.parametrize(
+    ("python", "sentence"),
+    [
+        ("/nowhere/python", "/nowhere/python cannot be run: No such file"),
+        ("/bin/false", "/bin/false ended with code 1"),
+    ],
+)
+def test_an_interpreter_that_gives_no_answer_is_named(python, sentence):
+    found = verify(model(PLAIN, 13), model(PLAIN, 13), runtime=python)
+    assert not found.equal
+    assert not found.different
+    assert any(sentence in row.detail for row in found.rows)
+
+
+def test_a_model_that_the_runtime_does_not_load_gives_no_answer():
+    unknown = model("(float[2] x) => (float[2] y) { y = acme.Run(x) }", 13, more=', "acme" : 1')
+    found = verify(model(PLAIN, 13), unknown, runtime=sys.executable)
+    assert [row.outcome for row in found.rows] == ["no answer"] * len(found.rows)
+    assert "B gave no answer" in found.rows[0].detail
+
+
+def test_it_may_not_take_longer_than_its_limit(tmp_path):
+    slow = tmp_path / "python"
+    slow.write_text("#!/bin/sh\nexec sleep 60\n")
+    slow.chmod(0o755)
+    limits = Limits(seconds=2)
+    found = verify(
+        model(PLAIN, 13), model(PLAIN, 13), runtime=str(slow), limits=limits, isolated=True
+    )
+    assert not found.equal
