@@ -285,6 +285,16 @@ def test_an_operator_that_the_runtime_lacks_is_written_out_at_the_same_opset():
     np.testing.assert_allclose(*got, rtol=1e-5)
 
 
+def test_functions_are_written_out_for_a_runtime_that_cannot_run_them():
+    text = """(float[2] x) => (float[2] y) { y = acme.Twice(x) }
+        <opset_import: ["" : 15], domain: "acme"> Twice (v) => (w) { w = Add(v, v) }"""
+    before = model(text, 15, ir=8, more=', "acme" : 1')
+    after = convert_version(before, "onnxruntime==1.10")
+    assert (ops(after), len(after.functions)) == ("Add", 0)
+    assert after.ir_version == 8
+    assert len(convert_version(before, "onnxruntime==1.11").functions) == 1
+
+
 def test_a_runtime_without_a_ceiling_gets_the_opset_that_it_reads_best():
     text = (
         "(float[2,4] x) => (float[2,1] y) { a = Constant<value_ints = [1]>() y = ReduceMean(x, a) }"

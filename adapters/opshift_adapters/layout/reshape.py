@@ -42,12 +42,23 @@ TYPES_23 = boundary(23, "Flatten:03e5cd Identity:55d9bd Reshape:896b48 Shape:fa6
 @example("shape without 0", "(float[N,4] x) => (float[a,b] y) <int64[2] s = {-1, 2}> { y = Reshape<allowzero=1>(x, s) }", imports={"": 18}, gives="Reshape")
 @example("shape with 0", "(float[0,4] x) => (float[a,b] y) <int64[2] s = {0, 2}> { y = Reshape<allowzero=1>(x, s) }", imports={"": 18}, gives="Reshape")
 @example("computed shape", "(float[N,4] x, int64[2] s) => (float[a,b] y) { y = Reshape<allowzero=1>(x, s) }", imports={"": 18}, gives="Reshape", inputs={"s": [2, -1]})
+@example("computed beside a -1", "(float[N,4] x, int64[1] n) => (float[a,b] y) <int64[1] r = {-1}> { s = Concat<axis=0>(n, r) y = Reshape<allowzero=1>(x, s) }", imports={"": 18}, gives="Concat Reshape", inputs={"n": [2]})
 def without_allowzero(node: Node, op: Builder) -> Result:
     """`allowzero` decides about zeros alone; onnxruntime 1.8 to 1.10 cannot run it beside a -1."""
     if "allowzero" not in node.attributes:
         return KEEP
     shape = node["shape"].const_or_none()
-    return KEEP if shape is None or 0 in shape else op.same(node, allowzero=None)
+    if _has_no_zero(node["shape"]) if shape is None else 0 not in shape:
+        return op.same(node, allowzero=None)
+    return KEEP
+
+
+def _has_no_zero(shape: Value) -> bool:
+    """A -1 among the sizes: beside it, `allowzero` forbids a 0 whatever the others are."""
+    concat = shape.producer
+    parts = concat.inputs if concat is not None and concat.op == "Concat" else ()
+    known = [size for part in parts if part and (size := part.const_or_none()) is not None]
+    return any(-1 in size for size in known)
 
 
 def by_reshape(node: Node, op: Builder) -> Result:
@@ -155,7 +166,7 @@ def reshape_14_13(node: Node, op: Builder) -> Result:
     copies = goal is not None and own is not None and all(
         size or (i < len(own) and own[i] == 0) for i, size in enumerate(goal.tolist())
     )
-    if node.int("allowzero") == 0 or copies:
+    if node.int("allowzero") == 0 or copies or _has_no_zero(shape):
         return op.same(node, allowzero=None)
     return reshape_to(op, x, shape)
 

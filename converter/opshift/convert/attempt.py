@@ -304,12 +304,15 @@ class Conversion:
 
     def _lower(self, aim: int, *, rewrite: bool) -> None:
         drop = [METADATA] * self.options.drop_metadata + [TRAINING] * self.options.drop_training
-        if not rewrite and not drop:
+        inline = self.runtime is not None and not self.runtime.functions
+        inline &= bool(self.skeleton.functions)
+        if not (rewrite or drop or inline):
             return
         try:
             done = lower.lower(
-                self.skeleton, self.store, self.document.fresh, aim, drop=drop, rewrite=rewrite
-            )
+                self.skeleton, self.store, self.document.fresh, aim, drop=drop, rewrite=rewrite,
+                inline=inline,
+            )  # fmt: skip
         except Refusal as refusal:
             raise self._ir_refused([refusal], aim) from None
         self.notes += done

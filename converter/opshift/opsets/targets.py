@@ -90,6 +90,7 @@ class Ceiling:
     types: tuple[str, ...] = ()  # element types without kernels
     forms: tuple[Form, ...] = ()
     closed: bool = False  # whether it has no domain that is not listed
+    functions: bool = True  # whether it runs functions of the model
     also: Mapping[str, str] = field(default_factory=dict)  # other spellings, and what they assume
     remark: str = ""  # what was assumed to find this row
     asked: str = ""  # the release that a user named
@@ -293,7 +294,7 @@ def _read(origin: str, text: str) -> dict[str, Runtime]:
 _OF_NAME = {"aliases", "default", "answer", "releases"}
 _OF_ROW = {
     *FIELDS, "versions", "ir", "same_as", "domains", "source", "date", "prefer", "without",
-    "types", "forms", "closed", "also",
+    "types", "forms", "closed", "also", "functions",
 }  # fmt: skip
 
 
@@ -323,6 +324,7 @@ def _row(name: str, row: Mapping[str, Any]) -> Ceiling:
         floors, str(row.get("date", "")), ir_source, row.get("prefer"),
         tuple(map(Lacking.parse, row.get("without", ()))), tuple(row.get("types", ())),
         tuple(_form(one) for one in row.get("forms", ())), bool(row.get("closed", False)),
+        bool(row.get("functions", True)),
         also if isinstance(also, dict) else dict.fromkeys(also, ""),
     )  # fmt: skip
 

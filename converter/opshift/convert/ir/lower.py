@@ -45,13 +45,16 @@ def lower(
     *,
     drop: Collection[str],
     rewrite: bool,
+    inline: bool = False,
 ) -> list[str]:
     """Writes the content of a model in the forms of IR `to`, in place; says what was done.
 
     With `rewrite`, every feature that has an exact older form takes it; what has none is left.
-    `drop` holds the options that let content go.
+    `drop` holds the options that let content go. `inline` writes functions out at any IR.
     """
     work = Lowering(model, weights, fresh, to)
+    if inline and model.functions:
+        work.inline_functions()
     wanted = {  # several features may share one way to be lowered
         feature.lower: None
         for feature in FEATURES

@@ -90,7 +90,7 @@ def _looks_closer(row: Ceiling, operators: Iterable[Key]) -> bool:
     named = any(one.names(key) for one in row.without for key in operators)
     named |= any(one.names(key) for one in row.forms for key in operators)
     foreign = any(domain and domain not in row.imports for domain, _ in operators)
-    return bool(row.remark or row.types or named or foreign)
+    return bool(row.remark or row.types or named or foreign or not row.functions)
 
 
 def _ir_fits(
