@@ -397,3 +397,16 @@ def test_a_conversion_for_a_runtime_is_accepted_by_it():
             continue
         found = accepts(after, name)
         assert found.accepted, found
+
+
+def test_a_kernel_that_the_release_lacks_is_named_before_the_conversion(tmp_path):
+    path = tmp_path / "m.onnx"
+    text = "(int64[2,3] x) => (int64[2,1] y) { y = ReduceMean<axes = [1]>(x) }"
+    onnx.save(model(text, 13, ir=7), path)
+    lacks = "onnxruntime==1.10 has no kernel for ReduceMean 13 of int64 ('y')"
+    assert lacks in run("plan", path, "--for", "onnxruntime==1.10").stdout
+    assert lacks in run("convert", path, "--for", "onnxruntime==1.10", "--dry-run").stdout
+    assert lacks in run("accepts", path, "--for", "onnxruntime==1.10").stdout
+    assert run("accepts", path, "--for", "onnxruntime==1.20").exit_code == 0
+    onnx.save(model(text.replace("int64", "float"), 13, ir=7), path)
+    assert run("accepts", path, "--for", "onnxruntime==1.10").exit_code == 0

@@ -99,6 +99,12 @@ def test_the_table_counts_what_can_be_expressed():
     assert "onnxruntime 0.1 was passed over: no Python" in page
 
 
+def test_an_operator_that_the_conversion_wrote_is_no_excuse():
+    why = "Could not find an implementation for the node {}:Less(9)"
+    assert report.lacks({"outcome": "not loaded", "why": why.format("node_3")}) == "Less(9)"
+    assert report.lacks({"outcome": "not loaded", "why": why.format("opshift_12_Less")}) == ""
+
+
 def test_it_runs_as_a_program():
     top = Path(__file__).parents[2]
     words = [sys.executable, "-m", "tools.runtimes", "--help"]

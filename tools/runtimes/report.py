@@ -38,8 +38,12 @@ def lacks(told: Told) -> str:
     if told["outcome"] == "not loaded" and (foreign := FOREIGN.search(told["why"])):
         return f"com.microsoft {foreign[1]} in a later form"
     if told["outcome"] in ("not loaded", "not run") and LACKS.search(told["why"]):
-        found = re.search(r"implementation for (?:the node )?(\S+)", told["why"])
-        return found[1] if found else told["why"][:80]
+        if found := re.search(r"implementation for (?:the node )?(?:(\S+):)?(\S+)", told["why"]):
+            written = (found[1] or "").startswith("opshift")  # another form may exist
+            return "" if written else found[2]
+        if found := re.search(r"(\w+) is not a registered function", told["why"]):
+            return found[1]
+        return "a kernel or operator"
     return ""
 
 

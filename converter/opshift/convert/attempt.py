@@ -267,12 +267,17 @@ class Conversion:
         self.came_at = self.document.imports.get("") or 0
         self.facts = Facts(self.document, self.store, self.facts.adapters, self._inferable)
 
+    def _result(self) -> bytes | ModelProto:
+        return weights.checkable(self.skeleton)
+
     def _suit(self, row: Ceiling) -> None:
         """Refuses what the runtime lacks, and notes what it does not run."""
         document = Document(self.skeleton, self.document.prefix)
         if blockers := runtime.lacking(document, row):
             raise self.refused([one.as_refusal(self.goal.get(one.domain, 1)) for one in blockers])
+        facts = Facts(document, self.store, self.facts.adapters, self._result)
         self.notes += map(str, runtime.forms(document, row))
+        self.notes += map(str, runtime.kernels(document, row, facts))
         self.notes += runtime.unknown(document, row)
 
     def _settle_declarations(self) -> None:

@@ -106,6 +106,12 @@ def _fits_one(one: str, asked: str) -> tuple[int, int] | None:
     return (0, len(single)) if single and parts[: len(single)] == single else None
 
 
+def between(first: str, release: str, last: str) -> bool:
+    """Whether a release lies in a range; an end may name a minor version for all of its patches."""
+    parts, low, high = _parts(release), _parts(first), _parts(last)
+    return bool(parts) and low <= parts and parts[: len(high)] <= high
+
+
 def _ends(listed: str, before: tuple[int, ...]) -> list[tuple[int, ...]]:
     """The last releases of a list of versions and ranges that come before a version."""
     ends = [_parts(one.strip().rpartition("..")[2]) for one in listed.split(",")]

@@ -43,6 +43,22 @@ class Form:
 
 
 @dataclass(frozen=True, slots=True)
+class Kernel:
+    """An element type for which some releases of a runtime have no kernel of an operator."""
+
+    op: str
+    type: str
+    first: str = "0"
+    last: str = ""
+    since: int = 1  # versions of the operator
+    before: int = 1 << 30
+
+    def concerns(self, release: str) -> bool:
+        """Whether it is known about a release."""
+        return target_names.between(self.first, release, self.last)
+
+
+@dataclass(frozen=True, slots=True)
 class Lacking:
     """An operator that a runtime does not read, from one version on or below one version."""
 
@@ -89,6 +105,7 @@ class Ceiling:
     without: tuple[Lacking, ...] = ()
     types: tuple[str, ...] = ()  # element types without kernels
     forms: tuple[Form, ...] = ()
+    kernels: tuple[Kernel, ...] = ()  # those that some of the releases lack
     closed: bool = False  # whether it has no domain that is not listed
     functions: bool = True  # whether it runs functions of the model
     also: Mapping[str, str] = field(default_factory=dict)  # other spellings, and what they assume
@@ -99,6 +116,12 @@ class Ceiling:
     def shown(self) -> str:
         release = self.asked or self.versions
         return f"{self.name}=={release}" if release else self.name
+
+    @property
+    def no_kernels(self) -> list[Kernel]:
+        """What this release, or the first of several, is known to have no kernel for."""
+        release = self.asked or self.versions.partition(",")[0].partition("..")[0]
+        return [kernel for kernel in self.kernels if kernel.concerns(release)]
 
     def lacks(self, domain: str) -> bool:
         """Whether it is known that no release up to this one has a domain."""
@@ -294,7 +317,7 @@ def _read(origin: str, text: str) -> dict[str, Runtime]:
 _OF_NAME = {"aliases", "default", "answer", "releases"}
 _OF_ROW = {
     *FIELDS, "versions", "ir", "same_as", "domains", "source", "date", "prefer", "without",
-    "types", "forms", "closed", "also", "functions",
+    "types", "forms", "kernels", "closed", "also", "functions",
 }  # fmt: skip
 
 
@@ -323,7 +346,8 @@ def _row(name: str, row: Mapping[str, Any]) -> Ceiling:
         name.lower(), row["versions"], imports, ir, row.get("source", ""), row.get("same_as", ""),
         floors, str(row.get("date", "")), ir_source, row.get("prefer"),
         tuple(map(Lacking.parse, row.get("without", ()))), tuple(row.get("types", ())),
-        tuple(_form(one) for one in row.get("forms", ())), bool(row.get("closed", False)),
+        tuple(_form(one) for one in row.get("forms", ())),
+        tuple(Kernel(**one) for one in row.get("kernels", ())), bool(row.get("closed", False)),
         bool(row.get("functions", True)),
         also if isinstance(also, dict) else dict.fromkeys(also, ""),
     )  # fmt: skip

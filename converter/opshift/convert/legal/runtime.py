@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 from onnx import AttributeProto, NodeProto, helper
 
+from opshift.author.facts import Facts
 from opshift.author.present_types import take_census
 from opshift.errors import RefusedNode, Why
 from opshift.model.document import Document
-from opshift.model.scope import Key, Root
+from opshift.model.scope import Key, Root, Scope
 from opshift.opsets import schemas
 from opshift.opsets.targets import Ceiling, Form
 
@@ -45,9 +46,25 @@ def forms(document: Document, row: Ceiling) -> list[Objection]:
     """Legal forms of operators that a runtime does not run."""
     found = []
     for form in row.forms:
-        nodes = [node for node, key in _nodes(document, ("", form.op)) if _has(node, key, form)]
+        nodes = [node for _, node, at in _nodes(document, ("", form.op)) if _has(node, at, form)]
         if nodes:
             found.append(_objection("", form.op, nodes, f"{row.shown}: {form.says}"))
+    return found
+
+
+def kernels(document: Document, row: Ceiling, facts: Facts) -> list[Objection]:
+    """Operators of an element type for which a runtime has no kernel."""
+    found = []
+    for kernel in row.no_kernels:
+        nodes: dict[int, list[NodeProto]] = {}
+        for scope, node, version in _nodes(document, ("", kernel.op)):
+            known = facts.type(scope, node.input[0]) if node.input else None
+            if known is not None and schemas.type_name(known) == f"tensor({kernel.type})":
+                nodes.setdefault(version, []).append(node)
+        for version, met in nodes.items():
+            if kernel.since <= version < kernel.before:
+                says = f"{row.shown} has no kernel for {kernel.op} {version} of {kernel.type}"
+                found.append(_objection("", kernel.op, met, says))
     return found
 
 
@@ -126,11 +143,11 @@ def _since(root: Root, key: Key) -> int:
     return schema.since if schema is not None else imported
 
 
-def _nodes(document: Document, key: Key) -> Iterator[tuple[NodeProto, int]]:
-    """The nodes of an operator, with its version."""
+def _nodes(document: Document, key: Key) -> Iterator[tuple[Scope, NodeProto, int]]:
+    """The nodes of an operator, with their scope and its version."""
     for root in document.roots:
         for scope, position in root.index.get(key, ()):
-            yield scope.node(position), _since(root, key)
+            yield scope, scope.node(position), _since(root, key)
 
 
 def _has(node: NodeProto, version: int, form: Form) -> bool:

@@ -11,13 +11,15 @@ from typing import Any
 
 from onnx import ModelProto
 
+from opshift.author import registry
+from opshift.author.facts import Facts
 from opshift.convert.api import carve_of
 from opshift.convert.legal import diagnose, runtime, validate
 from opshift.convert.look.rehearse import NODE_BUDGET, rehearse
 from opshift.convert.request import Options
 from opshift.convert.step import Outgrown
 from opshift.errors import OpshiftError
-from opshift.model import imports
+from opshift.model import imports, weights
 from opshift.model.document import Document
 from opshift.opsets import targets
 from opshift.opsets.targets import Ceiling, Wanted
@@ -94,17 +96,17 @@ class Survey(Shown):
 def accepts(model: Source, target: str) -> Acceptance:
     """Whether the runtime of a name runs a model as it is; nothing is converted."""
     row = targets.find(target)
-    return _accepted(_opened(model), row)
+    return _accepted(*_opened(model), row)
 
 
 def survey(model: Source, names: Iterable[str] = ()) -> Survey:
     """Each release of the named runtimes (of all but onnx itself), now and after a conversion."""
-    document, chosen = _opened(model), set(names)
+    (document, facts), chosen = _opened(model), set(names)
     rehearsed: dict[object, tuple[bool | None, tuple[str, ...]]] = {}
     fits = []
     for row in targets.table():
         if row.name in chosen if chosen else row.name != "onnx":
-            now = _accepted(document, row)
+            now = _accepted(document, facts, row)
             key = repr(dataclasses.replace(row, name="", versions="", same_as="", also={}))
             if key not in rehearsed:
                 rehearsed[key] = _after(model, row)
@@ -115,17 +117,19 @@ def survey(model: Source, names: Iterable[str] = ()) -> Survey:
 
 
 @diagnose.unreadable_text()
-def _opened(model: Source) -> Document:
-    skeleton, _ = carve_of(model)()
+def _opened(model: Source) -> tuple[Document, Facts]:
+    skeleton, store = carve_of(model)()
     validate.header(skeleton)
     imports.merge(skeleton)
-    return Document(skeleton)
+    document = Document(skeleton)
+    view = weights.checkable(skeleton)
+    return document, Facts(document, store, registry.default(), lambda: view)
 
 
-def _accepted(document: Document, row: Ceiling) -> Acceptance:
+def _accepted(document: Document, facts: Facts, row: Ceiling) -> Acceptance:
     found = [
         *runtime.below_floor(document, row), *runtime.lacking(document, row),
-        *runtime.forms(document, row),
+        *runtime.forms(document, row), *runtime.kernels(document, row, facts),
     ]  # fmt: skip
     reasons = (*runtime.stamps(document, row), *map(str, found))
     unknown = ([row.remark] if row.remark else []) + runtime.unknown(document, row)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from google.protobuf.message import DecodeError
@@ -73,7 +73,8 @@ def _goal(target: int | Mapping[str, int] | Wanted, roots: list[_Root]) -> dict[
         operators = {key for root in roots for key in root.operators}
         row, wished = target.ceiling, target
         target = wished.goal(highest, operators)
-        if wished.dips(target, operators) or (row and _looks_closer(row, operators)):
+        closer = row and (len(roots) > 1 or _looks_closer(row, operators))
+        if closer or wished.dips(target, operators):
             return None
     elif not isinstance(target, Mapping):
         target = {"": target}
@@ -85,12 +86,13 @@ def _goal(target: int | Mapping[str, int] | Wanted, roots: list[_Root]) -> dict[
     return wanted if len(wanted) == len(target) else None
 
 
-def _looks_closer(row: Ceiling, operators: Iterable[Key]) -> bool:
+def _looks_closer(row: Ceiling, operators: Collection[Key]) -> bool:
     """Whether the engine has to look at operators that the runtime may lack or run otherwise."""
     named = any(one.names(key) for one in row.without for key in operators)
     named |= any(one.names(key) for one in row.forms for key in operators)
+    named |= any(("", one.op) in operators for one in row.no_kernels)
     foreign = any(domain and domain not in row.imports for domain, _ in operators)
-    return bool(row.remark or row.types or named or foreign or not row.functions)
+    return bool(row.remark or row.types or named or foreign)
 
 
 def _ir_fits(

@@ -65,6 +65,7 @@ class Plan(Shown):
     approximations: tuple[str, ...]
     header_only: bool = False
     outgrown: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def possible(self) -> bool:
@@ -99,6 +100,8 @@ class Plan(Shown):
         for step in self.steps:
             for work in step.rewritten:
                 yield Line(f"  {step.where}  {work.op} x{work.count}: {' '.join(work.gives)}")
+        for text in self.notes:
+            yield Line(f"  note: {text}", Role.CAUTION)
         if not self.header_only:
             for domain in sorted({*self.lowest, *self.highest}):
                 low, high = self.lowest.get(domain), self.highest.get(domain)

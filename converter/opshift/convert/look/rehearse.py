@@ -74,6 +74,7 @@ def plan(model: Source, target: Target | str, *, allow_approximate: bool = False
         {domain: limit.version for domain, limit in high.items()},
         report.approximations if report else (),
         outgrown=tuple(sorted(d for d in wanted if low[d].outgrown or high[d].outgrown)),
+        notes=report.notes if report else (),
     )
 
 
