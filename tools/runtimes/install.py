@@ -75,7 +75,8 @@ def install(version: str, cache: Path = CACHE) -> Installed:
     note = site / "installed.json"
     if note.exists():
         return Installed(version, json.loads(note.read_text())["python"], str(site))
-    python = _python_for(version)
+    python, final = _python_for(version), site
+    site = cache / f"onnxruntime-{version}.{os.getpid()}"  # another process may install it, too
     numpy = "numpy<2" if numbers(version)[:2] < BEFORE_NUMPY_2 else "numpy"
     wanted = ([f"onnxruntime=={version}", "--no-deps"], [numpy, "protobuf", "flatbuffers"])
     for what in wanted:
@@ -87,15 +88,19 @@ def install(version: str, cache: Path = CACHE) -> Installed:
             shutil.rmtree(site, ignore_errors=True)
             told = (done.stderr.strip().splitlines() or ["pip said nothing"])[-1]
             raise NotHere(f"pip of {python} cannot install {what[0]}: {told}")
-    _wrapper(python, site)
-    note.write_text(json.dumps({"version": version, "python": python}))
-    return Installed(version, python, str(site))
+    _wrapper(python, site, final)
+    (site / note.name).write_text(json.dumps({"version": version, "python": python}))
+    try:
+        site.rename(final)
+    except OSError:  # it was quicker
+        shutil.rmtree(site, ignore_errors=True)
+    return Installed(version, python, str(final))
 
 
-def _wrapper(python: str, site: Path) -> None:
+def _wrapper(python: str, site: Path, final: Path) -> None:
     """An interpreter with the release, as `opshift verify --runtime` takes it."""
     script = site / "python"
-    script.write_text(f'#!/bin/sh\nPYTHONPATH="{site}" exec "{python}" "$@"\n')
+    script.write_text(f'#!/bin/sh\nPYTHONPATH="{final}" exec "{python}" "$@"\n')
     script.chmod(0o755)
 
 
