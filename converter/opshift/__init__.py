@@ -8,10 +8,21 @@ from opshift.lazy import lazy
 
 if TYPE_CHECKING:
     from opshift.convert.api import convert_file, convert_version
+    from opshift.convert.api import convert_with_report as convert
     from opshift.convert.legal.rules import Findings, check_model
     from opshift.convert.look.lowest import Lowest, lowest_versions
     from opshift.convert.look.plan import Plan, plan
-    from opshift.errors import AdapterBug, BadTarget, InvalidModel, OpshiftError, Refused, Why
+    from opshift.convert.result import Result
+    from opshift.errors import (
+        AdapterBug,
+        BadDestination,
+        BadTarget,
+        InvalidModel,
+        MissingExtra,
+        OpshiftError,
+        Refused,
+        Why,
+    )
     from opshift.model.diff import Diff, diff
     from opshift.model.model_version import Level, ModelVersion
     from opshift.opsets.identity import OperatorId
@@ -21,20 +32,24 @@ __version__ = "0.2.0"
 
 __all__ = [
     "AdapterBug",
+    "BadDestination",
     "BadTarget",
     "Diff",
     "Findings",
     "InvalidModel",
     "Level",
     "Lowest",
+    "MissingExtra",
     "ModelVersion",
     "OperatorId",
     "OpshiftError",
     "Plan",
     "Refused",
     "Report",
+    "Result",
     "Why",
     "check_model",
+    "convert",
     "convert_file",
     "convert_version",
     "diff",
@@ -44,15 +59,19 @@ __all__ = [
 
 _HOMES = {
     "convert.api": ("convert_file", "convert_version"),
-    "errors": ("AdapterBug", "BadTarget", "InvalidModel", "OpshiftError", "Refused", "Why"),
+    "errors": (
+        "AdapterBug", "BadDestination", "BadTarget", "InvalidModel", "MissingExtra",
+        "OpshiftError", "Refused", "Why",
+    ),
     "model.diff": ("Diff", "diff"),
     "opsets.identity": ("OperatorId",),
     "convert.look.lowest": ("Lowest", "lowest_versions"),
     "model.model_version": ("Level", "ModelVersion"),
     "convert.look.plan": ("Plan", "plan"),
+    "convert.result": ("Result",),
     "report": ("Report",),
     "convert.legal.rules": ("Findings", "check_model"),
 }
 
 
-__getattr__, __dir__ = lazy(__name__, _HOMES)
+__getattr__, __dir__ = lazy(__name__, _HOMES, packages=("convert",))

@@ -8,20 +8,23 @@ from typing import Any
 
 
 def lazy(
-    package: str, homes: Mapping[str, tuple[str, ...]]
+    package: str, homes: Mapping[str, tuple[str, ...]], packages: tuple[str, ...] = ()
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Returns `__getattr__` and `__dir__` for a package whose names are defined in `homes`.
 
+    A name of `packages` is a package inside, which can be used without an import of its own.
     A command that only prints its help must not wait for onnx.
     """
     home_of = {name: home for home, names in homes.items() for name in names}
 
     def getattribute(name: str) -> Any:
+        if name in packages:
+            return importlib.import_module(f"{package}.{name}")
         if name not in home_of:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         return getattr(importlib.import_module(f"{package}.{home_of[name]}"), name)
 
     def names() -> list[str]:
-        return sorted(home_of)
+        return sorted([*home_of, *packages])
 
     return getattribute, names

@@ -1,0 +1,28 @@
+"""The conversion of one model. The package itself can be called: `opshift.convert(model, 13)`.
+
+`opshift.convert` is the name that a user expects for the function, and the name of this package.
+Python binds a package to its parent as soon as any module in it is imported, so that a function of
+this name would vanish. Therefore the package object has a class with `__call__`.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import Any
+
+
+class _Callable(ModuleType):
+    """A package that can be called like the function of its name."""
+
+    def __call__(self, model: Any, target: Any = None, **wishes: Any) -> Any:
+        """Convert a model and return a Result with `.model` and `.report`.
+
+        The parameters are those of `opshift.convert_version`.
+        """
+        from opshift.convert.api import convert_with_report
+
+        return convert_with_report(model, target, **wishes)
+
+
+sys.modules[__name__].__class__ = _Callable

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import dataclasses
 import gc
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypedDict, TypeVar, overload
 
 from onnx import ModelProto
 
@@ -17,6 +18,7 @@ from opshift.convert.attempt import Conversion
 from opshift.convert.ir import needs, restamp
 from opshift.convert.legal import diagnose
 from opshift.convert.request import Options, Target
+from opshift.convert.result import Result
 from opshift.convert.step import StepRefused
 from opshift.errors import BadDestination, BadTarget
 from opshift.model import weights
@@ -30,16 +32,70 @@ from opshift.report import Report
 
 if TYPE_CHECKING:
     import onnx_ir
+    from typing_extensions import Unpack
 
 Source: TypeAlias = "ModelProto | str | os.PathLike[str] | onnx_ir.Model"
 Carve: TypeAlias = Callable[[], tuple[ModelProto, Weights]]
 
 
-@diagnose.unreadable_text()
+class Program(Protocol):
+    """A `torch.onnx.ONNXProgram`, as far as it is used here."""
+
+    @property
+    def model_proto(self) -> ModelProto:
+        """The exported model."""
+
+
+_Program = TypeVar("_Program", bound=Program)
+
+
+class Wishes(TypedDict, total=False):
+    """The options of a conversion; `convert_version` explains each."""
+
+    ir_version: str | int
+    inplace: bool
+    allow_approximate: bool
+    check: bool
+    drop_metadata: bool
+    drop_training: bool
+    strict_ir: bool
+    at_least: Mapping[str, int] | int | None
+    prune_imports: bool | None
+    unknown_domains: str
+    bump_model_version: bool
+    minimal: bool
+
+
+@overload
 def convert_version(
-    model: Source,
+    model: ModelProto | str | os.PathLike[str],
     target: Target | str | None = None,
     *,
+    target_version: Target | str | None = None,
+    **wishes: Unpack[Wishes],
+) -> ModelProto: ...
+@overload
+def convert_version(
+    model: onnx_ir.Model,
+    target: Target | str | None = None,
+    *,
+    target_version: Target | str | None = None,
+    **wishes: Unpack[Wishes],
+) -> onnx_ir.Model: ...
+@overload
+def convert_version(
+    model: _Program,
+    target: Target | str | None = None,
+    *,
+    target_version: Target | str | None = None,
+    **wishes: Unpack[Wishes],
+) -> _Program: ...
+@diagnose.unreadable_text()
+def convert_version(
+    model: Any,
+    target: Target | str | None = None,
+    *,
+    target_version: Target | str | None = None,
     ir_version: str | int = "auto",
     inplace: bool = False,
     allow_approximate: bool = False,
@@ -53,20 +109,135 @@ def convert_version(
     bump_model_version: bool = False,
     minimal: bool = False,
 ) -> Any:
-    """The model at `target`: an int for the default domain, versions by domain, or a runtime.
+    """Convert a model to other versions and return it.
 
-    Without a target only the IR version changes. A ModelProto or an onnx_ir.Model comes back as
-    what it was; a path as a loaded ModelProto.
+    Parameters
+    ----------
+    model : ModelProto, path, onnx_ir.Model or torch.onnx.ONNXProgram
+        The model. It is not changed, unless `inplace` is true.
+    target : int, mapping or str, optional
+        An opset, versions by domain (`{"": 13, "ai.onnx.ml": 2}`), or a runtime
+        (`"onnxruntime==1.10"`). Without a target only the IR version changes.
+    target_version : int, mapping or str, optional
+        Another name of `target`, as in `onnx.version_converter.convert_version`.
+    ir_version : int or str, default "auto"
+        `"auto"` brings the IR version along, `"keep"` leaves it, a number demands it.
+    inplace : bool, default False
+        Change the given object instead of a copy.
+    allow_approximate : bool, default False
+        Allow results that are not exactly equal; the report lists each.
+    check : bool, default True
+        Check the model, each step and the result.
+    drop_metadata, drop_training : bool, default False
+        Drop metadata or training information for which the IR version has no place.
+    strict_ir : bool, default False
+        Refuse to keep content that readers of the IR version would skip.
+    at_least : int or mapping, optional
+        Raise these versions where they are lower; goes with a runtime or without a target.
+    prune_imports : bool, optional
+        Drop imports that no node uses; None means only for a named runtime.
+    unknown_domains : {"keep", "refuse"}
+        What to do with operators that no installed package describes.
+    bump_model_version : bool, default False
+        Raise the version of the model itself, too.
+    minimal : bool, default False
+        Go to the lowest versions at which every node means what it means now.
+
+    Returns
+    -------
+    ModelProto, onnx_ir.Model or torch.onnx.ONNXProgram
+        The type that was given; a ModelProto for a path.
+
+    Raises
+    ------
+    Refused
+        No equal model exists at the target; it names every blocker and the nearest versions.
+    InvalidModel
+        The model breaks a rule of the specification.
+    BadTarget
+        The target or an option cannot be meant.
+    TypeError
+        The model is of none of these types, or both names of the target are given.
+
+    Examples
+    --------
+    >>> model = opshift.convert_version("model.onnx", 13)
     """
     options = Options(
-        targets.wanted(target, at_least), ir_version, allow_approximate, check, drop_metadata,
-        drop_training, prune_imports, unknown_domains, bump_model_version, minimal, strict_ir,
+        targets.wanted(_one(target, target_version), at_least), ir_version, allow_approximate,
+        check, drop_metadata, drop_training, prune_imports, unknown_domains, bump_model_version,
+        minimal, strict_ir,
     )  # fmt: skip
+    return _converted(model, options, inplace=inplace).model
+
+
+@overload
+def convert_with_report(
+    model: ModelProto | str | os.PathLike[str],
+    target: Target | str | None = None,
+    *,
+    target_version: Target | str | None = None,
+    **wishes: Unpack[Wishes],
+) -> Result[ModelProto]: ...
+@overload
+def convert_with_report(
+    model: onnx_ir.Model,
+    target: Target | str | None = None,
+    *,
+    target_version: Target | str | None = None,
+    **wishes: Unpack[Wishes],
+) -> Result[onnx_ir.Model]: ...
+@overload
+def convert_with_report(
+    model: _Program,
+    target: Target | str | None = None,
+    *,
+    target_version: Target | str | None = None,
+    **wishes: Unpack[Wishes],
+) -> Result[_Program]: ...
+def convert_with_report(
+    model: Any,
+    target: Target | str | None = None,
+    *,
+    target_version: Target | str | None = None,
+    inplace: bool = False,
+    at_least: Mapping[str, int] | int | None = None,
+    **wishes: Any,
+) -> Result[Any]:
+    """Convert a model as `convert_version` does, and return it with the report."""
+    wanted = targets.wanted(_one(target, target_version), at_least)
+    return _told(model, Options(wanted, **wishes), inplace=inplace)
+
+
+@diagnose.unreadable_text()
+def _told(model: Any, options: Options, *, inplace: bool) -> Result[Any]:
+    return _converted(model, options, inplace=inplace)
+
+
+def _one(target: Target | str | None, other: Target | str | None) -> Target | str | None:
+    """The target, which has a second name for those who come from onnx's converter."""
+    if target is not None and other is not None:
+        raise TypeError("target and target_version are two names of one argument; give one")
+    return other if target is None else target
+
+
+def _converted(model: Any, options: Options, *, inplace: bool) -> Result[Any]:
     if isinstance(model, (str, os.PathLike)):
         return _convert_proto(_load(model), options, str(Path(model).parent), inplace=True)
     if isinstance(model, ModelProto):
         return _convert_proto(model, options, "", inplace=inplace)
+    if _is_program(model):
+        found = _convert_onnx_ir(model.model, options)
+        program = model if inplace else copy.copy(model)
+        program.model = found.model
+        return Result(program, found.report)
     return _convert_onnx_ir(model, options)
+
+
+def _is_program(model: Any) -> bool:
+    """Whether this is torch's; who has one has imported torch."""
+    program = getattr(sys.modules.get("torch.onnx"), "ONNXProgram", None)
+    return isinstance(program, type) and isinstance(model, program)
 
 
 def convert_file(
@@ -139,25 +310,27 @@ def _load(path: str | os.PathLike[str]) -> ModelProto:
 
 def _convert_proto(
     model: ModelProto, options: Options, base_dir: str, *, inplace: bool
-) -> ModelProto:
+) -> Result[ModelProto]:
     skeleton, store, report = convert(lambda: weights.carve_model(model, base_dir), options)
     if inplace:
         if report.changed:
             weights.transplant(skeleton, store, model)
-        return model
+        return Result(model, report)
     if store.sources:
         weights.fill(skeleton, store)
-    return skeleton
+    return Result(skeleton, report)
 
 
-def _convert_onnx_ir(model: Any, options: Options) -> Any:
+def _convert_onnx_ir(model: Any, options: Options) -> Result[Any]:
     onnx_ir = sys.modules.get("onnx_ir")  # whoever has such a model has imported it
     if onnx_ir is None or not isinstance(model, onnx_ir.Model):
         raise TypeError(
-            f"model is a ModelProto, a path or an onnx_ir.Model, not {type(model).__name__}"
+            "model is a ModelProto, a path, an onnx_ir.Model or an ONNXProgram, not"
+            f" {type(model).__name__}"
         )
     proto = onnx_ir.to_proto(model)
-    return onnx_ir.from_proto(_convert_proto(proto, options, "", inplace=True))
+    found = _convert_proto(proto, options, "", inplace=True)
+    return Result(onnx_ir.from_proto(found.model), found.report)
 
 
 @contextlib.contextmanager

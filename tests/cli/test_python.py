@@ -1,0 +1,149 @@
+"""The Python interface: names, types that come back, reports, and exceptions of documented types."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import numpy as np
+import onnx
+import opshift
+import pytest
+from onnx import ModelProto, parser
+
+SOFTMAX = '<ir_version: 7, opset_import: ["" : 12]> g (float[2,3,4] x) => (float[2,3,4] y) { y = Softmax(x) }'
+ROOT = Path(opshift.__file__).parents[2]
+
+
+def softmax():
+    return parser.parse_model(SOFTMAX)
+
+
+def opset(model):
+    return model.opset_import[0].version
+
+
+def test_dir_lists_the_public_names_alone():
+    assert set(opshift.__all__) == set(dir(opshift))
+    assert all(getattr(opshift, name) is not None for name in opshift.__all__)
+
+
+@pytest.mark.parametrize("before", ["", "import opshift.convert.api\n"])
+def test_the_package_is_called_like_a_function(before):
+    """It stays callable, and a package, in whatever order it is imported."""
+    code = (
+        f"{before}import opshift; from onnx import parser; m = parser.parse_model({SOFTMAX!r})\n"
+        "found = opshift.convert(m, 13); print(found.model.opset_import[0].version, found)\n"
+        "import opshift.convert.api; print(opshift.convert.api.convert_version(m, 13).ir_version)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("13 Converted: opset 12 -> 13.")
+
+
+def test_the_result_holds_the_model_and_the_report(tmp_path):
+    found = opshift.convert(softmax(), 13)
+    assert isinstance(found, opshift.Result)
+    assert opset(found.model) == 13
+    assert found.report.result == {"": 13}
+    assert repr(found) == "<Result: Converted: opset 12 -> 13.>"
+    onnx.save(softmax(), tmp_path / "m.onnx")
+    assert isinstance(opshift.convert(tmp_path / "m.onnx", 13).model, ModelProto)
+
+
+def test_the_keyword_of_onnx_is_accepted():
+    assert opset(opshift.convert_version(softmax(), target_version=13)) == 13
+    with pytest.raises(TypeError, match="two names of one argument"):
+        opshift.convert_version(softmax(), 13, target_version=13)
+
+
+def test_what_comes_in_comes_out(monkeypatch):
+    ir = pytest.importorskip("onnx_ir")
+
+    class ONNXProgram:
+        """As torch's: it holds an onnx_ir.Model."""
+
+        def __init__(self, model):
+            self.model = model
+
+        @property
+        def model_proto(self):
+            return ir.to_proto(self.model)
+
+    module = types.ModuleType("torch.onnx")
+    module.ONNXProgram = ONNXProgram
+    monkeypatch.setitem(sys.modules, "torch.onnx", module)
+    model = ir.from_proto(softmax())
+    assert isinstance(opshift.convert_version(model, 13), ir.Model)
+    program = ONNXProgram(model)
+    converted = opshift.convert_version(program, 13)
+    assert isinstance(converted, ONNXProgram)
+    assert (opset(converted.model_proto), opset(program.model_proto)) == (13, 12)
+    assert opshift.convert_version(program, 13, inplace=True) is program
+    assert opset(program.model_proto) == 13
+    with pytest.raises(TypeError, match="an ONNXProgram, not int"):
+        opshift.convert_version(3, 13)
+
+
+@pytest.mark.parametrize(
+    "wishes",
+    [
+        {"ir_version": "bogus"}, {"ir_version": 99}, {"ir_version": True},
+        {"unknown_domains": "drop"}, {"target": "13"}, {"target": 0}, {"target": 99},
+        {"target": "nothing==1"}, {"target": {"acme": 1}}, {"target": {"": "13"}},
+        {"minimal": True},
+    ],
+)  # fmt: skip
+def test_what_cannot_be_meant_is_a_bad_target(wishes):
+    with pytest.raises(opshift.BadTarget):
+        opshift.convert_version(softmax(), **{"target": 13, **wishes})
+
+
+def test_outcomes_are_short_and_show_themselves():
+    for found in (
+        opshift.plan(softmax(), 13),
+        opshift.lowest_versions(softmax()),
+        opshift.check_model(softmax()),
+        opshift.convert(softmax(), 13).report,
+        opshift.diff(softmax(), softmax()),
+    ):
+        assert len(repr(found)) < 200
+        assert repr(found).startswith(f"<{type(found).__name__}: ")
+        assert found._repr_html_().startswith("<pre>")
+
+
+def test_every_option_is_documented():
+    import inspect
+
+    text = opshift.convert_version.__doc__
+    assert all(name in text for name in inspect.signature(opshift.convert_version).parameters)
+    assert all(f"\n    {part}\n" in text for part in ("Parameters", "Returns", "Raises", "Examples"))
+
+
+def test_a_users_file_is_typed(tmp_path):
+    api = pytest.importorskip("mypy.api")
+    (tmp_path / "user.py").write_text(
+        "import onnx\nimport opshift\n"
+        "a: onnx.ModelProto = opshift.convert_version('m.onnx', 13)\n"
+        "b: onnx.ModelProto = opshift.convert(onnx.ModelProto(), 13).model\n"
+        "c: opshift.Report = opshift.convert('m.onnx', target_version=13).report\n"
+        "d: int = opshift.convert_version('m.onnx', 13)  # expected to fail\n"
+    )
+    config = f"[mypy]\nstrict = True\nmypy_path = {ROOT / 'converter'}\nfollow_imports = silent\n"
+    (tmp_path / "mypy.ini").write_text(config)
+    words = ["--config-file", str(tmp_path / "mypy.ini"), str(tmp_path / "user.py")]
+    told = api.run([*words, "--cache-dir", str(tmp_path / "cache")])[0].splitlines()
+    errors = [line for line in told if "user.py" in line]
+    assert len(errors) == 1, told
+    assert ":6:" in errors[0]
+
+
+def test_the_numbers_are_those_of_the_model():
+    ort = pytest.importorskip("onnxruntime")
+    x = np.linspace(-1, 1, 24, dtype=np.float32).reshape(2, 3, 4)
+    before, after = (
+        ort.InferenceSession(model.SerializeToString()).run(None, {"x": x})[0]
+        for model in (softmax(), opshift.convert(softmax(), 13).model)
+    )
+    np.testing.assert_array_equal(before, after)
