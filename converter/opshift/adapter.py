@@ -14,6 +14,7 @@ from opshift.author.verdicts import (
     Fragile,
     Illegal,
     OutputRanks,
+    OutputTypes,
     Result,
     adapter,
     boundary,
@@ -27,6 +28,7 @@ from opshift.author.verdicts import (
     illegal,
     impossible,
     output_ranks,
+    output_types,
     retired,
     shown,
 )
@@ -50,6 +52,7 @@ __all__ = [
     "InvalidModel",
     "Node",
     "OutputRanks",
+    "OutputTypes",
     "Refusal",
     "Result",
     "T",
@@ -68,6 +71,7 @@ __all__ = [
     "illegal",
     "impossible",
     "output_ranks",
+    "output_types",
     "retired",
     "shown",
 ]

@@ -86,8 +86,18 @@ def ir_for(imports: Mapping[str, int]) -> int:
     return max((release.ir for release in found if release), default=RELEASES[0].ir)
 
 
-def paired(imports: Mapping[str, int], domain: str) -> int:
-    """The version of a domain that goes with those already imported."""
+def paired(imports: Mapping[str, int], domain: str, ir_version: int = 0) -> int:
+    """The version of a domain that goes with those already imported, or else with the IR."""
     found = [r for d, v in imports.items() if (r := release_of(d, v)) is not None]
-    newest = max(found, key=RELEASES.index, default=RELEASES[0])
-    return max(newest.version(domain), 1)
+    newest = max(found, key=RELEASES.index, default=None)
+    return max((newest or first_of(ir_version)).version(domain), 1)
+
+
+def first_of(ir_version: int) -> Release:
+    """The first release that came with an IR version; the last one with the oldest IR.
+
+    The oldest IR came with releases whose operators no runtime has any more.
+    """
+    oldest = [release for release in RELEASES if release.ir == RELEASES[0].ir][-1]
+    later = (r for r in RELEASES if oldest.ir < r.ir and r.ir >= ir_version)
+    return oldest if ir_version <= oldest.ir else next(later, RELEASES[-1])

@@ -49,7 +49,7 @@ CASES = {
     "written twice": (add_node("Neg", ["x"], ["a"]), "writes 'a' in graph 'g', which has been"),
     "input twice": (lambda m: m.graph.input.append(m.graph.input[0]), "input 'x' in graph 'g' is"),
     "initializer twice": (
-        lambda m: m.graph.initializer.extend([_tensor("w"), _tensor("w")]),
+        lambda m: m.graph.initializer.extend([_tensor("w"), _tensor("w", 2)]),
         "initializer 'w' in graph 'g' occurs twice",
     ),
     "output of nobody": (
@@ -80,8 +80,8 @@ CASES = {
 }
 
 
-def _tensor(name):
-    return numpy_helper.from_array(np.zeros(2, np.float32), name)
+def _tensor(name, length=1):
+    return numpy_helper.from_array(np.zeros(length, np.float32), name)
 
 
 @pytest.mark.parametrize("case", CASES)

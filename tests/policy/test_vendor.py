@@ -10,7 +10,7 @@ from pathlib import Path
 import onnx
 import onnx.parser
 import pytest
-from opshift import toml
+from opshift import toml, versions
 
 VENDOR = Path(__file__).parents[2] / "examples" / "vendor"
 
@@ -82,3 +82,12 @@ def test_a_database_without_schemas_promises_nothing(run, tmp_path):
     done = run(*words, without=("opshift.schemas",))
     assert done.returncode == 2
     assert "nothing is known about the versions of 'com.acme'" in done.stderr
+
+
+@pytest.mark.parametrize(("ir", "version"), [(3, 8), (7, 12), (8, 15), (10, 21)])
+def test_a_domain_that_appears_is_imported_at_the_version_of_the_ir(ir, version):
+    assert versions.paired({"com.newco": 2}, "", ir) == version
+
+
+def test_a_domain_that_appears_goes_with_the_others():
+    assert versions.paired({"ai.onnx.ml": 3}, "", 10) == 16

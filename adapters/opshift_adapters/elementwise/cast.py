@@ -106,14 +106,34 @@ def drop_saturate(node: Node, op: Builder) -> Result:
     return op.same(node, saturate=None)
 
 
+FLOAT8 = (T.FLOAT8E4M3FN, T.FLOAT8E4M3FNUZ, T.FLOAT8E5M2, T.FLOAT8E5M2FNUZ)
+EIGHT_BITS = "(float[2] x) => (float[2] y) <float8e4m3fn[2] w = {56, 184}> { f = Cast<to=1>(w) y = Add(x, f) }"
+CAST_UP_19 = boundary(19, "Cast:24656c", directions="up")
+
+
+@adapter("Cast", 19, 18, handles_types=True)
+@example("saturate", "(float[2] x) => (int32[2] y) { y = Cast<to=6, saturate=0>(x) }", gives="Cast")
+@example("float8 weights", EIGHT_BITS, gives="Identity Add")
+@example("to float8", "(float[2] x) => (float[2] y) { f = Cast<to=17>(x) y = Cast<to=1>(f) }", refuses=Why.TYPE_NOT_AVAILABLE)
+def cast_19_18(node: Node, op: Builder) -> Result:
+    """`saturate` is about the 8-bit floats, which 19 brought; constants of them are cast here."""
+    x, to = node["input"], node.int("to")
+    known = x.elem_type_or_none
+    if known is None and any(map(x.may_be, FLOAT8)):
+        raise Refusal(Why.NEEDS_TYPE, f"the element type of {x.name!r} is unknown")
+    if known in FLOAT8:
+        return cast_while_converting(node, op)
+    if to in FLOAT8:
+        raise Refusal(Why.TYPE_NOT_AVAILABLE, f"no Cast to {T(to).name.lower()} exists there")
+    return op.same(node, saturate=None)
+
+
 CAST_19 = boundary(
     19,
-    "Cast:24656c CastLike:1ec715",
+    "CastLike:1ec715",
     down=shown(
         drop_saturate,
-        example("saturate", "(float[2] x) => (int32[2] y) { y = Cast<to=6, saturate=0>(x) }", gives="Cast"),
         example("saturating CastLike", "(float[2] x, int32[1] t) => (int32[2] y) { y = CastLike<saturate=0>(x, t) }", gives="CastLike"),
-        example("float8", "(float[2] x) => (float[2] y) { f = Cast<to=17>(x) y = Cast<to=1>(f) }", refuses=Why.TYPE_NOT_AVAILABLE),
     ),
 )
 FOUR_BITS = "(float[2] x) => (float[2] y) <int4[2] w = {7, -8}> { f = Cast<to=1>(w) y = Add(x, f) }"

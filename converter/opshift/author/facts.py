@@ -329,7 +329,7 @@ class Facts:
             return any(self.inferred.types.get(name, UNSAID) is None for name in node.output)
         schema = place.root.schema_of(node)
         if schema is None:
-            return False
+            return (schemas.normal(node.domain), node.op_type) in self.adapters.output_types
         outputs = [self._known(place, name) for name in node.output if name]
         if any(found is None or schemas.type_name(found) is None for found in outputs):
             return True  # one typed input may type it, which inference makes nothing of

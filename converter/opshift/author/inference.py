@@ -100,7 +100,7 @@ def infer_node(node: NodeProto, env: Env, version: int | None = None) -> dict[st
     root = env.scope.root
     schema = root.schema_of(node, version)
     if schema is None:
-        return {}
+        return _told_types(node, env)
     domain = schema.domain
     imports = [helper.make_opsetid(d, root.imports[d]) for d in root.imports if d != domain]
     imports.append(helper.make_opsetid(domain, version or root.imports[domain]))
@@ -142,6 +142,26 @@ def _told(
         return rule.run(Node(node, schema, env)) if rule is not None and schema is not None else ()
     except (Refusal, ValueError):  # a length is not known, or is none: then nothing is
         return ()
+
+
+def _told_types(node: NodeProto, env: Env) -> dict[str, TypeProto]:
+    """The element types that a table tells of an operator without a schema."""
+    rule = env.facts.adapters.output_types.get((schemas.normal(node.domain), node.op_type))
+    found: dict[str, TypeProto] = {}
+    for name, told in zip(node.output, rule.outputs if rule is not None else (), strict=False):
+        element = _told_type(node, told, env)
+        if name and element:
+            found[name] = TypeProto()
+            found[name].tensor_type.elem_type = element
+    return found
+
+
+def _told_type(node: NodeProto, told: str | tuple[int, ...], env: Env) -> int:
+    if isinstance(told, str):
+        return schemas.element_number(told)
+    given = [node.input[i] for i in told if i < len(node.input) and node.input[i]]
+    types = (env.type(name) for name in given)
+    return next((t.tensor_type.elem_type for t in types if t and t.tensor_type.elem_type), 0)
 
 
 def _give_rank(tensor: TypeProto.Tensor, rank: int) -> None:

@@ -94,12 +94,19 @@ class TypesOnly(Env):
 class Value:
     """One value of the graph, by name; asking for what is not known refuses the node."""
 
-    __slots__ = ("choices", "env", "name")
+    __slots__ = ("choices", "env", "name", "peers")
 
-    def __init__(self, name: str, env: Env, choices: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self,
+        name: str,
+        env: Env,
+        choices: frozenset[str] = frozenset(),
+        peers: Callable[[], Iterable[str]] = tuple,
+    ) -> None:
         self.name = name
         self.env = env
         self.choices = choices  # the types that the node takes where it was read
+        self.peers = peers  # the values that the node's schema gives the same type
 
     def __repr__(self) -> str:
         return f"Value({self.name!r})"
@@ -111,11 +118,18 @@ class Value:
     @property
     def elem_type_or_none(self) -> int | None:
         found = self.type
-        if found is None:
-            return self._only_choice()
-        if not found.HasField("tensor_type"):
+        if found is not None and found.WhichOneof("value") not in (None, "tensor_type"):
             return None
-        return found.tensor_type.elem_type or self._only_choice()
+        known = found.tensor_type.elem_type if found is not None else 0
+        return known or self._of_peers() or self._only_choice()
+
+    def _of_peers(self) -> int | None:
+        """The type of a zero point, a bound or a bias is that of its tensor."""
+        for name in self.peers():
+            found = self.env.type(name)
+            if found is not None and found.tensor_type.elem_type:
+                return found.tensor_type.elem_type
+        return None
 
     def _only_choice(self) -> int | None:
         """The one tensor that the node takes and the model can hold at all."""
@@ -254,13 +268,13 @@ class Node:
         position, names = self._position(name, outputs=False), self.proto.input
         if position >= len(names) or not names[position]:
             return None
-        return Value(names[position], self.env, self._types(position, outputs=False))
+        return self._value(names[position], position, outputs=False)
 
     @property
     def inputs(self) -> tuple[Value | None, ...]:
         """All inputs in order; None where one is left out."""
         return tuple(
-            Value(n, self.env, self._types(i, outputs=False)) if n else None
+            self._value(n, i, outputs=False) if n else None
             for i, n in enumerate(self.proto.input)
         )
 
@@ -268,12 +282,12 @@ class Node:
         position, names = self._position(name, outputs=True), self.proto.output
         if position >= len(names) or not names[position]:
             return None
-        return Value(names[position], self.env, self._types(position, outputs=True))
+        return self._value(names[position], position, outputs=True)
 
     @property
     def outputs(self) -> tuple[Value | None, ...]:
         return tuple(
-            Value(n, self.env, self._types(i, outputs=True)) if n else None
+            self._value(n, i, outputs=True) if n else None
             for i, n in enumerate(self.proto.output)
         )
 
@@ -286,12 +300,23 @@ class Node:
             count -= 1
         return count
 
-    def _types(self, position: builtins.int, *, outputs: bool) -> frozenset[builtins.str]:
+    def _value(self, name: builtins.str, position: builtins.int, *, outputs: bool) -> Value:
         if self.schema is None:
-            return frozenset()
+            return Value(name, self.env)
         at = self.schema.output_at if outputs else self.schema.input_at
         param = at(position)
-        return param.types if param is not None else frozenset()
+        if param is None:
+            return Value(name, self.env)
+        return Value(name, self.env, param.types, lambda: self._peers(name, param))
+
+    def _peers(self, name: builtins.str, param: schemas.Param) -> Iterator[builtins.str]:
+        """The other inputs whose type variable in the schema is that of a parameter."""
+        for i, other in enumerate(self.proto.input if not param.variadic else ()):
+            twin = self.schema.input_at(i) if self.schema is not None else None
+            if not other or other == name or twin is None or twin.variadic:
+                continue
+            if twin.variable == param.variable:
+                yield other
 
     def _position(self, name: builtins.str, *, outputs: bool) -> builtins.int:
         if self.schema is None:

@@ -22,6 +22,7 @@ from opshift.author.verdicts import (
     Fragile,
     Illegal,
     OutputRanks,
+    OutputTypes,
 )
 from opshift.errors import AdapterBug
 from opshift.opsets import schemas
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
     from opshift.model.document import Document
 
 GROUP = "opshift.adapters"
-Declared: TypeAlias = Adapter | Fold | OutputRanks | Carries | ByValue | Illegal | Fragile | Flaw
+Traits: TypeAlias = OutputRanks | OutputTypes | Carries | ByValue | Illegal | Fragile | Flaw
+Declared: TypeAlias = Adapter | Fold | Traits
 
 
 class Registry:
@@ -41,6 +43,7 @@ class Registry:
         self._indexed: dict[Crossing, str] = {}  # the modules of verdicts that are not read yet
         self.folds: dict[tuple[str, str], Fold] = {}
         self.output_ranks: dict[tuple[str, str], OutputRanks] = {}
+        self.output_types: dict[tuple[str, str], OutputTypes] = {}
         self.carries: dict[tuple[str, str], Carries] = {}
         self.by_value: dict[tuple[str, str], ByValue] = {}
         self.illegal: dict[tuple[str, str], list[Illegal]] = {}
@@ -62,6 +65,9 @@ class Registry:
             case OutputRanks(domain=domain):
                 for op in declared.ops:
                     _once(self.output_ranks, (domain, op), declared, "two rules tell the ranks of")
+            case OutputTypes(domain=domain):
+                for op in declared.ops:
+                    _once(self.output_types, (domain, op), declared, "two rules tell the types of")
             case Carries(op=op, domain=domain):
                 _once(self.carries, (domain, op), declared, "two rules tell what is carried by")
             case ByValue(op=op, domain=domain):
@@ -156,6 +162,7 @@ class Registry:
         copy._verdicts = dict(self._verdicts)
         copy.folds = dict(self.folds)
         copy.output_ranks = dict(self.output_ranks)
+        copy.output_types = dict(self.output_types)
         copy.carries = dict(self.carries)
         copy.by_value = dict(self.by_value)
         copy.illegal = {key: [*rules] for key, rules in self.illegal.items()}

@@ -131,6 +131,18 @@ class OutputRanks:
 
 
 @dataclass(frozen=True, slots=True)
+class OutputTypes:
+    """The element types of the outputs of operators that have no schema here.
+
+    Each output has an element type by name, or that of whichever of some inputs is known.
+    """
+
+    ops: tuple[str, ...]
+    outputs: tuple[str | tuple[int, ...], ...]
+    domain: str
+
+
+@dataclass(frozen=True, slots=True)
 class Carries:
     """An operator whose body hands values on to its next iteration, from these positions on.
 
@@ -424,6 +436,11 @@ def flaw(
         return tuple(Flaw(op, look, domain) for op in ops.split())
 
     return declare
+
+
+def output_types(domain: str, ops: str, *outputs: str | tuple[int, ...]) -> OutputTypes:
+    """The operators' outputs have these element types, or those of one of these inputs."""
+    return OutputTypes(tuple(ops.split()), outputs, domain)
 
 
 def carries(op: str, graph: str, *, inputs: int, outputs: int, domain: str = "") -> Carries:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from onnx import ModelProto
 
-from opshift.author import registry
+from opshift.author import registry, safe_inference
 from opshift.author.facts import Facts
 from opshift.convert import classes, goals, overdue, planner
 from opshift.convert.change import Step
@@ -19,7 +19,7 @@ from opshift.convert.legal import checker, diagnose, rules, runtime, validate
 from opshift.convert.request import Options
 from opshift.convert.step import Stepper, StepRefused
 from opshift.errors import AdapterBug, InvalidModel, Refusal, Refused, RefusedNode, Why
-from opshift.model import diff, functions, imports, order, settle, weights
+from opshift.model import diff, functions, imports, order, repair, settle, weights
 from opshift.model.document import Document
 from opshift.model.scope import FunctionId, Imports
 from opshift.model.weights import Weights
@@ -138,6 +138,7 @@ class Conversion:
 
     def open(self, adapters: registry.Registry) -> None:
         """Validates the model and indexes it."""
+        self._raise_old_ir()
         validate.header(self.skeleton)
         self._merge_imports()
         data = self.skeleton.SerializeToString(deterministic=True)
@@ -153,10 +154,7 @@ class Conversion:
         if weights.EXTERNAL_FIELD in data:
             validate.external_data(self.skeleton)
         error = checker.whole(self.view, full=False) if self.options.check else None
-        if error is not None and order.repair(self.skeleton):
-            self.repaired = True
-            self.notes.append("the nodes were not in an order that runs; they have been sorted")
-            self.view = weights.checkable(self.skeleton)
+        if error is not None and self._repair():
             error = checker.whole(self.view, full=False)
         self.document = Document(self.skeleton, prefix)
         self.document.has_written = bool(self.inlined)
@@ -166,6 +164,29 @@ class Conversion:
             self.unenforced = rules.unenforced(self.document)
             self.notes += [f"as it came: {text}" for text in self.unenforced]
         self.facts = Facts(self.document, self.store, adapters, self._inferable)
+
+    def _repair(self) -> bool:
+        """Puts right what a runtime does not mind; whether there was anything."""
+        done = repair.rejected(self.skeleton, self._typed)
+        if order.repair(self.skeleton):
+            done.append("the nodes were not in an order that runs; they have been sorted")
+        if done:
+            self.repaired = True
+            self.notes += done
+            self.view = weights.checkable(self.skeleton)
+        return bool(done)
+
+    def _typed(self) -> ModelProto | None:
+        """The model with the types that inference finds."""
+        try:
+            return safe_inference.infer(weights.checkable(self.skeleton), data_prop=True)
+        except safe_inference.COMPLAINTS:
+            return None
+
+    def _raise_old_ir(self) -> None:
+        notes = repair.before_opening(self.skeleton)
+        self.notes += notes
+        self.repaired |= bool(notes)
 
     def _inferable(self) -> bytes | ModelProto:
         """The model as it came, for inference; where that would say little, the same raised."""
@@ -337,6 +358,7 @@ class Conversion:
 
     def _restamp(self) -> Report:
         """Another IR version and nothing else: what is not in the way is not looked at."""
+        self._raise_old_ir()
         validate.header(self.skeleton)
         self._merge_imports()
         versions_before = Imports(self.skeleton.opset_import, "the model").as_dict()

@@ -88,7 +88,21 @@ class Stepper:
     def version(self, root: Root, domain: str) -> int:
         if domain == self.domain:
             return self.to
-        return root.imports.get(domain) or self.document.add_import(root, domain)
+        return root.imports.get(domain) or self.document.add_import(
+            root, domain, self._lowest_to_write(domain)
+        )
+
+    def _lowest_to_write(self, domain: str) -> int:
+        """The version at which a domain has every operator that the adapters may write here."""
+        since = [1]
+        for root in self.document.roots:
+            for key in root.index:
+                verdict = self.adapters.get(*key, self.start, self.to)
+                for name in verdict.emits if verdict is not None else ():
+                    written, _, op = name.rpartition(".")
+                    known = schemas.history(domain, op) if written == domain else ()
+                    since += [known[0].since] if known else []
+        return max(since)
 
     def constant(
         self, root: Root, content: Hashable, tensor: Callable[[], TensorProto]

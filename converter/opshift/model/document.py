@@ -223,9 +223,10 @@ class Document:
         self.bury(buried)
         self.generation += 1
 
-    def add_import(self, root: Root, domain: str) -> int:
+    def add_import(self, root: Root, domain: str, lowest: int = 1) -> int:
         """A domain that an adapter writes into and the model does not import yet."""
-        version = versions.paired(root.imports.as_dict(), domain)
+        paired = versions.paired(root.imports.as_dict(), domain, self.model.ir_version)
+        version = max(paired, lowest)
         container = self.model if root.function is None else self.functions[root.function]
         root.imports.add(container.opset_import.add(domain=domain, version=version))
         return version

@@ -1,0 +1,50 @@
+"""Element types behind the operators that onnxruntime's quantizer and optimizer write.
+
+onnx has no schemas of them. The positions are those of the inputs that share the output's type.
+"""
+
+from opshift.adapter import output_types
+
+MICROSOFT = "com.microsoft"
+
+QUANTIZED = (
+    output_types(MICROSOFT, "QLinearAdd QLinearMul", (0, 2, 3, 5, 7)),
+    output_types(
+        MICROSOFT,
+        "QLinearSigmoid QLinearLeakyRelu QLinearSoftmax QLinearAveragePool QLinearGlobalAveragePool"
+        " QLinearReduceMean",
+        (0, 2, 4),
+    ),
+    output_types(MICROSOFT, "QLinearConcat", (1,)),
+    output_types(MICROSOFT, "QLinearConv", (7,)),
+    output_types(MICROSOFT, "QLinearWhere", (1, 3, 4, 6, 8)),
+    output_types(MICROSOFT, "QAttention", (3, 2, 4), (3, 2, 4)),
+    output_types(MICROSOFT, "MatMulIntegerToFloat", (2, 3, 6)),
+    output_types(MICROSOFT, "DynamicQuantizeMatMul", "float"),
+    output_types(MICROSOFT, "DynamicQuantizeLSTM", "float", "float", "float"),
+    output_types(MICROSOFT, "DequantizeLinear", (1,)),
+    output_types(MICROSOFT, "QuantizeLinear", (2,)),
+    output_types(MICROSOFT, "QEmbedLayerNormalization", "float", "int32"),
+)
+OPTIMIZED = (
+    output_types(
+        MICROSOFT,
+        "BiasAdd BiasGelu BiasSplitGelu FastGelu Gelu QuickGelu FusedConv FusedGemm FusedMatMul"
+        " FusedMatMulActivation TransposeMatMul NhwcConv Inverse MoE",
+        (0, 1, 2),
+    ),
+    output_types(MICROSOFT, "Attention PackedAttention MultiHeadAttention", (0, 1, 2)),
+    output_types(MICROSOFT, "GroupQueryAttention", (0, 1, 2), (3,), (4,)),
+    output_types(MICROSOFT, "GroupNorm NhwcMaxPool Pad QMoE RemovePadding RestorePadding RotaryEmbedding", (0,)),
+    output_types(MICROSOFT, "MatMulNBits MatMulBnb4", (0, 2)),
+    output_types(MICROSOFT, "EmbedLayerNormalization", (2, 3, 4, 5, 6), "int32", (2, 3, 4)),
+    output_types(
+        MICROSOFT,
+        "SkipLayerNormalization SkipSimplifiedLayerNormalization",
+        (0, 1, 2), "float", "float", (0, 1, 2),
+    ),
+    output_types(
+        "com.microsoft.nchwc", "Conv MaxPool AveragePool ReorderInput ReorderOutput Upsample",
+        "float",
+    ),
+)

@@ -1,0 +1,140 @@
+"""What runtimes load and onnx's checker rejects, put right before a conversion begins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from onnx import AttributeProto, GraphProto, ModelProto, TypeProto
+
+from opshift.model.walk import containers, nodes, nodes_in
+from opshift.opsets import schemas
+from opshift.opsets.types import rank_of
+
+FIRST_WITH_IMPORTS = 3  # the IR version from which on a model says what it imports
+UNNAMED = "graph"
+
+_FIELDS = (
+    ("f", AttributeProto.FLOAT),
+    ("i", AttributeProto.INT),
+    ("s", AttributeProto.STRING),
+    ("t", AttributeProto.TENSOR),
+    ("g", AttributeProto.GRAPH),
+    ("floats", AttributeProto.FLOATS),
+    ("ints", AttributeProto.INTS),
+    ("strings", AttributeProto.STRINGS),
+    ("tensors", AttributeProto.TENSORS),
+    ("graphs", AttributeProto.GRAPHS),
+)
+
+
+def before_opening(model: ModelProto) -> list[str]:
+    """IR 1 and 2 had no imports, which meant opset 1; IR 1 had no types of attributes."""
+    before = model.ir_version
+    if not 0 < before < FIRST_WITH_IMPORTS:
+        return []
+    notes = [f"IR {before} was raised to {FIRST_WITH_IMPORTS}, the first with operator sets"]
+    if not model.opset_import:
+        model.opset_import.add(version=1)
+        notes.append(f"IR {before} names no operator set, which means ai.onnx 1")
+    for node in nodes(model):
+        for attribute in node.attribute:
+            if attribute.type == AttributeProto.UNDEFINED:
+                attribute.type = _kind(attribute)
+    model.ir_version = FIRST_WITH_IMPORTS
+    return notes
+
+
+def rejected(model: ModelProto, infer: Callable[[], ModelProto | None]) -> list[str]:
+    """Everything that can be put right in a model that the checker rejects."""
+    return [
+        *_names(model),
+        *_spelling(model),
+        *_imports(model),
+        *_duplicates(model),
+        *_types(model, infer),
+    ]
+
+
+def _kind(attribute: AttributeProto) -> AttributeProto.AttributeType:
+    for field, kind in _FIELDS:
+        value = getattr(attribute, field)
+        if len(value) if field.endswith("s") and field != "s" else attribute.HasField(field):
+            return kind
+    return AttributeProto.UNDEFINED
+
+
+def _spelling(model: ModelProto) -> list[str]:
+    """The checker takes the default domain that is spelled out for another one."""
+    spelled = [node for node in nodes(model) if node.domain == "ai.onnx"]
+    for node in spelled:
+        node.domain = ""
+    told = f"the domain 'ai.onnx' of {len(spelled)} nodes was left out: it is the default one"
+    return [told] if spelled else []
+
+
+def _imports(model: ModelProto) -> Iterator[str]:
+    """A domain that has one version can be imported at no other."""
+    imported = {schemas.normal(one.domain) for one in model.opset_import}
+    used = {schemas.normal(node.domain) for node in nodes_in(model.graph)}
+    for domain in sorted(used - imported):
+        if schemas.latest(domain) == 1:
+            model.opset_import.add(domain=domain, version=1)
+            yield f"{domain} was not imported; its only version is 1"
+
+
+def _names(model: ModelProto) -> Iterator[str]:
+    count = 0
+    for graph in containers(model):
+        if isinstance(graph, GraphProto) and not graph.name and (graph.node or graph.output):
+            graph.name = UNNAMED
+            count += 1
+    if count:
+        yield f"{count} graphs had no name; they are called {UNNAMED!r}"
+
+
+def _duplicates(model: ModelProto) -> Iterator[str]:
+    """Of initializers and functions that are equal in name and content, one is enough."""
+    graph = model.graph
+    for what, kept, named in (
+        ("initializer", graph.initializer, lambda one: one.name),
+        ("function", model.functions, lambda one: (one.domain, one.name, one.overload)),
+    ):
+        names = [named(one) for one in kept]
+        if len(set(names)) == len(names):
+            continue
+        seen: dict[object, bytes] = {}
+        gone = []
+        for i, (name, one) in enumerate(zip(names, kept, strict=True)):
+            content = one.SerializeToString(deterministic=True)
+            if seen.setdefault(name, content) == content and names.index(name) != i:
+                gone.append(i)
+        for i in reversed(gone):
+            yield f"{what} {names[i]!r} occurred twice with one content; one is left"
+            del kept[i]
+
+
+def _types(model: ModelProto, infer: Callable[[], ModelProto | None]) -> list[str]:
+    """Gives inputs and outputs without a type or a shape those that inference finds."""
+    vague = [v for v in (*model.graph.input, *model.graph.output) if _is_vague(v.type)]
+    inferred = infer() if vague else None
+    if inferred is None:
+        return []
+    found = inferred.graph
+    known = {v.name: v.type for v in (*found.output, *found.value_info, *found.input)}
+    filled = []
+    for value in vague:
+        kind = known.get(value.name)
+        if kind is not None and not _is_vague(kind):
+            value.type.CopyFrom(kind)
+            filled.append(value.name)
+    if not filled:
+        return []
+    more = f" and {len(filled) - 4} more" if len(filled) > 4 else ""
+    named = ", ".join(map(repr, filled[:4])) + more
+    return [f"the type or shape of {named} was missing; it is the inferred one"]
+
+
+def _is_vague(kind: TypeProto) -> bool:
+    if schemas.type_name(kind) is None:
+        return True
+    return kind.HasField("tensor_type") and rank_of(kind) is None

@@ -1,0 +1,94 @@
+"""Models that runtimes load and onnx's checker rejects are put right, and the report says so."""
+
+import onnx
+import pytest
+from conftest import model, ops
+from onnx import ModelProto, TensorProto, helper, parser
+from opshift import InvalidModel, convert_version
+from opshift.convert.api import Options, convert
+from opshift.model import weights
+
+PLAIN = "(float[2,3] x) => (float[2,3] y) { h = Relu(x) y = Softmax(h) }"
+
+
+def converted(m: ModelProto, target: int = 13) -> tuple[ModelProto, str]:
+    skeleton, store, told = convert(lambda: weights.carve_model(m), Options(target))
+    weights.fill(skeleton, store)
+    onnx.checker.check_model(skeleton, full_check=True)
+    return skeleton, "\n".join(told.notes)
+
+
+def test_an_output_without_a_shape_gets_the_inferred_one():
+    m = model(PLAIN, opset=12)
+    m.graph.output[0].type.tensor_type.ClearField("shape")
+    after, told = converted(m)
+    assert [d.dim_value for d in after.graph.output[0].type.tensor_type.shape.dim] == [2, 3]
+    assert "'y' was missing" in told
+
+
+def test_an_output_without_a_type_gets_the_inferred_one():
+    m = model(PLAIN, opset=12)
+    m.graph.output[0].ClearField("type")
+    after, told = converted(m)
+    assert after.graph.output[0].type.tensor_type.elem_type == TensorProto.FLOAT
+    assert "'y' was missing" in told
+
+
+def test_a_graph_without_a_name_gets_one():
+    m = model(PLAIN, opset=12)
+    m.graph.name = ""
+    after, told = converted(m)
+    assert after.graph.name == "graph"
+    assert "had no name" in told
+
+
+@pytest.mark.parametrize("imported", ["", "ai.onnx"])
+def test_the_default_domain_may_be_spelled_out(imported):
+    m = model(PLAIN, opset=12)
+    m.opset_import[0].domain = imported
+    for node in m.graph.node:
+        node.domain = "ai.onnx"
+    after, told = converted(m)
+    assert ops(after) == ops(convert_version(model(PLAIN, opset=12), 13))
+    assert "of 2 nodes was left out" in told
+
+
+@pytest.mark.parametrize("ir", [1, 2])
+def test_the_oldest_ir_versions_are_raised(ir):
+    m = parser.parse_model(
+        '<ir_version: 3, opset_import: ["": 1]> g (float[2] x) => (float[2] y) { y = Elu<alpha=1.0>(x) }'
+    )
+    m.ir_version = ir
+    m.ClearField("opset_import")
+    if ir == 1:
+        m.graph.node[0].attribute[0].ClearField("type")
+    after, told = converted(m)
+    assert after.ir_version >= 3
+    assert after.opset_import[0].version == 13
+    assert f"IR {ir} was raised to 3" in told
+
+
+def test_a_later_ir_version_without_imports_stays_invalid():
+    m = model(PLAIN, opset=12)
+    m.ClearField("opset_import")
+    with pytest.raises(InvalidModel, match="imports no operator set"):
+        convert_version(m, 13)
+
+
+def test_equal_initializers_of_one_name_become_one():
+    m = model("(float[2] x) => (float[2] y) <float[2] w = {1, 2}> { y = Add(x, w) }", opset=12)
+    m.graph.initializer.append(m.graph.initializer[0])
+    after, told = converted(m)
+    assert len(after.graph.initializer) == 1
+    assert "initializer 'w' occurred twice" in told
+
+
+def test_other_initializers_of_one_name_are_invalid():
+    m = model("(float[2] x) => (float[2] y) <float[2] w = {1, 2}> { y = Add(x, w) }", opset=12)
+    m.graph.initializer.append(helper.make_tensor("w", 1, [2], [3, 4]))
+    with pytest.raises(InvalidModel):
+        convert_version(m, 13)
+
+
+def test_a_valid_model_is_not_repaired():
+    assert converted(model(PLAIN, opset=12))[1] == ""
