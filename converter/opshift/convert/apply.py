@@ -1,10 +1,10 @@
-"""Putting the answers of a step into the model; every index and fact follows."""
+"""Putting the answers of a step into the model, and what the next step must know of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from onnx import GraphProto, NodeProto, TensorProto
+from onnx import TensorProto
 
 from opshift.author.facts import Facts
 from opshift.author.present_types import types_from
@@ -12,9 +12,10 @@ from opshift.author.written import Crossing, Made
 from opshift.convert.change import Change, Rewritten, Step
 from opshift.model.arrays import Array
 from opshift.model.document import Document
-from opshift.model.scope import Key, Root, Scope
-from opshift.model.settle import Heritage, heritage_of, move_shardings
-from opshift.model.walk import captures, graphs_of, may_hold_graphs, reads
+from opshift.model.replace import Replacement
+from opshift.model.scope import Scope
+from opshift.model.settle import Heritage, heritage_of
+from opshift.model.walk import graphs_of, nodes_in, reads
 from opshift.opsets import schemas
 
 
@@ -28,52 +29,37 @@ class Applier:
         self.step = step
 
     def apply(self, changes: list[Change]) -> None:
-        leaving: dict[tuple[Root, Key], set[tuple[int, int]]] = {}
+        """Writes all changes of a step at once."""
         for change in changes:
-            scope, position = change.place
-            leaving.setdefault((scope.root, change.task.key), set()).add((id(scope), position))
-        for (root, key), gone in leaving.items():
-            stay = [p for p in root.index[key] if (id(p[0]), p[1]) not in gone]
-            if stay:
-                root.index[key] = stay
-            else:
-                del root.index[key]
-        for change in changes:
-            self._apply_one(change)
-        if changes:
-            self.document.generation += 1
+            self._prepare(change)
+        places = self.document.replace(
+            [Replacement(c.place, c.made.nodes, c.made.carrier, c.made.carried) for c in changes]
+        )
+        for change, written in zip(changes, places, strict=True):
+            self.step.touched += written
+            if self.facts.counting:
+                for place in written:
+                    carried = change.made.carried if place == change.place else frozenset[str]()
+                    self._widen_census(*place, carried)
+            self._remember_types(change)
 
-    def _apply_one(self, change: Change) -> None:
-        scope, position = change.place
-        made, target = change.made, change.node.proto
-        read = {name for node in made.nodes for name in node.input}
-        self.document.orphan(scope, [name for name in target.input if name not in read])
-        if len(made.nodes) > 1 < len(target.output):
-            self._orphan_outputs(scope, target)
-        if not made.carried and may_hold_graphs(change.task.key):
-            graphs = [graph for _, graph in graphs_of(target)]
-            self.document.bury(graphs)
-            for graph in graphs:
-                self.document.orphan(scope, captures(graph))
+    def _prepare(self, change: Change) -> None:
+        """What must be noted of a change while the old node still stands."""
+        scope = change.place[0]
         self._log(change)
         self._remember_origin(change)
-        used = list(_used_constants(made))
+        used = list(_used_constants(change.made))
         if used:
-            self._bequeath(change, [name for name in target.input if name not in read], used)
+            self._bequeath(change, used)
         for tensor in used:
             self.document.place_constant(scope.root, tensor)
             self.facts.widen_census([schemas.element_name(tensor.data_type) or ""])
-        if len(made.nodes) == 1:
-            self._replace(scope, position, target, made.nodes[0], made.carried)
-        elif made.nodes:
-            self._spread(change)
-        else:
-            self._remove(scope, position)
-        self._remember_types(change)
 
-    def _bequeath(self, change: Change, lost: list[str], used: list[TensorProto]) -> None:
+    def _bequeath(self, change: Change, used: list[TensorProto]) -> None:
         """Notes which new constant takes the place of which one that the node read before."""
         scope, made, target = change.place[0], change.made, change.node.proto
+        read = {name for node in made.nodes for name in node.input}
+        lost = [name for name in target.input if name not in read]
         gained = {tensor.name for tensor in used} - self.document.heirs.keys()
         left = {name: found for name in lost if (found := self._heritage(scope, name))}
         for node in made.nodes if left else ():
@@ -109,89 +95,16 @@ class Applier:
                 return old
         return ""
 
-    def _orphan_outputs(self, scope: Scope, target: NodeProto) -> None:
-        """An output that nobody reads comes for free from one node, but not from a node apart."""
-        outputs = [name for name in target.output if name]
-        unread = [name for name in outputs if not self.document.names.is_read(scope, name)]
-        if 0 < len(unread) < len(outputs):
-            self.document.orphan(scope, unread)
-
-    def _spread(self, change: Change) -> None:
-        """Several nodes in the place of one: the carrier, or the last of them, is the old node."""
-        (scope, position), made, target = change.place, change.made, change.node.proto
-        main = next(
-            (i for i, node in enumerate(made.nodes) if node is made.carrier), len(made.nodes) - 1
-        )
-        base = scope.order.get(position) or (position,)
-        original = NodeProto(name=target.name)
-        if hasattr(target, "device_configurations"):
-            original.device_configurations.extend(target.device_configurations)
-        beside = []
-        for i, node in enumerate(made.nodes):
-            if i == main:
-                scope.order[position] = (*base, i)
-                self._replace(scope, position, target, node, made.carried)
-                continue
-            self._name(scope, node, original)
-            at = len(scope.proto.node)
-            scope.proto.node.append(_companion(node, original))
-            scope.order[at] = (*base, i)
-            self._entered(scope, at, scope.node(at))
-            beside.append(scope.node(at))
-        move_shardings(self.document, change.place, beside)
-
-    def _replace(
-        self,
-        scope: Scope,
-        position: int,
-        target: NodeProto,
-        made: NodeProto,
-        carried: frozenset[str],
-    ) -> None:
-        if made.op_type != target.op_type and target.name in scope.repeated_names:
-            target.name = self.document.fresh(made.op_type)
-        overwrite(target, made, carried)
-        self._entered(scope, position, target)
-        if getattr(target, "device_configurations", ()):
-            self.document.sharded[scope, position] = None
-
-    def _remove(self, scope: Scope, position: int) -> None:
-        if scope._producers is not None:
-            for name in scope.node(position).output:
-                scope._producers.pop(name, None)
-        scope.removed.add(position)
-
-    def _name(self, scope: Scope, made: NodeProto, original: NodeProto) -> None:
-        """Runtimes want node names to differ within a graph, where there are names."""
-        if made.name and made.name not in scope.node_names:
-            scope.node_names.add(made.name)
-        elif made.name or original.name:
-            made.name = self.document.fresh(made.op_type)
-
-    def _entered(self, scope: Scope, position: int, node: NodeProto) -> None:
-        if scope._producers is not None:
-            for name in node.output:
-                if name:
-                    scope._producers[name] = position
-        key = (schemas.normal(node.domain), node.op_type)
-        graphs = []
-        if may_hold_graphs(key):
-            carried = {id(s.proto) for s in scope.root.scopes}
-            graphs = [graph for _, graph in graphs_of(node) if id(graph) not in carried]
-        self.document.note(scope, position, key, graphs)
-        self.step.touched.append((scope, position))
-        if self.facts.counting:
-            self._widen_census(scope.root, node, graphs)
-
-    def _widen_census(self, root: Root, node: NodeProto, graphs: Iterable[GraphProto]) -> None:
+    def _widen_census(self, scope: Scope, position: int, carried: frozenset[str]) -> None:
         """The next step must know of every element type that this one brings in."""
-        domain = schemas.normal(node.domain)
-        schema = schemas.schema(domain, node.op_type, self.crossing.version(root, domain))
-        if schema is not None:
-            self.facts.widen_census(types_from(node, schema))
-        for graph in graphs:
-            for inner in graph.node:
-                self._widen_census(root, inner, [found for _, found in graphs_of(inner)])
+        written = scope.node(position)
+        new = [graph for name, graph in graphs_of(written) if name not in carried]
+        for node in (written, *(node for graph in new for node in nodes_in(graph))):
+            domain = schemas.normal(node.domain)
+            version = self.crossing.version(scope.root, domain)
+            schema = schemas.schema(domain, node.op_type, version)
+            if schema is not None:
+                self.facts.widen_census(types_from(node, schema))
 
     def _remember_types(self, change: Change) -> None:
         known = {n: t for n, t in change.builder.env.types.items() if t is not None}
@@ -231,33 +144,8 @@ def _used_constants(made: Made) -> Iterator[TensorProto]:
                 yield tensor
 
 
-def overwrite(target: NodeProto, made: NodeProto, carried: frozenset[str]) -> None:
-    """Turns a node of the model into another, keeping its name, its notes and carried subgraphs."""
-    del target.input[:]
-    target.input.extend(made.input)
-    del target.output[:]
-    target.output.extend(made.output)
-    target.op_type = made.op_type
-    if schemas.normal(target.domain) != schemas.normal(made.domain):
-        target.domain = made.domain
-    for i in range(len(target.attribute) - 1, -1, -1):
-        if target.attribute[i].name not in carried:
-            del target.attribute[i]
-    target.attribute.extend(made.attribute)
-
-
 def is_equal(old: Array, new: Array) -> bool:
     """Whether two arrays of one shape hold the same elements, whatever their types are."""
     if old.dtype.hasobject != new.dtype.hasobject:
         return False
     return bool((old.astype(new.dtype) == new).all())
-
-
-def _companion(made: NodeProto, original: NodeProto) -> NodeProto:
-    """A node written beside the one that keeps the original's notes: it shares its stage."""
-    if hasattr(original, "device_configurations"):
-        for configuration in original.device_configurations:
-            copy = made.device_configurations.add()
-            copy.CopyFrom(configuration)
-            del copy.sharding_spec[:]
-    return made

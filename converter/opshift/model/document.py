@@ -11,6 +11,7 @@ from opshift import versions
 from opshift.errors import InvalidModel
 from opshift.model.arrays import Array, to_array
 from opshift.model.names import Names, Owned
+from opshift.model.replace import Replacement, replace
 from opshift.model.scope import FunctionId, Imports, Key, Place, Root, Scope, call_id
 from opshift.model.settle import Heritage
 from opshift.model.sweep import Sweep
@@ -114,11 +115,29 @@ class Document:
                 rest.append((scope, i))
         return rest
 
-    def note(self, scope: Scope, position: int, key: Key, nested: Sequence[GraphProto]) -> None:
+    def enter_node(self, scope: Scope, position: int) -> None:
         """Enters one node that a step wrote, and the graphs that came with it."""
-        scope.root.index.setdefault(key, []).append((scope, position))
-        for graph in nested:
-            self.enter(scope.root, graph, scope)
+        node, root = scope.node(position), scope.root
+        if scope._producers is not None:
+            for name in node.output:
+                if name:
+                    scope._producers[name] = position
+        key = (schemas.normal(node.domain), node.op_type)
+        root.index.setdefault(key, []).append((scope, position))
+        if may_hold_graphs(key):
+            for _, graph in graphs_of(node):
+                if id(graph) not in root.by_graph:
+                    self.enter(root, graph, scope)
+
+    def replace(self, replacements: Sequence[Replacement]) -> list[list[Place]]:
+        """Puts new nodes in the place of old ones; returns the places of each replacement.
+
+        All tables of the document follow. What depends on the nodes compares `generation`.
+        """
+        self._leave(one.place for one in replacements)
+        places = [replace(self, one) for one in replacements]
+        self.generation += bool(replacements)
+        return places
 
     def bury(self, graphs: Sequence[GraphProto]) -> None:
         """Forgets the scopes of graphs that have left the model, and their nodes."""
@@ -204,9 +223,17 @@ class Document:
 
     def remove(self, places: Iterable[Place]) -> None:
         """Takes nodes out of the model, and out of all tables."""
+        places = list(places)
+        self._leave(places)
+        for scope, position in places:
+            scope.removed.add(position)
+        self.bury([g for scope, position in places for _, g in graphs_of(scope.node(position))])
+        self.generation += bool(places)
+
+    def _leave(self, places: Iterable[Place]) -> None:
+        """Takes nodes out of the index, all at once: a list of places is long."""
         gone: dict[tuple[Root, Key], set[tuple[int, int]]] = {}
         calls: dict[tuple[Root, FunctionId], set[tuple[int, int]]] = {}
-        buried = []
         for scope, position in places:
             node, place = scope.node(position), (id(scope), position)
             if self.is_call(node):
@@ -214,14 +241,10 @@ class Document:
             else:
                 key = (schemas.normal(node.domain), node.op_type)
                 gone.setdefault((scope.root, key), set()).add(place)
-            scope.removed.add(position)
-            buried += [graph for _, graph in graphs_of(node)]
         for (root, key), lost in gone.items():
             _drop(root.index, key, lost)
         for (root, called), lost in calls.items():
             _drop(root.calls, called, lost)
-        self.bury(buried)
-        self.generation += 1
 
     def add_import(self, root: Root, domain: str, lowest: int = 1) -> int:
         """A domain that an adapter writes into and the model does not import yet."""

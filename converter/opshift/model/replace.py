@@ -1,0 +1,128 @@
+"""New nodes in the place of old ones, and all tables of a document that follow from them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from onnx import NodeProto
+
+from opshift.model.scope import Place, Scope
+from opshift.model.settle import move_shardings
+from opshift.model.walk import captures, graphs_of, may_hold_graphs
+from opshift.opsets import schemas
+
+if TYPE_CHECKING:
+    from opshift.model.document import Document
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """The nodes that come into one place; `carrier` is the one that stays the node of the place."""
+
+    place: Place
+    nodes: Sequence[NodeProto]
+    carrier: NodeProto | None = None
+    carried: frozenset[str] = frozenset()  # the attributes whose graphs stay
+
+
+def replace(document: Document, replacement: Replacement) -> list[Place]:
+    """Writes the nodes of one place, which the index has forgotten; returns where they are."""
+    scope, position = replacement.place
+    node, nodes = scope.node(position), replacement.nodes
+    _orphan(document, replacement)
+    if not replacement.carried and may_hold_graphs((schemas.normal(node.domain), node.op_type)):
+        graphs = [graph for _, graph in graphs_of(node)]
+        for graph in graphs:
+            document.orphan(scope, captures(graph))
+        document.bury(graphs)
+    if len(nodes) == 1:
+        _overwrite(document, replacement, nodes[0])
+        return [replacement.place]
+    if nodes:
+        return _spread(document, replacement)
+    if scope._producers is not None:
+        for name in node.output:
+            scope._producers.pop(name, None)
+    scope.removed.add(position)
+    return []
+
+
+def _orphan(document: Document, replacement: Replacement) -> None:
+    """Remembers what the old node read or gave, and nobody may read any more."""
+    scope, position = replacement.place
+    node = scope.node(position)
+    read = {name for one in replacement.nodes for name in one.input}
+    document.orphan(scope, [name for name in node.input if name not in read])
+    if len(replacement.nodes) > 1 < len(node.output):
+        # An output that nobody reads comes for free from one node, but not from a node apart.
+        outputs = [name for name in node.output if name]
+        unread = [name for name in outputs if not document.names.is_read(scope, name)]
+        if len(unread) < len(outputs):
+            document.orphan(scope, unread)
+
+
+def _spread(document: Document, replacement: Replacement) -> list[Place]:
+    """Several nodes in the place of one: the carrier, or the last of them, is the old node."""
+    (scope, position), nodes = replacement.place, replacement.nodes
+    target = scope.node(position)
+    main = next((i for i, one in enumerate(nodes) if one is replacement.carrier), len(nodes) - 1)
+    base = scope.order.get(position) or (position,)
+    original = NodeProto(name=target.name)
+    if hasattr(target, "device_configurations"):
+        original.device_configurations.extend(target.device_configurations)
+    places = []
+    for i, node in enumerate(nodes):
+        at = position if i == main else len(scope.proto.node)
+        scope.order[at] = (*base, i)
+        if i == main:
+            _overwrite(document, replacement, node)
+        else:
+            _name(document, scope, node, original)
+            scope.proto.node.append(_companion(node, original))
+            document.enter_node(scope, at)
+        places.append((scope, at))
+    beside = [scope.node(at) for _, at in places if at != position]
+    move_shardings(document, replacement.place, beside)
+    return places
+
+
+def _overwrite(document: Document, replacement: Replacement, made: NodeProto) -> None:
+    """Turns the old node into another, which keeps its name, its notes and carried subgraphs."""
+    scope, position = replacement.place
+    target = scope.node(position)
+    if made.op_type != target.op_type and target.name in scope.repeated_names:
+        target.name = document.fresh(made.op_type)
+    del target.input[:]
+    target.input.extend(made.input)
+    del target.output[:]
+    target.output.extend(made.output)
+    target.op_type = made.op_type
+    if schemas.normal(target.domain) != schemas.normal(made.domain):
+        target.domain = made.domain
+    for i in range(len(target.attribute) - 1, -1, -1):
+        if target.attribute[i].name not in replacement.carried:
+            del target.attribute[i]
+    target.attribute.extend(made.attribute)
+    document.enter_node(scope, position)
+    if getattr(target, "device_configurations", ()):
+        document.sharded[scope, position] = None
+
+
+def _name(document: Document, scope: Scope, made: NodeProto, original: NodeProto) -> None:
+    """Runtimes want node names to differ within a graph, where there are names."""
+    if made.name and made.name not in scope.node_names:
+        scope.node_names.add(made.name)
+    elif made.name or original.name:
+        made.name = document.fresh(made.op_type)
+
+
+def _companion(made: NodeProto, original: NodeProto) -> NodeProto:
+    """A node written beside the one that keeps the original's notes: it shares its stage."""
+    if hasattr(original, "device_configurations"):
+        for configuration in original.device_configurations:
+            copy = made.device_configurations.add()
+            copy.CopyFrom(configuration)
+            del copy.sharding_spec[:]
+    return made
