@@ -6,19 +6,32 @@ import os
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 from onnx import ModelProto
 
-from opshift.verify import child, elsewhere, engines, generate, locate, randomness, worker
+from opshift import versions
+from opshift.model import walk
+from opshift.opsets import schemas
+from opshift.verify import (
+    child,
+    elsewhere,
+    engines,
+    generate,
+    locate,
+    randomness,
+    training,
+    worker,
+)
 from opshift.verify.cases import Case, Inputs, given
 from opshift.verify.child import Limits
 from opshift.verify.oracle import compare
 from opshift.verify.outcome import DIFFERENT, EQUAL, LIKE, UNKNOWN, Cause, Row, Side, Verification
-from opshift.verify.subject import Model, Subject, opened
+from opshift.verify.subject import Model, Subject, opened, save
 from opshift.verify.tolerance import Wanted
 from opshift.verify.worker import Results
 
@@ -51,7 +64,8 @@ def verify(
             opened(a, folder, "a"), opened(b, folder, "b"), engine, seed,
             Wanted(rtol, atol, ulp), (limits or Limits()) if isolated else None, runtime,
         )  # fmt: skip
-        return _verify(pair, inputs, reduce, folder)
+        found = _verify(pair, inputs, reduce, folder)
+        return _with_training(pair, found, folder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +132,43 @@ def _verify(
     if any(row.outcome == DIFFERENT and row.inputs for row in rows):
         cause = _cause(pair, (first, second), cases, rows, reduce, folder)
     return Verification((first, second), pair.seed, tuple(rows), tuple(notes), cause)
+
+
+def _with_training(pair: Pair, found: Verification, folder: Path) -> Verification:
+    """Adds what the graphs for training compute, where an engine has all of their operators."""
+    if not pair.a.model.training_info:
+        return found
+    mine, other = (training.parts(onnx.load(one.path)) for one in (pair.a, pair.b))
+    rows, notes, cause = list(found.rows), list(found.notes), found.cause
+    for label, first in mine.items():
+        second = other.get(label)
+        if reason := _not_compared((first, second)):
+            notes.append(f"{label} is not compared: {reason}")
+            continue
+        subjects = []
+        for letter, model in zip("ab", (first, second), strict=True):
+            path = folder / f"{label}-{letter}.onnx"
+            assert model is not None
+            save(model, path)
+            subjects.append(Subject(f"{label} of {letter.upper()}", path, model))
+        part = _verify(replace(pair, a=subjects[0], b=subjects[1]), None, None, folder)
+        rows += [replace(row, inputs=f"{label}: {row.inputs}") for row in part.rows]
+        notes += [f"{label}: {note}" for note in part.notes]
+        cause = cause or part.cause
+    return replace(found, rows=tuple(rows), notes=tuple(notes), cause=cause)
+
+
+def _not_compared(models: tuple[ModelProto | None, ...]) -> str:
+    """Why no engine can run a graph for training, or nothing."""
+    for model, letter in zip(models, "AB", strict=True):
+        if model is None:
+            return f"{letter} does not have it"
+        if versions.TRAINING in {schemas.normal(node.domain) for node in walk.nodes(model)}:
+            return f"no engine has the operators of {versions.TRAINING}"
+        against = [engines.objection(model, name) for name in engines.ENGINES]
+        if all(against):
+            return f"no engine runs it in {letter}: {'; '.join(against)}"
+    return ""
 
 
 def _before(
