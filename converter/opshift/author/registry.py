@@ -17,6 +17,7 @@ from opshift.author.verdicts import (
     Adapter,
     ByValue,
     Carries,
+    Differs,
     Flaw,
     Fold,
     Fragile,
@@ -31,7 +32,9 @@ if TYPE_CHECKING:
     from opshift.model.document import Document
 
 GROUP = "opshift.adapters"
-Traits: TypeAlias = OutputRanks | OutputTypes | Carries | ByValue | Illegal | Fragile | Flaw
+Traits: TypeAlias = (
+    OutputRanks | OutputTypes | Carries | ByValue | Differs | Illegal | Fragile | Flaw
+)
 Declared: TypeAlias = Adapter | Fold | Traits
 
 
@@ -49,6 +52,7 @@ class Registry:
         self.illegal: dict[tuple[str, str], list[Illegal]] = {}
         self.fragile: set[tuple[str, str]] = set()
         self.flaws: dict[tuple[str, str], list[Flaw]] = {}
+        self.differs: dict[tuple[str, str], list[Differs]] = {}
         self.edges: dict[Any, Any] = {}  # what the planner derives from the verdicts
         self.solved: dict[Any, Any] = {}
         self.ways: dict[Any, Any] = {}
@@ -78,6 +82,8 @@ class Registry:
                 self.fragile.add((domain, op))
             case Flaw(op=op, domain=domain):
                 self.flaws.setdefault((domain, op), []).append(declared)
+            case Differs(op=op, domain=domain):
+                self.differs.setdefault((domain, op), []).append(declared)
 
     def _add_verdict(self, declared: Adapter) -> None:
         for op in declared.ops:
@@ -122,7 +128,7 @@ class Registry:
 
     def form(self, domain: str, op: str) -> Adapter | None:
         """The form of an operator that more runtimes run."""
-        return self._verdicts.get((domain, op, *FORM))
+        return self._found((domain, op, *FORM))
 
     def replaced(self, document: Document, domain: str, version: int, goal: int) -> list[str]:
         """The operators of a document that no schema describes, neither here nor at the goal."""
@@ -167,6 +173,7 @@ class Registry:
         copy.by_value = dict(self.by_value)
         copy.illegal = {key: [*rules] for key, rules in self.illegal.items()}
         copy.fragile = set(self.fragile)
+        copy.differs = {key: [*found] for key, found in self.differs.items()}
         copy.flaws = {key: [*flaws] for key, flaws in self.flaws.items()}
         return copy
 

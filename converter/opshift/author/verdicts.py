@@ -189,6 +189,15 @@ class Fragile:
 
 
 @dataclass(frozen=True, slots=True)
+class Differs:
+    """Where onnxruntime answers differently from the specification: what it does, or None."""
+
+    op: str
+    look: Callable[[Node], str | None]
+    domain: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Flaw:
     """What no node of an operator may be: asked once a conversion has failed, a sentence."""
 
@@ -446,6 +455,21 @@ def output_types(domain: str, ops: str, *outputs: str | tuple[int, ...]) -> Outp
 def carries(op: str, graph: str, *, inputs: int, outputs: int, domain: str = "") -> Carries:
     """The operator's body hands on what it gets from input `inputs` on, as output `outputs` on."""
     return Carries(op, graph, inputs, outputs, domain)
+
+
+def differs(
+    ops: str, *, domain: str = ""
+) -> Callable[[Callable[[Node], str | None]], tuple[Differs, ...]]:
+    """Declares where onnxruntime answers differently from the specification.
+
+    The function sees nodes of the model as it came, and returns in a sentence what onnxruntime
+    does. A conversion over a version that changed the operator names the node in its report.
+    """
+
+    def declare(look: Callable[[Node], str | None]) -> tuple[Differs, ...]:
+        return tuple(Differs(op, look, domain) for op in ops.split())
+
+    return declare
 
 
 def by_value(op: str, *inputs: int, floats: bool = False, domain: str = "") -> ByValue:

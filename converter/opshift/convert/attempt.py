@@ -15,7 +15,7 @@ from opshift.convert import classes, goals, overdue, planner
 from opshift.convert.change import Step
 from opshift.convert.ir import lower, needs
 from opshift.convert.ir.features import METADATA, TRAINING, Feature
-from opshift.convert.legal import checker, diagnose, rules, runtime, validate
+from opshift.convert.legal import checker, diagnose, differs, rules, runtime, validate
 from opshift.convert.request import Options
 from opshift.convert.step import Stepper, StepRefused
 from opshift.errors import AdapterBug, InvalidModel, Refusal, Refused, RefusedNode, Why
@@ -75,6 +75,7 @@ class Conversion:
         before, ir_before = self.document.imports.as_dict(), self.skeleton.ir_version
         nodes = _nodes(self.document)
         self.aim()
+        self.notes += differs.notes(self.document, self.facts, adapters, self.goal)
         if self.dips:
             goal, self.goal = self.goal, self.dips
             self._go(adapters)

@@ -1,0 +1,106 @@
+"""Where onnxruntime answers differently from the specification, which conversions follow.
+
+`tests/adapters/test_differs.py` runs each of these on onnxruntime.
+"""
+
+import numpy as np
+from opshift.adapter import Node, T, differs
+
+ML = "ai.onnx.ml"
+UNSIGNED = (T.UINT8, T.UINT16, T.UINT32, T.UINT64)
+
+
+@differs("LabelEncoder", domain=ML)
+def keys_that_match_nothing(node: Node) -> str | None:
+    """Keys that are NaN or equal."""
+    named = next((name for name in node.attributes if name.startswith("keys_")), None)
+    if named is None or node.schema is None:
+        return None
+    keys = node.tensor(named).reshape(-1).tolist() if named == "keys_tensor" else node.attr(named)
+    if node.schema.since < 4 and any(key != key for key in keys):
+        return "a key that is NaN matches nothing"
+    if node.schema.since >= 4 and len(set(keys)) < len(keys):
+        return "of equal keys the first counts, not the last"
+    return None
+
+
+@differs("OneHot")
+def indices_from_the_end(node: Node) -> str | None:
+    """Negative indices before opset 11."""
+    indices = node["indices"]
+    known = indices.const_or_none()
+    if node.schema is None or node.schema.since >= 11 or indices.elem_type_or_none in UNSIGNED:
+        return None
+    if known is not None and not (known < 0).any():
+        return None
+    return "a negative index counts from the end, where no element is on"
+
+
+@differs("Dropout")
+def mask_of_nothing(node: Node) -> str | None:
+    """The mask between opsets 7 and 11."""
+    mask = node.output("mask")
+    since = node.schema.since if node.schema is not None else 0
+    if mask is None or not mask.used or not 7 <= since < 12:
+        return None
+    return "the mask is false everywhere, where nothing is dropped"
+
+
+@differs("TreeEnsembleRegressor", domain=ML)
+def transform_of_one_target(node: Node) -> str | None:
+    """The transform of a single target."""
+    if node.attr("n_targets") == 1 and node.str("post_transform") == "LOGISTIC":
+        return "the transform of a single target is left out"
+    return None
+
+
+@differs("TreeEnsemble", domain=ML)
+def exchanged_transforms(node: Node) -> str | None:
+    """The codes of two transforms."""
+    named = {1: "SOFTMAX", 2: "LOGISTIC"}.get(node.int("post_transform"))
+    return f"{named} is computed as {'LOGISTIC' if named == 'SOFTMAX' else 'SOFTMAX'}" if named else None
+
+
+@differs("AveragePool MaxPool LpPool")
+def padding_without_dilations(node: Node) -> str | None:
+    """Automatic padding beside dilations."""
+    known = node.schema.attributes if node.schema is not None else {}
+    dilations = node.ints_or_none("dilations") if "dilations" in known else None
+    if not node.str("auto_pad").startswith("SAME") or not dilations or set(dilations) == {1}:
+        return None
+    return "the padding is computed as if there were no dilations"
+
+
+@differs("Clip")
+def bounds_that_are_nan(node: Node) -> str | None:
+    """Bounds that are NaN."""
+    known = node.schema.attributes if node.schema is not None else {}
+    for name in ("min", "max"):
+        if name in known:
+            bound = np.array(node.attr(name) if node.has(name) else 0.0)
+        else:
+            value = node.input(name)
+            found = value.const_or_none() if value is not None else None
+            bound = np.array(0.0) if found is None else found
+        if bound.dtype.kind == "f" and np.isnan(bound).any():
+            return f"{name}, which is NaN, bounds nothing"
+    return None
+
+
+@differs("Squeeze")
+def axes_of_none(node: Node) -> str | None:
+    """An empty list of axes."""
+    known = node.schema.input_positions if node.schema is not None else {}
+    axes = node.input("axes") if "axes" in known else None
+    found = axes.const_or_none() if axes is not None else None
+    if found is None or found.size:
+        return None
+    return "an empty list of axes removes every axis of size 1"
+
+
+@differs("MaxUnpool")
+def places_in_a_larger_shape(node: Node) -> str | None:
+    """Places beside a shape that is given."""
+    if node.input("output_shape") is None:
+        return None
+    return "places are taken in output_shape, not in the shape that the kernel gives"
