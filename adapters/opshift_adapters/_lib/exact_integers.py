@@ -2,9 +2,13 @@
 
 from opshift.adapter import Builder, T, Value
 
-from opshift_adapters._lib.blocks import part
+from opshift_adapters._lib.blocks import UNSIGNED, part
 
 EXACT_BITS = 53  # a double holds every integer of so many bits
+BITS: dict[int, int] = {
+    T.INT8: 8, T.UINT8: 8, T.INT16: 16, T.UINT16: 16,
+    T.INT32: 32, T.UINT32: 32, T.INT64: 64, T.UINT64: 64,
+}  # fmt: skip
 INTEGER_MATMUL = ("Cast", "Div", "Mul", "Sub", "Add", "MatMul", "Shape", "Gather", "Equal", "Not")
 
 
@@ -59,3 +63,18 @@ def sum_last_axis(op: Builder, x: Value) -> Value:
         ones = op.Expand(op.const(1), part(op, op.Shape(x), -1))
     total = op.MatMul(wide, ones)
     return total if kind == T.INT64 else op.Cast(total, to=kind)
+
+
+WRAPPED = ("Mod", "Add", "Sub")
+
+
+def wrapped(op: Builder, x: Value, kind: int) -> Value:
+    """The number of an integer type that has the low bits of an int64 (version 10 and later).
+
+    A Cast would find it too, but some runtimes merge that Cast with one that follows.
+    """
+    size = op.const(2 ** BITS[kind])
+    if kind in UNSIGNED:
+        return op.Mod(x, size)
+    half = op.const(2 ** (BITS[kind] - 1))
+    return op.Sub(op.Mod(op.Add(x, half), size), half)

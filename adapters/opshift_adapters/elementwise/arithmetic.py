@@ -19,6 +19,7 @@ from opshift.adapter import (
 from opshift.combinators import cast_around, drop_attribute
 
 from opshift_adapters._lib.blocks import FLOATS, INTS, SMALL_INTS, UNSIGNED, cast
+from opshift_adapters._lib.exact_integers import WRAPPED, wrapped
 from opshift_adapters._lib.wide_integers import WIDE, wide_arithmetic
 
 
@@ -85,18 +86,28 @@ BASIC_6 = boundary(
 )
 
 ARITHMETIC_13 = boundary(13, "Add:16145e Sub:79a520 Mul:179f58 Div:6a3efd Pow:e1caab Mod:eb26b7")
-# In 64 bits nothing overflows, and the Cast back keeps the low bits: what a narrow operator does.
+
+
+def in_64_bits(node: Node, op: Builder) -> Result:
+    """In 64 bits nothing overflows; the low bits of it are what a narrow operator computes."""
+    kind = node["A"].elem_type
+    (wide,) = op.same_but(node, [op.Cast(node[name], to=T.INT64) for name in ("A", "B")])
+    return op.Cast(wrapped(op, wide, kind), to=kind)
+
+
 ARITHMETIC_14 = boundary(
     14,
     "Add:e908c6 Sub:ff37b3 Mul:9fd848 Div:88f015",
     cast=shown(
-        cast_around("int64"),
+        in_64_bits,
         example("floats", "(float[2,3] a, float[3] b) => (float[2,3] y) { y = {op}(a, b) }", gives="{op}"),
-        example("int8", "(int8[4] a, int8[4] b) => (int8[4] y) { y = {op}(a, b) }", gives="Cast Cast {op} Cast", inputs={"a": [-128, 127, -128, -7], "b": [-1, 127, 1, 2]}),
+        example("int8", "(int8[4] a, int8[4] b) => (int8[4] y) { y = {op}(a, b) }", gives="Cast Cast {op} Add Mod Sub Cast", inputs={"a": [-128, 127, -128, -7], "b": [-1, 127, 1, 2]}),
         example("uint8", "(uint8[3] a, uint8[3] b) => (uint8[3] y) { y = {op}(a, b) }", inputs={"a": [255, 3, 7], "b": [255, 4, 2]}),
         example("int16", "(int16[3] a, int16[3] b) => (int16[3] y) { y = {op}(a, b) }", inputs={"a": [-32768, 32767, 7], "b": [32767, 32767, -2]}),
         example("uint16", "(uint16[2,1] a, uint16[2] b) => (uint16[2,2] y) { y = {op}(a, b) }", inputs={"a": [[65535], [2]], "b": [65535, 3]}),
+        example("one after the other", "(int8[2] a, int8[2] b) => (int8[2] y) { c = Add(a, b) y = {op}(c, b) }", inputs={"a": [127, -128], "b": [1, -1]}),
     ),
+    emits=WRAPPED,
 )
 
 

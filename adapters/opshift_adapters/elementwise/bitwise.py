@@ -16,11 +16,8 @@ from opshift.adapter import (
 )
 
 from opshift_adapters._lib.blocks import UNSIGNED
+from opshift_adapters._lib.exact_integers import BITS, wrapped
 
-BITS: dict[int, int] = {
-    T.INT8: 8, T.UINT8: 8, T.INT16: 16, T.UINT16: 16,
-    T.INT32: 32, T.UINT32: 32, T.INT64: 64, T.UINT64: 64,
-}  # fmt: skip
 UNSIGNED_OF = {8: T.UINT8, 16: T.UINT16, 32: T.UINT32, 64: T.UINT64}
 
 # -- BitShift ------------------------------------------------------------------------------------
@@ -119,7 +116,7 @@ def bitwise_18_17(node: Node, op: Builder) -> Result:
     if bits < 64:
         both = logical(_bits(op, _bare(op, a), bits), _bits(op, _bare(op, b), bits))
         whole = _joined(op, both, bits)
-        return op.Cast(whole if kind in UNSIGNED else _signed(op, whole, bits), to=kind)
+        return op.Cast(whole if kind in UNSIGNED else wrapped(op, whole, kind), to=kind)
     pairs = zip(_halves(op, a), _halves(op, b), strict=True)
     low, high = (_joined(op, logical(_bits(op, p, 32), _bits(op, q, 32)), 32) for p, q in pairs)
     whole = op.Add(op.Mul(high, op.const(2**32)), low)
@@ -130,15 +127,6 @@ def _bare(op: Builder, x: Value) -> Value:
     """The bits of up to 32 as a number that is not negative."""
     wide = op.Cast(x, to=T.INT64)
     return wide if x.elem_type in UNSIGNED else op.Mod(wide, op.const(2 ** BITS[x.elem_type]))
-
-
-def _signed(op: Builder, bare: Value, bits: int) -> Value:
-    """The number with a sign that has these bits.
-
-    A Cast would find it too, but some runtimes merge that Cast with one that follows.
-    """
-    half = op.const(2 ** (bits - 1))
-    return op.Sub(op.Mod(op.Add(bare, half), op.const(2**bits)), half)
 
 
 def _halves(op: Builder, x: Value) -> tuple[Value, Value]:

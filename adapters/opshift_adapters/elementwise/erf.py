@@ -41,7 +41,8 @@ def erf_9_8(node: Node, op: Builder) -> Result:
     number = op.Cast(not_nan(op, real), to=T.DOUBLE)
     result = op.Mul(op.Mul(near, ratio), op.Div(number, number))  # Clip may lose what is not one
     if x.elem_type not in FLOATS:
-        result = op.Cast(result, to=T.FLOAT)  # it is rounded before its fraction is cut off
+        # It is rounded before its fraction is cut off. Some runtimes merge two Casts in a row.
+        result = op.Clip(op.Cast(result, to=T.FLOAT), min=-1.0, max=1.0)
     return op.Cast(result, to=x.elem_type)
 
 

@@ -149,7 +149,7 @@ def over_computed(node: Node, op: Builder) -> Value:
 def is_named(op: Builder, axes: Value, axis: int, rank: int) -> Value:
     """Whether an axis is in a list, counted from the front or from the end."""
     front, back = op.Equal(axes, op.const(axis)), op.Equal(axes, op.const(axis - rank))
-    times = op.ReduceSum(op.Cast(op.Or(front, back), to=T.INT64), keepdims=0)
+    times = op.ReduceSum(op.Cast(op.Or(front, back), to=T.FLOAT), keepdims=0)
     return op.Cast(times, to=T.BOOL)
 
 
