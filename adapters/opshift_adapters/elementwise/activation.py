@@ -191,12 +191,14 @@ def hard_swish_14_13(node: Node, op: Builder) -> Result:
 
 
 @adapter("Celu", 12, 11, emits=("Elu", "Neg", *CELU))
-@example("default", "(float[2,3] x) => (float[2,3] y) { y = Celu(x) }", inputs=EDGES, atol=1e-7)
+@example("default", "(float[2,3] x) => (float[2,3] y) { y = Celu(x) }", inputs=EDGES, atol=1e-7, gives="Elu")
 @example("alpha", "(float[2,N] x) => (float[2,N] y) { y = Celu<alpha=0.3>(x) }", atol=1e-7)
 @example("negative alpha", "(float[2,3] x) => (float[2,3] y) { y = Celu<alpha=-1.5>(x) }", inputs=EDGES, atol=1e-6)
 def celu_12_11(node: Node, op: Builder) -> Result:
     """Born in 12; below it, Relu plus an Elu of the negative part, with alpha around it."""
     x, alpha = node["X"], node.float("alpha")
+    if alpha == 1:
+        return op.Elu(x)
     if alpha < 0:
         return _celu(op, x, alpha)
     scale = op.const(alpha, like=x)

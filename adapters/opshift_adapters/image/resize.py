@@ -15,6 +15,7 @@ from opshift.adapter import (
     adapter,
     boundary,
     example,
+    form,
 )
 
 from opshift_adapters._lib.calc import calc
@@ -58,6 +59,14 @@ def resize_10_9(node: Node, op: Builder) -> Result:
     if known is not None and (known >= 1).all():
         return op.Upsample(x, scales, mode=node.attr("mode"))
     return by_scales(op, x, scales, Filter(node.str("mode"), rounding="by scale"))
+
+
+@form("Resize")
+@example("constant", "(float[1,2,3,4] x, float[0] r) => (float[a,b,c,d] y) " + TWICE + ASYMMETRIC + 'nearest_mode="floor">(x, r, s) }', imports={"": 11}, gives="Resize")
+def typed_scales(node: Node, op: Builder) -> Result:
+    """At opset 10, onnxruntime 0.4 reads scales from the typed field of their tensor alone."""
+    known = node["scales"].const_or_none() if op.version == 10 else None
+    return KEEP if known is None else op.same(node, inputs={"scales": op.const(known)})
 
 
 SCALED = "(float[1,2,3,4] x, float[4] s) => (float[a,b,c,d] y) "

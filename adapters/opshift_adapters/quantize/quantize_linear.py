@@ -2,6 +2,7 @@
 
 import numpy as np
 from opshift.adapter import (
+    KEEP,
     Builder,
     Node,
     Refusal,
@@ -13,6 +14,7 @@ from opshift.adapter import (
     boundary,
     by_value,
     example,
+    form,
     shown,
 )
 
@@ -33,6 +35,20 @@ from opshift_adapters._lib.scales import (
 )
 
 READ_BY_VALUE = by_value("DequantizeLinear", 0, 2)  # with its zero point
+
+
+@form("DequantizeLinear", emits=("Cast", "Mul"))
+@example("int32", "(int32[3] x) => (float[3] y) <float s = {0.5}> { y = DequantizeLinear(x, s) }", imports={"": 13}, gives="Cast Mul")
+@example("uint8", "(uint8[3] x) => (float[3] y) <float s = {0.5}> { y = DequantizeLinear(x, s) }", imports={"": 13}, gives="DequantizeLinear")
+@example("int32 at 13", "(int32[3] x) => (float[3] y) <float s = {0.5}> { y = DequantizeLinear(x, s) }", imports={"": 14}, gives="DequantizeLinear")
+def int32_multiplied(node: Node, op: Builder) -> Result:
+    """onnxruntime 1.2 and 1.4 (opset 11 and 12) have no kernel for int32, the type of biases."""
+    if op.version > 12 or node["x"].elem_type_or_none != T.INT32:
+        return KEEP
+    if node.input("x_zero_point") is not None:
+        return KEEP
+    return op.Mul(op.Cast(node["x"], to=T.FLOAT), node["x_scale"])
+
 
 # -- types that are only in weights, or between the two operators --------------------------------
 

@@ -13,6 +13,7 @@ from opshift.adapter import (
     adapter,
     boundary,
     example,
+    form,
     shown,
 )
 from opshift.combinators import cast_around, positive_axis
@@ -166,6 +167,17 @@ def _counts_from_the_front(indices: Value) -> bool:
         return True
     known = indices.const_or_none()
     return known is not None and not (known < 0).any()
+
+
+@form("OneHot")
+@example("scalar depth", "(float[2] v) => (float[2,3] y) <int64 d = {3}, int64[2] i = {0, 2}> { y = OneHot(i, d, v) }", imports={"": 11}, gives="OneHot")
+@example("computed depth", "(int64 d, float[2] v) => (float[2,n] y) <int64[2] i = {0, 2}> { y = OneHot(i, d, v) }", imports={"": 11}, gives="OneHot", inputs={"d": 3})
+def depth_in_a_vector(node: Node, op: Builder) -> Result:
+    """Below opset 11, onnxruntime 0.4 takes no scalar depth."""
+    known = node["depth"].const_or_none() if op.version < 11 else None
+    if known is None or known.ndim:
+        return KEEP
+    return op.same(node, inputs={"depth": op.const(known.reshape(1))})
 
 
 ONE_HOT = ("Cast", "Reshape", "Less", "Add", "Where")

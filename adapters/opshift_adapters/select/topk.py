@@ -12,6 +12,7 @@ from opshift.adapter import (
     adapter,
     boundary,
     example,
+    form,
     shown,
 )
 from opshift.combinators import cast_around
@@ -99,6 +100,14 @@ def topk_10_9(node: Node, op: Builder) -> Result:
     places = arange(op, op.Squeeze(k))
     values, indices = (op.Gather(one, places, axis=axis) for one in every)
     return values, indices
+
+
+@form("TopK")
+@example("constant", BEST + TWO + "{ v, i = TopK(x, k) }", imports={"": 11}, gives="TopK", inputs=TIES)
+def typed_k(node: Node, op: Builder) -> Result:
+    """At opset 10, onnxruntime 0.4 reads K from the typed field of its tensor alone."""
+    known = node["K"].const_or_none() if op.version == 10 else None
+    return KEEP if known is None else op.same(node, inputs={"K": op.const(known)})
 
 
 TOPK_11 = boundary(11, "TopK:2439e1", directions="up")

@@ -13,7 +13,7 @@ from opshift.author.attributes import is_default, make_attribute, make_attribute
 from opshift.author.node import Node, Value
 from opshift.author.written import Crossing, Made, MadeEnv
 from opshift.errors import AdapterBug, Refusal, Why
-from opshift.model.arrays import Array, as_tensor, from_array, to_array
+from opshift.model.arrays import Array, as_tensor, from_array, in_typed_field, to_array
 from opshift.model.rename import rename
 from opshift.opsets import schemas
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from opshift.author.facts import Facts
     from opshift.model.scope import Scope
 
+MOST_TYPED = 64  # numbers of a constant that is written in a typed field
 MOST = 50_000  # nodes in place of one: beyond, nobody would run it
 
 
@@ -212,12 +213,16 @@ class Builder:
             elif array.dtype.kind == "f":
                 raise AdapterBug("a floating-point constant needs dtype= or like=")
 
+        # Below opset 11 readers exist that infer shapes from such fields alone.
+        typed = array.size <= MOST_TYPED and self.opset() < 11
+
         def tensor() -> TensorProto:
-            return from_array(array) if dtype is None else as_tensor(array, dtype)
+            made = from_array(array) if dtype is None else as_tensor(array, dtype)
+            return in_typed_field(made) if typed else made
 
         if array.dtype.hasobject:
             return self._place(tensor())
-        content = (array.dtype, array.shape, array.tobytes(), dtype)
+        content = (array.dtype, array.shape, array.tobytes(), dtype, typed)
         return self._place_once(content, tensor)
 
     def _place(self, tensor: TensorProto) -> Value:

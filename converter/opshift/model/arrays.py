@@ -112,6 +112,17 @@ def as_tensor(array: Array, elem_type: int) -> TensorProto:
     return from_array(array.astype(dtype_of(elem_type)))
 
 
+def in_typed_field(tensor: TensorProto) -> TensorProto:
+    """A float or int64 tensor with its numbers in the field of their type, not as raw bytes."""
+    kind = tensor.data_type
+    if not tensor.HasField("raw_data") or kind not in (T.FLOAT, T.INT64):
+        return tensor
+    typed = TensorProto(name=tensor.name, data_type=kind, dims=tensor.dims)
+    field = typed.float_data if kind == T.FLOAT else typed.int64_data
+    field.extend(to_array(tensor).reshape(-1).tolist())
+    return typed
+
+
 def dense(values: Array, indices: Array, dims: Sequence[int]) -> Array:
     """A sparse tensor written out; indices are linear or one row of coordinates per value."""
     if not 0 <= prod(dims) * values.itemsize <= wire.LIMIT:
