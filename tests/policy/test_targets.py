@@ -410,3 +410,9 @@ def test_a_kernel_that_the_release_lacks_is_named_before_the_conversion(tmp_path
     assert run("accepts", path, "--for", "onnxruntime==1.20").exit_code == 0
     onnx.save(model(text.replace("int64", "float"), 13, ir=7), path)
     assert run("accepts", path, "--for", "onnxruntime==1.10").exit_code == 0
+
+
+def test_a_form_is_one_only_beside_the_number_that_makes_it_fail():
+    text = "(float[2,3] x, int64[1] n) => (float[a,b] y) <int64[1] r = {{{}}}> {{ s = Concat<axis = 0>(n, r) y = Reshape<allowzero = 1>(x, s) }}"
+    assert not accepts(model(text.format(-1), 15, ir=8), "onnxruntime==1.10").accepted
+    assert accepts(model(text.format(3), 15, ir=8), "onnxruntime==1.10").accepted

@@ -298,7 +298,7 @@ class Conversion:
         if blockers := runtime.lacking(document, row):
             raise self.refused([one.as_refusal(self.goal.get(one.domain, 1)) for one in blockers])
         facts = Facts(document, self.store, self.facts.adapters, self._result)
-        self.notes += map(str, runtime.forms(document, row))
+        self.notes += map(str, runtime.forms(document, row, facts))
         self.notes += map(str, runtime.kernels(document, row, facts))
         self.notes += runtime.unknown(document, row)
 

@@ -26,7 +26,8 @@ class Form:
     """A legal form of an operator that a runtime does not run.
 
     A node has the form if it names the attribute (with one of `values`, if there are any) or
-    leaves out the input, and if its operator set is at least `since` and below `before`.
+    leaves out the input, and if its operator set is at least `since` and below `before`. With
+    `holds`, a position and a number, that input is or is made from a constant with the number.
     """
 
     op: str
@@ -34,6 +35,7 @@ class Form:
     attribute: str = ""
     values: tuple[Any, ...] = ()
     without_input: int | None = None
+    holds: tuple[int, ...] = ()
     since: int = 1
     before: int = 1 << 30
 
@@ -354,7 +356,8 @@ def _row(name: str, row: Mapping[str, Any]) -> Ceiling:
 
 
 def _form(raw: Mapping[str, Any]) -> Form:
-    return Form(**{**raw, "values": tuple(raw.get("values", ()))})
+    lists = {key: tuple(raw.get(key, ())) for key in ("values", "holds")}
+    return Form(**{**raw, **lists})
 
 
 def _resolved(row: Ceiling, known: Mapping[str, Runtime]) -> Ceiling:

@@ -42,11 +42,14 @@ def lacking(document: Document, row: Ceiling) -> list[Objection]:
     return [*_domains(document, row), *_operators(document, row), *_types(document, row)]
 
 
-def forms(document: Document, row: Ceiling) -> list[Objection]:
+def forms(document: Document, row: Ceiling, facts: Facts) -> list[Objection]:
     """Legal forms of operators that a runtime does not run."""
     found = []
     for form in row.forms:
-        nodes = [node for _, node, at in _nodes(document, ("", form.op)) if _has(node, at, form)]
+        nodes = [
+            node for scope, node, at in _nodes(document, ("", form.op))
+            if _has(node, at, form) and (not form.holds or _holds(scope, node, form, facts))
+        ]  # fmt: skip
         if nodes:
             found.append(_objection("", form.op, nodes, f"{row.shown}: {form.says}"))
     return found
@@ -157,6 +160,17 @@ def _has(node: NodeProto, version: int, form: Form) -> bool:
         return len(node.input) <= form.without_input or not node.input[form.without_input]
     given = next((one for one in node.attribute if one.name == form.attribute), None)
     return given is not None and (not form.values or _value(given) in form.values)
+
+
+def _holds(scope: Scope, node: NodeProto, form: Form, facts: Facts) -> bool:
+    """Whether an input is a constant with a number, or a node makes it from such a constant."""
+    position, number = form.holds
+    name = node.input[position] if position < len(node.input) else ""
+    owner = scope.owner(name) if name else None
+    at = owner.producers.get(name) if owner else None
+    names = [name, *(owner.node(at).input if owner and at is not None else ())]
+    known = [facts.constant(scope, one) for one in names if one]
+    return any(value is not None and number in value for value in known)
 
 
 def _value(attribute: AttributeProto) -> object:

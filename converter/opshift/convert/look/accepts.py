@@ -129,7 +129,7 @@ def _opened(model: Source) -> tuple[Document, Facts]:
 def _accepted(document: Document, facts: Facts, row: Ceiling) -> Acceptance:
     found = [
         *runtime.below_floor(document, row), *runtime.lacking(document, row),
-        *runtime.forms(document, row), *runtime.kernels(document, row, facts),
+        *runtime.forms(document, row, facts), *runtime.kernels(document, row, facts),
     ]  # fmt: skip
     reasons = (*runtime.stamps(document, row), *map(str, found))
     unknown = ([row.remark] if row.remark else []) + runtime.unknown(document, row)
