@@ -81,7 +81,7 @@ class Output:
             )
         told = [Line(f"error: {line}", Role.BAD) for line in message.splitlines()[:1]]
         told += [Line(f"  {line}") for line in message.splitlines()[1:]]
-        if self.verbosity >= 0:
+        if self.verbosity >= 0 and cure not in message:
             told.append(Line(f"  What to do: {cure} (opshift explain {name})"))
         self.say(told, err=True)
         if self.verbosity > 0 and sys.exc_info()[0] is not None:

@@ -49,7 +49,7 @@ def changes(file: Opened, target: int | Mapping[str, int] | Wanted) -> HeaderOnl
     try:
         data = skeleton(file)
         listing = outline.Listing.FromString(data)
-        roots = list(_roots(listing))
+        roots = list(roots_of(listing))
         wanted = _goal(target, roots)
         if not _ir_fits(data, listing.ir_version, target, wanted or {}):
             return None
@@ -124,7 +124,7 @@ def _unchanged(root: _Root, wanted: Mapping[str, int]) -> bool:
     return True
 
 
-def _roots(listing: outline.Listing) -> Iterator[_Root]:
+def roots_of(listing: outline.Listing) -> Iterator[_Root]:
     """The model first, then its functions."""
     if not listing.HasField("graph") or not listing.opset_import:
         raise wire.Malformed("it is no model")

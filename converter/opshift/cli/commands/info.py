@@ -1,0 +1,25 @@
+"""`opshift info`."""
+
+from __future__ import annotations
+
+import click
+
+from opshift.cli import options
+from opshift.cli.options import common, guarded
+from opshift.cli.output import DONE, Output
+
+
+@options.command("opshift info model.onnx", "opshift model.onnx")
+@click.argument("sources", metavar="IN...", nargs=-1, required=True, type=click.Path())
+@common
+def command(output: Output, sources: tuple[str, ...]) -> int:
+    """Shows what each IN is: versions, signature, nodes, weights, and the runtimes that load it."""
+
+    def look(source: str) -> int:
+        from opshift.convert.look.info import info
+
+        found = info(source)
+        output.result(found.lines, found.as_dict)
+        return DONE
+
+    return output.each(sources, lambda source: guarded(output, lambda: look(source)))

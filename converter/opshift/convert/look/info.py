@@ -1,0 +1,174 @@
+"""What a model file is and where it can go, read from its bytes: this needs no onnx."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from google.protobuf.message import DecodeError
+
+from opshift.convert.look import header
+from opshift.errors import InvalidModel
+from opshift.model.bytes import outline_pb2 as outline
+from opshift.model.bytes import wire
+from opshift.model.bytes.outline import skeleton
+from opshift.model.bytes.source import Opened
+from opshift.opsets import changelog, targets
+from opshift.opsets.elements import T
+from opshift.report import SCHEMA_VERSION
+from opshift.text import Line, Role, Shown, counted, show_versions, size
+
+_IR, _PRODUCER, _PRODUCER_VERSION, _GRAPH = 1, 2, 3, 7  # fields of ModelProto
+_INITIALIZER, _INPUT, _OUTPUT = 5, 11, 12  # fields of GraphProto
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Info(Shown):
+    """A model at a glance; `same` are the versions at which no operator changes its meaning."""
+
+    path: str
+    size: int
+    ir_version: int
+    producer: str
+    imports: Mapping[str, int]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    nodes: int
+    operators: Mapping[str, int]
+    functions: int
+    weights: int
+    weight_bytes: int
+    same: Mapping[str, tuple[int, int]]
+    runtimes: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The documented JSON form, `docs/reference/json.md`."""
+        return {"schema_version": SCHEMA_VERSION, "kind": "info", **dataclasses.asdict(self)}
+
+    def to_json(self) -> str:
+        return json.dumps(self.as_dict(), indent=2, sort_keys=True)
+
+    def lines(self) -> Iterator[Line]:
+        """Versions first, then the signature, the content, and where the model can go."""
+        versions = show_versions({**self.imports, "IR": self.ir_version})
+        yield Line(f"{self.path}: {versions}", Role.GOOD)
+        yield Line(f"  {size(self.size)}, written by {self.producer or 'an unnamed producer'}")
+        yield from (Line(f"  input   {text}") for text in self.inputs)
+        yield from (Line(f"  output  {text}") for text in self.outputs)
+        functions = f", {counted(self.functions, 'function')}" if self.functions else ""
+        stored = f"{counted(self.weights, 'weight')} ({size(self.weight_bytes)} in this file)"
+        yield Line(f"  {counted(self.nodes, 'node')}{functions}, {stored}")
+        ranked = sorted(self.operators.items(), key=lambda one: (-one[1], one[0]))
+        yield Line("  " + ", ".join(f"{op} x{count}" for op, count in ranked[:12]))
+        yield Line("  " + ", ".join(f"{op} x{count}" for op, count in ranked[12:]), more=True)
+        for domain, (low, high) in self.same.items():
+            yield Line(f"  no operator changes from {domain or 'opset'} {low} to {high}")
+        yield Line(f"  runtimes whose versions fit: {', '.join(self.runtimes) or 'none known'}")
+        yield Line("  `opshift targets IN` checks operators; `opshift lowest IN` converts.")
+
+
+def info(path: str | os.PathLike[str]) -> Info:
+    """What a model file is: versions, signature, nodes, weights, and where it can go."""
+    file = Opened(os.fspath(path))
+    try:
+        listing = outline.Listing.FromString(skeleton(file))
+        roots = list(header.roots_of(listing))
+        top = _fields(file.view, 0, len(file.view))
+        ((start, end),) = [one[:2] for one in top.get(_GRAPH, ())]
+        graph = _fields(file.view, start, end)
+        operators = sum((root.operators for root in roots), Counter[header.Key]())
+        imports = roots[0].imports
+        names = (_PRODUCER, _PRODUCER_VERSION)
+        texts = (_text(file.view, one) for name in names for one in top.get(name, ())[-1:])
+        return Info(
+            file.path, len(file.view), listing.ir_version, " ".join(filter(None, texts)), imports,
+            tuple(_value(file.view, one) for one in graph.get(_INPUT, ())),
+            tuple(_value(file.view, one) for one in graph.get(_OUTPUT, ())),
+            sum(operators.values()), {_name(*key): n for key, n in operators.items()},
+            len(listing.functions), len(graph.get(_INITIALIZER, ())),
+            sum(stop - begin for begin, stop, _ in graph.get(_INITIALIZER, ())),
+            dict(_spans(operators, imports)), _loading(imports, listing.ir_version),
+        )  # fmt: skip
+    except (wire.Malformed, DecodeError, UnicodeDecodeError, ValueError, IndexError) as error:
+        if isinstance(error, InvalidModel):
+            raise
+        raise InvalidModel(f"{file.path}: not a readable ONNX model: {error}") from None
+
+
+_Field = tuple[int, int, int]  # where the body starts and ends, and the value of a number
+
+
+def _fields(data: Any, start: int, end: int) -> dict[int, list[_Field]]:
+    found: dict[int, list[_Field]] = {}
+    for _, tag, body, stop, value in wire.fields(data, start, end):
+        found.setdefault(tag >> 3, []).append((body, stop, value))
+    return found
+
+
+def _text(data: Any, field: _Field) -> str:
+    return bytes(data[field[0] : field[1]]).decode(errors="replace")
+
+
+def _value(data: Any, field: _Field) -> str:
+    """`x: float[N,3]`, or the name alone where the type is not a tensor."""
+    value = _fields(data, *field[:2])
+    name = _text(data, value[1][0]) if 1 in value else ""
+    kind = _fields(data, *value[2][0][:2]) if 2 in value else {}
+    if 1 not in kind:
+        return name
+    tensor = _fields(data, *kind[1][0][:2])
+    number = tensor[1][0][2] if 1 in tensor else 0
+    element = T(number).name.lower() if number in {*T} else f"type {number}"
+    if 2 not in tensor:
+        return f"{name}: {element}"
+    dims = _fields(data, *tensor[2][0][:2]).get(1, [])
+    return f"{name}: {element}[{','.join(_dim(data, dim) for dim in dims)}]"
+
+
+def _dim(data: Any, field: _Field) -> str:
+    dim = _fields(data, *field[:2])
+    if 2 in dim:
+        return _text(data, dim[2][0])
+    return str(dim[1][0][2]) if 1 in dim else "?"
+
+
+def _name(domain: str, op: str) -> str:
+    return f"{domain}.{op}" if domain else op
+
+
+def _spans(
+    operators: Counter[header.Key], imports: Mapping[str, int]
+) -> Iterator[tuple[str, tuple[int, int]]]:
+    """For each known domain, the versions around its own at which every operator is the same."""
+    known = changelog.default()
+    for domain, version in imports.items():
+        newest = changelog.latest(domain)
+        if newest is None or not 1 <= version <= newest:
+            continue
+        own = [op for place, op in operators if place == domain]
+        now = {op: known.meaning(domain, op, version) for op in own}
+
+        def same(at: int, domain: str = domain, now: dict[str, Any] = now) -> bool:
+            return all(known.meaning(domain, op, at) == was for op, was in now.items())
+
+        low = high = version
+        while low > 1 and same(low - 1):
+            low -= 1
+        while high < newest and same(high + 1):
+            high += 1
+        yield domain, (low, high)
+
+
+def _loading(imports: Mapping[str, int], ir_version: int) -> tuple[str, ...]:
+    """The runtimes of which some release admits the versions of the model."""
+    found: set[str] = set()
+    for row in targets.table():
+        fits = all(imports.get(domain, 0) <= top for domain, top in row.imports.items())
+        if fits and (row.ir is None or ir_version <= row.ir):
+            found.add(row.name)
+    return tuple(sorted(found - {"onnx"}))

@@ -1,0 +1,40 @@
+"""Files that are no ONNX model, recognised by their first bytes; each kind has a code."""
+
+from __future__ import annotations
+
+HEAD = 512  # bytes that are looked at
+
+_MARKS: tuple[tuple[int, bytes, str], ...] = (
+    (0, b"version https://git-lfs.github.com/spec", "GIT_LFS_POINTER"),
+    (0, b"\x1f\x8b", "GZIP_FILE"),
+    (0, b"\x89HDF\r\n\x1a\n", "HDF5_FILE"),
+    (4, b"TFL3", "TFLITE_FILE"),
+    (4, b"ORTM", "ORT_FILE"),
+    (257, b"ustar", "TAR_FILE"),
+    (0, b"\x80\x02\x8a\x0a", "PYTORCH_FILE"),  # before 1.6: a pickled number
+)
+
+
+def code_of(head: bytes) -> str | None:
+    """The code of a file that begins with `head`; None for what may be a model."""
+    for start, mark, code in _MARKS:
+        if head[start : start + len(mark)] == mark:
+            return code
+    if head.startswith(b"PK\x03\x04"):
+        inside = b"/data.pkl" in head or b"/byteorder" in head or b"/version" in head
+        return "PYTORCH_FILE" if inside else "ZIP_FILE"
+    if len(head) > 9 and head[8:10] == b'{"' and int.from_bytes(head[:8], "little") < 1 << 30:
+        return "SAFETENSORS_FILE"
+    text = head.lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+    return "HTML_PAGE" if text.startswith((b"<!doctype html", b"<html")) else None
+
+
+def text_code_of(head: bytes) -> str | None:
+    """The code of what could not be read as a model and looks like text, or is empty."""
+    if not head:
+        return "EMPTY_FILE"
+    text = head.lstrip(b"\xef\xbb\xbf \t\r\n")
+    if text[:1] in (b"{", b"["):
+        return "JSON_FILE"
+    plain = all(32 <= octet < 127 or octet in b"\t\r\n" for octet in head)
+    return "TEXT_FILE" if plain else None

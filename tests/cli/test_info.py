@@ -1,0 +1,75 @@
+"""A model at a glance, and files that are something else."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from opshift import InvalidModel, codes, convert_version
+from opshift.cli.entry import main
+from opshift.convert.look.info import info
+
+MODEL = Path(__file__).parents[2] / "examples" / "attention_opset12.onnx"
+
+
+def run(*words):
+    return CliRunner().invoke(main, [str(word) for word in words])
+
+
+def test_what_a_model_is():
+    import onnx
+
+    found, model = info(MODEL), onnx.load(MODEL)
+    assert (found.ir_version, found.imports[""]) == (model.ir_version, 12)
+    assert found.nodes == len(model.graph.node) == sum(found.operators.values())
+    assert found.weights == len(model.graph.initializer)
+    assert [text.partition(":")[0] for text in found.inputs] == [v.name for v in model.graph.input]
+    low, high = found.same[""]
+    assert low <= 12 <= high
+    assert "onnxruntime" in found.runtimes
+
+
+def test_the_command_and_its_short_form():
+    assert run(MODEL).stdout == run("info", MODEL).stdout
+    assert json.loads(run("info", MODEL, "--output-format", "json").stdout)["kind"] == "info"
+
+
+def test_it_costs_no_import_of_onnx():
+    code = (
+        f"import sys; from opshift.convert.look.info import info; str(info({str(MODEL)!r}));"
+        "print({'onnx', 'numpy'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
+
+
+FOREIGN = {
+    "GIT_LFS_POINTER": b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n",
+    "HTML_PAGE": b"\n<!DOCTYPE html><html></html>",
+    "GZIP_FILE": b"\x1f\x8b\x08" + bytes(20),
+    "ZIP_FILE": b"PK\x03\x04" + bytes(40),
+    "PYTORCH_FILE": b"PK\x03\x04" + bytes(26) + b"archive/data.pkl",
+    "TFLITE_FILE": b"\x1c\0\0\0TFL3" + bytes(20),
+    "ORT_FILE": b"\x1c\0\0\0ORTM" + bytes(20),
+    "HDF5_FILE": b"\x89HDF\r\n\x1a\n" + bytes(20),
+    "SAFETENSORS_FILE": (20).to_bytes(8, "little") + b'{"a": 1}',
+    "TAR_FILE": b"model.onnx".ljust(257, b"\0") + b"ustar" + bytes(250),
+    "JSON_FILE": b' {"model": 1}',
+    "TEXT_FILE": b"hello, I am no model",
+}
+
+
+@pytest.mark.parametrize("code", FOREIGN)
+def test_a_file_that_is_something_else_is_named_with_its_cure(code, tmp_path):
+    path = tmp_path / "m.onnx"
+    path.write_bytes(FOREIGN[code])
+    with pytest.raises(InvalidModel) as caught:
+        convert_version(path, 13)
+    assert caught.value.code == code
+    assert codes.page(code).cure in str(caught.value)
+    told = json.loads(run("check", path, "--output-format", "json").stdout)
+    assert (told["kind"], told["code"]) == ("error", code)
