@@ -22,6 +22,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Permissions": (
         "--allow-approximate", "--assume", "--drop-metadata", "--drop-training",
         "--unknown-domains", "--prune-imports", "--strict-ir",
+        "--checks",
     ),
     "Result": ("--output", "--in-place", "--external-data", "--bump-model-version", "--stamp"),
     "Look first": ("--check", "--dry-run", "--verify"),

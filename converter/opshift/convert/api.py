@@ -55,7 +55,7 @@ class Wishes(TypedDict, total=False):
     ir_version: str | int
     inplace: bool
     allow_approximate: bool
-    check: bool
+    check: bool | str
     drop_metadata: bool
     drop_training: bool
     strict_ir: bool
@@ -99,7 +99,7 @@ def convert_version(
     ir_version: str | int = "auto",
     inplace: bool = False,
     allow_approximate: bool = False,
-    check: bool = True,
+    check: bool | str = "default",
     drop_metadata: bool = False,
     drop_training: bool = False,
     strict_ir: bool = False,
@@ -126,8 +126,9 @@ def convert_version(
         Change the given object instead of a copy.
     allow_approximate : bool, default False
         Allow results that are not exactly equal; the report lists each.
-    check : bool, default True
-        Check the model, each step and the result.
+    check : str, default "default"
+        `"default"` checks the model, each step and the result; `"full"` makes onnx's two calls for
+        whole models as well; `"none"` checks nothing. True and False are `"default"` and `"none"`.
     drop_metadata, drop_training : bool, default False
         Drop metadata or training information for which the IR version has no place.
     strict_ir : bool, default False
@@ -247,7 +248,7 @@ def convert_file(
     *,
     ir_version: str | int = "auto",
     allow_approximate: bool = False,
-    check: bool = True,
+    check: bool | str = "default",
     drop_metadata: bool = False,
     drop_training: bool = False,
     strict_ir: bool = False,

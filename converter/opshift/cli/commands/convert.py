@@ -55,6 +55,8 @@ EXTERNAL = ("keep", "copy", "inline", "one-file")
 )
 @click.option("--unknown-domains", type=click.Choice(("keep", "refuse")), default="keep",
               show_default=True, help="What to do with unknown operators.")  # fmt: skip
+@click.option("--checks", type=click.Choice(("default", "full", "none")), default="default",
+              show_default=True, help="How much is checked; full: more of onnx.")  # fmt: skip
 @click.option("--minimal", is_flag=True, help="To the smallest versions that mean the same.")
 @click.option("--bump-model-version", is_flag=True, help="Raise the model's own version too.")
 @common
@@ -181,4 +183,4 @@ def _options(
 
         ceiling = None if runtime is None else targets.find(runtime)
         target = targets.Wanted(ceiling, read_target(words), read_target(at_least, "--at-least"))
-    return Options(target, read_ir(ir), **rest)
+    return Options(target, read_ir(ir), check=rest.pop("checks"), **rest)

@@ -1,0 +1,53 @@
+"""How much is checked: the default, the whole-model calls of onnx as well, or nothing."""
+
+import onnx
+import pytest
+from click.testing import CliRunner
+from conftest import model
+from opshift import BadTarget, convert_version
+from opshift.cli.entry import main
+from opshift.convert import attempt
+from opshift.convert.legal import checker
+
+PLAIN = "(float[2,3] x) => (float[2,3] y) { h = Relu(x) y = Softmax(h) }"
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """The whole-model calls that are made, by whether they are full; nothing else proves."""
+    seen = []
+    genuine = checker.whole
+
+    def watched(view, *, full):
+        seen.append(full)
+        return genuine(view, full=full)
+
+    monkeypatch.setattr(checker, "whole", watched)
+    monkeypatch.setattr(attempt.classes, "proves", lambda view: True)
+    return seen
+
+
+@pytest.mark.parametrize(
+    ("check", "calls"),
+    [
+        ("default", [False]), (True, [False]), ("full", [False, True]), ("none", []), (False, []),
+    ],
+)  # fmt: skip
+def test_each_level_makes_its_calls(asked, check, calls):
+    after = convert_version(model(PLAIN, opset=12), 13, check=check)
+    assert asked == calls
+    onnx.checker.check_model(after, full_check=True)
+
+
+def test_other_words_are_no_level():
+    with pytest.raises(BadTarget, match="check is 'default', 'full' or 'none', not 'some'"):
+        convert_version(model(PLAIN, opset=12), 13, check="some")
+
+
+@pytest.mark.parametrize("level", ["default", "full", "none"])
+def test_the_command_has_the_same_levels(level, tmp_path):
+    source, result = str(tmp_path / "a.onnx"), tmp_path / "b.onnx"
+    onnx.save(model(PLAIN, opset=12), source)
+    words = ["convert", source, "--to", "13", "--checks", level, "-o", str(result)]
+    assert CliRunner().invoke(main, words).exit_code == 0
+    assert onnx.load(result).opset_import[0].version == 13
