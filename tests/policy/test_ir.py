@@ -213,7 +213,7 @@ def converted(proto, folder, target, **more):
 
 
 @pytest.mark.parametrize("name", NOTES)
-@pytest.mark.parametrize("target", [(13, "auto"), ("onnxruntime==1.10", "auto"), (None, 8)])
+@pytest.mark.parametrize("target", [(13, "auto"), ("onnxruntime==1.11", "auto"), (None, 8)])
 def test_what_computes_nothing_holds_up_no_ir_version(name, target, tmp_path):
     target, ir = target
     plain, told = converted(noted(), tmp_path, target, ir_version=ir)
