@@ -240,3 +240,17 @@ def test_an_annotation_of_a_removed_tensor_is_dropped_by_name(tmp_path):
     assert not after.graph.quantization_annotation
     assert not after.graph.initializer
     assert [note for note in report.notes if "annotation of 'a'" in note]
+
+
+@pytest.mark.parametrize("bound", [False, True])
+def test_a_weight_that_training_sets_keeps_its_type(bound):
+    made = _int4()
+    del made.graph.quantization_annotation[:]
+    if bound:
+        made.training_info.add().update_binding.add(key="w", value="y")
+    if not bound:
+        after = convert_version(made, ir_version=9)
+        assert TensorProto.INT8 in [tensor.data_type for tensor in after.graph.initializer]
+    else:
+        with pytest.raises(Refused, match="int4"):
+            convert_version(made, ir_version=9)

@@ -13,6 +13,7 @@ from opshift.author.present_types import TYPE_ATTRIBUTES
 from opshift.convert.ir.features import TYPES
 from opshift.model import arrays, walk
 from opshift.model.document import function_id
+from opshift.model.names import bound_names
 from opshift.model.scope import call_id
 from opshift.opsets.elements import T
 from opshift.opsets.identity import normal
@@ -85,6 +86,9 @@ def _tensors(model: ModelProto) -> Iterator[tuple[str, TensorProto, bool]]:
 
 def _find_readers(model: ModelProto, constants: dict[str, list[_Constant]]) -> None:
     functions = {function_id(function) for function in model.functions}
+    for name in bound_names(model):  # training sets them to values of the type that they have
+        for one in constants.get(name, ()):
+            one.bound = True
     for container in walk.containers(model):
         for name in _seen_outside(container):
             for one in constants.get(name, ()):
