@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from opshift.convert.ir import restamp
-from opshift.convert.request import Options
+from opshift.convert.request import Request
 from workloads import transformer, weighty
 
 MODULE = [sys.executable, "-m", "opshift"]
@@ -27,7 +27,7 @@ def measured(words: list[str], place: Path) -> tuple[float, float]:
     """Wall and CPU seconds of a process, whichever run was the quickest."""
     best = (1e9, 1e9)
     for _ in range(5):
-        restamp.look(place, Options({}, 8), place, "keep").write(place)  # as it was before
+        restamp.look(place, Request({}, 8), place, "keep").write(place)  # as it was before
         before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
         done = subprocess.run([*MODULE, *words], stdout=subprocess.DEVNULL, check=False)
         assert done.returncode == int("--check" in words), done.args

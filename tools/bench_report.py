@@ -18,6 +18,7 @@ from pathlib import Path
 
 from bench_page import machine, write_between_marks
 from browser import MISSING, Browser
+from opshift import Request
 from opshift.zoo.migrate import prepare
 from opshift.zoo.outcome import Blocker, Fate, Outcome
 from opshift.zoo.page.html import page
@@ -61,7 +62,7 @@ def report(models: int) -> str:
     summary = Summary(models)
     for one in outcomes:
         summary.add(one)
-    return page(summary, outcomes, prepare(8, "auto", False, "copy"))
+    return page(summary, outcomes, prepare(Request.of(8), "copy"))
 
 
 def main() -> int:

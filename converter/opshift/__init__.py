@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from opshift.convert.legal.rules import Findings, check_model
     from opshift.convert.look.lowest import Lowest, lowest_versions
     from opshift.convert.look.plan import Plan, plan
+    from opshift.convert.request import Request
     from opshift.convert.result import Result
     from opshift.errors import (
         AdapterBug,
@@ -46,6 +47,7 @@ __all__ = [
     "Plan",
     "Refused",
     "Report",
+    "Request",
     "Result",
     "Why",
     "check_model",
@@ -68,6 +70,7 @@ _HOMES = {
     "convert.look.lowest": ("Lowest", "lowest_versions"),
     "model.model_version": ("Level", "ModelVersion"),
     "convert.look.plan": ("Plan", "plan"),
+    "convert.request": ("Request",),
     "convert.result": ("Result",),
     "report": ("Report",),
     "convert.legal.rules": ("Findings", "check_model"),

@@ -30,7 +30,7 @@ def asked(monkeypatch):
 @pytest.mark.parametrize(
     ("check", "calls"),
     [
-        ("default", [False]), (True, [False]), ("full", [False, True]), ("none", []), (False, []),
+        ("default", [False]), (True, [False]), ("full", [False, True, True]), ("none", []), (False, []),
     ],
 )  # fmt: skip
 def test_each_level_makes_its_calls(asked, check, calls):

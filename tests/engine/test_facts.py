@@ -6,7 +6,7 @@ from conftest import model, ops
 from onnx import helper
 from opshift.author import registry
 from opshift.author.facts import Facts
-from opshift.convert.api import Options, convert
+from opshift.convert.api import Request, convert
 from opshift.model import weights
 from opshift.model.document import Document
 from opshift.opsets.types import dims_of
@@ -30,7 +30,7 @@ def declare(m: onnx.ModelProto, name: str, shape: list, kind: int = 1) -> onnx.M
 
 
 def report(m: onnx.ModelProto, target: int) -> tuple[onnx.ModelProto, str]:
-    skeleton, store, told = convert(lambda: weights.carve_model(m), Options(target))
+    skeleton, store, told = convert(lambda: weights.carve_model(m), Request(target))
     weights.fill(skeleton, store)
     return skeleton, "\n".join(told.notes)
 

@@ -76,11 +76,11 @@ def test_json_is_versioned_and_whole():
 
 
 def test_a_report_round_trips_through_json():
-    from opshift.convert.api import Options, convert
+    from opshift.convert.api import Request, convert
     from opshift.model import weights
 
     made = model("(float[2,3,4] x) => (float[2,3,4] y) { y = Softmax(x) }")
-    report = convert(lambda: weights.carve_model(made), Options(13))[2]
+    report = convert(lambda: weights.carve_model(made), Request(13))[2]
     assert Report.from_json(report.to_json()) == report
     with pytest.raises(ValueError, match="not a report of schema version 1"):
         Report.from_json('{"kind": "plan", "schema_version": 1}')

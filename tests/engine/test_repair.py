@@ -5,14 +5,14 @@ import pytest
 from conftest import model, ops
 from onnx import ModelProto, TensorProto, helper, parser
 from opshift import InvalidModel, convert_version
-from opshift.convert.api import Options, convert
+from opshift.convert.api import Request, convert
 from opshift.model import weights
 
 PLAIN = "(float[2,3] x) => (float[2,3] y) { h = Relu(x) y = Softmax(h) }"
 
 
 def converted(m: ModelProto, target: int = 13) -> tuple[ModelProto, str]:
-    skeleton, store, told = convert(lambda: weights.carve_model(m), Options(target))
+    skeleton, store, told = convert(lambda: weights.carve_model(m), Request(target))
     weights.fill(skeleton, store)
     onnx.checker.check_model(skeleton, full_check=True)
     return skeleton, "\n".join(told.notes)

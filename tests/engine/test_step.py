@@ -9,7 +9,7 @@ from conftest import model, ops
 from opshift import convert_file, convert_version
 from opshift.adapter import impossible
 from opshift.author import registry
-from opshift.convert.api import Options
+from opshift.convert.api import Request
 from opshift.convert.attempt import Conversion
 from opshift.convert.step import Stepper, StepRefused
 from opshift.model import weights
@@ -21,7 +21,7 @@ REFUSING = """(float[2,3,4] x) => (float[2,3,4] z) {
 
 
 def opened(text, opset, target):
-    attempt = Conversion(*weights.carve_model(model(text, opset)), Options(target))
+    attempt = Conversion(*weights.carve_model(model(text, opset)), Request(target))
     attempt.open(registry.default())
     return attempt
 

@@ -19,7 +19,7 @@ from opshift import InvalidModel, Refused, convert_file
 from opshift.cli.entry import main
 from opshift.convert.api import convert
 from opshift.convert.ir import restamp
-from opshift.convert.request import Options
+from opshift.convert.request import Request
 from opshift.model import weights
 
 PLAIN = "(float[2] x) => (float[2] y) { y = Neg(x) }"
@@ -102,7 +102,7 @@ def never_more_than_the_engine(folder, features, to):
     for name in features:
         FEATURES[name](before)
     onnx.save(before, folder / "in.onnx")
-    asked = Options({}, to)
+    asked = Request({}, to)
     stamp = restamp.look(folder / "in.onnx", asked, folder / "out.onnx", "keep")
     try:
         after, _, report = convert(lambda: weights.carve_file(folder / "in.onnx"), asked)
@@ -130,7 +130,7 @@ def test_what_is_plain_is_not_left_to_the_engine(tmp_path, features, to):
     for name in features:
         FEATURES[name](before)
     onnx.save(before, tmp_path / "in.onnx")
-    asked = Options({}, to)
+    asked = Request({}, to)
     assert restamp.look(tmp_path / "in.onnx", asked, tmp_path / "o.onnx", "keep") is not None
 
 

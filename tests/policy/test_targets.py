@@ -16,7 +16,7 @@ from opshift import BadTarget, Refused, convert_file, convert_version, plan, ver
 from opshift.cli.entry import main
 from opshift.convert.api import convert
 from opshift.convert.look.accepts import accepts
-from opshift.convert.request import Options
+from opshift.convert.request import Request
 from opshift.model import weights
 from opshift.opsets import schemas, targets
 
@@ -222,7 +222,7 @@ def test_a_model_below_the_floor_is_raised_and_this_is_noted(tmp_path):
 
 def run_for(name, proto, **more):
     wanted = targets.Wanted(targets.find(name), **more)
-    return convert(lambda: weights.carve_model(proto), Options(wanted))
+    return convert(lambda: weights.carve_model(proto), Request(wanted))
 
 
 FOREIGN = [

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from onnx import ModelProto
 from opshift import testing
-from opshift.convert.api import Options, convert
+from opshift.convert.api import Request, convert
 from opshift.errors import Refused
 from opshift.model import weights
 from opshift.model.arrays import dtype_of
@@ -89,7 +89,7 @@ def verdict(case: examples.Case, seed: int) -> str:
 def _outcome(
     model: ModelProto, case: examples.Case, target: Any, fed: dict[str, Any], before: list[Any]
 ) -> str:
-    options = Options(target, allow_approximate=bool(case.example.approximate))
+    options = Request(target, allow_approximate=bool(case.example.approximate))
     try:
         skeleton, store, report = convert(lambda: weights.carve_model(model, ""), options)
     except Refused:

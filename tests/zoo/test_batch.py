@@ -15,7 +15,7 @@ import onnx
 import pytest
 from click.testing import CliRunner
 from onnx import numpy_helper
-from opshift import BadTarget, InvalidModel, convert_version
+from opshift import BadTarget, InvalidModel, Request, convert_version
 from opshift.cli import output as cli
 from opshift.cli.entry import main
 from opshift.errors import printable
@@ -119,9 +119,10 @@ def test_what_changed_is_done_again_and_nothing_else(mixed, tmp_path):
 
 def test_another_registry_makes_another_key(tmp_path):
     path = zoo(tmp_path, 1) / "0" / "m0000.onnx"
-    recipe = prepare(13, "auto", False, "copy")
+    recipe = prepare(Request.of(13), "copy")
     keys = {key_of(recipe.digest, [path])}
-    for change in ({"fingerprint": "x"}, {"target": {"": 14}}, {"allow_approximate": True}):
+    asked = (Request.of(14), Request.of(13, allow_approximate=True))
+    for change in ({"fingerprint": "x"}, *({"request": one} for one in asked)):
         keys.add(key_of(replace(recipe, **change).digest, [path]))
     path.write_bytes(path.read_bytes() + b"\x1a\x00")
     keys.add(key_of(recipe.digest, [path]))
@@ -215,7 +216,7 @@ def test_what_a_killed_worker_left_is_swept_when_it_is_old(tmp_path):
     run = Run.of(
         str(zoo(tmp_path / "s", 1)),
         str(tmp_path / "d"),
-        prepare(13, "auto", False, "copy"),
+        prepare(Request.of(13), "copy"),
         Shard(),
     )
     (tmp_path / "d" / "0").mkdir(parents=True)
@@ -253,7 +254,7 @@ def test_a_journal_that_cannot_be_written_costs_nothing_but_memory(tmp_path):
 
 def test_what_crashed_stays_out_until_it_is_asked_for_again(tmp_path):
     source, dst = zoo(tmp_path / "src", 1), tmp_path / "dst"
-    recipe = prepare(13, "auto", False, "copy")
+    recipe = prepare(Request.of(13), "copy")
     run = Run.of(str(source), str(dst), recipe, Shard())
 
     class Falls:
@@ -300,7 +301,7 @@ def test_a_runtime_is_a_target(mixed, tmp_path):
     ("words", "sentence"),
     [
         (["--to", "13"], "say where the results go"),
-        (["d"], "either --to N or --for RUNTIME"),
+        (["d"], "say what is wanted"),
         (["d", "--for", "onnxruntim==1.16"], "no target is called"),
         (["d", "--to", "99"], "above"),
         ([__file__, "--to", "13"], "results go to a folder, and this is a file"),

@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 
 import pytest
 from browser import MISSING, Browser
+from opshift import Request
 from opshift.zoo.migrate import migrate, prepare
 from opshift.zoo.outcome import Blocker, Fate, Outcome
 from opshift.zoo.page import html, sankey
@@ -50,7 +51,7 @@ def page(listed):
     summary = Summary(len(listed))
     for outcome in listed:
         summary.add(outcome)
-    return html.page(summary, listed, prepare(8, "auto", False, "copy"))
+    return html.page(summary, listed, prepare(Request.of(8), "copy"))
 
 
 def data(text):

@@ -4,30 +4,27 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import dataclasses
 import gc
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypedDict, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, overload
 
 from onnx import ModelProto
 
 from opshift.convert.attempt import Conversion
-from opshift.convert.ir import needs, restamp
+from opshift.convert.ir import restamp
 from opshift.convert.legal import diagnose
-from opshift.convert.request import Options, Target
+from opshift.convert.request import AnyTarget, Request, Target, Wishes, takes_wishes
 from opshift.convert.result import Result
 from opshift.convert.step import StepRefused
-from opshift.errors import BadDestination, BadTarget
+from opshift.errors import BadDestination
 from opshift.model import weights
 from opshift.model.bytes import place
 from opshift.model.bytes.source import Opened
 from opshift.model.scope import FunctionId
 from opshift.model.weights import Weights
-from opshift.opsets import targets
-from opshift.opsets.targets import Wanted
 from opshift.report import Report
 
 if TYPE_CHECKING:
@@ -49,65 +46,45 @@ class Program(Protocol):
 _Program = TypeVar("_Program", bound=Program)
 
 
-class Wishes(TypedDict, total=False):
-    """The options of a conversion; `convert_version` explains each."""
+class ModelWishes(Wishes, total=False):
+    """The options of a conversion in memory; `convert_version` explains each."""
 
-    ir_version: str | int
     inplace: bool
-    allow_approximate: bool
-    check: bool | str
-    drop_metadata: bool
-    drop_training: bool
-    strict_ir: bool
-    at_least: Mapping[str, int] | int | None
-    prune_imports: bool | None
-    unknown_domains: str
-    bump_model_version: bool
-    minimal: bool
 
 
 @overload
 def convert_version(
     model: ModelProto | str | os.PathLike[str],
-    target: Target | str | None = None,
+    target: AnyTarget = None,
     *,
-    target_version: Target | str | None = None,
-    **wishes: Unpack[Wishes],
+    target_version: AnyTarget = None,
+    **wishes: Unpack[ModelWishes],
 ) -> ModelProto: ...
 @overload
 def convert_version(
     model: onnx_ir.Model,
-    target: Target | str | None = None,
+    target: AnyTarget = None,
     *,
-    target_version: Target | str | None = None,
-    **wishes: Unpack[Wishes],
+    target_version: AnyTarget = None,
+    **wishes: Unpack[ModelWishes],
 ) -> onnx_ir.Model: ...
 @overload
 def convert_version(
     model: _Program,
-    target: Target | str | None = None,
+    target: AnyTarget = None,
     *,
-    target_version: Target | str | None = None,
-    **wishes: Unpack[Wishes],
+    target_version: AnyTarget = None,
+    **wishes: Unpack[ModelWishes],
 ) -> _Program: ...
+@takes_wishes
 @diagnose.unreadable_text()
 def convert_version(
     model: Any,
-    target: Target | str | None = None,
+    target: AnyTarget = None,
     *,
-    target_version: Target | str | None = None,
-    ir_version: str | int = "auto",
+    target_version: AnyTarget = None,
     inplace: bool = False,
-    allow_approximate: bool = False,
-    check: bool | str = "default",
-    drop_metadata: bool = False,
-    drop_training: bool = False,
-    strict_ir: bool = False,
-    at_least: Mapping[str, int] | int | None = None,
-    prune_imports: bool | None = None,
-    unknown_domains: str = "keep",
-    bump_model_version: bool = False,
-    minimal: bool = False,
+    **wishes: Any,
 ) -> Any:
     """Convert a model to other versions and return it.
 
@@ -164,65 +141,60 @@ def convert_version(
     --------
     >>> model = opshift.convert_version("model.onnx", 13)
     """
-    options = Options(
-        targets.wanted(_one(target, target_version), at_least), ir_version, allow_approximate,
-        check, drop_metadata, drop_training, prune_imports, unknown_domains, bump_model_version,
-        minimal, strict_ir,
-    )  # fmt: skip
+    options = Request.of(_one(target, target_version), **wishes)
     return _converted(model, options, inplace=inplace).model
 
 
 @overload
 def convert_with_report(
     model: ModelProto | str | os.PathLike[str],
-    target: Target | str | None = None,
+    target: AnyTarget = None,
     *,
-    target_version: Target | str | None = None,
-    **wishes: Unpack[Wishes],
+    target_version: AnyTarget = None,
+    **wishes: Unpack[ModelWishes],
 ) -> Result[ModelProto]: ...
 @overload
 def convert_with_report(
     model: onnx_ir.Model,
-    target: Target | str | None = None,
+    target: AnyTarget = None,
     *,
-    target_version: Target | str | None = None,
-    **wishes: Unpack[Wishes],
+    target_version: AnyTarget = None,
+    **wishes: Unpack[ModelWishes],
 ) -> Result[onnx_ir.Model]: ...
 @overload
 def convert_with_report(
     model: _Program,
-    target: Target | str | None = None,
+    target: AnyTarget = None,
     *,
-    target_version: Target | str | None = None,
-    **wishes: Unpack[Wishes],
+    target_version: AnyTarget = None,
+    **wishes: Unpack[ModelWishes],
 ) -> Result[_Program]: ...
 def convert_with_report(
     model: Any,
-    target: Target | str | None = None,
+    target: AnyTarget = None,
     *,
-    target_version: Target | str | None = None,
+    target_version: AnyTarget = None,
     inplace: bool = False,
-    at_least: Mapping[str, int] | int | None = None,
     **wishes: Any,
 ) -> Result[Any]:
     """Convert a model as `convert_version` does, and return it with the report."""
-    wanted = targets.wanted(_one(target, target_version), at_least)
-    return _told(model, Options(wanted, **wishes), inplace=inplace)
+    request = Request.of(_one(target, target_version), **wishes)
+    return _told(model, request, inplace=inplace)
 
 
 @diagnose.unreadable_text()
-def _told(model: Any, options: Options, *, inplace: bool) -> Result[Any]:
+def _told(model: Any, options: Request, *, inplace: bool) -> Result[Any]:
     return _converted(model, options, inplace=inplace)
 
 
-def _one(target: Target | str | None, other: Target | str | None) -> Target | str | None:
+def _one(target: AnyTarget, other: AnyTarget) -> AnyTarget:
     """The target, which has a second name for those who come from onnx's converter."""
     if target is not None and other is not None:
         raise TypeError("target and target_version are two names of one argument; give one")
     return other if target is None else target
 
 
-def _converted(model: Any, options: Options, *, inplace: bool) -> Result[Any]:
+def _converted(model: Any, options: Request, *, inplace: bool) -> Result[Any]:
     if isinstance(model, (str, os.PathLike)):
         return _convert_proto(_load(model), options, str(Path(model).parent), inplace=True)
     if isinstance(model, ModelProto):
@@ -241,41 +213,28 @@ def _is_program(model: Any) -> bool:
     return isinstance(program, type) and isinstance(model, program)
 
 
+@takes_wishes
 def convert_file(
     src: str | os.PathLike[str],
     dst: str | os.PathLike[str],
-    target: Target | str | None = None,
+    target: AnyTarget = None,
     *,
-    ir_version: str | int = "auto",
-    allow_approximate: bool = False,
-    check: bool | str = "default",
-    drop_metadata: bool = False,
-    drop_training: bool = False,
-    strict_ir: bool = False,
-    at_least: Mapping[str, int] | int | None = None,
-    prune_imports: bool | None = None,
-    unknown_domains: str = "keep",
-    bump_model_version: bool = False,
-    minimal: bool = False,
     external: str = "keep",
     in_place: bool = False,
+    **wishes: Unpack[Wishes],
 ) -> Report:
     """Converts a file into another, or with `in_place` into itself; the kernel moves its weights.
 
     A file that the source needs is never written to otherwise.
     """
-    options = Options(
-        targets.wanted(target, at_least), ir_version, allow_approximate, check, drop_metadata,
-        drop_training, prune_imports, unknown_domains, bump_model_version, minimal, strict_ir,
-    )  # fmt: skip
-    return convert_path(src, dst, options, external, in_place=in_place)
+    return convert_path(src, dst, Request.of(target, **wishes), external, in_place=in_place)
 
 
 @diagnose.unreadable_text()
 def convert_path(
     src: str | os.PathLike[str],
     dst: str | os.PathLike[str],
-    options: Options,
+    options: Request,
     external: str,
     *,
     in_place: bool = False,
@@ -310,7 +269,7 @@ def _load(path: str | os.PathLike[str]) -> ModelProto:
 
 
 def _convert_proto(
-    model: ModelProto, options: Options, base_dir: str, *, inplace: bool
+    model: ModelProto, options: Request, base_dir: str, *, inplace: bool
 ) -> Result[ModelProto]:
     skeleton, store, report = convert(lambda: weights.carve_model(model, base_dir), options)
     if inplace:
@@ -322,7 +281,7 @@ def _convert_proto(
     return Result(skeleton, report)
 
 
-def _convert_onnx_ir(model: Any, options: Options) -> Result[Any]:
+def _convert_onnx_ir(model: Any, options: Request) -> Result[Any]:
     onnx_ir = sys.modules.get("onnx_ir")  # whoever has such a model has imported it
     if onnx_ir is None or not isinstance(model, onnx_ir.Model):
         raise TypeError(
@@ -347,16 +306,8 @@ def _collector_paused() -> Iterator[None]:
 
 
 @_collector_paused()  # around the whole call: what it made is gone when collecting begins again
-def convert(carve: Carve, options: Options) -> tuple[ModelProto, Weights, Report]:
+def convert(carve: Carve, options: Request) -> tuple[ModelProto, Weights, Report]:
     """Converts a skeleton; functions are written out only when an adapter needs it."""
-    needs.check_wanted(options.ir_version)
-    if options.unknown_domains not in ("keep", "refuse"):
-        raise BadTarget(f"unknown_domains is 'keep' or 'refuse', not {options.unknown_domains!r}")
-    if options.minimal and options.target not in (None, {}):
-        raise BadTarget("minimal is a target of its own; leave the other one out")
-    if options.prune_imports is None:
-        named = isinstance(options.target, Wanted) and options.target.ceiling is not None
-        options = dataclasses.replace(options, prune_imports=named)
     inlined: list[FunctionId] = []
     while True:
         skeleton, store = carve()
@@ -371,4 +322,4 @@ def convert(carve: Carve, options: Options) -> tuple[ModelProto, Weights, Report
             inlined += sorted(more)
 
 
-__all__ = ["Options", "Target", "convert", "convert_file", "convert_version"]
+__all__ = ["Request", "Target", "convert", "convert_file", "convert_version"]

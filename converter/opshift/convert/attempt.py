@@ -11,12 +11,12 @@ from onnx import ModelProto
 
 from opshift.author import registry, safe_inference
 from opshift.author.facts import Facts
-from opshift.convert import classes, goals, overdue, planner
+from opshift.convert import classes, overdue, planner, request
 from opshift.convert.change import Step
 from opshift.convert.ir import lower, needs
 from opshift.convert.ir.features import METADATA, TRAINING, Feature
 from opshift.convert.legal import checker, diagnose, differs, rules, runtime, validate
-from opshift.convert.request import Options
+from opshift.convert.request import Request
 from opshift.convert.step import Stepper, StepRefused
 from opshift.errors import AdapterBug, InvalidModel, Refusal, Refused, RefusedNode, Why
 from opshift.model import diff, functions, imports, order, repair, settle, weights
@@ -37,7 +37,7 @@ class Conversion:
 
     skeleton: ModelProto
     store: Weights
-    options: Options
+    options: Request
     inlined: tuple[FunctionId, ...] = ()
     steps: list[Step] = field(default_factory=list)
     goal: dict[str, int] = field(default_factory=dict)
@@ -67,8 +67,8 @@ class Conversion:
     def _run(self) -> Report:
         if dataclasses.replace(self.options, bump_model_version=False).only_ir:
             return self._restamp()
-        if self.options.check:
-            goals.checkable(self.options.ir_version)
+        if self.options.checks:
+            request.checkable(self.options.ir_version)
         adapters = registry.default()
         self.open(adapters)
         self.node_budget = self.options.node_budget
@@ -92,6 +92,8 @@ class Conversion:
 
     def _go(self, adapters: registry.Registry) -> None:
         """Takes the model to the goal, by the plan."""
+        if self.options.unknown_domains == "refuse" and (unknown := imports.unknown(self.document)):
+            raise self.refused(unknown)
         self.plan = planner.of_document(self.document, adapters, self.goal)
         self._replace_overdue(adapters)
         for domain, start, to in self._route(adapters):
@@ -101,10 +103,10 @@ class Conversion:
         """The versions to go for; a target by name depends on what the model has."""
         target = self.options.target
         if self.options.minimal:
-            self.goal = {domain: low for domain, (low, _) in goals.spans(self.document).items()}
+            self.goal = {domain: low for domain, (low, _) in request.spans(self.document).items()}
         elif isinstance(target, Wanted):
             self._aim_at(target)
-            present = {d: max(goals.present(self.document, d)) for d in self.document.imports}
+            present = {d: max(request.present(self.document, d)) for d in self.document.imports}
             raised = any(to > present.get(domain, to) for domain, to in self.goal.items())
             raised |= bool(target.at_least or target.exact)
             current = self.skeleton.ir_version
@@ -113,17 +115,15 @@ class Conversion:
                 self.ir_limit = target.ceiling.ir if target.ceiling else None
             self.options = dataclasses.replace(self.options, ir_version=aim)
         else:
-            self.goal = goals.goal(self.document, target)
+            self.goal = request.goal(self.document, target)
         for domain in self.goal:
-            validate.known_versions(domain, goals.present(self.document, domain))
-        if self.options.unknown_domains == "refuse" and (unknown := imports.unknown(self.document)):
-            raise self.refused(unknown)
+            validate.known_versions(domain, request.present(self.document, domain))
 
     def _aim_at(self, target: Wanted) -> None:
         """The versions that a runtime reads, in view of the operators that the model has."""
-        present = {d: max(goals.present(self.document, d)) for d in self.document.imports}
+        present = {d: max(request.present(self.document, d)) for d in self.document.imports}
         operators = {key for root in self.document.roots for key in root.index}
-        self.goal = goals.goal(self.document, target.goal(present, operators))
+        self.goal = request.goal(self.document, target.goal(present, operators))
         self.dips = target.dips(self.goal, operators)
         row = target.ceiling
         if row is None:
@@ -150,17 +150,17 @@ class Conversion:
                 self.skeleton, function, lambda hint: f"{prefix}f{next(numbers)}_{hint}"
             )
         self.view = weights.checkable(self.skeleton, b"" if self.inlined else data)
-        if self.options.check:
+        if self.options.checks:
             validate.references(self.skeleton, data)
         if weights.EXTERNAL_FIELD in data:
             validate.external_data(self.skeleton)
-        error = checker.whole(self.view, full=False) if self.options.check else None
+        error = checker.whole(self.view, full=False) if self.options.checks else None
         if error is not None and self._repair():
             error = checker.whole(self.view, full=False)
         self.document = Document(self.skeleton, prefix)
         self.document.has_written = bool(self.inlined)
         self.came_at = self.document.imports.get("") or 0
-        if self.options.check:
+        if self.options.checks:
             validate.whole(self.document, adapters, error)
             self.unenforced = rules.unenforced(self.document)
             self.notes += [f"as it came: {text}" for text in self.unenforced]
@@ -194,7 +194,7 @@ class Conversion:
         if self.for_types or not 0 < self.came_at < LOWEST_INFERABLE:
             return self.view
         copy, store = weights.carve_model(_as_model(self.view))
-        raised = Conversion(copy, store, Options(LOWEST_INFERABLE, check=False), for_types=True)
+        raised = Conversion(copy, store, Request(LOWEST_INFERABLE, check=False), for_types=True)
         try:
             raised.run()
         except (StepRefused, Refused):
@@ -210,13 +210,13 @@ class Conversion:
         """The boundaries to cross, in order; first what left the registry is replaced."""
         for domain in sorted(self.goal):
             target = self.goal[domain]
-            for version in goals.present(self.document, domain):
+            for version in request.present(self.document, domain):
                 if version != target and adapters.replaced(self.document, domain, version, target):
                     yield domain, version, version
         # Downwards the default domain goes last: what others are rewritten into is richer above.
         for domain in sorted(self.goal, reverse=True):
             target = self.goal[domain]
-            present = goals.present(self.document, domain)
+            present = request.present(self.document, domain)
             for version in range(max(present, default=target), target, -1):
                 yield domain, version, version - 1
             for version in range(min(present, default=target), target):
@@ -237,16 +237,18 @@ class Conversion:
         stepper.goal, stepper.node_budget = self.goal[domain], self.node_budget
         step, self.node_budget = stepper.run(), stepper.node_budget
         self._done(step)
+        if self.options.check == "full":
+            self._check_fully(step)
 
     def _stepper(self, adapters: registry.Registry, domain: str, start: int, to: int) -> Stepper:
         stepper = Stepper(
             self.document, self.facts, adapters, domain, start, to, self.options.allow_approximate
         )
-        stepper.plan = self.plan
+        stepper.plan, stepper.checks = self.plan, self.options.checks
         return stepper
 
     def _done(self, step: Step) -> None:
-        if self.options.check:
+        if self.options.checks:
             checker.after_step(self.document, step)
         step.touched.clear()
         self.steps.append(step)
@@ -254,7 +256,7 @@ class Conversion:
     def _reform(self, adapters: registry.Registry) -> None:
         """Writes equal forms that more runtimes run."""
         for domain in sorted(self.goal):
-            for version in sorted(goals.present(self.document, domain)):
+            for version in sorted(request.present(self.document, domain)):
                 stepper = self._stepper(adapters, domain, version, version)
                 stepper.forms, stepper.goal = True, version
                 step = stepper.run()
@@ -263,14 +265,14 @@ class Conversion:
 
     def _finish(self, *, moved: bool) -> None:
         self._settle_nodes()
-        if self.options.prune_imports:
+        if self.options.prunes:
             self.notes += imports.prune(self.document)
         self._settle_declarations()
         if self.runtime is not None:
             self._suit(self.runtime)
         if self.steps or self.options.ir_version not in ("auto", "keep"):
             self._settle_ir(moved=moved)
-        if self.options.check and self.steps:
+        if self.options.checks and self.steps:
             self.notes += self._check_whole()
 
     def _settle_nodes(self) -> None:
@@ -383,6 +385,17 @@ class Conversion:
         ir = self.options.ir_version
         asked = self.goal or ({"IR": ir} if isinstance(ir, int) else near)
         return Refused(refusals, near, asked, self._crossed())
+
+    def _check_fully(self, step: Step) -> None:
+        """Asks onnx about the whole model after a step, in its present order of nodes."""
+        error = checker.whole(weights.checkable(checker.in_order(self.document)), full=True)
+        if error is None or self._namesakes() or checker.whole(self.view, full=True) is not None:
+            return
+        if not validate.tolerated(self.document, self.facts.adapters, error):
+            raise AdapterBug(
+                f"after {step.domain or 'ai.onnx'} {step.start}->{step.to} the checker rejects the"
+                f" model: {error}"
+            )
 
     def _check_whole(self) -> list[str]:
         """The full check; types that inference rejected before the conversion are only noted."""

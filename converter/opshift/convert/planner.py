@@ -43,12 +43,17 @@ class Edge:
     to: int
     verdict: str
     approximate: bool
-    writes: tuple[str, ...]  # of the same domain, or `domain.Op`; the operator itself if it stays
+    writes: tuple[str, ...]  # as emits= spells operators; the operator itself if it stays
     reach: int = 0  # the farthest version to which the verdicts after this one can lead at best
 
     @property
     def dead(self) -> bool:
         return self.verdict in DEAD
+
+    def within(self, domain: str) -> list[str]:
+        """The operators of one domain that it may write."""
+        pairs = (name.rpartition(".") for name in self.writes)
+        return [op for other, _, op in pairs if other == domain]
 
     def __str__(self) -> str:
         flag = "approximate" if self.approximate else "exact"
@@ -112,8 +117,9 @@ class Plan:
             if edge.dead:
                 return DeadEnd(domain, op, tuple(trail), edge)
             at = edge.to
-            if name not in edge.writes:
-                name = next(iter(edge.writes), "")
+            own = edge.within(domain)
+            if name not in own:
+                name = next(iter(own), "")
                 trail.append(name)
         return None
 
@@ -138,7 +144,7 @@ def _way(
             edges[domain, op_now, edge.start, edge.to] = edge
             waiting += [
                 (name, edge.to)
-                for name in (*edge.writes, *ENGINE_WRITES)
+                for name in (*edge.within(domain), *ENGINE_WRITES)
                 if schemas.schema(domain, name, edge.to) is not None
             ]
     adapters.ways[domain, op, version, goal] = edges
@@ -170,10 +176,8 @@ def of_document(document: Document, adapters: Registry, goal: dict[str, int]) ->
                 if (dead := plan.dead_end(domain, op, version, goal[domain])) is not None:
                     plan.dead.append(dead)
         for crossing, edge in plan.edges.items():
-            for name in edge.writes if crossing[0] == domain else ():
-                other, _, op = name.rpartition(".")
-                if other in from_others:
-                    from_others[other].add(op)
+            for other, found in from_others.items() if crossing[0] == domain else ():
+                found.update(edge.within(other))
     return plan
 
 
@@ -193,7 +197,7 @@ def _ended(plan: Plan, ops: set[str], domain: str, version: int) -> set[str]:
             plan.follow(domain, [op], here.since - 1, version)
     for (key, op, _, _), edge in plan.edges.items():
         if key == domain:
-            found |= {op, *edge.writes}
+            found |= {op, *edge.within(domain)}
     return found
 
 
@@ -246,7 +250,8 @@ def _verdict(adapters: Registry, domain: str, op: str, start: int, to: int) -> E
     after = schemas.schema(domain, op, to)
     stays = after is not None and not after.deprecated
     kind = adapter.kind if stays or adapter.kind is Kind.IMPOSSIBLE else Kind.DECOMPOSITION
-    writes = tuple(sorted(adapter.emits | ({op} if stays else set())))
+    own = f"{domain}.{op}" if domain else op
+    writes = tuple(sorted(adapter.emits | ({own} if stays else set())))
     dead = kind is Kind.IMPOSSIBLE
     return Edge(start, to, kind.name.lower(), adapter.approximate, () if dead else writes)
 
@@ -274,7 +279,7 @@ def graph(adapters: Registry, domain: str, *, down: bool) -> nx.DiGraph:
             edge = verdict_of(adapters, domain, op, schema.since, down=down)
             if edge is not None:
                 found.add_edge(here, (here, edge))
-                for name in edge.writes:
+                for name in edge.within(domain):
                     there = schemas.schema(domain, name, edge.to)
                     if there is not None:
                         found.add_edge((here, edge), (domain, name, there.since))

@@ -1,21 +1,46 @@
-"""What a caller wants of a conversion."""
+"""The wanted result of a conversion: versions by domain, IR version, runtime, permissions."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+import inspect
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, TypeVar
 
+from opshift import versions
 from opshift.errors import BadTarget
+from opshift.opsets.identity import normal
 
 if TYPE_CHECKING:
+    from opshift.model.document import Document
+    from opshift.model.scope import Root
     from opshift.opsets.targets import Wanted
 
 Target: TypeAlias = "int | Mapping[str, int]"
+Check: TypeAlias = 'bool | Literal["default", "full", "none"]'
+NEWEST_IR = versions.RELEASES[-1].ir
+NOTHING: Mapping[str, int] = {}
+
+
+class Wishes(TypedDict, total=False):
+    """What every function that converts takes by name; `Request` has the defaults."""
+
+    at_least: Mapping[str, int] | int | None
+    ir_version: str | int
+    allow_approximate: bool
+    check: Check
+    drop_metadata: bool
+    strict_ir: bool
+    drop_training: bool
+    prune_imports: bool | None
+    unknown_domains: str
+    minimal: bool
+    bump_model_version: bool
 
 
 # How much is checked: "full" adds onnx's two calls for whole models to what is checked anyway.
-CHECKS: dict[bool | str, bool | str] = {
+CHECKS: dict[Any, Any] = {
     True: True,
     False: False,
     "default": True,
@@ -25,33 +50,202 @@ CHECKS: dict[bool | str, bool | str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    """What the caller wants of a conversion."""
+class Request:
+    """The wanted result of a conversion; `convert_version` takes one in place of a target."""
 
-    target: Target | Wanted
+    target: Target | Wanted = dataclasses.field(default_factory=dict)
     ir_version: str | int = "auto"
     allow_approximate: bool = False
-    check: bool | str = True  # CHECKS; "default" is True and "none" False afterwards
+    check: Check = True  # CHECKS; "default" is True and "none" False afterwards
     drop_metadata: bool = False
-    drop_training: bool = False
-    prune_imports: bool | None = None
-    unknown_domains: str = "keep"
-    bump_model_version: bool = False
-    minimal: bool = False
     strict_ir: bool = False  # content that computes nothing holds up an IR version, too
+    drop_training: bool = False
+    prune_imports: bool | None = None  # None: where a runtime is named
+    unknown_domains: str = "keep"
+    minimal: bool = False
+    bump_model_version: bool = False
     node_budget: int | None = None  # nodes that steps may write before a rehearsal gives up
 
     def __post_init__(self) -> None:
+        require_ir(self.ir_version)
+        if self.unknown_domains not in ("keep", "refuse"):
+            raise BadTarget(f"unknown_domains is 'keep' or 'refuse', not {self.unknown_domains!r}")
+        if self.minimal and self.target not in (None, NOTHING):
+            raise BadTarget("minimal is a target of its own; leave the other one out")
         if self.check not in CHECKS:
             raise BadTarget(f"check is 'default', 'full' or 'none', not {self.check!r}")
         object.__setattr__(self, "check", CHECKS[self.check])
+
+    @staticmethod
+    def of(target: AnyTarget = None, **wishes: Any) -> Request:
+        """The request that a target and wishes make; wishes change a request that is given."""
+        from opshift.opsets import targets
+
+        at_least = wishes.pop("at_least", None)
+        if isinstance(target, Request):
+            if at_least is not None:
+                raise BadTarget("at_least belongs to the target of the request")
+            return replace(target, **wishes)
+        if isinstance(target, targets.Wanted):
+            return Request(target, **wishes)
+        return Request(targets.wanted(target, at_least), **wishes)
+
+    @property
+    def checks(self) -> bool:
+        """Whether anything is checked."""
+        return bool(self.check)
+
+    @property
+    def prunes(self) -> bool:
+        """Whether imports that no node uses are removed."""
+        if self.prune_imports is not None:
+            return self.prune_imports
+        from opshift.opsets.targets import Wanted
+
+        return isinstance(self.target, Wanted) and self.target.ceiling is not None
 
     @property
     def only_ir(self) -> bool:
         """Whether nothing is asked for but another IR version."""
         asked = replace(
-            self, check=True, allow_approximate=False, drop_metadata=False, drop_training=False,
-            strict_ir=False,
-            prune_imports=self.prune_imports or None,
+            self, check="default", allow_approximate=False, drop_metadata=False, strict_ir=False,
+            drop_training=False, prune_imports=self.prune_imports or None,
         )  # fmt: skip
-        return isinstance(self.ir_version, int) and asked == Options({}, self.ir_version)
+        return isinstance(self.ir_version, int) and asked == Request({}, self.ir_version)
+
+    def for_domains(self, domains: Collection[str]) -> Request:
+        """The request for a model that imports some domains: no other is asked of it."""
+        from opshift.opsets.targets import Wanted
+
+        def own(asked: Mapping[str, int]) -> dict[str, int]:
+            return {domain: to for domain, to in asked.items() if normal(domain) in domains}
+
+        target = self.target
+        if isinstance(target, Wanted):
+            exact, at_least = own(target.exact), own(target.at_least)
+            return replace(self, target=replace(target, exact=exact, at_least=at_least))
+        return replace(self, target=own(target) if isinstance(target, Mapping) else target)
+
+
+AnyTarget: TypeAlias = "Target | str | Wanted | Request | None"
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def takes_wishes(function: _Function) -> _Function:
+    """Shows the names and defaults of all wishes in the signature of a function."""
+    signature = inspect.signature(function)
+    shown = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
+    defaults = {one.name: one.default for one in dataclasses.fields(Request)}
+    for name, kind in Wishes.__annotations__.items():
+        default = defaults.get(name)
+        shown.append(
+            inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind
+            )
+        )
+    function.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
+    return function
+
+
+def require_ir(wanted: str | int) -> None:
+    """Refuses an IR version that nobody can mean."""
+    if wanted in ("auto", "keep"):
+        return
+    if isinstance(wanted, bool) or not isinstance(wanted, int) or not 3 <= wanted <= NEWEST_IR:
+        raise BadTarget(
+            f"ir_version is 'auto', 'keep' or a number from 3 to {NEWEST_IR}: {wanted!r}"
+        )
+
+
+def goal(document: Document, target: int | Mapping[str, int]) -> dict[str, int]:
+    """The wanted version of each domain, or a BadTarget that says what is wrong with it."""
+    from opshift.opsets import schemas
+
+    wanted = dict(target) if isinstance(target, Mapping) else {"": target}
+    found: dict[str, int] = {}
+    for raw, version in wanted.items():
+        domain = schemas.normal(raw)
+        shown = domain or "ai.onnx"
+        if isinstance(version, bool) or not isinstance(version, int):
+            raise BadTarget(f"the target of {shown} is a whole number, not {version!r}")
+        if domain in found and found[domain] != version:
+            raise BadTarget(f"{shown} is asked for at {found[domain]} and at {version}")
+        _in_range(domain, shown, version)
+        if not any(domain in root.imports for root in document.roots):
+            if domain or isinstance(target, Mapping):
+                raise BadTarget(f"the model does not import {shown}; leave it out of the target")
+            continue
+        found[domain] = version
+    return found
+
+
+def checkable(ir_version: str | int) -> None:
+    """Refuses an IR version at which the result could not be checked."""
+    import onnx
+
+    if isinstance(ir_version, int) and ir_version > onnx.IR_VERSION:
+        raise BadTarget(
+            f"IR {ir_version} is above {onnx.IR_VERSION}, the newest that the installed onnx"
+            f" {onnx.__version__} can check; install a newer onnx, or go on with check=False"
+        )
+
+
+def _in_range(domain: str, shown: str, version: int) -> None:
+    import onnx
+
+    from opshift.opsets import schemas
+
+    newest = schemas.latest(domain)
+    if newest is None:
+        raise BadTarget(
+            f"nothing is known about the versions of {shown!r}; install the package that describes"
+            " it or leave it out of the target"
+        )
+    if version < 1:
+        raise BadTarget(f"versions of {shown} begin at 1, not {version}")
+    if version > newest and domain not in versions.DOMAINS:
+        raise BadTarget(f"{shown} {version} is above {newest}, the newest that is described")
+    if version > newest:
+        release = versions.release_of(domain, version)
+        brings = f"onnx {release.name} brings it" if release else "no known release of onnx has it"
+        short = newest < (schemas.known().newest(domain) or 0)  # onnx, not the database
+        who = f"the installed onnx {onnx.__version__}" if short else "opshift's operator database"
+        raise BadTarget(
+            f"{shown} {version} is above {newest}, the newest that {who} knows; {brings}"
+        )
+
+
+def present(document: Document, domain: str) -> list[int]:
+    """The versions of a domain that the model and its functions import."""
+    found = {
+        version for root in document.roots if (version := root.imports.get(domain)) is not None
+    }
+    return sorted(found)
+
+
+def spans(document: Document) -> dict[str, tuple[int, int]]:
+    """For each known domain, the versions at which every node means what it means now."""
+    from opshift.opsets import schemas
+
+    found: dict[str, tuple[int, int]] = {}
+    for root in document.roots:
+        for domain in root.imports:
+            newest = schemas.latest(domain)
+            if newest is not None:
+                low, high = found.get(domain, (1, newest))
+                own = _span(root, domain, newest)
+                found[domain] = max(low, own[0]), min(high, own[1])
+    return found
+
+
+def _span(root: Root, domain: str, newest: int) -> tuple[int, int]:
+    from opshift.opsets import schemas
+
+    version = root.imports[domain]
+    low, high = 1, newest
+    for key in root.index:
+        if key[0] == domain:
+            begins = [schema.since for schema in schemas.history(*key)]
+            low = max([low, *(since for since in begins if since <= version)])
+            high = min([high, *(since - 1 for since in begins if since > version)])
+    return low, high

@@ -18,6 +18,7 @@ from opshift.convert.apply import Applier
 from opshift.convert.ask import ask, check_emits, check_types, settle
 from opshift.convert.change import Change, Step, Task
 from opshift.convert.guard import Guard
+from opshift.convert.legal import context
 from opshift.convert.planner import Plan
 from opshift.errors import AdapterBug, Refusal, RefusedNode, Why
 from opshift.model import walk
@@ -77,13 +78,19 @@ class Stepper:
         self.refusals: list[RefusedNode] = []
         self.functions: set[FunctionId] = set()
         self.movable = True
+        self.settled = False  # whether what is nested in a taken graph has crossed
+        self.checks = True  # whether what adapters write is checked where it is to stand
+        self.given: set[str] = set()  # the new names of the change at hand
+        self.typed: set[tuple[object, ...]] = set()  # the kinds of changes whose types were checked
         self.only: frozenset[tuple[int, int]] | None = None  # the nodes that cross, if not all
         self.forms = False  # whether it writes other forms at one version
 
     # -- what a Builder asks -----------------------------------------------------------------
 
     def fresh(self, hint: str) -> str:
-        return self.document.fresh(hint)
+        name = self.document.fresh(hint)
+        self.given.add(name)
+        return name
 
     def version(self, root: Root, domain: str) -> int:
         if domain == self.domain:
@@ -152,6 +159,7 @@ class Stepper:
         applier = Applier(self.document, self.facts, self, self.step)
         settled = [c for c in changes if not c.node.graphs_taken]
         applier.apply(settled)
+        self.settled = True
         # Adapters that took a subgraph apart must see it as it is now; innermost first.
         for change in sorted(
             (c for c in changes if c.node.graphs_taken), key=lambda c: -c.place[0].depth
@@ -281,6 +289,7 @@ class Stepper:
         proto, adapter = scope.node(position), task.adapter
         node = Node(proto, task.schema, Env(self.facts, scope))
         op = Builder(self, self.facts, scope, subject=proto)
+        self.given.clear()
         try:
             answer = ask(task, node, op)
             if isinstance(answer, Keep):
@@ -294,6 +303,9 @@ class Stepper:
             self._refuse(scope, proto, refusal)
             return None
         check_emits(node, op.made, adapter)
+        if self.checks and (self.settled or not node.graphs_taken):
+            written = context.Written(place, node, op, adapter, self.domain, self.start, self.to)
+            context.check(written, self.given, self.typed)
         return Change(place, task, op.made, node, op)
 
     def _refuse(

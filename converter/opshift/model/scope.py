@@ -264,13 +264,14 @@ class Root:
         """A copy of a subgraph, with the nodes that steps appended where they belong."""
         copy = GraphProto()
         copy.CopyFrom(graph)
-        self._put_in_order(copy, graph)
+        self.put_in_order(copy, graph)
         return copy
 
-    def _put_in_order(self, copy: GraphProto, graph: GraphProto) -> None:
+    def put_in_order(self, copy: Container, graph: Container) -> None:
+        """Sorts a copy of a graph or function of this root, and the graphs in it."""
         for there, here in zip(copy.node, graph.node, strict=True):
             for (_, inner), (_, original) in zip(graphs_of(there), graphs_of(here), strict=True):
-                self._put_in_order(inner, original)
+                self.put_in_order(inner, original)
         scope = self.by_graph.get(id(graph))
         if scope is not None:
             Scope(self, copy, None, 0, dict(scope.order), set(scope.removed)).sort()

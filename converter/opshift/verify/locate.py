@@ -18,7 +18,7 @@ import onnx
 from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
 
 from opshift.author import registry
-from opshift.convert.api import Options, convert
+from opshift.convert.api import Request, convert
 from opshift.errors import OpshiftError
 from opshift.model import imports, walk, weights
 from opshift.report import StepReport
@@ -157,7 +157,7 @@ def _writers(small: ModelProto, target: Mapping[str, int]) -> Iterator[str]:
     wanted = {
         domain: target[domain] for domain in own if target.get(domain, 0) not in (0, own[domain])
     }
-    options = Options(wanted, allow_approximate=True, check=False)
+    options = Request(wanted, allow_approximate=True, check=False)
     try:
         steps = convert(lambda: weights.carve_model(small), options)[2].steps
     except OpshiftError:

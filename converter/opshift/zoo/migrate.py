@@ -7,18 +7,17 @@ import functools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from onnx import ModelProto, OperatorSetIdProto
 
-from opshift.convert import goals
-from opshift.convert.ir import needs
-from opshift.convert.request import Target
+from opshift.convert import request as requests
+from opshift.convert.request import AnyTarget, Request, Wishes, takes_wishes
 from opshift.errors import BadTarget
 from opshift.model.bytes import leftovers
 from opshift.model.bytes.staging import sync_folder
 from opshift.model.document import Document
-from opshift.opsets import schemas, targets
+from opshift.opsets import schemas
 from opshift.opsets.targets import Wanted
 from opshift.zoo import layout as layouts
 from opshift.zoo import marks, sources
@@ -36,6 +35,9 @@ from opshift.zoo.workers.child import Named
 from opshift.zoo.workers.limits import Limits, fair_share
 from opshift.zoo.workers.supervisor import Supervisor
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 PLAIN_PUTS = (
     "the store of the results does not refuse to create what is there, so two runs of one part"
     " at a time may write the same results twice"
@@ -48,13 +50,12 @@ class Engine(Protocol):
     def run(self, fn: Callable[..., Outcome], items: Iterable[Named]) -> Iterator[Outcome]: ...
 
 
+@takes_wishes
 def migrate(
     source: str | os.PathLike[str],
     dst: str | os.PathLike[str] | None,
-    target: Target | str | Wanted,
+    target: AnyTarget = None,
     *,
-    ir_version: str | int = "auto",
-    allow_approximate: bool = False,
     external: str = "copy",
     verify: bool = False,
     shard: Shard | None = None,
@@ -63,9 +64,10 @@ def migrate(
     engine: Engine | None = None,
     heard: Callable[[Summary, Outcome], None] | None = None,
     report: str | os.PathLike[str] | None = None,
+    **wishes: Unpack[Wishes],
 ) -> Summary:
     """Converts every model of a zoo; without `dst` nothing is written and all is rehearsed."""
-    recipe = prepare(target, ir_version, allow_approximate, external, verify)
+    recipe = prepare(Request.of(target, **wishes), external, verify)
     folder = os.fspath(dst) if dst is not None else ""
     run = Run.of(os.fspath(source), folder, recipe, shard or Shard(), retry)
     summary, kept = Summary(len(run.items), notes=run.notes), list[Outcome]()
@@ -91,34 +93,27 @@ def local_engine(workers: int | None = None, limits: Limits | None = None) -> Su
     return Supervisor(count, limits)
 
 
-def prepare(
-    target: Target | str | Wanted,
-    ir_version: str | int,
-    allow_approximate: bool,
-    external: str,
-    verify: bool = False,
-) -> Recipe:
+def prepare(request: Request, external: str, verify: bool = False) -> Recipe:
     """The recipe of a run, or a BadTarget before any model is touched."""
-    needs.check_wanted(ir_version)
     by = ""
     if verify:
         from opshift.zoo import verified
 
         by = verified.runtime()
-    meant = target if isinstance(target, Wanted) else targets.wanted(target)
-    if isinstance(meant, Wanted):
-        _known(meant.exact)
-        return Recipe(meant, ir_version, allow_approximate, external, fingerprint(), by)
-    versions = dict(meant) if isinstance(meant, Mapping) else {"": meant}
-    versions = {schemas.normal(domain): to for domain, to in versions.items()}
-    _known(versions)
-    return Recipe(versions, ir_version, allow_approximate, external, fingerprint(), by)
+    target = request.target
+    if isinstance(target, Wanted):
+        _known(target.exact)
+        return Recipe(request, external, fingerprint(), by)
+    asked = dict(target) if isinstance(target, Mapping) else {"": target}
+    asked = {schemas.normal(domain): to for domain, to in asked.items()}
+    _known(asked)
+    return Recipe(replace(request, target=asked), external, fingerprint(), by)
 
 
 def _known(versions: Mapping[str, int]) -> None:
     """Refuses versions that no model can have, as a model that imports them all would be."""
     imports = [OperatorSetIdProto(domain=domain, version=1) for domain in versions]
-    goals.goal(Document(ModelProto(opset_import=imports), ""), versions)
+    requests.goal(Document(ModelProto(opset_import=imports), ""), versions)
 
 
 @dataclass(frozen=True, slots=True)

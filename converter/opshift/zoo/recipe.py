@@ -15,6 +15,7 @@ import onnx
 
 import opshift
 from opshift.author.registry import GROUP
+from opshift.convert.request import Request
 from opshift.opsets.targets import Wanted
 from opshift.text import show_versions
 
@@ -23,12 +24,16 @@ from opshift.text import show_versions
 class Recipe:
     """Everything besides a model's own bytes that its result depends on."""
 
-    target: Mapping[str, int] | Wanted
-    ir_version: str | int = "auto"
-    allow_approximate: bool = False
+    request: Request
     external: str = "copy"
     fingerprint: str = ""
     verify: str = ""  # by what, with its version
+
+    @property
+    def target(self) -> Mapping[str, int] | Wanted:
+        """The versions by domain, or the runtime."""
+        found = self.request.target
+        return {"": found} if isinstance(found, int) else found
 
     @property
     def aim(self) -> str:

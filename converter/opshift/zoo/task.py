@@ -5,20 +5,20 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
 from onnx import ModelProto
 
-from opshift.convert.api import Carve, Options, convert
+from opshift.convert.api import Carve, convert
 from opshift.convert.legal import validate
+from opshift.convert.request import Request
 from opshift.errors import BadTarget, InvalidModel, Refused
 from opshift.model import weights
 from opshift.model.weights import Weights
 from opshift.opsets import schemas
-from opshift.opsets.targets import Wanted
 from opshift.text import show_versions
 from opshift.zoo import files, scratch
 from opshift.zoo.files import FileResult, Found, Made
@@ -94,7 +94,7 @@ def _migrate(recipe: Recipe, item: Item, folder: str, layout: Layout) -> Outcome
             return seen(Fate.SKIPPED, why="up to date", writes=writes, result=mark.result)
         validate.header(model.skeleton)
         try:
-            skeleton, store, report = convert(_once(model), _options(recipe, model.skeleton))
+            skeleton, store, report = convert(_once(model), _request(recipe, model.skeleton))
         except Refused as refused:
             return seen(Fate.REFUSED, **_words_of(refused))
         made = Made(model, skeleton, store, report.result)
@@ -157,16 +157,7 @@ def _once(model: Found) -> Carve:
     return lambda: next(pieces)
 
 
-def _options(recipe: Recipe, skeleton: ModelProto) -> Options:
-    """The recipe for one model: a domain that it does not import is none of its business."""
+def _request(recipe: Recipe, skeleton: ModelProto) -> Request:
+    """The request for one model: a domain that it does not import is none of its business."""
     imports = [*skeleton.opset_import, *(i for f in skeleton.functions for i in f.opset_import)]
-    domains = {schemas.normal(one.domain) for one in imports}
-    target = recipe.target
-
-    def own(versions: Mapping[str, int]) -> dict[str, int]:
-        return {domain: to for domain, to in versions.items() if domain in domains}
-
-    if isinstance(target, Wanted):
-        kept = replace(target, exact=own(target.exact), at_least=own(target.at_least))
-        return Options(kept, recipe.ir_version, recipe.allow_approximate)
-    return Options(own(target), recipe.ir_version, recipe.allow_approximate)
+    return recipe.request.for_domains({schemas.normal(one.domain) for one in imports})

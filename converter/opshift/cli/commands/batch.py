@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 import click
 
 from opshift.cli import options
-from opshift.cli.options import common, read_ir, read_target
+from opshift.cli.options import common
 from opshift.cli.output import DONE, INTERRUPTED, REFUSED, Output
+from opshift.cli.wishes import wishes
 
 if TYPE_CHECKING:
+    from opshift.convert.request import Request
     from opshift.zoo.sources import Shard
     from opshift.zoo.workers.shards import Spread
     from opshift.zoo.workers.supervisor import Supervisor
@@ -29,9 +31,6 @@ EXTERNAL = ("copy", "inline", "one-file")
 )
 @click.argument("source", metavar="SRC")
 @click.argument("dst", metavar="[DST]", required=False)
-@click.option("--to", "words", multiple=True, metavar="N|latest|DOMAIN=N", help="Target version.")
-@click.option("--for", "runtime", metavar="NAME==VERSION", help="What a runtime takes at most.")
-@click.option("--ir", default="auto", help="IR version: auto, keep or a number.")
 @click.option("--dry-run", is_flag=True, help="Write nothing; find out what would become of all.")
 @click.option("--verify", is_flag=True, help="Run each model and its result; only equals count.")
 @click.option("--shard", metavar="I/N", default="1/1", help="The I-th of N parts, from 1.")
@@ -47,18 +46,15 @@ EXTERNAL = ("copy", "inline", "one-file")
 @click.option("--report", type=click.Path(dir_okay=False), help="Write a page about it all.")
 @click.option("--max-failures", type=click.IntRange(0), default=0, show_default=True,
               help="Exit 1 only if more models than this failed.")  # fmt: skip
-@click.option("--allow-approximate", is_flag=True, help="Allow results that are not exactly equal.")
 @click.option("--external-data", type=click.Choice(EXTERNAL), default="copy", show_default=True,
               help="What becomes of weights outside of the model file.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Short for --output-format json.")
 @common
+@wishes
 def command(
     output: Output,
     source: str,
     dst: str | None,
-    words: tuple[str, ...],
-    runtime: str | None,
-    ir: str,
     dry_run: bool,
     verify: bool,
     shard: str,
@@ -71,9 +67,9 @@ def command(
     journal: str | None,
     report: str | None,
     max_failures: int,
-    allow_approximate: bool,
     external_data: str,
     as_json: bool,
+    request: Request,
 ) -> int:
     """Converts every model of SRC (a folder, a pattern or a list) into the folder DST.
 
@@ -84,16 +80,13 @@ def command(
 
     if not dry_run and dst is None:
         raise click.UsageError("say where the results go: DST, or --dry-run to write nothing")
-    if bool(words) == bool(runtime):
-        raise click.UsageError("say what is wanted: either --to N or --for RUNTIME")
     if as_json:
         output.form = "json"
     with _engine(kind, cluster, workers, timeout, memory) as engine, _stops_cleanly(engine):
         seen = progress.live(engine.crew) if output.progress else progress.plain()
         with seen if output.verbosity >= 0 else progress.silent() as heard:
             summary = migrate(
-                source, None if dry_run else dst, runtime or read_target(words),
-                ir_version=read_ir(ir), allow_approximate=allow_approximate,
+                source, None if dry_run else dst, request,
                 external=external_data, verify=verify, shard=read_shard(shard), retry=retry,
                 journal=journal, engine=engine, heard=heard, report=report,
             )  # fmt: skip

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from opshift.cli import options
 from opshift.cli.answers import converted
-from opshift.cli.options import common, guarded, read_ir, read_target
+from opshift.cli.options import common, guarded
 from opshift.cli.output import Output
+from opshift.cli.wishes import wishes
 
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-    from opshift.convert.request import Options, Target
+    from opshift.convert.request import Request
     from opshift.model.bytes.place import File, Stream
     from opshift.model.bytes.source import Opened
     from opshift.model.weights import Weights
-    from opshift.opsets.targets import Wanted
     from opshift.verify import Verification
 
 STDOUT = "standard output"
@@ -35,31 +35,15 @@ EXTERNAL = ("keep", "copy", "inline", "one-file")
 @click.argument("sources", metavar="IN...", nargs=-1, required=True, type=click.Path())
 @click.option("-o", "--output", type=click.Path(), help="Where the result goes; - is stdout.")
 @click.option("--in-place", is_flag=True, help="Replace IN, atomically.")
-@click.option("--to", "words", multiple=True, metavar="N|latest|DOMAIN=N", help="Target version.")
-@click.option("--for", "runtime", metavar="NAME==VERSION", help="What a runtime takes at most.")
-@click.option("--at-least", multiple=True, metavar="N|DOMAIN=N", help="Raise to this if below.")
-@click.option("--ir", default="auto", help="IR version: auto, keep or a number.")
 @click.option(
     "--check", "only_check", is_flag=True, help="Write nothing; exit code 4 if it would change."
 )
 @click.option("--verify", "verifies", is_flag=True, help="Run both; write only what is equal.")
 @click.option("--dry-run", is_flag=True, help="Write nothing; show what would be done.")
-@click.option("--allow-approximate", is_flag=True, help="Allow results that are not exactly equal.")
 @click.option("--external-data", type=click.Choice(EXTERNAL), default="keep", show_default=True,
               help="What becomes of weights outside of the model file.")  # fmt: skip
-@click.option("--drop-metadata", is_flag=True, help="Drop metadata the wanted IR has no field for.")
-@click.option("--strict-ir", is_flag=True, help="Refuse to keep content that readers would skip.")
-@click.option("--drop-training", is_flag=True, help="Drop training information below IR 7.")
-@click.option(
-    "--prune-imports/--keep-imports", default=None, help="Drop imports nobody uses; on with --for."
-)
-@click.option("--unknown-domains", type=click.Choice(("keep", "refuse")), default="keep",
-              show_default=True, help="What to do with unknown operators.")  # fmt: skip
-@click.option("--checks", type=click.Choice(("default", "full", "none")), default="default",
-              show_default=True, help="How much is checked; full: more of onnx.")  # fmt: skip
-@click.option("--minimal", is_flag=True, help="To the smallest versions that mean the same.")
-@click.option("--bump-model-version", is_flag=True, help="Raise the model's own version too.")
 @common
+@wishes
 def command(
     talk: Output,
     sources: tuple[str, ...],
@@ -69,7 +53,7 @@ def command(
     dry_run: bool,
     external_data: str,
     verifies: bool,
-    **wishes: Any,
+    request: Request,
 ) -> int:
     """Converts IN to other versions; IN may be a pipe, and - is the standard input.
 
@@ -81,7 +65,6 @@ def command(
     if output is not None and len(sources) > 1:
         raise click.UsageError("-o names one result; several models need --in-place")
     wish = "check" if only_check else "dry run" if dry_run else "write"
-    request = _options(**wishes)
 
     def one(source: str) -> int:
         return _convert(
@@ -95,7 +78,7 @@ def _convert(
     talk: Output,
     source: str,
     output: str | None,
-    request: Options,
+    request: Request,
     wish: str,
     external_data: str,
     *,
@@ -163,24 +146,3 @@ def _verified(source: Opened, target: str, skeleton: ModelProto, store: Weights)
         dataclasses.replace(side, model=name) for side, name in zip(found.sides, names, strict=True)
     )
     return dataclasses.replace(found, sides=(first, second))
-
-
-def _options(
-    words: tuple[str, ...],
-    runtime: str | None,
-    at_least: tuple[str, ...],
-    ir: str,
-    **rest: Any,
-) -> Options:
-    from opshift.convert.request import Options
-
-    wishes = (words, runtime, at_least, ir != "auto", rest["prune_imports"], rest["minimal"])
-    if not any(wishes):
-        raise click.UsageError("say what is wanted: --to N, --for RUNTIME, --ir N, or several")
-    target: Target | Wanted = read_target(words)
-    if runtime is not None or at_least:
-        from opshift.opsets import targets
-
-        ceiling = None if runtime is None else targets.find(runtime)
-        target = targets.Wanted(ceiling, read_target(words), read_target(at_least, "--at-least"))
-    return Options(target, read_ir(ir), check=rest.pop("checks"), **rest)

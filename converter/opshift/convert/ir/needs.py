@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from opshift import versions
 from opshift.convert.ir.features import FEATURES, TYPES, Feature, Held
-from opshift.errors import BadTarget
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -39,14 +38,6 @@ def aim(current: int, imports: Mapping[str, int], wanted: str | int, moved: bool
         paired = versions.ir_for(imports)
         return paired if moved else max(current, paired)
     return int(wanted)
-
-
-def check_wanted(wanted: str | int) -> None:
-    """Refuses an IR version that nobody can mean."""
-    if wanted in ("auto", "keep"):
-        return
-    if isinstance(wanted, bool) or not isinstance(wanted, int) or not 3 <= wanted <= NEWEST:
-        raise BadTarget(f"ir_version is 'auto', 'keep' or a number from 3 to {NEWEST}: {wanted!r}")
 
 
 def needs(document: Document, facts: Facts) -> list[Feature]:

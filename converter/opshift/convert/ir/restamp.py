@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from opshift.convert.ir import needs
 from opshift.convert.ir.features import METADATA, TRAINING, TYPES
-from opshift.convert.request import Options
+from opshift.convert.request import Request
 from opshift.model.bytes import leftovers, place, wire
 from opshift.model.bytes.attributes import Attributes
 from opshift.model.bytes.place import File, Place, Stream
@@ -96,7 +96,7 @@ def _write_at(fd: int, offset: int, byte: bytes) -> None:
 
 def look(
     src: str | os.PathLike[str] | Opened,
-    options: Options,
+    options: Request,
     dst: Place,
     external: str,
 ) -> Restamp | None:
@@ -107,7 +107,6 @@ def look(
     goal = place.at(dst)
     if is_text(file.path) or is_text(goal.name) or _replaces(file, goal.name):
         return None
-    needs.check_wanted(options.ir_version)
     to = int(options.ir_version)
     try:
         found = _header(file.view)
@@ -181,7 +180,7 @@ def _same_folder(src: str, dst: str) -> bool:
     return os.path.isdir(folders[1]) and os.path.samefile(*folders)
 
 
-def _notes(file: Opened, options: Options, before: int, moves: bool) -> list[str] | None:
+def _notes(file: Opened, options: Request, before: int, moves: bool) -> list[str] | None:
     """What to tell about the content; None where rewriting the header alone will not do."""
     from google.protobuf.message import DecodeError
 

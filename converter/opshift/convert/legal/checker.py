@@ -13,7 +13,7 @@ from opshift.convert.change import Step
 from opshift.errors import AdapterBug
 from opshift.model.document import Document
 from opshift.model.scope import Imports, Root
-from opshift.model.walk import HOLDERS
+from opshift.model.walk import HOLDERS, Container
 from opshift.model.weights import Weights
 from opshift.opsets import schemas
 
@@ -39,6 +39,20 @@ def after_step(document: Document, step: Step) -> None:
             f"after {step.domain or 'ai.onnx'} {step.start}->{step.to} the checker rejects"
             f" {node.op_type} {where!r}: {error}"
         )
+
+
+def in_order(document: Document) -> ModelProto:
+    """A copy of the model between two steps, with the nodes that steps appended where they belong.
+
+    The IR version is raised, because the content of the copy is not settled yet.
+    """
+    copy = ModelProto()
+    copy.CopyFrom(document.model)
+    copy.ir_version = max(copy.ir_version, onnx.IR_VERSION)
+    tops: list[Container] = [copy.graph, *copy.functions]
+    for root, top in zip(document.roots, tops, strict=False):
+        root.put_in_order(top, root.top.proto)
+    return copy
 
 
 def training(document: Document) -> Iterator[tuple[NodeProto, str]]:

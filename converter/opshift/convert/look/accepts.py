@@ -16,7 +16,7 @@ from opshift.author.facts import Facts
 from opshift.convert.api import carve_of
 from opshift.convert.legal import diagnose, runtime, validate
 from opshift.convert.look.rehearse import NODE_BUDGET, rehearse
-from opshift.convert.request import Options
+from opshift.convert.request import Request
 from opshift.convert.step import Outgrown
 from opshift.errors import OpshiftError
 from opshift.model import imports, weights
@@ -138,7 +138,7 @@ def _accepted(document: Document, facts: Facts, row: Ceiling) -> Acceptance:
 
 def _after(model: Source, row: Ceiling) -> tuple[bool | None, tuple[str, ...]]:
     """Whether the model runs when it is converted for a runtime, and what blocks this."""
-    options = Options(Wanted(row), node_budget=NODE_BUDGET)
+    options = Request(Wanted(row), node_budget=NODE_BUDGET)
     try:
         told = rehearse(carve_of(model), options)
     except Outgrown:

@@ -7,21 +7,24 @@ import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from onnx import ModelProto
 
 from opshift.author import registry
-from opshift.convert.api import Carve, Options, carve_of
+from opshift.convert.api import Carve, carve_of
 from opshift.convert.attempt import Conversion
-from opshift.convert.goals import spans
 from opshift.convert.ir import needs
 from opshift.convert.look.plan import OUTGROWN
 from opshift.convert.look.rehearse import furthest, newest
+from opshift.convert.request import Request, Wishes, spans, takes_wishes
 from opshift.errors import RefusedNode
 from opshift.opsets import schemas
 from opshift.report import SCHEMA_VERSION
 from opshift.text import Line, Role, Shown, table
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,18 +104,21 @@ class Lowest(Shown):
                 yield Line(f"  {OUTGROWN.format(reach.domain or 'ai.onnx')}")
 
 
+@takes_wishes
 def lowest_versions(
-    model: ModelProto | str | os.PathLike[str], *, allow_approximate: bool = False
+    model: ModelProto | str | os.PathLike[str],
+    request: Request | None = None,
+    **wishes: Unpack[Wishes],
 ) -> Lowest:
     """The smallest and the greatest versions a model can have; nothing is changed."""
+    asked = dataclasses.replace(Request.of(request, **wishes), target={}, minimal=False)
     carve = carve_of(model)
-    options = Options({}, allow_approximate=allow_approximate)
-    opened = Conversion(*carve(), options)
+    opened = Conversion(*carve(), asked)
     opened.open(registry.default())
     present = opened.document.imports.as_dict()
     return Lowest(
         tuple(
-            _reach(carve, options, domain, present, span)
+            _reach(carve, asked, domain, present, span)
             for domain, span in sorted(spans(opened.document).items())
             if domain in present
         ),
@@ -122,10 +128,10 @@ def lowest_versions(
 
 
 def _reach(
-    carve: Carve, options: Options, domain: str, present: dict[str, int], same: tuple[int, int]
+    carve: Carve, request: Request, domain: str, present: dict[str, int], same: tuple[int, int]
 ) -> Reach:
-    low = furthest(carve, options, domain, present, 1)
-    high = furthest(carve, options, domain, present, newest(domain, present))
+    low = furthest(carve, request, domain, present, 1)
+    high = furthest(carve, request, domain, present, newest(domain, present))
     outgrown = low.outgrown or high.outgrown
     return Reach(
         domain, present[domain], *same, low.version, high.version, low.refusals, high.refusals,

@@ -38,9 +38,12 @@ def path_of(
         if stopped is not None:
             break
         for name, edge in met:
-            if name not in edge.writes:
+            if name not in edge.within(domain):
                 present.discard(name)
-            present |= _written(name, edge, taken.get(boundary), told=steps is not None)
+            if steps is None:
+                present |= set(edge.within(domain))
+            else:
+                present |= _written(name, taken.get(boundary))
     if stopped is None and (refusals or steps is None):
         stopped = _dead_end(adapters, key, versions)
     return Path(domain, op, count, tuple(hops), stopped)
@@ -57,10 +60,8 @@ def _met(
             yield name, edge
 
 
-def _written(op: str, edge: Edge, step: StepReport | None, *, told: bool) -> set[str]:
-    """What a step wrote in place of an operator, or all that the verdict names."""
-    if not told:
-        return set(edge.writes)
+def _written(op: str, step: StepReport | None) -> set[str]:
+    """What a step wrote in place of an operator."""
     return {name for w in (step.rewritten if step else ()) if w.op == op for name in w.gives}
 
 

@@ -10,16 +10,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from opshift.convert.look import header
+from opshift.convert.request import AnyTarget, Request, Wishes, takes_wishes
 from opshift.errors import RefusedNode, blockers, farthest
 from opshift.model.bytes.source import Opened
-from opshift.opsets import targets
 from opshift.report import SCHEMA_VERSION, StepReport
 from opshift.text import Line, Role, Shown, counted, show_versions, table
 
 if TYPE_CHECKING:
     from onnx import ModelProto
-
-    from opshift.convert.request import Target
+    from typing_extensions import Unpack
 
 
 OUTGROWN = (
@@ -134,21 +133,21 @@ def _row(path: Path) -> tuple[str, str, str]:
     return _name(path), str(path.count), ", ".join(hops)
 
 
+@takes_wishes
 def plan(
-    model: ModelProto | str | os.PathLike[str],
-    target: Target | str,
-    *,
-    allow_approximate: bool = False,
+    model: ModelProto | str | os.PathLike[str], target: AnyTarget = None, **wishes: Unpack[Wishes]
 ) -> Plan:
     """What converting `model` to `target` would do, node by node; nothing is written or changed.
 
     A file of which only the header would change is answered from its imports and the names of its
     operators, without onnx.
     """
+    request = Request.of(target, **wishes)
     source: ModelProto | Opened
     if isinstance(model, (str, os.PathLike)):
         source = Opened(os.fspath(model))
-        found = header.changes(source, targets.wanted(target))
+        plain = request == Request(request.target)
+        found = header.changes(source, request.target) if plain else None
         if found is not None:
             paths = tuple(Path(*key, count, (), None) for key, count in found.operators)
             to = found.target
@@ -157,4 +156,4 @@ def plan(
         source = model
     from opshift.convert.look import rehearse
 
-    return rehearse.plan(source, target, allow_approximate=allow_approximate)
+    return rehearse.plan(source, request)

@@ -8,14 +8,15 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 from opshift.author import registry
-from opshift.convert.api import Carve, Options, Target, carve_of, convert
+from opshift.convert.api import Carve, carve_of, convert
 from opshift.convert.attempt import Conversion
 from opshift.convert.legal import diagnose
 from opshift.convert.look import paths
 from opshift.convert.look.plan import Path, Plan
+from opshift.convert.request import Request
 from opshift.convert.step import Outgrown
 from opshift.errors import Refused, RefusedNode
-from opshift.opsets import schemas, targets
+from opshift.opsets import schemas
 from opshift.report import Report
 
 if TYPE_CHECKING:
@@ -49,10 +50,9 @@ class Limit:
 
 
 @diagnose.unreadable_text()
-def plan(model: Source, target: Target | str, *, allow_approximate: bool = False) -> Plan:
-    """What converting `model` to `target` would do, node by node; nothing is written or changed."""
+def plan(model: Source, options: Request) -> Plan:
+    """What a conversion would do, node by node; nothing is written or changed."""
     carve = carve_of(model)
-    options = Options(targets.wanted(target), allow_approximate=allow_approximate)
     opened = Conversion(*carve(), options)
     with diagnose.on_the_model(opened):
         opened.open(registry.default())
@@ -98,7 +98,7 @@ def newest(domain: str, source: Mapping[str, int]) -> int:
     return schemas.latest(domain) or source.get(domain, 1)
 
 
-def rehearse(carve: Carve, options: Options) -> Told:
+def rehearse(carve: Carve, options: Request) -> Told:
     """A conversion of the skeleton alone: its report, or its refusal."""
     try:
         return Told(convert(carve, options)[2], None)
@@ -108,7 +108,7 @@ def rehearse(carve: Carve, options: Options) -> Told:
 
 def furthest(
     carve: Carve,
-    options: Options,
+    options: Request,
     domain: str,
     source: Mapping[str, int],
     end: int,
@@ -126,7 +126,9 @@ def furthest(
     refusals: tuple[RefusedNode, ...] = ()
     while end != start:
         known = told if first and told and _settles(told.refused, start, wanted, end) else None
-        there = dataclasses.replace(options, target={domain: end}, node_budget=NODE_BUDGET)
+        there = dataclasses.replace(
+            options, target={domain: end}, ir_version="auto", minimal=False, node_budget=NODE_BUDGET
+        )
         try:
             last, first = known or rehearse(carve, there), False
         except Outgrown as outgrown:

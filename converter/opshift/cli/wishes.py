@@ -1,0 +1,122 @@
+"""The options of every command that converts: one list, from which a request is made."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from opshift.cli.options import read_ir, read_target
+
+if TYPE_CHECKING:
+    from opshift.convert.request import Request
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+TARGET = (
+    click.option(
+        "--to", "words", multiple=True, metavar="N|latest|DOMAIN=N", help="Target version."
+    ),
+    click.option("--for", "runtime", metavar="NAME==VERSION", help="What a runtime takes at most."),
+    click.option("--at-least", multiple=True, metavar="N|DOMAIN=N", help="Raise to this if below."),
+    click.option("--ir", default="auto", help="IR version: auto, keep or a number."),
+    click.option("--minimal", is_flag=True, help="To the smallest versions that mean the same."),
+)
+PERMISSIONS = (
+    click.option(
+        "--allow-approximate", is_flag=True, help="Allow results that are not exactly equal."
+    ),
+    click.option(
+        "--drop-metadata", is_flag=True, help="Drop metadata the wanted IR has no field for."
+    ),
+    click.option(
+        "--strict-ir", is_flag=True, help="Refuse to keep content that readers would skip."
+    ),
+    click.option("--drop-training", is_flag=True, help="Drop training information below IR 7."),
+    click.option(
+        "--prune-imports/--keep-imports",
+        default=None,
+        help="Drop imports nobody uses; on with --for.",
+    ),
+    click.option(
+        "--unknown-domains",
+        type=click.Choice(("keep", "refuse")),
+        default="keep",
+        show_default=True,
+        help="What to do with unknown operators.",
+    ),
+    click.option("--bump-model-version", is_flag=True, help="Raise the model's own version too."),
+    click.option(
+        "--checks",
+        "check",
+        type=click.Choice(("default", "full", "none")),
+        default="default",
+        show_default=True,
+        help="How much is checked; full: more of onnx.",
+    ),
+)
+
+
+def wishes(command: _Command) -> _Command:
+    """Adds the options that describe a result; the command is given a `request`."""
+
+    @functools.wraps(command)
+    def wrapped(*given: Any, **named: Any) -> Any:
+        named["request"] = _request({name: named.pop(name) for name in _names(*TARGET)}, named)
+        return command(*given, **named)
+
+    found: _Command = _with_options(wrapped, (*TARGET, *PERMISSIONS))
+    return found
+
+
+def permissions(command: _Command) -> _Command:
+    """Adds the options that say what may happen on the way, without any that name a result."""
+
+    @functools.wraps(command)
+    def wrapped(*given: Any, **named: Any) -> Any:
+        from opshift.convert.request import Request
+
+        named["request"] = Request(**_taken(named))
+        return command(*given, **named)
+
+    found: _Command = _with_options(wrapped, PERMISSIONS)
+    return found
+
+
+def _with_options(command: Any, options: tuple[Any, ...]) -> Any:  # click's decorators say no more
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def _names(*options: Any) -> list[str]:
+    """The parameters that some options fill."""
+
+    def nothing() -> None: ...
+
+    for option in options:
+        option(nothing)
+    return [one.name for one in nothing.__click_params__]  # type: ignore[attr-defined]
+
+
+def _taken(named: dict[str, Any]) -> dict[str, Any]:
+    return {name: named.pop(name) for name in _names(*PERMISSIONS)}
+
+
+def _request(target: dict[str, Any], named: dict[str, Any]) -> Request:
+    from opshift.convert.request import Request
+
+    words, at_least = read_target(target["words"]), read_target(target["at_least"], "--at-least")
+    runtime, ir, minimal = target["runtime"], target["ir"], target["minimal"]
+    asked = (words, at_least, runtime, ir != "auto", minimal, named["prune_imports"])
+    if not any(asked):
+        raise click.UsageError("say what is wanted: --to N, --for RUNTIME, --ir N, or several")
+    wanted: Any = words
+    if runtime is not None or at_least:
+        from opshift.opsets import targets
+
+        ceiling = None if runtime is None else targets.find(runtime)
+        wanted = targets.Wanted(ceiling, words, at_least)
+    return Request(wanted, read_ir(ir), minimal=minimal, **_taken(named))

@@ -1,0 +1,59 @@
+"""`check="full"`: onnx's checker sees the whole model after each step."""
+
+from __future__ import annotations
+
+import pytest
+from conftest import model, ops
+from opshift import convert_version
+from opshift.convert.legal import checker
+
+TEXTS = [
+    ("(float[2,3,4] x) => (float[2,3,4] y) { y = Softmax(x) }", 13, 9),
+    ("(float[2,3] x) => (float[2,3] y) { h = Gelu(x) y = HardSwish(h) }", 20, 5),
+    (
+        """(bool c, float[2,3,4] x) => (float[2,3,4] y) {
+        y = If (c) <then_branch = t () => (float[2,3,4] h) { h = Softmax(x) },
+                    else_branch = e () => (float[2,3,4] k) { k = Neg(x) }>
+    }""",
+        13,
+        9,
+    ),
+    (
+        """(float[2,3,4] x) => (float[2,3,4] y) { y = acme.Run(x) }
+        <opset_import: ["" : 13], domain: "acme"> Run (v) => (w) { a = Gelu(v) w = Softmax(a) }
+    """.replace("Gelu", "Celu"),
+        13,
+        9,
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "opset", "target"), TEXTS)
+def test_it_changes_no_result(text, opset, target):
+    proto = model(text, opset, more=', "acme" : 1' if "acme" in text else "")
+    assert convert_version(proto, target, check="full") == convert_version(proto, target)
+
+
+def test_every_step_is_seen(monkeypatch):
+    seen = []
+    whole = checker.whole
+
+    def heard(view, *, full):
+        seen.append(full)
+        return whole(view, full=full)
+
+    proto = model(TEXTS[1][0], 20)
+    convert_version(proto, 15)
+    monkeypatch.setattr(checker, "whole", heard)
+    convert_version(proto, 15, check="default")
+    default = sum(seen)
+    seen.clear()
+    after = convert_version(proto, 15, check="full")
+    assert sum(seen) == default + 5
+    assert "Erf" in ops(after)
+
+
+@pytest.mark.parametrize(("old", "new"), [(True, "default"), (False, "none")])
+def test_the_older_values_are_taken(old, new):
+    proto = model(TEXTS[0][0], 13)
+    assert convert_version(proto, 9, check=old) == convert_version(proto, 9, check=new)

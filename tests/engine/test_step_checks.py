@@ -1,0 +1,137 @@
+"""Faults that an adapter writes are found at their step, with boundary, adapter and node."""
+
+from __future__ import annotations
+
+import pytest
+from conftest import model
+from onnx import AttributeProto, NodeProto, helper
+from opshift import AdapterBug, convert_version
+from opshift.adapter import T, adapter
+
+TEXT = """(float[2] x, float[2] z) => (float[2] y, float[2] late) {
+    h = Gelu(x)
+    y = Neg(h)
+    late = Abs(z)
+}"""
+
+
+def undefined_input(node, op):
+    y = op.Neg(node["X"])
+    op.made.nodes[-1].input[0] = "nowhere"
+    return y
+
+
+def wrong_order(node, op):
+    y = op.Neg(op.Abs(node["X"]))
+    op.made.nodes.reverse()
+    return y
+
+
+def written_twice(node, op):
+    y = op.Neg(op.Abs(node["X"]))
+    op.made.nodes.insert(0, NodeProto(op_type="Abs", input=["x"], output=[y.name]))
+    return y
+
+
+def name_of_another_value(node, op):
+    y = op.Neg(node["X"])
+    op.made.nodes.insert(0, NodeProto(op_type="Abs", input=["x"], output=["late"]))
+    return y
+
+
+def value_that_is_written_later(node, op):
+    y = op.Neg(node["X"])
+    op.made.nodes[-1].input[0] = "late"
+    return y
+
+
+def own_output(node, op):
+    y = op.Neg(node["X"])
+    op.made.nodes[-1].input[0] = "h"
+    return y
+
+
+def wrong_type(node, op):
+    return op.Cast(node["X"], to=T.DOUBLE)
+
+
+def no_import(node, op):
+    y = op.Neg(node["X"])
+    op.made.nodes[-1].domain = "acme"
+    return y
+
+
+def operator_of_another_version(node, op):
+    y = op.Neg(node["X"])
+    op.made.nodes[-1].op_type = "Swish"
+    return y
+
+
+def unknown_attribute(node, op):
+    y = op.Neg(node["X"])
+    op.made.nodes[-1].attribute.append(helper.make_attribute("alpha", 1.0))
+    return y
+
+
+def attribute_of_another_kind(node, op):
+    y = op.Selu(node["X"], alpha=2.0)
+    op.made.nodes[-1].attribute[0].type = AttributeProto.INT
+    return y
+
+
+def missing_attribute(node, op):
+    y = op.Cast(node["X"], to=T.FLOAT)
+    del op.made.nodes[-1].attribute[:]
+    return y
+
+
+def too_many_inputs(node, op):
+    y = op.Neg(node["X"])
+    op.made.nodes[-1].input.append("x")
+    return y
+
+
+FAULTS = {
+    undefined_input: "Neg reads 'nowhere', which nothing defines",
+    wrong_order: "before it is written",
+    written_twice: "which was written before",
+    name_of_another_value: "neither an output nor a new name",
+    value_that_is_written_later: "'late', which is written later",
+    own_output: "Neg reads 'h' before it is written",
+    wrong_type: "'h' becomes tensor(double), and it was tensor(float)",
+    no_import: "is of domain 'acme', which graph does not import",
+    operator_of_another_version: "Swish does not exist at ai.onnx 19",
+    unknown_attribute: "has no attribute 'alpha'",
+    attribute_of_another_kind: "is INT, not FLOAT",
+    missing_attribute: "Cast lacks the attribute 'to'",
+    too_many_inputs: "Neg has 2 inputs",
+}
+
+
+@pytest.mark.parametrize("bug", FAULTS, ids=lambda bug: bug.__name__)
+def test_a_bug_of_an_adapter_is_caught_at_its_step(bug, with_adapters):
+    bug.__doc__ = "A bug."
+    with_adapters(adapter("Gelu", 20, 19, emits="Neg Abs Cast Selu")(bug))
+    proto = model(TEXT, 20)
+    proto.graph.value_info.append(helper.make_tensor_value_info("h", T.FLOAT, [2]))
+    with pytest.raises(AdapterBug) as caught:
+        convert_version(proto, 7)
+    told = str(caught.value)
+    assert FAULTS[bug] in told
+    for part in ("ai.onnx 20->19", bug.__name__, "on Gelu 'h'"):
+        assert part in told
+
+
+def test_a_sound_adapter_passes(with_adapters):
+    def sound(node, op):
+        """Nothing is wrong here."""
+        return op.Neg(op.Abs(node["X"]))
+
+    with_adapters(adapter("Gelu", 20, 19, emits="Neg Abs")(sound))
+    assert convert_version(model(TEXT, 20), 7)
+
+
+def test_nothing_is_checked_without_checks(with_adapters):
+    undefined_input.__doc__ = "A bug."
+    with_adapters(adapter("Gelu", 20, 19, emits="Neg")(undefined_input))
+    assert convert_version(model(TEXT, 20), 19, check="none").graph.node[0].input == ["nowhere"]
