@@ -32,7 +32,7 @@ SMOKE = (
     "tests/engine/test_arrays.py",
     "tests/engine/test_weights.py",
     "tests/policy/test_versions.py",
-    "tests/policy/test_targets.py",
+    "tests/engine/test_plan.py",
 )
 BASE = ("click", "ml-dtypes", "networkx", "numpy", "rich", "tomli", "pytest", "hypothesis")
 SECONDS = 600
