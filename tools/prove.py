@@ -47,6 +47,7 @@ def run(paths: Sequence[str], first: int, last: int, log: str) -> None:
     with open(log, "a", buffering=1) as out:
         for seed in range(first, last):
             out.write(f"{seed} ")
+            out.flush()  # onnx may end the process on this mutant
             out.write(mutant(models, seed) + "\n")
 
 
