@@ -72,8 +72,6 @@ def test_a_zoo_is_converted_and_a_second_run_does_nothing(ends, server, prefix, 
     folder = zoo(tmp_path / "src", 12)
     onnx.save(model(ERF, 13, "e"), folder / "erf.onnx")
     (folder / "junk.onnx").write_bytes(b"no model")
-    (folder / ".opshift").mkdir()
-    shutil.copy(folder / "junk.onnx", folder / ".opshift" / "hidden.onnx")
     source = folder if ends.startswith("files") else server.upload(folder, f"{prefix}/src")
     to_files = ends.endswith("files")
     dst = tmp_path / "dst" if to_files else f"s3://{BUCKET}/{prefix}/dst"
