@@ -34,6 +34,7 @@ STACK = '(int64[2] a, int64[2] b) => (int64[2] y) { p = Unsqueeze<axes=[0]>(a) q
 @example("sum of a stack in another type", '(double[3] a, double[3] b) => (int64[3] y) { p = Unsqueeze<axes=[0]>(a) q = Unsqueeze<axes=[0]>(b) r = Concat<axis=0>(p, q) w = Cast<to="INT64">(r) s = ReduceSum<axes=[0], keepdims=0>(w) y = Cast<to="INT64">(s) }', inputs={"a": [2.0**53, 1, 2], "b": [1, 2, 3]})
 @example("sum of an unknown number of rows", '(int64[N,3] x) => (int64[3] y) { s = ReduceSum<axes=[0], keepdims=0>(x) y = Cast<to="INT64">(s) }', gives="ReduceSum Cast", inputs={"x": [[1, 1, 2], [1, 2, 3]]})
 @example("sum over another axis", '(int64[2,3] x) => (int64[2] y) { s = ReduceSum<axes=[1], keepdims=0>(x) y = Cast<to="INT64">(s) }', gives="ReduceSum Cast")
+@example("sum with the axis kept", '(int64[2,3] x) => (int64[1,3] y) { s = ReduceSum<axes=[0]>(x) y = Cast<to="INT64">(s) }', gives="ReduceSum Cast")
 @example("unknown name", '(float[2,3] x) => (float16[2,3] y) { y = Cast<to="half">(x) }', refuses=Why.AMBIGUOUS)
 def cast_5_6(node: Node, op: Builder) -> Result:
     """The target type was spelled by name; now it is a number."""
@@ -114,6 +115,7 @@ CAST_UP_19 = boundary(19, "Cast:24656c", directions="up")
 @adapter("Cast", 19, 18, handles_types=True)
 @example("saturate", "(float[2] x) => (int32[2] y) { y = Cast<to=6, saturate=0>(x) }", gives="Cast")
 @example("float8 weights", EIGHT_BITS, gives="Identity Add")
+@example("a type that is not known", "(float[2] x) => (float[2] y) <float8e4m3fn[2] w = {56, 184}> { v = acme.F(x, w) y = Cast<to=1>(v) }", imports={"acme": 1}, refuses=Why.NEEDS_TYPE)
 @example("to float8", "(float[2] x) => (float[2] y) { f = Cast<to=17>(x) y = Cast<to=1>(f) }", refuses=Why.TYPE_NOT_AVAILABLE)
 def cast_19_18(node: Node, op: Builder) -> Result:
     """`saturate` is about the 8-bit floats, which 19 brought; constants of them are cast here."""

@@ -168,6 +168,7 @@ MOST_ZEROS = 1 << 16
 @example("zeros for C", "(float[2,3] a, float[4,3] b) => (float[2,4] y) { y = Gemm<transB=1>(a, b) }", imports={"": 13}, gives="Gemm")
 @example("with C", "(float[2,3] a, float[3,4] b, float[4] c) => (float[2,4] y) { y = Gemm(a, b, c) }", imports={"": 13}, gives="Gemm")
 @example("unknown columns", "(float[2,3] a, float[3,N] b) => (float[2,N] y) { y = Gemm(a, b) }", imports={"": 13}, gives="Gemm")
+@example("unknown rank", "(float[2,3] a, float[12] c, int64[n] s) => (float[2,N] y) { b = Reshape(c, s) y = Gemm(a, b) }", inputs={"s": [3, 4]}, imports={"": 13}, gives="Reshape Gemm")
 @example("double", "(double[2,3] a, double[3,4] b) => (double[2,4] y) { y = Gemm(a, b) }", imports={"": 13}, gives="Gemm")
 def gemm_with_c(node: Node, op: Builder) -> Result:
     """onnxruntime 1.4 to 1.12 (opset 12 to 17) cannot fuse a Gemm without C with an activation."""
