@@ -46,6 +46,7 @@ def test_the_metadata_says_what_a_user_must_know(built):
         name = next(n for n in wheel.namelist() if n.endswith("/METADATA"))
         metadata = message_from_string(wheel.read(name).decode())
         assert any(n.endswith("licenses/LICENSE") for n in wheel.namelist())
+        assert "opshift/codes/BUG.md" in wheel.namelist()
         assert "opshift/py.typed" in wheel.namelist()
     assert metadata["Version"] == opshift.__version__
     assert metadata["License-Expression"] == "Apache-2.0"

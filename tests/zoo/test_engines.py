@@ -136,7 +136,7 @@ def test_one_process_works_on_shards_until_it_dies_which_loses_one():
 
 
 def test_a_process_that_nobody_needs_ends():
-    code = "from opshift.zoo import shard; shard.IDLE = 0.1; shard.main()"
+    code = "from opshift.zoo.workers import shard; shard.IDLE = 0.1; shard.main()"
     path = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     idle = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, env=path)
     assert idle.wait(60) == 0

@@ -158,7 +158,9 @@ def test_what_is_not_there_is_one_sentence(source, sentence, server, tmp_path):
     assert driver.returncode == 2
     assert source.partition("*")[0].removesuffix("x") in err
     assert sentence in err
-    assert len(err.strip().splitlines()) == 1
+    error, advice = err.strip().splitlines()
+    assert error.startswith("error: ")
+    assert advice.startswith("  What to do: ")
 
 
 def test_sources_in_a_store_are_never_overwritten(server, prefix, tmp_path):

@@ -65,7 +65,7 @@ def find(source: str, leave_out: str = "", listed: Listed | None = None) -> list
             )
         found[name] = path
     if not found:
-        raise InvalidModel(f"{printable(source)}: no model found")
+        raise FileNotFoundError(f"{printable(source)}: no model found")
     return sorted(found.items())
 
 
