@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from onnx import ModelProto, ValueInfoProto, helper, parser
 from opshift import convert_version
+from opshift.opsets import schemas
 from opshift.verify import oracle
 
 runtime = pytest.importorskip("onnxruntime")
@@ -65,6 +66,8 @@ def ran(model: ModelProto, feeds: dict[str, np.ndarray]) -> list[np.ndarray]:
 @pytest.mark.parametrize("form", FORMS)
 def test_every_bit_is_kept(form: str, kind: str) -> None:
     opset, targets, graph = FORMS[form]
+    if "TopK" in graph and (schemas.latest("") or 0) < 28:
+        pytest.skip("the reference of this onnx negates the smallest integer in TopK")
     model = parser.parse_model(
         f'<ir_version: 7, opset_import: ["": {opset}]> g {graph.format(t=kind)}'
     )

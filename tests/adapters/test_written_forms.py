@@ -12,7 +12,12 @@ import pytest
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, shape_inference
 from opshift import Refused, convert_version, testing
 from opshift.model.arrays import dtype_of
+from opshift.opsets import schemas
 from opshift.testing import example_model, example_target
+
+pytestmark = pytest.mark.skipif(
+    (schemas.latest("") or 0) < 28, reason="the installed onnx does not read all of these models"
+)
 
 SUMMING = {"ReduceSum", "ReduceProd", "ReduceMean", "ReduceL1", "ReduceSumSquare"}
 INTEGERS = (TensorProto.INT32, TensorProto.INT64, TensorProto.UINT32, TensorProto.UINT64)

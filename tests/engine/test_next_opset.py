@@ -11,10 +11,14 @@ from pathlib import Path
 import new_opset
 import onnx
 import pytest
+from opshift.opsets import schemas
 
 HERE = Path(__file__).parent
 
 
+@pytest.mark.skipif(
+    (schemas.latest("") or 0) < 28, reason="the made-up opset follows the newest one"
+)
 def test_the_whole_way_from_a_refusal_to_a_conversion():
     path = os.pathsep.join([str(HERE.parents[1] / "tools"), *sys.path])
     done = subprocess.run(

@@ -194,6 +194,8 @@ NOTES = {
 
 
 def noted(*names):
+    if onnx.IR_VERSION < 12:
+        pytest.skip("the installed onnx rejects IR 12")
     text = """<ir_version: 12, opset_import: ["": 18, "acme": 1]>
         g (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { a = Add(x, w) y = acme.Twice(a) }
         <opset_import: ["": 18], domain: "acme"> Twice (v) => (r) { c = Neg(v) r = Add(c, v) }"""
