@@ -83,7 +83,7 @@ def _look(source: str, leave_out: str) -> Iterator[tuple[str, str]]:
             if os.path.isfile(path) and not _inside(path, leave_out):
                 yield os.path.relpath(path, base), path
     else:
-        raise InvalidModel(f"{printable(source)}: there is no such folder, pattern or file")
+        raise FileNotFoundError(f"{printable(source)}: there is no such folder, pattern or file")
 
 
 def _below(source: str, leave_out: str) -> Iterator[tuple[str, str]]:
