@@ -51,6 +51,7 @@ def test_the_default_domain_may_be_spelled_out(imported):
     after, told = converted(m)
     assert ops(after) == ops(convert_version(model(PLAIN, opset=12), 13))
     assert "of 2 nodes was left out" in told
+    assert [entry.domain for entry in after.opset_import] == [""]
 
 
 @pytest.mark.parametrize("ir", [1, 2])

@@ -19,7 +19,7 @@ from opshift.errors import Refused
 from opshift.model import weights
 from opshift.model.arrays import dtype_of
 from opshift.verify.tolerance import BY_TYPE, EXACT
-from stale import feeds, made_stale
+from stale import feeds, is_plain, made_stale
 
 import examples
 
@@ -115,7 +115,7 @@ def _given(model: ModelProto, case: examples.Case) -> dict[str, Any]:
     """The values that an example needs, where their sizes stay."""
     found = {}
     for value in model.graph.input:
-        if value.name in case.example.inputs:
+        if value.name in case.example.inputs and is_plain(value):
             dtype = dtype_of(value.type.tensor_type.elem_type)
             found[value.name] = np.asarray(case.example.inputs[value.name], dtype)
     return found

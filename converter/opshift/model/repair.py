@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from onnx import AttributeProto, GraphProto, ModelProto, TypeProto
+from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, TypeProto
 
 from opshift.model.walk import containers, nodes, nodes_in
 from opshift.opsets import schemas
 from opshift.opsets.types import rank_of
+from opshift.text import counted
 
 FIRST_WITH_IMPORTS = 3  # the IR version from which on a model says what it imports
 UNNAMED = "graph"
@@ -63,13 +64,17 @@ def _kind(attribute: AttributeProto) -> AttributeProto.AttributeType:
     return AttributeProto.UNDEFINED
 
 
-def _spelling(model: ModelProto) -> list[str]:
+def _spelling(model: ModelProto) -> Iterator[str]:
     """The checker takes the default domain that is spelled out for another one."""
-    spelled = [node for node in nodes(model) if node.domain == "ai.onnx"]
-    for node in spelled:
-        node.domain = ""
-    told = f"the domain 'ai.onnx' of {len(spelled)} nodes was left out: it is the default one"
-    return [told] if spelled else []
+    owners: list[ModelProto | FunctionProto] = [model, *model.functions]
+    imports = [entry for owner in owners for entry in owner.opset_import]
+    for what, entries in (("nodes", nodes(model)), ("imports", imports)):
+        spelled = [entry for entry in entries if entry.domain == "ai.onnx"]
+        for entry in spelled:
+            entry.domain = ""
+        if spelled:
+            told = f"the domain 'ai.onnx' of {counted(len(spelled), what[:-1])} was left out"
+            yield f"{told}: it is the default one"
 
 
 def _imports(model: ModelProto) -> Iterator[str]:
