@@ -37,6 +37,7 @@ from opshift.author.verdicts import (
 from opshift.errors import AdapterBug, InvalidModel, Refusal, Why
 from opshift.model.arrays import dtype_of
 from opshift.opsets.elements import T
+from opshift.protos import GraphProto, ValueInfoProto
 
 __all__ = [
     "KEEP",
@@ -51,6 +52,7 @@ __all__ = [
     "Flaw",
     "Fold",
     "Fragile",
+    "GraphProto",
     "Illegal",
     "InvalidModel",
     "Node",
@@ -60,6 +62,7 @@ __all__ = [
     "Result",
     "T",
     "Value",
+    "ValueInfoProto",
     "Why",
     "adapter",
     "boundary",

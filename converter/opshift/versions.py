@@ -6,6 +6,8 @@ import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from opshift.protos import loading
+
 ML = "ai.onnx.ml"
 TRAINING = "ai.onnx.preview.training"
 PREVIEW = "ai.onnx.preview"
@@ -61,9 +63,7 @@ RELEASES = (
 @functools.cache
 def installed() -> Release:
     """The release of onnx that is installed, or the newest before it that is known here."""
-    from importlib import metadata
-
-    numbers = _numbers(metadata.version("onnx"))
+    numbers = _numbers(loading.version())
     return max((r for r in RELEASES if _numbers(r.name) <= numbers), key=lambda r: _numbers(r.name))
 
 

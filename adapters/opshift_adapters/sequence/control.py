@@ -3,15 +3,16 @@
 from collections.abc import Sequence
 from typing import Any
 
-from onnx import GraphProto, ValueInfoProto
 from opshift.adapter import (
     KEEP,
     Builder,
+    GraphProto,
     Node,
     Refusal,
     Result,
     T,
     Value,
+    ValueInfoProto,
     Why,
     adapter,
     boundary,

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from onnx import AttributeProto, helper
 
 from opshift.model.arrays import from_array
 from opshift.opsets import schemas
+from opshift.protos import AttributeProto, helper
 
 
 def make_attributes(schema: schemas.Schema, values: Mapping[str, Any]) -> list[AttributeProto]:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
 import numpy as np
-from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto, helper
 
 from opshift.author.attributes import is_default, make_attribute, make_attributes
 from opshift.author.node import Node, Value
@@ -16,6 +15,7 @@ from opshift.errors import AdapterBug, Refusal, Why
 from opshift.model.arrays import Array, as_tensor, from_array, in_typed_field, to_array
 from opshift.model.rename import rename
 from opshift.opsets import schemas
+from opshift.protos import AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto, helper
 
 if TYPE_CHECKING:
     from opshift.author.facts import Facts
@@ -241,7 +241,7 @@ class Builder:
         """Function bodies own no initializers; Constant made only floats before version 9."""
         floats = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE)
         if self.opset() >= 9 or tensor.data_type in floats:
-            attribute = helper.make_attribute("value", tensor)
+            attribute = AttributeProto(name="value", type=AttributeProto.TENSOR, t=tensor)
             return self._append("Constant", "", [], 1, [attribute])[0]
         wide = self._constant_node(as_tensor(_widened(tensor), TensorProto.DOUBLE))
         to: Any = tensor.data_type

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from onnx import GraphProto, ModelProto, TensorShapeProto, TypeProto, ValueInfoProto
-
 from opshift.author.types_by_name import Inferred
 from opshift.model.scope import tensor_type
 from opshift.model.walk import graphs_in
 from opshift.opsets import schemas
 from opshift.opsets.types import dims_of, rank_of
+from opshift.protos import GraphProto, ModelProto, TensorShapeProto, TypeProto, ValueInfoProto
 
 
 def believed(declared: TypeProto) -> TypeProto:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
-from onnx import GraphProto, ModelProto, NodeProto, TypeProto, helper
 
 from opshift.author.declared import completed, correct
 from opshift.author.inference import Known, infer_all, infer_node
@@ -18,6 +17,7 @@ from opshift.model.arrays import Array, dense
 from opshift.model.walk import holds_graphs
 from opshift.opsets import schemas
 from opshift.opsets.types import Dims, better, claims_more, dims_of, is_small, is_vague, rank_of
+from opshift.protos import GraphProto, ModelProto, NodeProto, TypeProto, helper
 
 if TYPE_CHECKING:
     from opshift.author.node import Env, Node

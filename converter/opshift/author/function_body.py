@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from onnx import AttributeProto, FunctionProto, NodeProto
-
 from opshift.author.node import Node, Value
 from opshift.errors import AdapterBug, Refusal, Why
 from opshift.model.functions import bind_attributes
 from opshift.model.rename import rename
 from opshift.opsets import schemas
+from opshift.protos import AttributeProto, FunctionProto, NodeProto
 
 if TYPE_CHECKING:
     from opshift.author.builder import Builder

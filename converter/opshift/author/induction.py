@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
-from onnx import GraphProto, ModelProto, TypeProto, ValueInfoProto
-
 from opshift.author.types_by_name import Inferred, types_in
 from opshift.author.verdicts import Carries
 from opshift.model.scope import tensor_type
 from opshift.model.walk import graphs_in, graphs_of
 from opshift.opsets import schemas
 from opshift.opsets.types import rank_of
+from opshift.protos import GraphProto, ModelProto, TypeProto, ValueInfoProto
 
 Rules: TypeAlias = Mapping[tuple[str, str], Carries]
 Infer: TypeAlias = Callable[[ModelProto], ModelProto | None]

@@ -5,18 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-import onnx
-from onnx import (
-    AttributeProto,
-    ModelProto,
-    NodeProto,
-    OperatorSetIdProto,
-    TensorProto,
-    TensorShapeProto,
-    TypeProto,
-    helper,
-)
-
 from opshift.author import declared, induction, safe_inference
 from opshift.author.present_types import TYPE_ATTRIBUTES
 from opshift.author.types_by_name import Inferred, types_in
@@ -26,6 +14,16 @@ from opshift.model.arrays import from_array
 from opshift.model.walk import graphs_in, holds_graphs, reads
 from opshift.opsets import schemas
 from opshift.opsets.types import is_small, rank_of
+from opshift.protos import (
+    IR_VERSION,
+    AttributeProto,
+    ModelProto,
+    NodeProto,
+    TensorProto,
+    TensorShapeProto,
+    TypeProto,
+)
+from opshift.protos.inference import infer_node_outputs
 
 if TYPE_CHECKING:
     from opshift.author.node import Env
@@ -102,8 +100,8 @@ def infer_node(node: NodeProto, env: Env, version: int | None = None) -> dict[st
     if schema is None:
         return _told_types(node, env)
     domain = schema.domain
-    imports = [helper.make_opsetid(d, root.imports[d]) for d in root.imports if d != domain]
-    imports.append(helper.make_opsetid(domain, version or root.imports[domain]))
+    imports = {d: root.imports[d] for d in root.imports if d != domain}
+    imports[domain] = version or root.imports[domain]
     if holds_graphs(node):
         return infer_alone(node, env, imports)
     types = {n: env.type(n) or TypeProto() for n in node.input if n}
@@ -114,9 +112,7 @@ def infer_node(node: NodeProto, env: Env, version: int | None = None) -> dict[st
             data[name] = from_array(found, name)
     raw = schemas.raw(domain, node.op_type, schema.since)
     try:
-        inferred = onnx.shape_inference.infer_node_outputs(
-            raw, node, types, data, opset_imports=imports
-        )
+        inferred = infer_node_outputs(raw, node, types, data, imports)
     except safe_inference.COMPLAINTS:
         # Inference that cannot say is no inference; the adapter refuses if it needs the type.
         return {}
@@ -169,11 +165,11 @@ def _give_rank(tensor: TypeProto.Tensor, rank: int) -> None:
     tensor.shape.dim.extend([TensorShapeProto.Dimension()] * rank)
 
 
-def infer_alone(
-    node: NodeProto, env: Env, imports: Sequence[OperatorSetIdProto]
-) -> dict[str, TypeProto]:
+def infer_alone(node: NodeProto, env: Env, imports: Mapping[str, int]) -> dict[str, TypeProto]:
     """The output types of a node with subgraphs: those of a model that holds this node alone."""
-    model = ModelProto(ir_version=onnx.IR_VERSION, opset_import=imports)
+    model = ModelProto(ir_version=IR_VERSION)
+    for domain, version in imports.items():
+        model.opset_import.add(domain=domain, version=version)
     model.graph.name = node.op_type
     model.graph.node.append(node)
     for name in dict.fromkeys(reads(node)):

@@ -6,8 +6,6 @@ import builtins
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
-from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto, helper
-
 from opshift.author.facts import Facts
 from opshift.author.present_types import tokens
 from opshift.errors import AdapterBug, InvalidModel, Refusal, Why
@@ -15,6 +13,7 @@ from opshift.model.arrays import Array
 from opshift.model.scope import Scope
 from opshift.opsets import schemas
 from opshift.opsets.types import Dims, dims_of, rank_of
+from opshift.protos import AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto, helper
 
 _Kind = TypeVar("_Kind")
 

@@ -6,9 +6,8 @@ import functools
 import re
 from typing import TYPE_CHECKING
 
-from onnx import AttributeProto, GraphProto, NodeProto, TypeProto
-
 from opshift.opsets import schemas
+from opshift.protos import AttributeProto, GraphProto, NodeProto, TypeProto
 
 if TYPE_CHECKING:
     from opshift.model.document import Document

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import onnx
-from onnx import ModelProto
-
 from opshift.author import registry
 from opshift.author.types_by_name import types_in
 from opshift.model.walk import graphs_in, nodes
 from opshift.opsets import schemas
+from opshift.protos import ModelProto, checker, inference
 
 # What onnx's inference raises: an IndexError is what becomes of one beyond the end of a vector.
 COMPLAINTS = (
-    onnx.shape_inference.InferenceError,
-    onnx.checker.ValidationError,
+    inference.InferenceError,
+    checker.ValidationError,
     RuntimeError,
     ValueError,
     IndexError,
@@ -24,12 +22,11 @@ NOBODY = "opshift.unknown"  # a domain of which inference knows nothing
 def infer(
     model: bytes | ModelProto, *, strict: bool = False, data_prop: bool = False
 ) -> ModelProto:
-    """What `onnx.shape_inference.infer_shapes` answers, without the nodes that would kill it."""
+    """What onnx's inference answers, without the nodes that would kill it."""
     known = _survivable(model)
-    found = onnx.shape_inference.infer_shapes(
+    found = inference.infer_shapes(
         known, check_type=strict, strict_mode=strict, data_prop=data_prop
     )
-    found = found if isinstance(found, ModelProto) else ModelProto.FromString(found)
     if known is not model:
         _give_back(found, model)
     return found
@@ -78,7 +75,7 @@ def _survivable(model: bytes | ModelProto) -> bytes | ModelProto:
 def _typed(model: ModelProto) -> set[str]:
     """The names of the graph, not of functions, whose type inference finds."""
     try:
-        model = onnx.shape_inference.infer_shapes(model)
+        model = inference.infer_shapes(model)
     except COMPLAINTS:
         return set()
     types = types_in(model)

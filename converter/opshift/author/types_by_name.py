@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from onnx import GraphProto, ModelProto, TypeProto
-
 from opshift.model.walk import graphs_in
+from opshift.protos import GraphProto, ModelProto, TypeProto
 
 Inferred = dict[str, TypeProto | None]
 

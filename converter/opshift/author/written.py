@@ -6,14 +6,13 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from onnx import NodeProto, TensorProto, TypeProto, helper
-
 from opshift.author.facts import Facts
 from opshift.author.inference import infer_node
 from opshift.author.node import Env, Node, Value
 from opshift.model.arrays import Array
 from opshift.model.scope import Root, Scope
 from opshift.opsets import schemas
+from opshift.protos import NodeProto, TensorProto, TypeProto, helper
 
 if TYPE_CHECKING:
     from opshift.author.builder import Builder

@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, overload
 
-from onnx import ModelProto
-
 from opshift.convert.attempt import Conversion
 from opshift.convert.ir import restamp
 from opshift.convert.legal import diagnose
@@ -25,6 +23,7 @@ from opshift.model.bytes import place
 from opshift.model.bytes.source import Opened
 from opshift.model.scope import FunctionId
 from opshift.model.weights import Weights
+from opshift.protos import ModelProto
 from opshift.report import Report
 
 if TYPE_CHECKING:

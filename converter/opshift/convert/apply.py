@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from onnx import TensorProto
-
 from opshift.author.facts import Facts
 from opshift.author.present_types import types_from
 from opshift.author.written import Crossing, Made
@@ -17,6 +15,7 @@ from opshift.model.scope import Scope
 from opshift.model.settle import Heritage, heritage_of
 from opshift.model.walk import graphs_of, nodes_in, reads
 from opshift.opsets import schemas
+from opshift.protos import TensorProto
 
 
 class Applier:

@@ -7,8 +7,6 @@ import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from onnx import ModelProto
-
 from opshift.author import registry, safe_inference
 from opshift.author.facts import Facts
 from opshift.convert import classes, overdue, planner, request
@@ -25,6 +23,7 @@ from opshift.model.scope import FunctionId, Imports
 from opshift.model.weights import Weights
 from opshift.opsets import schemas
 from opshift.opsets.targets import Ceiling, Wanted
+from opshift.protos import ModelProto
 from opshift.report import Report, StepReport, Work
 
 # Below opset 6, some forty operators have no inference; names mean the same on both sides.

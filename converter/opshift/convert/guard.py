@@ -5,8 +5,6 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 
-from onnx import helper
-
 from opshift.author.node import Node, Value
 from opshift.author.present_types import tokens
 from opshift.errors import Refusal, Why
@@ -90,6 +88,8 @@ class Guard:
             value = value.decode() if isinstance(value, bytes) else value
             default = self.old.attributes[name].default
             if proto.ref_attr_name or value != default:
+                from opshift.protos.whole import helper
+
                 shown = helper.printable_attribute(proto)
                 raise Refusal(Why.NOT_EXPRESSIBLE, f"attribute {shown} does not exist there")
         for name in sorted(self.lost_inputs):

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator
 
-from onnx import NodeProto, TensorProto
-
 from opshift.author import registry
 from opshift.author.builder import Builder
 from opshift.author.facts import Facts
@@ -26,6 +24,7 @@ from opshift.model.document import Document
 from opshift.model.names import Owned
 from opshift.model.scope import FunctionId, Key, Place, Root, Scope, call_id
 from opshift.opsets import schemas
+from opshift.protos import NodeProto, TensorProto
 
 
 class StepRefused(Exception):  # noqa: N818 - an answer, turned into Refused by the loop

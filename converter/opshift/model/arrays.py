@@ -13,11 +13,12 @@ from typing import Any, TypeAlias
 import ml_dtypes
 import numpy as np
 import numpy.typing as npt
-from onnx import TensorProto, helper, numpy_helper
 
 from opshift.errors import InvalidModel
 from opshift.model.bytes import wire
 from opshift.opsets.elements import T
+from opshift.protos import TensorProto
+from opshift.protos.whole import helper, numpy_helper
 
 Array: TypeAlias = npt.NDArray[Any]
 

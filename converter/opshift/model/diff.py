@@ -8,13 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from onnx import ModelProto, TensorProto, TypeProto
-
 from opshift.model import weights
 from opshift.model.model_version import Level, ModelVersion
 from opshift.model.walk import tensors
 from opshift.model.weights import Weights
 from opshift.opsets import schemas
+from opshift.protos import ModelProto, TensorProto, TypeProto
 from opshift.report import SCHEMA_VERSION
 from opshift.text import Line, Role, Shown
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
-
 from opshift import versions
 from opshift.errors import InvalidModel
 from opshift.model.arrays import Array, to_array
@@ -17,6 +15,7 @@ from opshift.model.settle import Heritage
 from opshift.model.sweep import Sweep
 from opshift.model.walk import Container, graphs_in_attribute, graphs_of, may_hold_graphs
 from opshift.opsets import schemas
+from opshift.protos import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
 
 MAX_NESTING = 30  # protobuf itself stops at 100 messages, three to a graph
 

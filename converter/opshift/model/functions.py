@@ -6,8 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto
-
 from opshift.errors import InvalidModel
 from opshift.model.document import function_id
 from opshift.model.rename import rename_annotations, rename_own
@@ -20,6 +18,7 @@ from opshift.model.walk import (
     tops,
 )
 from opshift.opsets import schemas
+from opshift.protos import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto
 
 Fresh = Callable[[str], str]
 MOST_NODES = 500_000  # nodes that calls may stand for: onnx's inference visits each of them

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from onnx import FunctionProto, ModelProto, NodeProto
-
 from opshift.errors import RefusedNode, Why
 from opshift.model.document import Document
 from opshift.model.functions import functions_of
 from opshift.model.scope import Imports, Root, call_id
 from opshift.model.walk import Container, nodes, nodes_in
 from opshift.opsets import schemas
+from opshift.protos import FunctionProto, ModelProto, NodeProto
 
 Versions = Mapping[str, int]
 

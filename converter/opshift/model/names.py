@@ -6,10 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
-from onnx import GraphProto, ModelProto, NodeProto
-
 from opshift import versions
 from opshift.model.scope import Root, Scope
+from opshift.protos import GraphProto, ModelProto, NodeProto
 
 if TYPE_CHECKING:
     from opshift.model.document import Document

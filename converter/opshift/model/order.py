@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import heapq
 
-from onnx import ModelProto
-
 from opshift.model.walk import Container, containers, reads
+from opshift.protos import ModelProto
 
 
 def repair(model: ModelProto) -> bool:

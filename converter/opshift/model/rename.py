@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from onnx import GraphProto, NodeProto
-
 from opshift.model.walk import graphs_of, stated_names
+from opshift.protos import GraphProto, NodeProto
 
 
 def rename(node: NodeProto, names: Mapping[str, str]) -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, TypeProto
-
 from opshift.model.walk import containers, nodes, nodes_in
 from opshift.opsets import schemas
 from opshift.opsets.types import rank_of
+from opshift.protos import AttributeProto, FunctionProto, GraphProto, ModelProto, TypeProto
 from opshift.text import counted
 
 FIRST_WITH_IMPORTS = 3  # the IR version from which on a model says what it imports

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from onnx import NodeProto
-
 from opshift.model.scope import Place, Scope
 from opshift.model.settle import move_shardings
 from opshift.model.walk import captures, graphs_of, may_hold_graphs
 from opshift.opsets import schemas
+from opshift.protos import NodeProto
 
 if TYPE_CHECKING:
     from opshift.model.document import Document

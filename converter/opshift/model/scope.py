@@ -7,7 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from onnx import (
+from opshift.errors import InvalidModel
+from opshift.model.walk import Container, graphs_of
+from opshift.opsets import schemas
+from opshift.protos import (
     FunctionProto,
     GraphProto,
     NodeProto,
@@ -15,10 +18,6 @@ from onnx import (
     TensorProto,
     TypeProto,
 )
-
-from opshift.errors import InvalidModel
-from opshift.model.walk import Container, graphs_of
-from opshift.opsets import schemas
 
 Key: TypeAlias = tuple[str, str]  # (domain, op_type)
 FunctionId: TypeAlias = tuple[str, str, str]  # (domain, name, overload)

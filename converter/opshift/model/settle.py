@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from onnx import GraphProto, NodeProto, TensorProto
-
 from opshift.model.rename import rename_own
 from opshift.model.scope import Place, Root, Scope
+from opshift.protos import GraphProto, NodeProto, TensorProto
 
 if TYPE_CHECKING:
     from opshift.model.document import Document

@@ -6,12 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from onnx import GraphProto
-
 from opshift.model.names import Owned, names_read
 from opshift.model.scope import Place, Root, Scope
 from opshift.model.walk import graphs_of
 from opshift.model.weights.inplace import delete_others
+from opshift.protos import GraphProto
 
 if TYPE_CHECKING:
     from opshift.model.document import Document

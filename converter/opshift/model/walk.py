@@ -10,7 +10,8 @@ import functools
 from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
-from onnx import (
+from opshift.opsets import schemas
+from opshift.protos import (
     AttributeProto,
     FunctionProto,
     GraphProto,
@@ -19,8 +20,6 @@ from onnx import (
     SparseTensorProto,
     TensorProto,
 )
-
-from opshift.opsets import schemas
 
 Container: TypeAlias = GraphProto | FunctionProto
 Item: TypeAlias = TensorProto | SparseTensorProto

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from onnx import AttributeProto
-
 from opshift.opsets import schemas
 from opshift.opsets.schemas import ANY, Attribute, Param, Schema
+from opshift.protos import AttributeProto
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from onnx import AttributeProto, FunctionProto, TensorProto, TypeProto, defs, helper
-
 from opshift import plugins
 from opshift.opsets import changelog
 from opshift.opsets.changelog import Changelog
 from opshift.opsets.identity import OperatorId
 from opshift.opsets.identity import normal as normal
+from opshift.protos import AttributeProto, FunctionProto, TensorProto, TypeProto, helper
+from opshift.protos.library import defs
 
 GROUP = "opshift.schemas"
 _RESERVED = "ai.onnx.training"  # a domain that onnx names and that has no operator
@@ -121,7 +121,7 @@ def known() -> Changelog:
     """The operator version database, with domains that onnx alone has been told about."""
     shipped = changelog.default()
     _register_installed()
-    domains = set(map(normal, defs.C.schema_version_map()))
+    domains = set(map(normal, defs.schema_version_map()))
     if domains <= shipped.domains | {_RESERVED}:  # to ask onnx for its schemas takes long
         return shipped
     alone = (one for one in _registered() if normal(one.domain) not in shipped.domains)
@@ -198,12 +198,16 @@ def _registered() -> Sequence[Any]:
 def _register_installed() -> None:
     """Makes the operators of installed packages known to onnx, and so to its checker."""
     points = plugins.offered(GROUP)
-    known_to_onnx = defs.get_all_schemas_with_history() if points else ()
+    if not points:
+        return
+    from opshift.protos import whole
+
+    known_to_onnx = defs.get_all_schemas_with_history()
     present = {(s.domain, s.name, s.since_version) for s in known_to_onnx}
     for point in points:
         for one in point.load()():
             if (one.domain, one.name, one.since_version) not in present:
-                defs.register_schema(one)
+                whole.defs.register_schema(one)
 
 
 @functools.cache
@@ -257,7 +261,7 @@ def _param(schema: Any, param: Any) -> Param:
 
 
 def _attribute(attribute: Any) -> Attribute:
-    default = attribute.default_value
+    default = AttributeProto.FromString(attribute._default_value)
     value = helper.get_attribute_value(default) if default.name else None
     if isinstance(value, bytes):
         value = value.decode()

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from onnx import TensorProto, TypeProto
-
 from opshift.opsets import schemas
+from opshift.protos import TensorProto, TypeProto
 
 Dims: TypeAlias = tuple[int | str | None, ...]  # each a number, a symbol, or unknown
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from onnx import ModelProto
-
 from opshift import versions
 from opshift.author import registry
 from opshift.author.verdicts import FORM, Adapter, Example
+from opshift.protos import ModelProto
 from opshift.testing.models import (
     Evaluate,
     assert_invalid,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from onnx import ModelProto
-
 from opshift import versions
 from opshift.author import registry
 from opshift.author.facts import Facts
@@ -12,6 +10,7 @@ from opshift.model.document import Document
 from opshift.model.weights import Weights
 from opshift.opsets import schemas
 from opshift.opsets.types import rank_of
+from opshift.protos import ModelProto
 from opshift.testing.text import parse_model
 from opshift.verify import oracle
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from onnx import ModelProto
-
 from opshift.convert.api import Target, convert_version
 from opshift.convert.legal import checker
 from opshift.errors import InvalidModel, Refused, Why
+from opshift.protos import ModelProto
 from opshift.testing.text import parse_model
 from opshift.verify import generate, oracle
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import onnx
-from onnx import GraphProto, ModelProto, TensorProto, ValueInfoProto, helper, shape_inference
 
 from opshift import versions
 from opshift.model.arrays import from_array
 from opshift.opsets import schemas
+from opshift.protos import GraphProto, ModelProto, TensorProto, ValueInfoProto
+from opshift.protos.whole import helper, onnx, shape_inference
 from opshift.testing.models import assert_model_converts
 from opshift.verify import oracle
 from opshift.verify.oracle.values import elem_type_of

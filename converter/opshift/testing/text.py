@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-import onnx.parser
-from onnx import AttributeProto, ModelProto, NodeProto
+from opshift.protos import AttributeProto, ModelProto, NodeProto
+from opshift.protos.whole import parser
 
 _ABSENT = "left_out__"
 _TOKEN = re.compile(r'\[[^\]]*\]|\{\s*"[^{}=]*\}|(?<=[=:])\s*"[^"]*"|"[^"]+"|""')
@@ -15,7 +15,7 @@ _TOKEN = re.compile(r'\[[^\]]*\]|\{\s*"[^{}=]*\}|(?<=[=:])\s*"[^"]*"|"[^"]+"|""'
 def parse_model(text: str) -> ModelProto:
     """`""` is an input or an output that is left out, which onnx 1.17 cannot read yet."""
     named = _TOKEN.sub(lambda found: _ABSENT if found[0] == '""' else found[0], text)
-    model = onnx.parser.parse_model(named)
+    model = parser.parse_model(named)
     if named != text:
         _leave_out(model.graph.node)
         for function in model.functions:

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-import onnx
 from google.protobuf.message import Message
-from onnx import ModelProto, TensorProto, TypeProto
 
 from opshift.errors import InvalidModel
 from opshift.model.arrays import from_array, to_array
+from opshift.protos import ModelProto, TensorProto, TypeProto
+from opshift.protos.whole import onnx
 from opshift.verify.oracle.values import dtype_of
 
 Inputs: TypeAlias = "Mapping[str, Any] | str | os.PathLike[str]"

@@ -8,11 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto, ValueInfoProto, helper
 
 from opshift.model import walk
 from opshift.model.functions import functions_of
 from opshift.model.scope import FunctionId, call_id
+from opshift.protos import (
+    FunctionProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    TypeProto,
+    ValueInfoProto,
+)
+from opshift.protos.whole import helper
 from opshift.verify import cases
 from opshift.verify.oracle.values import elem_type_of
 from opshift.verify.subject import save

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 
-import onnx
-from onnx import ModelProto
-
 from opshift.author.present_types import element_types
 from opshift.model import imports
+from opshift.protos import ModelProto
+from opshift.protos.library import defs
 from opshift.verify.oracle import OracleError, trust
 from opshift.verify.oracle.schema import schema_of
 
@@ -64,7 +63,7 @@ def _against_ours(model: ModelProto) -> str:
         domain = "" if node.domain == "ai.onnx" else node.domain
         try:
             since = schema_of(node.op_type, versions.get(domain, 0), domain).since_version
-        except (OracleError, onnx.onnx_cpp2py_export.defs.SchemaError):
+        except (OracleError, defs.SchemaError):
             return f"nobody has told opshift what {domain or 'ai.onnx'} {node.op_type} computes"
         if trust.judged(domain, node.op_type, since) is None:
             return f"opshift cannot compute {node.op_type}"

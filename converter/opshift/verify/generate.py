@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, TensorShapeProto, TypeProto
-from onnx.shape_inference import infer_shapes
 
 from opshift.model import weights
+from opshift.protos import ModelProto, TensorShapeProto, TypeProto
+from opshift.protos.inference import infer_shapes
 from opshift.verify import hints
 from opshift.verify.cases import Case
 from opshift.verify.hints import Hint

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto
-
 from opshift.model.functions import functions_of
 from opshift.model.scope import call_id
 from opshift.model.walk import graphs_of
+from opshift.protos import AttributeProto, FunctionProto, ModelProto, NodeProto
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import onnx
-from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
 
 from opshift.author import registry
 from opshift.convert.api import Request, convert
 from opshift.errors import OpshiftError
 from opshift.model import imports, walk, weights
+from opshift.protos import GraphProto, ModelProto, NodeProto, ValueInfoProto
+from opshift.protos.whole import onnx
 from opshift.report import StepReport
 from opshift.verify import cut, randomness
 from opshift.verify.cases import Case

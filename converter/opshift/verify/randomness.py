@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, helper
-
 from opshift.model.arrays import to_array
 from opshift.model.functions import functions_of
 from opshift.model.imports import Versions, versions
 from opshift.model.scope import FunctionId, call_id
 from opshift.model.walk import graphs_of, reads
+from opshift.protos import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
+from opshift.protos.whole import helper
 from opshift.verify.oracle.values import type_of
 
 DRAWING = frozenset(

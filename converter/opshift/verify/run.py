@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
-from onnx import ModelProto
 
 from opshift import versions
 from opshift.model import walk
 from opshift.opsets import schemas
+from opshift.protos import ModelProto
+from opshift.protos.whole import onnx
 from opshift.verify import (
     child,
     elsewhere,

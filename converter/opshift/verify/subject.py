@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-import onnx
-from onnx import ModelProto
-
 from opshift.errors import InvalidModel
 from opshift.model import weights
 from opshift.model.bytes.source import Opened
+from opshift.protos import ModelProto
+from opshift.protos.whole import onnx
 
 Model: TypeAlias = "ModelProto | str | os.PathLike[str]"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from onnx import GraphProto, ModelProto
+from opshift.protos import GraphProto, ModelProto
 
 FIELDS = ("input", "initializer", "sparse_initializer", "node", "value_info")
 

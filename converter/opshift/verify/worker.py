@@ -15,8 +15,7 @@ Results = list[tuple[dict[str, Any], str]]
 
 def opshift(path: str, cases: Sequence[Mapping[str, Any]], seed: int) -> Results:
     """The model's outputs by our own evaluator."""
-    import onnx
-
+    from opshift.protos.whole import onnx
     from opshift.verify import oracle
 
     model = onnx.load(path)

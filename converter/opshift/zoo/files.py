@@ -6,11 +6,10 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from onnx import ModelProto
-
 from opshift.errors import InvalidModel
 from opshift.model import weights
 from opshift.model.weights import Weights
+from opshift.protos import ModelProto
 from opshift.zoo import marks
 from opshift.zoo.key import Key
 from opshift.zoo.layout import Layout

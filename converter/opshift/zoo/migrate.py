@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
-from onnx import ModelProto, OperatorSetIdProto
-
 from opshift.convert import request as requests
 from opshift.convert.request import AnyTarget, Request, Wishes, takes_wishes
 from opshift.errors import BadTarget
@@ -19,6 +17,7 @@ from opshift.model.bytes.staging import sync_folder
 from opshift.model.document import Document
 from opshift.opsets import schemas
 from opshift.opsets.targets import Wanted
+from opshift.protos import ModelProto, OperatorSetIdProto
 from opshift.zoo import layout as layouts
 from opshift.zoo import marks, sources
 from opshift.zoo.journal import Journal, cache_of, opened

@@ -10,8 +10,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
-from onnx import ModelProto
-
 from opshift.convert.api import Carve, convert
 from opshift.convert.legal import validate
 from opshift.convert.request import Request
@@ -19,6 +17,7 @@ from opshift.errors import BadTarget, InvalidModel, Refused
 from opshift.model import weights
 from opshift.model.weights import Weights
 from opshift.opsets import schemas
+from opshift.protos import ModelProto
 from opshift.text import show_versions
 from opshift.zoo import files, scratch
 from opshift.zoo.files import FileResult, Found, Made

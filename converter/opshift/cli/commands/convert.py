@@ -14,12 +14,11 @@ from opshift.cli.output import Output
 from opshift.cli.wishes import wishes
 
 if TYPE_CHECKING:
-    from onnx import ModelProto
-
     from opshift.convert.request import Request
     from opshift.model.bytes.place import File, Stream
     from opshift.model.bytes.source import Opened
     from opshift.model.weights import Weights
+    from opshift.protos import ModelProto
     from opshift.verify import Verification
 
 STDOUT = "standard output"

@@ -6,21 +6,27 @@ import functools
 import re
 import threading
 
-import onnx
-from onnx import ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto, helper
-
 from opshift.author import registry, safe_inference
 from opshift.convert.classes.rows import Signature, Unproven, names_of
 from opshift.model.bytes import wire
+from opshift.protos import (
+    ModelProto,
+    NodeProto,
+    TensorProto,
+    TypeProto,
+    ValueInfoProto,
+    checker,
+    helper,
+)
+from opshift.protos.inference import infer_shapes
 
-C = onnx.onnx_cpp2py_export.checker
 Imports = tuple[tuple[str, int], ...]
 Facet = tuple[bytes | None, bytes | None, bool]  # type, value, whether a caller may replace it
 
 DOMAINS = frozenset({"", "ai.onnx.ml", "ai.onnx.training", "ai.onnx.preview.training"})
 UNKNOWN = 0  # the facet of a value of which nothing is known, and of an input left out
 MOST_CLASSES = 4000  # for each set of imports; then the memo begins anew
-_NO_NAMES = C.LexicalScopeContext()
+_NO_NAMES = checker.LexicalScopeContext()
 _VERSION_LIMIT = (1 << 31) - 1
 
 # The integers that inference reads from a tensor are shapes, axes and counts; the floats scales.
@@ -45,7 +51,7 @@ class Memo:
         self.imports = imports
         self.ir_version = ir_version
         self.lock = threading.Lock()
-        self.context = C.CheckerContext()
+        self.context = checker.CheckerContext()
         self.context.ir_version = ir_version
         self.context.opset_imports = {d: min(v, _VERSION_LIMIT) for d, v in imports}
         head = ModelProto(ir_version=ir_version)
@@ -104,8 +110,8 @@ class Memo:
                 return name, known
         tensor = TensorProto.FromString(data)
         try:
-            C.check_tensor(data, self.context)
-        except onnx.checker.ValidationError:
+            checker.check_tensor(data, self.context)
+        except checker.ValidationError:
             raise Unproven from None
         if tensor.data_location == TensorProto.EXTERNAL:
             raise Unproven
@@ -143,8 +149,8 @@ class Memo:
             if proto.domain not in DOMAINS or not _is_plain(proto):
                 raise Unproven
             try:
-                C.check_node(node, self.context, _NO_NAMES)
-            except onnx.checker.ValidationError:
+                checker.check_node(node, self.context, _NO_NAMES)
+            except checker.ValidationError:
                 raise Unproven from None
             number = self.signatures[key] = len(self._nodes)
             self._nodes.append((key, proto))
@@ -183,17 +189,21 @@ class Memo:
             case "value":
                 value = attribute.t
             case "value_ints":
-                value = helper.make_tensor(
-                    "", TensorProto.INT64, [len(attribute.ints)], attribute.ints
+                value = TensorProto(
+                    data_type=TensorProto.INT64,
+                    dims=[len(attribute.ints)],
+                    int64_data=attribute.ints,
                 )
             case "value_int":
-                value = helper.make_tensor("", TensorProto.INT64, [], [attribute.i])
+                value = TensorProto(data_type=TensorProto.INT64, int64_data=[attribute.i])
             case "value_floats":
-                value = helper.make_tensor(
-                    "", TensorProto.FLOAT, [len(attribute.floats)], attribute.floats
+                value = TensorProto(
+                    data_type=TensorProto.FLOAT,
+                    dims=[len(attribute.floats)],
+                    float_data=attribute.floats,
                 )
             case "value_float":
-                value = helper.make_tensor("", TensorProto.FLOAT, [], [attribute.f])
+                value = TensorProto(data_type=TensorProto.FLOAT, float_data=[attribute.f])
             case _:
                 raise Unproven
         return self.facet(self.facets[facet][0], _value(value))
@@ -202,7 +212,7 @@ class Memo:
         """What strict inference, with its checks of types, makes of a graph; it must not object."""
         data = self._head + wire.framed(7, graph)
         try:
-            return onnx.shape_inference.infer_shapes(data, check_type=True, strict_mode=True)
+            return infer_shapes(data, check_type=True, strict_mode=True)
         except safe_inference.COMPLAINTS:
             raise Unproven from None
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import onnx
 from google.protobuf.message import DecodeError
-from onnx import ModelProto, checker
 
 from opshift.convert.classes import FEWEST_NODES, rows
 from opshift.convert.classes.memo import MOST_CLASSES, UNKNOWN, Memo, memo
 from opshift.convert.classes.rows import Other, Rows, Signature, Unproven
 from opshift.model.bytes import wire
+from opshift.protos import ModelProto, checker
 
 # Fields of a model and of a graph, by number.
 _GRAPH, _TRAINING, _FUNCTION = 7, 20, 25
@@ -95,7 +94,7 @@ class _Proof:
             if number == _OUTPUT:
                 outputs.append(name)
                 try:
-                    onnx.onnx_cpp2py_export.checker.check_value_info(info, known.context)
+                    checker.check_value_info(info, known.context)
                 except checker.ValidationError:
                     raise Unproven from None
             if facet is not None and self.declared.setdefault(name, facet) != facet:

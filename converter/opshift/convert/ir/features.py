@@ -8,10 +8,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from onnx import ModelProto
-
     from opshift.convert.ir.lower import Lowering
     from opshift.model.bytes.outline import Content
+    from opshift.protos import ModelProto
 
 METADATA, TRAINING = "drop_metadata", "drop_training"  # the options that let content go
 

@@ -9,7 +9,18 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from onnx import (
+from opshift import versions
+from opshift.convert.ir import widen
+from opshift.convert.ir.features import FEATURES
+from opshift.convert.ir.places import Holder
+from opshift.errors import Refusal, Why
+from opshift.model import functions
+from opshift.model.arrays import dense, from_array
+from opshift.model.document import function_id
+from opshift.model.scope import FunctionId, call_id
+from opshift.model.walk import containers, graphs_of, nodes, nodes_in, tensors
+from opshift.opsets import schemas
+from opshift.protos import (
     AttributeProto,
     FunctionProto,
     GraphProto,
@@ -18,20 +29,7 @@ from onnx import (
     SparseTensorProto,
     TensorProto,
     ValueInfoProto,
-    numpy_helper,
 )
-
-from opshift import versions
-from opshift.convert.ir import widen
-from opshift.convert.ir.features import FEATURES
-from opshift.convert.ir.places import Holder
-from opshift.errors import Refusal, Why
-from opshift.model import functions
-from opshift.model.arrays import dense
-from opshift.model.document import function_id
-from opshift.model.scope import FunctionId, call_id
-from opshift.model.walk import containers, graphs_of, nodes, nodes_in, tensors
-from opshift.opsets import schemas
 
 if TYPE_CHECKING:
     from opshift.model.weights import Weights
@@ -172,7 +170,7 @@ class Lowering:
         if sparse.values.data_type == TensorProto.STRING:
             return None
         values, indices = self.weights.load(sparse.values), self.weights.load(sparse.indices)
-        tensor = numpy_helper.from_array(dense(values, indices, sparse.dims), sparse.values.name)
+        tensor = from_array(dense(values, indices, sparse.dims), sparse.values.name)
         if tensor.data_type != sparse.values.data_type:
             return None
         self.done["sparse tensors written out"] += 1

@@ -10,11 +10,10 @@ from opshift import versions
 from opshift.convert.ir.features import FEATURES, TYPES, Feature, Held
 
 if TYPE_CHECKING:
-    from onnx import ModelProto
-
     from opshift.author.facts import Facts
     from opshift.model.bytes.outline import Content
     from opshift.model.document import Document
+    from opshift.protos import ModelProto
 
 NEWEST = versions.RELEASES[-1].ir
 

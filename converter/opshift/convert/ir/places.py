@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
-
 from opshift.author.present_types import TYPE_ATTRIBUTES, element_types
 from opshift.model import walk
 from opshift.opsets.elements import T
+from opshift.protos import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 
 Holder: TypeAlias = ModelProto | walk.Container | NodeProto | TensorProto | ValueInfoProto
 Placed: TypeAlias = Iterator[tuple[str, Holder]]

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto
-
 from opshift.author import registry
 from opshift.author.present_types import TYPE_ATTRIBUTES
 from opshift.convert.ir.features import TYPES
@@ -17,6 +15,7 @@ from opshift.model.names import bound_names
 from opshift.model.scope import call_id
 from opshift.opsets.elements import T
 from opshift.opsets.identity import normal
+from opshift.protos import GraphProto, ModelProto, NodeProto, TensorProto
 
 if TYPE_CHECKING:
     from opshift.model.weights import Weights

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-import onnx
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, checker
-from onnx.shape_inference import InferenceError
-
 from opshift.author import safe_inference
 from opshift.convert.change import Step
 from opshift.errors import AdapterBug
@@ -16,16 +12,25 @@ from opshift.model.scope import Imports, Root
 from opshift.model.walk import HOLDERS, Container
 from opshift.model.weights import Weights
 from opshift.opsets import schemas
+from opshift.protos import (
+    IR_VERSION,
+    AttributeProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    TensorProto,
+    checker,
+)
+from opshift.protos.inference import InferenceError
 
-C = onnx.onnx_cpp2py_export.checker
-_NO_NAMES = C.LexicalScopeContext()
+_NO_NAMES = checker.LexicalScopeContext()
 _EMPTY_GRAPH = GraphProto(name="checked_on_its_own")
 _LARGEST = (1 << 31) - 1  # version that the checker can hold
 
 
 def after_step(document: Document, step: Step) -> None:
     """Checks what one step wrote, and what it left standing under a new schema."""
-    contexts: dict[Root, C.CheckerContext] = {}
+    contexts: dict[Root, checker.CheckerContext] = {}
     for scope, position in step.touched:
         node = scope.node(position)
         context = contexts.get(scope.root)
@@ -48,7 +53,7 @@ def in_order(document: Document) -> ModelProto:
     """
     copy = ModelProto()
     copy.CopyFrom(document.model)
-    copy.ir_version = max(copy.ir_version, onnx.IR_VERSION)
+    copy.ir_version = max(copy.ir_version, IR_VERSION)
     tops: list[Container] = [copy.graph, *copy.functions]
     for root, top in zip(document.roots, tops, strict=False):
         root.put_in_order(top, root.top.proto)
@@ -65,7 +70,7 @@ def training(document: Document) -> Iterator[tuple[NodeProto, str]]:
                     yield node, error
 
 
-def check_node(document: Document, context: C.CheckerContext, node: NodeProto) -> str | None:
+def check_node(document: Document, context: checker.CheckerContext, node: NodeProto) -> str | None:
     """The checker's objection to one node; the nodes in its subgraphs are checked on their own."""
     key = (schemas.normal(node.domain), node.op_type)
     if document.functions and document.is_call(node):
@@ -74,7 +79,7 @@ def check_node(document: Document, context: C.CheckerContext, node: NodeProto) -
         return None
     shown = _without_contents(node) if any(a.type in HOLDERS for a in node.attribute) else node
     try:
-        C.check_node(shown.SerializeToString(), context, _NO_NAMES)
+        checker.check_node(shown.SerializeToString(), context, _NO_NAMES)
     except checker.ValidationError as error:
         return _first_line(error)
     return None
@@ -97,8 +102,8 @@ def _without_contents(node: NodeProto) -> NodeProto:
     return bare
 
 
-def _context(document: Document, imports: Imports) -> C.CheckerContext:
-    context = C.CheckerContext()
+def _context(document: Document, imports: Imports) -> checker.CheckerContext:
+    context = checker.CheckerContext()
     context.ir_version = document.model.ir_version
     context.opset_imports = {d: min(v, _LARGEST) for d, v in imports.as_dict().items()}
     return context

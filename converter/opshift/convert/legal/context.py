@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from onnx import AttributeProto, NodeProto, TypeProto
-
 from opshift.author.builder import Builder
 from opshift.author.inference import infer_node
 from opshift.author.node import Env, Node
@@ -19,6 +17,7 @@ from opshift.errors import AdapterBug
 from opshift.model.scope import Place, Root, Scope
 from opshift.model.walk import graphs_of, reads
 from opshift.opsets import schemas
+from opshift.protos import AttributeProto, NodeProto, TypeProto
 
 
 @dataclass(frozen=True, slots=True)

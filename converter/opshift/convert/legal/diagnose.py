@@ -8,12 +8,12 @@ from typing import Protocol
 
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
-from onnx import GraphProto, ModelProto, TensorProto
 
 from opshift.convert.legal import checker, flaws
 from opshift.errors import AdapterBug, InvalidModel
 from opshift.model import walk
 from opshift.model.weights.copy import copy_of
+from opshift.protos import GraphProto, ModelProto, TensorProto
 
 
 class Conversion(Protocol):

@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from onnx import ModelProto
-
 from opshift.author import registry
 from opshift.author.facts import Facts
 from opshift.author.node import Env, Node
@@ -14,6 +12,7 @@ from opshift.author.verdicts import Flaw
 from opshift.errors import Refusal
 from opshift.model import weights
 from opshift.model.document import Document
+from opshift.protos import ModelProto
 
 
 def first(model: ModelProto) -> str | None:

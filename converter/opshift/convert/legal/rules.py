@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from onnx import AttributeProto, GraphProto, ModelProto
-
 from opshift.author import registry
 from opshift.author.facts import Facts
 from opshift.author.registry import Registry
@@ -22,6 +20,7 @@ from opshift.model import weights
 from opshift.model.document import Document
 from opshift.model.scope import Root, Scope
 from opshift.opsets import schemas
+from opshift.protos import AttributeProto, GraphProto, ModelProto
 from opshift.report import SCHEMA_VERSION
 from opshift.text import Line, Role, Shown, counted
 

@@ -6,8 +6,6 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from onnx import AttributeProto, NodeProto, helper
-
 from opshift.author.facts import Facts
 from opshift.author.present_types import take_census
 from opshift.errors import RefusedNode, Why
@@ -15,6 +13,7 @@ from opshift.model.document import Document
 from opshift.model.scope import Key, Root, Scope
 from opshift.opsets import schemas
 from opshift.opsets.targets import Ceiling, Form
+from opshift.protos import AttributeProto, NodeProto, helper
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator
 
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto
-from onnx.helper import get_attribute_value
-
 from opshift.author.registry import Registry
 from opshift.author.verdicts import Illegal
 from opshift.convert.legal import checker
@@ -18,6 +15,8 @@ from opshift.model.document import Document
 from opshift.model.scope import FunctionId, Root, Scope
 from opshift.model.walk import nodes_in, tensors
 from opshift.opsets import schemas
+from opshift.protos import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto
+from opshift.protos.helper import get_attribute_value
 
 _OF_OPERATORS = ("deprecated", "No Op registered")
 _REFERENCE = b"\xaa\x01"  # how the field ref_attr_name is written

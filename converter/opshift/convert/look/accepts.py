@@ -9,8 +9,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from onnx import ModelProto
-
 from opshift.author import registry
 from opshift.author.facts import Facts
 from opshift.convert.api import carve_of
@@ -23,6 +21,7 @@ from opshift.model import imports, weights
 from opshift.model.document import Document
 from opshift.opsets import targets
 from opshift.opsets.targets import Ceiling, Wanted
+from opshift.protos import ModelProto
 from opshift.report import SCHEMA_VERSION
 from opshift.text import Line, Role, Shown, table
 

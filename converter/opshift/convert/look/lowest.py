@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from onnx import ModelProto
-
 from opshift.author import registry
 from opshift.convert.api import Carve, carve_of
 from opshift.convert.attempt import Conversion
@@ -20,6 +18,7 @@ from opshift.convert.look.rehearse import furthest, newest
 from opshift.convert.request import Request, Wishes, spans, takes_wishes
 from opshift.errors import RefusedNode
 from opshift.opsets import schemas
+from opshift.protos import ModelProto
 from opshift.report import SCHEMA_VERSION
 from opshift.text import Line, Role, Shown, table
 

@@ -17,13 +17,12 @@ from opshift.report import SCHEMA_VERSION, StepReport
 from opshift.text import Line, Role, Shown, counted, show_versions, table
 
 if TYPE_CHECKING:
-    from onnx import ModelProto
     from typing_extensions import Unpack
 
+    from opshift.protos import ModelProto
 
-OUTGROWN = (
-    "Beyond this range of {} the model would become too large; opshift did not look further."
-)
+
+OUTGROWN = "Beyond this range of {} the model would become too large; opshift did not look further."
 
 
 @dataclass(frozen=True, slots=True)

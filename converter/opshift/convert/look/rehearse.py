@@ -20,9 +20,8 @@ from opshift.opsets import schemas
 from opshift.report import Report
 
 if TYPE_CHECKING:
-    from onnx import ModelProto
-
     from opshift.model.bytes.source import Opened
+    from opshift.protos import ModelProto
 
 Source: TypeAlias = "ModelProto | str | os.PathLike[str] | Opened"
 NODE_BUDGET = 50_000  # nodes that are written to learn how far a model can go: some seconds

@@ -14,7 +14,7 @@ from opshift.model.bytes.ranges import Region
 from opshift.model.bytes.source import Identity, Named
 
 if TYPE_CHECKING:
-    from onnx import TensorProto
+    from opshift.protos import TensorProto
 
 PLACE = ("location", "offset", "length", "checksum")
 """The keys that say where the data is; a checksum is that of a whole data file."""

@@ -7,7 +7,6 @@ from math import prod
 
 from google.protobuf.message import DecodeError
 from google.protobuf.unknown_fields import UnknownFieldSet
-from onnx import ModelProto, TensorProto
 
 from opshift import codes
 from opshift.errors import InvalidModel
@@ -18,6 +17,7 @@ from opshift.model.bytes.source import Opened
 from opshift.model.walk import nested_tensors, tensors
 from opshift.model.weights import copy, forms
 from opshift.model.weights.store import EXTERNAL_KEY, InFile, Source, Weights
+from opshift.protos import ModelProto, TensorProto
 
 
 def carve_file(path: str | os.PathLike[str] | Opened) -> tuple[ModelProto, Weights]:

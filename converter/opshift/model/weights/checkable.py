@@ -7,13 +7,20 @@ from collections.abc import Iterable
 from math import prod
 
 import numpy as np
-from onnx import GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto, ValueInfoProto
 
 from opshift.model import walk
 from opshift.model.bytes import wire
 from opshift.model.weights.copy import copy_of
 from opshift.model.weights.inplace import delete_others
 from opshift.model.weights.store import EXTERNAL_FIELD, EXTERNAL_KEY, Weights, marker_of
+from opshift.protos import (
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    SparseTensorProto,
+    TensorProto,
+    ValueInfoProto,
+)
 
 
 def checkable(skeleton: ModelProto, data: bytes = b"") -> bytes | ModelProto:

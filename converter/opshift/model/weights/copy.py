@@ -8,11 +8,11 @@ from typing import Any
 
 from google.protobuf.message import Message
 from google.protobuf.unknown_fields import UnknownFieldSet
-from onnx import AttributeProto, ModelProto, NodeProto, TensorProto
 
 from opshift.model.bytes import wire
 from opshift.model.walk import HOLDERS
 from opshift.model.weights.store import HEADER, InModel, Source, Weights, has_payload
+from opshift.protos import AttributeProto, ModelProto, NodeProto, TensorProto
 
 THRESHOLD = wire.THRESHOLD
 

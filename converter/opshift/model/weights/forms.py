@@ -8,17 +8,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from onnx import ModelProto, TensorProto
-
 from opshift.errors import InvalidModel
 from opshift.model import walk
 from opshift.model.arrays import from_array, to_array
 from opshift.model.bytes import wire
 from opshift.model.bytes.source import Opened, is_text
 from opshift.model.weights.copy import copy_of
+from opshift.protos import ModelProto, TensorProto
 
 if TYPE_CHECKING:
-    from onnx.serialization import ProtoSerializer
+    from opshift.protos.whole import ProtoSerializer
 
 
 def binary(file: Opened) -> Opened:
@@ -74,7 +73,7 @@ def _silenced() -> Iterator[None]:
 
 
 def _serializer(path: str) -> ProtoSerializer:
-    from onnx import serialization
+    from opshift.protos.whole import serialization
 
     ending = os.path.splitext(path)[1]
     form = serialization.registry.get_format_from_file_extension(ending)

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from google.protobuf.message import Message
-from onnx import ModelProto, TensorProto
 
 from opshift.model.walk import nested_tensors
 from opshift.model.weights.copy import copy_header, is_large, merge
 from opshift.model.weights.store import InModel, Weights, header_of, replace_header
+from opshift.protos import ModelProto, TensorProto
 
 
 def transplant(skeleton: ModelProto, weights: Weights, target: ModelProto) -> None:

@@ -10,8 +10,6 @@ from itertools import chain
 from math import prod
 from typing import TypeAlias
 
-from onnx import ModelProto, TensorProto
-
 from opshift.errors import BadDestination, InvalidModel
 from opshift.model import walk
 from opshift.model.arrays import from_array
@@ -26,6 +24,7 @@ from opshift.model.bytes.staging import Staging, owned
 from opshift.model.weights import forms
 from opshift.model.weights.copy import copy_of
 from opshift.model.weights.store import EXTERNAL_KEY, InFile, Weights, marker_of
+from opshift.protos import ModelProto, TensorProto
 
 POLICIES = ("keep", "copy", "inline", "one-file")
 """What happens to external data."""

@@ -8,14 +8,13 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import TypeAlias
 
-from onnx import TensorProto
-
 from opshift.errors import InvalidModel
 from opshift.model.arrays import Array, to_array
 from opshift.model.bytes import wire
 from opshift.model.bytes.external import locate
 from opshift.model.bytes.ranges import Late, Moved, Region
 from opshift.model.bytes.source import Identity, Named, Opened, changed
+from opshift.protos import TensorProto
 
 _PAYLOAD = tuple(wire.PAYLOAD.values())
 

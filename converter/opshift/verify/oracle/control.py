@@ -3,8 +3,8 @@
 from typing import Any
 
 import numpy as np
-from onnx import GraphProto, ValueInfoProto
 
+from opshift.protos import GraphProto, ValueInfoProto
 from opshift.verify.oracle.registry import kernel
 from opshift.verify.oracle.schema import Call
 from opshift.verify.oracle.values import OracleError, Value, dtype_of, tensor

@@ -5,8 +5,9 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from onnx import GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, helper
 
+from opshift.protos import GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto
+from opshift.protos.whole import helper
 from opshift.verify.extra import onnxruntime
 from opshift.verify.oracle.schema import Call, completed
 from opshift.verify.oracle.values import OracleError, Value, tensor, type_of, wide

@@ -3,8 +3,8 @@
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, TensorProto, TypeProto
 
+from opshift.protos import ModelProto, TensorProto, TypeProto
 from opshift.verify.oracle.values import Value, dtype_of, is_float, tensor
 
 _SIZES = (2, 3, 4)

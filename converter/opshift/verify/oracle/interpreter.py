@@ -5,7 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from onnx import (
+
+from opshift.model.arrays import to_array
+from opshift.protos import (
     AttributeProto,
     FunctionProto,
     GraphProto,
@@ -13,10 +15,8 @@ from onnx import (
     NodeProto,
     TensorProto,
     ValueInfoProto,
-    defs,
 )
-
-from opshift.model.arrays import to_array
+from opshift.protos.whole import defs
 from opshift.verify.oracle import trust
 from opshift.verify.oracle.kernels_retired import RETIRED
 from opshift.verify.oracle.schema import (

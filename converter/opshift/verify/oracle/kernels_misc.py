@@ -1,8 +1,9 @@
 """Operators the reference almost judges: one wrapper or a short definition each."""
 
 import numpy as np
-from onnx import NodeProto, helper
 
+from opshift.protos import NodeProto
+from opshift.protos.whole import helper
 from opshift.verify.oracle import engines
 from opshift.verify.oracle.registry import kernel
 from opshift.verify.oracle.schema import Call, prepare

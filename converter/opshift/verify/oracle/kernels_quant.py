@@ -2,8 +2,9 @@
 
 import ml_dtypes
 import numpy as np
-from onnx import NodeProto, TensorProto, helper
 
+from opshift.protos import NodeProto, TensorProto
+from opshift.protos.whole import helper
 from opshift.verify.oracle import engines
 from opshift.verify.oracle.kernels_pool import conv
 from opshift.verify.oracle.registry import kernel

@@ -6,9 +6,10 @@ from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
-from onnx import AttributeProto, NodeProto, SparseTensorProto, defs, helper
 
 from opshift.model.arrays import to_array
+from opshift.protos import AttributeProto, NodeProto, SparseTensorProto
+from opshift.protos.whole import defs, helper
 from opshift.verify.oracle.values import OracleError, Value, fits, tensor, type_of
 
 _ONE_AXIS = "ArgMax ArgMin Concat Flatten Split Compress Softmax LogSoftmax Hardmax Add Sub Mul Div"

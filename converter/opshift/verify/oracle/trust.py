@@ -5,17 +5,10 @@ from functools import lru_cache
 from typing import Any
 
 import ml_dtypes
-from onnx import (
-    FunctionProto,
-    ModelProto,
-    NodeProto,
-    TensorProto,
-    TypeProto,
-    defs,
-    helper,
-)
 
 from opshift.model.walk import nodes_in
+from opshift.protos import FunctionProto, ModelProto, NodeProto, TensorProto, TypeProto
+from opshift.protos.whole import defs, helper
 from opshift.verify.oracle import (  # noqa: F401
     control,
     engines,

@@ -5,9 +5,9 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-from onnx import TensorProto, TypeProto
 
 from opshift.model import arrays
+from opshift.protos import TensorProto, TypeProto
 
 Value = Any
 """A numpy array, a list (sequence), a dict (map), or None (absent, or an empty optional)."""

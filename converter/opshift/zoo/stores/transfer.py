@@ -9,11 +9,10 @@ import posixpath
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from onnx import TensorProto
-
 from opshift.model import weights
 from opshift.model.bytes.external import inside, location_of
 from opshift.model.walk import tensors
+from opshift.protos import TensorProto
 from opshift.zoo import files
 from opshift.zoo.files import Found, Made
 from opshift.zoo.key import Key

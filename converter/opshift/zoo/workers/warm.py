@@ -22,10 +22,9 @@ g (float[1, 3, 4, 4] x, float[2, 3, 1, 1] k, float[2] s, float[8, 2] w) => (floa
 }"""
 
 with contextlib.suppress(Exception):  # a worker will meet the same error and say it
-    from onnx import parser
-
     from opshift import convert_version
     from opshift.opsets import schemas
+    from opshift.protos.whole import parser
 
     convert_version(parser.parse_model(MODEL), schemas.latest(""))
     gc.collect()

@@ -1,0 +1,22 @@
+"""The checker of onnx, for messages and for their bytes."""
+
+from __future__ import annotations
+
+from opshift.protos import ModelProto, library
+
+LARGEST = (1 << 31) - 1  # bytes of a message that every release of onnx reads
+CheckerContext = library.checker.CheckerContext
+LexicalScopeContext = library.checker.LexicalScopeContext
+ValidationError = library.checker.ValidationError
+
+check_node = library.checker.check_node
+check_tensor = library.checker.check_tensor
+check_value_info = library.checker.check_value_info
+
+
+def check_model(model: ModelProto | bytes, *, full_check: bool = False) -> None:
+    """Raises what the checker says against a model."""
+    data = model if isinstance(model, bytes) else model.SerializeToString()
+    if len(data) > LARGEST:
+        raise ValueError(f"a model of {len(data)} bytes is too large for the checker")
+    library.checker.check_model(data, full_check, False, False)

@@ -1,0 +1,56 @@
+"""Small things that `onnx.helper` does too; these need no numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from opshift.protos import AttributeProto, TypeProto
+
+_FIELDS = {
+    AttributeProto.FLOAT: "f",
+    AttributeProto.INT: "i",
+    AttributeProto.STRING: "s",
+    AttributeProto.TENSOR: "t",
+    AttributeProto.GRAPH: "g",
+    AttributeProto.SPARSE_TENSOR: "sparse_tensor",
+    AttributeProto.TYPE_PROTO: "tp",
+}
+_LISTS = {
+    AttributeProto.FLOATS: "floats",
+    AttributeProto.INTS: "ints",
+    AttributeProto.STRINGS: "strings",
+    AttributeProto.TENSORS: "tensors",
+    AttributeProto.GRAPHS: "graphs",
+    AttributeProto.SPARSE_TENSORS: "sparse_tensors",
+    AttributeProto.TYPE_PROTOS: "type_protos",
+}
+
+
+def get_attribute_value(attribute: AttributeProto) -> Any:
+    """The value of an attribute; None where it has no type."""
+    if attribute.ref_attr_name:
+        raise ValueError(f"attribute {attribute.name!r} refers to one of its function")
+    if (name := _FIELDS.get(attribute.type)) is not None:
+        return getattr(attribute, name)
+    if (name := _LISTS.get(attribute.type)) is not None:
+        return list(getattr(attribute, name))
+    if attribute.type == AttributeProto.UNDEFINED:
+        return None
+    raise ValueError(f"attribute {attribute.name!r} has the unknown type {attribute.type}")
+
+
+def make_tensor_type_proto(elem_type: int, shape: Iterable[int | str | None] | None) -> TypeProto:
+    """The type of a tensor; a number, a symbol or None for each dimension, None without a rank."""
+    made = TypeProto()
+    made.tensor_type.elem_type = elem_type
+    if shape is None:
+        return made
+    made.tensor_type.shape.SetInParent()
+    for length in shape:
+        dim = made.tensor_type.shape.dim.add()
+        if isinstance(length, str):
+            dim.dim_param = length
+        elif length is not None:
+            dim.dim_value = length
+    return made
