@@ -2,13 +2,15 @@
 
 import pytest
 from opshift import testing
-from opshift.author.verdicts import Example, Fold, OutputRanks
+from opshift.author.verdicts import Example, Fold, OutputRanks, OutputShapes
+from opshift.opsets import schemas
 
 import examples
 
 CASES = examples.cases()
 FOLDS = testing.folds("opshift_adapters")
 RANKS = testing.rank_rules("opshift_adapters")
+SHAPES = testing.shape_rules("opshift_adapters")
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
@@ -26,3 +28,10 @@ def test_fold(fold: Fold, example: Example) -> None:
 @pytest.mark.parametrize(("rule", "example"), RANKS, ids=[e.graph for _, e in RANKS])
 def test_ranks(rule: OutputRanks, example: Example) -> None:
     testing.assert_ranks(rule, example)
+
+
+@pytest.mark.parametrize(("rule", "example"), SHAPES, ids=[e.title for _, e in SHAPES])
+def test_shapes(rule: OutputShapes, example: Example) -> None:
+    if not schemas.history(rule.domain, rule.ops[0]):
+        pytest.skip("the installed onnx is older than the operator")
+    testing.assert_shapes(rule, example)

@@ -89,6 +89,7 @@ def test_the_shipped_index_says_what_the_modules_declare(monkeypatch):
     assert registry.folds == whole.folds
     assert registry.illegal == whole.illegal
     assert registry.output_ranks == whole.output_ranks
+    assert registry.output_shapes == whole.output_shapes
     assert registry.by_value == whole.by_value
     assert registry.fragile == whole.fragile
     assert registry.flaws == whole.flaws

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from opshift.author import declared, induction, safe_inference
+from opshift.author import corrected, declared, induction, safe_inference
 from opshift.author.present_types import TYPE_ATTRIBUTES
 from opshift.author.types_by_name import Inferred, types_in
 from opshift.author.verdicts import OutputRanks
@@ -42,30 +42,29 @@ class Known(NamedTuple):
 
 def infer_all(model: bytes | ModelProto, adapters: Registry) -> Known:
     """Value types over all scopes by name: from inputs first, and from declarations only then."""
-    ranks = adapters.output_ranks
     bare = declared.without(model)
-    induction.confirm(bare, lambda one: _infer(one, ranks)[1], adapters.carries)
-    proved, alone = _infer(bare, ranks)
+    induction.confirm(bare, lambda one: _infer(one, adapters)[1], adapters.carries)
+    proved, alone = _infer(bare, adapters)
     ranked = {name for name, kind in proved.items() if rank_of(kind) is not None}
     if alone is None or not declared.restore(alone, model):
         return Known(proved, frozenset())
-    types, _ = _infer(alone, ranks)
+    types, _ = _infer(alone, adapters)
     assumed = {name for name, kind in types.items() if rank_of(kind) is not None} - ranked
     return Known(types, frozenset(assumed))
 
 
-def _infer(model: ModelProto, ranks: Rules) -> tuple[Inferred, ModelProto | None]:
+def _infer(model: ModelProto, adapters: Registry) -> tuple[Inferred, ModelProto | None]:
     """What inference finds in several passes; no model where it rejects the first."""
     found: Inferred = {}
     inferred: ModelProto | None = None
     for _ in range(PASSES):
         try:
-            model = inferred = safe_inference.infer(model, data_prop=True)
+            model = inferred = corrected.infer(model, adapters.output_shapes)
         except safe_inference.COMPLAINTS:
             # A model that inference rejects is converted by what it declares itself.
             return found, inferred
         found = types_in(model)
-        if not _write_ranks(model, found, ranks):
+        if not _write_ranks(model, found, adapters.output_ranks):
             return found, model
     return found, inferred
 
@@ -120,12 +119,27 @@ def infer_node(node: NodeProto, env: Env, version: int | None = None) -> dict[st
         known = inferred.setdefault(name, TypeProto())
         if schemas.type_name(known) is None:
             known.tensor_type.elem_type = kind  # beside the shape, if there is one
+    _correct(inferred, node, schema, env)
     rule = env.facts.adapters.output_ranks.get((domain, node.op_type))
     for name, rank in zip(node.output, _told(rule, node, schema, env), strict=False):
         known = inferred.setdefault(name, TypeProto())
         if name and rank_of(known) is None:
             _give_rank(known.tensor_type, rank)
     return dict(inferred)
+
+
+def _correct(
+    inferred: Mapping[str, TypeProto], node: NodeProto, schema: schemas.Schema, env: Env
+) -> None:
+    """Gives outputs whose lengths onnx's inference misjudges the shapes that a rule tells."""
+    from opshift.author.node import Node
+
+    rule = env.facts.adapters.output_shapes.get((schema.domain, node.op_type))
+    told = corrected.shapes_of(rule, Node(node, schema, env)) if rule is not None else ()
+    for name, dims in zip(node.output, told, strict=False):
+        known = inferred.get(name)
+        if known is not None and dims is not None and corrected.is_wrong(known, dims):
+            corrected.give_shape(known, dims)
 
 
 def _told(

@@ -23,6 +23,7 @@ from opshift.author.verdicts import (
     Fragile,
     Illegal,
     OutputRanks,
+    OutputShapes,
     OutputTypes,
 )
 from opshift.errors import AdapterBug
@@ -32,9 +33,8 @@ if TYPE_CHECKING:
     from opshift.model.document import Document
 
 GROUP = "opshift.adapters"
-Traits: TypeAlias = (
-    OutputRanks | OutputTypes | Carries | ByValue | Differs | Illegal | Fragile | Flaw
-)
+Outputs: TypeAlias = OutputRanks | OutputShapes | OutputTypes
+Traits: TypeAlias = Outputs | Carries | ByValue | Differs | Illegal | Fragile | Flaw
 Declared: TypeAlias = Adapter | Fold | Traits
 
 
@@ -46,6 +46,7 @@ class Registry:
         self._indexed: dict[Crossing, str] = {}  # the modules of verdicts that are not read yet
         self.folds: dict[tuple[str, str], Fold] = {}
         self.output_ranks: dict[tuple[str, str], OutputRanks] = {}
+        self.output_shapes: dict[tuple[str, str], OutputShapes] = {}
         self.output_types: dict[tuple[str, str], OutputTypes] = {}
         self.carries: dict[tuple[str, str], Carries] = {}
         self.by_value: dict[tuple[str, str], ByValue] = {}
@@ -69,6 +70,9 @@ class Registry:
             case OutputRanks(domain=domain):
                 for op in declared.ops:
                     _once(self.output_ranks, (domain, op), declared, "two rules tell the ranks of")
+            case OutputShapes(domain=domain):
+                for op in declared.ops:
+                    _once(self.output_shapes, (domain, op), declared, "two rules tell shapes of")
             case OutputTypes(domain=domain):
                 for op in declared.ops:
                     _once(self.output_types, (domain, op), declared, "two rules tell the types of")
@@ -168,6 +172,7 @@ class Registry:
         copy._verdicts = dict(self._verdicts)
         copy.folds = dict(self.folds)
         copy.output_ranks = dict(self.output_ranks)
+        copy.output_shapes = dict(self.output_shapes)
         copy.output_types = dict(self.output_types)
         copy.carries = dict(self.carries)
         copy.by_value = dict(self.by_value)

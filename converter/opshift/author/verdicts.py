@@ -6,6 +6,7 @@ import enum
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from opshift.errors import AdapterBug, Refusal, Why
@@ -126,6 +127,23 @@ class OutputRanks:
 
     ops: tuple[str, ...]
     run: Callable[[Node], Sequence[int]]
+    domain: str = ""
+    examples: tuple[Example, ...] = ()
+
+
+ToldDims: TypeAlias = tuple[int | str | EllipsisType | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OutputShapes:
+    """The shapes of an operator's outputs, where onnx's inference tells wrong lengths.
+
+    None stands for an output of which onnx's inference tells no wrong length, and `...` for such a
+    dimension.
+    """
+
+    ops: tuple[str, ...]
+    run: Callable[[Node], Sequence[ToldDims | None]]
     domain: str = ""
     examples: tuple[Example, ...] = ()
 
@@ -411,6 +429,18 @@ def output_ranks(
     def declare(below: Callable[[Node], Sequence[int]] | _Draft) -> OutputRanks:
         draft = below if isinstance(below, _Draft) else _Draft(below, ())
         return OutputRanks(ops, draft.run, domain, _spread(draft.examples, ops))
+
+    return declare
+
+
+def output_shapes(
+    *ops: str, domain: str = ""
+) -> Callable[[Callable[[Node], Sequence[ToldDims | None]] | _Draft], OutputShapes]:
+    """Declares the shapes of outputs for which onnx's inference tells wrong lengths."""
+
+    def declare(below: Callable[[Node], Sequence[ToldDims | None]] | _Draft) -> OutputShapes:
+        draft = below if isinstance(below, _Draft) else _Draft(below, ())
+        return OutputShapes(ops, draft.run, domain, _spread(draft.examples, ops))
 
     return declare
 

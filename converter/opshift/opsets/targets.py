@@ -162,7 +162,7 @@ class Wanted:
             shown = domain or "ai.onnx"
             if domain in limits and version > limits[domain]:
                 raise BadTarget(f"{row.shown} takes {shown} up to {limits[domain]}, not {version}")
-            if version < floors.get(domain, 1):
+            if version < floors.get(domain, version):
                 raise BadTarget(f"{row.shown} takes {shown} from {floors[domain]}, not {version}")
         return found
 

@@ -14,7 +14,16 @@ if TYPE_CHECKING:
         example_target,
         examples,
     )
-    from opshift.testing.known import assert_fold, assert_ranks, folded, folds, rank_rules, ranked
+    from opshift.testing.known import (
+        assert_fold,
+        assert_ranks,
+        assert_shapes,
+        folded,
+        folds,
+        rank_rules,
+        ranked,
+        shape_rules,
+    )
     from opshift.testing.models import assert_invalid, assert_model_converts, assert_refused
     from opshift.testing.operators import assert_op_downgrades, assert_op_upgrades
 
@@ -28,6 +37,7 @@ __all__ = [
     "assert_op_upgrades",
     "assert_ranks",
     "assert_refused",
+    "assert_shapes",
     "example_model",
     "example_target",
     "examples",
@@ -35,6 +45,7 @@ __all__ = [
     "folds",
     "rank_rules",
     "ranked",
+    "shape_rules",
 ]
 
 _HOMES = {
@@ -48,10 +59,12 @@ _HOMES = {
     "known": (
         "assert_fold",
         "assert_ranks",
+        "assert_shapes",
         "folded",
         "folds",
         "rank_rules",
         "ranked",
+        "shape_rules",
     ),
     "models": (
         "assert_invalid",

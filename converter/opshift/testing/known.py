@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from opshift import versions
 from opshift.author import registry
+from opshift.author.corrected import is_wrong
 from opshift.author.facts import Facts
-from opshift.author.verdicts import Array, Example, Fold, OutputRanks
+from opshift.author.verdicts import Array, Example, Fold, OutputRanks, OutputShapes
 from opshift.model.document import Document
 from opshift.model.weights import Weights
 from opshift.opsets import schemas
@@ -28,6 +29,17 @@ def folds(package: str) -> list[tuple[Fold, Example]]:
 def rank_rules(package: str) -> list[tuple[OutputRanks, Example]]:
     """The same for the rules that tell ranks."""
     rules = {id(rule): rule for rule in registry.default().output_ranks.values()}
+    return [
+        (rule, example)
+        for rule in rules.values()
+        if f"{rule.run.__module__}.".startswith(f"{package}.")
+        for example in rule.examples
+    ]
+
+
+def shape_rules(package: str) -> list[tuple[OutputShapes, Example]]:
+    """The same for the rules that tell shapes."""
+    rules = {id(rule): rule for rule in registry.default().output_shapes.values()}
     return [
         (rule, example)
         for rule in rules.values()
@@ -88,3 +100,14 @@ def assert_ranks(rule: OutputRanks, example: Example) -> None:
     computed = [value.ndim for value in oracle.evaluate(model, inputs)]
     if found != computed:
         raise AssertionError(f"the ranks are {computed}, not {found}")
+
+
+def assert_shapes(rule: OutputShapes, example: Example) -> None:
+    """The lengths that are known are those of what the model computes."""
+    model, facts = _known(rule.domain, example)
+    names = [value.name for value in model.graph.output]
+    found = [facts.type(facts.document.main, name) for name in names]
+    inputs = oracle.make_inputs(model, overrides=dict(example.inputs))
+    for name, kind, value in zip(names, found, oracle.evaluate(model, inputs), strict=True):
+        if is_wrong(kind, value.shape):
+            raise AssertionError(f"{name} has the shape {list(value.shape)}, not the inferred one")

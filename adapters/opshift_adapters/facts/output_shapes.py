@@ -1,0 +1,48 @@
+"""Shapes of outputs for which onnx's inference tells lengths that the values do not have."""
+
+from collections.abc import Sequence
+
+from opshift.adapter import Node, ToldDims, example, output_shapes
+
+
+@output_shapes("Attention")
+@example("no size of the values", "(float[2,3,4] q, float[2,2,4] k, float[2,2,N] v) => (float y) { y = Attention<q_num_heads=2, kv_num_heads=2>(q, k, v) }")
+@example("no number of keys", "(float[2,2,3,4] q, float[2,2,L,4] k, float[2,2,L,4] v) => (float y, float a, float b, float c) { y, a, b, c = Attention(q, k, v) }")
+@example("a past of any length", "(float[1,1,2] q, float[1,2,2] k, float[1,2,2] v, float[1,2,P,1] pk, float[1,2,P,1] pv) => (float y, float a, float b, float c) { y, a, b, c = Attention<q_num_heads=2, kv_num_heads=2>(q, k, v, , pk, pv) }")
+@example("a past, and no present", "(float[1,1,2] q, float[1,2,2] k, float[1,2,2] v, float[1,2,5,1] pk, float[1,2,5,1] pv) => (float y, float c) { y, , , c = Attention<q_num_heads=2, kv_num_heads=2>(q, k, v, , pk, pv) }")
+def attention(node: Node) -> Sequence[ToldDims | None]:
+    """onnx takes an unknown length for 0, and leaves the past out of the scores."""
+    rank = node["Q"].rank_or_none or (3 if node.attr("q_num_heads") is not None else 4)
+    unknown = (None,) * rank
+    queries, keys, values = (node[name].dims_or_none or unknown for name in ("Q", "K", "V"))
+    batch, count, length = queries[0], queries[rank - 2], _length(node, keys[rank - 2])
+    if rank == 4:
+        return [(*queries[:3], values[3]), None, None, (*queries[:3], length)]
+    heads, own = node.int("q_num_heads"), node.int("kv_num_heads")
+    size = heads * (values[2] // own) if isinstance(values[2], int) and own else None
+    return [(batch, count, size), None, None, (batch, heads, count, length)]
+
+
+def _length(node: Node, keys: int | str | None) -> int | str | None:
+    """How many keys there are together with those of the past."""
+    past = node.input("past_key")
+    if past is None:
+        return keys
+    before = past.dims[2] if past.dims_or_none is not None else None
+    return keys + before if isinstance(keys, int) and isinstance(before, int) else None
+
+
+@output_shapes("STFT")
+@example("half of the bins by default", "(float[1,128,1] x, float[16] w) => (float y) <int64 s = {8}> { y = STFT(x, s, w) }")
+@example("half of the bins by default, a frame length", "(float[1,128,1] x) => (float y) <int64 s = {8}, int64 n = {16}> { y = STFT(x, s, , n) }")
+@example("all bins", "(float[1,128,1] x, float[16] w) => (float y) <int64 s = {8}> { y = STFT<onesided=0>(x, s, w) }")
+def stft(node: Node) -> Sequence[ToldDims | None]:
+    """onnx takes a missing `onesided` for 0."""
+    if "onesided" in node.attributes:
+        return [None]
+    window, frame = node.input("window"), node.input("frame_length")
+    size = window.dims[0] if window is not None and window.dims_or_none is not None else None
+    length = frame.const_or_none() if frame is not None else None
+    if length is not None:
+        size = int(length.item())
+    return [(..., ..., size // 2 + 1 if isinstance(size, int) else None, ...)]

@@ -1,0 +1,154 @@
+"""onnx's inference of a whole model, without the lengths that are known to be wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from opshift.author import safe_inference
+from opshift.author.types_by_name import types_in
+from opshift.author.verdicts import OutputShapes, ToldDims
+from opshift.errors import Refusal
+from opshift.model.scope import FunctionId, call_id
+from opshift.model.walk import graphs_in, nodes, nodes_in
+from opshift.opsets import schemas
+from opshift.opsets.types import dims_of, rank_of
+from opshift.protos import GraphProto, ModelProto, NodeProto, TensorShapeProto, TypeProto
+
+if TYPE_CHECKING:
+    from opshift.author.node import Node
+
+Rules: TypeAlias = Mapping[tuple[str, str], OutputShapes]
+Output: TypeAlias = tuple[int, int]  # the number of a node in the graphs of a model, and its output
+ROUNDS = 4  # a wrong length may stand behind another; after these no output of a rule is inferred
+HIDDEN = "opshift.hidden."
+
+
+def infer(model: bytes | ModelProto, rules: Rules) -> ModelProto:
+    """What onnx's inference finds if it does not see the outputs that it misjudges.
+
+    Such an output has the shape that the rule tells, for inference to go on from.
+    """
+    found = safe_inference.infer(model, data_prop=True)
+    if not any((schemas.normal(node.domain), node.op_type) in rules for node in nodes(found)):
+        return found
+    misjudged: dict[Output, TypeProto] = {}
+    for left in range(ROUNDS, -1, -1):
+        new = dict(_misjudged(found, rules, all_of_them=not left))
+        if not new.keys() - misjudged.keys():
+            break
+        misjudged |= new
+        found = _without(model, misjudged)
+    return found
+
+
+def shapes_of(rule: OutputShapes | None, node: Node) -> Sequence[ToldDims | None]:
+    """What a rule tells of the outputs of a node."""
+    try:
+        return rule.run(node) if rule is not None else ()
+    except (Refusal, ValueError):  # a rank is not known: then onnx infers nothing, too
+        return ()
+
+
+def is_wrong(known: TypeProto | None, dims: ToldDims | None) -> bool:
+    """Whether a type has a length that a rule does not confirm."""
+    if known is None or dims is None or rank_of(known) is None:
+        return False
+    found = dims_of(known)
+    return len(found) != len(dims) or any(
+        isinstance(one, int) and own is not ... and one != own
+        for one, own in zip(found, dims, strict=True)
+    )
+
+
+def give_shape(kind: TypeProto, dims: ToldDims) -> None:
+    """Writes a shape into a type; a dimension of `...` stays as it is."""
+    old = list(kind.tensor_type.shape.dim)
+    new = [
+        _dimension(one) if one is not ... else old[i] if len(old) == len(dims) else _dimension(None)
+        for i, one in enumerate(dims)
+    ]
+    kind.tensor_type.shape.CopyFrom(TensorShapeProto(dim=new))
+
+
+def _dimension(one: int | str | None) -> TensorShapeProto.Dimension:
+    if isinstance(one, str):
+        return TensorShapeProto.Dimension(dim_param=one)
+    return TensorShapeProto.Dimension(dim_value=one)
+
+
+def _misjudged(
+    model: ModelProto, rules: Rules, *, all_of_them: bool
+) -> Iterator[tuple[Output, TypeProto]]:
+    """The outputs that have a length which no rule confirms, with the types to give them."""
+    from opshift.author.node import Node, TypesOnly
+
+    versions = {schemas.normal(one.domain): one.version for one in model.opset_import}
+    calls, env = _calls(model, rules), TypesOnly(types_in(model))
+    for i, (_, node) in enumerate(_numbered(model)):
+        domain = schemas.normal(node.domain)
+        told: Sequence[ToldDims | None] = ()
+        if call_id(node) in calls:
+            # The rule would have to be asked inside the function.
+            ranks = [rank_of(env.type(name)) for name in node.output]
+            told = [None if rank is None else (None,) * rank for rank in ranks]
+        elif (rule := rules.get((domain, node.op_type))) is not None:
+            schema = schemas.schema(domain, node.op_type, versions.get(domain, 0))
+            told = shapes_of(rule, Node(node, schema, env)) if schema is not None else ()
+        for j, (name, dims) in enumerate(zip(node.output, told, strict=False)):
+            known = env.type(name) if name else None
+            if known is not None and dims is not None and (all_of_them or is_wrong(known, dims)):
+                kind = TypeProto()
+                kind.CopyFrom(known)
+                give_shape(kind, dims)
+                yield (i, j), kind
+
+
+def _calls(model: ModelProto, rules: Rules) -> set[FunctionId]:
+    """The functions that come to an operator of a rule."""
+    found: set[FunctionId] = set()
+    waiting = True
+    while waiting:
+        waiting = False
+        for function in model.functions:
+            own = (schemas.normal(function.domain), function.name, function.overload)
+            if own not in found and any(
+                call_id(node) in found or (schemas.normal(node.domain), node.op_type) in rules
+                for node in nodes_in(function)
+            ):
+                found.add(own)
+                waiting = True
+    return found
+
+
+def _numbered(model: ModelProto) -> Iterator[tuple[GraphProto, NodeProto]]:
+    for graph in graphs_in(model.graph):
+        for node in graph.node:
+            yield graph, node
+
+
+def _without(model: bytes | ModelProto, misjudged: Mapping[Output, TypeProto]) -> ModelProto:
+    """What inference finds where these outputs have these types, whatever it thinks of them."""
+    copy = ModelProto()
+    copy.MergeFromString(model if isinstance(model, bytes) else model.SerializeToString())
+    numbered = list(_numbered(copy))
+    names: dict[Output, str] = {}
+    for (i, j), kind in misjudged.items():
+        graph, node = numbered[i]
+        names[i, j], node.output[j] = node.output[j], f"{HIDDEN}{i}.{j}"
+        _write_type(graph, names[i, j], kind)
+    found = safe_inference.infer(copy, data_prop=True)
+    numbered = list(_numbered(found))
+    for (i, j), name in names.items():
+        graph, node = numbered[i]
+        node.output[j] = name
+        for at in range(len(graph.value_info) - 1, -1, -1):
+            if graph.value_info[at].name.startswith(HIDDEN):
+                del graph.value_info[at]
+    return found
+
+
+def _write_type(graph: GraphProto, name: str, kind: TypeProto) -> None:
+    infos = [one for one in (*graph.output, *graph.value_info) if one.name == name]
+    for info in infos or [graph.value_info.add(name=name)]:
+        info.type.CopyFrom(kind)
