@@ -1,4 +1,4 @@
-"""Operators of the first releases that no schema describes any more, or not before their birth."""
+"""Operators of the first releases that no schema describes any more."""
 
 from typing import Any
 
@@ -16,7 +16,8 @@ from opshift.adapter import (
     retired,
 )
 
-from opshift_adapters._lib.blocks import END, SELECT, expand_to, select
+from opshift_adapters._lib.blocks import END, SELECT, expand_to
+from opshift_adapters._lib.no_schema import first_input, number
 
 FIRST = {"": 5}
 IMAGE = "(float[2,3,4,5] x) => (float[2,3,a,b] y) "
@@ -36,32 +37,21 @@ def _by_number(op: Builder, name: str, x: Value, number: float) -> Value:
     return made
 
 
-def _first(node: Node) -> Value:
-    found = node.inputs[0] if node.inputs else None
-    if found is None:
-        raise Refusal(Why.AMBIGUOUS, f"{node.op} without input")
-    return found
-
-
-def _number(node: Node, name: str, default: float) -> float:
-    return default if node.attr(name) is None else node.float(name)
-
-
 @retired("Affine", emits=("Mul", "Add"))
 @example("both", "(float[2,3] x) => (float[2,3] y) { y = Affine<alpha=2.0,beta=0.5>(x) }", gives="Mul Add", imports=FIRST)
 @example("numpy broadcasting", "(double[2,3] x) => (double[2,3] y) { y = Affine<alpha=2.0>(x) }", gives="Mul Add", imports={"": 7})
 @example("nothing", '() => (float[2,3] y) { y = Affine<alpha=2.0,beta=0.5>("") }', imports=FIRST, refuses=Why.AMBIGUOUS)
 def affine(node: Node, op: Builder) -> Result:
     """alpha x + beta."""
-    scaled = _by_number(op, "Mul", _first(node), _number(node, "alpha", 1))
-    return _by_number(op, "Add", scaled, _number(node, "beta", 0))
+    scaled = _by_number(op, "Mul", first_input(node), number(node, "alpha", 1))
+    return _by_number(op, "Add", scaled, number(node, "beta", 0))
 
 
 @retired("Scale", emits=("Mul",))
 @example("scale", "(float[2,3] x) => (float[2,3] y) { y = Scale<scale=2.5>(x) }", gives="Mul", imports=FIRST)
 def scale(node: Node, op: Builder) -> Result:
     """A product with one number."""
-    return _by_number(op, "Mul", _first(node), _number(node, "scale", 1))
+    return _by_number(op, "Mul", first_input(node), number(node, "scale", 1))
 
 
 @retired("ImageScaler", emits=("Mul", "Add"))
@@ -69,8 +59,8 @@ def scale(node: Node, op: Builder) -> Result:
 @example("numpy broadcasting", "(float16[2,3,4,5] x) => (float16[2,3,4,5] y) { y = ImageScaler<bias=[1.0,2.0,3.0]>(x) }", gives="Mul Add", imports={"": 7})
 def image_scaler(node: Node, op: Builder) -> Result:
     """x scale + bias, with a bias for each channel."""
-    x, bias = _first(node), np.array(_needed(node, "bias"))
-    scaled = _by_number(op, "Mul", x, _number(node, "scale", 1))
+    x, bias = first_input(node), np.array(_needed(node, "bias"))
+    scaled = _by_number(op, "Mul", x, number(node, "scale", 1))
     if op.version >= 7:
         return op.Add(scaled, op.const(bias.reshape(-1, 1, 1), like=x))
     return op.Add(scaled, op.const(bias, like=x), axis=1, broadcast=1)
@@ -81,7 +71,7 @@ def image_scaler(node: Node, op: Builder) -> Result:
 @example("left out", "(float[2,3] x) => (float[2,3] y) { y = ParametricSoftplus<alpha=2.0>(x) }", refuses=Why.AMBIGUOUS, imports=FIRST)
 def parametric_softplus(node: Node, op: Builder) -> Result:
     """alpha log(1 + exp(beta x))."""
-    soft = op.Softplus(_by_number(op, "Mul", _first(node), _needed(node, "beta")))
+    soft = op.Softplus(_by_number(op, "Mul", first_input(node), _needed(node, "beta")))
     return _by_number(op, "Mul", soft, _needed(node, "alpha"))
 
 
@@ -89,20 +79,8 @@ def parametric_softplus(node: Node, op: Builder) -> Result:
 @example("both", "(float[2,3] x) => (float[2,3] y) { y = ScaledTanh<alpha=2.0,beta=0.5>(x) }", gives="Mul Tanh Mul", imports=FIRST, atol=1e-6)
 def scaled_tanh(node: Node, op: Builder) -> Result:
     """alpha tanh(beta x)."""
-    bent = op.Tanh(_by_number(op, "Mul", _first(node), _needed(node, "beta")))
+    bent = op.Tanh(_by_number(op, "Mul", first_input(node), _needed(node, "beta")))
     return _by_number(op, "Mul", bent, _needed(node, "alpha"))
-
-
-@retired("ThresholdedRelu", emits=("Greater", *SELECT))
-@example("early", "(float[2,3] x) => (float[2,3] y) { y = ThresholdedRelu<alpha=0.5>(x) }", imports={"": 8})
-@example("very early", "(float[2,3] x) => (float[2,3] y) { y = ThresholdedRelu<alpha=0.5>(x) }", refuses=Why.NOT_EXPRESSIBLE, imports=FIRST)
-def thresholded_relu(node: Node, op: Builder) -> Result:
-    """Runtimes took it before its birth at 10: x where it is above alpha."""
-    if op.version < 7:
-        raise Refusal(Why.NOT_EXPRESSIBLE, "no operator chooses between two values before opset 7")
-    x = _first(node)
-    above = op.Greater(x, op.const(_number(node, "alpha", 1), like=x))
-    return select(op, above, x, op.const(0, like=x))
 
 
 @retired("FC", emits=("Flatten", "Gemm"))
@@ -113,8 +91,8 @@ def fc(node: Node, op: Builder) -> Result:
     x, w, b = node.inputs
     assert x is not None
     assert w is not None
-    rows = op.Flatten(x, axis=int(_number(node, "axis", 1)))
-    columns = op.Flatten(w, axis=int(_number(node, "axis_w", 1)))
+    rows = op.Flatten(x, axis=int(number(node, "axis", 1)))
+    columns = op.Flatten(w, axis=int(number(node, "axis_w", 1)))
     spread: dict[str, Any] = {} if op.version >= 7 else {"broadcast": 1}
     made: Value = op.Gemm(rows, columns, b, transB=1, **spread)
     return made
@@ -132,7 +110,7 @@ def crop(node: Node, op: Builder) -> Result:
         raise InvalidModel(f"Crop {node.name!r}: border takes four numbers, scale two")
     left, top, right, bottom = border
     ends = [-bottom or END, -right or END] if size is None else [top + size[0], left + size[1]]
-    return _sliced(op, _first(node), [top, left], ends, [2, 3])
+    return _sliced(op, first_input(node), [top, left], ends, [2, 3])
 
 
 def _sliced(op: Builder, x: Value, starts: list[int], ends: list[int], axes: list[int]) -> Value:
@@ -175,10 +153,10 @@ FILL = ("Shape", "Concat", "ConstantOfShape", *SELECT)
 @example("no shape", "() => (float[2] y) { y = ConstantFill<shape=[-2]>() }", invalid="its shape is [-2]", imports=FIRST)
 def constant_fill(node: Node, op: Builder) -> Result:
     """One number in a shape that is given, computed, or another's."""
-    kind = int(_number(node, "dtype", T.FLOAT))
+    kind = int(number(node, "dtype", T.FLOAT))
     if kind not in set(T) - {T.STRING, T.UNDEFINED}:
         raise InvalidModel(f"ConstantFill {node.name!r} makes no numbers: its dtype is {kind}")
-    value = op.const(np.array(_number(node, "value", 0)), kind)
+    value = op.const(np.array(number(node, "value", 0)), kind)
     shape = _fill_shape(node, op)
     known = shape.const_or_none()
     if op.version >= 9:
@@ -202,7 +180,7 @@ def _fill_shape(node: Node, op: Builder) -> Value:
     if not node.inputs or node.inputs[0] is None:
         return op.const(_sizes(node, [*_needed(node, "shape"), *extra]))
     x = node.inputs[0]
-    if _number(node, "input_as_shape", 0):
+    if number(node, "input_as_shape", 0):
         known, shape = x.const_or_none(), x
     else:
         static = x.shape_or_none

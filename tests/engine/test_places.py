@@ -20,9 +20,11 @@ from opshift.cli import main
 from opshift.errors import BadDestination
 from opshift.model.bytes import source as sources
 from opshift.model.bytes.source import Opened
+from opshift.opsets import schemas
 from pairs import SIZE, contents, load, model, save, weight
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="fifos, modes and owners of POSIX")
+FORMS = serialization.registry._extension_to_format
 POLICIES = ("keep", "copy", "inline", "one-file")
 
 
@@ -375,12 +377,19 @@ def test_an_owner_that_cannot_be_kept_is_an_error(tmp_path, monkeypatch):
 
 
 def test_the_endings_are_those_of_onnx():
-    known = serialization.registry._extension_to_format
-    assert set(sources.TEXTS) == {ending for ending, form in known.items() if form != "protobuf"}
+    known = {ending for ending, form in FORMS.items() if form != "protobuf"}
+    if (schemas.latest("") or 0) < 28:  # an older onnx knows fewer of them
+        assert known < set(sources.TEXTS)
+    else:
+        assert known == set(sources.TEXTS)
 
 
 @pytest.mark.parametrize("ending", sources.TEXTS)
 def test_text_forms_are_read_and_written(ending, tmp_path):
+    if ending not in FORMS:
+        with pytest.raises(InvalidModel, match=f"the installed onnx has no form for '{ending}'"):
+            convert_file(save(tmp_path / "m.onnx"), tmp_path / f"t{ending}", 13)
+        return
     source, text, back = tmp_path / "m.onnx", tmp_path / f"t{ending}", tmp_path / "b.onnx"
     source.write_bytes(onnx.parser.parse_model("""<ir_version: 8, opset_import: ["": 12]>
         g (float[2,3] x) => (float[2,3] y) <float[3] w = {1, 2.5, -3}> { h = Add(x, w) y = Softmax(h) }""").SerializeToString())  # fmt: skip

@@ -127,6 +127,9 @@ def test_a_dead_end_names_the_operators_that_lead_to_it(with_adapters):
     assert planner.of_document(document, registry.default(), {"": 12}).dead == []
 
 
+@pytest.mark.skipif(
+    (schemas.latest("") or 0) < 28, reason="the table is written with the newest onnx"
+)
 def test_the_table_is_what_the_planner_computes():
     found = planner.files("opshift.convert").joinpath(planner.TABLE).read_text("utf-8")
     assert found == planner.table_of(registry.default()), "run `python -m tools.plans`"

@@ -3,7 +3,8 @@
 from typing import Any
 
 import numpy as np
-from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why
+from opshift.adapter import KEEP, Builder, Node, Refusal, Result, T, Value, Why
+from opshift.combinators import cast_around
 
 from opshift_adapters._lib.blocks import part
 
@@ -177,3 +178,19 @@ def as_wide(op: Builder, x: Value) -> Value:
 def from_wide(op: Builder, y: Value, x: Value) -> Value:
     """Undoes `as_wide(op, x)`."""
     return op.Cast(y, to=T.FLOAT16) if x.elem_type == T.FLOAT16 else y
+
+
+def without_windows_in_pad(node: Node, op: Builder) -> Result:
+    """A pooling whose last window, counted by the text below 22, does not lie in the end padding."""
+    x = node["X"]
+    if x.may_be(T.BFLOAT16) and x.elem_type == T.BFLOAT16:
+        return cast_around("float")(node, op)
+    if not (rounds_up(node) and last_starts_in_pad(node, op)):
+        return KEEP
+    if not (node.op == "AveragePool" and node.int("count_include_pad")):
+        return op.same(node, pads=floor_pads(node, x), auto_pad=None, ceil_mode=0)
+    inner, outer = counted_pads(node, x)
+    inputs = {"X": padded(op, x, inner, 0.0)}
+    return op.same(
+        node, inputs=inputs, pads=outer, auto_pad=None, ceil_mode=0, count_include_pad=0
+    )

@@ -6,18 +6,22 @@ import numpy as np
 from opshift.adapter import (
     Builder,
     Node,
+    Refusal,
     Result,
     T,
     Value,
+    Why,
     adapter,
     boundary,
     dtype_of,
     example,
+    retired,
     shown,
 )
 from opshift.combinators import cast_around, drop_attribute
 
 from opshift_adapters._lib.blocks import FLOATS, SELECT, select
+from opshift_adapters._lib.no_schema import first_input, number
 
 EDGES = {"x": [[-3.5, -0.5, 2.5], [float("inf"), float("-inf"), float("nan")]]}
 AS_FLOAT = cast_around("float")
@@ -246,3 +250,15 @@ def shrink_9_8(node: Node, op: Builder) -> Result:
     else:
         result = op.Mul(moved, op.Cast(op.Or(low, high), to=kind))
     return result if kind == x.elem_type else op.Cast(result, to=x.elem_type)
+
+
+@retired("ThresholdedRelu", emits=("Greater", *SELECT))
+@example("early", "(float[2,3] x) => (float[2,3] y) { y = ThresholdedRelu<alpha=0.5>(x) }", imports={"": 8})
+@example("very early", "(float[2,3] x) => (float[2,3] y) { y = ThresholdedRelu<alpha=0.5>(x) }", refuses=Why.NOT_EXPRESSIBLE, imports={"": 5})
+def thresholded_relu(node: Node, op: Builder) -> Result:
+    """Runtimes took it before its birth at 10: x where it is above alpha."""
+    if op.version < 7:
+        raise Refusal(Why.NOT_EXPRESSIBLE, "no operator chooses between two values before opset 7")
+    x = first_input(node)
+    above = op.Greater(x, op.const(number(node, "alpha", 1), like=x))
+    return select(op, above, x, op.const(0, like=x))

@@ -1,4 +1,4 @@
-"""Add, Sub, Mul, Div, Pow and Mod (their broadcasting at 7 is in broadcast.py)."""
+"""Add, Sub, Mul, Div, Pow and Mod."""
 
 import numpy as np
 from opshift.adapter import (
@@ -20,6 +20,12 @@ from opshift.combinators import cast_around, drop_attribute
 
 from opshift_adapters._lib.blocks import FLOATS, INTS, SMALL_INTS, UNSIGNED, cast
 from opshift_adapters._lib.exact_integers import WRAPPED, wrapped
+from opshift_adapters._lib.legacy_broadcast import (
+    ALIGNED,
+    STRETCHED,
+    drop_legacy_broadcast,
+    to_legacy_broadcast,
+)
 from opshift_adapters._lib.wide_integers import WIDE, wide_arithmetic
 
 
@@ -285,3 +291,52 @@ def mod_28_27(node: Node, op: Builder) -> Result:
     signed_zero = op.Mul(op.Sign(b), zero)
     small = op.Where(op.Equal(rest, zero), signed_zero, rest)
     return op.Where(_other_sign(op, rest, b), op.Add(rest, b), small)
+
+
+# -- broadcasting --------------------------------------------------------------------------------
+
+UNRANKED = "(float[24] v, int64[n] s, float[3] b) => (float[a,b,c] y) { a = Reshape(v, s) "
+
+
+@adapter("Add Sub Mul Div Pow", 6, 7, emits=ALIGNED)
+@example("equal shapes", "(float[2,3] a, float[2,3] b) => (float[2,3] y) { y = {op}(a, b) }", gives="{op}")
+@example("suffix", "(float[2,3,4] a, float[3,4] b) => (float[2,3,4] y) { y = {op}<broadcast=1>(a, b) }", gives="{op}")
+@example("axis at the end", "(float[2,3,4] a, float[4] b) => (float[2,3,4] y) { y = {op}<broadcast=1, axis=2>(a, b) }", gives="{op}")
+@example("axis at the start", "(float[2,3,4] a, float[2] b) => (float[2,3,4] y) { y = {op}<broadcast=1, axis=0>(a, b) }", gives="Unsqueeze {op}")
+@example("a block in the middle", "(float[2,3,4,5] a, float[3,4] b) => (float[2,3,4,5] y) { y = {op}<broadcast=1, axis=1>(a, b) }", gives="Unsqueeze {op}")
+@example("equal sizes, another axis", "(float[3,3,3] a, float[3] b) => (float[3,3,3] y) { y = {op}<broadcast=1, axis=1>(a, b) }", gives="Unsqueeze {op}")
+@example("scalar", "(float[2,3] a, float b) => (float[2,3] y) { y = {op}<broadcast=1, axis=0>(a, b) }", gives="{op}")
+@example("one element", "(float[2,3] a, float[1,1] b) => (float[2,3] y) { y = {op}<broadcast=1, axis=1>(a, b) }", gives="{op}")
+@example("symbolic", "(float[N,3,M] a, float[3] b) => (float[N,3,M] y) { y = {op}<broadcast=1, axis=1>(a, b) }", gives="Unsqueeze {op}")
+@example("unknown rank", UNRANKED + "y = {op}<broadcast=1, axis=1>(a, b) }", gives="Reshape Shape Shape Shape Shape Sub Sub Tile Shape Concat Reshape {op}", inputs={"s": [2, 3, 4]})
+@example("no elements", "(float[2,0,4] a, float[2,0] b) => (float[2,0,4] y) { y = {op}<broadcast=1, axis=0>(a, b) }", gives="Unsqueeze {op}")
+@example("negative axis", "(float[2,3,4] a, float[2] b) => (float[2,3,4] y) { y = {op}<broadcast=1, axis=-3>(a, b) }", refuses=Why.AMBIGUOUS)
+def arithmetic_6_7(node: Node, op: Builder) -> Result:
+    """The second operand was stretched along `axis`; now both are, aligned at the end."""
+    return drop_legacy_broadcast(node, op)
+
+
+@adapter("Add Sub Mul Div Pow", 7, 6, emits=("Add", *STRETCHED))
+@example("equal shapes", "(float[N,3] a, float[N,3] b) => (float[N,3] y) { y = {op}(a, b) }", gives="{op}")
+@example("itself, of unknown shape", "(float[24] v, int64[n] s) => (float[a,b] y) { a = Reshape(v, s) y = {op}(a, a) }", gives="Reshape {op}", inputs={"s": [4, 6]})
+@example("scalar", "(float[N,3] a, float b) => (float[N,3] y) { y = {op}(a, b) }", gives="{op}")
+@example("scalar against an unknown rank", "(float[24] v, int64[n] s, float b) => (float[a,b] y) { a = Reshape(v, s) y = {op}(a, b) }", gives="Reshape {op}", inputs={"s": [4, 6]})
+@example("one element", "(float[2,3] a, float[1,1] b) => (float[2,3] y) { y = {op}(a, b) }", gives="{op}")
+@example("suffix", "(float[N,3,4] a, float[3,4] b) => (float[N,3,4] y) { y = {op}(a, b) }", gives="{op}")
+@example("channels", "(float[N,3,4,5] a, float[3,1,1] b) => (float[N,3,4,5] y) { y = {op}(a, b) }", gives="Squeeze {op}")
+@example("channels with a one in front", "(float[N,3,4,5] a, float[1,3,1,1] b) => (float[N,3,4,5] y) { y = {op}(a, b) }", gives="Squeeze {op}")
+@example("one in front", "(float[2,3] a, float[1,3] b) => (float[2,3] y) { y = {op}(a, b) }", gives="Squeeze {op}")
+@example("ones between", "(float[3,2,4] a, float[3,1,4] b) => (float[3,2,4] y) { y = {op}(a, b) }", gives="Tile {op}")
+@example("smaller on the left", "(float[3] a, float[2,3] b) => (float[2,3] y) { y = {op}(a, b) }")
+@example("scalar on the left", "(float a, float[N,3] b) => (float[N,3] y) { y = {op}(a, b) }")
+@example("both stretched", "(float[3,1] a, float[1,4] b) => (float[3,4] y) { y = {op}(a, b) }", gives="Tile Tile {op}")
+@example("both stretched, unequal ranks", "(float[3,1] a, float[2,1,4] b) => (float[2,3,4] y) { y = {op}(a, b) }", gives="Unsqueeze Tile Tile {op}")
+@example("both stretched, symbolic", "(float[N,1] a, float[M] b) => (float[N,M] y) { y = {op}(a, b) }")
+@example("symbols that may be one", "(float[N,3] a, float[M,3] b) => (float[K,3] y) { y = {op}(a, b) }", inputs={"a": [[1, 2, 3]], "b": [[1, 2, 3], [2, 2, 1]]})
+@example("no elements", "(float[2,0,1] a, float[1,3] b) => (float[2,0,3] y) { y = {op}(a, b) }")
+@example("no elements, symbolic", "(float[N,1] a, float[M] b) => (float[N,M] y) { y = {op}(a, b) }", inputs={"b": []})
+@example("unknown rank", UNRANKED + "y = {op}(a, b) }", refuses=Why.NEEDS_RANK)
+@example("in a branch", "(bool c, float[2,3] a, float[1,3] b) => (float[2,3] y) { y = If (c) <then_branch = t () => (float[2,3] u) { u = {op}(a, b) }, else_branch = e () => (float[2,3] w) { w = {op}(b, a) }> }")
+def arithmetic_7_6(node: Node, op: Builder) -> Result:
+    """Before, only the second operand was stretched, and only along one block of the first."""
+    return to_legacy_broadcast(node, op)

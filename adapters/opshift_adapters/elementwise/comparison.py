@@ -1,4 +1,4 @@
-"""The comparisons and Where (the broadcasting of And, Or, Xor and others at 7 is in broadcast.py)."""
+"""Less, Greater, Equal, their relatives and Where."""
 
 from opshift.adapter import Builder, Node, Result, Value, adapter, boundary, example, shown
 from opshift.combinators import cast_around
@@ -12,6 +12,12 @@ from opshift_adapters._lib.blocks import (
     less,
     reshape_to,
     select,
+)
+from opshift_adapters._lib.legacy_broadcast import (
+    ALIGNED,
+    STRETCHED,
+    drop_legacy_broadcast,
+    to_legacy_broadcast,
 )
 
 
@@ -139,3 +145,23 @@ EQUAL_19 = boundary(
 def where_9_8(node: Node, op: Builder) -> Result:
     """Born in 9; before, a Gather from both tensors, or arithmetic where that loses nothing."""
     return select(op, node["condition"], node["X"], node["Y"])
+
+
+@adapter("Less Greater Equal", 6, 7, emits=ALIGNED)
+@example("order", "(float[2,3,4] a, float[3] b) => (bool[2,3,4] y) { y = Less<broadcast=1, axis=1>(a, b) }", gives="Unsqueeze Less")
+@example("reversed order", "(float[2,3,4] a, float[3,4] b) => (bool[2,3,4] y) { y = Greater<broadcast=1>(a, b) }", gives="Greater")
+@example("equality", "(int64[2,3,4] a, int64[2] b) => (bool[2,3,4] y) { y = Equal<broadcast=1, axis=0>(a, b) }", gives="Unsqueeze Equal")
+def comparison_6_7(node: Node, op: Builder) -> Result:
+    """The second operand was stretched along `axis`; now both are, aligned at the end."""
+    return drop_legacy_broadcast(node, op)
+
+
+@adapter("Less Greater Equal", 7, 6, emits=("Less", "Greater", *STRETCHED))
+@example("order", "(float[2,3,4] a, float[3,1] b) => (bool[2,3,4] y) { y = Less(a, b) }", gives="Squeeze Less")
+@example("less, smaller on the left", "(float[3] a, float[2,3] b) => (bool[2,3] y) { y = Less(a, b) }", gives="Greater")
+@example("greater, smaller on the left", "(float a, float[2,3] b) => (bool[2,3] y) { y = Greater(a, b) }", gives="Less")
+@example("equality", "(int64 a, int64[2,3] b) => (bool[2,3] y) { y = Equal(a, b) }", gives="Equal")
+@example("both stretched", "(int32[3,1] a, int32[N] b) => (bool[3,N] y) { y = Equal(a, b) }")
+def comparison_7_6(node: Node, op: Builder) -> Result:
+    """Before, only the second operand was stretched, and only along one block of the first."""
+    return to_legacy_broadcast(node, op)

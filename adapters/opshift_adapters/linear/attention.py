@@ -1,9 +1,27 @@
-"""Attention: what 25 and 24 hide by windows and lengths is a mask in 23."""
+"""Attention: what 25 and 24 hide by windows and lengths is a mask in 23, and products in 22."""
 
 import numpy as np
-from opshift.adapter import KEEP, Builder, Node, Refusal, Result, T, Value, Why, adapter, example
+from opshift.adapter import KEEP, Builder, Node, Refusal, Result, Value, Why, adapter, example
 
-from opshift_adapters._lib.blocks import ARANGE, arange, extent
+from opshift_adapters._lib.attention_parts import (
+    COUNTING,
+    MASKING,
+    added_to_scores,
+    by_head,
+    counted,
+    for_each_query_head,
+    full_mask,
+    grid,
+    hide,
+    is_packed,
+    lengths,
+    nothing_if_hidden,
+    offset_of,
+    reaches_all,
+    result_width,
+    root_of_scale,
+    softmax_in,
+)
 
 QKV = "(float[2,2,3,4] q, float[2,2,5,4] k, float[2,2,5,6] v"
 PACKED = "(float[2,3,8] q, float[2,5,8] k, float[2,5,12] v"
@@ -12,111 +30,6 @@ PAST = ", float[2,2,2,4] pk, float[2,2,2,6] pv"
 PRESENT = ") => (float[2,2,3,6] y, float[2,2,7,4] k2, float[2,2,7,6] v2) "
 HEADS = "q_num_heads=2,kv_num_heads=2"
 RANKLESS = "(float[48] v1, int64[n] t, float[2,2,5,4] k, float[2,2,5,6] v) => (float[a,b,c,d] y) { q = Reshape(v1, t) "
-
-
-# -- positions and masks -------------------------------------------------------------------------
-
-
-def is_packed(node: Node) -> bool:
-    """Whether the heads lie side by side in a third axis; four axes have an axis for them."""
-    rank = node["Q"].rank_or_none
-    return node.attr("q_num_heads") is not None if rank is None else rank == 3
-
-
-def lengths(node: Node, op: Builder) -> tuple[Value, Value, Value | None]:
-    """How many queries, keys in all, and keys of the past, each a vector of one."""
-    axis = 1 if is_packed(node) else 2
-    past = node.input("past_key")
-    queries, keys = size_at(op, node["Q"], axis), size_at(op, node["K"], axis)
-    if past is None:
-        return queries, keys, None
-    before = size_at(op, past, 2)
-    return queries, _sum(op, before, keys), before
-
-
-def size_at(op: Builder, x: Value, axis: int) -> Value:
-    return op.Shape(x, start=axis, end=axis + 1) if x.rank_or_none is None else extent(op, x, axis)
-
-
-def _sum(op: Builder, a: Value, b: Value) -> Value:
-    left, right = a.const_or_none(), b.const_or_none()
-    return op.Add(a, b) if left is None or right is None else op.const(left + right)
-
-
-COUNTING = ("Shape", "Squeeze", "Unsqueeze", "Add", "Sub", "Reshape", *ARANGE)
-
-
-def grid(op: Builder, queries: Value, keys: Value, offset: Value | None) -> tuple[Value, Value]:
-    """The places of the queries as a column and of the keys as a row."""
-    column = _counted(op, queries, [-1, 1])
-    return column if offset is None else op.Add(column, offset), _counted(op, keys, [-1])
-
-
-def _counted(op: Builder, size: Value, shape: list[int]) -> Value:
-    known = size.const_or_none()
-    if known is not None:
-        return op.const(np.arange(known.item()).reshape(shape))
-    return op.Reshape(arange(op, op.Squeeze(size)), op.const(shape))
-
-
-def offset_of(node: Node, op: Builder, queries: Value, before: Value | None) -> Value | None:
-    """How far the first query stands behind the first key; of each batch if the keys are padded."""
-    valid = node.input("nonpad_kv_seqlen")
-    if valid is None:
-        return before
-    return op.Unsqueeze(op.Sub(valid, queries), op.const([1, 2, 3]))
-
-
-MASKING = ("Pad", "Where", "And", "Shape", "Sub", "Concat", "Add")
-
-
-def mask_of(node: Node, op: Builder) -> Value | None:
-    """What allows (bool) or is added, in the type of the scores."""
-    mask = node.input("attn_mask")
-    if mask is None or mask.elem_type in (T.BOOL, node["Q"].elem_type):
-        return mask
-    return op.Cast(mask, to=node["Q"].elem_type)
-
-
-def reaches_all(node: Node, mask: Value) -> bool:
-    """Whether the mask is known to be as long as the keys are."""
-    keys, past = node["K"].dims_or_none, node.input("past_key")
-    if keys is None or mask.dims_or_none is None:
-        return False
-    length, own = mask.dims[-1], keys[1 if is_packed(node) else 2]
-    if past is None:
-        return length is not None and length == own
-    before = past.dims[2]
-    return isinstance(own, int) and isinstance(before, int) and length == own + before
-
-
-def full_mask(node: Node, op: Builder, keys: Value) -> Value | None:
-    """The mask; a short one hides the keys that it does not reach."""
-    mask = mask_of(node, op)
-    if mask is None or reaches_all(node, mask):
-        return mask
-    length = None if mask.dims_or_none is None else mask.dims[-1]
-    total = keys.const_or_none()
-    if isinstance(length, int) and total is not None:
-        pads = op.const([0, int(total.item()) - length])
-    else:
-        own = op.const([length]) if isinstance(length, int) else op.Shape(mask, start=-1)
-        pads = op.Concat(op.const([0]), op.Sub(keys, own), axis=0)
-    hidden = op.const(False if mask.elem_type == T.BOOL else -np.inf, like=mask)
-    return op.Pad(mask, pads, hidden, op.const([-1]))
-
-
-def hide(op: Builder, mask: Value | None, allowed: Value) -> Value:
-    """The mask, and what is not allowed besides."""
-    if mask is None:
-        return allowed
-    if mask.elem_type == T.BOOL:
-        return op.And(mask, allowed)
-    nothing, hidden = op.const(0, like=mask), op.const(-np.inf, like=mask)
-    return op.Add(mask, op.Where(allowed, nothing, hidden))
-
-
-# -- the boundaries ------------------------------------------------------------------------------
 
 
 @adapter("Attention", 24, 25, emits=("Less", "LessOrEqual", *COUNTING, *MASKING))
@@ -143,7 +56,7 @@ def lengths_as_mask(node: Node, op: Builder, **attributes: None) -> Result:
         allowed = op.LessOrEqual(key, query)
     else:
         valid = op.Unsqueeze(node["nonpad_kv_seqlen"], op.const([1, 2, 3]))
-        allowed = op.Less(_counted(op, keys, [-1]), valid)
+        allowed = op.Less(counted(op, keys, [-1]), valid)
     mask = hide(op, full_mask(node, op, keys), allowed)
     changed = {"attn_mask": mask, "nonpad_kv_seqlen": None}
     return op.same(node, inputs=changed, is_causal=None, **attributes)
@@ -232,3 +145,65 @@ def attention_24_23(node: Node, op: Builder) -> Result:
         return op.same(node)
     _, keys, _ = lengths(node, op)
     return op.same(node, inputs={"attn_mask": full_mask(node, op, keys)})
+
+
+@adapter("Attention", 23, 22, emits=(
+    "Reshape", "Transpose", "Shape", "Concat", "Sqrt", "Cast", "Reciprocal", "Mul", "Div", "MatMul",
+    "Tanh", "Add", "Where", "And", "LessOrEqual", "Equal", "ReduceMax", "Softmax", "Unsqueeze",
+    "Expand", *COUNTING,
+))  # fmt: skip
+@example("four axes", QKV + Y + "{ y = Attention(q, k, v) }", gives="Transpose Mul Mul MatMul Softmax MatMul", rtol=1e-5, atol=1e-6)
+@example("three axes", PACKED + Y3 + "{ y = Attention<" + HEADS + ",scale=0.3>(q, k, v) }", rtol=1e-5, atol=1e-6)
+@example("causal", QKV + Y + "{ y = Attention<is_causal=1>(q, k, v) }", rtol=1e-5, atol=1e-6)
+@example("past", QKV + PAST + PRESENT + "{ y, k2, v2 = Attention<is_causal=1>(q, k, v, , pk, pv) }", rtol=1e-5, atol=1e-6)
+@example("bool mask", QKV + ", bool[2,1,3,5] m" + Y + "{ y = Attention(q, k, v, m) }", rtol=1e-5, atol=1e-6)
+@example("nothing in sight", QKV + ", bool[3,5] m" + Y + "{ y = Attention<is_causal=1>(q, k, v, m) }", inputs={"m": [[False] * 5, [True] * 5, [False] * 5]}, rtol=1e-5, atol=1e-6)
+@example("float mask", QKV + ", float[2,3,5] m" + Y + "{ y = Attention<is_causal=1>(q, k, v, m) }", rtol=1e-5, atol=1e-6)
+@example("mask of one column", QKV + ", bool[3,1] m" + Y + "{ y = Attention(q, k, v, m) }", inputs={"m": [[True], [False], [True]]}, rtol=1e-5, atol=1e-6)
+@example("shared heads", "(float[2,4,3,4] q, float[2,2,5,4] k, float[2,2,5,6] v) => (float[2,4,3,6] y) { y = Attention(q, k, v) }", rtol=1e-5, atol=1e-6)
+@example("shared heads, packed", PACKED.replace("3,8", "3,16") + ") => (float[2,3,24] y) { y = Attention<q_num_heads=4,kv_num_heads=2>(q, k, v) }", rtol=1e-5, atol=1e-6)
+@example("unknown heads", "(float[2,H,3,4] q, float[2,G,5,4] k, float[2,G,5,6] v) => (float[2,H,3,6] y) { y = Attention(q, k, v) }", inputs={"q": np.ones((2, 4, 3, 4)), "k": np.ones((2, 2, 5, 4)), "v": np.ones((2, 2, 5, 6))}, rtol=1e-5, atol=1e-6)
+@example("unknown sizes", "(float[B,S,D] q, float[B,N,D] k, float[B,N,E] v) => (float[B,S,E] y) { y = Attention<is_causal=1," + HEADS + ">(q, k, v) }", inputs={"q": np.sin(np.arange(48)).reshape(2, 3, 8), "k": np.sin(np.arange(80)).reshape(2, 5, 8), "v": np.sin(np.arange(120)).reshape(2, 5, 12)}, rtol=1e-5, atol=1e-6)
+@example("heads of four axes", QKV + Y + "{ y = Attention<" + HEADS + ">(q, k, v) }", rtol=1e-5, atol=1e-6)
+@example("soft cap", QKV + Y + "{ y = Attention<softcap=2.0,is_causal=1>(q, k, v) }", rtol=1e-5, atol=1e-6)
+@example("raw scores", QKV + ") => (float[2,2,3,6] y, float[2,2,3,5] s) { y, k2, v2, s = Attention<softcap=2.0>(q, k, v) }", rtol=1e-5, atol=1e-6)
+@example("capped scores", QKV + ") => (float[2,2,3,6] y, float[2,2,3,5] s) { y, k2, v2, s = Attention<softcap=2.0,is_causal=1,qk_matmul_output_mode=1>(q, k, v) }", rtol=1e-5, atol=1e-6)
+@example("masked scores", QKV + ") => (float[2,2,3,6] y, float[2,2,3,5] s) { y, k2, v2, s = Attention<is_causal=1,qk_matmul_output_mode=2>(q, k, v) }", rtol=1e-5, atol=1e-6)
+@example("chances", PACKED + ") => (float[2,3,12] y, float[2,2,3,5] s) { y, k2, v2, s = Attention<softmax_precision=11,qk_matmul_output_mode=3," + HEADS + ">(q, k, v) }", rtol=1e-5, atol=1e-6)
+@example("present without a past", PACKED + ") => (float[2,3,12] y, float[2,2,5,4] k2, float[2,2,5,6] v2) { y, k2, v2 = Attention<" + HEADS + ">(q, k, v) }", rtol=1e-5, atol=1e-6)
+@example("double", QKV.replace("float", "double") + Y.replace("float", "double") + "{ y = Attention(q, k, v) }", atol=1e-14)
+@example("double, scaled", QKV.replace("float", "double") + Y.replace("float", "double") + "{ y = Attention<scale=0.5>(q, k, v) }", atol=1e-14)
+@example("half", QKV.replace("float", "float16") + Y.replace("float", "float16") + "{ y = Attention<softmax_precision=1,is_causal=1>(q, k, v) }", rtol=2e-3, atol=2e-3)
+@example("bfloat16", QKV.replace("float", "bfloat16") + Y.replace("float", "bfloat16") + "{ y = Attention(q, k, v) }", rtol=2e-2, atol=2e-2)
+@example("unknown rank", RANKLESS + "y = Attention<is_causal=1>(q, k, v) }", inputs={"t": [2, 2, 3, 4]}, rtol=1e-5, atol=1e-6)
+@example("no queries", QKV.replace("2,2,3,4", "2,2,0,4") + ") => (float[2,2,0,6] y) { y = Attention<is_causal=1>(q, k, v) }", rtol=1e-5, atol=1e-6)
+@example("two types", QKV.replace("float[2,2,5,6]", "double[2,2,5,6]") + Y + "{ y = Attention(q, k, v) }", refuses=Why.AMBIGUOUS)
+def attention_23_22(node: Node, op: Builder) -> Result:
+    """Born in 23; below it, two products and a softmax."""
+    packed, kind = is_packed(node), node["Q"].elem_type
+    if node["V"].elem_type != kind:
+        raise Refusal(Why.AMBIGUOUS, "what products of two element types mean is not said")
+    query, keys, values = (by_head(op, node, name) if packed else node[name] for name in "QKV")
+    past = node.input("past_key")
+    if past is not None:
+        keys = op.Concat(past, keys, axis=2)
+        values = op.Concat(node["past_value"], values, axis=2)
+    present = keys, values
+    keys, values = (for_each_query_head(op, node, x, query) for x in (keys, values))
+    scale = root_of_scale(op, node.attr("scale"), query)
+    turned = op.Transpose(keys, perm=[0, 1, 3, 2])
+    raw = op.MatMul(op.Mul(query, scale), op.Mul(turned, scale))
+    cap, capped = node.float("softcap"), raw
+    if cap:
+        limit = op.const(cap, kind)
+        capped = op.Mul(op.Tanh(op.Div(raw, limit)), limit)
+    bias = added_to_scores(node, op)
+    scores = capped if bias is None else op.Add(capped, bias)
+    chances = softmax_in(op, scores, node.attr("softmax_precision") or kind, kind)
+    if node.input("attn_mask") is not None and bias is not None:
+        chances = nothing_if_hidden(op, chances, bias)
+    y = op.MatMul(chances, values)
+    if packed:
+        y = op.Reshape(op.Transpose(y, perm=[0, 2, 1, 3]), op.const([0, 0, result_width(node)]))
+    shown = (raw, capped, scores, chances)[node.int("qk_matmul_output_mode")]
+    return (y, *present, shown)[: node.n_outputs]

@@ -1,4 +1,4 @@
-"""ScatterElements and ScatterND, the Scatter they replaced, and TensorScatter."""
+"""Scatter, and TensorScatter."""
 
 import math
 
@@ -28,7 +28,6 @@ from opshift_adapters._lib.blocks import (
     size_of,
 )
 from opshift_adapters._lib.calc import calc, column
-from opshift_adapters.select.gather import FRONT, LINEAR, from_front, linear, row_width
 
 COMPUTED = "(float[3,4] x, int64[2,3] i, float[2,3] u) => (float[3,4] y) { y = Scatter"
 SCATTERED = ("Concat", "Gather", "Equal", "Sub", "Mul", "Add", "Size", *ARANGE)
@@ -125,54 +124,6 @@ def scatter_10_11(node: Node, op: Builder) -> Result:
 
 
 SCATTER_11 = boundary(11, "Scatter:a20999", directions="down")
-
-ELEMENTS = "(float[3,4] x, int64[2,3] i, float[2,3] u) => (float[3,4] y) { y = ScatterElements"
-PLACES = {"i": [[0, -1, 2], [1, -3, 0]]}
-
-
-@adapter("ScatterElements", 11, 10, emits=("Scatter", *FRONT))
-@example("first axis", ELEMENTS + "(x, i, u) }", inputs=PLACES, gives="Less Add Where Scatter")
-@example("last axis", ELEMENTS + "<axis=-1>(x, i, u) }", inputs=PLACES, gives="Less Add Where Scatter")
-@example("constant", "(string[3] x, string[2] u) => (string[3] y) <int32[2] i = {-1, 0}> { y = ScatterElements(x, i, u) }", gives="Scatter")
-@example("unknown dimension", "(float[N] x, int32[2] i, float[2] u) => (float[N] y) { y = ScatterElements(x, i, u) }", inputs={"x": [1, 2, 3], "i": [-1, 0]}, gives="Shape Gather Cast Less Add Where Scatter")
-@example("no updates", "(float[3,4] x, int64[0,4] i, float[0,4] u) => (float[3,4] y) { y = ScatterElements(x, i, u) }")
-def scatter_elements_11_10(node: Node, op: Builder) -> Result:
-    """Its first name was Scatter, and its indices counted from the front."""
-    data, axis = node["data"], node.int("axis")
-    indices = from_front(op, node["indices"], data, axis)
-    return op.Scatter(data, indices, node["updates"], axis=axis)
-
-
-ND = "(float[2,3,4] x, int64[2,2] i, float[2,4] u) => (float[2,3,4] y) "
-ROWS = {"i": [[0, 2], [-1, -3]]}
-
-
-@adapter("ScatterND", 11, 10, emits=("Flatten", "Unsqueeze", "Scatter", *LINEAR, *RESHAPE_TO))
-@example("rows", ND + "{ y = ScatterND(x, i, u) }", inputs=ROWS)
-@example("constant", "(float[2,3,4] x, float[2,4] u) => (float[2,3,4] y) <int64[2,2] i = {0, 2, -1, -3}> { y = ScatterND(x, i, u) }")
-@example("elements", "(int8[A,B] x, int64[C,1,2] i, int8[C,1] u) => (int8[A,B] y) { y = ScatterND(x, i, u) }", inputs={"x": [[1, 2, 3], [4, 5, 6]], "i": [[[0, 2]], [[-1, -3]]], "u": [[7], [8]]})
-@example("one index", "(string[4] x, int64[1] i, string u) => (string[4] y) { y = ScatterND(x, i, u) }", inputs={"i": [-2]})
-@example("matrices", "(float[3,2,2] x, int64[1,2,1] i, float[1,2,2,2] u) => (float[3,2,2] y) { y = ScatterND(x, i, u) }", inputs={"i": [[[-1], [0]]]})
-@example("no updates", "(float[2,3,4] x, int64[0,2] i, float[0,4] u) => (float[2,3,4] y) { y = ScatterND(x, i, u) }")
-@example("empty rows", "(float[2,3,0] x, int64[2,1] i, float[2,3,0] u) => (float[2,3,0] y) { y = ScatterND(x, i, u) }", inputs={"i": [[1], [0]]})
-@example("unknown rank of the data", "(float[24] v, int64[n] s, int64[2,2] i, float[2,4] u) => (float[a,b,c] y) { x = Reshape(v, s) y = ScatterND(x, i, u) }", inputs={"s": [2, 3, 4], **ROWS})
-@example("unknown width", "(float[2,3,4] x, int64[2,W] i, float[2,4] u) => (float[2,3,4] y) { y = ScatterND(x, i, u) }", inputs=ROWS, refuses=Why.NEEDS_SHAPE)
-@example("places beyond the data", "(float[2,3,4] x, float[2,4] u) => (float[2,3,4] y) <int64[5] i = {0,2,-1,-3,-3}> { y = ScatterND(x, i, u) }", invalid="its indices name 5 of 3 dimensions")
-def scatter_nd_11_10(node: Node, op: Builder) -> Result:
-    """Born in 11; before it rows were scattered by their position in the flattened tensor."""
-    data, indices = node["data"], node["indices"]
-    rows = op.Flatten(data, axis=row_width(indices))
-    updates = node["updates"]
-    if indices.rank == 1:
-        updates = op.Unsqueeze(updates, axes=[0])
-    updates = op.Flatten(updates, axis=max(indices.rank - 1, 1))
-    place = op.Reshape(linear(op, indices, data), op.const([-1, 1]))
-    written = op.Scatter(rows, op.Expand(place, op.Shape(updates)), updates, axis=0)
-    return reshape_to(op, written, op.Shape(data))
-
-
-SCATTER_13 = boundary(13, "ScatterElements:490b1e ScatterND:9b14f5")
-
 
 TENSOR = "(float[2,4,3] c, float[2,2,3] u{}) => (float[2,4,3] y) {{ y = TensorScatter"
 

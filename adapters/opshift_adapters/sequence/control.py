@@ -1,4 +1,4 @@
-"""If, Loop, Scan: what their branches and bodies may hold."""
+"""If and Loop: what their branches and bodies may hold."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -23,11 +23,11 @@ from opshift.adapter import (
 
 Dims = tuple[int | str | None, ...]
 
-CONTROL_25 = boundary(25, "If:f501b7 Loop:741d86 Scan:d8a6e6")
-CONTROL_24 = boundary(24, "If:7be5c3 Loop:d95531 Scan:bc86df")
-CONTROL_23 = boundary(23, "If:d10c5b Loop:83040b Scan:34480e")
-CONTROL_21 = boundary(21, "If:70151d Loop:8b1504 Scan:c9c25e")
-CONTROL_19 = boundary(19, "If:74e247 Loop:a2e96d Scan:78a9c0")
+CONTROL_25 = boundary(25, "If:f501b7 Loop:741d86")
+CONTROL_24 = boundary(24, "If:7be5c3 Loop:d95531")
+CONTROL_23 = boundary(23, "If:d10c5b Loop:83040b")
+CONTROL_21 = boundary(21, "If:70151d Loop:8b1504")
+CONTROL_19 = boundary(19, "If:74e247 Loop:a2e96d")
 
 
 def through_float(node: Node, op: Builder) -> Result:
@@ -79,11 +79,10 @@ def _floated(info: ValueInfoProto) -> tuple[int, Sequence[Any] | None]:
 
 
 CHOICE = "(bool c, bfloat16[2] x) => (bfloat16[2] y, int64[1] z) { y, z = If(c) <then_branch = t () => (bfloat16[2] p, int64[1] q) { p = Add(x, x) q = Shape(x) }, else_branch = e () => (bfloat16[2] r, int64[1] s) { r = Neg(x) s = Shape(x) }> }"
-CONTROL_16 = boundary(16, "If:6bc99b Loop:70553c Scan:90a9ec", cast=shown(
+CONTROL_16 = boundary(16, "If:6bc99b Loop:70553c", cast=shown(
     through_float,
     example("branches", CHOICE, gives="If Cast"),
     example("loop", '(int64 n, bfloat16[2] x) => (bfloat16[2] y, bfloat16[k,2] z) { y, z = Loop(n, "", x) <body = b (int64 i, bool g, bfloat16[2] p) => (bool o, bfloat16[2] q, bfloat16[2] r) { o = Identity(g) q = Add(p, x) r = Mul(p, p) }> }', gives="Cast Loop Cast Cast", inputs={"n": 3}),
-    example("scan", "(bfloat16[2] s, bfloat16[2,3] x) => (bfloat16[2] t, bfloat16[2,3] y) { t, y = Scan(s, x) <num_scan_inputs=1, scan_input_axes=[1], scan_output_axes=[-1], body = b (bfloat16[2] p, bfloat16[2] i) => (bfloat16[2] q, bfloat16[2] o) { q = Add(p, i) o = Mul(p, i) }> }", gives="Cast Cast Scan Cast Cast"),
     example("loop of unknown rank", '(int64 n, bfloat16[6] v, int64[r] s) => (bfloat16[a,b] y) { x = Reshape(v, s) y = Loop(n, "", x) <body = b (int64 i, bool g, bfloat16[] p) => (bool o, bfloat16[] q) { o = Identity(g) q = Add(p, p) }> }', gives="Reshape Cast Loop Cast", inputs={"n": 2, "s": [2, 3]}),
     example("loop of unsaid type", '(int64 n, bfloat16[2] x) => (bfloat16[2] y) { y = Loop(n, "", x) <body = b (int64 i, bool g, p) => (bool o, q) { o = Identity(g) q = Add(p, p) }> }', refuses=Why.NEEDS_TYPE, inputs={"n": 2}),
     example("optional", "(bool c, optional(float[2]) x) => (optional(float[2]) y) { y = If(c) <then_branch = t () => (optional(float[2]) p) { p = Identity(x) }, else_branch = e () => (optional(float[2]) q) { q = Identity(x) }> }", refuses=Why.TYPE_NOT_AVAILABLE, inputs={"x": [1.0, 2.0]}),
@@ -158,7 +157,7 @@ LOOP_13 = boundary(13, "Loop:6dbee5", cast=shown(
     example("a sequence that begins with a row", '(int64 n, float[2] x) => (float[k,2] y) { s = SequenceConstruct(x) t = Loop(n, "", s) <body = b (int64 i, bool g, seq(float[2]) p) => (bool o, seq(float[2]) q) { o = Identity(g) q = SequenceInsert(p, x) }> y = ConcatFromSequence<axis=0, new_axis=1>(t) }', refuses=Why.TYPE_NOT_AVAILABLE, inputs={"n": 2}),
     example("rows of unknown size", '(float[N,M] x, int64 n) => (float[K,M] y) { s = SequenceEmpty() t = Loop(n, "", s) <body = b (int64 i, bool k, seq(float[M]) p) => (bool o, seq(float[M]) q) { o = Identity(k) a = Gather(x, i) q = SequenceInsert(p, a) } > y = ConcatFromSequence<axis=0, new_axis=1>(t) }', refuses=Why.TYPE_NOT_AVAILABLE),
 ), emits=("SplitToSequence", "Identity"))  # fmt: skip
-CONTROL_11 = boundary(11, "If:e6e4f5 Loop:6105ef Scan:787e3b", directions="up")
+CONTROL_11 = boundary(11, "If:e6e4f5 Loop:6105ef", directions="up")
 
 
 def branches(then: str, other: str) -> str:

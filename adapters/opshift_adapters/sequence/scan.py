@@ -3,11 +3,37 @@
 from collections.abc import Sequence
 from typing import Any
 
-from opshift.adapter import KEEP, Builder, Node, Refusal, Result, T, Value, Why, adapter, example
+from opshift.adapter import (
+    KEEP,
+    Builder,
+    Node,
+    Refusal,
+    Result,
+    T,
+    Value,
+    Why,
+    adapter,
+    boundary,
+    example,
+    shown,
+)
 
 from opshift_adapters._lib.blocks import ARANGE, SIZE_OF, arange, size_of
+from opshift_adapters.sequence.control import through_float
 
 COLUMNS = "<num_scan_inputs=1, {}, body = b (float[2] s, float[2] i) => (float[2] t, float[2] o) {{ t = Add(s, i) o = Mul(t, i) }} >"
+
+
+TYPES_25 = boundary(25, "Scan:d8a6e6")
+TYPES_24 = boundary(24, "Scan:bc86df")
+TYPES_23 = boundary(23, "Scan:34480e")
+TYPES_21 = boundary(21, "Scan:c9c25e")
+TYPES_19 = boundary(19, "Scan:78a9c0")
+BFLOAT16_16 = boundary(16, "Scan:90a9ec", cast=shown(
+    through_float,
+    example("scan", "(bfloat16[2] s, bfloat16[2,3] x) => (bfloat16[2] t, bfloat16[2,3] y) { t, y = Scan(s, x) <num_scan_inputs=1, scan_input_axes=[1], scan_output_axes=[-1], body = b (bfloat16[2] p, bfloat16[2] i) => (bfloat16[2] q, bfloat16[2] o) { q = Add(p, i) o = Mul(p, i) }> }", gives="Cast Cast Scan Cast Cast"),
+))  # fmt: skip
+AXES_11 = boundary(11, "Scan:787e3b", directions="up")
 
 
 @adapter("Scan", 11, 10)

@@ -1,11 +1,11 @@
-"""Conv, ConvTranspose, DeformConv."""
+"""Conv and ConvTranspose."""
 
 from opshift.adapter import boundary, example, shown
 from opshift.combinators import cast_around
 
 BFLOAT16_22 = boundary(
     22,
-    "Conv:fa6396 ConvTranspose:ec0d21 DeformConv:3b4cba",
+    "Conv:fa6396 ConvTranspose:ec0d21",
     cast=shown(
         cast_around("float"),
         example("bfloat16", "(bfloat16[1,2,6] x, bfloat16[3,2,3] w, bfloat16[3] b) => (bfloat16[1,3,4] y) { y = Conv(x, w, b) }", gives="Cast Cast Cast Conv Cast"),

@@ -1,7 +1,19 @@
 """DeformConv: below 19, four gathers around each place and a product with the weights."""
 
 import numpy as np
-from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, adapter, example
+from opshift.adapter import (
+    Builder,
+    Node,
+    Refusal,
+    Result,
+    T,
+    Value,
+    Why,
+    adapter,
+    boundary,
+    example,
+)
+from opshift.combinators import cast_around
 
 from opshift_adapters._lib.blocks import ARANGE, SIZE_OF, arange, as_type, part, size_of
 
@@ -10,6 +22,8 @@ DEFORM = (
     "Max", "Min", "Mul", "Not", "ReduceProd", "Reshape", "Shape", "Slice", "Sub", "Transpose",
     "Where", *ARANGE, *SIZE_OF,
 )  # fmt: skip
+BFLOAT16_22 = boundary(22, "DeformConv:3b4cba", cast=cast_around("float"))
+
 HEAD = "(float[1,2,4,5] x, float[3,2,2,2] w, float[1,8,3,4] o"
 TAIL = ") => (float[1,3,3,4] y) { y = DeformConv"
 

@@ -1,6 +1,7 @@
 """LpPool and GlobalLpPool: gaps, rounding up, and a norm that was a fraction."""
 
 from opshift.adapter import Builder, Node, Refusal, Result, Value, Why, adapter, boundary, example
+from opshift.combinators import cast_around
 
 from opshift_adapters._lib.windows import (
     WINDOW_SUMS,
@@ -14,11 +15,27 @@ from opshift_adapters._lib.windows import (
     rounded_down,
     rounds_up,
     window_sums,
+    without_windows_in_pad,
 )
 
 LINE = "(float[1,2,7] x) => (float[1,2,o] y) { y = LpPool"
 PLANE = "(float[1,2,7,6] x) => (float[1,2,o,p] y) { y = LpPool"
 OPEN = "(float[N,2,L] x) => (float[N,2,o] y) { y = LpPool"
+
+CEIL_22 = boundary(22, "LpPool:a3e292", directions="up")
+BFLOAT16_22 = boundary(22, "GlobalLpPool:ad52a7/c56e93", cast=cast_around("float"))
+
+
+@adapter("LpPool", 22, 21, emits=("Cast", "Pad"), handles_types=True)
+@example("rounded up", LINE + "<kernel_shape=[3], strides=[2], ceil_mode=1>(x) }", gives="LpPool")
+@example("last window in the pad", "(float[1,2,7] x) => (float[1,2,3] y) { y = LpPool<kernel_shape=[2], strides=[3], pads=[0, 2], ceil_mode=1>(x) }", gives="LpPool")
+@example("last window perhaps in the pad", OPEN + "<kernel_shape=[2], strides=[3], pads=[0, 2], ceil_mode=1>(x) }", gives="LpPool", inputs={"x": [[[0, 1, 2, 3, 4, 0, 1], [2, 3, 4, 0, 1, 2, 3]]]})
+@example("no window in the pad, in a function", "(float[1,2,7] x) => (float[1,2,4] y) { y = own.pool(x) }", functions='<opset_import: ["" : 22], domain: "own"> pool (x) => (y) { y = LpPool<kernel_shape=[2], strides=[2], pads=[0, 0], ceil_mode=1>(x) }', imports={"own": 1}, gives="pool")
+@example("bfloat16", "(bfloat16[1,2,7] x) => (bfloat16[1,2,o] y) { y = LpPool<kernel_shape=[3]>(x) }", gives="Cast LpPool Cast", atol=0.02)
+def lp_pool_22_21(node: Node, op: Builder) -> Result:
+    """The text counted a last window in the end padding, which no engine made; bfloat16 is new."""
+    return without_windows_in_pad(node, op)
+
 
 DILATIONS_18 = boundary(18, "LpPool:1b2195", directions="up")
 

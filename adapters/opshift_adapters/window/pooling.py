@@ -2,12 +2,10 @@
 
 import numpy as np
 from opshift.adapter import (
-    KEEP,
     Builder,
     Node,
     Refusal,
     Result,
-    T,
     Value,
     Why,
     adapter,
@@ -26,7 +24,6 @@ from opshift_adapters._lib.windows import (
     explicit_pads,
     floor_pads,
     from_wide,
-    last_starts_in_pad,
     one_channel,
     ones_conv,
     padded,
@@ -34,6 +31,7 @@ from opshift_adapters._lib.windows import (
     rounded_down,
     rounds_up,
     window_sums,
+    without_windows_in_pad,
 )
 
 LINE = "(float[1,2,7] x) => (float[1,2,o] y) { y = {op}"
@@ -47,21 +45,18 @@ POOL_BODY = '<opset_import: ["" : 22], domain: "own"> pool (x) => (y) {{ y = {}<
 
 BFLOAT16_22 = boundary(
     22,
-    (
-        "GlobalAveragePool:0b6629 GlobalMaxPool:7be94c GlobalLpPool:ad52a7/c56e93 "
-        "MaxUnpool:f48b0c MaxRoiPool:6a4509"
-    ),
+    "GlobalAveragePool:0b6629 GlobalMaxPool:7be94c MaxRoiPool:6a4509",
     cast=shown(
         cast_around("float"),
         example("bfloat16", "(bfloat16[1,2,7] x) => (bfloat16[1,2,1] y) { y = GlobalAveragePool(x) }", gives="Cast GlobalAveragePool Cast"),
     ),
 )  # fmt: skip
 CEIL_22 = boundary(
-    22, "AveragePool:1cb9bf MaxPool:702056 LpPool:a3e292", directions="up"
+    22, "AveragePool:1cb9bf MaxPool:702056", directions="up"
 )
 
 
-@adapter("AveragePool MaxPool LpPool", 22, 21, emits=("Cast", "Pad"), handles_types=True)
+@adapter("AveragePool MaxPool", 22, 21, emits=("Cast", "Pad"), handles_types=True)
 @example("rounded up", LINE + "<kernel_shape=[3], strides=[2], ceil_mode=1>(x) }", gives="{op}")
 @example("last window in the pad", "(float[1,2,7] x) => (float[1,2,3] y) { y = {op}<kernel_shape=[2], strides=[3], pads=[0, 2], ceil_mode=1>(x) }", gives="{op}")
 @example("last window in pads that count", "(float[1,2,7] x) => (float[1,2,3] y) { y = AveragePool<kernel_shape=[2], strides=[3], pads=[1, 2], ceil_mode=1, count_include_pad=1>(x) }", gives="Pad AveragePool")
@@ -69,7 +64,6 @@ CEIL_22 = boundary(
 @example("last window perhaps in the pad, nothing known", UNRANKED + "<kernel_shape=[2], strides=[3], pads=[0, 2], ceil_mode=1>(x) }", gives="Reshape {op}", inputs=FLAT_SEVEN)
 @example("last window in the pad, in a function", POOL_CALL.format("7", "3"), functions=POOL_BODY.format("MaxPool", "strides=[3], pads=[0, 2]"), imports={"own": 1}, gives="MaxPool")
 @example("last window perhaps in the pad, in a function", POOL_CALL.format("L", "o"), functions=POOL_BODY.format("AveragePool", "strides=[3], pads=[0, 2]"), imports={"own": 1}, gives="AveragePool", inputs=SEVEN)
-@example("no window in the pad, in a function", POOL_CALL.format("7", "4"), functions=POOL_BODY.format("LpPool", "strides=[2], pads=[0, 0]"), imports={"own": 1}, gives="pool")
 @example("bfloat16 with indices", "(bfloat16[1,2,7] x) => (bfloat16[1,2,o] y, int64[1,2,o] i) { y, i = MaxPool<kernel_shape=[3]>(x) }", gives="Cast MaxPool Cast")
 @example("bfloat16", "(bfloat16[1,2,7] x) => (bfloat16[1,2,o] y) { y = {op}<kernel_shape=[3]>(x) }", gives="Cast {op} Cast", atol=0.02)
 @example("bfloat16 in a function", "(bfloat16[1,2,7] x) => (bfloat16[1,2,o] y) { y = own.pool(x) }", functions='<opset_import: ["" : 22], domain: "own"> pool (x) => (y) { y = AveragePool<kernel_shape=[3]>(x) }', imports={"own": 1}, atol=0.02)
@@ -77,18 +71,7 @@ CEIL_22 = boundary(
 @example("last window in the pad of one axis", PLANE + "<kernel_shape=[2, 2], strides=[3, 3], pads=[0, 0, 1, 1], ceil_mode=1>(x) }", gives="{op}")
 def pool_22_21(node: Node, op: Builder) -> Result:
     """The text counted a last window in the end padding, which no engine made; bfloat16 is new."""
-    x = node["X"]
-    if x.may_be(T.BFLOAT16) and x.elem_type == T.BFLOAT16:
-        return cast_around("float")(node, op)
-    if not (rounds_up(node) and last_starts_in_pad(node, op)):
-        return KEEP
-    if not (node.op == "AveragePool" and node.int("count_include_pad")):
-        return op.same(node, pads=floor_pads(node, x), auto_pad=None, ceil_mode=0)
-    inner, outer = counted_pads(node, x)
-    inputs = {"X": padded(op, x, inner, 0.0)}
-    return op.same(
-        node, inputs=inputs, pads=outer, auto_pad=None, ceil_mode=0, count_include_pad=0
-    )
+    return without_windows_in_pad(node, op)
 
 
 DILATIONS_19 = boundary(19, "AveragePool:79361c", directions="up")
@@ -133,7 +116,7 @@ INT8_12 = boundary(
         example("signed bytes with indices", "(int8[1,2,7] x) => (int8[1,2,o] y, int64[1,2,o] i) { y, i = MaxPool<kernel_shape=[3], pads=[1,1]>(x) }", gives="Cast MaxPool Cast"),
     ),
 )  # fmt: skip
-TEXT_11 = boundary(11, "AveragePool:ca6623 MaxPool:112b82 MaxUnpool:00a49e")
+TEXT_11 = boundary(11, "AveragePool:ca6623 MaxPool:112b82")
 CEIL_10 = boundary(10, "AveragePool:a52562 MaxPool:93431a", directions="up")
 
 

@@ -1,7 +1,8 @@
 """MaxUnpool: what MaxPool picked, put back where it stood."""
 
 import numpy as np
-from opshift.adapter import Builder, Node, Value, adapter, example
+from opshift.adapter import Builder, Node, Value, adapter, boundary, example
+from opshift.combinators import cast_around
 
 from opshift_adapters._lib.blocks import (
     COUNTED,
@@ -13,6 +14,9 @@ from opshift_adapters._lib.blocks import (
 )
 from opshift_adapters._lib.calc import calc
 from opshift_adapters.select.scatter import SCATTERED, scattered
+
+BFLOAT16_22 = boundary(22, "MaxUnpool:f48b0c", cast=cast_around("float"))
+TEXT_11 = boundary(11, "MaxUnpool:00a49e")
 
 HALVES = "<kernel_shape=[2], strides=[2]>"
 PICKED = {"x": [[[5, 6], [7, 8]]], "i": [[[1, 2], [4, 7]]]}

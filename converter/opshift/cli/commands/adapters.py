@@ -50,11 +50,20 @@ def command(output: Output, op: str | None, domain: str) -> int:
 def _page(name: str, adapters: list[Adapter]) -> Iterator[Line]:
     yield Line(name, Role.GOOD)
     for adapter in sorted(adapters, key=lambda a: (a.start > a.to, a.start)):
-        yield Line(f"  {adapter.start}->{adapter.to}  {adapter.kind.name.lower()}")
+        kind = adapter.kind.name.lower()
+        yield Line(f"  {adapter.start}->{adapter.to}  {kind}  {_place(adapter)}")
         yield Line(f"    {adapter.summary}")
         for example in adapter.examples:
             outcome = f": {example.outcome}" if example.outcome else ""
             yield Line(f"    - {example.title}{outcome}")
+
+
+def _place(adapter: Adapter) -> str:
+    """The file and the line of a verdict: `opshift_adapters/image/resize.py:42`."""
+    module, _, line = adapter.source.partition(":")
+    if not line and adapter.run is not None:
+        module, line = adapter.run.__module__, str(adapter.run.__code__.co_firstlineno)
+    return f"{module.replace('.', '/')}.py:{line}"
 
 
 def adapters_as_dict(domain: str, found: dict[str, list[Adapter]]) -> dict[str, Any]:
@@ -67,6 +76,7 @@ def adapters_as_dict(domain: str, found: dict[str, list[Adapter]]) -> dict[str, 
                 "start": a.start,
                 "to": a.to,
                 "kind": a.kind.name.lower(),
+                "place": _place(a),
                 "summary": a.summary,
                 "emits": sorted(a.emits),
                 "approximate": a.approximate,

@@ -1,0 +1,179 @@
+"""The parts of Attention: positions, masks, heads and scores."""
+
+import numpy as np
+from opshift.adapter import Builder, Node, T, Value
+
+from opshift_adapters._lib.blocks import ARANGE, arange, extent
+
+
+def is_packed(node: Node) -> bool:
+    """Whether the heads lie side by side in a third axis; four axes have an axis for them."""
+    rank = node["Q"].rank_or_none
+    return node.attr("q_num_heads") is not None if rank is None else rank == 3
+
+
+def lengths(node: Node, op: Builder) -> tuple[Value, Value, Value | None]:
+    """How many queries, keys in all, and keys of the past, each a vector of one."""
+    axis = 1 if is_packed(node) else 2
+    past = node.input("past_key")
+    queries, keys = size_at(op, node["Q"], axis), size_at(op, node["K"], axis)
+    if past is None:
+        return queries, keys, None
+    before = size_at(op, past, 2)
+    return queries, _sum(op, before, keys), before
+
+
+def size_at(op: Builder, x: Value, axis: int) -> Value:
+    return op.Shape(x, start=axis, end=axis + 1) if x.rank_or_none is None else extent(op, x, axis)
+
+
+def _sum(op: Builder, a: Value, b: Value) -> Value:
+    left, right = a.const_or_none(), b.const_or_none()
+    return op.Add(a, b) if left is None or right is None else op.const(left + right)
+
+
+COUNTING = ("Shape", "Squeeze", "Unsqueeze", "Add", "Sub", "Reshape", *ARANGE)
+
+
+def grid(op: Builder, queries: Value, keys: Value, offset: Value | None) -> tuple[Value, Value]:
+    """The places of the queries as a column and of the keys as a row."""
+    column = counted(op, queries, [-1, 1])
+    return column if offset is None else op.Add(column, offset), counted(op, keys, [-1])
+
+
+def counted(op: Builder, size: Value, shape: list[int]) -> Value:
+    known = size.const_or_none()
+    if known is not None:
+        return op.const(np.arange(known.item()).reshape(shape))
+    return op.Reshape(arange(op, op.Squeeze(size)), op.const(shape))
+
+
+def offset_of(node: Node, op: Builder, queries: Value, before: Value | None) -> Value | None:
+    """How far the first query stands behind the first key; of each batch if the keys are padded."""
+    valid = node.input("nonpad_kv_seqlen")
+    if valid is None:
+        return before
+    return op.Unsqueeze(op.Sub(valid, queries), op.const([1, 2, 3]))
+
+
+MASKING = ("Pad", "Where", "And", "Shape", "Sub", "Concat", "Add")
+
+
+def mask_of(node: Node, op: Builder) -> Value | None:
+    """What allows (bool) or is added, in the type of the scores."""
+    mask = node.input("attn_mask")
+    if mask is None or mask.elem_type in (T.BOOL, node["Q"].elem_type):
+        return mask
+    return op.Cast(mask, to=node["Q"].elem_type)
+
+
+def reaches_all(node: Node, mask: Value) -> bool:
+    """Whether the mask is known to be as long as the keys are."""
+    keys, past = node["K"].dims_or_none, node.input("past_key")
+    if keys is None or mask.dims_or_none is None:
+        return False
+    length, own = mask.dims[-1], keys[1 if is_packed(node) else 2]
+    if past is None:
+        return length is not None and length == own
+    before = past.dims[2]
+    return isinstance(own, int) and isinstance(before, int) and length == own + before
+
+
+def full_mask(node: Node, op: Builder, keys: Value) -> Value | None:
+    """The mask; a short one hides the keys that it does not reach."""
+    mask = mask_of(node, op)
+    if mask is None or reaches_all(node, mask):
+        return mask
+    length = None if mask.dims_or_none is None else mask.dims[-1]
+    total = keys.const_or_none()
+    if isinstance(length, int) and total is not None:
+        pads = op.const([0, int(total.item()) - length])
+    else:
+        own = op.const([length]) if isinstance(length, int) else op.Shape(mask, start=-1)
+        pads = op.Concat(op.const([0]), op.Sub(keys, own), axis=0)
+    hidden = op.const(False if mask.elem_type == T.BOOL else -np.inf, like=mask)
+    return op.Pad(mask, pads, hidden, op.const([-1]))
+
+
+def hide(op: Builder, mask: Value | None, allowed: Value) -> Value:
+    """The mask, and what is not allowed besides."""
+    if mask is None:
+        return allowed
+    if mask.elem_type == T.BOOL:
+        return op.And(mask, allowed)
+    nothing, hidden = op.const(0, like=mask), op.const(-np.inf, like=mask)
+    return op.Add(mask, op.Where(allowed, nothing, hidden))
+
+
+# -- heads and scores ------------------------------------------------------------------------------
+
+
+def by_head(op: Builder, node: Node, name: str) -> Value:
+    x, heads = node[name], node.int("q_num_heads" if name == "Q" else "kv_num_heads")
+    width = None if x.dims_or_none is None else x.dims[2]
+    sizes = [0, 0, heads, width // heads if isinstance(width, int) else -1]
+    return op.Transpose(op.Reshape(x, op.const(sizes)), perm=[0, 2, 1, 3])
+
+
+def result_width(node: Node) -> int:
+    """The size of the result's last axis; -1 if it is to be inferred."""
+    width = None if node["V"].dims_or_none is None else node["V"].dims[2]
+    if not isinstance(width, int):
+        return -1
+    return width // node.int("kv_num_heads") * node.int("q_num_heads")
+
+
+def for_each_query_head(op: Builder, node: Node, x: Value, query: Value) -> Value:
+    """Keys or values repeated where several heads of queries share them."""
+    if is_packed(node):
+        heads, own = node.int("q_num_heads"), node.int("kv_num_heads")
+        wanted, times = op.const([heads]), op.const([1, 1, heads // own, 1, 1])
+        if heads == own:
+            return x
+    else:
+        pair = [None if v.dims_or_none is None else v.dims[1] for v in (query, node["K"])]
+        if pair[0] is not None and pair[0] == pair[1]:
+            return x
+        wanted = size_at(op, query, 1)
+        share = op.Div(wanted, size_at(op, node["K"], 1))
+        times = op.Concat(op.const([1, 1]), share, op.const([1, 1]), axis=0)
+    wide = op.Expand(op.Unsqueeze(x, op.const([2])), times)
+    sizes = op.Concat(op.Shape(x, end=1), wanted, op.Shape(x, start=2), axis=0)
+    return op.Reshape(wide, sizes, allowzero=1)
+
+
+def root_of_scale(op: Builder, given: float | None, query: Value) -> Value:
+    """Both factors of the product are scaled, by the root each."""
+    size = None if query.dims_or_none is None else query.dims[3]
+    if given is not None:
+        return op.const(np.sqrt(np.float32(given)), like=query)  # a float attribute, and its root
+    if isinstance(size, int):
+        return op.const(np.sqrt(1 / np.sqrt(np.float64(size))), like=query)
+    root = op.Sqrt(op.Cast(size_at(op, query, 3), to=T.DOUBLE))
+    return op.Cast(op.Sqrt(op.Reciprocal(root)), to=query.elem_type)
+
+
+def added_to_scores(node: Node, op: Builder) -> Value | None:
+    """What is added to the scores: minus infinity hides a key."""
+    mask = mask_of(node, op)
+    if node.int("is_causal"):
+        queries, keys, before = lengths(node, op)
+        query, key = grid(op, queries, keys, before)
+        mask = hide(op, mask, op.LessOrEqual(key, query))
+    if mask is None or mask.elem_type != T.BOOL:
+        return mask
+    like = node["Q"]
+    return op.Where(mask, op.const(0, like=like), op.const(-np.inf, like=like))
+
+
+def softmax_in(op: Builder, scores: Value, precise: int, kind: int) -> Value:
+    if precise == kind:
+        return op.Softmax(scores)
+    return op.Cast(op.Softmax(op.Cast(scores, to=precise)), to=kind)
+
+
+def nothing_if_hidden(op: Builder, chances: Value, bias: Value) -> Value:
+    """A query that sees no key has zeros for a result, not NaN."""
+    highest = op.ReduceMax(bias, op.const([-1]))
+    blind = op.Equal(highest, op.const(-np.inf, like=bias))
+    return op.Where(blind, op.const(0, like=chances), chances)

@@ -1,0 +1,109 @@
+"""The broadcasting of binary operators below opset 7: of the second operand, along `axis`."""
+
+from typing import Any
+
+from opshift.adapter import KEEP, Builder, Node, Refusal, Result, Value, Why
+
+from opshift_adapters._lib.blocks import EXPAND, UNSIGNED, common_shape, expand_to, shape_of
+
+SYMMETRIC = ("Add", "Mul", "And", "Or", "Xor", "Equal")
+MIRRORED = {"Less": "Greater", "Greater": "Less", **{op: op for op in SYMMETRIC}}
+
+Dims = tuple[int | str | None, ...]
+
+
+def drop_legacy_broadcast(node: Node, op: Builder) -> Result:
+    """`axis` and `broadcast` gave way to numpy's rules: an operand is lengthened by ones instead."""
+    a, b = node.inputs
+    assert a is not None
+    assert b is not None
+    axis = node.attr("axis")
+    if axis is not None and axis < -1 and node.int("broadcast"):
+        raise Refusal(Why.AMBIGUOUS, f"axis={axis} never had a meaning before opset 7")
+    aligned_at_end = not node.int("broadcast") or axis in (None, -1)
+    one_element = b.dims_or_none is not None and set(b.dims) <= {1}
+    if aligned_at_end or one_element:
+        return op.same(node, axis=None, broadcast=None)
+    if a.rank_or_none is not None and b.rank_or_none is not None:
+        missing = a.rank - axis - b.rank
+        if missing > 0:
+            b = op.Unsqueeze(b, axes=list(range(b.rank, b.rank + missing)))
+        return _binary(op, node.op, a, b)
+    ranks = op.Sub(op.Shape(op.Shape(a)), op.Shape(op.Shape(b)))
+    ones = op.Tile(op.const([1]), op.Sub(ranks, op.const([axis])))
+    longer = op.Reshape(b, op.Concat(op.Shape(b), ones, axis=0))
+    return _binary(op, node.op, a, longer)
+
+
+def _binary(op: Builder, name: str, a: Value, b: Value, **legacy: Any) -> Value:
+    made: Value = op.emit(name, a, b, **legacy)
+    return made
+
+
+ALIGNED = ("Unsqueeze", "Shape", "Sub", "Tile", "Concat", "Reshape")
+
+
+def to_legacy_broadcast(node: Node, op: Builder) -> Result:
+    """The second operand repeats along a block of the first; else swapped, or written out whole."""
+    name, (a, b) = node.op, node.inputs
+    assert a is not None
+    assert b is not None
+    if a.name == b.name or _equal(a.dims_or_none, b.dims_or_none):
+        return KEEP
+    block = _block(a.dims_or_none, b.dims_or_none)
+    if block is not None:
+        return _stretched(op, name, a, b, block)
+    block = _block(b.dims_or_none, a.dims_or_none)
+    if block is not None and name in MIRRORED:
+        return _stretched(op, MIRRORED[name], b, a, block)
+    if block is not None and name == "Sub" and a.elem_type not in UNSIGNED:
+        return _stretched(op, "Add", op.Neg(b), a, block)
+    if _covers(a.dims, b.dims):
+        return _binary(op, name, a, expand_to(op, b, shape_of(op, a)))
+    if _covers(b.dims, a.dims):
+        return _binary(op, name, expand_to(op, a, shape_of(op, b)), b)
+    shape = common_shape(op, a, b)
+    return _binary(op, name, expand_to(op, a, shape), expand_to(op, b, shape))
+
+
+def _equal(a: Dims | None, b: Dims | None) -> bool:
+    """Whether two shapes are the same whatever their symbols stand for."""
+    return a is not None and a == b and None not in a
+
+
+def _block(large: Dims | None, small: Dims | None) -> tuple[int, int] | None:
+    """The part of `small` that repeats a part of `large`, without ones around it; None if none does."""
+    if small == ():
+        return 0, 0
+    if large is None or small is None or len(small) > len(large):
+        return None
+    if set(small) == {1}:
+        return 0, len(small)
+    whole = large[len(large) - len(small) :]
+    if _equal(whole, small):
+        return 0, len(small)
+    long = [i for i, d in enumerate(small) if d != 1]
+    start, stop = long[0], long[-1] + 1
+    return (start, stop) if _equal(whole[start:stop], small[start:stop]) else None
+
+
+def _stretched(op: Builder, name: str, a: Value, b: Value, block: tuple[int, int]) -> Value:
+    start, stop = block
+    outside = [*range(start), *range(stop, b.rank)]
+    if not outside:
+        return _binary(op, name, a, b, broadcast=1)
+    small = op.Squeeze(b, axes=outside)
+    if stop == b.rank:
+        return _binary(op, name, a, small, broadcast=1)
+    return _binary(op, name, a, small, broadcast=1, axis=a.rank - b.rank + start)
+
+
+def _covers(large: Dims, small: Dims) -> bool:
+    """Whether the common shape is surely that of `large`."""
+    if len(small) > len(large):
+        return False
+    pairs = zip(large[len(large) - len(small) :], small, strict=True)
+    return all(s == 1 or (s == d and s is not None) for d, s in pairs)
+
+
+STRETCHED = ("Squeeze", "Neg", *EXPAND)

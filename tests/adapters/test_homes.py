@@ -1,0 +1,36 @@
+"""The layout of the adapters: each operator has one home file, and helpers hold no verdicts."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from importlib.resources import files
+
+from click.testing import CliRunner
+from opshift.cli import main
+
+
+def homes() -> dict[str, set[str]]:
+    """The modules that declare verdicts of each operator, by the index of the adapters."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for line in files("opshift_adapters").joinpath("index.txt").read_text("utf-8").splitlines():
+        module, _, *verdicts = line.split()
+        for verdict in verdicts:
+            found[verdict.rsplit(":", 2)[0]].add(module)
+    return found
+
+
+def test_an_operator_has_one_home():
+    assert {op: modules for op, modules in homes().items() if len(modules) > 1} == {}
+
+
+def test_files_with_a_leading_underscore_hold_no_verdicts():
+    assert not [op for op, modules in homes().items() if any("_lib" in m for m in modules)]
+
+
+def test_the_command_names_the_file_and_the_line():
+    printed = CliRunner().invoke(main, ["adapters", "Resize"]).output
+    (line,) = [line for line in printed.splitlines() if line.startswith("  10->9 ")]
+    path, number = line.split()[-1].split(":")
+    assert path == "opshift_adapters/image/resize.py"
+    text = files("opshift_adapters").joinpath("image/resize.py").read_text("utf-8").splitlines()
+    assert text[int(number) - 1].startswith('@adapter("Resize", 10, 9')
