@@ -18,7 +18,8 @@ def declared(body, emits=(), **options):
         """A test's adapter."""
         return body(node, op)
 
-    return adapter("Softmax", 12, 13, emits=emits, **options)(run)
+    ignores = {"axis": "the tests write anything", "input": "the tests write anything"}
+    return adapter("Softmax", 12, 13, emits=emits, ignores=ignores, **options)(run)
 
 
 def converted(with_adapters, body, **options):
@@ -104,6 +105,28 @@ def test_a_mistake_gets_a_sentence_that_says_where(with_adapters, body, sentence
         converted(with_adapters, body)
     assert sentence in str(caught.value)
     assert "run" in str(caught.value), "the sentence names the function"
+
+
+@pytest.mark.parametrize("given", [(), ("axis",), ("input",), ("axis", "input")])
+def test_what_an_adapter_overlooks_is_its_bug(with_adapters, given):
+    reads = {"axis": lambda node: node.attr("axis"), "input": lambda node: node["input"]}
+
+    def run(node, op):
+        """Writes something, whatever the node holds."""
+        for name in given:
+            reads[name](node)
+        return op.Exp(op.const([0.5, 0.5], 1))
+
+    text = "(float[2] x) => (float[2] y) { y = Softmax<axis=0>(x) }"
+    for ignored in ({}, {"axis": "it is the only one"}, {"axis": "-", "input": "nobody needs it"}):
+        missed = [name for name in ("axis", "input") if name not in (*given, *ignored)]
+        declared = adapter("Softmax", 12, 13, emits="Exp", ignores=ignored)(run)
+        with_adapters(declared)
+        if not missed:
+            assert convert_version(model(text, 12), 13).graph.node[0].op_type == "Exp"
+            continue
+        with pytest.raises(AdapterBug, match="without reading " + ", ".join(map(repr, missed))):
+            convert_version(model(text, 12), 13)
 
 
 def test_declaring_a_crossing_twice_names_both_places():

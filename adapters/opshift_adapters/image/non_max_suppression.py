@@ -31,8 +31,10 @@ NONE_OF = {"b": np.zeros((1, 0, 4)), "s": np.zeros((1, 2, 0))}
 OPEN = "(float[B,N,4] b, float[B,C,N] s, int64 m, float o, float t) => (int64[n,3] y) { y = NonMaxSuppression(b, s, m, o, t) }"
 LIMITS = {"m": 4, "o": 0.4, "t": 0.15}
 
+NO_BOXES = dict.fromkeys(("boxes", "scores", "iou_threshold", "score_threshold", "center_point_box"), "without a limit no box is chosen")
 
-@adapter("NonMaxSuppression", 10, 9, emits=(*SUPPRESSION.split(), *ARANGE))
+
+@adapter("NonMaxSuppression", 10, 9, emits=(*SUPPRESSION.split(), *ARANGE), ignores=NO_BOXES)
 @example("all given", BOXES + GIVES + "{ y = NonMaxSuppression(b, s, m, o, t) }", inputs=SOME)
 @example("no score threshold", BOXES + GIVES + "{ y = NonMaxSuppression(b, s, m, o) }", inputs=SOME)
 @example("infinite scores", BOXES + GIVES + "{ y = NonMaxSuppression(b, s, m, o) }", inputs=SOME | {"s": [[[-np.inf] * 6, [-np.inf, 1, -np.inf, 2, np.inf, np.inf]]] * 2})

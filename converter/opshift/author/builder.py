@@ -128,6 +128,7 @@ class Builder:
         None takes an input or an attribute away; what is not mentioned is kept. One value for a
         node with one output, a tuple for more and whenever `outputs` is given.
         """
+        node.carried()
         schema = self._schema(schemas.normal(node.proto.domain), node.op)
         names = self._same_inputs(node, schema, inputs or {})
         kept, carried = [], []
@@ -161,6 +162,7 @@ class Builder:
 
     def same_but(self, node: Node, inputs: Sequence[Value | None]) -> tuple[Value, ...]:
         """The same operator with all its inputs given by position."""
+        node.carried()
         bare = NodeProto()
         bare.CopyFrom(node.proto)
         del bare.input[:]
@@ -306,6 +308,7 @@ class Builder:
         """The operator's function body, its nodes taken over the boundary like any others."""
         from opshift.author.function_body import expand
 
+        node.carried()
         results = expand(node, self)
         return results[0] if len(results) == 1 else results
 

@@ -236,7 +236,7 @@ class Value:
 class Node:
     """A node read through the schema of the version being left, so that a typo fails at once."""
 
-    __slots__ = ("attributes", "env", "graphs_taken", "proto", "schema")
+    __slots__ = ("attributes", "env", "graphs_taken", "proto", "reads", "schema")
 
     def __init__(self, proto: NodeProto, schema: schemas.Schema | None, env: Env) -> None:
         self.proto = proto
@@ -244,6 +244,7 @@ class Node:
         self.env = env
         self.attributes = {a.name: a for a in proto.attribute}
         self.graphs_taken = False
+        self.reads: set[builtins.str | builtins.int] = set()  # attributes, and inputs by position
 
     @property
     def op(self) -> builtins.str:
@@ -267,11 +268,13 @@ class Node:
         position, names = self._position(name, outputs=False), self.proto.input
         if position >= len(names) or not names[position]:
             return None
+        self.reads.add(position)
         return self._value(names[position], position, outputs=False)
 
     @property
     def inputs(self) -> tuple[Value | None, ...]:
         """All inputs in order; None where one is left out."""
+        self.reads.update(range(len(self.proto.input)))
         return tuple(
             self._value(n, i, outputs=False) if n else None
             for i, n in enumerate(self.proto.input)
@@ -332,6 +335,7 @@ class Node:
     def has(self, name: builtins.str) -> bool:
         """Whether the attribute is written on the node."""
         self._known(name)
+        self.reads.add(name)
         return name in self.attributes
 
     def int(self, name: builtins.str) -> builtins.int:
@@ -375,6 +379,7 @@ class Node:
     def attr(self, name: builtins.str) -> Any:
         """The value of an attribute, the old schema's default when absent, else None."""
         known = self._known(name)
+        self.reads.add(name)
         proto = self.attributes.get(name)
         if proto is None:
             return known.default if known else None
@@ -412,4 +417,18 @@ class Node:
         return self.schema.attributes[name]
 
     def attribute_protos(self) -> Iterator[AttributeProto]:
+        self.reads.update(self.attributes)
         return iter(self.proto.attribute)
+
+    def carried(self) -> None:
+        """Notes that an answer holds the whole node, so that nothing of it is overlooked."""
+        self.reads.update(self.attributes, range(len(self.proto.input)))
+
+    def overlooked(self) -> list[builtins.str]:
+        """The attributes and the inputs that are written in the node and that nobody has read."""
+        found = [name for name in self.attributes if name not in self.reads]
+        for i, name in enumerate(self.proto.input):
+            if name and i not in self.reads:
+                param = self.schema.input_at(i) if self.schema is not None else None
+                found.append(param.name if param is not None else builtins.str(i))
+        return found

@@ -94,6 +94,7 @@ class Adapter:
     approximate: bool = False
     handles_types: bool = False
     only_narrowed: bool = False
+    ignores: Mapping[str, str] = field(default_factory=dict)
     reviewed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     summary: str = ""
     why: Why | None = None
@@ -267,12 +268,14 @@ def adapter(
     emits: str | Iterable[str] = (),
     approximate: bool = False,
     handles_types: bool = False,
+    ignores: Mapping[str, str] | None = None,
 ) -> Callable[[Rewrite | _Draft], Adapter]:
     """Declares how `ops` cross from version `start` to `to`; the docstring says what changed.
 
     `emits` names every other operator it may write; `approximate` that it may ask for permission
     with `op.approximate(...)`; `handles_types` that it deals itself with element types which the
-    other version lacks (otherwise the engine refuses them before the adapter is asked).
+    other version lacks (otherwise the engine refuses them before the adapter is asked); `ignores`
+    gives the reason for each attribute and input that the adapter may leave unread.
     """
     names = _listed(ops)
     if abs(start - to) != 1 and (start, to) not in (RETIRED, FORM):
@@ -286,7 +289,7 @@ def adapter(
             raise AdapterBug(f"{source}: an adapter needs a docstring that says what changed")
         return Adapter(
             names, start, to, draft.run, domain, Kind.REWRITE, frozenset(_listed(emits)),
-            _spread(draft.examples, names), approximate, handles_types,
+            _spread(draft.examples, names), approximate, handles_types, ignores=ignores or {},
             summary=summary, source=source,
         )  # fmt: skip
 

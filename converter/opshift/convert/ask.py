@@ -38,6 +38,7 @@ def ask(task: Task, node: Node, op: Builder) -> Value | tuple[Value, ...] | Keep
 
 
 def _answer(adapter: Adapter, node: Node, op: Builder) -> Value | tuple[Value, ...] | Keep:
+    node.reads.clear()
     try:
         answer = adapter(node, op)
     except AdapterBug as bug:
@@ -53,7 +54,20 @@ def _answer(adapter: Adapter, node: Node, op: Builder) -> Value | tuple[Value, .
         raise AdapterBug(
             f"{adapter.source} returned {answer!r}: an adapter returns KEEP, a value or values"
         )
+    if not isinstance(answer, Keep) and op.made.unread is None:
+        _check_reads(adapter, node)
     return answer
+
+
+def _check_reads(adapter: Adapter, node: Node) -> None:
+    """An adapter that wrote something else must have looked at all that the node holds."""
+    overlooked = [name for name in node.overlooked() if name not in adapter.ignores]
+    if overlooked:
+        names = ", ".join(map(repr, overlooked))
+        raise AdapterBug(
+            f"{adapter.source} replaced {node.op} {node.name!r} without reading {names}; read it, or"
+            " declare the reason with ignores={name: reason}"
+        )
 
 
 def settle(node: Node, answer: Value | tuple[Value, ...], op: Builder, adapter: Adapter) -> None:
