@@ -65,8 +65,8 @@ def _check_reads(adapter: Adapter, node: Node) -> None:
     if overlooked:
         names = ", ".join(map(repr, overlooked))
         raise AdapterBug(
-            f"{adapter.source} replaced {node.op} {node.name!r} without reading {names}; read it, or"
-            " declare the reason with ignores={name: reason}"
+            f"{adapter.source} replaced {node.op} {node.name!r} without reading {names}; read it,"
+            " or declare the reason with ignores={name: reason}"
         )
 
 
