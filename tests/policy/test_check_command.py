@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 from conftest import model
 from onnx import TensorProto, helper, numpy_helper
-from opshift import check_model, convert_file
+from opshift import check_model, convert, convert_file, convert_version
 from opshift.cli.entry import main
 
 GOOD = "(float[2,3] x) => (float[2,3] y) { a = Softmax<axis=1>(x) y = Neg(a) }"
@@ -89,9 +89,8 @@ def test_content_above_the_ir_version_and_names_are_warnings():
         proto.graph.node[0].metadata_props.add(key="k", value="v")
         proto.graph.node[0].name = "/a/b"
         proto.graph.initializer.append(numpy_helper.from_array(np.zeros(2, np.float32), "w.1"))
-        proto.graph.value_info.append(
-            helper.make_tensor_value_info("v", TensorProto.FLOAT8E5M2, [1])
-        )
+        proto.graph.initializer.add(name="v", data_type=TensorProto.FLOAT8E5M2, raw_data=b"")
+        proto.graph.initializer[1].dims.append(0)
 
     proto = changed(spoil, ir=8)
     assert texts(proto) == []
@@ -100,6 +99,7 @@ def test_content_above_the_ir_version_and_names_are_warnings():
         "a node name is no C identifier, such as '/a/b'",
         "a value name is no C identifier, such as 'w.1'",
     ]
+    assert texts(proto, "info") == ["metadata of a node came with IR 10; readers of IR 8 skip it"]
 
 
 @pytest.mark.parametrize(
@@ -117,6 +117,126 @@ def test_what_cannot_be_opened_is_a_finding(change):
 def test_what_only_the_checker_knows():
     proto = changed(lambda m: m.graph.output[0].type.tensor_type.shape.dim.add(dim_value=9))
     assert texts(proto)[0].startswith("the checker rejects it")
+
+
+FUNCTION = """(float[2] x) => (float[2] y) { y = com.acme.Run(x) }
+    <opset_import: ["" : 13], domain: "com.acme"> Run (v) => (w) { w = Softmax(v) }
+    <opset_import: ["" : 13], domain: "com.acme"> Idle (v) => (w) { w = Neg(v) }"""
+
+
+def _name_both_nodes(proto):
+    for node in proto.graph.node:
+        node.name = "n"
+
+
+def _bind(proto, key, value):
+    training = proto.training_info.add()
+    training.algorithm.CopyFrom(
+        onnx.parser.parse_graph("step () => (float[2,3] new) { new = Neg(y) }")
+    )
+    training.update_binding.add(key=key, value=value)
+
+
+def _annotate(proto):
+    note = proto.graph.quantization_annotation.add(tensor_name="a")
+    note.quant_parameter_tensor_names.add(key="SCALE_TENSOR", value="lost")
+    proto.graph.quantization_annotation.add(tensor_name="lost_too")
+
+
+def _denote(proto):
+    proto.graph.input[0].type.denotation = "PICTURE"
+    proto.graph.output[0].type.tensor_type.shape.dim[0].denotation = "DATA_BATCHES"
+    proto.graph.output[0].type.denotation = "IMAGE"
+
+
+@pytest.mark.parametrize(
+    ("change", "rule", "level", "said"),
+    [
+        (_name_both_nodes, "NODE_NAME_TWICE", "warning", ["several nodes of graph 'g' have one name (name 'n')"]),
+        (lambda m: setattr(m, "domain", "acme"), "DOMAIN_NAME", "warning", ["domain 'acme' is no reverse DNS name"]),
+        (lambda m: m.opset_import.add(domain="com.-x", version=1), "DOMAIN_NAME", "warning", ["domain 'com.-x' is no reverse"]),
+        (lambda m: _bind(m, "nope", "new"), "TRAINING_BINDING", "error", ["update_binding sets 'nope', which is no initializer"]),
+        (lambda m: _bind(m, "nope", "y"), "TRAINING_BINDING", "error", ["sets 'nope'", "reads 'y', which is no output of the algorithm"]),
+        (lambda m: m.graph.value_info.add(name="lost"), "VALUE_INFO_OF_NOTHING", "warning", ["value_info of graph 'g' describes value 'lost'"]),
+        (_annotate, "ANNOTATION_OF_NOTHING", "warning", ["names 'lost' as its SCALE_TENSOR", "describes 'lost_too', which nothing defines"]),
+        (_denote, "UNKNOWN_DENOTATION", "warning", ["the denotation 'DATA_BATCHES'", "value 'x' has the denotation 'PICTURE'"]),
+        (lambda m: m.opset_import.add(domain="ai.onnx.ml", version=99), "SPECIFICATION", "error", ["the model imports ai.onnx.ml 99"]),
+    ],
+)  # fmt: skip
+def test_a_rule_that_onnx_does_not_check(change, rule, level, said):
+    found = [one for one in check_model(changed(change)).found if one.rule == rule]
+    assert {one.level for one in found} == {level}
+    for one, part in zip(found, said, strict=True):
+        assert part in one.text
+
+
+def test_two_graphs_of_one_name():
+    proto = model(
+        BRANCH.replace("e ()", "t ()").replace("h = Abs", "k = Abs").replace("] h)", "] k)")
+    )
+    found = check_model(proto).found
+    assert [one.text for one in found if one.rule == "GRAPH_NAME"] == [
+        "2 graphs are called 't'; give each its own name"
+    ]
+
+
+def test_a_function_that_nothing_calls_is_information():
+    proto = model(FUNCTION, 13, more=', "com.acme" : 1')
+    (one,) = check_model(proto).found
+    assert str(one) == "info: function 'Idle' of 'com.acme' is never called"
+    assert not check_model(proto).fails(strict=True)
+
+
+def test_a_cycle_of_functions():
+    text = FUNCTION.replace("Softmax(v)", "com.acme.Idle(v)").replace("Neg(v)", "com.acme.Run(v)")
+    proto = model(text.replace(": 13]", ': 13, "com.acme" : 1]'), 13, more=', "com.acme" : 1')
+    errors = [one for one in check_model(proto).found if one.level == "error"]
+    assert errors
+    assert all("calls itself" in one.text for one in errors)
+
+
+@pytest.mark.skipif(
+    not hasattr(onnx.ModelProto(), "configuration"), reason="onnx 1.17 has no device configurations"
+)
+def test_a_device_configuration_that_points_at_nothing():
+    def spoil(proto):
+        proto.configuration.add(name="both", num_devices=2)
+        for name in ("both", "none"):
+            one = proto.graph.node[0].device_configurations.add(configuration_id=name)
+            one.sharding_spec.add(tensor_name="x" if name == "both" else "lost")
+
+    found = [one for one in check_model(changed(spoil, ir=11)).found if "SKIP" not in one.rule]
+    assert [one.rule for one in found] == ["DEVICE_OF_NOTHING"] * 2
+    assert "configuration 'none'" in found[0].text
+    assert "sharding of 'lost'" in found[1].text
+
+
+def test_findings_of_the_source_are_noted():
+    def spoil(proto):
+        _name_both_nodes(proto)
+        proto.domain = "acme"
+
+    proto = changed(spoil, opset=13)
+    assert convert(proto, 12).report.notes == (
+        "as it came: domain 'acme' is no reverse DNS name; write it as com.acme is written",
+    )
+    told = convert(proto, 12, check="full").report.notes
+    assert any(note.startswith("as it came: several nodes of graph 'g'") for note in told)
+
+
+def test_what_is_inlined_has_names_of_its_own():
+    """Two calls of a function with a subgraph leave no names that a rule objects to."""
+    text = """(bool c, float[2,3] x) => (float[2,3] y) { a = com.acme.Run(c, x) y = com.acme.Run(c, a) }
+        <opset_import: ["" : 13], domain: "com.acme"> Run (c, v) => (w) {
+            s = Softmax(v)
+            w = If (c) <then_branch = t () => (h) { h = Abs(s) }, else_branch = e () => (k) { k = Neg(s) }>
+        }"""
+    proto = model(text, 13, more=', "com.acme" : 1')
+    for number, node in enumerate((*proto.functions[0].node, *proto.graph.node)):
+        node.name = f"/n.{number % 2}"
+    after = convert_version(proto, 11, ir_version=6)
+    assert not after.functions
+    assert check_model(after).beyond(check_model(proto)) == ()
 
 
 def test_the_command(tmp_path):

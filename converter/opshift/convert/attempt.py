@@ -49,7 +49,7 @@ class Conversion:
     dips: dict[str, int] = field(default_factory=dict)  # how far down to go before the goal
     ir_limit: int | None = None  # what a named target takes, where the caller gave no number
     repaired: bool = False
-    unenforced: list[str] = field(default_factory=list)  # rules that were broken from the start
+    unenforced: rules.Findings = field(init=False)  # the rules that were broken from the start
     came_at: int = 0  # the version of the default domain, 0 where it is not imported
     node_budget: int | None = None  # for nodes that steps may still write
     for_types: bool = False  # the result is looked at by inference and thrown away
@@ -161,8 +161,8 @@ class Conversion:
         self.came_at = self.document.imports.get("") or 0
         if self.options.checks:
             validate.whole(self.document, adapters, error)
-            self.unenforced = rules.unenforced(self.document)
-            self.notes += [f"as it came: {text}" for text in self.unenforced]
+            self.unenforced = rules.Findings(tuple(self._unenforced()))
+            self.notes += [f"as it came: {one.text}" for one in self.unenforced.found]
         self.facts = Facts(self.document, self.store, adapters, self._inferable)
 
     def _repair(self) -> bool:
@@ -398,9 +398,8 @@ class Conversion:
 
     def _check_whole(self) -> list[str]:
         """The full check; types that inference rejected before the conversion are only noted."""
-        for text in rules.unenforced(self.document):
-            if text not in self.unenforced:
-                raise AdapterBug(f"the converted model breaks a rule: {text}")
+        for one in rules.Findings(tuple(self._unenforced())).beyond(self.unenforced):
+            raise AdapterBug(f"the converted model breaks a rule: {one.text}")
         result = weights.checkable(self.skeleton)
         full = self.options.check == "full"
         if not full and isinstance(result, bytes) and classes.proves(result):
@@ -417,6 +416,9 @@ class Conversion:
         if told := diagnose.declarations(result, error):
             raise InvalidModel(told)
         raise AdapterBug(f"the checker rejects the converted model: {error}")
+
+    def _unenforced(self) -> Iterator[rules.Finding]:
+        return rules.unenforced(self.document, visit_all=self.options.check == "full")
 
     def _namesakes(self) -> frozenset[FunctionId]:
         """Functions called like an operator, for which inference takes them; better written out."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -136,13 +137,14 @@ def _written_out(
     wanted = dict(zip(body.output, call.output, strict=False))
     made.update((formal, actual) for formal, actual in wanted.items() if actual and formal in made)
     names.update(made)
+    own = fresh(_word(call.name or call.op_type))
     for proto in body.node:
         copy = NodeProto()
         copy.CopyFrom(proto)
         bind_attributes(copy, bound)
         freshen(copy, names, fresh)
         if copy.name:
-            copy.name = f"{call.name or fresh(call.op_type)}/{copy.name}"
+            copy.name = f"{own}_{_word(copy.name)}"
         written.append(copy)
     for formal, actual in wanted.items():
         if actual and formal not in names:
@@ -157,6 +159,11 @@ def _written_out(
     return written
 
 
+def _word(name: str) -> str:
+    """A name with nothing that C would not accept inside an identifier."""
+    return re.sub(r"\W", "_", name, flags=re.ASCII)
+
+
 def freshen(node: NodeProto, names: dict[str, str], fresh: Fresh) -> None:
     """Renames values by `names`, and gives everything its subgraphs define a new name."""
     rename_own(node, names)
@@ -165,6 +172,7 @@ def freshen(node: NodeProto, names: dict[str, str], fresh: Fresh) -> None:
 
 
 def _freshen_graph(graph: GraphProto, outer: dict[str, str], fresh: Fresh) -> None:
+    graph.name = fresh(_word(graph.name))
     names = dict(outer)
     for info in graph.input:
         names[info.name] = fresh("in")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 
 from opshift.model.walk import containers, nodes, nodes_in
@@ -87,13 +88,20 @@ def _imports(model: ModelProto) -> Iterator[str]:
 
 
 def _names(model: ModelProto) -> Iterator[str]:
-    count = 0
-    for graph in containers(model):
-        if isinstance(graph, GraphProto) and not graph.name and (graph.node or graph.output):
-            graph.name = UNNAMED
-            count += 1
-    if count:
-        yield f"{count} graphs had no name; they are called {UNNAMED!r}"
+    graphs = [one for one in containers(model) if isinstance(one, GraphProto)]
+    taken, given = {graph.name for graph in graphs}, []
+    for graph in graphs:
+        if not graph.name and (graph.node or graph.output):
+            numbers = itertools.count(2)
+            name = UNNAMED
+            while name in taken:
+                name = f"{UNNAMED}_{next(numbers)}"
+            graph.name = name
+            taken.add(name)
+            given.append(name)
+    if given:
+        more = f" to {given[-1]!r}" if len(given) > 1 else ""
+        yield f"{len(given)} graphs had no name; they are called {given[0]!r}{more}"
 
 
 def _duplicates(model: ModelProto) -> Iterator[str]:

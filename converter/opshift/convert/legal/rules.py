@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import re
@@ -14,7 +13,8 @@ from opshift.author import registry
 from opshift.author.facts import Facts
 from opshift.author.registry import Registry
 from opshift.convert.ir import needs
-from opshift.convert.legal import checker, validate
+from opshift.convert.legal import checker, ir_rules, validate
+from opshift.convert.legal.ir_rules import ERROR, INFO, WARNING
 from opshift.errors import InvalidModel
 from opshift.model import weights
 from opshift.model.document import Document
@@ -24,18 +24,28 @@ from opshift.protos import AttributeProto, GraphProto, ModelProto
 from opshift.report import SCHEMA_VERSION
 from opshift.text import Line, Role, Shown, counted
 
-ERROR, WARNING = "error", "warning"
-
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One rule that is broken; a warning is about what every runtime tolerates."""
+    """One rule that is broken.
+
+    A warning is about what every runtime tolerates; info is about what computes nothing and
+    breaks no rule. `about` holds the names of what the finding is about.
+    """
 
     level: str
     text: str
+    rule: str
+    about: frozenset[str] = frozenset()
 
     def __str__(self) -> str:
         return f"{self.level}: {self.text}"
+
+    def as_dict(self) -> dict[str, str]:
+        return {"level": self.level, "rule": self.rule, "text": self.text}
+
+
+_ROLES = {ERROR: Role.BAD, WARNING: Role.CAUTION, INFO: Role.FAINT}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -45,11 +55,23 @@ class Findings(Shown):
     found: tuple[Finding, ...]
 
     def fails(self, *, strict: bool) -> bool:
-        return any(strict or finding.level == ERROR for finding in self.found)
+        grave = {ERROR, WARNING} if strict else {ERROR}
+        return any(finding.level in grave for finding in self.found)
+
+    def beyond(self, before: Findings) -> tuple[Finding, ...]:
+        """The errors and warnings that the model of which this one was made does not have."""
+        known: dict[str, set[str]] = {}
+        for one in before.found:
+            known.setdefault(one.rule, set()).update(one.about)
+        return tuple(
+            one
+            for one in self.found
+            if one.level != INFO and not one.about <= known.get(one.rule, set())
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """The documented JSON form, `docs/reference/json.md`."""
-        found = [dataclasses.asdict(finding) for finding in self.found]
+        found = [finding.as_dict() for finding in self.found]
         return {"schema_version": SCHEMA_VERSION, "kind": "check", "findings": found}
 
     def to_json(self) -> str:
@@ -63,7 +85,7 @@ class Findings(Shown):
         role = Role.BAD if errors else Role.CAUTION if warnings else Role.GOOD
         yield Line(f"{', '.join(told)}." if told else "Nothing is wrong.", role)
         for finding in self.found:
-            yield Line(f"  {finding}", Role.BAD if finding.level == ERROR else Role.CAUTION)
+            yield Line(f"  {finding}", _ROLES[finding.level])
 
 
 def check_model(model: ModelProto | str | os.PathLike[str]) -> Findings:
@@ -76,22 +98,34 @@ def check_model(model: ModelProto | str | os.PathLike[str]) -> Findings:
         validate.header(skeleton)
         document = Document(skeleton)
     except InvalidModel as error:
-        return Findings((Finding(ERROR, str(error)),))
+        return Findings((_error("INVALID_MODEL", str(error)),))
     adapters = registry.default()
-    errors = [*validate.findings(document, adapters), *broken(document, adapters)]
+    texts = [*validate.findings(document, adapters), *broken(document, adapters)]
+    errors = [_error("SPECIFICATION", text) for text in texts]
     if store.file is not None:  # a model in memory has no folder
-        errors += weights.flaws(skeleton, store)
+        errors += [_error("EXTERNAL_DATA", text) for text in weights.flaws(skeleton, store)]
     view = weights.checkable(skeleton)
     if not errors and (objection := checker.whole(view, full=True)) is not None:
-        errors.append(f"the checker rejects it: {objection}")
+        about = frozenset({_NODE.sub("", objection)})  # a conversion may write another operator
+        errors.append(Finding(ERROR, f"the checker rejects it: {objection}", "CHECKER", about))
     facts = Facts(document, store, adapters, lambda: view)
-    warnings = [*_too_new(document, facts), *_identifiers(document)]
-    return Findings(
-        (
-            *(Finding(ERROR, text) for text in dict.fromkeys(errors)),
-            *(Finding(WARNING, text) for text in warnings),
-        )
-    )
+    order = [ERROR, WARNING, INFO]
+    found = [*errors, *_too_new(document, facts), *beyond_the_checker(document)]
+    return Findings(tuple(sorted(dict.fromkeys(found), key=lambda one: order.index(one.level))))
+
+
+_NODE = re.compile(r"\(op_type:[^)]*\): ")
+
+
+def _error(rule: str, text: str) -> Finding:
+    return Finding(ERROR, text, rule, frozenset({text}))
+
+
+def beyond_the_checker(document: Document, *, visit_all: bool = True) -> Iterator[Finding]:
+    """The rules of the IR documents that onnx's checker leaves out."""
+    for rule in ir_rules.RULES:
+        for about, text in rule.find(document) if visit_all or not rule.visits_all else ():
+            yield Finding(rule.level, text, rule.code, about)
 
 
 def broken(document: Document, adapters: Registry) -> Iterator[str]:
@@ -104,14 +138,13 @@ def broken(document: Document, adapters: Registry) -> Iterator[str]:
         yield from _other_imports(document, root)
 
 
-def unenforced(document: Document) -> list[str]:
-    """What a conversion looks at, before and after, beside the checker: cheap, and it matters."""
-    return [
-        text
-        for root in document.roots
-        for found in (*map(_shadowing, root.scopes), _other_imports(document, root))
-        for text in found
-    ]
+def unenforced(document: Document, *, visit_all: bool = False) -> Iterator[Finding]:
+    """The errors and warnings that a conversion looks for, before and after, beside the checker."""
+    for root in document.roots:
+        for found in (*map(_shadowing, root.scopes), _other_imports(document, root)):
+            yield from (_error("SPECIFICATION", text) for text in found)
+    found_too = beyond_the_checker(document, visit_all=visit_all)
+    yield from (one for one in found_too if one.level != INFO)
 
 
 def _shadowing(scope: Scope) -> Iterator[str]:
@@ -170,26 +203,14 @@ def _other_imports(document: Document, root: Root) -> Iterator[str]:
             )
 
 
-def _too_new(document: Document, facts: Facts) -> Iterator[str]:
+def _too_new(document: Document, facts: Facts) -> Iterator[Finding]:
+    """Content that a later IR version brought; readers skip what computes nothing."""
     says = document.model.ir_version
-    for need in needs.needs(document, facts):
-        if need.ir > says:
-            yield f"{need.says} needs IR {need.ir}, and the model says {says}; raise it with --ir"
-
-
-_IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-
-
-def _identifiers(document: Document) -> Iterator[str]:
-    """The specification wants names that C would take; no runtime does."""
-    found: dict[str, list[str]] = {"node": [], "value": []}
-    for root in document.roots:
-        for scope in root.scopes:
-            values = {*scope.inputs, *scope.initializers, *scope.producers}
-            found["value"] += [name for name in values if not _IDENTIFIER.fullmatch(name)]
-            names = [node.name for node in scope.proto.node if node.name]
-            found["node"] += [name for name in names if not _IDENTIFIER.fullmatch(name)]
-    for what, names in found.items():
-        if names:
-            count = f"{len(names)} {what} names are" if len(names) > 1 else f"a {what} name is"
-            yield f"{count} no C identifier, such as {min(names)!r}"
+    for one in needs.held(document, facts, says):
+        about = frozenset({one.says})
+        if one.computes:
+            text = f"{one.says} needs IR {one.ir}, and the model says {says}; raise it with --ir"
+            yield Finding(WARNING, text, "FIELD_ABOVE_IR", about)
+        else:
+            text = f"{one.says} came with IR {one.ir}; readers of IR {says} skip it"
+            yield Finding(INFO, text, "SKIPPED_ABOVE_IR", about)

@@ -1,0 +1,289 @@
+"""The rules of ONNX's IR documents that onnx's checker leaves out, one row for each rule."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from onnx import FunctionProto, GraphProto, TrainingInfoProto, TypeProto, ValueInfoProto
+
+from opshift.convert.ir import places
+from opshift.model.document import Document
+from opshift.model.names import TRAINING_PARTS
+from opshift.model.scope import FunctionId, Scope
+from opshift.text import counted
+
+ERROR, WARNING, INFO = "error", "warning", "info"
+
+TYPE_DENOTATIONS = frozenset({"TENSOR", "IMAGE", "AUDIO", "TEXT"})
+DIMENSION_DENOTATIONS = frozenset(
+    {
+        "DATA_BATCH", "DATA_CHANNEL", "DATA_TIME", "DATA_FEATURE", "FILTER_IN_CHANNEL",
+        "FILTER_OUT_CHANNEL", "FILTER_SPATIAL",
+    }
+)  # fmt: skip
+
+
+class Broken(NamedTuple):
+    """What breaks a rule: the names that it is about, and a sentence."""
+
+    about: frozenset[str]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule, how grave it is to break it, and the search for what breaks it.
+
+    A conversion notes what breaks the rules that need no visit of every node or value.
+    """
+
+    code: str
+    level: str
+    find: Callable[[Document], Iterator[Broken]]
+    visits_all: bool = False
+
+
+def _scopes(document: Document) -> Iterator[Scope]:
+    return (scope for root in document.roots for scope in root.scopes)
+
+
+def _defines(scope: Scope, name: str) -> bool:
+    return (
+        name in scope.producers
+        or name in scope.inputs
+        or name in scope.initializers
+        or name in scope.sparse
+    )
+
+
+def _where(scope: Scope) -> str:
+    kind = "function" if isinstance(scope.proto, FunctionProto) else "graph"
+    return f"{kind} {scope.proto.name!r}"
+
+
+def _some(names: Collection[str], what: str) -> str:
+    """How many there are, and the first of them."""
+    first = repr(min(names))
+    return f"{what} {first}" if len(names) == 1 else f"{counted(len(names), what)} such as {first}"
+
+
+# -- names ---------------------------------------------------------------------------------------
+
+
+def _node_names(document: Document) -> Iterator[Broken]:
+    for scope in _scopes(document):
+        if repeated := scope.repeated_names:
+            yield Broken(
+                repeated,
+                f"several nodes of {_where(scope)} have one name ({_some(repeated, 'name')}); give"
+                " each node its own name",
+            )
+
+
+def _graph_names(document: Document) -> Iterator[Broken]:
+    """The names of graphs are unique within a model."""
+    names = Counter(s.proto.name for s in _scopes(document) if isinstance(s.proto, GraphProto))
+    if names[""]:
+        yield Broken(frozenset({""}), f"{counted(names.pop(''), 'graph')} without a name; name it")
+    for name, count in sorted(names.items()):
+        if count > 1:
+            yield Broken(
+                frozenset({name}), f"{count} graphs are called {name!r}; give each its own name"
+            )
+
+
+_DOMAIN = re.compile(r"\w([\w-]*\w)?(\.\w([\w-]*\w)?)+", re.ASCII)
+
+
+def _domain_names(document: Document) -> Iterator[Broken]:
+    named = {document.model.domain, *(domain for domain, _, _ in document.functions)}
+    for root in document.roots:
+        named.update(root.imports)
+        named.update(domain for domain, _ in root.index)
+    for domain in sorted(named - {""}):
+        if not _DOMAIN.fullmatch(domain):
+            yield Broken(
+                frozenset({domain}),
+                f"domain {domain!r} is no reverse DNS name; write it as com.acme is written",
+            )
+
+
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+
+
+def _node_identifiers(document: Document) -> Iterator[Broken]:
+    names = {node.name for scope in _scopes(document) for node in scope.proto.node}
+    return _identifiers("node", names)
+
+
+def _value_identifiers(document: Document) -> Iterator[Broken]:
+    names = {
+        name
+        for scope in _scopes(document)
+        for name in (*scope.inputs, *scope.initializers, *scope.producers)
+    }
+    return _identifiers("value", names)
+
+
+def _identifiers(what: str, names: Iterable[str]) -> Iterator[Broken]:
+    """The specification wants names that C would accept; no runtime does."""
+    bad = frozenset(name for name in names if name and not _IDENTIFIER.fullmatch(name))
+    if bad:
+        count = f"{len(bad)} {what} names are" if len(bad) > 1 else f"a {what} name is"
+        yield Broken(bad, f"{count} no C identifier, such as {min(bad)!r}")
+
+
+# -- names that point at nothing -----------------------------------------------------------------
+
+
+def _bindings(document: Document) -> Iterator[Broken]:
+    tops = {root.name: root.top for root in document.roots if root.kind == "training"}
+    for i, training in enumerate(document.model.training_info):
+        where = f"training_info[{i}]"
+        first, step = (tops.get(f"{where}.{part}") for part in TRAINING_PARTS)
+        yield from _binding(document, where, training, "initialization_binding", first, step)
+        yield from _binding(document, where, training, "update_binding", step, step)
+
+
+def _binding(
+    document: Document, where: str, training: TrainingInfoProto, field: str,
+    source: Scope | None, step: Scope | None,
+) -> Iterator[Broken]:  # fmt: skip
+    """A key is an initializer, a value an output of the graph that computes it."""
+    entries = getattr(training, field)
+    graph = source.proto if source is not None else None
+    outputs = {one.name for one in graph.output} if isinstance(graph, GraphProto) else set()
+    owners = [document.main] if step is None else [document.main, step]
+    for entry in entries:
+        if not any(entry.key in one.initializers or entry.key in one.sparse for one in owners):
+            text = f"{where}.{field} sets {entry.key!r}, which is no initializer; correct the key"
+            yield Broken(frozenset({entry.key}), text)
+        if entry.value not in outputs:
+            part = "the initialization" if field == "initialization_binding" else "the algorithm"
+            text = f"{where}.{field} reads {entry.value!r}, which is no output of {part}"
+            yield Broken(frozenset({entry.value}), f"{text}; correct the value")
+    for key, count in Counter(entry.key for entry in entries).items():
+        if count > 1:
+            yield Broken(frozenset({key}), f"{where}.{field} sets {key!r} {count} times; keep one")
+
+
+def _value_infos(document: Document) -> Iterator[Broken]:
+    for scope in _scopes(document):
+        infos: Iterable[ValueInfoProto] = getattr(scope.proto, "value_info", ())
+        stated = {value.name for value in infos}
+        lost = frozenset(name for name in stated if not _defines(scope, name))
+        if lost:
+            yield Broken(
+                lost,
+                f"value_info of {_where(scope)} describes {_some(lost, 'value')}, which nothing"
+                " defines; remove the entry",
+            )
+
+
+def _annotations(document: Document) -> Iterator[Broken]:
+    for scope in _scopes(document):
+        for note in getattr(scope.proto, "quantization_annotation", ()):
+            if not _defines(scope, note.tensor_name):
+                yield Broken(
+                    frozenset({note.tensor_name}),
+                    f"a quantization annotation of {_where(scope)} describes"
+                    f" {note.tensor_name!r}, which nothing defines; remove it",
+                )
+            for entry in note.quant_parameter_tensor_names:
+                if scope.owner(entry.value) is None:
+                    yield Broken(
+                        frozenset({entry.value}),
+                        f"the quantization annotation of {note.tensor_name!r} names {entry.value!r}"
+                        f" as its {entry.key}, and nothing defines it; correct the name",
+                    )
+
+
+def _devices(document: Document) -> Iterator[Broken]:
+    known = {one.name for one in getattr(document.model, "configuration", ())}
+    for scope in _scopes(document):
+        for node in scope.proto.node:
+            for one in getattr(node, "device_configurations", ()):
+                called = f"{node.op_type} {node.name or next(iter(node.output), '')!r}"
+                if one.configuration_id not in known:
+                    yield Broken(
+                        frozenset({one.configuration_id}),
+                        f"{called} is placed by configuration {one.configuration_id!r}, which the"
+                        " model does not have; add it or remove the placement",
+                    )
+                yield from _shardings(called, one, {*node.input, *node.output})
+
+
+def _shardings(called: str, configuration: Any, values: Collection[str]) -> Iterator[Broken]:
+    for spec in configuration.sharding_spec:
+        if spec.tensor_name not in values:
+            yield Broken(
+                frozenset({spec.tensor_name}),
+                f"{called} has a sharding of {spec.tensor_name!r}, which it neither reads nor"
+                " writes; remove it",
+            )
+
+
+# -- denotations ---------------------------------------------------------------------------------
+
+
+def _denotations(document: Document) -> Iterator[Broken]:
+    unknown: dict[str, str] = {}
+    for where, value in places.values(document.model):
+        for word in _unknown_denotations(value.type):  # type: ignore[union-attr]
+            unknown.setdefault(word, where)
+    for word, where in sorted(unknown.items()):
+        yield Broken(
+            frozenset({word}), f"{where} has the denotation {word!r}, which ONNX does not define"
+        )
+
+
+def _unknown_denotations(kind: TypeProto) -> Iterator[str]:
+    if kind.denotation and kind.denotation not in TYPE_DENOTATIONS:
+        yield kind.denotation
+    held = kind.WhichOneof("value")
+    if held in ("tensor_type", "sparse_tensor_type"):
+        for dim in getattr(kind, held).shape.dim:
+            if dim.denotation and dim.denotation not in DIMENSION_DENOTATIONS:
+                yield dim.denotation
+    elif held in ("sequence_type", "optional_type"):
+        yield from _unknown_denotations(getattr(kind, held).elem_type)
+    elif held == "map_type":
+        yield from _unknown_denotations(kind.map_type.value_type)
+
+
+# -- functions -----------------------------------------------------------------------------------
+
+
+def _unused_functions(document: Document) -> Iterator[Broken]:
+    calls = {root.function: root.calls.keys() for root in document.roots if root.function}
+    waiting = [key for root in document.roots if not root.function for key in root.calls]
+    reached = set[FunctionId]()
+    while waiting:
+        key = waiting.pop()
+        if key not in reached:
+            reached.add(key)
+            waiting += calls.get(key, ())
+    for domain, name, _ in sorted(calls.keys() - reached):
+        yield Broken(
+            frozenset({f"{domain}.{name}"}),
+            f"function {name!r} of {domain or 'ai.onnx'!r} is never called",
+        )
+
+
+RULES = (
+    Rule("NODE_NAME_TWICE", WARNING, _node_names, visits_all=True),
+    Rule("GRAPH_NAME", WARNING, _graph_names),
+    Rule("DOMAIN_NAME", WARNING, _domain_names),
+    Rule("NODE_IDENTIFIER", WARNING, _node_identifiers, visits_all=True),
+    Rule("VALUE_IDENTIFIER", WARNING, _value_identifiers, visits_all=True),
+    Rule("TRAINING_BINDING", ERROR, _bindings),
+    Rule("VALUE_INFO_OF_NOTHING", WARNING, _value_infos, visits_all=True),
+    Rule("ANNOTATION_OF_NOTHING", WARNING, _annotations),
+    Rule("DEVICE_OF_NOTHING", WARNING, _devices, visits_all=True),
+    Rule("UNKNOWN_DENOTATION", WARNING, _denotations, visits_all=True),
+    Rule("UNUSED_FUNCTION", INFO, _unused_functions),
+)
