@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from opshift.convert.api import convert_file, convert_version
     from opshift.convert.api import convert_with_report as convert
     from opshift.convert.legal.rules import Findings, check_model
+    from opshift.convert.look.compare import Diff, diff
     from opshift.convert.look.lowest import Lowest, lowest_versions
     from opshift.convert.look.plan import Plan, plan
     from opshift.convert.request import Request
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
         Refused,
         Why,
     )
-    from opshift.model.diff import Diff, diff
     from opshift.model.model_version import Level, ModelVersion
     from opshift.opsets.identity import OperatorId
     from opshift.report import Report
@@ -65,7 +65,7 @@ _HOMES = {
         "AdapterBug", "BadDestination", "BadTarget", "InvalidModel", "MissingExtra",
         "OpshiftError", "Refused", "Why",
     ),
-    "model.diff": ("Diff", "diff"),
+    "convert.look.compare": ("Diff", "diff"),
     "opsets.identity": ("OperatorId",),
     "convert.look.lowest": ("Lowest", "lowest_versions"),
     "model.model_version": ("Level", "ModelVersion"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 
 import numpy as np
@@ -14,8 +15,8 @@ from hypothesis import strategies as st
 from onnx import numpy_helper
 from opshift import BadTarget, convert_version, diff
 from opshift.cli.entry import main
-from opshift.model.diff import _WIDER, Signature, Value, compare
 from opshift.model.model_version import Form, Level, ModelVersion
+from opshift.model.signature import _WIDER, Signature, Value, compare
 
 
 @pytest.mark.parametrize(
@@ -56,10 +57,41 @@ def test_a_bump_grows(number, level):
     assert (before.bump(level) > before) is (level is not Level.NONE)
 
 
-@pytest.mark.parametrize("text", ["1.2", "v1.2.3", "", "1.2.3-rc1", "-1.0.0"])
+@pytest.mark.parametrize("text", ["1.2", "v1.2.3", "", "1.2.3-", "1.2.3+", "1.2.3-01", "1.02.3", "-1.0.0", "1.2.3-a..b"])
 def test_what_is_no_version(text):
     with pytest.raises(BadTarget, match=r"MAJOR\.MINOR\.PATCH or a number"):
         ModelVersion.parse(text)
+
+
+# The order of precedence that SemVer 2.0.0 gives as its example, and builds, which have none.
+ORDERED = [
+    "1.0.0-alpha", "1.0.0-alpha.1", "1.0.0-alpha.beta", "1.0.0-beta", "1.0.0-beta.2",
+    "1.0.0-beta.11", "1.0.0-rc.1", "1.0.0", "1.0.1-0", "1.1.0", "2.0.0",
+]  # fmt: skip
+
+
+def test_pre_releases_come_before_their_version():
+    versions = [ModelVersion.parse(text) for text in ORDERED]
+    assert sorted(versions) == versions
+    assert [str(one) for one in versions] == ORDERED
+    for one, other in itertools.pairwise(versions):
+        assert one < other
+        assert other > one
+
+
+def test_a_build_has_no_precedence():
+    one, other = (ModelVersion.parse(f"1.2.3-rc.1+{build}") for build in ("b7", "b8"))
+    assert one == other
+    assert not one < other
+    assert str(one) == "1.2.3-rc.1+b7"
+
+
+def test_a_model_stores_neither_pre_release_nor_build():
+    full = ModelVersion.parse("1.2.3-rc.1+b7")
+    assert full.pack() == ModelVersion(1, 2, 3).pack()
+    assert ModelVersion.unpack(full.pack()) == full.stored == ModelVersion(1, 2, 3)
+    assert full < full.stored
+    assert str(full.bump(Level.MINOR)) == "1.3.0"
 
 
 def test_what_does_not_fit():
@@ -207,7 +239,10 @@ def test_the_command(tmp_path):
     onnx.save(weighted(size=3), tmp_path / "b.onnx")
     text = CliRunner().invoke(main, ["diff", f"{tmp_path}/a.onnx", f"{tmp_path}/b.onnx"]).stdout
     assert "MAJOR: the shape of input 'x' changed: tensor(float)[2] -> tensor(float)[3]" in text
-    assert "set the model version to 2.0.0. It was 1.2.3 in the first model" in text
+    assert text.splitlines()[-1] == (
+        "Advice: set the model version to 2.0.0. It was 1.2.3 in the first model and is 1.2.3 in"
+        " the second."
+    )
     words = ["diff", f"{tmp_path}/a.onnx", f"{tmp_path}/a.onnx", "--output-format", "json"]
     assert json.loads(CliRunner().invoke(main, words).stdout)["level"] == "NONE"
 

@@ -17,7 +17,7 @@ from opshift.convert.legal import checker, diagnose, differs, rules, runtime, va
 from opshift.convert.request import Request
 from opshift.convert.step import Stepper, StepRefused
 from opshift.errors import AdapterBug, InvalidModel, Refusal, Refused, RefusedNode, Why
-from opshift.model import diff, functions, imports, order, repair, settle, weights
+from opshift.model import functions, imports, order, repair, settle, signature, weights
 from opshift.model.document import Document
 from opshift.model.scope import FunctionId, Imports
 from opshift.model.weights import Weights
@@ -56,10 +56,10 @@ class Conversion:
 
     def run(self) -> Report:
         bump = self.options.bump_model_version
-        before = diff.signature(self.skeleton) if bump else None
+        before = signature.signature(self.skeleton) if bump else None
         report = self._run()
         if before is not None and report.changed:
-            notes = (*report.notes, diff.bumped(self.skeleton, before))
+            notes = (*report.notes, signature.bumped(self.skeleton, before))
             report = dataclasses.replace(report, notes=notes)
         return report
 

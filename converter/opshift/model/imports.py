@@ -15,6 +15,11 @@ from opshift.protos import FunctionProto, ModelProto, NodeProto
 Versions = Mapping[str, int]
 
 
+def owners(model: ModelProto) -> list[ModelProto | FunctionProto]:
+    """Everything in a model that has imports of its own."""
+    return [model, *model.functions]
+
+
 def versions(owner: ModelProto | FunctionProto) -> dict[str, int]:
     """The version of each domain that a model or a function imports."""
     return {schemas.normal(entry.domain): entry.version for entry in owner.opset_import}
@@ -31,8 +36,7 @@ def operators(model: ModelProto) -> Iterator[tuple[NodeProto, Versions]]:
 
 def merge(model: ModelProto) -> list[str]:
     """Keeps one of several equal imports of a domain; `ai.onnx` beside the empty name goes."""
-    places: list[ModelProto | FunctionProto] = [model, *model.functions]
-    merged = [name for where in places if (name := _merge(where, model)) is not None]
+    merged = [name for where in owners(model) if (name := _merge(where, model)) is not None]
     return [f"{name or 'ai.onnx'} was imported twice; one import is left" for name in merged]
 
 

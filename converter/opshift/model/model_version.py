@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import enum
+import functools
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from opshift.errors import BadTarget
 
@@ -26,17 +27,42 @@ class Form(enum.Enum):
     NUMBER = "a plain number"
 
 
+# The syntax of SemVer 2.0.0: three numbers without leading zeros, a pre-release and a build.
+_NUMBER, _WORDS = r"(0|[1-9]\d*)", r"[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*"
+_SEMVER = re.compile(rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}(?:-({_WORDS}))?(?:\+({_WORDS}))?", re.ASCII)
+
 _BITS = {Form.SEMVER: (15, 16, 32), Form.HISTORIC: (8, 8, 16)}
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@functools.total_ordering
+@dataclass(frozen=True, slots=True)
 class ModelVersion:
-    """A version as `1.2.345`; a plain number is all patch."""
+    """A version as `1.2.345`; a plain number is all patch.
+
+    A model does not store the pre-release and the build: `pack` leaves them out, and no version
+    that was read from a model has them. A pre-release comes before its version; builds are equal.
+    """
 
     major: int = 0
     minor: int = 0
     patch: int = 0
     form: Form = Form.SEMVER
+    pre_release: str = ""
+    build: str = field(default="", compare=False)
+
+    def __lt__(self, other: ModelVersion) -> bool:
+        return self._precedence() < other._precedence()
+
+    def _precedence(self) -> tuple[object, ...]:
+        """The order of SemVer: numbers below words, and a release above its pre-releases."""
+        words = self.pre_release.split(".")
+        parts = [(0, int(one), "") if one.isdecimal() else (1, 0, one) for one in words]
+        return self.major, self.minor, self.patch, not self.pre_release, parts
+
+    @property
+    def stored(self) -> ModelVersion:
+        """What a model stores of this version."""
+        return replace(self, pre_release="", build="")
 
     @staticmethod
     def unpack(number: int) -> ModelVersion:
@@ -57,16 +83,18 @@ class ModelVersion:
 
     @staticmethod
     def parse(text: str) -> ModelVersion:
-        """`1.2.345`, or a plain number."""
-        if re.fullmatch(r"\d+", text):
+        """`1.2.345`, also with a pre-release and a build (`1.2.345-rc.1+b7`), or a plain number."""
+        if re.fullmatch(r"\d+", text, re.ASCII):
             return ModelVersion(patch=int(text), form=Form.NUMBER)
-        if not re.fullmatch(r"\d+\.\d+\.\d+", text):
+        found = _SEMVER.fullmatch(text)
+        words = (found[4] or "").split(".") if found else ()
+        if found is None or any(w.isdecimal() and w != str(int(w)) for w in words):
             raise BadTarget(f"a model version is MAJOR.MINOR.PATCH or a number, not {text!r}")
-        major, minor, patch = map(int, text.split("."))
-        return ModelVersion(major, minor, patch)
+        major, minor, patch = map(int, found.groups()[:3])
+        return ModelVersion(major, minor, patch, pre_release=found[4] or "", build=found[5] or "")
 
     def pack(self) -> int:
-        """The number for `model_version`."""
+        """The number for `model_version`, without the pre-release and the build."""
         number = self.patch
         if self.form is not Form.NUMBER:
             bits = _BITS[self.form]
@@ -74,7 +102,7 @@ class ModelVersion:
             if any(not 0 <= part < 1 << width for part, width in zip(parts, bits, strict=True)):
                 raise BadTarget(f"{self} does not fit: it is {self.form.value}")
             number |= self.minor << bits[2] | self.major << bits[1] + bits[2]
-        if ModelVersion.unpack(number) != self:
+        if ModelVersion.unpack(number) != self.stored:
             raise BadTarget(f"{self} would be read as {ModelVersion.unpack(number)}")
         return number
 
@@ -82,6 +110,8 @@ class ModelVersion:
         """The version after a change; a plain number only counts."""
         if level is Level.NONE:
             return self
+        if self.pre_release or self.build:
+            return self.stored.bump(level)
         if self.form is Form.NUMBER or level is Level.PATCH:
             return replace(self, patch=self.patch + 1)
         if level is Level.MINOR:
@@ -91,7 +121,8 @@ class ModelVersion:
     def __str__(self) -> str:
         if self.form is Form.NUMBER:
             return str(self.patch)
-        return f"{self.major}.{self.minor}.{self.patch}"
+        more = f"-{self.pre_release}" * bool(self.pre_release) + f"+{self.build}" * bool(self.build)
+        return f"{self.major}.{self.minor}.{self.patch}{more}"
 
 
 def _is_date(number: int) -> bool:

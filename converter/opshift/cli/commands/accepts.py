@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,20 +11,54 @@ from opshift.cli import options
 from opshift.cli.options import common
 from opshift.cli.output import DONE, REFUSED, Output
 
+if TYPE_CHECKING:
+    from opshift.convert.look.accepts import Acceptance
 
-@options.command("opshift accepts model.onnx --for onnxruntime==1.10")
+
+@options.command(
+    "opshift accepts model.onnx --for onnxruntime==1.10",
+    "opshift accepts model.onnx --opset 15 --ir 8 --model-version 1.2",
+)
 @click.argument("source", metavar="IN", type=click.Path(dir_okay=False))
-@click.option("--for", "runtime", metavar="NAME==VERSION", required=True, help="The runtime.")
+@click.option("--for", "runtime", metavar="NAME==VERSION", help="A runtime by name.")
+@click.option("--opset", "opsets", multiple=True, metavar="N|DOMAIN=N", help="It knows this opset.")
+@click.option("--ir", type=click.IntRange(min=1), help="It reads IR versions up to this one.")
+@click.option("--model-version", metavar="VERSION", help="It was written for this model version.")
 @common
-def command(output: Output, source: str, runtime: str) -> int:
-    """Tells whether a runtime runs IN as it is, with every reason; exit 1 if it does not.
+def command(
+    output: Output,
+    source: str,
+    runtime: str | None,
+    opsets: tuple[str, ...],
+    ir: int | None,
+    model_version: str | None,
+) -> int:
+    """Tells whether a consumer may use IN as it is, with every reason; exit 1 if it may not.
 
-    It looks at the IR version, the operator sets, the operators, their types and forms. Nothing is
-    converted.
+    The consumer is a runtime by name, whose operators, types and forms are known, or a program
+    that knows certain versions, by the rules of ONNX's versioning. Nothing is converted.
     """
-    from opshift.convert.look.accepts import accepts
-
+    versions = (opsets, ir, model_version)
+    if (runtime is None) == (not any(versions)):
+        raise click.UsageError(
+            "say who the consumer is: either --for NAME==VERSION, or --opset, --ir and"
+            " --model-version"
+        )
     with output.working(f"looking at {os.path.basename(source)}"):
-        found = accepts(source, runtime)
+        found = _asked(source, runtime, opsets, ir, model_version)
     output.result(found.lines, found.as_dict, good=found.accepted)
     return DONE if found.accepted else REFUSED
+
+
+def _asked(
+    source: str, runtime: str | None, opsets: tuple[str, ...], ir: int | None, version: str | None
+) -> Acceptance:
+    if runtime is not None:
+        from opshift.convert.look.accepts import accepts
+
+        return accepts(source, runtime)
+    from opshift.convert.look import consumer
+
+    written = consumer.written_for(version) if version is not None else None
+    knows = options.read_target(opsets, "--opset")
+    return consumer.may_use(source, consumer.Consumer(knows, ir, written))

@@ -9,14 +9,19 @@ from opshift.cli.options import common
 from opshift.cli.output import DONE, Output
 
 
-@options.command("opshift diff old.onnx new.onnx")
+@options.command("opshift diff old.onnx new.onnx", "opshift diff model.onnx converted.onnx -v")
 @click.argument("first", metavar="A", type=click.Path(dir_okay=False))
 @click.argument("second", metavar="B", type=click.Path(dir_okay=False))
 @common
 def command(output: Output, first: str, second: str) -> int:
-    """Says whether going from A to B is a MAJOR, MINOR or PATCH change for its users, and why."""
-    from opshift.model.diff import diff
+    """Compares A and B, and says whether it is a MAJOR, MINOR or PATCH change for the users.
 
-    found = diff(first, second)
+    It compares versions, signature, nodes by operator, weights by digest and metadata. It converts
+    A to the versions of B: if the nodes and weights of B come out, the computation is the same.
+    """
+    from opshift.convert.look.compare import diff
+
+    with output.working("comparing"):
+        found = diff(first, second)
     output.result(found.lines, found.as_dict)
     return DONE

@@ -8,12 +8,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from onnx import FunctionProto, GraphProto, TrainingInfoProto, TypeProto, ValueInfoProto
-
 from opshift.convert.ir import places
 from opshift.model.document import Document
 from opshift.model.names import TRAINING_PARTS
 from opshift.model.scope import FunctionId, Scope
+from opshift.protos import FunctionProto, GraphProto, TrainingInfoProto, TypeProto, ValueInfoProto
 from opshift.text import counted
 
 ERROR, WARNING, INFO = "error", "warning", "info"

@@ -1,21 +1,14 @@
-"""Two models compared: what users of the first must know before they take the second."""
+"""Two signatures compared: what users of the first model must know before they use the second."""
 
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
-from opshift.model import weights
 from opshift.model.model_version import Level, ModelVersion
-from opshift.model.walk import tensors
-from opshift.model.weights import Weights
 from opshift.opsets import schemas
-from opshift.protos import ModelProto, TensorProto, TypeProto
-from opshift.report import SCHEMA_VERSION
-from opshift.text import Line, Role, Shown
+from opshift.protos import ModelProto, TypeProto
 
 _WIDER = {
     "bool": "int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 bfloat16 float double",
@@ -61,77 +54,6 @@ class Change:
 
     level: Level
     reason: str
-
-
-_EFFECTS = {
-    Level.MAJOR: "users of the first model must change their code or their inputs.",
-    Level.MINOR: "users of the first model can go on, and the second model offers more.",
-    Level.PATCH: "users of the first model can go on, and results may differ.",
-}
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Diff(Shown):
-    """All differences, gravest first, and the version that follows from them."""
-
-    changes: tuple[Change, ...]
-    before: ModelVersion
-    after: ModelVersion
-
-    @property
-    def level(self) -> Level:
-        return max((change.level for change in self.changes), default=Level.NONE)
-
-    @property
-    def advised(self) -> ModelVersion:
-        return self.before.bump(self.level)
-
-    def as_dict(self) -> dict[str, Any]:
-        """The documented JSON form, `docs/reference/json.md`."""
-        changes = [{"level": c.level.name, "reason": c.reason} for c in self.changes]
-        return {
-            "schema_version": SCHEMA_VERSION, "kind": "diff", "level": self.level.name,
-            "changes": changes, "before": str(self.before), "after": str(self.after),
-            "advised": str(self.advised),
-        }  # fmt: skip
-
-    def lines(self) -> Iterator[Line]:
-        """The gravest level, the version that should follow, and each change."""
-        if not self.level:
-            yield Line("NONE: users of the first model notice no difference.", Role.GOOD)
-        else:
-            role = Role.BAD if self.level is Level.MAJOR else Role.CAUTION
-            yield Line(f"{self.level.name}: {_EFFECTS[self.level]}", role)
-            if self.after == self.advised:
-                yield Line(f"  The model version was raised from {self.before} to {self.after}.")
-            else:
-                yield Line(
-                    f"  What to do: set the model version to {self.advised}. It was {self.before}"
-                    f" in the first model and is {self.after} in the second."
-                )
-        for change in self.changes:
-            yield Line(f"  {change.level.name}: {change.reason}")
-
-
-def diff(
-    first: ModelProto | str | os.PathLike[str], second: ModelProto | str | os.PathLike[str]
-) -> Diff:
-    """What changed from the first model to the second, for those who use them."""
-    (a, a_weights), (b, b_weights) = _carve(first), _carve(second)
-    changes = list(compare(signature(a), signature(b)))
-    if [(p.key, p.value) for p in a.metadata_props] != [(p.key, p.value) for p in b.metadata_props]:
-        changes.append(Change(Level.PATCH, "the model's metadata changed"))
-    if not _computes_same(a, b) or not _same_payloads(a, a_weights, b, b_weights):
-        changes.append(Change(Level.PATCH, "what it computes may have changed"))
-    changes.sort(key=lambda change: -change.level)
-    versions = (ModelVersion.unpack(model.model_version) for model in (a, b))
-    return Diff(tuple(changes), *versions)
-
-
-def _carve(model: ModelProto | str | os.PathLike[str]) -> tuple[ModelProto, Weights]:
-    if isinstance(model, ModelProto):
-        return weights.carve_model(model)
-    return weights.carve_file(model)
 
 
 def signature(model: ModelProto) -> Signature:
@@ -216,39 +138,6 @@ def _covers(wide: tuple[int | None, ...] | None, narrow: tuple[int | None, ...] 
         return wide is None
     pairs = itertools.zip_longest(wide, narrow, fillvalue=-1)
     return all(w == n or (w is None and n != -1) for w, n in pairs)
-
-
-_HEADER = ("ir_version", "producer_name", "producer_version", "model_version", "doc_string")
-
-
-def _computes_same(a: ModelProto, b: ModelProto) -> bool:
-    """Whether both hold the same nodes and tensors, their versions included."""
-    bare = []
-    for model in (a, b):
-        copy = ModelProto()
-        copy.CopyFrom(model)
-        for name in (*_HEADER, "metadata_props"):
-            copy.ClearField(name)
-        for name in ("input", "output", "value_info", "doc_string", "name"):
-            copy.graph.ClearField(name)
-        bare.append(copy)
-    return bool(bare[0] == bare[1])
-
-
-def _same_payloads(a: ModelProto, of_a: Weights, b: ModelProto, of_b: Weights) -> bool:
-    pairs = itertools.zip_longest(tensors(a), tensors(b))
-    return all(_payload(left, of_a) == _payload(right, of_b) for left, right in pairs)
-
-
-def _payload(tensor: TensorProto | None, store: Weights) -> TensorProto | bytes | None:
-    if tensor is None or not Weights.is_stub(tensor):
-        return tensor
-    if tensor.data_location == TensorProto.EXTERNAL:
-        return store.locate(tensor).read()
-    whole = TensorProto()
-    whole.CopyFrom(tensor)
-    store.fill(whole)
-    return whole
 
 
 def bumped(model: ModelProto, before: Signature) -> str:

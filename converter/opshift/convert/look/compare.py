@@ -1,0 +1,297 @@
+"""Two models compared: what changed, and what users of the first must know before the second."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from opshift.convert.api import carve_of, convert
+from opshift.convert.request import Request
+from opshift.errors import OpshiftError
+from opshift.model import imports, walk
+from opshift.model.model_version import Level, ModelVersion
+from opshift.model.signature import Change, compare, signature
+from opshift.model.weights import Weights
+from opshift.opsets import schemas
+from opshift.protos import FunctionProto, ModelProto, TensorProto
+from opshift.report import SCHEMA_VERSION
+from opshift.text import Line, Role, Shown
+
+Model = ModelProto | str | os.PathLike[str]
+MOST_ROWS = 20  # of one kind that are shown without -v
+
+_EFFECTS = {
+    Level.MAJOR: "users of the first model must change their code or their inputs.",
+    Level.MINOR: "users of the first model can go on, and the second model offers more.",
+    Level.PATCH: "users of the first model can go on, and results may differ.",
+}
+SAME_PARTS = "both models have the same nodes and weights"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One thing that the models hold differently; an empty text where a model does not have it."""
+
+    kind: str  # "version", "nodes", "weight" or "metadata"
+    name: str
+    before: str
+    after: str
+
+    def __str__(self) -> str:
+        if not self.before or not self.after:
+            return f"{self.name}: {'added' if not self.before else 'removed'}" + (
+                f" {self.before or self.after}"
+            )
+        return f"{self.name}: {self.before} -> {self.after}"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Diff(Shown):
+    """All differences, gravest first, and the version that follows from them."""
+
+    changes: tuple[Change, ...]
+    before: ModelVersion
+    after: ModelVersion
+    differences: tuple[Difference, ...] = ()
+    same: str = ""  # how it was shown that the second model computes the same; empty: it was not
+
+    @property
+    def level(self) -> Level:
+        return max((change.level for change in self.changes), default=Level.NONE)
+
+    @property
+    def advised(self) -> ModelVersion:
+        return self.before.bump(self.level)
+
+    @property
+    def advice(self) -> str:
+        """The SemVer advice in one sentence."""
+        if not self.level:
+            return f"Advice: keep the model version {self.before}, because no user is affected."
+        if self.after == self.advised:
+            return (
+                f"Advice: the model version was raised from {self.before} to {self.after}, as this"
+                f" {self.level.name} change requires."
+            )
+        return (
+            f"Advice: set the model version to {self.advised}. It was {self.before} in the first"
+            f" model and is {self.after} in the second."
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """The documented JSON form, `docs/reference/json.md`."""
+        changes = [{"level": c.level.name, "reason": c.reason} for c in self.changes]
+        return {
+            "schema_version": SCHEMA_VERSION, "kind": "diff", "level": self.level.name,
+            "changes": changes, "before": str(self.before), "after": str(self.after),
+            "advised": str(self.advised), "advice": self.advice,
+            "differences": [asdict(one) for one in self.differences],
+            "same_computation": bool(self.same), "established_by": self.same,
+        }  # fmt: skip
+
+    def lines(self) -> Iterator[Line]:
+        """The gravest level, each change, what is different, and the advice at the end."""
+        if not self.level:
+            yield Line("NONE: users of the first model notice no difference.", Role.GOOD)
+        elif self.same and self.level is Level.PATCH:
+            yield Line("PATCH: users of the first model can go on.", Role.GOOD)
+        else:
+            role = Role.BAD if self.level is Level.MAJOR else Role.CAUTION
+            yield Line(f"{self.level.name}: {_EFFECTS[self.level]}", role)
+        if self.same:
+            yield Line(f"  The computation is the same: {self.same}.", Role.GOOD)
+        elif any(one.kind in ("version", "nodes", "weight") for one in self.differences):
+            yield Line(
+                "  It is not established that the computation is the same; opshift verify A B runs"
+                " both models."
+            )
+        yield from (Line(f"  {change.level.name}: {change.reason}") for change in self.changes)
+        for kind, rows in itertools.groupby(self.differences, key=lambda one: one.kind):
+            yield from _rows(kind, list(rows))
+        yield Line(self.advice)
+
+
+_TITLES = {
+    "version": "Versions:", "nodes": "Nodes by operator:",
+    "weight": "Weights by digest:", "metadata": "Metadata:",
+}  # fmt: skip
+
+
+def _rows(kind: str, rows: list[Difference]) -> Iterator[Line]:
+    yield Line(f"  {_TITLES[kind]}")
+    for number, row in enumerate(rows):
+        yield Line(f"    {row}", more=number >= MOST_ROWS)
+    if len(rows) > MOST_ROWS:
+        yield Line(f"    {len(rows)} in all; -v shows each")
+
+
+def diff(first: Model, second: Model) -> Diff:
+    """What changed from the first model to the second, for those who use them."""
+    a, b = _Side.of(first), _Side.of(second)
+    changes = list(compare(signature(a.model), signature(b.model)))
+    differences = [
+        *_differing("version", _versions(a.model), _versions(b.model)),
+        *_differing("nodes", _operators(a.model), _operators(b.model)),
+        *_differing("weight", a.digests(), b.digests()),
+        *_differing("metadata", _metadata(a.model), _metadata(b.model)),
+    ]
+    if [(p.key, p.value) for p in a.model.metadata_props] != [
+        (p.key, p.value) for p in b.model.metadata_props
+    ]:
+        changes.append(Change(Level.PATCH, "the model's metadata changed"))
+    same = _same(first, a, b)
+    if same is None:
+        changes.append(Change(Level.PATCH, "what it computes may have changed"))
+    elif same != SAME_PARTS:
+        changes.append(Change(Level.PATCH, "it is written for other versions"))
+    changes.sort(key=lambda change: -change.level)
+    before, after = (_version(side.model) for side in (a, b))
+    return Diff(tuple(changes), before, after, tuple(differences), same or "")
+
+
+@dataclass(slots=True)
+class _Side:
+    """One of the models, and its weights."""
+
+    model: ModelProto
+    store: Weights
+    _contents: list[tuple[str, str]] | None = None
+
+    @staticmethod
+    def of(model: Model) -> _Side:
+        return _Side(*carve_of(model)())
+
+    @property
+    def contents(self) -> list[tuple[str, str]]:
+        """Name, and digest of type, dimensions and content, of every tensor in order."""
+        if self._contents is None:
+            self._contents = [(one.name, self._digest(one)) for one in walk.tensors(self.model)]
+        return self._contents
+
+    def digests(self) -> dict[str, str]:
+        """The digests of the tensors that have a name; a name that occurs again has a number."""
+        found: dict[str, str] = {}
+        seen: Counter[str] = Counter()
+        for name, digest in self.contents:
+            if name:
+                seen[name] += 1
+                found[f"{name!r}" + f" ({seen[name]})" * (seen[name] > 1)] = digest
+        return found
+
+    def _digest(self, tensor: TensorProto) -> str:
+        value = self.store.load(tensor)
+        raw = repr(value.tolist()).encode() if value.dtype == object else _octets(value)
+        dims = ",".join(map(str, tensor.dims))
+        shown = schemas.element_name(tensor.data_type) or str(tensor.data_type)
+        return f"{shown}[{dims}] {hashlib.sha256(raw).hexdigest()[:16]}"
+
+
+def _octets(value: Any) -> Any:
+    return np.ascontiguousarray(value).reshape(-1).view(np.uint8)
+
+
+def _differing(
+    kind: str, before: Mapping[str, str], after: Mapping[str, str]
+) -> Iterator[Difference]:
+    for name in sorted(before.keys() | after.keys()):
+        old, new = before.get(name, ""), after.get(name, "")
+        if old != new:
+            yield Difference(kind, name, old, new)
+
+
+def _versions(model: ModelProto) -> dict[str, str]:
+    """IR version, producer and operator sets, those of functions included."""
+    found = {"IR": str(model.ir_version), "model version": str(_version(model))}
+    producer = f"{model.producer_name} {model.producer_version}".strip()
+    found.update({"producer": producer} if producer else {})
+    for owner in imports.owners(model):
+        where = f" of function {owner.name!r}" if isinstance(owner, FunctionProto) else ""
+        for domain, version in imports.versions(owner).items():
+            found[f"{domain or 'ai.onnx'}{where}"] = str(version)
+    return found
+
+
+def _version(model: ModelProto) -> ModelVersion:
+    return ModelVersion.unpack(model.model_version)
+
+
+def _operators(model: ModelProto) -> dict[str, str]:
+    """How many nodes each operator has, at any depth."""
+    counts = Counter((schemas.normal(n.domain), n.op_type) for n in walk.nodes(model))
+    return {
+        f"{domain}.{op}" if domain else op: str(count) for (domain, op), count in counts.items()
+    }
+
+
+def _metadata(model: ModelProto) -> dict[str, str]:
+    found = {entry.key: repr(entry.value) for entry in model.metadata_props}
+    return {**found, **({"doc_string": repr(model.doc_string)} if model.doc_string else {})}
+
+
+# -- whether the computation is the same ---------------------------------------------------------
+
+
+def _same(first: Model, a: _Side, b: _Side) -> str | None:
+    """How it is shown that both models compute the same, None where it is not.
+
+    The first model is converted to the versions of the second; a result with the nodes and weights
+    of the second shows that the second is a conversion of the first.
+    """
+    if _equal(a, b):
+        return SAME_PARTS
+    if _versions_alone(a.model) == _versions_alone(b.model):
+        return None
+    goal = _goal(a.model, imports.versions(b.model))
+    for prune in (False, True):
+        request = Request(goal, b.model.ir_version, prune_imports=prune)
+        try:
+            model, store, _ = convert(carve_of(first), request)
+        except OpshiftError:
+            return None
+        if _equal(_Side(model, store), b):
+            listed = [f"{domain or 'ai.onnx'} {v}" for domain, v in sorted(goal.items())]
+            shown = ", ".join([*listed, f"IR {b.model.ir_version}"])
+            return (
+                f"a conversion of the first model to {shown} gives the nodes and weights of the"
+                " second"
+            )
+    return None
+
+
+def _goal(model: ModelProto, wanted: Mapping[str, int]) -> dict[str, int]:
+    """The versions of another model, where the model or one of its functions imports others."""
+    present = [pair for one in imports.owners(model) for pair in imports.versions(one).items()]
+    return {d: wanted[d] for d, version in present if d in wanted and version != wanted[d]}
+
+
+def _versions_alone(model: ModelProto) -> tuple[int, dict[str, int]]:
+    return model.ir_version, imports.versions(model)
+
+
+_HEADER = ("ir_version", "producer_name", "producer_version", "model_version", "doc_string")
+
+
+def _equal(a: _Side, b: _Side) -> bool:
+    """Whether two models hold the same nodes, tensors and operator sets."""
+    return _bare(a.model) == _bare(b.model) and a.contents == b.contents
+
+
+def _bare(model: ModelProto) -> ModelProto:
+    """What a model computes with: no header, signature or notes, and of tensors the name alone."""
+    copy = ModelProto()
+    copy.CopyFrom(model)
+    for name in (*_HEADER, "metadata_props"):
+        copy.ClearField(name)
+    for name in ("input", "output", "value_info", "doc_string", "name"):
+        copy.graph.ClearField(name)
+    for tensor in walk.tensors(copy):
+        kept = TensorProto(name=tensor.name)
+        tensor.CopyFrom(kept)
+    return copy

@@ -1,0 +1,135 @@
+"""Whether a consumer that knows certain versions may use a model, by ONNX's rules of versioning."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from opshift.convert.api import carve_of
+from opshift.convert.legal import diagnose, validate
+from opshift.convert.look.accepts import Acceptance
+from opshift.errors import BadTarget
+from opshift.model import imports
+from opshift.model.model_version import Form, ModelVersion
+from opshift.opsets import changelog
+from opshift.opsets.identity import normal
+from opshift.protos import ModelProto
+from opshift.text import show_versions
+
+
+@dataclass(frozen=True, slots=True)
+class Consumer:
+    """What a consumer knows; what is left out is not asked about."""
+
+    opsets: Mapping[str, int] = field(default_factory=dict)
+    ir: int | None = None
+    model_version: ModelVersion | None = None  # of the model that it was written for
+
+    def __post_init__(self) -> None:
+        if not (self.opsets or self.ir or self.model_version):
+            raise BadTarget(
+                "nothing is said about the consumer; give its opsets, its IR version or the version"
+                " of the model that it was written for"
+            )
+
+    def __str__(self) -> str:
+        known = show_versions({**self.opsets, **({"IR": self.ir} if self.ir else {})})
+        model = f"model version {self.model_version}" if self.model_version else ""
+        return f"a consumer that knows {', '.join(filter(None, (known, model)))}"
+
+
+def written_for(text: str) -> ModelVersion:
+    """The version of a model that a consumer was written for; `1.2` means 1.2.0."""
+    return ModelVersion.parse(f"{text}.0" if text.count(".") == 1 else text)
+
+
+@diagnose.unreadable_text()
+def may_use(model: ModelProto | str | os.PathLike[str], consumer: Consumer) -> Acceptance:
+    """Whether nothing in a model breaks the consumer; nothing is converted."""
+    skeleton, _ = carve_of(model)()
+    validate.header(skeleton)
+    reasons = [*_ir(skeleton, consumer), *_opsets(skeleton, consumer)]
+    unknown = list(_not_asked(skeleton, consumer))
+    if consumer.model_version is not None:
+        stored = ModelVersion.unpack(skeleton.model_version)
+        reasons += _breaking(stored, consumer.model_version)
+        unknown += _not_stored(stored, consumer.model_version)
+    return Acceptance(str(consumer), tuple(reasons), tuple(unknown))
+
+
+def _ir(model: ModelProto, consumer: Consumer) -> Iterator[str]:
+    if consumer.ir is not None and model.ir_version > consumer.ir:
+        yield (
+            f"the model is of IR {model.ir_version}, and the consumer reads IR up to {consumer.ir};"
+            f" convert it with --ir {consumer.ir}"
+        )
+
+
+def _opsets(model: ModelProto, consumer: Consumer) -> Iterator[str]:
+    """Operator sets above those that the consumer knows: it must know the whole set or refuse."""
+    for domain, version in sorted(_newest(model).items()):
+        knows = consumer.opsets.get(domain)
+        if knows is not None and version > knows:
+            shown = domain or "ai.onnx"
+            option = f"--to {knows}" if not domain else f"--to {domain}={knows}"
+            yield (
+                f"the model imports {shown} {version}, and the consumer knows {shown} up to"
+                f" {knows}{_changed(model, domain, knows)}; convert it with {option}"
+            )
+
+
+def _changed(model: ModelProto, domain: str, knows: int) -> str:
+    """Which operators of a model mean something else at the version that a consumer knows."""
+    known, found = changelog.default(), set()
+    for node, versions in imports.operators(model):
+        if normal(node.domain) == domain and versions.get(domain, 0) > knows:
+            pair = (known.meaning(domain, node.op_type, v) for v in (knows, versions[domain]))
+            if len(set(pair)) > 1:
+                found.add(node.op_type)
+    if not found:
+        return " (no operator of the model changed since then)"
+    return f" ({', '.join(sorted(found))} changed since then)"
+
+
+def _newest(model: ModelProto) -> dict[str, int]:
+    """The newest version of each domain that a model or one of its functions imports."""
+    found: dict[str, int] = {}
+    own = {normal(one.domain) for one in model.functions}
+    for owner in imports.owners(model):
+        for domain, version in imports.versions(owner).items():
+            if domain not in own:
+                found[domain] = max(version, found.get(domain, 0))
+    return found
+
+
+def _not_asked(model: ModelProto, consumer: Consumer) -> Iterator[str]:
+    """Domains of the model that the consumer says nothing about."""
+    used = {normal(node.domain) for node, _ in imports.operators(model)}
+    for domain, version in sorted(_newest(model).items()):
+        if consumer.opsets and domain not in consumer.opsets and domain in used:
+            shown = domain or "ai.onnx"
+            yield f"whether the consumer knows {shown} {version}; give --opset {shown}=N"
+
+
+def _breaking(stored: ModelVersion, wanted: ModelVersion) -> Iterator[str]:
+    """Breaking changes between the model that a consumer was written for and this one."""
+    told = f"the model is version {stored}, and the consumer was written for {wanted}"
+    if Form.NUMBER in (stored.form, wanted.form):
+        if stored != wanted:
+            yield f"{told}; a plain number does not tell whether the change breaks the consumer"
+    elif stored.major != wanted.major:
+        yield f"{told}; another MAJOR version breaks those who use the model"
+    elif not stored.major and stored.minor != wanted.minor:
+        yield f"{told}; below 1.0.0 each MINOR version may break those who use the model"
+    elif (stored.minor, stored.patch) < (wanted.minor, wanted.patch):
+        yield f"{told}; an older model may lack what the consumer needs"
+
+
+def _not_stored(stored: ModelVersion, wanted: ModelVersion) -> Iterator[str]:
+    parts = [part for part in (wanted.pre_release, wanted.build) if part]
+    if parts:
+        yield (
+            f"whether the model is {wanted}: a model does not store {' and '.join(parts)}, so"
+            f" {stored} was compared with {wanted.stored}"
+        )

@@ -1,0 +1,114 @@
+"""`opshift diff`: what two models hold differently, and whether one is a conversion of the other."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import onnx
+import pytest
+from click.testing import CliRunner
+from conftest import model
+from onnx import numpy_helper
+from opshift import ModelVersion, convert_file, convert_version, diff
+from opshift.cli.entry import main
+
+SOFTMAX = """(float[2,3,4] x) => (float[2,3,4] y) {
+    a = Softmax(x) b = com.acme.Twice(a) c = Add(b, w) y = Softmax(c) }
+    <opset_import: ["" : 13], domain: "com.acme"> Twice (v) => (u) { u = Add(v, v) }"""
+
+
+def weighted(value=1.0, size=4, opset=13):
+    proto = model(SOFTMAX, opset, more=', "com.acme" : 1')
+    proto.graph.initializer.append(numpy_helper.from_array(np.full(size, value, np.float32), "w"))
+    return proto
+
+
+def rows(found, kind):
+    return {one.name: (one.before, one.after) for one in found.differences if one.kind == kind}
+
+
+@pytest.mark.parametrize("to", [11, 12, 15, 18])
+def test_a_conversion_is_recognised(to):
+    before = weighted()
+    after = convert_version(before, to)
+    found = diff(before, after)
+    assert f"a conversion of the first model to ai.onnx {to}" in found.same
+    assert rows(found, "version")["ai.onnx"] == ("13", str(to))
+    assert not rows(found, "weight")
+    assert {change.reason for change in found.changes} == {"it is written for other versions"}
+    assert str(found).startswith("PATCH: users of the first model can go on.\n")
+
+
+def test_a_conversion_that_prunes_or_lowers_the_ir_is_recognised():
+    before = weighted()
+    assert diff(before, convert_version(before, 12, ir_version=6)).same
+    before.opset_import.add(domain="ai.onnx.ml", version=2)
+    assert diff(before, convert_version(before, 12, prune_imports=True)).same
+
+
+def test_a_file_with_large_weights(tmp_path):
+    big = weighted(size=1)
+    big.graph.initializer[0].CopyFrom(numpy_helper.from_array(np.ones((2, 3, 4), np.float32), "w"))
+    extra = numpy_helper.from_array(np.arange(50_000, dtype=np.float32), "big")
+    big.graph.initializer.append(extra)
+    onnx.save(big, tmp_path / "a.onnx", save_as_external_data=True, size_threshold=1000)
+    convert_file(tmp_path / "a.onnx", tmp_path / "b.onnx", 11, external="inline")
+    assert diff(tmp_path / "a.onnx", tmp_path / "b.onnx").same
+    assert diff(onnx.load(tmp_path / "a.onnx"), tmp_path / "b.onnx").same
+
+
+def spoil_a_weight(proto):
+    proto.graph.initializer[0].CopyFrom(numpy_helper.from_array(np.full(4, 3, np.float32), "w"))
+
+
+def spoil_a_node(proto):
+    next(node for node in proto.graph.node if node.op_type == "Add").op_type = "Sub"
+
+
+def spoil_a_function(proto):
+    proto.functions[0].node[0].op_type = "Mul"
+
+
+@pytest.mark.parametrize("spoil", [spoil_a_weight, spoil_a_node, spoil_a_function])
+@pytest.mark.parametrize("to", [13, 12])
+def test_another_computation_is_never_called_the_same(spoil, to):
+    after = convert_version(weighted(), to)
+    spoil(after)
+    found = diff(weighted(), after)
+    assert not found.same
+    assert "what it computes may have changed" in str(found)
+    assert "not established" in str(found)
+
+
+def test_everything_that_differs_is_listed(tmp_path):
+    before, after = weighted(), weighted(2.0)
+    before.metadata_props.add(key="author", value="A")
+    after.producer_name = "exporter"
+    after.graph.node[0].op_type = "LogSoftmax"
+    after.graph.initializer.append(numpy_helper.from_array(np.zeros(3), "more"))
+    after.model_version = ModelVersion(2, 0, 0).pack()
+    found = diff(before, after)
+    assert rows(found, "nodes") == {"Softmax": ("2", "1"), "LogSoftmax": ("", "1")}
+    assert rows(found, "metadata") == {"author": ("'A'", "")}
+    assert rows(found, "version") == {"producer": ("", "exporter"), "model version": ("0", "2.0.0")}
+    weights = rows(found, "weight")
+    assert weights.keys() == {"'w'", "'more'"}
+    assert weights["'more'"][1].startswith("double[3] ")
+    assert weights["'w'"][0] != weights["'w'"][1]
+    for name, proto in (("a", before), ("b", after)):
+        onnx.save(proto, tmp_path / f"{name}.onnx")
+    words = ["diff", f"{tmp_path}/a.onnx", f"{tmp_path}/b.onnx", "--output-format", "json"]
+    told = json.loads(CliRunner().invoke(main, words).stdout)
+    assert told["same_computation"] is False
+    assert {"kind": "nodes", "name": "LogSoftmax", "before": "", "after": "1"} in told[
+        "differences"
+    ]
+    assert told["advice"].startswith("Advice: set the model version to 1.")
+
+
+def test_models_of_one_content_are_the_same():
+    found = diff(weighted(), weighted())
+    assert found.same == "both models have the same nodes and weights"
+    assert found.level.name == "NONE"
+    assert str(found).splitlines()[-1].startswith("Advice: keep the model version 0")
