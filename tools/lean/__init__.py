@@ -1,0 +1,1 @@
+"""How large and how fast converted models are."""

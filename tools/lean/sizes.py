@@ -1,0 +1,144 @@
+"""Counts nodes: of conversions beside an exporter's own export, and of a whole corpus."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import onnx
+import opshift
+from onnx import GraphProto, ModelProto, NodeProto
+
+FAMILY = re.compile(r"(.*)_op\d+(.*)")
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A conversion of one export, and what the exporter itself wrote at that opset."""
+
+    family: str
+    start: int
+    to: int
+    converted: int
+    exported: int
+
+    @property
+    def ratio(self) -> float:
+        return self.converted / self.exported
+
+
+@dataclass
+class Total:
+    """What a conversion of all models to one opset makes of their nodes."""
+
+    target: int
+    models: int = 0
+    refused: list[str] = field(default_factory=list)
+    before: int = 0
+    after: int = 0
+    came_unread: int = 0
+    left_unread: int = 0
+    added: dict[str, int] = field(default_factory=dict)  # by operator and step
+    grown: dict[str, int] = field(default_factory=dict)  # by model
+
+
+def pairs(folders: Sequence[Path]) -> Iterator[Pair]:
+    """Each export of a model converted to the opset of each other export of that model."""
+    families: dict[str, dict[int, ModelProto]] = {}
+    for folder in folders:
+        named = FAMILY.fullmatch(folder.name)
+        model = onnx.load(folder / "model.onnx")
+        opset = _opset(model)
+        if named and opset:
+            families.setdefault("".join(named.groups()), {})[opset] = model
+    for family, exports in sorted(families.items()):
+        for start, model in sorted(exports.items()):
+            for to, own in sorted(exports.items()):
+                if start != to and (converted := _converted(model, to)) is not None:
+                    count = nodes_without_constants(converted.model.graph)
+                    exported = nodes_without_constants(own.graph)
+                    yield Pair(family, start, to, count, exported)
+
+
+def total(folders: Sequence[Path], target: int) -> Total:
+    """All models converted to one opset."""
+    found = Total(target)
+    for folder in folders:
+        model = onnx.load(folder / "model.onnx")
+        result = _converted(model, target)
+        if result is None:
+            found.refused.append(folder.name)
+            continue
+        before, after = (len(list(nodes_in(one.graph))) for one in (model, result.model))
+        found.models += 1
+        found.before += before
+        found.after += after
+        found.grown[folder.name] = after - before
+        came = len(list(unread(model.graph)))
+        found.came_unread += came
+        found.left_unread += max(len(list(unread(result.model.graph))) - came, 0)
+        for step in result.report.steps:
+            for work in step.rewritten:
+                way = f"{work.op} {step.start}→{step.to}"
+                more = work.count * (len(work.gives) - 1)
+                found.added[way] = found.added.get(way, 0) + more
+    return found
+
+
+def _opset(model: ModelProto) -> int | None:
+    own = (one.version for one in model.opset_import if one.domain in ("", "ai.onnx"))
+    return next(own, None)
+
+
+def _converted(model: ModelProto, target: int) -> opshift.Result | None:
+    try:
+        return opshift.convert(model, target)
+    except opshift.OpshiftError:
+        return None
+
+
+def nodes_in(graph: GraphProto) -> Iterator[NodeProto]:
+    """The nodes of a graph and of the graphs in it."""
+    for node in graph.node:
+        yield node
+        for inner in graphs_of(node):
+            yield from nodes_in(inner)
+
+
+def nodes_without_constants(graph: GraphProto) -> int:
+    """How many nodes compute something."""
+    return sum(node.op_type != "Constant" for node in nodes_in(graph))
+
+
+def graphs_of(node: NodeProto) -> Iterator[GraphProto]:
+    """The graphs that a node holds."""
+    for attribute in node.attribute:
+        if attribute.HasField("g"):
+            yield attribute.g
+        yield from attribute.graphs
+
+
+def unread(graph: GraphProto) -> Iterator[NodeProto]:
+    """The nodes on which no output of their graph depends."""
+    producers = {name: i for i, node in enumerate(graph.node) for name in node.output if name}
+    waiting, needed = [output.name for output in graph.output], set()
+    while waiting:
+        place = producers.get(waiting.pop())
+        if place is not None and place not in needed:
+            needed.add(place)
+            waiting += _reads(graph.node[place])
+    for i, node in enumerate(graph.node):
+        if i not in needed:
+            yield node
+        for inner in graphs_of(node):
+            yield from unread(inner)
+
+
+def _reads(node: NodeProto) -> Iterator[str]:
+    yield from node.input
+    for graph in graphs_of(node):
+        for inner in graph.node:
+            yield from _reads(inner)
+        yield from (output.name for output in graph.output)
