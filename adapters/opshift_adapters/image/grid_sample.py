@@ -1,10 +1,10 @@
 """GridSample: named as Resize names its modes from 20 on, for pictures alone before, born in 16."""
 
-import itertools
-from collections.abc import Sequence
-from dataclasses import dataclass
+import functools
 
+import numpy as np
 from opshift.adapter import (
+    Array,
     Builder,
     Node,
     Refusal,
@@ -18,9 +18,16 @@ from opshift.adapter import (
 )
 from opshift.combinators import cast_around
 
-from opshift_adapters._lib.blocks import FLOATS, size_of
-from opshift_adapters._lib.calc import calc, calc_cast
-from opshift_adapters._lib.sampling import tap_weights
+from opshift_adapters._lib.blocks import (
+    ARANGE,
+    COUNTED,
+    FLOATS,
+    arange,
+    count_elements,
+    part,
+    size_of,
+)
+from opshift_adapters._lib.calc import calc, calc_cast, column
 
 GRID_SAMPLE_22 = boundary(22, "GridSample:d255c0", cast=cast_around("float"))
 NEW_NAMES = {"bilinear": "linear", "bicubic": "cubic"}
@@ -42,7 +49,7 @@ def grid_sample_19_20(node: Node, op: Builder) -> Result:
 
 SAMPLE = (
     "Transpose", "Shape", "Gather", "Cast", "Add", "Sub", "Mul", "Div", "Floor", "Round", "Max",
-    "Min", "Less", "Greater", "Or", "Not", "Equal", "Where", "Unsqueeze", "Concat", "GatherND",
+    "Min", "Less", "Greater", "Or", "Where", "Unsqueeze", "Flatten", "Abs", "ReduceSum", *ARANGE, *COUNTED,
 )  # fmt: skip
 LINE = "(float[2,3,5] x, float[2,7,1] g) => (float[2,3,7] y) "
 SOLID = "(float[1,2,3,4,5] x, float[1,2,3,2,3] g) => (float[1,2,2,3,2] y) "
@@ -95,17 +102,12 @@ def grid_sample_16_15(node: Node, op: Builder) -> Result:
     return _sampled(node, op, mode, 4)
 
 
-@dataclass(frozen=True, slots=True)
-class Tap:
-    """Which element along one axis a place looks at, what it counts for, and whether it is there."""
-
-    index: Value
-    weight: Value | None
-    outside: Value | None
-
-
 def _sampled(node: Node, op: Builder, mode: str, rank: int) -> Value:
-    """GridSample by GatherND, with as many taps along each axis as the mode has."""
+    """GridSample by one Gather of all elements around all places, and one sum.
+
+    The coordinates of a place are those of the last axis first. They lie in one dimension, and what
+    the mode looks at along an axis, its taps, in another one behind it.
+    """
     x, grid, kind = node["X"], node["grid"], node["X"].elem_type
     if mode != "nearest" and kind not in FLOATS:
         raise Refusal(Why.AMBIGUOUS, "whole numbers between two places are rounded as nobody says")
@@ -116,70 +118,122 @@ def _sampled(node: Node, op: Builder, mode: str, rank: int) -> Value:
     data = op.Transpose(x, perm=[0, *range(2, rank), 1])
     data = op.Cast(data, to=work) if widened else data
     places = grid if grid.elem_type_or_none == work else op.Cast(grid, to=work)
-    taps = [
-        _taps(node, op, op.Gather(places, op.const(rank - 1 - axis), axis=-1), axis, mode, work)
-        for axis in range(2, rank)
-    ]
-    parts = [_weighed(op, data, choice) for choice in itertools.product(*taps)]
-    total = parts[0]
-    for part in parts[1:]:
-        total = op.Add(total, part)
+    sizes = _sizes(op, x, rank)
+    at = _positions(node, op, places, calc_cast(op, sizes, work), work)
+    read = _read_nearest if mode == "nearest" else _read_around
+    total = read(node, op, data, at, sizes, mode)
     total = op.Cast(total, to=kind) if widened else total
     return op.Transpose(total, perm=[0, rank - 1, *range(1, rank - 1)])
 
 
-def _weighed(op: Builder, data: Value, choice: Sequence[Tap]) -> Value:
-    """One element for each place, times its weight; nothing where that is zero."""
-    last = op.const([-1])
-    index = op.Concat(*(op.Unsqueeze(tap.index, last) for tap in choice), axis=-1)
-    part = op.GatherND(data, index, batch_dims=1)
-    away: Value | None = None
-    for tap in choice:
-        if tap.outside is not None:
-            away = tap.outside if away is None else op.Or(away, tap.outside)
-    weight: Value | None = None
-    for tap in choice:
-        if tap.weight is not None:
-            weight = tap.weight if weight is None else op.Mul(weight, tap.weight)
-    if weight is not None:
-        part = op.Mul(part, op.Unsqueeze(weight, last))
-        nothing = op.Equal(weight, op.const(0, like=weight))
-        away = nothing if away is None else op.Or(away, nothing)
-    if away is None:
-        return part
-    return op.Where(op.Unsqueeze(away, last), op.const(0, like=data), part)
+def _sizes(op: Builder, x: Value, rank: int) -> Value:
+    """The sizes of the axes that are sampled, the last one first."""
+    known = x.dims_or_none
+    if known is not None and all(isinstance(size, int) for size in known[2:]):
+        return op.const([size for size in reversed(known[2:]) if isinstance(size, int)])
+    return op.Gather(op.Shape(x), op.const(list(range(rank - 1, 1, -1))), axis=0)
 
 
-def _taps(node: Node, op: Builder, place: Value, axis: int, mode: str, kind: int) -> list[Tap]:
-    """The elements along one axis that count for places between -1 and 1."""
+def _positions(node: Node, op: Builder, place: Value, size: Value, kind: int) -> Value:
+    """Coordinates between -1 and 1 as places in the tensor."""
     one, two = op.const(1, kind), op.const(2, kind)
-    size = calc_cast(op, size_of(op, node["X"], axis), kind)
-    last = calc(op, "Sub", size, one)
     if node.int("align_corners"):
-        at = op.Mul(op.Div(op.Add(place, one), two), last)
-    else:
-        at = op.Div(op.Sub(op.Mul(op.Add(place, one), size), one), two)
-    if mode == "nearest":
-        return [_tap(node, op, op.Round(at), None, last, kind)]
+        return op.Mul(op.Div(op.Add(place, one), two), calc(op, "Sub", size, one))
+    return op.Div(op.Sub(op.Mul(op.Add(place, one), size), one), two)
+
+
+def _read_nearest(
+    node: Node, op: Builder, data: Value, at: Value, sizes: Value, mode: str
+) -> Value:
+    """The element next to each place."""
+    index, outside = _cells(node, op, op.Round(at), sizes)
+    coordinates = range(sizes.shape[0])
+    axis = len(coordinates) + 1
+    steps = calc(op, "Mul", index, _strides(op, sizes))
+    columns = [op.Gather(steps, op.const(i), axis=axis) for i in coordinates]
+    found = _rows(op, node["X"], data, functools.reduce(op.Add, columns), sizes, axis)
+    if outside is None:
+        return found
+    away = functools.reduce(op.Or, [op.Gather(outside, op.const(i), axis=axis) for i in coordinates])
+    return op.Where(op.Unsqueeze(away, op.const([axis])), op.const(0, like=data), found)
+
+
+def _read_around(
+    node: Node, op: Builder, data: Value, at: Value, sizes: Value, mode: str
+) -> Value:
+    """The weighted sum of the elements around each place; a weight of zero counts for nothing."""
+    kind, count = data.elem_type, sizes.shape[0]
+    at = op.Unsqueeze(at, op.const([count + 2]))
     base = op.Floor(at)
-    weights = tap_weights(op, op.Sub(at, base), mode, -0.75, kind)
-    first = 1 - len(weights) // 2
-    return [
-        _tap(node, op, op.Add(base, op.const(first + i, kind)), weight, last, kind)
-        for i, weight in enumerate(weights)
-    ]
+    taps = np.arange(-1, 3) if mode == "cubic" else np.arange(2)
+    weights = _weights(op, op.Sub(at, base), taps, kind)
+    index, outside = _cells(node, op, op.Add(base, op.const(taps, kind)), sizes, taps=True)
+    if outside is not None:
+        weights = op.Where(outside, op.const(0, kind), weights)
+    steps = op.Mul(index, column(op, _strides(op, sizes), 2, 0))
+    place = functools.reduce(op.Add, [_spread(op, steps, i, count) for i in range(count)])
+    weight = functools.reduce(op.Mul, [_spread(op, weights, i, count) for i in range(count)])
+    rank = 2 * count + 1
+    found = _rows(op, node["X"], data, place, sizes, rank)
+    weight = op.Unsqueeze(weight, op.const([rank]))
+    counted = op.Where(op.Cast(weight, to=T.BOOL), op.Mul(found, weight), op.const(0, kind))
+    return op.ReduceSum(counted, op.const(list(range(count + 1, rank))), keepdims=0)
 
 
-def _tap(
-    node: Node, op: Builder, at: Value, weight: Value | None, last: Value, kind: int
-) -> Tap:
+def _weights(op: Builder, off: Value, taps: Array, kind: int) -> Value:
+    """What each tap counts for, of which the one at 0 lies `off` before the place."""
+    if len(taps) == 2:
+        return op.Abs(op.Sub(op.const(1 - taps, kind), off))
+    distance = op.Abs(op.Sub(op.const(taps, kind), off))
+    a = -0.75
+    inner, outer = (a + 2, -(a + 3), 0.0, 1.0), (a, -5 * a, 8 * a, -4 * a)
+    total, *factors = (op.const(each, kind) for each in zip(outer, inner, inner, outer, strict=True))
+    for factor in factors:
+        total = op.Add(op.Mul(total, distance), factor)
+    return total
+
+
+def _cells(
+    node: Node, op: Builder, at: Value, sizes: Value, *, taps: bool = False
+) -> tuple[Value, Value | None]:
+    """Which elements whole places look at along each axis, and whether these are outside."""
+    kind = at.elem_type
     zero, outside = op.const(0, kind), None
+    last = calc(op, "Sub", calc_cast(op, sizes, kind), op.const(1, kind))
+    last = column(op, last, 2, 0) if taps else last
     if node.str("padding_mode") == "zeros":
         outside = op.Or(op.Less(at, zero), op.Greater(at, last))
     elif node.str("padding_mode") == "reflection":
         at = _reflected(node, op, at, last, kind)
     inside = op.Cast(op.Min(op.Max(at, zero), last), to=T.INT64)
-    return Tap(op.Max(inside, op.const(0)), weight, outside)  # a place that is no number is any
+    return op.Max(inside, op.const(0)), outside  # a place that is no number is any
+
+
+def _strides(op: Builder, sizes: Value) -> Value:
+    """How far apart neighbours along each axis lie among all elements."""
+    known = sizes.const_or_none()
+    if known is not None:
+        return op.const(np.cumprod([1, *known[:-1]]))
+    strides = [op.const([1])]
+    for axis in range(sizes.shape[0] - 1):
+        strides.append(calc(op, "Mul", strides[-1], part(op, sizes, axis, axis + 1)))
+    return op.Concat(*strides, axis=0)
+
+
+def _rows(op: Builder, x: Value, data: Value, place: Value, sizes: Value, rank: int) -> Value:
+    """The elements of all channels at places within each picture."""
+    if (x.dims_or_none or (None,))[0] != 1:
+        first = calc(op, "Mul", arange(op, size_of(op, x, 0)), count_elements(op, sizes))
+        place = op.Add(place, column(op, first, rank, 0))
+    return op.Gather(op.Flatten(data, axis=sizes.shape[0] + 1), place, axis=0)
+
+
+def _spread(op: Builder, values: Value, number: int, count: int) -> Value:
+    """The taps of one coordinate, in a dimension of their own behind the places."""
+    own = 2 * count - number
+    others = [axis for axis in range(count + 1, 2 * count + 1) if axis != own]
+    picked = op.Gather(values, op.const(number), axis=count + 1)
+    return op.Unsqueeze(picked, op.const(others))
 
 
 def _reflected(node: Node, op: Builder, at: Value, last: Value, kind: int) -> Value:
