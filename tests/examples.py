@@ -9,8 +9,9 @@ import oracle
 import pytest
 from onnx import ModelProto
 from opshift import convert_version, testing
-from opshift.author.verdicts import Adapter, Example
+from opshift.author.verdicts import LEAVE, Adapter, Example
 from opshift.opsets import schemas
+from vendor_judge import on_onnxruntime
 
 ROUNDING = 4  # units in the last place: the same arithmetic, rounded in another order
 
@@ -50,8 +51,11 @@ def too_new(case: Case) -> bool:
 
 def run(case: Case) -> None:
     """Fails with a sentence when the example is not what it says."""
+    evaluate = None
+    if (case.adapter.start, case.adapter.to) == LEAVE and case.example.refuses is None:
+        evaluate = on_onnxruntime()  # no reference knows the operators of a vendor
     try:
-        testing.assert_example(case.adapter, case.example)
+        testing.assert_example(case.adapter, case.example, evaluate=evaluate)
     except AssertionError as error:
         if not re.match("the numbers differ|nobody can compute", str(error)) or not doubtful(case):
             raise

@@ -34,6 +34,7 @@ class Why(enum.Enum):
     IR_TOO_LOW = enum.auto()
     TARGET_LACKS = enum.auto()
     UNKNOWN_DOMAIN = enum.auto()
+    DOMAIN_LEFT = enum.auto()
 
     @property
     def sentence(self) -> str:

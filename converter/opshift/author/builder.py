@@ -61,8 +61,8 @@ class Builder:
 
     @property
     def version(self) -> int:
-        """The version being entered, of the domain that is stepping."""
-        return self.crossing.version(self.scope.root, self.crossing.domain)
+        """The version being entered, of the domain that is stepping (ai.onnx if one is left)."""
+        return self.crossing.version(self.scope.root, self.crossing.enters)
 
     def opset(self, domain: str = "") -> int:
         """The version at which nodes of a domain are written."""

@@ -13,6 +13,7 @@ from opshift.author import index
 from opshift.author.index import Crossing
 from opshift.author.verdicts import (
     FORM,
+    LEAVE,
     RETIRED,
     Adapter,
     ByValue,
@@ -133,6 +134,10 @@ class Registry:
     def form(self, domain: str, op: str) -> Adapter | None:
         """The form of an operator that more runtimes run."""
         return self._found((domain, op, *FORM))
+
+    def leaving(self, domain: str, op: str) -> Adapter | None:
+        """The verdict that writes an operator of a vendor's domain in ai.onnx."""
+        return self._found((domain, op, *LEAVE))
 
     def replaced(self, document: Document, domain: str, version: int, goal: int) -> list[str]:
         """The operators of a document that no schema describes, neither here nor at the goal."""

@@ -42,6 +42,8 @@ APPROXIMATE_COST = 10_000
 RETIRED: Final = (0, 0)
 # The boundary of forms that more runtimes run: they are written where a conversion ends.
 FORM: Final = (-1, -1)
+# The boundary of operators of a vendor's domain: they are written in ai.onnx where it is left.
+LEAVE: Final = (-2, -2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,7 @@ class Adapter:
     summary: str = ""
     why: Why | None = None
     source: str = ""
+    since: int = 1  # the lowest opset at which it can write, where a domain is left
 
     @property
     def at_boundary(self) -> bool:
@@ -269,6 +272,7 @@ def adapter(
     approximate: bool = False,
     handles_types: bool = False,
     ignores: Mapping[str, str] | None = None,
+    since: int = 1,
 ) -> Callable[[Rewrite | _Draft], Adapter]:
     """Declares how `ops` cross from version `start` to `to`; the docstring says what changed.
 
@@ -278,7 +282,7 @@ def adapter(
     gives the reason for each attribute and input that the adapter may leave unread.
     """
     names = _listed(ops)
-    if abs(start - to) != 1 and (start, to) not in (RETIRED, FORM):
+    if abs(start - to) != 1 and (start, to) not in (RETIRED, FORM, LEAVE):
         raise AdapterBug(f"adapter for {names}: {start} and {to} are not neighbours")
 
     def declare(below: Rewrite | _Draft) -> Adapter:
@@ -290,7 +294,7 @@ def adapter(
         return Adapter(
             names, start, to, draft.run, domain, Kind.REWRITE, frozenset(_listed(emits)),
             _spread(draft.examples, names), approximate, handles_types, ignores=ignores or {},
-            summary=summary, source=source,
+            summary=summary, source=source, since=since,
         )  # fmt: skip
 
     return declare
@@ -342,6 +346,25 @@ def form(
     known that it depends on: it never refuses.
     """
     return adapter(ops, *FORM, domain=domain, emits=emits, handles_types=True)
+
+
+def leaving(
+    ops: str,
+    *,
+    domain: str,
+    since: int = 7,
+    emits: str | Iterable[str] = (),
+    approximate: bool = False,
+) -> Callable[[Rewrite | _Draft], Adapter]:
+    """Declares how operators of a vendor's domain are written in ai.onnx.
+
+    The engine asks where the result must not use the domain. `since` is the lowest opset of
+    ai.onnx at which it can be written; a model below it is raised first.
+    """
+    return adapter(
+        ops, *LEAVE, domain=domain, emits=emits, handles_types=True, approximate=approximate,
+        since=since,
+    )  # fmt: skip
 
 
 def impossible(

@@ -21,8 +21,11 @@ if TYPE_CHECKING:
 class Crossing(Protocol):
     """What a Builder needs to know of the step it works for."""
 
-    domain: str
     allow_approximate: bool
+
+    @property
+    def enters(self) -> str:
+        """The domain whose version is being entered."""
 
     def fresh(self, hint: str) -> str: ...
     def version(self, root: Root, domain: str) -> int: ...

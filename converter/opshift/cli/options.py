@@ -21,7 +21,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Wanted versions": ("--to", "--for", "--at-least", "--ir", "--minimal"),
     "Permissions": (
         "--allow-approximate", "--assume", "--drop-metadata", "--drop-training",
-        "--unknown-domains", "--prune-imports", "--strict-ir",
+        "--unknown-domains", "--domains", "--prune-imports", "--strict-ir",
         "--checks",
     ),
     "Result": ("--output", "--in-place", "--external-data", "--bump-model-version", "--stamp"),

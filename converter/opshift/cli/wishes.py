@@ -47,6 +47,12 @@ PERMISSIONS = (
         show_default=True,
         help="What to do with unknown operators.",
     ),
+    click.option(
+        "--domains",
+        metavar="NAME,...",
+        callback=lambda ctx, param, text: None if text is None else tuple(text.split(",")),
+        help="The only domains of operators in the result.",
+    ),
     click.option("--bump-model-version", is_flag=True, help="Raise the model's own version too."),
     click.option(
         "--checks",
@@ -110,9 +116,11 @@ def _request(target: dict[str, Any], named: dict[str, Any]) -> Request:
 
     words, at_least = read_target(target["words"]), read_target(target["at_least"], "--at-least")
     runtime, ir, minimal = target["runtime"], target["ir"], target["minimal"]
-    asked = (words, at_least, runtime, ir != "auto", minimal, named["prune_imports"])
-    if not any(asked):
-        raise click.UsageError("say what is wanted: --to N, --for RUNTIME, --ir N, or several")
+    asked = (words, at_least, runtime, ir != "auto", minimal)
+    if not any((*asked, named["prune_imports"], named["domains"])):
+        raise click.UsageError(
+            "say what is wanted: --to N, --for RUNTIME, --ir N, --domains NAME, or several"
+        )
     wanted: Any = words
     if runtime is not None or at_least:
         from opshift.opsets import targets

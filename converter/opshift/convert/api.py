@@ -115,6 +115,9 @@ def convert_version(
         Drop imports that no node uses; None means only for a named runtime.
     unknown_domains : {"keep", "refuse"}
         What to do with operators that no installed package describes.
+    domains : list of str, optional
+        The only domains that operators of the result may be of: `["ai.onnx"]` writes the contrib
+        operators of onnxruntime (com.microsoft) in ai.onnx.
     bump_model_version : bool, default False
         Raise the version of the model itself, too.
     minimal : bool, default False

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from opshift.author import registry, safe_inference
 from opshift.author.facts import Facts
-from opshift.convert import classes, overdue, planner, request
+from opshift.convert import classes, leave, overdue, planner, request
 from opshift.convert.change import Step
 from opshift.convert.ir import lower, needs
 from opshift.convert.ir.features import METADATA, TRAINING, Feature
@@ -75,6 +76,7 @@ class Conversion:
         nodes = _nodes(self.document)
         self.aim()
         self.notes += differs.notes(self.document, self.facts, adapters, self.goal)
+        self._leave(adapters)
         if self.dips:
             goal, self.goal = self.goal, self.dips
             self._go(adapters)
@@ -97,6 +99,34 @@ class Conversion:
         self._replace_overdue(adapters)
         for domain, start, to in self._route(adapters):
             self._cross(adapters, domain, start, to)
+
+    def _leave(self, adapters: registry.Registry) -> None:
+        """Writes the operators of domains that the result must not use in ai.onnx.
+
+        A model whose opset lacks what is written is raised for it, and comes back afterwards.
+        """
+        allowed, row = self.options.domains, self.runtime
+        left = leave.operators(self.document, adapters, allowed, row)
+        low = leave.lowest(adapters, left)
+        own = request.present(self.document, "")
+        if allowed is not None and len(own) == 1:
+            self.goal.setdefault("", own[0])
+        if own and min(own) < low:
+            self.goal.setdefault("", max(own))
+            goal, self.goal = self.goal, {"": max(low, *own)}
+            self._go(adapters)
+            self.goal = goal
+            self._settle_nodes()
+            self._reopen()
+        while left:
+            self.plan = planner.Plan(adapters)  # what is written is planned when all of it is
+            cross = functools.partial(self._stepper, adapters)
+            for step in leave.leave(self.document, left, cross):
+                self.repaired = True
+                self._done(step)
+            self._settle_nodes()
+            self._reopen()
+            left = leave.operators(self.document, adapters, allowed, row)
 
     def aim(self) -> None:
         """The versions to go for; a target by name depends on what the model has."""
@@ -210,7 +240,8 @@ class Conversion:
         for domain in sorted(self.goal):
             target = self.goal[domain]
             for version in request.present(self.document, domain):
-                if version != target and adapters.replaced(self.document, domain, version, target):
+                met = version != target or self.options.domains is not None
+                if met and adapters.replaced(self.document, domain, version, target):
                     yield domain, version, version
         # Downwards the default domain goes last: what others are rewritten into is richer above.
         for domain in sorted(self.goal, reverse=True):
@@ -266,6 +297,8 @@ class Conversion:
         self._settle_nodes()
         if self.options.prunes:
             self.notes += imports.prune(self.document)
+        elif self.options.domains is not None:
+            self.notes += imports.prune(self.document, self.options.domains)
         self._settle_declarations()
         if self.runtime is not None:
             self._suit(self.runtime)

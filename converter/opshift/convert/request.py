@@ -35,6 +35,7 @@ class Wishes(TypedDict, total=False):
     drop_training: bool
     prune_imports: bool | None
     unknown_domains: str
+    domains: Collection[str] | None
     minimal: bool
     bump_model_version: bool
 
@@ -62,6 +63,7 @@ class Request:
     drop_training: bool = False
     prune_imports: bool | None = None  # None: where a runtime is named
     unknown_domains: str = "keep"
+    domains: Collection[str] | None = None  # those that nodes of the result may be of; None: any
     minimal: bool = False
     bump_model_version: bool = False
     node_budget: int | None = None  # nodes that steps may write before a rehearsal gives up
@@ -75,6 +77,8 @@ class Request:
         if self.check not in CHECKS:
             raise BadTarget(f"check is 'default', 'full' or 'none', not {self.check!r}")
         object.__setattr__(self, "check", CHECKS[self.check])
+        if self.domains is not None:
+            object.__setattr__(self, "domains", _allowed(self.domains))
 
     @staticmethod
     def of(target: AnyTarget = None, **wishes: Any) -> Request:
@@ -145,6 +149,15 @@ def takes_wishes(function: _Function) -> _Function:
         )
     function.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
     return function
+
+
+def _allowed(domains: Collection[str]) -> tuple[str, ...]:
+    """The domains that a result may use, each once."""
+    if isinstance(domains, str):
+        raise BadTarget(f"domains is a list of names such as ['ai.onnx'], not {domains!r}")
+    if not domains:
+        raise BadTarget("domains names no domain; give at least 'ai.onnx'")
+    return tuple(sorted({normal(domain) for domain in domains}))
 
 
 def require_ir(wanted: str | int) -> None:

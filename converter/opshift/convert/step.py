@@ -83,6 +83,8 @@ class Stepper:
         self.typed: set[tuple[object, ...]] = set()  # the kinds of changes whose types were checked
         self.only: frozenset[tuple[int, int]] | None = None  # the nodes that cross, if not all
         self.forms = False  # whether it writes other forms at one version
+        self.left: frozenset[Key] = frozenset()  # operators that are written in another domain
+        self.partial = False  # whether nodes are written although others are refused
 
     # -- what a Builder asks -----------------------------------------------------------------
 
@@ -90,6 +92,11 @@ class Stepper:
         name = self.document.fresh(hint)
         self.given.add(name)
         return name
+
+    @property
+    def enters(self) -> str:
+        """The domain whose version is being entered."""
+        return "" if self.left else self.domain
 
     def version(self, root: Root, domain: str) -> int:
         if domain == self.domain:
@@ -104,6 +111,9 @@ class Stepper:
         for root in self.document.roots:
             for key in root.index:
                 verdict = self.adapters.get(*key, self.start, self.to)
+                if key in self.left and not domain:
+                    verdict = self.adapters.leaving(*key)
+                    since += [verdict.since] if verdict is not None else []
                 for name in verdict.emits if verdict is not None else ():
                     written, _, op = name.rpartition(".")
                     known = schemas.history(domain, op) if written == domain else ()
@@ -152,9 +162,11 @@ class Stepper:
             self.refusals, self.functions, self.movable = [], set(), True
             self.step, self.node_budget = Step(self.domain, self.start, self.to), budget
             changes = self._answers(roots)
-        if self.refusals:
-            movable = frozenset(self.functions) if self.movable else frozenset()
-            raise StepRefused(self.refusals, movable)
+        if self.refusals and not self.partial:
+            raise self.refused
+        self._apply(changes)
+
+    def _apply(self, changes: list[Change]) -> None:
         applier = Applier(self.document, self.facts, self, self.step)
         settled = [c for c in changes if not c.node.graphs_taken]
         applier.apply(settled)
@@ -235,6 +247,14 @@ class Stepper:
                 if form is not None:
                     yield key, form
             return
+        if self.left:
+            for key in sorted(self.left & root.index.keys()):
+                verdict = self.adapters.leaving(*key)
+                if verdict is None:
+                    self._refuse_all(root, key)
+                else:
+                    yield key, verdict
+            return
         if self.start == self.to:
             for op in self.adapters.replaced(self.document, self.domain, self.start, self.goal):
                 verdict = self.adapters.retired(self.domain, op)
@@ -263,9 +283,17 @@ class Stepper:
         found = self.adapters.get(self.domain, op, self.start, self.to)
         return found if found is not None and registry.reviewed(found, op) else None
 
+    @property
+    def refused(self) -> StepRefused:
+        """What was refused where other nodes were written."""
+        movable = frozenset(self.functions) if self.movable else frozenset()
+        return StepRefused(self.refusals, movable)
+
     def _refuse_all(self, root: Root, key: Key) -> None:
         declared = self.adapters.get(self.domain, key[1], self.start, self.to)
         why = Why.NO_ADAPTER if declared is None else Why.UNREVIEWED
+        if key in self.left:
+            why = Why.DOMAIN_LEFT
         for scope, position in self._places(root, key):
             self._refuse(scope, scope.node(position), Refusal(why, why.sentence))
 

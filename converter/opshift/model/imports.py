@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from opshift.errors import RefusedNode, Why
 from opshift.model.document import Document
@@ -58,14 +58,18 @@ def _merge(container: ModelProto | FunctionProto, model: ModelProto) -> str | No
     return twice
 
 
-def prune(document: Document) -> list[str]:
-    """Takes away imports that no node needs, in the model and in its functions."""
+def prune(document: Document, allowed: Collection[str] = ()) -> list[str]:
+    """Takes away imports that no node needs, in the model and in its functions.
+
+    Imports of allowed domains stay.
+    """
     used = {domain for root in document.roots for domain in _used(root)}
     used |= {domain for domain, _, _ in document.functions}
-    notes = _prune(document.model, document.imports, used)
+    notes = _prune(document.model, document.imports, used.union(allowed))
     for root in document.roots:
         if root.function is not None:
-            _prune(document.functions[root.function], root.imports, _used(root))
+            own = _used(root).union(allowed)
+            _prune(document.functions[root.function], root.imports, own)
     return notes
 
 

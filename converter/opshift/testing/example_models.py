@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from opshift import versions
 from opshift.author import registry
-from opshift.author.verdicts import FORM, Adapter, Example
+from opshift.author.verdicts import FORM, LEAVE, Adapter, Example
+from opshift.convert.request import Request
 from opshift.protos import ModelProto
 from opshift.testing.models import (
     Evaluate,
@@ -16,6 +17,8 @@ from opshift.testing.models import (
     parsed,
 )
 from opshift.verify import oracle
+
+EVERYDAY = 17  # the opset of an example that names none, where a domain is left
 
 
 def examples(package: str) -> list[tuple[Adapter, Example]]:
@@ -39,6 +42,9 @@ def example_model(
 ) -> ModelProto:
     """The example as a model at the version that is left; `imports` are of other domains."""
     own = {**(imports or {}), **example.imports}
+    if (adapter.start, adapter.to) == LEAVE:
+        own.setdefault(adapter.domain, 1)
+        own.setdefault("", EVERYDAY)
     if adapter.at_boundary:
         own[adapter.domain] = adapter.start
     ir = example.ir_version or max(versions.ir_for(own), 8 if example.functions else 4)
@@ -47,8 +53,10 @@ def example_model(
     return parsed(f"{header} example {example.graph} {example.functions}")
 
 
-def example_target(adapter: Adapter, example: Example) -> dict[str, int]:
-    """The version that the example is converted to."""
+def example_target(adapter: Adapter, example: Example) -> dict[str, int] | Request:
+    """The version that the example is converted to, or the domain that it must end in."""
+    if (adapter.start, adapter.to) == LEAVE:
+        return Request(domains=("ai.onnx",))
     if adapter.at_boundary:
         return {adapter.domain: adapter.to}
     start = next(iter(example.imports.values()))

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from opshift.convert.api import Target, convert_version
+from opshift.convert.api import convert_version
 from opshift.convert.legal import checker
+from opshift.convert.request import AnyTarget
 from opshift.errors import InvalidModel, Refused, Why
 from opshift.protos import ModelProto
 from opshift.testing.text import parse_model
@@ -18,7 +19,7 @@ ROUNDING = 4  # units in the last place: the same arithmetic, rounded in another
 
 def assert_model_converts(
     model: ModelProto | str,
-    to: Target,
+    to: AnyTarget,
     *,
     gives: str | None = None,
     inputs: Mapping[str, Any] | None = None,
@@ -56,7 +57,11 @@ def assert_model_converts(
 
 
 def assert_refused(
-    model: ModelProto | str, to: Target, *, why: Why | None = None, allow_approximate: bool = False
+    model: ModelProto | str,
+    to: AnyTarget,
+    *,
+    why: Why | None = None,
+    allow_approximate: bool = False,
 ) -> Refused:
     """The refusal, of which every blocker has the expected reason."""
     try:
@@ -68,7 +73,7 @@ def assert_refused(
     raise AssertionError(f"it converts to {to}, though a refusal was expected")
 
 
-def assert_invalid(model: ModelProto | str, to: Target, *, match: str) -> InvalidModel:
+def assert_invalid(model: ModelProto | str, to: AnyTarget, *, match: str) -> InvalidModel:
     """The model is found to be no legal one, in a sentence that holds `match`."""
     try:
         convert_version(parsed(model), to)

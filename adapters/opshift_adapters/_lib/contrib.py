@@ -1,0 +1,112 @@
+"""What adapters of contrib operators share: nodes without a schema, and sums over the last axis."""
+
+from typing import Any
+
+import numpy as np
+from opshift.adapter import Builder, Node, Refusal, T, Value, Why
+
+MICROSOFT = "com.microsoft"
+
+
+def attribute(node: Node, name: str, default: Any) -> Any:
+    """An attribute, or the default that onnxruntime gives it."""
+    found = node.attr(name)
+    if found is None:
+        return default
+    return found.decode() if isinstance(found, bytes) else found
+
+
+def given(node: Node, position: int) -> Value | None:
+    """An input by position that may be left out."""
+    inputs = node.inputs
+    return inputs[position] if position < len(inputs) else None
+
+
+def needed(node: Node, position: int) -> Value:
+    """An input by position that must be there."""
+    found = given(node, position)
+    if found is None:
+        raise Refusal(Why.NOT_EXPRESSIBLE, f"{node.op} lacks its input {position}")
+    return found
+
+
+def wants(node: Node, position: int) -> bool:
+    """Whether an output has a name."""
+    outputs = node.outputs
+    return position < len(outputs) and outputs[position] is not None
+
+
+def only(node: Node, count: int, what: str) -> None:
+    """Refuses outputs that cannot be written."""
+    if node.n_outputs > count:
+        raise Refusal(Why.NOT_EXPRESSIBLE, f"{node.op} has {what}, for which no form is known")
+
+
+NORMALIZED = ("LayerNormalization", "ReduceMean", "Sub", "Mul", "Add", "Sqrt", "Div", "Reciprocal", "Cast")
+
+
+def mean_of_last(op: Builder, x: Value) -> Value:
+    """The mean over the last axis, which stays with size 1."""
+    if op.version >= 18:
+        return op.ReduceMean(x, op.const([-1]))
+    return op.ReduceMean(x, axes=[-1])
+
+
+def layer_normalized(
+    op: Builder, x: Value, scale: Value, bias: Value | None, epsilon: float
+) -> tuple[Value, Value, Value]:
+    """LayerNormalization over the last axis (version 11 and later): result, mean, 1/deviation."""
+    if op.version >= 17:
+        y, mean, inverse = op.LayerNormalization(
+            x, scale, bias, axis=-1, epsilon=epsilon, outputs=3
+        )
+        return y, mean, inverse
+    kind = scale.elem_type
+    wide = x if kind != T.FLOAT16 else op.Cast(x, to=T.FLOAT)
+    mean = mean_of_last(op, wide)
+    gap = op.Sub(wide, mean)
+    variance = mean_of_last(op, op.Mul(gap, gap))
+    deviation = op.Sqrt(op.Add(variance, number(op, epsilon, wide)))
+    normal = op.Div(gap, deviation)
+    y = op.Mul(normal if kind != T.FLOAT16 else op.Cast(normal, to=kind), scale)
+    return y if bias is None else op.Add(y, bias), mean, op.Reciprocal(deviation)
+
+
+def root_mean_square_normalized(
+    op: Builder, x: Value, scale: Value, epsilon: float
+) -> Value:
+    """x over the root of the mean square of its last axis, scaled (version 11 and later)."""
+    kind = scale.elem_type
+    wide = x if kind != T.FLOAT16 else op.Cast(x, to=T.FLOAT)
+    square = mean_of_last(op, op.Mul(wide, wide))
+    root = op.Sqrt(op.Add(square, number(op, epsilon, wide)))
+    normal = op.Div(wide, root)
+    return op.Mul(normal if kind != T.FLOAT16 else op.Cast(normal, to=kind), scale)
+
+
+def number(op: Builder, value: float, like: Value) -> Value:
+    """A constant of another value's element type."""
+    return op.const(np.asarray(value), like=like)
+
+
+ACTIVATIONS = (
+    "Relu", "Tanh", "Sigmoid", "Softsign", "Softplus", "Elu", "Selu", "LeakyRelu",
+    "HardSigmoid", "ThresholdedRelu", "Clip",
+)  # fmt: skip
+_PARAMETERS: dict[str, tuple[str, ...]] = {
+    "Relu": (), "Tanh": (), "Sigmoid": (), "Softsign": (), "Softplus": (),
+    "Elu": ("alpha",), "Selu": ("alpha", "gamma"), "LeakyRelu": ("alpha",),
+    "HardSigmoid": ("alpha", "beta"), "ThresholdedRelu": ("alpha",),
+}  # fmt: skip
+
+
+def activated(op: Builder, x: Value, name: str, parameters: list[float]) -> Value:
+    """The activation that a fused operator ends with; parameters come in the schema's order."""
+    if name == "Clip" and len(parameters) == 2:
+        low, high = (number(op, one, x) for one in parameters)
+        return op.Clip(x, low, high)
+    if name not in _PARAMETERS:
+        raise Refusal(Why.NOT_EXPRESSIBLE, f"no form is known of the activation {name!r}")
+    named: dict[str, Any] = dict(zip(_PARAMETERS[name], parameters, strict=False))
+    made: Value = op.emit(name, x, **named)
+    return made

@@ -1,0 +1,1 @@
+"""Contrib operators of onnxruntime, domain com.microsoft, written in ai.onnx."""

@@ -1,0 +1,36 @@
+"""FusedConv: Conv with a sum and an activation behind it."""
+
+from typing import Any
+
+from opshift.adapter import Builder, Node, Result, example, leaving
+
+from opshift_adapters._lib.contrib import (
+    ACTIVATIONS,
+    MICROSOFT,
+    activated,
+    attribute,
+    given,
+    needed,
+)
+
+IMAGE = "(float[1,2,5,5] x, float[3,2,3,3] w, float[3] b) => (float[1,3,p,q] y) { y = com.microsoft.FusedConv"
+AS_IN_CONV = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
+
+
+@leaving("FusedConv", domain=MICROSOFT, since=11, emits=("Conv", "Add", *ACTIVATIONS))
+@example("relu", IMAGE + '<activation="Relu", kernel_shape=[3,3], pads=[1,1,1,1], strides=[2,1]>(x, w, b) }', gives="Conv Relu", atol=1e-5)
+@example("clip", IMAGE + '<activation="Clip", activation_params=[0.0, 1.5], auto_pad="SAME_UPPER">(x, w, b) }', gives="Conv Clip", atol=1e-5)
+@example("hard sigmoid", IMAGE + '<activation="HardSigmoid", activation_params=[0.25, 0.5]>(x, w) }', gives="Conv HardSigmoid", atol=1e-5)
+@example("leaky", IMAGE + '<activation="LeakyRelu", activation_params=[0.125], dilations=[2,2]>(x, w, b) }', gives="Conv LeakyRelu", atol=1e-5)
+@example("sum of groups", '(float[1,2,5,5] x, float[2,1,3,3] w, float[2] b, float[1,2,3,3] z) => (float[1,2,3,3] y) { y = com.microsoft.FusedConv<activation="Relu", group=2>(x, w, b, z) }', gives="Conv Add Relu", atol=1e-5)
+@example("no bias, sum alone", "(float[1,2,5,5] x, float[3,2,3,3] w, float[1,3,3,3] z) => (float[1,3,3,3] y) { y = com.microsoft.FusedConv(x, w, , z) }", gives="Conv Add", atol=1e-5)
+def fused_conv(node: Node, op: Builder) -> Result:
+    """Conv, then what is added, then the activation."""
+    same: dict[str, Any] = {
+        name: attribute(node, name, None) for name in AS_IN_CONV if node.attr(name) is not None
+    }
+    y, added = op.Conv(needed(node, 0), needed(node, 1), given(node, 2), **same), given(node, 3)
+    y = y if added is None else op.Add(y, added)
+    told = [float(one) for one in attribute(node, "activation_params", [])]
+    name = attribute(node, "activation", "")
+    return activated(op, y, name, told) if name else y

@@ -1,0 +1,32 @@
+"""FusedGemm: Gemm with an activation behind it."""
+
+from opshift.adapter import Builder, Node, Result, Why, example, leaving
+
+from opshift_adapters._lib.contrib import (
+    ACTIVATIONS,
+    MICROSOFT,
+    activated,
+    attribute,
+    given,
+    needed,
+)
+
+GIVEN = "(float[3,4] a, float[4,5] b, float[5] c) => (float[3,5] y) { y = com.microsoft.FusedGemm"
+
+
+@leaving("FusedGemm", domain=MICROSOFT, since=11, emits=("Gemm", *ACTIVATIONS))
+@example("relu", GIVEN + '<activation="Relu">(a, b, c) }', gives="Gemm Relu")
+@example("scaled", GIVEN + '<activation="LeakyRelu", activation_alpha=0.2, alpha=0.5, beta=2.0>(a, b, c) }', gives="Gemm LeakyRelu", atol=1e-6)
+@example("two parameters", GIVEN + '<activation="HardSigmoid", activation_alpha=0.3, activation_beta=0.4>(a, b, c) }', gives="Gemm HardSigmoid", atol=1e-6)
+@example("transposed, no sum", '(float[4,3] a, float[5,4] b) => (float[3,5] y) { y = com.microsoft.FusedGemm<activation="Tanh", transA=1, transB=1>(a, b) }', gives="Gemm Tanh", atol=1e-6)
+@example("another activation", GIVEN + '<activation="Mish">(a, b, c) }', refuses=Why.NOT_EXPRESSIBLE)
+def fused_gemm(node: Node, op: Builder) -> Result:
+    """Gemm, then its activation."""
+    same = {
+        name: attribute(node, name, default)
+        for name, default in (("alpha", 1.0), ("beta", 1.0), ("transA", 0), ("transB", 0))
+    }
+    y = op.Gemm(needed(node, 0), needed(node, 1), given(node, 2), **same)
+    parameters = [attribute(node, f"activation_{one}", None) for one in ("alpha", "beta", "gamma")]
+    told = [one for one in parameters if one is not None]
+    return activated(op, y, attribute(node, "activation", ""), told)

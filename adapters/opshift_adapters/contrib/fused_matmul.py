@@ -1,0 +1,37 @@
+"""FusedMatMul and TransposeMatMul: products of tensors that are transposed and scaled first."""
+
+from opshift.adapter import Builder, Node, Result, Value, Why, example, leaving
+
+from opshift_adapters._lib.contrib import MICROSOFT, attribute, needed, number
+
+SQUARE = "(float[2,3,4] a, float[2,4,5] b) => (float[2,3,5] y) "
+
+
+@leaving("FusedMatMul TransposeMatMul", domain=MICROSOFT, emits="Transpose MatMul Mul")
+@example("plain", SQUARE + "{ y = com.microsoft.{op}(a, b) }", gives="MatMul")
+@example("scaled", SQUARE + "{ y = com.microsoft.{op}<alpha=0.125>(a, b) }", gives="MatMul Mul", atol=1e-6)
+@example("double", "(double[3,4] a, double[5,4] b) => (double[3,5] y) { y = com.microsoft.FusedMatMul<transB=1>(a, b) }", gives="Transpose MatMul", atol=1e-6)
+@example("both transposed", "(float[2,4,3] a, float[2,5,4] b) => (float[2,3,5] y) { y = com.microsoft.{op}<transA=1, transB=1, alpha=-2.0>(a, b) }", gives="Transpose Transpose MatMul Mul", atol=1e-6)
+@example("batch of the left", "(float[3,2,4] a, float[2,4,5] b) => (float[2,3,5] y) { y = com.microsoft.FusedMatMul<transBatchA=1>(a, b) }", gives="Transpose MatMul", atol=1e-6)
+@example("batch of both, transposed", "(float[4,6,2,3] a, float[5,6,2,4] b) => (float[6,2,3,5] y) { y = com.microsoft.FusedMatMul<transBatchA=1, transBatchB=1, transA=1, transB=1>(a, b) }", gives="Transpose Transpose MatMul", atol=1e-6)
+@example("a vector", "(float[4] a, float[4,5] b) => (float[5] y) { y = com.microsoft.{op}<transA=1>(a, b) }", gives="MatMul", atol=1e-6)
+@example("unknown rank", "(float[24] v, int64[n] t, float[2,3,5] b) => (float[p,q,r] y) { a = Reshape(v, t) y = com.microsoft.{op}<transA=1>(a, b) }", refuses=Why.NEEDS_RANK, inputs={"t": [2, 3, 4]})
+def fused_matmul(node: Node, op: Builder) -> Result:
+    """Transposes of the last two axes, or of the batch, then the product, then the scale."""
+    a = _turned(node, op, needed(node, 0), "A")
+    b = _turned(node, op, needed(node, 1), "B")
+    product, alpha = op.MatMul(a, b), attribute(node, "alpha", 1.0)
+    return product if alpha == 1 else op.Mul(product, number(op, alpha, needed(node, 0)))
+
+
+def _turned(node: Node, op: Builder, x: Value, side: str) -> Value:
+    swap = attribute(node, f"trans{side}", 0)
+    batch = attribute(node, f"transBatch{side}", 0)
+    if not (swap or batch) or x.rank == 1:
+        return x
+    axes = list(range(x.rank))
+    if batch:
+        axes = [*axes[1:-1], axes[0], axes[-1]]
+    if swap:
+        axes[-2:] = axes[:-3:-1]
+    return op.Transpose(x, perm=axes)

@@ -1,0 +1,59 @@
+"""Gelu, BiasGelu, FastGelu and QuickGelu: x times a curve from 0 to 1."""
+
+import math
+
+from opshift.adapter import Builder, Node, Result, Value, example, leaving
+
+from opshift_adapters._lib.contrib import MICROSOFT, attribute, given, needed, number
+
+EDGES = {"x": [[-3.5, -0.5, 2.5], [float("inf"), float("-inf"), float("nan")]]}
+GELU = ("Gelu", "Div", "Erf", "Add", "Mul", "Tanh")
+
+
+def _gelu(op: Builder, x: Value) -> Value:
+    """x (1 + erf(x / sqrt 2)) / 2."""
+    if op.version >= 20:
+        return op.Gelu(x)
+    bent = op.Erf(op.Div(x, number(op, math.sqrt(2), x)))
+    return op.Mul(op.Mul(x, number(op, 0.5, x)), op.Add(bent, number(op, 1, x)))
+
+
+@leaving("Gelu", domain=MICROSOFT, since=9, emits=GELU)
+@example("early", "(float[2,3] x) => (float[2,3] y) { y = com.microsoft.Gelu(x) }", gives="Div Erf Mul Add Mul", atol=1e-6)
+@example("late", "(float[2,3] x) => (float[2,3] y) { y = com.microsoft.Gelu(x) }", gives="Gelu", imports={"": 20}, atol=1e-6)
+@example("raised and lowered again", "(float[2,3] x) => (float[2,3] y) { y = com.microsoft.Gelu(x) }", imports={"": 8}, atol=1e-6)
+def gelu(node: Node, op: Builder) -> Result:
+    """As in ai.onnx, which has it since 20."""
+    return _gelu(op, needed(node, 0))
+
+
+@leaving("BiasGelu", domain=MICROSOFT, since=9, emits=GELU)
+@example("bias", "(float[2,3] x, float[3] b) => (float[2,3] y) { y = com.microsoft.BiasGelu(x, b) }", gives="Add Div Erf Mul Add Mul", atol=1e-6)
+@example("late", "(float[2,3] x, float[3] b) => (float[2,3] y) { y = com.microsoft.BiasGelu(x, b) }", gives="Add Gelu", imports={"": 20}, atol=1e-6)
+def bias_gelu(node: Node, op: Builder) -> Result:
+    """Gelu of a sum."""
+    return _gelu(op, op.Add(needed(node, 0), needed(node, 1)))
+
+
+@leaving("FastGelu", domain=MICROSOFT, emits=GELU)
+@example("alone", "(float[2,3] x) => (float[2,3] y) { y = com.microsoft.FastGelu(x) }", gives="Mul Mul Mul Add Mul Tanh Mul Add Mul", atol=1e-6)
+@example("bias", "(float[2,3] x, float[3] b) => (float[2,3] y) { y = com.microsoft.FastGelu(x, b) }", atol=1e-6)
+@example("late", "(float[2,3] x) => (float[2,3] y) { y = com.microsoft.FastGelu(x) }", gives="Gelu", imports={"": 20}, atol=1e-6)
+def fast_gelu(node: Node, op: Builder) -> Result:
+    """The approximation of Gelu by tanh, of a sum where there is a bias."""
+    x, bias = needed(node, 0), given(node, 1)
+    x = x if bias is None else op.Add(x, bias)
+    if op.version >= 20:
+        return op.Gelu(x, approximate="tanh")
+    cubic = op.Mul(op.Mul(op.Mul(x, x), x), number(op, 0.044715, x))
+    bent = op.Tanh(op.Mul(op.Add(x, cubic), number(op, math.sqrt(2 / math.pi), x)))
+    return op.Mul(op.Mul(x, number(op, 0.5, x)), op.Add(bent, number(op, 1, x)))
+
+
+@leaving("QuickGelu", domain=MICROSOFT, emits="Mul Sigmoid")
+@example("default", "(float[2,3] x) => (float[2,3] y) { y = com.microsoft.QuickGelu(x) }", gives="Mul Sigmoid Mul", inputs={"x": [[-3.5, -0.5, 2.5], [88.0, -88.0, 0.0]]}, atol=1e-6)
+@example("of its own", "(float[2,3] x) => (float[2,3] y) { y = com.microsoft.QuickGelu<alpha=1.0>(x) }", gives="Sigmoid Mul", atol=1e-6)
+def quick_gelu(node: Node, op: Builder) -> Result:
+    """x sigmoid(alpha x)."""
+    x, alpha = needed(node, 0), attribute(node, "alpha", 1.702)
+    return op.Mul(x, op.Sigmoid(x if alpha == 1 else op.Mul(x, number(op, alpha, x))))

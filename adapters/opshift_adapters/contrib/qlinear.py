@@ -1,0 +1,202 @@
+"""QLinear operators: quantised numbers are computed with as numbers, and quantised again.
+
+Where onnxruntime does not dequantise, its own arithmetic is written, so that no result differs.
+"""
+
+from typing import Any
+
+from opshift.adapter import Builder, Node, Result, T, Value, example, leaving
+
+from opshift_adapters._lib.calc import CALC, calc
+from opshift_adapters._lib.contrib import MICROSOFT, attribute, given, needed
+
+QDQ = ("DequantizeLinear", "QuantizeLinear")
+PAIR = "(uint8[2,3] a, uint8[2,3] b) => (uint8[2,3] y) <float s = {0.1}, uint8 z = {128}, float t = {0.05}, uint8 u = {3}, float v = {0.2}, uint8 w = {100}> "
+COMPUTED = "(int8[2,3] a, int8[3] b, float s, int8 z, float t, int8 u) => (int8[2,3] y) "
+SCALES = {"s": 0.1, "t": 0.05, "z": -7, "u": 11}
+ONE = "(uint8[2,30] x) => (uint8[2,30] y) <float s = {0.1}, uint8 z = {128}, float t = {0.05}, uint8 u = {3}> "
+SIGNED = "(int8[2,30] x) => (int8[2,30] y) <float s = {0.1}, int8 z = {-3}, float t = {0.05}, int8 u = {0}> "
+IMAGE = "(uint8[1,2,6,6] x) => (uint8[1,2,a,b] y) <float s = {0.1}, uint8 z = {128}, float t = {0.05}, uint8 u = {3}> "
+LAST = "(uint8[1,6,6,2] x) => (uint8[1,a,b,2] y) <float s = {0.1}, uint8 z = {128}, float t = {0.05}, uint8 u = {3}> "
+
+
+def real(node: Node, op: Builder, at: int) -> Value:
+    """The numbers that a quantised input, with scale and zero point behind it, stands for."""
+    return op.DequantizeLinear(needed(node, at), needed(node, at + 1), needed(node, at + 2))
+
+
+def codes(node: Node, op: Builder, y: Value, at: int) -> Value:
+    """Quantised, by the scale and the zero point at two inputs."""
+    return op.QuantizeLinear(y, needed(node, at), needed(node, at + 1))
+
+
+def rounded(op: Builder, y: Value, like: Value) -> Value:
+    """The nearest of the codes that an element type has."""
+    return op.QuantizeLinear(y, op.const(1, T.FLOAT), op.const(0, like=like))
+
+
+def zero_point(node: Node, op: Builder, at: int) -> Value:
+    """A zero point as a float."""
+    return as_float(op, needed(node, at))
+
+
+def as_float(op: Builder, x: Value) -> Value:
+    """Codes as floats, folded if they are constant."""
+    known = x.const_or_none()
+    return op.Cast(x, to=T.FLOAT) if known is None else op.const(known.astype("float32"))
+
+
+@leaving("QLinearAdd", domain=MICROSOFT, since=10, emits=("QuantizeLinear", *CALC))
+@example("constants", PAIR + "{ y = com.microsoft.QLinearAdd(a, s, z, b, t, u, v, w) }", gives="Cast Mul Add Cast Mul Add QuantizeLinear")
+@example("computed scales", COMPUTED + "{ y = com.microsoft.QLinearAdd(a, s, z, b, t, u, s, u) }", inputs=SCALES, imports={"": 11})
+def qlinear_add(node: Node, op: Builder) -> Result:
+    """A sum of codes by the ratios of the scales."""
+    a, b, scale = needed(node, 0), needed(node, 3), needed(node, 6)
+    left, right = (calc(op, "Div", needed(node, at), scale) for at in (1, 4))
+    lost = calc(
+        op, "Add", calc(op, "Mul", left, zero_point(node, op, 2)),
+        calc(op, "Mul", right, zero_point(node, op, 5)),
+    )  # fmt: skip
+    fixed = calc(op, "Sub", zero_point(node, op, 7), lost)
+    sums = op.Add(op.Mul(op.Cast(b, to=T.FLOAT), right), fixed)
+    return rounded(op, op.Add(op.Mul(op.Cast(a, to=T.FLOAT), left), sums), a)
+
+
+@leaving("QLinearMul", domain=MICROSOFT, since=10, emits=(*QDQ, *CALC))
+@example("constants", PAIR + "{ y = com.microsoft.QLinearMul(a, s, z, b, t, u, v, w) }", gives="DequantizeLinear DequantizeLinear Mul Mul Add QuantizeLinear")
+@example("computed scales", COMPUTED + "{ y = com.microsoft.QLinearMul(a, s, z, b, t, u, s, u) }", inputs=SCALES, imports={"": 11})
+def qlinear_mul(node: Node, op: Builder) -> Result:
+    """A product of codes by the ratio of the scales."""
+    a, b, one = needed(node, 0), needed(node, 3), op.const(1, T.FLOAT)
+    left, right = (
+        op.DequantizeLinear(x, one, needed(node, at)) for x, at in ((a, 2), (b, 5))
+    )
+    ratio = calc(op, "Div", calc(op, "Mul", needed(node, 1), needed(node, 4)), needed(node, 6))
+    scaled = op.Mul(op.Mul(left, right), ratio)
+    return rounded(op, op.Add(scaled, zero_point(node, op, 7)), a)
+
+
+@leaving("QLinearSigmoid", domain=MICROSOFT, since=10, emits=(*QDQ, "Sigmoid"))
+@example("constants", ONE + "{ y = com.microsoft.QLinearSigmoid(x, s, z, t, u) }", gives="DequantizeLinear Sigmoid QuantizeLinear")
+def qlinear_sigmoid(node: Node, op: Builder) -> Result:
+    """Sigmoid of the numbers that the codes stand for."""
+    y = op.Sigmoid(real(node, op, 0))
+    return codes(node, op, y, 3)
+
+
+@leaving("QLinearLeakyRelu", domain=MICROSOFT, since=10, emits=(*QDQ, "LeakyRelu"))
+@example("constants", ONE + "{ y = com.microsoft.QLinearLeakyRelu(x, s, z, t, u) }", gives="DequantizeLinear LeakyRelu QuantizeLinear")
+@example("another slope", SIGNED + '{ y = com.microsoft.QLinearLeakyRelu<alpha=0.3>(x, s, z, t, u) }', gives="DequantizeLinear LeakyRelu QuantizeLinear")
+def qlinear_leaky_relu(node: Node, op: Builder) -> Result:
+    """LeakyRelu of the numbers that the codes stand for."""
+    y = op.LeakyRelu(real(node, op, 0), alpha=attribute(node, "alpha", 0.01))
+    return codes(node, op, y, 3)
+
+
+@leaving("QLinearSoftmax", domain=MICROSOFT, since=13, emits=(*QDQ, "Softmax", "Flatten", "Reshape", "Shape"))
+@example("last axis", ONE + "{ y = com.microsoft.QLinearSoftmax<axis=-1, opset=13>(x, s, z, t, u) }", gives="DequantizeLinear Softmax QuantizeLinear")
+@example("as before 13", "(uint8[2,3,4] x) => (uint8[2,3,4] y) <float s = {0.1}, uint8 z = {128}, float t = {0.01}, uint8 u = {3}> { y = com.microsoft.QLinearSoftmax<axis=1, opset=12>(x, s, z, t, u) }", gives="DequantizeLinear Shape Flatten Softmax Reshape QuantizeLinear")
+def qlinear_softmax(node: Node, op: Builder) -> Result:
+    """Softmax of the numbers that the codes stand for; before opset 13 over all last axes."""
+    x, axis = real(node, op, 0), attribute(node, "axis", -1)
+    if attribute(node, "opset", 13) >= 13:
+        y = op.Softmax(x, axis=axis)
+    else:
+        shape = op.Shape(x)
+        y = op.Reshape(op.Softmax(op.Flatten(x, axis=axis), axis=-1), shape)
+    return codes(node, op, y, 3)
+
+
+@leaving("QLinearConcat", domain=MICROSOFT, since=10, emits=(*QDQ, "Concat"))
+@example("two", "(uint8[2,3] a, uint8[2,4] b) => (uint8[2,7] y) <float s = {0.1}, uint8 z = {128}, float t = {0.05}, uint8 u = {3}> { y = com.microsoft.QLinearConcat<axis=1>(t, u, a, s, z, b, t, u) }", gives="DequantizeLinear DequantizeLinear Concat QuantizeLinear")
+def qlinear_concat(node: Node, op: Builder) -> Result:
+    """Concat of the numbers that the codes stand for."""
+    parts = [real(node, op, at) for at in range(2, len(node.inputs), 3)]
+    y = op.Concat(*parts, axis=attribute(node, "axis", 0))
+    return codes(node, op, y, 0)
+
+
+@leaving("QLinearWhere", domain=MICROSOFT, since=10, emits=(*QDQ, "Where"))
+@example("constants", PAIR.replace("(uint8", "(bool[2,3] c, uint8", 1) + "{ y = com.microsoft.QLinearWhere(c, a, s, z, b, t, u, v, w) }", gives="DequantizeLinear DequantizeLinear Where QuantizeLinear")
+def qlinear_where(node: Node, op: Builder) -> Result:
+    """Where of the numbers that the codes stand for."""
+    y = op.Where(needed(node, 0), real(node, op, 1), real(node, op, 4))
+    return codes(node, op, y, 7)
+
+
+POOL = ("ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides", "auto_pad")
+
+
+@leaving("QLinearAveragePool", domain=MICROSOFT, since=10, emits=(*QDQ, "AveragePool", "Transpose", *CALC))
+@example("padded", IMAGE + "{ y = com.microsoft.QLinearAveragePool<kernel_shape=[3,3], pads=[1,1,1,1], strides=[2,1], count_include_pad=1>(x, s, z, t, u) }", gives="DequantizeLinear AveragePool Div Add QuantizeLinear")
+@example("channels last", LAST + "{ y = com.microsoft.QLinearAveragePool<kernel_shape=[3,2], channels_last=1>(x, s, z, t, u) }", gives="DequantizeLinear Transpose AveragePool Transpose Div Add QuantizeLinear")
+def qlinear_average_pool(node: Node, op: Builder) -> Result:
+    """AveragePool of the numbers that the codes stand for; the zero point is added before rounding."""
+    named: dict[str, Any] = {
+        name: attribute(node, name, None) for name in POOL if node.attr(name) is not None
+    }
+    y = _pooled(node, op, "AveragePool", named)
+    moved = op.Add(op.Div(y, needed(node, 3)), zero_point(node, op, 4))
+    return rounded(op, moved, needed(node, 0))
+
+
+@leaving("QLinearGlobalAveragePool", domain=MICROSOFT, since=10, emits=(*QDQ, "GlobalAveragePool", "Transpose"))
+@example("channels first", IMAGE.replace("a,b", "1,1") + "{ y = com.microsoft.QLinearGlobalAveragePool<channels_last=0>(x, s, z, t, u) }", gives="DequantizeLinear GlobalAveragePool QuantizeLinear")
+@example("channels last", LAST.replace("a,b", "1,1") + "{ y = com.microsoft.QLinearGlobalAveragePool<channels_last=1>(x, s, z, t, u) }", gives="DequantizeLinear Transpose GlobalAveragePool Transpose QuantizeLinear")
+def qlinear_global_average_pool(node: Node, op: Builder) -> Result:
+    """GlobalAveragePool of the numbers that the codes stand for."""
+    y = _pooled(node, op, "GlobalAveragePool", {})
+    return codes(node, op, y, 3)
+
+
+def _pooled(node: Node, op: Builder, name: str, named: dict[str, Any]) -> Value:
+    x = real(node, op, 0)
+    if not attribute(node, "channels_last", 0):
+        made: Value = op.emit(name, x, **named)
+        return made
+    rank = needed(node, 0).rank
+    x = op.Transpose(x, perm=[0, rank - 1, *range(1, rank - 1)])
+    return op.Transpose(op.emit(name, x, **named), perm=[0, *range(2, rank), 1])
+
+
+CONV = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
+
+
+@leaving("QLinearConv", domain=MICROSOFT, since=10, emits=("QLinearConv", "Transpose"))
+@example("channels first", "(uint8[1,2,6,6] x, int8[3,2,3,3] k, int32[3] b) => (uint8[1,3,4,4] y) <float s = {0.1}, uint8 z = {128}, int8 q = {0}, float t = {5.0}, uint8 u = {3}> { y = com.microsoft.QLinearConv<kernel_shape=[3,3]>(x, s, z, k, s, q, t, u, b) }", gives="QLinearConv")
+@example("channels last", "(uint8[1,6,6,2] x, int8[3,2,3,3] k) => (uint8[1,4,4,3] y) <float s = {0.1}, uint8 z = {128}, int8 q = {0}, float t = {5.0}, uint8 u = {3}> { y = com.microsoft.QLinearConv<channels_last=1>(x, s, z, k, s, q, t, u) }", gives="Transpose QLinearConv Transpose")
+def qlinear_conv(node: Node, op: Builder) -> Result:
+    """QLinearConv of ai.onnx, whose channels come first."""
+    named: dict[str, Any] = {
+        name: attribute(node, name, None) for name in CONV if node.attr(name) is not None
+    }
+    x, rest = needed(node, 0), [given(node, at) for at in range(1, len(node.inputs))]
+    if not attribute(node, "channels_last", 0):
+        same: Value = op.QLinearConv(x, *rest, **named)
+        return same
+    rank = needed(node, 3).rank
+    x = op.Transpose(x, perm=[0, rank - 1, *range(1, rank - 1)])
+    y: Value = op.QLinearConv(x, *rest, **named)
+    return op.Transpose(y, perm=[0, *range(2, rank), 1])
+
+
+MATRICES = "(uint8[2,4] a, int8[4,3] b) => (uint8[2,3] y) <float s = {0.1}, uint8 z = {128}, float t = {0.05}, int8 q = {2}, float v = {0.2}, uint8 w = {100}, int32[3] c = {5, -300, 70}> "
+
+
+@leaving("QGemm", domain=MICROSOFT, since=10, emits=("Transpose", "MatMulInteger", "QuantizeLinear", *CALC))
+@example("sum", MATRICES + "{ y = com.microsoft.QGemm(a, s, z, b, t, q, c, v, w) }", gives="MatMulInteger Add Cast Mul Add QuantizeLinear")
+@example("floats", "(uint8[4,2] a, int8[3,4] b) => (float[2,3] y) <float s = {0.1}, uint8 z = {128}, float[3] t = {0.05, 0.5, 0.25}, int8[3] q = {0, 0, 0}> { y = com.microsoft.QGemm<transA=1, transB=1, alpha=0.5>(a, s, z, b, t, q) }", gives="Transpose Transpose MatMulInteger Cast Mul", atol=1e-5)
+def qgemm(node: Node, op: Builder) -> Result:
+    """A sum of integer products, scaled at the end."""
+    a, b, c = needed(node, 0), needed(node, 3), given(node, 6)
+    a = op.Transpose(a, perm=[1, 0]) if attribute(node, "transA", 0) else a
+    b = op.Transpose(b, perm=[1, 0]) if attribute(node, "transB", 0) else b
+    sums = op.MatMulInteger(a, b, given(node, 2), given(node, 5))
+    sums = sums if c is None else op.Add(sums, c)
+    ratio = calc(op, "Mul", needed(node, 1), needed(node, 4))
+    ratio = calc(op, "Mul", op.const(attribute(node, "alpha", 1.0), T.FLOAT), ratio)
+    scale = given(node, 7)
+    if scale is None:
+        return op.Mul(op.Cast(sums, to=T.FLOAT), ratio)
+    y = op.Mul(op.Cast(sums, to=T.FLOAT), calc(op, "Div", ratio, scale))
+    return rounded(op, op.Add(y, zero_point(node, op, 8)), needed(node, 0))

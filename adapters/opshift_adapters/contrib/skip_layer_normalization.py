@@ -1,0 +1,90 @@
+"""SkipLayerNormalization and its relatives: sums that are normalised over the last axis."""
+
+from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, example, leaving
+
+from opshift_adapters._lib.contrib import (
+    MICROSOFT,
+    NORMALIZED,
+    attribute,
+    given,
+    layer_normalized,
+    needed,
+    root_mean_square_normalized,
+    wants,
+)
+
+SKIP = "(float[2,3,4] x, float[2,3,4] s, float[4] g, float[4] b, float[4] c) => (float[2,3,4] y) "
+RMS = "(float[2,3,4] x, float[2,3,4] s, float[4] g, float[4] c) => (float[2,3,4] y) "
+
+
+@leaving("SkipLayerNormalization", domain=MICROSOFT, since=11, emits=NORMALIZED)
+@example("all inputs", SKIP + "{ y = com.microsoft.SkipLayerNormalization<epsilon=0.001>(x, s, g, b, c) }", gives="Add Add LayerNormalization", atol=1e-5)
+@example("early", SKIP + "{ y = com.microsoft.SkipLayerNormalization<epsilon=0.001>(x, s, g, b, c) }", gives="Add Add ReduceMean Sub Mul ReduceMean Add Sqrt Div Mul Add", imports={"": 13}, atol=1e-5)
+@example("no shift", SKIP + "{ y = com.microsoft.SkipLayerNormalization(x, s, g) }", imports={"": 16}, atol=1e-5)
+@example("one skip for all", "(float[2,3,4] x, float[3,4] s, float[4] g) => (float[2,3,4] y) { y = com.microsoft.SkipLayerNormalization<epsilon=0.001>(x, s, g) }", gives="Add LayerNormalization", atol=1e-5)
+@example("the sum, too", '(float[2,3,4] x, float[2,3,4] s, float[4] g, float[4] b) => (float[2,3,4] y, float[2,3,4] t) { y, "", "", t = com.microsoft.SkipLayerNormalization<epsilon=0.001>(x, s, g, b) }', gives="Add LayerNormalization", atol=1e-5)
+@example("float16", "(float16[2,3,4] x, float16[2,3,4] s, float16[4] g) => (float16[2,3,4] y) { y = com.microsoft.SkipLayerNormalization<epsilon=0.001>(x, s, g) }", imports={"": 13}, gives="Add Cast ReduceMean Sub Mul ReduceMean Add Sqrt Div Cast Mul", atol=0.01)
+def skip_layer_normalization(node: Node, op: Builder) -> Result:
+    """LayerNormalization of a sum, which may be an output, too."""
+    total = _total(op, node, given(node, 4))
+    epsilon = attribute(node, "epsilon", 1e-12)
+    return *layer_normalized(op, total, needed(node, 2), given(node, 3), epsilon), total
+
+
+@leaving("SkipSimplifiedLayerNormalization", domain=MICROSOFT, since=11, emits=NORMALIZED)
+@example("all inputs", RMS + "{ y = com.microsoft.SkipSimplifiedLayerNormalization<epsilon=0.001>(x, s, g, c) }", gives="Add Add Mul ReduceMean Add Sqrt Div Mul", atol=1e-5)
+@example("the sum, too", '(float[2,3,4] x, float[2,3,4] s, float[4] g) => (float[2,3,4] y, float[2,3,4] t) { y, "", "", t = com.microsoft.SkipSimplifiedLayerNormalization<epsilon=0.001>(x, s, g) }', imports={"": 18}, gives="Add Mul ReduceMean Add Sqrt Div Mul", atol=1e-5)
+@example("a deviation", '(float[2,3,4] x, float[2,3,4] s, float[4] g) => (float[2,3,4] y, float[2,3,1] d) { y, "", d = com.microsoft.SkipSimplifiedLayerNormalization(x, s, g) }', refuses=Why.NOT_EXPRESSIBLE)
+@example("float16", "(float16[2,3,4] x, float16[2,3,4] s, float16[4] g) => (float16[2,3,4] y) { y = com.microsoft.SkipSimplifiedLayerNormalization<epsilon=0.001>(x, s, g) }", gives="Add Cast Mul ReduceMean Add Sqrt Div Cast Mul", atol=0.01)
+def skip_simplified_layer_normalization(node: Node, op: Builder) -> Result:
+    """A sum over the root of its mean square, scaled; the sum may be an output, too."""
+    if wants(node, 1) or wants(node, 2):
+        raise Refusal(Why.NOT_EXPRESSIBLE, f"no text fixes the mean and deviation of {node.op}")
+    total = _total(op, node, given(node, 3))
+    epsilon = attribute(node, "epsilon", 1e-12)
+    y = root_mean_square_normalized(op, total, needed(node, 2), epsilon)
+    return y, y, y, total
+
+
+def _total(op: Builder, node: Node, bias: Value | None) -> Value:
+    total = op.Add(needed(node, 0), needed(node, 1))
+    return total if bias is None else op.Add(total, bias)
+
+
+WORDS = "(int32[2,3] i, int32[2,3] j, float[9,4] w, float[5,4] p, float[2,4] t, float[4] g, float[4] b"
+IDS = {"i": [[0, 8, 3], [2, 2, 1]], "j": [[0, 1, 1], [0, 0, 1]], "k": [[0, 4, 1], [2, 2, 3]], "m": [[1, 1, 0], [1, 0, 0]]}
+EMBED = ("Gather", "Shape", "Slice", "Unsqueeze", "Range", "Cast", "ReduceSum", *NORMALIZED)
+
+
+@leaving("EmbedLayerNormalization", domain=MICROSOFT, since=13, emits=EMBED)
+@example("words, segments, positions", WORDS + ") => (float[2,3,4] y) { y, n = com.microsoft.EmbedLayerNormalization<epsilon=0.001>(i, j, w, p, t, g, b) }", inputs=IDS, atol=1e-5)
+@example("no segments", WORDS + ') => (float[2,3,4] y) { y, n = com.microsoft.EmbedLayerNormalization<epsilon=0.001>(i, "", w, p, "", g, b) }', inputs=IDS, atol=1e-5, imports={"": 14})
+@example("mask and sum", WORDS + ", int32[2,3] m) => (float[2,3,4] y, int32[2] n, float[2,3,4] s) { y, n, s = com.microsoft.EmbedLayerNormalization<epsilon=0.001>(i, j, w, p, t, g, b, m) }", inputs=IDS, atol=1e-5)
+@example("mask without a mask", WORDS + ") => (float[2,3,4] y, int32[2] n) { y, n = com.microsoft.EmbedLayerNormalization<epsilon=0.001>(i, j, w, p, t, g, b) }", inputs=IDS, atol=1e-5)
+@example("given positions", WORDS + ', int32[2,3] k) => (float[2,3,4] y) { y, n = com.microsoft.EmbedLayerNormalization<epsilon=0.001>(i, j, w, p, t, g, b, "", k) }', inputs=IDS, atol=1e-5)
+def embed_layer_normalization(node: Node, op: Builder) -> Result:
+    """LayerNormalization of the sum of embeddings; and the number of words that the mask leaves."""
+    ids, words, places = needed(node, 0), needed(node, 2), needed(node, 3)
+    segments, kinds = given(node, 1), given(node, 4)
+    total = op.Gather(words, ids, axis=0)
+    total = op.Add(total, op.Gather(places, _positions(node, op, ids), axis=0))
+    if segments is not None and kinds is not None:
+        total = op.Add(total, op.Gather(kinds, segments, axis=0))
+    epsilon = attribute(node, "epsilon", 1e-12)
+    y, _, _ = layer_normalized(op, total, needed(node, 5), needed(node, 6), epsilon)
+    return (y, _mask_index(node, op, ids), total)[: node.n_outputs]
+
+
+def _positions(node: Node, op: Builder, ids: Value) -> Value:
+    own = given(node, 8)
+    if own is not None:
+        return own
+    length = op.Gather(op.Shape(ids), op.const(1), axis=0)
+    return op.Range(op.const(0), length, op.const(1))
+
+
+def _mask_index(node: Node, op: Builder, ids: Value) -> Value:
+    mask = given(node, 7)
+    if mask is None:  # onnxruntime counts nothing then
+        mask = op.Mul(op.Cast(ids, to=T.INT32), op.const(0, T.INT32))
+    return op.ReduceSum(mask, op.const([1]), keepdims=0)

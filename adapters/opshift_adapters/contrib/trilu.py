@@ -1,0 +1,14 @@
+"""Trilu, as ai.onnx has it since 14."""
+
+from opshift.adapter import Builder, Node, Result, example, leaving
+
+from opshift_adapters._lib.contrib import MICROSOFT, attribute, given, needed
+
+
+@leaving("Trilu", domain=MICROSOFT, since=14, emits="Trilu")
+@example("upper", "(float[2,3,4] x) => (float[2,3,4] y) { y = com.microsoft.Trilu(x) }", gives="Trilu")
+@example("lower, diagonal", "(int64[3,4] x, int64 k) => (int64[3,4] y) { y = com.microsoft.Trilu<upper=0>(x, k) }", gives="Trilu", inputs={"k": -1})
+@example("before 14", "(float[3,4] x) => (float[3,4] y) { y = com.microsoft.Trilu(x) }", imports={"": 13})
+def trilu(node: Node, op: Builder) -> Result:
+    """The operator of ai.onnx, with the same inputs."""
+    return op.Trilu(needed(node, 0), given(node, 1), upper=attribute(node, "upper", 1))

@@ -1,0 +1,60 @@
+"""Operators of domains that the result must not use, which are written in ai.onnx first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+
+from opshift.author.registry import Registry
+from opshift.convert.change import Step
+from opshift.convert.step import Stepper, StepRefused
+from opshift.model.document import Document
+from opshift.model.scope import Key
+from opshift.opsets.targets import Ceiling
+
+Cross = Callable[[str, int, int], Stepper]
+
+
+def operators(
+    document: Document, adapters: Registry, allowed: Collection[str] | None, row: Ceiling | None
+) -> frozenset[Key]:
+    """The operators of a model that must be written in ai.onnx.
+
+    What a runtime lacks and no adapter writes is refused at the end, with all that it lacks.
+    """
+    found = set()
+    for key in {key for root in document.roots for key in root.index}:
+        domain = key[0]
+        lacked = row is not None and row.lacks(domain) and adapters.leaving(*key) is not None
+        if lacked or (allowed is not None and domain not in allowed):
+            found.add(key)
+    return frozenset(found)
+
+
+def lowest(adapters: Registry, left: Collection[Key]) -> int:
+    """The lowest opset of ai.onnx at which all of them can be written."""
+    verdicts = [adapters.leaving(*key) for key in left]
+    return max((one.since for one in verdicts if one is not None), default=1)
+
+
+def leave(document: Document, left: Collection[Key], cross: Cross) -> Iterator[Step]:
+    """Writes what can be written with what is known now; raises if that is nothing.
+
+    A node may need the type of what another node of such a domain computes. It is known once the
+    other node is written, so the caller comes back until no operator is left.
+    """
+    done, refused = False, []
+    for domain in sorted({domain for domain, _ in left}):
+        for version in sorted({root.imports.get(domain) or 1 for root in document.roots}):
+            stepper = cross(domain, version, version)
+            stepper.left = frozenset(key for key in left if key[0] == domain)
+            stepper.partial = True
+            step = stepper.run()
+            if stepper.refusals:
+                refused.append(stepper.refused)
+            if step.rewritten:
+                done = True
+                yield step
+    if refused and not done:
+        refusals = [one for each in refused for one in each.refusals]
+        movable = [each.functions for each in refused]
+        raise StepRefused(refusals, frozenset().union(*movable) if all(movable) else frozenset())

@@ -1,0 +1,78 @@
+"""Contrib operators and what is written for them compute the same on onnxruntime, which runs both."""
+
+from __future__ import annotations
+
+import zlib
+
+import numpy as np
+import pytest
+from onnx import ModelProto, helper
+from opshift import convert_version, testing
+from opshift.author.verdicts import LEAVE
+from opshift.testing.example_models import example_target
+from vendor_judge import on_onnxruntime
+
+import examples
+
+SEEDS = 12
+CASES = [
+    case
+    for case in examples.cases()
+    if (case.adapter.start, case.adapter.to) == LEAVE and case.example.refuses is None
+]
+SPECIAL = [0.0, -0.0, 1e-30, -1e-7, 0.5, -0.5, 1.0, 88.0, -88.0, 1000.0, -65000.0]
+
+
+def inputs(model: ModelProto, fixed: dict[str, object], seed: int) -> dict[str, np.ndarray]:
+    """Random numbers of another size for each seed, with special numbers strewn in."""
+    rng = np.random.default_rng([seed, zlib.crc32(model.graph.SerializeToString())])
+    spread = 10.0 ** rng.uniform(-3, 1.5)
+    found = {}
+    for value in model.graph.input:
+        kind = value.type.tensor_type
+        dtype = helper.tensor_dtype_to_np_dtype(kind.elem_type)
+        shape = tuple(dim.dim_value or 3 for dim in kind.shape.dim)
+        if value.name in fixed:
+            made = np.array(fixed[value.name])
+        elif dtype.kind == "b":
+            made = rng.integers(0, 2, shape)
+        elif np.issubdtype(dtype, np.integer):
+            limits = np.iinfo(dtype)
+            made = rng.integers(max(limits.min, -200), min(limits.max, 300), shape, endpoint=True)
+        else:
+            made = rng.normal(0, spread, shape)
+            strewn = rng.random(shape) < (0.2 if seed % 3 == 2 else 0)
+            made = np.where(strewn, rng.choice(SPECIAL, shape), made)
+        found[value.name] = made.astype(dtype)
+    return found
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
+def test_both_sides_compute_the_same(case: examples.Case) -> None:
+    run = on_onnxruntime()
+    if examples.too_new(case):
+        pytest.skip("the installed onnx is older than the example")
+    before = testing.example_model(case.adapter, case.example)
+    target = example_target(case.adapter, case.example)
+    after = convert_version(before, target, allow_approximate=case.example.approximate)
+    for seed in range(SEEDS):
+        values = inputs(before, dict(case.example.inputs), seed)
+        for one, other in zip(run(before, values), run(after, values), strict=True):
+            close(one, other, case, seed)
+
+
+def close(one: np.ndarray, other: np.ndarray, case: examples.Case, seed: int) -> None:
+    """Codes are equal; floats differ by rounding, measured at the largest number of the result."""
+    assert one.dtype == other.dtype
+    assert one.shape == other.shape
+    if not np.issubdtype(one.dtype, np.floating):
+        steps = np.abs(one.astype(np.int64) - other.astype(np.int64))
+        assert steps.max(initial=0) <= (1 if case.example.approximate else 0), f"seed {seed}"
+        return
+    assert np.array_equal(np.isnan(one), np.isnan(other)), f"seed {seed}"
+    finite = np.isfinite(one) & np.isfinite(other)
+    assert np.array_equal(one[~finite & ~np.isnan(one)], other[~finite & ~np.isnan(one)])
+    largest = np.abs(one[finite]).max(initial=1.0)
+    rtol = 2e-3 if one.dtype == np.float16 else 1e-5
+    allowed = max(rtol, case.example.atol, case.example.rtol) * largest
+    assert np.abs(one - other)[finite].max(initial=0) <= allowed, f"seed {seed}"

@@ -1,0 +1,142 @@
+"""A result that uses the wanted domains alone: operators of others are written in ai.onnx."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from click.testing import CliRunner
+from conftest import model
+from onnx import ModelProto
+from opshift import BadTarget, Refused, Why, convert, convert_version, plan
+from opshift.cli import main
+from vendor_judge import on_onnxruntime
+
+VENDOR = ', "com.microsoft" : 1'
+GELU = "(float[2,3] x) => (float[2,3] y) { y = com.microsoft.Gelu(x) }"
+PLAIN = {"domains": ["ai.onnx"]}
+
+
+def vendor(text: str, opset: int = 17, **more) -> ModelProto:
+    return model(text, opset, more=VENDOR, **more)
+
+
+def kinds(proto: ModelProto) -> set[str]:
+    return {node.op_type for node in proto.graph.node}
+
+
+def imports(proto: ModelProto) -> dict[str, int]:
+    return {one.domain: one.version for one in proto.opset_import}
+
+
+def test_a_domain_that_is_not_wanted_is_left_and_no_longer_imported():
+    found = convert(vendor(GELU), **PLAIN)
+    assert imports(found.model) == {"": 17}
+    assert kinds(found.model) == {"Div", "Erf", "Add", "Mul"}
+    assert found.report.changed
+    (step,) = found.report.steps
+    assert (step.domain, step.rewritten[0].op) == ("com.microsoft", "Gelu")
+    again = convert(found.model, **PLAIN)
+    assert not again.report.changed
+    assert again.model == found.model
+
+
+def test_a_domain_that_is_wanted_stays():
+    before = vendor(GELU)
+    assert convert_version(before, domains=["ai.onnx", "com.microsoft"]) == before
+    assert "Gelu" in kinds(convert_version(before, 13))
+
+
+@pytest.mark.parametrize("opset", [21, 13, 9, 7])
+def test_other_versions_are_reached_in_one_conversion(opset):
+    after = convert_version(vendor(GELU), opset, **PLAIN)
+    assert imports(after) == {"": opset}
+    values = {"x": np.linspace(-4, 4, 6, dtype=np.float32).reshape(2, 3)}
+    run = on_onnxruntime()
+    np.testing.assert_allclose(*run(vendor(GELU), values), *run(after, values), atol=1e-6)
+
+
+def test_a_model_below_the_form_is_raised_for_it_and_comes_back():
+    after = convert_version(
+        vendor("(float[2,3] x) => (float[2,3] y) { y = com.microsoft.Trilu(x) }", 9), **PLAIN
+    )
+    assert imports(after) == {"": 9}
+    assert "Trilu" not in kinds(after)
+
+
+def test_what_one_node_computes_tells_what_the_next_one_needs():
+    """Nothing tells the rank of `h` but the MatMul that is written for its node."""
+    text = (
+        "(float[4,3] a, float[4,5] b) => (float[3,3] y) {"
+        " h = com.microsoft.FusedMatMul<transA=1>(a, b)"
+        " y = com.microsoft.FusedMatMul<transB=1>(h, h) }"
+    )
+    assert kinds(convert_version(vendor(text), **PLAIN)) == {"Transpose", "MatMul"}
+
+
+def test_every_operator_without_a_form_is_a_named_blocker():
+    text = (
+        "(float[2,3] x) => (float[2,3] y, bool z) { h = com.microsoft.Gelu(x)"
+        " y = com.microsoft.Unheard(h) z = acme.Run(y) }"
+    )
+    before = model(text, 17, more=VENDOR + ', "acme" : 1')
+    for look in (convert_version, plan):
+        try:
+            refusals = look(before, **PLAIN).refusals
+        except Refused as refused:
+            refusals = refused.refusals
+        found = {(one.domain, one.op, one.why) for one in refusals}
+        assert found == {
+            ("com.microsoft", "Unheard", Why.DOMAIN_LEFT),
+            ("acme", "Run", Why.DOMAIN_LEFT),
+        }
+    kept = convert_version(before, domains=["ai.onnx", "acme", "com.microsoft"])
+    assert kept == before
+
+
+def test_branches_and_functions_are_left_too():
+    text = (
+        "(float[2,3] x, bool c) => (float[2,3] y) { h = own.f(x)"
+        " y = If(c) <then_branch = t () => (float[2,3] p) { p = com.microsoft.QuickGelu(h) },"
+        " else_branch = e () => (float[2,3] q) { q = Neg(h) }> }"
+    )
+    body = '<opset_import: ["" : 17, "com.microsoft" : 1], domain: "own"> f (a) => (b) { b = com.microsoft.Gelu(a) }'
+    before = onnx.parser.parse_model(
+        f'<ir_version: 8, opset_import: ["" : 17, "own" : 1, "com.microsoft" : 1]> g {text} {body}'
+    )
+    after = convert_version(before, **PLAIN)
+    assert "com.microsoft" not in str(after)
+    run = on_onnxruntime()
+    for flag in (True, False):
+        values = {"x": np.linspace(-4, 4, 6, dtype=np.float32).reshape(2, 3), "c": np.array(flag)}
+        np.testing.assert_allclose(*run(before, values), *run(after, values), atol=1e-6)
+
+
+def test_operators_that_a_runtime_brought_into_ai_onnx_are_left_too():
+    text = "(float[2,3] x, float[3] s) => (float[2,3] y) { y = SimplifiedLayerNormalization(x, s) }"
+    after = convert_version(model(text, 17), **PLAIN)
+    assert "SimplifiedLayerNormalization" not in kinds(after)
+    assert imports(after) == {"": 17}
+
+
+@pytest.mark.parametrize("target", ["tensorrt==8.4", "onnx==1.16"])
+def test_a_runtime_without_the_domain_gets_plain_operators(target):
+    after = convert_version(vendor(GELU), target)
+    assert "com.microsoft" not in imports(after)
+    assert "Gelu" not in kinds(after)
+    assert "Gelu" in kinds(convert_version(vendor(GELU), "onnxruntime==1.17"))
+
+
+@pytest.mark.parametrize("domains", ["ai.onnx", []])
+def test_domains_are_a_list_of_names(domains):
+    with pytest.raises(BadTarget, match="domains"):
+        convert_version(vendor(GELU), domains=domains)
+
+
+def test_the_command(tmp_path):
+    onnx.save(vendor(GELU), tmp_path / "in.onnx")
+    words = ["convert", str(tmp_path / "in.onnx"), "-o", str(tmp_path / "out.onnx")]
+    done = CliRunner().invoke(main, [*words, "--domains", "ai.onnx,ai.onnx.ml"])
+    assert done.exit_code == 0, done.stderr
+    assert imports(onnx.load(tmp_path / "out.onnx")) == {"": 17}
+    assert "Gelu x1: Div Erf Mul Add Mul" in done.stdout
