@@ -18,7 +18,7 @@ from pathlib import Path
 
 import click
 from opshift.author import registry
-from opshift.author.verdicts import FORM, LEAVE, RETIRED, Adapter, Kind
+from opshift.author.verdicts import ALTERNATIVE, FORM, LEAVE, RETIRED, Adapter, Kind
 from opshift.opsets import schemas
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -192,6 +192,9 @@ def pages() -> dict[str, str]:
         "adapters/retired.md": any_version_page("# Operators that left the registry", RETIRED),
         "adapters/contrib.md": any_version_page("# Operators of vendors in ai.onnx", LEAVE),
         "adapters/forms.md": any_version_page("# Equal forms that more runtimes run", FORM),
+        "adapters/alternatives.md": any_version_page(
+            "# Equal forms for runtimes without a kernel", ALTERNATIVE
+        ),
     }
     for domain in DOMAINS:
         for op in schemas.operators(domain):

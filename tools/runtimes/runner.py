@@ -15,19 +15,23 @@ CHILD = Path(__file__).with_name("child.py")
 
 
 class Runner:
-    """Judges models one after another in an installed runtime."""
+    """Asks a child about one model after another in an installed runtime."""
 
-    def __init__(self, runtime: Installed, seconds: float = 60) -> None:
-        self.runtime, self.seconds = runtime, seconds
+    def __init__(self, runtime: Installed, seconds: float = 60, child: Path = CHILD) -> None:
+        self.runtime, self.seconds, self.child = runtime, seconds, child
         self._process: subprocess.Popen[str] | None = None
         self._lines: queue.Queue[str | None] = queue.Queue()
 
     def judge(self, model: Path, folder: Path) -> dict[str, str]:
         """How a model fares: right, wrong, not run, not loaded, crash or timeout."""
+        return self.ask({"model": str(model), "folder": str(folder)})
+
+    def ask(self, task: dict[str, Any]) -> dict[str, Any]:
+        """What the child answers; the outcome crash or timeout where it does not."""
         process = self._started()
         assert process.stdin is not None
         try:
-            process.stdin.write(json.dumps({"model": str(model), "folder": str(folder)}) + "\n")
+            process.stdin.write(json.dumps(task) + "\n")
             process.stdin.flush()
             answer = self._answer()
         except BrokenPipeError:
@@ -52,7 +56,7 @@ class Runner:
         if self._process is None:
             self._lines = queue.Queue()
             self._process = subprocess.Popen(
-                [self.runtime.python, str(CHILD)], env=self.runtime.environment, text=True,
+                [self.runtime.python, str(self.child)], env=self.runtime.environment, text=True,
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
             )  # fmt: skip
             threading.Thread(target=_read, args=(self._process, self._lines), daemon=True).start()

@@ -340,6 +340,19 @@ def _double(op: Builder, x: Value) -> Value:
     return op.Cast(x, to=T.DOUBLE)
 
 
+ADD_WHERE_NEGATIVE = ("Cast", "Less", "Mul", "Add")
+
+
+def add_where_negative(op: Builder, place: Value, size: Value) -> Value:
+    """Where an int64 is negative, its sum with `size` (version 7 and later).
+
+    A cast to float keeps the sign of every integer. Old runtimes compare no int64, and choose none.
+    """
+    zero = op.const(0.0, T.FLOAT)
+    negative = op.Less(op.Cast(place, to=T.FLOAT), zero)
+    return op.Add(place, op.Mul(op.Cast(negative, to=T.INT64), size))
+
+
 EQUAL = ("Greater", "Not", *LESS)
 
 

@@ -1,6 +1,18 @@
 """Less, Greater, Equal, their relatives and Where."""
 
-from opshift.adapter import Builder, Node, Result, Value, adapter, boundary, example, shown
+from opshift.adapter import (
+    KEEP,
+    Builder,
+    Node,
+    Result,
+    T,
+    Value,
+    adapter,
+    alternative,
+    boundary,
+    example,
+    shown,
+)
 from opshift.combinators import cast_around
 
 from opshift_adapters._lib.blocks import (
@@ -8,6 +20,7 @@ from opshift_adapters._lib.blocks import (
     LESS,
     RESHAPE_TO,
     SELECT,
+    as_type,
     equal,
     less,
     reshape_to,
@@ -45,6 +58,47 @@ ORDER_9 = boundary(
 def _compare_equal(node: Node, op: Builder) -> Result:
     """Only bool, int32 and int64 were compared for equality: others through order or a Cast."""
     return equal(op, node["A"], node["B"])
+
+
+SIGN = ("Cast", "Div", "Mul", "Sub", "Add", "Less")
+EXACT_IN_FLOAT = 2**24
+ENDS = {"a": [-(2**63), 2**53 + 1, -1, 5, 2**63 - 1], "b": [2**63 - 1, 2**53, 1, 5, -(2**63)]}
+
+
+@alternative("Greater Less", runtime="onnxruntime==0.4", emits=SIGN)
+@example("int64", "(int64[5] a, int64[5] b) => (bool[5] y) { y = {op}(a, b) }", imports={"": 10}, inputs=ENDS, gives="Div Mul Sub Div Mul Sub Sub Cast Sub Cast Add Add Less")
+@example("with a small number", "(int64[3] a) => (bool[3] y) <int64 b = {5}> { y = {op}(a, b) }", imports={"": 10}, inputs={"a": [-(2**63), 5, 2**63 - 1]})
+@example("with a large number", "(int64[3] a) => (bool[3] y) <int64 b = {16777216}> { y = {op}(a, b) }", imports={"": 10}, inputs={"a": [2**24 - 1, 2**24, 2**24 + 1]})
+@example("uint32", "(uint32[3] a, uint32[3] b) => (bool[3] y) { y = {op}(a, b) }", imports={"": 10}, inputs={"a": [2**32 - 1, 1, 2**24 + 1], "b": [2**31, 1, 2**24]})
+@example("double", "(double[3] a, double[3] b) => (bool[3] y) { y = {op}(a, b) }", imports={"": 10}, gives="{op}")
+def by_the_sign_of_the_difference(node: Node, op: Builder) -> Result:
+    """Integers are compared in float: small numbers themselves, others by the sign of a - b."""
+    a, b = node["A"], node["B"]
+    kind = a.elem_type_or_none
+    if kind not in (T.INT8, T.INT16, T.INT64, T.UINT8, T.UINT16, T.UINT32):
+        return KEEP
+    if node.op == "Greater":
+        a, b = b, a
+    if any(_is_small(one) for one in (a, b)) or kind not in (T.INT64, T.UINT32):
+        return op.Less(op.Cast(a, to=T.FLOAT), op.Cast(b, to=T.FLOAT))
+    a, b = as_type(op, a, T.INT64), as_type(op, b, T.INT64)
+    # The difference of the halves does not overflow; one of 2**24 or more outweighs the rest.
+    (half_a, rest_a), (half_b, rest_b) = _halved(op, a), _halved(op, b)
+    half = op.Cast(op.Sub(half_a, half_b), to=T.FLOAT)
+    rest = op.Cast(op.Sub(rest_a, rest_b), to=T.FLOAT)
+    return op.Less(op.Add(op.Add(half, half), rest), op.const(0.0, T.FLOAT))
+
+
+def _is_small(x: Value) -> bool:
+    known = x.const_or_none()
+    return known is not None and all(abs(int(n)) < EXACT_IN_FLOAT for n in known.reshape(-1))
+
+
+def _halved(op: Builder, x: Value) -> tuple[Value, Value]:
+    """Half of an int64, and what remains."""
+    two = op.const(2)
+    half = op.Div(x, two)
+    return half, op.Sub(x, op.Mul(half, two))
 
 
 NAN, INF = float("nan"), float("inf")
@@ -165,3 +219,14 @@ def comparison_6_7(node: Node, op: Builder) -> Result:
 def comparison_7_6(node: Node, op: Builder) -> Result:
     """Before, only the second operand was stretched, and only along one block of the first."""
     return to_legacy_broadcast(node, op)
+
+
+@alternative("Where", runtime="onnxruntime==0.4", emits=SELECT)
+@example("int64", "(bool[N,3] c, int64[3] a, int64 b) => (int64[N,3] y) { y = Where(c, a, b) }", imports={"": 10}, inputs={"b": -(2**63), "a": [2**63 - 1, 2**53 + 1, -1]}, gives="Cast Mul Not Cast Mul Add")
+@example("bool", "(bool[2,3] c, bool[3] a, bool[2,1] b) => (bool[2,3] y) { y = Where(c, a, b) }", imports={"": 10}, gives="And Not And Or")
+@example("double", "(bool[2,3] c, double[3] a, double b) => (double[2,3] y) { y = Where(c, a, b) }", imports={"": 10}, inputs={"a": [NAN, INF, -0.0], "b": -INF})
+@example("float", "(bool[2,3] c, float[3] a, float b) => (float[2,3] y) { y = Where(c, a, b) }", imports={"": 10}, gives="Where")
+def by_other_means(node: Node, op: Builder) -> Result:
+    """As where Where does not exist: a Gather from both tensors, or arithmetic if it is exact."""
+    return select(op, node["condition"], node["X"], node["Y"])
+

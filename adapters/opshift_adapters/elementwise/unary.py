@@ -8,6 +8,7 @@ from opshift.adapter import (
     T,
     Value,
     adapter,
+    alternative,
     boundary,
     dtype_of,
     example,
@@ -145,6 +146,14 @@ def is_inf_10_9(node: Node, op: Builder) -> Result:
 def round_11_10(node: Node, op: Builder) -> Result:
     """Born in 11; below it, up to the next integer and back by one where that is nearer."""
     return round_half_even(op, node["X"])
+
+
+@alternative("Neg", runtime="onnxruntime==0.4", emits="Mul")
+@example("int64", "(int64[3] x) => (int64[3] y) { y = Neg(x) }", imports={"": 10}, gives="Mul", inputs={"x": [-5, 0, 2**62]})
+@example("double", "(double[3] x) => (double[3] y) { y = Neg(x) }", imports={"": 10}, gives="Mul", inputs={"x": [0.0, float("inf"), -1.5]})
+def times_minus_one(node: Node, op: Builder) -> Result:
+    """The product with -1, which is exact."""
+    return op.Mul(node["X"], op.const(-1, like=node["X"]))
 
 
 # -- 13, 20, 22: element types -------------------------------------------------------------------

@@ -10,6 +10,7 @@ from opshift.adapter import (
     adapter,
     boundary,
     example,
+    form,
     shown,
 )
 
@@ -30,6 +31,19 @@ TYPES_21 = boundary(
     ),
     emits=("Reshape", "Shape"),
 )
+
+
+@form("Squeeze")
+@example("no axes", "(float[2,1,3] x) => (float[2,3] y) { y = Squeeze(x) }", imports={"": 12}, gives="Squeeze")
+@example("no axis of size one", "(float[2,3] x) => (float[2,3] y) { y = Squeeze(x) }", imports={"": 12}, gives="Squeeze")
+@example("symbolic", "(float[N,1,3] x) => (float[a,b] y) { y = Squeeze(x) }", imports={"": 12}, gives="Squeeze")
+def known_axes(node: Node, op: Builder) -> Result:
+    """Below opset 13, onnxruntime 0.4 has to be told the axes."""
+    shape = node["data"].shape_or_none if op.version < 13 else None
+    axes = [axis for axis, size in enumerate(shape or ()) if size == 1]
+    if not axes or node.attr("axes") is not None:
+        return KEEP
+    return op.same(node, axes=axes)
 
 
 @adapter("Squeeze Unsqueeze", 12, 13)

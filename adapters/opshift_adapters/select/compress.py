@@ -11,6 +11,7 @@ from opshift.adapter import (
     Value,
     Why,
     adapter,
+    alternative,
     boundary,
     example,
     form,
@@ -19,10 +20,12 @@ from opshift.adapter import (
 from opshift.combinators import cast_around, positive_axis
 
 from opshift_adapters._lib.blocks import (
+    ADD_WHERE_NEGATIVE,
     ARANGE,
     RESHAPE_TO,
     SIZE_OF,
     UNSIGNED,
+    add_where_negative,
     arange,
     reshape_to,
     size_of,
@@ -180,26 +183,38 @@ def depth_in_a_vector(node: Node, op: Builder) -> Result:
     return op.same(node, inputs={"depth": op.const(known.reshape(1))})
 
 
-ONE_HOT = ("Cast", "Reshape", "Less", "Add", "Where")
+@alternative("OneHot", runtime="onnxruntime==0.4", emits="Cast")
+@example("float values", "(int64[4] i, float[2] v) => (float[4,3] y) <int64[1] d = {3}> { y = OneHot(i, d, v) }", imports={"": 10}, gives="Cast OneHot", inputs={"i": [0, 2, 2**24 + 1, 3]})
+@example("computed depth", "(int64[4] i, int64[1] d, float[2] v) => (float[A,B] y) { y = OneHot(i, d, v) }", imports={"": 10}, gives="OneHot", inputs={"i": [0, 2, 1, 3], "d": [3]})
+def indices_and_depth_as_values(node: Node, op: Builder) -> Result:
+    """Indices and depth in the type of float values, where a float holds each index below the depth."""
+    indices, depth, values = node["indices"], node["depth"].const_or_none(), node["values"]
+    if depth is None or depth.max() >= 2**24 or values.elem_type_or_none != T.FLOAT:
+        return KEEP
+    wide = op.const(depth.astype(np.float32))
+    return op.same(node, inputs={"indices": op.Cast(indices, to=T.FLOAT), "depth": wide})
+
+
+ONE_HOT = ("Reshape", "Sub", *ADD_WHERE_NEGATIVE)
 
 
 @adapter("OneHot", 10, 11, emits=ONE_HOT)
-@example("negative indices", HOT, inputs={"i": [0, -1, 3, -4]}, gives="Less Where OneHot")
-@example("depth of one element", "(int32[4] i, float[1] d, bool[2] v) => (bool[A,B] y) { y = OneHot(i, d, v) }", inputs={"i": [0, -1, 3, -4], "d": [3]}, gives="Reshape Cast Cast Less Where OneHot")
+@example("negative indices", HOT, inputs={"i": [0, -1, 3, -4]}, gives="Sub Cast Less Cast Mul Add OneHot")
+@example("depth of one element", "(int32[4] i, float[1] d, bool[2] v) => (bool[A,B] y) { y = OneHot(i, d, v) }", inputs={"i": [0, -1, 3, -4], "d": [3]}, gives="Reshape Cast Cast Sub Cast Less Cast Mul Add OneHot")
 @example("unsigned", "(uint8[4] i) => (float[4,3] y) <int64 d = {3}, float[2] v = {-1, 5}> { y = OneHot(i, d, v) }", gives="OneHot")
 @example("constant indices", "(float[2] v) => (float[2,3] y) <int64 d = {3}, int64[2] i = {0, 3}> { y = OneHot(i, d, v) }", gives="OneHot")
-@example("fractions", "(float[3] i) => (float[3,2] y) <int64 d = {2}, float[2] v = {-1, 5}> { y = OneHot(i, d, v) }", inputs={"i": [0, 1.7, -1.5]}, gives="Cast Less Where OneHot")
+@example("fractions", "(float[3] i) => (float[3,2] y) <int64 d = {2}, float[2] v = {-1, 5}> { y = OneHot(i, d, v) }", inputs={"i": [0, 1.7, -1.5]}, gives="Cast Sub Cast Less Cast Mul Add OneHot")
 def one_hot_10_11(node: Node, op: Builder) -> Result:
     """A negative index, once outside, counts from the end: it is moved behind the end."""
     if _counts_from_the_front(node["indices"]):
         return KEEP
     depth, indices = _whole_scalar(op, node["depth"]), _whole(op, node["indices"])
-    outside = op.Where(op.Less(indices, op.const(0)), depth, indices)
+    outside = add_where_negative(op, indices, op.Sub(depth, indices))
     return op.same(node, inputs={"indices": outside})
 
 
 @adapter("OneHot", 11, 10, emits=ONE_HOT)
-@example("negative indices", HOT, inputs={"i": [0, -1, 3, -4]}, gives="Less Add Where Less Where OneHot")
+@example("negative indices", HOT, inputs={"i": [0, -1, 3, -4]}, gives="Cast Less Cast Mul Add Sub Cast Less Cast Mul Add OneHot")
 @example("negative axis", COMPUTED + "<axis=-2>(i, d, v) }", inputs={"i": [[0, -1], [4, -4]], "d": 3})
 @example("unsigned", "(uint8[2,2] i) => (float[3,2,2] y) <int64 d = {3}, float[2] v = {-1, 5}> { y = OneHot<axis=-3>(i, d, v) }", gives="OneHot")
 @example("constant indices", "(float[2] v) => (float[2,3] y) <int64 d = {3}, int64[2] i = {0, 3}> { y = OneHot(i, d, v) }", gives="OneHot")
@@ -212,9 +227,9 @@ def one_hot_11_10(node: Node, op: Builder) -> Result:
         axis += indices.rank + 1
     if _counts_from_the_front(indices):
         return op.same(node, axis=axis)
-    depth, indices, zero = _whole_scalar(op, node["depth"]), _whole(op, indices), op.const(0)
-    counted = op.Where(op.Less(indices, zero), op.Add(indices, depth), indices)
-    outside = op.Where(op.Less(counted, zero), depth, counted)
+    depth, indices = _whole_scalar(op, node["depth"]), _whole(op, indices)
+    counted = add_where_negative(op, indices, depth)
+    outside = add_where_negative(op, counted, op.Sub(depth, counted))
     return op.same(node, inputs={"indices": outside}, axis=axis)
 
 

@@ -16,16 +16,18 @@ from opshift.adapter import (
 )
 
 from opshift_adapters._lib.blocks import (
+    ADD_WHERE_NEGATIVE,
     ARANGE,
     RESHAPE_TO,
     SIZE_OF,
+    add_where_negative,
     arange,
     part,
     reshape_to,
     size_of,
 )
 
-FRONT = ("Less", "Add", "Where", "Cast", *SIZE_OF)
+FRONT = (*ADD_WHERE_NEGATIVE, *SIZE_OF)
 
 
 def from_front(op: Builder, indices: Value, data: Value, axis: int) -> Value:
@@ -39,7 +41,7 @@ def from_front(op: Builder, indices: Value, data: Value, axis: int) -> Value:
         return op.const(np.where(known < 0, known + limit, known))
     if indices.elem_type_or_none != T.INT64:
         indices = op.Cast(indices, to=T.INT64)
-    return op.Where(op.Less(indices, op.const(0)), op.Add(indices, size), indices)
+    return add_where_negative(op, indices, size)
 
 
 LINEAR = ("Mul", *FRONT)
@@ -75,11 +77,11 @@ ROWS = "(float[N,4] x, int64[2] i) => (float[2,4] y) { y = Gather(x, i) }"
 
 @example("constant indices", "(float[3,4] x) => (float[2,4] y) <int64[2] i = {2, 0}> { y = Gather(x, i) }", gives="Gather")
 @example("constant negative indices", "(float[3,4] x) => (float[3,2] y) <int32[2] i = {-1, 0}> { y = Gather<axis=-1>(x, i) }", gives="Gather")
-@example("into an unknown dimension", "(float[N,4] x) => (float[4] y) <int64 i = {-1}> { y = Gather(x, i) }", gives="Shape Gather Less Add Where Gather")
-@example("computed indices", ROWS, gives="Shape Gather Less Add Where Gather", inputs={"i": [-1, 0]})
-@example("int32 indices", "(float[3,4] x, int32[1,2] i) => (float[3,1,2] y) { y = Gather<axis=1>(x, i) }", gives="Cast Less Add Where Gather", inputs={"i": [[-4, 3]]})
-@example("no indices", "(float[3,4] x, int64[0] i) => (float[0,4] y) { y = Gather(x, i) }", gives="Less Add Where Gather")
-@example("default that callers may replace", "(float[3,4] x, int64[2] i) => (float[2,4] y) <int64[2] i = {1, 0}> { y = Gather(x, i) }", gives="Less Add Where Gather", inputs={"i": [-1, 0]})
+@example("into an unknown dimension", "(float[N,4] x) => (float[4] y) <int64 i = {-1}> { y = Gather(x, i) }", gives="Shape Gather Cast Less Cast Mul Add Gather")
+@example("computed indices", ROWS, gives="Shape Gather Cast Less Cast Mul Add Gather", inputs={"i": [-1, 0]})
+@example("int32 indices", "(float[3,4] x, int32[1,2] i) => (float[3,1,2] y) { y = Gather<axis=1>(x, i) }", gives="Cast Cast Less Cast Mul Add Gather", inputs={"i": [[-4, 3]]})
+@example("no indices", "(float[3,4] x, int64[0] i) => (float[0,4] y) { y = Gather(x, i) }", gives="Cast Less Cast Mul Add Gather")
+@example("default that callers may replace", "(float[3,4] x, int64[2] i) => (float[2,4] y) <int64[2] i = {1, 0}> { y = Gather(x, i) }", gives="Cast Less Cast Mul Add Gather", inputs={"i": [-1, 0]})
 @example("unknown rank, negative axis", "(float[12] v, int64[n] s, int64[2] i) => (float[a,b] y) { x = Reshape(v, s) y = Gather<axis=-1>(x, i) }", refuses=Why.NEEDS_RANK)
 @example("unknown rank", "(float[12] v, int64[n] s, int64[2] i) => (float[a,b] y) { x = Reshape(v, s) y = Gather<axis=1>(x, i) }", inputs={"s": [3, 4], "i": [-1, 0]})
 def gather_11_10(node: Node, op: Builder) -> Result:

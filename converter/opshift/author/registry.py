@@ -12,7 +12,6 @@ from opshift import plugins
 from opshift.author import index
 from opshift.author.index import Crossing
 from opshift.author.verdicts import (
-    FORM,
     LEAVE,
     RETIRED,
     Adapter,
@@ -130,10 +129,6 @@ class Registry:
     def retired(self, domain: str, op: str) -> Adapter | None:
         """The verdict for an operator where no schema describes it: any more, or not yet."""
         return self._found((domain, op, *RETIRED))
-
-    def form(self, domain: str, op: str) -> Adapter | None:
-        """The form of an operator that more runtimes run."""
-        return self._found((domain, op, *FORM))
 
     def leaving(self, domain: str, op: str) -> Adapter | None:
         """The verdict that writes an operator of a vendor's domain in ai.onnx."""

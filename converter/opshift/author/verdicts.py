@@ -44,6 +44,8 @@ RETIRED: Final = (0, 0)
 FORM: Final = (-1, -1)
 # The boundary of operators of a vendor's domain: they are written in ai.onnx where it is left.
 LEAVE: Final = (-2, -2)
+# The boundary of forms that are written only for a runtime that has no kernel for a node.
+ALTERNATIVE: Final = (-3, -3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +104,7 @@ class Adapter:
     why: Why | None = None
     source: str = ""
     since: int = 1  # the lowest opset at which it can write, where a domain is left
+    runtime: str = ""  # the one that the examples of an alternative are converted for
 
     @property
     def at_boundary(self) -> bool:
@@ -273,6 +276,7 @@ def adapter(
     handles_types: bool = False,
     ignores: Mapping[str, str] | None = None,
     since: int = 1,
+    runtime: str = "",
 ) -> Callable[[Rewrite | _Draft], Adapter]:
     """Declares how `ops` cross from version `start` to `to`; the docstring says what changed.
 
@@ -282,7 +286,7 @@ def adapter(
     gives the reason for each attribute and input that the adapter may leave unread.
     """
     names = _listed(ops)
-    if abs(start - to) != 1 and (start, to) not in (RETIRED, FORM, LEAVE):
+    if abs(start - to) != 1 and (start, to) not in (RETIRED, FORM, LEAVE, ALTERNATIVE):
         raise AdapterBug(f"adapter for {names}: {start} and {to} are not neighbours")
 
     def declare(below: Rewrite | _Draft) -> Adapter:
@@ -294,7 +298,7 @@ def adapter(
         return Adapter(
             names, start, to, draft.run, domain, Kind.REWRITE, frozenset(_listed(emits)),
             _spread(draft.examples, names), approximate, handles_types, ignores=ignores or {},
-            summary=summary, source=source, since=since,
+            summary=summary, source=source, since=since, runtime=runtime,
         )  # fmt: skip
 
     return declare
@@ -365,6 +369,19 @@ def leaving(
         ops, *LEAVE, domain=domain, emits=emits, handles_types=True, approximate=approximate,
         since=since,
     )  # fmt: skip
+
+
+def alternative(
+    ops: str, *, runtime: str, domain: str = "", emits: str | Iterable[str] = ()
+) -> Callable[[Rewrite | _Draft], Adapter]:
+    """Declares an equal form for runtimes without a kernel for a node, at any version.
+
+    A conversion for such a runtime writes the form if the runtime has a kernel for each of its
+    nodes. The examples are converted for `runtime`. It returns KEEP where there is no such form.
+    """
+    return adapter(
+        ops, *ALTERNATIVE, domain=domain, emits=emits, handles_types=True, runtime=runtime
+    )
 
 
 def impossible(

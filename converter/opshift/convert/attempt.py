@@ -10,11 +10,13 @@ from dataclasses import dataclass, field
 
 from opshift.author import registry, safe_inference
 from opshift.author.facts import Facts
+from opshift.author.verdicts import ALTERNATIVE, FORM
 from opshift.convert import classes, leave, overdue, planner, request
 from opshift.convert.change import Step
 from opshift.convert.ir import lower, needs
 from opshift.convert.ir.features import METADATA, TRAINING, Feature
 from opshift.convert.legal import checker, diagnose, differs, rules, runtime, validate
+from opshift.convert.legal.runtime import Objection
 from opshift.convert.request import Request
 from opshift.convert.step import Stepper, StepRefused
 from opshift.errors import AdapterBug, InvalidModel, Refusal, Refused, RefusedNode, Why
@@ -47,6 +49,7 @@ class Conversion:
     plan: planner.Plan = field(init=False)
     view: bytes | ModelProto = b""
     runtime: Ceiling | None = None
+    lacked: list[Objection] = field(default_factory=list)  # kernels, as the model came
     dips: dict[str, int] = field(default_factory=dict)  # how far down to go before the goal
     ir_limit: int | None = None  # what a named target takes, where the caller gave no number
     repaired: bool = False
@@ -86,6 +89,8 @@ class Conversion:
         self._go(adapters)
         if self.steps or isinstance(self.options.target, Wanted):
             self._reform(adapters)
+        if self.runtime is not None:
+            self._choose(adapters, self.runtime)
         self._finish(moved=before != self.document.imports.as_dict())
         report = self._report(before, self.document.imports.as_dict(), ir_before)
         after = _nodes(self.document)
@@ -158,6 +163,7 @@ class Conversion:
         if row is None:
             return
         self.runtime = row
+        self.lacked = runtime.kernels(self.document, row, self.facts)
         self.notes += [row.remark] * bool(row.remark)
         for domain, floor in row.floors.items():
             if present.get(domain, floor) < floor == self.goal.get(domain):
@@ -288,10 +294,25 @@ class Conversion:
         for domain in sorted(self.goal):
             for version in sorted(request.present(self.document, domain)):
                 stepper = self._stepper(adapters, domain, version, version)
-                stepper.forms, stepper.goal = True, version
+                stepper.forms, stepper.goal = FORM, version
                 step = stepper.run()
                 if step.rewritten:
                     self._done(step)
+
+    def _choose(self, adapters: registry.Registry, row: Ceiling) -> None:
+        """Writes other forms of the nodes that a runtime has no kernel for, if it runs these."""
+        places = runtime.without_kernel(self.document, row, self.facts)
+        for root, domain in dict.fromkeys((place[0].root, key[0]) for place, key, _ in places):
+            version = root.imports.get(domain)
+            if version is None:
+                continue
+            stepper = self._stepper(adapters, domain, version, version)
+            stepper.forms, stepper.goal = ALTERNATIVE, version
+            stepper.runs = lambda change: runtime.runs(change.made.nodes, change.builder, row)
+            mine = [place for place, key, _ in places if (place[0].root, key[0]) == (root, domain)]
+            step = stepper.run_at(root, mine)
+            if step.rewritten:
+                self._done(step)
 
     def _finish(self, *, moved: bool) -> None:
         self._settle_nodes()
@@ -333,7 +354,11 @@ class Conversion:
             raise self.refused([one.as_refusal(self.goal.get(one.domain, 1)) for one in blockers])
         facts = Facts(document, self.store, self.facts.adapters, self._result)
         self.notes += map(str, runtime.forms(document, row, facts))
-        self.notes += map(str, runtime.kernels(document, row, facts))
+        left = runtime.kernels(document, row, facts)
+        self.notes += map(str, left)
+        says = {one.says for one in left}
+        gone = [one for one in self.lacked if one.says not in says]
+        self.notes += [f"{one}; the result has another form" for one in gone]
         self.notes += runtime.unknown(document, row)
 
     def _settle_declarations(self) -> None:

@@ -82,7 +82,8 @@ class Stepper:
         self.given: set[str] = set()  # the new names of the change at hand
         self.typed: set[tuple[object, ...]] = set()  # the kinds of changes whose types were checked
         self.only: frozenset[tuple[int, int]] | None = None  # the nodes that cross, if not all
-        self.forms = False  # whether it writes other forms at one version
+        self.forms: tuple[int, int] | None = None  # which other forms it writes at one version
+        self.runs: Callable[[Change], bool] | None = None  # whether a runtime runs what is written
         self.left: frozenset[Key] = frozenset()  # operators that are written in another domain
         self.partial = False  # whether nodes are written although others are refused
 
@@ -243,8 +244,8 @@ class Stepper:
         """The operators of this root that have something to do or to prove at this boundary."""
         if self.forms:
             for key in sorted(key for key in root.index if key[0] == self.domain):
-                form = self.adapters.form(*key)
-                if form is not None:
+                form = self.adapters.get(*key, *self.forms)
+                if form is not None and self._places(root, key):
                     yield key, form
             return
         if self.left:
@@ -327,13 +328,15 @@ class Stepper:
             settle(node, answer, op, adapter)
             check_types(op, self.facts.census)
         except Refusal as refusal:
-            self._refuse(scope, proto, refusal)
+            if self.forms is None:
+                self._refuse(scope, proto, refusal)
             return None
         check_emits(node, op.made, adapter)
         if self.checks and (self.settled or not node.graphs_taken):
             written = context.Written(place, node, op, adapter, self.domain, self.start, self.to)
             context.check(written, self.given, self.typed)
-        return Change(place, task, op.made, node, op)
+        change = Change(place, task, op.made, node, op)
+        return change if self.runs is None or self.runs(change) else None
 
     def _refuse(
         self, scope: Scope, proto: NodeProto, refusal: Refusal, *, known_at_call: bool = False

@@ -13,6 +13,7 @@ from typing import Any
 
 from opshift import plugins, toml, versions
 from opshift.errors import BadTarget
+from opshift.opsets import kernels as kernel_tables
 from opshift.opsets import target_names
 
 GROUP = "opshift.targets"
@@ -42,22 +43,6 @@ class Form:
     def names(self, key: Key) -> bool:
         """Whether an operator can have this form."""
         return key == ("", self.op)
-
-
-@dataclass(frozen=True, slots=True)
-class Kernel:
-    """An element type for which some releases of a runtime have no kernel of an operator."""
-
-    op: str
-    type: str
-    first: str = "0"
-    last: str = ""
-    since: int = 1  # versions of the operator
-    before: int = 1 << 30
-
-    def concerns(self, release: str) -> bool:
-        """Whether it is known about a release."""
-        return target_names.between(self.first, release, self.last)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +92,7 @@ class Ceiling:
     without: tuple[Lacking, ...] = ()
     types: tuple[str, ...] = ()  # element types without kernels
     forms: tuple[Form, ...] = ()
-    kernels: tuple[Kernel, ...] = ()  # those that some of the releases lack
+    kernels: str = ""  # the table of kernels.txt that tells which it lacks
     closed: bool = False  # whether it has no domain that is not listed
     functions: bool = True  # whether it runs functions of the model
     also: Mapping[str, str] = field(default_factory=dict)  # other spellings, and what they assume
@@ -120,10 +105,24 @@ class Ceiling:
         return f"{self.name}=={release}" if release else self.name
 
     @property
-    def no_kernels(self) -> list[Kernel]:
-        """What this release, or the first of several, is known to have no kernel for."""
-        release = self.asked or self.versions.partition(",")[0].partition("..")[0]
-        return [kernel for kernel in self.kernels if kernel.concerns(release)]
+    def release(self) -> str:
+        """The release that was named, or the first of several."""
+        return self.asked or self.versions.partition(",")[0].partition("..")[0]
+
+    def no_kernels(self, key: Key, since: int) -> kernel_tables.Missing | None:
+        """The element types that it has no kernel for, of one version of an operator."""
+        table = kernel_tables.shipped().get(self.kernels)
+        return table.missing(key, since, self.release) if table else None
+
+    def is_strange(self, key: Key) -> bool:
+        """Whether an operator is known to exist in other releases of the runtime, and not here."""
+        missing = self.no_kernels(key, 1)
+        return missing is not None and not missing.variables
+
+    def may_lack(self, key: Key) -> bool:
+        """Whether it has no kernel of an operator for some element type."""
+        table = kernel_tables.shipped().get(self.kernels)
+        return table is not None and table.mentions(key, self.release)
 
     def lacks(self, domain: str) -> bool:
         """Whether it is known that no release up to this one has a domain."""
@@ -349,7 +348,7 @@ def _row(name: str, row: Mapping[str, Any]) -> Ceiling:
         floors, str(row.get("date", "")), ir_source, row.get("prefer"),
         tuple(map(Lacking.parse, row.get("without", ()))), tuple(row.get("types", ())),
         tuple(_form(one) for one in row.get("forms", ())),
-        tuple(Kernel(**one) for one in row.get("kernels", ())), bool(row.get("closed", False)),
+        str(row.get("kernels", "")), bool(row.get("closed", False)),
         bool(row.get("functions", True)),
         also if isinstance(also, dict) else dict.fromkeys(also, ""),
     )  # fmt: skip

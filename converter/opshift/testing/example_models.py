@@ -53,8 +53,10 @@ def example_model(
     return parsed(f"{header} example {example.graph} {example.functions}")
 
 
-def example_target(adapter: Adapter, example: Example) -> dict[str, int] | Request:
-    """The version that the example is converted to, or the domain that it must end in."""
+def example_target(adapter: Adapter, example: Example) -> dict[str, int] | str | Request:
+    """The version, the runtime or the domain that the example is converted to."""
+    if adapter.runtime:
+        return adapter.runtime
     if (adapter.start, adapter.to) == LEAVE:
         return Request(domains=("ai.onnx",))
     if adapter.at_boundary:

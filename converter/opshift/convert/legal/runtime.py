@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from opshift.author.builder import Builder
 from opshift.author.facts import Facts
 from opshift.author.present_types import take_census
 from opshift.errors import RefusedNode, Why
 from opshift.model.document import Document
-from opshift.model.scope import Key, Root, Scope
+from opshift.model.scope import Key, Place, Root, Scope
 from opshift.opsets import schemas
+from opshift.opsets.kernels import Types
 from opshift.opsets.targets import Ceiling, Form
-from opshift.protos import AttributeProto, NodeProto, helper
+from opshift.protos import AttributeProto, NodeProto, TypeProto, helper
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,19 +58,69 @@ def forms(document: Document, row: Ceiling, facts: Facts) -> list[Objection]:
 
 
 def kernels(document: Document, row: Ceiling, facts: Facts) -> list[Objection]:
-    """Operators of an element type for which a runtime has no kernel."""
+    """Operators of element types for which a runtime has no kernel."""
+    found: dict[str, tuple[Key, list[NodeProto]]] = {}
+    for (scope, at), key, types in without_kernel(document, row, facts):
+        name = f"{key[0]}.{key[1]}" if key[0] else key[1]
+        says = f"{name} of {', '.join(types)} has no kernel in {row.name} {row.release}"
+        found.setdefault(says, (key, []))[1].append(scope.node(at))
+    return [_objection(*key, nodes, says) for says, (key, nodes) in found.items()]
+
+
+def without_kernel(
+    document: Document, row: Ceiling, facts: Facts
+) -> list[tuple[Place, Key, Types]]:
+    """The nodes for whose element types a runtime has no kernel, with these types."""
     found = []
-    for kernel in row.no_kernels:
-        nodes: dict[int, list[NodeProto]] = {}
-        for scope, node, version in _nodes(document, ("", kernel.op)):
-            known = facts.type(scope, node.input[0]) if node.input else None
-            if known is not None and schemas.type_name(known) == f"tensor({kernel.type})":
-                nodes.setdefault(version, []).append(node)
-        for version, met in nodes.items():
-            if kernel.since <= version < kernel.before:
-                says = f"{row.shown} has no kernel for {kernel.op} {version} of {kernel.type}"
-                found.append(_objection("", kernel.op, met, says))
+    for root in document.roots:
+        for key, places in sorted(root.index.items()):
+            missing = row.no_kernels(key, _since(root, key))
+            if missing is None or not missing.variables:
+                continue
+            for scope, at in places:
+                known = functools.partial(facts.type, scope)
+                types = _chosen(scope.node(at), root, known, missing.variables)
+                if types in missing.choices:
+                    found.append(((scope, at), key, types))
     return found
+
+
+def runs(nodes: Iterable[NodeProto], op: Builder, row: Ceiling) -> bool:
+    """Whether a runtime is not known to lack a kernel for any of the nodes that were written."""
+    root = op.scope.root
+
+    def type_of(name: str) -> TypeProto | None:
+        return op.env.types.get(name) or op.env.facts.type(op.scope, name)
+
+    for node in nodes:
+        key = schemas.normal(node.domain), node.op_type
+        missing = row.no_kernels(key, _since(root, key))
+        if missing is None:
+            continue
+        if _chosen(node, root, type_of, missing.variables) in missing.choices:
+            return False
+    return True
+
+
+def _chosen(
+    node: NodeProto,
+    root: Root,
+    type_of: Callable[[str], TypeProto | None],
+    variables: Sequence[str],
+) -> Types:
+    """The element types that a node chooses for type variables, "" where one is not known."""
+    domain = schemas.normal(node.domain)
+    schema = schemas.schema(domain, node.op_type, root.imports.get(domain) or 1)
+    bound: dict[str, str] = {}
+    sides = ((node.input, schema.input_at), (node.output, schema.output_at)) if schema else ()
+    for names, at in sides:
+        for i, name in enumerate(names):
+            param = at(i)
+            if name and param is not None and not bound.get(param.variable):
+                known = type_of(name)
+                text = schemas.type_name(known) if known is not None else None
+                bound[param.variable] = (text or "").removeprefix("tensor(").removesuffix(")")
+    return tuple(bound.get(variable, "") for variable in variables)
 
 
 def unknown(document: Document, row: Ceiling) -> list[str]:
@@ -128,9 +181,11 @@ def _operators(document: Document, row: Ceiling) -> Iterator[Objection]:
     for root in document.roots:
         for key, places in sorted(root.index.items()):
             version = _since(root, key)
+            nodes = [scope.node(position) for scope, position in places]
             if any(one.meets(key, version) for one in row.without):
-                nodes = [scope.node(position) for scope, position in places]
                 yield _objection(*key, nodes, f"{row.shown} does not read {key[1]} {version}")
+            elif row.is_strange(key):
+                yield _objection(*key, nodes, f"{row.shown} has no operator {key[0]}.{key[1]}")
 
 
 def _types(document: Document, row: Ceiling) -> Iterator[Objection]:

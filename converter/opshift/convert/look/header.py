@@ -90,7 +90,7 @@ def _looks_closer(row: Ceiling, operators: Collection[Key]) -> bool:
     """Whether the engine has to look at operators that the runtime may lack or run otherwise."""
     named = any(one.names(key) for one in row.without for key in operators)
     named |= any(one.names(key) for one in row.forms for key in operators)
-    named |= any(("", one.op) in operators for one in row.no_kernels)
+    named |= any(row.may_lack(key) for key in operators)
     foreign = any(domain and domain not in row.imports for domain, _ in operators)
     return bool(row.remark or row.types or named or foreign)
 

@@ -1,0 +1,136 @@
+"""For which element types a runtime has no kernel of an operator: a table of measured releases.
+
+`kernels.txt` is written by `python -m tools.runtimes.kernels`. Its first line names a runtime and
+its measured releases. Each further line names an operator, one of its versions, its type variables,
+and groups: the releases that lack a kernel, and the choices of element types that they lack it for.
+An operator without type variables is one that these releases do not know at all.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+
+from opshift.opsets import target_names
+
+Key = tuple[str, str]  # (domain, operator)
+Types = tuple[str, ...]
+SHORT = {
+    "float16": "f2", "float": "f4", "double": "f8", "bfloat16": "b2", "int8": "i1", "int16": "i2",
+    "int32": "i4", "int64": "i8", "uint8": "u1", "uint16": "u2", "uint32": "u4", "uint64": "u8",
+    "bool": "b", "string": "s",
+}  # fmt: skip
+LONG = {short: name for name, short in SHORT.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Lack:
+    """The choices of element types without a kernel, of one version of an operator."""
+
+    variables: tuple[str, ...]
+    choices: Mapping[Types, tuple[int, ...]]  # for which measured releases, by their number
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """The choices of element types for the type variables of an operator that have no kernel."""
+
+    variables: tuple[str, ...]
+    choices: frozenset[Types]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """What the measured releases of one runtime lack."""
+
+    runtime: str
+    releases: tuple[str, ...]
+    lacks: Mapping[Key, Mapping[int, Lack]]  # by operator, and by its version
+
+    def around(self, release: str) -> frozenset[int]:
+        """The measured releases that stand for one: itself, or the nearest before and after it."""
+        earlier = [
+            n for n, measured in enumerate(self.releases)
+            if target_names.between(measured, release, "")
+        ]  # fmt: skip
+        nearest = max(earlier, default=-1)
+        if nearest < 0 or target_names.between(release, release, self.releases[nearest]):
+            return frozenset({nearest} - {-1})
+        return frozenset({nearest, min(nearest + 1, len(self.releases) - 1)})
+
+    def mentions(self, key: Key, release: str) -> bool:
+        """Whether a release lacks any kernel of an operator."""
+        around = self.around(release)
+        return bool(around) and any(
+            around <= set(releases)
+            for lack in self.lacks.get(key, {}).values()
+            for releases in lack.choices.values()
+        )
+
+    def missing(self, key: Key, since: int, release: str) -> Missing | None:
+        """The choices of element types that a release has no kernel for; None for none."""
+        around, lack = self.around(release), self.lacks.get(key, {}).get(since)
+        if not around or lack is None:
+            return None
+        found = frozenset(types for types, where in lack.choices.items() if around <= set(where))
+        return Missing(lack.variables, found) if found else None
+
+
+@functools.cache
+def shipped() -> Mapping[str, Table]:
+    """The tables by the name of their runtime."""
+    table = read(files("opshift.opsets").joinpath("kernels.txt").read_text("utf-8"))
+    return {table.runtime: table}
+
+
+def read(text: str) -> Table:
+    """The table of a text."""
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    runtime, *releases = lines[0].split()
+    lacks: dict[Key, dict[int, Lack]] = {}
+    for line in lines[1:]:
+        head, *groups = line.split("; ")
+        name, since, *variables = head.split()
+        domain, _, op = name.rpartition(".")
+        choices: dict[Types, list[int]] = {}
+        for group in groups:
+            where, *listed = group.split()
+            for one in listed or [""]:
+                types = tuple(LONG[short] for short in one.split("/")) if one else ()
+                choices.setdefault(types, []).extend(_numbers(where, releases))
+        found = {types: tuple(sorted(numbers)) for types, numbers in choices.items()}
+        lacks.setdefault((domain, op), {})[int(since)] = Lack(tuple(variables), found)
+    return Table(runtime, tuple(releases), lacks)
+
+
+def written(table: Table) -> Iterator[str]:
+    """The lines of the text that `read` reads."""
+    yield " ".join([table.runtime, *table.releases])
+    for (domain, op), versions in sorted(table.lacks.items()):
+        for since, lack in sorted(versions.items()):
+            groups: dict[str, list[str]] = {}
+            for types, numbers in sorted(lack.choices.items()):
+                where = ",".join(_ranges(numbers, table.releases))
+                groups.setdefault(where, []).append("/".join(SHORT[name] for name in types))
+            name = f"{domain}.{op}" if domain else op
+            head = " ".join([name, str(since), *lack.variables])
+            yield "; ".join([head, *(" ".join([w, *ones]).strip() for w, ones in groups.items())])
+
+
+def _numbers(where: str, releases: list[str]) -> list[int]:
+    found: list[int] = []
+    for one in where.split(","):
+        low, _, high = one.partition("..")
+        found += range(releases.index(low), releases.index(high or low) + 1)
+    return found
+
+
+def _ranges(numbers: Iterable[int], releases: tuple[str, ...]) -> Iterator[str]:
+    waiting = sorted(numbers)
+    while waiting:
+        first = last = waiting.pop(0)
+        while waiting and waiting[0] == last + 1:
+            last = waiting.pop(0)
+        yield releases[first] + (f"..{releases[last]}" if last > first else "")

@@ -1,0 +1,106 @@
+"""The table of kernels: what it tells, how it is written, and what conversions do about it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import ModelProto, parser
+from opshift import convert_version, plan
+from opshift.convert.look.accepts import accepts
+from opshift.opsets import kernels, schemas, targets
+
+BOOL = "(int64[3] a, int64[3] b) => (bool[3] y) { y = Less(a, b) }"
+
+
+def model(opset: int, graph: str) -> ModelProto:
+    return parser.parse_model(f'<ir_version: 4, opset_import: ["": {opset}]> g {graph}')
+
+
+def table(**lacks: kernels.Lack) -> kernels.Table:
+    found = {("", op): {7: lack} for op, lack in lacks.items()}
+    return kernels.Table("runtime", ("0.9", "1.2", "1.10", "1.11"), found)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_table_is_read_as_it_was_written(seed):
+    draw = np.random.default_rng(seed)
+    names = sorted(kernels.SHORT)
+
+    def lack(width: int) -> kernels.Lack:
+        choices = {
+            tuple(map(str, draw.choice(names, width))): tuple(
+                sorted(map(int, draw.choice(4, draw.integers(1, 5), replace=False)))
+            )
+            for _ in range(6)
+        }
+        return kernels.Lack(tuple(f"T{i}" for i in range(width)), choices)
+
+    before = table(Add=lack(1), Where=lack(2), Unknown=kernels.Lack((), {(): (0, 1)}))
+    assert kernels.read("\n".join(kernels.written(before))) == before
+
+
+@pytest.mark.parametrize(
+    ("release", "around"),
+    [
+        ("0.8", set()), ("0.9", {0}), ("1.2.3", {1}), ("1.9", {1, 2}), ("1.10", {2}),
+        ("1.10.1", {2}), ("1.99", {3}),
+    ],
+)  # fmt: skip
+def test_a_release_that_was_not_measured_lacks_what_both_its_neighbours_lack(release, around):
+    assert table().around(release) == around
+
+
+def test_every_line_of_the_table_names_what_the_schemas_know():
+    for found in kernels.shipped().values():
+        for (domain, op), versions in found.lacks.items():
+            for since, lack in versions.items():
+                if not lack.variables:
+                    continue
+                schema = schemas.schema(domain, op, since)
+                if schema is None and since > (schemas.latest(domain) or 0):
+                    continue  # the installed onnx is older than the table
+                assert schema is not None
+                assert schema.since == since
+                params = [*schema.inputs, *schema.outputs]
+                for i, variable in enumerate(lack.variables):
+                    typed = [p for p in params if p.variable == variable]
+                    allowed = set().union(*(p.types for p in typed))
+                    assert not typed or {f"tensor({c[i]})" for c in lack.choices} <= allowed
+
+
+def test_a_plan_names_a_missing_kernel_before_the_conversion():
+    clip = model(10, "(double[3] x) => (double[3] y) { y = Clip<max = 0.5>(x) }")
+    notes = plan(clip, "onnxruntime==1.10").notes
+    assert any("Clip of double has no kernel in onnxruntime 1.10" in note for note in notes)
+    assert any("the result has another form" in note for note in notes)
+
+
+def test_accepts_names_a_missing_kernel():
+    (reason,) = accepts(model(10, BOOL), "onnxruntime==0.4").reasons
+    assert reason.startswith("Less of int64, bool has no kernel in onnxruntime 0.4")
+    assert accepts(model(10, BOOL), "onnxruntime==1.31").accepted
+
+
+@pytest.mark.parametrize(("release", "kept"), [("0.4", False), ("1.10", True)])
+def test_another_form_is_written_only_where_there_is_no_kernel(release, kept):
+    before = model(10, BOOL)
+    after = convert_version(before, f"onnxruntime=={release}")
+    assert ([node.op_type for node in after.graph.node] == ["Less"]) == kept
+    assert not any(accepts(after, f"onnxruntime=={release}").reasons)
+
+
+def test_a_form_without_kernels_of_its_own_is_not_written():
+    clip = "(int16[3] a, int16[3] b, bool[3] c) => (int16[3] y) { y = Where(c, a, b) }"
+    row = targets.find("onnxruntime==0.4")
+    missing = row.no_kernels(("", "Where"), 9)
+    assert missing is not None
+    assert ("bool", "int16") in missing.choices
+    after = convert_version(model(10, clip), "onnxruntime==0.4")
+    assert not any(accepts(after, "onnxruntime==0.4").reasons)
+
+
+def test_an_operator_that_a_release_does_not_know_is_a_named_blocker():
+    graph = "(float[2] x) => (float[2] y) { y = com.microsoft.Gelu(x) }"
+    text = f'<ir_version: 4, opset_import: ["": 10, "com.microsoft": 1]> g {graph}'
+    found = plan(parser.parse_model(text), "onnxruntime==0.4")
+    assert "onnxruntime==0.4 has no operator com.microsoft.Gelu" in str(found.refusals[0])

@@ -1,0 +1,66 @@
+"""Tells for models of one node whether the runtime of this interpreter has a kernel for the node.
+
+Python 3.6 or later. A line of stdin is JSON with a model in base64. A line with
+`{"registered": true}` asks for the kernels that the runtime lists.
+"""
+import base64
+import json
+import re
+import sys
+
+LACKS = re.compile(
+    r"Could not find an implementation|NOT_IMPLEMENTED|not placed on any Execution Provider"
+    r"|OpKernel was null|is not a registered function|Failed to find kernel"
+)
+# Complaints that come before the runtime looks for a kernel.
+BEFORE = re.compile(r"INVALID_GRAPH|Load model|InferenceError|Type Error|INVALID_PROTOBUF|Resolve")
+
+
+def opened(data):
+    import onnxruntime
+
+    minor = tuple(int(part) for part in onnxruntime.__version__.split(".")[:2])
+    options = onnxruntime.SessionOptions()
+    if minor < (1, 0):
+        return onnxruntime.InferenceSession(data, options)
+    options.log_severity_level = 4
+    more = {"providers": ["CPUExecutionProvider"]} if minor >= (1, 3) else {}
+    return onnxruntime.InferenceSession(data, options, **more)
+
+
+def probed(data):
+    try:
+        opened(data)
+    except Exception as failure:
+        why = str(failure)
+        if LACKS.search(why):
+            return {"kernel": False, "why": why[:200]}
+        if BEFORE.search(why):
+            return {"kernel": None, "why": why[:200]}
+        return {"kernel": True, "why": why[:200]}  # the kernel itself has complained
+    return {"kernel": True}
+
+
+def registered():
+    import onnxruntime.capi.onnxruntime_pybind11_state as state
+
+    if not hasattr(state, "get_all_opkernel_def"):
+        return {"registered": None}
+    found = [
+        [k.domain, k.op_name, list(k.version_range), dict(k.type_constraints)]
+        for k in state.get_all_opkernel_def()
+        if k.provider == "CPUExecutionProvider"
+    ]
+    return {"registered": found}
+
+
+def main():
+    for line in iter(sys.stdin.readline, ""):
+        task = json.loads(line)
+        answer = registered() if "registered" in task else probed(base64.b64decode(task["model"]))
+        sys.stdout.write("@@" + json.dumps(answer) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,151 @@
+"""Models of one node, for each version of each operator and each choice of element types.
+
+A runtime that is asked to load such a model tells whether it has a kernel for the choice.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import onnx
+from onnx import AttributeProto, TensorProto, defs, helper
+
+FLOOR = {"": 7}  # runtimes have no kernels below; see the floors of the targets
+NAMES = {
+    "float", "double", "float16", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "uint16",
+    "uint32", "uint64", "bool", "string",
+}  # fmt: skip
+COMMON = ("float", "int64", "double", "float16", "int32", "uint8", "int8", "bool", "string")
+MANY = 100  # choices of types; above it only those of the most common types are tried
+FEW = 2000
+NUMBERS = {name: getattr(TensorProto, name.upper()) for name in NAMES}
+# Attributes that choose an element type, by the type variable that they choose.
+CHOOSES = {"to": "T2", "dtype": "T2"}
+
+
+@dataclass(frozen=True)
+class Probe:
+    """One operator at one version with one element type for each of its type variables."""
+
+    domain: str
+    op: str
+    since: int
+    variables: tuple[str, ...]
+    types: tuple[str, ...]
+    imported: int
+
+    def models(self) -> Iterator[bytes]:
+        """The node with inputs of unknown rank, then with inputs of each small rank."""
+        schema = defs.get_schema(self.op, self.since, self.domain)
+        for rank in (None, 1, 2, 3, 4, 0):
+            yield _model(schema, self, rank)
+
+
+def bare(op: str, domain: str) -> bytes:
+    """A model of one node without inputs, to ask whether a runtime knows an operator at all."""
+    node = helper.make_node(op, [], ["y"], domain=domain)
+    graph = helper.make_graph([node], "g", [], [onnx.ValueInfoProto(name="y")])
+    imports = [helper.make_opsetid("", 8), helper.make_opsetid(domain, 1)]
+    return helper.make_model(graph, opset_imports=imports, ir_version=3).SerializeToString()
+
+
+def schemas(domain: str) -> list[defs.OpSchema]:
+    """The versions of operators that a node can have and that need no graph."""
+    return [
+        schema
+        for schema in defs.get_all_schemas_with_history()
+        if schema.domain == domain
+        and not any(a.type == defs.OpSchema.AttrType.GRAPH for a in schema.attributes.values())
+        and _last(schema) >= FLOOR.get(domain, 1)
+    ]
+
+
+def of(schema: defs.OpSchema) -> list[Probe]:
+    """A probe for each choice of element types; none where an input is no tensor."""
+    variables = [c.type_param_str for c in schema.type_constraints]
+    allowed = [_elements(c.allowed_type_strs) for c in schema.type_constraints]
+    if not all(allowed):
+        return []
+    imported = max(schema.since_version, FLOOR.get(schema.domain, 1))
+    choices = _choices(allowed)
+    return [
+        Probe(schema.domain, schema.name, schema.since_version, tuple(variables), types, imported)
+        for types in choices
+    ]
+
+
+def _choices(allowed: list[list[str]]) -> list[tuple[str, ...]]:
+    def count() -> int:
+        found = 1
+        for types in allowed:
+            found *= len(types)
+        return found
+
+    for keep in (COMMON, COMMON[:4], COMMON[:2]):
+        if count() > (MANY if keep is COMMON else FEW):
+            allowed = [[t for t in types if t in keep] or types[:1] for types in allowed]
+    return list(itertools.product(*allowed))
+
+
+def _elements(types: list[str] | set[str]) -> list[str]:
+    return sorted(t[7:-1] for t in types if t.startswith("tensor(") and t[7:-1] in NAMES)
+
+
+def _last(schema: defs.OpSchema) -> int:
+    """The last version of the domain at which an operator has this schema."""
+    later = [
+        one.since_version for one in defs.get_all_schemas_with_history()
+        if (one.domain, one.name) == (schema.domain, schema.name)
+        and one.since_version > schema.since_version
+    ]  # fmt: skip
+    newest = defs.onnx_opset_version() if schema.domain == "" else 1 << 30
+    return min(later, default=newest + 1) - 1
+
+
+def _model(schema: defs.OpSchema, probe: Probe, rank: int | None) -> bytes:
+    chosen = dict(zip(probe.variables, probe.types, strict=True))
+    shape = None if rank is None else [f"d{i}" for i in range(rank)]
+
+    def value(name: str, formal: defs.OpSchema.FormalParameter) -> onnx.ValueInfoProto:
+        element = chosen.get(formal.type_str) or _elements([formal.type_str])[0]
+        return helper.make_tensor_value_info(name, NUMBERS[element], shape)
+
+    inputs = [
+        value(f"x{i}", formal)
+        for i, formal in enumerate(schema.inputs)
+        if i < max(schema.min_input, 1) or formal.option == formal.option.Variadic
+    ]
+    outputs = [
+        onnx.ValueInfoProto(name=f"y{i}")
+        for i, _ in enumerate(schema.outputs[: max(schema.min_output, 1)])
+    ]
+    node = helper.make_node(
+        schema.name, [x.name for x in inputs], [y.name for y in outputs], domain=schema.domain
+    )
+    node.attribute.extend(_attributes(schema, chosen))
+    graph = helper.make_graph([node], "g", inputs, outputs)
+    imports = [helper.make_opsetid("", probe.imported if not probe.domain else 8)]
+    if probe.domain:
+        imports.append(helper.make_opsetid(probe.domain, probe.imported))
+    return helper.make_model(graph, opset_imports=imports, ir_version=3).SerializeToString()
+
+
+def _attributes(schema: defs.OpSchema, chosen: dict[str, str]) -> Iterator[AttributeProto]:
+    kind = defs.OpSchema.AttrType
+    given = {
+        kind.INT: 1, kind.INTS: [1], kind.FLOAT: 1.0, kind.FLOATS: [1.0], kind.STRING: "a",
+        kind.STRINGS: ["a"],
+    }  # fmt: skip
+    read = {formal.type_str for formal in schema.inputs}
+    free = [name for name in chosen if name not in read]
+    for name, attribute in schema.attributes.items():
+        if name in CHOOSES and free and attribute.type == kind.INT:
+            yield helper.make_attribute(name, NUMBERS[chosen[free[0]]])
+        elif name == "value" and free and attribute.type == kind.TENSOR:
+            number = NUMBERS[chosen[free[0]]]
+            blank = [b""] if chosen[free[0]] == "string" else [0]
+            yield helper.make_attribute(name, helper.make_tensor("v", number, [1], blank))
+        elif attribute.required and attribute.type in given:
+            yield helper.make_attribute(name, given[attribute.type])
