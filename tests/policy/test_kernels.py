@@ -43,7 +43,7 @@ def test_a_table_is_read_as_it_was_written(seed):
     ("release", "around"),
     [
         ("0.8", set()), ("0.9", {0}), ("1.2.3", {1}), ("1.9", {1, 2}), ("1.10", {2}),
-        ("1.10.1", {2}), ("1.99", {3}),
+        ("1.10.1", {2}), ("1.11.3", {3}), ("1.99", set()),
     ],
 )  # fmt: skip
 def test_a_release_that_was_not_measured_lacks_what_both_its_neighbours_lack(release, around):

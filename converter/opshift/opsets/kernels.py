@@ -50,7 +50,10 @@ class Table:
     lacks: Mapping[Key, Mapping[int, Lack]]  # by operator, and by its version
 
     def around(self, release: str) -> frozenset[int]:
-        """The measured releases that stand for one: itself, or the nearest before and after it."""
+        """The measured releases that stand for one: itself, or the nearest before and after it.
+
+        None stands for a release that is older or newer than all of them.
+        """
         earlier = [
             n for n, measured in enumerate(self.releases)
             if target_names.between(measured, release, "")
@@ -58,7 +61,8 @@ class Table:
         nearest = max(earlier, default=-1)
         if nearest < 0 or target_names.between(release, release, self.releases[nearest]):
             return frozenset({nearest} - {-1})
-        return frozenset({nearest, min(nearest + 1, len(self.releases) - 1)})
+        both = {nearest, nearest + 1}
+        return frozenset(both if nearest + 1 < len(self.releases) else ())
 
     def mentions(self, key: Key, release: str) -> bool:
         """Whether a release lacks any kernel of an operator."""
