@@ -1,19 +1,100 @@
-"""What installed packages offer to opshift, by the groups of their entry points."""
+"""What installed packages offer to opshift, by the groups of their entry points.
+
+Every command asks for it. The files are read here, because `importlib.metadata` costs a short
+command more than its own work.
+"""
 
 from __future__ import annotations
 
 import functools
+import importlib
+import os
+import pkgutil
+import re
 import sys
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from collections.abc import Iterable, Iterator
+from importlib.machinery import PathFinder
+from typing import Any, NamedTuple
+
+_FOLDERS = (".dist-info", ".egg-info")
+_FILE = "entry_points.txt"
+_OURS = "opshift."  # every group of ours begins so
 
 
-def offered(group: str) -> list[EntryPoint]:
+class Point(NamedTuple):
+    """An entry point: a module, or an attribute of one, and the name it is offered by."""
+
+    group: str
+    name: str
+    value: str
+
+    def load(self) -> Any:
+        """Imports what is offered."""
+        module, _, attribute = self.value.partition("[")[0].strip().partition(":")
+        found: Any = importlib.import_module(module.strip())
+        for part in filter(None, attribute.strip().split(".")):
+            found = getattr(found, part)
+        return found
+
+
+def offered(group: str) -> list[Point]:
     """The entry points of a group, by name."""
-    return sorted(_all(tuple(sys.path)).select(group=group), key=lambda point: point.name)
+    found = [point for point in _all(tuple(sys.path)) if point.group == group]
+    return sorted(found, key=lambda point: point.name)
+
+
+def data(package: str, name: str) -> bytes:
+    """A file in a package."""
+    found = pkgutil.get_data(package, name)
+    if found is None:  # a package without a file of its own, or in an archive of an unusual kind
+        from importlib.resources import files
+
+        found = files(package).joinpath(name).read_bytes()
+    return found
 
 
 @functools.lru_cache(maxsize=1)
-def _all(path: tuple[str, ...]) -> Any:  # Python 3.10 has another class, with the same method
-    # To find them the metadata of every package on the path is read: once is enough.
-    return entry_points()
+def _all(path: tuple[str, ...]) -> tuple[Point, ...]:
+    if any(_is_unusual(finder) for finder in sys.meta_path) or any(map(os.path.isfile, path)):
+        from importlib.metadata import entry_points  # it asks the finders, and reads archives
+
+        groups = {name for name in entry_points().groups if name.startswith(_OURS)}
+        points = (point for group in sorted(groups) for point in entry_points(group=group))
+        return tuple(Point(point.group, point.name, point.value) for point in points)
+    found: dict[str, str] = {}
+    for folder in path:
+        for name, place in _distributions(folder or os.curdir):
+            found.setdefault(name, place)  # the first of a name is the one that is imported
+    return tuple(point for place in found.values() for point in _read(place))
+
+
+def _is_unusual(finder: object) -> bool:
+    """Whether a finder of modules also finds distributions, in its own way."""
+    return finder is not PathFinder and hasattr(finder, "find_distributions")
+
+
+def _distributions(folder: str) -> Iterator[tuple[str, str]]:
+    """The distributions in a folder of the path: their names and where their metadata is."""
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return
+    for name in names:
+        if name.lower().endswith(_FOLDERS):
+            stem = name[: -len(_FOLDERS[0])].partition("-")[0]
+            yield re.sub(r"[-_.]+", "_", stem).lower(), os.path.join(folder, name)
+
+
+def _read(place: str) -> Iterable[Point]:
+    try:
+        with open(os.path.join(place, _FILE), encoding="utf-8", errors="replace") as file:
+            text = file.read()
+    except OSError:  # most distributions offer nothing
+        return
+    group = ""
+    for line in map(str.strip, text.splitlines() if _OURS in text else ()):
+        if line.startswith("["):
+            group = line.strip("[]").strip()
+        elif line and line[0] not in "#;" and group.startswith(_OURS):
+            name, _, value = line.partition("=")
+            yield Point(group, name.strip(), value.strip())

@@ -7,7 +7,6 @@ holds no control character but the ends of its own lines.
 from __future__ import annotations
 
 import enum
-import html
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
@@ -63,6 +62,8 @@ _STYLES = {
 
 def page(lines: Iterable[Line]) -> str:
     """Lines as a piece of HTML, for notebooks."""
+    import html
+
     rows = []
     for line in lines:
         text = html.escape(printable(line.text))

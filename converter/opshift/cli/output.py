@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -85,6 +84,8 @@ class Output:
             told.append(Line(f"  What to do: {cure} (opshift explain {name})"))
         self.say(told, err=True)
         if self.verbosity > 0 and sys.exc_info()[0] is not None:
+            import traceback
+
             click.echo(traceback.format_exc(), err=True)
         return code
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import click
 
-from opshift import toml
 from opshift.cli.options import suggestion
 
 OWN, SHARED = "opshift.toml", "pyproject.toml"
@@ -25,15 +24,19 @@ def found() -> tuple[Path, Mapping[str, Any]] | None:
         if (folder / OWN).is_file():
             return folder / OWN, _read(folder / OWN)
         if (folder / SHARED).is_file():
-            table = _read(folder / SHARED).get("tool", {}).get("opshift")
+            table = _read(folder / SHARED, word="opshift").get("tool", {}).get("opshift")
             if table is not None:
                 return folder / SHARED, table
     return None
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path, word: str = "") -> dict[str, Any]:
+    """What a file says; nothing where a word is not in it, which takes less time to see."""
+    from opshift import toml
+
     try:
-        return toml.loads(path.read_text("utf-8"))
+        text = path.read_text("utf-8")
+        return toml.loads(text) if word in text else {}
     except (OSError, UnicodeDecodeError, toml.TOMLDecodeError) as error:
         raise click.UsageError(f"{path} cannot be read: {error}") from None
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
+import pkgutil
 from dataclasses import dataclass
-from importlib.resources import files
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +21,8 @@ class Page:
 @functools.cache
 def names() -> tuple[str, ...]:
     """Every code that has a page, in alphabetical order."""
+    from importlib.resources import files
+
     found = (entry.name for entry in files(__name__).iterdir())
     return tuple(sorted(name[: -len(".md")] for name in found if name.endswith(".md")))
 
@@ -30,7 +32,7 @@ def page(code: str) -> Page:
     """The page of a code; KeyError for a code that does not exist."""
     if code not in names():
         raise KeyError(code)
-    text = files(__name__).joinpath(f"{code}.md").read_text("utf-8")
+    text = (pkgutil.get_data(__name__, f"{code}.md") or b"").decode()
     head, meaning, cure = (part.strip() for part in text.split("\n## "))
     sentence = _body(head)
     return Page(code, sentence, _body(meaning), _body(cure), text)

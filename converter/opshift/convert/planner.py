@@ -11,10 +11,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from opshift import versions
+from opshift import plugins, versions
 from opshift.author import registry
 from opshift.author.registry import Registry
 from opshift.author.verdicts import Adapter, Kind
@@ -327,7 +326,7 @@ def _shipped(domain: str, op: str, since: int, down: bool) -> Edge | None:
 def _table() -> dict[tuple[str, str, int, bool], list[str] | Edge]:
     """The solved verdicts that are shipped: `domain op since direction` and an edge to a line."""
     found: dict[tuple[str, str, int, bool], list[str] | Edge] = {}
-    for line in files("opshift.convert").joinpath(TABLE).read_text("utf-8").splitlines():
+    for line in plugins.data("opshift.convert", TABLE).decode().splitlines():
         domain, op, since, direction, *words = line.split()
         found[domain.strip("-"), op, int(since), direction == "down"] = words
     return found

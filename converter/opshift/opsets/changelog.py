@@ -6,14 +6,13 @@ import bisect
 import functools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from importlib.resources import files
 
 from google.protobuf.message import DecodeError
 
 from opshift import plugins, versions
 from opshift.errors import BadTarget
 from opshift.opsets.identity import OperatorId
-from opshift.opsets.opset_changelog_pb2 import OpsetChangelog
+from opshift.opsets.opset_changelog_pb2 import Change, OpsetChangelog
 
 GROUP = "opshift.changelogs"
 FILE = "opset_changelog.bin"
@@ -52,7 +51,8 @@ class Changelog:
     """The histories of all operators, oldest implementation first."""
 
     def __init__(self) -> None:
-        self._entries: dict[tuple[str, str], list[Entry]] = {}
+        self._changes: dict[tuple[str, str], list[tuple[int, Change | None]]] = {}
+        self._entries: dict[tuple[str, str], tuple[Entry, ...]] = {}  # of those asked for
         self._newest: dict[str, int] = {}
 
     @property
@@ -63,10 +63,11 @@ class Changelog:
     def completed(self, operators: Iterable[OperatorId]) -> Changelog:
         """A copy with more domains, of whose operators nothing but their versions is known."""
         copy = Changelog()
-        copy._entries, copy._newest = dict(self._entries), dict(self._newest)
+        copy._changes, copy._newest = dict(self._changes), dict(self._newest)
         for one in sorted(operators):
-            entry = Entry(one, False, (), False, "", ())
-            copy._entries.setdefault((one.domain, one.op_type), []).append(entry)
+            copy._changes.setdefault((one.domain, one.op_type), []).append(
+                (one.since_version, None)
+            )
             copy._newest[one.domain] = max(copy._newest.get(one.domain, 0), one.since_version)
         return copy
 
@@ -74,38 +75,36 @@ class Changelog:
         """Reads one database; a domain is described in one place."""
         try:
             raw = OpsetChangelog.FromString(data)
-            self.__dict__.pop("_beginning", None)
         except DecodeError as error:
             raise BadTarget(f"{origin} is no opset changelog: {error}") from None
+        self.__dict__.pop("_beginning", None)
         for domain in raw.domains:
             if domain.name in self._newest:
                 raise BadTarget(f"{origin} describes {domain.name or 'ai.onnx'!r} a second time")
             self._newest[domain.name] = max((v.version for v in domain.versions), default=0)
             for version in domain.versions:
                 for change in version.changes:
-                    entry = Entry(
-                        OperatorId(domain.name, change.op_type, version.version),
-                        change.deprecated,
-                        tuple(change.replaced_by),
-                        change.has_function_body,
-                        change.fingerprint,
-                        tuple(change.types),
-                    )
-                    self._entries.setdefault((domain.name, change.op_type), []).append(entry)
+                    key = (domain.name, change.op_type)
+                    self._changes.setdefault(key, []).append((version.version, change))
 
     def newest(self, domain: str) -> int | None:
         """The newest version that is described, None for an unknown domain."""
         return self._newest.get(domain)
 
     def operators(self, domain: str) -> list[str]:
-        return sorted(op for d, op in self._entries if d == domain)
+        return sorted(op for d, op in self._changes if d == domain)
 
     def history(self, domain: str, op_type: str) -> tuple[Entry, ...]:
-        return tuple(self._entries.get((domain, op_type), ()))
+        found = self._entries.get((domain, op_type))
+        if found is None:
+            changes = self._changes.get((domain, op_type), ())
+            found = tuple(_entry(domain, op_type, *change) for change in changes)
+            self._entries[domain, op_type] = found
+        return found
 
     def meaning(self, domain: str, op_type: str, version: int) -> Entry | None:
         """The implementation that a name means where a version is imported."""
-        found = self._entries.get((domain, op_type), [])
+        found = self.history(domain, op_type)
         at = bisect.bisect_right(found, version, key=lambda entry: entry.operator.since_version)
         return found[at - 1] if at else None
 
@@ -116,9 +115,9 @@ class Changelog:
     @functools.cached_property
     def _beginning(self) -> dict[tuple[str, int], frozenset[str]]:
         found: dict[tuple[str, int], set[str]] = {}
-        for (domain, op), entries in self._entries.items():
-            for entry in entries:
-                found.setdefault((domain, entry.operator.since_version), set()).add(op)
+        for (domain, op), changes in self._changes.items():
+            for version, _ in changes:
+                found.setdefault((domain, version), set()).add(op)
         return {place: frozenset(ops) for place, ops in found.items()}
 
     def deltas(self, domain: str, start: int, to: int) -> Iterator[Delta]:
@@ -127,6 +126,20 @@ class Changelog:
             before, after = self.meaning(domain, op, start), self.meaning(domain, op, to)
             if before != after:
                 yield Delta(op, before, after)
+
+
+def _entry(domain: str, op_type: str, version: int, change: Change | None) -> Entry:
+    operator = OperatorId(domain, op_type, version)
+    if change is None:
+        return Entry(operator, False, (), False, "", ())
+    return Entry(
+        operator,
+        change.deprecated,
+        tuple(change.replaced_by),
+        change.has_function_body,
+        change.fingerprint,
+        tuple(change.types),
+    )
 
 
 def latest(domain: str) -> int | None:
@@ -145,8 +158,8 @@ def reached(domain: str, newest: int | None) -> int | None:
 def default() -> Changelog:
     """What is shipped, and what installed packages describe."""
     found = Changelog()
-    found.add(files("opshift.opsets").joinpath(FILE).read_bytes(), FILE)
+    found.add(plugins.data("opshift.opsets", FILE), FILE)
     for point in plugins.offered(GROUP):
-        data = files(point.load()).joinpath(FILE).read_bytes()
+        data = plugins.data(point.load().__name__, FILE)
         found.add(data, f"{FILE} of {point.value}")
     return found

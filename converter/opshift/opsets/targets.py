@@ -7,7 +7,6 @@ import functools
 import os
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -295,7 +294,7 @@ def _texts() -> Iterator[tuple[str, str]]:
     yield "targets.toml", _shipped()
     for point in plugins.offered(GROUP):
         origin = f"targets.toml of {point.value}"
-        yield origin, files(point.load()).joinpath("targets.toml").read_text("utf-8")
+        yield origin, plugins.data(point.load().__name__, "targets.toml").decode()
     own = os.environ.get(CONFIG)
     path = Path(own) if own else Path.home() / ".config" / "opshift" / "targets.toml"
     if own or path.is_file():
@@ -304,7 +303,7 @@ def _texts() -> Iterator[tuple[str, str]]:
 
 @functools.cache
 def _shipped() -> str:
-    return files("opshift.opsets").joinpath("targets.toml").read_text("utf-8")
+    return plugins.data("opshift.opsets", "targets.toml").decode()
 
 
 @functools.lru_cache(maxsize=16)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from google.protobuf.message import DecodeError
 
-from opshift.convert.ir import needs
 from opshift.errors import BadTarget
 from opshift.model.bytes import outline_pb2 as outline
 from opshift.model.bytes import wire
@@ -104,6 +103,8 @@ def _ir_fits(
     aim = target.ir("auto", current, goal, raised=bool(target.at_least or target.exact))
     if not isinstance(aim, int) or aim >= current:
         return True
+    from opshift.convert.ir import needs
+
     content = Content(data)
     found = needs.of_content(content, content.types(), bare=content.bare_initializers, above=aim)
     return not any(feature.computes for feature in found)

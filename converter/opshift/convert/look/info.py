@@ -20,7 +20,6 @@ from opshift.model.bytes.outline import skeleton
 from opshift.model.bytes.source import Opened
 from opshift.opsets import changelog, targets
 from opshift.opsets.elements import T
-from opshift.report import SCHEMA_VERSION
 from opshift.text import Line, Role, Shown, counted, show_versions, size
 
 _IR, _PRODUCER, _PRODUCER_VERSION, _GRAPH = 1, 2, 3, 7  # fields of ModelProto
@@ -48,6 +47,8 @@ class Info(Shown):
 
     def as_dict(self) -> dict[str, Any]:
         """The documented JSON form, `docs/reference/json.md`."""
+        from opshift.report import SCHEMA_VERSION
+
         return {"schema_version": SCHEMA_VERSION, "kind": "info", **dataclasses.asdict(self)}
 
     def to_json(self) -> str:
