@@ -146,11 +146,14 @@ def only_node(proto: ModelProto) -> str | None:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("version", [0, 10, 5])
-def test_folds_agree_with_the_official_data(version: int) -> None:
-    """At the version of the case (0) and, where it gets there as one node, at older ones."""
+@pytest.mark.parametrize(("version", "share"), [(0, 1), (10, 1), (5, 4)])
+def test_folds_agree_with_the_official_data(version: int, share: int) -> None:
+    """At the version of the case (0) and, where it gets there as one node, at older ones.
+
+    Far conversions are slow: of the oldest version each fourth case is a sample.
+    """
     compared = 0
-    for case in official():
+    for case in official()[::share]:
         try:
             proto = convert_version(case.model, version) if version else case.model
         except Refused:
@@ -161,7 +164,7 @@ def test_folds_agree_with_the_official_data(version: int) -> None:
         if found is not None:
             assert oracle.compare(expected, [found], ulp=1) is None, case.name
             compared += 1
-    assert compared > 100
+    assert compared > 100 // share
 
 
 def is_plain(value: object) -> bool:
