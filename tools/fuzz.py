@@ -33,7 +33,7 @@ from opshift.zoo.outcome import Fate, Outcome
 from opshift.zoo.workers.limits import Limits
 from opshift.zoo.workers.supervisor import Supervisor
 
-LIMITS = Limits(seconds=60.0, megabytes=2048, recycle=2000, retries=0)
+LIMITS = Limits(seconds=600.0, megabytes=2048, recycle=2000, retries=0)
 TWICE = 5  # every so many runs are made twice and must answer the same
 SHOWN = 3  # reproducers kept of one kind of finding
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
+import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -24,6 +25,7 @@ KEPT = ("deprecated", "No Op registered", "No opset", "external data", "Data of 
 INFERENCE = "[ShapeInferenceError] Inference error(s): "
 UNKNOWN = ("instead is null", "was 0")  # a type that inference cannot know, as behind Cast-1
 UNMEASURED = "raw_data size"  # of what a caller holds: to know it is to copy it
+PATIENCE = 60.0  # seconds of processor time, which a busy machine does not change
 SECRET = b"not the model's to read" * 300
 
 
@@ -80,12 +82,14 @@ def lay_out(case: Case, root: Path) -> None:
 
 
 def _judge(case: Case) -> Ending:
-    before = tree()
+    before, began = tree(), time.process_time()
     try:
         kind, detail = _CALLS[case.call.function](case)
+        _in_time(began)
     except ANSWERS as answer:
         kind, detail = type(answer).__name__, str(answer)
         try:
+            _in_time(began)
             _well_said(answer)
             _nothing_changed(before)
         except Broken as broken:
@@ -198,6 +202,12 @@ def tree() -> dict[str, Any]:
             plain = os.path.isfile(path) and not link
             found[path] = Path(path).read_bytes() if plain else os.readlink(path) if link else None
     return found
+
+
+def _in_time(began: float) -> None:
+    took = time.process_time() - began
+    if took > PATIENCE:
+        raise Broken(f"it took more than {PATIENCE:.0f} s of processor time ({took:.0f})")
 
 
 def _nothing_changed(before: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ from onnx import ModelProto, TensorProto, helper, parser
 from opshift import InvalidModel, convert_version
 from opshift.convert.api import Request, convert
 from opshift.model import weights
+from opshift.verify import oracle
 
 PLAIN = "(float[2,3] x) => (float[2,3] y) { h = Relu(x) y = Softmax(h) }"
 
@@ -93,3 +94,49 @@ def test_other_initializers_of_one_name_are_invalid():
 
 def test_a_valid_model_is_not_repaired():
     assert converted(model(PLAIN, opset=12))[1] == ""
+
+
+@pytest.mark.parametrize("field", ["shape", "type"])
+def test_an_output_whose_rank_nobody_knows_stays_as_it_came(field):
+    text = "(float[n] x, int64[k] s) => (float y) { h = Relu(x) y = Reshape(h, s) }"
+    m = model(text, opset=13)
+    if field == "type":
+        m.graph.output[0].ClearField("type")
+    else:
+        m.graph.output[0].type.tensor_type.ClearField("shape")
+    skeleton, _, told = convert(lambda: weights.carve_model(m), Request(9))
+    assert ops(skeleton) == "Relu Reshape"
+    assert not skeleton.graph.output[0].type.tensor_type.HasField("shape")
+    assert any("'y' is missing" in note for note in told.notes)
+
+
+OTHER_VERSIONS = {
+    "Softmax flattens below 13": (18, 12, "y = Softmax<axis=1>(x)"),
+    "axes are attributes below 13": (18, 11, "y = ReduceSum<axes=[1]>(x)"),
+    "Upsample ends with 9": (18, 9, "s = Constant<value = float[3] {1.0, 1.0, 2.0}>() y = Upsample(x, s)"),
+    "a later function": (13, 18, "a = Constant<value_ints=[1]>() y = ReduceMax(x, a)"),
+}
+
+
+@pytest.mark.parametrize("target", [9, 12, 14, 19])
+@pytest.mark.parametrize("what", OTHER_VERSIONS)
+def test_functions_may_import_other_versions_than_the_model(what, target):
+    version, own, body = OTHER_VERSIONS[what]
+    m = parser.parse_model(
+        f'<ir_version: 8, opset_import: ["": {version}, "f": 1]>'
+        " g (float[2,3,4] x) => (float[a,b,c] y) { z = Softmax(x) y = f.F(z) }"
+        f' <domain: "f", opset_import: ["": {own}]> F (x) => (y) {{ {body} }}'
+    )
+    after = convert_version(m, target)
+    onnx.checker.check_model(after, full_check=True)
+    inputs = oracle.make_inputs(m)
+    assert oracle.compare(oracle.evaluate(m, inputs), oracle.evaluate(after, inputs)) is None
+
+
+def test_what_is_wrong_in_such_a_function_is_still_found():
+    m = parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 18, "f": 1]> g (float[2] x) => (float[2] y) { y = f.F(x) }'
+        ' <domain: "f", opset_import: ["": 12]> F (x) => (y) { y = Softmax<axes=1>(x) }'
+    )
+    with pytest.raises(InvalidModel, match="axes"):
+        convert_version(m, 13)

@@ -131,6 +131,13 @@ def test_a_delay_is_found(pool: list[bytes]) -> None:
     assert tally.found
 
 
+def test_processor_time_is_bounded(
+    case: fuzz_case.Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fuzz_judge, "PATIENCE", 0.0)
+    assert "processor time" in fuzz_judge.judge(case).detail
+
+
 def test_each_thing_is_changed_in_turn():
     text = '<ir_version: 7, opset_import: ["" : 13]> g (float[2,3] x) => (float[2,3] y) <int64 a = {1}> { z = CumSum(x, a) y = Softmax<axis = 1>(z) }'
     made = dict(vary.variants(onnx.parser.parse_model(text)))

@@ -15,7 +15,7 @@ from opshift.convert import classes, leave, overdue, planner, request
 from opshift.convert.change import Step
 from opshift.convert.ir import lower, needs
 from opshift.convert.ir.features import METADATA, TRAINING, Feature
-from opshift.convert.legal import checker, diagnose, differs, rules, runtime, validate
+from opshift.convert.legal import checker, diagnose, differs, rules, runtime, tolerant, validate
 from opshift.convert.legal.runtime import Objection
 from opshift.convert.request import Request
 from opshift.convert.step import Stepper, StepRefused
@@ -180,6 +180,7 @@ class Conversion:
         data = self.skeleton.SerializeToString(deterministic=True)
         prefix = _unused_prefix(data)
         numbers = itertools.count()
+        self._level()
         for function in self.inlined:
             functions.inline_function(
                 self.skeleton, function, lambda hint: f"{prefix}f{next(numbers)}_{hint}"
@@ -190,8 +191,9 @@ class Conversion:
         if weights.EXTERNAL_FIELD in data:
             validate.external_data(self.skeleton)
         error = checker.whole(self.view, full=False) if self.options.checks else None
-        if error is not None and self._repair():
-            error = checker.whole(self.view, full=False)
+        if error is not None:
+            self._repair()
+            error = tolerant.objection(self.view, full=False)
         self.document = Document(self.skeleton, prefix)
         self.document.has_written = bool(self.inlined)
         self.came_at = self.document.imports.get("") or 0
@@ -201,8 +203,24 @@ class Conversion:
             self.notes += [f"as it came: {one.text}" for one in self.unenforced.found]
         self.facts = Facts(self.document, self.store, adapters, self._inferable)
 
-    def _repair(self) -> bool:
-        """Puts right what a runtime does not mind; whether there was anything."""
+    def _level(self) -> None:
+        """Takes functions to the model's versions before one of them is written out into it."""
+        own = imports.versions(self.skeleton)
+        found = [imports.versions(one) for one in self.skeleton.functions if self.inlined]
+        apart = {d: own[d] for one in found for d, v in one.items() if own.get(d, v) != v}
+        if not apart:
+            return
+        request = Request(apart, ir_version="keep", check="none")
+        level = Conversion(self.skeleton, self.store, request)
+        try:
+            level.run()
+        except StepRefused as refused:
+            raise level.refused(refused.refusals) from None
+        self.steps += level.steps
+        self.notes += level.notes
+
+    def _repair(self) -> None:
+        """Puts right what a runtime does not mind."""
         done = repair.rejected(self.skeleton, self._typed)
         if order.repair(self.skeleton):
             done.append("the nodes were not in an order that runs; they have been sorted")
@@ -210,7 +228,7 @@ class Conversion:
             self.repaired = True
             self.notes += done
             self.view = weights.checkable(self.skeleton)
-        return bool(done)
+        self.notes += repair.left_vague(self.skeleton)
 
     def _typed(self) -> ModelProto | None:
         """The model with the types that inference finds."""
@@ -445,8 +463,8 @@ class Conversion:
 
     def _check_fully(self, step: Step) -> None:
         """Asks onnx about the whole model after a step, in its present order of nodes."""
-        error = checker.whole(weights.checkable(checker.in_order(self.document)), full=True)
-        if error is None or self._namesakes() or checker.whole(self.view, full=True) is not None:
+        error = tolerant.objection(weights.checkable(checker.in_order(self.document)), full=True)
+        if error is None or self._namesakes() or tolerant.objection(self.view, full=True):
             return
         if not validate.tolerated(self.document, self.facts.adapters, error):
             raise AdapterBug(
@@ -462,10 +480,11 @@ class Conversion:
         full = self.options.check == "full"
         if not full and isinstance(result, bytes) and classes.proves(result):
             return []
-        error = checker.whole(result, full=True)
+        error = tolerant.objection(result, full=True)
         if error is None:
             return []
-        if checker.whole(result, full=False) is None and checker.whole(self.view, full=True):
+        structure = tolerant.objection(result, full=False)
+        if structure is None and tolerant.objection(self.view, full=True):
             return [f"type inference rejects the model, as it did before the conversion: {error}"]
         if validate.tolerated(self.document, registry.default(), error):
             return [f"the checker rejects an operator that the model came with: {error}"]

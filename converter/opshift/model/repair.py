@@ -127,7 +127,7 @@ def _duplicates(model: ModelProto) -> Iterator[str]:
 
 def _types(model: ModelProto, infer: Callable[[], ModelProto | None]) -> list[str]:
     """Gives inputs and outputs without a type or a shape those that inference finds."""
-    vague = [v for v in (*model.graph.input, *model.graph.output) if _is_vague(v.type)]
+    vague = [v for v in (*model.graph.input, *model.graph.output) if is_vague(v.type)]
     inferred = infer() if vague else None
     if inferred is None:
         return []
@@ -136,7 +136,7 @@ def _types(model: ModelProto, infer: Callable[[], ModelProto | None]) -> list[st
     filled = []
     for value in vague:
         kind = known.get(value.name)
-        if kind is not None and not _is_vague(kind):
+        if kind is not None and not is_vague(kind):
             value.type.CopyFrom(kind)
             filled.append(value.name)
     if not filled:
@@ -146,7 +146,16 @@ def _types(model: ModelProto, infer: Callable[[], ModelProto | None]) -> list[st
     return [f"the type or shape of {named} was missing; it is the inferred one"]
 
 
-def _is_vague(kind: TypeProto) -> bool:
+def left_vague(model: ModelProto) -> list[str]:
+    """Inputs and outputs whose shape nobody knows; they stay as they came."""
+    names = [v.name for v in (*model.graph.input, *model.graph.output) if is_vague(v.type)]
+    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
+    named = ", ".join(map(repr, names[:4])) + more
+    return [f"the type or shape of {named} is missing, and inference finds none"] if names else []
+
+
+def is_vague(kind: TypeProto) -> bool:
+    """Whether a type tells no rank."""
     if schemas.type_name(kind) is None:
         return True
     return kind.HasField("tensor_type") and rank_of(kind) is None

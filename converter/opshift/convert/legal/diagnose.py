@@ -9,7 +9,7 @@ from typing import Protocol
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
-from opshift.convert.legal import checker, flaws
+from opshift.convert.legal import checker, flaws, tolerant
 from opshift.errors import AdapterBug, InvalidModel
 from opshift.model import walk
 from opshift.model.weights.copy import copy_of
@@ -62,7 +62,7 @@ def _illegible(message: Message) -> str | None:
 def _contradiction(before: bytes | ModelProto) -> str | None:
     """What inference, or an author of operators, has against the model as it came."""
     model = ModelProto.FromString(before) if isinstance(before, bytes) else before
-    error = _no_such_type(model) or checker.whole(before, full=True) or _in_training(model)
+    error = _no_such_type(model) or tolerant.objection(before, full=True) or _in_training(model)
     return f"the model contradicts itself: {error}" if error else flaws.first(model)
 
 
@@ -98,7 +98,7 @@ def declarations(after: bytes | ModelProto, error: str) -> str | None:
     Older operators had no inference, so that a wrong one comes to light at another version.
     """
     model = ModelProto.FromString(after) if isinstance(after, bytes) else copy_of(after)
-    if checker.whole(model, full=False) is not None:
+    if tolerant.objection(model, full=False) is not None:
         return None
     _forget(model.graph)
     for function in model.functions:
