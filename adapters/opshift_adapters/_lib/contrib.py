@@ -18,8 +18,7 @@ def attribute(node: Node, name: str, default: Any) -> Any:
 
 def given(node: Node, position: int) -> Value | None:
     """An input by position that may be left out."""
-    inputs = node.inputs
-    return inputs[position] if position < len(inputs) else None
+    return node.input_at(position)
 
 
 def needed(node: Node, position: int) -> Value:
@@ -36,10 +35,11 @@ def wants(node: Node, position: int) -> bool:
     return position < len(outputs) and outputs[position] is not None
 
 
-def only(node: Node, count: int, what: str) -> None:
-    """Refuses outputs that cannot be written."""
-    if node.n_outputs > count:
-        raise Refusal(Why.NOT_EXPRESSIBLE, f"{node.op} has {what}, for which no form is known")
+def refuse(node: Node, *names: str) -> None:
+    """Refuses attributes that are on, because no form is known of what they change."""
+    for name in names:
+        if attribute(node, name, 0):
+            raise Refusal(Why.NOT_EXPRESSIBLE, f"{node.op} with {name}")
 
 
 NORMALIZED = ("LayerNormalization", "ReduceMean", "Sub", "Mul", "Add", "Sqrt", "Div", "Reciprocal", "Cast")

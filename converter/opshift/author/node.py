@@ -271,6 +271,14 @@ class Node:
         self.reads.add(position)
         return self._value(names[position], position, outputs=False)
 
+    def input_at(self, position: builtins.int) -> Value | None:
+        """An input by position that may be absent, for operators without a schema."""
+        names = self.proto.input
+        if position >= len(names) or not names[position]:
+            return None
+        self.reads.add(position)
+        return self._value(names[position], position, outputs=False)
+
     @property
     def inputs(self) -> tuple[Value | None, ...]:
         """All inputs in order; None where one is left out."""

@@ -359,6 +359,7 @@ def leaving(
     since: int = 7,
     emits: str | Iterable[str] = (),
     approximate: bool = False,
+    ignores: Mapping[str, str] | None = None,
 ) -> Callable[[Rewrite | _Draft], Adapter]:
     """Declares how operators of a vendor's domain are written in ai.onnx.
 
@@ -367,7 +368,7 @@ def leaving(
     """
     return adapter(
         ops, *LEAVE, domain=domain, emits=emits, handles_types=True, approximate=approximate,
-        since=since,
+        ignores=ignores, since=since,
     )  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from opshift.author.builder import Builder
 from opshift.author.node import Node, Value
-from opshift.author.verdicts import KEEP, Adapter, Keep
+from opshift.author.verdicts import KEEP, LEAVE, Adapter, Keep
 from opshift.author.written import Made
 from opshift.convert.change import Task
 from opshift.errors import AdapterBug, InvalidModel, Refusal, Why
@@ -64,6 +64,10 @@ def _check_reads(adapter: Adapter, node: Node) -> None:
     overlooked = [name for name in node.overlooked() if name not in adapter.ignores]
     if overlooked:
         names = ", ".join(map(repr, overlooked))
+        if (adapter.start, adapter.to) == LEAVE:  # nothing describes the operator: it may be newer
+            raise Refusal(
+                Why.NOT_EXPRESSIBLE, f"{node.op} has {names}, whose meaning is not known here"
+            )
         raise AdapterBug(
             f"{adapter.source} replaced {node.op} {node.name!r} without reading {names}; read it,"
             " or declare the reason with ignores={name: reason}"

@@ -1,0 +1,112 @@
+"""Attention of contrib operators, from heads to heads (version 13 and later)."""
+
+import math
+
+import numpy as np
+from opshift.adapter import Builder, Node, Refusal, Value, Why
+
+from opshift_adapters._lib.contrib import attribute, number
+
+HEADS = (
+    "Reshape", "Transpose", "MatMul", "Mul", "Add", "Softmax", "Shape", "Gather", "Range", "Less",
+    "Where", "Unsqueeze", "Cast", "Concat", "GreaterOrEqual", "And", "Slice", "LessOrEqual",
+    "Greater", "Squeeze", "Sub",
+)  # fmt: skip
+LOWEST = float(np.finfo(np.float32).min)
+
+
+def apart(op: Builder, x: Value, heads: int) -> Value:
+    """[batch, sequence, heads x size] as [batch, heads, sequence, size]."""
+    return op.Transpose(op.Reshape(x, op.const([0, 0, heads, -1])), perm=[0, 2, 1, 3])
+
+
+def together(op: Builder, x: Value) -> Value:
+    """[batch, heads, sequence, size] as [batch, sequence, heads x size]."""
+    return op.Reshape(op.Transpose(x, perm=[0, 2, 1, 3]), op.const([0, 0, -1]))
+
+
+def width(x: Value, axis: int, what: str) -> int:
+    """A length that must be known."""
+    dims = x.dims_or_none
+    found = dims[axis] if dims is not None else None
+    if not isinstance(found, int):
+        raise Refusal(Why.NEEDS_SHAPE, f"the length of {what} must be known")
+    return found
+
+
+def length(op: Builder, x: Value, axis: int) -> Value:
+    """One length as a scalar."""
+    return op.Gather(op.Shape(x), op.const(axis), axis=0)
+
+
+def with_past(op: Builder, past: Value | None, new: Value) -> Value:
+    """Keys or values of the past, then the new ones."""
+    return new if past is None else op.Concat(past, new, axis=2)
+
+
+def attended(
+    op: Builder, q: Value, k: Value, v: Value, scale: float, biases: list[Value]
+) -> Value:
+    """Values by the softmax of scaled products, to which biases are added."""
+    products = op.MatMul(q, op.Transpose(k, perm=[0, 1, 3, 2]))
+    scores = op.Mul(products, number(op, scale, q))
+    for bias in biases:
+        scores = op.Add(scores, bias)
+    return together(op, op.MatMul(op.Softmax(scores, axis=-1), v))
+
+
+def scale_of(node: Node, size: int) -> float:
+    """The factor of the products: an attribute, or by the size of a head."""
+    return attribute(node, "scale", 0.0) or 1 / math.sqrt(size)
+
+
+def padding(node: Node, op: Builder, mask: Value, batch: Value, k: Value, fill: Value) -> Value:
+    """What is added for a mask: of each key, of each pair, or by the ends (and starts) of rows."""
+    none = number(op, 0, k)
+    if mask.rank == 1:
+        kept = _between(op, mask, batch, k)
+    else:
+        kept = op.Greater(mask, op.const(0, like=mask))
+    added = op.Where(kept, none, fill)
+    if mask.rank == 3:
+        return op.Unsqueeze(added, op.const([1]))
+    if mask.rank > 3:
+        raise Refusal(Why.NOT_EXPRESSIBLE, f"{node.op} with a mask of rank {mask.rank}")
+    return op.Unsqueeze(added, op.const([1, 2]))
+
+
+def _between(op: Builder, mask: Value, batch: Value, k: Value) -> Value:
+    """Which keys lie before the end of each row, and from its start on where there are starts."""
+    rows, places = length(op, batch, 0), op.Range(op.const(0), length(op, k, 2), op.const(1))
+    places = op.Cast(places, to=mask.elem_type)
+    count = op.Unsqueeze(rows, op.const([0]))
+    ends = op.Slice(mask, op.const([0]), count, op.const([0]))
+    before = op.Less(places, op.Unsqueeze(ends, op.const([1])))
+    own, whole = mask.dims[0], batch.dims[0]
+    if own is not None and own == whole:
+        return before
+    none = op.Mul(ends, op.const(0, like=mask))  # where no starts follow, all rows begin at 0
+    rest = op.Concat(mask, none, axis=0)
+    starts = op.Slice(rest, count, op.Add(count, count), op.const([0]))
+    return op.And(before, op.GreaterOrEqual(places, op.Unsqueeze(starts, op.const([1]))))
+
+
+def causal(op: Builder, q: Value, k: Value, fill: float) -> Value:
+    """What is added so that no key behind a query counts."""
+    one, zero = op.const(1), op.const(0)
+    total, own = length(op, k, 2), length(op, q, 2)
+    keys = op.Range(zero, total, one)
+    queries = op.Range(op.Sub(total, own), total, one)
+    kept = op.LessOrEqual(keys, op.Unsqueeze(queries, op.const([1])))
+    return op.Where(kept, number(op, 0, q), number(op, fill, q))
+
+
+def biases_of(
+    node: Node, op: Builder, mask: Value | None, bias: Value | None, q: Value, k: Value
+) -> list[Value]:
+    """Everything that is added to the products: mask, order, and a bias that is given."""
+    fill = number(op, attribute(node, "mask_filter_value", -10000.0), k)
+    found = [] if mask is None else [padding(node, op, mask, q, k, fill)]
+    if attribute(node, "unidirectional", 0):
+        found.append(causal(op, q, k, LOWEST))
+    return found if bias is None else [*found, bias]

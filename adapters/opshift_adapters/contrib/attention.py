@@ -1,0 +1,85 @@
+"""Attention and QAttention: projections of one input, and what they attend to."""
+
+from opshift.adapter import Builder, Node, Result, T, Value, Why, example, leaving
+
+from opshift_adapters._lib.contrib import MICROSOFT, attribute, given, needed, refuse, wants
+from opshift_adapters._lib.heads import (
+    HEADS,
+    apart,
+    attended,
+    biases_of,
+    scale_of,
+    width,
+    with_past,
+)
+
+WRITES = (*HEADS, "Split")
+BERT = "(float[2,3,8] x, float[8,24] w, float[24] b"
+CALL = "com.microsoft.Attention<num_heads=2>"
+MASK = {"m": [[1, 1, 0], [1, 0, 0]], "n": [3, 1], "e": [3, 2, 1, 0], "t": [[[1, 1, 0], [1, 1, 1], [0, 1, 1]], [[1, 0, 0]] * 3], "p": [[1, 1, 1, 1, 1], [0, 1, 1, 1, 0]]}
+
+
+@leaving("Attention", domain=MICROSOFT, since=13, emits=WRITES)
+@example("plain", BERT + ") => (float[2,3,8] y) { y = " + CALL + "(x, w, b) }", atol=1e-5)
+@example("later", BERT + ") => (float[2,3,8] y) { y = " + CALL + "(x, w, b) }", atol=1e-5, imports={"": 18})
+@example("mask of keys", BERT + ", int32[2,3] m) => (float[2,3,8] y) { y = " + CALL + "(x, w, b, m) }", inputs=MASK, atol=1e-5)
+@example("mask of pairs", BERT + ", int32[2,3,3] t) => (float[2,3,8] y) { y = " + CALL + "(x, w, b, t) }", inputs=MASK, atol=1e-5)
+@example("ends of rows", BERT + ", int32[2] n) => (float[2,3,8] y) { y = " + CALL + "(x, w, b, n) }", inputs=MASK, atol=1e-5)
+@example("ends and starts of rows", BERT + ", int32[4] e) => (float[2,3,8] y) { y = " + CALL + "(x, w, b, e) }", inputs=MASK, atol=1e-5)
+@example("rows of unknown number", BERT + ", int32[k] n) => (float[2,3,8] y) { y = " + CALL + "(x, w, b, n) }", inputs=MASK, atol=1e-5)
+@example("a mask of four axes", BERT + ", int32[2,1,3,3] m) => (float[2,3,8] y) { y = " + CALL + "(x, w, b, m) }", refuses=Why.NOT_EXPRESSIBLE)
+@example("in order", BERT + ") => (float[2,3,8] y) { y = com.microsoft.Attention<num_heads=2, unidirectional=1, scale=0.25>(x, w, b) }", atol=1e-5)
+@example("past, in order", BERT + ", int32[2,5] p, float[2,2,2,2,4] q) => (float[2,3,8] y, float[2,2,2,5,4] z) { y, z = com.microsoft.Attention<num_heads=2, unidirectional=1>(x, w, b, p, q) }", inputs=MASK, atol=1e-5)
+@example("present without a past", BERT + ") => (float[2,3,8] y, float[2,2,2,3,4] z) { y, z = " + CALL + "(x, w, b) }", atol=1e-5)
+@example("a bias of products", BERT + ", float[1,2,3,3] a) => (float[2,3,8] y) { y = " + CALL + '(x, w, b, "", "", a) }', atol=1e-5)
+@example("other sizes of values", "(float[2,3,8] x, float[8,20] w, float[20] b) => (float[2,3,4] y) { y = com.microsoft.Attention<num_heads=2, qkv_hidden_sizes=[8,8,4]>(x, w, b) }", atol=1e-5)
+@example("an unheard attribute", BERT + ") => (float[2,3,8] y) { y = com.microsoft.Attention<num_heads=2, unheard=1>(x, w, b) }", refuses=Why.NOT_EXPRESSIBLE)
+@example("rotation inside", BERT + ") => (float[2,3,8] y) { y = com.microsoft.Attention<num_heads=2, do_rotary=1>(x, w, b) }", refuses=Why.NOT_EXPRESSIBLE)
+@example("unknown width", "(float[2,3,8] x, float[8,W] w, float[W] b) => (float[2,3,V] y) { y = " + CALL + "(x, w, b) }", inputs={"w": [[0.1] * 24] * 8}, refuses=Why.NEEDS_SHAPE)
+def attention(node: Node, op: Builder) -> Result:
+    """Projections to queries, keys and values, then softmax of their products."""
+    projected = op.Add(op.MatMul(needed(node, 0), needed(node, 1)), needed(node, 2))
+    return _attended(node, op, projected, needed(node, 1), past=4, mask=3)
+
+
+def _attended(
+    node: Node, op: Builder, projected: Value, w: Value, *, past: int, mask: int
+) -> Result:
+    refuse(node, "past_present_share_buffer", "do_rotary")
+    heads = attribute(node, "num_heads", 1)
+    whole = width(w, 1, "the rows of its weights")
+    sizes = attribute(node, "qkv_hidden_sizes", [whole // 3] * 3)
+    q, k, v = (
+        apart(op, part, heads)
+        for part in op.Split(projected, op.const(list(sizes)), axis=-1, outputs=3)
+    )
+    before = given(node, past)
+    if before is not None:
+        halves = op.Split(before, op.const([1, 1]), axis=0, outputs=2)
+        k, v = (
+            with_past(op, op.Squeeze(half, op.const([0])), new)
+            for half, new in zip(halves, (k, v), strict=True)
+        )
+    bias = given(node, 5) if node.op == "Attention" else None
+    biases = biases_of(node, op, given(node, mask), bias, q, k)
+    y = attended(op, q, k, v, scale_of(node, sizes[0] // heads), biases)
+    if not wants(node, 1):
+        return y
+    both = [op.Unsqueeze(one, op.const([0])) for one in (k, v)]
+    return y, op.Concat(*both, axis=0)
+
+
+CODES = "(uint8[2,3,8] x, int8[8,24] w, float[24] b, float s, float t, int32[2,3] m, uint8 z, int8 u) => (float[2,3,8] y) { y = com.microsoft.QAttention<num_heads=2"
+SCALES = {"s": 0.02, "t": 0.01, "z": 120, "u": 3, "m": MASK["m"]}
+
+
+@leaving("QAttention", domain=MICROSOFT, since=13, emits=(*WRITES, "MatMulInteger"))
+@example("mask", CODES + ">(x, w, b, s, t, m, z, u) }", inputs=SCALES, atol=1e-5)
+@example("in order", CODES + ', unidirectional=1>(x, w, b, s, t, "", z, u) }', inputs=SCALES, atol=1e-5)
+@example("no zero points", CODES + ">(x, w, b, s, t) }", inputs=SCALES, atol=1e-5)
+def qattention(node: Node, op: Builder) -> Result:
+    """Attention whose projection is a product of integers."""
+    sums = op.MatMulInteger(needed(node, 0), needed(node, 1), given(node, 6), given(node, 7))
+    scale = op.Mul(needed(node, 3), needed(node, 4))
+    projected = op.Add(op.Mul(op.Cast(sums, to=T.FLOAT), scale), needed(node, 2))
+    return _attended(node, op, projected, needed(node, 1), past=8, mask=5)

@@ -1,0 +1,45 @@
+"""DynamicQuantizeLSTM: LSTM with quantised weights, which quantises data and state at each step."""
+
+from typing import Any
+
+from opshift.adapter import Builder, Node, Result, T, Value, example, leaving
+
+from opshift_adapters._lib.contrib import MICROSOFT, attribute, given, needed
+
+AS_IN_LSTM = (
+    "activation_alpha", "activation_beta", "activations", "clip", "direction", "hidden_size",
+    "input_forget",
+)  # fmt: skip
+LAYER = "(float[3,2,4] x, uint8[1,4,8] w, uint8[1,2,8] r, float[1,16] b) => (float[3,1,2,2] y, float[1,2,2] h, float[1,2,2] c) <float[1] s = {0.01}, uint8[1] z = {128}> "
+COLUMNS = "(float[3,2,4] x, int8[1,4,8] w, int8[1,2,8] r, float[1,8] s, int8[1,8] z) => (float[3,1,2,2] y) "
+GIVEN = {"s": [[0.01, 0.02, 0.005, 0.01, 0.01, 0.02, 0.01, 0.005]], "z": [[0] * 8], "w": [[[10, -20, 30, 5, -7, 12, -15, 3]] * 4], "r": [[[-9, 20, 8, 25, -17, 2, 15, -3]] * 2]}
+
+WRITES = (
+    "DynamicQuantizeLinear", "DequantizeLinear", "Cast", "Sub", "Mul", "Reshape", "Transpose",
+    "LSTM",
+)  # fmt: skip
+
+
+@leaving("DynamicQuantizeLSTM", domain=MICROSOFT, since=11, emits=WRITES, approximate=True)
+@example("all outputs", LAYER + '{ y, h, c = com.microsoft.DynamicQuantizeLSTM<hidden_size=2>(x, w, r, b, "", "", "", "", s, z, s, z) }', approximate=True, atol=0.03)
+@example("per column, alone", COLUMNS + '{ y = com.microsoft.DynamicQuantizeLSTM<hidden_size=2>(x, w, r, "", "", "", "", "", s, z, s, z) }', approximate=True, inputs=GIVEN, atol=0.1)
+def dynamic_quantize_lstm(node: Node, op: Builder) -> Result:
+    """LSTM with the weights that the codes stand for, of quantised data; its state is not quantised."""
+    op.approximate(f"{node.op}: onnxruntime quantises the state at each step, and LSTM does not")
+    named: dict[str, Any] = {
+        name: attribute(node, name, None) for name in AS_IN_LSTM if node.attr(name) is not None
+    }
+    w, r = _weights(node, op, 1, 8), _weights(node, op, 2, 10)
+    rest = [given(node, at) for at in range(3, 8)]
+    x = op.DequantizeLinear(*op.DynamicQuantizeLinear(needed(node, 0), outputs=3))
+    y: tuple[Value, ...] = op.LSTM(x, w, r, *rest, outputs=node.n_outputs, **named)
+    return y
+
+
+def _weights(node: Node, op: Builder, at: int, scale: int) -> Value:
+    """What the codes stand for, with rows for columns; one scale is for a direction or a column."""
+    shape = op.const([0, 1, -1])
+    zero = op.Reshape(op.Cast(needed(node, scale + 1), to=T.FLOAT), shape)
+    moved = op.Sub(op.Cast(needed(node, at), to=T.FLOAT), zero)
+    wide = op.Mul(moved, op.Reshape(needed(node, scale), shape))
+    return op.Transpose(wide, perm=[0, 2, 1])

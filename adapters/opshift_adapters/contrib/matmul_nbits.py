@@ -1,0 +1,71 @@
+"""MatMulNBits: a product with weights that are packed, in blocks, into bytes."""
+
+from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, example, leaving
+
+from opshift_adapters._lib.contrib import MICROSOFT, attribute, given, needed, refuse
+
+UNPACKED = (
+    "Cast", "Div", "Mul", "Sub", "Unsqueeze", "Concat", "Reshape", "Slice", "Transpose", "MatMul",
+    "Add",
+)  # fmt: skip
+CALL = "com.microsoft.MatMulNBits<K=32, N=3, bits={}, block_size=16{}>"
+FOUR = "(float[2,32] a, uint8[3,2,8] b, float[{}] s{}) => (float[2,3] y) {{ y = " + CALL.format(4, "{}") + "(a, b, s{}) }}"
+EIGHT = "(float[2,32] a, uint8[3,2,16] b, float[6] s, uint8[{}] z) => (float[2,3] y) {{ y = " + CALL.format(8, "") + "(a, b, s, z) }}"
+
+
+@leaving("MatMulNBits", domain=MICROSOFT, since=13, emits=UNPACKED, approximate=True)
+@example("no zero points", FOUR.format(6, "", "", ""), atol=1e-4)
+@example("packed zero points", FOUR.format("3,2", ", uint8[3,1] z", "", ", z"), atol=1e-4)
+@example("zero points as numbers", FOUR.format(6, ", float[6] z", "", ", z"), atol=1e-4)
+@example("a sum", FOUR.format(6, ", float[3] c", "", ', "", "", c'), atol=1e-4)
+@example("8 bits", EIGHT.format(6), atol=1e-4)
+@example("odd number of blocks, a last block in part", "(float[2,40] a, uint8[3,3,8] b, float[9] s, uint8[6] z) => (float[2,3] y) { y = com.microsoft.MatMulNBits<K=40, N=3, bits=4, block_size=16>(a, b, s, z) }", atol=1e-4)
+@example("products of integers", FOUR.format(6, "", ", accuracy_level=4", ""), approximate=True, atol=0.03)
+@example("products of integers, not allowed", FOUR.format(6, "", ", accuracy_level=4", ""), refuses=Why.APPROXIMATE_ONLY)
+@example("columns in another order", FOUR.format(6, ", int32[32] g", "", ', "", g'), refuses=Why.NOT_EXPRESSIBLE)
+@example("weights in an order of the processor", FOUR.format(6, "", ", weight_prepacked=1", ""), refuses=Why.NOT_EXPRESSIBLE)
+@example("2 bits", "(float[2,32] a, uint8[3,2,4] b, float[6] s) => (float[2,3] y) { y = com.microsoft.MatMulNBits<K=32, N=3, bits=2, block_size=16>(a, b, s) }", refuses=Why.NOT_EXPRESSIBLE)
+def matmul_nbits(node: Node, op: Builder) -> Result:
+    """The weights are unpacked and scaled, then comes a product."""
+    refuse(node, "weight_prepacked")
+    bits = attribute(node, "bits", 4)
+    if bits not in (4, 8) or given(node, 4) is not None:
+        raise Refusal(Why.NOT_EXPRESSIBLE, f"{node.op} of {bits} bits, or with columns in an order")
+    if attribute(node, "accuracy_level", 0) > 1:
+        op.approximate(f"{node.op}: onnxruntime may quantise the other factor, which stays as it is")
+    rows, columns = attribute(node, "N", 0), attribute(node, "K", 0)
+    scale = needed(node, 2)
+    kind, size = scale.elem_type, attribute(node, "block_size", 32)
+    blocks = -(-columns // size)
+    whole = _unpacked(op, needed(node, 1), bits, [rows, blocks, -1], kind)
+    moved = op.Sub(whole, _zeros(op, given(node, 3), bits, rows, blocks, kind))
+    wide = op.Mul(moved, op.Reshape(scale, op.const([rows, blocks, 1])))
+    weights = op.Reshape(wide, op.const([rows, -1]))
+    if columns % size:
+        weights = op.Slice(weights, op.const([0]), op.const([columns]), op.const([1]))
+    y, bias = op.MatMul(needed(node, 0), op.Transpose(weights, perm=[1, 0])), given(node, 5)
+    return y if bias is None else op.Add(y, bias)
+
+
+def _zeros(op: Builder, zero: Value | None, bits: int, rows: int, blocks: int, kind: int) -> Value:
+    """Zero points, one for each block: packed, as numbers, or the middle of all codes."""
+    if zero is None:
+        return op.const(1 << (bits - 1), kind)
+    if zero.elem_type != T.UINT8:
+        return op.Reshape(zero, op.const([rows, blocks, 1]))
+    found = _unpacked(op, zero, bits, [rows, -1], kind)
+    if bits == 4 and blocks % 2:
+        found = op.Slice(found, op.const([0]), op.const([blocks]), op.const([1]))
+    return op.Reshape(found, op.const([rows, blocks, 1]))
+
+
+def _unpacked(op: Builder, packed: Value, bits: int, shape: list[int], kind: int) -> Value:
+    """The codes in bytes, the lower half of a byte first."""
+    wide = op.Cast(packed, to=T.INT32)
+    if bits == 4:
+        sixteen = op.const(16, T.INT32)
+        high = op.Div(wide, sixteen)
+        low = op.Sub(wide, op.Mul(high, sixteen))
+        pair = [op.Unsqueeze(half, op.const([-1])) for half in (low, high)]
+        wide = op.Concat(*pair, axis=-1)
+    return op.Reshape(op.Cast(wide, to=kind), op.const(shape))

@@ -1,0 +1,80 @@
+"""RotaryEmbedding of com.microsoft: positions may begin at one number."""
+
+from opshift.adapter import Builder, Node, Refusal, Result, Value, Why, example, leaving
+
+from opshift_adapters._lib.blocks import END
+from opshift_adapters._lib.contrib import MICROSOFT, attribute, needed, refuse
+
+ROTATION = (
+    "Reshape", "Shape", "Slice", "Gather", "Unsqueeze", "Mul", "Sub", "Add", "Concat", "Range",
+)  # fmt: skip
+FOUR = "(float[2,3,4,8] x, int64[2,4] p, float[9,4] c, float[9,4] s) => (float[2,3,4,8] y) "
+THREE = "(float[2,4,24] x, int64[{}] p, float[9,{}] c, float[9,{}] s) => (float[2,4,24] y) "
+UNREAD = {"num_heads": "the cache tells the size of a head", "scale": "no kernel reads it"}
+PLACES = {"p": [[0, 1, 2, 3], [8, 7, 6, 5]]}
+
+
+@leaving("RotaryEmbedding", domain=MICROSOFT, since=13, emits=ROTATION, ignores=UNREAD)
+@example("four axes", FOUR + "{ y = com.microsoft.RotaryEmbedding(x, p, c, s) }", inputs=PLACES, atol=1e-5)
+@example("four axes from one position", FOUR.replace("[2,4] p", "[1] p") + "{ y = com.microsoft.RotaryEmbedding(x, p, c, s) }", inputs={"p": [3]}, atol=1e-5)
+@example("three axes", THREE.format("2,4", 4, 4) + "{ y = com.microsoft.RotaryEmbedding(x, p, c, s) }", inputs=PLACES, atol=1e-5)
+@example("interleaved, from one position", THREE.format("1", 4, 4) + "{ y = com.microsoft.RotaryEmbedding<interleaved=1>(x, p, c, s) }", inputs={"p": [5]}, atol=1e-5)
+@example("partly", THREE.format("2,4", 2, 2) + "{ y = com.microsoft.RotaryEmbedding<num_heads=3, rotary_embedding_dim=4>(x, p, c, s) }", inputs=PLACES, atol=1e-5)
+@example("packed", FOUR + "{ y = com.microsoft.RotaryEmbedding<is_packed_batching=1>(x, p, c, s) }", inputs=PLACES, refuses=Why.NOT_EXPRESSIBLE)
+@example("heads of unknown size", "(float[2,4,24] x, int64[2,4] p, float[9,E] c, float[9,E] s) => (float[2,4,24] y) { y = com.microsoft.RotaryEmbedding(x, p, c, s) }", inputs=PLACES, refuses=Why.NEEDS_SHAPE)
+def rotary_embedding(node: Node, op: Builder) -> Result:
+    """Pairs of numbers are turned by the angles of their position."""
+    refuse(node, "is_packed_batching")
+    x, partly = needed(node, 0), attribute(node, "rotary_embedding_dim", 0)
+    packed = x.rank == 3
+    heads = op.Reshape(x, _heads(node, op, partly)) if packed else x
+    cos, sin = (_angles(node, op, at, packed) for at in (2, 3))
+    turning = _last(op, heads, 0, partly) if partly else heads
+    pairs = bool(attribute(node, "interleaved", 0))
+    if pairs:
+        first, second = _last(op, turning, 0, END, 2), _last(op, turning, 1, END, 2)
+    else:
+        half = _half(node, partly)
+        first, second = _last(op, turning, 0, half), _last(op, turning, half, END)
+    real = op.Sub(op.Mul(cos, first), op.Mul(sin, second))
+    imaginary = op.Add(op.Mul(sin, first), op.Mul(cos, second))
+    if pairs:
+        each = [op.Unsqueeze(part, op.const([-1])) for part in (real, imaginary)]
+        turned = op.Reshape(op.Concat(*each, axis=-1), op.Shape(turning))
+    else:
+        turned = op.Concat(real, imaginary, axis=-1)
+    if partly:
+        turned = op.Concat(turned, _last(op, heads, partly, END), axis=-1)
+    return op.Reshape(turned, op.Shape(x)) if packed else turned
+
+
+def _half(node: Node, partly: int) -> int:
+    """How many pairs turn: all of a head, or some."""
+    if partly:
+        return partly // 2
+    half = needed(node, 2).dims[1]
+    if not isinstance(half, int):
+        raise Refusal(Why.NEEDS_SHAPE, "the width of the cache of cosines must be known")
+    return half
+
+
+def _heads(node: Node, op: Builder, partly: int) -> Value:
+    """[batch, sequence, heads, size]."""
+    if partly:
+        return op.const([0, 0, attribute(node, "num_heads", 1), -1])
+    return op.const([0, 0, -1, 2 * _half(node, partly)])
+
+
+def _angles(node: Node, op: Builder, at: int, packed: bool) -> Value:
+    places, cache = needed(node, 1), needed(node, at)
+    if places.rank == 1:
+        length = op.Gather(op.Shape(needed(node, 0)), op.const(1 if packed else 2), axis=0)
+        places = op.Add(op.Range(op.const(0), length, op.const(1)), places)
+        found = op.Gather(cache, places, axis=0)
+        return op.Unsqueeze(found, op.const([1])) if packed else found
+    return op.Unsqueeze(op.Gather(cache, places, axis=0), op.const([2 if packed else 1]))
+
+
+def _last(op: Builder, x: Value, start: int, end: int, step: int = 1) -> Value:
+    """A part of the last axis."""
+    return op.Slice(x, op.const([start]), op.const([end]), op.const([-1]), op.const([step]))

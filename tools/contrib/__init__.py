@@ -1,0 +1,1 @@
+"""Models that onnxruntime's tools have rewritten come back to plain ONNX."""

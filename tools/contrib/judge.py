@@ -1,0 +1,155 @@
+"""What becomes of one rewritten model: plain ONNX that computes the same, or named blockers."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .make import MAKERS
+
+PLAIN = ("ai.onnx", "ai.onnx.ml")
+SAME, ALLOWED, REFUSED, WRONG, FAILED = "same", "with permission", "refused", "wrong", "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a conversion to one opset ended."""
+
+    target: str
+    status: str
+    told: str = ""
+    blockers: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Verdict:
+    """One model, rewritten in one way; `operators` are those of other domains."""
+
+    model: str
+    maker: str
+    operators: dict[str, int] = field(default_factory=dict)
+    endings: list[Ending] = field(default_factory=list)
+    unfit: str = ""  # why nothing could be made of the model, or compared
+
+
+def judge(folder: str, maker: str, targets: Sequence[str]) -> Verdict:
+    """Rewrite, convert back at each opset, and compare on onnxruntime without optimisation."""
+    import onnx
+
+    verdict = Verdict(Path(folder).name, maker)
+    with tempfile.TemporaryDirectory() as scratch:
+        made = str(Path(scratch, "made.onnx"))
+        feeds = _feeds(Path(folder))
+        try:
+            MAKERS[maker](str(Path(folder, "model.onnx")), feeds, made)
+            model = onnx.load(made)
+            verdict.operators = dict(_foreign(model))
+            if not verdict.operators:
+                return verdict
+            wanted = _outputs(model, feeds, "DISABLE_ALL")
+            again = _outputs(model, feeds, "ENABLE_ALL")
+            noise = [_apart(*pair) for pair in zip(wanted, again, strict=True)]
+        except Exception as error:
+            verdict.unfit = f"{type(error).__name__}: {str(error).splitlines()[0][:160]}"
+            return verdict
+        verdict.endings = [_ending(model, feeds, wanted, noise, target) for target in targets]
+    return verdict
+
+
+def _feeds(folder: Path) -> dict[str, Any]:
+    with np.load(folder / "inputs.npz", allow_pickle=True) as held:
+        return dict(held)
+
+
+def _foreign(model: Any) -> Counter[str]:
+    """The operators of other domains, in all graphs, calls of the model's functions left out."""
+    from opshift.model.walk import nodes
+
+    own = {(one.domain, one.name) for one in model.functions}
+    named = (n for n in nodes(model) if (n.domain, n.op_type) not in own)
+    found = Counter(f"{n.domain}.{n.op_type}" for n in named if n.domain)
+    return Counter({op: n for op, n in found.items() if op.rpartition(".")[0] not in PLAIN})
+
+
+def _outputs(model: Any, feeds: dict[str, Any], level: str = "DISABLE_ALL") -> list[Any]:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.graph_optimization_level = getattr(
+        onnxruntime.GraphOptimizationLevel, f"ORT_{level}"
+    )
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    names = {one.name for one in session.get_inputs()}
+    return session.run(None, {name: value for name, value in feeds.items() if name in names})
+
+
+def _apart(one: Any, other: Any) -> float:
+    """How far onnxruntime itself is from its own result: codes behind a float amplify rounding."""
+    a, b = np.asarray(one), np.asarray(other)
+    if a.shape != b.shape or a.dtype.kind not in "fiu":
+        return 0.0
+    with np.errstate(invalid="ignore"):
+        return float(np.nanmax(np.abs(a.astype(np.float64) - b.astype(np.float64)), initial=0.0))
+
+
+def _ending(
+    model: Any, feeds: dict[str, Any], wanted: list[Any], noise: list[float], target: str
+) -> Ending:
+    from opshift import OpshiftError, Refused, Why, convert_version
+
+    versions = {one.domain: one.version for one in model.opset_import}
+    own = versions.get("", versions.get("ai.onnx", 0))
+    to = None if target == "own" else int(target)
+    status, allow = SAME, False
+    while True:
+        try:
+            after = convert_version(model, to, domains=PLAIN, allow_approximate=allow)
+            break
+        except Refused as refused:
+            if not allow and {one.why for one in refused.refusals} == {Why.APPROXIMATE_ONLY}:
+                status, allow = ALLOWED, True
+                continue
+            ops = sorted({f"{one.domain}.{one.op}".lstrip(".") for one in refused.refusals})
+            return Ending(target, REFUSED, str(refused.refusals[0]), tuple(ops))
+        except OpshiftError as error:
+            return Ending(target, FAILED, f"{type(error).__name__}: {str(error)[:300]}")
+    if _foreign(after):
+        return Ending(target, WRONG, f"left: {', '.join(_foreign(after))}")
+    try:
+        got = _outputs(after, feeds)
+    except Exception as error:
+        return Ending(target, FAILED, f"from {own}: {str(error).splitlines()[0][:300]}")
+    told = _difference(got, wanted, noise, 0.1 if allow else 0.0)
+    return Ending(target, WRONG if told else status, told)
+
+
+def _difference(got: list[Any], wanted: list[Any], noise: list[float], slack: float) -> str:
+    for at, (one, other, own) in enumerate(zip(got, wanted, noise, strict=True)):
+        told = _unlike(np.asarray(one), np.asarray(other), own, slack)
+        if told:
+            return f"output {at}: {told}"
+    return ""
+
+
+def _unlike(one: Any, other: Any, noise: float, slack: float) -> str:
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return f"{one.dtype}{list(one.shape)}, not {other.dtype}{list(other.shape)}"
+    if not np.issubdtype(other.dtype, np.floating):
+        differ = int((one != other).sum())
+        amplified = slack or noise  # a code of a quantised model is the next one
+        return f"{differ} of {other.size} elements differ" if differ and not amplified else ""
+    relative = max(slack, 1e-2 if other.dtype == np.float16 else 1e-4)
+    largest = np.abs(other[np.isfinite(other)]).max(initial=0.0)
+    with np.errstate(invalid="ignore"):
+        close = np.abs(one - other) <= relative * (np.abs(other) + largest) + 2 * noise + 1e-7
+    close |= (one == other) | (np.isnan(one) & np.isnan(other))
+    return "" if close.all() else f"max error {np.nanmax(np.abs(one - other)):.3g}"
