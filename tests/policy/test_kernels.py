@@ -99,8 +99,16 @@ def test_a_form_without_kernels_of_its_own_is_not_written():
     assert not any(accepts(after, "onnxruntime==0.4").reasons)
 
 
-def test_an_operator_that_a_release_does_not_know_is_a_named_blocker():
+def test_an_operator_that_a_release_does_not_know_is_written_in_ai_onnx():
     graph = "(float[2] x) => (float[2] y) { y = com.microsoft.Gelu(x) }"
     text = f'<ir_version: 4, opset_import: ["": 10, "com.microsoft": 1]> g {graph}'
+    for release, domain in (("0.4", ""), ("1.10", "com.microsoft")):
+        after = convert_version(parser.parse_model(text), f"onnxruntime=={release}")
+        assert {node.domain for node in after.graph.node} == {domain}
+
+
+def test_an_operator_that_a_release_does_not_know_is_a_named_blocker():
+    graph = "(float[2] x) => (float[2] y) { y = com.microsoft.BeamSearch(x) }"
+    text = f'<ir_version: 4, opset_import: ["": 10, "com.microsoft": 1]> g {graph}'
     found = plan(parser.parse_model(text), "onnxruntime==0.4")
-    assert "onnxruntime==0.4 has no operator com.microsoft.Gelu" in str(found.refusals[0])
+    assert "onnxruntime==0.4 has no operator com.microsoft.BeamSearch" in str(found.refusals[0])

@@ -90,7 +90,7 @@ def test_the_table_counts_what_can_be_expressed():
             "after": {"outcome": "refused", "why": "x", "kind": "TARGET_LACKS", "op": "Gelu"},
         },
     }
-    cells = report.row("1.0", models).split(" | ")
+    cells = report.row("1.0", report.Results({"1.0": models})).split(" | ")
     assert cells[1:5] == ["5", "4", "1", "3"]
     assert cells[5] == "33.3 %"
     assert cells[-1] == "1 |"

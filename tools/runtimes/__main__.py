@@ -19,8 +19,10 @@ import tempfile
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
+import onnx
+
 from . import report
-from .install import CACHE, Installed, NotHere, install
+from .install import CACHE, Installed, NotHere, install, numbers
 from .runner import Runner
 
 RELEASES = ("0.4.0", "1.2.0", "1.4.0", "1.7.0", "1.10.0", "1.14.1", "1.17.3")
@@ -29,6 +31,8 @@ RELEASES = ("0.4.0", "1.2.0", "1.4.0", "1.7.0", "1.10.0", "1.14.1", "1.17.3")
 def main() -> int:
     args = _parser().parse_args()
     found = report.Results()
+    if args.json and args.json.exists():
+        found.models = json.loads(args.json.read_text())
     for version in args.ort:
         try:
             runtime = install(version, args.cache)
@@ -37,9 +41,10 @@ def main() -> int:
             found.passed_over[version] = str(reason)
             continue
         found.models[version] = measure(runtime, args)
-        print(report.row(version, found.models[version]), file=sys.stderr, flush=True)
+        print(report.row(version, found), file=sys.stderr, flush=True)
         if args.json:
             args.json.write_text(json.dumps(found.models, indent=1, sort_keys=True))
+    found.models = dict(sorted(found.models.items(), key=lambda item: numbers(item[0])))
     print(report.table(found))
     if args.page:
         args.page.write_text(report.page(found))
@@ -69,9 +74,24 @@ def measure(runtime: Installed, args: argparse.Namespace) -> dict[str, report.Me
 
 
 def _judged(runner: Runner, folder: Path, result: Path, told: dict[str, str]) -> report.Measured:
-    before = runner.judge(folder / "model.onnx", folder)
-    after = runner.judge(result, folder) if result.exists() else told
-    return {"before": before, "after": after}
+    original = folder / "model.onnx"
+    measured = {"before": runner.judge(original, folder), "after": told}
+    if result.exists():
+        measured["after"] = runner.judge(result, folder)
+    if report.worse(measured):
+        measured["stamped"] = runner.judge(_stamped(original, result), folder)
+    return measured
+
+
+def _stamped(original: Path, result: Path) -> Path:
+    """The original under the numbers of the result: the nodes are as they came."""
+    model, read = onnx.load(original), onnx.load(result, load_external_data=False)
+    model.ir_version = read.ir_version
+    del model.opset_import[:]
+    model.opset_import.extend(read.opset_import)
+    path = result.with_suffix(".stamped.onnx")
+    onnx.save(model, path)
+    return path
 
 
 def convert(task: tuple[str, str, str]) -> dict[str, str]:
@@ -94,12 +114,12 @@ def _parser() -> argparse.ArgumentParser:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     default = os.environ.get("OPSHIFT_CORPUS")
-    parser.add_argument("--ort", nargs="+", default=RELEASES, metavar="VERSION")
+    parser.add_argument("--ort", nargs="*", default=RELEASES, metavar="VERSION")
     parser.add_argument("--corpus", type=Path, default=default, required=default is None)
     parser.add_argument("--only", nargs="*", default=[], metavar="GLOB")
     parser.add_argument("--cache", type=Path, default=CACHE, help="where runtimes are installed")
     parser.add_argument("--workers", type=int, default=os.cpu_count())
-    parser.add_argument("--json", type=Path, help="where all outcomes go")
+    parser.add_argument("--json", type=Path, help="where all outcomes go; what it has is kept")
     parser.add_argument("--page", type=Path, help="where the page with the table goes")
     return parser
 

@@ -12,12 +12,17 @@ import sys
 RIGHT = 1e-3  # of the largest expected magnitude
 
 
-def opened(path):
+def opened(path, optimized):
     import onnxruntime
 
     minor = tuple(int(part) for part in onnxruntime.__version__.split(".")[:2])
     more = {"providers": ["CPUExecutionProvider"]} if minor >= (1, 3) else {}
-    return onnxruntime.InferenceSession(path, **more)
+    options = onnxruntime.SessionOptions()
+    if not optimized and minor >= (1, 0):
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    elif not optimized:
+        options.set_graph_optimization_level(0)
+    return onnxruntime.InferenceSession(path, options, **more)
 
 
 def fed(numpy, path):
@@ -57,11 +62,19 @@ def error(numpy, want, got):
     return worst if worst == worst and worst < 1e30 else None
 
 
-def judged(task):
+def judged(task, optimized=True):
+    """How a model fares; what is wrong is judged again without the runtime's optimizations."""
+    answer = compared(task, optimized)
+    if optimized and answer["outcome"] == "wrong":
+        answer["unoptimized"] = judged(task, optimized=False)["outcome"]
+    return answer
+
+
+def compared(task, optimized):
     import numpy
 
     try:
-        session = opened(task["model"])
+        session = opened(task["model"], optimized)
     except Exception as failure:
         return {"outcome": "not loaded", "why": str(failure)[:400]}
     worst, got = 0.0, {}

@@ -3,6 +3,7 @@
 Python 3.6 or later. A line of stdin is JSON with a model in base64. A line with
 `{"registered": true}` asks for the kernels that the runtime lists.
 """
+
 import base64
 import json
 import re

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 Told: TypeAlias = "dict[str, str]"
-Measured: TypeAlias = "dict[str, Told]"  # "before" and "after"
+# "before" and "after"; "stamped" is the original under numbers that the runtime reads
+Measured: TypeAlias = "dict[str, Told]"
 
 # What a runtime answers where it has no kernel for an operator, or not for its type.
 LACKS = re.compile(
@@ -20,6 +21,7 @@ LACKS = re.compile(
 FOREIGN = re.compile(
     r"Load model from .* In Node, \(\"[^\"]*\", (\w+), \"com.microsoft\"", re.DOTALL
 )
+BAD = ("wrong", "crash", "timeout")
 OUTCOMES = ("not loaded", "not run", "wrong", "crash", "timeout", "refused", "failed")
 
 
@@ -49,31 +51,61 @@ def lacks(told: Told) -> str:
 
 def worse(measured: Measured) -> bool:
     """Whether the result is wrong or ends the process where the original did neither."""
-    bad = ("wrong", "crash", "timeout")
-    return measured["after"]["outcome"] in bad and measured["before"]["outcome"] not in bad
+    return measured["after"]["outcome"] in BAD and measured["before"]["outcome"] not in BAD
 
 
-def row(version: str, models: dict[str, Measured]) -> str:
+def fault(name: str, version: str, found: Results) -> str:
+    """Why the runtime, and not the conversion, makes a model wrong; "" where nothing shows this."""
+    measured = found.models[version][name]
+    stamped, after = measured.get("stamped", {}), measured["after"]
+    if stamped.get("outcome") in BAD:
+        shown = _shown(stamped)
+        return f"the original, under numbers that the release reads, has the same fault ({shown})"
+    if after.get("unoptimized") == "right":
+        return "it is right without the optimizations of the release"
+    for other, alike in sorted(found.models[version].items()):
+        if _network(other) == _network(name) and alike["before"]["outcome"] in BAD:
+            return f"so is the export of this network in {other}: {alike['before']['why']}"
+    for release, models in found.models.items():
+        for which in ("before", "stamped"):
+            one = models.get(name, {}).get(which, {})
+            if one.get("outcome") in BAD and one.get("why") == after.get("why"):
+                return f"the original has the same fault in {release} ({_shown(one)})"
+    return ""
+
+
+def _network(name: str) -> str:
+    return re.sub(r"_op\d+.*", "", name)
+
+
+def _shown(told: Told) -> str:
+    return f"{told['outcome']}: {told.get('why', '')}".rstrip(": ")
+
+
+def row(version: str, found: Results) -> str:
+    models = found.models[version]
     before = sum(m["before"]["outcome"] == "right" for m in models.values())
     after = Counter(m["after"]["outcome"] for m in models.values())
     can = sum(not lacks(m["after"]) for m in models.values())
     share = f"{100 * after['right'] / can:.1f} %" if can else "-"
     cells = [version, len(models), before, after["right"], can, share]
     cells += [after[name] for name in OUTCOMES]
-    cells.append(sum(map(worse, models.values())))
+    bad = [name for name, measured in models.items() if worse(measured)]
+    faults = sum(bool(fault(name, version, found)) for name in bad)
+    cells += [faults, len(bad) - faults]
     return "| " + " | ".join(map(str, cells)) + " |"
 
 
 HEADER = (
     "| onnxruntime | models | right before | right after | expressible | share right of these | "
     + " | ".join(OUTCOMES)
-    + " | wrong or crash, not before |"
+    + " | not before, fault of the runtime | not before, other |"
 )
 
 
 def table(found: Results) -> str:
     line = "|" + " --- |" * HEADER.count(" | ") + " --- |"
-    return "\n".join([HEADER, line, *(row(*one) for one in found.models.items())])
+    return "\n".join([HEADER, line, *(row(version, found) for version in found.models)])
 
 
 def page(found: Results) -> str:
@@ -103,7 +135,10 @@ def _page(found: Results) -> Iterator[str]:
             if missing := lacks(after):
                 grouped[f"lacks {missing}"].append(name)
             else:
-                mark = " (the original was neither wrong nor a crash)" if worse(measured) else ""
+                mark = ""
+                if worse(measured):
+                    proof = fault(name, version, found)
+                    mark = f" ({proof or 'the original was neither wrong nor a crash'})"
                 before = measured["before"]["outcome"]
                 why = " ".join(after.get("why", "").split())[:160]
                 grouped[f"{after['outcome']}, before {before}{mark}: {why}"].append(name)

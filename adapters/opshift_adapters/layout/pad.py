@@ -15,6 +15,7 @@ from opshift.adapter import (
     adapter,
     boundary,
     example,
+    form,
     shown,
 )
 
@@ -161,6 +162,31 @@ def _places(mode: str, begin: int, size: int, end: int) -> Array:
     else:
         place = np.clip(place, 0, size - 1)
     return place
+
+
+# -- forms ---------------------------------------------------------------------------------------
+
+CROPPED = "(float[N,5] x) => (float[a,b] y) { y = Pad<pads = [1, -1, 0, 2]>(x) }"
+
+
+@form("Pad", emits="Slice")
+@example("cropped", CROPPED, imports={"": 9}, gives="Pad Slice")
+@example("cropped, opset 10", "(float[N,5] x) => (float[a,b] y) <int64[4] p = {0, 2, -1, -1}> { y = Pad(x, p) }", imports={"": 11}, gives="Pad Slice", inputs={"x": [[1, 2, 3, 4, 5]] * 2})
+@example("only cropped", CROPPED.replace("[1, -1, 0, 2]", "[0, -1, 0, 0]"), imports={"": 9}, gives="Pad")
+@example("at an edge", CROPPED.replace("<pads", '<mode = "edge", pads'), imports={"": 9}, gives="Pad")
+def cropped_last(node: Node, op: Builder) -> Result:
+    """Below opset 11, onnxruntime 0.4 gives wrong numbers where some pads crop and others pad."""
+    pads = node.attr("pads") if op.version < 11 else None
+    if not pads or min(pads) >= 0 or max(pads) <= 0 or node.str("mode") != "constant":
+        return KEEP
+    rank = len(pads) // 2
+    axes = [axis for axis in range(rank) if min(pads[axis], pads[axis + rank]) < 0]
+    starts = [max(-pads[axis], 0) for axis in axes]
+    ends = [min(pads[axis + rank], 0) or END for axis in axes]
+    padded = op.same(node, pads=[max(pad, 0) for pad in pads])
+    if op.version < 10:
+        return op.Slice(padded, starts=starts, ends=ends, axes=axes)
+    return op.Slice(padded, op.const(starts), op.const(ends), op.const(axes))
 
 
 # -- boundaries ----------------------------------------------------------------------------------

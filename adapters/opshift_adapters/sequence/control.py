@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from opshift.adapter import (
     KEEP,
     Builder,
@@ -178,9 +179,16 @@ def if_11_10(node: Node, op: Builder) -> Result:
         return KEEP
     condition = node["cond"]
     kinds = [value.elem_type for value in node.results("then_branch")]
-    values = tuple(op.const([], kind) for kind in kinds)
+    ranks = [
+        one.rank_or_none if one.rank_or_none == other.rank_or_none else None
+        for one, other in zip(node.results("then_branch"), node.results("else_branch"), strict=True)
+    ]
+    values = tuple(
+        op.const(np.zeros((0,) * (rank or 1)), kind) for kind, rank in zip(kinds, ranks, strict=True)
+    )
+    kept = list(zip(kinds, ranks, strict=True))
     for name, trips in (("then_branch", condition), ("else_branch", op.Not(condition))):
-        values = _once(op, node.graph(name), op.Cast(trips, to=T.INT64), values, kinds)
+        values = _once(op, node.graph(name), op.Cast(trips, to=T.INT64), values, kept)
     return values
 
 
@@ -190,14 +198,21 @@ def _alike(one: Dims | None, other: Dims | None) -> bool:
 
 
 def _once(
-    op: Builder, branch: GraphProto, trips: Value, old: tuple[Value, ...], kinds: Sequence[int]
+    op: Builder,
+    branch: GraphProto,
+    trips: Value,
+    old: tuple[Value, ...],
+    kept: Sequence[tuple[int, int | None]],
 ) -> tuple[Value, ...]:
-    """What a branch gives if there is a trip, else the old values."""
+    """What a branch gives if there is a trip, else the old values.
+
+    The body says the rank where all values have one: onnxruntime 0.4 asks for a shape.
+    """
     body = op.graph(
         lambda b, i, keep, *_: (b.Identity(keep), *b.inline(branch)),
         (T.INT64, ()),
         (T.BOOL, ()),
-        *((kind, None) for kind in kinds),
+        *((kind, [None] * rank if rank else None) for kind, rank in kept),
     )
     return op.Loop(trips, op.const(True, T.BOOL), *old, body=body, outputs=len(old))
 

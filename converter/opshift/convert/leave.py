@@ -24,7 +24,8 @@ def operators(
     found = set()
     for key in {key for root in document.roots for key in root.index}:
         domain = key[0]
-        lacked = row is not None and row.lacks(domain) and adapters.leaving(*key) is not None
+        strange = row is not None and (row.lacks(domain) or row.is_strange(key))
+        lacked = strange and adapters.leaving(*key) is not None
         if lacked or (allowed is not None and domain not in allowed):
             found.add(key)
     return frozenset(found)
