@@ -52,8 +52,7 @@ def main() -> None:
     """Prints one line per stage of the way from a refusal to a conversion."""
     register()
     import new_opset
-    import ops_database
-    from opshift.author import registry
+    from opshift.author import database, registry
     from opshift.opsets import changelog, schemas
 
     model = onnx.parser.parse_model(
@@ -61,7 +60,7 @@ def main() -> None:
     )
     print("unknown:", told(model, NEXT))
     known = changelog.Changelog()
-    known.add(ops_database.build(versions.DOMAINS).SerializeToString(), "made up")
+    known.add(database.build(versions.DOMAINS).SerializeToString(), "made up")
     changelog.default = lambda: known
     for asked in (
         schemas.known,

@@ -109,6 +109,29 @@ def common(function: _Command) -> _Command:
     return wrapped  # type: ignore[return-value]
 
 
+def documents(function: _Command) -> _Command:
+    """The option that names documents of operator sets, for commands that open a model."""
+    found: _Command = click.option(
+        "--opset", "documents", multiple=True, metavar="FILE", type=click.Path(dir_okay=False),
+        callback=lambda _, __, paths: give_documents(paths), expose_value=False,
+        help="A document (OperatorSetProto) that describes a domain.",
+    )(function)  # fmt: skip
+    return found
+
+
+def give_documents(paths: Sequence[str]) -> None:
+    """Uses some documents; a fault of one is a mistake in the words."""
+    from opshift.errors import BadTarget
+    from opshift.opsets import described
+
+    try:
+        described.give(paths)
+    except BadTarget as error:
+        raise click.UsageError(str(error)) from None
+    except OSError as error:
+        raise click.UsageError(_sentence(error)) from None
+
+
 def guarded(output: Output, work: Callable[[], int]) -> int:
     """The exit code of some work, with an answer for every way in which it can fail."""
     from opshift.errors import (

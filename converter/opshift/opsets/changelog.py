@@ -5,12 +5,14 @@ from __future__ import annotations
 import bisect
 import functools
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
 
 from google.protobuf.message import DecodeError
 
 from opshift import plugins, versions
 from opshift.errors import BadTarget
+from opshift.opsets import described
 from opshift.opsets.identity import OperatorId
 from opshift.opsets.opset_changelog_pb2 import Change, OpsetChangelog
 
@@ -28,6 +30,54 @@ class Entry:
     has_function_body: bool
     fingerprint: str
     types: tuple[str, ...]
+    details: Details = field(default_factory=lambda: Details(), compare=False, repr=False)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The documented JSON form."""
+        own = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "details"}
+        return {**own, "operator": asdict(self.operator), **self.details.as_dict()}
+
+
+@dataclass(frozen=True, slots=True)
+class Details:
+    """What an implementation accepts and where its text is; read only when it is asked for."""
+
+    change: Change = field(default_factory=Change)
+    page: str = ""  # the address of its documentation
+
+    @property
+    def status(self) -> str:
+        return "experimental" if self.change.experimental else "stable"
+
+    def lines(self) -> Iterator[str]:
+        """Status, the page of the documentation, inputs, outputs and attributes."""
+        if self.change.op_type:
+            yield self.status
+        if self.page:
+            yield self.page
+        for kind, params in (("input", self.change.inputs), ("output", self.change.outputs)):
+            for one in params:
+                yield f"{kind} {one.name}: {one.type}{f', {one.option}' if one.option else ''}"
+        for attribute in self.change.attributes:
+            state = ", required" if attribute.required else ""
+            default = f" = {attribute.default}" if attribute.default else ""
+            yield f"attribute {attribute.name}: {attribute.type}{state}{default}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """The documented JSON form."""
+        names = ("name", "type", "option")
+        inputs, outputs = (
+            [{name: getattr(one, name) for name in names} for one in params]
+            for params in (self.change.inputs, self.change.outputs)
+        )
+        attributes = [
+            {"name": a.name, "type": a.type, "required": a.required, "default": a.default or None}
+            for a in self.change.attributes
+        ]
+        return {
+            "status": self.status, "documentation": self.page, "inputs": inputs,
+            "outputs": outputs, "attributes": attributes,
+        }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +87,11 @@ class Delta:
     op_type: str
     before: Entry | None
     after: Entry | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The documented JSON form."""
+        before, after = (one.as_dict() if one else None for one in (self.before, self.after))
+        return {"op_type": self.op_type, "before": before, "after": after}
 
     @property
     def kind(self) -> str:
@@ -54,6 +109,8 @@ class Changelog:
         self._changes: dict[tuple[str, str], list[tuple[int, Change | None]]] = {}
         self._entries: dict[tuple[str, str], tuple[Entry, ...]] = {}  # of those asked for
         self._newest: dict[str, int] = {}
+        self._pages: dict[str, str] = {}  # where the documentation of a domain is
+        self.documented: frozenset[str] = frozenset()  # the domains that only documents describe
 
     @property
     def domains(self) -> frozenset[str]:
@@ -64,6 +121,7 @@ class Changelog:
         """A copy with more domains, of whose operators nothing but their versions is known."""
         copy = Changelog()
         copy._changes, copy._newest = dict(self._changes), dict(self._newest)
+        copy._pages, copy.documented = self._pages, self.documented
         for one in sorted(operators):
             copy._changes.setdefault((one.domain, one.op_type), []).append(
                 (one.since_version, None)
@@ -82,10 +140,21 @@ class Changelog:
             if domain.name in self._newest:
                 raise BadTarget(f"{origin} describes {domain.name or 'ai.onnx'!r} a second time")
             self._newest[domain.name] = max((v.version for v in domain.versions), default=0)
+            self._pages[domain.name] = domain.documentation
             for version in domain.versions:
                 for change in version.changes:
                     key = (domain.name, change.op_type)
                     self._changes.setdefault(key, []).append((version.version, change))
+
+    def add_documents(self) -> None:
+        """Adds the operator sets that documents describe; an installed package counts first."""
+        self.documented = frozenset(one.domain for one in described.sets()) - self.domains
+        for (domain, op), operators in described.described().items():
+            if domain in self.documented:
+                self._changes[domain, op] = [(one.schema.since, one.change()) for one in operators]
+        for one in described.sets():
+            if one.domain in self.documented:
+                self._newest[one.domain] = max(one.version, self._newest.get(one.domain, 0))
 
     def newest(self, domain: str) -> int | None:
         """The newest version that is described, None for an unknown domain."""
@@ -98,7 +167,8 @@ class Changelog:
         found = self._entries.get((domain, op_type))
         if found is None:
             changes = self._changes.get((domain, op_type), ())
-            found = tuple(_entry(domain, op_type, *change) for change in changes)
+            page = self._pages.get(domain, "").replace("{op}", op_type)
+            found = tuple(_entry(domain, op_type, *change, page) for change in changes)
             self._entries[domain, op_type] = found
         return found
 
@@ -128,7 +198,7 @@ class Changelog:
                 yield Delta(op, before, after)
 
 
-def _entry(domain: str, op_type: str, version: int, change: Change | None) -> Entry:
+def _entry(domain: str, op_type: str, version: int, change: Change | None, page: str) -> Entry:
     operator = OperatorId(domain, op_type, version)
     if change is None:
         return Entry(operator, False, (), False, "", ())
@@ -139,6 +209,7 @@ def _entry(domain: str, op_type: str, version: int, change: Change | None) -> En
         change.has_function_body,
         change.fingerprint,
         tuple(change.types),
+        Details(change, page),
     )
 
 
@@ -162,4 +233,5 @@ def default() -> Changelog:
     for point in plugins.offered(GROUP):
         data = plugins.data(point.load().__name__, FILE)
         found.add(data, f"{FILE} of {point.value}")
+    found.add_documents()
     return found

@@ -8,15 +8,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from opshift import plugins
-from opshift.opsets import changelog
+from opshift.opsets import changelog, described, registration
 from opshift.opsets.changelog import Changelog
 from opshift.opsets.identity import OperatorId
 from opshift.opsets.identity import normal as normal
 from opshift.protos import AttributeProto, FunctionProto, TensorProto, TypeProto, helper
 from opshift.protos.library import defs
 
-GROUP = "opshift.schemas"
 _RESERVED = "ai.onnx.training"  # a domain that onnx names and that has no operator
 ANY = -1  # the arity of a variadic parameter list has no upper bound
 
@@ -30,6 +28,7 @@ class Param:
     variable: str
     optional: bool
     variadic: bool
+    homogeneous: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +63,12 @@ class Schema:
     has_body: bool
     input_positions: dict[str, int]
     output_positions: dict[str, int]
+
+    @property
+    def listed_types(self) -> tuple[str, ...]:
+        """`T: tensor(double) tensor(float)` for each variable of its types."""
+        types = {p.variable: " ".join(sorted(p.types)) for p in (*self.inputs, *self.outputs)}
+        return tuple(f"{variable}: {listed}" for variable, listed in types.items())
 
     def input_at(self, index: int) -> Param | None:
         return _at(self.inputs, index)
@@ -120,7 +125,7 @@ def known_domains() -> frozenset[str]:
 def known() -> Changelog:
     """The operator version database, with domains that onnx alone has been told about."""
     shipped = changelog.default()
-    _register_installed()
+    registration.register()
     domains = set(map(normal, defs.schema_version_map()))
     if domains <= shipped.domains | {_RESERVED}:  # to ask onnx for its schemas takes long
         return shipped
@@ -131,6 +136,8 @@ def known() -> Changelog:
 
 def body(domain: str, op: str, since: int, version: int) -> FunctionProto | None:
     """The static function body written for the newest version not above `version`."""
+    if domain in changelog.default().documented:
+        return described.body(domain, op, since)
     own = raw(domain, op, since)
     fits = [v for v in own.function_opset_versions if v <= version]
     return _parsed(own.get_function_with_opset_version(max(fits))) if fits else None
@@ -179,40 +186,51 @@ def _structure(one: Schema) -> str:
 @functools.cache
 def raw(domain: str, op: str, since: int) -> Any:  # the stubs of onnx know half of OpSchema
     """The schema object of onnx itself: its function bodies and its inference."""
-    _register_installed()
+    registration.register()
     return defs.get_schema(op, since, domain)
+
+
+def prose(domain: str, op: str, since: int) -> tuple[str, bool]:
+    """The documentation of an implementation, and whether it is experimental."""
+    if domain in changelog.default().documented:
+        for one in described.described().get((domain, op), ()):
+            if one.schema.since == since:
+                return one.documentation, one.experimental
+    own = raw(domain, op, since)
+    return own.doc or "", own.support_level == defs.OpSchema.SupportType.EXPERIMENTAL
 
 
 def installed(domain: str) -> list[Schema]:
     """What onnx itself says about a domain, whatever the database says; oldest first."""
-    found = [_describe(one) for one in _registered() if normal(one.domain) == domain]
+    if domain in changelog.default().documented:
+        documents = described.described().items()
+        found = [one.schema for (own, _), same in documents for one in same if own == domain]
+    else:
+        found = [_describe(one) for one in _registered() if normal(one.domain) == domain]
     return sorted(found, key=lambda one: (one.name, one.since))
 
 
+def newest_installed(domain: str) -> int:
+    """The newest version of a domain that onnx itself, or a document, knows."""
+    if domain in changelog.default().documented:
+        return changelog.default().newest(domain) or 0
+    registration.register()
+    return int(defs.schema_version_map()[domain][1])
+
+
 def _registered() -> Sequence[Any]:
-    _register_installed()
+    registration.register()
     return defs.get_all_schemas_with_history()
-
-
-@functools.cache
-def _register_installed() -> None:
-    """Makes the operators of installed packages known to onnx, and so to its checker."""
-    points = plugins.offered(GROUP)
-    if not points:
-        return
-    from opshift.protos import whole
-
-    known_to_onnx = defs.get_all_schemas_with_history()
-    present = {(s.domain, s.name, s.since_version) for s in known_to_onnx}
-    for point in points:
-        for one in point.load()():
-            if (one.domain, one.name, one.since_version) not in present:
-                whole.defs.register_schema(one)
 
 
 @functools.cache
 def _described(operator: OperatorId) -> Schema | None:
     """The full schema of an implementation; None where the installed onnx is too old for it."""
+    if operator.domain in changelog.default().documented:
+        for one in described.described().get((operator.domain, operator.op_type), ()):
+            if one.schema.since == operator.since_version:
+                return one.schema
+        return None
     try:
         found = raw(operator.domain, operator.op_type, operator.since_version)
     except defs.SchemaError:
@@ -257,6 +275,7 @@ def _param(schema: Any, param: Any) -> Param:
         variable=param.type_str,
         optional=param.option == option.Optional,
         variadic=param.option == option.Variadic,
+        homogeneous=param.is_homogeneous,
     )
 
 
@@ -303,3 +322,10 @@ def type_name(proto: TypeProto) -> str | None:
         element = element_name(proto.sparse_tensor_type.elem_type)
         return f"sparse_tensor({element})" if element else None
     return None
+
+
+# What was computed from the operators that were known: forgotten when more are described.
+REMEMBERED = (
+    schema, history, changed, latest, known_domains, known, fingerprint, raw, _described,
+    registration.register,
+)  # fmt: skip

@@ -10,6 +10,7 @@ import click
 from opshift.cli import options
 from opshift.cli.options import common
 from opshift.cli.output import DONE, REFUSED, Output
+from opshift.opsets.described import SUFFIX
 
 if TYPE_CHECKING:
     from opshift.convert.look.accepts import Acceptance
@@ -21,7 +22,10 @@ if TYPE_CHECKING:
 )
 @click.argument("source", metavar="IN", type=click.Path(dir_okay=False))
 @click.option("--for", "runtime", metavar="NAME==VERSION", help="A runtime by name.")
-@click.option("--opset", "opsets", multiple=True, metavar="N|DOMAIN=N", help="It knows this opset.")
+@click.option(
+    "--opset", "opsets", multiple=True, metavar="N|DOMAIN=N|FILE",
+    help="It knows this opset; or a document that describes one.",
+)
 @click.option("--ir", type=click.IntRange(min=1), help="It reads IR versions up to this one.")
 @click.option("--model-version", metavar="VERSION", help="It was written for this model version.")
 @common
@@ -38,6 +42,8 @@ def command(
     The consumer is a runtime by name, whose operators, types and forms are known, or a program
     that knows certain versions, by the rules of ONNX's versioning. Nothing is converted.
     """
+    options.give_documents([word for word in opsets if word.endswith(SUFFIX)])
+    opsets = tuple(word for word in opsets if not word.endswith(SUFFIX))
     versions = (opsets, ir, model_version)
     if (runtime is None) == (not any(versions)):
         raise click.UsageError(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from opshift.cli import options
-from opshift.cli.options import common
+from opshift.cli.options import common, documents
 from opshift.cli.output import DONE, Output
 from opshift.text import Line, Role
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 @options.command("opshift adapters Resize", "opshift adapters LabelEncoder --domain ai.onnx.ml")
 @click.argument("op", required=False)
 @click.option("--domain", default="", help="The operator's domain; ai.onnx when left out.")
+@documents
 @common
 def command(output: Output, op: str | None, domain: str) -> int:
     """Lists what exists for an operator, or how much exists for each."""

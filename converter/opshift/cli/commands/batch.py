@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from opshift.cli import options
-from opshift.cli.options import common
+from opshift.cli.options import common, documents
 from opshift.cli.output import DONE, INTERRUPTED, REFUSED, Output
 from opshift.cli.wishes import wishes
 
@@ -49,6 +49,7 @@ EXTERNAL = ("copy", "inline", "one-file")
 @click.option("--external-data", type=click.Choice(EXTERNAL), default="copy", show_default=True,
               help="What becomes of weights outside of the model file.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Short for --output-format json.")
+@documents
 @common
 @wishes
 def command(

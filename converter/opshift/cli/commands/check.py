@@ -7,13 +7,14 @@ import os
 import click
 
 from opshift.cli import options
-from opshift.cli.options import common, guarded
+from opshift.cli.options import common, documents, guarded
 from opshift.cli.output import DONE, REFUSED, Output
 
 
 @options.command("opshift check model.onnx", "opshift check --strict models/*.onnx")
 @click.argument("sources", metavar="IN...", nargs=-1, required=True, type=click.Path())
 @click.option("--strict", is_flag=True, help="Warnings count as errors.")
+@documents
 @common
 def command(output: Output, sources: tuple[str, ...], strict: bool) -> int:
     """Prints everything that is wrong with each IN at once; exit code 1 if something is wrong."""

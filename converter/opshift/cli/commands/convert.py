@@ -9,7 +9,7 @@ import click
 
 from opshift.cli import options
 from opshift.cli.answers import converted
-from opshift.cli.options import common, guarded
+from opshift.cli.options import common, documents, guarded
 from opshift.cli.output import Output
 from opshift.cli.wishes import wishes
 
@@ -41,6 +41,7 @@ EXTERNAL = ("keep", "copy", "inline", "one-file")
 @click.option("--dry-run", is_flag=True, help="Write nothing; show what would be done.")
 @click.option("--external-data", type=click.Choice(EXTERNAL), default="keep", show_default=True,
               help="What becomes of weights outside of the model file.")  # fmt: skip
+@documents
 @common
 @wishes
 def command(

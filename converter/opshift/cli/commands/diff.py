@@ -5,13 +5,14 @@ from __future__ import annotations
 import click
 
 from opshift.cli import options
-from opshift.cli.options import common
+from opshift.cli.options import common, documents
 from opshift.cli.output import DONE, Output
 
 
 @options.command("opshift diff old.onnx new.onnx", "opshift diff model.onnx converted.onnx -v")
 @click.argument("first", metavar="A", type=click.Path(dir_okay=False))
 @click.argument("second", metavar="B", type=click.Path(dir_okay=False))
+@documents
 @common
 def command(output: Output, first: str, second: str) -> int:
     """Compares A and B, and says whether it is a MAJOR, MINOR or PATCH change for the users.

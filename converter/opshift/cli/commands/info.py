@@ -5,12 +5,13 @@ from __future__ import annotations
 import click
 
 from opshift.cli import options
-from opshift.cli.options import common, guarded
+from opshift.cli.options import common, documents, guarded
 from opshift.cli.output import DONE, Output
 
 
 @options.command("opshift info model.onnx", "opshift model.onnx")
 @click.argument("sources", metavar="IN...", nargs=-1, required=True, type=click.Path())
+@documents
 @common
 def command(output: Output, sources: tuple[str, ...]) -> int:
     """Shows what each IN is: versions, signature, nodes, weights, and the runtimes that load it."""

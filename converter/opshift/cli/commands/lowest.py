@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from opshift.cli import options
-from opshift.cli.options import common, guarded
+from opshift.cli.options import common, documents, guarded
 from opshift.cli.output import DONE, Output
 from opshift.cli.wishes import permissions
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 @options.command("opshift lowest model.onnx")
 @click.argument("sources", metavar="IN...", nargs=-1, required=True, type=click.Path())
+@documents
 @common
 @permissions
 def command(output: Output, sources: tuple[str, ...], request: Request) -> int:

@@ -9,29 +9,59 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from opshift.cli import options
-from opshift.cli.options import common
+from opshift.cli.options import common, documents
 from opshift.cli.output import DONE, Output
-from opshift.text import Line, table
+from opshift.text import Line, size, table
 
 if TYPE_CHECKING:
     from opshift.opsets.changelog import Changelog, Delta, Entry
 
 
+BUILD = "build"
+
+
 @options.command(
-    "opshift ops Resize", "opshift ops --since 13 --diff 18", "opshift ops --domain ai.onnx.ml"
+    "opshift ops Resize",
+    "opshift ops --since 13 --diff 18",
+    "opshift ops --domain ai.onnx.ml",
+    "opshift ops --export ai.onnx 13 -o ai.onnx-13.onnxopset",
+    "opshift ops build --domain com.acme -o acme_package/opset_changelog.bin",
 )
 @click.argument("op", required=False)
 @click.option("--domain", default="", help="The domain; ai.onnx when left out.")
 @click.option("--since", type=click.IntRange(min=0), help="What changed after this version.")
 @click.option("--diff", "to", type=click.IntRange(min=1), help="Up to this version, else all.")
+@click.option(
+    "--export", nargs=2, type=(str, click.IntRange(min=1)), metavar="DOMAIN N",
+    help="Write this operator set as a document (OperatorSetProto).",
+)  # fmt: skip
+@click.option("-o", "--output", "path", type=click.Path(dir_okay=False), help="Where to write.")
+@documents
 @common
-def command(output: Output, op: str | None, domain: str, since: int | None, to: int | None) -> int:
-    """Shows which implementations an operator has had, or what changed between two versions."""
+def command(
+    output: Output,
+    op: str | None,
+    domain: str,
+    since: int | None,
+    to: int | None,
+    export: tuple[str, int] | None,
+    path: str | None,
+) -> int:
+    """Shows which implementations an operator has had, or what changed between two versions.
+
+    --export writes an operator set as a document. `opshift ops build` writes the version database
+    of a domain that an installed package or a document (--opset) describes.
+    """
     from opshift.opsets import changelog
     from opshift.opsets.identity import normal
 
-    known = changelog.default()
     domain = normal(domain)
+    if (op == BUILD or export is not None) != (path is not None):
+        raise click.UsageError("-o goes with --export and with `ops build`, and they need it")
+    if path is not None:
+        data = _exported(*export) if export is not None else _built(domain)
+        return _written(output, path, data)
+    known = changelog.default()
     newest = known.newest(domain)
     if newest is None:
         near = options.suggestion(domain, list(known.domains))
@@ -53,6 +83,45 @@ def command(output: Output, op: str | None, domain: str, since: int | None, to: 
     return DONE
 
 
+def _exported(domain: str, version: int) -> bytes:
+    """An operator set as a document."""
+    from opshift.opsets import operator_set
+
+    return operator_set.write(operator_set.of_installed(domain, version))
+
+
+def _built(domain: str) -> bytes:
+    """The version database of a domain that is not one of ONNX's."""
+    from opshift import versions
+    from opshift.author.database import build
+
+    if domain in versions.DOMAINS:
+        raise click.UsageError("say whose database to build: --domain com.acme")
+    found = build((domain,))
+    if not found.domains:
+        raise click.UsageError(
+            f"nothing describes domain {domain!r}; install its package, or give its document with"
+            " --opset"
+        )
+    return bytes(found.SerializeToString(deterministic=True))
+
+
+def _written(output: Output, path: str, data: bytes) -> int:
+    from opshift.model.bytes import place
+    from opshift.model.bytes.staging import Staging
+
+    goal = place.at(path)
+    if isinstance(goal, place.Stream):
+        goal.write([data])
+    else:
+        with Staging(goal.path) as staging:
+            staging.write_model([data])
+            staging.commit(lambda: None)
+    told = {"schema_version": 1, "kind": "written", "path": path, "bytes": len(data)}
+    output.result(lambda: [Line(f"wrote {path}  {size(len(data))}")], lambda: told)
+    return DONE
+
+
 def _history(known: Changelog, domain: str, op: str) -> tuple[Entry, ...]:
     entries = known.history(domain, op)
     if not entries:
@@ -66,17 +135,17 @@ def _page(entry: Entry) -> Iterator[Line]:
     if entry.deprecated:
         words.append(f"deprecated, replaced by {', '.join(entry.replaced_by) or 'nothing'}")
     yield Line(f"{entry.operator}  {entry.fingerprint}  {'; '.join(words)}".rstrip())
-    yield from (Line(f"    {listed}") for listed in entry.types)
+    yield from (Line(f"    {listed}") for listed in (*entry.types, *entry.details.lines()))
 
 
 def _table(deltas: list[Delta], domain: str, start: int, to: int) -> Iterator[Line]:
-    from opshift.opsets import schema_changes
+    from opshift.convert.look import changed
 
     rows = [(d.op_type, _since(d.before), _since(d.after), d.kind) for d in deltas]
     head, *lines = table(("operator", "was", "is", ""), rows)
     yield head
     for delta, line in zip(deltas, lines, strict=True):
-        changes = schema_changes.between(domain, delta.op_type, start, to) if delta.before else ()
+        changes = changed.between(domain, delta.op_type, start, to) if delta.before else ()
         breaks = any(change.breaks for change in changes)
         yield Line(f"{line.text}{', breaking for consumers' if breaks else ''}")
         yield from (Line(f"    {'! ' if one.breaks else '  '}{one.text}") for one in changes)
@@ -88,11 +157,11 @@ def _since(entry: Entry | None) -> str:
 
 def _changes(deltas: list[Delta], domain: str, start: int, to: int) -> Callable[[], dict[str, Any]]:
     def made() -> dict[str, Any]:
-        from opshift.opsets import schema_changes
+        from opshift.convert.look import changed
 
         found = _document("deltas", domain, deltas)()
         for row in found["deltas"]:
-            changes = schema_changes.between(domain, row["op_type"], start, to)
+            changes = changed.between(domain, row["op_type"], start, to)
             row["changes"] = [dataclasses.asdict(one) for one in changes]
             row["breaks"] = any(one.breaks for one in changes)
         return found
@@ -107,5 +176,5 @@ def _document(key: str, domain: str, found: Any) -> Callable[[], dict[str, Any]]
         "schema_version": SCHEMA_VERSION,
         "kind": "ops",
         "domain": domain,
-        key: [dataclasses.asdict(one) for one in found],
+        key: [one.as_dict() for one in found],
     }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from opshift.cli import options
-from opshift.cli.options import common
+from opshift.cli.options import common, documents
 from opshift.cli.output import DONE, REFUSED, Output
 from opshift.cli.wishes import wishes
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 @options.command("opshift plan model.onnx --to 9", "opshift plan model.onnx --for tensorrt==8.4")
 @click.argument("source", metavar="IN", type=click.Path(dir_okay=False))
+@documents
 @common
 @wishes
 def command(

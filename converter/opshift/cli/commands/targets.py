@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from opshift.cli import options
-from opshift.cli.options import common
+from opshift.cli.options import common, documents
 from opshift.cli.output import DONE, Output
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 )
 @click.argument("words", required=False, nargs=-1, metavar="[MODEL] [NAME[==VERSION]]...")
 @click.option("--json", "as_json", is_flag=True, help="Short for --output-format json.")
+@documents
 @common
 def command(output: Output, words: tuple[str, ...], as_json: bool) -> int:
     """Lists the runtimes that --for knows; with MODEL, those that run it now or converted."""

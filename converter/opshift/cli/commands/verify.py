@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from opshift.cli import options
-from opshift.cli.options import common
+from opshift.cli.options import common, documents
 from opshift.cli.output import DONE, REFUSED, Output
 
 ENGINES = ("auto", "onnxruntime", "opshift")
@@ -28,6 +28,7 @@ ENGINES = ("auto", "onnxruntime", "opshift")
 @click.option("--reduce", type=click.Path(file_okay=False), help="Where to save what differs.")
 @click.option("--seconds", type=float, default=300, show_default=True, help="For each run.")
 @click.option("--megabytes", type=int, default=8192, show_default=True, help="For each run.")
+@documents
 @common
 def command(
     output: Output,

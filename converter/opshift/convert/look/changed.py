@@ -1,0 +1,25 @@
+"""What changed in an operator between two versions: its schema, and what adapters must rewrite."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from opshift.author import registry
+from opshift.opsets import schema_changes, schemas
+from opshift.opsets.schema_changes import SchemaChange
+
+
+def between(domain: str, op: str, start: int, to: int) -> tuple[SchemaChange, ...]:
+    """The changes in words; a change of behaviour is one that the upward conversion rewrites."""
+    found = schema_changes.between(domain, op, start, to)
+    return (*found, *_behaviour(domain, op, start, to))
+
+
+def _behaviour(domain: str, op: str, start: int, to: int) -> Iterator[SchemaChange]:
+    for schema in schemas.history(domain, op):
+        if not start < schema.since <= to:
+            continue
+        adapter = registry.default().get(domain, op, schema.since - 1, schema.since)
+        if adapter is not None and adapter.run is not None and not adapter.only_narrowed:
+            told = adapter.summary.rstrip(".")
+            yield SchemaChange(f"the behaviour changed at {schema.since}: {told}", True)

@@ -1,0 +1,125 @@
+"""The operator sets that documents describe: those given, those installed, those beside a model."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Iterable
+from dataclasses import replace
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from opshift import plugins
+from opshift.errors import BadTarget
+
+if TYPE_CHECKING:
+    from opshift.opsets.operator_set import Operator, OperatorSet
+    from opshift.protos import FunctionProto
+
+GROUP = "opshift.opsets"
+VARIABLE = "OPSHIFT_OPSETS"  # paths of documents, which the child processes use too
+SUFFIX = ".onnxopset"
+
+_sets: dict[tuple[str, int], tuple[OperatorSet, bytes, str]] = {}
+
+
+def give(paths: Iterable[str]) -> None:
+    """Makes this process, and those that it starts, use some documents."""
+    listed = [os.path.abspath(path) for path in paths]
+    for path in listed:
+        _read(path)
+    known = list(filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)))
+    added = [path for path in listed if path not in known]
+    if added:
+        os.environ[VARIABLE] = os.pathsep.join([*known, *added])
+
+
+def beside(path: str) -> None:
+    """Uses the documents in the folder of a model; a folder is looked at once."""
+    _in_folder(os.path.dirname(os.path.abspath(path)))
+
+
+@functools.cache
+def _in_folder(folder: str) -> None:
+    try:
+        names = sorted(name for name in os.listdir(folder) if name.endswith(SUFFIX))
+    except OSError:  # whoever opens the model tells what is wrong with the folder
+        return
+    for name in names:
+        _read(os.path.join(folder, name))
+
+
+def sets() -> list[OperatorSet]:
+    """All operator sets that are described, by domain and version."""
+    _find()
+    return [_sets[key][0] for key in sorted(_sets)]
+
+
+@functools.cache
+def described() -> dict[tuple[str, str], list[Operator]]:
+    """The implementations of each operator that is described, oldest first.
+
+    An operator that a later set of its domain lacks is deprecated from that set on.
+    """
+    found: dict[tuple[str, str], dict[int, Operator]] = {}
+    last: dict[str, dict[str, Operator]] = {}
+    for one in sets():
+        present = {operator.schema.name: operator for operator in one.operators}
+        for name, operator in last.get(one.domain, {}).items():
+            if name not in present:
+                schema = replace(operator.schema, since=one.version, deprecated=True)
+                found[one.domain, name][one.version] = replace(operator, schema=schema)
+        last[one.domain] = present
+        for operator in one.operators:
+            schema = operator.schema
+            same = found.setdefault((one.domain, schema.name), {})
+            if same.setdefault(schema.since, operator).schema != schema:
+                raise BadTarget(
+                    f"{one.domain}.{schema.name}:{schema.since} is described in two ways; an"
+                    " operator that changes needs another since_version"
+                )
+    return {key: [same[since] for since in sorted(same)] for key, same in found.items()}
+
+
+def body(domain: str, op: str, since: int) -> FunctionProto | None:
+    """The function body of an operator that is described."""
+    for one in sets():
+        for operator in one.operators if one.domain == domain else ():
+            if operator.schema.name == op and operator.schema.since == since:
+                return one.body(op)
+    return None
+
+
+@functools.cache
+def _find() -> None:
+    """Reads what the environment and installed packages name."""
+    for path in filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)):
+        _read(path)
+    for point in plugins.offered(GROUP):
+        for file in files(point.load()).iterdir():
+            if file.name.endswith(SUFFIX):
+                _add(file.read_bytes(), f"{file.name} of {point.value}")
+
+
+def _read(path: str) -> None:
+    with open(path, "rb") as file:
+        _add(file.read(), path)
+
+
+def _add(data: bytes, origin: str) -> None:
+    """Adds one document; who described the same version with other words is named."""
+    from opshift import versions
+    from opshift.opsets import changelog, operator_set, schemas
+
+    found = operator_set.read(data, origin)
+    if found.domain in versions.DOMAINS:
+        raise BadTarget(f"{origin} describes {found.domain or 'ai.onnx'}, which ONNX describes")
+    key = (found.domain, found.version)
+    if key in _sets:
+        if _sets[key][1] != data:
+            raise BadTarget(f"{origin} describes {key[0]} {key[1]} as {_sets[key][2]} does not")
+        return
+    _sets[key] = found, data, origin
+    forget: tuple[Any, ...] = (described, changelog.default, *schemas.REMEMBERED)
+    for one in forget:
+        one.cache_clear()

@@ -1,0 +1,169 @@
+"""Operator sets as documents: ONNX's OperatorSetProto, read and written.
+
+The message has no place for what an operator accepts. Therefore the documentation of each operator
+ends with its signature, see `signature_text`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from opshift.errors import BadTarget
+from opshift.opsets import schemas
+from opshift.opsets.identity import normal
+from opshift.opsets.opset_changelog_pb2 import Attribute, Change, Parameter
+from opshift.opsets.schemas import Param, Schema
+from opshift.opsets.signature_text import (
+    SIGNATURE,
+    default_text,
+    kind_name,
+    read_schema,
+    signature_of,
+)
+from opshift.protos import IR_VERSION, FunctionProto
+
+if TYPE_CHECKING:
+    from opshift.protos.operators import OperatorProto, OperatorSetProto
+
+MAGIC = "ONNXOPSET"
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """One operator of a set: its schema, its prose, and whether it is experimental."""
+
+    schema: Schema
+    documentation: str
+    experimental: bool = False
+
+    def change(self) -> Change:
+        """What the operator version database says of this implementation."""
+        one = self.schema
+        return Change(
+            op_type=one.name,
+            deprecated=one.deprecated,
+            has_function_body=one.has_body,
+            types=one.listed_types,
+            inputs=map(_parameter, one.inputs),
+            outputs=map(_parameter, one.outputs),
+            attributes=[_attribute(a) for _, a in sorted(one.attributes.items())],
+            experimental=self.experimental,
+        )
+
+
+def _parameter(one: Param) -> Parameter:
+    option = "variadic" if one.variadic else "optional" if one.optional else ""
+    return Parameter(name=one.name, type=one.variable, option=option)
+
+
+def _attribute(one: schemas.Attribute) -> Attribute:
+    default = "" if one.default is None else default_text(one.default)
+    return Attribute(
+        name=one.name, type=kind_name(one.kind), required=one.required, default=default
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorSet:
+    """All operators that a version of a domain has, and the bodies of those that have one."""
+
+    domain: str
+    version: int
+    operators: tuple[Operator, ...]
+    functions: tuple[FunctionProto, ...] = ()
+
+    def body(self, op: str) -> FunctionProto | None:
+        """The function body of an operator, if it has one."""
+        return next((one for one in self.functions if one.name == op), None)
+
+
+def of_installed(domain: str, version: int) -> OperatorSet:
+    """The operator set of a version that the database and the installed onnx know."""
+    domain, shown = normal(domain), domain or "ai.onnx"
+    newest = schemas.latest(domain)
+    if newest is None or not 1 <= version <= newest:
+        ends = f"1 to {newest} are known" if newest else "nothing is known about this domain"
+        raise BadTarget(f"{shown} {version} cannot be exported: {ends}")
+    operators, functions = [], []
+    for name in schemas.operators(domain):
+        one = schemas.schema(domain, name, version)
+        if one is None or one.deprecated:
+            continue
+        body = schemas.body(domain, name, one.since, version) if one.has_body else None
+        if body is not None:
+            functions.append(_named(body, domain, name))
+        operators.append(Operator(one, *schemas.prose(domain, name, one.since)))
+    return OperatorSet(domain, version, tuple(operators), tuple(functions))
+
+
+def _named(body: FunctionProto, domain: str, name: str) -> FunctionProto:
+    found = FunctionProto()
+    found.CopyFrom(body)
+    found.domain, found.name = domain, name
+    return found
+
+
+# -- the message ---------------------------------------------------------------------------------
+
+
+def write(found: OperatorSet) -> bytes:
+    """An operator set as the bytes of an OperatorSetProto."""
+    from opshift.protos.operators import OperatorSetProto
+
+    proto = OperatorSetProto(
+        magic=MAGIC, ir_version=IR_VERSION, domain=found.domain, opset_version=found.version,
+        functions=found.functions,
+    )  # fmt: skip
+    for one in found.operators:
+        text = "\n\n".join(filter(None, (one.documentation.strip(), signature_of(one.schema))))
+        status = 0 if one.experimental else 1  # EXPERIMENTAL and STABLE of OperatorStatus
+        proto.operator.add(
+            op_type=one.schema.name, since_version=one.schema.since, status=status, doc_string=text
+        )
+    return bytes(proto.SerializeToString(deterministic=True))
+
+
+def read(data: bytes, origin: str) -> OperatorSet:
+    """The operator set in the bytes of an OperatorSetProto."""
+    from opshift.protos.operators import OperatorSetProto
+
+    proto = OperatorSetProto()
+    try:
+        proto.ParseFromString(data)
+    except Exception as error:  # protobuf has several classes of errors for this
+        raise BadTarget(f"{origin} is no OperatorSetProto: {error}") from None
+    if proto.magic != MAGIC:
+        raise BadTarget(f"{origin} is no OperatorSetProto: its magic is {proto.magic!r}")
+    if proto.opset_version < 1:
+        raise BadTarget(f"{origin} does not say the version of its operator set")
+    names = [one.op_type for one in proto.operator]
+    if len(set(names)) < len(names):
+        raise BadTarget(f"{origin} describes an operator twice; keep one description of each")
+    domain = normal(proto.domain)
+    return OperatorSet(
+        domain,
+        proto.opset_version,
+        tuple(_operator(one, domain, proto, origin) for one in proto.operator),
+        tuple(proto.functions),
+    )
+
+
+def _operator(proto: OperatorProto, domain: str, owner: OperatorSetProto, origin: str) -> Operator:
+    where = f"{origin}: operator {proto.op_type!r}"
+    if not 1 <= proto.since_version <= owner.opset_version:
+        raise BadTarget(
+            f"{where} begins at version {proto.since_version}, and the set is version"
+            f" {owner.opset_version}; correct since_version"
+        )
+    prose, sign, signature = f"\n{proto.doc_string}".rpartition(f"\n{SIGNATURE}\n")
+    if not sign:
+        raise BadTarget(
+            f"{where} has no signature; end its doc_string with a block that begins {SIGNATURE!r}"
+        )
+    bodies = {one.name for one in owner.functions}
+    schema = read_schema(
+        signature, domain, proto.op_type, proto.since_version, where,
+        has_body=proto.op_type in bodies,
+    )  # fmt: skip
+    return Operator(schema, prose.strip(), experimental=proto.status == 0)

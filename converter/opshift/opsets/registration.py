@@ -1,0 +1,79 @@
+"""Tells onnx the schemas of installed packages and of documents, so that its checker knows them."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+from opshift import plugins
+from opshift.opsets import changelog, described
+from opshift.protos.library import defs
+
+if TYPE_CHECKING:
+    from opshift.opsets.operator_set import Operator
+    from opshift.opsets.schemas import Attribute, Param
+
+GROUP = "opshift.schemas"
+
+
+@functools.cache
+def register() -> None:
+    """Registers with onnx what it does not know yet."""
+    from opshift.protos import whole
+
+    points = plugins.offered(GROUP)
+    domains = changelog.default().documented
+    documented = [
+        one
+        for (domain, _), same in described.described().items()
+        for one in same
+        if domain in domains and not one.schema.deprecated
+    ]
+    if not points and not documented:
+        return
+    present = {(s.domain, s.name, s.since_version) for s in defs.get_all_schemas_with_history()}
+    schemas = [one for point in points for one in point.load()()]
+    for one in (*schemas, *map(_as_onnx, documented)):
+        if (one.domain, one.name, one.since_version) not in present:
+            whole.defs.register_schema(one)
+            present.add((one.domain, one.name, one.since_version))
+
+
+def _as_onnx(operator: Operator) -> Any:
+    """A schema of a document as onnx has it; inference of types is not part of a document."""
+    from opshift.protos import whole
+
+    one = operator.schema
+    variables = {p.variable: p.types for p in (*one.inputs, *one.outputs)}
+    return whole.defs.OpSchema(
+        one.name,
+        one.domain,
+        one.since,
+        operator.documentation,
+        inputs=[_parameter(p, one.min_input - i) for i, p in enumerate(one.inputs)],
+        outputs=[_parameter(p, one.min_output - i) for i, p in enumerate(one.outputs)],
+        type_constraints=[(v, sorted(types), "") for v, types in variables.items() if types != {v}],
+        attributes=[_attribute(a) for a in one.attributes.values()],
+    )
+
+
+def _parameter(one: Param, least: int) -> Any:
+    from opshift.protos import whole
+
+    kinds = whole.defs.OpSchema.FormalParameterOption
+    kind = kinds.Variadic if one.variadic else kinds.Optional if one.optional else kinds.Single
+    return whole.defs.OpSchema.FormalParameter(
+        one.name, one.variable, param_option=kind, is_homogeneous=one.homogeneous,
+        min_arity=max(0, least) if one.variadic else 1,
+    )  # fmt: skip
+
+
+def _attribute(one: Attribute) -> Any:
+    from opshift.protos import whole
+
+    kinds: Any = whole.defs.OpSchema.AttrType  # the stubs do not know that it is an enum
+    kind = kinds(one.kind)
+    if one.default is None:
+        return whole.defs.OpSchema.Attribute(one.name, kind, required=one.required)
+    default = whole.helper.make_attribute(one.name, one.default, attr_type=one.kind)
+    return whole.defs.OpSchema.Attribute(one.name, default_value=default)

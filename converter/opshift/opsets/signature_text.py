@@ -1,0 +1,149 @@
+"""The signature of an operator as lines of text that people and programs read.
+
+Signature:
+  T: tensor(double) tensor(float)
+  input X: T
+  input axes: tensor(int64), optional
+  input more: T, variadic, at least 1
+  output Y: T
+  attribute axis: INT = -1
+  attribute to: INT, required
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from opshift.errors import BadTarget
+from opshift.opsets.schemas import ANY, Attribute, Param, Schema
+from opshift.protos import AttributeProto
+
+SIGNATURE = "Signature:"
+
+
+def signature_of(one: Schema) -> str:
+    """The lines that describe a schema."""
+    variables = {p.variable: p.types for p in (*one.inputs, *one.outputs)}
+    lines = [SIGNATURE]
+    for variable, types in variables.items():
+        if types != {variable}:
+            lines.append(f"  {variable}: {' '.join(sorted(types))}")
+    lines += _parameters("input", one.inputs, one.min_input)
+    lines += _parameters("output", one.outputs, one.min_output)
+    lines += [f"  attribute {a.name}: {_attribute(a)}" for a in one.attributes.values()]
+    return "\n".join(lines)
+
+
+def _parameters(kind: str, params: Iterable[Param], least: int) -> Iterator[str]:
+    for number, one in enumerate(params):
+        words = [one.variable]
+        if one.variadic:
+            words.append("variadic")
+            words += [] if one.homogeneous else ["heterogeneous"]
+            words.append(f"at least {max(0, least - number)}")
+        elif one.optional:
+            words.append("optional")
+        yield f"  {kind} {one.name}: {', '.join(words)}"
+
+
+def _attribute(one: Attribute) -> str:
+    kind = kind_name(one.kind)
+    if one.required:
+        return f"{kind}, required"
+    return kind if one.default is None else f"{kind} = {default_text(one.default)}"
+
+
+def kind_name(kind: int) -> str:
+    """The type of an attribute as AttributeProto names it."""
+    return AttributeProto.AttributeType.Name(kind)
+
+
+def default_text(value: object) -> str:
+    """A default as JSON; of a message the bytes."""
+    if hasattr(value, "SerializeToString"):
+        raw = value.SerializeToString(deterministic=True)
+        return json.dumps({type(value).__name__: base64.b64encode(raw).decode()})
+    listed = list(value) if isinstance(value, (list, tuple)) else value
+    return json.dumps([_plain(v) for v in listed] if isinstance(listed, list) else _plain(listed))
+
+
+def _plain(value: Any) -> Any:
+    return value.decode() if isinstance(value, bytes) else value
+
+
+_LINE = re.compile(r"  (?:(input|output|attribute) )?([^\s:]+): (.+)")
+
+
+def read_schema(
+    text: str, domain: str, op: str, since: int, where: str, *, has_body: bool
+) -> Schema:
+    """The schema that some lines describe; `where` begins the sentence about a fault."""
+    variables: dict[str, frozenset[str]] = {}
+    params: dict[str, list[Param]] = {"input": [], "output": []}
+    least = {"input": 0, "output": 0}
+    attributes: dict[str, Attribute] = {}
+    for line in filter(str.strip, text.splitlines()):
+        found = _LINE.fullmatch(line)
+        if found is None:
+            raise BadTarget(f"{where}: the line {line.strip()!r} of its signature is not readable")
+        kind, name, said = found.groups()
+        if kind is None:
+            variables[name] = frozenset(said.split())
+        elif kind == "attribute":
+            attributes[name] = _read_attribute(name, said, where)
+        else:
+            variable, *words = said.split(", ")
+            types = variables.get(variable, frozenset({variable}))
+            params[kind].append(_read_param(name, variable, types, words, where))
+            at_least = next((w for w in words if w.startswith("at least ")), None)
+            if "optional" not in words:
+                more = int(at_least.removeprefix("at least ")) if at_least else 1
+                least[kind] = len(params[kind]) - 1 + more
+    inputs, outputs = (tuple(params[kind]) for kind in ("input", "output"))
+    return Schema(
+        domain, op, since, False, inputs, outputs, attributes,
+        least["input"], _most(inputs), least["output"], _most(outputs), has_body,
+        {p.name: i for i, p in enumerate(inputs)}, {p.name: i for i, p in enumerate(outputs)},
+    )  # fmt: skip
+
+
+def _most(params: tuple[Param, ...]) -> int:
+    return ANY if params and params[-1].variadic else len(params)
+
+
+def _read_param(
+    name: str, variable: str, types: frozenset[str], words: list[str], where: str
+) -> Param:
+    known = {"optional", "variadic", "heterogeneous"}
+    for word in words:
+        if word not in known and not re.fullmatch(r"at least \d+", word):
+            raise BadTarget(f"{where}: {word!r} is no property of a parameter")
+    return Param(
+        name, types, variable, "optional" in words, "variadic" in words,
+        "heterogeneous" not in words,
+    )  # fmt: skip
+
+
+def _read_attribute(name: str, said: str, where: str) -> Attribute:
+    head, sign, default = said.partition(" = ")
+    kind, comma, word = head.partition(", ")
+    if kind not in set(AttributeProto.AttributeType.keys()) or word not in ("", "required"):
+        raise BadTarget(f"{where}: attribute {name!r} is described as {said!r}, which is no type")
+    try:
+        value = _value(kind, json.loads(default)) if sign else None
+    except ValueError as error:
+        raise BadTarget(f"{where}: the default of attribute {name!r} is no JSON: {error}") from None
+    return Attribute(name, AttributeProto.AttributeType.Value(kind), bool(comma), value)
+
+
+def _value(kind: str, found: Any) -> Any:
+    if not isinstance(found, dict):
+        return [one.encode() for one in found] if kind == "STRINGS" else found
+    from opshift import protos
+
+    ((name, raw),) = found.items()
+    return getattr(protos, name).FromString(base64.b64decode(raw))
