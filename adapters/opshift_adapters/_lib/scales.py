@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from opshift.adapter import Builder, Node, Refusal, T, Value, Why
 
-from opshift_adapters._lib.blocks import ROUND, SIZE_OF, round_half_even, size_of
+from opshift_adapters._lib.blocks import SIZE_OF, size_of
 
 FLOAT8 = (T.FLOAT8E4M3FN, T.FLOAT8E4M3FNUZ, T.FLOAT8E5M2, T.FLOAT8E5M2FNUZ)
 LIMITS = {
@@ -48,6 +48,9 @@ def along(op: Builder, p: Value, x: Value, axis: int, block: int = 0) -> Value:
     if p.rank == 0 or p.shape_or_none == (1,):
         return p if p.rank == 0 or x.rank_or_none else op.Reshape(p, op.const([]))
     behind = -axis - 1 if axis < 0 else max(x.rank - 1 - axis, 0)
+    known = p.const_or_none() if behind else None
+    if known is not None:
+        return op.const(known.reshape([-1] + [1] * behind), like=p)
     return op.Reshape(p, op.const([-1] + [1] * behind)) if behind else p
 
 
@@ -84,6 +87,7 @@ def to(op: Builder, x: Value, kind: int) -> Value:
 
 
 MULTIPLIED = ("Cast", "Sub", "Mul")
+IN_FLOAT = (T.INT8, T.UINT8, T.INT16, T.UINT16, *FLOAT8)  # a float holds their differences
 
 
 def multiplied(op: Builder, node: Node, place: Place, x: Value | None = None) -> Value:
@@ -91,12 +95,16 @@ def multiplied(op: Builder, node: Node, place: Place, x: Value | None = None) ->
     x, zero = x or node["x"], widened(op, node.input("x_zero_point"))
     shaped = to(op, place(node["x_scale"]), T.FLOAT)
     if zero is not None:
-        whole = T.FLOAT if zero.elem_type in FLOAT8 else T.INT32
-        x = op.Sub(to(op, x, whole), place(to(op, zero, whole)))
+        whole = T.FLOAT if zero.elem_type in IN_FLOAT else T.INT32
+        known = zero.const_or_none()
+        if known is None:
+            x = op.Sub(to(op, x, whole), place(to(op, zero, whole)))
+        elif known.any():
+            x = op.Sub(to(op, x, whole), place(op.const(known.astype(np.float32), whole)))
     return op.Mul(to(op, x, T.FLOAT), shaped)
 
 
-ROUNDED = ("Cast", "Div", "Round", "Add", "Clip", *ROUND)
+ROUNDED = ("Cast", "Div", "Round", "Add", "Sub", "Clip")
 
 
 def rounded(op: Builder, node: Node, place: Place, kind: int) -> Value:
@@ -104,12 +112,34 @@ def rounded(op: Builder, node: Node, place: Place, kind: int) -> Value:
     scale, zero = node["y_scale"], widened(op, node.input("y_zero_point"))
     x, scale = (to(op, v, T.FLOAT) if v.elem_type == T.INT32 else v for v in (node["x"], scale))
     ratio = to(op, op.Div(x, place(scale)), T.FLOAT)
-    steps = op.Round(ratio) if op.version >= 11 else round_half_even(op, ratio)
+    if op.version < 11:
+        return quantized(op, ratio, zero, kind)
+    steps = op.Round(ratio)
     if zero is not None:
         steps = op.Add(steps, place(to(op, zero, T.FLOAT)))
     low, high = LIMITS[T(kind)]
-    if op.version >= 11:
-        cut = op.Clip(steps, op.const(low, T.FLOAT), op.const(high, T.FLOAT))
-    else:
-        cut = op.Clip(steps, min=low, max=high)
+    cut = op.Clip(steps, op.const(low, T.FLOAT), op.const(high, T.FLOAT))
     return op.Cast(cut, to=WIDER.get(kind, kind))
+
+
+WHOLE = 3 * 2**22  # floats of this size have no fraction: adding it rounds to the nearest even
+QUANTIZED = ("Clip", "Add", "Cast", "Sub")
+
+
+def quantized(op: Builder, ratio: Value, zero: Value | None, kind: int) -> Value:
+    """A float to the nearest even, shifted and cut off at the limits of 8 bits (version 6 to 10).
+
+    The shift back is done in integers: some runtimes merge two sums of floats, which undoes both.
+    """
+    low, high = LIMITS[T(kind)]
+    known = np.array(0) if zero is None else zero.const_or_none()
+    point = int(known.item()) if known is not None else 0
+    if known is not None:
+        cut = op.Clip(ratio, min=low - point, max=high - point)
+        whole = op.Add(cut, op.const(WHOLE, T.FLOAT))
+    else:
+        cut = op.Clip(ratio, min=low - high, max=high - low)
+        shifted = op.Add(op.Add(cut, op.const(WHOLE, T.FLOAT)), op.Cast(zero, to=T.FLOAT))
+        whole = op.Clip(shifted, min=WHOLE + low, max=WHOLE + high)
+    steps = op.Sub(op.Cast(whole, to=T.INT32), op.const(WHOLE - point, T.INT32))
+    return op.Cast(steps, to=kind)

@@ -185,7 +185,7 @@ ARITHMETIC_21 = tuple({*MULTIPLIED, *ROUNDED, *ALONG})
 @adapter("DequantizeLinear", 21, 20, emits=ARITHMETIC_21, handles_types=True)
 @example("plain", "(int8[2,3] x, float s) => (float[2,3] y) { y = DequantizeLinear(x, s) }", gives="DequantizeLinear")
 @example("no blocks", "(float8e4m3fn[2,3] x, float16[2] s) => (float16[2,3] y) { y = DequantizeLinear<axis=0, block_size=0>(x, s) }", gives="DequantizeLinear")
-@example("16 bits", "(uint16[2,3] x, float s, uint16 z) => (float[2,3] y) { y = DequantizeLinear(x, s, z) }", gives="Cast Cast Sub Cast Mul")
+@example("16 bits", "(uint16[2,3] x, float s, uint16 z) => (float[2,3] y) { y = DequantizeLinear(x, s, z) }", gives="Cast Cast Sub Mul")
 @example("16 bits per axis", "(int16[2,3,4] x, float16[3] s) => (float16[2,3,4] y) { y = DequantizeLinear(x, s) }", gives="Reshape Cast Cast Mul Cast")
 @example("blocks", BLOCKED.replace("TYPE", "int8"))
 @example("blocks of float8", BLOCKED.replace("TYPE", "float8e5m2"), inputs={"z": np.zeros((3, 3))})
@@ -287,7 +287,7 @@ DEQUANTIZE_19 = boundary(19, "DequantizeLinear:ae89f5", cast=shown(
     example("float16", "(int8[2,3] x, float16[3] s, int8[3] z) => (float16[2,3] y) { y = DequantizeLinear(x, s, z) }", gives="Cast DequantizeLinear Cast"),
     example("bfloat16", "(uint8[2,3] x, bfloat16 s) => (bfloat16[2,3] y) { y = DequantizeLinear(x, s) }", gives="Cast DequantizeLinear Cast"),
     example("float8 weights", "(float16[2] s) => (float16[2,2] y) <float8e4m3fn[2,2] w = {1, 64, 130, 126}> { y = DequantizeLinear<axis=0>(w, s) }", gives="Cast Reshape Mul Cast"),
-    example("float8 with zero points", "(float[2] s) => (float[2,2] y) <float8e4m3fn[2,2] w = {1, 64, 130, 126}, float8e4m3fn[2] z = {0, 0}> { y = DequantizeLinear<axis=0>(w, s, z) }", gives="Reshape Sub Reshape Mul"),
+    example("float8 with zero points", "(float[2] s) => (float[2,2] y) <float8e4m3fn[2,2] w = {1, 64, 130, 126}, float8e4m3fn[2] z = {0, 0}> { y = DequantizeLinear<axis=0>(w, s, z) }", gives="Sub Reshape Mul"),
     example("float8", "(float8e5m2[2,2] x, float s) => (float[2,2] y) { y = DequantizeLinear(x, s) }", refuses=Why.TYPE_NOT_AVAILABLE),
 ), emits=("Sub", "Mul", *ALONG))  # fmt: skip
 
@@ -334,7 +334,8 @@ GIVEN = {"v": np.arange(6), "g": [2, 3]}
 @adapter("DequantizeLinear", 13, 12, emits=(*MULTIPLIED, *ALONG))
 @example("one scale", "(int8[2,3] x, float s) => (float[2,3] y) { y = DequantizeLinear<axis=0>(x, s) }", gives="DequantizeLinear")
 @example("one in a list", "(int8[2,3] x, float[1] s, int8[1] z) => (float[2,3] y) { y = DequantizeLinear(x, s, z) }", gives="DequantizeLinear")
-@example("per axis", "(uint8[2,3,4] x, float[3] s, uint8[3] z) => (float[2,3,4] y) { y = DequantizeLinear(x, s, z) }", gives="Reshape Cast Cast Reshape Sub Cast Mul")
+@example("per axis", "(uint8[2,3,4] x, float[3] s, uint8[3] z) => (float[2,3,4] y) { y = DequantizeLinear(x, s, z) }", gives="Reshape Cast Cast Reshape Sub Mul")
+@example("per axis, constant", "(uint8[2,3,4] x) => (float[2,3,4] y) <float[3] s = {0.5, 1.5, 2.5}, uint8[3] z = {0, 128, 255}> { y = DequantizeLinear(x, s, z) }", gives="Cast Sub Mul")
 @example("per last axis", "(int32[2,3] x, float[3] s) => (float[2,3] y) { y = DequantizeLinear<axis=-1>(x, s) }", gives="Cast Mul")
 @example("unknown rank, from the end", RANKLESS + "<axis=-1>(x, s, z) }", inputs=GIVEN)
 @example("unknown rank", RANKLESS + "<axis=1>(x, s, z) }", refuses=Why.NEEDS_RANK)
@@ -360,7 +361,10 @@ def quantize_linear_13_12(node: Node, op: Builder) -> Result:
 
 
 @adapter("DequantizeLinear", 10, 9, emits=MULTIPLIED)
-@example("uint8", "(uint8[2,3] x, float s, uint8 z) => (float[2,3] y) { y = DequantizeLinear(x, s, z) }", gives="Cast Cast Sub Cast Mul")
+@example("uint8", "(uint8[2,3] x, float s, uint8 z) => (float[2,3] y) { y = DequantizeLinear(x, s, z) }", gives="Cast Cast Sub Mul")
+@example("constant zero point", "(int8[2,3] x, float s) => (float[2,3] y) <int8 z = {-128}> { y = DequantizeLinear(x, s, z) }", gives="Cast Sub Mul", inputs={"x": [[-128, 127, 0], [1, -1, 5]]})
+@example("constant zero point of zero", "(int8[2,3] x, float s) => (float[2,3] y) <int8 z = {0}> { y = DequantizeLinear(x, s, z) }", gives="Cast Mul")
+@example("int32 and its zero point", "(int32[2,3] x, float s, int32 z) => (float[2,3] y) { y = DequantizeLinear(x, s, z) }", gives="Sub Cast Mul", inputs={"z": 0})
 @example("int32", "(int32[2,3] x, float s) => (float[2,3] y) { y = DequantizeLinear(x, s) }", gives="Cast Mul")
 def dequantize_linear_10_9(node: Node, op: Builder) -> Result:
     """Born in 10; below it a difference and a product."""
@@ -368,7 +372,9 @@ def dequantize_linear_10_9(node: Node, op: Builder) -> Result:
 
 
 @adapter("QuantizeLinear", 10, 9, emits=ROUNDED)
-@example("int8", "(float[2,3] x, float s, int8 z) => (int8[2,3] y) { y = QuantizeLinear(x, s, z) }")
+@example("int8", "(float[2,3] x, float s, int8 z) => (int8[2,3] y) { y = QuantizeLinear(x, s, z) }", gives="Div Clip Add Cast Add Clip Cast Sub Cast")
+@example("constant zero point", "(float[2,4] x) => (int8[2,4] y) <float s = {1.0}, int8 z = {-128}> { y = QuantizeLinear(x, s, z) }", gives="Div Clip Add Cast Sub Cast", inputs={"x": [[1e30, -1e30, 254.5, -0.5], [2.5, 255.5, 0.50000006, 0.49999997]]})
+@example("computed zero point, beyond the limits", "(float[2,4] x, uint8 z) => (uint8[2,4] y) <float s = {1.0}> { y = QuantizeLinear(x, s, z) }", inputs={"x": [[1e30, -1e30, 54.5, -0.5], [-200.5, 255.5, -199.5, 55.5]], "z": 200})
 @example("no zero point", "(int32[2,3] x, float s) => (uint8[2,3] y) { y = QuantizeLinear(x, s) }")
 @example("halves and beyond the limits", "(float[2,4] x, float s) => (uint8[2,4] y) { y = QuantizeLinear(x, s) }", inputs={"x": [[1e30, -1e30, 3.0, -np.inf], [2.5, 3.5, np.inf, 0.49999997]], "s": 1.0})
 def quantize_linear_10_9(node: Node, op: Builder) -> Result:

@@ -5,15 +5,14 @@ from typing import Any
 import numpy as np
 from opshift.adapter import Builder, Node, Result, T, Value, adapter, boundary, example, shown
 
-from opshift_adapters._lib.blocks import ROUND, round_half_even
-from opshift_adapters._lib.scales import LIMITS, to
+from opshift_adapters._lib.scales import QUANTIZED, quantized, to
 
 # -- DynamicQuantizeLinear -----------------------------------------------------------------------
 
 FOUND = ("ReduceMin", "ReduceMax", "Min", "Max", "Sub", "Div", "Clip", "Cast", "QuantizeLinear", "Identity")
 
 
-@adapter("DynamicQuantizeLinear", 11, 10, emits=(*FOUND, *ROUND))
+@adapter("DynamicQuantizeLinear", 11, 10, emits=(*FOUND, *QUANTIZED))
 @example("both signs", "(float[2,3] x) => (uint8[2,3] y, float s, uint8 z) { y, s, z = DynamicQuantizeLinear(x) }")
 @example("positive", "(float[4] x) => (uint8[4] y, float s, uint8 z) { y, s, z = DynamicQuantizeLinear(x) }", inputs={"x": [1.0, 2.1, 1.3, 2.5]})
 @example("scale only", "(float[4] x) => (float s) { y, s, z = DynamicQuantizeLinear(x) }", inputs={"x": [-1.0, -2.1, -1.3, -2.5]})
@@ -23,8 +22,7 @@ def dynamic_quantize_linear_11_10(node: Node, op: Builder) -> Result:
     low = op.Min(op.ReduceMin(x, keepdims=0), zero)
     high = op.Max(op.ReduceMax(x, keepdims=0), zero)
     scale = op.Div(op.Sub(high, low), steps)
-    cut = op.Clip(op.Sub(zero, op.Div(low, scale)), min=0, max=255)
-    point = op.Cast(round_half_even(op, cut), to=T.UINT8)
+    point = quantized(op, op.Sub(zero, op.Div(low, scale)), None, T.UINT8)
     return op.QuantizeLinear(x, scale, point), scale, point
 
 
@@ -101,14 +99,11 @@ def _per_channel(op: Builder, p: Value, behind: int) -> Value:
 # -- scaled back to eight bits -------------------------------------------------------------------
 
 ORDER = "the order in which the scales are multiplied is not specified, so a result may differ by one"
-SCALED = ("Cast", "Sub", "Mul", "Div", "Add", "Clip", *ROUND)
+SCALED = ("Cast", "Sub", "Mul", "Div", *QUANTIZED)
 
 
 def _scaled(op: Builder, sums: Value, factor: Value, zero: Value) -> Value:
-    low, high = LIMITS[T(zero.elem_type)]
-    steps = round_half_even(op, op.Mul(to(op, sums, T.FLOAT), factor))
-    cut = op.Clip(op.Add(steps, op.Cast(zero, to=T.FLOAT)), min=low, max=high)
-    return op.Cast(cut, to=zero.elem_type)
+    return quantized(op, op.Mul(to(op, sums, T.FLOAT), factor), zero, zero.elem_type)
 
 
 def scales_in_float(node: Node, op: Builder) -> Result:
