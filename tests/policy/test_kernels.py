@@ -50,6 +50,9 @@ def test_a_release_that_was_not_measured_lacks_what_both_its_neighbours_lack(rel
     assert table().around(release) == around
 
 
+@pytest.mark.skipif(
+    (schemas.latest("") or 0) < 28, reason="the installed onnx is older than the table"
+)
 def test_every_line_of_the_table_names_what_the_schemas_know():
     for found in kernels.shipped().values():
         for (domain, op), versions in found.lacks.items():
@@ -57,8 +60,6 @@ def test_every_line_of_the_table_names_what_the_schemas_know():
                 if not lack.variables:
                     continue
                 schema = schemas.schema(domain, op, since)
-                if schema is None and since > (schemas.latest(domain) or 0):
-                    continue  # the installed onnx is older than the table
                 assert schema is not None
                 assert schema.since == since
                 params = [*schema.inputs, *schema.outputs]

@@ -176,7 +176,7 @@ CROPPED = "(float[N,5] x) => (float[a,b] y) { y = Pad<pads = [1, -1, 0, 2]>(x) }
 @example("at an edge", CROPPED.replace("<pads", '<mode = "edge", pads'), imports={"": 9}, gives="Pad")
 def cropped_last(node: Node, op: Builder) -> Result:
     """Below opset 11, onnxruntime 0.4 gives wrong numbers where some pads crop and others pad."""
-    pads = node.attr("pads") if op.version < 11 else None
+    pads = node.attr("pads") if 2 <= op.version < 11 else None
     if not pads or min(pads) >= 0 or max(pads) <= 0 or node.str("mode") != "constant":
         return KEEP
     rank = len(pads) // 2
