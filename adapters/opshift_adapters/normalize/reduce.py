@@ -107,6 +107,9 @@ def reduce_sum_12_13(node: Node, op: Builder) -> Result:
     return op.same(node, inputs={"axes": op.const(axes)}, axes=None)
 
 
+NOTHING_REDUCED = dict.fromkeys(("keepdims", "axes"), "without axes, nothing is reduced")
+
+
 def over(node: Node, op: Builder, axes: list[int]) -> Value:
     """The reduction over axes that are known; what stays of it when there are none to reduce."""
     if axes or not node.int("noop_with_empty_axes"):
@@ -167,7 +170,7 @@ COMPUTED = "(float[2,3,4] x, int64[k] a) => (float[p,q,r] y) "
 FLAT = "(float[2,3,4] x, int64[2] a) => (float[p] y) "
 
 
-@adapter("ReduceSum", 13, 12, emits=BY_AXIS)
+@adapter("ReduceSum", 13, 12, emits=BY_AXIS, ignores=NOTHING_REDUCED)
 @example("constant axes", "(float[2,3,4] x) => (float[2,1,1] y) <int64[2] a = {-1, 1}> { y = ReduceSum(x, a) }", gives="ReduceSum")
 @example("axes held outside", "(bool c, float[2,3] x) => (float[1,3] y) <int64[1] a = {0}> { y = If(c) <then_branch = t () => (float[1,3] p) { p = ReduceSum(x, a) }, else_branch = e () => (float[1,3] q) { q = ReduceSum(x, a) }> }", gives="If")
 @example("no axes", "(float[2,3] x) => (float y) { y = ReduceSum<keepdims=0>(x) }", gives="ReduceSum")
@@ -195,7 +198,7 @@ def reduce_17_18(node: Node, op: Builder) -> Result:
     return reduce_sum_12_13(node, op)
 
 
-@adapter(MOST.split(), 18, 17, emits=(*BY_AXIS, "Abs", "Mul", "Div", "Sqrt", "Log", "Size", "Max"))
+@adapter(MOST.split(), 18, 17, emits=(*BY_AXIS, "Abs", "Mul", "Div", "Sqrt", "Log", "Size", "Max"), ignores=NOTHING_REDUCED)
 @example("constant axes", "(float[2,3,4] x) => (float[2,1,1] y) <int64[2] a = {-1, 1}> { y = {op}(x, a) }", gives="{op}")
 @example("no axes", "(float[2,3] x) => (float y) { y = {op}<keepdims=0>(x) }", gives="{op}")
 @example("left out by name", '(float[2,3] x) => (float[1,1] y) { y = {op}<noop_with_empty_axes=0>(x, "") }', gives="{op}")
