@@ -81,7 +81,7 @@ def _distributions(folder: str) -> Iterator[tuple[str, str]]:
         return
     for name in names:
         if name.lower().endswith(_FOLDERS):
-            stem = name[: -len(_FOLDERS[0])].partition("-")[0]
+            stem = name.rpartition(".")[0].partition("-")[0]
             yield re.sub(r"[-_.]+", "_", stem).lower(), os.path.join(folder, name)
 
 

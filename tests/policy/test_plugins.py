@@ -60,6 +60,15 @@ def test_the_first_distribution_of_a_name_counts(tmp_path, monkeypatch):
     assert "late" not in {name for _, name, _ in found()}
 
 
+def test_a_source_tree_and_an_installed_distribution_of_one_name_are_one(tmp_path, monkeypatch):
+    dist(tmp_path / "b", "acme_ops-2.0.dist-info")
+    dist(tmp_path / "a", "acme_ops.egg-info")
+    monkeypatch.syspath_prepend(str(tmp_path / "b"))
+    monkeypatch.syspath_prepend(str(tmp_path / "a"))
+    assert found() == expected()
+    assert [name for _, name, value in found() if value == "acme_ops"] == ["acme"]
+
+
 def test_finders_of_their_own_kind_are_asked(tmp_path, monkeypatch):
     class Finder:
         def find_spec(self, name, path=None, target=None):
