@@ -2,6 +2,7 @@
 
 from functools import cache
 
+import conftest
 import numpy as np
 import onnx.numpy_helper
 import onnx.parser
@@ -189,3 +190,29 @@ def folded(proto: ModelProto, data: list[Array]) -> Array | None:
     document = Document(fixed, "opshift_")
     facts = Facts(document, Weights(), registry.default(), lambda: fixed)
     return facts.constant(document.roots[0].top, fixed.graph.output[0].name)
+
+
+@pytest.mark.parametrize("length", [10, 100, 3000])
+def test_a_constant_is_found_behind_any_number_of_folds(length):
+    nodes = [f"c{i + 1} = Add(c{i}, one)" for i in range(length)]
+    m = conftest.model(
+        "(float[2,3] x) => (float[a,b] y) <int64[2] c0 = {0, 0}, int64[2] one = {1, 1}> { "
+        + " ".join([*nodes, f"y = Expand(x, c{length})"])
+        + " }",
+        opset=13,
+    )
+    facts = Facts(Document(m, "opshift_"), Weights(), registry.default(), lambda: m)
+    assert facts.constant(facts.document.main, f"c{length}").tolist() == [length, length]
+
+
+def test_why_a_long_chain_is_no_constant():
+    nodes = [f"c{i + 1} = Add(c{i}, one)" for i in range(3000)]
+    m = conftest.model(
+        "(float[2,3] x, int64[2] c0) => (float[a,b] y) <int64[2] one = {1, 1}> { "
+        + " ".join([*nodes, "y = Expand(x, c3000)"])
+        + " }",
+        opset=13,
+    )
+    facts = Facts(Document(m, "opshift_"), Weights(), registry.default(), lambda: m)
+    assert facts.constant(facts.document.main, "c3000") is None
+    assert facts.why_dynamic(facts.document.main, "c3000") == "'c0' is an input"

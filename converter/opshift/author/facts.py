@@ -33,6 +33,14 @@ UNSAID = TypeProto()
 MAX_NESTED = 16  # folds that stand behind a type that stands behind a fold
 
 
+class _TooDeep(Exception):  # noqa: N818 - it is no error, and only this module sees it
+    """A constant that stands behind too many folds for a recursion."""
+
+    def __init__(self, owner: Scope, name: str) -> None:
+        super().__init__(name)
+        self.key = (owner, name)
+
+
 class Facts:
     """Questions about the values of one document."""
 
@@ -65,16 +73,29 @@ class Facts:
         owner = scope.owner(name)
         if owner is None:
             return None
-        key = (owner, name)
-        if key not in self._constants:
-            if self._depth > MAX_FOLD_DEPTH:
-                return None
+        if (owner, name) not in self._constants:
+            if self._depth >= MAX_FOLD_DEPTH:
+                raise _TooDeep(owner, name)
+            self._follow_constants(owner, name)
+        return self._constants[owner, name]
+
+    def _follow_constants(self, owner: Scope, name: str) -> None:
+        """Finds a constant. What stands too deep behind it for a recursion is found before it."""
+        waiting = [(owner, name)]
+        while waiting:
             self._depth += 1
             try:
-                self._constants[key] = self._find_constant(owner, name)
+                self._constants[waiting[-1]] = self._find_constant(*waiting[-1])
+                waiting.pop()
+            except _TooDeep as behind:
+                if self._depth > 1:
+                    raise
+                if behind.key in waiting:  # a cycle, which nobody has looked for yet
+                    self._constants[behind.key] = None
+                else:
+                    waiting.append(behind.key)
             finally:
                 self._depth -= 1
-        return self._constants[key]
 
     def _find_constant(self, owner: Scope, name: str) -> Array | None:
         if name in owner.initializers:
@@ -148,24 +169,34 @@ class Facts:
 
     def why_dynamic(self, scope: Scope, name: str) -> str:
         """Names what keeps a value from being a constant: an input, an override, a node."""
-        owner = scope.owner(name)
-        if owner is None:
-            return f"{name!r} is not known here"
+        seen: set[tuple[Scope, str]] = set()
+        while True:
+            owner = scope.owner(name)
+            if owner is None:
+                return f"{name!r} is not known here"
+            told = self._why_given(owner, name)
+            if told is not None:
+                return told
+            node = owner.node(owner.producers[name])
+            key = (schemas.normal(node.domain), node.op_type)
+            found = None
+            if key in self.adapters.folds or key == ("", "Identity"):
+                sources = (one for one in node.input if one and (owner, one) not in seen)
+                found = next((one for one in sources if self.constant(owner, one) is None), None)
+            if found is None:
+                return f"{name!r} is computed by {node.op_type} {node.name!r}"
+            scope, name = owner, found
+            seen.add((owner, found))
+
+    def _why_given(self, owner: Scope, name: str) -> str | None:
+        """Why a value that no node computes is no constant; None where a node computes it."""
         if (owner, name) in self.document.names.bound:
             return f"{name!r} is an initializer that training_info binds, so training may change it"
         if name in owner.initializers:
             return (
                 f"{name!r} is an initializer that is also a graph input, so callers may replace it"
             )
-        if name in owner.inputs:
-            return f"{name!r} is an input"
-        node = owner.node(owner.producers[name])
-        key = (schemas.normal(node.domain), node.op_type)
-        if key in self.adapters.folds or key == ("", "Identity"):
-            for source in node.input:
-                if source and self.constant(owner, source) is None:
-                    return self.why_dynamic(owner, source)
-        return f"{name!r} is computed by {node.op_type} {node.name!r}"
+        return f"{name!r} is an input" if name in owner.inputs else None
 
     # -- types -------------------------------------------------------------------------------
 
@@ -287,17 +318,21 @@ class Facts:
         What is behind a value comes before it, without recursion: chains can be long.
         """
         waiting = [(owner, name)]
-        while waiting:
-            place, wanted = waiting[-1]
-            position = place.producers.get(wanted)
-            node = None if position is None else place.node(position)
-            if (place, wanted) not in self._followed:
-                self._followed.add((place, wanted))
-                waiting += self._vague_behind(place, node) if node is not None else ()
-                continue
-            waiting.pop()
-            if node is not None:
-                self._infer_outputs(place, node)
+        try:
+            while waiting:
+                place, wanted = waiting[-1]
+                position = place.producers.get(wanted)
+                node = None if position is None else place.node(position)
+                if (place, wanted) not in self._followed:
+                    self._followed.add((place, wanted))
+                    waiting += self._vague_behind(place, node) if node is not None else ()
+                    continue
+                if node is not None:
+                    self._infer_outputs(place, node)
+                waiting.pop()
+        except _TooDeep:
+            self._followed.difference_update(waiting)  # they are followed again after it
+            raise
 
     def _vague_behind(self, place: Scope, node: NodeProto) -> Iterator[tuple[Scope, str]]:
         for name in filter(None, node.input):
