@@ -165,7 +165,7 @@ def test_folds_agree_with_the_official_data(version: int, share: int) -> None:
         if found is not None:
             assert oracle.compare(expected, [found], ulp=1) is None, case.name
             compared += 1
-    assert compared > 100 // share
+    assert compared > 50 // share
 
 
 def is_plain(value: object) -> bool:
