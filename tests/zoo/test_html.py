@@ -6,6 +6,7 @@ import json
 import re
 from html.parser import HTMLParser
 
+import onnx
 import pytest
 from browser import MISSING, Browser
 from opshift import Request
@@ -158,3 +159,25 @@ def test_it_is_dark_where_the_reader_wants_it(tmp_path):
 
 COUNT = "return document.getElementById('count').textContent"
 PLAN = "return document.querySelector('.plan').textContent"
+
+
+def test_the_report_tells_in_which_runtimes_the_models_run(tmp_path):
+    (tmp_path / "src").mkdir()
+    for name, opset in (("old", 10), ("new", 20)):
+        head = f"<ir_version: 5, opset_import: [\"\": {opset}]>"
+        text = f"{head} g (float[2] x) => (float[2] y) {{ y = Relu(x) }}"
+        onnx.save(onnx.parser.parse_model(text), tmp_path / "src" / f"{name}.onnx")
+    report, dst = tmp_path / "report.html", tmp_path / "dst"
+    expected = [
+        {"target": "onnxruntime==1.10", "models": 2, "now": 1, "after": 2},
+        {"target": "onnxruntime==1.31", "models": 2, "now": 2, "after": 2},
+    ]
+    names = ("onnxruntime==1.10", "onnxruntime==1.31")
+    migrate(tmp_path / "src", dst, 10)  # the same results, and known ones do not know the runtimes
+    for _ in range(2):
+        summary = migrate(tmp_path / "src", dst, 10, report=report, runtimes=names)
+        assert summary.as_dict()["runtimes"] == expected
+        assert summary.fates["skipped"] == 2
+    text = report.read_text()
+    assert "<tr><td>onnxruntime==1.10<td>2<td>1<td>2" in text
+    assert any("onnxruntime==1.31" in line.text for line in summary.lines())

@@ -259,6 +259,12 @@ def find(text: str) -> Ceiling:
     return replace(row, remark="; ".join(remarks), asked="" if remark else asked)
 
 
+def rows(word: str) -> list[Ceiling]:
+    """All releases of a name, or the one release that a name and a version mean."""
+    name = called(word)
+    return [row for row in table() if row.name == name] if name else [find(word)]
+
+
 def table() -> list[Ceiling]:
     """Every release of every target; a user's file replaces names of the same spelling."""
     known = _runtimes()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -15,7 +15,7 @@ from opshift.errors import BadTarget
 from opshift.model.bytes import leftovers
 from opshift.model.bytes.staging import sync_folder
 from opshift.model.document import Document
-from opshift.opsets import schemas
+from opshift.opsets import schemas, targets
 from opshift.opsets.targets import Wanted
 from opshift.protos import ModelProto, OperatorSetIdProto
 from opshift.zoo import layout as layouts
@@ -63,10 +63,17 @@ def migrate(
     engine: Engine | None = None,
     heard: Callable[[Summary, Outcome], None] | None = None,
     report: str | os.PathLike[str] | None = None,
+    runtimes: Sequence[str] = (),
     **wishes: Unpack[Wishes],
 ) -> Summary:
-    """Converts every model of a zoo; without `dst` nothing is written and all is rehearsed."""
+    """Converts every model of a zoo; without `dst` nothing is written and all is rehearsed.
+
+    Each model is looked at for each of `runtimes`, whose releases the summary lists.
+    """
+    for name in runtimes:
+        targets.rows(name)
     recipe = prepare(Request.of(target, **wishes), external, verify)
+    recipe = replace(recipe, runtimes=tuple(runtimes))
     folder = os.fspath(dst) if dst is not None else ""
     run = Run.of(os.fspath(source), folder, recipe, shard or Shard(), retry)
     summary, kept = Summary(len(run.items), notes=run.notes), list[Outcome]()
@@ -196,6 +203,8 @@ class Run:
         """What the journal says, if it is still so."""
         old = journal.get(self.recipe.digest, item.name)
         if old is None or not self._unchanged(old.reads, item.source):
+            return None
+        if self.recipe.runtimes and not old.runs:
             return None
         if not old.fate.failed:
             holds = self._unchanged(old.writes, item.output)

@@ -12,6 +12,8 @@ from typing import Any, TypeAlias
 from opshift.errors import Refused
 
 Stamp: TypeAlias = tuple[str, int, int | str]  # (path, size, mtime_ns or a store's version)
+# (a runtime, whether it runs the model now, whether after a conversion; None: not known)
+Runs: TypeAlias = tuple[str, bool, bool | None]
 SHOWN_BLOCKERS, SHOWN_LETTERS = 20, 1000
 
 
@@ -70,6 +72,7 @@ class Outcome:
     key: str = ""
     reads: tuple[Stamp, ...] = ()
     writes: tuple[Stamp, ...] = ()
+    runs: tuple[Runs, ...] = ()
 
     def __reduce__(self) -> tuple[type[Outcome], tuple[Any, ...]]:
         return Outcome, _values(self)  # half the time of what a dataclass does
@@ -91,6 +94,7 @@ class Outcome:
                 "blockers": blockers,
                 "reads": tuple((path, size, at) for path, size, at in raw["reads"]),
                 "writes": tuple((path, size, at) for path, size, at in raw["writes"]),
+                "runs": tuple((target, now, after) for target, now, after in raw["runs"]),
             }
         )
 

@@ -27,6 +27,7 @@ class Recipe:
     external: str = "copy"
     fingerprint: str = ""
     verify: str = ""  # by what, with its version
+    runtimes: tuple[str, ...] = ()  # those that each model is looked at for; the result is the same
 
     @property
     def target(self) -> Mapping[str, int] | Wanted:
@@ -54,7 +55,8 @@ class Recipe:
 
     @functools.cached_property
     def digest(self) -> str:
-        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
+        raw = {key: value for key, value in asdict(self).items() if key != "runtimes"}
+        return hashlib.sha256(json.dumps(raw, sort_keys=True).encode()).hexdigest()
 
 
 @functools.cache

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from opshift.report import SCHEMA_VERSION
-from opshift.text import Line, Role, Shown, counted, printable
+from opshift.text import Line, Role, Shown, counted, printable, table
 from opshift.zoo.outcome import Fate, Outcome
 
 
@@ -23,11 +23,15 @@ class Summary(Shown):
     size: int = 0
     worked: int = 0  # bytes of what was not up to date
     notes: tuple[str, ...] = ()
+    runs: dict[str, Counter[str]] = field(default_factory=dict)  # by runtime: models, now, after
 
     def add(self, outcome: Outcome) -> None:
         self.fates[outcome.fate] += 1
         self.size += outcome.size
         self.worked += outcome.size if outcome.fate is not Fate.SKIPPED else 0
+        for target, now, after in outcome.runs:
+            counts = self.runs.setdefault(target, Counter())
+            counts.update({"models": 1, "now": int(now), "after": int(after is True)})
         if outcome.fate.failed:
             reason = (outcome.fate, outcome.why)
             self.reasons[reason] += 1
@@ -64,6 +68,10 @@ class Summary(Shown):
             "reasons": reasons,
             "bytes": self.size,
             "notes": list(self.notes),
+            "runtimes": [
+                {"target": target, **{name: counts[name] for name in ("models", "now", "after")}}
+                for target, counts in self.runs.items()
+            ],
         }
 
     def lines(self) -> Iterator[Line]:
@@ -79,5 +87,11 @@ class Summary(Shown):
             yield Line(f"{fate.value}: {why} x{count}")
             yield Line(f"  such as {example.name}")
             yield Line(f"  {example.detail}")
+        if self.runs:
+            rows = (
+                (target, *(str(counts[name]) for name in ("models", "now", "after")))
+                for target, counts in self.runs.items()
+            )
+            yield from table(("runtime", "models", "runs now", "after conversion"), rows)
         for note in self.notes:
             yield Line(f"note: {note}")

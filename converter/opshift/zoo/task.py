@@ -24,7 +24,7 @@ from opshift.zoo.files import FileResult, Found, Made
 from opshift.zoo.key import Key, found_beside
 from opshift.zoo.layout import Layout
 from opshift.zoo.marks import Mark
-from opshift.zoo.outcome import Fate, Outcome, Stamp, Unpublished, blockers_of, shortened
+from opshift.zoo.outcome import Fate, Outcome, Runs, Stamp, Unpublished, blockers_of, shortened
 from opshift.zoo.recipe import Recipe
 from opshift.zoo.stores.stores import is_url
 
@@ -81,7 +81,8 @@ def _failed(item: Item, fate: Fate, error: Exception, folder: str) -> Outcome:
 def _migrate(recipe: Recipe, item: Item, folder: str, layout: Layout) -> Outcome:
     model, result = _brought(item, folder), _result(item, folder)
     source, size = _imports(model.skeleton), sum(size for _, size, _ in model.reads)
-    known = partial(Outcome, item.name, source=source, size=size, reads=model.reads)
+    runs = _runs(recipe, model.path)
+    known = partial(Outcome, item.name, source=source, size=size, reads=model.reads, runs=runs)
     name = found_beside(recipe.digest, model.files, size) if result else contextlib.nullcontext(str)
     with name as key:
 
@@ -104,6 +105,15 @@ def _migrate(recipe: Recipe, item: Item, folder: str, layout: Layout) -> Outcome
         model.check_unchanged()
         writes = result.publish(made, recipe.external, key, layout)
         return seen(Fate.OK, result=report.result, writes=writes)
+
+
+def _runs(recipe: Recipe, path: str) -> tuple[Runs, ...]:
+    """In which of the wanted runtimes a model runs, now and after a conversion."""
+    if not recipe.runtimes:
+        return ()
+    from opshift.convert.look.accepts import survey
+
+    return tuple((fit.target, fit.now, fit.after) for fit in survey(path, recipe.runtimes).fits)
 
 
 def _words_of(refused: Refused) -> dict[str, Any]:

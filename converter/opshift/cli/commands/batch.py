@@ -28,6 +28,7 @@ EXTERNAL = ("copy", "inline", "one-file")
     "opshift batch models/ converted/ --to 21 --report zoo.html",
     "opshift batch s3://zoo/models s3://zoo/converted --for onnxruntime==1.16",
     "opshift batch models/ --to 21 --dry-run",
+    "opshift batch models/ --to 13 --dry-run --runtimes onnxruntime --report zoo.html",
 )
 @click.argument("source", metavar="SRC")
 @click.argument("dst", metavar="[DST]", required=False)
@@ -44,6 +45,8 @@ EXTERNAL = ("copy", "inline", "one-file")
 @click.option("--retry", is_flag=True, help="Try again what crashed or met a limit before.")
 @click.option("--journal", type=click.Path(dir_okay=False), help="Where the cache of results is.")
 @click.option("--report", type=click.Path(dir_okay=False), help="Write a page about it all.")
+@click.option("--runtimes", multiple=True, metavar="NAME[==VERSION]",
+              help="Count how many models run in these runtimes, now and converted.")  # fmt: skip
 @click.option("--max-failures", type=click.IntRange(0), default=0, show_default=True,
               help="Exit 1 only if more models than this failed.")  # fmt: skip
 @click.option("--external-data", type=click.Choice(EXTERNAL), default="copy", show_default=True,
@@ -67,6 +70,7 @@ def command(
     retry: bool,
     journal: str | None,
     report: str | None,
+    runtimes: tuple[str, ...],
     max_failures: int,
     external_data: str,
     as_json: bool,
@@ -89,7 +93,7 @@ def command(
             summary = migrate(
                 source, None if dry_run else dst, request,
                 external=external_data, verify=verify, shard=read_shard(shard), retry=retry,
-                journal=journal, engine=engine, heard=heard, report=report,
+                journal=journal, engine=engine, heard=heard, report=report, runtimes=runtimes,
             )  # fmt: skip
     output.result(summary.lines, summary.as_dict)
     if engine.stopping:

@@ -34,11 +34,9 @@ def command(output: Output, words: tuple[str, ...], as_json: bool) -> int:
 
 def _survey(output: Output, source: str, names: tuple[str, ...]) -> int:
     from opshift.convert.look.accepts import survey
-    from opshift.opsets import targets
 
-    meant = {targets.called(name) or targets.find(name).name for name in names}
     with output.working(f"trying {os.path.basename(source)}"):
-        found = survey(source, meant)
+        found = survey(source, names)
     output.result(found.lines, found.as_dict)
     return DONE
 
@@ -48,7 +46,7 @@ def _list(output: Output, words: tuple[str, ...]) -> int:
     from opshift.report import SCHEMA_VERSION
     from opshift.text import table
 
-    rows = [row for word in words for row in _rows(word)] if words else targets.table()
+    rows = [row for word in words for row in targets.rows(word)] if words else targets.table()
     header = ("target", "versions", "ai.onnx", "ai.onnx.ml", "IR", "lacks", "date", "from")
     output.result(
         lambda: table(header, map(_cells, rows)),
@@ -59,14 +57,6 @@ def _list(output: Output, words: tuple[str, ...]) -> int:
         },
     )
     return DONE
-
-
-def _rows(word: str) -> list[Ceiling]:
-    """All releases of a name, or the one release that a name and a version mean."""
-    from opshift.opsets import targets
-
-    name = targets.called(word)
-    return [r for r in targets.table() if r.name == name] if name else [targets.find(word)]
 
 
 def _cells(row: Ceiling) -> tuple[str, ...]:

@@ -99,19 +99,19 @@ def accepts(model: Source, target: str) -> Acceptance:
 
 
 def survey(model: Source, names: Iterable[str] = ()) -> Survey:
-    """Each release of the named runtimes (of all but onnx itself), now and after a conversion."""
-    (document, facts), chosen = _opened(model), set(names)
+    """Each of the named runtimes or releases (all but onnx itself), now and after a conversion."""
+    document, facts = _opened(model)
+    chosen = [row for name in names for row in targets.rows(name)]
     rehearsed: dict[object, tuple[bool | None, tuple[str, ...]]] = {}
     fits = []
-    for row in targets.table():
-        if row.name in chosen if chosen else row.name != "onnx":
-            now = _accepted(document, facts, row)
-            key = repr(dataclasses.replace(row, name="", versions="", same_as="", also={}))
-            if key not in rehearsed:
-                rehearsed[key] = _after(model, row)
-            fits.append(
-                Fit(row.shown, now.accepted, rehearsed[key][0], now.reasons, rehearsed[key][1])
-            )
+    for row in chosen or [row for row in targets.table() if row.name != "onnx"]:
+        now = _accepted(document, facts, row)
+        key = repr(dataclasses.replace(row, name="", versions="", same_as="", also={}))
+        if key not in rehearsed:
+            rehearsed[key] = _after(model, row)
+        fits.append(
+            Fit(row.shown, now.accepted, rehearsed[key][0], now.reasons, rehearsed[key][1])
+        )
     return Survey(tuple(fits))
 
 

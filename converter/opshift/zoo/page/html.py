@@ -30,6 +30,7 @@ def page(summary: Summary, outcomes: Iterable[Outcome], recipe: Recipe) -> str:
         "sankey": sankey.draw(Counter(map(_flow, outcomes))),
         "reasons": _reasons(summary),
         "heat": _heat(outcomes),
+        "runtimes": _runtimes(summary),
         "data": _data(outcomes, recipe),
     }
     template = files("opshift.zoo.page").joinpath("page.html").read_text("utf-8")
@@ -81,6 +82,19 @@ def _reasons(summary: Summary) -> str:
             + "".join(f"<td>{cell}</td>" for cell in cells)
         )
     head = "<tr><th>outcome<th>reason<th>models<th>such as<th>which says</tr>"
+    return f"<table>{head}{''.join(rows)}</table>"
+
+
+def _runtimes(summary: Summary) -> str:
+    """How many models run in which runtime, now and after a conversion."""
+    if not summary.runs:
+        return '<p class="soft">No runtime was asked for: --runtimes NAME.</p>'
+    head = "<tr><th>runtime<th>models<th>run now<th>run after a conversion</tr>"
+    rows = [
+        f"<tr><td>{_text(target)}"
+        + "".join(f"<td>{counts[name]}" for name in ("models", "now", "after"))
+        for target, counts in summary.runs.items()
+    ]
     return f"<table>{head}{''.join(rows)}</table>"
 
 
