@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from opshift.author import registry, safe_inference
 from opshift.author.facts import Facts
 from opshift.author.verdicts import ALTERNATIVE, FORM
-from opshift.convert import classes, leave, overdue, planner, request
+from opshift.convert import classes, declare, leave, overdue, planner, request
 from opshift.convert.change import Step
 from opshift.convert.ir import lower, needs
 from opshift.convert.ir.features import METADATA, TRAINING, Feature
@@ -339,6 +339,9 @@ class Conversion:
         elif self.options.domains is not None:
             self.notes += imports.prune(self.document, self.options.domains)
         self._settle_declarations()
+        version = self.document.imports.get("") or LOWEST_INFERABLE
+        if self.steps and version < LOWEST_INFERABLE and not self.for_types:
+            declare.untyped(self.document, self.facts)
         if self.runtime is not None:
             self._suit(self.runtime)
         if self.steps or self.options.ir_version not in ("auto", "keep"):
