@@ -1,0 +1,131 @@
+"""What earlier releases wrote is still read, converted and said; docs/explain/compatibility.md."""
+
+from __future__ import annotations
+
+import json
+import random
+import sqlite3
+import zipfile
+from pathlib import Path
+
+import freeze
+import frozen_forms
+import numpy as np
+import onnx
+import pytest
+from frozen_values import decoded, encoded
+from opshift.verify import oracle
+from opshift.zoo.marks import Mark
+from opshift.zoo.outcome import Fate, Outcome
+
+FOLDER = freeze.FOLDER
+RELEASES = sorted(path for path in FOLDER.iterdir() if path.is_dir())
+SAMPLE, SEED = 40, 3
+
+
+def test_frozen_files_are_never_edited_and_all_are_listed():
+    listed = dict(
+        reversed(line.split()) for line in (FOLDER / freeze.DIGESTS).read_text().splitlines()
+    )
+    present = {
+        p.relative_to(FOLDER).as_posix(): freeze.digest(p) for p in FOLDER.rglob("*") if p.is_file()
+    }
+    del present[freeze.DIGESTS]
+    assert present == listed
+
+
+def test_there_is_a_release():
+    assert [path.name for path in RELEASES][:1] == ["0.2.0"]
+
+
+@pytest.mark.parametrize("release", RELEASES, ids=lambda path: path.name)
+def test_frozen_models_are_read_and_converted_with_equal_results(release):
+    rows = [row for row in freeze.read(release) if freeze.readable(row)]
+    told = []
+    for row in random.Random(SEED).sample(rows, SAMPLE):
+        told += freeze.broken(row)[0]
+    assert not told
+
+
+def test_a_result_that_differs_is_seen():
+    row = next(one for one in freeze.read(RELEASES[0]) if one["operators"] == ["ai.onnx.Relu:14"])
+    if oracle.doubtful(freeze.model_of(row)):
+        pytest.skip("the reference of this onnx is too old to judge")
+    assert freeze.broken(row)[0] == []
+    changed = {**row, "outputs": [encoded(decoded(row["outputs"][0]) + 1)]}
+    assert freeze.broken(changed)[0]
+    refused = {**row, "conversions": {"999": "refused"}}
+    assert freeze.broken(refused) == ([], 0)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.float32([[1, np.nan]]), np.array(["a", "b"], object), [np.int64([3]), None],
+        {"k": np.float16(2)}, np.zeros((0, 2), bool),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_values_survive(value):
+    text = json.dumps(encoded(value))
+    assert json.loads(json.dumps(encoded(decoded(json.loads(text))))) == json.loads(text)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    frozen_forms.prepare(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("release", RELEASES, ids=lambda path: path.name)
+@pytest.mark.parametrize("command", frozen_forms.COMMANDS)
+def test_no_json_form_lost_a_field(release, command, folder):
+    before = json.loads((release / freeze.FORMS).read_text())
+    if command not in before:
+        pytest.skip(f"{release.name} did not have it")
+    after = frozen_forms.run(folder, frozen_forms.COMMANDS[command])
+    assert list(frozen_forms.lost(before[command], after)) == []
+
+
+def test_a_lost_field_is_seen():
+    before = {"a": 1, "b": [{"c": "x"}], "d": None}
+    assert list(frozen_forms.lost(before, {"a": 1.5, "b": [{"c": "y", "e": 1}], "d": 2})) == []
+    assert list(frozen_forms.lost(before, {"a": "1", "b": [{}], "d": 2})) == [
+        ".a was number and is str",
+        ".b[].c is gone",
+    ]
+
+
+@pytest.mark.parametrize("release", RELEASES, ids=lambda path: path.name)
+def test_marks_and_journals_are_read(release, tmp_path):
+    with zipfile.ZipFile(release / freeze.BATCH) as archive:
+        archive.extractall(tmp_path)
+    mark = Mark.decoded((tmp_path / "out" / ".opshift" / "marks" / "a.onnx.json").read_bytes())
+    assert mark is not None
+    assert [name for name, *_ in mark.writes] == ["a.onnx"]
+    with sqlite3.connect(tmp_path / "journal.sqlite3") as rows:
+        texts = [text for (text,) in rows.execute("SELECT outcome FROM outcomes ORDER BY name")]
+    found = [Outcome.from_dict(json.loads(text)) for text in texts]
+    assert [(one.name, one.fate) for one in found] == [
+        ("a.onnx", Fate.OK),
+        ("b.onnx", Fate.REFUSED),
+    ]
+
+
+@pytest.mark.parametrize("release", RELEASES, ids=lambda path: path.name)
+def test_a_batch_of_an_earlier_release_is_continued(release, tmp_path):
+    """A later release makes results again where it could make others, and mistakes nothing."""
+    with zipfile.ZipFile(release / freeze.BATCH) as archive:
+        archive.extractall(tmp_path)
+    before = onnx.load(tmp_path / "out" / "a.onnx")
+    said = frozen_forms.run(tmp_path, frozen_forms.COMMANDS["batch"])
+    assert (said["total"], said["fates"]["refused"], said["left"]) == (2, 1, 0)
+    assert said["fates"]["ok"] + said["fates"]["skipped"] == 1
+    inputs = {"x": np.arange(6, dtype=np.float32).reshape(2, 3)}
+    expected, actual = (
+        oracle.evaluate(one, inputs) for one in (before, onnx.load(tmp_path / "out" / "a.onnx"))
+    )
+    assert oracle.compare(expected, actual, rtol=freeze.RTOL, atol=freeze.ATOL) is None
+    again = frozen_forms.run(tmp_path, frozen_forms.COMMANDS["batch"])
+    assert again["fates"]["skipped"] == 1
+    assert Path(tmp_path, "journal.sqlite3").exists()
