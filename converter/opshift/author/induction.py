@@ -14,7 +14,8 @@ from opshift.opsets.types import rank_of
 from opshift.protos import GraphProto, ModelProto, TypeProto, ValueInfoProto
 
 Rules: TypeAlias = Mapping[tuple[str, str], Carries]
-Infer: TypeAlias = Callable[[ModelProto], ModelProto | None]
+Found: TypeAlias = "tuple[Inferred, ModelProto | None]"
+Infer: TypeAlias = Callable[[ModelProto], Found]
 ROUNDS = 6  # a hypothesis loses something in each; what is not settled by then is given up
 
 
@@ -28,8 +29,8 @@ class Carried(NamedTuple):
     output: str  # of the node; empty where nobody wants it
 
 
-def confirm(model: ModelProto, infer: Infer, rules: Rules) -> bool:
-    """Writes into a model the types of carried values that induction proves; says if any are.
+def confirm(model: ModelProto, infer: Infer, rules: Rules) -> Found:
+    """What inference finds of a model, with the types of carried values that induction proves.
 
     The hypothesis is that a value keeps the type that it begins with. Where a body gives another
     type back, the hypothesis loses the dimensions that differ.
@@ -39,7 +40,7 @@ def confirm(model: ModelProto, infer: Infer, rules: Rules) -> bool:
     held: dict[int, TypeProto] = {}
     given_up: set[int] = set()
     for _ in range(ROUNDS if carried else 0):
-        found = infer(model)
+        told, found = infer(model)
         if found is None:
             break
         types = {**types_in(found), **_initializers(found)}
@@ -58,10 +59,10 @@ def confirm(model: ModelProto, infer: Infer, rules: Rules) -> bool:
             else:
                 held[i] = weaker
         if settled:
-            return bool(held)
+            return told, found
     for one in carried:
         _write(one, None)
-    return False
+    return infer(model)
 
 
 def _carried(model: ModelProto, rules: Rules) -> Iterator[Carried]:

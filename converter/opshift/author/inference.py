@@ -43,8 +43,7 @@ class Known(NamedTuple):
 def infer_all(model: bytes | ModelProto, adapters: Registry) -> Known:
     """Value types over all scopes by name: from inputs first, and from declarations only then."""
     bare = declared.without(model)
-    induction.confirm(bare, lambda one: _infer(one, adapters)[1], adapters.carries)
-    proved, alone = _infer(bare, adapters)
+    proved, alone = induction.confirm(bare, lambda one: _infer(one, adapters), adapters.carries)
     ranked = {name for name, kind in proved.items() if rank_of(kind) is not None}
     if alone is None or not declared.restore(alone, model):
         return Known(proved, frozenset())

@@ -26,4 +26,6 @@ def types_in(model: ModelProto) -> Inferred:
 def _written_in(graph: GraphProto) -> set[str]:
     sparse = (one.values for one in graph.sparse_initializer)
     names = {tensor.name for tensor in (*graph.initializer, *sparse)}
-    return names.union(*(node.output for node in graph.node))
+    for node in graph.node:
+        names.update(node.output)
+    return names

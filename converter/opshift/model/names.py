@@ -33,10 +33,13 @@ class Names:
 
     def is_read(self, scope: Scope, name: str) -> bool:
         """Whether anything reads the value that a scope sees under this name."""
-        family = self.family(scope.root)
-        if len(family) == 1 and len(scope.root.scopes) == 1:
-            return self._names(scope.root)[name] > 0
-        return self.readers(scope.root)[scope.owner(name), name] > 0
+        return self.count((scope.owner(name), name), scope.root) > 0
+
+    def count(self, value: Owned, root: Root) -> int:
+        """How often a value that a root can see is read."""
+        if len(root.scopes) == 1 and len(self.family(root)) == 1:
+            return self._names(root)[value[1]]
+        return self.readers(root)[value]
 
     def readers(self, root: Root) -> Counter[Owned]:
         """How often each value that a root can see is read: in two branches a name may mean two."""

@@ -26,7 +26,7 @@ class Sweep:
         self.document = document
         self.gone: dict[Scope, set[str]] = {}
         self.places: list[Place] = []
-        self._counts: dict[Root, Counter[Owned]] = {}
+        self._lost: Counter[Owned] = Counter()  # reads by nodes that go
 
     def run(self, orphans: Iterable[Owned]) -> bool:
         """Removes the unread among these values, and what only they read; returns if any was."""
@@ -42,12 +42,8 @@ class Sweep:
         return bool(self.gone)
 
     def _is_read(self, owner: Scope, name: str) -> bool:
-        return self._readers(owner.root)[owner, name] > 0
-
-    def _readers(self, root: Root) -> Counter[Owned]:
-        if root not in self._counts:
-            self._counts[root] = self.document.names.readers(root)
-        return self._counts[root]
+        value = (owner, name)
+        return self.document.names.count(value, owner.root) > self._lost[value]
 
     def _remove(self, owner: Scope, name: str) -> Iterator[Owned]:
         """Removes the node or the constant that gives a value; what it read may be unread now."""
@@ -70,7 +66,7 @@ class Sweep:
     def _stop_reading(self, values: Iterable[Owned]) -> Iterator[Owned]:
         for owner, name in values:
             if owner is not None:
-                self._readers(owner.root)[owner, name] -= 1
+                self._lost[owner, name] += 1
                 yield owner, name
 
 
