@@ -1,7 +1,8 @@
 """Takes models that onnxruntime's tools have rewritten back to plain ONNX, and compares both.
 
     python -m tools.contrib [--corpus FOLDER] [--only GLOB ...] [--make basic extended ...]
-        [--to own 21 17 13] [--seconds 120] [--json FILE] [--page docs/explain/plain-onnx.md]
+        [--to own 21 17 13] [--seconds 120] [--json FILE] [--page docs/maintain/contrib.md]
+    python -m tools.contrib --read FILE ... --page docs/maintain/contrib.md
 
 FOLDER holds a folder for each model, with model.onnx and inputs.npz. Each model is rewritten by
 the optimizer of onnxruntime at three levels, by its quantizer, by the optimizer of transformer
@@ -22,13 +23,14 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import children
 from markdown_tables import write_between
 
-from .judge import ALLOWED, FAILED, REFUSED, SAME, WRONG, Verdict, judge
+from .judge import ALLOWED, FAILED, REFUSED, SAME, WRONG, Ending, Verdict, judge
 from .make import MAKERS
 
 DEFAULT = Path(__file__).resolve().parents[3] / "shared" / "corpus"
@@ -38,10 +40,11 @@ STATUSES = (SAME, ALLOWED, REFUSED, FAILED, WRONG)
 def main(argv: Sequence[str] | None = None) -> int:
     """The command."""
     args = _parser().parse_args(argv)
-    if not args.corpus.is_dir():
+    if not args.read and not args.corpus.is_dir():
         print(f"there is no corpus at {args.corpus}; nothing to do")
         return 0
-    verdicts = list(_verdicts(args))
+    verdicts = [_read(one) for path in args.read for one in json.loads(path.read_text("utf-8"))]
+    verdicts += [] if args.read else _verdicts(args)
     if args.json:
         told = [dataclasses.asdict(one) for one in verdicts]
         args.json.write_text(json.dumps(told, indent=1), encoding="utf-8")
@@ -51,6 +54,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         write_between(args.page, "contrib", text)
     bad = [end for one in verdicts for end in one.endings if end.status in (WRONG, FAILED)]
     return 1 if bad else 0
+
+
+def _read(told: dict[str, Any]) -> Verdict:
+    """A verdict of an earlier run."""
+    return Verdict(**{**told, "endings": [Ending(**one) for one in told["endings"]]})
 
 
 def _verdicts(args: argparse.Namespace) -> Iterator[Verdict]:
@@ -116,6 +124,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--make", nargs="+", default=list(MAKERS), choices=list(MAKERS))
     parser.add_argument("--to", nargs="+", default=["own", "21", "17", "13"], metavar="OPSET")
     parser.add_argument("--seconds", type=float, default=120)
+    parser.add_argument(
+        "--read", nargs="+", default=[], type=Path, metavar="FILE", help="report earlier runs"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--page", type=Path, metavar="FILE")
     return parser

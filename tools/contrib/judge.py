@@ -104,12 +104,14 @@ def _apart(one: Any, other: Any) -> float:
 def _ending(
     model: Any, feeds: dict[str, Any], wanted: list[Any], noise: list[float], target: str
 ) -> Ending:
+    import onnx
     from opshift import OpshiftError, Refused, Why, convert_version
 
     versions = {one.domain: one.version for one in model.opset_import}
     own = versions.get("", versions.get("ai.onnx", 0))
     to = None if target == "own" else int(target)
-    status, allow = SAME, False
+    halves = any(one.data_type == onnx.TensorProto.FLOAT16 for one in model.graph.initializer)
+    status, allow, slack = SAME, False, 1e-2 if halves else 0.0
     while True:
         try:
             after = convert_version(model, to, domains=PLAIN, allow_approximate=allow)
@@ -128,7 +130,7 @@ def _ending(
         got = _outputs(after, feeds)
     except Exception as error:
         return Ending(target, FAILED, f"from {own}: {str(error).splitlines()[0][:300]}")
-    told = _difference(got, wanted, noise, 0.1 if allow else 0.0)
+    told = _difference(got, wanted, noise, max(slack, 0.1 if allow else 0.0))
     return Ending(target, WRONG if told else status, told)
 
 
@@ -147,7 +149,7 @@ def _unlike(one: Any, other: Any, noise: float, slack: float) -> str:
         differ = int((one != other).sum())
         amplified = slack or noise  # a code of a quantised model is the next one
         return f"{differ} of {other.size} elements differ" if differ and not amplified else ""
-    relative = max(slack, 1e-2 if other.dtype == np.float16 else 1e-4)
+    relative = max(slack, 1e-4)
     largest = np.abs(other[np.isfinite(other)]).max(initial=0.0)
     with np.errstate(invalid="ignore"):
         close = np.abs(one - other) <= relative * (np.abs(other) + largest) + 2 * noise + 1e-7

@@ -5,6 +5,7 @@ import math
 import numpy as np
 from opshift.adapter import Builder, Node, Refusal, Value, Why
 
+from opshift_adapters._lib.blocks import END
 from opshift_adapters._lib.contrib import attribute, number
 
 HEADS = (
@@ -110,3 +111,32 @@ def biases_of(
     if attribute(node, "unidirectional", 0):
         found.append(causal(op, q, k, LOWEST))
     return found if bias is None else [*found, bias]
+
+
+ROTATION = (
+    "Reshape", "Shape", "Slice", "Gather", "Unsqueeze", "Mul", "Sub", "Add", "Concat", "Range",
+)  # fmt: skip
+
+
+def turn(
+    op: Builder, x: Value, cos: Value, sin: Value, *, pairs: bool, half: int, partly: bool
+) -> Value:
+    """Heads whose numbers turn by angles: neighbours, or those of two halves; all, or the first."""
+    turning = last(op, x, 0, 2 * half) if partly else x
+    if pairs:
+        first, second = last(op, turning, 0, END, 2), last(op, turning, 1, END, 2)
+    else:
+        first, second = last(op, turning, 0, half), last(op, turning, half, END)
+    real = op.Sub(op.Mul(cos, first), op.Mul(sin, second))
+    imaginary = op.Add(op.Mul(sin, first), op.Mul(cos, second))
+    if pairs:
+        each = [op.Unsqueeze(part, op.const([-1])) for part in (real, imaginary)]
+        turned = op.Reshape(op.Concat(*each, axis=-1), op.Shape(turning))
+    else:
+        turned = op.Concat(real, imaginary, axis=-1)
+    return op.Concat(turned, last(op, x, 2 * half, END), axis=-1) if partly else turned
+
+
+def last(op: Builder, x: Value, start: int, end: int, step: int = 1) -> Value:
+    """A part of the last axis."""
+    return op.Slice(x, op.const([start]), op.const([end]), op.const([-1]), op.const([step]))

@@ -2,12 +2,9 @@
 
 from opshift.adapter import Builder, Node, Refusal, Result, Value, Why, example, leaving
 
-from opshift_adapters._lib.blocks import END
 from opshift_adapters._lib.contrib import MICROSOFT, attribute, needed, refuse
+from opshift_adapters._lib.heads import ROTATION, turn
 
-ROTATION = (
-    "Reshape", "Shape", "Slice", "Gather", "Unsqueeze", "Mul", "Sub", "Add", "Concat", "Range",
-)  # fmt: skip
 FOUR = "(float[2,3,4,8] x, int64[2,4] p, float[9,4] c, float[9,4] s) => (float[2,3,4,8] y) "
 THREE = "(float[2,4,24] x, int64[{}] p, float[9,{}] c, float[9,{}] s) => (float[2,4,24] y) "
 UNREAD = {"num_heads": "the cache tells the size of a head", "scale": "no kernel reads it"}
@@ -29,22 +26,8 @@ def rotary_embedding(node: Node, op: Builder) -> Result:
     packed = x.rank == 3
     heads = op.Reshape(x, _heads(node, op, partly)) if packed else x
     cos, sin = (_angles(node, op, at, packed) for at in (2, 3))
-    turning = _last(op, heads, 0, partly) if partly else heads
-    pairs = bool(attribute(node, "interleaved", 0))
-    if pairs:
-        first, second = _last(op, turning, 0, END, 2), _last(op, turning, 1, END, 2)
-    else:
-        half = _half(node, partly)
-        first, second = _last(op, turning, 0, half), _last(op, turning, half, END)
-    real = op.Sub(op.Mul(cos, first), op.Mul(sin, second))
-    imaginary = op.Add(op.Mul(sin, first), op.Mul(cos, second))
-    if pairs:
-        each = [op.Unsqueeze(part, op.const([-1])) for part in (real, imaginary)]
-        turned = op.Reshape(op.Concat(*each, axis=-1), op.Shape(turning))
-    else:
-        turned = op.Concat(real, imaginary, axis=-1)
-    if partly:
-        turned = op.Concat(turned, _last(op, heads, partly, END), axis=-1)
+    pairs, half = bool(attribute(node, "interleaved", 0)), _half(node, partly)
+    turned = turn(op, heads, cos, sin, pairs=pairs, half=half, partly=bool(partly))
     return op.Reshape(turned, op.Shape(x)) if packed else turned
 
 
@@ -73,8 +56,3 @@ def _angles(node: Node, op: Builder, at: int, packed: bool) -> Value:
         found = op.Gather(cache, places, axis=0)
         return op.Unsqueeze(found, op.const([1])) if packed else found
     return op.Unsqueeze(op.Gather(cache, places, axis=0), op.const([2 if packed else 1]))
-
-
-def _last(op: Builder, x: Value, start: int, end: int, step: int = 1) -> Value:
-    """A part of the last axis."""
-    return op.Slice(x, op.const([start]), op.const([end]), op.const([-1]), op.const([step]))

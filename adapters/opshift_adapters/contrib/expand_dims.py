@@ -1,0 +1,17 @@
+"""ExpandDims: Unsqueeze at one axis."""
+
+from opshift.adapter import Builder, Node, Result, T, example, leaving
+
+from opshift_adapters._lib.contrib import MICROSOFT, needed
+
+
+@leaving("ExpandDims", domain=MICROSOFT, since=13, emits="Cast Reshape Unsqueeze")
+@example("constant", "(float[2,3] x) => (float[2,1,3] y) <int32 a = {1}> { y = com.microsoft.ExpandDims(x, a) }", gives="Unsqueeze")
+@example("computed", "(float[2,3] x, int32 a) => (float[p,q,r] y) { y = com.microsoft.ExpandDims(x, a) }", inputs={"a": -1}, gives="Cast Reshape Unsqueeze")
+def expand_dims(node: Node, op: Builder) -> Result:
+    """Unsqueeze, whose axes are a vector."""
+    axis = needed(node, 1)
+    known = axis.const_or_none()
+    if known is not None:
+        return op.Unsqueeze(needed(node, 0), op.const(known.reshape(1).astype("int64")))
+    return op.Unsqueeze(needed(node, 0), op.Reshape(op.Cast(axis, to=T.INT64), op.const([1])))

@@ -1,0 +1,14 @@
+"""GatherND, as ai.onnx has it since 11."""
+
+from opshift.adapter import Builder, Node, Result, T, example, leaving
+
+from opshift_adapters._lib.blocks import as_type
+from opshift_adapters._lib.contrib import MICROSOFT, needed
+
+
+@leaving("GatherND", domain=MICROSOFT, since=11, emits="Cast GatherND")
+@example("pairs", "(float[3,4] x, int32[2,2] i) => (float[2] y) { y = com.microsoft.GatherND(x, i) }", gives="Cast GatherND", inputs={"i": [[0, 3], [2, 1]]})
+@example("rows", "(float[3,4] x, int64[2,1] i) => (float[2,4] y) { y = com.microsoft.GatherND(x, i) }", gives="GatherND", inputs={"i": [[0], [2]]})
+def gather_nd(node: Node, op: Builder) -> Result:
+    """The operator of ai.onnx, whose indices are int64."""
+    return op.GatherND(needed(node, 0), as_type(op, needed(node, 1), T.INT64))

@@ -1,0 +1,112 @@
+"""GroupQueryAttention: some queries share a head of keys, behind a cache with rows of own lengths."""
+
+from opshift.adapter import Builder, Node, Result, T, Value, Why, example, leaving
+
+from opshift_adapters._lib.contrib import (
+    MICROSOFT,
+    attribute,
+    given,
+    needed,
+    number,
+    refuse,
+)
+from opshift_adapters._lib.heads import HEADS, LOWEST, ROTATION, length, scale_of, turn, width
+
+WRITES = (*HEADS, *ROTATION, "Split", "Max", "Min", "GatherND", "Tanh", "Div")
+STEP = "(float[2,1,32] q, float[2,1,16] k, float[2,1,16] v, float[2,2,4,8] c, float[2,2,4,8] d, int32[2] l, int32 t"
+RESULT = ") => (float[2,1,32] y, float[2,2,5,8] e, float[2,2,5,8] f) { y, e, f = com.microsoft.GroupQueryAttention<num_heads=4, kv_num_heads=2"
+FIRST = "(float[2,3,32] q, float[2,3,16] k, float[2,3,16] v, int32[2] l, int32 t) => (float[2,3,32] y, float[2,2,3,8] e, float[2,2,3,8] f) { y, e, f = com.microsoft.GroupQueryAttention<num_heads=4, kv_num_heads=2"
+TURNED = "(float[2,1,64] q, float[2,1,32] k, float[2,1,32] v, float[2,2,4,16] c, float[2,2,4,16] d, int32[2] l, int32 t, float[9,{0}] p, float[9,{0}] s) => (float[2,1,64] y, float[2,2,5,16] e, float[2,2,5,16] f) {{ y, e, f = com.microsoft.GroupQueryAttention<num_heads=4, kv_num_heads=2, do_rotary=1"
+FULL, NEW = {"l": [4, 4], "t": 5}, {"l": [2, 1], "t": 3}
+
+
+@leaving("GroupQueryAttention", domain=MICROSOFT, since=13, emits=WRITES)
+@example("a step", STEP + RESULT + ">(q, k, v, c, d, l, t) }", inputs=FULL, atol=1e-5)
+@example("rows of own lengths in a longer cache", STEP.replace("2,2,4,8", "2,2,9,8") + ") => (float[2,1,32] y) { y, e, f = com.microsoft.GroupQueryAttention<num_heads=4, kv_num_heads=2>(q, k, v, c, d, l, t) }", inputs={"l": [2, 4], "t": 5}, atol=1e-5)
+@example("the first step, no cache", FIRST + ', scale=0.3>(q, k, v, "", "", l, t) }', inputs=NEW, atol=1e-5)
+@example("window", STEP + RESULT + ", local_window_size=2>(q, k, v, c, d, l, t) }", inputs=FULL, atol=1e-5)
+@example("capped", STEP + RESULT + ", softcap=2.0>(q, k, v, c, d, l, t) }", inputs=FULL, atol=1e-5)
+@example("rotated", TURNED.format(8) + ">(q, k, v, c, d, l, t, p, s) }", inputs=FULL, atol=1e-5)
+@example("rotated in pairs, in part", TURNED.format(8).replace("64]", "128]").replace("32]", "64]").replace(",16]", ",32]") + ", rotary_interleaved=1>(q, k, v, c, d, l, t, p, s) }", inputs=FULL, atol=1e-5)
+@example("several behind a cache", "(float[1,3,32] q, float[1,3,16] k, float[1,3,16] v, float[1,2,4,8] c, float[1,2,4,8] d, int32[1] l, int32 t) => (float[1,3,32] y, float[1,2,7,8] e, float[1,2,7,8] f) { y, e, f = com.microsoft.GroupQueryAttention<num_heads=4, kv_num_heads=2, local_window_size=3>(q, k, v, c, d, l, t) }", inputs={"l": [6], "t": 7}, atol=1e-5)
+@example("all in one", "(float[2,1,64] q, float[2,2,4,8] c, float[2,2,4,8] d, int32[2] l, int32 t" + RESULT + '>(q, "", "", c, d, l, t) }', inputs=FULL, atol=1e-5)
+@example("smooth", STEP + RESULT + ", smooth_softmax=1>(q, k, v, c, d, l, t) }", inputs=FULL, refuses=Why.NOT_EXPRESSIBLE)
+def group_query_attention(node: Node, op: Builder) -> Result:
+    """Each row continues its cache; a query sees the keys up to its own place."""
+    refuse(node, "smooth_softmax")
+    heads, shared = attribute(node, "num_heads", 1), attribute(node, "kv_num_heads", 1)
+    q, k, v, size = _parts(node, op, heads, shared)
+    own = length(op, q, 1)
+    past = op.Sub(op.Add(op.Cast(needed(node, 5), to=T.INT64), op.const(1)), own)
+    past = op.Unsqueeze(op.Max(past, op.const(0)), op.const([1]))  # [batch, 1]
+    places = op.Add(op.Range(op.const(0), own, op.const(1)), past)  # [batch, sequence]
+    if attribute(node, "do_rotary", 0):
+        q, k = (_rotated(node, op, one, places, size) for one in (q, k))
+    keys, values = (
+        _continued(node, op, given(node, at), op.Transpose(new, perm=[0, 2, 1, 3]), past)
+        for at, new in ((3, k), (4, v))
+    )
+    grouped = op.Reshape(q, op.const([0, 0, shared, heads // shared, size]))
+    grouped = op.Transpose(grouped, perm=[0, 2, 3, 1, 4])  # [batch, shared, group, sequence, size]
+    wide_keys, wide_values = (op.Unsqueeze(one, op.const([2])) for one in (keys, values))
+    scores = op.MatMul(grouped, op.Transpose(wide_keys, perm=[0, 1, 2, 4, 3]))
+    scores = op.Mul(scores, number(op, scale_of(node, size), q))
+    if cap := attribute(node, "softcap", 0.0):
+        scores = op.Mul(op.Tanh(op.Div(scores, number(op, cap, q))), number(op, cap, q))
+    scores = op.Add(scores, _hidden(node, op, places, keys))
+    y = op.MatMul(op.Softmax(scores, axis=-1), wide_values)
+    y = op.Reshape(op.Transpose(y, perm=[0, 3, 1, 2, 4]), op.const([0, 0, heads * size]))
+    return (y, keys, values)[: node.n_outputs]
+
+
+def _parts(
+    node: Node, op: Builder, heads: int, shared: int
+) -> tuple[Value, Value, Value, int]:
+    """Queries, keys and values as [batch, sequence, heads, size]."""
+    q, k, v = needed(node, 0), given(node, 1), given(node, 2)
+    whole = width(q, 2, "a query")
+    if k is None or v is None:
+        size = whole // (heads + 2 * shared)
+        widths = [heads * size, shared * size, shared * size]
+        q, k, v = op.Split(q, op.const(widths), axis=-1, outputs=3)
+    else:
+        size = whole // heads
+    q = op.Reshape(q, op.const([0, 0, heads, size]))
+    k, v = (op.Reshape(one, op.const([0, 0, shared, size])) for one in (k, v))
+    return q, k, v, size
+
+
+def _rotated(node: Node, op: Builder, x: Value, places: Value, size: int) -> Value:
+    half = width(needed(node, 7), 1, "the cache of cosines")
+    cos, sin = (
+        op.Unsqueeze(op.Gather(needed(node, at), places, axis=0), op.const([2])) for at in (7, 8)
+    )
+    pairs = bool(attribute(node, "rotary_interleaved", 0))
+    return turn(op, x, cos, sin, pairs=pairs, half=half, partly=2 * half < size)
+
+
+def _continued(node: Node, op: Builder, cache: Value | None, new: Value, past: Value) -> Value:
+    """The cache with new rows at the place where each of its rows ends."""
+    total = op.Cast(needed(node, 6), to=T.INT64)
+    if cache is None:
+        return new
+    room, own = length(op, cache, 2), length(op, new, 2)
+    along = op.Range(op.const(0), op.Max(room, op.Reshape(total, op.const([]))), op.const(1))
+    behind = op.Sub(op.Add(along, room), past)
+    behind = op.Min(behind, op.Sub(op.Add(room, own), op.const(1)))
+    index = op.Unsqueeze(op.Where(op.Less(along, past), along, behind), op.const([2]))
+    rows = op.Transpose(op.Concat(cache, new, axis=2), perm=[0, 2, 1, 3])
+    return op.Transpose(op.GatherND(rows, index, batch_dims=1), perm=[0, 2, 1, 3])
+
+
+def _hidden(node: Node, op: Builder, places: Value, keys: Value) -> Value:
+    """What is added so that a query sees no key behind it, nor before its window."""
+    along = op.Range(op.const(0), length(op, keys, 2), op.const(1))
+    own = op.Unsqueeze(places, op.const([2]))  # [batch, sequence, 1]
+    ends = op.Unsqueeze(op.Cast(needed(node, 5), to=T.INT64), op.const([1, 2]))
+    seen = op.LessOrEqual(along, op.Min(own, ends))
+    window = attribute(node, "local_window_size", -1)
+    if window > 0:
+        seen = op.And(seen, op.Greater(along, op.Sub(own, op.const(window))))
+    added = op.Where(seen, number(op, 0, keys), number(op, LOWEST, keys))
+    return op.Unsqueeze(added, op.const([1, 2]))

@@ -1,0 +1,24 @@
+"""NhwcMaxPool: MaxPool of codes whose channels come last."""
+
+from typing import Any
+
+from opshift.adapter import Builder, Node, Result, Value, example, leaving
+
+from opshift_adapters._lib.contrib import MICROSOFT, attribute, needed
+
+POOL = ("auto_pad", "ceil_mode", "dilations", "kernel_shape", "pads", "strides")
+
+
+@leaving("NhwcMaxPool", domain=MICROSOFT, since=12, emits="Transpose MaxPool")
+@example("padded", "(uint8[1,6,6,2] x) => (uint8[1,a,b,2] y) { y = com.microsoft.NhwcMaxPool<kernel_shape=[3,2], pads=[1,0,1,0], strides=[2,1]>(x) }", gives="Transpose MaxPool Transpose")
+@example("one axis", "(int8[1,9,2] x) => (int8[1,a,2] y) { y = com.microsoft.NhwcMaxPool<kernel_shape=[3]>(x) }", gives="Transpose MaxPool Transpose")
+def nhwc_max_pool(node: Node, op: Builder) -> Result:
+    """MaxPool between two Transposes."""
+    x = needed(node, 0)
+    named: dict[str, Any] = {
+        name: attribute(node, name, None) for name in POOL if node.attr(name) is not None
+    }
+    y: Value = op.MaxPool(
+        op.Transpose(x, perm=[0, x.rank - 1, *range(1, x.rank - 1)]), **named
+    )
+    return op.Transpose(y, perm=[0, *range(2, x.rank), 1])

@@ -1,0 +1,14 @@
+"""Range, as ai.onnx has it since 11."""
+
+from opshift.adapter import Builder, Node, Result, example, leaving
+
+from opshift_adapters._lib.contrib import MICROSOFT, given, needed
+
+
+@leaving("Range", domain=MICROSOFT, since=11, emits="Range")
+@example("a step", "(int64 a, int64 b, int64 d) => (int64[n] y) { y = com.microsoft.Range(a, b, d) }", gives="Range", inputs={"a": 2, "b": 11, "d": 3})
+@example("no step", "(float a, float b) => (float[n] y) { y = com.microsoft.Range(a, b) }", gives="Range", inputs={"a": 2.5, "b": 7.0})
+def range_(node: Node, op: Builder) -> Result:
+    """The operator of ai.onnx, which needs a step."""
+    start, step = needed(node, 0), given(node, 2)
+    return op.Range(start, needed(node, 1), op.const(1, like=start) if step is None else step)

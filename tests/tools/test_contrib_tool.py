@@ -1,0 +1,72 @@
+"""A small sample: models that onnxruntime's own tools rewrite come back to plain ONNX."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from contrib.judge import ALLOWED, SAME, judge
+from onnx import numpy_helper, parser
+
+pytest.importorskip("onnxruntime", reason="onnxruntime makes the models and runs them")
+
+BLOCK = """<ir_version: 8, opset_import: ["" : 17]> g (float[2,6,16] x) => (float[2,6,16] y)
+    <float e = {0.00001}, float half = {0.5}, float one = {1.0}, float r = {1.4142135}, float two = {2.0}> {
+        m = ReduceMean<axes=[-1]>(x)
+        d = Sub(x, m)
+        p = Pow(d, two)
+        s = ReduceMean<axes=[-1]>(p)
+        t = Add(s, e)
+        u = Sqrt(t)
+        n = Div(d, u)
+        k = Mul(n, g)
+        l = Add(k, c)
+        h = MatMul(l, w)
+        a = Add(h, b)
+        q = Div(a, r)
+        f = Erf(q)
+        o = Add(f, one)
+        i = Mul(a, o)
+        z = Mul(i, half)
+        j = MatMul(z, v)
+        y = Add(j, x) }"""
+IMAGE = """<ir_version: 8, opset_import: ["" : 13]> g (float[1,4,8,8] x) => (float[1,4,a,b] y) {
+        c = Conv<pads=[1,1,1,1]>(x, w, b)
+        r = Relu(c)
+        s = Sigmoid(r)
+        m = Mul(r, s)
+        d = Conv(m, v)
+        e = Add(d, x)
+        l = LeakyRelu<alpha=0.2>(e)
+        y = AveragePool<kernel_shape=[2,2], strides=[2,2]>(l) }"""
+MODELS = {"block": BLOCK, "image": IMAGE}
+SIZES = {
+    "block": {"g": 16, "c": 16, "w": (16, 16), "b": 16, "v": (16, 16)},
+    "image": {"w": (4, 4, 3, 3), "b": 4, "v": (4, 4, 1, 1)},
+}
+
+
+@pytest.fixture(params=MODELS)
+def folder(request, tmp_path):
+    """A folder of a corpus, with random weights and inputs."""
+    rng = np.random.default_rng(1)
+    model = parser.parse_model(MODELS[request.param])
+    for name, size in SIZES[request.param].items():
+        made = rng.normal(0, 0.3, size).astype(np.float32)
+        model.graph.initializer.append(numpy_helper.from_array(made, name))
+    path = tmp_path / request.param
+    path.mkdir()
+    onnx.save(model, path / "model.onnx")
+    shape = [dim.dim_value for dim in model.graph.input[0].type.tensor_type.shape.dim]
+    np.savez(path / "inputs.npz", x=rng.normal(0, 1, shape).astype(np.float32))
+    return path
+
+
+@pytest.mark.parametrize("maker", ["extended", "dynamic", "static QDQ", "static QOperator"])
+def test_a_rewritten_model_comes_back(folder, maker):
+    verdict = judge(str(folder), maker, ["own", "13", "11"])
+    assert not verdict.unfit
+    for end in verdict.endings:
+        assert end.status in (SAME, ALLOWED), f"{end} of {verdict.operators}"
+    if maker == "extended":
+        assert verdict.operators  # otherwise nothing was tried
