@@ -10,10 +10,12 @@ import numpy as np
 import onnx
 import pytest
 from conftest import model
+from onnx import defs
 from onnxruntime import InferenceSession
-from runtimes import report
+from runtimes import probes, report
 from runtimes.__main__ import convert
 from runtimes.install import NotHere, install
+from runtimes.kernels import CHILD, answer, listed
 from runtimes.runner import Runner
 
 OLD = "1.16.3"  # the oldest that comes for Python 3.11, and merges chains of Casts
@@ -68,14 +70,56 @@ def test_a_converted_model_is_right_in_an_older_onnxruntime(name, runtime, tmp_p
 
 
 def test_a_child_that_ends_is_a_crash_and_the_next_model_gets_a_new_one(tmp_path):
+    path = tmp_path / "m.onnx"
+    onnx.save(model("(float[2] x) => (float[2] y) { y = Relu(x) }", 13), path)
+
     class Ends:
-        python, environment = sys.executable, {}
+        name, python, environment = "onnxruntime", sys.executable, {"PYTHONHOME": str(tmp_path)}
 
     runner = Runner(Ends())
     for _ in range(2):
-        told = runner.judge(tmp_path / "none.onnx", tmp_path)
-        assert told["outcome"] in ("crash", "not loaded")
+        told = runner.judge(path, tmp_path)
+        assert told["outcome"] == "crash"
     runner.close()
+
+
+@pytest.mark.parametrize("op", ["Less", "Where", "ReduceMean", "Clip"])
+def test_a_model_of_one_node_loads_where_the_release_lists_a_kernel(op, runtime):
+    schema = defs.get_schema(op, 18 if op == "ReduceMean" else 13, "")
+    runner = Runner(runtime, 400, CHILD)
+    try:
+        kernels = runner.ask({"registered": True})["registered"]
+        found = {probe.types: answer(runner, probe) for probe in probes.of(schema)}
+        known = {probe.types: listed(kernels, schema, probe) for probe in probes.of(schema)}
+    finally:
+        runner.close()
+    assert True in found.values()
+    assert not [types for types, one in found.items() if known[types] and one is not True]
+    if not (schema.has_function or schema.has_context_dependent_function):
+        more = [types for types, one in found.items() if one and not known[types]]
+        assert all("float16" in types for types in more)  # it inserts casts around these nodes
+
+
+def test_a_fault_of_the_runtime_is_told_with_its_proof():
+    wrong, right = {"outcome": "wrong", "why": "error 0.05"}, {"outcome": "right", "why": ""}
+    none = {"outcome": "not loaded", "why": "IR 10"}
+    models = {
+        "stamped_op1": {"before": none, "after": wrong, "stamped": wrong},
+        "optimized_op1": {"before": none, "after": {**wrong, "unoptimized": "right"}},
+        "sibling_op1": {"before": wrong, "after": wrong},
+        "sibling_op2": {"before": none, "after": wrong, "stamped": none},
+        "elsewhere_op1": {"before": none, "after": wrong, "stamped": none},
+        "ours_op1": {"before": right, "after": {"outcome": "crash", "why": "signal 11"}},
+    }
+    later = {"elsewhere_op1": {"before": wrong, "after": wrong}}
+    found = report.Results({"1.0": models, "1.1": later})
+    proofs = {name: report.fault(name, "1.0", found) for name in models}
+    assert "under numbers that the release reads" in proofs["stamped_op1"]
+    assert "without the optimizations" in proofs["optimized_op1"]
+    assert "sibling_op1" in proofs["sibling_op2"]
+    assert "in onnxruntime 1.1" in proofs["elsewhere_op1"]
+    assert proofs["ours_op1"] == ""
+    assert report.row("1.0", found).endswith("| 4 | 1 |")
 
 
 def test_the_table_counts_what_can_be_expressed():

@@ -1,7 +1,7 @@
 """Converts a corpus for runtimes, runs it there, and prints how many models are right.
 
-    python -m tools.runtimes [--ort 1.10.0 1.4.0 ...] [--corpus FOLDER] [--only GLOB ...]
-        [--json FILE] [--page FILE]
+    python -m tools.runtimes [--ort 1.10.0 1.4.0 ...] [--runtimes openvino==2026.4.0 ...]
+        [--corpus FOLDER] [--only GLOB ...] [--json FILE] [--page FILE]
 
 FOLDER holds a folder for each model, with model.onnx, inputs.npz and expected.npz. A release that
 cannot be installed here is passed over with the reason. Who runs it: whoever changes a target or
@@ -22,7 +22,7 @@ from pathlib import Path
 import onnx
 
 from . import report
-from .install import CACHE, Installed, NotHere, install, numbers
+from .install import CACHE, PACKAGES, Installed, NotHere, install, numbers
 from .runner import Runner
 
 RELEASES = ("0.4.0", "1.2.0", "1.4.0", "1.7.0", "1.10.0", "1.14.1", "1.17.3")
@@ -33,22 +33,28 @@ def main() -> int:
     found = report.Results()
     if args.json and args.json.exists():
         found.models = json.loads(args.json.read_text())
-    for version in args.ort:
+    for asked in [*args.ort, *args.runtimes]:
+        name, _, version = asked.rpartition("==")
         try:
-            runtime = install(version, args.cache)
+            runtime = install(version, args.cache, name or "onnxruntime")
         except NotHere as reason:
             print(f"passed over: {reason}", file=sys.stderr)
-            found.passed_over[version] = str(reason)
+            found.passed_over[asked] = str(reason)
             continue
-        found.models[version] = measure(runtime, args)
-        print(report.row(version, found), file=sys.stderr, flush=True)
+        found.models[asked] = measure(runtime, args)
+        print(report.row(asked, found), file=sys.stderr, flush=True)
         if args.json:
             args.json.write_text(json.dumps(found.models, indent=1, sort_keys=True))
-    found.models = dict(sorted(found.models.items(), key=lambda item: numbers(item[0])))
+    found.models = dict(sorted(found.models.items(), key=lambda item: _order(item[0])))
     print(report.table(found))
     if args.page:
         args.page.write_text(report.page(found))
     return 0
+
+
+def _order(asked: str) -> tuple[str, tuple[int, ...]]:
+    name, _, version = asked.rpartition("==")
+    return name, numbers(version)
 
 
 def measure(runtime: Installed, args: argparse.Namespace) -> dict[str, report.Measured]:
@@ -59,8 +65,9 @@ def measure(runtime: Installed, args: argparse.Namespace) -> dict[str, report.Me
         and (not args.only or any(fnmatch.fnmatch(folder.name, glob) for glob in args.only))
     ]  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="runtimes-") as scratch:
-        target = f"onnxruntime=={runtime.version}"
-        tasks = [(str(f / "model.onnx"), f"{scratch}/{f.name}.onnx", target) for f in folders]
+        tasks = [
+            (str(f / "model.onnx"), f"{scratch}/{f.name}.onnx", runtime.target) for f in folders
+        ]
         with ProcessPoolExecutor(args.workers) as pool:
             converted = list(pool.map(convert, tasks, chunksize=4))
         runner = Runner(runtime)
@@ -115,6 +122,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     default = os.environ.get("OPSHIFT_CORPUS")
     parser.add_argument("--ort", nargs="*", default=RELEASES, metavar="VERSION")
+    parser.add_argument("--runtimes", nargs="*", default=[], metavar="NAME==VERSION",
+                        help=f"others: {', '.join(PACKAGES)}")  # fmt: skip
     parser.add_argument("--corpus", type=Path, default=default, required=default is None)
     parser.add_argument("--only", nargs="*", default=[], metavar="GLOB")
     parser.add_argument("--cache", type=Path, default=CACHE, help="where runtimes are installed")

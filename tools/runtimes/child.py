@@ -1,7 +1,7 @@
 """Runs models in the runtime of this interpreter, one for each line of stdin; Python 3.6 or later.
 
-A line is JSON with the path of a model and the folder of its inputs and expected outputs. The
-answer is a line of JSON.
+A line is JSON with the name of the runtime, the path of a model, the names of its inputs and
+outputs, and the folder of the inputs and expected outputs. The answer is a line of JSON.
 """
 # ruff: noqa: UP032
 
@@ -12,7 +12,7 @@ import sys
 RIGHT = 1e-3  # of the largest expected magnitude
 
 
-def opened(path, optimized):
+def of_onnxruntime(task, optimized):
     import onnxruntime
 
     minor = tuple(int(part) for part in onnxruntime.__version__.split(".")[:2])
@@ -22,7 +22,62 @@ def opened(path, optimized):
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     elif not optimized:
         options.set_graph_optimization_level(0)
-    return onnxruntime.InferenceSession(path, options, **more)
+    session = onnxruntime.InferenceSession(task["model"], options, **more)
+    names = [output.name for output in session.get_outputs()]
+    return lambda feed: dict(zip(names, session.run(None, feed)))  # noqa: B905 - Python 3.6
+
+
+def of_openvino(task, optimized):
+    try:
+        from openvino import Core
+    except ImportError:
+        from openvino.runtime import Core
+
+    core = Core()
+    compiled = core.compile_model(core.read_model(task["model"]), "CPU")
+
+    def run(feed):
+        results = compiled.create_infer_request().infer(feed)
+        found = {}
+        for output in compiled.outputs:
+            found.update((name, results[output]) for name in output.get_names())
+        return found
+
+    return run
+
+
+def of_opencv(task, optimized):
+    import cv2
+
+    net = cv2.dnn.readNetFromONNX(task["model"])
+
+    def run(feed):
+        for name, value in feed.items():
+            net.setInput(value, name)
+        layers = net.getUnconnectedOutLayersNames()
+        return dict(zip(task["outputs"], net.forward(layers)))  # noqa: B905 - Python 3.6
+
+    return run
+
+
+def of_tract(task, optimized):
+    import tract
+
+    model = tract.onnx().load(task["model"]).into_model().into_runnable()
+
+    def run(feed):
+        results = model.run([feed[name] for name in task["inputs"]])
+        return dict(zip(task["outputs"], [one.to_numpy() for one in results]))  # noqa: B905
+
+    return run
+
+
+LOADS = {
+    "onnxruntime": of_onnxruntime,
+    "openvino": of_openvino,
+    "opencv": of_opencv,
+    "tract": of_tract,
+}
 
 
 def fed(numpy, path):
@@ -65,7 +120,7 @@ def error(numpy, want, got):
 def judged(task, optimized=True):
     """How a model fares; what is wrong is judged again without the runtime's optimizations."""
     answer = compared(task, optimized)
-    if optimized and answer["outcome"] == "wrong":
+    if optimized and answer["outcome"] == "wrong" and task["runtime"] == "onnxruntime":
         answer["unoptimized"] = judged(task, optimized=False)["outcome"]
     return answer
 
@@ -74,7 +129,7 @@ def compared(task, optimized):
     import numpy
 
     try:
-        session = opened(task["model"], optimized)
+        run = LOADS[task["runtime"]](task, optimized)
     except Exception as failure:
         return {"outcome": "not loaded", "why": str(failure)[:400]}
     worst, got = 0.0, {}
@@ -82,11 +137,11 @@ def compared(task, optimized):
         if not os.path.exists(os.path.join(task["folder"], wanted)):
             continue
         try:
-            results = session.run(None, fed(numpy, os.path.join(task["folder"], given)))
+            results = run(fed(numpy, os.path.join(task["folder"], given)))
         except Exception as failure:
             return {"outcome": "not run", "why": str(failure)[:400]}
-        for output, value in zip(session.get_outputs(), results):  # noqa: B905 - Python 3.6 knows no strict
-            got.update(flat(output.name, value))
+        for name, value in results.items():
+            got.update(flat(name, value))
         with numpy.load(os.path.join(task["folder"], wanted)) as expected:
             for name in expected.files:
                 found = name in got and error(numpy, expected[name], numpy.asarray(got[name]))

@@ -1,4 +1,4 @@
-"""Installs a release of onnxruntime for a Python on this machine that has a wheel of it."""
+"""Installs a release of a runtime for a Python on this machine that has a wheel of it."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ WHEELS = {
     "3.12": ("1.17.0", "1.31.1"),
     "3.13": ("1.20.0", "1.31.1"),
 }
+# What the other runtimes are called in the registry of Python packages; pip finds the wheels.
+PACKAGES = {"openvino": "openvino", "opencv": "opencv-python-headless", "tract": "tract"}
 BEFORE_NUMPY_2 = (1, 19)  # older releases are built against numpy 1
 
 
@@ -39,6 +41,12 @@ class Installed:
     version: str
     python: str
     site: str
+    name: str = "onnxruntime"
+
+    @property
+    def target(self) -> str:
+        """The release as `--for` takes it."""
+        return f"{self.name}=={self.version}"
 
     @property
     def environment(self) -> dict[str, str]:
@@ -69,32 +77,47 @@ def pythons() -> dict[str, str]:
     return found
 
 
-def install(version: str, cache: Path = CACHE) -> Installed:
+def install(version: str, cache: Path = CACHE, name: str = "onnxruntime") -> Installed:
     """The release in a folder of its own; one that was installed before is used again."""
-    site = cache / f"onnxruntime-{version}"
-    note = site / "installed.json"
+    final = cache / f"{name}-{version}"
+    note = final / "installed.json"
     if note.exists():
-        return Installed(version, json.loads(note.read_text())["python"], str(site))
-    python, final = _python_for(version), site
-    site = cache / f"onnxruntime-{version}.{os.getpid()}"  # another process may install it, too
-    numpy = "numpy<2" if numbers(version)[:2] < BEFORE_NUMPY_2 else "numpy"
-    wanted = ([f"onnxruntime=={version}", "--no-deps"], [numpy, "protobuf", "flatbuffers"])
-    for what in wanted:
-        command = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
-        done = subprocess.run(
-            [*command, "--target", str(site), *what], capture_output=True, text=True
-        )
-        if done.returncode:
-            shutil.rmtree(site, ignore_errors=True)
-            told = (done.stderr.strip().splitlines() or ["pip said nothing"])[-1]
-            raise NotHere(f"pip of {python} cannot install {what[0]}: {told}")
+        return Installed(version, json.loads(note.read_text())["python"], str(final), name)
+    site = cache / f"{name}-{version}.{os.getpid()}"  # another process may install it, too
+    if name == "onnxruntime":
+        numpy = "numpy<2" if numbers(version)[:2] < BEFORE_NUMPY_2 else "numpy"
+        wanted = [[f"{name}=={version}", "--no-deps"], [numpy, "protobuf", "flatbuffers"]]
+        candidates = [_python_for(version)]
+    else:
+        wanted = [[f"{PACKAGES[name]}=={version}"]]
+        candidates = [pythons()[minor] for minor in reversed(WHEELS) if minor in pythons()]
+    told = ""
+    for python in candidates:
+        told = _pip(python, site, wanted)
+        if not told:
+            break
+    else:
+        raise NotHere(f"{name} {version} cannot be installed: {told}")
     _wrapper(python, site, final)
     (site / note.name).write_text(json.dumps({"version": version, "python": python}))
     try:
         site.rename(final)
     except OSError:  # it was quicker
         shutil.rmtree(site, ignore_errors=True)
-    return Installed(version, python, str(final))
+    return Installed(version, python, str(final), name)
+
+
+def _pip(python: str, site: Path, wanted: list[list[str]]) -> str:
+    """Installs into a folder; what pip says where it cannot."""
+    command = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+    command += ["--only-binary", ":all:", "--target", str(site)]
+    for what in wanted:
+        done = subprocess.run([*command, *what], capture_output=True, text=True)
+        if done.returncode:
+            shutil.rmtree(site, ignore_errors=True)
+            told = (done.stderr.strip().splitlines() or ["pip said nothing"])[-1]
+            return f"pip of {python} cannot install {what[0]}: {told}"
+    return ""
 
 
 def _wrapper(python: str, site: Path, final: Path) -> None:

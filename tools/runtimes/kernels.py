@@ -70,19 +70,19 @@ def measure(runtime: Installed, contrib: list[str]) -> dict[str, Any]:
     lacks: list[Choice] = []
     row = targets.find(f"onnxruntime=={runtime.version}")
     try:
-        listed = runner.ask({"registered": True})["registered"]
+        registered = runner.ask({"registered": True})["registered"]
         for domain in ("", "ai.onnx.ml"):
             for schema in probes.schemas(domain):
                 if schema.since_version > row.imports[domain]:
                     continue
                 for probe in probes.of(schema):
-                    answer = _answer(runner, probe)
-                    known = _listed(listed, schema, probe)
-                    if answer is None and known is False and not schema.has_function:
-                        answer = None if "float16" in probe.types else False
-                    told = "" if listed is None else f", listed: {known}"
-                    counts[f"loads: {answer}{told}"] += 1
-                    if answer is False and not known:
+                    loads = answer(runner, probe)
+                    known = listed(registered, schema, probe)
+                    if loads is None and known is False and not schema.has_function:
+                        loads = None if "float16" in probe.types else False
+                    told = "" if registered is None else f", listed: {known}"
+                    counts[f"loads: {loads}{told}"] += 1
+                    if loads is False and not known:
                         lacks.append(_choice(probe))
         for op in contrib:
             model = base64.b64encode(probes.bare(op, CONTRIB)).decode()
@@ -93,7 +93,7 @@ def measure(runtime: Installed, contrib: list[str]) -> dict[str, Any]:
     return {"lacks": lacks, "counts": dict(counts)}
 
 
-def _answer(runner: Runner, probe: probes.Probe) -> bool | None:
+def answer(runner: Runner, probe: probes.Probe) -> bool | None:
     """Whether a node loads; None where the runtime objects to each model for another reason."""
     for model in probe.models():
         told = runner.ask({"model": base64.b64encode(model).decode()})
@@ -107,17 +107,17 @@ def _choice(probe: probes.Probe) -> Choice:
     return probe.domain, probe.op, probe.since, probe.variables, probe.types
 
 
-def _listed(
-    listed: list[tuple[str, str, list[int], dict[str, list[str]]]] | None,
+def listed(
+    registered: list[tuple[str, str, list[int], dict[str, list[str]]]] | None,
     schema: defs.OpSchema,
     probe: probes.Probe,
 ) -> bool | None:
     """Whether a registered kernel takes a choice of types; None where the release lists none."""
-    if listed is None:
+    if registered is None:
         return None
     chosen = dict(zip(probe.variables, probe.types, strict=True))
     named = {f.name: f.type_str for f in (*schema.inputs, *schema.outputs)}
-    for domain, op, (first, last), constraints in listed:
+    for domain, op, (first, last), constraints in registered:
         if (domain or "", op) != (probe.domain, probe.op):
             continue
         if first != probe.since and not (first <= probe.since <= last < 1 << 30):

@@ -70,7 +70,7 @@ def fault(name: str, version: str, found: Results) -> str:
         for which in ("before", "stamped"):
             one = models.get(name, {}).get(which, {})
             if one.get("outcome") in BAD and one.get("why") == after.get("why"):
-                return f"the original has the same fault in {release} ({_shown(one)})"
+                return f"the original has the same fault in {_named(release)} ({_shown(one)})"
     return ""
 
 
@@ -88,7 +88,7 @@ def row(version: str, found: Results) -> str:
     after = Counter(m["after"]["outcome"] for m in models.values())
     can = sum(not lacks(m["after"]) for m in models.values())
     share = f"{100 * after['right'] / can:.1f} %" if can else "-"
-    cells = [version, len(models), before, after["right"], can, share]
+    cells = [_named(version), len(models), before, after["right"], can, share]
     cells += [after[name] for name in OUTCOMES]
     bad = [name for name, measured in models.items() if worse(measured)]
     faults = sum(bool(fault(name, version, found)) for name in bad)
@@ -97,10 +97,14 @@ def row(version: str, found: Results) -> str:
 
 
 HEADER = (
-    "| onnxruntime | models | right before | right after | expressible | share right of these | "
+    "| runtime | models | right before | right after | expressible | share right of these | "
     + " | ".join(OUTCOMES)
     + " | not before, fault of the runtime | not before, other |"
 )
+
+
+def _named(asked: str) -> str:
+    return asked.replace("==", " ") if "==" in asked else f"onnxruntime {asked}"
 
 
 def table(found: Results) -> str:
@@ -124,9 +128,9 @@ def _page(found: Results) -> Iterator[str]:
     yield ""
     yield table(found)
     for version, reason in found.passed_over.items():
-        yield f"\nonnxruntime {version} was passed over: {reason}"
+        yield f"\n{_named(version)} was passed over: {reason}"
     for version, models in found.models.items():
-        yield f"\n## onnxruntime {version}: models that are not right"
+        yield f"\n## {_named(version)}: models that are not right"
         grouped: dict[str, list[str]] = defaultdict(list)
         for name, measured in sorted(models.items()):
             after = measured["after"]

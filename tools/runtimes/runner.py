@@ -9,6 +9,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import onnx
+
 from .install import Installed
 
 CHILD = Path(__file__).with_name("child.py")
@@ -24,7 +26,13 @@ class Runner:
 
     def judge(self, model: Path, folder: Path) -> dict[str, str]:
         """How a model fares: right, wrong, not run, not loaded, crash or timeout."""
-        return self.ask({"model": str(model), "folder": str(folder)})
+        graph = onnx.load(model, load_external_data=False).graph
+        known = {one.name for one in graph.initializer}
+        return self.ask({
+            "runtime": self.runtime.name, "model": str(model), "folder": str(folder),
+            "inputs": [one.name for one in graph.input if one.name not in known],
+            "outputs": [one.name for one in graph.output],
+        })  # fmt: skip
 
     def ask(self, task: dict[str, Any]) -> dict[str, Any]:
         """What the child answers; the outcome crash or timeout where it does not."""
