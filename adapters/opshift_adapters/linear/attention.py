@@ -32,7 +32,7 @@ HEADS = "q_num_heads=2,kv_num_heads=2"
 RANKLESS = "(float[48] v1, int64[n] t, float[2,2,5,4] k, float[2,2,5,6] v) => (float[a,b,c,d] y) { q = Reshape(v1, t) "
 
 
-@adapter("Attention", 24, 25, emits=("Less", "LessOrEqual", *COUNTING, *MASKING))
+@adapter("Attention", 24, 25, emits=("Less", "LessOrEqual", "Expand", *COUNTING, *MASKING))
 @example("four axes", QKV + Y + "{ y = Attention(q, k, v) }", gives="Attention")
 @example("three axes", PACKED + Y3 + "{ y = Attention<" + HEADS + ">(q, k, v) }", gives="Attention")
 @example("heads of four axes", QKV + Y + "{ y = Attention<" + HEADS + ">(q, k, v) }", gives="Attention")
@@ -55,8 +55,14 @@ def lengths_as_mask(node: Node, op: Builder, **attributes: None) -> Result:
         query, key = grid(op, queries, keys, offset_of(node, op, queries, before))
         allowed = op.LessOrEqual(key, query)
     else:
+        # One row for each query, because onnxruntime takes no mask that broadcasts over them.
         valid = op.Unsqueeze(node["nonpad_kv_seqlen"], op.const([1, 2, 3]))
-        allowed = op.Less(counted(op, keys, [-1]), valid)
+        count, one = queries.const_or_none(), op.const([1])
+        if count is None:
+            rows = op.Expand(valid, op.Concat(one, one, queries, one, axis=0))
+        else:
+            rows = op.Expand(valid, op.const([1, 1, int(count.item()), 1]))
+        allowed = op.Less(counted(op, keys, [-1]), rows)
     mask = hide(op, full_mask(node, op, keys), allowed)
     changed = {"attn_mask": mask, "nonpad_kv_seqlen": None}
     return op.same(node, inputs=changed, is_causal=None, **attributes)
@@ -123,15 +129,16 @@ def _has_columns(mask: Value) -> bool:
     return isinstance(length, int) and length != 1
 
 
-@adapter("Attention", 24, 23, emits=("Less", "LessOrEqual", *COUNTING, *MASKING))
+@adapter("Attention", 24, 23, emits=("Less", "LessOrEqual", "Expand", *COUNTING, *MASKING))
 @example("no mask", QKV + Y + "{ y = Attention(q, k, v, , , , ) }", gives="Attention")
 @example("mask", QKV + ", bool[3,5] m" + Y + "{ y = Attention(q, k, v, m) }", gives="Attention")
 @example("short bool mask", QKV + ", bool[3,4] m" + Y + "{ y = Attention(q, k, v, m) }", gives="Pad Attention")
 @example("short float mask", QKV + PAST.replace(" pk", " pk, float[3,6] m", 1) + PRESENT + "{ y, k2, v2 = Attention<is_causal=1>(q, k, v, m, pk, pv) }", gives="Pad Attention")
 @example("mask of one column", QKV + ", float[3,1] m" + Y + "{ y = Attention(q, k, v, m) }", gives="Pad Attention")
 @example("unknown sizes", PACKED.replace("5", "N") + ", bool[3,M] m" + Y3 + "{ y = Attention<" + HEADS + ">(q, k, v, m) }", inputs={"m": np.tri(3, 4, dtype=bool), "k": np.sin(np.arange(80)).reshape(2, 5, 8), "v": np.sin(np.arange(120)).reshape(2, 5, 12)}, gives="Shape Shape Sub Concat Pad Attention")
-@example("lengths", QKV + ", int64[2] n" + Y + "{ y = Attention(q, k, v, , , , n) }", gives="Unsqueeze Less Attention", inputs={"n": [3, 5]})
+@example("lengths", QKV + ", int64[2] n" + Y + "{ y = Attention(q, k, v, , , , n) }", gives="Unsqueeze Expand Less Attention", inputs={"n": [3, 5]})
 @example("lengths, causal", PACKED + ", int64[2] n" + Y3 + "{ y = Attention<is_causal=1," + HEADS + ">(q, k, v, , , , n) }", gives="Sub Unsqueeze Add LessOrEqual Attention", inputs={"n": [3, 5]})
+@example("lengths, unknown number of queries", "(float[2,2,S,4] q, float[2,2,5,4] k, float[2,2,5,6] v, int64[2] n) => (float[2,2,S,6] y) { y = Attention(q, k, v, , , , n) }", inputs={"n": [3, 5]})
 @example("lengths, nothing in sight", QKV + ", int64[2] n" + Y + "{ y = Attention<is_causal=1>(q, k, v, , , , n) }", inputs={"n": [1, 2]})
 @example("lengths and a mask", QKV + ", float[2,3,4] m, int64[2] n" + Y + "{ y = Attention(q, k, v, m, , , n) }", inputs={"n": [0, 4]})
 @example("lengths of unknown sizes", "(float[B,2,S,4] q, float[B,2,N,4] k, float[B,2,N,4] v, bool[S,M] m, int64[B] n) => (float[B,2,S,4] y) { y = Attention<is_causal=1>(q, k, v, m, , , n) }", inputs={"q": np.sin(np.arange(48)).reshape(2, 2, 3, 4), "k": np.sin(np.arange(80)).reshape(2, 2, 5, 4), "v": np.sin(np.arange(80)).reshape(2, 2, 5, 4), "m": np.tri(3, 4, 1, dtype=bool), "n": [4, 3]}, atol=1e-6)

@@ -73,7 +73,7 @@ def dft_20_19(node: Node, op: Builder) -> Result:
 # of doubles within 10 ulp of the largest, where numpy is within 4 and onnxruntime within 5000.
 TRANSFORM = (
     "Shape", "Slice", "Concat", "Gather", "Reshape", "Cast", "Mul", "Add", "Sub", "Div", "Mod",
-    "Cos", "Sin", "Neg", "Pad", "Min", "Equal", "Where", "MatMul", "Unsqueeze", *COUNTED, *ARANGE,
+    "Cos", "Sin", "Neg", "Pad", "Min", "Max", "Equal", "Where", "MatMul", "Unsqueeze", *COUNTED, *ARANGE,
 )  # fmt: skip
 
 
@@ -144,13 +144,14 @@ def transform(
         given = wanted = length
     read = op.Slice(x, op.const([0]), op.Reshape(given, op.const([1])), op.const([1]))
     column = arange(op, calc(op, "Min", given, size))
-    cos, sin = _waves(op, arange(op, wanted), column, length)
-    over = op.Cast(length, to=T.DOUBLE)
+    period = calc(op, "Max", length, op.const(1))  # nothing has no remainder
+    cos, sin = _waves(op, arange(op, wanted), column, period)
+    over = op.Cast(period, to=T.DOUBLE)
     if inverse:
         sin = op.Neg(sin)
         cos, sin = op.Div(cos, over), op.Div(sin, over)
     if inverse and onesided:  # what is not written down mirrors all but the first and the middle
-        alone = op.Equal(op.Mod(op.Mul(column, op.const(2)), length), op.const(0))
+        alone = op.Equal(op.Mod(op.Mul(column, op.const(2)), period), op.const(0))
         weight = op.Where(alone, op.const(1.0, T.DOUBLE), op.const(2.0, T.DOUBLE))
         cos, sin = op.Mul(cos, weight), op.Mul(sin, weight)
     wide = op.Cast(read, to=T.DOUBLE)
