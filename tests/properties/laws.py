@@ -143,6 +143,26 @@ def training_counts(model: ModelProto, to: Target) -> None:
     assert told is None, told
 
 
+def converts(model: ModelProto, to: Target) -> bool:
+    """Whether the answer is yes."""
+    try:
+        convert_version(model, to)
+    except Refused:
+        return False
+    return True
+
+
+def bindings_survive(model: ModelProto, to: Target) -> None:
+    """Training sets the same initializers to the same values of its graphs."""
+    after = convert_version(model, to)
+    for one, other in zip(model.training_info, after.training_info, strict=True):
+        assert one.initialization_binding == other.initialization_binding
+        assert one.update_binding == other.update_binding
+        for part in ("initialization", "algorithm"):
+            outputs = [[o.name for o in getattr(side, part).output] for side in (one, other)]
+            assert outputs[0] == outputs[1]
+
+
 def forecast(model: ModelProto, to: Target) -> None:
     """The plan says what happens."""
     found = plan(model, to)

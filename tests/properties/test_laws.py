@@ -13,6 +13,7 @@ from extras import with_references
 from graphs import NEWEST, NEWEST_ML, models
 from hypothesis import given
 from hypothesis import strategies as st
+from opshift import convert_version
 
 CORPUS = sorted((Path(__file__).parents[1] / "corpus").glob("*.onnx"))
 NEWEST_OF = {"": NEWEST, "ai.onnx.ml": NEWEST_ML}
@@ -86,6 +87,25 @@ def test_nothing_dangles(task):
 @given(referring())
 def test_training_counts(task):
     laws.training_counts(*task)
+
+
+@given(referring(), st.randoms(use_true_random=False))
+def test_models_that_are_trained_go_through_every_law(task, random):
+    """A weight that training sets is no constant, so such a model may be refused at a version."""
+    model, to = task
+    start = own(model)
+    between = {d: random.randint(*sorted((start[d], version))) for d, version in to.items()}
+    laws.identity(model, start)
+    laws.forecast(model, to)
+    if laws.converts(model, to) and laws.converts(model, between):
+        laws.equal_numbers(model, to)
+        laws.deterministic(model, to)
+        laws.training_counts(model, to)
+        laws.bindings_survive(model, to)
+        if laws.converts(convert_version(model, between), to):
+            laws.by_way_of(model, between, to)
+        if laws.converts(convert_version(model, to), start):
+            laws.there_and_back(model, start, to)
 
 
 @pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.stem)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import onnx.parser
+import pytest
 from onnx import ModelProto
 from opshift import convert_version
 from opshift.testing.text import parse_model
@@ -49,6 +50,68 @@ def test_what_no_engine_runs_is_named():
     found = verify(before, before)
     assert found.equal
     assert [note for note in found.notes if note.startswith("training_info[0].algorithm is not")]
+    assert not [row for row in found.rows if row.inputs.startswith("after one")]
+
+
+LEARN = """<ir_version: 8, opset_import: ["" : 12, "ai.onnx.preview.training" : 1]>
+    g (float[2,3,4] x) => (float[2,3,4] y) <float[4] w = {1,2,3,4}, float[4] h = {0,0,0,0}> { y = Softmax<axis = 1>(x_w) x_w = Mul(x, w) }"""
+DESCENT = """step () => (float[4] w_new, float[4] h_new) <float rate = {0.1}, int64 count = {0}> {
+    slope = ReduceSum<axes = [0, 1], keepdims = 0>(y)
+    w_new, h_new = ai.onnx.preview.training.Adagrad<epsilon = 0.001>(rate, count, w, slope, h) }"""
+RANDOM = "first () => (float[4] start) { start = RandomNormal<shape = [4], mean = 1.0>() }"
+
+
+def learning(first: str = FIRST, step: str = DESCENT) -> ModelProto:
+    made = parse_model(LEARN)
+    nodes = [made.graph.node[1], made.graph.node[0]]
+    sorted_nodes = [type(node).FromString(node.SerializeToString()) for node in nodes]
+    del made.graph.node[:]
+    made.graph.node.extend(sorted_nodes)
+    training = made.training_info.add()
+    training.algorithm.CopyFrom(onnx.parser.parse_graph(step))
+    training.initialization.CopyFrom(onnx.parser.parse_graph(first))
+    training.initialization_binding.add(key="w", value="start")
+    for name in ("w", "h"):
+        training.update_binding.add(key=name, value=f"{name}_new")
+    return made
+
+
+def steps(found) -> dict[str, set[str]]:
+    told: dict[str, set[str]] = {}
+    for row in found.rows:
+        told.setdefault(row.inputs.partition(":")[0], set()).add(row.outcome)
+    return told
+
+
+@pytest.mark.parametrize("first", [FIRST, RANDOM])
+@pytest.mark.parametrize("to", [11, 13, 18])
+def test_one_step_of_training_is_run_on_both_sides(first, to):
+    before = learning(first)
+    after = convert_version(before, to)
+    for field in ("initialization_binding", "update_binding"):
+        pairs = [[(e.key, e.value) for e in getattr(m.training_info[0], field)] for m in (before, after)]
+        assert pairs[0] == pairs[1]
+    found = verify(before, after)
+    assert found.equal, found
+    assert steps(found)["after one training step"] == {"equal"}
+    assert {"training_info[0].initialization", "training_info[0].algorithm"} <= steps(found).keys()
+
+
+def test_what_only_the_trained_model_shows_is_a_difference():
+    """Other first values change what the step gives, and the trained model."""
+    other = learning(FIRST.replace("{1,1,1,1}", "{3,1,1,1}"))
+    told = steps(verify(learning(), other))
+    assert "different" in told["training_info[0].initialization"]
+    assert "different" in told["after one training step"]
+
+
+def test_a_binding_that_is_gone_is_a_difference():
+    other = learning()
+    del other.training_info[0].update_binding[1]
+    found = verify(learning(), other)
+    assert found.different
+    (row,) = (row for row in found.rows if row.inputs.endswith("bindings"))
+    assert row.detail == "only one of the models sets 'h'"
 
 
 def test_training_that_the_second_model_lacks_is_named():

@@ -6,17 +6,13 @@ import os
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from opshift import versions
-from opshift.model import walk
-from opshift.opsets import schemas
 from opshift.protos import ModelProto
-from opshift.protos.whole import onnx
 from opshift.verify import (
     child,
     elsewhere,
@@ -24,14 +20,13 @@ from opshift.verify import (
     generate,
     locate,
     randomness,
-    training,
     worker,
 )
 from opshift.verify.cases import Case, Inputs, given
 from opshift.verify.child import Limits
 from opshift.verify.oracle import compare
 from opshift.verify.outcome import DIFFERENT, EQUAL, LIKE, UNKNOWN, Cause, Row, Side, Verification
-from opshift.verify.subject import Model, Subject, opened, save
+from opshift.verify.subject import Model, Subject, opened
 from opshift.verify.tolerance import Wanted
 from opshift.verify.worker import Results
 
@@ -64,8 +59,12 @@ def verify(
             opened(a, folder, "a"), opened(b, folder, "b"), engine, seed,
             Wanted(rtol, atol, ulp), (limits or Limits()) if isolated else None, runtime,
         )  # fmt: skip
-        found = _verify(pair, inputs, reduce, folder)
-        return _with_training(pair, found, folder)
+        found = compared(pair, inputs, reduce, folder)
+        if not pair.a.model.training_info:
+            return found
+        from opshift.verify.one_step import OneStep
+
+        return OneStep(pair, folder, found).run()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,17 +101,18 @@ class Pair:
         return (found or "").removeprefix("output 0").removeprefix(": ")
 
 
-def _verify(
+def compared(
     pair: Pair, inputs: Inputs | None, reduce: str | os.PathLike[str] | None, folder: Path
 ) -> Verification:
+    """Runs two models on the same inputs, and tells what differs and where it begins."""
     chosen = engines.choose((pair.a.model, pair.b.model), pair.engine)
     if pair.runtime:
         own = engines.choose((pair.a.model, pair.a.model), pair.engine)
         chosen = (own[0], (pair.guest, "asked for"))
-    first, cases, expected = _before(pair, *chosen[0], inputs)
+    first, cases, expected = first_answers(pair, *chosen[0], inputs)
     answered = any(not error for _, error in expected)
     if answered:
-        second, actual = _run(pair, pair.b, *chosen[1], cases)
+        second, actual = answers(pair, pair.b, *chosen[1], cases)
     else:  # there is nothing to compare with
         second, actual = Side(pair.b.name, *chosen[1]), expected
     names = _outputs(pair.a.model, pair.b.model)
@@ -134,50 +134,13 @@ def _verify(
     return Verification((first, second), pair.seed, tuple(rows), tuple(notes), cause)
 
 
-def _with_training(pair: Pair, found: Verification, folder: Path) -> Verification:
-    """Adds what the graphs for training compute, where an engine has all of their operators."""
-    if not pair.a.model.training_info:
-        return found
-    mine, other = (training.parts(onnx.load(one.path)) for one in (pair.a, pair.b))
-    rows, notes, cause = list(found.rows), list(found.notes), found.cause
-    for label, first in mine.items():
-        second = other.get(label)
-        if reason := _not_compared((first, second)):
-            notes.append(f"{label} is not compared: {reason}")
-            continue
-        subjects = []
-        for letter, model in zip("ab", (first, second), strict=True):
-            path = folder / f"{label}-{letter}.onnx"
-            assert model is not None
-            save(model, path)
-            subjects.append(Subject(f"{label} of {letter.upper()}", path, model))
-        part = _verify(replace(pair, a=subjects[0], b=subjects[1]), None, None, folder)
-        rows += [replace(row, inputs=f"{label}: {row.inputs}") for row in part.rows]
-        notes += [f"{label}: {note}" for note in part.notes]
-        cause = cause or part.cause
-    return replace(found, rows=tuple(rows), notes=tuple(notes), cause=cause)
-
-
-def _not_compared(models: tuple[ModelProto | None, ...]) -> str:
-    """Why no engine can run a graph for training, or nothing."""
-    for model, letter in zip(models, "AB", strict=True):
-        if model is None:
-            return f"{letter} does not have it"
-        if versions.TRAINING in {schemas.normal(node.domain) for node in walk.nodes(model)}:
-            return f"no engine has the operators of {versions.TRAINING}"
-        against = [engines.objection(model, name) for name in engines.ENGINES]
-        if all(against):
-            return f"no engine runs it in {letter}: {'; '.join(against)}"
-    return ""
-
-
-def _before(
+def first_answers(
     pair: Pair, engine: str, why: str, inputs: Inputs | None
 ) -> tuple[Side, list[Case], Results]:
     """The cases that the first model has an answer for, and its answers."""
     if inputs is not None:
         cases = given(pair.a.model, inputs)
-        side, results = _run(pair, pair.a, engine, why, cases)
+        side, results = answers(pair, pair.a, engine, why, cases)
         return side, cases, results
     found: list[tuple[Case, tuple[dict[str, Any], str]]] = []
     side, begun = Side(pair.a.name, engine, why), time.monotonic()
@@ -185,7 +148,7 @@ def _before(
         if ladder in (generate.SECOND, generate.LARGE) and not _dynamic(pair.a.model):
             continue
         cases = list(generate.cases(pair.a.model, pair.seed, ladder, calm=calm))
-        tried, results = _run(pair, pair.a, engine, why, cases)
+        tried, results = answers(pair, pair.a, engine, why, cases)
         found += zip(cases, results, strict=True)
         side = tried if any(not error for _, error in results) else side
         late = time.monotonic() - begun > (pair.limits or Limits()).seconds
@@ -207,7 +170,7 @@ def _dynamic(model: ModelProto) -> bool:
     return any(not dim.HasField("dim_value") for dim in dims)
 
 
-def _run(
+def answers(
     pair: Pair, subject: Subject, engine: str, why: str, cases: Sequence[Case]
 ) -> tuple[Side, Results]:
     """A model's answers; where the choice is ours and it gives none, the other engine's."""

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+from opshift.model.arrays import from_array
 from opshift.protos import GraphProto, ModelProto
 
 FIELDS = ("input", "initializer", "sparse_initializer", "node", "value_info")
+BINDINGS = {"initialization": "initialization_binding", "algorithm": "update_binding"}
 
 
-def parts(model: ModelProto) -> dict[str, ModelProto]:
-    """The initialization and algorithm graphs of a model by their place in it."""
-    found = {}
-    for i, training in enumerate(model.training_info):
-        for name in ("initialization", "algorithm"):
-            graph: GraphProto = getattr(training, name)
-            if graph.output and graph.node:
-                # An algorithm is run together with the graph of the model, which it continues.
-                main = model.graph if name == "algorithm" else GraphProto()
-                found[f"training_info[{i}].{name}"] = _alone(model, main, graph)
-    return found
+def label(number: int, name: str) -> str:
+    """What a graph for training is called in a verification."""
+    return f"training_info[{number}].{name}"
+
+
+def part(model: ModelProto, number: int, name: str) -> ModelProto | None:
+    """The initialization or the algorithm as a model; None if there is nothing to run."""
+    if number >= len(model.training_info):
+        return None
+    graph: GraphProto = getattr(model.training_info[number], name)
+    if not graph.output or not graph.node:
+        return None
+    # An algorithm is run together with the graph of the model, which it continues.
+    main = model.graph if name == "algorithm" else GraphProto()
+    return _alone(model, main, graph)
 
 
 def _alone(model: ModelProto, main: GraphProto, graph: GraphProto) -> ModelProto:
@@ -25,8 +34,36 @@ def _alone(model: ModelProto, main: GraphProto, graph: GraphProto) -> ModelProto
         ir_version=model.ir_version, opset_import=model.opset_import, functions=model.functions
     )
     alone.graph.name = graph.name or "training"
-    for part in (main, graph):
+    for one in (main, graph):
         for field in FIELDS:
-            getattr(alone.graph, field).extend(getattr(part, field))
+            getattr(alone.graph, field).extend(getattr(one, field))
     alone.graph.output.extend(graph.output)
     return alone
+
+
+def bindings(model: ModelProto, number: int, name: str) -> dict[str, str]:
+    """Which initializers a graph for training sets, and to which of its outputs."""
+    if number >= len(model.training_info):
+        return {}
+    entries = getattr(model.training_info[number], BINDINGS[name])
+    return {entry.key: entry.value for entry in entries}
+
+
+def with_values(model: ModelProto, values: Mapping[str, Any]) -> ModelProto:
+    """A copy of a model whose initializers have the values that training has set."""
+    copy = ModelProto()
+    copy.CopyFrom(model)
+    graphs = [copy.graph, *(one.algorithm for one in copy.training_info)]
+    for graph in graphs:
+        for tensor in graph.initializer:
+            if tensor.name in values:
+                tensor.CopyFrom(from_array(values[tensor.name], tensor.name))
+    return copy
+
+
+def without(model: ModelProto) -> ModelProto:
+    """A copy of a model as it is run, without what trains it."""
+    copy = ModelProto()
+    copy.CopyFrom(model)
+    copy.ClearField("training_info")
+    return copy

@@ -1,0 +1,115 @@
+"""Initialization and one step of training on both sides, and what the trained models compute."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from opshift import versions
+from opshift.model import walk
+from opshift.opsets import schemas
+from opshift.protos import ModelProto
+from opshift.protos.whole import onnx
+from opshift.verify import engines, randomness, training
+from opshift.verify.outcome import DIFFERENT, Row, Verification
+from opshift.verify.run import Pair, answers, compared, first_answers
+from opshift.verify.subject import Subject, save
+
+
+class OneStep:
+    """Adds what initialization and one training step compute, and the trained model after them.
+
+    Each side goes on with the values that its own graphs gave; values that are drawn at random are
+    those of the first side on both.
+    """
+
+    def __init__(self, pair: Pair, folder: Path, found: Verification) -> None:
+        self.pair, self.folder, self.found = pair, folder, found
+        self.rows, self.notes, self.cause = list(found.rows), list(found.notes), found.cause
+        self.models = tuple(onnx.load(one.path) for one in (pair.a, pair.b))
+        self.complete, self.set = True, False
+
+    def run(self) -> Verification:
+        """Initialization and algorithm of each training info, then the trained model."""
+        for number in range(len(self.models[0].training_info)):
+            for name in training.BINDINGS:
+                self._part(number, name)
+        if self.set and self.complete:
+            trained = tuple(map(training.without, self.models))
+            self._compare("after one training step", trained)
+        return replace(
+            self.found, rows=tuple(self.rows), notes=tuple(self.notes), cause=self.cause
+        )
+
+    def _part(self, number: int, name: str) -> None:
+        """Compares one graph for training, and sets what it is bound to."""
+        label = training.label(number, name)
+        first, second = (training.part(model, number, name) for model in self.models)
+        bound, other = (training.bindings(model, number, name) for model in self.models)
+        if lost := sorted(bound.keys() ^ other.keys()):
+            told = f"only one of the models sets {', '.join(map(repr, lost))}"
+            self.rows.append(Row(f"{label}: bindings", "", DIFFERENT, told))
+        if first is None:
+            return
+        if reason := _not_compared((first, second)):
+            self.notes.append(f"{label} is not compared: {reason}")
+            self.complete = False
+            return
+        assert second is not None
+        subjects = self._compare(label, (first, second))
+        if bound and not lost:
+            self._set(subjects, (bound, other))
+
+    def _compare(self, label: str, models: tuple[ModelProto, ...]) -> list[Subject]:
+        subjects = []
+        for letter, model in zip("ab", models, strict=True):
+            path = self.folder / f"{label}-{letter}.onnx"
+            save(model, path)
+            subjects.append(Subject(f"{label} of {letter.upper()}", path, model))
+        part = compared(self._pair(subjects), None, None, self.folder)
+        self.rows += [replace(row, inputs=f"{label}: {row.inputs}") for row in part.rows]
+        self.notes += [f"{label}: {note}" for note in part.notes]
+        self.cause = self.cause or part.cause
+        return subjects
+
+    def _pair(self, subjects: Sequence[Subject]) -> Pair:
+        return replace(self.pair, a=subjects[0], b=subjects[1])
+
+    def _set(self, subjects: Sequence[Subject], bound: tuple[dict[str, str], ...]) -> None:
+        """Gives the initializers of both sides what their graph computed for the same inputs."""
+        pair = self._pair(subjects)
+        engines_of = engines.choose((subjects[0].model, subjects[1].model), pair.engine)
+        _, cases, expected = first_answers(pair, *engines_of[0], None)
+        _, actual = answers(pair, pair.b, *engines_of[1], cases)
+        (mine, error), (other, another) = expected[0], actual[0]
+        if error or another:
+            self.complete = False
+            return
+        random = randomness.drawn(subjects[0].model)
+        values = [
+            {key: result[value] for key, value in own.items()}
+            for result, own in ((mine, bound[0]), (other, bound[1]))
+        ]
+        for key, value in bound[0].items():
+            if value in random:
+                values[1][key] = values[0][key]
+        self.models = tuple(map(training.with_values, self.models, values))
+        self.set = True
+
+
+def _not_compared(models: tuple[ModelProto | None, ...]) -> str:
+    """Why no engine can run a graph for training, or nothing."""
+    for model, letter in zip(models, "AB", strict=True):
+        if model is None:
+            return f"{letter} does not have it"
+        asked = [engines.OURS] if _trains(model) else list(engines.ENGINES)
+        against = [engines.objection(model, name) for name in asked]
+        if all(against):
+            return f"no engine runs it in {letter}: {'; '.join(against)}"
+    return ""
+
+
+def _trains(model: ModelProto) -> bool:
+    """Whether there are operators of training, which onnxruntime does not have."""
+    return versions.TRAINING in {schemas.normal(node.domain) for node in walk.nodes(model)}
