@@ -1,5 +1,7 @@
 """The author API: everything a file of adapters needs, and all it may import of the engine."""
 
+from typing import TYPE_CHECKING
+
 from opshift.author.builder import Builder
 from opshift.author.node import Node, Value
 from opshift.author.verdicts import (
@@ -40,9 +42,15 @@ from opshift.author.verdicts import (
     shown,
 )
 from opshift.errors import AdapterBug, InvalidModel, Refusal, Why
+from opshift.lazy import deferred
 from opshift.model.arrays import dtype_of
 from opshift.opsets.elements import T
 from opshift.protos import GraphProto, ValueInfoProto
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = deferred("numpy")  # many conversions need none of it
 
 __all__ = [
     "KEEP",
@@ -86,6 +94,7 @@ __all__ = [
     "illegal",
     "impossible",
     "leaving",
+    "np",
     "output_ranks",
     "output_shapes",
     "output_types",

@@ -1,10 +1,23 @@
-"""Names of a package that are imported when they are first used."""
+"""Names of a package, and whole modules, that are imported when they are first used."""
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
+from types import ModuleType
 from typing import Any
+
+
+class _Deferred(ModuleType):
+    def __getattr__(self, name: str) -> Any:
+        module = importlib.import_module(self.__name__)
+        self.__dict__.update(vars(module))
+        return getattr(module, name)
+
+
+def deferred(name: str) -> Any:
+    """A module that is imported when something in it is first used."""
+    return _Deferred(name)
 
 
 def lazy(

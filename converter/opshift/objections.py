@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from opshift.author.node import Node, Value
 from opshift.author.verdicts import Flaw, Illegal, flaw
+from opshift.lazy import deferred
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = deferred("numpy")
 
 LARGEST_RANK = 64  # of what numpy and runtimes can hold
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
+import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-
-from opshift.protos import loading
 
 ML = "ai.onnx.ml"
 TRAINING = "ai.onnx.preview.training"
 PREVIEW = "ai.onnx.preview"
+_METADATA = re.compile(r"onnx-(.*)\.dist-info")
 DOMAINS = ("", ML, TRAINING, PREVIEW)
 
 
@@ -61,9 +63,23 @@ RELEASES = (
 
 
 @functools.cache
+def installed_name() -> str:
+    """The release of onnx that is installed, as the name of its metadata says."""
+    package = importlib.util.find_spec("onnx")
+    places = package.submodule_search_locations if package is not None else None
+    beside = {os.path.dirname(place) for place in places or ()}
+    named = [name for folder in beside for name in os.listdir(folder) if _METADATA.fullmatch(name)]
+    if len(named) == 1:
+        return _METADATA.sub(r"\1", named[0])
+    from importlib import metadata
+
+    return metadata.version("onnx")
+
+
+@functools.cache
 def installed() -> Release:
     """The release of onnx that is installed, or the newest before it that is known here."""
-    numbers = _numbers(loading.version())
+    numbers = _numbers(installed_name())
     return max((r for r in RELEASES if _numbers(r.name) <= numbers), key=lambda r: _numbers(r.name))
 
 

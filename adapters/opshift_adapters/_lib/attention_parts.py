@@ -1,7 +1,6 @@
 """The parts of Attention: positions, masks, heads and scores."""
 
-import numpy as np
-from opshift.adapter import Builder, Node, T, Value
+from opshift.adapter import Builder, Node, T, Value, np
 
 from opshift_adapters._lib.blocks import ARANGE, arange, extent
 

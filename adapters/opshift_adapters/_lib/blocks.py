@@ -5,8 +5,7 @@ A tuple in capitals lists what its block may write, for an adapter's `emits=`.
 
 import functools
 
-import numpy as np
-from opshift.adapter import Builder, InvalidModel, T, Value
+from opshift.adapter import Builder, InvalidModel, T, Value, np
 
 FLOATS = (T.FLOAT, T.DOUBLE, T.FLOAT16, T.BFLOAT16)
 SMALL_INTS = (T.INT8, T.UINT8, T.INT16, T.UINT16)

@@ -1,22 +1,19 @@
 """Arithmetic that is done while converting where all of it is known, and written as nodes elsewhere."""
 
-from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-from opshift.adapter import Builder, T, Value
+from opshift.adapter import Builder, T, Value, np
 
 CALC = (
     "Add", "Sub", "Mul", "Div", "Floor", "Ceil", "Max", "Min", "Less", "Greater", "Or", "Not",
     "Where", "Cast",
 )  # fmt: skip
-NUMPY: dict[str, Callable[..., Any]] = {
-    "Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": np.divide,
-    "Floor": np.floor, "Ceil": np.ceil, "Max": np.maximum, "Min": np.minimum,
-    "Less": np.less, "Greater": np.greater, "Or": np.logical_or, "Not": np.logical_not,
-    "Where": np.where,
+NUMPY = {
+    "Add": "add", "Sub": "subtract", "Mul": "multiply", "Div": "divide", "Floor": "floor",
+    "Ceil": "ceil", "Max": "maximum", "Min": "minimum", "Less": "less", "Greater": "greater",
+    "Or": "logical_or", "Not": "logical_not", "Where": "where",
 }  # fmt: skip
-DTYPES: dict[int, Any] = {T.FLOAT: np.float32, T.DOUBLE: np.float64, T.INT64: np.int64}
+DTYPES: dict[int, Any] = {T.FLOAT: "float32", T.DOUBLE: "float64", T.INT64: "int64"}
 
 
 def calc(op: Builder, name: str, *values: Value) -> Value:
@@ -25,7 +22,7 @@ def calc(op: Builder, name: str, *values: Value) -> Value:
         made: Value = getattr(op, name)(*values)
         return made
     with np.errstate(all="ignore"):
-        return op.const(np.asarray(NUMPY[name](*known)))
+        return op.const(np.asarray(getattr(np, NUMPY[name])(*known)))
 
 
 def calc_cast(op: Builder, x: Value, to: int) -> Value:

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-import numpy as np
-from opshift.adapter import Builder, Node, Refusal, T, Value, Why
+from opshift.adapter import Builder, Node, Refusal, T, Value, Why, np
 
 MICROSOFT = "com.microsoft"
 

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
-from opshift.adapter import Builder, Refusal, T, Value, Why
+from opshift.adapter import Builder, Refusal, T, Value, Why, np
 
 from opshift_adapters._lib.blocks import FLOATS, SMALL_INTS, cast
 from opshift_adapters._lib.wide_integers import STACKED, add_rows

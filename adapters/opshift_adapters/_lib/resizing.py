@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping
 
-import numpy as np
-from opshift.adapter import Builder, Node, Refusal, T, Value, Why
+from opshift.adapter import Builder, Node, Refusal, T, Value, Why, np
 
 from opshift_adapters._lib.blocks import shape_of, size_of
 from opshift_adapters._lib.calc import calc, calc_cast, element

@@ -5,8 +5,7 @@ What is constant is computed while converting; static sizes leave nothing but in
 
 from dataclasses import dataclass
 
-import numpy as np
-from opshift.adapter import Array, Builder, Refusal, T, Value, Why
+from opshift.adapter import Array, Builder, Refusal, T, Value, Why, np
 
 from opshift_adapters._lib.blocks import ARANGE, FLOATS, arange, size_of
 from opshift_adapters._lib.calc import CALC, DTYPES, calc, calc_cast, column, element

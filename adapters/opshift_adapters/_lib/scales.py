@@ -2,8 +2,7 @@
 
 from collections.abc import Callable
 
-import numpy as np
-from opshift.adapter import Builder, Node, Refusal, T, Value, Why
+from opshift.adapter import Builder, Node, Refusal, T, Value, Why, np
 
 from opshift_adapters._lib.blocks import SIZE_OF, size_of
 

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-import numpy as np
-from opshift.adapter import KEEP, Builder, Node, Refusal, Result, T, Value, Why
+from opshift.adapter import KEEP, Builder, Node, Refusal, Result, T, Value, Why, np
 from opshift.combinators import cast_around
 
 from opshift_adapters._lib.blocks import part

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import numpy as np
 from opshift.adapter import (
     Builder,
     Node,
@@ -15,6 +14,7 @@ from opshift.adapter import (
     boundary,
     dtype_of,
     example,
+    np,
     retired,
     shown,
 )

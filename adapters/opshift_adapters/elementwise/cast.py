@@ -1,6 +1,5 @@
 """Cast, CastLike: the element types grew, and two attributes for the smallest of them."""
 
-import numpy as np
 from opshift.adapter import (
     Builder,
     Node,
@@ -12,11 +11,12 @@ from opshift.adapter import (
     boundary,
     by_value,
     example,
+    np,
     shown,
 )
 
 from opshift_adapters._lib.wide_integers import UNSTACKED, combine_rows
-from opshift_adapters.facts.folding_arithmetic import DTYPES
+from opshift_adapters.facts.folding import DTYPES
 
 READ_BY_VALUE = by_value("Cast", 0, floats=True)
 

@@ -1,8 +1,8 @@
 """Clip: its bounds were attributes, then inputs; integers came later."""
 
+import math
 from typing import Any
 
-import numpy as np
 from opshift.adapter import (
     KEEP,
     Array,
@@ -16,6 +16,7 @@ from opshift.adapter import (
     dtype_of,
     example,
     form,
+    np,
 )
 
 from opshift_adapters._lib.blocks import FLOATS
@@ -76,8 +77,8 @@ def clip_10_11(node: Node, op: Builder) -> Result:
 
 
 @form("Clip", emits=("Max", "Min"))
-@example("double", "(double[3] x) => (double[3] y) <double l = {-1}, double h = {1}> { y = Clip(x, l, h) }", imports={"": 12}, gives="Max Min", inputs={"x": [-3, np.nan, 0.5]})
-@example("double, one bound", "(double[3] x) => (double[3] y) { y = Clip<max=0.5>(x) }", imports={"": 10}, gives="Max Min", inputs={"x": [-1e300, np.inf, 0.5]})
+@example("double", "(double[3] x) => (double[3] y) <double l = {-1}, double h = {1}> { y = Clip(x, l, h) }", imports={"": 12}, gives="Max Min", inputs={"x": [-3, math.nan, 0.5]})
+@example("double, one bound", "(double[3] x) => (double[3] y) { y = Clip<max=0.5>(x) }", imports={"": 10}, gives="Max Min", inputs={"x": [-1e300, math.inf, 0.5]})
 @example("float", "(float[3] x) => (float[3] y) <float l = {-1}> { y = Clip(x, l) }", imports={"": 12}, gives="Clip")
 @example("double at 12", "(double[3] x) => (double[3] y) <double l = {-1}> { y = Clip(x, l) }", imports={"": 13}, gives="Clip")
 def by_max_and_min(node: Node, op: Builder) -> Result:

@@ -1,7 +1,18 @@
 """Erf: the error function."""
 
-import numpy as np
-from opshift.adapter import KEEP, Builder, Node, Result, T, Value, Why, adapter, boundary, example
+from opshift.adapter import (
+    KEEP,
+    Builder,
+    Node,
+    Result,
+    T,
+    Value,
+    Why,
+    adapter,
+    boundary,
+    example,
+    np,
+)
 
 from opshift_adapters._lib.blocks import FLOATS, NOT_NAN, as_type, not_nan
 

@@ -1,6 +1,5 @@
 """PRelu: a slope for each channel, then for whatever it broadcasts to; integers came later."""
 
-import numpy as np
 from opshift.adapter import (
     KEEP,
     Builder,
@@ -12,6 +11,7 @@ from opshift.adapter import (
     adapter,
     boundary,
     example,
+    np,
     shown,
 )
 from opshift.combinators import cast_around, drop_attribute

@@ -1,6 +1,5 @@
 """Abs, Exp, Sqrt, Round, IsNaN, ...: mathematics of one operand, element by element."""
 
-import numpy as np
 from opshift.adapter import (
     Builder,
     Node,
@@ -12,6 +11,7 @@ from opshift.adapter import (
     boundary,
     dtype_of,
     example,
+    np,
     shown,
 )
 from opshift.combinators import cast_around, drop_attribute

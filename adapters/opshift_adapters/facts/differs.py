@@ -3,8 +3,7 @@
 `tests/adapters/test_differs.py` runs each of these on onnxruntime.
 """
 
-import numpy as np
-from opshift.adapter import Node, T, differs
+from opshift.adapter import Node, T, differs, np
 
 ML = "ai.onnx.ml"
 UNSIGNED = (T.UINT8, T.UINT16, T.UINT32, T.UINT64)

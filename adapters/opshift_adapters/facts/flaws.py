@@ -2,8 +2,7 @@
 
 from math import prod
 
-import numpy as np
-from opshift.adapter import Node, flaw
+from opshift.adapter import Node, flaw, np
 from opshift.objections import at_least, axes, choices, positive, ranks, singles, switches
 
 REDUCING = "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare"

@@ -8,10 +8,23 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-from opshift.adapter import Array, Node, Value, Why, example, fold
+from opshift.adapter import Array, Node, T, Value, Why, example, fold, np
 
 MAX_ELEMENTS = 1 << 16
+DTYPES: dict[int, Any] = {
+    T.FLOAT: "float32",
+    T.DOUBLE: "float64",
+    T.FLOAT16: "float16",
+    T.BOOL: "bool",
+    T.INT8: "int8",
+    T.INT16: "int16",
+    T.INT32: "int32",
+    T.INT64: "int64",
+    T.UINT8: "uint8",
+    T.UINT16: "uint16",
+    T.UINT32: "uint32",
+    T.UINT64: "uint64",
+}
 
 
 def small(value: Value) -> Array:

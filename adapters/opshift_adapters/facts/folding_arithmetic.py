@@ -3,25 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-from opshift.adapter import Array, Fold, Node, T, Why, example, fold, shown
+from opshift.adapter import Array, Fold, Node, T, Why, example, fold, np, shown
 
-from opshift_adapters.facts.folding import listed, numbers, setting, sized
+from opshift_adapters.facts.folding import DTYPES, listed, numbers, setting, sized
 
-DTYPES: dict[int, Any] = {
-    T.FLOAT: np.float32,
-    T.DOUBLE: np.float64,
-    T.FLOAT16: np.float16,
-    T.BOOL: np.bool_,
-    T.INT8: np.int8,
-    T.INT16: np.int16,
-    T.INT32: np.int32,
-    T.INT64: np.int64,
-    T.UINT8: np.uint8,
-    T.UINT16: np.uint16,
-    T.UINT32: np.uint32,
-    T.UINT64: np.uint64,
-}
 Compute = Callable[..., Any]
 Run = Callable[[Node], Array | None]
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-import numpy as np
 from opshift.adapter import (
     KEEP,
     Builder,
@@ -16,6 +15,7 @@ from opshift.adapter import (
     boundary,
     example,
     fragile,
+    np,
 )
 
 from opshift_adapters._lib.blocks import ARANGE, SIZE_OF, arange, size_of
@@ -23,12 +23,12 @@ from opshift_adapters._lib.calc import calc
 
 FLOATS = (T.FLOAT, T.FLOAT16, T.DOUBLE)
 PLAIN_FORMS = {
-    "value_int": np.int64,
-    "value_ints": np.int64,
-    "value_float": np.float32,
-    "value_floats": np.float32,
-    "value_string": object,
-    "value_strings": object,
+    "value_int": "int64",
+    "value_ints": "int64",
+    "value_float": "float32",
+    "value_floats": "float32",
+    "value_string": "object",
+    "value_strings": "object",
 }
 BFLOAT = "(float[2,3] x) => (bfloat16[2,3] y) { "
 

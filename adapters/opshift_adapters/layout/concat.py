@@ -4,7 +4,6 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 from opshift.adapter import (
     KEEP,
     Builder,
@@ -18,6 +17,7 @@ from opshift.adapter import (
     boundary,
     example,
     illegal,
+    np,
 )
 from opshift.combinators import positive_axis
 

@@ -1,6 +1,5 @@
 """Reshape, Flatten, Transpose, Expand; Shape, Size, Identity: the same elements in another shape."""
 
-import numpy as np
 from opshift.adapter import (
     KEEP,
     Builder,
@@ -14,6 +13,7 @@ from opshift.adapter import (
     boundary,
     example,
     form,
+    np,
     shown,
 )
 
@@ -138,7 +138,7 @@ IDENTITY_14 = boundary(
     "Identity:6d4702",
     cast=shown(
         _passed_through_loop,
-        example("sequence", "(seq(float[n]) s) => (seq(float[n]) y) { y = Identity(s) }", gives="Loop", inputs={"s": [np.ones(2), np.ones(3)]}),
+        example("sequence", "(seq(float[n]) s) => (seq(float[n]) y) { y = Identity(s) }", gives="Loop", inputs={"s": [[1, 1], [1, 1, 1]]}),
         example("sequence made here", "(float[2] a, float[3] b) => (seq(float[n]) y) { s = SequenceConstruct(a, b) y = Identity(s) }", gives="SequenceConstruct"),
     ),
     emits=("Loop", "SequenceErase", "Identity"),

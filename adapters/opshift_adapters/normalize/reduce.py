@@ -1,6 +1,5 @@
 """Reduce*: axes were an attribute and became an input, of ReduceSum at 13 and of the others at 18."""
 
-import numpy as np
 from opshift.adapter import (
     KEEP,
     Builder,
@@ -12,6 +11,7 @@ from opshift.adapter import (
     adapter,
     boundary,
     example,
+    np,
     shown,
 )
 from opshift.combinators import cast_around

@@ -1,6 +1,5 @@
 """Softmax, LogSoftmax, Hardmax: through 12 the input is a matrix, from 13 one axis counts."""
 
-import numpy as np
 from opshift.adapter import (
     KEEP,
     Builder,
@@ -12,6 +11,7 @@ from opshift.adapter import (
     adapter,
     boundary,
     example,
+    np,
     shown,
 )
 

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 from opshift.adapter import (
     KEEP,
     Builder,
@@ -19,6 +18,7 @@ from opshift.adapter import (
     boundary,
     example,
     form,
+    np,
     shown,
 )
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
-
-from opshift.model.arrays import from_array
+from opshift.model.arrays import from_array, is_array
 from opshift.opsets import schemas
 from opshift.protos import AttributeProto, helper
 
@@ -26,9 +24,9 @@ def make_attribute(schema: schemas.Schema, name: str, value: Any) -> AttributePr
         copy.CopyFrom(value)
         copy.name = name
         return copy
-    if isinstance(value, np.ndarray) and kind != AttributeProto.TENSOR:
+    if is_array(value) and kind != AttributeProto.TENSOR:
         value = value.tolist()
-    if kind == AttributeProto.TENSOR and isinstance(value, np.ndarray):
+    if kind == AttributeProto.TENSOR and is_array(value):
         value = from_array(value)
     if kind == AttributeProto.FLOAT:
         value = float(value)

@@ -6,20 +6,23 @@ import functools
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
-import numpy as np
-
 from opshift.author.attributes import is_default, make_attribute, make_attributes
 from opshift.author.node import Node, Value
 from opshift.author.written import Crossing, Made, MadeEnv
 from opshift.errors import AdapterBug, Refusal, Why
-from opshift.model.arrays import Array, as_tensor, from_array, in_typed_field, to_array
+from opshift.lazy import deferred
+from opshift.model.arrays import Array, as_tensor, from_array, in_typed_field, is_array, to_array
 from opshift.model.rename import rename
 from opshift.opsets import schemas
 from opshift.protos import AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto, helper
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from opshift.author.facts import Facts
     from opshift.model.scope import Scope
+else:
+    np = deferred("numpy")
 
 MOST_TYPED = 64  # numbers of a constant that is written in a typed field
 MOST = 50_000  # nodes in place of one: beyond, nobody would run it
@@ -209,7 +212,7 @@ class Builder:
         if like is not None:
             dtype = like.elem_type
         array = np.asarray(value)
-        if dtype is None and not isinstance(value, np.ndarray):
+        if dtype is None and not is_array(value):
             if array.dtype.kind in "iu" or array.size == 0:
                 array = array.astype(np.int64)
             elif array.dtype.kind == "f":

@@ -6,12 +6,11 @@ import functools
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from opshift.author.declared import completed, correct
 from opshift.author.inference import Known, infer_all, infer_node
 from opshift.author.present_types import take_census
 from opshift.errors import Refusal
+from opshift.lazy import deferred
 from opshift.model import walk
 from opshift.model.arrays import Array, dense
 from opshift.model.walk import holds_graphs
@@ -20,11 +19,15 @@ from opshift.opsets.types import Dims, better, claims_more, dims_of, is_small, i
 from opshift.protos import GraphProto, ModelProto, NodeProto, TypeProto, helper
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from opshift.author.node import Env, Node
     from opshift.author.registry import Registry
     from opshift.model.document import Document
     from opshift.model.scope import Scope
     from opshift.model.weights import Weights
+else:
+    np = deferred("numpy")
 
 MAX_FOLD_BYTES = 1 << 20
 MAX_FOLD_DEPTH = 64
@@ -424,10 +427,10 @@ def _listed(names: list[str]) -> str:
 
 
 _CONSTANT_KINDS = {
-    "value_int": np.int64,
-    "value_ints": np.int64,
-    "value_float": np.float32,
-    "value_floats": np.float32,
-    "value_string": object,
-    "value_strings": object,
+    "value_int": "int64",
+    "value_ints": "int64",
+    "value_float": "float32",
+    "value_floats": "float32",
+    "value_string": "object",
+    "value_strings": "object",
 }

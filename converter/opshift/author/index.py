@@ -1,7 +1,7 @@
-"""Which modules of a package declare which verdicts: a conversion imports only what it needs.
+"""What the modules of a package declare: a conversion imports only those that it needs.
 
-The file `index.txt` of a package has a line for each module that declares verdicts and nothing
-else: its name, a checksum of its source, and `domain:op:start:to` of each verdict. A module whose
+The file `index.txt` of a package has a line for each module: its name, a checksum of its source,
+`domain:op:start:to` of each verdict, and `kind:domain:op` of everything else. A module whose
 source has another checksum, or that has no line, is imported at once; so a new adapter is found
 before the index is written again by `python -m tools.adapter_index`.
 """
@@ -12,32 +12,40 @@ import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 INDEX = "index.txt"
 
 Crossing: TypeAlias = tuple[str, str, int, int]  # (domain, op, from, to)
 
 
-def known(package: ModuleType) -> dict[str, list[Crossing]]:
+class Trait(NamedTuple):
+    """A declaration about an operator at every version: the table it goes to, and the operator."""
+
+    table: str
+    domain: str
+    op: str
+
+
+def known(package: ModuleType) -> dict[str, list[Crossing | Trait]]:
     """The modules that need not be imported to know what they declare, and what that is."""
     found = {}
     for folder in map(Path, getattr(package, "__path__", ())):
         if (folder / INDEX).is_file():
             for line in (folder / INDEX).read_text("utf-8").splitlines():
-                name, checksum, *verdicts = line.split()
+                name, checksum, *words = line.split()
                 source = _source(folder, name)
                 if source is not None and _checksum(source) == checksum:
                     module = package.__name__ + ("" if name == "." else f".{name}")
-                    found[module] = [_crossing(word) for word in verdicts]
+                    found[module] = [_parsed(word) for word in words]
     return found
 
 
-def line(package: ModuleType, module: ModuleType, verdicts: Iterable[Crossing]) -> str:
+def line(package: ModuleType, module: ModuleType, declared: Iterable[Crossing | Trait]) -> str:
     """The line of a module."""
     name = module.__name__.removeprefix(package.__name__).lstrip(".") or "."
     source = Path(str(module.__file__))
-    words = (":".join(map(str, crossing)) for crossing in sorted(verdicts))
+    words = sorted(":".join(map(str, one)) for one in declared)
     return " ".join([name, _checksum(source), *words])
 
 
@@ -70,6 +78,6 @@ def _checksum(source: Path) -> str:
     return f"{zlib.crc32(text):08x}"
 
 
-def _crossing(word: str) -> Crossing:
-    domain, op, start, to = word.split(":")
-    return domain, op, int(start), int(to)
+def _parsed(word: str) -> Crossing | Trait:
+    first, second, third, *rest = word.split(":")
+    return (first, second, int(third), int(*rest)) if rest else Trait(first, second, third)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import functools
 import importlib
+import threading
 from collections.abc import Iterable, Iterator
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from opshift import plugins
 from opshift.author import index
-from opshift.author.index import Crossing
+from opshift.author.index import Crossing, Trait
+from opshift.author.tables import ONE, TABLES, Declared, Key, Table, declarations, places, traits
 from opshift.author.verdicts import (
     LEAVE,
     RETIRED,
@@ -20,7 +22,6 @@ from opshift.author.verdicts import (
     Differs,
     Flaw,
     Fold,
-    Fragile,
     Illegal,
     OutputRanks,
     OutputShapes,
@@ -33,9 +34,6 @@ if TYPE_CHECKING:
     from opshift.model.document import Document
 
 GROUP = "opshift.adapters"
-Outputs: TypeAlias = OutputRanks | OutputShapes | OutputTypes
-Traits: TypeAlias = Outputs | Carries | ByValue | Differs | Illegal | Fragile | Flaw
-Declared: TypeAlias = Adapter | Fold | Traits
 
 
 class Registry:
@@ -44,16 +42,19 @@ class Registry:
     def __init__(self) -> None:
         self._verdicts: dict[Crossing, Adapter] = {}
         self._indexed: dict[Crossing, str] = {}  # the modules of verdicts that are not read yet
-        self.folds: dict[tuple[str, str], Fold] = {}
-        self.output_ranks: dict[tuple[str, str], OutputRanks] = {}
-        self.output_shapes: dict[tuple[str, str], OutputShapes] = {}
-        self.output_types: dict[tuple[str, str], OutputTypes] = {}
-        self.carries: dict[tuple[str, str], Carries] = {}
-        self.by_value: dict[tuple[str, str], ByValue] = {}
-        self.illegal: dict[tuple[str, str], list[Illegal]] = {}
-        self.fragile: set[tuple[str, str]] = set()
-        self.flaws: dict[tuple[str, str], list[Flaw]] = {}
-        self.differs: dict[tuple[str, str], list[Differs]] = {}
+        self._unread: dict[str, frozenset[Crossing | Trait]] = {}  # what indexed modules declare
+        self._taken: dict[int, Declared] = {}  # a module may import its neighbour's declaration
+        self._reading = threading.RLock()
+        self.folds: Table[Fold] = Table(self._read)
+        self.output_ranks: Table[OutputRanks] = Table(self._read)
+        self.output_shapes: Table[OutputShapes] = Table(self._read)
+        self.output_types: Table[OutputTypes] = Table(self._read)
+        self.carries: Table[Carries] = Table(self._read)
+        self.by_value: Table[ByValue] = Table(self._read)
+        self.illegal: Table[list[Illegal]] = Table(self._read)
+        self.fragile: set[Key] = set()
+        self.flaws: Table[list[Flaw]] = Table(self._read)
+        self.differs: Table[list[Differs]] = Table(self._read)
         self.edges: dict[Any, Any] = {}  # what the planner derives from the verdicts
         self.solved: dict[Any, Any] = {}
         self.ways: dict[Any, Any] = {}
@@ -62,32 +63,29 @@ class Registry:
         self.edges.clear()
         self.solved.clear()
         self.ways.clear()
-        match declared:
-            case Adapter():
-                self._add_verdict(declared)
-            case Fold(op=op, domain=domain):
-                _once(self.folds, (domain, op), declared, "two ways to fold")
-            case OutputRanks(domain=domain):
-                for op in declared.ops:
-                    _once(self.output_ranks, (domain, op), declared, "two rules tell the ranks of")
-            case OutputShapes(domain=domain):
-                for op in declared.ops:
-                    _once(self.output_shapes, (domain, op), declared, "two rules tell shapes of")
-            case OutputTypes(domain=domain):
-                for op in declared.ops:
-                    _once(self.output_types, (domain, op), declared, "two rules tell the types of")
-            case Carries(op=op, domain=domain):
-                _once(self.carries, (domain, op), declared, "two rules tell what is carried by")
-            case ByValue(op=op, domain=domain):
-                _once(self.by_value, (domain, op), declared, "two lists of what is read by")
-            case Illegal(op=op, domain=domain):
-                self.illegal.setdefault((domain, op), []).append(declared)
-            case Fragile(op=op, domain=domain):
-                self.fragile.add((domain, op))
-            case Flaw(op=op, domain=domain):
-                self.flaws.setdefault((domain, op), []).append(declared)
-            case Differs(op=op, domain=domain):
-                self.differs.setdefault((domain, op), []).append(declared)
+        if isinstance(declared, Adapter):
+            self._add_verdict(declared)
+            return
+        for trait in traits(declared):
+            self._require_one(trait)
+            self._file(trait, declared)
+
+    def _require_one(self, trait: Trait) -> None:
+        if trait.table in ONE and (trait.domain, trait.op) in getattr(self, trait.table):
+            raise AdapterBug(f"{ONE[trait.table]} {trait.op}")
+
+    def _file(self, place: Crossing | Trait, declared: Declared) -> None:
+        """Puts a declaration into its place."""
+        if isinstance(declared, Adapter):
+            self._verdicts[place] = declared  # type: ignore[index]
+        elif isinstance(place, Trait):
+            table, key = getattr(self, place.table), (place.domain, place.op)
+            if place.table == "fragile":
+                table.add(key)
+            elif place.table in ONE:
+                table[key] = declared
+            else:
+                table[key] = [*(table.declared(key) or ()), declared]
 
     def _add_verdict(self, declared: Adapter) -> None:
         for op in declared.ops:
@@ -104,26 +102,33 @@ class Registry:
 
     def _found(self, crossing: Crossing) -> Adapter | None:
         found = self._verdicts.get(crossing)
-        if found is None and (module := self._indexed.get(crossing)) is not None:
-            self._read(module)
-            found = self._verdicts[crossing]
+        if found is None:
+            if (module := self._indexed.get(crossing)) is not None:
+                self._read(module)
+            found = self._verdicts.get(crossing)
         return found
 
     def _read(self, name: str) -> None:
-        """Imports a module of which the index says which verdicts it declares."""
-        expected = {crossing for crossing, home in self._indexed.items() if home == name}
-        for declared in _declarations(importlib.import_module(name)):
-            if isinstance(declared, Adapter):
-                for crossing in _crossings(declared):
-                    if crossing in expected:
-                        self._verdicts[crossing] = declared
-        if missing := expected - self._verdicts.keys():
-            raise AdapterBug(f"{name} does not declare {min(missing)}, which its index names")
-        for crossing in expected:
-            del self._indexed[crossing]
+        """Imports a module of which the index says what it declares."""
+        with self._reading:
+            if (expected := self._unread.get(name)) is None:
+                return
+            found = set[Crossing | Trait]()
+            for declared in declarations(importlib.import_module(name)):
+                if id(declared) not in self._taken:
+                    self._taken[id(declared)] = declared
+                    for one in expected & set(places(declared)):
+                        self._file(one, declared)
+                        found.add(one)
+            if missing := expected - found:
+                raise AdapterBug(f"{name} does not declare {min(missing)}, which its index names")
+            del self._unread[name]
+            for one in expected:
+                if not isinstance(one, Trait):
+                    del self._indexed[one]
 
     def _read_all(self) -> None:
-        for name in sorted(set(self._indexed.values())):
+        for name in sorted(self._unread):
             self._read(name)
 
     def retired(self, domain: str, op: str) -> Adapter | None:
@@ -170,16 +175,8 @@ class Registry:
         self._read_all()
         copy = Registry()
         copy._verdicts = dict(self._verdicts)
-        copy.folds = dict(self.folds)
-        copy.output_ranks = dict(self.output_ranks)
-        copy.output_shapes = dict(self.output_shapes)
-        copy.output_types = dict(self.output_types)
-        copy.carries = dict(self.carries)
-        copy.by_value = dict(self.by_value)
-        copy.illegal = {key: [*rules] for key, rules in self.illegal.items()}
-        copy.fragile = set(self.fragile)
-        copy.differs = {key: [*found] for key, found in self.differs.items()}
-        copy.flaws = {key: [*flaws] for key, flaws in self.flaws.items()}
+        for name in TABLES.values():
+            getattr(copy, name).update(getattr(self, name))
         return copy
 
     def load(self, package: ModuleType) -> None:
@@ -191,19 +188,31 @@ class Registry:
                 self._expect(name, indexed[name])
                 continue
             module = importlib.import_module(name)
-            for declared in _declarations(module):
+            for declared in declarations(module):
                 if id(declared) not in seen:  # a module may import its neighbour's adapter
                     seen.add(id(declared))
                     self.add(declared)
 
-    def _expect(self, name: str, crossings: Iterable[Crossing]) -> None:
+    def _expect(self, name: str, declared: Iterable[Crossing | Trait]) -> None:
         """Notes what a module declares without importing it."""
-        for crossing in crossings:
-            if crossing in self._indexed or crossing in self._verdicts:
-                home = self._indexed.get(crossing) or self._verdicts[crossing].source
-                _, op, start, to = crossing
+        self._unread[name] = frozenset(declared)
+        for one in self._unread[name]:
+            if isinstance(one, Trait):
+                self._expect_trait(name, one)
+                continue
+            if one in self._indexed or one in self._verdicts:
+                home = self._indexed.get(one) or self._verdicts[one].source
+                _, op, start, to = one
                 raise AdapterBug(f"{op} {start}->{to} is declared twice: {home} and {name}")
-            self._indexed[crossing] = name
+            self._indexed[one] = name
+
+    def _expect_trait(self, name: str, trait: Trait) -> None:
+        self._require_one(trait)
+        key = (trait.domain, trait.op)
+        if trait.table == "fragile":
+            self.fragile.add(key)  # there is no more to know
+        else:
+            getattr(self, trait.table).expect(key, name)
 
     def missing(self, domain: str, low: int, high: int) -> list[Crossing]:
         """The crossings between two versions that nobody has declared."""
@@ -217,17 +226,6 @@ class Registry:
                     wanted = [down] if born_here else [up, down]
                     found += [c for c in wanted if self._found(c) is None]
         return found
-
-
-_Kind = TypeVar("_Kind")
-
-
-def _once(
-    table: dict[tuple[str, str], _Kind], key: tuple[str, str], declared: _Kind, what: str
-) -> None:
-    if key in table:
-        raise AdapterBug(f"{what} {key[1]}")
-    table[key] = declared
 
 
 def reviewed(adapter: Adapter, op: str) -> bool:
@@ -252,34 +250,12 @@ def default() -> Registry:
 
 
 def index_of(package: ModuleType) -> str:
-    """The index of a package: a line for each module that declares nothing but verdicts."""
+    """The index of a package: a line for each module."""
     seen: set[int] = set()
     lines = []
     for name in index.names(package):
         module = importlib.import_module(name)
-        new = [one for one in _declarations(module) if id(one) not in seen]
+        new = [one for one in declarations(module) if id(one) not in seen]
         seen.update(map(id, new))
-        if all(isinstance(one, Adapter) for one in new):
-            crossings = [c for one in new if isinstance(one, Adapter) for c in _crossings(one)]
-            lines.append(index.line(package, module, dict.fromkeys(crossings)))
+        lines.append(index.line(package, module, {place for one in new for place in places(one)}))
     return "\n".join([*lines, ""])
-
-
-def _crossings(declared: Adapter) -> list[Crossing]:
-    return [(declared.domain, op, declared.start, declared.to) for op in declared.ops]
-
-
-def _declarations(module: ModuleType) -> Iterator[Declared]:
-    for name, value in vars(module).items():
-        if name.startswith("__"):
-            continue
-        for one in value if isinstance(value, (tuple, list)) else (value,):
-            yield from _flat(one)
-
-
-def _flat(value: object) -> Iterable[Declared]:
-    if isinstance(value, Declared):
-        yield value
-    elif isinstance(value, tuple):
-        for inner in value:
-            yield from _flat(inner)

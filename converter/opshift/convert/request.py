@@ -194,18 +194,18 @@ def goal(document: Document, target: int | Mapping[str, int]) -> dict[str, int]:
 
 def checkable(ir_version: str | int) -> None:
     """Refuses an IR version at which the result could not be checked."""
-    from opshift.protos import IR_VERSION, loading
+    from opshift.protos import IR_VERSION
 
     if isinstance(ir_version, int) and ir_version > IR_VERSION:
         raise BadTarget(
             f"IR {ir_version} is above {IR_VERSION}, the newest that the installed onnx"
-            f" {loading.version()} can check; install a newer onnx, or go on with check=False"
+            f" {versions.installed_name()} can check; install a newer onnx, or go on with"
+            " check=False"
         )
 
 
 def _in_range(domain: str, shown: str, version: int) -> None:
     from opshift.opsets import schemas
-    from opshift.protos import loading
 
     newest = schemas.latest(domain)
     if newest is None:
@@ -221,7 +221,8 @@ def _in_range(domain: str, shown: str, version: int) -> None:
         release = versions.release_of(domain, version)
         brings = f"onnx {release.name} brings it" if release else "no known release of onnx has it"
         short = newest < (schemas.known().newest(domain) or 0)  # onnx, not the database
-        who = f"the installed onnx {loading.version()}" if short else "opshift's operator database"
+        own = f"the installed onnx {versions.installed_name()}"
+        who = own if short else "opshift's operator database"
         raise BadTarget(
             f"{shown} {version} is above {newest}, the newest that {who} knows; {brings}"
         )

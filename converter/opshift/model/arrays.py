@@ -6,21 +6,30 @@ smaller numbers; all of them are ml_dtypes here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+import sys
+from collections.abc import Mapping, Sequence
 from math import prod
-from typing import Any, TypeAlias
-
-import ml_dtypes
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from opshift.errors import InvalidModel
+from opshift.lazy import deferred
 from opshift.model.bytes import wire
 from opshift.opsets.elements import T
 from opshift.protos import TensorProto
-from opshift.protos.whole import helper, numpy_helper
 
-Array: TypeAlias = npt.NDArray[Any]
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    from typing_extensions import TypeIs
+
+    from opshift.protos import whole
+
+    Array: TypeAlias = npt.NDArray[Any]
+else:
+    Array = Any
+    np = deferred("numpy")
+    whole = deferred("opshift.protos.whole")
 
 _LARGEST: dict[int, int] = {
     T.FLOAT8E4M3FN: 448,
@@ -28,25 +37,61 @@ _LARGEST: dict[int, int] = {
     T.FLOAT8E5M2: 57344,
     T.FLOAT8E5M2FNUZ: 57344,
 }
-_NARROW: dict[int, np.dtype[Any]] = {
-    number: np.dtype(kind)
-    for number, kind in {
-        T.BFLOAT16: ml_dtypes.bfloat16,
-        T.UINT4: ml_dtypes.uint4,
-        T.INT4: ml_dtypes.int4,
-        T.FLOAT4E2M1: ml_dtypes.float4_e2m1fn,
-        T.FLOAT8E4M3FN: ml_dtypes.float8_e4m3fn,
-        T.FLOAT8E4M3FNUZ: ml_dtypes.float8_e4m3fnuz,
-        T.FLOAT8E5M2: ml_dtypes.float8_e5m2,
-        T.FLOAT8E5M2FNUZ: ml_dtypes.float8_e5m2fnuz,
-    }.items()
+_NARROW: dict[int, str] = {  # the types of ml_dtypes
+    T.BFLOAT16: "bfloat16",
+    T.UINT4: "uint4",
+    T.INT4: "int4",
+    T.FLOAT4E2M1: "float4_e2m1fn",
+    T.FLOAT8E4M3FN: "float8_e4m3fn",
+    T.FLOAT8E4M3FNUZ: "float8_e4m3fnuz",
+    T.FLOAT8E5M2: "float8_e5m2",
+    T.FLOAT8E5M2FNUZ: "float8_e5m2fnuz",
 }
-_NUMBERS = {kind: number for number, kind in _NARROW.items()}
+
+
+_PLAIN: dict[int, str] = {  # the types of numpy itself, as tensors hold them
+    T.BOOL: "?", T.INT8: "i1", T.UINT8: "u1", T.INT16: "<i2", T.UINT16: "<u2", T.INT32: "<i4",
+    T.UINT32: "<u4", T.INT64: "<i8", T.UINT64: "<u8", T.FLOAT16: "<f2", T.FLOAT: "<f4",
+    T.DOUBLE: "<f8",
+}  # fmt: skip
+_LISTED = {
+    "int32_data": "i4", "int64_data": "i8", "uint64_data": "u8", "float_data": "f4",
+    "double_data": "f8",
+}  # fmt: skip
+
+
+@functools.cache
+def _plain() -> Mapping[np.dtype[Any], int]:
+    return {np.dtype(name): number for number, name in _PLAIN.items()}
+
+
+@functools.cache
+def _narrow() -> Mapping[int, np.dtype[Any]]:
+    """The types that numpy itself does not have."""
+    import ml_dtypes
+
+    return {number: np.dtype(getattr(ml_dtypes, name)) for number, name in _NARROW.items()}
+
+
+@functools.cache
+def _numbers() -> Mapping[np.dtype[Any], int]:
+    return {kind: number for number, kind in _narrow().items()}
 
 
 def dtype_of(elem_type: int) -> np.dtype[Any]:
     """How an element type is held; objects for strings."""
-    return _NARROW.get(elem_type) or np.dtype(helper.tensor_dtype_to_np_dtype(elem_type))
+    if (name := _PLAIN.get(elem_type)) is not None:
+        return np.dtype(name)
+    if elem_type in _NARROW:
+        return _narrow()[elem_type]
+    found: np.dtype[Any] = np.dtype(whole.helper.tensor_dtype_to_np_dtype(elem_type))
+    return found
+
+
+def is_array(value: object) -> TypeIs[Array]:
+    """Whether this is an array; without numpy nothing is one."""
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(value, numpy.ndarray)
 
 
 def to_array(tensor: TensorProto) -> Array:
@@ -58,8 +103,10 @@ def to_array(tensor: TensorProto) -> Array:
         part, pairs = (np.float32, tensor.float_data), (np.float64, tensor.double_data)
         dtype, parts = part if kind == T.COMPLEX64 else pairs
         return np.array(parts, dtype).view(dtype_of(kind)).reshape(tensor.dims)
+    if kind in _PLAIN:
+        return _plain_array(tensor, raw=raw)
     if kind not in _NARROW:
-        return numpy_helper.to_array(tensor)
+        return whole.numpy_helper.to_array(tensor)
     bits, _ = wire.STORAGE[kind]
     held = np.dtype("<u2" if bits == 16 else "u1")
     if raw:
@@ -68,7 +115,17 @@ def to_array(tensor: TensorProto) -> Array:
         data = np.array(tensor.int32_data, np.int64).astype(held)
     if bits == 4:
         data = np.stack([data & 15, data >> 4], axis=-1).reshape(-1)[: int(np.prod(tensor.dims))]
-    return data.view(_NARROW[kind]).reshape(tensor.dims)
+    return data.view(_narrow()[kind]).reshape(tensor.dims)
+
+
+def _plain_array(tensor: TensorProto, *, raw: bool) -> Array:
+    kind, dtype = tensor.data_type, np.dtype(_PLAIN[tensor.data_type])
+    if raw:
+        return np.frombuffer(tensor.raw_data, dtype).reshape(tensor.dims)
+    field = wire.PAYLOAD[wire.STORAGE[kind][1]]
+    if kind == T.FLOAT16:  # its numbers are bits
+        return np.array(getattr(tensor, field), "<u2").view(dtype).reshape(tensor.dims)
+    return np.array(getattr(tensor, field), _LISTED[field]).astype(dtype).reshape(tensor.dims)
 
 
 def _refuse_torn(tensor: TensorProto) -> None:
@@ -95,9 +152,15 @@ def _refuse_torn(tensor: TensorProto) -> None:
 
 def from_array(array: Array, name: str = "") -> TensorProto:
     """A tensor of the array's own type."""
-    kind = _NUMBERS.get(array.dtype)
+    if (own := _plain().get(array.dtype)) is not None:
+        data = array.astype(_PLAIN[own], copy=False).tobytes()
+        made = TensorProto(data_type=own, dims=array.shape, raw_data=data)
+        if name:
+            made.name = name
+        return made
+    kind = _numbers().get(array.dtype)
     if kind is None:
-        return numpy_helper.from_array(array, name)
+        return whole.numpy_helper.from_array(array, name)
     bits, _ = wire.STORAGE[kind]
     held = np.ascontiguousarray(array).reshape(-1).view("<u2" if bits == 16 else "u1")
     if bits == 4:

@@ -19,8 +19,6 @@ GROUP = "opshift.schemas"
 @functools.cache
 def register() -> None:
     """Registers with onnx what it does not know yet."""
-    from opshift.protos import whole
-
     points = plugins.offered(GROUP)
     domains = changelog.default().documented
     documented = [
@@ -31,6 +29,8 @@ def register() -> None:
     ]
     if not points and not documented:
         return
+    from opshift.protos import whole
+
     present = {(s.domain, s.name, s.since_version) for s in defs.get_all_schemas_with_history()}
     schemas = [one for point in points for one in point.load()()]
     for one in (*schemas, *map(_as_onnx, documented)):

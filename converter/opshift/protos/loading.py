@@ -11,15 +11,12 @@ import functools
 import importlib
 import importlib.machinery
 import importlib.util
-import os
-import re
 import sys
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 PACKAGE = "onnx"
-_METADATA = re.compile(rf"{PACKAGE}-(.*)\.dist-info")
 LIBRARY, MESSAGES = "onnx_cpp2py_export", "onnx_ml_pb2"
 
 
@@ -60,19 +57,6 @@ def _package() -> ModuleSpec | None:
         return None
     sys.meta_path.insert(0, _Binding(found))
     return found
-
-
-def version() -> str:
-    """The release of onnx that is installed, as the name of its metadata says."""
-    package = importlib.util.find_spec(PACKAGE)
-    places = package.submodule_search_locations if package is not None else None
-    beside = {os.path.dirname(place) for place in places or ()}
-    named = [name for folder in beside for name in os.listdir(folder) if _METADATA.fullmatch(name)]
-    if len(named) == 1:
-        return _METADATA.sub(r"\1", named[0])
-    from importlib import metadata
-
-    return metadata.version(PACKAGE)
 
 
 class _Binding:

@@ -11,11 +11,10 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 
-import opshift
+import opshift.versions
 from opshift.author.registry import GROUP
 from opshift.convert.request import Request
 from opshift.opsets.targets import Wanted
-from opshift.protos import loading
 from opshift.text import show_versions
 
 
@@ -62,7 +61,7 @@ class Recipe:
 @functools.cache
 def fingerprint() -> str:
     """Changes with the release, the installed onnx, and any line of the engine or an adapter."""
-    digest = hashlib.sha256(f"{opshift.__version__} {loading.version()}".encode())
+    digest = hashlib.sha256(f"{opshift.__version__} {opshift.versions.installed_name()}".encode())
     for package in sorted({"opshift", *(p.module for p in entry_points(group=GROUP))}):
         spec = importlib.util.find_spec(package)
         for folder in sorted(spec.submodule_search_locations or ()) if spec else ():

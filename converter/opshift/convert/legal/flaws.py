@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from opshift.author import registry
 from opshift.author.facts import Facts
@@ -31,7 +31,7 @@ def first(model: ModelProto) -> str | None:
 
 
 def _asked(
-    document: Document, facts: Facts, flaws: dict[tuple[str, str], list[Flaw]]
+    document: Document, facts: Facts, flaws: Mapping[tuple[str, str], list[Flaw]]
 ) -> Iterator[tuple[Node, Flaw]]:
     for root in document.roots:
         for key in sorted(root.index.keys() & flaws.keys()):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from math import prod
+from typing import TYPE_CHECKING
 
-import numpy as np
-
+from opshift.lazy import deferred
 from opshift.model import walk
 from opshift.model.bytes import wire
 from opshift.model.weights.copy import copy_of
@@ -21,6 +21,11 @@ from opshift.protos import (
     TensorProto,
     ValueInfoProto,
 )
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = deferred("numpy")
 
 
 def checkable(skeleton: ModelProto, data: bytes = b"") -> bytes | ModelProto:

@@ -1,0 +1,130 @@
+"""Tables of declarations: a module is imported when one of its rows is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, MutableMapping
+from types import ModuleType
+from typing import Any, TypeAlias, TypeVar, overload
+
+from opshift.author.index import Crossing, Trait
+from opshift.author.verdicts import (
+    Adapter,
+    ByValue,
+    Carries,
+    Differs,
+    Flaw,
+    Fold,
+    Fragile,
+    Illegal,
+    OutputRanks,
+    OutputShapes,
+    OutputTypes,
+)
+
+Outputs: TypeAlias = OutputRanks | OutputShapes | OutputTypes
+Traits: TypeAlias = Outputs | Carries | ByValue | Differs | Illegal | Fragile | Flaw
+Declared: TypeAlias = Adapter | Fold | Traits
+Key = tuple[str, str]  # (domain, op)
+_Kind = TypeVar("_Kind")
+_Other = TypeVar("_Other")
+
+
+class Table(MutableMapping[Key, _Kind]):
+    """Rows by operator, whose keys are known before the modules of the rows are imported."""
+
+    def __init__(self, read: Callable[[str], None]) -> None:
+        self._read = read
+        self._rows: dict[Key, _Kind] = {}
+        self._unread: dict[Key, list[str]] = {}
+
+    def expect(self, key: Key, module: str) -> None:
+        """Notes that a module declares something of an operator."""
+        self._unread.setdefault(key, []).append(module)
+
+    def __getitem__(self, key: Key) -> _Kind:
+        for module in tuple(self._unread.get(key, ())):
+            self._read(module)
+        self._unread.pop(key, None)
+        return self._rows[key]
+
+    @overload
+    def get(self, key: Key, default: None = None, /) -> _Kind | None: ...
+    @overload
+    def get(self, key: Key, default: _Other, /) -> _Kind | _Other: ...
+    def get(self, key: Key, default: Any = None, /) -> Any:
+        if key in self._unread:
+            return self[key]
+        return self._rows.get(key, default)
+
+    def declared(self, key: Key) -> _Kind | None:
+        """The row as far as modules were imported."""
+        return self._rows.get(key)
+
+    def __setitem__(self, key: Key, row: _Kind) -> None:
+        self._rows[key] = row
+
+    def __delitem__(self, key: Key) -> None:
+        self[key]
+        del self._rows[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._rows or key in self._unread
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(dict.fromkeys((*self._rows, *self._unread)))
+
+    def __len__(self) -> int:
+        return len(self._rows.keys() | self._unread.keys())
+
+
+TABLES: dict[type, str] = {
+    Fold: "folds",
+    OutputRanks: "output_ranks",
+    OutputShapes: "output_shapes",
+    OutputTypes: "output_types",
+    Carries: "carries",
+    ByValue: "by_value",
+    Illegal: "illegal",
+    Fragile: "fragile",
+    Flaw: "flaws",
+    Differs: "differs",
+}
+ONE = {  # the tables in which an operator has one row, and what a second row is
+    "folds": "two ways to fold",
+    "output_ranks": "two rules tell the ranks of",
+    "output_shapes": "two rules tell the shapes of",
+    "output_types": "two rules tell the types of",
+    "carries": "two rules tell what is carried by",
+    "by_value": "two lists of what is read by",
+}
+
+
+def places(declared: Declared) -> list[Crossing | Trait]:
+    if isinstance(declared, Adapter):
+        return [(declared.domain, op, declared.start, declared.to) for op in declared.ops]
+    return list(traits(declared))
+
+
+def traits(declared: Fold | Traits) -> Iterator[Trait]:
+    if isinstance(declared, (OutputRanks, OutputShapes, OutputTypes)):
+        ops: Iterable[str] = declared.ops
+    else:
+        ops = (declared.op,)
+    for op in ops:
+        yield Trait(TABLES[type(declared)], declared.domain, op)
+
+
+def declarations(module: ModuleType) -> Iterator[Declared]:
+    for name, value in vars(module).items():
+        if name.startswith("__"):
+            continue
+        for one in value if isinstance(value, (tuple, list)) else (value,):
+            yield from _flat(one)
+
+
+def _flat(value: object) -> Iterable[Declared]:
+    if isinstance(value, Declared):
+        yield value
+    elif isinstance(value, tuple):
+        for inner in value:
+            yield from _flat(inner)

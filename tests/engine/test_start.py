@@ -1,0 +1,81 @@
+"""What a command imports: numpy, the package onnx and adapters only where they are needed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import onnx
+import pytest
+
+HEAVY = ("numpy", "ml_dtypes", "networkx", "onnx", "onnx.defs", "onnx.helper", "rich")
+ENGINE = ("opshift.convert.api", "opshift.author.registry", "opshift.opsets.schemas")
+PROGRAM = """
+import sys
+from opshift.cli.entry import main
+sys.argv = ["opshift", *sys.argv[1:]]
+try:
+    main()
+except SystemExit as done:
+    assert done.code in (0, None), done.code
+print("\\n".join(sorted(sys.modules)), file=sys.stderr)
+"""
+MODEL = """<ir_version: 8, opset_import: ["": 13]> g (float[1,3,8,8] x, float[4,3,3,3] w)
+ => (float[1,4,6,6] y) { c = Conv(x, w)  r = Relu(c)  s = Add(r, r)  y = Identity(s) }"""
+
+
+@pytest.fixture
+def model(tmp_path):
+    path = tmp_path / "model.onnx"
+    onnx.save(onnx.parser.parse_model(MODEL), path)
+    return path
+
+
+def imported(*words, folder):
+    """The modules that are there when a command ends."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *map(str, words)],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return set(done.stderr.split())
+
+
+@pytest.mark.parametrize(
+    "words", [["--help"], ["--version"], ["convert", "--help"], ["ops", "--help"]], ids=" ".join
+)
+def test_help_needs_no_engine(tmp_path, words):
+    found = imported(*words, folder=tmp_path)
+    assert not sorted(found & {*HEAVY, *ENGINE, "google.protobuf", "importlib.metadata", "tomllib"})
+
+
+def test_info_needs_no_engine(model):
+    found = imported("info", model, folder=model.parent)
+    assert not sorted(found & {*HEAVY, *ENGINE, "importlib.metadata", "onnx.onnx_ml_pb2"})
+
+
+def test_another_ir_version_needs_no_engine(model):
+    result = model.parent / "result.onnx"
+    found = imported("convert", model, "--ir", "9", "-o", result, folder=model.parent)
+    assert onnx.load(result).ir_version == 9
+    assert not sorted(found & {*HEAVY, *ENGINE, "importlib.metadata", "onnx.onnx_ml_pb2"})
+
+
+def test_a_conversion_that_computes_nothing_needs_no_numpy(model):
+    result = model.parent / "result.onnx"
+    found = imported("convert", model, "--to", "21", "-o", result, folder=model.parent)
+    assert onnx.load(result).opset_import[0].version == 21
+    assert not sorted(found & {*HEAVY, "importlib.metadata"})
+
+
+def test_a_conversion_imports_the_adapters_of_its_operators_alone(model):
+    result = model.parent / "result.onnx"
+    found = imported("convert", model, "--to", "14", "-o", result, folder=model.parent)
+    families = {n.split(".")[1] for n in found if n.startswith("opshift_adapters.")}
+    assert "elementwise" in families  # Relu and Add
+    assert not sorted(families & {"contrib", "image", "ml", "normalize", "quantize", "text"})
