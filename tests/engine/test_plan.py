@@ -10,7 +10,7 @@ import sys
 
 import pytest
 from conftest import model
-from opshift import AdapterBug, InvalidModel, Refused, Why, convert_version, plan
+from opshift import AdapterBug, InvalidModel, Refused, Why, convert_version, plan, plugins
 from opshift.adapter import Builder, Node, Result, adapter, impossible
 from opshift.author import registry
 from opshift.convert import planner
@@ -131,7 +131,7 @@ def test_a_dead_end_names_the_operators_that_lead_to_it(with_adapters):
     (schemas.latest("") or 0) < 28, reason="the table is written with the newest onnx"
 )
 def test_the_table_is_what_the_planner_computes():
-    found = planner.files("opshift.convert").joinpath(planner.TABLE).read_text("utf-8")
+    found = plugins.data("opshift.convert", planner.TABLE).decode()
     assert found == planner.table_of(registry.default()), "run `python -m tools.plans`"
 
 
