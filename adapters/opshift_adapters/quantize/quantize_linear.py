@@ -40,13 +40,16 @@ READ_BY_VALUE = by_value("DequantizeLinear", 0, 2)  # with its zero point
 @form("DequantizeLinear", emits=("Cast", "Mul"))
 @example("int32", "(int32[3] x) => (float[3] y) <float s = {0.5}> { y = DequantizeLinear(x, s) }", imports={"": 13}, gives="Cast Mul")
 @example("uint8", "(uint8[3] x) => (float[3] y) <float s = {0.5}> { y = DequantizeLinear(x, s) }", imports={"": 13}, gives="DequantizeLinear")
-@example("int32 with its zero point", "(int32[3] x) => (float[3] y) <float s = {0.5}, int32 z = {0}> { y = DequantizeLinear(x, s, z) }", imports={"": 13}, gives="DequantizeLinear")
+@example("int32 with its zero point", "(int32[3] x) => (float[3] y) <float s = {0.5}, int32 z = {0}> { y = DequantizeLinear(x, s, z) }", imports={"": 13}, gives="Cast Mul")
+@example("int32 with a computed zero point", "(int32[3] x, int32 z) => (float[3] y) <float s = {0.5}> { y = DequantizeLinear(x, s, z) }", imports={"": 13}, gives="DequantizeLinear", inputs={"z": 0})
 @example("int32 at 13", "(int32[3] x) => (float[3] y) <float s = {0.5}> { y = DequantizeLinear(x, s) }", imports={"": 14}, gives="DequantizeLinear")
 def int32_multiplied(node: Node, op: Builder) -> Result:
     """onnxruntime 1.2 and 1.4 (opset 11 and 12) have no kernel for int32, the type of biases."""
     if op.version > 12 or node["x"].elem_type_or_none != T.INT32:
         return KEEP
-    if node.input("x_zero_point") is not None:
+    zero = node.input("x_zero_point")
+    known = None if zero is None else zero.const_or_none()
+    if zero is not None and (known is None or known.any()):
         return KEEP
     return op.Mul(op.Cast(node["x"], to=T.FLOAT), node["x_scale"])
 
