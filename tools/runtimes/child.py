@@ -60,10 +60,22 @@ def of_opencv(task, optimized):
     return run
 
 
+TRACT_TYPES = {"float32": "f32", "float64": "f64", "float16": "f16", "bool": "bool"}
+TRACT_TYPES.update((name, name[0] + name.lstrip("uint")) for name in (
+    "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"
+))  # fmt: skip
+
+
 def of_tract(task, optimized):
+    import numpy
     import tract
 
-    model = tract.onnx().load(task["model"]).into_model().into_runnable()
+    model = tract.onnx().load(task["model"])
+    with numpy.load(os.path.join(task["folder"], "inputs.npz")) as given:
+        for i, name in enumerate(task["inputs"]):  # it asks for the sizes beforehand
+            kind = TRACT_TYPES[given[name].dtype.name]
+            model.set_input_fact(i, ",".join([str(size) for size in given[name].shape] + [kind]))
+    model = model.into_model().into_runnable()
 
     def run(feed):
         results = model.run([feed[name] for name in task["inputs"]])
