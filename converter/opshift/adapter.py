@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from opshift.author.bounds import Bounds, for_all
+from opshift.author.bounds import moved as moved_bounds
 from opshift.author.builder import Builder
 from opshift.author.node import Node, Value
 from opshift.author.verdicts import (
@@ -16,6 +18,7 @@ from opshift.author.verdicts import (
     Fold,
     Fragile,
     Illegal,
+    OutputBounds,
     OutputRanks,
     OutputShapes,
     OutputTypes,
@@ -35,6 +38,7 @@ from opshift.author.verdicts import (
     illegal,
     impossible,
     leaving,
+    output_bounds,
     output_ranks,
     output_shapes,
     output_types,
@@ -57,6 +61,7 @@ __all__ = [
     "Adapter",
     "AdapterBug",
     "Array",
+    "Bounds",
     "Builder",
     "ByValue",
     "Carries",
@@ -69,6 +74,7 @@ __all__ = [
     "Illegal",
     "InvalidModel",
     "Node",
+    "OutputBounds",
     "OutputRanks",
     "OutputShapes",
     "OutputTypes",
@@ -89,12 +95,15 @@ __all__ = [
     "example",
     "flaw",
     "fold",
+    "for_all",
     "form",
     "fragile",
     "illegal",
     "impossible",
     "leaving",
+    "moved_bounds",
     "np",
+    "output_bounds",
     "output_ranks",
     "output_shapes",
     "output_types",

@@ -2,7 +2,7 @@
 
 import pytest
 from opshift import testing
-from opshift.author.verdicts import Example, Fold, OutputRanks, OutputShapes
+from opshift.author.verdicts import Example, Fold, OutputBounds, OutputRanks, OutputShapes
 from opshift.opsets import schemas
 
 import examples
@@ -10,6 +10,7 @@ import examples
 CASES = examples.cases()
 FOLDS = testing.folds("opshift_adapters")
 RANKS = testing.rank_rules("opshift_adapters")
+BOUNDS = testing.bound_rules("opshift_adapters")
 SHAPES = testing.shape_rules("opshift_adapters")
 
 
@@ -35,3 +36,8 @@ def test_shapes(rule: OutputShapes, example: Example) -> None:
     if not schemas.history(rule.domain, rule.ops[0]):
         pytest.skip("the installed onnx is older than the operator")
     testing.assert_shapes(rule, example)
+
+
+@pytest.mark.parametrize(("rule", "example"), BOUNDS, ids=[e.graph for _, e in BOUNDS])
+def test_bounds(rule: OutputBounds, example: Example) -> None:
+    testing.assert_bounds(rule, example)

@@ -202,7 +202,8 @@ def arange(op: Builder, n: Value) -> Value:
     if op.version >= 11:
         return op.Range(op.const(0), n, op.const(1))
     if op.version >= 9:
-        ones = op.ConstantOfShape(op.Reshape(n, op.const([1])), value=np.array([1]))
+        length = n if n.shape_or_none == (1,) else op.Reshape(n, op.const([1]))
+        ones = op.ConstantOfShape(length, value=np.array([1]))
         return op.Reshape(op.NonZero(ones), op.const([-1]))
     body = op.graph(
         lambda b, i, keep, state: (b.Identity(keep), b.Identity(state), b.Identity(i)),

@@ -223,6 +223,8 @@ EXTREME_REMAINDERS = {
 @adapter("Mod", 10, 9, approximate=True, emits=("Div", "Mul", "Sub", "Add", "Equal", "Not", "Less", "Xor", "And", "Cast", "Abs", "Floor", "Sign", "Where"), ignores={"fmod": "floats must have 1"})
 @example("int64", "(int64[7] a, int64[7] b) => (int64[7] y) { y = Mod(a, b) }", inputs=SIGNS)
 @example("int32, sign of the dividend", "(int32[7] a, int32[7] b) => (int32[7] y) { y = Mod<fmod=1>(a, b) }", gives="Div Mul Sub", inputs=SIGNS)
+@example("sizes", "(float[N,7] x) => (int64[2] y) <int64 b = {4}> { a = Shape(x) y = Mod(a, b) }", gives="Shape Div Mul Sub")
+@example("sizes, negative divisor", "(float[N,7] x) => (int64[2] y) <int64 b = {-4}> { a = Shape(x) y = Mod(a, b) }")
 @example("int8", "(int8[7] a, int8[7] b) => (int8[7] y) { y = Mod(a, b) }", inputs=SIGNS)
 @example("uint16", "(uint16[2,1] a, uint16[2] b) => (uint16[2,2] y) { y = Mod(a, b) }", inputs={"a": [[65535], [7]], "b": [16, 65535]})
 @example("uint64", "(uint64[2] a, uint64[2] b) => (uint64[2] y) { y = Mod(a, b) }", gives="Div Mul Sub", inputs={"a": [18446744073709551615, 7], "b": [10, 9223372036854775809]})
@@ -249,7 +251,8 @@ def mod_10_9(node: Node, op: Builder) -> Result:
     if kind in SMALL_INTS:
         a, b = op.Cast(a, to=T.INT32), op.Cast(b, to=T.INT32)
     rest = op.Sub(a, op.Mul(op.Div(a, b), b))
-    if node.int("fmod") == 0 and kind not in UNSIGNED:
+    signed = kind not in UNSIGNED and not (node["A"].never_negative and node["B"].never_negative)
+    if node.int("fmod") == 0 and signed:
         other = _other_sign(op, rest, b)
         rest = op.Add(rest, op.Mul(b, op.Cast(other, to=a.elem_type)))
     return op.Cast(rest, to=kind) if kind in SMALL_INTS else rest

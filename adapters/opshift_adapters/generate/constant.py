@@ -173,6 +173,11 @@ SMALL_RANGE = "(int16 a, int16 b, int16 d) => (int16[N] y) { y = Range(a, b, d) 
 @example("down by one", INT_RANGE, inputs={"a": 3, "b": 0, "d": -1})
 @example("none", INT_RANGE, inputs={"a": 7, "b": 9, "d": -3})
 @example("none to no limit", INT_RANGE, inputs={"a": 7, "b": 7, "d": 1})
+@example("to a size", "(float[N,3] x) => (int64[n] y) <int64 a = {0}, int64 d = {1}> { n = Size(x) y = Range(a, n, d) }", gives="Size Reshape ConstantOfShape NonZero Reshape")
+@example("by one to a limit", "(int64 b) => (int64[n] y) <int64 a = {0}, int64 d = {1}> { y = Range(a, b, d) }", inputs={"b": 3})
+@example("by one to a limit below", "(int32 b) => (int32[n] y) <int32 a = {0}, int32 d = {1}> { y = Range(a, b, d) }", inputs={"b": -3})
+@example("by one from a start", "(int64 a, int64 b) => (int64[n] y) <int64 d = {1}> { y = Range(a, b, d) }", inputs={"a": -2, "b": 3})
+@example("by one from below a size", "(float[N,3] x) => (int64[n] y) <int64 a = {-2}, int64 d = {1}> { n = Size(x) y = Range(a, n, d) }")
 @example("int16", SMALL_RANGE, inputs={"a": 300, "b": -20, "d": -100})
 @example("floats", RANGE, inputs={"a": -1.5, "b": 3.25, "d": 0.5})
 @example("floats going down", RANGE, inputs={"a": 2.0, "b": -3.0, "d": -0.75})
@@ -187,12 +192,39 @@ def range_11_10(node: Node, op: Builder) -> Result:
         return op.const(known, kind)
     if kind in FLOATS:
         return _float_range(op, kind, *ends)
-    start, limit, delta = (v if kind == T.INT64 else op.Cast(v, to=T.INT64) for v in ends)
-    past = op.Sub(op.Add(op.Sub(limit, start), delta), op.Sign(delta))
-    count, zero = op.Div(past, delta), op.const(0)
-    steps = arange(op, op.Where(op.Less(count, zero), zero, count))
-    counted = op.Add(op.Mul(steps, delta), start)
+    if _is(ends[2], 1):
+        counted = _counted_by_one(op, ends[0], ends[1], kind)
+    else:
+        start, limit, delta = (_wide(op, v, kind) for v in ends)
+        past = op.Sub(op.Add(op.Sub(limit, start), delta), op.Sign(delta))
+        steps = arange(op, _not_below_zero(op, op.Div(past, delta)))
+        counted = op.Add(op.Mul(steps, delta), start)
     return counted if kind == T.INT64 else op.Cast(counted, to=kind)
+
+
+def _is(value: Value, number: int) -> bool:
+    known = value.const_or_none()
+    return known is not None and bool((known == number).all())
+
+
+def _wide(op: Builder, value: Value, kind: int) -> Value:
+    return value if kind == T.INT64 else op.Cast(value, to=T.INT64)
+
+
+def _not_below_zero(op: Builder, count: Value) -> Value:
+    zero = op.const(0)
+    return op.Where(op.Less(count, zero), zero, count)
+
+
+def _counted_by_one(op: Builder, start: Value, limit: Value, kind: int) -> Value:
+    """Each number from the start on, of which there are none if the limit lies below it."""
+    low, high = start.bounds_or_none, limit.bounds_or_none
+    rises = low is not None and high is not None and high.lowest >= low.highest
+    begin, end = (_wide(op, v, kind) for v in (start, limit))
+    if _is(start, 0):
+        return arange(op, end if rises else _not_below_zero(op, end))
+    count = op.Sub(end, begin)
+    return op.Add(arange(op, count if rises else _not_below_zero(op, count)), begin)
 
 
 def _float_range(op: Builder, kind: int, start: Value, limit: Value, delta: Value) -> Value:

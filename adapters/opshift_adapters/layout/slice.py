@@ -65,9 +65,14 @@ FIVE = np.arange(25.0).reshape(5, 5)
 @example("computed backward", COMPUTED, inputs={"x": FIVE, "s": [9], "e": [-9], "t": [-2]})
 @example("computed, enormous step", COMPUTED, inputs={"x": FIVE, "s": [1], "e": [9], "t": [2**63 - 1]})
 @example("computed, enormous step back", COMPUTED, inputs={"x": FIVE, "s": [-2], "e": [-(2**63)], "t": [-(2**63)]})
+@example("a computed step alone", COMPUTED.replace("int64[1] s, int64[1] e, ", "").replace("<int64[1]", "<int64[1] s = {1}, int64[1] e = {-1}, int64[1]"), inputs={"x": FIVE, "t": [2]})
 @example("computed, nothing left", COMPUTED, inputs={"x": FIVE, "s": [3], "e": [1], "t": [1]})
 @example("computed, nothing there", COMPUTED, inputs={"x": np.zeros((0, 5)), "s": [-1], "e": [-9], "t": [-1]})
 @example("computed bounds", "(float[5,6] x, int32[2] s, int32[2] e) => (float[a,b] y) { y = Slice(x, s, e) }", inputs={"s": [1, 2], "e": [4, 9]})
+@example("up to a size", "(float[5,6] x, float[N] z) => (float[5,b] y) <int64[1] s = {0}, int64[1] axes = {1}> { e = Shape(z) y = Slice(x, s, e, axes) }", gives="Shape Less Where ConstantOfShape NonZero Reshape Gather")
+@example("from a size on", "(float[5,6] x, float[N] z) => (float[5,b] y) <int64[1] e = {9223372036854775807}, int64[1] axes = {1}> { s = Shape(z) y = Slice(x, s, e, axes) }", inputs={"z": [1, 2]})
+@example("from a size beyond", "(float[5,2] x, float[N] z) => (float[5,b] y) <int64[1] e = {9}, int64[1] axes = {1}> { s = Shape(z) y = Slice(x, s, e, axes) }", inputs={"z": [1, 2, 3]})
+@example("between places of which some are sizes", "(float[5,6] x, int64[2] i, float[N,M] z) => (float[a,b] y) { s = Shape(z) k = ArgMax<axis=0, keepdims=0>(i) o = Constant<value = int64[1] {0}>() u = Unsqueeze<axes=[0]>(k) e = Concat<axis=0>(u, u) t = Gather(e, o) b = Concat<axis=0>(t, u) y = Slice(x, b, s) }", inputs={"z": [[1, 2, 3], [4, 5, 6]]})
 @example("one bound computed", "(float[5,6] x, int64[1] e) => (float[5,b] y) <int64[1] s = {1}, int64[1] axes = {1}> { y = Slice(x, s, e, axes) }", inputs={"e": [-2]})
 @example("computed axes", "(float[5,6] x, int64[1] s, int64[1] e, int64[1] axes) => (float[a,b] y) { y = Slice(x, s, e, axes) }", inputs={"s": [1], "e": [3], "axes": [1]})
 @example("computed axes and steps", "(float[5,6] x, int32[2] s, int32[2] e, int32[2] axes, int32[2] t) => (float[a,b] y) { y = Slice(x, s, e, axes, t) }", inputs={"s": [1, -1], "e": [9, -9], "axes": [1, 0], "t": [2, -3]})
@@ -98,7 +103,8 @@ def slice_10_9(node: Node, op: Builder) -> Result:
             x = op.Slice(x, starts=[start], ends=[end], axes=[axis])
         elif start is None or end is None or step is None or not isinstance(size, int):
             each = [_one(op, v, k, i) for v, k in zip(bounds, known, strict=True)]
-            x = _gather(op, x, axis, each)
+            ahead = _never_negative(node["starts"], i), _never_negative(node["ends"], i)
+            x = _gather(op, x, axis, each, ahead if places is not None or named is None else (False, False))
         else:
             x = op.Gather(x, op.const(_indices(start, end, step, size)), axis=axis)
     return x
@@ -139,20 +145,34 @@ def _one(op: Builder, values: Value | None, known: Sequence[int] | None, i: int)
     if known is not None:
         return op.const([known[i]])
     assert values is not None
-    found = part(op, values, i, i + 1)
+    found = values if values.shape_or_none == (1,) else part(op, values, i, i + 1)
     return found if values.elem_type_or_none == T.INT64 else op.Cast(found, to=T.INT64)
 
 
-def _gather(op: Builder, x: Value, axis: int, bounds: Sequence[Value]) -> Value:
-    """The same arithmetic as `_indices`, done by the graph; steps are cut so that none overflows."""
+def _never_negative(places: Value, i: int) -> bool:
+    """Whether one of the bounds surely counts from the front."""
+    found = places.bounds_or_none
+    if found is None or not found.each:
+        return found is not None and found.never_negative
+    return bool(found.low.reshape(-1)[i] >= 0)
+
+
+def _gather(
+    op: Builder, x: Value, axis: int, bounds: Sequence[Value], ahead: tuple[bool, bool]
+) -> Value:
+    """The same arithmetic as `_indices`, done by the graph; steps are cut so that none overflows.
+
+    `ahead` tells which of start and end surely count from the front.
+    """
     start, end, step = bounds
     zero, one = op.const([0]), op.const([1])
     size = part(op, shape_of(op, x), axis, axis + 1)
-    start, end = _wrapped(op, start, size), _wrapped(op, end, size)
     if step.const_or_none() == 1:
-        start, end = (_clamped(op, place, zero, size) for place in (start, end))
-        count = _at_least(op, op.Sub(end, start), zero)
-        return op.Gather(x, op.Add(start, arange(op, count)), axis=axis)
+        return op.Gather(x, _run(op, start, end, size, ahead), axis=axis)
+    start, end = (
+        place if known else _wrapped(op, place, size)
+        for place, known in zip((start, end), ahead, strict=True)
+    )
     back = op.Cast(op.Less(step, zero), to=T.INT64)
     high, low = op.Sub(size, back), op.Sub(zero, back)
     start, end = _clamped(op, start, zero, high), _clamped(op, end, low, high)
@@ -161,6 +181,26 @@ def _gather(op: Builder, x: Value, axis: int, bounds: Sequence[Value]) -> Value:
     last = op.Add(op.Sub(end, start), op.Add(back, op.Sub(back, one)))
     count = _at_least(op, op.Div(op.Add(last, step), step), zero)
     return op.Gather(x, op.Add(start, op.Mul(arange(op, count), step)), axis=axis)
+
+
+def _run(op: Builder, start: Value, end: Value, size: Value, ahead: tuple[bool, bool]) -> Value:
+    """Each place from the start to the end."""
+    zero = op.const([0])
+    first, last = (
+        _below(op, place if known else _at_least(op, _wrapped(op, place, size), zero), size)
+        for place, known in zip((start, end), ahead, strict=True)
+    )
+    if first.const_or_none() == 0:
+        return arange(op, last)
+    return op.Add(first, arange(op, _at_least(op, op.Sub(last, first), zero)))
+
+
+def _below(op: Builder, place: Value, size: Value) -> Value:
+    """A place that is no larger than the size of its axis."""
+    known = place.const_or_none()
+    if known is not None and known in (0, END):
+        return place if known == 0 else size
+    return op.Where(op.Less(size, place), size, place)
 
 
 def _wrapped(op: Builder, place: Value, size: Value) -> Value:

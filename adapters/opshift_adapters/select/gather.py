@@ -33,7 +33,7 @@ FRONT = (*ADD_WHERE_NEGATIVE, *SIZE_OF)
 def from_front(op: Builder, indices: Value, data: Value, axis: int) -> Value:
     """Indices along an axis with the negative ones counted from the front (version 9 and later)."""
     known = indices.const_or_none()
-    if known is not None and not (known < 0).any():
+    if indices.never_negative:
         return indices
     size = size_of(op, data, axis)
     limit = size.const_or_none()
@@ -80,6 +80,7 @@ ROWS = "(float[N,4] x, int64[2] i) => (float[2,4] y) { y = Gather(x, i) }"
 @example("into an unknown dimension", "(float[N,4] x) => (float[4] y) <int64 i = {-1}> { y = Gather(x, i) }", gives="Shape Gather Cast Less Cast Mul Add Gather")
 @example("computed indices", ROWS, gives="Shape Gather Cast Less Cast Mul Add Gather", inputs={"i": [-1, 0]})
 @example("int32 indices", "(float[3,4] x, int32[1,2] i) => (float[3,1,2] y) { y = Gather<axis=1>(x, i) }", gives="Cast Cast Less Cast Mul Add Gather", inputs={"i": [[-4, 3]]})
+@example("indices that are sizes", "(float[3,4] x, float[N] z) => (float[1,4] y) { i = Shape(z) y = Gather(x, i) }", gives="Shape Gather", inputs={"z": [1, 2]})
 @example("no indices", "(float[3,4] x, int64[0] i) => (float[0,4] y) { y = Gather(x, i) }", gives="Cast Less Cast Mul Add Gather")
 @example("default that callers may replace", "(float[3,4] x, int64[2] i) => (float[2,4] y) <int64[2] i = {1, 0}> { y = Gather(x, i) }", gives="Cast Less Cast Mul Add Gather", inputs={"i": [-1, 0]})
 @example("unknown rank, negative axis", "(float[12] v, int64[n] s, int64[2] i) => (float[a,b] y) { x = Reshape(v, s) y = Gather<axis=-1>(x, i) }", refuses=Why.NEEDS_RANK)

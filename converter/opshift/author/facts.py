@@ -21,6 +21,7 @@ from opshift.protos import GraphProto, ModelProto, NodeProto, TypeProto, helper
 if TYPE_CHECKING:
     import numpy as np
 
+    from opshift.author.bounds import Bounds
     from opshift.author.node import Env, Node
     from opshift.author.registry import Registry
     from opshift.model.document import Document
@@ -31,6 +32,7 @@ else:
 
 MAX_FOLD_BYTES = 1 << 20
 MAX_FOLD_DEPTH = 64
+MAX_BOUNDS_DEPTH = 48  # what stands farther behind a value tells nothing of its bounds
 MAX_NAMED = 4  # values in one note of a report
 UNSAID = TypeProto()
 MAX_NESTED = 16  # folds that stand behind a type that stands behind a fold
@@ -60,6 +62,8 @@ class Facts:
         self._snapshot = snapshot
         self._inferred: Known | None = None
         self._constants: dict[tuple[Scope, str], Array | None] = {}
+        self._bounds: dict[tuple[Scope, str], Bounds | None] = {}
+        self._bounds_depth = 0
         self._depth = 0
         self._followed: set[tuple[Scope, str]] = set()
         self._learned: dict[tuple[Scope, str], TypeProto] = {}
@@ -133,6 +137,22 @@ class Facts:
             # Something is not known, or the node is not legal: either way it is no constant.
             return None
         return None if value is None or value.nbytes > MAX_FOLD_BYTES else value
+
+    def bounds(self, scope: Scope, name: str) -> Bounds | None:
+        """Between which whole numbers a value lies, whatever the inputs are."""
+        from opshift.author import bounds
+
+        owner = scope.owner(name)
+        if owner is None or self._bounds_depth > MAX_BOUNDS_DEPTH:
+            return None
+        key = (owner, name)
+        if key not in self._bounds:
+            self._bounds_depth += 1
+            try:
+                self._bounds[key] = bounds.find(self, owner, name, self.producer(scope, name))
+            finally:
+                self._bounds_depth -= 1
+        return self._bounds[key]
 
     def producer(self, scope: Scope, name: str) -> Node | None:
         """The node that computes a value, unless a function of the model stands behind it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from opshift.author.facts import Facts
 from opshift.author.present_types import tokens
@@ -14,6 +14,9 @@ from opshift.model.scope import Scope
 from opshift.opsets import schemas
 from opshift.opsets.types import Dims, dims_of, rank_of
 from opshift.protos import AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto, helper
+
+if TYPE_CHECKING:
+    from opshift.author.bounds import Bounds
 
 _Kind = TypeVar("_Kind")
 
@@ -38,6 +41,9 @@ class Env:
 
     def constant(self, name: str) -> Array | None:
         return self.facts.constant(self.scope, name)
+
+    def bounds(self, name: str) -> Bounds | None:
+        return self.facts.bounds(self.scope, name)
 
     def why_dynamic(self, name: str) -> str:
         return self.facts.why_dynamic(self.scope, name)
@@ -78,6 +84,9 @@ class TypesOnly(Env):
         return self.types.get(name)
 
     def constant(self, name: str) -> Array | None:
+        return None
+
+    def bounds(self, name: str) -> Bounds | None:
         return None
 
     def why_dynamic(self, name: str) -> str:
@@ -223,6 +232,24 @@ class Value:
         return found
 
     @property
+    def bounds_or_none(self) -> Bounds | None:
+        """Between which whole numbers the elements lie."""
+        return self.env.bounds(self.name)
+
+    @property
+    def bounds(self) -> Bounds:
+        found = self.bounds_or_none
+        if found is None:
+            raise Refusal(Why.NEEDS_CONSTANT, f"the bounds of {self.name!r} are unknown")
+        return found
+
+    @property
+    def never_negative(self) -> bool:
+        """Whether no element can be negative: sizes, and indices that count from the front."""
+        found = self.bounds_or_none
+        return found is not None and found.never_negative
+
+    @property
     def producer(self) -> Node | None:
         """The node of the model that computes it; None for inputs and initializers."""
         return self.env.producer(self.name)
@@ -284,8 +311,7 @@ class Node:
         """All inputs in order; None where one is left out."""
         self.reads.update(range(len(self.proto.input)))
         return tuple(
-            self._value(n, i, outputs=False) if n else None
-            for i, n in enumerate(self.proto.input)
+            self._value(n, i, outputs=False) if n else None for i, n in enumerate(self.proto.input)
         )
 
     def output(self, name: builtins.str) -> Value | None:
@@ -297,8 +323,7 @@ class Node:
     @property
     def outputs(self) -> tuple[Value | None, ...]:
         return tuple(
-            self._value(n, i, outputs=True) if n else None
-            for i, n in enumerate(self.proto.output)
+            self._value(n, i, outputs=True) if n else None for i, n in enumerate(self.proto.output)
         )
 
     @property

@@ -23,6 +23,7 @@ from opshift.author.verdicts import (
     Flaw,
     Fold,
     Illegal,
+    OutputBounds,
     OutputRanks,
     OutputShapes,
     OutputTypes,
@@ -46,6 +47,7 @@ class Registry:
         self._taken: dict[int, Declared] = {}  # a module may import its neighbour's declaration
         self._reading = threading.RLock()
         self.folds: Table[Fold] = Table(self._read)
+        self.output_bounds: Table[OutputBounds] = Table(self._read)
         self.output_ranks: Table[OutputRanks] = Table(self._read)
         self.output_shapes: Table[OutputShapes] = Table(self._read)
         self.output_types: Table[OutputTypes] = Table(self._read)

@@ -16,12 +16,13 @@ from opshift.author.verdicts import (
     Fold,
     Fragile,
     Illegal,
+    OutputBounds,
     OutputRanks,
     OutputShapes,
     OutputTypes,
 )
 
-Outputs: TypeAlias = OutputRanks | OutputShapes | OutputTypes
+Outputs: TypeAlias = OutputBounds | OutputRanks | OutputShapes | OutputTypes
 Traits: TypeAlias = Outputs | Carries | ByValue | Differs | Illegal | Fragile | Flaw
 Declared: TypeAlias = Adapter | Fold | Traits
 Key = tuple[str, str]  # (domain, op)
@@ -79,6 +80,7 @@ class Table(MutableMapping[Key, _Kind]):
 
 TABLES: dict[type, str] = {
     Fold: "folds",
+    OutputBounds: "output_bounds",
     OutputRanks: "output_ranks",
     OutputShapes: "output_shapes",
     OutputTypes: "output_types",
@@ -91,6 +93,7 @@ TABLES: dict[type, str] = {
 }
 ONE = {  # the tables in which an operator has one row, and what a second row is
     "folds": "two ways to fold",
+    "output_bounds": "two rules tell the bounds of",
     "output_ranks": "two rules tell the ranks of",
     "output_shapes": "two rules tell the shapes of",
     "output_types": "two rules tell the types of",
@@ -106,7 +109,7 @@ def places(declared: Declared) -> list[Crossing | Trait]:
 
 
 def traits(declared: Fold | Traits) -> Iterator[Trait]:
-    if isinstance(declared, (OutputRanks, OutputShapes, OutputTypes)):
+    if isinstance(declared, (OutputBounds, OutputRanks, OutputShapes, OutputTypes)):
         ops: Iterable[str] = declared.ops
     else:
         ops = (declared.op,)

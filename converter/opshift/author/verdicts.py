@@ -13,6 +13,7 @@ from opshift.errors import AdapterBug, Refusal, Why
 from opshift.model.arrays import Array as Array
 
 if TYPE_CHECKING:
+    from opshift.author.bounds import Bounds
     from opshift.author.builder import Builder
     from opshift.author.node import Node, Value
 
@@ -134,6 +135,16 @@ class OutputRanks:
 
     ops: tuple[str, ...]
     run: Callable[[Node], Sequence[int]]
+    domain: str = ""
+    examples: tuple[Example, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OutputBounds:
+    """Between which whole numbers the outputs of an operator lie."""
+
+    ops: tuple[str, ...]
+    run: Callable[[Node], Sequence[Bounds | None]]
     domain: str = ""
     examples: tuple[Example, ...] = ()
 
@@ -473,6 +484,18 @@ def output_ranks(
     def declare(below: Callable[[Node], Sequence[int]] | _Draft) -> OutputRanks:
         draft = below if isinstance(below, _Draft) else _Draft(below, ())
         return OutputRanks(ops, draft.run, domain, _spread(draft.examples, ops))
+
+    return declare
+
+
+def output_bounds(
+    *ops: str,
+) -> Callable[[Callable[[Node], Sequence[Bounds | None]] | _Draft], OutputBounds]:
+    """Declares between which whole numbers the outputs lie; a Refusal means that it is unknown."""
+
+    def declare(below: Callable[[Node], Sequence[Bounds | None]] | _Draft) -> OutputBounds:
+        draft = below if isinstance(below, _Draft) else _Draft(below, ())
+        return OutputBounds(ops, draft.run, "", _spread(draft.examples, ops))
 
     return declare
 

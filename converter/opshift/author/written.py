@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from opshift.author.bounds import Bounds, of_constant
 from opshift.author.facts import Facts
 from opshift.author.inference import infer_node
 from opshift.author.node import Env, Node, Value
@@ -111,6 +112,10 @@ class MadeEnv(Env):
     def constant(self, name: str) -> Array | None:
         made = self.made.constants.get(name)
         return made[1] if made else super().constant(name)
+
+    def bounds(self, name: str) -> Bounds | None:
+        made = self.made.constants.get(name)
+        return of_constant(made[1]) if made else super().bounds(name)
 
 
 def _type_of(tensor: TensorProto) -> TypeProto:

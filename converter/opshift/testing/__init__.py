@@ -15,9 +15,12 @@ if TYPE_CHECKING:
         examples,
     )
     from opshift.testing.known import (
+        assert_bounds,
         assert_fold,
         assert_ranks,
         assert_shapes,
+        bound_rules,
+        bounded,
         folded,
         folds,
         rank_rules,
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from opshift.testing.operators import assert_op_downgrades, assert_op_upgrades
 
 __all__ = [
+    "assert_bounds",
     "assert_complete",
     "assert_example",
     "assert_fold",
@@ -38,6 +42,8 @@ __all__ = [
     "assert_ranks",
     "assert_refused",
     "assert_shapes",
+    "bound_rules",
+    "bounded",
     "example_model",
     "example_target",
     "examples",
@@ -57,9 +63,12 @@ _HOMES = {
         "examples",
     ),
     "known": (
+        "assert_bounds",
         "assert_fold",
         "assert_ranks",
         "assert_shapes",
+        "bound_rules",
+        "bounded",
         "folded",
         "folds",
         "rank_rules",

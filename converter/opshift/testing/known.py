@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from opshift import versions
 from opshift.author import registry
+from opshift.author.bounds import Bounds
 from opshift.author.corrected import is_wrong
 from opshift.author.facts import Facts
-from opshift.author.verdicts import Array, Example, Fold, OutputRanks, OutputShapes
+from opshift.author.verdicts import Array, Example, Fold, OutputBounds, OutputRanks, OutputShapes
 from opshift.model.document import Document
 from opshift.model.weights import Weights
 from opshift.opsets import schemas
@@ -46,6 +49,40 @@ def shape_rules(package: str) -> list[tuple[OutputShapes, Example]]:
         if f"{rule.run.__module__}.".startswith(f"{package}.")
         for example in rule.examples
     ]
+
+
+def bound_rules(package: str) -> list[tuple[OutputBounds, Example]]:
+    """The same for the rules that tell bounds."""
+    rules = {id(rule): rule for rule in registry.default().output_bounds.values()}
+    return [
+        (rule, example)
+        for rule in rules.values()
+        if f"{rule.run.__module__}.".startswith(f"{package}.")
+        for example in rule.examples
+    ]
+
+
+def bounded(rule: OutputBounds, example: Example) -> tuple[ModelProto, Bounds | None]:
+    """The example as a model, and the bounds of its last output."""
+    model, facts = _known("", example)
+    return model, facts.bounds(facts.document.main, model.graph.output[-1].name)
+
+
+def assert_bounds(rule: OutputBounds, example: Example) -> None:
+    """What the model computes lies between the bounds; with `refuses=` none are known."""
+    model, found = bounded(rule, example)
+    if example.refuses is not None:
+        if found is not None:
+            raise AssertionError(f"the bounds are {found}, though none were expected")
+        return
+    if found is None:
+        raise AssertionError("the bounds are unknown")
+    inputs = oracle.make_inputs(model, overrides=dict(example.inputs))
+    value = oracle.evaluate(model, inputs)[-1]
+    if found.each and found.low.shape != value.shape:
+        raise AssertionError(f"there are bounds for {found.low.shape}, not for {value.shape}")
+    if not (np.all(found.low <= value) and np.all(value <= found.high)):
+        raise AssertionError(f"{value.tolist()} is not between the bounds {found}")
 
 
 def folded(fold: Fold, example: Example) -> tuple[ModelProto, Array | None]:

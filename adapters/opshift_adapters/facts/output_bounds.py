@@ -1,0 +1,197 @@
+"""Bounds of whole numbers: sizes and positions are never negative, and arithmetic keeps count."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from opshift.adapter import (
+    Bounds,
+    Node,
+    T,
+    Value,
+    Why,
+    example,
+    for_all,
+    moved_bounds,
+    np,
+    output_bounds,
+)
+
+LONGEST = 2**40  # no dimension is longer: a tensor of so many bytes fits into no memory
+LIMITS: dict[int, tuple[int, int]] = {T.INT32: (-(2**31), 2**31 - 1), T.INT64: (-(2**63), 2**63 - 1)}
+Told = Sequence[Bounds | None]
+SIZES = "(float[N,3] x) => (int64[k] y) { s = Shape(x) "
+
+
+def needed(value: Value | None) -> Value:
+    assert value is not None  # none of these inputs may be left out
+    return value
+
+
+@output_bounds("Shape")
+@example("some dimensions", "(float[N,3,M] x) => (int64[2] y) { y = Shape<start=1>(x) }")
+@example("from the end", "(float[N,3,M] x) => (int64[1] y) { y = Shape<start=-2, end=-1>(x) }")
+@example("unknown rank", "(float[n] v, int64[k] g) => (int64[r] y) { x = Reshape(v, g) y = Shape(x) }", inputs={"v": range(6), "g": [2, 3]})
+def shape(node: Node) -> Told:
+    dims = needed(node.inputs[0]).dims_or_none
+    if dims is None:
+        return [for_all(0, LONGEST)]
+    start = node.int("start") if "start" in node.attributes else 0
+    end = node.int("end") if "end" in node.attributes else None
+    known = [(d, d) if isinstance(d, int) else (0, LONGEST) for d in dims[start:end]]
+    low, high = (np.array([one[i] for one in known], dtype=object) for i in range(2))
+    return [Bounds(low, high, each=True)]
+
+
+@output_bounds("Size", "ArgMax", "ArgMin", "NonZero")
+@example("size", "(float[N,3] x) => (int64 y) { y = Size(x) }")
+@example("places", "(float[N,3] x) => (int64[a,b] y) { y = {op}(x) }")
+def count(node: Node) -> Told:
+    return [for_all(0, LONGEST)]
+
+
+@output_bounds("TopK")
+@example("places", "(float[N,3] x) => (int64[N,2] i) <int64[1] k = {2}> { v, i = TopK(x, k) }")
+def places(node: Node) -> Told:
+    return [None, for_all(0, LONGEST)]
+
+
+@output_bounds("Gather", "Slice", "Squeeze", "Unsqueeze", "Reshape", "Flatten", "Transpose", "Expand", "Tile", "Identity")
+@example("a size", SIZES + "i = Constant<value = int64 {1}>() y = Gather(s, i) }")
+@example("a computed place", "(float[N,3] x, int64[2] i) => (int64[2] y) { s = Shape(x) y = Gather(s, i) }", inputs={"i": [1, 0]})
+@example("some sizes", SIZES + "b = Constant<value = int64[1] {-1}>() e = Constant<value = int64[1] {9}>() y = Slice(s, b, e) }")
+@example("a size among sizes", "(float[1,N] x) => (int64[k] y) { s = Shape(x) y = Gather(s, s) }", inputs={"x": [[1.0]]})
+@example("of an input", "(int64[3] x, int64[1] i) => (int64[1] y) { y = Gather(x, i) }", refuses=Why.NEEDS_CONSTANT)
+def of_the_first(node: Node) -> Told:
+    return [moved_bounds(node, [needed(node.inputs[0])])]
+
+
+@output_bounds("Concat")
+@example("sizes", SIZES + "z = Constant<value = int64[2] {-1, 0}>() y = Concat<axis=0>(z, s, z) }")
+def of_all(node: Node) -> Told:
+    return [moved_bounds(node, list(map(needed, node.inputs)))]
+
+
+@output_bounds("Where")
+@example("one of two", "(float[N,3] x, bool c) => (int64[2] y) { s = Shape(x) z = Neg(s) y = Where(c, s, z) }", inputs={"c": False})
+def one_of_two(node: Node) -> Told:
+    x, y = (needed(value).bounds for value in node.inputs[1:])
+    return [for_all(min(x.lowest, y.lowest), max(x.highest, y.highest))]
+
+
+@output_bounds("Cast")
+@example("to fewer bits", SIZES + "i = Mod(s, s) j = Cast<to=6>(i) y = Cast<to=7>(j) }", inputs={"x": [[1, 2, 3]]}, refuses=Why.NEEDS_CONSTANT)
+@example("of a truth", "(bool[3] x) => (int64[3] y) { y = Cast<to=7>(x) }")
+@example("of few bits", "(float[N,3] x) => (int64[2] y) { i = ArgMax(x) s = Shape(i) t = Constant<value = int64 {2}>() m = Mod(s, t) j = Cast<to=6>(m) y = Cast<to=7>(j) }")
+@example("of a float", "(float[3] x) => (int64[3] y) { y = Cast<to=7>(x) }", refuses=Why.NEEDS_CONSTANT)
+def cast(node: Node) -> Told:
+    x, to = needed(node.inputs[0]), node.attr("to")
+    if x.elem_type == T.BOOL:
+        return [for_all(0, 1)]
+    return [_held(x.bounds, to)]
+
+
+def _held(bounds: Bounds, kind: Any) -> Bounds | None:
+    """The bounds, if no number between them wraps in an integer type."""
+    low, high = LIMITS.get(kind, (1, 0))
+    return bounds if low <= bounds.lowest and bounds.highest <= high else None
+
+
+Compute = Callable[..., Any]
+NEGATED = "n = Neg(s) a = Constant<value = int64[2] {7, -3}>() "
+
+
+def computed(node: Node, compute: Callable[..., tuple[Any, Any]]) -> Told:
+    """Bounds by the bounds of each operand, which `compute` gets as pairs of low and high."""
+    operands = [needed(value) for value in node.inputs]
+    bounds = [value.bounds for value in operands]
+    each = all(one.each for one in bounds) and "broadcast" not in node.attributes
+    bounds = bounds if each else [one.joint for one in bounds]
+    low, high = compute(*((one.low, one.high) for one in bounds))
+    found = Bounds(np.array(low, dtype=object), np.array(high, dtype=object), each=each)
+    return [_held(found, operands[0].elem_type)]
+
+
+TWO = example("sizes", SIZES + NEGATED + "y = {op}(s, a) }")
+REVERSED = example("sizes behind", SIZES + NEGATED + "y = {op}(a, n) }")
+
+
+@output_bounds("Add")
+@TWO
+@example("too large", "(float[N] x) => (int64[1] y) { s = Shape(x) a = Constant<value = int64 {9223372036854775807}>() y = Add(s, a) }", inputs={"x": []}, refuses=Why.NEEDS_CONSTANT)
+@example("left out", "(float[N,3] x) => (int64 y) { s = Size(x) y = Add(s, s) }")
+def add(node: Node) -> Told:
+    return computed(node, lambda a, b: (a[0] + b[0], a[1] + b[1]))
+
+
+@output_bounds("Sub")
+@TWO
+@REVERSED
+def subtract(node: Node) -> Told:
+    return computed(node, lambda a, b: (a[0] - b[1], a[1] - b[0]))
+
+
+@output_bounds("Mul")
+@TWO
+@REVERSED
+def multiply(node: Node) -> Told:
+    def corners(a: tuple[Any, Any], b: tuple[Any, Any]) -> tuple[Any, Any]:
+        found = [x * y for x in a for y in b]
+        return np.minimum.reduce(found), np.maximum.reduce(found)
+
+    return computed(node, corners)
+
+
+@output_bounds("Max", "Min")
+@TWO
+@example("one", SIZES + "y = {op}(s) }")
+def extreme(node: Node) -> Told:
+    pick = np.maximum if node.op == "Max" else np.minimum
+    return computed(node, lambda *of: tuple(_over([one[i] for one in of], pick) for i in range(2)))
+
+
+def _over(values: Sequence[Any], pick: Any) -> Any:
+    found = values[0]
+    for value in values[1:]:
+        found = pick(found, value)
+    return found
+
+
+@output_bounds("Neg")
+@example("sizes", SIZES + "y = Neg(s) }")
+def negate(node: Node) -> Told:
+    return computed(node, lambda a: (-a[1], -a[0]))
+
+
+@output_bounds("Abs")
+@example("sizes", SIZES + "n = Neg(s) y = Abs(n) }")
+@example("both signs", SIZES + "a = Constant<value = int64[2] {-2, 5}>() m = Sub(s, a) y = Abs(m) }")
+def absolute(node: Node) -> Told:
+    return computed(node, lambda a: (np.maximum(np.maximum(a[0], -a[1]), 0), np.maximum(-a[0], a[1])))
+
+
+@output_bounds("Div", "Mod")
+@example("sizes", SIZES + "a = Constant<value = int64[2] {7, 2}>() y = {op}(s, a) }")
+@example("with the sign of the dividend", SIZES + "y = Mod<fmod=1>(s, s) }", inputs={"x": [[1, 2, 3]]}, refuses=Why.NEEDS_CONSTANT)
+@example("with the sign of the dividend, known", SIZES + "a = Constant<value = int64 {2}>() y = Mod<fmod=1>(s, a) }", refuses=Why.NEEDS_CONSTANT)
+@example("something negative", SIZES + NEGATED + "y = {op}(n, a) }", refuses=Why.NEEDS_CONSTANT)
+def divide(node: Node) -> Told:
+    if needed(node.inputs[1]).bounds.lowest <= 0 or (node.op == "Div" and not needed(node.inputs[0]).never_negative):
+        return [None]
+    if node.op == "Div":
+        return computed(node, lambda a, b: (a[0] // b[1], a[1] // b[0]))
+    if "fmod" in node.attributes and node.int("fmod"):
+        return [None]
+    return computed(node, lambda a, b: (0 * (a[0] + b[0]), 0 * a[0] + b[1] - 1))
+
+
+@output_bounds("Range")
+@example("of a size", "(float[N,3] x) => (int64[n] y) { s = Size(x) a = Constant<value = int64 {0}>() d = Constant<value = int64 {2}>() y = Range(a, s, d) }")
+@example("backwards", "(float[N,3] x) => (int64[n] y) { s = Size(x) a = Constant<value = int64 {0}>() d = Constant<value = int64 {-1}>() y = Range(s, a, d) }")
+@example("by a computed step", "(float[N,3] x) => (int64[n] y) { s = Size(x) a = Constant<value = int64 {0}>() y = Range(a, s, s) }", refuses=Why.NEEDS_CONSTANT)
+def steps(node: Node) -> Told:
+    start, limit, delta = (needed(value).bounds for value in node.inputs)
+    if delta.lowest > 0:
+        return [for_all(start.lowest, max(limit.highest - 1, start.lowest))]
+    if delta.highest < 0:
+        return [for_all(min(limit.lowest + 1, start.highest), start.highest)]
+    return [None]
