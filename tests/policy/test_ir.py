@@ -438,3 +438,11 @@ def test_training_information_stays_where_it_has_a_place():
     before = model(PLAIN, 13, ir=8)
     before.training_info.add()
     assert convert_version(before, ir_version=7, drop_training=True).training_info
+
+
+def test_a_sequence_of_maps_is_as_old_as_the_operator_that_gives_one():
+    nodes = "{ y = ai.onnx.ml.ZipMap<classlabels_int64s = [3, 5]>(x) }"
+    graph = f"g (float[2,2] x) => (seq(map(int64, float)) y) {nodes}"
+    head = '<ir_version: 6, opset_import: ["": 11, "ai.onnx.ml": 1]>'
+    after = convert_version(onnx.parser.parse_model(f"{head} {graph}"), {"": 11}, ir_version=3)
+    assert after.ir_version == 3

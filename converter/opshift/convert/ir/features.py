@@ -82,8 +82,8 @@ TYPES = {
     "int2": 13,
     "float6e2m3": 14,
     "float6e3m2": 14,
-    "seq": 6,
-    "map": 6,
+    "seq": 3,  # ZipMap of ai.onnx.ml 1 gives sequences of maps
+    "map": 3,
     "optional": 8,
     "sparse_tensor": 8,
 }
