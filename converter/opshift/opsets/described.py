@@ -6,7 +6,6 @@ import functools
 import os
 from collections.abc import Iterable
 from dataclasses import replace
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from opshift import plugins
@@ -96,6 +95,8 @@ def _find() -> None:
     for path in filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)):
         _read(path)
     for point in plugins.offered(GROUP):
+        from importlib.resources import files
+
         for file in files(point.load()).iterdir():
             if file.name.endswith(SUFFIX):
                 _add(file.read_bytes(), f"{file.name} of {point.value}")

@@ -11,8 +11,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib.resources import files
 
+from opshift import plugins
 from opshift.opsets import target_names
 
 Key = tuple[str, str]  # (domain, operator)
@@ -85,7 +85,7 @@ class Table:
 @functools.cache
 def shipped() -> Mapping[str, Table]:
     """The tables by the name of their runtime."""
-    table = read(files("opshift.opsets").joinpath("kernels.txt").read_text("utf-8"))
+    table = read(plugins.data("opshift.opsets", "kernels.txt").decode())
     return {table.runtime: table}
 
 
