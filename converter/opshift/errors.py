@@ -122,17 +122,21 @@ class Refused(OpshiftError, RuntimeError):  # noqa: N818
         nearest: dict[str, int],
         target: dict[str, int],
         steps: Iterable[StepReport] = (),
+        dead_ends: Iterable[str] = (),
     ) -> None:
         self.refusals = tuple(refusals)
         self.nearest = dict(nearest)
         self.target = dict(target)
         self.steps = tuple(steps)  # the boundaries that were crossed before
+        self.dead_ends = tuple(dead_ends)  # the ways that the plan knew to end before the target
         super().__init__(plain(self.lines()))
 
     def lines(self) -> Iterator[Line]:
         """The verdict, what to do, and each node that blocks the conversion."""
         yield Line(f"Cannot convert to {show_versions(self.target)}: {self._blocked()}", Role.BAD)
         yield from blockers(self.refusals)
+        for way in self.dead_ends:
+            yield Line(f"  The plan knows no way for {way}.", Role.FAINT, more=True)
 
     def _blocked(self) -> str:
         what = counted(len(self.refusals), "place")
@@ -143,7 +147,7 @@ class Refused(OpshiftError, RuntimeError):  # noqa: N818
         return " ".join([f"{what} {verb} it.", *limits])
 
     def __reduce__(self) -> tuple[type[Refused], tuple[object, ...]]:
-        return Refused, (self.refusals, self.nearest, self.target, self.steps)
+        return Refused, (self.refusals, self.nearest, self.target, self.steps, self.dead_ends)
 
 
 SHOWN = 10  # blockers, unless a reader asks for more

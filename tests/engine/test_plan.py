@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import random
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from opshift.model.document import Document
 from opshift.opsets import schemas
 from opshift.report import Report
 from opshift.testing import example_model, example_target, examples
+from opshift.text import plain
 
 
 def test_a_plan_touches_nothing():
@@ -240,3 +242,23 @@ def test_how_far_is_not_asked_beyond_what_grows_large(monkeypatch):
     )
     assert "did not look further" in str(found)
     assert plan(before, 19).possible  # what is asked for is looked at to its end
+
+
+def test_a_refusal_names_the_dead_ends_of_the_plan():
+    """They are known before anything is converted, and travel with the refusal."""
+    text = "(string[2] x) => (string[2,K] y, int64[2] n) { y, n = StringSplit(x) }"
+    with pytest.raises(Refused) as refused:
+        convert_version(model(text, 20), 18)
+    assert refused.value.dead_ends == ("StringSplit 20->19",)
+    assert pickle.loads(pickle.dumps(refused.value)).dead_ends == refused.value.dead_ends
+    shown = plain(refused.value.lines(), more=True)
+    assert "The plan knows no way for StringSplit 20->19." in shown
+    with pytest.raises(Refused) as other:  # the plan knows a way, which this node cannot go
+        convert_version(model("(double[2] x) => (double[2] y) { y = Erf(x) }", 13), 8)
+    assert other.value.dead_ends == ()
+
+
+def test_a_dead_end_in_words_names_the_operators_that_lead_to_it():
+    edge = planner.Edge(9, 8, "impossible", False, ())
+    assert planner.DeadEnd("", "Gelu", ("Gelu", "Erf"), edge).way == "Gelu, which becomes Erf 9->8"
+    assert planner.DeadEnd("ai.onnx.ml", "Scaler", ("Scaler",), edge).way == "ai.onnx.ml.Scaler 9->8"

@@ -181,6 +181,7 @@ def refused_as_dict(refused: Refused) -> dict[str, Any]:
         "message": str(refused).partition("\n")[0],
         "target": refused.target,
         "nearest": refused.nearest,
+        "dead_ends": list(refused.dead_ends),
         "refusals": [
             {
                 "node": r.node,

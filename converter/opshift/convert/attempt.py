@@ -462,7 +462,9 @@ class Conversion:
         near = self.document.imports.as_dict()
         ir = self.options.ir_version
         asked = self.goal or ({"IR": ir} if isinstance(ir, int) else near)
-        return Refused(refusals, near, asked, self._crossed())
+        plan = getattr(self, "plan", None)  # what is refused before there is a plan has none
+        ways = dict.fromkeys(dead.way for dead in plan.dead) if plan is not None else ()
+        return Refused(refusals, near, asked, self._crossed(), ways)
 
     def _check_fully(self, step: Step) -> None:
         """Asks onnx about the whole model after a step, in its present order of nodes."""

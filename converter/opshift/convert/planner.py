@@ -78,6 +78,13 @@ class DeadEnd:
     def __str__(self) -> str:
         return f"{self.trail[-1]} {self.edge.start}->{self.edge.to}"
 
+    @property
+    def way(self) -> str:
+        """The operators that lead to the end, as in `Gelu, which becomes Erf 9->8`."""
+        shown = f"{self.domain}.{self.op}" if self.domain else self.op
+        start, to = self.edge.start, self.edge.to
+        return f"{', which becomes '.join((shown, *self.trail[1:]))} {start}->{to}"
+
 
 @dataclass(slots=True)
 class Plan:
