@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from google.protobuf.message import DecodeError
+
 from opshift.author import registry
 from opshift.author.types_by_name import types_in
 from opshift.model.walk import graphs_in, nodes
 from opshift.opsets import schemas
 from opshift.protos import ModelProto, checker, inference
 
-# What onnx's inference raises: an IndexError is what becomes of one beyond the end of a vector.
+# What onnx's inference raises: an IndexError is what becomes of one beyond the end of a vector, a
+# DecodeError of types that it writes into a model nested as deeply as protobuf reads.
 COMPLAINTS = (
     inference.InferenceError,
     checker.ValidationError,
     RuntimeError,
     ValueError,
     IndexError,
+    DecodeError,
 )
 NOBODY = "opshift.unknown"  # a domain of which inference knows nothing
 
