@@ -3,9 +3,10 @@
     python -m tools.replay BEFORE [AFTER] [--to 21 18 13 11 9] [--only 'g_ts_*'] [--list 20]
 
 BEFORE and AFTER are commits; without AFTER, the working tree is compared. A refactoring changes
-no result, so every digest is equal and the exit code is 0. Otherwise each difference is listed:
-other bytes, another number of nodes, or another outcome. A refusal is compared by its reasons
-and operators, not by its words. The environment that runs this tool serves both commits.
+no result and no report, so every digest is equal and the exit code is 0. Otherwise each difference
+is listed: other bytes, another number of nodes, another report, or another outcome. The numbers in
+new names are left out. A refusal is compared by its reasons and operators, not by its words. The
+environment that runs this tool serves both commits.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -29,7 +31,8 @@ ROOT = Path(__file__).resolve().parents[1]
 CORPUS = ROOT.parent / "shared" / "corpus"
 WORKERS = 2
 
-Result = tuple[str, str, int, int]  # outcome, digest, nodes, idle nodes
+Result = tuple[str, str, int, int, str]  # outcome, digest, nodes, idle nodes, digest of the report
+FRESH = re.compile(r"(opshift\d*_)\d+_")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -82,6 +85,7 @@ def _compare(before: dict[str, Result], after: dict[str, Result], most: int) -> 
         if kind != "equal":
             told = [f"{r[0]} ({r[2]} nodes)" if r else "absent" for r in (old, new)]
             lines.append(f"{kind:8} {key}: {told[0]} -> {told[1]}")
+    lines.sort(key=lambda line: line.startswith("report"))  # other bytes are what matters most
     print(*lines[:most], sep="\n")
     if len(lines) > most:
         print(f"... {len(lines) - most} more")
@@ -99,7 +103,7 @@ def _difference(old: Result | None, new: Result | None) -> str:
     if old[0] != new[0]:
         return "outcome"
     if old[1] == new[1]:
-        return "equal"
+        return "equal" if old[4] == new[4] else "report"
     return "nodes" if old[2] != new[2] else "bytes"
 
 
@@ -137,15 +141,38 @@ def _convert(model: Any, target: Any, approximate: bool) -> Result:
     import opshift
 
     try:
-        result = opshift.convert_version(model, target, allow_approximate=approximate)
+        found = opshift.convert(model, target, allow_approximate=approximate)
     except opshift.Refused as refused:
         reasons = sorted((str(r.why), r.op) for r in refused.refusals)
-        return "refused", hashlib.sha256(repr(reasons).encode()).hexdigest(), 0, 0
+        return "refused", hashlib.sha256(repr(reasons).encode()).hexdigest(), 0, 0, ""
     except opshift.OpshiftError as error:
-        return type(error).__name__, "", 0, 0
+        return type(error).__name__, "", 0, 0, ""
+    result, told = found.model, FRESH.sub(r"\1", found.report.to_json())
+    renumber(result.graph, {})
     content = result.SerializeToString(deterministic=True)
     digest = hashlib.sha256(content).hexdigest()
-    return "converted", digest, _count(result.graph), _idle(result.graph)
+    report = hashlib.sha256(told.encode()).hexdigest()
+    return "converted", digest, _count(result.graph), _idle(result.graph), report
+
+
+def renumber(graph: Any, numbers: dict[str, int]) -> None:
+    """Numbers the new names of a graph in the order in which they occur."""
+
+    def plain(name: str) -> str:
+        return FRESH.sub(lambda m: f"{m[1]}{numbers.setdefault(name, len(numbers))}_", name)
+
+    graph.name = plain(graph.name)
+    for one in (*graph.input, *graph.node, *graph.output, *graph.value_info, *graph.initializer):
+        if "opshift" in one.name:
+            one.name = plain(one.name)
+    for node in graph.node:
+        for names in (node.input, node.output):
+            for i, name in enumerate(names):
+                if "opshift" in name:
+                    names[i] = plain(name)
+        for attribute in node.attribute:
+            for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
+                renumber(inner, numbers)
 
 
 def _count(graph: Any) -> int:
