@@ -9,6 +9,7 @@ from opshift.adapter import (
     Value,
     Why,
     adapter,
+    alternative,
     boundary,
     example,
     np,
@@ -285,3 +286,28 @@ def reduce_log_sum_exp_27_28(node: Node, op: Builder) -> Result:
 
 
 REDUCE_28 = boundary(28, "ReduceLogSum:f18f43 ReduceLogSumExp:8f14cb", directions="down")
+
+
+MEAN = "(int64[2,3] x) => (int64[2,1] y) { y = ReduceMean<axes = [1]>(x) }"
+
+
+@alternative("ReduceMean", runtime="onnxruntime==1.10", emits=("ReduceSum", "Div"))
+@example("axes", MEAN, imports={"": 13}, gives="ReduceSum Div", inputs={"x": [[-3, 0, -1], [5, 6, 7]]})
+@example("all, opset 11", "(int64[2,3] x) => (int64[1,1] y) { y = ReduceMean(x) }", imports={"": 11}, gives="ReduceSum Div", inputs={"x": [[-3, 0, -1], [5, 6, 7]]})
+@example("unknown sizes", MEAN.replace("int64[2,3]", "int64[2,N]"), imports={"": 13}, gives="ReduceMean", inputs={"x": [[1, 2, 3], [5, 6, 7]]})
+@example("no elements", "(int64[2,0] x) => (int64[0] y) { y = ReduceMean<axes = [0], keepdims = 0>(x) }", imports={"": 13}, gives="ReduceSum Div")
+@example("the mean of nothing", "(int64[0,0] x) => (int64[0] y) { y = ReduceMean<axes = [0], keepdims = 0>(x) }", imports={"": 13}, gives="ReduceMean")
+def sum_by_count(node: Node, op: Builder) -> Result:
+    """The sum of int64 by the number of its terms, which truncates like the mean."""
+    x, shape = node["data"], node["data"].shape_or_none
+    if x.elem_type_or_none != T.INT64 or shape is None or op.version >= 18:
+        return KEEP
+    axes = [axis % len(shape) for axis in node.attr("axes") or range(len(shape))]
+    count, keep = int(np.prod([shape[axis] for axis in axes])), node.int("keepdims")
+    if not count:  # a division by zero ends the process
+        return KEEP
+    if op.version < 13:
+        total = op.ReduceSum(x, axes=axes, keepdims=keep)
+    else:
+        total = op.ReduceSum(x, op.const(axes), keepdims=keep)
+    return op.Div(total, op.const(count))
