@@ -55,9 +55,13 @@ def _by_axis(node: Node, op: Builder) -> Value:
     for i, axis in enumerate(axes):
         if known is not None and not known[i] and not known[i + len(axes)]:
             continue
-        ends = [part(op, pads, at, at + 1) for at in (i, i + len(axes))]
-        x = _cropped(op, x, axis, *ends)
-        more = [_positive(op, end) for end in ends]
+        places = (i, i + len(axes))
+        ends = [_amount(op, pads, at) for at in places]
+        if all(_never_negative(pads, at) for at in places):
+            more = ends
+        else:
+            x = _cropped(op, x, axis, *ends)
+            more = [_positive(op, end) for end in ends]
         if all(one.const_or_none() == 0 for one in more):
             continue
         if mode == "constant":
@@ -65,6 +69,21 @@ def _by_axis(node: Node, op: Builder) -> Value:
         else:
             x = op.Gather(x, _picked(op, x, axis, mode, *more), axis=axis)
     return op.Identity(data) if x is data else x
+
+
+def _amount(op: Builder, pads: Value, at: int) -> Value:
+    """One of the amounts, which may be known where the others are not."""
+    found = pads.bounds_or_none
+    if found is not None and found.each and found.low.reshape(-1)[at] == found.high.reshape(-1)[at]:
+        return op.const([int(found.low.reshape(-1)[at])])
+    return part(op, pads, at, at + 1)
+
+
+def _never_negative(pads: Value, at: int) -> bool:
+    found = pads.bounds_or_none
+    if found is None or not found.each:
+        return found is not None and found.never_negative
+    return bool(found.low.reshape(-1)[at] >= 0)
 
 
 def _amounts(node: Node, op: Builder) -> tuple[Value, list[int]]:
@@ -106,8 +125,6 @@ def _cropped(op: Builder, x: Value, axis: int, begin: Value, end: Value) -> Valu
         start = _positive(op, op.Neg(begin))
         stop = op.Sub(_size(op, x, axis), _positive(op, op.Neg(end)))
         return op.Slice(x, start, stop, op.const([axis]))
-    if first >= 0 and last >= 0:
-        return x
     stop = op.const([min(int(last.item()), 0) or END])
     return op.Slice(x, op.const(np.maximum(-first, 0)), stop, op.const([axis]))
 
@@ -296,6 +313,9 @@ ANY = "(float[2,3] x, int64[4] p, float v) => (float[a,b] y) { y = Pad(x, p, v) 
 @example("computed value", "(float[2,3] x, float v) => (float[3,4] y) <int64[4] p = {1,0,0,1}> { y = Pad(x, p, v) }", gives="Expand Concat Expand Concat")
 @example("computed pads", ANY, inputs={"p": [1, 0, -1, 2]})
 @example("computed pads, unknown sizes", ANY.replace("[2,3]", "[N,M]"), inputs={"p": [1, 0, -1, 2]})
+@example("computed pads of which most are zero", "(float[N,3] x) => (float[a,3] y) { s = Shape(x) i = Constant<value = int64[1] {0}>() t = Constant<value = int64 {4}>() z = Constant<value = int64[1] {0}>() n = Gather(s, i) m = Mod(n, t) p = Concat<axis=0>(z, z, m, z) y = Pad(x, p) }", gives="Shape Constant Constant Constant Gather Mod Concat Slice Shape Slice Slice Concat Expand Concat")
+@example("pads that are all sizes", "(float[N,M] x) => (float[a,b] y) { s = Shape(x) t = Constant<value = int64[4] {4, 2, 3, 5}>() d = Concat<axis=0>(s, s) p = Mod(d, t) y = Pad(x, p) }")
+@example("pads between places", "(float[5,6] x, float[4] v) => (float[a,b] y) { c = Constant<value = int64[1] {4}>() k, i = TopK(v, c) y = Pad(x, i) }")
 @example("computed reflect", ANY.replace("Pad", 'Pad<mode="reflect">'), inputs={"p": [1, 1, 0, -1]})
 @example("computed edge", ANY.replace("Pad", 'Pad<mode="edge">'), inputs={"p": [3, 2, 0, -1]})
 @example("int32", "(int32[2,3] x) => (int32[4,3] y) <int64[4] p = {1,0,1,0}, int32 v = {16777217}> { y = Pad(x, p, v) }", gives="Expand Expand Concat")

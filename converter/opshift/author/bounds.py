@@ -98,6 +98,9 @@ class _Positions(Env):
     def constant(self, name: str) -> Array | None:
         return self.given[name] if name in self.given else super().constant(name)
 
+    def producer(self, name: str) -> Node | None:
+        return None if name in self.given else super().producer(name)
+
     def why_dynamic(self, name: str) -> str:
         return "it is computed"
 
@@ -119,8 +122,8 @@ def moved(node: Node, data: Sequence[Value]) -> Bounds:
             count += size
         places = _folded(node, positions, len(data))
         if places is not None and places.size <= MOST_EACH:
-            low, high = np.concatenate(lows), np.concatenate(highs)
-            return Bounds(low[places], high[places], each=True)
+            low, high = (np.concatenate(parts)[places.reshape(-1)] for parts in (lows, highs))
+            return Bounds(low.reshape(places.shape), high.reshape(places.shape), each=True)
     return for_all(min(one.lowest for one in bounds), max(one.highest for one in bounds))
 
 
