@@ -5,7 +5,7 @@ Where onnxruntime does not dequantise, its own arithmetic is written, so that no
 
 from typing import Any
 
-from opshift.adapter import Builder, Node, Result, T, Value, example, leaving
+from opshift.adapter import Builder, Node, Result, T, Value, Why, example, leaving
 
 from opshift_adapters._lib.calc import CALC, calc
 from opshift_adapters._lib.contrib import MICROSOFT, attribute, given, needed
@@ -93,11 +93,13 @@ def qlinear_leaky_relu(node: Node, op: Builder) -> Result:
     return codes(node, op, y, 3)
 
 
-@leaving("QLinearSoftmax", domain=MICROSOFT, since=13, emits=(*QDQ, "Softmax", "Flatten", "Reshape", "Shape"))
-@example("last axis", ONE + "{ y = com.microsoft.QLinearSoftmax<axis=-1, opset=13>(x, s, z, t, u) }", gives="DequantizeLinear Softmax QuantizeLinear")
-@example("as before 13", "(uint8[2,3,4] x) => (uint8[2,3,4] y) <float s = {0.1}, uint8 z = {128}, float t = {0.01}, uint8 u = {3}> { y = com.microsoft.QLinearSoftmax<axis=1, opset=12>(x, s, z, t, u) }", gives="DequantizeLinear Shape Flatten Softmax Reshape QuantizeLinear")
+@leaving("QLinearSoftmax", domain=MICROSOFT, since=13, emits=(*QDQ, "Softmax", "Flatten", "Reshape", "Shape"), approximate=True)
+@example("last axis", ONE + "{ y = com.microsoft.QLinearSoftmax<axis=-1, opset=13>(x, s, z, t, u) }", approximate=True, gives="DequantizeLinear Softmax QuantizeLinear")
+@example("as before 13", "(uint8[2,3,4] x) => (uint8[2,3,4] y) <float s = {0.1}, uint8 z = {128}, float t = {0.01}, uint8 u = {3}> { y = com.microsoft.QLinearSoftmax<axis=1, opset=12>(x, s, z, t, u) }", approximate=True, gives="DequantizeLinear Shape Flatten Softmax Reshape QuantizeLinear")
+@example("not allowed", ONE + "{ y = com.microsoft.QLinearSoftmax<axis=-1, opset=13>(x, s, z, t, u) }", refuses=Why.APPROXIMATE_ONLY)
 def qlinear_softmax(node: Node, op: Builder) -> Result:
     """Softmax of the numbers that the codes stand for; before opset 13 over all last axes."""
+    op.approximate(f"{node.op}: onnxruntime adds up a table of integers, so a code may be the next")
     x, axis = real(node, op, 0), attribute(node, "axis", -1)
     if attribute(node, "opset", 13) >= 13:
         y = op.Softmax(x, axis=axis)
