@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 
 import onnx
+import onnx.parser
+import opshift
 import pytest
 from click.testing import CliRunner
 from hypothesis import given
@@ -64,3 +66,19 @@ def test_the_installed_release_is_known_without_asking_onnx(domain):
     own = onnx.defs.C.schema_version_map().get(domain, (0, 0))[1]
     assert versions.installed().version(domain) == min(own, versions.RELEASES[-1].version(domain))
     assert changelog.latest(domain) == schemas.latest(domain) == (own or None)
+
+
+def test_a_domain_that_needs_a_newer_default_domain_is_refused_by_name():
+    attributes = (
+        "classlabels_int64s=[7, 8, 9], nodes_treeids=[0, 0, 0], nodes_nodeids=[0, 1, 2],"
+        ' nodes_featureids=[0, 0, 0], nodes_modes=["BRANCH_LEQ", "LEAF", "LEAF"],'
+        " nodes_truenodeids=[1, 0, 0], nodes_falsenodeids=[2, 0, 0], nodes_values=[0.5, 0.0, 0.0],"
+        " class_treeids=[0, 0], class_nodeids=[1, 2], class_ids=[0, 1], class_weights=[-1.5, 0.5]"
+    )
+    m = onnx.parser.parse_model(
+        '<ir_version: 4, opset_import: ["": 6, "ai.onnx.ml": 4]>'
+        " g (float[N,2] x) => (int64[N] l, float[N,3] s)"
+        f" {{ l, s = ai.onnx.ml.TreeEnsembleClassifier<{attributes}>(x) }}"
+    )
+    with pytest.raises(opshift.Refused, match=r"which needs ai\.onnx 9, and the model imports"):
+        opshift.convert_version(m, {"ai.onnx.ml": 5})

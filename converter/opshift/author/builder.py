@@ -340,6 +340,14 @@ class Builder:
     def _schema(self, domain: str, op_type: str) -> schemas.Schema:
         version = self.crossing.version(self.scope.root, domain)
         found = schemas.schema(domain, op_type, version)
+        history = schemas.history(domain, op_type) if found is None else ()
+        if domain != self.crossing.enters and history and history[0].since > version:
+            shown = domain or "ai.onnx"
+            raise Refusal(
+                Why.NOT_EXPRESSIBLE,
+                f"it is written with {op_type}, which needs {shown} {history[0].since}, and the"
+                f" model imports {shown} {version}; convert {shown} first",
+            )
         if found is None or found.deprecated:
             state = "does not exist" if found is None else "is deprecated"
             raise AdapterBug(f"{op_type} {state} at {domain or 'ai.onnx'} {version}")
