@@ -87,7 +87,8 @@ def differences(subject: Subject, sets: Sequence[str] = SETS) -> Iterator[tuple[
 def _converted(subject: Subject, before: ModelProto) -> ModelProto | None:
     versions = {one.domain: one.version for one in before.opset_import}
     target = testing.example_target(subject.adapter, subject.example)
-    for imports in (versions, {**versions, **target}):
+    wanted = target if isinstance(target, dict) else {}
+    for imports in (versions, {**versions, **wanted}):
         if not LOWEST <= imports.get("", LOWEST) <= HIGHEST:
             return None
     try:
