@@ -29,7 +29,7 @@ DTYPES: dict[int, Any] = {
 
 def small(value: Value) -> Array:
     """A constant that is no weight: those are not read for nothing."""
-    shape = value.shape_or_none if value.producer is None else None
+    shape = None if value.computed else value.shape_or_none
     if shape is not None and math.prod(shape) > MAX_ELEMENTS:
         raise ValueError(shape)
     return value.const()

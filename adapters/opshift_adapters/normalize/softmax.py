@@ -85,10 +85,13 @@ SOFTMAX_11 = boundary(
 def softmax_12_13(node: Node, op: Builder) -> Result:
     """Through 12 the input is coerced to 2-D at `axis`; from 13 `axis` alone is normalised."""
     x, axis = node["input"], node.int("axis")
+    rank = x.rank_or_none
+    if rank is not None and not -rank <= axis < rank:
+        raise Refusal(Why.AMBIGUOUS, f"axis {axis} lies outside a tensor of rank {rank}")
+    if axis == -1 or (rank is not None and axis == rank - 1):
+        return op.same(node, axis=axis)
     dims = x.dims_or_none
-    if dims is not None and not -len(dims) <= axis < len(dims):
-        raise Refusal(Why.AMBIGUOUS, f"axis {axis} lies outside a tensor of rank {len(dims)}")
-    if axis == -1 or (dims is not None and only_ones_after(dims, axis)):
+    if dims is not None and only_ones_after(dims, axis):
         return op.same(node, axis=axis)
     flat = op.same(node, inputs={"input": op.Flatten(x, axis=axis)}, axis=-1)
     if dims is not None and sizes_survive(dims, axis % len(dims)):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from opshift.author.bounds import Bounds
-    from opshift.author.node import Env, Node
+    from opshift.author.node import Env, Node, Told
     from opshift.author.registry import Registry
     from opshift.model.document import Document
     from opshift.model.scope import Scope
@@ -164,6 +164,10 @@ class Facts:
         known = (schemas.normal(node.domain), node.op_type) in owner.root.index
         return self._read(owner, node, self._env(owner)) if known else None
 
+    def is_computed(self, scope: Scope, name: str) -> bool:
+        """Whether a node of the model computes a value."""
+        return self.producer(scope, name) is not None
+
     def _env(self, scope: Scope, *, folding: bool = False) -> Env:
         from opshift.author.node import Env, FoldingEnv
 
@@ -235,6 +239,16 @@ class Facts:
                 self._infer_towards(owner, name)
                 known = self._known(owner, name)
         return known
+
+    def tell(
+        self, scope: Scope, name: str, found: TypeProto | None, what: Told
+    ) -> TypeProto | None:
+        """A type of which an adapter is told a part: whoever records questions looks here."""
+        return found
+
+    def dims(self, scope: Scope, name: str, found: TypeProto) -> Dims:
+        """The dimensions of a tensor as an adapter is told them."""
+        return dims_of(found)
 
     def _known(self, owner: Scope, name: str) -> TypeProto | None:
         key = (owner, name)
@@ -428,6 +442,10 @@ class Facts:
         if self._census is None:
             self._census = frozenset(take_census(self.document))
         return self._census
+
+    def possible_types(self) -> frozenset[str]:
+        """The census, as an adapter is told it."""
+        return self.census
 
     @property
     def counting(self) -> bool:

@@ -13,7 +13,7 @@ from opshift.errors import Refusal
 from opshift.model.arrays import from_array
 from opshift.model.walk import graphs_in, holds_graphs, reads
 from opshift.opsets import schemas
-from opshift.opsets.types import is_small, rank_of
+from opshift.opsets.types import is_readable, rank_of
 from opshift.protos import (
     IR_VERSION,
     AttributeProto,
@@ -84,9 +84,10 @@ def _write_ranks(model: ModelProto, found: Inferred, ranks: Rules) -> bool:
             rule = ranks.get((schemas.normal(node.domain), node.op_type))
             if rule is not None and not vague.keys().isdisjoint(node.output):
                 schema = schemas.schema(rule.domain, node.op_type, versions.get(rule.domain, 0))
-                for name, rank in zip(node.output, _told(rule, node, schema, env), strict=False):
+                told = told_ranks(rule, node, schema, env)
+                for name, rank in zip(node.output, told, strict=False):
                     if name in vague:
-                        _give_rank(vague[name], rank)
+                        give_rank(vague[name], rank)
                         written = True
     return written
 
@@ -105,7 +106,7 @@ def infer_node(node: NodeProto, env: Env, version: int | None = None) -> dict[st
     types = {n: env.type(n) or TypeProto() for n in node.input if n}
     data = {}
     for name in node.input:
-        found = env.constant(name) if name and is_small(types.get(name)) else None
+        found = env.constant(name) if name and is_readable(types.get(name)) else None
         if found is not None:
             data[name] = from_array(found, name)
     raw = schemas.raw(domain, node.op_type, schema.since)
@@ -120,10 +121,10 @@ def infer_node(node: NodeProto, env: Env, version: int | None = None) -> dict[st
             known.tensor_type.elem_type = kind  # beside the shape, if there is one
     _correct(inferred, node, schema, env)
     rule = env.facts.adapters.output_ranks.get((domain, node.op_type))
-    for name, rank in zip(node.output, _told(rule, node, schema, env), strict=False):
+    for name, rank in zip(node.output, told_ranks(rule, node, schema, env), strict=False):
         known = inferred.setdefault(name, TypeProto())
         if name and rank_of(known) is None:
-            _give_rank(known.tensor_type, rank)
+            give_rank(known.tensor_type, rank)
     return dict(inferred)
 
 
@@ -141,7 +142,7 @@ def _correct(
             corrected.give_shape(known, dims)
 
 
-def _told(
+def told_ranks(
     rule: OutputRanks | None, node: NodeProto, schema: schemas.Schema | None, env: Env
 ) -> Sequence[int]:
     """The ranks of a node's outputs, where lengths tell what inference reads from values alone."""
@@ -173,7 +174,8 @@ def _told_type(node: NodeProto, told: str | tuple[int, ...], env: Env) -> int:
     return next((t.tensor_type.elem_type for t in types if t and t.tensor_type.elem_type), 0)
 
 
-def _give_rank(tensor: TypeProto.Tensor, rank: int) -> None:
+def give_rank(tensor: TypeProto.Tensor, rank: int) -> None:
+    """Gives a tensor that many dimensions of which nothing is known."""
     tensor.shape.SetInParent()
     tensor.shape.dim.extend([TensorShapeProto.Dimension()] * rank)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import enum
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -29,6 +30,14 @@ def _floats(values: Iterable[Any]) -> list[float]:
     return [float(v) for v in values]
 
 
+class Told(enum.Enum):
+    """The part of a type that an adapter is told."""
+
+    ELEMENT = "element"
+    RANK = "rank"
+    ALL = "all"
+
+
 class Env:
     """Where values are looked up: a scope, and on top of it what a Builder has just made."""
 
@@ -39,17 +48,36 @@ class Env:
     def type(self, name: str) -> TypeProto | None:
         return self.facts.type(self.scope, name)
 
+    def tell(self, name: str, found: TypeProto | None, what: Told) -> TypeProto | None:
+        """A type of which an adapter is told a part."""
+        return self.facts.tell(self.scope, name, found, what)
+
+    def dims(self, name: str, found: TypeProto) -> Dims:
+        """The dimensions of a tensor as an adapter is told them."""
+        return self.facts.dims(self.scope, name, found)
+
+    def possible_types(self) -> frozenset[str]:
+        """Every element type that can occur in the model."""
+        return self.facts.possible_types()
+
     def constant(self, name: str) -> Array | None:
         return self.facts.constant(self.scope, name)
 
     def bounds(self, name: str) -> Bounds | None:
         return self.facts.bounds(self.scope, name)
 
+    def load(self, tensor: TensorProto) -> Array:
+        """The value of a tensor in an attribute."""
+        return self.facts.weights.load(tensor)
+
     def why_dynamic(self, name: str) -> str:
         return self.facts.why_dynamic(self.scope, name)
 
     def producer(self, name: str) -> Node | None:
         return self.facts.producer(self.scope, name)
+
+    def is_computed(self, name: str) -> bool:
+        return self.facts.is_computed(self.scope, name)
 
     def is_read(self, name: str) -> bool:
         return self.facts.document.names.is_read(self.scope, name)
@@ -82,6 +110,12 @@ class TypesOnly(Env):
 
     def type(self, name: str) -> TypeProto | None:
         return self.types.get(name)
+
+    def tell(self, name: str, found: TypeProto | None, what: Told) -> TypeProto | None:
+        return found
+
+    def dims(self, name: str, found: TypeProto) -> Dims:
+        return dims_of(found)
 
     def constant(self, name: str) -> Array | None:
         return None
@@ -121,11 +155,17 @@ class Value:
 
     @property
     def type(self) -> TypeProto | None:
-        return self.env.type(self.name)
+        return self.env.tell(self.name, self.env.type(self.name), Told.ALL)
+
+    @property
+    def type_text(self) -> str | None:
+        """The name of its type without a shape, such as `tensor(float)`."""
+        found = self.env.tell(self.name, self.env.type(self.name), Told.ELEMENT)
+        return schemas.type_name(found) if found is not None else None
 
     @property
     def elem_type_or_none(self) -> int | None:
-        found = self.type
+        found = self.env.tell(self.name, self.env.type(self.name), Told.ELEMENT)
         if found is not None and found.WhichOneof("value") not in (None, "tensor_type"):
             return None
         known = found.tensor_type.elem_type if found is not None else 0
@@ -141,7 +181,7 @@ class Value:
 
     def _only_choice(self) -> int | None:
         """The one tensor that the node takes and the model can hold at all."""
-        census = self.env.facts.census if self.choices else frozenset()
+        census = self.env.possible_types() if self.choices else frozenset()
         possible = [text for text in self.choices if tokens(text) <= census]
         if len(possible) != 1 or not possible[0].startswith("tensor("):
             return None
@@ -159,11 +199,11 @@ class Value:
         known = self.elem_type_or_none
         if known is not None:
             return known == elem_type
-        return schemas.element_name(elem_type) in self.env.facts.census
+        return schemas.element_name(elem_type) in self.env.possible_types()
 
     @property
     def rank_or_none(self) -> int | None:
-        found = rank_of(self.type)
+        found = rank_of(self.env.tell(self.name, self.env.type(self.name), Told.RANK))
         if found is not None:
             self.env.use_rank(self.name)
         return found
@@ -184,8 +224,10 @@ class Value:
         return found
 
     def _dims(self) -> Dims | None:
-        found = self.type
-        return dims_of(found) if found is not None and rank_of(found) is not None else None
+        found = self.env.tell(self.name, self.env.type(self.name), Told.RANK)
+        if found is None or rank_of(found) is None:
+            return None
+        return self.env.dims(self.name, found)
 
     @property
     def dims(self) -> Dims:
@@ -253,6 +295,11 @@ class Value:
     def producer(self) -> Node | None:
         """The node of the model that computes it; None for inputs and initializers."""
         return self.env.producer(self.name)
+
+    @property
+    def computed(self) -> bool:
+        """Whether a node of the model computes it."""
+        return self.env.is_computed(self.name)
 
     @property
     def used(self) -> bool:
@@ -396,7 +443,7 @@ class Node:
     def tensor(self, name: builtins.str) -> Array:
         """The value of a tensor attribute."""
         found: TensorProto = self._needed(name)
-        return self.env.facts.weights.load(found)
+        return self.env.load(found)
 
     def graph(self, name: builtins.str) -> GraphProto:
         """A copy of a subgraph, as it is once its own nodes have crossed the boundary."""

@@ -41,6 +41,7 @@ class Registry:
     """All verdicts; one for each operator, boundary and direction."""
 
     def __init__(self) -> None:
+        self.generation = 0  # how much has been added; what depends on that compares it
         self._verdicts: dict[Crossing, Adapter] = {}
         self._indexed: dict[Crossing, str] = {}  # the modules of verdicts that are not read yet
         self._unread: dict[str, frozenset[Crossing | Trait]] = {}  # what indexed modules declare
@@ -62,6 +63,7 @@ class Registry:
         self.ways: dict[Any, Any] = {}
 
     def add(self, declared: Declared) -> None:
+        self.generation += 1
         self.edges.clear()
         self.solved.clear()
         self.ways.clear()

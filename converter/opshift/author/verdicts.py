@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from opshift.author.bounds import Bounds
     from opshift.author.builder import Builder
     from opshift.author.node import Node, Value
+    from opshift.protos import NodeProto
 
 
 class Keep(enum.Enum):
@@ -214,6 +215,22 @@ class Illegal:
     objection: Objection
     domain: str = ""
     reads: frozenset[str] | None = None  # the attributes that it looks at; None means all
+
+    def against(self, node: NodeProto) -> str | None:
+        """The objection to the attributes that are written on a node."""
+        from opshift.protos import helper
+
+        written = [
+            attribute
+            for attribute in node.attribute
+            if (self.reads is None or attribute.name in self.reads)
+            and attribute.type
+            and not attribute.ref_attr_name
+        ]
+        if self.reads is not None and not written:
+            return None
+        given = {attribute.name: helper.get_attribute_value(attribute) for attribute in written}
+        return self.objection(given, len(node.input), len(node.output))
 
 
 @dataclass(frozen=True, slots=True)

@@ -311,9 +311,12 @@ def _collector_paused() -> Iterator[None]:
 def convert(carve: Carve, options: Request) -> tuple[ModelProto, Weights, Report]:
     """Converts a skeleton; functions are written out only when an adapter needs it."""
     inlined: list[FunctionId] = []
+    skeleton, store = carve()
+    found, proved = by_classes(skeleton, options)
+    if found is not None:
+        return ModelProto.FromString(found[0]), store, found[1]
     while True:
-        skeleton, store = carve()
-        attempt = Conversion(skeleton, store, options, tuple(inlined))
+        attempt = Conversion(skeleton, store, options, tuple(inlined), proved=proved)
         try:
             with diagnose.on_the_model(attempt):
                 return skeleton, store, attempt.run()
@@ -322,6 +325,21 @@ def convert(carve: Carve, options: Request) -> tuple[ModelProto, Weights, Report
             if not more:
                 raise attempt.refused(refused.refusals) from None
             inlined += sorted(more)
+            skeleton, store = carve()
+
+
+def by_classes(
+    skeleton: ModelProto, options: Request
+) -> tuple[tuple[bytes, Report] | None, bool]:
+    """What the classes of the nodes tell: the result, and whether the model is certainly sound.
+
+    Where they tell no result, each node must be looked at.
+    """
+    from opshift.convert.quotient import conversion
+
+    if conversion.goal_of(options) is None:
+        return None, False
+    return conversion.convert(skeleton.SerializeToString(), options)
 
 
 __all__ = ["Request", "Target", "convert", "convert_file", "convert_version"]

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator
 from opshift.author.facts import Facts
 from opshift.author.present_types import types_from
 from opshift.author.written import Crossing, Made
-from opshift.convert.change import Change, Rewritten, Step
+from opshift.convert.change import Change, Step
 from opshift.model.arrays import Array
 from opshift.model.document import Document
 from opshift.model.replace import Replacement
-from opshift.model.scope import Scope
+from opshift.model.scope import Place, Scope
 from opshift.model.settle import Heritage, heritage_of
 from opshift.model.walk import graphs_of, nodes_in, reads
 from opshift.opsets import schemas
@@ -35,19 +35,23 @@ class Applier:
             [Replacement(c.place, c.made.nodes, c.made.carrier, c.made.carried) for c in changes]
         )
         for change, written in zip(changes, places, strict=True):
-            self.step.touched += written
-            if self.facts.counting:
-                for place in written:
-                    carried = change.made.carried if place == change.place else frozenset[str]()
-                    self._widen_census(*place, carried)
-            self._remember_types(change)
+            self._note(change, written)
+
+    def _note(self, change: Change, written: list[Place]) -> None:
+        """What must be noted of a change once its nodes stand."""
+        self.step.touched += written
+        if self.facts.counting:
+            for place in written:
+                carried = change.made.carried if place == change.place else frozenset[str]()
+                self._widen_census(*place, carried)
+        self._remember_types(change)
 
     def _prepare(self, change: Change) -> None:
         """What must be noted of a change while the old node still stands."""
         scope = change.place[0]
         self._log(change)
         self._remember_origin(change)
-        used = list(_used_constants(change.made))
+        used = list(used_constants(change.made))
         if used:
             self._bequeath(change, used)
         for tensor in used:
@@ -128,14 +132,14 @@ class Applier:
 
     def _log(self, change: Change) -> None:
         op, made = change.task.key[1], change.made
-        gives = tuple([node.op_type for node in made.nodes])
-        self.step.rewritten[Rewritten(op, gives, change.task.adapter.source)] += 1
+        self.step.rewritten[change.kind] += 1
         if made.approximations:
             where = change.node.name or change.node.proto.output[0]
             self.step.approximations += [f"{op} {where!r}: {why}" for why in made.approximations]
 
 
-def _used_constants(made: Made) -> Iterator[TensorProto]:
+def used_constants(made: Made) -> Iterator[TensorProto]:
+    """The constants that a change made and that one of its nodes reads."""
     if made.constants:
         read = {name for node in made.nodes for name in reads(node)}
         for name, (tensor, _) in made.constants.items():

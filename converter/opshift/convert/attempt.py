@@ -56,6 +56,7 @@ class Conversion:
     unenforced: rules.Findings = field(init=False)  # the rules that were broken from the start
     came_at: int = 0  # the version of the default domain, 0 where it is not imported
     node_budget: int | None = None  # for nodes that steps may still write
+    proved: bool = False  # the classes of the nodes show that the checker accepts the model
     for_types: bool = False  # the result is looked at by inference and thrown away
 
     def run(self) -> Report:
@@ -78,7 +79,7 @@ class Conversion:
         before, ir_before = self.document.imports.as_dict(), self.skeleton.ir_version
         nodes = _nodes(self.document)
         self.aim()
-        self.notes += differs.notes(self.document, self.facts, adapters, self.goal)
+        self.notes += self._differing(adapters)
         self._leave(adapters)
         if self.dips:
             goal, self.goal = self.goal, self.dips
@@ -95,6 +96,10 @@ class Conversion:
         report = self._report(before, self.document.imports.as_dict(), ir_before)
         after = _nodes(self.document)
         return dataclasses.replace(report, nodes_before=nodes, nodes_after=after)
+
+    def _differing(self, adapters: registry.Registry) -> Iterable[str]:
+        """Notes about nodes that a runtime answers otherwise than the specification."""
+        return differs.notes(self.document, self.facts, adapters, self.goal)
 
     def _go(self, adapters: registry.Registry) -> None:
         """Takes the model to the goal, by the plan."""
@@ -190,7 +195,8 @@ class Conversion:
             validate.references(self.skeleton, data)
         if weights.EXTERNAL_FIELD in data:
             validate.external_data(self.skeleton)
-        error = checker.whole(self.view, full=False) if self.options.checks else None
+        looks = self.options.checks and not self.proved
+        error = checker.whole(self.view, full=False) if looks else None
         if error is not None:
             self._repair()
             error = tolerant.objection(self.view, full=False)
@@ -294,8 +300,13 @@ class Conversion:
         if self.options.check == "full":
             self._check_fully(step)
 
+    @property
+    def stepper_of(self) -> type[Stepper]:
+        """The class of the steps."""
+        return Stepper
+
     def _stepper(self, adapters: registry.Registry, domain: str, start: int, to: int) -> Stepper:
-        stepper = Stepper(
+        stepper = self.stepper_of(
             self.document, self.facts, adapters, domain, start, to, self.options.allow_approximate
         )
         stepper.plan, stepper.checks = self.plan, self.options.checks

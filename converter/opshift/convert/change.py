@@ -36,6 +36,12 @@ class Change:
     node: Node
     builder: Builder
 
+    @property
+    def kind(self) -> Rewritten:
+        """What the report calls it."""
+        gives = tuple([node.op_type for node in self.made.nodes])
+        return Rewritten(self.task.key[1], gives, self.task.adapter.source)
+
 
 class Rewritten(NamedTuple):
     """A kind of rewriting that a step did, for the report."""

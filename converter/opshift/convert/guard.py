@@ -64,9 +64,7 @@ class Guard:
             for i, value in enumerate(values):
                 param = params(i)
                 if value is not None and param is not None:
-                    kind = value.type
-                    text = schemas.type_name(kind) if kind is not None else None
-                    found.append((value, param, text))
+                    found.append((value, param, value.type_text))
         return found
 
     def touches(self, node: Node) -> bool:

@@ -168,7 +168,7 @@ class Stepper:
         self._apply(changes)
 
     def _apply(self, changes: list[Change]) -> None:
-        applier = Applier(self.document, self.facts, self, self.step)
+        applier = self.applier()
         settled = [c for c in changes if not c.node.graphs_taken]
         applier.apply(settled)
         self.settled = True
@@ -181,6 +181,10 @@ class Stepper:
             if again is None or self.refusals:
                 raise AdapterBug(f"{adapter.source} changed its mind about {change.node.op}")
             applier.apply([again])
+
+    def applier(self) -> Applier:
+        """Who writes the changes."""
+        return Applier(self.document, self.facts, self, self.step)
 
     def _answers(self, roots: list[Root]) -> list[Change]:
         changes = [c for root in roots for c in self._changes(root)]
@@ -319,7 +323,7 @@ class Stepper:
         op = Builder(self, self.facts, scope, subject=proto)
         self.given.clear()
         try:
-            answer = ask(task, node, op)
+            answer = self.ask(task, node, op)
             if isinstance(answer, Keep):
                 self.step.kept[node.op] += 1
                 if adapter.run is not None:
@@ -334,9 +338,16 @@ class Stepper:
         check_emits(node, op.made, adapter)
         if self.checks and (self.settled or not node.graphs_taken):
             written = context.Written(place, node, op, adapter, self.domain, self.start, self.to)
+            noted = len(self.facts.assumptions)
             context.check(written, self.given, self.typed)
+            while len(self.facts.assumptions) > noted:  # no result rests on what a check asks
+                self.facts.assumptions.popitem()
         change = Change(place, task, op.made, node, op)
         return change if self.runs is None or self.runs(change) else None
+
+    def ask(self, task: Task, node: Node, op: Builder) -> Value | tuple[Value, ...] | Keep:
+        """The verdict on one node."""
+        return ask(task, node, op)
 
     def _refuse(
         self, scope: Scope, proto: NodeProto, refusal: Refusal, *, known_at_call: bool = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TypeAlias
 
 from opshift.opsets import schemas
@@ -77,3 +78,14 @@ def is_small(found: TypeProto | None) -> bool:
     for dim in found.tensor_type.shape.dim:
         size *= dim.dim_value
     return size <= 256
+
+
+def is_readable(found: TypeProto | None) -> bool:
+    """Whether inference may read the numbers of a value: shapes, axes and counts, or scales."""
+    if found is None or not is_small(found):
+        return False
+    size = math.prod(dim.dim_value for dim in found.tensor_type.shape.dim)
+    return size <= 16 or found.tensor_type.elem_type in _COUNTS
+
+
+_COUNTS = (TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL)

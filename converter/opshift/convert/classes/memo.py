@@ -5,10 +5,37 @@ from __future__ import annotations
 import functools
 import re
 import threading
+from collections.abc import Hashable, Sequence
+from typing import Any
 
-from opshift.author import registry, safe_inference
+from opshift.author import inference, registry, safe_inference
+from opshift.author.facts import MAX_FOLD_BYTES
+from opshift.author.node import FoldingEnv, Node, TypesOnly
+from opshift.author.present_types import element_types
+from opshift.convert.classes.class_env import UNSURE, ClassEnv, Unsure
+from opshift.convert.classes.facets import (
+    ASSUMED,
+    COMPUTED,
+    EXACT,
+    FOLLOWED,
+    INPUT,
+    PROVED,
+    VARIABLE,
+    Facet,
+    has_rank,
+    is_clear,
+    is_static,
+    may_count,
+    value_of,
+    without_symbols,
+)
 from opshift.convert.classes.rows import Signature, Unproven, names_of
+from opshift.errors import AdapterBug, InvalidModel, Refusal
+from opshift.model.arrays import from_array
 from opshift.model.bytes import wire
+from opshift.model.bytes.external import location_of, require_inside
+from opshift.model.weights.store import Weights
+from opshift.opsets import schemas
 from opshift.protos import (
     ModelProto,
     NodeProto,
@@ -21,23 +48,30 @@ from opshift.protos import (
 from opshift.protos.inference import infer_shapes
 
 Imports = tuple[tuple[str, int], ...]
-Facet = tuple[bytes | None, bytes | None, bool]  # type, value, whether a caller may replace it
 
 DOMAINS = frozenset({"", "ai.onnx.ml", "ai.onnx.training", "ai.onnx.preview.training"})
 UNKNOWN = 0  # the facet of a value of which nothing is known, and of an input left out
 MOST_CLASSES = 4000  # for each set of imports; then the memo begins anew
+MOST_MAKERS = 50  # nodes before one of which its class consists
 _NO_NAMES = checker.LexicalScopeContext()
 _VERSION_LIMIT = (1 << 31) - 1
 
-# The integers that inference reads from a tensor are shapes, axes and counts; the floats scales.
-_INTEGERS = frozenset({TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL})
-_MOST_INTEGERS, _MOST_OTHERS = 512, 16
+
+
+def memo(imports: Imports, ir_version: int) -> Memo:
+    """The memo of models with these imports and this IR version, for the adapters at hand."""
+    adapters = registry.default()
+    return _memo(imports, ir_version, adapters, adapters.generation)
 
 
 @functools.lru_cache(maxsize=16)
-def memo(imports: Imports, ir_version: int) -> Memo:
-    """The memo of models with these imports and this IR version."""
+def _memo(imports: Imports, ir_version: int, adapters: registry.Registry, _: int) -> Memo:
     return Memo(imports, ir_version)
+
+
+def forget() -> None:
+    """Forgets every memo."""
+    _memo.cache_clear()
 
 
 class Memo:
@@ -51,6 +85,7 @@ class Memo:
         self.imports = imports
         self.ir_version = ir_version
         self.lock = threading.Lock()
+        self.noted = False  # whether the values of the model at hand have metadata
         self.context = checker.CheckerContext()
         self.context.ir_version = ir_version
         self.context.opset_imports = {d: min(v, _VERSION_LIMIT) for d, v in imports}
@@ -62,25 +97,46 @@ class Memo:
 
     def renew(self) -> None:
         """Forgets everything."""
-        self.facets: list[Facet] = [(None, None, False)]
+        self.facets: list[Facet] = [Facet()]
         self._numbers: dict[Facet, int] = {self.facets[0]: UNKNOWN}
         self.signatures: dict[Signature, int] = {}
-        self._nodes: list[tuple[Signature, NodeProto]] = []
+        self.nodes: list[tuple[Signature, NodeProto]] = []
         self.classes: dict[tuple[int, ...], tuple[int, ...]] = {}
         self._types: dict[bytes, int | None] = {}
         self._tensors: dict[tuple[bytes, bytes], int] = {}
-        self._declared: dict[tuple[int, int], int] = {}
+        self._declared: dict[tuple[int, int, bool], int] = {}
+        self.informed: set[tuple[int, ...]] = set()  # classes that a declaration tells more of
+        self._lengths: dict[int, int] = {}
+        self._tokens: dict[int, frozenset[str]] = {}
+        self.answers: dict[Hashable, Any] = {}  # what conversions have learned of the classes
 
     # -- facets ------------------------------------------------------------------------------
 
-    def facet(self, kind: bytes | None, value: bytes | None = None, listed: bool = False) -> int:
+    def facet(
+        self,
+        kind: bytes | None,
+        value: bytes | None = None,
+        listed: bool = False,
+        trust: int = 0,
+        ranked: bytes | None = None,
+        folded: bytes | None = None,
+        maker: tuple[int, ...] = (),
+    ) -> int:
         """The number of a type with a value."""
-        key = (kind, value, listed)
+        key = Facet(kind, value, listed, trust, ranked or kind, folded, maker)
         number = self._numbers.get(key)
         if number is None:
             number = self._numbers[key] = len(self.facets)
             self.facets.append(key)
         return number
+
+    def tokens(self, number: int) -> frozenset[str]:
+        """The element types and containers in the type of a facet."""
+        if number not in self._tokens:
+            kind = self.facets[number][0]
+            found = element_types(TypeProto.FromString(kind)) if kind else frozenset[str]()
+            self._tokens[number] = found
+        return self._tokens[number]
 
     def declared(self, data: bytes) -> tuple[bytes, int | None]:
         """The name and the facet of a ValueInfoProto; None where it has no type."""
@@ -94,13 +150,18 @@ class Memo:
         info = ValueInfoProto.FromString(data)
         facet = None
         if info.HasField("type"):
-            facet = self.facet(_without_symbols(info.type))
-        if rest and info.name.encode() == name:
+            facet = self.facet(without_symbols(info.type))
+        if _has_notes(info):
+            self.noted = True
+        elif rest and info.name.encode() == name:
             self._types[rest] = facet
         return info.name.encode(), facet
 
-    def initializer(self, data: bytes) -> tuple[bytes, int]:
-        """The name and the facet of a tensor, which the checker looks at once for each content."""
+    def initializer(self, data: bytes, *, stubs: bool) -> tuple[bytes, int]:
+        """The name and the facet of a tensor, which the checker looks at once for each content.
+
+        With `stubs`, the payload may be elsewhere.
+        """
         key = _around_name(data)
         if key is not None:
             name, *parts = key
@@ -109,33 +170,47 @@ class Memo:
             if known is not None:
                 return name, known
         tensor = TensorProto.FromString(data)
-        try:
-            checker.check_tensor(data, self.context)
-        except checker.ValidationError:
-            raise Unproven from None
-        if tensor.data_location == TensorProto.EXTERNAL:
-            raise Unproven
         name = tensor.name.encode()
+        if Weights.is_stub(tensor):
+            if not stubs:
+                raise Unproven
+            if tensor.data_location == TensorProto.EXTERNAL:
+                _require_inside(tensor)
+        else:
+            try:
+                checker.check_tensor(data, self.context)
+            except checker.ValidationError:
+                raise Unproven from None
         number = self._of_tensor(tensor)
-        if key is not None and key[0] == name and len(data) < 1000:
+        if _has_notes(tensor):
+            self.noted = True
+        elif key is not None and key[0] == name and len(data) < 1000:
             self._tensors[content] = number
         return name, number
 
     def _of_tensor(self, tensor: TensorProto) -> int:
         kind = helper.make_tensor_type_proto(tensor.data_type, tensor.dims)
-        return self.facet(kind.SerializeToString(deterministic=True), _value(tensor))
+        data = kind.SerializeToString(deterministic=True)
+        value = None if Weights.is_stub(tensor) else value_of(tensor)
+        return self.facet(data, value, trust=PROVED | EXACT)
 
-    def declared_initializer(self, declared: int, tensor: int) -> int:
+    def declared_initializer(self, declared: int, tensor: int, is_input: bool) -> int:
         """The facet of an initializer that is declared beside, if the two agree."""
-        key = (declared, tensor)
+        key = (declared, tensor, is_input)
         if key not in self._declared:
-            kind, (tensor_kind, value, _) = self.facets[declared][0], self.facets[tensor]
+            kind, (tensor_kind, value, *_) = self.facets[declared][0], self.facets[tensor]
             assert tensor_kind is not None
             assert kind is not None
             graph = _input(b"x", kind) + wire.framed(5, _typed(tensor_kind) + wire.framed(8, b"x"))
             found = self._infer(graph)
-            merged = _without_symbols(found.graph.input[0].type)
-            self._declared[key] = self.facet(merged, value, True)
+            merged = without_symbols(found.graph.input[0].type)
+            trust = 0
+            if is_input and self.ir_version > 3:
+                trust = INPUT if merged == kind else VARIABLE
+            elif merged == tensor_kind:
+                trust = PROVED | EXACT | (0 if is_input else ASSUMED)
+            listed = is_input or not trust
+            self._declared[key] = self.facet(merged, value, listed, trust)
         return self._declared[key]
 
     # -- signatures and classes --------------------------------------------------------------
@@ -146,41 +221,211 @@ class Memo:
         if number is None:
             node = _named(key)
             proto = NodeProto.FromString(node)
-            if proto.domain not in DOMAINS or not _is_plain(proto):
+            if not self._is_checked(proto.domain) or not _is_plain(proto):
                 raise Unproven
             try:
                 checker.check_node(node, self.context, _NO_NAMES)
             except checker.ValidationError:
                 raise Unproven from None
-            number = self.signatures[key] = len(self._nodes)
-            self._nodes.append((key, proto))
+            if any(rule.against(proto) for rule in registry.default().illegal.get(_key(proto), ())):
+                raise Unproven
+            number = self.signatures[key] = len(self.nodes)
+            self.nodes.append((key, proto))
         return number
+
+    def _is_checked(self, domain: str) -> bool:
+        """Whether the checker and inference know a domain, or certainly know nothing of it."""
+        return domain in DOMAINS or domain not in schemas.known_domains()
 
     def outputs(self, key: tuple[int, ...]) -> tuple[int, ...]:
         """The facets of the outputs of a class: signature, inputs, then outputs as declared."""
-        signature, proto = self._nodes[key[0]]
+        _, proto = self.nodes[key[0]]
         given = len(proto.input) + 1
-        graph = [wire.framed(1, _named(signature))]
-        for name, number in zip(names_of(signature[1], "i"), key[1:given], strict=True):
-            kind, value, listed = self.facets[number]
-            if kind is not None and (value is None or listed or self.ir_version < 4):
-                graph.append(_input(name, kind))
-            if value is not None:
-                graph.append(wire.framed(5, value + wire.framed(8, name)))
-        outputs = names_of(signature[2], "o")
-        for name, number in zip(outputs, key[given:], strict=False):  # mostly none is declared
-            if number != UNKNOWN:
-                graph.append(wire.framed(13, _info(name, self.facets[number][0])))
-        found = self._infer(b"".join(graph))
-        types = {info.name: info.type for info in found.graph.value_info}
+        inputs, declared = key[1:given], key[given:]
+        trust = self._trust(proto, inputs, proved=True)
+        kinds = self._kinds(key[0], inputs, ())
+        ranked = self._ranked(key[0], inputs, kinds)
+        if any(declared):
+            alone, kinds = kinds, self._kinds(key[0], inputs, declared)
+            if alone != kinds:
+                self.informed.add(key)
+        folded = self._folded(proto, inputs)
+        maker = self._maker(key[0], inputs, ranked) if not folded else ()
+        if maker and trust & EXACT:
+            trust |= FOLLOWED
         facets = tuple(
-            self.facet(_without_symbols(types[name])) if name in types else UNKNOWN
-            for name in proto.output
+            self._output(kind, trust | COMPUTED, more, folded, maker)
+            for kind, more in zip(kinds, ranked, strict=True)
         )
         if proto.op_type == "Constant" and not proto.domain:
             facets = (self._constant(proto, facets[0]),)
         self.classes[key] = facets
         return facets
+
+    def _output(
+        self,
+        kind: bytes | None,
+        trust: int,
+        ranked: bytes | None,
+        folded: bytes | None,
+        maker: tuple[int, ...],
+    ) -> int:
+        if not is_clear(ranked) and kind != ranked:
+            trust &= ~PROVED & ~EXACT  # a declaration may tell it
+        if trust & PROVED and ranked is not None and is_static(ranked):
+            trust |= EXACT
+        return self.facet(kind, trust=trust, ranked=ranked, folded=folded, maker=maker)
+
+    def _maker(
+        self, signature: int, inputs: Sequence[int], kinds: Sequence[bytes | None]
+    ) -> tuple[int, ...]:
+        """The node that computes numbers which inference follows: those of vectors and scalars."""
+        _, proto = self.nodes[signature]
+        if len(proto.output) != 1 or not may_count(kinds[0]):
+            return ()
+        if not all(self.facets[number].trust & PROVED for number in inputs if number):
+            return ()
+        if 1 + sum(map(self._length, inputs)) > MOST_MAKERS:
+            return ()
+        return (signature, *inputs)
+
+    def _length(self, number: int) -> int:
+        """How many nodes compute a value that inference follows."""
+        if number not in self._lengths:
+            maker = self.facets[number].maker
+            self._lengths[number] = 1 + sum(map(self._length, maker[1:])) if maker else 0
+        return self._lengths[number]
+
+    def _folded(self, node: NodeProto, inputs: Sequence[int]) -> bytes | None:
+        """The value that folding finds."""
+        found = self._fold(node, inputs)
+        return None if found is None or isinstance(found, Unsure) else found
+
+    def _fold(self, node: NodeProto, inputs: Sequence[int]) -> bytes | Unsure | None:
+        """The value that folding finds, None where it finds none."""
+        known = registry.default()
+        key = _key(node)
+        if key == ("", "Constant") or len(node.output) != 1:
+            return UNSURE if key == ("", "Constant") else None
+        given = {n: self.facets[i] for n, i in zip(node.input, inputs, strict=True) if n}
+        env = ClassEnv(given, self)
+        try:
+            if key == ("", "Identity"):
+                found = env.constant(node.input[0])
+            elif key in known.folds:
+                found = known.folds[key].run(self.read(node, env))
+            else:
+                return None
+        except (Refusal, ValueError, IndexError):
+            found = None
+        except AdapterBug:
+            return UNSURE
+        if env.questions:
+            return UNSURE
+        if found is None or found.nbytes > MAX_FOLD_BYTES:
+            return None
+        return value_of(from_array(found)) or UNSURE
+
+    def read(self, node: NodeProto, env: FoldingEnv) -> Node:
+        """A node as an adapter reads it."""
+        version = dict(self.imports).get(node.domain, 0)
+        return Node(node, schemas.schema(*_key(node), version), env)
+
+    def _ranked(
+        self, signature: int, inputs: Sequence[int], kinds: list[bytes | None]
+    ) -> list[bytes | None]:
+        """The types of the outputs with the ranks that adapters tell, as far as there are such."""
+        _, proto = self.nodes[signature]
+        rule = registry.default().output_ranks.get(_key(proto))
+        facets = [self.facets[number] for number in inputs]
+        if _key(proto) in registry.default().output_shapes:
+            return [None] * len(kinds)  # a rule corrects what inference finds
+        if any(self._is_other(facet) for facet in facets):
+            try:
+                kinds = self._kinds(signature, inputs, (), ranked=True)
+            except Unproven:
+                return [None] * len(kinds)
+        if rule is None or all(kind is not None and has_rank(kind) for kind in kinds):
+            return kinds
+        types = {
+            name: TypeProto.FromString(facet.ranked)
+            for name, facet in zip(proto.input, facets, strict=True)
+            if name and facet.ranked is not None
+        }
+        version = dict(self.imports).get(proto.domain, 0)
+        schema = schemas.schema(*_key(proto), version)
+        ranks = inference.told_ranks(rule, proto, schema, TypesOnly(types))
+        found = list(kinds)
+        for i, (kind, rank) in enumerate(zip(kinds, ranks, strict=False)):
+            if kind is not None and not has_rank(kind):
+                known = TypeProto.FromString(kind)
+                inference.give_rank(known.tensor_type, rank)
+                found[i] = known.SerializeToString(deterministic=True)
+        return found
+
+    def _is_other(self, facet: Facet) -> bool:
+        """Whether adapters are told of a value otherwise than the checks."""
+        return facet.kind != facet.ranked or bool(facet.maker) or self._is_replaceable(facet)
+
+    def _is_replaceable(self, facet: Facet) -> bool:
+        """Whether a caller may give another value: from IR 4 on, one of an input is a default."""
+        return facet.value is not None and facet.listed and self.ir_version > 3
+
+    def _kinds(
+        self,
+        signature: int,
+        inputs: Sequence[int],
+        declared: Sequence[int],
+        *,
+        ranked: bool = False,
+    ) -> list[bytes | None]:
+        """The types of the outputs, as strict inference finds them for one node of a class."""
+        key, proto = self.nodes[signature]
+        graph: list[bytes] = []
+        for name, number in zip(names_of(key[1], "i"), inputs, strict=True):
+            self._give(graph, name, self.facets[number], ranked=ranked)
+        graph.append(wire.framed(1, _named(key)))
+        outputs = names_of(key[2], "o")
+        for name, number in zip(outputs, declared, strict=False):  # mostly none is declared
+            if number != UNKNOWN:
+                graph.append(wire.framed(13, _info(name, self.facets[number][0])))
+        found = self._infer(b"".join(graph), data_prop=ranked)
+        types = {info.name: info.type for info in found.graph.value_info}
+        return [without_symbols(types[name]) if name in types else None for name in proto.output]
+
+    def _give(self, graph: list[bytes], name: bytes, facet: Facet, *, ranked: bool) -> None:
+        """Writes an input of a class: its type, its value, or the nodes that compute it."""
+        kind = facet.ranked if ranked else facet.kind
+        if ranked and facet.trust & FOLLOWED and facet.maker:
+            (raw, shape, _), _ = self.nodes[facet.maker[0]]
+            inputs = [name + b"_" + one if one else b"" for one in names_of(shape, "i")]
+            for one, number in zip(inputs, facet.maker[1:], strict=True):
+                self._give(graph, one, self.facets[number], ranked=True)
+            ends = [wire.framed(1, one) for one in inputs] + [wire.framed(2, name)]
+            graph.append(wire.framed(1, b"".join([*ends, raw])))
+            return
+        if kind is not None and (facet.value is None or facet.listed or self.ir_version < 4):
+            graph.append(_input(name, kind))
+        if facet.value is not None and not (ranked and self._is_replaceable(facet)):
+            graph.append(wire.framed(5, facet.value + wire.framed(8, name)))
+
+    def _trust(self, node: NodeProto, inputs: Sequence[int], *, proved: bool) -> int:
+        """How far the outputs of a class may be trusted."""
+        read = [self.facets[n] for n, name in zip(inputs, node.input, strict=True) if name]
+        trust = VARIABLE if self._fold(node, inputs) is None else 0
+        if proved and all(facet.trust & PROVED for facet in read):
+            trust |= PROVED
+            if all(facet.trust & EXACT and not self._may_carry(facet) for facet in read):
+                trust |= EXACT
+        return trust
+
+    def _may_carry(self, facet: Facet) -> bool:
+        """Whether inference of a whole model may know numbers in a value, and this one does not."""
+        if facet.value is not None and not self._is_replaceable(facet):
+            return False
+        if not facet.trust & COMPUTED or facet.trust & FOLLOWED:
+            return False
+        return facet.ranked is None or may_count(facet.ranked)
 
     def _constant(self, node: NodeProto, facet: int) -> int:
         """The facet of a Constant, with the value that inference reads from its attribute."""
@@ -206,30 +451,33 @@ class Memo:
                 value = TensorProto(data_type=TensorProto.FLOAT, float_data=[attribute.f])
             case _:
                 raise Unproven
-        return self.facet(self.facets[facet][0], _value(value))
+        kind, _, _, trust, *_ = self.facets[facet]
+        trust &= ~FOLLOWED
+        return self.facet(kind, value_of(value), trust=trust)
 
-    def _infer(self, graph: bytes) -> ModelProto:
+    def _infer(self, graph: bytes, *, data_prop: bool = False) -> ModelProto:
         """What strict inference, with its checks of types, makes of a graph; it must not object."""
         data = self._head + wire.framed(7, graph)
         try:
-            return infer_shapes(data, check_type=True, strict_mode=True)
+            return infer_shapes(data, check_type=True, strict_mode=True, data_prop=data_prop)
         except safe_inference.COMPLAINTS:
             raise Unproven from None
 
 
-def _without_symbols(kind: TypeProto) -> bytes:
-    """The bytes of a type without names of dimensions: two names never contradict each other."""
-    plain = TypeProto()
-    plain.CopyFrom(kind)
-    inner = plain
-    while (which := inner.WhichOneof("value")) in ("sequence_type", "optional_type", "map_type"):
-        inner = (
-            inner.map_type.value_type if which == "map_type" else getattr(inner, which).elem_type
-        )
-    if which in ("tensor_type", "sparse_tensor_type"):
-        for dim in getattr(inner, which).shape.dim:
-            dim.ClearField("dim_param")
-    return plain.SerializeToString(deterministic=True)
+def _has_notes(one: TensorProto | ValueInfoProto) -> bool:
+    return bool(getattr(one, "metadata_props", ()))
+
+
+def _require_inside(tensor: TensorProto) -> None:
+    """The data of a tensor must be in the folder of its model."""
+    try:
+        require_inside(location_of(tensor), tensor.name)
+    except InvalidModel:
+        raise Unproven from None
+
+
+def _key(node: NodeProto) -> tuple[str, str]:
+    return schemas.normal(node.domain), node.op_type
 
 
 def _named(signature: Signature) -> bytes:
@@ -263,20 +511,6 @@ def _is_plain(node: NodeProto) -> bool:
         a.HasField("g") or a.graphs or a.ref_attr_name or a.HasField("sparse_tensor")
         for a in node.attribute
     )
-
-
-def _value(tensor: TensorProto) -> bytes | None:
-    """The bytes of a tensor that inference may read, without its name."""
-    count = 1
-    for dim in tensor.dims:
-        count *= dim
-    if count > (_MOST_INTEGERS if tensor.data_type in _INTEGERS else _MOST_OTHERS):
-        return None
-    bare = TensorProto()
-    bare.CopyFrom(tensor)
-    bare.ClearField("name")
-    bare.ClearField("doc_string")
-    return bare.SerializeToString(deterministic=True)
 
 
 # As most writers begin a tensor: dims, element type, and the name when the values are raw.

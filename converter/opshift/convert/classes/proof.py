@@ -5,10 +5,13 @@ from __future__ import annotations
 from google.protobuf.message import DecodeError
 
 from opshift.convert.classes import FEWEST_NODES, rows
+from opshift.convert.classes.facets import INPUT
 from opshift.convert.classes.memo import MOST_CLASSES, UNKNOWN, Memo, memo
 from opshift.convert.classes.rows import Other, Rows, Signature, Unproven
 from opshift.model.bytes import wire
 from opshift.protos import ModelProto, checker
+
+FEWEST_NEW = 64
 
 # Fields of a model and of a graph, by number.
 _GRAPH, _TRAINING, _FUNCTION = 7, 20, 25
@@ -21,32 +24,66 @@ def proves(data: bytes, *, at_any_cost: bool = False) -> bool:
     False says nothing: the model is small or has many new classes (unless the cost does not
     matter), it holds what is not understood here, or onnx has an objection, which it must word.
     """
+    return prove(data, fewest=0 if at_any_cost else FEWEST_NODES, any_room=at_any_cost) is not None
+
+
+def prove(
+    data: bytes,
+    *,
+    fewest: int = 0,
+    room: int = FEWEST_NEW,
+    any_room: bool = False,
+    stubs: bool = False,
+) -> Proof | None:
+    """The proof that onnx's full check would pass; None says nothing.
+
+    A model may bring `room` new classes and one for every 32 nodes. With `stubs`, the payloads of
+    its initializers may be elsewhere.
+    """
+    made = Proof(data, room, any_room)
+    made.stubs = stubs
     try:
-        return _Proof(data, at_any_cost).holds()
+        return made if made.holds(fewest) else None
     except (Unproven, wire.Malformed, DecodeError, IndexError, UnicodeDecodeError):
-        return False
+        return None
 
 
-class _Proof:
-    def __init__(self, data: bytes, at_any_cost: bool) -> None:
+class Proof:
+    """The classes of the nodes of a model, and of each class that onnx has nothing against it."""
+
+    memo: Memo
+    generation: dict[tuple[int, ...], tuple[int, ...]]  # of the memo: its numbers mean this
+    rows: Rows
+    others: list[Other]
+
+    def __init__(self, data: bytes, room: int, any_room: bool) -> None:
+        self.room = room
+        self.stubs = False
+        self.noted = False  # whether something has metadata
         self.data = data
-        self.at_any_cost = at_any_cost
+        self.any_room = any_room
         self.values: dict[bytes, int] = {b"": UNKNOWN}
         self.declared: dict[bytes, int] = {}
+        self.classes: list[tuple[int, ...]] = []  # of each node
 
-    def holds(self) -> bool:
+    def holds(self, fewest: int) -> bool:
+        """Looks at every node; whether nothing is wrong."""
         head, graph = self._head()
-        starts, ends, others = rows.split(self.data, *graph)
-        if not len(starts) or (len(starts) < FEWEST_NODES and not self.at_any_cost):
+        parts = rows.split(self.data, *graph)
+        if not parts.tags or len(parts.tags) < fewest:
             return False
-        found = rows.read(self.data, starts, ends)
-        known = self._check_head(head, others)
+        self.others = parts.others
+        self.rows = rows.read(self.data, parts)
+        self.memo = known = self._check_head(head, parts.others)
         with known.lock:
             if len(known.classes) > MOST_CLASSES or len(known.facets) > 8 * MOST_CLASSES:
                 known.renew()
-            outputs = self._declarations(known, others)
-            self._initializers(known, others)
-            self._nodes(known, found)
+            known.noted = False
+            outputs = self._declarations(known, parts.others)
+            self._initializers(known, parts.others)
+            self._nodes(known, self.rows)
+            self.generation = known.classes
+            self.noted = known.noted or self.rows.noted
         return all(name in self.values for name in outputs)
 
     def _head(self) -> tuple[list[bytes], tuple[int, int]]:
@@ -67,7 +104,7 @@ class _Proof:
         """Shows the model to the checker without nodes, tensors and outputs."""
         graph = [
             wire.framed(number, self.data[body:end])
-            for number, body, end in others
+            for number, _, body, end in others
             if number not in (_INITIALIZER, _OUTPUT, _VALUE_INFO)
         ]
         model = b"".join([*head, wire.framed(_GRAPH, b"".join(graph))])
@@ -86,7 +123,7 @@ class _Proof:
     def _declarations(self, known: Memo, others: list[Other]) -> list[bytes]:
         """Files the types of inputs, values and outputs; answers the names of the outputs."""
         outputs = []
-        for number, body, end in others:
+        for number, _, body, end in others:
             if number not in (_INPUT, _OUTPUT, _VALUE_INFO):
                 continue
             info = self.data[body:end]
@@ -100,7 +137,8 @@ class _Proof:
             if facet is not None and self.declared.setdefault(name, facet) != facet:
                 raise Unproven
             if number == _INPUT:
-                self.values[name] = UNKNOWN if facet is None else facet
+                kind = None if facet is None else known.facets[facet][0]
+                self.values[name] = known.facet(kind, trust=INPUT) if kind else UNKNOWN
         if len(set(outputs)) != len(outputs):
             raise Unproven
         return outputs
@@ -108,15 +146,15 @@ class _Proof:
     def _initializers(self, known: Memo, others: list[Other]) -> None:
         inputs = set(self.values)
         seen = set[bytes]()
-        for number, body, end in others:
+        for number, _, body, end in others:
             if number != _INITIALIZER:
                 continue
-            name, facet = known.initializer(self.data[body:end])
+            name, facet = known.initializer(self.data[body:end], stubs=self.stubs)
             if not name or name in seen or (known.ir_version < 4 and name not in inputs):
                 raise Unproven
             seen.add(name)
             if name in self.declared:
-                facet = known.declared_initializer(self.declared[name], facet)
+                facet = known.declared_initializer(self.declared[name], facet, name in inputs)
             elif name in inputs:
                 raise Unproven
             self.values[name] = facet
@@ -124,7 +162,7 @@ class _Proof:
     def _nodes(self, known: Memo, found: Rows) -> None:
         """Order, single assignment and types of all nodes."""
         count = len(found.signatures)
-        room = len(known.classes) + (count if self.at_any_cost else 32 + count // 32)
+        room = len(known.classes) + (count if self.any_room else self.room + count // 32)
         numbers = dict.fromkeys(found.signatures)
         if len(known.classes) + len(numbers.keys() - known.signatures.keys()) > room:
             raise Unproven
@@ -162,6 +200,7 @@ class _Proof:
                 if len(classes) >= room:
                     raise Unproven
                 facets = known.outputs(row)
+            self.classes.append(row)
             for name, facet in zip(names, facets, strict=True):
                 if name in values and name:
                     raise Unproven  # written twice

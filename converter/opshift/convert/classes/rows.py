@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from opshift.model.bytes import wire
 
 Positions: TypeAlias = NDArray[np.int64]
-Other: TypeAlias = tuple[int, int, int]  # number, start of the body and end of a field
+Other: TypeAlias = tuple[int, int, int, int]  # number, start, start of the body, end of a field
 Signature: TypeAlias = tuple[bytes, int, int]  # a node without names, the shapes of both lists
 
 _INPUT, _OUTPUT, _NAME, _OP, _ATTRIBUTE, _DOC, _DOMAIN, _METADATA = (
@@ -29,8 +30,18 @@ class Unproven(Exception):  # noqa: N818 - an answer, not an error
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The nodes in order: the bytes that say what they compute, and the names around them."""
+    """The nodes in order: the bytes that say what they compute, and the names around them.
 
+    A node begins at `starts` with its tag; its signature without the domain ends at `stops`, and
+    the fields behind it end at `ends`. The field with its name ends at `name_ends`, 0 without one.
+    """
+
+    starts: Sequence[int]
+    stops: Positions
+    ends: Positions
+    name_starts: Positions
+    name_ends: Positions
+    noted: bool  # whether some node has metadata
     signatures: list[Signature]
     inputs: list[bytes]
     input_ends: list[int]
@@ -48,14 +59,26 @@ class Column:
     end: Positions
 
 
-def split(data: bytes, pos: int, end: int) -> tuple[Positions, Positions, list[Other]]:
-    """Where the bodies of the nodes of a graph begin and end, and its other fields."""
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The fields of a graph: where its nodes, their bodies and their ends are, and the others."""
+
+    tags: list[int]
+    starts: Positions
+    ends: Positions
+    others: list[Other]
+
+
+def split(data: bytes, pos: int, end: int) -> Parts:
+    """The fields of the graph between these positions."""
+    tags: list[int] = []
     starts: list[int] = []
     ends: list[int] = []
     others: list[Other] = []
     try:
         while pos < end:  # the one loop over every field: nothing to spare
             if data[pos] == _NODE:
+                tags.append(pos)
                 size = data[pos + 1]
                 if size < 0x80:
                     pos += 2
@@ -65,23 +88,24 @@ def split(data: bytes, pos: int, end: int) -> tuple[Positions, Positions, list[O
                 pos += size
                 ends.append(pos)
                 continue
+            first = pos
             tag, body = wire.read_varint(data, pos)
             if tag & 7 != 2:
                 raise Unproven
             size, body = wire.read_varint(data, body)
             pos = body + size
-            others.append((tag >> 3, body, pos))
+            others.append((tag >> 3, first, body, pos))
     except (IndexError, wire.Malformed):
         raise Unproven from None
     if pos != end:
         raise Unproven
-    return np.array(starts, np.int64), np.array(ends, np.int64), others
+    return Parts(tags, np.array(starts, np.int64), np.array(ends, np.int64), others)
 
 
-def read(data: bytes, starts: Positions, ends: Positions) -> Rows:
-    """The rows of the nodes between these positions."""
-    columns = _columns(np.frombuffer(data, np.uint8), starts, ends)
-    count = len(starts)
+def read(data: bytes, parts: Parts) -> Rows:
+    """The rows of the nodes of a graph."""
+    columns = _columns(np.frombuffer(data, np.uint8), parts.starts, parts.ends)
+    count = len(parts.tags)
     op = columns.get(_OP)
     if op is None or len(op.row) != count:
         raise Unproven
@@ -100,7 +124,13 @@ def read(data: bytes, starts: Positions, ends: Positions) -> Rows:
     inputs, input_ends, input_shapes = _names(data, columns.get(_INPUT), count)
     outputs, output_ends, output_shapes = _names(data, columns.get(_OUTPUT), count)
     signatures = list(zip(raw, input_shapes, output_shapes, strict=True))
-    return Rows(signatures, inputs, input_ends, outputs, output_ends)
+    name_starts, name_ends = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    if (names := columns.get(_NAME)) is not None:
+        name_starts[names.row], name_ends[names.row] = names.start, names.end
+    return Rows(
+        parts.tags, stop, parts.ends, name_starts, name_ends, _METADATA in columns,
+        signatures, inputs, input_ends, outputs, output_ends,
+    )  # fmt: skip
 
 
 def _columns(buffer: NDArray[np.uint8], starts: Positions, ends: Positions) -> dict[int, Column]:

@@ -6,7 +6,6 @@ import difflib
 from collections.abc import Iterator
 
 from opshift.author.registry import Registry
-from opshift.author.verdicts import Illegal
 from opshift.convert.legal import checker
 from opshift.errors import InvalidModel
 from opshift.model import functions
@@ -16,7 +15,6 @@ from opshift.model.scope import FunctionId, Root, Scope
 from opshift.model.walk import nodes_in, tensors
 from opshift.opsets import schemas
 from opshift.protos import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto
-from opshift.protos.helper import get_attribute_value
 
 _OF_OPERATORS = ("deprecated", "No Op registered")
 _REFERENCE = b"\xaa\x01"  # how the field ref_attr_name is written
@@ -159,24 +157,9 @@ def _illegal(document: Document, adapters: Registry) -> Iterator[str]:
             for scope, position in root.index[key]:
                 node = scope.node(position)
                 for rule in adapters.illegal[key]:
-                    objection = _objection(node, rule)
+                    objection = rule.against(node)
                     if objection is not None:
                         yield f"{_called(node)}: {objection}"
-
-
-def _objection(node: NodeProto, rule: Illegal) -> str | None:
-    """What a rule says against the attributes that are written on a node."""
-    written = [
-        attribute
-        for attribute in node.attribute
-        if (rule.reads is None or attribute.name in rule.reads)
-        and attribute.type
-        and not attribute.ref_attr_name
-    ]
-    if rule.reads is not None and not written:
-        return None
-    given = {attribute.name: get_attribute_value(attribute) for attribute in written}
-    return rule.objection(given, len(node.input), len(node.output))
 
 
 def _owner(root: Root) -> str:

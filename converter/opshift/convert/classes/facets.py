@@ -1,0 +1,103 @@
+"""What a class knows of a value, and how far it may be trusted."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from opshift.author.node import Told
+from opshift.author.present_types import element_types
+from opshift.opsets import schemas
+from opshift.opsets.types import is_complete, rank_of
+from opshift.protos import TensorProto, TypeProto
+
+# The integers that inference reads from a tensor are shapes, axes and counts; the floats scales.
+_INTEGERS = frozenset({TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL})
+_FLOATS = frozenset((TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE))
+_MOST_INTEGERS, _MOST_OTHERS = 512, 16
+
+
+class Facet(NamedTuple):
+    """What is known of a value: first what the checks use, then what adapters are told."""
+
+    kind: bytes | None = None  # the type
+    value: bytes | None = None  # of a small constant
+    listed: bool = False  # whether a caller may replace it
+    trust: int = 0
+    ranked: bytes | None = None  # the type without declarations, and with the ranks of adapters
+    folded: bytes | None = None  # the value of what folding finds to be constant
+    maker: tuple[int, ...] = ()  # signature and inputs of the node that computes counts
+
+
+
+# What is sure of a facet beside its being sound: nobody who infers more can contradict it anyway.
+PROVED = 1  # its rank and element type follow from the inputs of the model, without a declaration
+EXACT = 2  # no inference finds a length that it does not have
+VARIABLE = 4  # no folding can find its value
+COMPUTED = 8  # a node computes it
+FOLLOWED = 16  # inference of a whole model knows no more of its numbers than its makers tell
+ASSUMED = 32  # a report calls its rank declared, because the model declares it too
+INPUT = PROVED | EXACT | VARIABLE
+
+
+
+def is_told(found: TypeProto | None, what: Told) -> bool:
+    """Whether nothing that a stronger inference finds could change what is told."""
+    if what is Told.ELEMENT:
+        return found is not None and schemas.type_name(found) is not None
+    return rank_of(found) is not None if what is Told.RANK else bool(found and is_complete(found))
+
+
+def is_static(kind: bytes) -> bool:
+    """Whether a type is that of a tensor of which every length is known."""
+    return is_complete(TypeProto.FromString(kind))
+
+
+def is_clear(kind: bytes | None) -> bool:
+    """Whether a type tells the element type and the rank."""
+    return kind is not None and bool(element_types(TypeProto.FromString(kind))) and has_rank(kind)
+
+
+def has_rank(kind: bytes) -> bool:
+    """Whether a type tells the rank, or is none that has one."""
+    found = TypeProto.FromString(kind)
+    return rank_of(found) is not None or not found.HasField("tensor_type")
+
+
+def may_count(kind: bytes | None) -> bool:
+    """Whether inference may follow the numbers of a value: integers in a vector or a scalar."""
+    found = TypeProto.FromString(kind or b"")
+    tensor = found.tensor_type
+    if not found.HasField("tensor_type") or tensor.elem_type in _FLOATS:
+        return False
+    return not tensor.HasField("shape") or len(tensor.shape.dim) < 2
+
+
+def without_symbols(kind: TypeProto) -> bytes:
+    """The bytes of a type without names of dimensions: two names never contradict each other."""
+    plain = TypeProto()
+    plain.CopyFrom(kind)
+    inner = plain
+    while (which := inner.WhichOneof("value")) in ("sequence_type", "optional_type", "map_type"):
+        inner = (
+            inner.map_type.value_type if which == "map_type" else getattr(inner, which).elem_type
+        )
+    if which in ("tensor_type", "sparse_tensor_type"):
+        for dim in getattr(inner, which).shape.dim:
+            dim.ClearField("dim_param")
+    return plain.SerializeToString(deterministic=True)
+
+
+def value_of(tensor: TensorProto) -> bytes | None:
+    """The bytes of a tensor that inference may read, without its name."""
+    count = 1
+    for dim in tensor.dims:
+        count *= dim
+    if count > (_MOST_INTEGERS if tensor.data_type in _INTEGERS else _MOST_OTHERS):
+        return None
+    bare = TensorProto()
+    bare.CopyFrom(tensor)
+    bare.ClearField("name")
+    bare.ClearField("doc_string")
+    return bare.SerializeToString(deterministic=True)
+
+

@@ -1,0 +1,1 @@
+"""Conversion of the classes of nodes."""

@@ -1,0 +1,269 @@
+"""The conversion of a quotient: the engine as it is, with a journal of its questions and deeds."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+
+from opshift.author.bounds import Bounds
+from opshift.author.builder import Builder
+from opshift.author.facts import Facts
+from opshift.author.node import Env, Node, Told, Value
+from opshift.author.registry import Registry
+from opshift.author.verdicts import Adapter, Keep
+from opshift.convert.apply import Applier, used_constants
+from opshift.convert.attempt import Conversion
+from opshift.convert.change import Change, Task
+from opshift.convert.classes.facets import ASSUMED, COMPUTED, EXACT, PROVED, VARIABLE, is_told
+from opshift.convert.ir.features import TYPES
+from opshift.convert.quotient.journal import Journal, Order, external
+from opshift.convert.request import Request
+from opshift.convert.step import Stepper
+from opshift.errors import Refusal
+from opshift.model.arrays import Array
+from opshift.model.document import Document
+from opshift.model.names import Names
+from opshift.model.scope import Place, Scope
+from opshift.model.walk import holds_graphs
+from opshift.model.weights import Weights
+from opshift.opsets.elements import T
+from opshift.opsets.types import Dims
+from opshift.protos import ModelProto, TensorProto, TypeProto
+
+
+class Compilation(Conversion):
+    """A conversion of a quotient."""
+
+    def __init__(self, model: ModelProto, options: Request, journal: Journal) -> None:
+        super().__init__(model, Weights(), options)
+        self.journal = journal
+
+    def open(self, adapters: Registry) -> None:
+        Conversion.open(self, adapters)
+        self.document.names = AskedNames(self.document, self.journal)
+        self.facts = AskedFacts(self.document, self.store, adapters, self._inferable)
+        self.facts.journal = self.journal
+        self.facts.widen_to([*(one.name.lower() for one in T), *TYPES])
+
+    def _differing(self, adapters: Registry) -> Iterable[str]:
+        root = self.document.main.root
+        for key in root.index.keys() & adapters.differs.keys():
+            for place in root.index[key]:
+                self.journal.current = deeds = self.journal.of(place)
+                proto = place[0].node(place[1])
+                node = Node(proto, root.schema_of(proto), Env(self.facts, place[0]))
+                for one in adapters.differs[key] if deeds is not None else ():
+                    with contextlib.suppress(Refusal):
+                        if one.look(node):
+                            self.journal.beyond("a node that a runtime answers otherwise")
+        self.journal.current = None
+        return ()
+
+    @property
+    def stepper_of(self) -> type[Stepper]:
+        return RecordingStepper
+
+    def _stepper(self, adapters: Registry, domain: str, start: int, to: int) -> Stepper:
+        stepper = super()._stepper(adapters, domain, start, to)
+        assert isinstance(stepper, RecordingStepper)
+        stepper.journal = self.journal
+        self.journal.boundary = (self.journal.boundary[0] + 1, domain, start, to)
+        return stepper
+
+
+class Symbol(str):
+    """A length that is no number: what else an adapter asks of it, its class does not tell."""
+
+    journal: Journal
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, (int, float)):
+            self.journal.beyond("the symbol of a dimension")
+        return str.__eq__(self, other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        self.journal.beyond("the symbol of a dimension")
+        return str.__hash__(self)
+
+
+class AskedFacts(Facts):
+    """Notes each question that a class alone does not answer as the whole model would."""
+
+    journal: Journal
+
+    def tell(
+        self, scope: Scope, name: str, found: TypeProto | None, what: Told
+    ) -> TypeProto | None:
+        trust = self._trust(name)
+        if not trust & PROVED:
+            self.journal.beyond("a type that is not proved")
+        elif not trust & EXACT and not is_told(found, what):
+            self.journal.beyond("a type of which more may be known")
+        elif what is Told.ALL and found is not None and not is_told(found, what):
+            self._show_symbols(found)
+        return found
+
+    def _show_symbols(self, found: TypeProto) -> None:
+        if found.HasField("tensor_type"):
+            self.journal.beyond("the symbols of a type")
+
+    def dims(self, scope: Scope, name: str, found: TypeProto) -> Dims:
+        dims = super().dims(scope, name, found)
+        if all(isinstance(one, int) for one in dims):
+            return dims
+        if not self._trust(name) & EXACT:
+            self.journal.beyond("a length of which more may be known")
+        return tuple(one if isinstance(one, int) else self._symbol() for one in dims)
+
+    def _symbol(self) -> Symbol:
+        made = Symbol("?")
+        made.journal = self.journal
+        return made
+
+    def constant(self, scope: Scope, name: str) -> Array | None:
+        found = super().constant(scope, name)
+        if found is None and external(name) and not self._trust(name) & VARIABLE:
+            self.journal.beyond("a value that may be constant")
+        return found
+
+    def producer(self, scope: Scope, name: str) -> Node | None:
+        if external(name):
+            self.journal.beyond("the producer of a value")
+        return super().producer(scope, name)
+
+    def bounds(self, scope: Scope, name: str) -> Bounds | None:
+        self.journal.beyond("the bounds of a value")
+        return super().bounds(scope, name)
+
+    def is_computed(self, scope: Scope, name: str) -> bool:
+        if external(name):
+            return bool(self._trust(name) & COMPUTED)
+        return super().is_computed(scope, name)
+
+    def possible_types(self) -> frozenset[str]:
+        self.journal.beyond("the types of the model")
+        return super().possible_types()
+
+    def is_assumed(self, scope: Scope, name: str) -> bool:
+        known = external(name)
+        if known is None:
+            return super().is_assumed(scope, name)
+        deeds = self.journal.deeds[known[0]]
+        trust = deeds.trust.get(name, 0)
+        if not trust & PROVED or trust & ASSUMED:
+            deeds.beyond = deeds.beyond or "a rank that is not proved"
+        return False
+
+    def claimed(self, scope: Scope, name: str, dims: Dims) -> Dims:
+        if not all(isinstance(one, int) for one in dims):
+            self.journal.beyond("a length that may be declared")
+        return dims
+
+    def widen_to(self, types: Iterable[str]) -> None:
+        """Every type may occur: where all types are known, a class does not depend on others."""
+        self._census = frozenset(types)
+
+    def _trust(self, name: str) -> int:
+        deeds = self.journal.current
+        if deeds is None:
+            return PROVED | EXACT | VARIABLE
+        return deeds.trust.get(name, 0) if external(name) else deeds.inputs
+
+
+class AskedNames(Names):
+    """Notes who asks whether a value is read."""
+
+    def __init__(self, document: Document, journal: Journal) -> None:
+        super().__init__(document)
+        self.journal = journal
+
+    def is_read(self, scope: Scope, name: str) -> bool:
+        known = external(name)
+        if known is not None:
+            self.journal.deeds[known[0]].asked_readers = True
+        return super().is_read(scope, name)
+
+
+class RecordingStepper(Stepper):
+    """A step that notes for which class it does what."""
+
+    journal: Journal
+
+    def applier(self) -> Applier:
+        made = RecordingApplier(self.document, self.facts, self, self.step)
+        made.journal = self.journal
+        return made
+
+    def _idle(self, adapter: Adapter, key: tuple[str, str]) -> bool:
+        idle = super()._idle(adapter, key)
+        for place in self.document.main.root.index[key] if idle else ():
+            self._keep(place)
+        return idle
+
+    def ask(self, task: Task, node: Node, op: Builder) -> Value | tuple[Value, ...] | Keep:
+        self.journal.current = self.journal.deeds_of(node.proto)
+        try:
+            return super().ask(task, node, op)
+        finally:
+            self.journal.current = None
+
+    def _change(self, place: Place, task: Task) -> Change | None:
+        op = place[0].node(place[1]).op_type
+        kept = self.step.kept[op]
+        change, deeds = super()._change(place, task), self.journal.of(place)
+        if self.step.kept[op] > kept:
+            self._keep(place)
+        elif change is None:
+            return None
+        elif change.made.unread is not None and deeds is not None:
+            deeds.beyond = deeds.beyond or "a node that goes once nobody reads it"
+        return change
+
+    def _keep(self, place: Place) -> None:
+        deeds = self.journal.of(place)
+        if deeds is not None:
+            deeds.kept[self.journal.boundary, place[0].node(place[1]).op_type] += 1
+
+
+def content_of(tensor: TensorProto) -> bytes:
+    """The bytes of a tensor without its name."""
+    bare = TensorProto()
+    bare.CopyFrom(tensor)
+    bare.ClearField("name")
+    return bare.SerializeToString(deterministic=True)
+
+
+class RecordingApplier(Applier):
+    """Writes the changes of a step, and notes for which class."""
+
+    journal: Journal
+
+    def _prepare(self, change: Change) -> None:
+        heirs = len(self.document.heirs)
+        super()._prepare(change)
+        deeds = self.journal.of(change.place)
+        if deeds is None:
+            return
+        if len(self.document.heirs) > heirs:
+            deeds.beyond = deeds.beyond or "a constant that takes the place of another"
+        if change.made.carried or any(map(holds_graphs, change.made.nodes)):
+            deeds.beyond = deeds.beyond or "a node with a graph"
+        deeds.rewritten[self.journal.boundary, change.kind] += 1
+        for i, tensor in enumerate(used_constants(change.made)):
+            deeds.placed.append(((*self._order(change), i), content_of(tensor)))
+
+    def _note(self, change: Change, written: list[Place]) -> None:
+        owner = self.journal.owner(change.place)
+        order = self._order(change) if owner is not None else ()
+        super()._note(change, written)
+        if owner is not None:
+            deeds = self.journal.deeds[owner]
+            deeds.renamed |= change.place[0].node(change.place[1]).op_type != change.task.key[1]
+            for i, place in enumerate(written):
+                self.journal.enter(place, owner, (*order, i))
+
+    def _order(self, change: Change) -> Order:
+        return (self.journal.boundary[0], change.task.key[1], self.journal.order(change.place))

@@ -1,0 +1,254 @@
+"""A conversion by classes: a model whose classes are known is converted without its nodes."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from opshift.convert.change import Rewritten
+from opshift.convert.classes.memo import Memo
+from opshift.convert.classes.proof import Proof, prove
+from opshift.convert.ir import needs
+from opshift.convert.ir.features import TYPES
+from opshift.convert.quotient.instantiate import Instance
+from opshift.convert.quotient.journal import Boundary
+from opshift.convert.quotient.plan import Key, Plan
+from opshift.convert.quotient.template import Answer, Beyond
+from opshift.convert.request import Request
+from opshift.model.bytes import wire
+from opshift.opsets import schemas
+from opshift.protos import OperatorSetIdProto
+from opshift.report import Report, StepReport, Work
+
+_IR, _GRAPH, _IMPORT = 1, 7, 8
+_HEAD = frozenset((_IR, 2, 3, 4, 5, 6, _GRAPH, _IMPORT, 14))
+_NAME, _INITIALIZER, _DOC, _INPUT, _OUTPUT, _VALUE_INFO = 2, 5, 10, 11, 12, 13
+_METADATA = 16
+_PARTS = frozenset((_NAME, _INITIALIZER, _DOC, _INPUT, _OUTPUT, _VALUE_INFO, _METADATA))
+LOWEST = 7  # below, models are raised to find the types of their values
+LOWEST_GOAL = 9  # below, the IR version wants initializers as inputs
+
+MOST_NEW = 200  # classes of one model that are worth learning, and one for every 32 nodes
+
+
+def convert(data: bytes, options: Request) -> tuple[tuple[bytes, Report] | None, bool]:
+    """The converted model with the report, and whether onnx has certainly nothing against it.
+
+    Where there is no result, the model must go node by node.
+    """
+    to = goal_of(options)
+    head = _head(data) if to is not None else None
+    if to is None or head is None:
+        return None, False
+    proof = prove(data, room=MOST_NEW, stubs=True)
+    if proof is None:
+        return None, False
+    try:
+        return _Work(proof, to, head).done(), True
+    except Beyond:
+        return None, True
+
+
+def goal_of(options: Request) -> int | None:
+    """The version of the default domain, where a request asks for nothing else."""
+    to = options.target
+    if isinstance(to, Mapping) and to.keys() == {""}:
+        to = to[""]
+    if not isinstance(to, int) or isinstance(to, bool):
+        return None
+    if dataclasses.replace(options, target=to) != Request(to):
+        return None
+    return to if LOWEST_GOAL <= to <= (schemas.latest("") or 0) else None
+
+
+def _head(data: bytes) -> list[tuple[int, int, int, int]] | None:
+    """The fields of a model, where nothing among them needs more than its nodes."""
+    found = []
+    try:
+        for start, tag, body, end, _ in wire.fields(data, 0, len(data)):
+            if tag >> 3 not in _HEAD:
+                return None
+            found.append((tag >> 3, start, body, end))
+    except (wire.Malformed, IndexError):
+        return None
+    return found
+
+
+class _Work:
+    def __init__(self, proof: Proof, to: int, head: list[tuple[int, int, int, int]]) -> None:
+        self.proof = proof
+        self.head = head
+        self.to = to
+        self.memo: Memo = proof.memo
+        self.imports = dict(self.memo.imports)
+        self.start = self.imports.get("", 0)
+        known = schemas.latest("") or 0
+        if not LOWEST <= self.start <= known or self.start == to or self.memo.ir_version < 3:
+            raise Beyond("versions")
+        self.after = {**self.imports, "": to}
+        self.ir = needs.aim(self.memo.ir_version, self.after, "auto", moved=True)
+
+    def done(self) -> tuple[bytes, Report]:
+        """The converted model and the report."""
+        if not _PARTS.issuperset(number for number, *_ in self.proof.others):
+            raise Beyond("a part of the graph that is not understood")
+        if self.ir < 4:
+            raise Beyond("the IR version")
+        answers = self._answers()
+        self._look_at_declarations(answers)
+        prefix = _unused_prefix(self.proof.data)
+        instance = Instance(self.proof, answers, prefix)
+        pieces = instance.graph()
+        made = b"".join(self._model(pieces))
+        return made, self._report(answers, instance.nodes, self._notes(made, answers))
+
+    def _notes(self, made: bytes, answers: Mapping[int, Answer]) -> list[str]:
+        """What the report says of metadata that readers of the IR version skip."""
+        noted = self.proof.noted or any(number == _METADATA for number, *_ in self.proof.others)
+        lowers = self.ir < self.memo.ir_version or any(one.placed for one in answers.values())
+        if not noted or not lowers:
+            return []
+        from opshift.model.bytes.outline import Content
+
+        found = needs.of_content(Content(made), (), bare=True, above=self.ir)
+        if any(feature.computes for feature in found):
+            raise Beyond("content that came with a later IR version")
+        return needs.skipped(found, self.ir)
+
+    # -- classes -----------------------------------------------------------------------------
+
+    def _answers(self) -> dict[int, Answer]:
+        """The answer for each row that a step looks at."""
+        plan = self._plan()
+        keys = self._keys(plan)
+        new = {key: None for key in keys.values() if key not in plan.answers}
+        if new:
+            plan.learn(new, self.ir)
+        answers = {}
+        repeated: frozenset[bytes] | None = None
+        for row, key in keys.items():
+            answer = plan.answers.get(key)
+            if answer is None:
+                raise Beyond("a class that does not tell")
+            if answer.renamed and key[2]:
+                repeated = self._repeated() if repeated is None else repeated
+                if self._name(row) in repeated:
+                    raise Beyond("a name of several nodes")
+            answers[row] = answer
+        return answers
+
+    def _plan(self) -> Plan:
+        with self.memo.lock:
+            plan = self.memo.answers.get(self.to)
+            if not isinstance(plan, Plan):
+                plan = self.memo.answers[self.to] = Plan(self.memo, self.start, self.to)
+        if plan.classes is not self.proof.generation:
+            raise Beyond("the memo has begun anew")
+        return plan
+
+    def _keys(self, plan: Plan) -> dict[int, Key]:
+        proof, rows = self.proof, self.proof.rows
+        read = set(rows.inputs).union(self._outputs())
+        found: dict[int, Key] = {}
+        touched = plan.touched
+        for index, row in enumerate(proof.classes):
+            met = touched.get(row[0])
+            if met is None:
+                met = plan.touches(row[0])
+            if not met:
+                continue
+            first = rows.output_ends[index - 1] if index else 0
+            mask = 0
+            for i, name in enumerate(rows.outputs[first : rows.output_ends[index]]):
+                if name and name not in read:
+                    mask |= 1 << i
+            found[index] = (row, mask, bool(rows.name_ends[index] > rows.name_starts[index] + 2))
+        return found
+
+    def _outputs(self) -> Iterator[bytes]:
+        from opshift.convert.quotient.instantiate import name_of
+
+        for number, _, body, end in self.proof.others:
+            if number == _OUTPUT:
+                yield name_of(self.proof.data[body:end], 1)
+
+    def _name(self, row: int) -> bytes:
+        rows = self.proof.rows
+        return self.proof.data[int(rows.name_starts[row]) : int(rows.name_ends[row])]
+
+    def _repeated(self) -> frozenset[bytes]:
+        counts = Counter(map(self._name, range(len(self.proof.classes))))
+        return frozenset(name for name, count in counts.items() if count > 1)
+
+    def _look_at_declarations(self, answers: Mapping[int, Answer]) -> None:
+        """Goes on only where no declaration tells more than inference, and no type is younger."""
+        kinds = (self.memo.tokens(number) for number in set(self.proof.values.values()))
+        if any(TYPES.get(one, 0) > self.ir for kind in kinds for one in kind):
+            raise Beyond("a type that came with a later IR version")
+        declared = any(number == _VALUE_INFO for number, *_ in self.proof.others)
+        if declared and not self.memo.informed.isdisjoint(self.proof.classes):
+            raise Beyond("a declaration that tells more than inference")
+
+    # -- the result --------------------------------------------------------------------------
+
+    def _model(self, graph: list[bytes | memoryview]) -> Iterator[bytes | memoryview]:
+        data = memoryview(self.proof.data)
+        for number, start, body, end in self.head:
+            if number == _GRAPH:
+                yield wire.header(_GRAPH, sum(map(len, graph)))
+                yield from graph
+            elif number == _IR:
+                yield b"\x08" + wire.varint(self.ir)
+            elif number == _IMPORT:
+                imported = OperatorSetIdProto.FromString(self.proof.data[body:end])
+                imported.version = self.after[imported.domain]
+                yield wire.framed(_IMPORT, imported.SerializeToString())
+            else:
+                yield data[start:end]
+
+    def _report(self, answers: Mapping[int, Answer], nodes: int, notes: list[str]) -> Report:
+        counts = Counter(map(id, answers.values()))
+        kinds = {id(answer): answer for answer in answers.values()}
+        kept: dict[tuple[int, int], Counter[str]] = {}
+        rewritten: dict[tuple[int, int], Counter[Rewritten]] = {}
+        for which, count in counts.items():
+            answer = kinds[which]
+            for boundary, op, n in answer.kept:
+                kept.setdefault(_versions(boundary), Counter())[op] += n * count
+            for boundary, kind, n in answer.rewritten:
+                rewritten.setdefault(_versions(boundary), Counter())[kind] += n * count
+        way = 1 if self.to > self.start else -1
+        nothing: Counter[Any] = Counter()
+        steps = [(at, at + way) for at in range(self.start, self.to, way)]
+        steps += [(self.to, self.to)] * ((self.to, self.to) in rewritten)
+        return Report(
+            self.imports,
+            self.after,
+            self.memo.ir_version,
+            self.ir,
+            tuple(_step(*at, rewritten.get(at, nothing), kept.get(at, nothing)) for at in steps),
+            notes=tuple(notes),
+            nodes_before=len(self.proof.classes),
+            nodes_after=nodes,
+        )
+
+
+def _versions(boundary: Boundary) -> tuple[int, int]:
+    return boundary[2], boundary[3]
+
+
+def _step(start: int, to: int, rewritten: Counter[Rewritten], kept: Counter[str]) -> StepReport:
+    order = sorted(rewritten.items(), key=lambda item: (item[0].op, item[0].gives))
+    work = tuple(Work(kind.op, kind.gives, kind.adapter, count) for kind, count in order)
+    return StepReport("", start, to, work, dict(sorted(kept.items())))
+
+
+def _unused_prefix(data: bytes) -> bytes:
+    """A beginning for new names that occurs nowhere in the model."""
+    prefix, number = b"opshift_", 0
+    while prefix in data:
+        number += 1
+        prefix = b"opshift%d_" % number
+    return prefix

@@ -1,0 +1,205 @@
+"""The templates filled in for each row, and the bytes of the model around them."""
+
+from __future__ import annotations
+
+import bisect
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from opshift.convert.classes.proof import Proof
+from opshift.convert.quotient.journal import Order, at
+from opshift.convert.quotient.template import (
+    CONSTANT,
+    FRESH,
+    INPUT,
+    OUTPUT,
+    Answer,
+    Beyond,
+    Template,
+    framed,
+)
+from opshift.model.bytes import wire
+
+_NODE, _NAME = 1 << 3 | 2, 3 << 3 | 2
+_INITIALIZER, _INPUT, _OUTPUT, _VALUE_INFO = 5, 11, 12, 13
+
+
+class Instance:
+    """One model in which templates take the place of nodes."""
+
+    def __init__(self, proof: Proof, answers: dict[int, Answer], prefix: bytes) -> None:
+        self.data = proof.data
+        self.rows = proof.rows
+        self.others = proof.others
+        self.answers = answers  # by row
+        self.prefix = prefix
+        self.made = 0
+        self.constants: dict[bytes, bytes] = {}  # content -> name
+        self.changed: dict[int, bytes] = {}  # row -> what stands in its place
+        self.nodes = len(proof.classes)
+        self.gone: set[bytes] = set()
+
+    def graph(self) -> list[bytes | memoryview]:
+        """The fields of the graph, in pieces."""
+        self._sweep()
+        rows = [(row, a.template) for row, a in self.answers.items() if a.template is not None]
+        for row, template in rows:
+            if row not in self.changed:
+                self.changed[row] = self._fill(row, template)
+                self.nodes += len(template.nodes) - 1
+        cuts = [
+            (self.rows.starts[row], int(self.rows.ends[row]), new)
+            for row, new in self.changed.items()
+        ]
+        cuts += [(start, end, b"") for start, end in self._useless()]
+        return [*self._spliced(sorted(cuts)), *self._new_constants()]
+
+    # -- templates ---------------------------------------------------------------------------
+
+    def _fill(self, row: int, template: Template) -> bytes:
+        rows = self.rows
+        first = rows.input_ends[row - 1] if row else 0
+        first_out = rows.output_ends[row - 1] if row else 0
+        fresh = [self._fresh(hint) for hint in template.hints]
+        start, end = int(rows.name_starts[row]), int(rows.name_ends[row])
+        out = []
+        for node in template.nodes:
+            parts = []
+            for tag, kind, number in node.places:
+                if kind == INPUT:
+                    name = rows.inputs[first + number]
+                elif kind == OUTPUT:
+                    name = rows.outputs[first_out + number]
+                elif kind == FRESH:
+                    name = fresh[number]
+                elif kind == CONSTANT:
+                    name = self._constant(template.constants[number])
+                else:
+                    name = b""
+                parts.append(framed(tag, name))
+            if node.main:
+                parts.append(self.data[start:end])
+            elif node.hint:
+                parts.append(framed(_NAME, self._fresh(node.hint)))
+            parts.append(node.rest)
+            if node.main:
+                parts.append(self.data[int(rows.stops[row]) : int(rows.ends[row])])
+            out.append(framed(_NODE, b"".join(parts)))
+        return b"".join(out)
+
+    def _fresh(self, hint: bytes) -> bytes:
+        self.made += 1
+        return self.prefix + b"%d_" % self.made + hint
+
+    def _constant(self, content: bytes) -> bytes:
+        name = self.constants.get(content)
+        if name is None:
+            name = self.constants[content] = self._fresh(b"const")
+        return name
+
+    def _new_constants(self) -> Iterator[bytes]:
+        """The new initializers, in the order in which the steps would have placed them."""
+        if not self.constants:
+            return
+        first: dict[bytes, Order] = {}
+        seen: set[int] = set()
+        for row, answer in sorted(self.answers.items()):
+            if answer.placed and id(answer) not in seen:
+                seen.add(id(answer))
+                for order, content in answer.placed:
+                    place = at(order, row)
+                    if content not in first or place < first[content]:
+                        first[content] = place
+        for content in sorted(self.constants, key=first.__getitem__):
+            body = content + framed(8 << 3 | 2, self.constants[content])
+            yield wire.framed(_INITIALIZER, body)
+
+    # -- what is left unread -----------------------------------------------------------------
+
+    def _sweep(self) -> None:
+        """Removes the nodes and constants that only the replaced nodes read."""
+        rows = self.rows
+        lost = Counter[bytes]()
+        for row, answer in self.answers.items():
+            if answer.template is not None:
+                first = rows.input_ends[row - 1] if row else 0
+                for position, count in answer.template.lost:
+                    lost[rows.inputs[first + position]] += count
+        waiting = [name for name, count in lost.items() if count > 0]
+        if not waiting:
+            return
+        reads = Counter(rows.inputs)
+        reads.update(self._named(_OUTPUT))
+        reads.subtract(lost)
+        inputs = set(self._named(_INPUT))
+        initializers = set(self._named(_INITIALIZER))
+        writers: dict[bytes, int] | None = None
+        while waiting:
+            name = waiting.pop()
+            if not name or reads[name] > 0 or name in inputs or name in self.gone:
+                continue
+            if name in initializers:
+                self.gone.add(name)
+                continue
+            if writers is None:
+                writers = {one: i for i, one in enumerate(rows.outputs)}
+            row = bisect.bisect_right(rows.output_ends, writers[name])
+            waiting += self._remove(row, reads)
+
+    def _remove(self, row: int, reads: Counter[bytes]) -> list[bytes]:
+        """Removes a node that nothing reads; what it read may be unread now."""
+        rows = self.rows
+        outputs = rows.outputs[rows.output_ends[row - 1] if row else 0 : rows.output_ends[row]]
+        answer = self.answers.get(row)
+        if answer is not None and (answer.asked_readers or len(outputs) > 1):
+            raise Beyond("a node whose readers go")
+        if any(reads[name] > 0 for name in outputs if name):
+            return []
+        first = rows.input_ends[row - 1] if row else 0
+        inputs = rows.inputs[first : rows.input_ends[row]]
+        left = Counter(inputs)
+        if answer is not None and answer.template is not None:
+            for position, count in answer.template.lost:
+                left[inputs[position]] -= count
+        self.changed[row] = b""
+        self.nodes -= 1
+        self.gone.update(name for name in outputs if name)
+        reads.subtract(left)
+        return [name for name in left if name]
+
+    def _named(self, number: int) -> Iterator[bytes]:
+        """The names of the inputs, outputs or initializers."""
+        for kind, _, body, end in self.others:
+            if kind == number:
+                yield name_of(self.data[body:end], 8 if number == _INITIALIZER else 1)
+
+    def _useless(self) -> Iterator[tuple[int, int]]:
+        """The fields of the graph that describe what is gone."""
+        for kind, start, body, end in self.others if self.gone else ():
+            if kind in (_INITIALIZER, _VALUE_INFO):
+                number = 8 if kind == _INITIALIZER else 1
+                if name_of(self.data[body:end], number) in self.gone:
+                    yield start, end
+
+    def _spliced(self, cuts: Sequence[tuple[int, int, bytes]]) -> Iterator[bytes | memoryview]:
+        """The graph with other bytes in some places; what is between stays as it is."""
+        view = memoryview(self.data)
+        starts = [start for _, start, _, _ in self.others]
+        pos = min([self.rows.starts[0], *starts])
+        end = max([int(self.rows.ends[-1]), *(end for *_, end in self.others)])
+        for start, stop, new in cuts:
+            if start > pos:
+                yield view[pos:start]
+            if new:
+                yield new
+            pos = stop
+        yield view[pos:end]
+
+
+def name_of(data: bytes, number: int) -> bytes:
+    """The name in a message of which that field is the name."""
+    tag, found = number << 3 | 2, b""
+    for _, have, body, end, _ in wire.fields(data, 0, len(data)):
+        if have == tag:
+            found = data[body:end]
+    return found

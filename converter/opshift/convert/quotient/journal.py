@@ -1,0 +1,122 @@
+"""What the conversion of a quotient did for each class, and what its adapters asked."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from opshift.convert.change import Rewritten
+from opshift.convert.classes.facets import EXACT, PROVED, VARIABLE
+from opshift.model.scope import Place
+from opshift.protos import NodeProto
+
+Boundary: TypeAlias = tuple[int, str, int, int]  # the number of a step, its domain and versions
+Order: TypeAlias = tuple[Any, ...]  # where a node is in the index, with a hole for its row
+
+ROW = (-1, None)  # the place of a node that no step has written
+_EXTERNAL = re.compile(r"k(\d+)([io])(\d+)")
+
+
+def input_name(number: int, position: int) -> str:
+    """The name in the quotient of an input of a class."""
+    return f"k{number}i{position}"
+
+
+def output_name(number: int, position: int) -> str:
+    """The name in the quotient of an output of a class."""
+    return f"k{number}o{position}"
+
+
+def external(name: str) -> tuple[int, str, int] | None:
+    """The class, `i` or `o`, and the position that a name of the quotient stands for."""
+    found = _EXTERNAL.fullmatch(name)
+    return (int(found[1]), found[2], int(found[3])) if found else None
+
+
+@dataclass(slots=True)
+class Deeds:
+    """What the steps did for one class."""
+
+    trust: dict[str, int]  # of each input and output by its name in the quotient
+    kept: Counter[tuple[Boundary, str]] = field(default_factory=Counter)
+    rewritten: Counter[tuple[Boundary, Rewritten]] = field(default_factory=Counter)
+    placed: list[tuple[Order, bytes]] = field(default_factory=list)  # new constants
+    renamed: bool = False  # whether the node became another operator
+    asked_readers: bool = False
+    beyond: str = ""  # why the class alone does not tell the answer
+
+    @property
+    def inputs(self) -> int:
+        """How far all inputs may be trusted."""
+        found = PROVED | EXACT | VARIABLE
+        for name, trust in self.trust.items():
+            known = external(name)
+            if known is not None and known[1] == "i":
+                found &= trust
+        return found
+
+
+class Journal:
+    """The deeds for all classes, and the class that an adapter is looking at."""
+
+    def __init__(self, trusts: list[dict[str, int]]) -> None:
+        self.deeds = [Deeds(trust) for trust in trusts]
+        self.owners: dict[tuple[int, int], int] = {}
+        self.orders: dict[tuple[int, int], Order] = {}
+        self.writers: dict[str, int] = {}  # the class that a new name was written for
+        self.boundary: Boundary = (0, "", 0, 0)
+        self.current: Deeds | None = None
+
+    def deeds_of(self, node: NodeProto) -> Deeds | None:
+        """The deeds for the class of a node that still stands."""
+        for name in node.output:
+            if (known := external(name)) is not None:
+                return self.deeds[known[0]]
+            if name in self.writers:
+                return self.deeds[self.writers[name]]
+        return None
+
+    def owner(self, place: Place) -> int | None:
+        """The class of a node."""
+        scope, position = place
+        key = (id(scope), position)
+        if key not in self.owners:
+            node = scope.node(position)
+            known = next((found for name in node.output if (found := external(name))), None)
+            if known is None:
+                return None
+            self.owners[key] = known[0]
+            self.orders[key] = ROW
+        return self.owners[key]
+
+    def of(self, place: Place) -> Deeds | None:
+        """The deeds for the class of a node."""
+        number = self.owner(place)
+        return None if number is None else self.deeds[number]
+
+    def order(self, place: Place) -> Order:
+        """Where a node is in the index."""
+        return self.orders[id(place[0]), place[1]]
+
+    def enter(self, place: Place, number: int, order: Order) -> None:
+        """Notes a node that a step wrote."""
+        key = (id(place[0]), place[1])
+        self.owners[key], self.orders[key] = number, order
+        for name in place[0].node(place[1]).output:
+            if name and external(name) is None:
+                self.writers[name] = number
+
+    def beyond(self, why: str) -> None:
+        """The class at hand does not tell what its adapter asks."""
+        if self.current is not None and not self.current.beyond:
+            self.current.beyond = why
+
+
+def at(order: Order, row: int) -> Order:
+    """The order of a node of one row."""
+    if order == ROW:
+        return (-1, row)
+    step, op, before, i = order
+    return (step, op, at(before, row), i)

@@ -1,0 +1,213 @@
+"""The answers for the classes that a process has met: from one set of imports to one version."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
+
+from opshift.author import registry
+from opshift.author.verdicts import FORM
+from opshift.convert.classes.facets import Facet
+from opshift.convert.classes.memo import Memo
+from opshift.convert.classes.rows import Signature, names_of
+from opshift.convert.quotient.compile import Compilation, content_of
+from opshift.convert.quotient.journal import Journal, input_name, output_name
+from opshift.convert.quotient.template import Answer, Beyond, Reader
+from opshift.convert.request import Request
+from opshift.convert.step import StepRefused
+from opshift.errors import OpshiftError, Refused
+from opshift.opsets import schemas
+from opshift.opsets.types import rank_of
+from opshift.protos import GraphProto, ModelProto, NodeProto, TypeProto
+
+Key: TypeAlias = tuple[tuple[int, ...], int, bool]
+"""A class of nodes, which of its outputs nothing reads, and whether the node has a name."""
+
+NAMED = "k%d"
+NOBODY = "opshift.quotient"  # the domain of what gives and takes values without a known shape
+
+
+class Plan:
+    """What becomes of each class on the way to a version of the default domain.
+
+    An answer of None means that the class alone does not tell, so the model goes node by node.
+    """
+
+    def __init__(self, known: Memo, start: int, to: int) -> None:
+        self.start = start
+        self.to = to
+        self.imports = known.imports
+        self.ir_version = known.ir_version
+        self.facets: list[Facet] = known.facets
+        self.nodes: list[tuple[Signature, NodeProto]] = known.nodes
+        self.classes: dict[tuple[int, ...], tuple[int, ...]] = known.classes
+        self.touched: dict[int, bool] = {}  # by signature
+        self.answers: dict[Key, Answer | None] = {}
+        low, high = sorted((start, to))
+        steps = range(low + 1, high + 1)
+        self.changed = frozenset[str]().union(*(schemas.changed("", v) for v in steps))
+
+    def touches(self, signature: int) -> bool:
+        """Whether a step may look at the nodes of a signature."""
+        if signature not in self.touched:
+            node = self.nodes[signature][1]
+            key = (schemas.normal(node.domain), node.op_type)
+            met = key[0] == "" and key[1] in self.changed
+            met = met or registry.default().get(*key, *FORM) is not None
+            self.touched[signature] = met
+        return self.touched[signature]
+
+    def learn(self, keys: Iterable[Key], ir_version: int) -> None:
+        """Finds the answers for classes: converts one node of each, all in one model."""
+        asked = list(keys)
+        quotient = Quotient(self, asked)
+        try:
+            found = quotient.convert()
+        except _Refused as refused:
+            for number in refused.numbers or range(len(asked)):
+                self.answers[asked[number]] = None
+            return
+        if found.ir_version != ir_version or quotient.notes:
+            self.answers.update(dict.fromkeys(asked))
+            return
+        self.answers.update(zip(asked, quotient.answers(found), strict=True))
+
+def _is_declarable(kind: bytes | None) -> bool:
+    """Whether an input or output of a model may have a type."""
+    if kind is None:
+        return False
+    found = TypeProto.FromString(kind)
+    return rank_of(found) is not None or not found.HasField("tensor_type")
+
+
+class _Refused(Exception):  # noqa: N818 - an answer, not an error
+    """The engine refuses some classes; no number means that it does not say which."""
+
+    def __init__(self, numbers: set[int]) -> None:
+        super().__init__(numbers)
+        self.numbers = numbers
+
+
+class Quotient:
+    """A model with one node of each class, all its values typed."""
+
+    def __init__(self, plan: Plan, keys: Sequence[Key]) -> None:
+        self.plan = plan
+        self.keys = keys
+        self.notes: tuple[str, ...] = ()
+        self.nodes: list[NodeProto] = []
+        self.trusts: list[dict[str, int]] = []
+        self.model = ModelProto(ir_version=plan.ir_version)
+        for domain, version in plan.imports:
+            self.model.opset_import.add(domain=domain, version=version)
+        self.model.opset_import.add(domain=NOBODY, version=1)
+        self.sources: list[NodeProto] = []
+        self.sinks: list[NodeProto] = []
+        graph = self.model.graph
+        graph.name = "quotient"
+        for number, key in enumerate(keys):
+            self._add(graph, number, *key)
+        graph.node.extend([*self.sources, *self.nodes, *self.sinks])
+        self.journal = Journal(self.trusts)
+
+    def _add(
+        self, graph: GraphProto, number: int, row: Sequence[int], mask: int, named: bool
+    ) -> None:
+        plan = self.plan
+        (_, shape_in, shape_out), proto = plan.nodes[row[0]]
+        node, trust = NodeProto(), dict[str, int]()
+        node.CopyFrom(proto)
+        node.name = NAMED % number if named else ""
+        node.doc_string = NAMED % number
+        for i, name in enumerate(names_of(shape_in, "i")):
+            node.input[i] = input_name(number, i) if name else ""
+            if name:
+                trust[node.input[i]] = self._give(graph, node.input[i], plan.facets[row[1 + i]])
+        self.trusts.append(trust)
+        outputs = plan.classes[tuple(row)]
+        for i, name in enumerate(names_of(shape_out, "o")):
+            node.output[i] = output_name(number, i) if name else ""
+            facet = plan.facets[outputs[i]]
+            if name and not mask >> i & 1:
+                self._take(node.output[i], facet.kind)
+            if name:
+                trust[node.output[i]] = facet.trust
+        self.nodes.append(node)
+
+    def _give(self, graph: GraphProto, name: str, facet: Facet) -> int:
+        value = facet.value if facet.folded is None else facet.folded
+        listed, trust, kind = facet.listed, facet.trust, facet.ranked
+        old = self.plan.ir_version < 4
+        if value is not None and (old or not listed):
+            tensor = graph.initializer.add()
+            tensor.ParseFromString(value)
+            tensor.name = name
+            if old:  # where each initializer is an input
+                graph.input.add(name=name).type.ParseFromString(kind or b"")
+        elif _is_declarable(kind):
+            graph.input.add(name=name).type.ParseFromString(kind or b"")
+        else:
+            self.sources.append(NodeProto(op_type="Any", domain=NOBODY, output=[name]))
+            self._declare(graph, name, kind)
+        return trust
+
+    def _take(self, name: str, kind: bytes | None) -> None:
+        graph = self.model.graph
+        if _is_declarable(kind):
+            graph.output.add(name=name).type.ParseFromString(kind or b"")
+        else:
+            self.sinks.append(NodeProto(op_type="Any", domain=NOBODY, input=[name]))
+            self._declare(graph, name, kind)
+
+    def _declare(self, graph: GraphProto, name: str, kind: bytes | None) -> None:
+        if kind is not None:
+            graph.value_info.add(name=name).type.ParseFromString(kind)
+
+    def convert(self) -> ModelProto:
+        """The converted quotient."""
+        model = ModelProto()
+        model.CopyFrom(self.model)
+        work = Compilation(model, Request(self.plan.to), self.journal)
+        try:
+            self.notes = work.run().notes
+        except (StepRefused, Refused) as refused:
+            raise _Refused(_numbers(one.node for one in refused.refusals)) from None
+        except OpshiftError:
+            raise _Refused(set()) from None
+        self.prefix = work.document.prefix
+        return model
+
+    def answers(self, found: ModelProto) -> list[Answer | None]:
+        """What became of each class, None where the class alone does not tell."""
+        made = (t for t in found.graph.initializer if t.name.startswith(self.prefix))
+        constants = {tensor.name: content_of(tensor) for tensor in made}
+        nodes: list[list[NodeProto]] = [[] for _ in self.keys]
+        for node in found.graph.node:
+            if node.domain != NOBODY:
+                nodes[self._owner(node)].append(node)
+        return [self._answer(i, made, constants) for i, made in enumerate(nodes)]
+
+    def _answer(
+        self, number: int, made: list[NodeProto], constants: dict[str, bytes]
+    ) -> Answer | None:
+        deeds = self.journal.deeds[number]
+        if deeds.beyond:
+            return None
+        try:
+            return Reader(number, constants, self.prefix).answer(self.nodes[number], made, deeds)
+        except Beyond as why:
+            deeds.beyond = str(why)
+            return None
+
+    def _owner(self, node: NodeProto) -> int:
+        for name in node.output:
+            if name in self.journal.writers:
+                return self.journal.writers[name]
+            if found := re.match(r"k(\d+)o", name):
+                return int(found[1])
+        raise Beyond("a node without a class")
+
+
+def _numbers(names: Iterable[str]) -> set[int]:
+    return {int(found[1]) for name in names if (found := re.search(r"\bk(\d+)", name))}

@@ -1,0 +1,120 @@
+"""What a class becomes: nodes whose names are places, to be filled in for each row."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from opshift.convert.change import Rewritten
+from opshift.convert.quotient.journal import Boundary, Deeds, Order, external
+from opshift.model.bytes import wire
+from opshift.protos import NodeProto
+
+INPUT, OUTPUT, FRESH, CONSTANT, NOTHING = range(5)
+Place = tuple[int, int, int]  # the tag, what a name stands for, and which one
+
+
+class Beyond(Exception):  # noqa: N818 - an answer, not an error
+    """A class alone does not tell what becomes of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """One node of a template."""
+
+    places: tuple[Place, ...]
+    rest: bytes  # operator, attributes and domain
+    hint: bytes  # of a new name
+    main: bool  # whether it keeps the name and the notes of the old node
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """The nodes in place of one, and how often each input is read less than before."""
+
+    nodes: tuple[Written, ...]
+    hints: tuple[bytes, ...]  # of the new names
+    constants: tuple[bytes, ...]  # tensors without names
+    lost: tuple[tuple[int, int], ...]  # input, and reads
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a conversion does with the nodes of a class; no template where they stay."""
+
+    template: Template | None
+    kept: tuple[tuple[Boundary, str, int], ...]
+    rewritten: tuple[tuple[Boundary, Rewritten, int], ...]
+    placed: tuple[tuple[Order, bytes], ...]  # the new constants in the order of their coming
+    renamed: bool
+    asked_readers: bool
+
+
+class Reader:
+    """Reads the template of one class from the nodes that stand for it in the result."""
+
+    def __init__(self, number: int, constants: Mapping[str, bytes], prefix: str) -> None:
+        self.number = number
+        self.known = constants
+        self.prefix = prefix
+        self.fresh: dict[str, int] = {}
+        self.constants: dict[str, int] = {}
+        self.reads = Counter[int]()
+
+    def answer(self, before: NodeProto, after: list[NodeProto], deeds: Deeds) -> Answer:
+        """The answer for a class."""
+        template = None
+        if after != [before]:
+            template = self._template(before, after)
+        return Answer(
+            template,
+            tuple((where, op, n) for (where, op), n in deeds.kept.items()),
+            tuple((where, kind, n) for (where, kind), n in deeds.rewritten.items()),
+            tuple(deeds.placed),
+            deeds.renamed,
+            deeds.asked_readers,
+        )
+
+    def _template(self, before: NodeProto, after: list[NodeProto]) -> Template:
+        nodes = tuple(self._written(node) for node in after)
+        if sum(node.main for node in nodes) != 1:
+            raise Beyond("a node that is gone")
+        lost = [(i, 1 - self.reads[i]) for i, name in enumerate(before.input) if name]
+        hints = tuple(name.split("_", 2)[2].encode() for name in self.fresh)
+        constants = tuple(self.known[name] for name in self.constants)
+        return Template(nodes, hints, constants, tuple((i, n) for i, n in lost if n))
+
+    def _written(self, node: NodeProto) -> Written:
+        main = node.doc_string == f"k{self.number}"
+        if node.name and not main and not node.name.startswith(self.prefix):
+            raise Beyond("a node with a name of its own")
+        places = [self._place(10, name) for name in node.input]
+        places += [self._place(18, name) for name in node.output]
+        rest = NodeProto(op_type=node.op_type, attribute=node.attribute)
+        if not main and node.HasField("domain"):
+            rest.domain = node.domain
+        hint = node.name.split("_", 2)[2] if node.name and not main else ""
+        data = rest.SerializeToString(deterministic=True)
+        return Written(tuple(places), data, hint.encode(), main)
+
+    def _place(self, tag: int, name: str) -> Place:
+        if not name:
+            return tag, NOTHING, 0
+        if (found := external(name)) is not None:
+            if found[0] != self.number:
+                raise Beyond("a node of two classes")
+            if found[1] == "i":
+                self.reads[found[2]] += 1
+            return tag, INPUT if found[1] == "i" else OUTPUT, found[2]
+        if name in self.known:
+            return tag, CONSTANT, self.constants.setdefault(name, len(self.constants))
+        if not name.startswith(self.prefix):
+            raise Beyond("a name that nobody made")
+        return tag, FRESH, self.fresh.setdefault(name, len(self.fresh))
+
+
+def framed(tag: int, body: bytes) -> bytes:
+    """A field of one byte's tag."""
+    size = len(body)
+    return bytes((tag, size)) + body if size < 0x80 else wire.framed(tag >> 3, body)

@@ -1,0 +1,283 @@
+"""A conversion by classes gives what the conversion of each node gives."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from random import Random
+
+import numpy as np
+import onnx
+import opshift
+import opshift_adapters
+import pytest
+import replay
+from onnx import ModelProto, TensorProto, helper, numpy_helper
+from opshift import testing
+from opshift.author import registry
+from opshift.author.node import Value
+from opshift.convert import api
+from opshift.convert.classes import memo as memos
+from opshift.convert.quotient import conversion
+from opshift.convert.request import Request
+from opshift.report import Report
+from workloads import layers, transformer
+
+WORKLOADS = [
+    pytest.param(build, nodes, start, to, id=f"{build.__name__} {start} to {to}")
+    for build, nodes in ((transformer, 120), (layers, 40))
+    for start, to in ((13, 18), (11, 21), (21, 13), (7, 28), (9, 10), (18, 9))
+]
+
+
+def by_classes(model: ModelProto, to: int) -> tuple[ModelProto, Report] | None:
+    found, _ = conversion.convert(model.SerializeToString(), Request(to))
+    return None if found is None else (ModelProto.FromString(found[0]), found[1])
+
+
+def by_nodes(
+    model: ModelProto, to: int, monkeypatch: pytest.MonkeyPatch
+) -> tuple[ModelProto, Report]:
+    with monkeypatch.context() as patch:
+        patch.setattr(api, "by_classes", lambda *_: (None, False))
+        found = opshift.convert(model, to)
+    return found.model, found.report
+
+
+def plain(model: ModelProto) -> bytes:
+    """The bytes of a model with its new names numbered as they occur."""
+    copy = ModelProto.FromString(model.SerializeToString())
+    replay.renumber(copy.graph, {})
+    return copy.SerializeToString(deterministic=True)
+
+
+def assert_same(
+    model: ModelProto, to: int, monkeypatch: pytest.MonkeyPatch, *, taken: bool = False
+) -> bool:
+    """Both ways agree about the model and the report; says if the classes told the answer."""
+    found = by_classes(model, to)
+    assert found is not None or not taken
+    if found is None:
+        return False
+    wanted, report = by_nodes(model, to, monkeypatch)
+    assert plain(found[0]) == plain(wanted)
+    assert found[1].as_dict() == report.as_dict()
+    onnx.checker.check_model(found[0], full_check=True)
+    return True
+
+
+def forget() -> None:
+    memos.forget()
+
+
+TAKEN_NOT = {("transformer", 21, 13), ("transformer", 18, 9), ("transformer", 7, 28)}
+
+
+@pytest.mark.parametrize(("build", "nodes", "start", "to"), WORKLOADS)
+def test_a_workload_has_one_result(build, nodes, start, to, monkeypatch):
+    if to > onnx.defs.onnx_opset_version():
+        pytest.skip("the installed onnx does not know this opset")
+    taken = (build.__name__, start, to) not in TAKEN_NOT
+    assert_same(build(start, nodes), to, monkeypatch, taken=taken)
+
+
+def _examples() -> Iterator[tuple[ModelProto, int]]:
+    for adapter, example in testing.examples(opshift_adapters.__name__):
+        target = testing.example_target(adapter, example)
+        to = target.get("", 0) if isinstance(target, dict) else 0
+        if to and not example.approximate:
+            with contextlib.suppress(onnx.parser.ParseError):  # types that an older onnx lacks
+                yield testing.example_model(adapter, example), to
+
+
+@pytest.mark.parametrize("share", range(4))
+def test_a_sample_of_the_examples_has_one_result(share, monkeypatch):
+    """The examples of the adapters; `python -m tools.replay` compares all, and real models."""
+    sample = Random(share).sample(list(_examples()), 60)
+    taken = 0
+    for model, to in sample:
+        try:
+            taken += assert_same(model, to, monkeypatch)
+        except opshift.OpshiftError:
+            continue  # the classes do not tell, and the nodes say why
+    assert taken > 5
+
+
+def test_the_result_does_not_depend_on_what_is_remembered(monkeypatch):
+    model = transformer(11, 120)
+    forget()
+    first = by_classes(model, 21)
+    again = by_classes(model, 21)
+    other = by_classes(layers(11, 30), 21)
+    assert other is not None
+    mixed = by_classes(model, 21)
+    assert first is not None
+    assert again is not None
+    assert mixed is not None
+    for found in (again, mixed):
+        assert found[0].SerializeToString() == first[0].SerializeToString()
+        assert found[1] == first[1]
+
+
+def test_a_fresh_process_gives_the_same_bytes(tmp_path):
+    model = layers(11, 40)
+    (tmp_path / "model.onnx").write_bytes(model.SerializeToString())
+    assert by_classes(transformer(11, 60), 21) is not None
+    mine = opshift.convert_version(model, 21).SerializeToString(deterministic=True)
+    code = (
+        "import sys, onnx, opshift;"
+        "m = opshift.convert_version(onnx.load(sys.argv[1]), 21);"
+        "sys.stdout.buffer.write(m.SerializeToString(deterministic=True))"
+    )
+    args = [sys.executable, "-c", code, str(tmp_path / "model.onnx")]
+    assert subprocess.run(args, check=True, stdout=subprocess.PIPE).stdout == mine
+
+
+def test_a_memo_that_begins_anew_changes_nothing(monkeypatch):
+    from opshift.convert.classes import proof
+
+    model = transformer(13, 120)
+    forget()
+    first = by_classes(model, 18)
+    monkeypatch.setattr(proof, "MOST_CLASSES", 3)
+    for _ in range(3):
+        found = by_classes(model, 18)
+        assert first is not None
+        assert found is not None
+        assert found[0] == first[0]
+    held = memos.memo((("", 13),), model.ir_version)
+    assert len(held.classes) < 200
+
+
+def test_threads_share_a_memo():
+    model, results = transformer(13, 120), []
+    forget()
+
+    def work() -> None:
+        results.append(by_classes(model, 18))
+
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(results) == 6
+    taken = [one for one in results if one is not None]
+    assert taken
+    assert all(one == taken[0] for one in taken)
+
+
+def test_neighbours_do_not_change_the_answer(monkeypatch):
+    """Two nodes of one class with different neighbours, and each alone."""
+    template = layers(11, 30)
+    for position in range(0, len(template.graph.node), 3):
+        model = ModelProto()
+        model.CopyFrom(template)
+        node = model.graph.node[position]
+        extra = helper.make_node("Identity", [node.output[0]], ["other"], "other")
+        model.graph.node.insert(position + 1, extra)
+        types = {one.name: one.type for one in onnx.shape_inference.infer_shapes(model).graph.value_info}
+        model.graph.output.add(name="other").type.CopyFrom(types["other"])
+        assert_same(model, 21, monkeypatch, taken=True)
+
+
+def _pair(op: str, opset: int, **attributes: object) -> ModelProto:
+    nodes = [
+        helper.make_node(op, ["x"], ["y"], "a", **attributes),
+        helper.make_node(op, ["y"], ["z"], "b", **attributes),
+    ]
+    last = 1 if op == "ReduceMean" else 4
+    graph = helper.make_graph(
+        nodes, "pair",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 3, 4])],
+        [helper.make_tensor_value_info("z", TensorProto.FLOAT, ["n", 3, last])],
+    )  # fmt: skip
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+
+
+@pytest.mark.parametrize("name", ["", "same"])
+def test_names_of_nodes_are_part_of_the_answer(name, monkeypatch):
+    model = _pair("ReduceMean", 13, axes=[2], keepdims=1)
+    for node in model.graph.node:
+        node.name = name
+    assert_same(model, 18, monkeypatch, taken=True)
+
+
+def test_metadata_and_unknown_fields_stay(monkeypatch):
+    model = _pair("ReduceMean", 13, axes=[2], keepdims=1)
+    model.ir_version = 10
+    model.graph.node[0].doc_string = "a note"
+    model.graph.node[0].metadata_props.add(key="k", value="v")
+    model.graph.metadata_props.add(key="k", value="v")
+    for to in (18, 21):
+        assert_same(model, to, monkeypatch, taken=True)
+
+
+def test_a_constant_that_only_replaced_nodes_read_goes(monkeypatch):
+    model = _pair("Relu", 21)
+    shape = numpy_helper.from_array(np.array([2], np.int64), "axes")
+    model.graph.initializer.append(shape)
+    model.graph.node[0].CopyFrom(
+        helper.make_node("ReduceMean", ["x", "axes"], ["y"], "a", keepdims=1)
+    )
+    model.graph.output[0].type.tensor_type.shape.dim[2].dim_value = 1
+    assert_same(model, 13, monkeypatch, taken=True)
+    found = by_classes(model, 13)
+    assert found is not None
+    assert not found[0].graph.initializer
+
+
+SEEN = {
+    "axis": "axis",
+    "type": r"17->18, .*reduce.* on ReduceMean 'a'|17->18|emits",
+    "undefined": "17->18, .* on ReduceMean 'a': .*reads 'nobody', which nothing defines",
+    "foreign": "ReduceMean 'a'|emits=",
+}
+
+
+@pytest.mark.parametrize("damage", ["axis", "type", "undefined", "foreign"])
+def test_the_bug_of_an_adapter_is_seen_at_its_step(damage, monkeypatch):
+    """The engine names the boundary, the adapter and the node, as without classes."""
+    known = registry.default()
+    adapter = known.get("", "ReduceMean", 17, 18)
+    assert adapter is not None
+
+    def wrong(node, op):
+        if damage == "axis":
+            return op.same(node, inputs={"axes": op.const([7])}, axes=None)
+        if damage == "type":
+            return op.Cast(node["data"], to=TensorProto.INT32)
+        if damage == "foreign":
+            return op.MatMulInteger(node["data"], node["data"])
+        return op.same(node, inputs={"axes": Value("nobody", op.env)}, axes=None)
+
+    forget()
+    monkeypatch.setattr(type(adapter), "__call__", lambda self, node, op: wrong(node, op))
+    with pytest.raises(opshift.OpshiftError, match=SEEN[damage]):
+        opshift.convert_version(_pair("ReduceMean", 17, axes=[2], keepdims=1), 18)
+    forget()
+
+
+def test_a_refusal_names_every_node_of_a_class():
+    graph = helper.make_graph(
+        [helper.make_node("Det", [f"x{i}"], [f"y{i}"], f"n{i}") for i in range(3)], "refused",
+        [helper.make_tensor_value_info(f"x{i}", TensorProto.FLOAT, [5, 9, 9]) for i in range(3)],
+        [helper.make_tensor_value_info(f"y{i}", TensorProto.FLOAT, [5]) for i in range(3)],
+    )  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 11)], ir_version=8)
+    with pytest.raises(opshift.Refused) as caught:
+        opshift.convert_version(model, 9)
+    assert sorted({one.node for one in caught.value.refusals}) == ["n0", "n1", "n2"]
+
+
+def test_what_stays_with_the_nodes_is_told():
+    """Requests, functions and graphs in attributes that classes do not answer."""
+    model = layers(11, 20)
+    data = model.SerializeToString()
+    for request in (Request(21, check="full"), Request(21, check="none"), Request({"": 21}, 8)):
+        assert conversion.convert(data, request) == (None, False)
+    assert conversion.convert(data, Request(5)) == (None, False)
+    assert conversion.convert(data, Request(11)) == (None, True)
