@@ -221,7 +221,7 @@ class Memo:
         if number is None:
             node = _named(key)
             proto = NodeProto.FromString(node)
-            if not self._is_checked(proto.domain) or not _is_plain(proto):
+            if not self._is_checked(proto) or not _is_plain(proto):
                 raise Unproven
             try:
                 checker.check_node(node, self.context, _NO_NAMES)
@@ -233,9 +233,15 @@ class Memo:
             self.nodes.append((key, proto))
         return number
 
-    def _is_checked(self, domain: str) -> bool:
-        """Whether the checker and inference know a domain, or certainly know nothing of it."""
-        return domain in DOMAINS or domain not in schemas.known_domains()
+    def _is_checked(self, node: NodeProto) -> bool:
+        """Whether the checker and inference know an operator, or nothing of its domain.
+
+        The checker lets operators of onnx pass that were experiments and have no schema.
+        """
+        domain, version = node.domain, dict(self.imports).get(node.domain, 0)
+        if domain in DOMAINS:
+            return schemas.schema(domain, node.op_type, version) is not None
+        return domain not in schemas.known_domains()
 
     def outputs(self, key: tuple[int, ...]) -> tuple[int, ...]:
         """The facets of the outputs of a class: signature, inputs, then outputs as declared."""
