@@ -33,6 +33,12 @@ WORKLOADS = [
 ]
 
 
+@pytest.fixture(autouse=True)
+def _small_models_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The models of these tests are small."""
+    monkeypatch.setattr(api, "FEWEST_NODES", 0)
+
+
 def by_classes(model: ModelProto, to: int) -> tuple[ModelProto, Report] | None:
     found, _ = conversion.convert(model.SerializeToString(), Request(to))
     return None if found is None else (ModelProto.FromString(found[0]), found[1])

@@ -328,6 +328,10 @@ def convert(carve: Carve, options: Request) -> tuple[ModelProto, Weights, Report
             skeleton, store = carve()
 
 
+FEWEST_NODES = 24
+"""In a smaller model the classes cost more than they save, above all in the first conversion."""
+
+
 def by_classes(
     skeleton: ModelProto, options: Request
 ) -> tuple[tuple[bytes, Report] | None, bool]:
@@ -335,6 +339,8 @@ def by_classes(
 
     Where they tell no result, each node must be looked at.
     """
+    if len(skeleton.graph.node) < FEWEST_NODES:
+        return None, False
     from opshift.convert.quotient import conversion
 
     if conversion.goal_of(options) is None:
