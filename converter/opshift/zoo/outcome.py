@@ -94,7 +94,7 @@ class Outcome:
                 "blockers": blockers,
                 "reads": tuple((path, size, at) for path, size, at in raw["reads"]),
                 "writes": tuple((path, size, at) for path, size, at in raw["writes"]),
-                "runs": tuple((target, now, after) for target, now, after in raw["runs"]),
+                "runs": tuple((target, now, after) for target, now, after in raw.get("runs", ())),
             }
         )
 

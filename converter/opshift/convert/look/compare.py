@@ -186,10 +186,13 @@ class _Side:
         return found
 
     def _digest(self, tensor: TensorProto) -> str:
-        value = self.store.load(tensor)
-        raw = repr(value.tolist()).encode() if value.dtype == object else _octets(value)
+        shown = schemas.element_name(tensor.data_type)
+        if shown:
+            value = self.store.load(tensor)
+            raw = repr(value.tolist()).encode() if value.dtype == object else _octets(value)
+        else:  # nobody knows how the values of such a tensor are stored
+            shown, raw = str(tensor.data_type), tensor.SerializeToString(deterministic=True)
         dims = ",".join(map(str, tensor.dims))
-        shown = schemas.element_name(tensor.data_type) or str(tensor.data_type)
         return f"{shown}[{dims}] {hashlib.sha256(raw).hexdigest()[:16]}"
 
 
