@@ -62,6 +62,8 @@ def _run_examples(package: str) -> None:
         testing.folded(fold, example)
     for rule, example in testing.rank_rules(package):
         testing.ranked(rule, example)
+    for shape, example in testing.shape_rules(package):
+        testing.assert_shapes(shape, example)
     for bound, example in testing.bound_rules(package):
         testing.bounded(bound, example)
 

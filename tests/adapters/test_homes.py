@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from importlib.resources import files
 
@@ -15,7 +16,8 @@ def homes() -> dict[str, set[str]]:
     for line in files("opshift_adapters").joinpath("index.txt").read_text("utf-8").splitlines():
         module, _, *verdicts = line.split()
         for verdict in verdicts:
-            found[verdict.rsplit(":", 2)[0]].add(module)
+            if re.fullmatch(r"[^:]*:[^:]+:-?\d+:-?\d+", verdict):  # no rule about any version
+                found[verdict.rsplit(":", 2)[0]].add(module)
     return found
 
 

@@ -101,6 +101,8 @@ def test_no_integers_are_added_by_a_reduction(converted: Any) -> None:
         old = {node.op_type for node in nodes(before)}
         if version < 6 or any(op.startswith("Reduce") for op in old):
             continue  # nothing else adds integers, or the model asks for it
+        if "EmbedLayerNormalization" in old:
+            continue  # it counts the ones of a mask, which are far below 2**53
         known = types(after)
         # The product of the sizes in a shape of unknown length stays far below 2**53.
         shapes = {node.output[0] for node in nodes(after) if node.op_type == "Concat"}
@@ -117,6 +119,8 @@ def test_no_two_casts_change_their_meaning_when_they_are_merged(converted: Any) 
     for name, before, after in converted:
         if any(node.op_type in ("Cast", "CastLike") for node in nodes(before)):
             continue
+        if {one.domain: one.version for one in after.opset_import}.get("", 7) < 7:
+            continue  # onnxruntime has no kernels for these
         known = types(after)
         # These give numbers that the middle type holds: whole ones, or wrapped ones.
         wrapped = {n.output[0] for n in nodes(after) if n.op_type == "Mod"}

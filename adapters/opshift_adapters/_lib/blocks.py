@@ -343,13 +343,16 @@ def _double(op: Builder, x: Value) -> Value:
 ADD_WHERE_NEGATIVE = ("Cast", "Less", "Mul", "Add")
 
 
-def add_where_negative(op: Builder, place: Value, size: Value) -> Value:
+def add_where_negative(
+    op: Builder, place: Value, size: Value, negative: Value | None = None
+) -> Value:
     """Where an int64 is negative, its sum with `size` (version 7 and later).
 
     A cast to float keeps the sign of every integer. Old runtimes compare no int64, and choose none.
+    `negative` tells where, if the place is a float that was cast: old runtimes merge two casts.
     """
-    zero = op.const(0.0, T.FLOAT)
-    negative = op.Less(op.Cast(place, to=T.FLOAT), zero)
+    if negative is None:
+        negative = op.Less(op.Cast(place, to=T.FLOAT), op.const(0.0, T.FLOAT))
     return op.Add(place, op.Mul(op.Cast(negative, to=T.INT64), size))
 
 

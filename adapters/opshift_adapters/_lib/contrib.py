@@ -23,7 +23,7 @@ def given(node: Node, position: int) -> Value | None:
 def needed(node: Node, position: int) -> Value:
     """An input by position that must be there."""
     found = given(node, position)
-    if found is None:
+    if found is None:  # pragma: no cover: onnxruntime rejects a node without a required input
         raise Refusal(Why.NOT_EXPRESSIBLE, f"{node.op} lacks its input {position}")
     return found
 

@@ -143,7 +143,7 @@ NUMBERS = {"x": [1, 7, 0, -1]}
 FLOATS = {"x": [0.5, -1.5, 2, np.nan]}
 
 
-@adapter("LabelEncoder", 1, 2, domain=ML, emits=COMPARED[:1])
+@adapter("LabelEncoder", 1, 2, domain=ML, emits=COMPARED[:1], ignores=dict.fromkeys(("default_string", "default_int64"), "the default of the other type has no meaning"))
 @example("to numbers", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<classes_strings=["a","b"],default_int64=7>(x) }', gives="LabelEncoder", inputs=WORDS, imports=BOTH)
 @example("to strings", '(int64[4] x) => (string[4] y) { y = ai.onnx.ml.LabelEncoder<classes_strings=["a","b","b"]>(x) }', gives="LabelEncoder", inputs=NUMBERS, imports=BOTH)
 @example("twice the same name", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<classes_strings=["a","b","a"]>(x) }', refuses=Why.AMBIGUOUS, inputs=WORDS, imports=BOTH)

@@ -22,6 +22,7 @@ from opshift.combinators import cast_around, positive_axis
 from opshift_adapters._lib.blocks import (
     ADD_WHERE_NEGATIVE,
     ARANGE,
+    FLOATS,
     RESHAPE_TO,
     SIZE_OF,
     UNSIGNED,
@@ -156,6 +157,13 @@ def _whole(op: Builder, x: Value) -> Value:
     return x if x.elem_type_or_none == T.INT64 else op.Cast(x, to=T.INT64)
 
 
+def _cut_below_zero(op: Builder, x: Value) -> Value | None:
+    """Where a fraction is negative once it is cut to a whole number; None for whole numbers."""
+    if x.elem_type_or_none not in FLOATS:
+        return None
+    return op.Not(op.Greater(x, op.const(-1.0, like=x)))
+
+
 def _whole_scalar(op: Builder, x: Value) -> Value:
     """A depth, which may be a vector of one, as an int64 scalar."""
     known = x.const_or_none()
@@ -195,7 +203,7 @@ def indices_and_depth_as_values(node: Node, op: Builder) -> Result:
     return op.same(node, inputs={"indices": op.Cast(indices, to=T.FLOAT), "depth": wide})
 
 
-ONE_HOT = ("Reshape", "Sub", *ADD_WHERE_NEGATIVE)
+ONE_HOT = ("Reshape", "Sub", "Greater", "Not", *ADD_WHERE_NEGATIVE)
 
 
 @adapter("OneHot", 10, 11, emits=ONE_HOT)
@@ -203,18 +211,20 @@ ONE_HOT = ("Reshape", "Sub", *ADD_WHERE_NEGATIVE)
 @example("depth of one element", "(int32[4] i, float[1] d, bool[2] v) => (bool[A,B] y) { y = OneHot(i, d, v) }", inputs={"i": [0, -1, 3, -4], "d": [3]}, gives="Reshape Cast Cast Sub Cast Less Cast Mul Add OneHot")
 @example("unsigned", "(uint8[4] i) => (float[4,3] y) <int64 d = {3}, float[2] v = {-1, 5}> { y = OneHot(i, d, v) }", gives="OneHot")
 @example("constant indices", "(float[2] v) => (float[2,3] y) <int64 d = {3}, int64[2] i = {0, 3}> { y = OneHot(i, d, v) }", gives="OneHot")
-@example("fractions", "(float[3] i) => (float[3,2] y) <int64 d = {2}, float[2] v = {-1, 5}> { y = OneHot(i, d, v) }", inputs={"i": [0, 1.7, -1.5]}, gives="Cast Sub Cast Less Cast Mul Add OneHot")
+@example("fractions", "(float[3] i) => (float[3,2] y) <int64 d = {2}, float[2] v = {-1, 5}> { y = OneHot(i, d, v) }", inputs={"i": [0, 1.7, -1.5]}, gives="Cast Greater Not Sub Cast Mul Add OneHot")
 def one_hot_10_11(node: Node, op: Builder) -> Result:
     """A negative index, once outside, counts from the end: it is moved behind the end."""
     if _counts_from_the_front(node["indices"]):
         return KEEP
     depth, indices = _whole_scalar(op, node["depth"]), _whole(op, node["indices"])
-    outside = add_where_negative(op, indices, op.Sub(depth, indices))
+    below = _cut_below_zero(op, node["indices"])
+    outside = add_where_negative(op, indices, op.Sub(depth, indices), below)
     return op.same(node, inputs={"indices": outside})
 
 
 @adapter("OneHot", 11, 10, emits=ONE_HOT)
 @example("negative indices", HOT, inputs={"i": [0, -1, 3, -4]}, gives="Cast Less Cast Mul Add Sub Cast Less Cast Mul Add OneHot")
+@example("fractions", "(float[3] i) => (float[3,2] y) <int64 d = {2}, float[2] v = {-1, 5}> { y = OneHot(i, d, v) }", inputs={"i": [0, -0.5, -1.5]}, gives="Greater Not Cast Cast Mul Add Sub Cast Less Cast Mul Add OneHot")
 @example("negative axis", COMPUTED + "<axis=-2>(i, d, v) }", inputs={"i": [[0, -1], [4, -4]], "d": 3})
 @example("unsigned", "(uint8[2,2] i) => (float[3,2,2] y) <int64 d = {3}, float[2] v = {-1, 5}> { y = OneHot<axis=-3>(i, d, v) }", gives="OneHot")
 @example("constant indices", "(float[2] v) => (float[2,3] y) <int64 d = {3}, int64[2] i = {0, 3}> { y = OneHot(i, d, v) }", gives="OneHot")
@@ -227,8 +237,9 @@ def one_hot_11_10(node: Node, op: Builder) -> Result:
         axis += indices.rank + 1
     if _counts_from_the_front(indices):
         return op.same(node, axis=axis)
+    below = _cut_below_zero(op, indices)
     depth, indices = _whole_scalar(op, node["depth"]), _whole(op, indices)
-    counted = add_where_negative(op, indices, depth)
+    counted = add_where_negative(op, indices, depth, below)
     outside = add_where_negative(op, counted, op.Sub(depth, counted))
     return op.same(node, inputs={"indices": outside}, axis=axis)
 

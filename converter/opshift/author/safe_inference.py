@@ -20,6 +20,7 @@ COMPLAINTS = (
     IndexError,
     DecodeError,
 )
+MOST_PROPAGATED = 2**24  # elements of a dimension
 NOBODY = "opshift.unknown"  # a domain of which inference knows nothing
 
 
@@ -28,12 +29,19 @@ def infer(
 ) -> ModelProto:
     """What onnx's inference answers, without the nodes that would kill it."""
     known = _survivable(model)
+    data_prop = data_prop and not (isinstance(known, ModelProto) and _has_a_huge_input(known))
     found = inference.infer_shapes(
         known, check_type=strict, strict_mode=strict, data_prop=data_prop
     )
     if known is not model:
         _give_back(found, model)
     return found
+
+
+def _has_a_huge_input(model: ModelProto) -> bool:
+    """Whether onnx would make a list as long as an input, which a Loop reads by Gather."""
+    dims = (dim for value in model.graph.input for dim in value.type.tensor_type.shape.dim)
+    return any(dim.dim_value > MOST_PROPAGATED for dim in dims)
 
 
 def _give_back(found: ModelProto, model: bytes | ModelProto) -> None:
