@@ -140,7 +140,10 @@ def trees_3_2(node: Node, op: Builder) -> Result:
 # -- 5: TreeEnsemble -----------------------------------------------------------------------------
 
 
-@adapter("TreeEnsembleRegressor", 4, 5, domain=ML, emits=("ai.onnx.ml.TreeEnsemble", "Cast", "Add", "Div", "Sigmoid", "Softmax"))
+HINTS = dict.fromkeys(("nodes_hitrates", "nodes_hitrates_as_tensor"), "how often a node is met is a hint for speed")
+
+
+@adapter("TreeEnsembleRegressor", 4, 5, domain=ML, emits=("ai.onnx.ml.TreeEnsemble", "Cast", "Add", "Div", "Sigmoid", "Softmax"), ignores=HINTS)
 @example("sum", X + ONE + ">(x) }", gives="TreeEnsemble", inputs=ROWS, imports=NEW)
 @example("missing values", X + ONE + ",nodes_missing_value_tracks_true=[1,0,1,0,0,0]>(x) }", gives="TreeEnsemble", inputs=ROWS, imports=NEW)
 @example("several votes", X + TWO + ">(x) }", gives="TreeEnsemble", inputs=ROWS, imports=NEW)
@@ -245,7 +248,7 @@ PAIR = CLASSES.replace("class_ids=[0,1,1,2,2,0,0,1,2]", "class_ids=[0,1,0,1,0,1,
 HALF = '(float[N,2] x) => (int64[N] l, float[N,2] z) { l, z = ai.onnx.ml.TreeEnsembleClassifier<classlabels_int64s=[0,1],'
 
 
-@adapter("TreeEnsembleClassifier", 4, 5, domain=ML, emits=("ai.onnx.ml.TreeEnsemble", "Cast", "Add", "Sub", "Neg", "Greater", "Reshape", "Concat", "Sigmoid", "Softmax", "ArgMax", "Gather", "Where"))
+@adapter("TreeEnsembleClassifier", 4, 5, domain=ML, emits=("ai.onnx.ml.TreeEnsemble", "Cast", "Add", "Sub", "Neg", "Greater", "Reshape", "Concat", "Sigmoid", "Softmax", "ArgMax", "Gather", "Where"), ignores=HINTS)
 @example("three classes", CLASSIFIED + CLASSES + ">(x) }", gives="TreeEnsemble ArgMax Gather", inputs=ROWS, imports=NEW, atol=1e-6)
 @example("names", NAMED + CLASSES + ',base_values=[0.5,0.25,0.0],post_transform="SOFTMAX">(x) }', gives="TreeEnsemble Add ArgMax Softmax Gather", inputs=ROWS, imports=NEW, atol=1e-6)
 @example("negative votes", CLASSIFIED + CLASSES.replace("0.1,0.2,0.15", "-0.1,-0.2,-0.15") + ">(x) }", gives="TreeEnsemble ArgMax Gather", inputs=ROWS, imports=NEW, atol=1e-6)
@@ -344,7 +347,7 @@ SHARED = ENSEMBLE + (
 MEMBERS = {"x": [[0, 0], [1, 1], [1, -1], [1, 2], [2, 5], [1, np.nan], [np.nan, 1]]}
 
 
-@adapter("TreeEnsemble", 5, 4, domain=ML, emits="ai.onnx.ml.TreeEnsembleRegressor Cast Sigmoid Softmax Gather Div ReduceSum ReduceMin ReduceMax", handles_types=True)
+@adapter("TreeEnsemble", 5, 4, domain=ML, emits="ai.onnx.ml.TreeEnsembleRegressor Cast Sigmoid Softmax Gather Div ReduceSum ReduceMin ReduceMax", handles_types=True, ignores=HINTS)
 @example("members", ENSEMBLE + NODES + ">(x) }", gives="TreeEnsembleRegressor", inputs=MEMBERS, imports=NEW)
 @example("average", ENSEMBLE + NODES + ",aggregate_function=0>(x) }", gives="TreeEnsembleRegressor", inputs=MEMBERS, imports=NEW)
 @example("softmax", ENSEMBLE + NODES + ",post_transform=1>(x) }", gives="TreeEnsembleRegressor Softmax", inputs=MEMBERS, imports=NEW)

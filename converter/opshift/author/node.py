@@ -7,6 +7,7 @@ import enum
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from opshift.author.attributes import is_default
 from opshift.author.facts import Facts
 from opshift.author.present_types import tokens
 from opshift.errors import AdapterBug, InvalidModel, Refusal, Why
@@ -505,8 +506,12 @@ class Node:
         self.reads.update(self.attributes, range(len(self.proto.input)))
 
     def overlooked(self) -> list[builtins.str]:
-        """The attributes and the inputs that are written in the node and that nobody has read."""
-        found = [name for name in self.attributes if name not in self.reads]
+        """The attributes and the inputs that are written in the node and that nobody has read.
+
+        An attribute that repeats its default is as good as absent.
+        """
+        unread = [proto for name, proto in self.attributes.items() if name not in self.reads]
+        found = [proto.name for proto in unread if not is_default(self.schema, proto)]
         for i, name in enumerate(self.proto.input):
             if name and i not in self.reads:
                 param = self.schema.input_at(i) if self.schema is not None else None
