@@ -15,7 +15,7 @@ import pytest
 from onnx import ModelProto
 from opshift import testing
 from opshift.convert.api import Request, convert
-from opshift.errors import Refused
+from opshift.errors import InvalidModel, Refused
 from opshift.model import weights
 from opshift.model.arrays import dtype_of
 from opshift.verify.tolerance import BY_TYPE, EXACT
@@ -81,7 +81,10 @@ def verdict(case: examples.Case, seed: int) -> str:
     honest = ModelProto()
     honest.CopyFrom(model)
     del honest.graph.value_info[:]
-    if _outcome(honest, case, target, fed, before) != "equal":
+    try:
+        if _outcome(honest, case, target, fed, before) != "equal":
+            return "unfit"
+    except InvalidModel:  # onnx 1.17 misjudges a Squeeze below 13 at a size that is a symbol
         return "unfit"
     return _outcome(model, case, target, fed, before)
 
