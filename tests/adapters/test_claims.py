@@ -8,12 +8,13 @@ from typing import Any
 
 import oracle
 import pytest
-from node_tests import official
 from onnx import ModelProto
 from opshift import Refused, convert_version, testing
 from opshift.author import registry
 from opshift.author.verdicts import Adapter, Example, boundary
 from opshift.opsets import schemas
+
+from tools.conformance.node_tests import official
 
 TREE = (
     "nodes_treeids=[0,0,0],nodes_nodeids=[0,1,2],nodes_featureids=[1,0,0],nodes_values=[0.5,0.0,0.0],"

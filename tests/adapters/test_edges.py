@@ -1,7 +1,8 @@
 """A sample of the examples runs on onnxruntime at the edges of what their inputs can be."""
 
-import edges
 import pytest
+
+from tools.author import edges
 
 SAMPLE = 120
 

@@ -93,7 +93,7 @@ def test_the_shipped_index_says_what_the_modules_declare(monkeypatch):
     assert registry.by_value == whole.by_value
     assert registry.fragile == whole.fragile
     assert registry.flaws == whole.flaws
-    assert indexed, "no line of the index is current: run `python -m tools.adapter_index`"
+    assert indexed, "no line of the index is current: run `python -m tools.author index`"
 
 
 def test_a_small_conversion_imports_few_adapters(tmp_path):

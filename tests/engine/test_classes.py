@@ -6,9 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import onnx
-import prove
 import pytest
-import seeds
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 from opshift import convert_version
 from opshift.convert import api
@@ -16,7 +14,10 @@ from opshift.convert.classes import proof
 from opshift.convert.classes.memo import memo
 from opshift.convert.classes.proof import proves
 from opshift.convert.legal import checker
-from workloads import transformer
+
+from tools.bench.workloads import transformer
+from tools.conformance import prove
+from tools.fuzz import seeds
 
 NODES, FIRST, MUTANTS = 700, 1, 400
 
@@ -232,7 +233,7 @@ def test_a_large_result_is_checked_by_classes_and_onnx_words_the_objection(sound
 )
 @pytest.mark.parametrize("share", range(4))
 def test_a_mutant_that_onnx_rejects_is_not_proved(share):
-    """A sample; `python tools/prove.py` runs more, on real models."""
+    """A sample; `python -m tools.conformance prove` runs more, on real models."""
     models = [ModelProto.FromString(text) for text in seeds.pool(("adapters",))]
     size = MUTANTS // 4
     first = FIRST + share * size

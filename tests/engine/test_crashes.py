@@ -1,6 +1,6 @@
 """Processes that die, and calls that fail, at any point: the old result or the new one, never both.
 
-`tools/crash.py` does this at every system call, with strace; here the calls of Python are counted.
+`tools/fuzz/crash.py` does this at every system call, with strace; here the calls of Python are counted.
 """
 
 from __future__ import annotations

@@ -8,10 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-import new_opset
 import onnx
 import pytest
 from opshift.opsets import schemas
+
+from tools.author import new_opset
 
 HERE = Path(__file__).parent
 
@@ -49,4 +50,4 @@ def test_a_change_of_prose_or_function_body_reopens_its_claim():
     if onnx.__version__ not in releases and onnx.__version__ < max(releases):
         pytest.skip(f"the texts of onnx {onnx.__version__} were not recorded: a newer one was read")
     opened = [name for name, digest in new_opset.texts() if digest not in record.get(name, ())]
-    assert not opened, "read the new texts, then run: python -m tools.new_opset --accept"
+    assert not opened, "read the new texts, then run: python -m tools.author new_opset --accept"

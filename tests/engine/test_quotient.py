@@ -14,7 +14,6 @@ import onnx
 import opshift
 import opshift_adapters
 import pytest
-import replay
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 from opshift import testing
 from opshift.author import registry
@@ -24,7 +23,9 @@ from opshift.convert.classes import memo as memos
 from opshift.convert.quotient import conversion
 from opshift.convert.request import Request
 from opshift.report import Report
-from workloads import layers, transformer
+
+from tools.bench.workloads import layers, transformer
+from tools.corpus import replay
 
 WORKLOADS = [
     pytest.param(build, nodes, start, to, id=f"{build.__name__} {start} to {to}")
@@ -101,7 +102,7 @@ def _examples() -> Iterator[tuple[ModelProto, int]]:
 
 @pytest.mark.parametrize("share", range(4))
 def test_a_sample_of_the_examples_has_one_result(share, monkeypatch):
-    """The examples of the adapters; `python -m tools.replay` compares all, and real models."""
+    """The examples of the adapters; `python -m tools.corpus replay` compares all, and real models."""
     sample = Random(share).sample(list(_examples()), 60)
     taken = 0
     for model, to in sample:

@@ -8,15 +8,15 @@ import sqlite3
 import zipfile
 from pathlib import Path
 
-import freeze
-import frozen_forms
 import numpy as np
 import onnx
 import pytest
-from frozen_values import decoded, encoded
 from opshift.verify import oracle
 from opshift.zoo.marks import Mark
 from opshift.zoo.outcome import Fate, Outcome
+
+from tools.author import freeze, frozen_forms
+from tools.author.frozen_values import decoded, encoded
 
 FOLDER = freeze.FOLDER
 RELEASES = sorted(path for path in FOLDER.iterdir() if path.is_dir())

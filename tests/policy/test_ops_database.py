@@ -8,7 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import ops_database
 import pytest
 from click.testing import CliRunner
 from conftest import model
@@ -18,6 +17,8 @@ from opshift.cli.entry import main
 from opshift.opsets import changelog, schema_changes, schemas
 from opshift.opsets.changelog import Changelog
 from opshift.opsets.opset_changelog_pb2 import Change, Domain, OpsetChangelog, Version
+
+from tools.author import ops_database
 
 SHIPPED = OpsetChangelog.FromString(ops_database.SHIPPED.read_bytes())
 PAST, SIGNATURES = (

@@ -6,15 +6,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import bench
-import bench_case
-import bench_engines
-import bench_page
-import bench_table
 import onnx
 import pytest
-import workloads
-from bench_case import Case, Goal, Measurement
+
+from tools.bench import case as bench_case
+from tools.bench import engines as bench_engines
+from tools.bench import page as bench_page
+from tools.bench import run as bench
+from tools.bench import table as bench_table
+from tools.bench import workloads
+from tools.bench.case import Case, Goal, Measurement
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,10 @@ import random
 from functools import cache
 
 import pytest
-from conformance import examine
-from conformance_report import DEFECTS, Result, failures, report
-from node_tests import NodeTest, official
+
+from tools.conformance.node_tests import NodeTest, official
+from tools.conformance.nodes import examine
+from tools.conformance.report import DEFECTS, Result, failures, report
 
 SAMPLE, SEED = 24, 5
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
-from contrib.judge import ALLOWED, SAME, judge
 from onnx import numpy_helper, parser
+
+from tools.corpus.contrib.judge import ALLOWED, SAME, judge
 
 pytest.importorskip("onnxruntime", reason="onnxruntime makes the models and runs them")
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import random
 
-import children
-import corpus
 import pytest
-from corpus_child import newest_of_runtime
-from corpus_model import DEFECTS, Settings, models_of
-from corpus_report import report
+
+from tools.corpus import convert as corpus
+from tools.corpus.child import newest_of_runtime
+from tools.corpus.model import DEFECTS, Settings, models_of
+from tools.corpus.report import report
+from tools.lib import children
 
 TARGETS = (21, 18, 13)
 SAMPLE, SEED, NODES = 12, 7, 120

@@ -6,16 +6,17 @@ import json
 from pathlib import Path
 from typing import Any
 
-import corpus
 import numpy as np
 import onnx
 import pytest
-from corpus_child import execute, flat
-from corpus_judge import judge
-from corpus_model import Model, Refusal, Settings, Status, Verdict, models_of
-from corpus_report import markdown, report
-from equality import difference
 from onnx import parser
+
+from tools.corpus import convert as corpus
+from tools.corpus.child import execute, flat
+from tools.corpus.equality import difference
+from tools.corpus.judge import judge
+from tools.corpus.model import Model, Refusal, Settings, Status, Verdict, models_of
+from tools.corpus.report import markdown, report
 
 X = np.array([[-1.0, 0.5, 2.0]], np.float32)
 RELU = np.maximum(X, 0)

@@ -1,4 +1,4 @@
-"""A sample of the injections of tools/crash.py, where strace is installed and permitted."""
+"""A sample of the injections of tools/fuzz/crash.py, where strace is installed and permitted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
 def test_a_sample_of_injections_leaves_nothing_mixed():
     words = ["--only", "pair", "--sample", "4", "--faults", "KILL", "EIO"]
-    done = subprocess.run([sys.executable, "-m", "tools.crash", *words], cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)  # fmt: skip
+    done = subprocess.run([sys.executable, "-m", "tools.fuzz", "crash", *words], cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)  # fmt: skip
     if "is it permitted here?" in done.stderr:
         pytest.skip("processes may not be traced here")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -4,7 +4,7 @@ import re
 
 from opshift.author import registry
 
-import docs
+from tools.author import docs
 
 
 def test_a_page_lists_every_crossing_with_its_examples():

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import random
 
-import findings
 import pytest
 from conftest import model
 from opshift import check_model
 
 import examples
+from tools.corpus import findings
 
 SAMPLE, SEED = 120, 5
 

@@ -7,16 +7,16 @@ import subprocess
 import sys
 from pathlib import Path
 
-import fuzz
-import fuzz_case
-import fuzz_each
-import fuzz_judge
 import onnx
 import pytest
-import seeds
-import vary
 from google.protobuf.message import DecodeError
 from onnx import ModelProto
+
+from tools.fuzz import case as fuzz_case
+from tools.fuzz import each as fuzz_each
+from tools.fuzz import judge as fuzz_judge
+from tools.fuzz import run as fuzz
+from tools.fuzz import seeds, vary
 
 RUNS, FIRST = 300, 1
 FOUND = sorted((Path(__file__).parents[1] / "corpus" / "fuzz").glob("*.json"))

@@ -1,14 +1,15 @@
-"""A refusal is accepted where a row of tools/impossible.toml says so, and nowhere beside it."""
+"""A refusal is accepted where a row of tools/conformance/impossible.toml says so, and nowhere beside it."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from impossible import Catalogue
 from onnx import parser
 from opshift.errors import RefusedNode, Why
 from opshift.opsets import schemas
+
+from tools.conformance.impossible import Catalogue
 
 INTEGERS = "integer arithmetic needs opset 6"
 ROWS = f"""

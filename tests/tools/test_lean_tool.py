@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from lean import __main__ as lean
-from lean import latency, report, sizes
 from onnx import parser
+
+from tools.corpus.lean import __main__ as lean
+from tools.corpus.lean import latency, report, sizes
 
 X = np.array([[-1.0, 0.5, 2.0]], np.float32)
 HARD = "{ y = HardSwish(x) }"
@@ -72,7 +73,7 @@ def test_latency_skips_what_does_not_change(folders: list[Path]) -> None:
 def test_the_page_shows_every_figure(folders: list[Path]) -> None:
     speeds = [latency.Speed("swish_op14", 13, 1e-5, 3e-5)]
     found = report.Measured(list(sizes.pairs(folders)), [sizes.total(folders, 13)], speeds)
-    text = report.page(found, "python -m tools.lean --to 13")
+    text = report.page(found, "python -m tools.corpus lean --to 13")
     assert "| up | 1 | 1 | 3 | 3.000 | 3.000 | 3.00 |" in text
     assert "3 models: 6 nodes before and 7 after" in text
     assert "| swish_op14 | 10 µs | 30 µs | 3.00 |" in text

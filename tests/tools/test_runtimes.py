@@ -12,11 +12,12 @@ import pytest
 from conftest import model
 from onnx import defs
 from onnxruntime import InferenceSession
-from runtimes import probes, report
-from runtimes.__main__ import convert
-from runtimes.install import NotHere, install
-from runtimes.kernels import CHILD, answer, listed
-from runtimes.runner import Runner
+
+from tools.corpus.runtimes import probes, report
+from tools.corpus.runtimes.__main__ import convert
+from tools.corpus.runtimes.install import NotHere, install
+from tools.corpus.runtimes.kernels import CHILD, answer, listed
+from tools.corpus.runtimes.runner import Runner
 
 OLD = "1.16.3"  # the oldest that comes for Python 3.11, and merges chains of Casts
 MODELS = {
@@ -152,7 +153,7 @@ def test_an_operator_that_the_conversion_wrote_is_no_excuse():
 
 def test_it_runs_as_a_program():
     top = Path(__file__).parents[2]
-    words = [sys.executable, "-m", "tools.runtimes", "--help"]
+    words = [sys.executable, "-m", "tools.corpus", "runtimes", "--help"]
     done = subprocess.run(words, cwd=top, capture_output=True, text=True, check=False)
     assert done.returncode == 0
     assert "Converts a corpus for runtimes" in done.stdout

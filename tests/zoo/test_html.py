@@ -8,13 +8,14 @@ from html.parser import HTMLParser
 
 import onnx
 import pytest
-from browser import MISSING, Browser
 from opshift import Request
 from opshift.zoo.migrate import migrate, prepare
 from opshift.zoo.outcome import Blocker, Fate, Outcome
 from opshift.zoo.page import html, sankey
 from opshift.zoo.summary import Summary
 from zoos import zoo
+
+from tools.lib.browser import MISSING, Browser
 
 EVIL = "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">&{{data}}.onnx"
 

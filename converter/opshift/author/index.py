@@ -3,7 +3,7 @@
 The file `index.txt` of a package has a line for each module: its name, a checksum of its source,
 `domain:op:start:to` of each verdict, and `kind:domain:op` of everything else. A module whose
 source has another checksum, or that has no line, is imported at once; so a new adapter is found
-before the index is written again by `python -m tools.adapter_index`.
+before the index is written again by `python -m tools.author index`.
 """
 
 from __future__ import annotations

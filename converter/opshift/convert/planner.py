@@ -2,8 +2,8 @@
 
 An implementation is left over one boundary by one verdict, which leads to every operator that
 it may write. Solved verdicts are kept in a table, so that a conversion needs no graph library;
-the table is written by `python -m tools.plans`, and a row that the registry contradicts is solved
-again.
+the table is written by `python -m tools.author plans`, and a row that the registry contradicts
+is solved again.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """For which element types a runtime has no kernel of an operator: a table of measured releases.
 
-`kernels.txt` is written by `python -m tools.runtimes.kernels`. Its first line names a runtime and
-its measured releases. Each further line names an operator, one of its versions, its type variables,
-and groups: the releases that lack a kernel, and the choices of element types that they lack it for.
-An operator without type variables is one that these releases do not know at all.
+`kernels.txt` is written by `python -m tools.corpus.runtimes.kernels`. Its first line names a
+runtime and its measured releases. Each further line names an operator, one of its versions, its
+type variables, and groups: the releases that lack a kernel, and the choices of element types
+that they lack it for. An operator without type variables is one that these releases do not know
+at all.
 """
 
 from __future__ import annotations

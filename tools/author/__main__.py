@@ -1,0 +1,9 @@
+"""Runs a tool of this program."""
+
+import sys
+
+from tools.lib.program import run
+
+TOOLS = "branches claims docs edges freeze index new_opset ops_database plans"
+
+sys.exit(run("tools.author", TOOLS.split()))

@@ -1,0 +1,106 @@
+"""Which branches of the adapters no `@example` takes; none should be left.
+
+    python -m tools.author branches              all adapters, by all examples
+    python -m tools.author branches squeeze pad  these files, by their own examples alone
+
+Exit code 1 when one is left. A line that no example can reach says why:
+`# pragma: no cover: REASON`, or `# pragma: no branch: REASON` where a condition goes only one way.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import coverage
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = "opshift_adapters"
+ADVICE = (
+    "Add an @example that goes there (with refuses= or invalid= where it ends so), delete what\n"
+    "nothing can reach, or say why no example can: # pragma: no cover: REASON"
+)
+
+
+def unreached(files: Sequence[str] = ()) -> list[str]:
+    """A sentence for each branch that no example takes; of these files, by their own examples."""
+    measured = coverage.Coverage(data_file=None, config_file=str(ROOT / "pyproject.toml"))
+    with measured.collect():  # the adapters are imported in here, so that their first lines count
+        for package in [_module(file) for file in files] or [PACKAGE]:
+            _run_examples(package)
+    paths = [f"*/{_module(file).replace('.', '/')}.py" for file in files] or None
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder, "coverage.json")
+        measured.json_report(outfile=str(report), include=paths)
+        found = json.loads(report.read_text())["files"]
+    return [told for path in sorted(found) for told in _sentences(Path(path), found[path])]
+
+
+def _module(file: str) -> str:
+    """The module of an adapter file, whatever family it belongs to."""
+    path = next((ROOT / "adapters" / PACKAGE).rglob(f"{file}.py"))
+    return ".".join(path.relative_to(ROOT / "adapters").with_suffix("").parts)
+
+
+def _run_examples(package: str) -> None:
+    """Converts, and evaluates what folds; the tests of the examples look at what comes out."""
+    from opshift import InvalidModel, Refused, convert_version, testing
+
+    for adapter, example in testing.examples(package):
+        model = testing.example_model(adapter, example)
+        target = testing.example_target(adapter, example)
+        try:
+            convert_version(model, target, allow_approximate=example.approximate)
+        except (Refused, InvalidModel):
+            continue
+    for fold, example in testing.folds(package):
+        testing.folded(fold, example)
+    for rule, example in testing.rank_rules(package):
+        testing.ranked(rule, example)
+    for shape, example in testing.shape_rules(package):
+        testing.assert_shapes(shape, example)
+    for bound, example in testing.bound_rules(package):
+        testing.bounded(bound, example)
+
+
+def _sentences(path: Path, found: dict[str, Any]) -> Iterator[str]:
+    lines = path.read_text().splitlines()
+    missing = set(found["missing_lines"])
+    name = path.resolve().relative_to(ROOT)
+    for unrun, block in itertools.groupby(
+        sorted([*found["executed_lines"], *missing]), missing.__contains__
+    ):
+        if unrun:
+            first = next(block)
+            yield f"{name}:{first}: no example reaches `{lines[first - 1].strip()}`"
+    for start, end in found["missing_branches"]:
+        if start not in missing and end not in missing:
+            way = "leaves the function" if end < 0 else f"goes on at line {end}"
+            yield f"{name}:{start}: no example {way} from `{lines[start - 1].strip()}`"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("files", nargs="*", help="names of files of adapters, like squeeze")
+    files = parser.parse_args(argv).files
+    for file in files:
+        if not any((ROOT / "adapters" / PACKAGE).rglob(f"{file}.py")):
+            print(
+                f"there is no file of adapters {file!r}; give names like squeeze", file=sys.stderr
+            )
+            return 2
+    left = unreached(files)
+    print("\n".join([*left, "", ADVICE]) if left else "every branch is taken by an example")
+    return 1 if left else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,240 @@
+"""Generates the reference from the adapters and the command, and builds the site.
+
+    python -m tools.author docs                write docs/reference/generated/
+    python -m tools.author docs --site DIR     and build the site into DIR (it needs opshift[docs])
+
+The generated pages are not committed. The tests compare what they show with the adapters.
+"""
+
+from __future__ import annotations
+
+import argparse
+import html
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import click
+from opshift.author import registry
+from opshift.author.verdicts import ALTERNATIVE, FORM, LEAVE, RETIRED, Adapter, Kind
+from opshift.opsets import schemas
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+GENERATED = DOCS / "reference" / "generated"
+DOMAINS = ("", "ai.onnx.ml", "ai.onnx.preview.training", "ai.onnx.preview")
+KINDS = {
+    "exact": "the same operator, nothing to do",
+    "guarded": "the same operator where the derived guards pass",
+    "rewritten": "rewritten exactly, or refused with a reason for the node",
+    "decomposed": "written with other operators, or refused with a reason",
+    "approximate": "some forms need permission",
+    "impossible": "refused, with the reason",
+    "missing": "not described",
+}
+
+
+def verdict(domain: str, op: str, start: int, to: int) -> str:
+    """The kind of one crossing, as the matrix shows it."""
+    adapter = registry.default().get(domain, op, start, to)
+    if adapter is None:
+        return "missing"
+    if adapter.kind is Kind.IMPOSSIBLE:
+        return "impossible"
+    if adapter.approximate:
+        return "approximate"
+    if schemas.schema(domain, op, to) is None:
+        return "decomposed"
+    if adapter.run is None or adapter.only_narrowed:
+        return "exact" if to > start else "guarded"
+    return "rewritten"
+
+
+def crossings(domain: str, op: str) -> Iterator[tuple[int, int]]:
+    """Every boundary of an operator in both directions, upward first."""
+    versions = [schema.since for schema in schemas.history(domain, op)]
+    yield from ((v - 1, v) for v in versions[1:])
+    yield from ((v, v - 1) for v in reversed(versions) if v > 1)
+
+
+def page(domain: str, op: str) -> str:
+    """What is known about one operator."""
+    versions = ", ".join(str(s.since) for s in schemas.history(domain, op))
+    lines = [f"# {domain + '.' if domain else ''}{op}", "", f"Versions: {versions}.", ""]
+    for start, to in crossings(domain, op):
+        adapter = registry.default().get(domain, op, start, to)
+        kind = verdict(domain, op, start, to)
+        lines += [f"## {start} → {to}: {kind}", ""]
+        if adapter is not None:
+            lines += [adapter.summary, ""]
+            lines += _details(adapter, op)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _details(adapter: Adapter, op: str) -> list[str]:
+    lines = []
+    if adapter.emits and adapter.run is not None:
+        lines += [f"May write: {', '.join(sorted(adapter.emits))}.", ""]
+    if adapter.approximate:
+        lines += ["Some forms are not exactly equal and need `allow_approximate`.", ""]
+    shown = [e for e in adapter.examples if len(adapter.ops) == 1 or f"{op}" in e.graph]
+    if shown:
+        lines += ["| example | graph | outcome |", "|---|---|---|"]
+        for example in shown:
+            outcome = example.outcome
+            graph = " ".join(f"{example.graph} {example.functions}".replace("|", "\\|").split())
+            lines.append(f"| {example.title} | `{graph}` | {outcome or 'equal'} |")
+        lines.append("")
+    return lines
+
+
+def coverage() -> str:
+    """The matrix: a band for each operator and direction, from opset to opset."""
+    lines = [
+        "# Coverage",
+        "",
+        "Every operator at every opset at which it changes, upward and downward. The examples"
+        " behind each band are compared numerically by the tests. Hover over a band to read the"
+        " reason.",
+        "",
+        "```{raw} html",
+        "<p>" + "".join(map(_legend, KINDS)) + "</p>",
+        "```",
+        "",
+    ]
+    for domain in DOMAINS:
+        lines += [f"## {domain or 'ai.onnx'}", "", *_totals(domain), ""]
+        lines += ["```{raw} html", '<div class="scroll"><table class="coverage">']
+        lines += [bands(domain, op) for op in schemas.operators(domain)]
+        lines += ["</table></div>", "```", ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _legend(kind: str) -> str:
+    return f'<span class="legend band-{kind}"></span>{kind}: {KINDS[kind]}'
+
+
+def bands(domain: str, op: str) -> str:
+    """Two rows of a table: what each step up and each step down of one operator is."""
+    since = [schema.since for schema in schemas.history(domain, op)]
+    ends = [*since[1:], (schemas.latest(domain) or since[-1]) + 1]
+    rows = []
+    for up in (True, False):
+        cells = [f'<td colspan="{since[0] - 1}"></td>'] if since[0] > 1 else []
+        for i, (version, end) in enumerate(zip(since, ends, strict=True)):
+            start, to = (version - 1, version) if up else (version, version - 1)
+            born = "band-born" if (up and i == 0) or version == 1 else ""
+            kind = born or f"band-{verdict(domain, op, start, to)}"
+            told = f"since {version}" if born else _told(domain, op, start, to)
+            title = html.escape(told, quote=True)
+            cells.append(
+                f'<td colspan="{end - version}" class="{kind}" title="{title}">{version}</td>'
+            )
+        name = f'<a href="adapters/{_file(domain, op)[:-3]}.html">{op}</a>' if up else ""
+        rows.append(f"<tr><th>{name}</th><th>{'up' if up else 'down'}</th>{''.join(cells)}</tr>")
+    return "\n".join(rows)
+
+
+def _told(domain: str, op: str, start: int, to: int) -> str:
+    adapter = registry.default().get(domain, op, start, to)
+    reason = adapter.summary if adapter is not None else "not described"
+    return f"{op} {start} to {to}: {verdict(domain, op, start, to)}. {reason}"
+
+
+def _totals(domain: str) -> Iterator[str]:
+    counts: dict[str, dict[str, int]] = {"up": defaultdict(int), "down": defaultdict(int)}
+    for op in schemas.operators(domain):
+        for start, to in crossings(domain, op):
+            counts["up" if to > start else "down"][verdict(domain, op, start, to)] += 1
+    for direction, found in counts.items():
+        listed = ", ".join(f"{found[name]} {name}" for name in KINDS if found[name])
+        yield f"{direction}: {listed or 'nothing changes'}.  "
+
+
+def _file(domain: str, op: str) -> str:
+    return f"{domain}.{op}.md" if domain else f"{op}.md"
+
+
+def any_version_page(title: str, boundary: tuple[int, int]) -> str:
+    """The adapters that are about any version."""
+    lines = [title, ""]
+    for (domain, op, start, to), adapter in registry.default():
+        if (start, to) == boundary:
+            lines += [f"## {domain + '.' if domain else ''}{op}", "", adapter.summary, ""]
+            lines += _details(adapter, op)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def command_page() -> str:
+    """Every command with its help, from the command itself."""
+    from click.testing import CliRunner
+    from opshift.cli import main as group
+
+    names = sorted(group.list_commands(click.Context(group)))
+    lines = [
+        "# The command",
+        "",
+        "```text",
+        CliRunner().invoke(group, ["--help"]).stdout,
+        "```",
+        "",
+    ]
+    for name in names:
+        told = CliRunner().invoke(group, [name, "--help"]).stdout
+        lines += [f"## opshift {name}", "", "```text", told.rstrip(), "```", ""]
+    return "\n".join(lines)
+
+
+def pages() -> dict[str, str]:
+    """Every generated page by its path below `docs/reference/generated`."""
+    wanted = {
+        "adapters/retired.md": any_version_page("# Operators that left the registry", RETIRED),
+        "adapters/contrib.md": any_version_page("# Operators of vendors in ai.onnx", LEAVE),
+        "adapters/forms.md": any_version_page("# Equal forms that more runtimes run", FORM),
+        "adapters/alternatives.md": any_version_page(
+            "# Equal forms for runtimes without a kernel", ALTERNATIVE
+        ),
+    }
+    for domain in DOMAINS:
+        for op in schemas.operators(domain):
+            wanted[f"adapters/{_file(domain, op)}"] = page(domain, op)
+    listed = "\n".join(sorted(Path(name).stem for name in wanted))
+    tree = f"```{{toctree}}\n:maxdepth: 1\n\n{listed}\n```\n"
+    index = f"# Adapters\n\nOne page for each operator.\n\n{tree}"
+    return {
+        **wanted,
+        "adapters/index.md": index,
+        "coverage.md": coverage(),
+        "command.md": command_page(),
+    }
+
+
+def write(folder: Path) -> None:
+    """Writes the generated pages, and removes pages of operators that are gone."""
+    wanted = pages()
+    for path in folder.rglob("*.md"):
+        if path.relative_to(folder).as_posix() not in wanted:
+            path.unlink()
+    for name, text in wanted.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--site", type=Path, metavar="DIR", help="build the site into this folder")
+    args = parser.parse_args(argv)
+    write(GENERATED)
+    if args.site is None:
+        return 0
+    words = ["-W", "--keep-going", "-q", "-b", "html", str(DOCS), str(args.site)]
+    return subprocess.call([sys.executable, "-m", "sphinx", *words])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

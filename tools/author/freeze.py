@@ -1,0 +1,224 @@
+"""Freezes what a release reads and writes, and shows that this tree still reads and converts it.
+
+    python -m tools.author freeze --write              tests/frozen/VERSION, once for each release
+    python -m tools.author freeze [--sample 50 --seed 1]   convert every frozen model and compare
+
+A frozen file is never edited; tests/frozen/digests.txt lists each with its digest. `models.json.xz`
+has one model for each operator version, with inputs, outputs and the digest of its conversion to
+each target, `forms.json` what each command says in JSON, and `batch.zip` the files of a batch with
+its marks and its journal. A later release must read every model, must convert what was converted,
+and the result must compute the frozen outputs. Its bytes may differ; how many do is printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import hashlib
+import json
+import lzma
+import random
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import opshift
+from opshift import OpshiftError, Refused, convert_version
+from opshift.opsets import schemas
+from opshift.verify import oracle, randomness
+
+try:
+    from tools.author import frozen_forms
+    from tools.author.frozen_values import decoded, encoded
+except ImportError:  # tests have the folder of the tools on their path
+    from tools.author import frozen_forms
+    from tools.author.frozen_values import decoded, encoded
+
+FOLDER = Path(__file__).resolve().parents[2] / "tests" / "frozen"
+DIGESTS, MODELS = "digests.txt", "models.json.xz"
+FORMS, BATCH = "forms.json", "batch.zip"
+TARGETS = {"": (7, 9, 11, 13, 15, 18, 21), "ai.onnx.ml": (1, 2, 3, 4)}
+RTOL, ATOL, ULP = 1e-5, 1e-6, 4  # the same arithmetic, rounded in another order
+REFUSED = "refused"
+
+
+# -- writing -------------------------------------------------------------------------------------
+
+
+def models() -> Iterator[dict[str, Any]]:
+    """One model for each operator version that an example of an adapter has and converts."""
+    import opshift_adapters
+    from opshift import testing
+
+    seen: set[tuple[str, str, int]] = set()
+    for adapter, example in testing.examples(opshift_adapters.__name__):
+        if example.refuses is not None or example.invalid:
+            continue
+        model = testing.example_model(adapter, example)
+        target = testing.example_target(adapter, example)
+        new = _operators(model, adapter.domain, set(adapter.ops)) - seen
+        if not new or not (found := _frozen(model, adapter.domain, target, example)):
+            continue
+        seen |= new
+        found["operators"] = sorted(f"{d or 'ai.onnx'}.{op}:{since}" for d, op, since in new)
+        yield found
+
+
+def _operators(model: Any, domain: str, ops: set[str]) -> set[tuple[str, str, int]]:
+    imports = {schemas.normal(one.domain): one.version for one in model.opset_import}
+    found = set()
+    for node in model.graph.node:
+        key = (schemas.normal(node.domain), node.op_type)
+        schema = schemas.schema(*key, imports[key[0]]) if key[0] in imports else None
+        if schema is not None and key[0] == domain and key[1] in ops:
+            found.add((*key, schema.since))
+    return found
+
+
+def _frozen(model: Any, domain: str, target: dict[str, int], example: Any) -> dict[str, Any] | None:
+    """A model with its inputs, outputs and conversions; None if it has no answer to compare."""
+    if not isinstance(target, dict) or domain not in target:
+        return None
+    approximate = bool(example.approximate)
+    if outcome(model, target, approximate)[0] == REFUSED or randomness.drawn(model):
+        return None
+    try:
+        inputs = oracle.make_inputs(model, overrides=dict(example.inputs))
+        outputs = oracle.evaluate(model, inputs)
+    except oracle.OracleError:
+        return None
+    wanted = {*TARGETS.get(domain, ()), target[domain], schemas.latest(domain) or 1}
+    ends = {str(v): outcome(model, {domain: v}, approximate)[0] for v in sorted(wanted)}
+    return {
+        "model": base64.b64encode(model.SerializeToString(deterministic=True)).decode(),
+        "inputs": {name: encoded(value) for name, value in inputs.items()},
+        "outputs": [encoded(value) for value in outputs],
+        "domain": domain, "approximate": approximate, "rtol": example.rtol, "atol": example.atol,
+        "conversions": ends,
+    }  # fmt: skip
+
+
+def outcome(model: Any, target: dict[str, int], approximate: bool) -> tuple[str, Any]:
+    """The digest of a conversion and its result, or that it is refused."""
+    try:
+        after = convert_version(model, target, allow_approximate=approximate)
+    except Refused:
+        return REFUSED, None
+    content = after.SerializeToString(deterministic=True)
+    return hashlib.sha256(content).hexdigest()[:16], after
+
+
+def write(folder: Path) -> None:
+    """Writes the frozen files of this release; what is there already is never replaced."""
+    home = folder / opshift.__version__
+    home.mkdir(parents=True, exist_ok=True)
+    if not (home / MODELS).exists():
+        text = json.dumps(list(models()), sort_keys=True)
+        (home / MODELS).write_bytes(lzma.compress(text.encode(), preset=9))
+    if not (home / FORMS).exists():
+        forms, batch = frozen_forms.frozen()
+        (home / FORMS).write_bytes(forms)
+        (home / BATCH).write_bytes(batch)
+    listed = dict(reversed(line.split()) for line in _lines(folder))
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        if path.is_file() and name not in (DIGESTS, *listed):
+            with open(folder / DIGESTS, "a") as file:
+                file.write(f"{digest(path)}  {name}\n")
+
+
+def digest(path: Path) -> str:
+    """The digest of a frozen file."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _lines(folder: Path) -> list[str]:
+    return (folder / DIGESTS).read_text().splitlines() if (folder / DIGESTS).exists() else []
+
+
+# -- comparing -----------------------------------------------------------------------------------
+
+
+def read(release: Path) -> list[dict[str, Any]]:
+    """The frozen models of a release."""
+    found: list[dict[str, Any]] = json.loads(lzma.decompress((release / MODELS).read_bytes()))
+    return found
+
+
+def readable(frozen: dict[str, Any]) -> bool:
+    """Whether the installed onnx knows every version that a frozen model imports."""
+    model = model_of(frozen)
+    newest = {one.domain: schemas.latest(schemas.normal(one.domain)) for one in model.opset_import}
+    return all(one.version <= (newest[one.domain] or one.version) for one in model.opset_import)
+
+
+def model_of(frozen: dict[str, Any]) -> Any:
+    """The model of a frozen row."""
+    import onnx
+
+    return onnx.ModelProto.FromString(base64.b64decode(frozen["model"]))
+
+
+def broken(frozen: dict[str, Any]) -> tuple[list[str], int]:
+    """What is no longer kept of one frozen model, and how many results have other bytes."""
+    model, told, other = model_of(frozen), [], 0
+    inputs = {name: decoded(value) for name, value in frozen["inputs"].items()}
+    expected = [decoded(value) for value in frozen["outputs"]]
+    for version, before in frozen["conversions"].items():
+        target = {frozen["domain"]: int(version)}
+        if int(version) > (schemas.latest(frozen["domain"]) or 0):
+            continue  # the installed onnx is older than the one that froze it
+        where = f"{', '.join(frozen['operators'])} to {version}"
+        try:
+            now, after = outcome(model, target, frozen["approximate"])
+        except OpshiftError as error:
+            told.append(f"{where}: {error}")
+            continue
+        other += now != before
+        if now == REFUSED and before != REFUSED:
+            told.append(f"{where}: it is refused, and it was converted")
+        elif before != REFUSED and not oracle.doubtful(model, after):
+            difference = _difference(frozen, after, inputs, expected)
+            told += [f"{where}: {difference}"] if difference else []
+    return told, other
+
+
+def _difference(frozen: Any, after: Any, inputs: Any, expected: Any) -> str | None:
+    """How a result differs from the frozen outputs; an onnx that is too old judges nothing."""
+    actual = oracle.evaluate(after, inputs)
+    rtol, atol = max(frozen["rtol"], RTOL), max(frozen["atol"], ATOL)
+    return oracle.compare(expected, actual, rtol=rtol, atol=atol, ulp=ULP)  # type: ignore[no-any-return]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command; the exit code says whether something is no longer kept."""
+    args = _parser().parse_args(argv)
+    if args.write:
+        write(FOLDER)
+        return 0
+    rows = [row for path in sorted(FOLDER.glob(f"*/{MODELS}")) for row in read(path.parent)]
+    if args.sample is not None:
+        rows = random.Random(args.seed).sample(rows, min(args.sample, len(rows)))
+    told, other, conversions = list[str](), 0, 0
+    for row in filter(readable, rows):
+        found, differing = broken(row)
+        told, other = told + found, other + differing
+        conversions += len(row["conversions"])
+    print(*told, sep="\n")
+    print(f"{len(rows)} models, {conversions} conversions: {len(told)} broken, {other} other bytes")
+    return int(bool(told))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--write", action="store_true", help="freeze this release")
+    parser.add_argument("--sample", type=int, metavar="N", help="that many models by chance")
+    parser.add_argument("--seed", type=int, default=0)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

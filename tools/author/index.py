@@ -1,0 +1,37 @@
+"""Writes the index of the shipped adapters, which says what each module declares.
+
+    python -m tools.author index [--check]
+
+Run it when an adapter is added or changed: until then its module is imported by every conversion.
+`--check` writes nothing and exits with 1 if the index is not current.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import opshift_adapters
+from opshift.author import index, registry
+
+PATH = Path(str(opshift_adapters.__file__)).parent / index.INDEX
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    args = parser.parse_args(argv)
+    new = registry.index_of(opshift_adapters)
+    if args.check:
+        return int(not PATH.is_file() or PATH.read_text("utf-8") != new)
+    PATH.write_text(new, "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

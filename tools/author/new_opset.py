@@ -1,0 +1,164 @@
+"""Prepares the knowledge for a new opset: says what changed and writes the stubs of the verdicts.
+
+    python -m tools.author new_opset [--domain ai.onnx.ml] [--version 29]  what changed, with stubs
+    python -m tools.author new_opset --accept  record the reviewed texts
+
+The first form reads the schemas of the installed onnx and the registry of adapters. It prints the
+operators whose verdicts are missing, their changes in words, and a stub for each: a claim where
+no change breaks a consumer, else a pair of adapters with examples to fill in. `--accept` adds the
+digest of each operator's documentation and function body to the record of reviewed texts; a test
+compares the record with the installed onnx, so that a change of prose reopens the claim.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import onnx
+from opshift.author import registry
+from opshift.opsets import schema_changes, schemas
+from opshift.opsets.schema_changes import SchemaChange
+from opshift.opsets.schemas import Schema
+from opshift.versions import DOMAINS
+
+TEXTS = Path(__file__).resolve().parents[2] / "tests" / "adapters" / "reviewed_texts.json"
+
+RELEASES = "releases of onnx whose texts were read"
+
+HEADER = '''"""{name}: SAY WHAT THE OPERATOR DOES."""
+
+from opshift.adapter import Builder, Node, Refusal, Result, Why, adapter, boundary, example
+'''
+
+CLAIM = """
+{name}_{version} = boundary({version}, "{op}:{fingerprint}"{domain})
+"""
+
+PAIR = '''
+
+@adapter("{op}", {version}, {below}{domain})
+@example("SAY WHICH CASE", "{example}", gives="{op}")
+def {name}_{version}_{below}(node: Node, op: Builder) -> Result:
+    """SAY WHAT CHANGED: {changes}"""
+    raise Refusal(Why.NOT_EXPRESSIBLE, "the verdict is not written yet")
+
+
+@adapter("{op}", {below}, {version}{domain})
+@example("SAY WHICH CASE", "{example}", gives="{op}")
+def {name}_{below}_{version}(node: Node, op: Builder) -> Result:
+    """SAY WHAT CHANGED: {changes}"""
+    raise Refusal(Why.NOT_EXPRESSIBLE, "the verdict is not written yet")
+'''
+
+BIRTH = '''
+
+@adapter("{op}", {version}, {below}{domain})
+@example("SAY WHICH CASE", "{example}")
+def {name}_{version}_{below}(node: Node, op: Builder) -> Result:
+    """The operator is new in {version}."""
+    return op.expand(node)
+'''
+
+
+def missing(domain: str, version: int | None) -> list[Schema]:
+    """The implementations that no adapter of the registry leads to or from."""
+    newest = version or schemas.latest(domain) or 0
+    crossings = registry.default().missing(domain, 1, newest)
+    wanted = {(op, max(start, to)) for _, op, start, to in crossings}
+    found = (schemas.schema(domain, op, since) for op, since in sorted(wanted))
+    return [one for one in found if one is not None and version in (None, one.since)]
+
+
+def stub(one: Schema) -> str:
+    """The verdicts of one implementation, to be filled in by its author."""
+    changes = changes_of(one)
+    first = schemas.history(one.domain, one.name)[0].since == one.since
+    form = BIRTH if first else PAIR if any(c.breaks for c in changes) else CLAIM
+    return form.format(
+        op=one.name,
+        name=_snake(one.name),
+        version=one.since,
+        below=one.since - 1,
+        fingerprint=schemas.fingerprint(one.domain, one.name, one.since),
+        domain=f', domain="{one.domain}"' if one.domain else "",
+        example=_example(one),
+        changes="; ".join(change.text for change in changes),
+    )
+
+
+def changes_of(one: Schema) -> tuple[SchemaChange, ...]:
+    """What changed at the version that begins an implementation."""
+    return schema_changes.between(one.domain, one.name, one.since - 1, one.since)
+
+
+def _snake(name: str) -> str:
+    return "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
+
+
+def _example(one: Schema) -> str:
+    """A graph with the required inputs, of floats where the operator takes them."""
+    given = [p for i, p in enumerate(one.inputs) if i < max(one.min_input, 1)]
+    names = [f"float[N] {p.name.lower()}" for p in given]
+    domain = f"{one.domain}." if one.domain else ""
+    call = f"{domain}{one.name}({', '.join(p.name.lower() for p in given)})"
+    return f"({', '.join(names)}) => (float[N] result) {{ result = {call} }}"
+
+
+def texts() -> Iterator[tuple[str, str]]:
+    """Each implementation of the installed onnx with the digest of its prose and function body."""
+    for domain in DOMAINS:
+        for one in schemas.installed(domain):
+            raw = schemas.raw(domain, one.name, one.since)
+            body = [str(node) for node in raw.function_body.node] if raw.has_function else []
+            told = " ".join((raw.doc or "").split()) + "".join(body)
+            name = f"{domain or 'ai.onnx'}.{one.name}:{one.since}"
+            yield name, hashlib.sha256(told.encode()).hexdigest()[:12]
+
+
+def accept() -> int:
+    """Adds the digests of the installed onnx to the record, and says how many were new."""
+    record = json.loads(TEXTS.read_text()) if TEXTS.exists() else {}
+    releases = record.setdefault(RELEASES, [])
+    releases += [onnx.__version__] if onnx.__version__ not in releases else []
+    new = 0
+    for name, digest in texts():
+        known = record.setdefault(name, [])
+        if digest not in known:
+            known.append(digest)
+            new += 1
+    lines = (f"{json.dumps(name)}: {json.dumps(record[name])}" for name in sorted(record))
+    TEXTS.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    print(f"recorded {new} new texts; {len(record) - 1} implementations in {TEXTS.name}")
+    return 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--domain", default="", help="the domain (default: ai.onnx)")
+    parser.add_argument("--version", type=int, help="one version (default: all that lack verdicts)")
+    parser.add_argument("--accept", action="store_true", help="record the reviewed texts")
+    args = parser.parse_args(argv)
+    if args.accept:
+        return accept()
+    lacking = missing(schemas.normal(args.domain), args.version)
+    if not lacking:
+        print("every implementation of the installed onnx has its verdicts")
+        return 0
+    for one in lacking:
+        print(f"# {one.name} {one.since}")
+        print(*(f"#   {'! ' if c.breaks else ''}{c.text}" for c in changes_of(one)), sep="\n")
+    print(HEADER.format(name=", ".join(one.name for one in lacking)))
+    print("".join(map(stub, lacking)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,38 @@
+"""Writes the table of solved verdicts that conversions follow.
+
+    python -m tools.author plans [--check]
+
+Run it when an adapter is added or names other operators in `emits=`; `--check` writes nothing and
+exits with 1 if the table is not what the planner computes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import opshift
+from opshift.author import registry
+from opshift.convert import planner
+
+PATH = Path(opshift.__file__).parent / "convert" / planner.TABLE
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    args = parser.parse_args(argv)
+    new = planner.table_of(registry.default())
+    if args.check:
+        return int(PATH.read_text("utf-8") != new)
+    PATH.write_text(new, "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

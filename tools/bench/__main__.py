@@ -1,0 +1,9 @@
+"""Runs a tool of this program."""
+
+import sys
+
+from tools.lib.program import run
+
+TOOLS = "ir matrix report run zoo"
+
+sys.exit(run("tools.bench", TOOLS.split()))

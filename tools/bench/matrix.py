@@ -1,0 +1,152 @@
+"""Tries opshift with every Python that is present, every onnx and every protobuf it supports.
+
+python -m tools.bench matrix [--all] [--python 3.10 ...] [--work DIR] [--write docs/matrix.md]
+
+A combination is installed from wheels alone and runs some tests of each kind. Without --all, the
+oldest and the newest onnx meet every protobuf, and the newest protobuf meets every onnx. Run it by
+hand before a release; the workflow `matrix.yml` runs it every week.
+"""
+
+from __future__ import annotations
+
+import argparse
+import glob
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
+ONNX = ("1.17", "1.18", "1.19", "1.20", "1.21", "1.22", "1.23")
+PROTOBUF = ("4", "5", "6", "7")
+SMOKE = (
+    "tests/engine/test_cli.py",
+    "tests/engine/test_step.py",
+    "tests/engine/test_arrays.py",
+    "tests/engine/test_weights.py",
+    "tests/policy/test_versions.py",
+    "tests/engine/test_plan.py",
+)
+BASE = ("click", "ml-dtypes", "networkx", "numpy", "rich", "tomli", "pytest", "hypothesis")
+SECONDS = 600
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one combination came to; `onnx` and `protobuf` are what was installed in the end."""
+
+    python: str
+    onnx: str
+    protobuf: str
+    result: str
+
+
+def interpreters(wanted: list[str]) -> Iterator[tuple[str, str]]:
+    """(version, path) of each wanted Python on this machine: in PATH, in pyenv, or this one."""
+    for version in wanted:
+        places = sorted(glob.glob(os.path.expanduser(f"~/.pyenv/versions/{version}.*/bin/python")))
+        own = sys.executable if platform.python_version().startswith(version + ".") else None
+        named = [path] if (path := shutil.which(f"python{version}")) else []
+        works = (path for path in ([own] if own else [*places, *named]) if _runs(path))
+        if found := next(works, None):
+            yield version, found
+
+
+def _runs(python: str) -> bool:
+    """Whether this is an interpreter: a version manager leaves stubs of those that are not set."""
+    return subprocess.run([python, "-c", ""], capture_output=True, check=False).returncode == 0
+
+
+def combinations(every: bool) -> Iterator[tuple[str, str]]:
+    """(onnx, protobuf) in an order that changes one package at a time."""
+    for onnx in ONNX:
+        for protobuf in PROTOBUF:
+            if every or protobuf == PROTOBUF[-1] or onnx in (ONNX[0], ONNX[-1]):
+                yield onnx, protobuf
+
+
+def environment(python: str, place: Path) -> Path:
+    """A virtual environment with everything but onnx and protobuf; returns its interpreter."""
+    subprocess.run([python, "-m", "venv", str(place)], check=True)
+    inside = place / ("Scripts" if os.name == "nt" else "bin") / "python"
+    _pip(inside, *BASE, "setuptools>=77")
+    return inside
+
+
+def attempt(inside: Path, version: str, onnx: str, protobuf: str) -> Outcome:
+    """Installs one combination and runs the tests."""
+    installed = _pip(inside, f"onnx=={onnx}.*", f"protobuf=={protobuf}.*")
+    if installed.returncode:
+        return Outcome(version, onnx, protobuf, "no wheels fit")
+    _pip(inside, "--no-deps", "--no-build-isolation", "-e", str(ROOT))
+    words = [str(inside), "-m", "pytest", "-q", "-p", "no:cacheprovider", *SMOKE]
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        words, cwd=ROOT, env=env, capture_output=True, text=True, timeout=SECONDS, check=False
+    )
+    last = (done.stdout.strip().splitlines() or [""])[-1]
+    told = "passed" if done.returncode == 0 else f"FAILED: {last}"
+    if done.returncode:
+        print(done.stdout[-3000:], file=sys.stderr)
+    return Outcome(version, _version(inside, "onnx"), _version(inside, "protobuf"), told)
+
+
+def _pip(inside: Path, *what: str) -> subprocess.CompletedProcess[str]:
+    words = [str(inside), "-m", "pip", "install", "-q", "--only-binary", ":all:", *what]
+    return subprocess.run(words, capture_output=True, text=True, check=False)
+
+
+def _version(inside: Path, package: str) -> str:
+    code = f"from importlib.metadata import version; print(version({package!r}))"
+    return subprocess.run(
+        [str(inside), "-c", code], capture_output=True, text=True, check=True
+    ).stdout.strip()
+
+
+def page(found: list[Outcome]) -> str:
+    """The record, one row for each combination."""
+    lines = [
+        "# What opshift runs with",
+        "",
+        "`python -m tools.bench matrix` installs each combination from wheels and runs some tests",
+        f"of each kind. This record is from {platform.system()} on {platform.machine()}.",
+        "",
+        "| Python | onnx | protobuf | |",
+        "|---|---|---|---|",
+    ]
+    lines += [f"| {o.python} | {o.onnx} | {o.protobuf} | {o.result} |" for o in found]
+    missing = [v for v in PYTHONS if v not in {o.python for o in found}]
+    if missing:
+        lines += ["", f"Not present on that machine: Python {', '.join(missing)}."]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    """Tries all, prints each outcome at once, and returns 1 if a test failed."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--all", action="store_true", help="every onnx with every protobuf")
+    parser.add_argument("--python", action="append", help="only this one; may be repeated")
+    parser.add_argument("--work", type=Path, help="where the environments are made and kept")
+    parser.add_argument("--write", type=Path, help="write the record to this file")
+    given = parser.parse_args()
+    found: list[Outcome] = []
+    with tempfile.TemporaryDirectory() as scratch:
+        for version, python in interpreters(given.python or list(PYTHONS)):
+            inside = environment(python, (given.work or Path(scratch)) / f"python{version}")
+            for onnx, protobuf in combinations(given.all):
+                found.append(attempt(inside, version, onnx, protobuf))
+                print(*re.split(r"\s+", " ".join(vars(found[-1]).values())), flush=True)
+                if given.write:
+                    given.write.write_text(page(found), "utf-8")
+    return any(outcome.result.startswith("FAILED") for outcome in found)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

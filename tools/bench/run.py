@@ -1,0 +1,138 @@
+"""Measures opshift beside onnx.version_converter and cp on generated models, in one run.
+
+    python -m tools.bench run [--only W3 W4] [--scale small] [--repeats 3]
+                          [--write docs/explain/performance.md]
+
+Every figure is the median of runs in fresh child processes, one after the other. Imports and a
+first tiny conversion happen before the clock starts. Peak memory is the high-water mark of the
+resident set while the clock runs, the interpreter and its imports included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from tools.bench.case import Case, Goal, Measurement, Row, short
+from tools.bench.engines import generate, measure
+from tools.bench.page import machine, write_between_marks
+from tools.bench.table import growth, imports_line, table
+from tools.lib import children
+
+
+def cases(small: bool) -> Iterator[Case]:
+    """All rows; `small` is for a quick look and proves nothing."""
+    part = 20 if small else 1
+    w1, w2 = 1536 // part, 4096 // part
+    goal = Goal(within_two_cp=True, peak_mb=100)
+    yield Case("W1", f"{w1} MiB of weights in the file", "file", 11, 21, w1, goal)
+    yield Case("W2", f"{w2} MiB of external data, kept", "file", 11, 21, w2)
+    for source, target in ((11, 21), (13, 18), (21, 13)):
+        for nodes in (10_000 // part, 50_000 // part, 200_000 // part):
+            goal = Goal(cpu_of_cpp=0.25) if (source, target) == (13, 18) else Goal()
+            yield Case("W3", f"{nodes:,} nodes", "memory", source, target, nodes, goal)
+    for source, target in ((11, 21), (13, 18)):
+        nodes, goal = 2000 // part, Goal(cpu_of_cpp=0.25)
+        yield Case("W4", f"{nodes:,} nodes three deep", "memory", source, target, nodes, goal)
+    count = 300 // part
+    yield Case("W5", f"{count} small models", "memory", 11, 21, count, Goal(cpu_of_cpp=0.15))
+    nodes = 10_000 // part
+    yield Case("W6", f"{nodes:,} nodes, 21 steps", "steps", 7, 28, nodes, Goal(cpu_of_cpp=0.08))
+
+
+def run_case(case: Case, folder: Path, repeats: int, limit: float) -> Row:
+    """Generate, then let the engines take turns; an engine that is slow or fails gets one turn."""
+    models = folder / case.name
+    if not models.exists():
+        made = children.run(generate, case, str(models), seconds=900, start="spawn")
+        if not made.ok:
+            raise SystemExit(f"{case.workload}: {made}\n{made.trace}")
+    engines = ["opshift", "C++", "cp" if case.mode == "file" else "checks"]
+    taken: dict[str, list[Measurement]] = {engine: [] for engine in engines}
+    for turn in range(repeats):
+        for engine in engines:
+            if turn and not _worth_repeating(taken[engine][0], limit):
+                continue
+            taken[engine].append(_turn(engine, case, models, limit, verify=turn == 0))
+    return case, {engine: _median(runs) for engine, runs in taken.items()}
+
+
+def _worth_repeating(first: Measurement, limit: float) -> bool:
+    return first.done and not first.bound and first.wall < limit / 4
+
+
+def _turn(engine: str, case: Case, models: Path, limit: float, verify: bool) -> Measurement:
+    for old in (models / "out.onnx", models / "copy"):
+        subprocess.run(["rm", "-rf", str(old)], check=True)
+    args = (engine, case, str(models), verify)
+    outcome = children.run(measure, *args, seconds=limit, start="spawn")
+    if outcome.ok:
+        measured: Measurement = outcome.value
+        return measured
+    if outcome.status == "timeout":
+        return Measurement(
+            limit,
+            limit,
+            note=f"not finished in {limit:g} s, which is taken as its time",
+            bound=True,
+        )
+    return Measurement(note=short(str(outcome)))
+
+
+def _median(runs: Sequence[Measurement]) -> Measurement:
+    def middle(name: str) -> float:
+        return float(statistics.median(getattr(run, name) for run in runs))
+
+    return replace(
+        runs[0],
+        cpu=middle("cpu"),
+        wall=middle("wall"),
+        peak_mb=middle("peak_mb"),
+        imports=middle("imports"),
+        base_mb=middle("base_mb"),
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command."""
+    args = _parser().parse_args(argv)
+    wanted = [c for c in cases(args.scale == "small") if not args.only or c.workload in args.only]
+    rows = []
+    with tempfile.TemporaryDirectory(prefix="bench-", dir=args.dir) as folder:
+        for case in wanted:
+            print(f"{case.workload} {case.title} {case.source} -> {case.target}", file=sys.stderr)
+            rows.append(run_case(case, Path(folder), args.repeats, args.limit))
+            if case.workload in ("W1", "W2"):
+                subprocess.run(["rm", "-rf", str(Path(folder) / case.name)], check=True)
+    given = sys.argv[1:] if argv is None else argv
+    parts = [machine(shlex.join(["python", "-m", "tools.bench", "run", *given])), table(rows)]
+    if any(case.workload == "W3" for case, _ in rows):
+        parts.append(growth(rows))
+    text = "\n\n".join([*parts, imports_line(rows)])
+    print(text)
+    if args.write:
+        write_between_marks(args.write, text)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description="Measure opshift beside the C++ converter and cp.")
+    add = parser.add_argument
+    add("--only", nargs="+", default=[], metavar="W", help="workloads W1 to W6")
+    add("--scale", choices=["small", "full"], default="full")
+    add("--repeats", type=int, default=3)
+    add("--limit", type=float, default=120.0, help="seconds one run may take")
+    add("--dir", type=Path, help="where the models are written (6 GB)")
+    add("--write", type=Path, metavar="FILE", help="replace the table in this page")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,9 @@
+"""Runs a tool of this program."""
+
+import sys
+
+from tools.lib.program import run
+
+TOOLS = "nodes prove"
+
+sys.exit(run("tools.conformance", TOOLS.split()))

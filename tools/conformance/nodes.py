@@ -1,0 +1,230 @@
+"""Converts every official node test to every other meaning of its operators and compares the data.
+
+    python -m tools.conformance nodes [--only GLOB] [--sample N --seed S] [--shape flat|if|function]
+                         [--converter opshift|onnx] [--jobs 2] [--json FILE]
+                         [--write docs/explain/conformance.md]
+
+The outputs that ship with a test are the truth; for random operators, what the judge draws before.
+Each test is converted, up and down, to the highest version of every other equivalence class of
+its operators, and below their introduction. What comes out is evaluated node by node on engines
+trusted for the versions (opshift.verify.oracle), in a child process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import json
+import random
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+import onnx
+from onnx import ModelProto
+from opshift import Refused, convert_version
+from opshift.author.present_types import element_types
+from opshift.convert.legal import checker
+from opshift.errors import RefusedNode
+from opshift.opsets import schemas
+
+from tools.conformance.impossible import Catalogue
+from tools.conformance.node_tests import SHAPES, NodeTest, official, subject, targets
+from tools.conformance.report import DEFECTS, Result, failures, report
+from tools.lib import children
+from tools.lib.markdown_tables import write_between
+
+# The version at which a type can first stand in a graph's interface.
+INTERFACE = {
+    "bfloat16": 13,
+    "seq": 11,
+    "optional": 15,
+    **dict.fromkeys(("float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz"), 19),
+    **dict.fromkeys(("int4", "uint4"), 21),
+    "float4e2m1": 23,
+    "float8e8m0": 24,
+    **dict.fromkeys(("int2", "uint2"), 25),
+    **dict.fromkeys(("float6e2m3", "float6e3m2"), 28),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a converted model is worth, or why there is none."""
+
+    outcome: str
+    detail: str = ""
+    refusals: tuple[RefusedNode, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A test in the shape under examination, and what its outputs must be."""
+
+    test: NodeTest
+    model: ModelProto
+    inputs: dict[str, Any]
+    truth: list[Any] | None
+
+
+def examine(test: NodeTest, shape: str, converter: str) -> list[Result]:
+    """All targets of one test; runs in a child."""
+    plain = ModelProto.FromString(test.model)
+    domain, op = subject(plain)
+    own = {schemas.normal(i.domain): i.version for i in plain.opset_import}[domain]
+    moved = _moved(test, plain, shape)
+    found = []
+    for to in targets(plain, domain):
+        verdict = _at(moved, domain, to, converter)
+        outcome, refusals = verdict.outcome, verdict.refusals
+        if outcome == "refused" and _inexpressible(plain, domain, to):
+            outcome, refusals = "interface", ()
+        unexcused = _catalogue().unexcused(plain, to, refusals) if refusals else ()
+        place = (test.name, op, domain, own, to)
+        found.append(Result(*place, outcome, verdict.detail, refusals, unexcused))
+    return found
+
+
+@functools.cache
+def _catalogue() -> Catalogue:
+    return Catalogue()
+
+
+def _moved(test: NodeTest, plain: ModelProto, shape: str) -> Subject:
+    model = SHAPES[shape](plain)
+    inputs = {i.name: v for i, v in zip(plain.graph.input, test.data[0], strict=False)}
+    if shape == "if":
+        inputs["which_way"] = np.array(len(test.name) % 2 == 0)
+    return Subject(test, model, inputs, _truth(model, inputs, test))
+
+
+def _truth(model: ModelProto, inputs: dict[str, Any], test: NodeTest) -> list[Any] | None:
+    """The official outputs; what the judge draws where a test is random; None beyond the judge."""
+    from opshift.verify import oracle
+
+    official = list(test.data[1])
+    try:
+        actual: list[Any] = oracle.evaluate(model, inputs)
+    except oracle.OracleError:
+        return None
+    if oracle.compare(official, actual, rtol=test.rtol, atol=test.atol) is None:
+        return official
+    return actual
+
+
+def _at(case: Subject, domain: str, to: int, converter: str) -> Verdict:
+    """Convert to one version and judge the result."""
+    try:
+        converted = _convert(case.model, domain, to, converter)
+    except Refused as refused:
+        return Verdict("refused", refusals=refused.refusals)
+    except Exception as error:
+        told = f"{type(error).__name__}: {error}"[:300]
+        return Verdict("refused" if converter == "onnx" else "invalid", told)
+    objection = checker.whole(converted, full=True)
+    if objection is not None and checker.whole(case.model, full=True) is None:
+        return Verdict("invalid", f"checker: {objection[:300]}")
+    return _judged(case, converted)
+
+
+def _convert(model: ModelProto, domain: str, to: int, converter: str) -> ModelProto:
+    if converter == "opshift":
+        return convert_version(model, {domain: to})  # type: ignore[no-any-return]
+    if domain:
+        raise ValueError("onnx.version_converter converts the default domain only")
+    return onnx.version_converter.convert_version(model, to)
+
+
+def _judged(case: Subject, converted: ModelProto) -> Verdict:
+    """The outcome of a converted model, and how its outputs differ from the truth."""
+    from opshift.verify import oracle
+
+    if case.truth is None:
+        return Verdict("unverified", "nobody can judge the test as it came")
+    try:
+        actual = oracle.evaluate(converted, case.inputs)
+    except oracle.OracleError as error:
+        return Verdict("invalid", str(error)[:300])
+    atol = max(case.test.atol, _rounding(case.test, case.truth))
+    difference = oracle.compare(case.truth, actual, rtol=case.test.rtol, atol=atol)
+    return Verdict("equal") if difference is None else Verdict("wrong", difference[:300])
+
+
+def _rounding(test: NodeTest, truth: list[Any]) -> float:
+    """Each element of a Fourier transform is a sum over all of them, and rounds by their size."""
+    graph = ModelProto.FromString(test.model).graph
+    if not {"DFT", "STFT"} & {node.op_type for node in graph.node}:
+        return 0.0
+    return max(float(np.finfo(one.dtype).eps * np.abs(one).max(initial=0)) for one in truth)
+
+
+def _inexpressible(model: ModelProto, domain: str, to: int) -> bool:
+    """Whether the graph's interface has a type that does not exist at the target."""
+    if domain:
+        return False
+    infos = (*model.graph.input, *model.graph.output)
+    names = {name for info in infos for name in element_types(info.type)}
+    return any(INTERFACE.get(name, 1) > to for name in names)
+
+
+def survey(
+    tests: Sequence[NodeTest], shape: str, converter: str, jobs: int, log: TextIO | None = None
+) -> list[Result]:
+    """Every test in its own child; results go to the log, too, as they come."""
+
+    def one(test: NodeTest) -> list[Result]:
+        outcome = children.run(examine, test, shape, converter, seconds=300, megabytes=8000)
+        if outcome.ok:
+            return outcome.value  # type: ignore[no-any-return]
+        domain, op = subject(ModelProto.FromString(test.model))
+        return [Result(test.name, op, domain, 0, 0, "crashed", str(outcome)[:300])]
+
+    found = []
+    with ThreadPoolExecutor(jobs) as pool:
+        for results in pool.map(one, tests):
+            found += results
+            if log is not None:
+                log.writelines(json.dumps(asdict(r), default=str) + "\n" for r in results)
+                log.flush()
+    return found
+
+
+def main() -> int:
+    arguments = _parser().parse_args()
+    tests = official(arguments.only)
+    if arguments.sample:
+        tests = random.Random(arguments.seed).sample(tests, min(arguments.sample, len(tests)))
+    with arguments.json.open("w") if arguments.json else nullcontext() as log:
+        results = survey(tests, arguments.shape, arguments.converter, arguments.jobs, log)
+    title = f"{arguments.converter}, {arguments.shape}, {len(tests)} tests, onnx {onnx.__version__}"
+    lines = list(report(results, title))
+    print("\n".join([*lines, *failures(results)]))
+    if arguments.write:
+        mark = f"conformance-{arguments.converter}-{arguments.shape}"
+        command = " ".join(["python", "-m", "tools.conformance", "nodes", *sys.argv[1:]])
+        write_between(arguments.write, mark, "\n".join([f"`{command}`", "", *lines]))
+    bad = [result for result in results if result.outcome in DEFECTS]
+    return 1 if bad and arguments.converter == "opshift" else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    add = parser.add_argument
+    add("--only", nargs="*", default=[], metavar="GLOB")
+    add("--sample", type=int)
+    add("--seed", type=int, default=0)
+    add("--shape", choices=SHAPES, default="flat")
+    add("--converter", choices=("opshift", "onnx"), default="opshift")
+    add("--jobs", type=int, default=2)
+    add("--json", type=Path, help="a line for every result, as it comes")
+    add("--write", type=Path, help="put the tables into a document")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

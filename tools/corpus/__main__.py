@@ -1,0 +1,9 @@
+"""Runs a tool of this program."""
+
+import sys
+
+from tools.lib.program import run
+
+TOOLS = "contrib convert findings lean replay runtimes"
+
+sys.exit(run("tools.corpus", TOOLS.split()))

@@ -1,0 +1,224 @@
+"""Converts the corpus and the adapters' examples on two commits and compares the results.
+
+    python -m tools.corpus replay BEFORE [AFTER] [--to 21 18 13 11 9] [--only 'g_ts_*'] [--list 20]
+
+BEFORE and AFTER are commits; without AFTER, the working tree is compared. A refactoring changes
+no result and no report, so every digest is equal and the exit code is 0. Otherwise each difference
+is listed: other bytes, another number of nodes, another report, or another outcome. The numbers in
+new names are left out. A refusal is compared by its reasons and operators, not by its words. The
+environment that runs this tool serves both commits.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import hashlib
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+CORPUS = ROOT.parent / "shared" / "corpus"
+WORKERS = 2
+
+Result = tuple[str, str, int, int, str]  # outcome, digest, nodes, idle nodes, digest of the report
+FRESH = re.compile(r"(opshift\d*_)\d+_")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command; the exit code says whether anything differs."""
+    args = _parser().parse_args(argv)
+    if args.child:
+        return _child(args)
+    with tempfile.TemporaryDirectory(prefix="replay-") as scratch:
+        sides = []
+        for name, commit in (("before", args.before), ("after", args.after)):
+            tree = _tree(commit, Path(scratch, name)) if commit else ROOT
+            sides.append(_run(tree, Path(scratch), name, args))
+    return _compare(*sides, most=args.list)
+
+
+def _tree(commit: str, folder: Path) -> Path:
+    packed = subprocess.run(
+        ["git", "-C", str(ROOT), "archive", commit, "converter", "adapters"],
+        check=True,
+        stdout=subprocess.PIPE,
+    ).stdout
+    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+        archive.extractall(folder, filter="data")
+    return folder
+
+
+def _run(tree: Path, scratch: Path, name: str, args: argparse.Namespace) -> dict[str, Result]:
+    path = os.pathsep.join(str(tree / part) for part in ("converter", "adapters"))
+    children, found = [], {}
+    for share in range(WORKERS):
+        words = [sys.executable, str(Path(__file__).resolve()), "-", "--child", str(share)]
+        words += ["--to", *map(str, args.to), "--write", str(scratch / f"{name}-{share}.json")]
+        words += ["--only", *args.only]
+        children.append(subprocess.Popen(words, env={**os.environ, "PYTHONPATH": path}))
+    for child in children:
+        if child.wait():
+            raise SystemExit(f"the conversions of {name!r} ended with exit code {child.returncode}")
+    for share in range(WORKERS):
+        found.update(json.loads((scratch / f"{name}-{share}.json").read_text()))
+    return {key: tuple(result) for key, result in found.items()}
+
+
+def _compare(before: dict[str, Result], after: dict[str, Result], most: int) -> int:
+    kinds: Counter[str] = Counter()
+    lines = []
+    for key in sorted(before.keys() | after.keys()):
+        old, new = before.get(key), after.get(key)
+        kind = _difference(old, new)
+        kinds[kind] += 1
+        if kind != "equal":
+            told = [f"{r[0]} ({r[2]} nodes)" if r else "absent" for r in (old, new)]
+            lines.append(f"{kind:8} {key}: {told[0]} -> {told[1]}")
+    lines.sort(key=lambda line: line.startswith("report"))  # other bytes are what matters most
+    print(*lines[:most], sep="\n")
+    if len(lines) > most:
+        print(f"... {len(lines) - most} more")
+    common = before.keys() & after.keys()
+    print(", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items())))
+    for what, place in (("nodes written", 2), ("nodes that no output depends on", 3)):
+        old, new = (sum(side[key][place] for key in common) for side in (before, after))
+        print(f"{what}: {old} before, {new} after")
+    return int(set(kinds) != {"equal"})
+
+
+def _difference(old: Result | None, new: Result | None) -> str:
+    if old is None or new is None:
+        return "added" if old is None else "removed"
+    if old[0] != new[0]:
+        return "outcome"
+    if old[1] == new[1]:
+        return "equal" if old[4] == new[4] else "report"
+    return "nodes" if old[2] != new[2] else "bytes"
+
+
+def _child(args: argparse.Namespace) -> int:
+    share = int(args.child)
+    cases = enumerate((*_corpus(args.to, args.only), *(() if args.only else _examples())))
+    found = {key: _convert(*case) for i, (key, *case) in cases if i % WORKERS == share}
+    Path(args.write).write_text(json.dumps(found))
+    return 0
+
+
+def _corpus(targets: Sequence[int], only: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    folders = sorted(CORPUS.iterdir()) if CORPUS.is_dir() else []
+    for folder in folders:
+        path = folder / "model.onnx"
+        if path.exists() and (not only or any(fnmatch.fnmatch(folder.name, g) for g in only)):
+            for target in targets:
+                yield f"corpus {folder.name} to {target}", str(path), target, False
+
+
+def _examples() -> Iterator[tuple[Any, ...]]:
+    import opshift_adapters
+    from opshift import testing
+
+    for adapter, example in testing.examples(opshift_adapters.__name__):
+        model = testing.example_model(adapter, example)
+        target = testing.example_target(adapter, example)
+        text = hashlib.sha256(model.SerializeToString(deterministic=True)).hexdigest()[:12]
+        op = "/".join(sorted(node.op_type for node in model.graph.node))
+        approximate = bool(example.approximate)
+        yield f"example {op} to {target} {text}", model, target, approximate
+
+
+def _convert(model: Any, target: Any, approximate: bool) -> Result:
+    import opshift
+
+    try:
+        found = opshift.convert(model, target, allow_approximate=approximate)
+    except opshift.Refused as refused:
+        reasons = sorted((str(r.why), r.op) for r in refused.refusals)
+        return "refused", hashlib.sha256(repr(reasons).encode()).hexdigest(), 0, 0, ""
+    except opshift.OpshiftError as error:
+        return type(error).__name__, "", 0, 0, ""
+    result, told = found.model, FRESH.sub(r"\1", found.report.to_json())
+    renumber(result.graph, {})
+    content = result.SerializeToString(deterministic=True)
+    digest = hashlib.sha256(content).hexdigest()
+    report = hashlib.sha256(told.encode()).hexdigest()
+    return "converted", digest, _count(result.graph), _idle(result.graph), report
+
+
+def renumber(graph: Any, numbers: dict[str, int]) -> None:
+    """Numbers the new names of a graph in the order in which they occur."""
+
+    def plain(name: str) -> str:
+        return FRESH.sub(lambda m: f"{m[1]}{numbers.setdefault(name, len(numbers))}_", name)
+
+    graph.name = plain(graph.name)
+    for one in (*graph.input, *graph.node, *graph.output, *graph.value_info, *graph.initializer):
+        if "opshift" in one.name:
+            one.name = plain(one.name)
+    for node in graph.node:
+        for names in (node.input, node.output):
+            for i, name in enumerate(names):
+                if "opshift" in name:
+                    names[i] = plain(name)
+        for attribute in node.attribute:
+            for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
+                renumber(inner, numbers)
+
+
+def _count(graph: Any) -> int:
+    inner = (
+        _count(one)
+        for node in graph.node
+        for attribute in node.attribute
+        for one in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs)
+    )
+    return len(graph.node) + sum(inner)
+
+
+def _idle(graph: Any) -> int:
+    """How many nodes of a graph, those of its subgraphs left aside, no output depends on."""
+    producers = {name: i for i, node in enumerate(graph.node) for name in node.output if name}
+    waiting, needed = [output.name for output in graph.output], set()
+    while waiting:
+        place = producers.get(waiting.pop())
+        if place is not None and place not in needed:
+            needed.add(place)
+            waiting += _reads(graph.node[place])
+    return len(graph.node) - len(needed)
+
+
+def _reads(node: Any) -> Iterator[str]:
+    yield from node.input
+    for attribute in node.attribute:
+        for one in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
+            for inner in one.node:
+                yield from _reads(inner)
+            yield from (output.name for output in one.output)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("before", metavar="BEFORE", help="a commit")
+    parser.add_argument("after", metavar="AFTER", nargs="?", help="a commit (default: the files)")
+    parser.add_argument("--to", type=int, nargs="+", default=[21, 18, 13, 11, 9], metavar="OPSET")
+    parser.add_argument("--only", nargs="*", default=[], metavar="GLOB", help="corpus models")
+    parser.add_argument("--list", type=int, default=40, metavar="N", help="differences to print")
+    parser.add_argument("--child", help=argparse.SUPPRESS)
+    parser.add_argument("--write", help=argparse.SUPPRESS)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,137 @@
+"""Converts a corpus for runtimes, runs it there, and prints how many models are right.
+
+    python -m tools.corpus runtimes [--ort 1.10.0 1.4.0 ...] [--runtimes openvino==2026.4.0 ...]
+        [--corpus FOLDER] [--only GLOB ...] [--json FILE] [--page FILE]
+
+FOLDER holds a folder for each model, with model.onnx, inputs.npz and expected.npz. A release that
+cannot be installed here is passed over with the reason. Who runs it: whoever changes a target or
+an adapter that a target chooses; CI runs a sample.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import json
+import os
+import sys
+import tempfile
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import onnx
+
+from . import report
+from .install import CACHE, PACKAGES, Installed, NotHere, install, numbers
+from .runner import Runner
+
+RELEASES = ("0.4.0", "1.2.0", "1.4.0", "1.7.0", "1.10.0", "1.14.1", "1.17.3")
+
+
+def main() -> int:
+    args = _parser().parse_args()
+    found = report.Results()
+    if args.json and args.json.exists():
+        found.models = json.loads(args.json.read_text())
+    for asked in [*args.ort, *args.runtimes]:
+        name, _, version = asked.rpartition("==")
+        try:
+            runtime = install(version, args.cache, name or "onnxruntime")
+        except NotHere as reason:
+            print(f"passed over: {reason}", file=sys.stderr)
+            found.passed_over[asked] = str(reason)
+            continue
+        found.models[asked] = measure(runtime, args)
+        print(report.row(asked, found), file=sys.stderr, flush=True)
+        if args.json:
+            args.json.write_text(json.dumps(found.models, indent=1, sort_keys=True))
+    found.models = dict(sorted(found.models.items(), key=lambda item: _order(item[0])))
+    print(report.table(found))
+    if args.page:
+        args.page.write_text(report.page(found))
+    return 0
+
+
+def _order(asked: str) -> tuple[str, tuple[int, ...]]:
+    name, _, version = asked.rpartition("==")
+    return name, numbers(version)
+
+
+def measure(runtime: Installed, args: argparse.Namespace) -> dict[str, report.Measured]:
+    """What becomes of each model of the corpus, as it came and converted."""
+    folders = [
+        folder for folder in sorted(args.corpus.iterdir())
+        if (folder / "model.onnx").exists() and (folder / "expected.npz").exists()
+        and (not args.only or any(fnmatch.fnmatch(folder.name, glob) for glob in args.only))
+    ]  # fmt: skip
+    with tempfile.TemporaryDirectory(prefix="runtimes-") as scratch:
+        tasks = [
+            (str(f / "model.onnx"), f"{scratch}/{f.name}.onnx", runtime.target) for f in folders
+        ]
+        with ProcessPoolExecutor(args.workers) as pool:
+            converted = list(pool.map(convert, tasks, chunksize=4))
+        runner = Runner(runtime)
+        try:
+            return {
+                folder.name: _judged(runner, folder, Path(task[1]), told)
+                for folder, task, told in zip(folders, tasks, converted, strict=True)
+            }
+        finally:
+            runner.close()
+
+
+def _judged(runner: Runner, folder: Path, result: Path, told: dict[str, str]) -> report.Measured:
+    original = folder / "model.onnx"
+    measured = {"before": runner.judge(original, folder), "after": told}
+    if result.exists():
+        measured["after"] = runner.judge(result, folder)
+    if report.worse(measured):
+        measured["stamped"] = runner.judge(_stamped(original, result), folder)
+    return measured
+
+
+def _stamped(original: Path, result: Path) -> Path:
+    """The original under the numbers of the result: the nodes are as they came."""
+    model, read = onnx.load(original), onnx.load(result, load_external_data=False)
+    model.ir_version = read.ir_version
+    del model.opset_import[:]
+    model.opset_import.extend(read.opset_import)
+    path = result.with_suffix(".stamped.onnx")
+    onnx.save(model, path)
+    return path
+
+
+def convert(task: tuple[str, str, str]) -> dict[str, str]:
+    """Writes the converted model, or says why there is none."""
+    import opshift
+
+    source, result, target = task
+    try:
+        opshift.convert_file(source, result, target, external="inline")
+    except opshift.Refused as refused:
+        first = refused.refusals[0]
+        return {"outcome": "refused", "why": str(first), "kind": first.why.name, "op": first.op}
+    except opshift.OpshiftError as error:
+        return {"outcome": "failed", "why": str(error)[:400], "kind": type(error).__name__}
+    return {"outcome": "converted"}
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    default = os.environ.get("OPSHIFT_CORPUS")
+    parser.add_argument("--ort", nargs="*", default=RELEASES, metavar="VERSION")
+    parser.add_argument("--runtimes", nargs="*", default=[], metavar="NAME==VERSION",
+                        help=f"others: {', '.join(PACKAGES)}")  # fmt: skip
+    parser.add_argument("--corpus", type=Path, default=default, required=default is None)
+    parser.add_argument("--only", nargs="*", default=[], metavar="GLOB")
+    parser.add_argument("--cache", type=Path, default=CACHE, help="where runtimes are installed")
+    parser.add_argument("--workers", type=int, default=os.cpu_count())
+    parser.add_argument("--json", type=Path, help="where all outcomes go; what it has is kept")
+    parser.add_argument("--page", type=Path, help="where the page with the table goes")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,166 @@
+"""Measures for which element types the releases of onnxruntime have no kernel; writes the table.
+
+    python -m tools.corpus.runtimes.kernels [--ort 0.4.0 1.10.0] [--results FOLDER] [--write FILE]
+
+A model of one node is loaded for each operator, version and choice of element types. Where a
+release lists its registered kernels (from 1.15 on), each listed kernel has to load as well. The
+answers of a release are kept in FOLDER and used again. Who runs it: whoever adds a release.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from onnx import defs
+from opshift.opsets import kernels, targets
+
+from . import probes
+from .install import CACHE, Installed, NotHere, install, numbers
+from .runner import Runner
+
+CHILD = Path(__file__).with_name("kernel_child.py")
+FILE = Path(kernels.__file__).with_name("kernels.txt")
+RELEASES = (
+    "0.3.0", "0.4.0", "0.5.0", "1.0.0", "1.1.2", "1.2.0", "1.3.0", "1.4.0", "1.5.2", "1.6.0",
+    "1.7.0", "1.8.1", "1.9.0", "1.10.0", "1.11.1", "1.12.1", "1.13.1", "1.14.1", "1.15.1",
+    "1.16.3", "1.17.3", "1.18.1", "1.19.2", "1.20.1", "1.21.1", "1.22.1", "1.23.2", "1.24.4",
+    "1.25.1", "1.26.0", "1.27.0", "1.28.0", "1.29.0", "1.30.0", "1.31.1",
+)  # fmt: skip
+CONTRIB = "com.microsoft"
+HEAD = """\
+# For which element types onnxruntime has no kernel on the CPU. Written by
+# `python -m tools.corpus.runtimes.kernels`; opshift/opsets/kernels.py says how it is read.
+"""
+# (domain, operator, its version, its type variables, their element types)
+Choice: TypeAlias = "tuple[str, str, int, tuple[str, ...], tuple[str, ...]]"
+
+
+def main() -> int:
+    args = _parser().parse_args()
+    args.results.mkdir(parents=True, exist_ok=True)
+    lacking: dict[str, set[Choice]] = {}
+    contrib = _contrib()
+    for version in args.ort:
+        kept = args.results / f"{version}.json"
+        try:
+            if not kept.exists():
+                kept.write_text(json.dumps(measure(install(version, args.cache), contrib)))
+        except NotHere as reason:
+            print(f"passed over: {reason}", file=sys.stderr)
+            continue
+        found = json.loads(kept.read_text())
+        minor = ".".join(version.split(".")[:2])
+        lacking[minor] = {(d, op, n, tuple(v), tuple(t)) for d, op, n, v, t in found["lacks"]}
+        print(minor, found["counts"], file=sys.stderr, flush=True)
+    table = tabulated(lacking)
+    if args.write:
+        args.write.write_text(HEAD + "\n".join(kernels.written(table)) + "\n")
+    return 0
+
+
+def measure(runtime: Installed, contrib: list[str]) -> dict[str, Any]:
+    """The choices that a release has no kernel for, and how many of them had which answer."""
+    runner, counts = Runner(runtime, 60, CHILD), Counter[str]()
+    lacks: list[Choice] = []
+    row = targets.find(f"onnxruntime=={runtime.version}")
+    try:
+        registered = runner.ask({"registered": True})["registered"]
+        for domain in ("", "ai.onnx.ml"):
+            for schema in probes.schemas(domain):
+                if schema.since_version > row.imports[domain]:
+                    continue
+                for probe in probes.of(schema):
+                    loads = answer(runner, probe)
+                    known = listed(registered, schema, probe)
+                    if loads is None and known is False and not schema.has_function:
+                        loads = None if "float16" in probe.types else False
+                    told = "" if registered is None else f", listed: {known}"
+                    counts[f"loads: {loads}{told}"] += 1
+                    if loads is False and not known:
+                        lacks.append(_choice(probe))
+        for op in contrib:
+            model = base64.b64encode(probes.bare(op, CONTRIB)).decode()
+            if runner.ask({"model": model}).get("kernel") is False:
+                lacks.append((CONTRIB, op, 1, (), ()))
+    finally:
+        runner.close()
+    return {"lacks": lacks, "counts": dict(counts)}
+
+
+def answer(runner: Runner, probe: probes.Probe) -> bool | None:
+    """Whether a node loads; None where the runtime objects to each model for another reason."""
+    for model in probe.models():
+        told = runner.ask({"model": base64.b64encode(model).decode()})
+        found: bool | None = told.get("kernel")
+        if found is not None or "outcome" in told:
+            return found
+    return None
+
+
+def _choice(probe: probes.Probe) -> Choice:
+    return probe.domain, probe.op, probe.since, probe.variables, probe.types
+
+
+def listed(
+    registered: list[tuple[str, str, list[int], dict[str, list[str]]]] | None,
+    schema: defs.OpSchema,
+    probe: probes.Probe,
+) -> bool | None:
+    """Whether a registered kernel takes a choice of types; None where the release lists none."""
+    if registered is None:
+        return None
+    chosen = dict(zip(probe.variables, probe.types, strict=True))
+    named = {f.name: f.type_str for f in (*schema.inputs, *schema.outputs)}
+    for domain, op, (first, last), constraints in registered:
+        if (domain or "", op) != (probe.domain, probe.op):
+            continue
+        if first != probe.since and not (first <= probe.since <= last < 1 << 30):
+            continue
+        if all(
+            f"tensor({chosen[variable]})" in types
+            for name, types in constraints.items()
+            if (variable := name if name in chosen else named.get(name, "")) in chosen
+        ):
+            return True
+    return False
+
+
+def tabulated(lacking: dict[str, set[Choice]]) -> kernels.Table:
+    """What the releases lack, by operator and version."""
+    releases = tuple(sorted(lacking, key=numbers))
+    lacks: dict[kernels.Key, dict[int, kernels.Lack]] = {}
+    for choice in sorted(set().union(*lacking.values())):
+        domain, op, since, variables, types = choice
+        where = tuple(n for n, release in enumerate(releases) if choice in lacking[release])
+        versions = lacks.setdefault((domain, op), {})
+        found = dict(versions[since].choices) if since in versions else {}
+        versions[since] = kernels.Lack(variables, {**found, types: where})
+    return kernels.Table("onnxruntime", releases, lacks)
+
+
+def _contrib() -> list[str]:
+    """The operators of com.microsoft that the installed onnxruntime has."""
+    import onnxruntime.capi.onnxruntime_pybind11_state as state
+
+    return sorted({s.name for s in state.get_all_operator_schema() if s.domain == CONTRIB})
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--ort", nargs="+", default=RELEASES, metavar="VERSION")
+    parser.add_argument("--cache", type=Path, default=CACHE, help="where runtimes are installed")
+    parser.add_argument("--results", type=Path, default=CACHE / "kernels", help="where answers go")
+    parser.add_argument("--write", type=Path, nargs="?", const=FILE, help="where the table goes")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,151 @@
+"""The table: how many models are right before and after, and why the others are not."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+Told: TypeAlias = "dict[str, str]"
+# "before" and "after"; "stamped" is the original under numbers that the runtime reads
+Measured: TypeAlias = "dict[str, Told]"
+
+# What a runtime answers where it has no kernel for an operator, or not for its type.
+LACKS = re.compile(
+    r"Could not find an implementation|NOT_IMPLEMENTED|No Op registered|not a registered function"
+    r"|Failed to find kernel"
+)
+# The checker of a runtime rejects a node that came with the model, not one that it fused itself.
+FOREIGN = re.compile(
+    r"Load model from .* In Node, \(\"[^\"]*\", (\w+), \"com.microsoft\"", re.DOTALL
+)
+BAD = ("wrong", "crash", "timeout")
+OUTCOMES = ("not loaded", "not run", "wrong", "crash", "timeout", "refused", "failed")
+
+
+@dataclass
+class Results:
+    """Outcomes by release and model, and releases that could not be installed."""
+
+    models: dict[str, dict[str, Measured]] = field(default_factory=dict)
+    passed_over: dict[str, str] = field(default_factory=dict)
+
+
+def lacks(told: Told) -> str:
+    """The operator or type that the runtime lacks, if that is why a model does not run there."""
+    if told["outcome"] == "refused":
+        return f"{told['op']}: {told['kind']}"
+    if told["outcome"] == "not loaded" and (foreign := FOREIGN.search(told["why"])):
+        return f"com.microsoft {foreign[1]} in a later form"
+    if told["outcome"] in ("not loaded", "not run") and LACKS.search(told["why"]):
+        if found := re.search(r"implementation for (?:the node )?(?:(\S+):)?(\S+)", told["why"]):
+            written = (found[1] or "").startswith("opshift")  # another form may exist
+            return "" if written else found[2]
+        if found := re.search(r"(\w+) is not a registered function", told["why"]):
+            return found[1]
+        return "a kernel or operator"
+    return ""
+
+
+def worse(measured: Measured) -> bool:
+    """Whether the result is wrong or ends the process where the original did neither."""
+    return measured["after"]["outcome"] in BAD and measured["before"]["outcome"] not in BAD
+
+
+def fault(name: str, version: str, found: Results) -> str:
+    """Why the runtime, and not the conversion, makes a model wrong; "" where nothing shows this."""
+    measured = found.models[version][name]
+    stamped, after = measured.get("stamped", {}), measured["after"]
+    if stamped.get("outcome") in BAD:
+        shown = _shown(stamped)
+        return f"the original, under numbers that the release reads, has the same fault ({shown})"
+    if after.get("unoptimized") == "right":
+        return "it is right without the optimizations of the release"
+    for other, alike in sorted(found.models[version].items()):
+        if _network(other) == _network(name) and alike["before"]["outcome"] in BAD:
+            return f"so is the export of this network in {other}: {alike['before']['why']}"
+    for release, models in found.models.items():
+        for which in ("before", "stamped"):
+            one = models.get(name, {}).get(which, {})
+            if one.get("outcome") in BAD and one.get("why") == after.get("why"):
+                return f"the original has the same fault in {_named(release)} ({_shown(one)})"
+    return ""
+
+
+def _network(name: str) -> str:
+    return re.sub(r"_op\d+.*", "", name)
+
+
+def _shown(told: Told) -> str:
+    return f"{told['outcome']}: {told.get('why', '')}".rstrip(": ")
+
+
+def row(version: str, found: Results) -> str:
+    models = found.models[version]
+    before = sum(m["before"]["outcome"] == "right" for m in models.values())
+    after = Counter(m["after"]["outcome"] for m in models.values())
+    can = sum(not lacks(m["after"]) for m in models.values())
+    share = f"{100 * after['right'] / can:.1f} %" if can else "-"
+    cells = [_named(version), len(models), before, after["right"], can, share]
+    cells += [after[name] for name in OUTCOMES]
+    bad = [name for name, measured in models.items() if worse(measured)]
+    faults = sum(bool(fault(name, version, found)) for name in bad)
+    cells += [faults, len(bad) - faults]
+    return "| " + " | ".join(map(str, cells)) + " |"
+
+
+HEADER = (
+    "| runtime | models | right before | right after | expressible | share right of these | "
+    + " | ".join(OUTCOMES)
+    + " | not before, fault of the runtime | not before, other |"
+)
+
+
+def _named(asked: str) -> str:
+    return asked.replace("==", " ") if "==" in asked else f"onnxruntime {asked}"
+
+
+def table(found: Results) -> str:
+    line = "|" + " --- |" * HEADER.count(" | ") + " --- |"
+    return "\n".join([HEADER, line, *(row(version, found) for version in found.models)])
+
+
+def page(found: Results) -> str:
+    """The page of the documentation."""
+    return "\n".join(_page(found)) + "\n"
+
+
+def _page(found: Results) -> Iterator[str]:
+    yield "# Converted models in the runtimes they were converted for"
+    yield ""
+    yield "Written by `python -m tools.corpus runtimes`. Each model of the corpus was converted"
+    yield "with `--for onnxruntime==VERSION` and default flags, and run in that release. Right: the"
+    yield "error is at most 1e-3 of the largest expected magnitude. A model is not expressible if"
+    yield "its conversion is refused, or if the release has no kernel for an operator or type of"
+    yield "the result. Operators of com.microsoft in a form of a later release are lacking, too."
+    yield ""
+    yield table(found)
+    for version, reason in found.passed_over.items():
+        yield f"\n{_named(version)} was passed over: {reason}"
+    for version, models in found.models.items():
+        yield f"\n## {_named(version)}: models that are not right"
+        grouped: dict[str, list[str]] = defaultdict(list)
+        for name, measured in sorted(models.items()):
+            after = measured["after"]
+            if after["outcome"] == "right":
+                continue
+            if missing := lacks(after):
+                grouped[f"lacks {missing}"].append(name)
+            else:
+                mark = ""
+                if worse(measured):
+                    proof = fault(name, version, found)
+                    mark = f" ({proof or 'the original was neither wrong nor a crash'})"
+                before = measured["before"]["outcome"]
+                why = " ".join(after.get("why", "").split())[:160]
+                grouped[f"{after['outcome']}, before {before}{mark}: {why}"].append(name)
+        yield ""
+        for reason, names in sorted(grouped.items()):
+            yield f"* {reason}: {', '.join(names)}"

@@ -1,0 +1,9 @@
+"""Runs a tool of this program."""
+
+import sys
+
+from tools.lib.program import run
+
+TOOLS = "coverage crash each run"
+
+sys.exit(run("tools.fuzz", TOOLS.split()))

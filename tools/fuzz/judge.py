@@ -1,0 +1,321 @@
+"""Makes the call of a case and says whether it ended as a call may end."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import onnx
+import onnx.shape_inference
+import opshift
+from google.protobuf.message import DecodeError
+from onnx import ModelProto, checker, numpy_helper
+from opshift import BadTarget, InvalidModel, Refused
+
+from tools.fuzz.case import Call, Case
+
+ANSWERS = (BadTarget, InvalidModel, Refused)
+KEPT = ("deprecated", "No Op registered", "No opset", "external data", "Data of TensorProto")
+INFERENCE = "[ShapeInferenceError] Inference error(s): "
+UNKNOWN = ("instead is null", "was 0")  # a type that inference cannot know, as behind Cast-1
+UNMEASURED = "raw_data size"  # of what a caller holds: to know it is to copy it
+PATIENCE = 60.0  # seconds of processor time, which a busy machine does not change
+SECRET = b"not the model's to read" * 300
+
+
+class Broken(Exception):  # noqa: N818 - it is what was looked for
+    """A promise that a call did not keep."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a call ended: a kind for counting, what it said, and the place of a finding."""
+
+    kind: str
+    detail: str = ""
+    where: str = ""
+    trace: str = ""
+
+    @property
+    def is_finding(self) -> bool:
+        return self.kind == "FINDING"
+
+    def resembles(self, other: Ending) -> bool:
+        """Whether the same was said in the same place, whatever it was said of."""
+        return (self.where, self.detail[:70]) == (other.where, other.detail[:70])
+
+    def digest(self) -> str:
+        """A few letters that are the same whenever the same was answered."""
+        return hashlib.sha256(f"{self.kind} {self.detail}".encode(errors="replace")).hexdigest()
+
+
+def judge(case: Case, scratch: str | None = None) -> Ending:
+    """Runs a case in a folder of its own, which has a neighbour that is none of its business."""
+    with tempfile.TemporaryDirectory(prefix="fuzz-", dir=scratch) as folder:
+        root = Path(folder)
+        lay_out(case, root)
+        here = os.getcwd()
+        os.chdir(root)
+        try:
+            ending = _judge(case)
+        finally:
+            os.chdir(here)
+        # Where the folder is has no part in what is answered.
+        return replace(ending, detail=ending.detail.replace(folder, ""))
+
+
+def lay_out(case: Case, root: Path) -> None:
+    """The model and its data in `work`; `other` is empty, and `secret` nobody's business."""
+    (root / "work").mkdir()
+    (root / "other").mkdir()
+    (root / "secret").write_bytes(SECRET)
+    (root / "work" / "link").symlink_to("../secret")
+    (root / "work" / "in.onnx").write_bytes(case.model)
+    for name, data in case.files.items():
+        (root / "work" / name).write_bytes(data)
+
+
+def _judge(case: Case) -> Ending:
+    before, began = tree(), time.process_time()
+    try:
+        kind, detail = _CALLS[case.call.function](case)
+        _in_time(began)
+    except ANSWERS as answer:
+        kind, detail = type(answer).__name__, str(answer)
+        try:
+            _in_time(began)
+            _well_said(answer)
+            _nothing_changed(before)
+        except Broken as broken:
+            return _finding(broken)
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        return _finding(error)
+    return Ending(kind, detail)
+
+
+def _finding(error: BaseException) -> Ending:
+    """The innermost place in the product names a finding."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [
+        f for f in frames if "opshift" in Path(f.filename).parts[-3:-1] or "adapters" in f.filename
+    ]
+    last = own[-1] if own else frames[-1]
+    where = f"{type(error).__name__} {Path(last.filename).name}:{last.name}"
+    text = "".join(traceback.format_exception(error))
+    return Ending("FINDING", f"{type(error).__name__}: {error}", where, text)
+
+
+# ---------------------------------------------------------------- the calls
+
+
+def _convert_version(case: Case) -> tuple[str, str]:
+    call = case.call
+    if call.place == "path":
+        result = opshift.convert_version("work/in.onnx", call.target, **call.options)
+        return sound(case, result, "work")
+    try:
+        model = ModelProto.FromString(case.model)
+    except DecodeError:
+        return "unreadable", ""
+    before = model.SerializeToString(deterministic=True)
+    try:
+        result = opshift.convert_version(
+            model, call.target, inplace=call.place == "inplace", **call.options
+        )
+    except ANSWERS:
+        if model.SerializeToString(deterministic=True) != before:
+            raise Broken("a model was changed by a conversion that failed") from None
+        raise
+    if call.place == "object" and model.SerializeToString(deterministic=True) != before:
+        raise Broken("the caller's model was changed")
+    if (result is model) != (call.place == "inplace"):
+        raise Broken("inplace says one thing and the result another")
+    return sound(case, result, "")
+
+
+def _convert_file(case: Case) -> tuple[str, str]:
+    call = case.call
+    before, weights = tree(), _weights("work/in.onnx")
+    target = {"beside": "work/out.onnx", "elsewhere": "other/out.onnx", "in place": "work/in.onnx"}
+    result = target[call.place]
+    where = {"in_place": True} if call.place == "in place" else {}
+    report = opshift.convert_file("work/in.onnx", result, call.target, **where, **call.options)
+    after = tree()
+    folder = os.path.dirname(result)
+    may = {result, f"{result}.data", *(f"{folder}/{name}" for name in locations(case))}
+    changed = {name for name in before | after if before.get(name) != after.get(name)}
+    if wrong := sorted(changed - may):
+        raise Broken(f"files that are not the result were written: {wrong}")
+    new = _weights(result)
+    if weights is not None and new is None:
+        raise Broken("initializers that could be read cannot be read any more")
+    if weights and new:
+        free = read_by(case, {work.op for step in report.steps for work in step.rewritten})
+        lost = [name for name in sorted(weights.keys() & new) if weights[name] != new[name]]
+        if lost := [name for name in lost if name not in free]:
+            raise Broken(f"initializers have other values: {lost}")
+    text = Path(result).read_bytes()
+    if _ir_alone(case.call) and not is_readable(case.model):
+        return "valid as it came", hashlib.sha256(text).hexdigest()
+    return sound(case, ModelProto.FromString(text), folder)
+
+
+def _plan(case: Case) -> tuple[str, str]:
+    call = case.call
+    before = tree()
+    try:
+        model = "work/in.onnx" if call.place == "path" else ModelProto.FromString(case.model)
+    except DecodeError:
+        return "unreadable", ""
+    told = opshift.plan(model, call.target, **call.options)
+    _nothing_changed(before)
+    if not isinstance(model, str) and model != ModelProto.FromString(case.model):
+        raise Broken("plan changed the model")
+    return "planned", f"{told}\n{told.to_json()}"
+
+
+_CALLS: dict[str, Callable[[Case], tuple[str, str]]] = {
+    "convert_version": _convert_version,
+    "convert_file": _convert_file,
+    "plan": _plan,
+}
+
+
+# ---------------------------------------------------------------- promises
+
+
+def tree() -> dict[str, Any]:
+    """Every file below the current folder, with its bytes."""
+    found: dict[str, Any] = {}
+    for folder, folders, files in os.walk("."):
+        for name in (*folders, *files):
+            path = os.path.normpath(os.path.join(folder, name))
+            link = os.path.islink(path)
+            plain = os.path.isfile(path) and not link
+            found[path] = Path(path).read_bytes() if plain else os.readlink(path) if link else None
+    return found
+
+
+def _in_time(began: float) -> None:
+    took = time.process_time() - began
+    if took > PATIENCE:
+        raise Broken(f"it took more than {PATIENCE:.0f} s of processor time ({took:.0f})")
+
+
+def _nothing_changed(before: dict[str, Any]) -> None:
+    after = tree()
+    if after != before:
+        names = sorted(name for name in before | after if before.get(name) != after.get(name))
+        raise Broken(f"there was no result, but files changed: {names}")
+
+
+def _well_said(answer: Exception) -> None:
+    """Invalid input gets one sentence."""
+    text = str(answer)
+    if not text.strip() or (not isinstance(answer, Refused) and "\n" in text):
+        raise Broken(f"an answer is not one sentence: {text!r}")
+
+
+def locations(case: Case) -> set[str]:
+    """Where the model's external data is said to be."""
+    from opshift.model.bytes.external import location_of
+    from opshift.model.walk import tensors
+
+    if not is_readable(case.model):
+        return set()
+    return {location_of(tensor) for tensor in tensors(ModelProto.FromString(case.model))}
+
+
+def read_by(case: Case, operators: set[str]) -> set[str]:
+    """What nodes of these operators read: a rewritten weight keeps its name, not its value."""
+    from opshift.model.walk import nodes_in
+
+    nodes = nodes_in(ModelProto.FromString(case.model).graph) if operators else ()
+    return {name for node in nodes if node.op_type in operators for name in node.input}
+
+
+def is_readable(text: bytes) -> bool:
+    """Whether protobuf takes the bytes for a model."""
+    try:
+        ModelProto.FromString(text)
+    except DecodeError:
+        return False
+    return True
+
+
+def sound(case: Case, result: ModelProto, folder: str) -> tuple[str, str]:
+    """Raises when a result is not what was asked for; answers how valid it is, and a digest."""
+    text = result.SerializeToString(deterministic=True)
+    if ModelProto.FromString(text) != result:
+        raise Broken("the result does not survive being written and read")
+    _at_its_target(case.call, result)
+    source = ModelProto.FromString(case.model)
+    if [v.name for v in result.graph.output] != [v.name for v in source.graph.output]:
+        raise Broken("the outputs have other names")
+    return _checked(case, folder, text), hashlib.sha256(text).hexdigest()
+
+
+def _at_its_target(call: Call, result: ModelProto) -> None:
+    own = [entry.version for entry in result.opset_import if entry.domain in ("", "ai.onnx")]
+    wanted = call.target.get("") if isinstance(call.target, dict) else call.target
+    if isinstance(wanted, int) and own and set(own) != {wanted}:
+        raise Broken(f"{wanted} was asked for, and the result says {own}")
+    ir = call.options.get("ir_version")
+    if isinstance(ir, int) and result.ir_version != ir:
+        raise Broken(f"IR {ir} was asked for, and the result says {result.ir_version}")
+
+
+def _checked(case: Case, folder: str, text: bytes) -> str:
+    """How valid a result is: what the checker rejects must be what conversion promises to keep."""
+    told = objection(text, folder)
+    kept = any(one in told for one in KEPT) or _ir_alone(case.call)
+    kept |= case.call.place in ("object", "inplace") and UNMEASURED in told
+    if told and not (kept and objection(case.model, "work")):
+        raise Broken(f"the checker rejects the result: {told}")
+    if told:
+        return "valid as it came"
+    told = objection(text, folder, full=True)
+    if told and not objection(case.model, "work", full=True):
+        raise Broken(f"inference rejects the result: {told}")
+    return "valid"
+
+
+def _ir_alone(call: Call) -> bool:
+    """A new IR version and nothing else is documented to look at nothing that is not in its way."""
+    return call.target is None and "minimal" not in call.options and "ir_version" in call.options
+
+
+def objection(text: bytes, folder: str, *, full: bool = False) -> str:
+    """What the checker says, of a file, for that is how it finds external data."""
+    path = os.path.join(folder or "work", ".checked.onnx")
+    with open(path, "wb") as file:
+        file.write(text)
+    try:
+        checker.check_model(path, full_check=full)
+    except onnx.shape_inference.InferenceError as error:
+        lines = str(error).removeprefix(INFERENCE).splitlines()
+        return next((line for line in lines if line and not line.endswith(UNKNOWN)), "")
+    except Exception as error:
+        return str(error).strip() or type(error).__name__
+    finally:
+        os.unlink(path)
+    return ""
+
+
+def _weights(path: str) -> dict[str, Any] | None:
+    """The value of every initializer; None where one cannot be read."""
+    try:
+        model = onnx.load(path)
+        arrays = {t.name: numpy_helper.to_array(t) for t in model.graph.initializer}
+    except Exception:  # whatever onnx says of a file that is broken
+        return None
+    return {name: (str(a.dtype), a.shape, repr(a.tolist())) for name, a in arrays.items()}

@@ -1,0 +1,349 @@
+"""Changes a model in ways in which one can have gone wrong; the same seed makes the same change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from random import Random
+from typing import Any, TypeAlias
+
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import DecodeError, Message
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, defs, helper
+
+from tools.conformance import wrap
+
+Mutation: TypeAlias = Callable[[Random, ModelProto, ModelProto], None]
+
+NUMBERS = (0, 1, -1, 2, 3, 4, 7, 13, 100, 2**31 - 1, -(2**31), 2**40, 2**63 - 1, -(2**63))
+TEXTS = ("", "x", "ai.onnx", "ai.onnx.ml", "acme", "a b", "é\u2028", "opshift_1_const", "y" * 300)
+LOCATIONS = (
+    "w.bin",
+    "missing.bin",
+    "../secret",
+    "/etc/hostname",
+    "link",
+    "in.onnx",
+    "",
+    ".",
+    "a/b",
+)
+OPERATORS = sorted({(schema.domain, schema.name) for schema in defs.get_all_schemas()})
+ATTRIBUTES = sorted({name for schema in defs.get_all_schemas() for name in schema.attributes})
+
+
+def mutated(rng: Random, model: ModelProto, donor: ModelProto) -> ModelProto:
+    """A copy of the model with a few changes; the donor is where foreign parts come from."""
+    copy = ModelProto()
+    copy.CopyFrom(model)
+    while True:
+        with suppress(DecodeError):  # protobuf copies no message that is nested too deep
+            rng.choice(MUTATIONS)(rng, copy, donor)
+        if rng.random() < 0.6:
+            return copy
+
+
+# ---------------------------------------------------------------- finding a place
+
+
+def messages(root: Message) -> Iterator[Message]:
+    """The message and every message in it."""
+    yield root
+    for field, value in root.ListFields():
+        if field.type == FieldDescriptor.TYPE_MESSAGE:
+            for child in [value] if isinstance(value, Message) else list(value):
+                yield from messages(child)
+
+
+def any_message(rng: Random, root: Message) -> Message:
+    """A message of a kind drawn first: there are many dimensions and one set of imports."""
+    kinds: dict[str, list[Message]] = {}
+    for message in messages(root):
+        kinds.setdefault(message.DESCRIPTOR.name, []).append(message)
+    return rng.choice(kinds[rng.choice(sorted(kinds))])
+
+
+def every(root: Message, kind: type) -> list[Any]:
+    """All messages of one kind."""
+    return [message for message in messages(root) if isinstance(message, kind)]
+
+
+def names(root: Message) -> list[str]:
+    """Every value name that nodes read or write, each once."""
+    nodes = every(root, NodeProto)
+    return sorted({name for node in nodes for name in (*node.input, *node.output) if name})
+
+
+# ---------------------------------------------------------------- any field of any message
+
+
+def set_field(rng: Random, model: ModelProto, donor: ModelProto) -> None:
+    """Gives a field of any message another value, or none."""
+    message = any_message(rng, model)
+    field = rng.choice(message.DESCRIPTOR.fields)
+    if rng.random() < 0.3:
+        message.ClearField(field.name)
+    elif field.type == FieldDescriptor.TYPE_MESSAGE:
+        _graft(rng, message, field, model, donor)
+    elif field.is_repeated:
+        values, new = getattr(message, field.name), _value(rng, field, model)
+        if values and rng.random() < 0.5:
+            values[rng.randrange(len(values))] = new
+        else:
+            values.insert(rng.randint(0, len(values)), new)
+    else:
+        setattr(message, field.name, _value(rng, field, model))
+
+
+def _graft(
+    rng: Random, message: Message, field: FieldDescriptor, model: ModelProto, donor: ModelProto
+) -> None:
+    """Puts a copy of a message of the right kind, from here or from the donor, into a field."""
+    kind = field.message_type.full_name
+    found = [m for root in (model, donor) for m in messages(root) if m.DESCRIPTOR.full_name == kind]
+    if found:
+        part = type(found[0])()
+        part.CopyFrom(rng.choice(found))
+    if field.is_repeated:
+        added = getattr(message, field.name).add()
+    else:
+        added = getattr(message, field.name)
+        added.SetInParent()
+    if found:
+        added.CopyFrom(part)
+
+
+def _value(rng: Random, field: FieldDescriptor, model: ModelProto) -> Any:
+    match field.cpp_type:
+        case FieldDescriptor.CPPTYPE_STRING if field.type == FieldDescriptor.TYPE_BYTES:
+            return rng.choice((b"", b"\xff\xfe", rng.randbytes(rng.choice((1, 8, 5000)))))
+        case FieldDescriptor.CPPTYPE_STRING:
+            return rng.choice((*TEXTS, *names(model)))
+        case FieldDescriptor.CPPTYPE_ENUM:
+            return rng.choice(field.enum_type.values).number
+        case FieldDescriptor.CPPTYPE_FLOAT | FieldDescriptor.CPPTYPE_DOUBLE:
+            return rng.choice((0.0, 1.0, -1.0, 1e30, float("nan"), float("inf")))
+        case FieldDescriptor.CPPTYPE_INT32:
+            return max(-(2**31), min(_number(rng), 2**31 - 1))
+        case FieldDescriptor.CPPTYPE_UINT32 | FieldDescriptor.CPPTYPE_UINT64:
+            return abs(_number(rng)) % 2**32
+    return max(-(2**63), min(_number(rng), 2**63 - 1))
+
+
+def _number(rng: Random) -> int:
+    return rng.choice(NUMBERS) if rng.random() < 0.5 else rng.randint(-3, 30)
+
+
+def reorder(rng: Random, model: ModelProto, donor: ModelProto) -> None:
+    """Drops, repeats or swaps elements of a list anywhere."""
+    lists = [
+        value
+        for _, value in any_message(rng, model).ListFields()
+        if not isinstance(value, (Message, str, bytes, int, float))
+    ]
+    if not lists:
+        return
+    values = rng.choice(lists)
+    here, there = rng.randrange(len(values)), rng.randrange(len(values))
+    match rng.randrange(3):
+        case 0:
+            del values[here]
+        case 1:
+            values.append(values[here])
+        case 2:
+            _swap(values, here, there)
+
+
+def _swap(values: Any, here: int, there: int) -> None:
+    """Lists of messages take no assignment; they can be emptied and filled again."""
+    rest = list(values)
+    copies = [_copied(value) for value in rest]
+    copies[here], copies[there] = copies[there], copies[here]
+    del values[:]
+    values.extend(copies)
+
+
+def _copied(value: Any) -> Any:
+    if not isinstance(value, Message):
+        return value
+    copy = type(value)()
+    copy.CopyFrom(value)
+    return copy
+
+
+# ---------------------------------------------------------------- names and operators
+
+
+def rewire(rng: Random, model: ModelProto, donor: ModelProto) -> None:
+    """Lets a node read or write another name: a cycle, a second writer, nobody's name, none."""
+    nodes = every(model, NodeProto)
+    if nodes:
+        node = rng.choice(nodes)
+        ends = rng.choice((node.input, node.output))
+        name = rng.choice((*names(model), "nobody", ""))
+        if ends and rng.random() < 0.7:
+            ends[rng.randrange(len(ends))] = name
+        else:
+            ends.append(name)
+
+
+def exchange_operator(rng: Random, model: ModelProto, donor: ModelProto) -> None:
+    """Makes a node another operator, its inputs and attributes kept."""
+    nodes = every(model, NodeProto)
+    if nodes:
+        node = rng.choice(nodes)
+        node.domain, node.op_type = rng.choice(OPERATORS)
+        if not any(entry.domain == node.domain for entry in model.opset_import):
+            model.opset_import.add(domain=node.domain, version=1)
+
+
+def splice(rng: Random, model: ModelProto, donor: ModelProto) -> None:
+    """Puts the donor's nodes, and sometimes all it has, behind the model's own."""
+    graph = rng.choice(every(model, GraphProto) or [model.graph])
+    if rng.random() < 0.3:
+        model.MergeFrom(donor)
+    else:
+        graph.node.extend(donor.graph.node)
+        graph.initializer.extend(donor.graph.initializer)
+
+
+def attribute(rng: Random, model: ModelProto, donor: ModelProto) -> None:
+    """Adds an attribute, or gives one another kind, value, name or reference."""
+    nodes = every(model, NodeProto)
+    if not nodes:
+        return
+    node = rng.choice(nodes)
+    new = helper.make_attribute(
+        rng.choice(ATTRIBUTES),
+        rng.choice((_number(rng), 1.5, "text", [1, -1], [0.5], ["a", "b"], [2**62] * 3)),
+    )
+    match rng.randrange(4) if node.attribute else 0:
+        case 0:
+            node.attribute.append(new)
+        case 1:
+            rng.choice(node.attribute).CopyFrom(new)
+        case 2:
+            old = rng.choice(node.attribute)
+            new.name = old.name
+            old.CopyFrom(new)
+        case 3:
+            rng.choice(node.attribute).ref_attr_name = rng.choice(ATTRIBUTES)
+
+
+def versions(rng: Random, model: ModelProto, donor: ModelProto) -> None:
+    """Changes an import or the IR version."""
+    if rng.random() < 0.3:
+        model.ir_version = rng.choice((0, 1, 2, 3, 4, 8, 9, 10, 11, 13, 99, -1))
+    owner = rng.choice((model, *model.functions))
+    if not owner.opset_import or rng.random() < 0.2:
+        domain = rng.choice(("", "ai.onnx", "ai.onnx.ml", "acme", "ai.onnx.training"))
+        owner.opset_import.add(domain=domain, version=_number(rng))
+    else:
+        rng.choice(owner.opset_import).version = _number(rng)
+
+
+# ---------------------------------------------------------------- tensors and types
+
+
+def tensor(rng: Random, model: ModelProto, donor: ModelProto) -> None:
+    """Lets shape, type and bytes of a tensor disagree."""
+    tensors = every(model, TensorProto)
+    if not tensors:
+        return
+    one = rng.choice(tensors)
+    match rng.randrange(6):
+        case 0:
+            one.raw_data = one.raw_data[: rng.randint(0, len(one.raw_data))]
+        case 1:
+            one.dims.append(rng.choice((0, 1, 2, -1, 2**40, 2**62)))
+        case 2 if one.dims:
+            one.dims[rng.randrange(len(one.dims))] = _number(rng)
+        case 3:
+            one.data_type = rng.randint(0, 30)
+        case 4:
+            one.float_data.append(1.0)
+        case 5:
+            one.segment.begin = 1
+
+
+def large_tensor(rng: Random, model: ModelProto, donor: ModelProto) -> None:
+    """Puts a payload that is worth carving where a small one was, or leaves it short."""
+    tensors = every(model, TensorProto)
+    if tensors:
+        one = rng.choice(tensors)
+        name = one.name
+        one.Clear()
+        one.name, one.data_type = name, rng.choice((1, 7, 11, 22, 10, 9))
+        one.dims.append(5000)
+        one.raw_data = bytes(rng.choice((40000, 20000, 5000, 39999)))
+
+
+def external(rng: Random, model: ModelProto, donor: ModelProto) -> None:
+    """Says that a tensor's bytes are in a file, which may not be there or not be ours."""
+    tensors = every(model, TensorProto)
+    if not tensors:
+        return
+    one = rng.choice(tensors)
+    if rng.random() < 0.7:
+        for name in ("raw_data", "float_data", "int64_data", "int32_data", "double_data"):
+            one.ClearField(name)
+    one.data_location = TensorProto.EXTERNAL
+    entries = {"location": rng.choice(LOCATIONS), "offset": rng.choice(("0", "64", "-1", "9" * 30))}
+    if rng.random() < 0.5:
+        entries["length"] = rng.choice(("4", "16", "99999", "x", "-4"))
+    for key in rng.sample(sorted(entries), rng.randint(1, len(entries))):
+        one.external_data.add(key=key, value=entries[key])
+
+
+def element_type(rng: Random, model: ModelProto, donor: ModelProto) -> None:
+    """Gives a declared value another element type or shape."""
+    found = [m for m in messages(model) if m.DESCRIPTOR.name == "TypeProto"]
+    if found:
+        one = rng.choice(found)
+        if rng.random() < 0.3:
+            one.Clear()
+            one.sequence_type.elem_type.tensor_type.elem_type = rng.randint(0, 30)
+            return
+        one.tensor_type.elem_type = rng.randint(0, 30)
+        if rng.random() < 0.5:
+            one.tensor_type.shape.dim.add().dim_value = _number(rng)
+
+
+def annotations(rng: Random, model: ModelProto, donor: ModelProto) -> None:
+    """Adds what a conversion has to carry along: quantisation, sparse weights, metadata."""
+    graph = rng.choice(every(model, GraphProto) or [model.graph])
+    some = rng.choice((*names(model), "nobody"))
+    match rng.randrange(3):
+        case 0:
+            note = graph.quantization_annotation.add(tensor_name=some)
+            note.quant_parameter_tensor_names.add(key="SCALE_TENSOR", value=rng.choice(TEXTS))
+        case 1:
+            sparse = graph.sparse_initializer.add(dims=[rng.choice((4, -1, 2**62))])
+            sparse.values.CopyFrom(helper.make_tensor(some, 1, [2], [1.0, 2.0]))
+            sparse.indices.CopyFrom(helper.make_tensor("", 7, [2], [rng.randint(-1, 4), 2]))
+        case 2:
+            model.metadata_props.add(key=rng.choice(TEXTS), value=rng.choice(TEXTS))
+
+
+def unknown_field(rng: Random, model: ModelProto, donor: ModelProto) -> None:
+    """Adds a field that nobody knows, or a known one in another encoding."""
+    place = any_message(rng, model)
+    number = rng.choice((900, 1, 2, 5, 7))
+    body = rng.choice((b"\x07", b"\x7f"))
+    key = number << 3
+    head = bytes([key & 0x7F | 0x80, key >> 7]) if key > 0x7F else bytes([key])
+    place.MergeFromString(head + body)
+
+
+def kind_of_attribute(rng: Random, model: ModelProto, donor: ModelProto) -> None:
+    """Lets the kind that an attribute declares differ from what it holds."""
+    found = every(model, AttributeProto)
+    if found:
+        rng.choice(found).type = rng.choice(AttributeProto.AttributeType.values())
+
+
+MUTATIONS: tuple[Mutation, ...] = (
+    set_field, set_field, set_field, reorder, reorder, rewire, rewire, exchange_operator, splice,
+    attribute, attribute, versions, tensor, large_tensor, external, element_type, annotations,
+    unknown_field, kind_of_attribute, *wrap.MUTATIONS,
+)  # fmt: skip

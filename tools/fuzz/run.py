@@ -1,0 +1,190 @@
+"""Throws broken and odd models at convert_version, convert_file and plan, in child processes.
+
+    python -m tools.fuzz run --runs 1000 --seed 1 [--jobs 2] [--seeds frozen adapters nodes corpus]
+    python -m tools.fuzz run --replay FILE | --shrink FILE
+
+A run is made from its number alone: a small legal model is changed, a call is drawn. It has to
+end in a valid model, `Refused`, `InvalidModel` or `BadTarget`, within a time and a memory, with
+no file left behind and no other file touched. What does not is saved so that it can be replayed.
+
+Exit code 1 when something was found.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import sys
+import tempfile
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import onnx
+from opshift.zoo.outcome import Fate, Outcome
+from opshift.zoo.workers.limits import Limits
+from opshift.zoo.workers.supervisor import Supervisor
+
+from tools.fuzz import case as fuzz_case
+from tools.fuzz import judge as fuzz_judge
+from tools.fuzz import seeds, shrink
+from tools.fuzz.case import Case
+
+LIMITS = Limits(seconds=600.0, megabytes=2048, recycle=2000, retries=0)
+TWICE = 5  # every so many runs are made twice and must answer the same
+SHOWN = 3  # reproducers kept of one kind of finding
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A number, and where the models are that it starts from."""
+
+    number: int
+    pool: str
+    scratch: str
+
+    @property
+    def name(self) -> str:
+        return str(self.number)
+
+    @property
+    def size(self) -> int:
+        """That of the largest model, twice over: what a run takes is known when it is made."""
+        return 2 * seeds.LARGEST
+
+
+@dataclass(slots=True)
+class Tally:
+    """Endings counted, and what was found."""
+
+    counts: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    found: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+    digest: int = 0
+
+    def add(self, outcome: Outcome) -> str:
+        """Counts; answers what was found, if anything was."""
+        number = int(outcome.name)
+        kind = outcome.why if outcome.key else f"FINDING: {outcome.fate}"
+        self.counts[fuzz_case.mutator(number)][kind] += 1
+        self.digest ^= int(hashlib.sha256(f"{number} {outcome.key}".encode()).hexdigest()[:12], 16)
+        if not outcome.key or outcome.why == "FINDING":
+            where = outcome.detail.splitlines()[0] if outcome.key else outcome.why
+            self.found[where].append(number)
+            return where
+        return ""
+
+    def __str__(self) -> str:
+        kinds = sorted({kind for counter in self.counts.values() for kind in counter})
+        rows = [["mutator", *kinds, "runs"]]
+        for name, counter in sorted(self.counts.items()):
+            rows.append([name, *(str(counter[kind]) for kind in kinds), str(counter.total())])
+        return "\n".join("  ".join(cell.rjust(16) for cell in row) for row in rows)
+
+
+# ---------------------------------------------------------------- in the child
+
+
+def one(run: Run) -> Outcome:
+    """Makes the case of a number and judges it; the key says what was answered."""
+    case = fuzz_case.make(seeds.kept(run.pool), run.number)
+    ending = fuzz_judge.judge(case, run.scratch)
+    if not ending.is_finding and run.number % TWICE == 0:
+        again = fuzz_judge.judge(case, run.scratch)
+        if again != ending:
+            ending = fuzz_judge.Ending("FINDING", f"{ending}, then {again}", "two answers")
+    detail = f"{ending.where}\n{ending.detail}" if ending.is_finding else ""
+    return Outcome(run.name, Fate.OK, ending.kind, detail, key=ending.digest())
+
+
+# ---------------------------------------------------------------- in the driver
+
+
+def fuzz(
+    pool: Sequence[bytes], numbers: Iterable[int], jobs: int, limits: Limits = LIMITS
+) -> Iterator[Outcome]:
+    """The outcome of each run, as they end."""
+    with tempfile.TemporaryDirectory(prefix="fuzz-", dir=_memory()) as folder:
+        path = Path(folder, "pool")
+        seeds.keep(pool, path)
+        runs = (Run(number, str(path), folder) for number in numbers)
+        yield from Supervisor(jobs, limits).run(one, runs)
+
+
+def _memory() -> str | None:
+    """A file system that does not have to write anything to a disk, if there is one."""
+    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+
+
+def keep(outcome: Outcome, pool: Sequence[bytes], folder: Path) -> str:
+    """Saves a reproducer, and answers how it is used."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{outcome.name}.json"
+    fuzz_case.make(pool, int(outcome.name)).save(path, outcome.detail)
+    return f"python -m tools.fuzz run --replay {path}    {' '.join(outcome.detail.split())[:300]}"
+
+
+def replay(path: Path) -> int:
+    """Runs one saved case in this process, and says how it ended."""
+    ending = fuzz_judge.judge(Case.load(path))
+    print(f"{ending.kind}: {ending.trace or ending.detail}")
+    return int(ending.is_finding)
+
+
+def make_smaller(path: Path) -> int:
+    """Writes a saved finding, made smaller, in its place; one that kills would kill us too."""
+    case = Case.load(path)
+    first = fuzz_judge.judge(case)
+    if not first.is_finding:
+        print(f"there is nothing to find: {first.kind}")
+        return 0
+    small = shrink.shrunk(case, lambda other: fuzz_judge.judge(other).resembles(first))
+    small.save(path, first.detail)
+    print(f"{len(case.model)} bytes became {len(small.model)}: {first.where}")
+    return 1
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command."""
+    args = _parser().parse_args(argv)
+    if args.replay:
+        return replay(args.replay)
+    if args.shrink:
+        return make_smaller(args.shrink)
+    pool = seeds.pool(args.seeds)
+    last = args.seed + args.runs - 1
+    which = f"{len(pool)} models {seeds.digest(pool)}, onnx {onnx.__version__}"
+    print(f"runs {args.seed} to {last}, {which}")
+    tally, began = Tally(), time.monotonic()
+    for done, outcome in enumerate(fuzz(pool, range(args.seed, last + 1), args.jobs), 1):
+        where = tally.add(outcome)
+        if where and len(tally.found[where]) <= SHOWN:
+            print(keep(outcome, pool, args.save), file=sys.stderr)
+        if done % 500 == 0:
+            pace = done / (time.monotonic() - began)
+            found = sum(map(len, tally.found.values()))
+            print(f"{done} runs, {pace:.0f} a second, {found} findings", file=sys.stderr)
+    print(tally)
+    print(f"answers {tally.digest:012x}")
+    for where, numbers in sorted(tally.found.items(), key=lambda item: -len(item[1])):
+        print(f"{len(numbers)} x {where}: {' '.join(map(str, sorted(numbers)[:20]))}")
+    return int(bool(tally.found))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description="Look for models that end a call badly.")
+    add = parser.add_argument
+    add("--runs", type=int, default=1000, metavar="N")
+    add("--seed", type=int, default=1, metavar="N", help="the number of the first run")
+    add("--jobs", type=int, default=1, help="children at work at a time")
+    add("--seeds", nargs="+", default=seeds.SOURCES, choices=seeds.SOURCES, metavar="SOURCE")
+    add("--save", type=Path, default=Path("fuzz-findings"), metavar="DIR")
+    add("--replay", type=Path, metavar="FILE", help="run one saved case again")
+    add("--shrink", type=Path, metavar="FILE", help="make the model of a saved finding smaller")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

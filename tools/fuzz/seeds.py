@@ -1,0 +1,93 @@
+"""The models that a fuzzer starts from: small, legal, and of every operator."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import pickle
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import onnx.parser
+from opshift import versions
+from opshift.author import registry
+
+ROOT = Path(__file__).resolve().parents[2]
+LARGEST = 20_000
+SOURCES = ("frozen", "adapters", "nodes", "corpus")
+
+
+def pool(sources: Sequence[str]) -> list[bytes]:
+    """The serialized models of some sources, in an order that does not change."""
+    found = {
+        "frozen": _frozen,
+        "adapters": _examples_of_adapters,
+        "nodes": _official_node_tests,
+        "corpus": _real_models,
+    }
+    texts = (text for source in sources for text in found[source]())
+    return [text for text in dict.fromkeys(texts) if len(text) <= LARGEST]
+
+
+def digest(models: Sequence[bytes]) -> str:
+    """A few letters that say whether two runs started from the same models."""
+    return hashlib.sha256(pickle.dumps(list(models))).hexdigest()[:12]
+
+
+def keep(models: Sequence[bytes], path: Path) -> None:
+    """Writes a pool for children."""
+    path.write_bytes(pickle.dumps(list(models)))
+
+
+@functools.cache
+def kept(path: str) -> list[bytes]:
+    """The pool in a file, read once by each child."""
+    found: list[bytes] = pickle.loads(Path(path).read_bytes())
+    return found
+
+
+def _frozen() -> Iterator[bytes]:
+    for folder in ("tests/corpus", "examples"):
+        yield from _files(ROOT / folder, "*.onnx")
+
+
+def _examples_of_adapters() -> Iterator[bytes]:
+    """Each example at the version that its adapter leaves; not what this onnx cannot read."""
+    for adapter in registry.default().adapters():
+        for example in adapter.examples:
+            imports = dict(example.imports)
+            if adapter.at_boundary:
+                imports[adapter.domain] = adapter.start
+            ir = example.ir_version or max(versions.ir_for(imports), 8 if example.functions else 4)
+            listed = ", ".join(f'"{domain}" : {version}' for domain, version in imports.items())
+            header = f"<ir_version: {ir}, opset_import: [{listed}]>"
+            try:
+                model = onnx.parser.parse_model(
+                    f"{header} example {example.graph} {example.functions}"
+                )
+            except onnx.parser.ParseError:
+                continue
+            yield model.SerializeToString(deterministic=True)
+
+
+def _official_node_tests() -> Iterator[bytes]:
+    from onnx.backend.test.case.node import collect_testcases
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        cases = collect_testcases(None)
+    for case in sorted(cases, key=lambda case: str(case.name)):
+        if case.model is not None:
+            yield case.model.SerializeToString(deterministic=True)
+
+
+def _real_models() -> Iterator[bytes]:
+    """What exporters wrote, where there is a corpus of it beside the repository."""
+    yield from _files(ROOT.parent / "shared" / "corpus", "*/model.onnx")
+
+
+def _files(folder: Path, pattern: str) -> Iterator[bytes]:
+    for path in sorted(folder.glob(pattern)):
+        if path.stat().st_size <= LARGEST:
+            yield path.read_bytes()

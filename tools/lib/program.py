@@ -1,0 +1,36 @@
+"""The shape of the five programs: `python -m tools.PROGRAM NAME ...` runs one tool."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import runpy
+import sys
+from pathlib import Path
+
+
+def run(package: str, names: list[str]) -> int:
+    """Runs the tool that the first word names, or lists the tools of a program."""
+    words = sys.argv[1:]
+    if not words or words[0] in ("-h", "--help"):
+        print(f"usage: python -m {package} NAME [-h] ...\n")
+        for name in names:
+            print(f"  {name:14} {_purpose(package, name)}")
+        return 0 if words else 2
+    if words[0] not in names:
+        print(f"{package} has no tool {words[0]!r}; it has {', '.join(names)}", file=sys.stderr)
+        return 2
+    sys.argv = [f"python -m {package} {words[0]}", *words[1:]]
+    module = importlib.import_module(f"{package}.{words[0]}")
+    if hasattr(module, "__path__"):
+        runpy.run_module(module.__name__, run_name="__main__")
+        return 0
+    return int(module.main() or 0)
+
+
+def _purpose(package: str, name: str) -> str:
+    """The first line of the docstring of a tool, which is not imported for it."""
+    path = Path(*package.split("."), name)
+    file = path / "__main__.py" if path.is_dir() else path.with_suffix(".py")
+    text = ast.get_docstring(ast.parse(file.read_text("utf-8"))) or ""
+    return text.splitlines()[0]
