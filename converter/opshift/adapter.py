@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from opshift.assumptions import Assumption
 from opshift.author.bounds import Bounds, for_all
 from opshift.author.bounds import moved as moved_bounds
 from opshift.author.builder import Builder
@@ -61,6 +62,7 @@ __all__ = [
     "Adapter",
     "AdapterBug",
     "Array",
+    "Assumption",
     "Bounds",
     "Builder",
     "ByValue",

@@ -5,12 +5,13 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from opshift import codes
 from opshift.text import Line, Role, counted, plain, printable, show_versions
 
 if TYPE_CHECKING:
+    from opshift.assumptions import Assumption
     from opshift.report import StepReport
 
 
@@ -106,6 +107,24 @@ class RefusedNode:
     boundary: tuple[int, int]
     why: Why
     detail: str
+    missed: Assumption | None = None  # without which the node was written that is refused
+
+    @property
+    def cure(self) -> str:
+        """What a user can do about it."""
+        return (self.missed or self.why).cure
+
+    def as_dict(self) -> dict[str, Any]:
+        """The documented JSON form, `docs/reference/json.md`."""
+        return {
+            "node": self.node,
+            "op": self.op,
+            "domain": self.domain,
+            "boundary": list(self.boundary),
+            "why": self.why.name,
+            "detail": self.detail,
+            "cure": self.cure,
+        }
 
     def __str__(self) -> str:
         op = f"{self.domain}.{self.op}" if self.domain else self.op
@@ -155,8 +174,8 @@ SHOWN = 10  # blockers, unless a reader asks for more
 
 def blockers(refusals: tuple[RefusedNode, ...]) -> Iterator[Line]:
     """What to do about each reason, then each node."""
-    for why in dict.fromkeys(refusal.why for refusal in refusals):
-        yield Line(f"  What to do: {why.cure} (opshift explain {why.name})")
+    for code in dict.fromkeys(refusal.missed or refusal.why for refusal in refusals):
+        yield Line(f"  What to do: {code.cure} (opshift explain {code.name})")
     for number, refusal in enumerate(refusals):
         yield Line(f"  {refusal}", more=number >= SHOWN)
     if len(refusals) > SHOWN:

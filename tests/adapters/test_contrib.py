@@ -59,7 +59,7 @@ def test_both_sides_compute_the_same(case: examples.Case) -> None:
         pytest.skip("the installed onnx is older than the example")
     before = testing.example_model(case.adapter, case.example)
     target = example_target(case.adapter, case.example)
-    after = convert_version(before, target, allow_approximate=case.example.approximate)
+    after = convert_version(before, target, **case.example.wishes)
     for seed in range(SEEDS):
         values = inputs(before, case.example, seed)
         for one, other in zip(run(before, values), run(after, values), strict=True):

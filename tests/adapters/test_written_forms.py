@@ -49,9 +49,7 @@ def results() -> Iterator[tuple[str, ModelProto, ModelProto]]:
             continue
         before = example_model(adapter, example)
         try:
-            after = convert_version(
-                before, example_target(adapter, example), allow_approximate=example.approximate
-            )
+            after = convert_version(before, example_target(adapter, example), **example.wishes)
         except Refused:  # the installed onnx is older than the example
             continue
         yield f"{adapter.source} {example.title}", before, after

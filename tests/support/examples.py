@@ -66,7 +66,7 @@ def doubtful(case: Case) -> bool:
     """Whether an onnx that is too old to judge has a say in what the example computes."""
     before = model_of(case)
     to = testing.example_target(case.adapter, case.example)
-    after = convert_version(before, to, allow_approximate=case.example.approximate)
+    after = convert_version(before, to, **case.example.wishes)
     return oracle.doubtful(before, after)
 
 

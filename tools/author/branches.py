@@ -56,7 +56,7 @@ def _run_examples(package: str) -> None:
         model = testing.example_model(adapter, example)
         target = testing.example_target(adapter, example)
         try:
-            convert_version(model, target, allow_approximate=example.approximate)
+            convert_version(model, target, **example.wishes)
         except (Refused, InvalidModel):
             continue
     for fold, example in testing.folds(package):

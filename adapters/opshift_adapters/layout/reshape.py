@@ -2,6 +2,7 @@
 
 from opshift.adapter import (
     KEEP,
+    Assumption,
     Builder,
     Node,
     Refusal,
@@ -42,6 +43,7 @@ TYPES_23 = boundary(23, "Flatten:03e5cd Identity:55d9bd Reshape:896b48 Shape:fa6
 @example("shape without 0", "(float[N,4] x) => (float[a,b] y) <int64[2] s = {-1, 2}> { y = Reshape<allowzero=1>(x, s) }", imports={"": 18}, gives="Reshape")
 @example("shape with 0", "(float[0,4] x) => (float[a,b] y) <int64[2] s = {0, 2}> { y = Reshape<allowzero=1>(x, s) }", imports={"": 18}, gives="Reshape")
 @example("computed shape", "(float[N,4] x, int64[2] s) => (float[a,b] y) { y = Reshape<allowzero=1>(x, s) }", imports={"": 18}, gives="Reshape", inputs={"s": [2, -1]})
+@example("computed shape of something", "(float[N,4] x, int64[2] s) => (float[a,b] y) { y = Reshape<allowzero=1>(x, s) }", imports={"": 18}, gives="Reshape", inputs={"s": [2, -1]}, assume=Assumption.NO_ZERO_DIMS)
 @example("computed beside a -1", "(float[N,4] x, int64[1] n) => (float[a,b] y) <int64[1] r = {-1}> { s = Concat<axis=0>(n, r) y = Reshape<allowzero=1>(x, s) }", imports={"": 18}, gives="Concat Reshape", inputs={"n": [2]})
 def without_allowzero(node: Node, op: Builder) -> Result:
     """`allowzero` decides about zeros alone; onnxruntime 1.8 to 1.10 cannot run it beside a -1."""
@@ -49,6 +51,8 @@ def without_allowzero(node: Node, op: Builder) -> Result:
         return KEEP
     shape = node["shape"].const_or_none()
     if _has_no_zero(node["shape"]) if shape is None else 0 not in shape:
+        return op.same(node, allowzero=None)
+    if _assumes_no_zero(op, node):
         return op.same(node, allowzero=None)
     return KEEP
 
@@ -59,6 +63,12 @@ def _has_no_zero(shape: Value) -> bool:
     parts = concat.inputs if concat is not None and concat.op == "Concat" else ()
     known = [size for part in parts if part and (size := part.const_or_none()) is not None]
     return any(-1 in size for size in known)
+
+
+def _assumes_no_zero(op: Builder, node: Node) -> bool:
+    """Whether the caller assumes that neither the tensor nor the sizes it gets are 0."""
+    shape = node["shape"].const_or_none()
+    return (shape is None or 0 not in shape) and op.assumes(Assumption.NO_ZERO_DIMS, node["data"])
 
 
 def by_reshape(node: Node, op: Builder) -> Result:
@@ -156,6 +166,9 @@ ALLOW = "{ y = Reshape<allowzero=1>(x, s) }"
 @example("zero moves", "(float[2,0,4] x) => (float[0,7] y) <int64[2] s = {0,7}> " + ALLOW)
 @example("zero moves beyond the rank", "(float[0] x) => (float[7,0,2] y) <int64[3] s = {7,0,2}> " + ALLOW)
 @example("computed", "(float[N,4] x, int64[2] s) => (float[a,b] y) " + ALLOW, inputs={"s": [4, 2]})
+@example("computed, of something", "(float[N,4] x, int64[2] s) => (float[a,b] y) " + ALLOW, gives="Reshape", inputs={"s": [4, 2]}, assume=Assumption.NO_ZERO_DIMS)
+@example("computed, of nothing after all", "(float[0,4] x, int64[2] s) => (float[a,b] y) " + ALLOW, inputs={"s": [4, 0]}, assume=Assumption.NO_ZERO_DIMS)
+@example("zero in the shape after all", "(float[0] v, int64[n] t) => (float[a,b] y) <int64[2] s = {0,7}> { x = Reshape(v, t) y = Reshape<allowzero=1>(x, s) }", inputs={"t": [0, 4]}, assume=Assumption.NO_ZERO_DIMS)
 @example("computed, empty", "(float[0,4] x, int64[3] s) => (float[a,b,c] y) " + ALLOW, inputs={"s": [4, 0, 3]})
 @example("computed, empty and inferred", "(float[0,4] x, int64[2] s) => (float[a,b] y) " + ALLOW, inputs={"s": [4, -1]})
 @example("computed to a scalar", "(string[N] x, int64[n] s) => (string y) " + ALLOW, inputs={"s": [], "x": ["a"]})
@@ -167,6 +180,8 @@ def reshape_14_13(node: Node, op: Builder) -> Result:
         size or (i < len(own) and own[i] == 0) for i, size in enumerate(goal.tolist())
     )
     if node.int("allowzero") == 0 or copies or _has_no_zero(shape):
+        return op.same(node, allowzero=None)
+    if _assumes_no_zero(op, node):
         return op.same(node, allowzero=None)
     return reshape_to(op, x, shape)
 

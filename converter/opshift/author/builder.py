@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
+from opshift.assumptions import Assumption
 from opshift.author.attributes import is_default, make_attribute, make_attributes
 from opshift.author.node import Node, Value
 from opshift.author.written import Crossing, Made, MadeEnv
@@ -60,6 +61,8 @@ class Builder:
         if outer is not None:
             self.made.constants = outer.made.constants
             self.made.approximations = outer.made.approximations
+            self.made.assumptions = outer.made.assumptions
+            self.made.missed = outer.made.missed
             self.made.ops = outer.made.ops
 
     @property
@@ -335,6 +338,18 @@ class Builder:
             raise Refusal(Why.APPROXIMATE_ONLY, reason)
         self.made.approximations.append(reason)
 
+    def assumes(self, assumption: Assumption, *values: Value) -> bool:
+        """Whether the caller allowed an assumption that no known fact about `values` contradicts.
+
+        The report then lists the node, so ask only where the answer is used. Where the caller did
+        not allow it, a refusal of what is written instead names the option.
+        """
+        if any(_CONTRADICTS[assumption](value) for value in values):
+            return False
+        allowed = assumption in self.crossing.assume
+        (self.made.assumptions if allowed else self.made.missed).add(assumption)
+        return allowed
+
     # -- helpers -----------------------------------------------------------------------------
 
     def _schema(self, domain: str, op_type: str) -> schemas.Schema:
@@ -377,6 +392,15 @@ class Builder:
             )
         )
         return tuple(Value(name, self.env) for name in made)
+
+
+def _has_zero_dim(value: Value) -> bool:
+    return 0 in (value.dims_or_none or ())
+
+
+_CONTRADICTS: dict[Assumption, Callable[[Value], bool]] = {
+    Assumption.NO_ZERO_DIMS: _has_zero_dim,
+}
 
 
 def _widened(tensor: TensorProto) -> Array:

@@ -13,6 +13,7 @@ from opshift.errors import AdapterBug, Refusal, Why
 from opshift.model.arrays import Array as Array
 
 if TYPE_CHECKING:
+    from opshift.assumptions import Assumption
     from opshift.author.bounds import Bounds
     from opshift.author.builder import Builder
     from opshift.author.node import Node, Value
@@ -66,6 +67,7 @@ class Example:
     ir_version: int | None = None
     functions: str = ""
     invalid: str | None = None
+    assume: tuple[Assumption, ...] = ()
 
     def of(self, op: str) -> Example:
         """The example with an operator's name for `{op}`."""
@@ -74,8 +76,14 @@ class Example:
             self.title, self.graph.replace("{op}", op),
             self.gives.replace("{op}", op) if self.gives else self.gives, self.refuses,
             self.approximate, self.rtol, self.atol, self.inputs, self.imports, self.ir_version,
-            self.functions, self.invalid,
+            self.functions, self.invalid, self.assume,
         )  # fmt: skip
+
+    @property
+    def wishes(self) -> dict[str, Any]:
+        """The permissions that its conversion needs."""
+        assumed = tuple(one.value for one in self.assume)
+        return {"allow_approximate": self.approximate, "assume": assumed}
 
     @property
     def outcome(self) -> str | None:
@@ -279,11 +287,12 @@ def example(
     ir_version: int | None = None,
     functions: str = "",
     invalid: str | None = None,
+    assume: Assumption | None = None,
 ) -> Callable[[Callable[..., Any] | _Draft], _Draft]:
     """A case of what stands below it, in onnx's text format: `(inputs) => (outputs) { nodes }`."""
     case = Example(
         title, graph, gives, refuses, approximate, rtol, atol, inputs or {}, imports or {},
-        ir_version, functions, invalid,
+        ir_version, functions, invalid, () if assume is None else (assume,),
     )  # fmt: skip
 
     def attach(below: Callable[..., Any] | _Draft) -> _Draft:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Collection, Hashable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from opshift.assumptions import Assumption
 from opshift.author.bounds import Bounds, of_constant
 from opshift.author.facts import Facts
 from opshift.author.inference import infer_node
@@ -23,6 +24,7 @@ class Crossing(Protocol):
     """What a Builder needs to know of the step it works for."""
 
     allow_approximate: bool
+    assume: Collection[Assumption]
 
     @property
     def enters(self) -> str:
@@ -43,6 +45,8 @@ class Made:
     nodes: list[NodeProto] = field(default_factory=list)
     constants: dict[str, tuple[TensorProto, Array]] = field(default_factory=dict)
     approximations: list[str] = field(default_factory=list)
+    assumptions: set[Assumption] = field(default_factory=set)  # that it relies on
+    missed: set[Assumption] = field(default_factory=set)  # that would have given a shorter form
     carrier: NodeProto | None = None  # the first `op.same`: keeps the subgraphs of the original
     carried: frozenset[str] = frozenset()
     ops: set[str] = field(default_factory=set)

@@ -182,18 +182,7 @@ def refused_as_dict(refused: Refused) -> dict[str, Any]:
         "target": refused.target,
         "nearest": refused.nearest,
         "dead_ends": list(refused.dead_ends),
-        "refusals": [
-            {
-                "node": r.node,
-                "op": r.op,
-                "domain": r.domain,
-                "boundary": list(r.boundary),
-                "why": r.why.name,
-                "detail": r.detail,
-                "cure": r.why.cure,
-            }
-            for r in refused.refusals
-        ],
+        "refusals": [one.as_dict() for one in refused.refusals],
     }
 
 

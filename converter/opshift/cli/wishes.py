@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from opshift.assumptions import NAMES
 from opshift.cli.options import read_ir, read_target
 
 if TYPE_CHECKING:
@@ -27,6 +28,13 @@ TARGET = (
 PERMISSIONS = (
     click.option(
         "--allow-approximate", is_flag=True, help="Allow results that are not exactly equal."
+    ),
+    click.option(
+        "--assume",
+        multiple=True,
+        type=click.Choice(NAMES),
+        help="Rely on an assumption. no-zero-dims: no dimension of a tensor is 0, so a Reshape may"
+        " drop allowzero. The report lists each node that relies on it.",
     ),
     click.option(
         "--drop-metadata", is_flag=True, help="Drop metadata the wanted IR has no field for."

@@ -102,6 +102,9 @@ def convert_version(
         Change the given object instead of a copy.
     allow_approximate : bool, default False
         Allow results that are not exactly equal; the report lists each.
+    assume : list of str, optional
+        Assumptions that the result may rely on; the report lists each node that does.
+        `["no-zero-dims"]`: no dimension of a tensor is 0, so a Reshape may drop `allowzero`.
     check : str, default "default"
         `"default"` checks the model, each step and the result; `"full"` makes onnx's two calls for
         whole models as well; `"none"` checks nothing. True and False are `"default"` and `"none"`.

@@ -129,13 +129,26 @@ class Applier:
             first = next((o for o in proto.output if o), "")
             origin = origins.get(first) or f"{proto.op_type} {proto.name or first!r}"
             origins.update(dict.fromkeys(written, origin))
+            self._remember_missed(change, first)
+
+    def _remember_missed(self, change: Change, first: str) -> None:
+        """A later refusal of a node that an assumption would have avoided names the assumption."""
+        missed, op = self.document.missed, change.node.op
+        avoided = missed.get(first) or next(iter(change.made.missed), None)
+        if avoided is None:
+            return
+        for node in change.made.nodes:
+            if first in missed or node.op_type != op:
+                missed.update(dict.fromkeys(node.output, avoided))
 
     def _log(self, change: Change) -> None:
         op, made = change.task.key[1], change.made
         self.step.rewritten[change.kind] += 1
-        if made.approximations:
-            where = change.node.name or change.node.proto.output[0]
-            self.step.approximations += [f"{op} {where!r}: {why}" for why in made.approximations]
+        if made.approximations or made.assumptions:
+            where = f"{op} {change.node.name or change.node.proto.output[0]!r}"
+            self.step.approximations += [f"{where}: {why}" for why in made.approximations]
+            assumed = sorted(made.assumptions, key=lambda one: one.value)
+            self.step.assumptions += [f"{where}: {one.clause} ({one.value})" for one in assumed]
 
 
 def used_constants(made: Made) -> Iterator[TensorProto]:

@@ -307,7 +307,14 @@ class Conversion:
 
     def _stepper(self, adapters: registry.Registry, domain: str, start: int, to: int) -> Stepper:
         stepper = self.stepper_of(
-            self.document, self.facts, adapters, domain, start, to, self.options.allow_approximate
+            self.document,
+            self.facts,
+            adapters,
+            domain,
+            start,
+            to,
+            self.options.allow_approximate,
+            self.options.assumptions,
         )
         stepper.plan, stepper.checks = self.plan, self.options.checks
         return stepper
@@ -519,6 +526,7 @@ class Conversion:
 
     def _report(self, before: dict[str, int], after: dict[str, int], ir_before: int) -> Report:
         approximations = [text for step in self.steps for text in step.approximations]
+        assumptions = [text for step in self.steps for text in step.assumptions]
         return Report(
             before,
             after,
@@ -529,6 +537,7 @@ class Conversion:
             tuple("::".join(part for part in which if part) for which in self.inlined),
             tuple(self.notes),
             self.repaired,
+            assumptions=tuple(assumptions),
         )
 
 

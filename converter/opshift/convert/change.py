@@ -61,4 +61,5 @@ class Step:
     rewritten: Counter[Rewritten] = field(default_factory=Counter)
     kept: Counter[str] = field(default_factory=Counter)
     approximations: list[str] = field(default_factory=list)
+    assumptions: list[str] = field(default_factory=list)
     touched: list[Place] = field(default_factory=list)

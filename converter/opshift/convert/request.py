@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, TypeVar
 
 from opshift import versions
+from opshift.assumptions import NAMES, Assumption
 from opshift.errors import BadTarget
 from opshift.opsets.identity import normal
 
@@ -29,6 +30,7 @@ class Wishes(TypedDict, total=False):
     at_least: Mapping[str, int] | int | None
     ir_version: str | int
     allow_approximate: bool
+    assume: Collection[str]
     check: Check
     drop_metadata: bool
     strict_ir: bool
@@ -57,6 +59,7 @@ class Request:
     target: Target | Wanted = dataclasses.field(default_factory=dict)
     ir_version: str | int = "auto"
     allow_approximate: bool = False
+    assume: Collection[str] = ()  # names of assumptions that the result may rely on
     check: Check = True  # CHECKS; "default" is True and "none" False afterwards
     drop_metadata: bool = False
     strict_ir: bool = False  # content that computes nothing holds up an IR version, too
@@ -77,6 +80,7 @@ class Request:
         if self.check not in CHECKS:
             raise BadTarget(f"check is 'default', 'full' or 'none', not {self.check!r}")
         object.__setattr__(self, "check", CHECKS[self.check])
+        object.__setattr__(self, "assume", _assumed(self.assume))
         if self.domains is not None:
             object.__setattr__(self, "domains", _allowed(self.domains))
 
@@ -100,6 +104,11 @@ class Request:
         return bool(self.check)
 
     @property
+    def assumptions(self) -> frozenset[Assumption]:
+        """What the result may rely on."""
+        return frozenset(map(Assumption, self.assume))
+
+    @property
     def prunes(self) -> bool:
         """Whether imports that no node uses are removed."""
         if self.prune_imports is not None:
@@ -112,8 +121,8 @@ class Request:
     def only_ir(self) -> bool:
         """Whether nothing is asked for but another IR version."""
         asked = replace(
-            self, check="default", allow_approximate=False, drop_metadata=False, strict_ir=False,
-            drop_training=False, prune_imports=self.prune_imports or None,
+            self, check="default", allow_approximate=False, assume=(), drop_metadata=False,
+            strict_ir=False, drop_training=False, prune_imports=self.prune_imports or None,
         )  # fmt: skip
         return isinstance(self.ir_version, int) and asked == Request({}, self.ir_version)
 
@@ -158,6 +167,16 @@ def _allowed(domains: Collection[str]) -> tuple[str, ...]:
     if not domains:
         raise BadTarget("domains names no domain; give at least 'ai.onnx'")
     return tuple(sorted({normal(domain) for domain in domains}))
+
+
+def _assumed(names: Collection[str]) -> tuple[str, ...]:
+    """The names of some assumptions, each once."""
+    if isinstance(names, str):
+        raise BadTarget(f"assume is a list of names such as {list(NAMES)}, not {names!r}")
+    for name in names:
+        if name not in NAMES:
+            raise BadTarget(f"assume knows {', '.join(NAMES)}, not {name!r}")
+    return tuple(sorted({*names}))
 
 
 def require_ir(wanted: str | int) -> None:

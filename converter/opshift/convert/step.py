@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 
+from opshift.assumptions import Assumption
 from opshift.author import registry
 from opshift.author.builder import Builder
 from opshift.author.facts import Facts
@@ -62,6 +63,7 @@ class Stepper:
         start: int,
         to: int,
         allow_approximate: bool,
+        assume: Collection[Assumption] = (),
     ) -> None:
         self.document = document
         self.facts = facts
@@ -73,6 +75,7 @@ class Stepper:
         self.node_budget: int | None = None
         self.plan: Plan | None = None
         self.allow_approximate = allow_approximate
+        self.assume = assume
         self.step = Step(domain, start, to)
         self.refusals: list[RefusedNode] = []
         self.functions: set[FunctionId] = set()
@@ -353,9 +356,9 @@ class Stepper:
         self, scope: Scope, proto: NodeProto, refusal: Refusal, *, known_at_call: bool = False
     ) -> None:
         root = scope.root
-        where = proto.name or next((o for o in proto.output if o), "")
-        written_for = self.document.origins.get(next((o for o in proto.output if o), ""))
-        if written_for:
+        first = next((o for o in proto.output if o), "")
+        where = proto.name or first
+        if written_for := self.document.origins.get(first):
             where = f"{where} (written for {written_for})"
         if root.kind != "graph":
             where = f"{where} (in {root.name})"
@@ -367,8 +370,9 @@ class Stepper:
             self.movable = False
         domain = schemas.normal(proto.domain)
         boundary = (self.start, self.to)
+        missed = self.document.missed.get(first)
         self.refusals.append(
-            RefusedNode(where, proto.op_type, domain, boundary, refusal.why, refusal.detail)
+            RefusedNode(where, proto.op_type, domain, boundary, refusal.why, refusal.detail, missed)
         )
 
     def _calls_behind(self, scope: Scope, proto: NodeProto) -> set[FunctionId]:

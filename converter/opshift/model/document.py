@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from opshift import versions
+from opshift.assumptions import Assumption
 from opshift.errors import InvalidModel
 from opshift.model.arrays import Array, to_array
 from opshift.model.names import Names, Owned
@@ -37,6 +38,7 @@ class Document:
         self.generation = 0  # how often nodes have changed; what depends on them compares it
         self.added_initializers = False
         self.origins: dict[str, str] = {}
+        self.missed: dict[str, Assumption] = {}  # by value: the assumption that avoids its node
         self.functions: dict[FunctionId, FunctionProto] = {}
         for function in model.functions:
             key = function_id(function)

@@ -77,11 +77,11 @@ def assert_example(
         assert_invalid(model, target, match=example.invalid)
         return
     if example.refuses is not None:
-        assert_refused(model, target, why=example.refuses, allow_approximate=example.approximate)
+        assert_refused(model, target, why=example.refuses, **example.wishes)
         return
     assert_model_converts(
         model, target, gives=example.gives, evaluate=evaluate,
         rtol=example.rtol, atol=example.atol,
         inputs=oracle.make_inputs(model, overrides=dict(example.inputs)),
-        allow_approximate=example.approximate,
+        **example.wishes,
     )  # fmt: skip

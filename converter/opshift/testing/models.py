@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from opshift.convert.api import convert_version
 from opshift.convert.legal import checker
-from opshift.convert.request import AnyTarget
+from opshift.convert.request import AnyTarget, Wishes
 from opshift.errors import InvalidModel, Refused, Why
 from opshift.protos import ModelProto
 from opshift.testing.text import parse_model
@@ -25,6 +25,7 @@ def assert_model_converts(
     inputs: Mapping[str, Any] | None = None,
     evaluate: Evaluate | None = None,
     allow_approximate: bool = False,
+    assume: Collection[str] = (),
     rtol: float = 0.0,
     atol: float = 0.0,
     ulp: int = ROUNDING,
@@ -36,9 +37,10 @@ def assert_model_converts(
     """
     before = parsed(model)
     strict = checker.whole(before, full=True) is None
+    wishes: Wishes = {"allow_approximate": allow_approximate, "assume": assume}
     try:
-        after: ModelProto = convert_version(before, to, allow_approximate=allow_approximate)
-        again: ModelProto = convert_version(before, to, allow_approximate=allow_approximate)
+        after: ModelProto = convert_version(before, to, **wishes)
+        again: ModelProto = convert_version(before, to, **wishes)
     except Refused as refused:
         raise AssertionError(f"refused: {refused}") from None
     _expect(after == again, "the same model gave two results")
@@ -62,10 +64,11 @@ def assert_refused(
     *,
     why: Why | None = None,
     allow_approximate: bool = False,
+    assume: Collection[str] = (),
 ) -> Refused:
     """The refusal, of which every blocker has the expected reason."""
     try:
-        convert_version(parsed(model), to, allow_approximate=allow_approximate)
+        convert_version(parsed(model), to, allow_approximate=allow_approximate, assume=assume)
     except Refused as refused:
         reasons = {one.why for one in refused.refusals}
         _expect(why is None or reasons == {why}, f"refused for other reasons: {refused}")

@@ -65,11 +65,11 @@ class Lowest(Shown):
     def as_dict(self) -> dict[str, Any]:
         """The documented JSON form, `docs/reference/json.md`."""
         raw = dataclasses.asdict(self)
-        for reach in raw["domains"]:
-            for refusal in (*reach["below"], *reach["above"]):
-                refusal["why"] = refusal["why"].name
-        own = {"schema_version": SCHEMA_VERSION, "kind": "lowest", "lowest_ir": self.lowest_ir}
-        return {**own, **raw}
+        for reach, own in zip(raw["domains"], self.domains, strict=True):
+            reach["below"] = [refusal.as_dict() for refusal in own.below]
+            reach["above"] = [refusal.as_dict() for refusal in own.above]
+        head = {"schema_version": SCHEMA_VERSION, "kind": "lowest", "lowest_ir": self.lowest_ir}
+        return {**head, **raw}
 
     def to_json(self) -> str:
         return json.dumps(self.as_dict(), indent=2, sort_keys=True)

@@ -64,6 +64,7 @@ class Plan(Shown):
     header_only: bool = False
     outgrown: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    assumptions: tuple[str, ...] = ()
 
     @property
     def possible(self) -> bool:
@@ -72,8 +73,7 @@ class Plan(Shown):
     def as_dict(self) -> dict[str, Any]:
         """The documented JSON form, `docs/reference/json.md`."""
         raw = dataclasses.asdict(self)
-        for refusal in raw["refusals"]:
-            refusal["why"] = refusal["why"].name
+        raw["refusals"] = [refusal.as_dict() for refusal in self.refusals]
         return {"schema_version": SCHEMA_VERSION, "kind": "plan", "possible": self.possible, **raw}
 
     def to_json(self) -> str:
@@ -84,6 +84,8 @@ class Plan(Shown):
         yield self._verdict()
         if not self.possible:
             yield from blockers(self.refusals)
+        for text in self.assumptions:
+            yield Line(f"  assumed: {text}", Role.CAUTION)
         for text in self.approximations:
             yield Line(f"  approximate: {text}", Role.CAUTION)
         changed = [path for path in self.paths if path.hops or path.dead_end]

@@ -74,6 +74,7 @@ def plan(model: Source, options: Request) -> Plan:
         report.approximations if report else (),
         outgrown=tuple(sorted(d for d in wanted if low[d].outgrown or high[d].outgrown)),
         notes=report.notes if report else (),
+        assumptions=report.assumptions if report else (),
     )
 
 
