@@ -77,4 +77,5 @@ _HOMES = {
 }
 
 
-__getattr__, __dir__ = lazy(__name__, _HOMES, packages=("convert",))
+# Not in __all__: a star import must not put `opshift.torch` in the place of torch.
+__getattr__, __dir__ = lazy(__name__, _HOMES, packages=("convert", "torch"))

@@ -26,7 +26,8 @@ def opset(model):
 
 
 def test_dir_lists_the_public_names_alone():
-    assert set(opshift.__all__) == set(dir(opshift))
+    """A star import leaves out what has the name of a package that the user may hold."""
+    assert {*opshift.__all__, "torch"} == set(dir(opshift))
     assert all(getattr(opshift, name) is not None for name in opshift.__all__)
 
 
@@ -62,10 +63,13 @@ def test_what_comes_in_comes_out(monkeypatch):
     ir = pytest.importorskip("onnx_ir")
 
     class ONNXProgram:
-        """As torch's: it holds an onnx_ir.Model."""
+        """As torch's: it holds an onnx_ir.Model, and a session that runs it."""
 
-        def __init__(self, model):
-            self.model = model
+        def __init__(self, model, exported_program):
+            self.model, self.exported_program, self.session = model, exported_program, None
+
+        def release(self):
+            self.session = None
 
         @property
         def model_proto(self):
@@ -76,11 +80,15 @@ def test_what_comes_in_comes_out(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch.onnx", module)
     model = ir.from_proto(softmax())
     assert isinstance(opshift.convert_version(model, 13), ir.Model)
-    program = ONNXProgram(model)
+    program = ONNXProgram(model, "exported")
+    program.session = "of opset 12"
     converted = opshift.convert_version(program, 13)
     assert isinstance(converted, ONNXProgram)
     assert (opset(converted.model_proto), opset(program.model_proto)) == (13, 12)
+    assert (converted.exported_program, converted.session) == ("exported", None)
+    assert program.session == "of opset 12"
     assert opshift.convert_version(program, 13, inplace=True) is program
+    assert program.session is None
     assert opset(program.model_proto) == 13
     with pytest.raises(TypeError, match="an ONNXProgram, not int"):
         opshift.convert_version(3, 13)

@@ -1,11 +1,13 @@
 """Every snippet of the tutorials and the how-tos runs as it is written.
 
-A snippet after a comment `<!-- not run: reason -->` is left out. The snippets of one page run in
-one folder that holds a model under the names that the pages use.
+A snippet after a comment `<!-- not run: reason -->` is left out, and one after the comment
+`<!-- needs: module -->` where that module is not installed. The snippets of one page run in one
+folder that holds a model under the names that the pages use.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shutil
@@ -22,7 +24,9 @@ PAGES = sorted((ROOT / "docs" / "start").glob("*.md")) + [
     ROOT / "docs" / "howto" / name for name in ("big-models.md",)
 ]
 BLOCK = re.compile(
-    r"(?P<left><!-- not run: [^>]+ -->\s*)?^```(?P<kind>sh|python)\n(?P<text>.*?)^```$", re.M | re.S
+    r"(?P<left><!-- not run: [^>]+ -->\s*)?(?:<!-- needs: (?P<needs>\w+) -->\s*)?"
+    r"^```(?P<kind>sh|python)\n(?P<text>.*?)^```$",
+    re.M | re.S,
 )
 # The model is not new enough for these, or opshift itself is what they install.
 SETUP = re.compile(r"pip install|python3 -m venv")
@@ -31,7 +35,8 @@ SETUP = re.compile(r"pip install|python3 -m venv")
 def snippets(page: Path) -> list[tuple[str, str]]:
     """The language and the text of each snippet of a page that is to run."""
     found = [m for m in BLOCK.finditer(page.read_text(encoding="utf-8")) if not m["left"]]
-    return [(m["kind"], m["text"]) for m in found if not SETUP.search(m["text"])]
+    there = [m for m in found if m["needs"] is None or importlib.util.find_spec(m["needs"])]
+    return [(m["kind"], m["text"]) for m in there if not SETUP.search(m["text"])]
 
 
 @pytest.fixture

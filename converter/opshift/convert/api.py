@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import gc
 import os
 import sys
@@ -206,10 +205,17 @@ def _converted(model: Any, options: Request, *, inplace: bool) -> Result[Any]:
         return _convert_proto(model, options, "", inplace=inplace)
     if _is_program(model):
         found = _convert_onnx_ir(model.model, options)
-        program = model if inplace else copy.copy(model)
-        program.model = found.model
-        return Result(program, found.report)
+        return Result(_with_model(model, found.model, inplace=inplace), found.report)
     return _convert_onnx_ir(model, options)
+
+
+def _with_model(program: Any, model: Any, *, inplace: bool) -> Any:
+    """A program that holds another model; a session that runs the old model does not stay."""
+    if not inplace:
+        return type(program)(model, program.exported_program)
+    program.release()
+    program.model = model
+    return program
 
 
 def _is_program(model: Any) -> bool:

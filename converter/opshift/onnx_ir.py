@@ -1,0 +1,58 @@
+"""A conversion as a pass of onnx_ir, which onnxscript and torch use for their optimizations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from opshift.convert.api import convert_with_report
+from opshift.convert.request import AnyTarget, Request
+from opshift.errors import MissingExtra
+
+try:
+    import onnx_ir
+    from onnx_ir.passes import FunctionalPass, PassResult
+except ImportError as error:
+    raise MissingExtra("onnx_ir is missing; pip install 'opshift[ir]'") from error
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from opshift.convert.request import Wishes
+    from opshift.report import Report
+
+
+class ConvertVersionPass(FunctionalPass):
+    """Convert a model to other versions in a sequence of passes.
+
+    Parameters
+    ----------
+    target : int, mapping or str, optional
+        An opset, versions by domain, or a runtime, as for `opshift.convert_version`.
+    **wishes
+        The other options of `opshift.convert_version`.
+
+    Attributes
+    ----------
+    report : Report or None
+        What the last call did.
+
+    Raises
+    ------
+    BadTarget
+        The target or an option cannot be meant.
+
+    Examples
+    --------
+    >>> passes = onnx_ir.passes.Sequential(RemoveUnusedNodesPass(), ConvertVersionPass(13))
+    >>> model = passes(model).model
+    """
+
+    def __init__(self, target: AnyTarget = None, **wishes: Unpack[Wishes]) -> None:
+        self.request = Request.of(target, **wishes)
+        self.report: Report | None = None
+
+    def call(self, model: onnx_ir.Model) -> PassResult:
+        """Returns a converted copy; raises Refused where no equal model exists."""
+        found: Any = convert_with_report(model, self.request)
+        self.report = found.report
+        return PassResult(found.model, modified=found.report.changed)
