@@ -394,12 +394,8 @@ class Builder:
         return tuple(Value(name, self.env) for name in made)
 
 
-def _has_zero_dim(value: Value) -> bool:
-    return 0 in (value.dims_or_none or ())
-
-
 _CONTRADICTS: dict[Assumption, Callable[[Value], bool]] = {
-    Assumption.NO_ZERO_DIMS: _has_zero_dim,
+    Assumption.NO_ZERO_DIMS: lambda value: value.has_zero_dim,
 }
 
 

@@ -231,6 +231,11 @@ class Value:
         return self.env.dims(self.name, found)
 
     @property
+    def has_zero_dim(self) -> bool:
+        """Whether a dimension is known to be 0. The report names no rank that is used for this."""
+        return 0 in (self._dims() or ())
+
+    @property
     def dims(self) -> Dims:
         found = self.dims_or_none
         if found is None:

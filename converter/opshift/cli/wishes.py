@@ -63,6 +63,11 @@ PERMISSIONS = (
     ),
     click.option("--bump-model-version", is_flag=True, help="Raise the model's own version too."),
     click.option(
+        "--stamp",
+        is_flag=True,
+        help="Add a line to the metadata of the result: the release of opshift and the versions.",
+    ),
+    click.option(
         "--checks",
         "check",
         type=click.Choice(("default", "full", "none")),

@@ -122,6 +122,9 @@ def convert_version(
         operators of onnxruntime (com.microsoft) in ai.onnx.
     bump_model_version : bool, default False
         Raise the version of the model itself, too.
+    stamp : bool, default False
+        Add a line to the model's metadata (`opshift.conversions`) with the release of opshift and
+        the versions before and after. Without it a result holds no such note.
     minimal : bool, default False
         Go to the lowest versions at which every node means what it means now.
 

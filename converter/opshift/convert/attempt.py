@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from opshift.author import registry, safe_inference
 from opshift.author.facts import Facts
 from opshift.author.verdicts import ALTERNATIVE, FORM
-from opshift.convert import classes, declare, leave, overdue, planner, request
+from opshift.convert import classes, declare, leave, overdue, planner, request, stamp
 from opshift.convert.change import Step
 from opshift.convert.ir import lower, needs
 from opshift.convert.ir.features import METADATA, TRAINING, Feature
@@ -66,10 +66,12 @@ class Conversion:
         if before is not None and report.changed:
             notes = (*report.notes, signature.bumped(self.skeleton, before))
             report = dataclasses.replace(report, notes=notes)
+        if self.options.stamp and report.changed:
+            stamp.stamp(self.skeleton, report)
         return report
 
     def _run(self) -> Report:
-        if dataclasses.replace(self.options, bump_model_version=False).only_ir:
+        if dataclasses.replace(self.options, bump_model_version=False, stamp=False).only_ir:
             return self._restamp()
         if self.options.checks:
             request.checkable(self.options.ir_version)

@@ -40,6 +40,7 @@ class Wishes(TypedDict, total=False):
     domains: Collection[str] | None
     minimal: bool
     bump_model_version: bool
+    stamp: bool
 
 
 # How much is checked: "full" adds onnx's two calls for whole models to what is checked anyway.
@@ -69,6 +70,7 @@ class Request:
     domains: Collection[str] | None = None  # those that nodes of the result may be of; None: any
     minimal: bool = False
     bump_model_version: bool = False
+    stamp: bool = False  # writes producer notes into the metadata of a result that differs
     node_budget: int | None = None  # nodes that steps may write before a rehearsal gives up
 
     def __post_init__(self) -> None:

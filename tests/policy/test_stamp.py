@@ -1,0 +1,79 @@
+"""Producer notes: only where they are asked for, deterministic, one line for each conversion."""
+
+from __future__ import annotations
+
+import onnx
+import opshift
+import pytest
+from click.testing import CliRunner
+from onnx import parser
+from opshift.cli import main
+
+KEY = "opshift.conversions"
+SOFTMAX = '<ir_version: 7, opset_import: ["" : 12]> g (float[2,3,4] x) => (float[2,3,4] y) { y = Softmax(x) }'
+
+
+def softmax(ir: int = 7) -> onnx.ModelProto:
+    return parser.parse_model(SOFTMAX.replace("7", str(ir), 1))
+
+
+def notes(model: onnx.ModelProto) -> dict[str, str]:
+    return {entry.key: entry.value for entry in model.metadata_props}
+
+
+def test_a_result_holds_no_note_by_default():
+    """Only the names of new values tell where they come from."""
+    found = opshift.convert_version(softmax(), 13)
+    for node in found.graph.node:
+        node.ClearField("input")
+        node.ClearField("output")
+    assert b"opshift" not in found.SerializeToString()
+    assert (found.producer_name, found.doc_string) == ("", "")
+    raised = opshift.convert_version(softmax(8), ir_version=9)
+    assert b"opshift" not in raised.SerializeToString()
+
+
+def test_the_stamp_names_the_release_and_the_versions():
+    found = opshift.convert_version(softmax(), 13, stamp=True)
+    line = f"opshift {opshift.__version__}: opset 12 -> 13"
+    assert notes(found) == {KEY: line}
+    assert found == opshift.convert_version(softmax(), 13, stamp=True)
+    del found.metadata_props[:]
+    assert found == opshift.convert_version(softmax(), 13)
+
+
+def test_each_conversion_adds_its_line_and_other_metadata_stays():
+    model = softmax()
+    model.metadata_props.add(key="author", value="me")
+    first = opshift.convert_version(model, 13, stamp=True)
+    second = opshift.convert_version(first, 15, stamp=True)
+    told = notes(second)
+    assert list(told) == ["author", KEY]
+    assert [line.partition(": ")[2].split(",")[0] for line in told[KEY].splitlines()] == [
+        "opset 12 -> 13", "opset 13 -> 15",
+    ]  # fmt: skip
+    assert notes(opshift.convert_version(second, 13)) == told
+
+
+def test_what_does_not_change_gets_no_stamp():
+    model = softmax()
+    assert opshift.convert_version(model, 12, stamp=True) == model
+
+
+@pytest.mark.parametrize("words", [["--to", "13"], ["--ir", "8"], ["--to", "13", "--ir", "8"]])
+def test_the_command_stamps_a_file_also_where_only_its_header_changes(words, tmp_path):
+    onnx.save(softmax(), tmp_path / "m.onnx")
+    for stamp in ([], ["--stamp"]):
+        run = ["convert", str(tmp_path / "m.onnx"), "-o", str(tmp_path / "o.onnx"), *words, *stamp]
+        done = CliRunner().invoke(main, run)
+        assert done.exit_code == 0, done.output
+        assert (KEY in notes(onnx.load(tmp_path / "o.onnx"))) == bool(stamp)
+
+
+def test_a_batch_stamps(tmp_path):
+    (tmp_path / "zoo").mkdir()
+    onnx.save(softmax(), tmp_path / "zoo" / "m.onnx")
+    run = ["batch", str(tmp_path / "zoo"), str(tmp_path / "out"), "--to", "13", "--stamp"]
+    done = CliRunner().invoke(main, run)
+    assert done.exit_code == 0, done.output
+    assert KEY in notes(onnx.load(tmp_path / "out" / "m.onnx"))
