@@ -6,15 +6,12 @@ from opshift.assumptions import Assumption
 from opshift.author.bounds import Bounds, for_all
 from opshift.author.bounds import moved as moved_bounds
 from opshift.author.builder import Builder
+from opshift.author.example import Example, example, shown
 from opshift.author.node import Node, Value
-from opshift.author.verdicts import (
-    KEEP,
-    Adapter,
-    Array,
+from opshift.author.traits import (
     ByValue,
     Carries,
     Differs,
-    Example,
     Flaw,
     Fold,
     Fragile,
@@ -23,32 +20,34 @@ from opshift.author.verdicts import (
     OutputRanks,
     OutputShapes,
     OutputTypes,
-    Result,
     ToldDims,
-    adapter,
-    alternative,
-    boundary,
     by_value,
     carries,
     differs,
-    example,
     flaw,
     fold,
-    form,
     fragile,
     illegal,
-    impossible,
-    leaving,
     output_bounds,
     output_ranks,
     output_shapes,
     output_types,
+)
+from opshift.author.verdicts import (
+    KEEP,
+    Adapter,
+    Result,
+    adapter,
+    alternative,
+    boundary,
+    form,
+    impossible,
+    leaving,
     retired,
-    shown,
 )
 from opshift.errors import AdapterBug, InvalidModel, Refusal, Why
 from opshift.lazy import deferred
-from opshift.model.arrays import dtype_of
+from opshift.model.arrays import Array, dtype_of
 from opshift.opsets.elements import T
 from opshift.protos import GraphProto, ValueInfoProto
 

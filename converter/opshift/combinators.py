@@ -6,12 +6,12 @@ from typing import Any
 
 from opshift.author.builder import Builder
 from opshift.author.node import Node, Value
-from opshift.author.verdicts import KEEP, Result, Rewrite
+from opshift.author.verdicts import KEEP, Result, Run
 from opshift.errors import Refusal, Why
 from opshift.opsets import schemas
 
 
-def cast_around(via: str) -> Rewrite:
+def cast_around(via: str) -> Run:
     """Element types that the older version lacks take a detour through a type it has."""
     wide = schemas.element_number(via)
 
@@ -65,7 +65,7 @@ def _lost_variables(node: Node, op: Builder) -> set[str]:
     return found
 
 
-def attribute_becomes_input(name: str, *, scalar: bool = False) -> tuple[Rewrite, Rewrite]:
+def attribute_becomes_input(name: str, *, scalar: bool = False) -> tuple[Run, Run]:
     """(up, down) for an attribute of whole numbers that became an int64 input of that name."""
 
     def up(node: Node, op: Builder) -> Result:
@@ -89,7 +89,7 @@ def attribute_becomes_input(name: str, *, scalar: bool = False) -> tuple[Rewrite
     return up, down
 
 
-def enum_grew(name: str, known: str) -> Rewrite:
+def enum_grew(name: str, known: str) -> Run:
     """The values of an attribute that the older version knows, of a list that only grew."""
 
     def down(node: Node, op: Builder) -> Result:
@@ -101,7 +101,7 @@ def enum_grew(name: str, known: str) -> Rewrite:
     return down
 
 
-def drop_attribute(name: str) -> Rewrite:
+def drop_attribute(name: str) -> Run:
     """An attribute that never had a meaning for the result."""
 
     def rewrite(node: Node, op: Builder) -> Result:
@@ -111,7 +111,7 @@ def drop_attribute(name: str) -> Rewrite:
     return rewrite
 
 
-def positive_axis(name: str = "axis", *, of: int = 0, extra: int = 0) -> Rewrite:
+def positive_axis(name: str = "axis", *, of: int = 0, extra: int = 0) -> Run:
     """A negative axis, or list of axes, counted from the front: it needs the rank of an input."""
 
     def down(node: Node, op: Builder) -> Result:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from opshift.author.example import listed
 from opshift.author.node import Node, Value
-from opshift.author.verdicts import Flaw, Illegal, flaw
+from opshift.author.traits import Flaw, Illegal, flaw
 from opshift.lazy import deferred
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ else:
 LARGEST_RANK = 64  # of what numpy and runtimes can hold
 
 
-def ranks(ops: str, *, domain: str = "", **allowed: str) -> tuple[Flaw, ...]:
+def ranks(ops: str, *, domain: str = "", **allowed: str) -> Flaw:
     """How many dimensions inputs can have, as text (`X="3 4"`), where onnx does not check it."""
 
     @flaw(ops, domain=domain)
@@ -40,7 +41,7 @@ def _given(node: Node, names: Iterable[str]) -> Iterator[tuple[str, Value]]:
             yield name, value
 
 
-def singles(ops: str, inputs: str, *, domain: str = "") -> tuple[Flaw, ...]:
+def singles(ops: str, inputs: str, *, domain: str = "") -> Flaw:
     """Inputs that hold one number, where onnx does not check it."""
 
     @flaw(ops, domain=domain)
@@ -54,7 +55,7 @@ def singles(ops: str, inputs: str, *, domain: str = "") -> tuple[Flaw, ...]:
     return look
 
 
-def positive(ops: str, inputs: str, *, domain: str = "") -> tuple[Flaw, ...]:
+def positive(ops: str, inputs: str, *, domain: str = "") -> Flaw:
     """Constants that hold nothing but numbers above 0, where onnx does not check it."""
 
     @flaw(ops, domain=domain)
@@ -68,7 +69,7 @@ def positive(ops: str, inputs: str, *, domain: str = "") -> tuple[Flaw, ...]:
     return look
 
 
-def choices(ops: str, *, domain: str = "", **allowed: str) -> tuple[Illegal, ...]:
+def choices(ops: str, *, domain: str = "", **allowed: str) -> Illegal:
     """What attributes can be, as text (`mode="add mul"`), where onnx does not check it.
 
     Runtimes read other values differently, so a model with such a value is not converted.
@@ -82,15 +83,15 @@ def choices(ops: str, *, domain: str = "", **allowed: str) -> tuple[Illegal, ...
                 return f"{name} is {shown!r}, and can be {', '.join(known[name])}"
         return None
 
-    return tuple(Illegal(op, object_to, domain, frozenset(known)) for op in ops.split())
+    return Illegal(ops=listed(ops), domain=domain, objection=object_to, reads=frozenset(known))
 
 
-def switches(ops: str, names: str, *, domain: str = "") -> tuple[Illegal, ...]:
+def switches(ops: str, names: str, *, domain: str = "") -> Illegal:
     """Attributes that switch something on or off: onnx does not check that they are 0 or 1."""
     return choices(ops, domain=domain, **dict.fromkeys(names.split(), "0 1"))
 
 
-def at_least(ops: str, *, domain: str = "", **least: int) -> tuple[Flaw, ...]:
+def at_least(ops: str, *, domain: str = "", **least: int) -> Flaw:
     """The least that numbers in attributes can be, where onnx does not check it."""
 
     @flaw(ops, domain=domain)
@@ -105,7 +106,7 @@ def at_least(ops: str, *, domain: str = "", **least: int) -> tuple[Flaw, ...]:
     return look
 
 
-def axes(ops: str, names: str = "axis", *, extra: int = 0, domain: str = "") -> tuple[Flaw, ...]:
+def axes(ops: str, names: str = "axis", *, extra: int = 0, domain: str = "") -> Flaw:
     """Attributes or constants that name dimensions of the first input, unchecked by onnx."""
 
     @flaw(ops, domain=domain)

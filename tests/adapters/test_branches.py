@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 def branches(*files: str) -> subprocess.CompletedProcess[str]:
     """In a process of its own, where no adapter has been imported before it is measured."""
     pytest.importorskip("coverage", reason="coverage is not installed")
-    tool = [sys.executable, str(ROOT / "tools" / "branches.py"), *files]
+    tool = [sys.executable, "-m", "tools.author", "branches", *files]
     return subprocess.run(tool, capture_output=True, text=True, cwd=ROOT)
 
 

@@ -11,7 +11,8 @@ import pytest
 from onnx import ModelProto
 from opshift import Refused, convert_version, testing
 from opshift.author import registry
-from opshift.author.verdicts import Adapter, Example, boundary
+from opshift.author.example import Example
+from opshift.author.verdicts import Adapter, boundary
 from opshift.opsets import schemas
 
 from tools.conformance.node_tests import official

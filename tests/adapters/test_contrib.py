@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from onnx import ModelProto, helper
 from opshift import convert_version, testing
-from opshift.author.verdicts import LEAVE, Example
+from opshift.author.example import Example
+from opshift.author.verdicts import LEAVE
 from opshift.testing.example_models import example_target
 from vendor_judge import on_onnxruntime
 

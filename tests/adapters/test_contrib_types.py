@@ -4,10 +4,11 @@ import pytest
 from onnx import parser
 from opshift import convert_version
 from opshift.author import registry
+from opshift.author.traits import OutputTypes
 
 state = pytest.importorskip("onnxruntime.capi.onnxruntime_pybind11_state")
 
-RULES = sorted(registry.default().output_types.items(), key=lambda one: one[0])
+RULES = sorted(registry.default().rules(OutputTypes).items(), key=lambda one: one[0])
 SCHEMAS = {(one.domain, one.name): one for one in state.get_all_operator_schema()}
 
 

@@ -2,7 +2,8 @@
 
 import pytest
 from opshift import testing
-from opshift.author.verdicts import Example, Fold, OutputBounds, OutputRanks, OutputShapes
+from opshift.author.example import Example
+from opshift.author.traits import Fold, OutputBounds, OutputRanks, OutputShapes
 from opshift.opsets import schemas
 
 import examples

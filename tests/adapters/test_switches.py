@@ -6,6 +6,7 @@ import pytest
 from onnx import defs, parser
 from opshift import InvalidModel, convert_version
 from opshift.author import registry
+from opshift.author.traits import Illegal
 
 # Numbers that count, name an axis, a type or a code: every value has a meaning, or inference,
 # the adapters or other objections look at them.
@@ -32,7 +33,7 @@ def numbers() -> list[tuple[str, str, str]]:
 
 
 def test_every_number_is_a_switch_or_known_to_be_none():
-    rules = registry.default().illegal
+    rules = registry.default().traits(Illegal)
     for domain, op, name in numbers():
         looked_at = {a for rule in rules.get((domain, op), ()) for a in rule.reads or ()}
         assert name in {*NUMBERS, *looked_at}, f"what can {op}.{name} be?"

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import pytest
 from onnx import ModelProto
 from opshift.author import registry
-from opshift.author.verdicts import Adapter, Fold
+from opshift.author.traits import Fold
+from opshift.author.verdicts import Adapter
 from opshift.testing.text import parse_model
 
 

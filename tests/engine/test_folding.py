@@ -14,7 +14,8 @@ from onnx.backend.test.case.test_case import TestCase
 from opshift import Refused, convert_version
 from opshift.author import registry
 from opshift.author.facts import Facts
-from opshift.author.verdicts import Array
+from opshift.author.traits import Fold
+from opshift.model.arrays import Array
 from opshift.model.document import Document
 from opshift.model.weights import Weights
 from opshift.verify.oracle import trust
@@ -139,7 +140,7 @@ def official() -> list[TestCase]:
     """The official node tests of single operators that fold."""
     with np.errstate(all="ignore"):
         cases = [case for case in collect_testcases(None) if case.model is not None]
-    return [case for case in cases if ("", only_node(case.model)) in registry.default().folds]
+    return [case for case in cases if ("", only_node(case.model)) in registry.default().rules(Fold)]
 
 
 def only_node(proto: ModelProto) -> str | None:

@@ -14,16 +14,16 @@ from opshift.opsets import schemas
 
 from tools.author import new_opset
 
-HERE = Path(__file__).parent
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.skipif(
     (schemas.latest("") or 0) < 28, reason="the made-up opset follows the newest one"
 )
 def test_the_whole_way_from_a_refusal_to_a_conversion():
-    path = os.pathsep.join([str(HERE.parents[1] / "tools"), *sys.path])
+    path = os.pathsep.join([str(ROOT), *sys.path])
     done = subprocess.run(
-        [sys.executable, str(HERE / "next_opset.py")],
+        [sys.executable, str(ROOT / "tests" / "support" / "next_opset.py")],
         env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
         text=True,

@@ -8,6 +8,7 @@ import sys
 import onnx.parser
 import pytest
 from opshift.author import registry, safe_inference
+from opshift.author.traits import Fragile
 
 HEADER = '<ir_version: 8, opset_import: ["" : 20, "ai.onnx.ml" : 4, "acme" : 1]> g '
 BEHIND_A_STRANGER = {
@@ -40,4 +41,4 @@ def test_where_the_type_is_known_nothing_is_hidden():
 
 
 def test_what_is_declared_fragile():
-    assert {("", "EyeLike"), ("ai.onnx.ml", "LabelEncoder")} <= registry.default().fragile
+    assert {("", "EyeLike"), ("ai.onnx.ml", "LabelEncoder")} <= set(registry.default().traits(Fragile))

@@ -9,7 +9,8 @@ import oracle
 import pytest
 from onnx import ModelProto
 from opshift import convert_version, testing
-from opshift.author.verdicts import LEAVE, Adapter, Example
+from opshift.author.example import Example
+from opshift.author.verdicts import LEAVE, Adapter
 from opshift.opsets import schemas
 from vendor_judge import on_onnxruntime
 

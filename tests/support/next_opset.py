@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import sys
 
 import onnx
 from onnx import defs, helper
@@ -95,5 +94,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, "tools")
     main()

@@ -9,7 +9,9 @@ import pytest
 from onnx import TensorProto
 from opshift import Why, testing
 from opshift.author import registry
-from opshift.author.verdicts import Adapter, Example, Fold
+from opshift.author.example import Example
+from opshift.author.traits import Fold
+from opshift.author.verdicts import Adapter
 
 SOFTMAX = '<ir_version: 8, opset_import: ["" : 12]> g (float[n,3,2] x) => (float[n,3,2] y) { y = Softmax(x) }'
 
@@ -96,7 +98,7 @@ def test_examples_of_a_package():
 
 
 def test_a_fold_is_what_the_model_computes():
-    (add,) = (one for one in registry.default().folds.values() if one.op == "Add")
+    (add,) = (one for one in registry.default().rules(Fold).values() if one.ops == ("Add",))
     plain = "() => (int64[1] y) <int64[1] a = {2}> { y = Add(a, a) }"
     testing.assert_fold(add, Example("a constant", plain))
     with pytest.raises(AssertionError, match=r"it is the constant \[4\], though none was expected"):
@@ -106,9 +108,9 @@ def test_a_fold_is_what_the_model_computes():
 
 
 def test_a_fold_that_computes_something_else(monkeypatch):
-    wrong = Fold("Add", lambda node: np.array([5]))
+    wrong = Fold(ops=("Add",), run=lambda node: np.array([5]))
     branch = registry.default().branch()
-    branch.folds["", "Add"] = wrong
+    branch.rules(Fold)["", "Add"] = wrong
     monkeypatch.setattr(registry, "default", lambda: branch)
     graph = "() => (int64[1] y) <int64[1] a = {2}> { y = Add(a, a) }"
     with pytest.raises(AssertionError, match="the constant is not what the model computes"):

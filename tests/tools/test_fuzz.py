@@ -54,9 +54,9 @@ def test_a_sample_ends_as_it_may(pool: list[bytes]) -> None:
 
 
 def test_the_command(tmp_path: Path) -> None:
-    command = [sys.executable, fuzz.__file__, "--runs", "6", "--seed", "1", "--seeds", "frozen"]
+    command = [sys.executable, "-m", "tools.fuzz", "run", "--runs", "6", "--seed", "1", "--seeds", "frozen"]
     done = subprocess.run(
-        [*command, "--save", tmp_path], capture_output=True, text=True, check=False
+        [*command, "--save", tmp_path], capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2]
     )
     assert done.returncode == 0, done.stderr
     assert "answers" in done.stdout

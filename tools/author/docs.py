@@ -18,7 +18,7 @@ from pathlib import Path
 
 import click
 from opshift.author import registry
-from opshift.author.verdicts import ALTERNATIVE, FORM, LEAVE, RETIRED, Adapter, Kind
+from opshift.author.verdicts import ALTERNATIVE, FORM, LEAVE, RETIRED, Adapter
 from opshift.opsets import schemas
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -40,13 +40,13 @@ def verdict(domain: str, op: str, start: int, to: int) -> str:
     adapter = registry.default().get(domain, op, start, to)
     if adapter is None:
         return "missing"
-    if adapter.kind is Kind.IMPOSSIBLE:
+    if adapter.kind == "impossible":
         return "impossible"
     if adapter.approximate:
         return "approximate"
     if schemas.schema(domain, op, to) is None:
         return "decomposed"
-    if adapter.run is None or adapter.only_narrowed:
+    if not adapter.rewrites:
         return "exact" if to > start else "guarded"
     return "rewritten"
 

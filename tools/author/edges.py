@@ -26,7 +26,8 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto
 from opshift import Refused, convert_version, testing, toml
-from opshift.author.verdicts import Adapter, Example
+from opshift.author.example import Example
+from opshift.author.verdicts import Adapter
 from opshift.verify import oracle, randomness
 
 SETS = ("plain", "empty", "one", "negative", "largest", "extreme", "infinite", "nan")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from opshift.author.node import Env, Node, Value
+from opshift.author.traits import Fold, OutputBounds
 from opshift.errors import Refusal
 from opshift.lazy import deferred
 from opshift.model.arrays import Array
@@ -77,7 +78,7 @@ def find(facts: Facts, owner: Scope, name: str, node: Node | None) -> Bounds | N
     known = facts.constant(owner, name)
     if known is not None:
         return of_constant(known)
-    rule = facts.adapters.output_bounds.get(("", node.op)) if node is not None else None
+    rule = facts.adapters.rules(OutputBounds).get(("", node.op)) if node is not None else None
     if rule is None or node is None or node.proto.domain not in ("", "ai.onnx"):
         return None
     try:
@@ -132,7 +133,7 @@ def _folded(node: Node, positions: dict[str, Array], count: int) -> Array | None
     read = list(node.proto.input)
     if sum(read.count(name) for name in positions) != count:
         return None  # an index is also what is indexed
-    fold = node.env.facts.adapters.folds.get(("", node.op))
+    fold = node.env.facts.adapters.rules(Fold).get(("", node.op))
     if fold is None:
         return None
     try:

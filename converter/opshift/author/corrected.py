@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from opshift.author import safe_inference
+from opshift.author.traits import OutputShapes, ToldDims
 from opshift.author.types_by_name import types_in
-from opshift.author.verdicts import OutputShapes, ToldDims
 from opshift.errors import Refusal
 from opshift.model.scope import FunctionId, call_id
 from opshift.model.walk import graphs_in, nodes, nodes_in

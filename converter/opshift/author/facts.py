@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from opshift.author.declared import completed, correct
 from opshift.author.inference import Known, infer_all, infer_node
 from opshift.author.present_types import take_census
+from opshift.author.traits import Fold, OutputRanks, OutputTypes
 from opshift.errors import Refusal
 from opshift.lazy import deferred
 from opshift.model import walk
@@ -128,7 +129,7 @@ class Facts:
             return self.constant_node(node)
         if key == ("", "Identity"):
             return self.constant(owner, node.input[0])
-        fold = self.adapters.folds.get(key)
+        fold = self.adapters.rules(Fold).get(key)
         if fold is None or len(node.output) != 1 or key not in owner.root.index:
             return None
         try:
@@ -207,7 +208,7 @@ class Facts:
             node = owner.node(owner.producers[name])
             key = (schemas.normal(node.domain), node.op_type)
             found = None
-            if key in self.adapters.folds or key == ("", "Identity"):
+            if key in self.adapters.rules(Fold) or key == ("", "Identity"):
                 sources = (one for one in node.input if one and (owner, one) not in seen)
                 found = next((one for one in sources if self.constant(owner, one) is None), None)
             if found is None:
@@ -401,7 +402,7 @@ class Facts:
             return any(self.inferred.types.get(name, UNSAID) is None for name in node.output)
         schema = place.root.schema_of(node)
         if schema is None:
-            return (schemas.normal(node.domain), node.op_type) in self.adapters.output_types
+            return (schemas.normal(node.domain), node.op_type) in self.adapters.rules(OutputTypes)
         outputs = [self._known(place, name) for name in node.output if name]
         if any(found is None or schemas.type_name(found) is None for found in outputs):
             return True  # one typed input may type it, which inference makes nothing of
@@ -416,7 +417,7 @@ class Facts:
         return any(self._is_news(place, name) for name in node.input if name)
 
     def _has_rank_to_tell(self, schema: schemas.Schema, outputs: list[TypeProto | None]) -> bool:
-        told = (schema.domain, schema.name) in self.adapters.output_ranks
+        told = (schema.domain, schema.name) in self.adapters.rules(OutputRanks)
         return told and any(rank_of(found) is None for found in outputs)
 
     def _is_news(self, place: Scope, name: str) -> bool:

@@ -19,15 +19,15 @@ INDEX = "index.txt"
 Crossing: TypeAlias = tuple[str, str, int, int]  # (domain, op, from, to)
 
 
-class Trait(NamedTuple):
-    """A declaration about an operator at every version: the table it goes to, and the operator."""
+class Row(NamedTuple):
+    """The place of a trait: the table of its kind, and the operator."""
 
     table: str
     domain: str
     op: str
 
 
-def known(package: ModuleType) -> dict[str, list[Crossing | Trait]]:
+def known(package: ModuleType) -> dict[str, list[Crossing | Row]]:
     """The modules that need not be imported to know what they declare, and what that is."""
     found = {}
     for folder in map(Path, getattr(package, "__path__", ())):
@@ -41,7 +41,7 @@ def known(package: ModuleType) -> dict[str, list[Crossing | Trait]]:
     return found
 
 
-def line(package: ModuleType, module: ModuleType, declared: Iterable[Crossing | Trait]) -> str:
+def line(package: ModuleType, module: ModuleType, declared: Iterable[Crossing | Row]) -> str:
     """The line of a module."""
     name = module.__name__.removeprefix(package.__name__).lstrip(".") or "."
     source = Path(str(module.__file__))
@@ -78,6 +78,6 @@ def _checksum(source: Path) -> str:
     return f"{zlib.crc32(text):08x}"
 
 
-def _parsed(word: str) -> Crossing | Trait:
+def _parsed(word: str) -> Crossing | Row:
     first, second, third, *rest = word.split(":")
-    return (first, second, int(third), int(*rest)) if rest else Trait(first, second, third)
+    return (first, second, int(third), int(*rest)) if rest else Row(first, second, third)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
+from opshift.author.traits import Carries
 from opshift.author.types_by_name import Inferred, types_in
-from opshift.author.verdicts import Carries
 from opshift.model.scope import tensor_type
 from opshift.model.walk import graphs_in, graphs_of
 from opshift.opsets import schemas

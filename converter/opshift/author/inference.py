@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from opshift.author import corrected, declared, induction, safe_inference
 from opshift.author.present_types import TYPE_ATTRIBUTES
+from opshift.author.traits import Carries, OutputRanks, OutputShapes, OutputTypes
 from opshift.author.types_by_name import Inferred, types_in
-from opshift.author.verdicts import OutputRanks
 from opshift.errors import Refusal
 from opshift.model.arrays import from_array
 from opshift.model.walk import graphs_in, holds_graphs, reads
@@ -43,7 +43,9 @@ class Known(NamedTuple):
 def infer_all(model: bytes | ModelProto, adapters: Registry) -> Known:
     """Value types over all scopes by name: from inputs first, and from declarations only then."""
     bare = declared.without(model)
-    proved, alone = induction.confirm(bare, lambda one: _infer(one, adapters), adapters.carries)
+    proved, alone = induction.confirm(
+        bare, lambda one: _infer(one, adapters), adapters.rules(Carries)
+    )
     ranked = {name for name, kind in proved.items() if rank_of(kind) is not None}
     if alone is None or not declared.restore(alone, model):
         return Known(proved, frozenset())
@@ -58,12 +60,12 @@ def _infer(model: ModelProto, adapters: Registry) -> tuple[Inferred, ModelProto 
     inferred: ModelProto | None = None
     for _ in range(PASSES):
         try:
-            model = inferred = corrected.infer(model, adapters.output_shapes)
+            model = inferred = corrected.infer(model, adapters.rules(OutputShapes))
         except safe_inference.COMPLAINTS:
             # A model that inference rejects is converted by what it declares itself.
             return found, inferred
         found = types_in(model)
-        if not _write_ranks(model, found, adapters.output_ranks):
+        if not _write_ranks(model, found, adapters.rules(OutputRanks)):
             return found, model
     return found, inferred
 
@@ -120,7 +122,7 @@ def infer_node(node: NodeProto, env: Env, version: int | None = None) -> dict[st
         if schemas.type_name(known) is None:
             known.tensor_type.elem_type = kind  # beside the shape, if there is one
     _correct(inferred, node, schema, env)
-    rule = env.facts.adapters.output_ranks.get((domain, node.op_type))
+    rule = env.facts.adapters.rules(OutputRanks).get((domain, node.op_type))
     for name, rank in zip(node.output, told_ranks(rule, node, schema, env), strict=False):
         known = inferred.setdefault(name, TypeProto())
         if name and rank_of(known) is None:
@@ -134,7 +136,7 @@ def _correct(
     """Gives outputs whose lengths onnx's inference misjudges the shapes that a rule tells."""
     from opshift.author.node import Node
 
-    rule = env.facts.adapters.output_shapes.get((schema.domain, node.op_type))
+    rule = env.facts.adapters.rules(OutputShapes).get((schema.domain, node.op_type))
     told = corrected.shapes_of(rule, Node(node, schema, env)) if rule is not None else ()
     for name, dims in zip(node.output, told, strict=False):
         known = inferred.get(name)
@@ -156,7 +158,7 @@ def told_ranks(
 
 def _told_types(node: NodeProto, env: Env) -> dict[str, TypeProto]:
     """The element types that a table tells of an operator without a schema."""
-    rule = env.facts.adapters.output_types.get((schemas.normal(node.domain), node.op_type))
+    rule = env.facts.adapters.rules(OutputTypes).get((schemas.normal(node.domain), node.op_type))
     found: dict[str, TypeProto] = {}
     for name, told in zip(node.output, rule.outputs if rule is not None else (), strict=False):
         element = _told_type(node, told, env)

@@ -7,27 +7,14 @@ import importlib
 import threading
 from collections.abc import Iterable, Iterator
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from opshift import plugins
 from opshift.author import index
-from opshift.author.index import Crossing, Trait
-from opshift.author.tables import ONE, TABLES, Declared, Key, Table, declarations, places, traits
-from opshift.author.verdicts import (
-    LEAVE,
-    RETIRED,
-    Adapter,
-    ByValue,
-    Carries,
-    Differs,
-    Flaw,
-    Fold,
-    Illegal,
-    OutputBounds,
-    OutputRanks,
-    OutputShapes,
-    OutputTypes,
-)
+from opshift.author.index import Crossing, Row
+from opshift.author.tables import Declared, Table, declarations, places
+from opshift.author.traits import KINDS, Rule, Trait
+from opshift.author.verdicts import LEAVE, RETIRED, Adapter
 from opshift.errors import AdapterBug
 from opshift.opsets import schemas
 
@@ -35,6 +22,8 @@ if TYPE_CHECKING:
     from opshift.model.document import Document
 
 GROUP = "opshift.adapters"
+_Rule = TypeVar("_Rule", bound=Rule)
+_Trait = TypeVar("_Trait", bound=Trait)
 
 
 class Registry:
@@ -44,20 +33,10 @@ class Registry:
         self.generation = 0  # how much has been added; what depends on that compares it
         self._verdicts: dict[Crossing, Adapter] = {}
         self._indexed: dict[Crossing, str] = {}  # the modules of verdicts that are not read yet
-        self._unread: dict[str, frozenset[Crossing | Trait]] = {}  # what indexed modules declare
+        self._unread: dict[str, frozenset[Crossing | Row]] = {}  # what indexed modules declare
         self._taken: dict[int, Declared] = {}  # a module may import its neighbour's declaration
         self._reading = threading.RLock()
-        self.folds: Table[Fold] = Table(self._read)
-        self.output_bounds: Table[OutputBounds] = Table(self._read)
-        self.output_ranks: Table[OutputRanks] = Table(self._read)
-        self.output_shapes: Table[OutputShapes] = Table(self._read)
-        self.output_types: Table[OutputTypes] = Table(self._read)
-        self.carries: Table[Carries] = Table(self._read)
-        self.by_value: Table[ByValue] = Table(self._read)
-        self.illegal: Table[list[Illegal]] = Table(self._read)
-        self.fragile: set[Key] = set()
-        self.flaws: Table[list[Flaw]] = Table(self._read)
-        self.differs: Table[list[Differs]] = Table(self._read)
+        self._tables: dict[type[Trait], Table[Any]] = {k: Table(self._read) for k in KINDS.values()}
         self.edges: dict[Any, Any] = {}  # what the planner derives from the verdicts
         self.solved: dict[Any, Any] = {}
         self.ways: dict[Any, Any] = {}
@@ -70,26 +49,34 @@ class Registry:
         if isinstance(declared, Adapter):
             self._add_verdict(declared)
             return
-        for trait in traits(declared):
-            self._require_one(trait)
-            self._file(trait, declared)
+        for place in places(declared):
+            self._require_one(place)
+            self._file(place, declared)
 
-    def _require_one(self, trait: Trait) -> None:
-        if trait.table in ONE and (trait.domain, trait.op) in getattr(self, trait.table):
-            raise AdapterBug(f"{ONE[trait.table]} {trait.op}")
+    def rules(self, kind: type[_Rule]) -> Table[_Rule]:
+        """The rules of one kind, by operator."""
+        return cast(Table[_Rule], self._tables[kind])
 
-    def _file(self, place: Crossing | Trait, declared: Declared) -> None:
+    def traits(self, kind: type[_Trait]) -> Table[tuple[_Trait, ...]]:
+        """The traits of one kind, of which an operator may have several, by operator."""
+        return cast("Table[tuple[_Trait, ...]]", self._tables[kind])
+
+    def _require_one(self, place: Crossing | Row) -> None:
+        if isinstance(place, Row):
+            kind = KINDS[place.table]
+            if issubclass(kind, Rule) and (place.domain, place.op) in self._tables[kind]:
+                raise AdapterBug(f"{kind.twice} {place.op}")
+
+    def _file(self, place: Crossing | Row, declared: Declared) -> None:
         """Puts a declaration into its place."""
         if isinstance(declared, Adapter):
             self._verdicts[place] = declared  # type: ignore[index]
-        elif isinstance(place, Trait):
-            table, key = getattr(self, place.table), (place.domain, place.op)
-            if place.table == "fragile":
-                table.add(key)
-            elif place.table in ONE:
+        elif isinstance(place, Row):
+            table, key = self._tables[type(declared)], (place.domain, place.op)
+            if isinstance(declared, Rule):
                 table[key] = declared
             else:
-                table[key] = [*(table.declared(key) or ()), declared]
+                table[key] = (*(table.declared(key) or ()), declared)
 
     def _add_verdict(self, declared: Adapter) -> None:
         for op in declared.ops:
@@ -117,7 +104,7 @@ class Registry:
         with self._reading:
             if (expected := self._unread.get(name)) is None:
                 return
-            found = set[Crossing | Trait]()
+            found = set[Crossing | Row]()
             for declared in declarations(importlib.import_module(name)):
                 if id(declared) not in self._taken:
                     self._taken[id(declared)] = declared
@@ -128,7 +115,7 @@ class Registry:
                 raise AdapterBug(f"{name} does not declare {min(missing)}, which its index names")
             del self._unread[name]
             for one in expected:
-                if not isinstance(one, Trait):
+                if not isinstance(one, Row):
                     del self._indexed[one]
 
     def _read_all(self) -> None:
@@ -179,8 +166,8 @@ class Registry:
         self._read_all()
         copy = Registry()
         copy._verdicts = dict(self._verdicts)
-        for name in TABLES.values():
-            getattr(copy, name).update(getattr(self, name))
+        for kind, table in self._tables.items():
+            copy._tables[kind].update(table)
         return copy
 
     def load(self, package: ModuleType) -> None:
@@ -197,26 +184,19 @@ class Registry:
                     seen.add(id(declared))
                     self.add(declared)
 
-    def _expect(self, name: str, declared: Iterable[Crossing | Trait]) -> None:
+    def _expect(self, name: str, declared: Iterable[Crossing | Row]) -> None:
         """Notes what a module declares without importing it."""
         self._unread[name] = frozenset(declared)
         for one in self._unread[name]:
-            if isinstance(one, Trait):
-                self._expect_trait(name, one)
+            if isinstance(one, Row):
+                self._require_one(one)
+                self._tables[KINDS[one.table]].expect((one.domain, one.op), name)
                 continue
             if one in self._indexed or one in self._verdicts:
                 home = self._indexed.get(one) or self._verdicts[one].source
                 _, op, start, to = one
                 raise AdapterBug(f"{op} {start}->{to} is declared twice: {home} and {name}")
             self._indexed[one] = name
-
-    def _expect_trait(self, name: str, trait: Trait) -> None:
-        self._require_one(trait)
-        key = (trait.domain, trait.op)
-        if trait.table == "fragile":
-            self.fragile.add(key)  # there is no more to know
-        else:
-            getattr(self, trait.table).expect(key, name)
 
     def missing(self, domain: str, low: int, high: int) -> list[Crossing]:
         """The crossings between two versions that nobody has declared."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from google.protobuf.message import DecodeError
 
 from opshift.author import registry
+from opshift.author.traits import Fragile
 from opshift.author.types_by_name import types_in
 from opshift.model.walk import graphs_in, nodes
 from opshift.opsets import schemas
@@ -57,7 +58,7 @@ def _give_back(found: ModelProto, model: bytes | ModelProto) -> None:
 def is_at_risk(model: bytes | ModelProto) -> bool:
     """Whether an operator that may kill is in it, as far as its bytes say."""
     data = model if isinstance(model, bytes) else model.SerializeToString()
-    return any(op.encode() in data for _, op in registry.default().fragile)
+    return any(op.encode() in data for _, op in registry.default().traits(Fragile))
 
 
 def _survivable(model: bytes | ModelProto) -> bytes | ModelProto:
@@ -66,7 +67,7 @@ def _survivable(model: bytes | ModelProto) -> bytes | ModelProto:
         return model
     copy = ModelProto()
     copy.MergeFromString(model if isinstance(model, bytes) else model.SerializeToString())
-    fragile = registry.default().fragile
+    fragile = registry.default().traits(Fragile)
     held = [
         (node, node.domain)
         for node in nodes(copy)

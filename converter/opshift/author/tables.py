@@ -6,25 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from types import ModuleType
 from typing import Any, TypeAlias, TypeVar, overload
 
-from opshift.author.index import Crossing, Trait
-from opshift.author.verdicts import (
-    Adapter,
-    ByValue,
-    Carries,
-    Differs,
-    Flaw,
-    Fold,
-    Fragile,
-    Illegal,
-    OutputBounds,
-    OutputRanks,
-    OutputShapes,
-    OutputTypes,
-)
+from opshift.author.index import Crossing, Row
+from opshift.author.traits import Trait
+from opshift.author.verdicts import Adapter
 
-Outputs: TypeAlias = OutputBounds | OutputRanks | OutputShapes | OutputTypes
-Traits: TypeAlias = Outputs | Carries | ByValue | Differs | Illegal | Fragile | Flaw
-Declared: TypeAlias = Adapter | Fold | Traits
+Declared: TypeAlias = Adapter | Trait
 Key = tuple[str, str]  # (domain, op)
 _Kind = TypeVar("_Kind")
 _Other = TypeVar("_Other")
@@ -78,43 +64,11 @@ class Table(MutableMapping[Key, _Kind]):
         return len(self._rows.keys() | self._unread.keys())
 
 
-TABLES: dict[type, str] = {
-    Fold: "folds",
-    OutputBounds: "output_bounds",
-    OutputRanks: "output_ranks",
-    OutputShapes: "output_shapes",
-    OutputTypes: "output_types",
-    Carries: "carries",
-    ByValue: "by_value",
-    Illegal: "illegal",
-    Fragile: "fragile",
-    Flaw: "flaws",
-    Differs: "differs",
-}
-ONE = {  # the tables in which an operator has one row, and what a second row is
-    "folds": "two ways to fold",
-    "output_bounds": "two rules tell the bounds of",
-    "output_ranks": "two rules tell the ranks of",
-    "output_shapes": "two rules tell the shapes of",
-    "output_types": "two rules tell the types of",
-    "carries": "two rules tell what is carried by",
-    "by_value": "two lists of what is read by",
-}
-
-
-def places(declared: Declared) -> list[Crossing | Trait]:
+def places(declared: Declared) -> list[Crossing | Row]:
+    """The crossings of a verdict, or the rows of a trait."""
     if isinstance(declared, Adapter):
         return [(declared.domain, op, declared.start, declared.to) for op in declared.ops]
-    return list(traits(declared))
-
-
-def traits(declared: Fold | Traits) -> Iterator[Trait]:
-    if isinstance(declared, (OutputBounds, OutputRanks, OutputShapes, OutputTypes)):
-        ops: Iterable[str] = declared.ops
-    else:
-        ops = (declared.op,)
-    for op in ops:
-        yield Trait(TABLES[type(declared)], declared.domain, op)
+    return [Row(declared.table, declared.domain, op) for op in declared.ops]
 
 
 def declarations(module: ModuleType) -> Iterator[Declared]:

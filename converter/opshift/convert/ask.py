@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from opshift.author.builder import Builder
 from opshift.author.node import Node, Value
-from opshift.author.verdicts import KEEP, LEAVE, Adapter, Keep
+from opshift.author.verdicts import (
+    KEEP,
+    LEAVE,
+    Adapter,
+    CastNarrowed,
+    Impossible,
+    Keep,
+    Rewrite,
+    Unchanged,
+)
 from opshift.author.written import Made
 from opshift.convert.change import Task
 from opshift.errors import AdapterBug, InvalidModel, Refusal, Why
@@ -20,16 +29,23 @@ COMMON_TYPES = frozenset(
 
 def ask(task: Task, node: Node, op: Builder) -> Value | tuple[Value, ...] | Keep:
     """The verdict on one node: the guard's where that decides, else the adapter's."""
-    adapter, derived, lost = task.adapter, task.derived, task.lost
-    if derived and lost and (adapter.only_narrowed or not adapter.handles_types):
-        try:
-            derived.check_types(node, lost)
-        except Refusal as refusal:
-            if not adapter.only_narrowed or refusal.why is not Why.TYPE_NOT_AVAILABLE:
-                raise
+    adapter, derived = task.adapter, task.derived
+    match adapter.verdict:
+        case Impossible(why, reason):
+            raise Refusal(why, reason)
+        case Rewrite(handles_types=handles_types):
+            if derived and task.lost and not handles_types:
+                derived.check_types(node, task.lost)
             return _answer(adapter, node, op)
-    if adapter.run is not None and not adapter.only_narrowed:
-        return _answer(adapter, node, op)
+        case CastNarrowed() if derived and task.lost:
+            try:
+                derived.check_types(node, task.lost)
+            except Refusal as refusal:
+                if refusal.why is not Why.TYPE_NOT_AVAILABLE:
+                    raise
+                return _answer(adapter, node, op)
+        case Unchanged() if derived and task.lost:
+            derived.check_types(node, task.lost)
     if derived and derived.structural:
         derived.check_structure(node)
         if derived.touches(node):
@@ -61,7 +77,8 @@ def _answer(adapter: Adapter, node: Node, op: Builder) -> Value | tuple[Value, .
 
 def _check_reads(adapter: Adapter, node: Node) -> None:
     """An adapter that wrote something else must have looked at all that the node holds."""
-    overlooked = [name for name in node.overlooked() if name not in adapter.ignores]
+    ignores = adapter.verdict.ignores if isinstance(adapter.verdict, Rewrite) else ()
+    overlooked = [name for name in node.overlooked() if name not in ignores]
     if overlooked:
         names = ", ".join(map(repr, overlooked))
         if (adapter.start, adapter.to) == LEAVE:  # nothing describes the operator: it may be newer

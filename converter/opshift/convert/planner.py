@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from opshift import plugins, versions
 from opshift.author import registry
 from opshift.author.registry import Registry
-from opshift.author.verdicts import Adapter, Kind
+from opshift.author.verdicts import Adapter
 from opshift.errors import AdapterBug
 from opshift.opsets import schemas
 
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 TABLE = "plans.txt"
 MISSING, UNREVIEWED = "missing", "unreviewed"
-DEAD = frozenset({Kind.IMPOSSIBLE.name.lower(), MISSING, UNREVIEWED})
+IMPOSSIBLE = "impossible"
+DEAD = frozenset({IMPOSSIBLE, MISSING, UNREVIEWED})
 ENGINE_WRITES = ("Constant", "Identity", "Cast")
 
 Implementation = tuple[str, str, int]  # (domain, op, since)
@@ -255,11 +256,11 @@ def _verdict(adapters: Registry, domain: str, op: str, start: int, to: int) -> E
         return Edge(start, to, UNREVIEWED, False, ())
     after = schemas.schema(domain, op, to)
     stays = after is not None and not after.deprecated
-    kind = adapter.kind if stays or adapter.kind is Kind.IMPOSSIBLE else Kind.DECOMPOSITION
+    dead = adapter.kind == IMPOSSIBLE
+    kind = adapter.kind if stays or dead else "decomposition"
     own = f"{domain}.{op}" if domain else op
     writes = tuple(sorted(adapter.emits | ({own} if stays else set())))
-    dead = kind is Kind.IMPOSSIBLE
-    return Edge(start, to, kind.name.lower(), adapter.approximate, () if dead else writes)
+    return Edge(start, to, kind, adapter.approximate, () if dead else writes)
 
 
 # -- solving -------------------------------------------------------------------------------------

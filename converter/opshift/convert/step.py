@@ -11,7 +11,7 @@ from opshift.author.builder import Builder
 from opshift.author.facts import Facts
 from opshift.author.node import Env, Node, Value
 from opshift.author.registry import Registry
-from opshift.author.verdicts import KEEP, Adapter, Array, Keep
+from opshift.author.verdicts import KEEP, Adapter, CastNarrowed, Keep, Unchanged
 from opshift.convert import guard
 from opshift.convert.apply import Applier
 from opshift.convert.ask import ask, check_emits, check_types, settle
@@ -21,6 +21,7 @@ from opshift.convert.legal import context
 from opshift.convert.planner import Plan
 from opshift.errors import AdapterBug, Refusal, RefusedNode, Why
 from opshift.model import walk
+from opshift.model.arrays import Array
 from opshift.model.document import Document
 from opshift.model.names import Owned
 from opshift.model.scope import FunctionId, Key, Place, Root, Scope, call_id
@@ -224,7 +225,7 @@ class Stepper:
                 if change is not None:
                     self._fill(len(change.made.nodes))
                     yield change
-                elif not adapter.run:
+                elif isinstance(adapter.verdict, Unchanged):
                     self.step.touched.append(place)
 
     def _places(self, root: Root, key: Key) -> list[Place]:
@@ -311,9 +312,8 @@ class Stepper:
         if derived is None:
             return False
         lost = self._lost(derived)
-        if adapter.only_narrowed:
-            return not lost and not derived.structural
-        return adapter.run is None and not lost and not derived.structural
+        claimed = isinstance(adapter.verdict, Unchanged | CastNarrowed)
+        return claimed and not lost and not derived.structural
 
     def _lost(self, derived: Guard | None) -> frozenset[str]:
         """The types that the other version lacks and the model can hold; mostly there are none."""
@@ -329,7 +329,7 @@ class Stepper:
             answer = self.ask(task, node, op)
             if isinstance(answer, Keep):
                 self.step.kept[node.op] += 1
-                if adapter.run is not None:
+                if not isinstance(adapter.verdict, Unchanged):
                     self.step.touched.append(place)
                 return None
             settle(node, answer, op, adapter)

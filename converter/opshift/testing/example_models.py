@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from opshift import versions
 from opshift.author import registry
-from opshift.author.verdicts import FORM, LEAVE, Adapter, Example
+from opshift.author.example import Example
+from opshift.author.verdicts import FORM, LEAVE, Adapter
 from opshift.convert.request import Request
 from opshift.protos import ModelProto
 from opshift.testing.models import (

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import TypeVar
+
 import numpy as np
 
 from opshift import versions
 from opshift.author import registry
 from opshift.author.bounds import Bounds
 from opshift.author.corrected import is_wrong
+from opshift.author.example import Example
 from opshift.author.facts import Facts
-from opshift.author.verdicts import Array, Example, Fold, OutputBounds, OutputRanks, OutputShapes
+from opshift.author.traits import Fold, OutputBounds, OutputRanks, OutputShapes
+from opshift.model.arrays import Array
 from opshift.model.document import Document
 from opshift.model.weights import Weights
 from opshift.opsets import schemas
@@ -18,48 +23,24 @@ from opshift.protos import ModelProto
 from opshift.testing.text import parse_model
 from opshift.verify import oracle
 
-
-def folds(package: str) -> list[tuple[Fold, Example]]:
-    """All examples of a package's folds, for `pytest.mark.parametrize`."""
-    return [
-        (fold, example)
-        for fold in registry.default().folds.values()
-        if f"{fold.run.__module__}.".startswith(f"{package}.")
-        for example in fold.examples
-    ]
+_Kind = TypeVar("_Kind", Fold, OutputBounds, OutputRanks, OutputShapes)
 
 
-def rank_rules(package: str) -> list[tuple[OutputRanks, Example]]:
-    """The same for the rules that tell ranks."""
-    rules = {id(rule): rule for rule in registry.default().output_ranks.values()}
+def _rules(kind: type[_Kind], package: str) -> list[tuple[_Kind, Example]]:
+    """All examples of a package's rules of one kind, for `pytest.mark.parametrize`."""
+    found = {id(rule): rule for rule in registry.default().rules(kind).values()}
     return [
         (rule, example)
-        for rule in rules.values()
+        for rule in found.values()
         if f"{rule.run.__module__}.".startswith(f"{package}.")
         for example in rule.examples
     ]
 
 
-def shape_rules(package: str) -> list[tuple[OutputShapes, Example]]:
-    """The same for the rules that tell shapes."""
-    rules = {id(rule): rule for rule in registry.default().output_shapes.values()}
-    return [
-        (rule, example)
-        for rule in rules.values()
-        if f"{rule.run.__module__}.".startswith(f"{package}.")
-        for example in rule.examples
-    ]
-
-
-def bound_rules(package: str) -> list[tuple[OutputBounds, Example]]:
-    """The same for the rules that tell bounds."""
-    rules = {id(rule): rule for rule in registry.default().output_bounds.values()}
-    return [
-        (rule, example)
-        for rule in rules.values()
-        if f"{rule.run.__module__}.".startswith(f"{package}.")
-        for example in rule.examples
-    ]
+folds = partial(_rules, Fold)
+rank_rules = partial(_rules, OutputRanks)
+shape_rules = partial(_rules, OutputShapes)
+bound_rules = partial(_rules, OutputBounds)
 
 
 def bounded(rule: OutputBounds, example: Example) -> tuple[ModelProto, Bounds | None]:

@@ -51,7 +51,7 @@ def command(output: Output, op: str | None, domain: str) -> int:
 def _page(name: str, adapters: list[Adapter]) -> Iterator[Line]:
     yield Line(name, Role.GOOD)
     for adapter in sorted(adapters, key=lambda a: (a.start > a.to, a.start)):
-        kind = adapter.kind.name.lower()
+        kind = adapter.kind
         yield Line(f"  {adapter.start}->{adapter.to}  {kind}  {_place(adapter)}")
         yield Line(f"    {adapter.summary}")
         for example in adapter.examples:
@@ -76,7 +76,7 @@ def adapters_as_dict(domain: str, found: dict[str, list[Adapter]]) -> dict[str, 
             {
                 "start": a.start,
                 "to": a.to,
-                "kind": a.kind.name.lower(),
+                "kind": a.kind,
                 "place": _place(a),
                 "summary": a.summary,
                 "emits": sorted(a.emits),

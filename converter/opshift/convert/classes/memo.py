@@ -12,6 +12,7 @@ from opshift.author import inference, registry, safe_inference
 from opshift.author.facts import MAX_FOLD_BYTES
 from opshift.author.node import FoldingEnv, Node, TypesOnly
 from opshift.author.present_types import element_types
+from opshift.author.traits import Fold, Fragile, Illegal, OutputRanks, OutputShapes
 from opshift.convert.classes.class_env import UNSURE, ClassEnv, Unsure
 from opshift.convert.classes.facets import (
     ASSUMED,
@@ -227,7 +228,8 @@ class Memo:
                 checker.check_node(node, self.context, _NO_NAMES)
             except checker.ValidationError:
                 raise Unproven from None
-            if any(rule.against(proto) for rule in registry.default().illegal.get(_key(proto), ())):
+            illegal = registry.default().traits(Illegal).get(_key(proto), ())
+            if any(rule.against(proto) for rule in illegal):
                 raise Unproven
             number = self.signatures[key] = len(self.nodes)
             self.nodes.append((key, proto))
@@ -318,8 +320,8 @@ class Memo:
         try:
             if key == ("", "Identity"):
                 found = env.constant(node.input[0])
-            elif key in known.folds:
-                found = known.folds[key].run(self.read(node, env))
+            elif key in known.rules(Fold):
+                found = known.rules(Fold)[key].run(self.read(node, env))
             else:
                 return None
         except (Refusal, ValueError, IndexError):
@@ -342,9 +344,9 @@ class Memo:
     ) -> list[bytes | None]:
         """The types of the outputs with the ranks that adapters tell, as far as there are such."""
         _, proto = self.nodes[signature]
-        rule = registry.default().output_ranks.get(_key(proto))
+        rule = registry.default().rules(OutputRanks).get(_key(proto))
         facets = [self.facets[number] for number in inputs]
-        if _key(proto) in registry.default().output_shapes:
+        if _key(proto) in registry.default().rules(OutputShapes):
             return [None] * len(kinds)  # a rule corrects what inference finds
         if any(self._is_other(facet) for facet in facets):
             try:
@@ -511,7 +513,7 @@ def _typed(kind: bytes) -> bytes:
 
 def _is_plain(node: NodeProto) -> bool:
     """Whether a node holds no graph and refers to no attribute, and inference outlives it."""
-    if (node.domain, node.op_type) in registry.default().fragile:
+    if (node.domain, node.op_type) in registry.default().traits(Fragile):
         return False
     return not any(
         a.HasField("g") or a.graphs or a.ref_attr_name or a.HasField("sparse_tensor")

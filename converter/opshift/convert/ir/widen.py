@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from opshift.author import registry
 from opshift.author.present_types import TYPE_ATTRIBUTES
+from opshift.author.traits import ByValue
 from opshift.convert.ir.features import TYPES
 from opshift.model import arrays, walk
 from opshift.model.document import function_id
@@ -120,7 +121,7 @@ def _may(found: list[_Constant], constants: dict[str, list[_Constant]]) -> bool:
 def _by_value(
     one: _Constant, node: NodeProto, index: int, constants: dict[str, list[_Constant]]
 ) -> bool:
-    declared = registry.default().by_value.get((normal(node.domain), node.op_type))
+    declared = registry.default().rules(ByValue).get((normal(node.domain), node.op_type))
     if declared is None or index not in declared.inputs:
         return False
     if one.wide == T.FLOAT and not (declared.floats and not _writes_text(node)):

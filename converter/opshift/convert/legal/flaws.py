@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from opshift.author import registry
 from opshift.author.facts import Facts
 from opshift.author.node import Env, Node
-from opshift.author.verdicts import Flaw
+from opshift.author.traits import Flaw
 from opshift.errors import Refusal
 from opshift.model import weights
 from opshift.model.document import Document
@@ -20,7 +20,7 @@ def first(model: ModelProto) -> str | None:
     skeleton, store = weights.carve_model(model)
     document, adapters = Document(skeleton), registry.default()
     facts = Facts(document, store, adapters, lambda: skeleton)
-    for node, flaw in _asked(document, facts, adapters.flaws):
+    for node, flaw in _asked(document, facts, adapters.traits(Flaw)):
         told = None
         with contextlib.suppress(Refusal):  # what it needs to know is not there either
             told = flaw.look(node)
@@ -31,7 +31,7 @@ def first(model: ModelProto) -> str | None:
 
 
 def _asked(
-    document: Document, facts: Facts, flaws: Mapping[tuple[str, str], list[Flaw]]
+    document: Document, facts: Facts, flaws: Mapping[tuple[str, str], tuple[Flaw, ...]]
 ) -> Iterator[tuple[Node, Flaw]]:
     for root in document.roots:
         for key in sorted(root.index.keys() & flaws.keys()):

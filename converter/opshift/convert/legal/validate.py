@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterator
 
 from opshift.author.registry import Registry
+from opshift.author.traits import Illegal
 from opshift.convert.legal import checker
 from opshift.errors import InvalidModel
 from opshift.model import functions
@@ -152,11 +153,12 @@ def _recursive(document: Document) -> Iterator[str]:
 
 def _illegal(document: Document, adapters: Registry) -> Iterator[str]:
     """What an author of adapters has to say about attributes, before inference sees them."""
+    illegal = adapters.traits(Illegal)
     for root in document.roots:
-        for key in sorted(root.index.keys() & adapters.illegal.keys()):
+        for key in sorted(root.index.keys() & illegal.keys()):
             for scope, position in root.index[key]:
                 node = scope.node(position)
-                for rule in adapters.illegal[key]:
+                for rule in illegal[key]:
                     objection = rule.against(node)
                     if objection is not None:
                         yield f"{_called(node)}: {objection}"

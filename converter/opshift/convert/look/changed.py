@@ -20,6 +20,6 @@ def _behaviour(domain: str, op: str, start: int, to: int) -> Iterator[SchemaChan
         if not start < schema.since <= to:
             continue
         adapter = registry.default().get(domain, op, schema.since - 1, schema.since)
-        if adapter is not None and adapter.run is not None and not adapter.only_narrowed:
+        if adapter is not None and adapter.rewrites:
             told = adapter.summary.rstrip(".")
             yield SchemaChange(f"the behaviour changed at {schema.since}: {told}", True)

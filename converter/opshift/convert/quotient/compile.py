@@ -10,6 +10,7 @@ from opshift.author.builder import Builder
 from opshift.author.facts import Facts
 from opshift.author.node import Env, Node, Told, Value
 from opshift.author.registry import Registry
+from opshift.author.traits import Differs
 from opshift.author.verdicts import Adapter, Keep
 from opshift.convert.apply import Applier, used_constants
 from opshift.convert.attempt import Conversion
@@ -46,13 +47,13 @@ class Compilation(Conversion):
         self.facts.widen_to([*(one.name.lower() for one in T), *TYPES])
 
     def _differing(self, adapters: Registry) -> Iterable[str]:
-        root = self.document.main.root
-        for key in root.index.keys() & adapters.differs.keys():
+        root, differing = self.document.main.root, adapters.traits(Differs)
+        for key in root.index.keys() & differing.keys():
             for place in root.index[key]:
                 self.journal.current = deeds = self.journal.of(place)
                 proto = place[0].node(place[1])
                 node = Node(proto, root.schema_of(proto), Env(self.facts, place[0]))
-                for one in adapters.differs[key] if deeds is not None else ():
+                for one in differing[key] if deeds is not None else ():
                     with contextlib.suppress(Refusal):
                         if one.look(node):
                             self.journal.beyond("a node that a runtime answers otherwise")

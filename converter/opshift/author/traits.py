@@ -1,0 +1,270 @@
+"""What an author declares of operators at every version: each kind has a table of its own.
+
+A new kind is a class here and the function that declares it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import EllipsisType
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
+
+from opshift.author.example import Draft, Example, drafted, listed, spread
+from opshift.model.arrays import Array
+
+if TYPE_CHECKING:
+    from opshift.author.bounds import Bounds
+    from opshift.author.node import Node
+    from opshift.protos import NodeProto
+
+Objection: TypeAlias = Callable[[Mapping[str, Any], int, int], str | None]
+Look: TypeAlias = "Callable[[Node], str | None]"
+ToldDims: TypeAlias = tuple[int | str | EllipsisType | None, ...]
+KINDS: dict[str, type[Trait]] = {}  # by the name of their table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trait:
+    """A declaration about operators of a domain, at every version."""
+
+    table: ClassVar[str]
+    ops: tuple[str, ...]
+    domain: str = ""
+
+    def __init_subclass__(cls) -> None:
+        if table := vars(cls).get("table"):
+            KINDS[table] = cls
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule(Trait):
+    """A trait of which an operator has one: a second declaration is an error."""
+
+    twice: ClassVar[str]  # how that error begins
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fold(Rule):
+    """How a small operator is evaluated during a conversion, so that its result is a constant."""
+
+    table = "folds"
+    twice = "two ways to fold"
+    run: Callable[[Node], Array | None]
+    examples: tuple[Example, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputRanks(Rule):
+    """The ranks of an operator's outputs, where onnx's inference would have to see values."""
+
+    table = "output_ranks"
+    twice = "two rules tell the ranks of"
+    run: Callable[[Node], Sequence[int]]
+    examples: tuple[Example, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputBounds(Rule):
+    """Between which whole numbers the outputs of an operator lie."""
+
+    table = "output_bounds"
+    twice = "two rules tell the bounds of"
+    run: Callable[[Node], Sequence[Bounds | None]]
+    examples: tuple[Example, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputShapes(Rule):
+    """The shapes of an operator's outputs, where onnx's inference tells wrong lengths.
+
+    None stands for an output of which onnx's inference tells no wrong length, and `...` for such a
+    dimension.
+    """
+
+    table = "output_shapes"
+    twice = "two rules tell the shapes of"
+    run: Callable[[Node], Sequence[ToldDims | None]]
+    examples: tuple[Example, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputTypes(Rule):
+    """The element types of the outputs of operators that have no schema here.
+
+    Each output has an element type by name, or that of whichever of some inputs is known.
+    """
+
+    table = "output_types"
+    twice = "two rules tell the types of"
+    outputs: tuple[str | tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Carries(Rule):
+    """An operator whose body hands values on to its next iteration, from these positions on.
+
+    Its own inputs and those of the body have equal positions; its outputs begin with the values
+    that are carried.
+    """
+
+    table = "carries"
+    twice = "two rules tell what is carried by"
+    graph: str  # the attribute that is the body
+    inputs: int  # the first input that is carried
+    outputs: int  # the first output of the body that is carried
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ByValue(Rule):
+    """Inputs that are read only by value: equal numbers in a wider type give the same result."""
+
+    table = "by_value"
+    twice = "two lists of what is read by"
+    inputs: tuple[int, ...]
+    floats: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Illegal(Trait):
+    """What onnx's checker accepts and no conversion may go on with: an objection, or None."""
+
+    table = "illegal"
+    objection: Objection
+    reads: frozenset[str] | None = None  # the attributes that it looks at; None means all
+
+    def against(self, node: NodeProto) -> str | None:
+        """The objection to the attributes that are written on a node."""
+        from opshift.protos import helper
+
+        written = [
+            attribute
+            for attribute in node.attribute
+            if (self.reads is None or attribute.name in self.reads)
+            and attribute.type
+            and not attribute.ref_attr_name
+        ]
+        if self.reads is not None and not written:
+            return None
+        given = {attribute.name: helper.get_attribute_value(attribute) for attribute in written}
+        return self.objection(given, len(node.input), len(node.output))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fragile(Trait):
+    """An operator whose inference, in onnx, ends the process when an input has no type."""
+
+    table = "fragile"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Differs(Trait):
+    """Where onnxruntime answers differently from the specification: what it does, or None."""
+
+    table = "differs"
+    look: Look
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flaw(Trait):
+    """What no node of an operator may be: asked once a conversion has failed, a sentence."""
+
+    table = "flaws"
+    look: Look
+
+
+_Kind = TypeVar("_Kind", Fold, OutputRanks, OutputBounds, OutputShapes)
+
+
+def _rule(
+    kind: type[_Kind], ops: tuple[str, ...], domain: str
+) -> Callable[[Callable[..., Any] | Draft], _Kind]:
+    def declare(below: Callable[..., Any] | Draft) -> _Kind:
+        draft = drafted(below)
+        return kind(ops=ops, domain=domain, run=draft.run, examples=spread(draft.examples, ops))
+
+    return declare
+
+
+def fold(op: str, *, domain: str = "") -> Callable[[Callable[[Node], Array | None] | Draft], Fold]:
+    """Declares how an operator on constants (or on a static shape) is evaluated."""
+    return _rule(Fold, (op,), domain)
+
+
+def output_ranks(
+    *ops: str, domain: str = ""
+) -> Callable[[Callable[[Node], Sequence[int]] | Draft], OutputRanks]:
+    """Declares the ranks of outputs; a Refusal means that a rank is unknown."""
+    return _rule(OutputRanks, ops, domain)
+
+
+def output_bounds(
+    *ops: str,
+) -> Callable[[Callable[[Node], Sequence[Bounds | None]] | Draft], OutputBounds]:
+    """Declares between which whole numbers the outputs lie; a Refusal means that it is unknown."""
+    return _rule(OutputBounds, ops, "")
+
+
+def output_shapes(
+    *ops: str, domain: str = ""
+) -> Callable[[Callable[[Node], Sequence[ToldDims | None]] | Draft], OutputShapes]:
+    """Declares the shapes of outputs for which onnx's inference tells wrong lengths."""
+    return _rule(OutputShapes, ops, domain)
+
+
+def output_types(domain: str, ops: str, *outputs: str | tuple[int, ...]) -> OutputTypes:
+    """Declares the element types of outputs: by name, or as those of one of these inputs."""
+    return OutputTypes(ops=listed(ops), domain=domain, outputs=outputs)
+
+
+def carries(op: str, graph: str, *, inputs: int, outputs: int, domain: str = "") -> Carries:
+    """Declares that the body hands on its inputs from `inputs` on as outputs from `outputs` on."""
+    return Carries(ops=(op,), domain=domain, graph=graph, inputs=inputs, outputs=outputs)
+
+
+def by_value(op: str, *inputs: int, floats: bool = False, domain: str = "") -> ByValue:
+    """Declares inputs that may hold equal integers, or `floats` too, in a wider type."""
+    return ByValue(ops=(op,), domain=domain, inputs=inputs, floats=floats)
+
+
+def illegal(op: str, *, domain: str = "") -> Callable[[Objection], Illegal]:
+    """Declares what is refused before anything is inferred.
+
+    The function gets the attributes, and the numbers of inputs and outputs of the node.
+    """
+
+    def declare(objection: Objection) -> Illegal:
+        return Illegal(ops=(op,), domain=domain, objection=objection)
+
+    return declare
+
+
+def fragile(ops: str, *, domain: str = "") -> Fragile:
+    """Declares operators that onnx's inference must not see behind an unknown type."""
+    return Fragile(ops=listed(ops), domain=domain)
+
+
+def flaw(ops: str, *, domain: str = "") -> Callable[[Look], Flaw]:
+    """Declares what makes a node illegal although onnx accepts it.
+
+    The function sees nodes of the model as it came, and only after an adapter has failed: a
+    sentence then tells the mistake of the model.
+    """
+
+    def declare(look: Look) -> Flaw:
+        return Flaw(ops=listed(ops), domain=domain, look=look)
+
+    return declare
+
+
+def differs(ops: str, *, domain: str = "") -> Callable[[Look], Differs]:
+    """Declares where onnxruntime answers differently from the specification.
+
+    The function sees nodes of the model as it came, and returns in a sentence what onnxruntime
+    does. A conversion over an opset that changed the operator names the node in its report.
+    """
+
+    def declare(look: Look) -> Differs:
+        return Differs(ops=listed(ops), domain=domain, look=look)
+
+    return declare
