@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from opshift.cli import options
-from opshift.cli.options import common
+from opshift.cli.options import common, guarded
 from opshift.cli.output import DONE, REFUSED, Output
 from opshift.opsets.described import SUFFIX
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 @options.command(
     "opshift accepts model.onnx --for onnxruntime==1.10",
-    "opshift accepts model.onnx --opset 15 --ir 8 --model-version 1.2",
+    "opshift accepts models/*.onnx --opset 15 --ir 8 --model-version 1.2",
 )
-@click.argument("source", metavar="IN", type=click.Path(dir_okay=False))
+@click.argument("sources", metavar="IN...", nargs=-1, required=True, type=click.Path())
 @click.option("--for", "runtime", metavar="NAME==VERSION", help="A runtime by name.")
 @click.option(
     "--opset", "opsets", multiple=True, metavar="N|DOMAIN=N|FILE",
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 @common
 def command(
     output: Output,
-    source: str,
+    sources: tuple[str, ...],
     runtime: str | None,
     opsets: tuple[str, ...],
     ir: int | None,
     model_version: str | None,
 ) -> int:
-    """Tells whether a consumer may use IN as it is, with every reason; exit 1 if it may not.
+    """Tells whether a consumer may use each IN as it is, with every reason; exit 1 if it may not.
 
     The consumer is a runtime by name, whose operators, types and forms are known, or a program
     that knows certain versions, by the rules of ONNX's versioning. Nothing is converted.
@@ -50,10 +50,14 @@ def command(
             "say who the consumer is: either --for NAME==VERSION, or --opset, --ir and"
             " --model-version"
         )
-    with output.working(f"looking at {os.path.basename(source)}"):
-        found = _asked(source, runtime, opsets, ir, model_version)
-    output.result(found.lines, found.as_dict, good=found.accepted)
-    return DONE if found.accepted else REFUSED
+
+    def ask(source: str) -> int:
+        with output.working(f"looking at {os.path.basename(source)}"):
+            found = _asked(source, runtime, opsets, ir, model_version)
+        output.result(found.lines, found.as_dict, good=found.accepted)
+        return DONE if found.accepted else REFUSED
+
+    return output.each(sources, lambda source: guarded(output, lambda: ask(source)))
 
 
 def _asked(
