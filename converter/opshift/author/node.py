@@ -154,19 +154,23 @@ class Value:
     def __repr__(self) -> str:
         return f"Value({self.name!r})"
 
+    def _told(self, use: Told) -> TypeProto | None:
+        """The type as far as it may be used in this way."""
+        return self.env.tell(self.name, self.env.type(self.name), use)
+
     @property
     def type(self) -> TypeProto | None:
-        return self.env.tell(self.name, self.env.type(self.name), Told.ALL)
+        return self._told(Told.ALL)
 
     @property
     def type_text(self) -> str | None:
         """The name of its type without a shape, such as `tensor(float)`."""
-        found = self.env.tell(self.name, self.env.type(self.name), Told.ELEMENT)
+        found = self._told(Told.ELEMENT)
         return schemas.type_name(found) if found is not None else None
 
     @property
     def elem_type_or_none(self) -> int | None:
-        found = self.env.tell(self.name, self.env.type(self.name), Told.ELEMENT)
+        found = self._told(Told.ELEMENT)
         if found is not None and found.WhichOneof("value") not in (None, "tensor_type"):
             return None
         known = found.tensor_type.elem_type if found is not None else 0
@@ -204,7 +208,7 @@ class Value:
 
     @property
     def rank_or_none(self) -> int | None:
-        found = rank_of(self.env.tell(self.name, self.env.type(self.name), Told.RANK))
+        found = rank_of(self._told(Told.RANK))
         if found is not None:
             self.env.use_rank(self.name)
         return found
@@ -225,7 +229,7 @@ class Value:
         return found
 
     def _dims(self) -> Dims | None:
-        found = self.env.tell(self.name, self.env.type(self.name), Told.RANK)
+        found = self._told(Told.RANK)
         if found is None or rank_of(found) is None:
             return None
         return self.env.dims(self.name, found)
@@ -345,11 +349,7 @@ class Node:
 
     def input(self, name: builtins.str) -> Value | None:
         """An input that may be absent."""
-        position, names = self._position(name, outputs=False), self.proto.input
-        if position >= len(names) or not names[position]:
-            return None
-        self.reads.add(position)
-        return self._value(names[position], position, outputs=False)
+        return self.input_at(self._position(name, outputs=False))
 
     def input_at(self, position: builtins.int) -> Value | None:
         """An input by position that may be absent, for operators without a schema."""

@@ -22,6 +22,7 @@ from opshift.convert.step import Stepper, StepRefused
 from opshift.errors import AdapterBug, InvalidModel, Refusal, Refused, RefusedNode, Why
 from opshift.model import functions, imports, order, repair, settle, signature, weights
 from opshift.model.document import Document
+from opshift.model.names import unused_prefix
 from opshift.model.scope import FunctionId, Imports
 from opshift.model.weights import Weights
 from opshift.opsets import schemas
@@ -185,7 +186,7 @@ class Conversion:
         validate.header(self.skeleton)
         self._merge_imports()
         data = self.skeleton.SerializeToString(deterministic=True)
-        prefix = _unused_prefix(data)
+        prefix = unused_prefix(data)
         numbers = itertools.count()
         self._level()
         for function in self.inlined:
@@ -207,7 +208,7 @@ class Conversion:
         self.came_at = self.document.imports.get("") or 0
         if self.options.checks:
             validate.whole(self.document, adapters, error)
-            self.unenforced = rules.Findings(tuple(self._unenforced()))
+            self.unenforced = self._unenforced()
             self.notes += [f"as it came: {one.text}" for one in self.unenforced.found]
         self.facts = Facts(self.document, self.store, adapters, self._inferable)
 
@@ -378,7 +379,7 @@ class Conversion:
         """Indexes the model as it is now, as if it had come like this."""
         self.notes += self.facts.believed()
         added = self.document.added_initializers
-        prefix = _unused_prefix(self.skeleton.SerializeToString())
+        prefix = unused_prefix(self.skeleton.SerializeToString())
         self.view = weights.checkable(self.skeleton)
         self.document = Document(self.skeleton, prefix)
         self.document.added_initializers = added
@@ -468,7 +469,7 @@ class Conversion:
         if wanted >= before and not drops:
             self.skeleton.ir_version = wanted
             return self._report(versions_before, versions_before, before)
-        prefix = _unused_prefix(self.skeleton.SerializeToString())
+        prefix = unused_prefix(self.skeleton.SerializeToString())
         self.document = Document(self.skeleton, prefix)
         self.facts = Facts(self.document, self.store, registry.Registry(), lambda: self.skeleton)
         self._settle_ir(moved=False)
@@ -499,7 +500,7 @@ class Conversion:
 
     def _check_whole(self) -> list[str]:
         """The full check; types that inference rejected before the conversion are only noted."""
-        for one in rules.Findings(tuple(self._unenforced())).beyond(self.unenforced):
+        for one in self._unenforced().beyond(self.unenforced):
             raise AdapterBug(f"the converted model breaks a rule: {one.text}")
         result = weights.checkable(self.skeleton)
         full = self.options.check == "full"
@@ -519,8 +520,9 @@ class Conversion:
             raise InvalidModel(told)
         raise AdapterBug(f"the checker rejects the converted model: {error}")
 
-    def _unenforced(self) -> Iterator[rules.Finding]:
-        return rules.unenforced(self.document, visit_all=self.options.check == "full")
+    def _unenforced(self) -> rules.Findings:
+        visit_all = self.options.check == "full"
+        return rules.Findings(tuple(rules.unenforced(self.document, visit_all=visit_all)))
 
     def _namesakes(self) -> frozenset[FunctionId]:
         """Functions called like an operator, for which inference takes them; better written out."""
@@ -564,12 +566,3 @@ def _step_report(step: Step) -> StepReport:
 
 def _too_new(model: ModelProto, features: Iterable[Feature]) -> list[Refusal]:
     return [Refusal(Why.IR_TOO_LOW, needs.sentence(model, feature)) for feature in features]
-
-
-def _unused_prefix(text: bytes) -> str:
-    """A beginning for new names that occurs nowhere in the model."""
-    prefix, number = "opshift_", 0
-    while prefix.encode() in text:
-        number += 1
-        prefix = f"opshift{number}_"
-    return prefix

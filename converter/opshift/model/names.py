@@ -16,6 +16,15 @@ if TYPE_CHECKING:
 Owned: TypeAlias = tuple[Scope | None, str]  # the scope that defines a name, and the name
 
 
+def unused_prefix(data: bytes) -> str:
+    """A beginning for new names that occurs nowhere in the bytes of a model."""
+    prefix, number = "opshift_", 0
+    while prefix.encode() in data:
+        number += 1
+        prefix = f"opshift{number}_"
+    return prefix
+
+
 class Names:
     """The readers of all values of a document, counted again after each change of its nodes.
 

@@ -7,7 +7,7 @@ from google.protobuf.message import DecodeError
 from opshift.convert.classes import FEWEST_NODES, rows
 from opshift.convert.classes.facets import INPUT
 from opshift.convert.classes.memo import MOST_CLASSES, UNKNOWN, Memo, memo
-from opshift.convert.classes.rows import Other, Rows, Signature, Unproven
+from opshift.convert.classes.rows import GraphField, Other, Rows, Signature, Unproven
 from opshift.model.bytes import wire
 from opshift.protos import ModelProto, checker
 
@@ -15,7 +15,6 @@ FEWEST_NEW = 64
 
 # Fields of a model and of a graph, by number.
 _GRAPH, _TRAINING, _FUNCTION = 7, 20, 25
-_NODE, _INITIALIZER, _INPUT, _OUTPUT, _VALUE_INFO, _SPARSE = 1, 5, 11, 12, 13, 15
 
 
 def proves(data: bytes, *, at_any_cost: bool = False) -> bool:
@@ -105,7 +104,7 @@ class Proof:
         graph = [
             wire.framed(number, self.data[body:end])
             for number, _, body, end in others
-            if number not in (_INITIALIZER, _OUTPUT, _VALUE_INFO)
+            if number not in (GraphField.INITIALIZER, GraphField.OUTPUT, GraphField.VALUE_INFO)
         ]
         model = b"".join([*head, wire.framed(_GRAPH, b"".join(graph))])
         try:
@@ -124,11 +123,11 @@ class Proof:
         """Files the types of inputs, values and outputs; answers the names of the outputs."""
         outputs = []
         for number, _, body, end in others:
-            if number not in (_INPUT, _OUTPUT, _VALUE_INFO):
+            if number not in (GraphField.INPUT, GraphField.OUTPUT, GraphField.VALUE_INFO):
                 continue
             info = self.data[body:end]
             name, facet = known.declared(info)
-            if number == _OUTPUT:
+            if number == GraphField.OUTPUT:
                 outputs.append(name)
                 try:
                     checker.check_value_info(info, known.context)
@@ -136,7 +135,7 @@ class Proof:
                     raise Unproven from None
             if facet is not None and self.declared.setdefault(name, facet) != facet:
                 raise Unproven
-            if number == _INPUT:
+            if number == GraphField.INPUT:
                 kind = None if facet is None else known.facets[facet][0]
                 self.values[name] = known.facet(kind, trust=INPUT) if kind else UNKNOWN
         if len(set(outputs)) != len(outputs):
@@ -147,7 +146,7 @@ class Proof:
         inputs = set(self.values)
         seen = set[bytes]()
         for number, _, body, end in others:
-            if number != _INITIALIZER:
+            if number != GraphField.INITIALIZER:
                 continue
             name, facet = known.initializer(self.data[body:end], stubs=self.stubs)
             if not name or name in seen or (known.ir_version < 4 and name not in inputs):

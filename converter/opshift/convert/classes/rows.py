@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import TypeAlias
 
 import numpy as np
@@ -22,6 +23,20 @@ _KNOWN = np.zeros(256, bool)
 _KNOWN[[_INPUT, _OUTPUT, _NAME, _OP, _ATTRIBUTE, _DOC, _DOMAIN, _METADATA]] = True
 _NODE = 1 << 3 | 2
 ABSENT = 16  # bits of a shape: below it how many names there are, above it which are empty
+
+
+class GraphField(IntEnum):
+    """The numbers of the fields of a GraphProto."""
+
+    NODE = 1
+    NAME = 2
+    INITIALIZER = 5
+    DOC = 10
+    INPUT = 11
+    OUTPUT = 12
+    VALUE_INFO = 13
+    SPARSE = 15
+    METADATA = 16
 
 
 class Unproven(Exception):  # noqa: N818 - an answer, not an error
@@ -48,6 +63,12 @@ class Rows:
     outputs: list[bytes]
     output_ends: list[int]
 
+    def inputs_of(self, row: int) -> Sequence[bytes]:
+        return self.inputs[self.input_ends[row - 1] if row else 0 : self.input_ends[row]]
+
+    def outputs_of(self, row: int) -> Sequence[bytes]:
+        return self.outputs[self.output_ends[row - 1] if row else 0 : self.output_ends[row]]
+
 
 @dataclass(slots=True)
 class Column:
@@ -67,6 +88,22 @@ class Parts:
     starts: Positions
     ends: Positions
     others: list[Other]
+
+
+def names_in(data: bytes, others: Iterable[Other], field: GraphField) -> Iterator[bytes]:
+    """The names of the inputs, the outputs or the initializers of a graph."""
+    for number, _, body, end in others:
+        if number == field:
+            yield name_of(data[body:end], field)
+
+
+def name_of(data: bytes, field: GraphField) -> bytes:
+    """The name of a tensor or of a described value, which is in such a field of a graph."""
+    tag, found = (8 if field == GraphField.INITIALIZER else 1) << 3 | 2, b""
+    for _, have, body, end, _ in wire.fields(data, 0, len(data)):
+        if have == tag:
+            found = data[body:end]
+    return found
 
 
 def split(data: bytes, pos: int, end: int) -> Parts:

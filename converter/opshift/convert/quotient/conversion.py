@@ -10,6 +10,7 @@ from typing import Any
 from opshift.convert.change import Rewritten
 from opshift.convert.classes.memo import Memo
 from opshift.convert.classes.proof import Proof, prove
+from opshift.convert.classes.rows import GraphField, names_in
 from opshift.convert.ir import needs
 from opshift.convert.ir.features import TYPES
 from opshift.convert.quotient.instantiate import Instance
@@ -18,15 +19,14 @@ from opshift.convert.quotient.plan import Key, Plan
 from opshift.convert.quotient.template import Answer, Beyond
 from opshift.convert.request import Request
 from opshift.model.bytes import wire
+from opshift.model.names import unused_prefix
 from opshift.opsets import schemas
 from opshift.protos import OperatorSetIdProto
 from opshift.report import Report, StepReport, Work
 
 _IR, _GRAPH, _IMPORT = 1, 7, 8
 _HEAD = frozenset((_IR, 2, 3, 4, 5, 6, _GRAPH, _IMPORT, 14))
-_NAME, _INITIALIZER, _DOC, _INPUT, _OUTPUT, _VALUE_INFO = 2, 5, 10, 11, 12, 13
-_METADATA = 16
-_PARTS = frozenset((_NAME, _INITIALIZER, _DOC, _INPUT, _OUTPUT, _VALUE_INFO, _METADATA))
+_PARTS = frozenset(GraphField) - {GraphField.NODE, GraphField.SPARSE}
 LOWEST = 7  # below, models are raised to find the types of their values
 LOWEST_GOAL = 9  # below, the IR version wants initializers as inputs
 
@@ -98,7 +98,7 @@ class _Work:
             raise Beyond("the IR version")
         answers = self._answers()
         self._look_at_declarations(answers)
-        prefix = _unused_prefix(self.proof.data)
+        prefix = unused_prefix(self.proof.data).encode()
         instance = Instance(self.proof, answers, prefix)
         pieces = instance.graph()
         made = b"".join(self._model(pieces))
@@ -106,7 +106,9 @@ class _Work:
 
     def _notes(self, made: bytes, answers: Mapping[int, Answer]) -> list[str]:
         """What the report says of metadata that readers of the IR version skip."""
-        noted = self.proof.noted or any(number == _METADATA for number, *_ in self.proof.others)
+        noted = self.proof.noted or any(
+            number == GraphField.METADATA for number, *_ in self.proof.others
+        )
         lowers = self.ir < self.memo.ir_version or any(one.placed for one in answers.values())
         if not noted or not lowers:
             return []
@@ -150,7 +152,8 @@ class _Work:
 
     def _keys(self, plan: Plan) -> dict[int, Key]:
         proof, rows = self.proof, self.proof.rows
-        read = set(rows.inputs).union(self._outputs())
+        outputs = names_in(proof.data, proof.others, GraphField.OUTPUT)
+        read = set(rows.inputs).union(outputs)
         found: dict[int, Key] = {}
         touched = plan.touched
         for index, row in enumerate(proof.classes):
@@ -159,20 +162,12 @@ class _Work:
                 met = plan.touches(row[0])
             if not met:
                 continue
-            first = rows.output_ends[index - 1] if index else 0
             mask = 0
-            for i, name in enumerate(rows.outputs[first : rows.output_ends[index]]):
+            for i, name in enumerate(rows.outputs_of(index)):
                 if name and name not in read:
                     mask |= 1 << i
             found[index] = (row, mask, bool(rows.name_ends[index] > rows.name_starts[index] + 2))
         return found
-
-    def _outputs(self) -> Iterator[bytes]:
-        from opshift.convert.quotient.instantiate import name_of
-
-        for number, _, body, end in self.proof.others:
-            if number == _OUTPUT:
-                yield name_of(self.proof.data[body:end], 1)
 
     def _name(self, row: int) -> bytes:
         rows = self.proof.rows
@@ -187,7 +182,7 @@ class _Work:
         kinds = (self.memo.tokens(number) for number in set(self.proof.values.values()))
         if any(TYPES.get(one, 0) > self.ir for kind in kinds for one in kind):
             raise Beyond("a type that came with a later IR version")
-        declared = any(number == _VALUE_INFO for number, *_ in self.proof.others)
+        declared = any(number == GraphField.VALUE_INFO for number, *_ in self.proof.others)
         if declared and not self.memo.informed.isdisjoint(self.proof.classes):
             raise Beyond("a declaration that tells more than inference")
 
@@ -243,12 +238,3 @@ def _step(start: int, to: int, rewritten: Counter[Rewritten], kept: Counter[str]
     order = sorted(rewritten.items(), key=lambda item: (item[0].op, item[0].gives))
     work = tuple(Work(kind.op, kind.gives, kind.adapter, count) for kind, count in order)
     return StepReport("", start, to, work, dict(sorted(kept.items())))
-
-
-def _unused_prefix(data: bytes) -> bytes:
-    """A beginning for new names that occurs nowhere in the model."""
-    prefix, number = b"opshift_", 0
-    while prefix in data:
-        number += 1
-        prefix = b"opshift%d_" % number
-    return prefix

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from opshift.convert.classes.proof import Proof
+from opshift.convert.classes.rows import GraphField, name_of, names_in
 from opshift.convert.quotient.journal import Order, at
 from opshift.convert.quotient.template import (
     CONSTANT,
@@ -21,7 +22,6 @@ from opshift.convert.quotient.template import (
 from opshift.model.bytes import wire
 
 _NODE, _NAME = 1 << 3 | 2, 3 << 3 | 2
-_INITIALIZER, _INPUT, _OUTPUT, _VALUE_INFO = 5, 11, 12, 13
 
 
 class Instance:
@@ -58,8 +58,7 @@ class Instance:
 
     def _fill(self, row: int, template: Template) -> bytes:
         rows = self.rows
-        first = rows.input_ends[row - 1] if row else 0
-        first_out = rows.output_ends[row - 1] if row else 0
+        inputs, outputs = rows.inputs_of(row), rows.outputs_of(row)
         fresh = [self._fresh(hint) for hint in template.hints]
         start, end = int(rows.name_starts[row]), int(rows.name_ends[row])
         out = []
@@ -67,9 +66,9 @@ class Instance:
             parts = []
             for tag, kind, number in node.places:
                 if kind == INPUT:
-                    name = rows.inputs[first + number]
+                    name = inputs[number]
                 elif kind == OUTPUT:
-                    name = rows.outputs[first_out + number]
+                    name = outputs[number]
                 elif kind == FRESH:
                     name = fresh[number]
                 elif kind == CONSTANT:
@@ -112,7 +111,7 @@ class Instance:
                         first[content] = place
         for content in sorted(self.constants, key=first.__getitem__):
             body = content + framed(8 << 3 | 2, self.constants[content])
-            yield wire.framed(_INITIALIZER, body)
+            yield wire.framed(GraphField.INITIALIZER, body)
 
     # -- what is left unread -----------------------------------------------------------------
 
@@ -122,21 +121,21 @@ class Instance:
         lost = Counter[bytes]()
         for row, answer in self.answers.items():
             if answer.template is not None:
-                first = rows.input_ends[row - 1] if row else 0
+                inputs = rows.inputs_of(row)
                 for position, count in answer.template.lost:
-                    lost[rows.inputs[first + position]] += count
+                    lost[inputs[position]] += count
         waiting = [name for name, count in lost.items() if count > 0]
         if not waiting:
             return
         reads = Counter(rows.inputs)
-        reads.update(self._named(_OUTPUT))
+        reads.update(names_in(self.data, self.others, GraphField.OUTPUT))
         reads.subtract(lost)
-        inputs = set(self._named(_INPUT))
-        initializers = set(self._named(_INITIALIZER))
+        given = set(names_in(self.data, self.others, GraphField.INPUT))
+        initializers = set(names_in(self.data, self.others, GraphField.INITIALIZER))
         writers: dict[bytes, int] | None = None
         while waiting:
             name = waiting.pop()
-            if not name or reads[name] > 0 or name in inputs or name in self.gone:
+            if not name or reads[name] > 0 or name in given or name in self.gone:
                 continue
             if name in initializers:
                 self.gone.add(name)
@@ -149,14 +148,13 @@ class Instance:
     def _remove(self, row: int, reads: Counter[bytes]) -> list[bytes]:
         """Removes a node that nothing reads; what it read may be unread now."""
         rows = self.rows
-        outputs = rows.outputs[rows.output_ends[row - 1] if row else 0 : rows.output_ends[row]]
+        outputs = rows.outputs_of(row)
         answer = self.answers.get(row)
         if answer is not None and (answer.asked_readers or len(outputs) > 1):
             raise Beyond("a node whose readers go")
         if any(reads[name] > 0 for name in outputs if name):
             return []
-        first = rows.input_ends[row - 1] if row else 0
-        inputs = rows.inputs[first : rows.input_ends[row]]
+        inputs = rows.inputs_of(row)
         left = Counter(inputs)
         if answer is not None and answer.template is not None:
             for position, count in answer.template.lost:
@@ -167,19 +165,13 @@ class Instance:
         reads.subtract(left)
         return [name for name in left if name]
 
-    def _named(self, number: int) -> Iterator[bytes]:
-        """The names of the inputs, outputs or initializers."""
-        for kind, _, body, end in self.others:
-            if kind == number:
-                yield name_of(self.data[body:end], 8 if number == _INITIALIZER else 1)
-
     def _useless(self) -> Iterator[tuple[int, int]]:
         """The fields of the graph that describe what is gone."""
-        for kind, start, body, end in self.others if self.gone else ():
-            if kind in (_INITIALIZER, _VALUE_INFO):
-                number = 8 if kind == _INITIALIZER else 1
-                if name_of(self.data[body:end], number) in self.gone:
-                    yield start, end
+        described = (GraphField.INITIALIZER, GraphField.VALUE_INFO)
+        for number, start, body, end in self.others if self.gone else ():
+            field = GraphField(number) if number in described else None
+            if field is not None and name_of(self.data[body:end], field) in self.gone:
+                yield start, end
 
     def _spliced(self, cuts: Sequence[tuple[int, int, bytes]]) -> Iterator[bytes | memoryview]:
         """The graph with other bytes in some places; what is between stays as it is."""
@@ -194,12 +186,3 @@ class Instance:
                 yield new
             pos = stop
         yield view[pos:end]
-
-
-def name_of(data: bytes, number: int) -> bytes:
-    """The name in a message of which that field is the name."""
-    tag, found = number << 3 | 2, b""
-    for _, have, body, end, _ in wire.fields(data, 0, len(data)):
-        if have == tag:
-            found = data[body:end]
-    return found
