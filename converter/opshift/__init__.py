@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opshift.lazy import lazy
+from opshift.release import VERSION
 
 if TYPE_CHECKING:
     from opshift.convert.api import convert_file, convert_version
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from opshift.opsets.identity import OperatorId
     from opshift.report import Report
 
-__version__ = "0.2.0"
+__version__ = VERSION
 
 __all__ = [
     "AdapterBug",

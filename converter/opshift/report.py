@@ -22,6 +22,7 @@ class Work:
     gives: tuple[str, ...]
     adapter: str
     count: int
+    id: str = ""  # of the verdict; it stays when the adapter moves
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Generates the reference from the adapters and the command, and builds the site.
 
-    python -m tools.author docs                write docs/reference/generated/
+    python -m tools.author docs                write docs/reference/generated/ and json.md
     python -m tools.author docs --site DIR     and build the site into DIR (it needs opshift[docs])
 
 The generated pages are not committed. The tests compare what they show with the adapters.
@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import argparse
 import html
+import json
+import pkgutil
 import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 from opshift.author import registry
@@ -24,6 +27,18 @@ from opshift.opsets import schemas
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 GENERATED = DOCS / "reference" / "generated"
 DOMAINS = ("", "ai.onnx.ml", "ai.onnx.preview.training", "ai.onnx.preview")
+JSON = DOCS / "reference" / "json.md"
+JSON_HEAD = """# JSON
+
+`--output-format json` (or `jsonl`, one line) prints every outcome as one JSON object, errors
+included. Python's `.to_json()` gives the same objects. `opshift schema` prints the
+[JSON Schema](https://json-schema.org) of all of them. Every object has `schema_version` and
+`kind`. Within a version, fields are only added: a reader must ignore fields that it does not know.
+
+`python -m tools.author docs` writes this page from the schema.
+"""
+_SCHEMA = json.loads(pkgutil.get_data("opshift", "outcomes.schema.json") or b"")
+_WORDS = {"string": "text", "array": "list"}
 KINDS = {
     "exact": "the same operator, nothing to do",
     "guarded": "the same operator where the derived guards pass",
@@ -186,6 +201,54 @@ def command_page() -> str:
     return "\n".join(lines)
 
 
+def json_page() -> str:
+    """Every outcome in JSON, from the published schema."""
+    kinds = [(name, one) for name, one in _SCHEMA["$defs"].items() if "title" in one]
+    parts = [one for one in _SCHEMA["$defs"].items() if one[0] not in dict(kinds)]
+    lines = [JSON_HEAD]
+    for name, one in kinds:
+        lines += [f"## {name}", "", f"{one['description']} Printed by: `{one['title']}`.", ""]
+        lines += [*_fields(one), ""]
+    lines += ["## Parts", "", "The following objects are parts of those above.", ""]
+    for name, one in parts:
+        if one.get("type") == "object":
+            lines += [f"### {name}", "", one["description"], "", *_fields(one), ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _fields(one: dict[str, Any], prefix: str = "") -> Iterator[str]:
+    """A table of the fields of an object; objects inside of it follow with a dotted name."""
+    if not prefix:
+        yield from ("| field | type | |", "|---|---|---|")
+    for name, field in one.get("properties", {}).items():
+        shown = f"{prefix}{name}"
+        told = field.get("description", "").replace("|", "\\|")
+        optional = "" if name in one.get("required", ()) else " Optional."
+        yield f"| `{shown}` | {_type(field)} | {told}{optional} |"
+        inner = field
+        while "properties" not in inner and ("items" in inner or "additionalProperties" in inner):
+            shown += "[]" if "items" in inner else ".*"
+            inner = inner.get("items") or inner["additionalProperties"]
+        yield from _fields(inner, f"{shown}.") if inner.get("properties") else ()
+
+
+def _type(field: dict[str, Any]) -> str:
+    if "$ref" in field:
+        return f"[{field['$ref'].rpartition('/')[2]}](#{field['$ref'].rpartition('/')[2]})"
+    if "const" in field:
+        return f"`{json.dumps(field['const'])}`"
+    if "enum" in field:
+        return ", ".join(f"`{json.dumps(one)}`" for one in field["enum"])
+    if "anyOf" in field:
+        return " or ".join(map(_type, field["anyOf"]))
+    if field["type"] == "array":
+        return f"list of {_type(field['items'])}"
+    if "additionalProperties" in field:
+        return f"text to {_type(field['additionalProperties'])}"
+    kinds = [field["type"]] if isinstance(field["type"], str) else field["type"]
+    return " or ".join(_WORDS.get(kind, kind) for kind in kinds)
+
+
 def pages() -> dict[str, str]:
     """Every generated page by its path below `docs/reference/generated`."""
     wanted = {
@@ -230,6 +293,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--site", type=Path, metavar="DIR", help="build the site into this folder")
     args = parser.parse_args(argv)
     write(GENERATED)
+    JSON.write_text(json_page(), encoding="utf-8")
     if args.site is None:
         return 0
     words = ["-W", "--keep-going", "-q", "-b", "html", str(DOCS), str(args.site)]

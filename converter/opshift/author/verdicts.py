@@ -34,6 +34,7 @@ FORM: Final = (-1, -1)
 LEAVE: Final = (-2, -2)
 # The boundary of forms that are written only for a runtime that has no kernel for a node.
 ALTERNATIVE: Final = (-3, -3)
+_PLACES = {RETIRED: "retired", FORM: "form", LEAVE: "leave", ALTERNATIVE: "alternative"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +112,11 @@ class Adapter:
         if isinstance(self.verdict, Impossible):
             return "impossible"
         return "rewrite" if self.rewrites else "compatible"
+
+    def identity(self, op: str) -> str:
+        """The name of the verdict for an operator, which never changes: `ai.onnx.Reshape-14-13`."""
+        place = _PLACES.get((self.start, self.to), f"{self.start}-{self.to}")
+        return f"{self.domain or 'ai.onnx'}.{op}-{place}"
 
     def __call__(self, node: Node, op: Builder) -> Result:
         """Lets one adapter hand over to another by calling it."""

@@ -109,6 +109,16 @@ def common(function: _Command) -> _Command:
     return wrapped  # type: ignore[return-value]
 
 
+def results_option(function: _Command) -> _Command:
+    """The option that writes the results of all models into files for other programs."""
+    found: _Command = click.option(
+        "--results", multiple=True, metavar="FILE", type=click.Path(dir_okay=False),
+        help="Also write the result of each model to FILE. The ending chooses the format: .jsonl"
+        " or .csv (a row for each model), .xml (JUnit) or .sarif. May be given several times.",
+    )(function)  # fmt: skip
+    return found
+
+
 def documents(function: _Command) -> _Command:
     """The option that names documents of operator sets, for commands that open a model."""
     found: _Command = click.option(

@@ -68,16 +68,7 @@ class Output:
         """One sentence on stderr and what to do, with the traceback for those who ask for it."""
         cure = codes.page(name).cure
         if self.form != "text":
-            self._data(
-                {
-                    "schema_version": 1,
-                    "kind": "error",
-                    "code": name,
-                    "message": message,
-                    "cure": cure,
-                    "exit_code": code,
-                }
-            )
+            self._data(error_as_dict(name, message, cure, code))
         told = [Line(f"error: {line}", Role.BAD) for line in message.splitlines()[:1]]
         told += [Line(f"  {line}") for line in message.splitlines()[1:]]
         if self.verbosity >= 0 and cure not in message:
@@ -131,6 +122,14 @@ class Output:
 
         with Console(stderr=True).status(what):
             yield
+
+
+def error_as_dict(name: str, message: str, cure: str, exit_code: int) -> dict[str, Any]:
+    """An error in the documented JSON form, `docs/reference/json.md`."""
+    return {
+        "schema_version": 1, "kind": "error", "code": name, "message": message, "cure": cure,
+        "exit_code": exit_code,
+    }  # fmt: skip
 
 
 def _colours(wish: str, terminal: bool) -> bool:

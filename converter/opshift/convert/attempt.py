@@ -556,7 +556,7 @@ def _as_model(view: bytes | ModelProto) -> ModelProto:
 
 def _step_report(step: Step) -> StepReport:
     work = tuple(
-        Work(kind.op, kind.gives, kind.adapter, count)
+        Work(kind.op, kind.gives, kind.adapter, count, kind.id)
         for kind, count in sorted(
             step.rewritten.items(), key=lambda item: (item[0].op, item[0].gives)
         )

@@ -40,7 +40,8 @@ class Change:
     def kind(self) -> Rewritten:
         """What the report calls it."""
         gives = tuple([node.op_type for node in self.made.nodes])
-        return Rewritten(self.task.key[1], gives, self.task.adapter.source)
+        op, adapter = self.task.key[1], self.task.adapter
+        return Rewritten(op, gives, adapter.source, adapter.identity(op))
 
 
 class Rewritten(NamedTuple):
@@ -49,6 +50,7 @@ class Rewritten(NamedTuple):
     op: str
     gives: tuple[str, ...]
     adapter: str
+    id: str
 
 
 @dataclass(slots=True)

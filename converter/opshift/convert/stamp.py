@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import opshift
 from opshift.protos import ModelProto
+from opshift.release import VERSION
 from opshift.report import Report
 
 KEY = "opshift.conversions"
@@ -14,7 +14,7 @@ def stamp(model: ModelProto, report: Report) -> None:
 
     The line has no date, so that the result is deterministic. Lines of earlier conversions stay.
     """
-    line = f"opshift {opshift.__version__}: {report.way or 'the form of the model'}"
+    line = f"opshift {VERSION}: {report.way or 'the form of the model'}"
     for entry in model.metadata_props:
         if entry.key == KEY:
             entry.value = f"{entry.value}\n{line}"

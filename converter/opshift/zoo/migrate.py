@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
+from opshift import results as formats
 from opshift.convert import request as requests
 from opshift.convert.request import AnyTarget, Request, Wishes, takes_wishes
 from opshift.errors import BadTarget
@@ -64,6 +65,7 @@ def migrate(
     heard: Callable[[Summary, Outcome], None] | None = None,
     report: str | os.PathLike[str] | None = None,
     runtimes: Sequence[str] = (),
+    results: Sequence[str | os.PathLike[str]] = (),
     **wishes: Unpack[Wishes],
 ) -> Summary:
     """Converts every model of a zoo; without `dst` nothing is written and all is rehearsed.
@@ -72,6 +74,8 @@ def migrate(
     """
     for name in runtimes:
         targets.rows(name)
+    files = [os.fspath(path) for path in results]
+    formats.require_formats(files)
     recipe = prepare(Request.of(target, **wishes), external, verify)
     recipe = replace(recipe, runtimes=tuple(runtimes))
     folder = os.fspath(dst) if dst is not None else ""
@@ -81,12 +85,15 @@ def migrate(
     with run.remembering(os.fspath(journal) if journal else "") as memory:
         for outcome in run.outcomes(engine or local_engine(), memory):
             summary.add(outcome)
-            if report is not None:
+            if report is not None or files:
                 kept.append(outcome)
             if heard is not None:
                 heard(summary, outcome)
     if report is not None:
         html.write(os.fspath(report), html.page(summary, kept, recipe))
+    for path in files:
+        told = sorted(kept, key=lambda outcome: outcome.name)
+        formats.write(path, [outcome.case() for outcome in told], "opshift batch")
     return summary
 
 

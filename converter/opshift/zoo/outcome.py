@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from opshift.errors import Refused
+from opshift.report import SCHEMA_VERSION
+from opshift.results import BROKEN, ERROR, FAILED, PASSED, SKIPPED, Case, Problem
+from opshift.text import printable
 
 Stamp: TypeAlias = tuple[str, int, int | str]  # (path, size, mtime_ns or a store's version)
 # (a runtime, whether it runs the model now, whether after a conversion; None: not known)
@@ -82,6 +85,33 @@ class Outcome:
         raw = dict(zip(_NAMES, _values(self), strict=True))
         return {**raw, "blockers": [dataclasses.asdict(one) for one in self.blockers]}
 
+    def row(self) -> dict[str, Any]:
+        """What users are told about the model, in the documented JSON form."""
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "kind": "row",
+            "model": printable(self.name),
+            "outcome": self.fate.value,
+            "why": self.why,
+            "detail": printable(self.detail),
+            "source": dict(self.source),
+            "result": dict(self.result),
+            "bytes": self.size,
+            "seconds": round(self.seconds, 3),
+            "blockers": [dataclasses.asdict(one) for one in self.blockers],
+            "runtimes": [
+                {"target": target, "now": now, "after": after} for target, now, after in self.runs
+            ],
+        }
+
+    def case(self) -> Case:
+        """The model as a case of a file of results."""
+        told = [Problem(ERROR, b.why, _of_blocker(b)) for b in self.blockers]
+        if self.fate.failed and not told:
+            told = [Problem(ERROR, self.why, printable(self.detail))]
+        model = printable(self.name)
+        return Case(model, STATES[self.fate], self.row(), tuple(told), self.seconds)
+
     @staticmethod
     def from_dict(raw: Mapping[str, Any]) -> Outcome:
         blockers = tuple(
@@ -97,6 +127,22 @@ class Outcome:
                 "runs": tuple((target, now, after) for target, now, after in raw.get("runs", ())),
             }
         )
+
+
+STATES = {
+    **dict.fromkeys(Fate, BROKEN),
+    Fate.OK: PASSED,
+    Fate.SKIPPED: SKIPPED,
+    Fate.REFUSED: FAILED,
+    Fate.INVALID: FAILED,
+    Fate.UNVERIFIED: FAILED,
+}
+
+
+def _of_blocker(one: Blocker) -> str:
+    op = f"{one.domain}.{one.op}" if one.domain else one.op
+    start, to = one.boundary
+    return printable(f"{op} {one.node!r} {start}->{to}: {one.detail}")
 
 
 _NAMES = tuple(one.name for one in dataclasses.fields(Outcome))

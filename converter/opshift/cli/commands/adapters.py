@@ -74,6 +74,7 @@ def adapters_as_dict(domain: str, found: dict[str, list[Adapter]]) -> dict[str, 
     listed = {
         name: [
             {
+                "id": a.identity(name),
                 "start": a.start,
                 "to": a.to,
                 "kind": a.kind,

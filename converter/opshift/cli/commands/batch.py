@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from opshift.cli import options
-from opshift.cli.options import common, documents
+from opshift.cli.options import common, documents, results_option
 from opshift.cli.output import DONE, INTERRUPTED, REFUSED, Output
 from opshift.cli.wishes import wishes
 
@@ -27,7 +27,7 @@ EXTERNAL = ("copy", "inline", "one-file")
 @options.command(
     "opshift batch models/ converted/ --to 21 --report zoo.html",
     "opshift batch s3://zoo/models s3://zoo/converted --for onnxruntime==1.16",
-    "opshift batch models/ --to 21 --dry-run",
+    "opshift batch models/ --to 21 --dry-run --results rows.csv --results junit.xml",
     "opshift batch models/ --to 13 --dry-run --runtimes onnxruntime --report zoo.html",
 )
 @click.argument("source", metavar="SRC")
@@ -45,6 +45,7 @@ EXTERNAL = ("copy", "inline", "one-file")
 @click.option("--retry", is_flag=True, help="Try again what crashed or met a limit before.")
 @click.option("--journal", type=click.Path(dir_okay=False), help="Where the cache of results is.")
 @click.option("--report", type=click.Path(dir_okay=False), help="Write a page about it all.")
+@results_option
 @click.option("--runtimes", multiple=True, metavar="NAME[==VERSION]",
               help="Count how many models run in these runtimes, now and converted.")  # fmt: skip
 @click.option("--max-failures", type=click.IntRange(0), default=0, show_default=True,
@@ -70,6 +71,7 @@ def command(
     retry: bool,
     journal: str | None,
     report: str | None,
+    results: tuple[str, ...],
     runtimes: tuple[str, ...],
     max_failures: int,
     external_data: str,
@@ -94,6 +96,7 @@ def command(
                 source, None if dry_run else dst, request,
                 external=external_data, verify=verify, shard=read_shard(shard), retry=retry,
                 journal=journal, engine=engine, heard=heard, report=report, runtimes=runtimes,
+                results=results,
             )  # fmt: skip
     output.result(summary.lines, summary.as_dict)
     if engine.stopping:

@@ -3,29 +3,86 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 import click
 
 from opshift.cli import options
-from opshift.cli.options import common, documents, guarded
+from opshift.cli.options import common, documents, guarded, results_option
 from opshift.cli.output import DONE, REFUSED, Output
 
+if TYPE_CHECKING:
+    from opshift.convert.legal.rules import Findings
+    from opshift.errors import OpshiftError
+    from opshift.results import Case
 
-@options.command("opshift check model.onnx", "opshift check --strict models/*.onnx")
+
+@options.command(
+    "opshift check model.onnx",
+    "opshift check --strict models/*.onnx",
+    "opshift check models/*.onnx --results opshift.sarif --results junit.xml",
+)
 @click.argument("sources", metavar="IN...", nargs=-1, required=True, type=click.Path())
-@click.option("--strict", is_flag=True, help="Warnings count as errors.")
+@click.option("--strict", is_flag=True, help="Treat warnings as errors.")
+@results_option
 @documents
 @common
-def command(output: Output, sources: tuple[str, ...], strict: bool) -> int:
-    """Prints everything that is wrong with each IN at once; exit code 1 if something is wrong."""
+def command(
+    output: Output, sources: tuple[str, ...], strict: bool, results: tuple[str, ...]
+) -> int:
+    """Print everything that is wrong with each IN; exit with code 1 if something is wrong."""
+    cases: list[Case] = []
 
     def check(source: str) -> int:
         from opshift.convert.legal.rules import check_model
+        from opshift.errors import InvalidModel
 
         with output.working(f"checking {os.path.basename(source)}"):
-            found = check_model(source)
+            try:
+                found = check_model(source)
+            except InvalidModel as error:
+                cases.append(_unread(source, error))
+                raise
         fails = found.fails(strict=strict)
+        if results:
+            cases.append(_case(source, found, fails=fails))
         output.result(found.lines, found.as_dict, good=not fails)
         return REFUSED if fails else DONE
 
-    return output.each(sources, lambda source: guarded(output, lambda: check(source)))
+    def all_of_them() -> int:
+        if results:
+            from opshift import results as formats
+
+            formats.require_formats(results)
+        code = output.each(sources, lambda source: guarded(output, lambda: check(source)))
+        for path in results:
+            formats.write(path, cases, "opshift check")
+        return code
+
+    return guarded(output, all_of_them)
+
+
+def _case(source: str, found: Findings, *, fails: bool) -> Case:
+    """The findings in one model as a case of a file of results."""
+    from opshift import results as formats
+
+    levels = {"error": formats.ERROR, "warning": formats.WARNING}
+    told = tuple(
+        formats.Problem(levels.get(one.level, formats.NOTE), one.rule, one.text)
+        for one in found.found
+    )
+    model = formats.name_of(source)
+    state = formats.FAILED if fails else formats.PASSED
+    return formats.Case(model, state, {"model": model, **found.as_dict()}, told)
+
+
+def _unread(source: str, error: OpshiftError) -> Case:
+    """A file that cannot be checked as a case of a file of results."""
+    from opshift import codes
+    from opshift import results as formats
+    from opshift.cli.output import error_as_dict
+
+    model = formats.name_of(source)
+    told = formats.Problem(formats.ERROR, error.code, str(error))
+    row = {"model": model, **error_as_dict(error.code, str(error), codes.page(error.code).cure, 2)}
+    return formats.Case(model, formats.BROKEN, row, (told,))

@@ -108,15 +108,8 @@ def _built(domain: str) -> bytes:
 
 def _written(output: Output, path: str, data: bytes) -> int:
     from opshift.model.bytes import place
-    from opshift.model.bytes.staging import Staging
 
-    goal = place.at(path)
-    if isinstance(goal, place.Stream):
-        goal.write([data])
-    else:
-        with Staging(goal.path) as staging:
-            staging.write_model([data])
-            staging.commit(lambda: None)
+    place.write_whole(path, data)
     told = {"schema_version": 1, "kind": "written", "path": path, "bytes": len(data)}
     output.result(lambda: [Line(f"wrote {path}  {size(len(data))}")], lambda: told)
     return DONE

@@ -236,5 +236,5 @@ def _versions(boundary: Boundary) -> tuple[int, int]:
 
 def _step(start: int, to: int, rewritten: Counter[Rewritten], kept: Counter[str]) -> StepReport:
     order = sorted(rewritten.items(), key=lambda item: (item[0].op, item[0].gives))
-    work = tuple(Work(kind.op, kind.gives, kind.adapter, count) for kind, count in order)
+    work = tuple(Work(kind.op, kind.gives, kind.adapter, count, kind.id) for kind, count in order)
     return StepReport("", start, to, work, dict(sorted(kept.items())))

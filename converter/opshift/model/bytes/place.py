@@ -12,7 +12,7 @@ from typing import TypeAlias
 from opshift.errors import BadDestination
 from opshift.model.bytes.ranges import write_pieces
 from opshift.model.bytes.source import BINARY, Identity
-from opshift.model.bytes.staging import Pieces
+from opshift.model.bytes.staging import Pieces, Staging
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,3 +91,14 @@ def require_free(name: str, needed: Iterable[tuple[str, Identity]]) -> None:
         for what, seen in needed:
             if seen[:2] == there[:2]:
                 raise BadDestination(f"{name}: this is {what}; give the result another name")
+
+
+def write_whole(path: str, data: bytes) -> None:
+    """Writes a file that appears complete or not at all; a pipe or a device is written into."""
+    goal = at(path)
+    if isinstance(goal, Stream):
+        goal.write([data])
+        return
+    with Staging(goal.path) as staging:
+        staging.write_model([data])
+        staging.commit(lambda: None)

@@ -1,0 +1,22 @@
+"""`opshift schema`."""
+
+from __future__ import annotations
+
+import json
+import pkgutil
+
+from opshift.cli import options
+from opshift.cli.options import common
+from opshift.cli.output import DONE, Output
+from opshift.text import Line
+
+FILE = "outcomes.schema.json"
+
+
+@options.command("opshift schema > outcomes.schema.json")
+@common
+def command(output: Output) -> int:
+    """Prints the JSON Schema of every object that --output-format json prints."""
+    text = (pkgutil.get_data("opshift", FILE) or b"").decode()
+    output.result(lambda: map(Line, text.splitlines()), lambda: json.loads(text))
+    return DONE

@@ -1,0 +1,3 @@
+"""The release of opshift, which every room may name."""
+
+VERSION = "0.2.0"

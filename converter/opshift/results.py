@@ -1,0 +1,166 @@
+"""Results of many models for other programs: JSON Lines, CSV, JUnit and SARIF.
+
+The ending of a file name chooses the format. A file appears complete or not at all.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+from xml.etree import ElementTree
+
+from opshift import codes
+from opshift.errors import BadTarget
+from opshift.model.bytes import place
+from opshift.release import VERSION
+from opshift.text import printable, show_versions
+
+ERROR, WARNING, NOTE = "error", "warning", "note"  # the levels of SARIF
+PASSED, SKIPPED, FAILED, BROKEN = "passed", "skipped", "failed", "broken"  # the states of JUnit
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong with a model; `code` is a page of `opshift.codes` or a rule."""
+
+    level: str
+    code: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What became of one model; `row` is its documented JSON form."""
+
+    model: str
+    state: str
+    row: Mapping[str, Any]
+    problems: tuple[Problem, ...] = ()
+    seconds: float = 0.0
+
+
+def require_formats(paths: Iterable[str]) -> None:
+    """Refuses a file name whose ending names no format."""
+    for path in paths:
+        _format(path)
+
+
+def write(path: str, cases: Sequence[Case], title: str) -> None:
+    """Writes the results of a command in the format that the ending of the file name says."""
+    place.write_whole(path, _format(path)(cases, title).encode("utf-8"))
+
+
+def _format(path: str) -> Callable[[Sequence[Case], str], str]:
+    ending = os.path.splitext(path)[1].lower()
+    if ending not in FORMATS:
+        raise BadTarget(
+            f"{path}: the ending of a file of results is one of {', '.join(FORMATS)}; it chooses"
+            " JSON Lines, CSV, JUnit or SARIF"
+        )
+    return FORMATS[ending]
+
+
+def jsonl(cases: Sequence[Case], title: str) -> str:
+    """One object a line, one line for each model."""
+    return "".join(json.dumps(case.row, sort_keys=True) + "\n" for case in cases)
+
+
+def as_csv(cases: Sequence[Case], title: str) -> str:
+    """One line for each model; objects become text and lists become counts."""
+    rows = [{name: _cell(value) for name, value in case.row.items()} for case in cases]
+    names = dict.fromkeys(name for row in rows for name in row)
+    out = io.StringIO()
+    writer = csv.DictWriter(out, [one for one in names if one not in ("schema_version", "kind")],
+                            extrasaction="ignore", lineterminator="\n")  # fmt: skip
+    writer.writeheader()
+    writer.writerows(rows)
+    return out.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return show_versions(value)
+    return len(value) if isinstance(value, (list, tuple)) else value
+
+
+def junit(cases: Sequence[Case], title: str) -> str:
+    """A suite with one test for each model."""
+    states = [case.state for case in cases]
+    suite = ElementTree.Element("testsuite", {
+        "name": title, "tests": str(len(cases)), "failures": str(states.count(FAILED)),
+        "errors": str(states.count(BROKEN)), "skipped": str(states.count(SKIPPED)),
+        "time": f"{sum(case.seconds for case in cases):.3f}",
+    })  # fmt: skip
+    for case in cases:
+        about = {"classname": title, "name": case.model, "time": f"{case.seconds:.3f}"}
+        test = ElementTree.SubElement(suite, "testcase", about)
+        if case.state == SKIPPED:
+            ElementTree.SubElement(test, "skipped", {"message": "up to date"})
+        elif case.state != PASSED:
+            first = next(iter(case.problems), Problem(ERROR, "BUG", case.state))
+            told = "\n".join(f"{one.code}: {one.text}" for one in case.problems)
+            name = "failure" if case.state == FAILED else "error"
+            element = ElementTree.SubElement(test, name, {"type": first.code})
+            element.set("message", first.text)
+            element.text = told
+    ElementTree.indent(suite)
+    text = ElementTree.tostring(suite, "unicode")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
+
+
+def sarif(cases: Sequence[Case], title: str) -> str:
+    """A log of SARIF 2.1.0: a result for each problem, with the model as its place."""
+    rules = dict.fromkeys(one.code for case in cases for one in case.problems)
+    results = [
+        {
+            "ruleId": one.code,
+            "level": one.level,
+            "message": {"text": one.text},
+            "locations": [{"physicalLocation": _place(case.model)}],
+        }
+        for case in cases
+        for one in case.problems
+    ]
+    driver = {"name": "opshift", "version": VERSION, "rules": [*map(_rule, rules)]}
+    log = {
+        "$schema": "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [{"tool": {"driver": driver}, "results": results}],
+    }
+    return json.dumps(log, indent=1) + "\n"
+
+
+def _place(model: str) -> dict[str, Any]:
+    uri = quote(model.replace(os.sep, "/"), safe="/:")
+    return {"artifactLocation": {"uri": uri}, "region": {"startLine": 1}}
+
+
+def _rule(code: str) -> dict[str, Any]:
+    if code not in codes.names():
+        return {"id": code}
+    page = codes.page(code)
+    return {
+        "id": code,
+        "shortDescription": {"text": page.sentence},
+        "fullDescription": {"text": page.meaning},
+        "help": {"text": page.cure},
+    }
+
+
+def name_of(path: str) -> str:
+    """The name of a model, which anybody may have chosen, as text for any format."""
+    return printable(path)
+
+
+FORMATS: dict[str, Callable[[Sequence[Case], str], str]] = {
+    ".jsonl": jsonl,
+    ".csv": as_csv,
+    ".xml": junit,
+    ".sarif": sarif,
+}

@@ -1,0 +1,169 @@
+"""Every JSON outcome has the form that the published schema describes."""
+
+from __future__ import annotations
+
+import json
+import pkgutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import onnx
+import opshift
+import pytest
+from click.testing import CliRunner
+from json_schema import SCHEMA, faults
+from onnx import parser
+from opshift.cli import commands
+from opshift.cli.entry import main
+
+from tools.author import docs
+
+SOFTMAX = '<ir_version: 7, opset_import: ["" : 12]> g (float[2,3,4] x) => (float[2,3,4] y) { y = Softmax(x) }'
+ERF = '<ir_version: 7, opset_import: ["" : 13]> g (double[2] x) => (double[2] y) { y = Erf(x) }'
+COMPUTED = '<ir_version: 9, opset_import: ["" : 19]> g (float[N,4] x, int64[k] s) => (float[a,b] y) { y = Reshape<allowzero=1>(x, s) }'
+
+# The words of each run, and the kind of its outcome. {} is the folder of the models.
+RUNS = [
+    ("convert {}/softmax.onnx -o {}/o.onnx --to 13", "report"),
+    ("convert {}/softmax.onnx -o {}/o.onnx --to 13 --verify", "report"),
+    ("convert {}/softmax.onnx -o {}/o.onnx --to 12", "report"),
+    ("convert {}/softmax.onnx -o {}/o.onnx --ir 8", "report"),
+    ("convert {}/computed.onnx -o {}/o.onnx --to 7 --assume no-zero-dims", "report"),
+    ("convert {}/softmax.onnx {}/erf.onnx --to 8 --check", "several"),
+    ("convert {}/erf.onnx -o {}/o.onnx --to 8", "refused"),
+    ("convert {}/softmax.onnx -o {}/o.onnx --to 99", "error"),
+    ("convert {}/nothing.onnx -o {}/o.onnx --to 13", "error"),
+    ("convert {}/text.onnx -o {}/o.onnx --to 13", "error"),
+    ("convert {}/softmax.onnx --to 13", "error"),
+    ("plan {}/softmax.onnx --to 13", "plan"),
+    ("plan {}/erf.onnx --to 8", "plan"),
+    ("plan {}/softmax.onnx --to 12", "plan"),
+    ("lowest {}/softmax.onnx", "lowest"),
+    ("lowest {}/erf.onnx {}/text.onnx", "several"),
+    ("verify {}/softmax.onnx {}/softmax.onnx", "verification"),
+    ("verify {}/erf.onnx {}/neg.onnx", "verification"),
+    ("info {}/softmax.onnx", "info"),
+    ("targets", "targets"),
+    ("targets onnxruntime", "targets"),
+    ("targets {}/softmax.onnx onnxruntime==1.10", "survey"),
+    ("accepts {}/softmax.onnx --for onnxruntime==1.2", "accepts"),
+    ("accepts {}/softmax.onnx --opset 9", "accepts"),
+    ("check {}/softmax.onnx", "check"),
+    ("check {}/wrong.onnx", "check"),
+    ("check {}/softmax.onnx {}/text.onnx", "several"),
+    ("diff {}/softmax.onnx {}/erf.onnx", "diff"),
+    ("ops Softmax", "ops"),
+    ("ops --since 12 --diff 13", "ops"),
+    ("ops --export ai.onnx 13 -o {}/ops.onnx", "written"),
+    ("adapters Softmax", "adapters"),
+    ("adapters", "adapters"),
+    ("adapters Sofmax", "error"),
+    ("versions", "versions"),
+    ("explain", "codes"),
+    ("explain NEEDS_SHAPE", "code"),
+    ("explain NEEDS_SHAP", "error"),
+    ("completion bash", "completion"),
+    ("batch {} --dry-run --to 8", "batch"),
+    ("batch {} --dry-run --to 8 --runtimes onnxruntime==1.10", "batch"),
+    ("targett", "error"),
+]
+ALONE = {"schema"}  # it prints the schema itself
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("models")
+    neg = ERF.replace("Erf", "Neg")
+    texts = {"softmax": SOFTMAX, "erf": ERF, "computed": COMPUTED, "neg": neg}
+    for name, text in texts.items():
+        onnx.save(parser.parse_model(text), home / f"{name}.onnx")
+    wrong = parser.parse_model(SOFTMAX)
+    wrong.graph.node[0].input[0] = "nobody"
+    onnx.save(wrong, home / "wrong.onnx")
+    (home / "text.onnx").write_text("no model\n")
+    return home
+
+
+def told(words: str, folder: Path, form: str = "json") -> Any:
+    run = [*words.replace("{}", str(folder)).split(" "), "--output-format", form]
+    text = CliRunner().invoke(main, run).stdout
+    return json.loads(text)
+
+
+@pytest.mark.parametrize(("words", "kind"), RUNS, ids=[words for words, _ in RUNS])
+def test_an_outcome_has_its_form(words, kind, folder, monkeypatch):
+    monkeypatch.setattr("click.shell_completion.BashComplete._check_version", lambda *_: None)
+    if "verify" in words:
+        pytest.importorskip("onnxruntime")
+    found = told(words, folder)
+    assert found["kind"] == kind, found
+    assert not list(faults(found))
+
+
+def test_every_command_and_every_kind_is_tried():
+    words = {run.split(" ")[0] for run, _ in RUNS}
+    names = {path.stem for path in Path(commands.__path__[0]).glob("*.py")} - {"__init__"}
+    assert names - ALONE <= words
+    tried = {kind for _, kind in RUNS} | {"row"}
+    assert tried == {name for name, one in SCHEMA["$defs"].items() if "title" in one}
+
+
+def test_each_line_of_several_has_its_form(folder):
+    run = ["check", *sorted(map(str, folder.glob("*.onnx"))), "--output-format", "jsonl"]
+    lines = CliRunner().invoke(main, run).stdout.splitlines()
+    assert len(lines) > 3
+    for line in map(json.loads, lines):
+        assert "model" in line
+        assert not list(faults(line))
+
+
+def test_the_command_prints_the_schema_that_is_shipped():
+    shipped = pkgutil.get_data("opshift", "outcomes.schema.json") or b""
+    for form in ([], ["--output-format", "json"]):
+        done = CliRunner().invoke(main, ["schema", *form])
+        assert json.loads(done.stdout) == json.loads(shipped)
+
+
+def test_the_page_is_made_from_the_schema():
+    assert docs.JSON.read_text(encoding="utf-8") == docs.json_page()
+
+
+def test_every_field_is_explained():
+    def unexplained(one: Any, at: str) -> Iterator[str]:
+        for name, field in one.get("properties", {}).items():
+            if not field.get("description", "").endswith("."):
+                yield f"{at}.{name}"
+            yield from unexplained(field, f"{at}.{name}")
+        for inner in (one.get("items"), one.get("additionalProperties")):
+            if isinstance(inner, dict):
+                yield from unexplained(inner, at)
+
+    assert not [at for name, one in SCHEMA["$defs"].items() for at in unexplained(one, name)]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"kind": "reports"}, {"schema_version": 2}, {"notes": "text"}, {"nodes_after": "7"},
+        {"surprise": 1}, {"source": {"": "12"}}, {"steps": [{}]}, {"repaired": 0},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_another_form_is_seen(change):
+    good = opshift.convert(parser.parse_model(SOFTMAX), 13).report.as_dict()
+    good = json.loads(json.dumps(good))
+    assert not list(faults(good))
+    assert list(faults({**good, **change}))
+    del good["notes"]
+    assert list(faults(good))
+
+
+def test_the_identity_of_a_verdict_names_the_boundary():
+    from opshift.author import registry
+
+    names = [adapter.identity(op) for (_, op, _, _), adapter in registry.default()]
+    assert len(names) == len(set(names))
+    assert {"ai.onnx.Reshape-14-13", "ai.onnx.Reshape-form", "com.microsoft.Gelu-leave"} <= {*names}
+    report = opshift.convert(parser.parse_model(SOFTMAX), 13).report
+    assert report.steps[0].rewritten[0].id == "ai.onnx.Softmax-12-13"
