@@ -12,6 +12,7 @@ from opshift.text import Line, Role, counted, plain, printable, show_versions
 
 if TYPE_CHECKING:
     from opshift.assumptions import Assumption
+    from opshift.page.sheet import Page, Section
     from opshift.report import StepReport
 
 
@@ -157,6 +158,23 @@ class Refused(OpshiftError, RuntimeError):  # noqa: N818
         for way in self.dead_ends:
             yield Line(f"  The plan knows no way for {way}.", Role.FAINT, more=True)
 
+    def page(self) -> Page:
+        """The verdict, how far the model can go, and every blocker with its cure."""
+        from opshift.page.sheet import Page, facts_of
+
+        wanted = [(f"Wanted {domain or 'opset'}", v, v) for domain, v in self.target.items()]
+        near = [
+            (f"Nearest {domain or 'opset'}", v, v)
+            for domain, v in self.nearest.items()
+            if domain in self.target
+        ]
+        facts = facts_of([*wanted, *near])
+        return Page("conversion", next(self.lines()), "", facts, (blocking(self.refusals),))
+
+    def to_html(self) -> str:
+        """The page as one HTML file, which needs nothing else."""
+        return self.page().html()
+
     def _blocked(self) -> str:
         what = counted(len(self.refusals), "place")
         if all(refusal.op != "IR" for refusal in self.refusals):
@@ -167,6 +185,28 @@ class Refused(OpshiftError, RuntimeError):  # noqa: N818
 
     def __reduce__(self) -> tuple[type[Refused], tuple[object, ...]]:
         return Refused, (self.refusals, self.nearest, self.target, self.steps, self.dead_ends)
+
+
+def blocking(refusals: tuple[RefusedNode, ...]) -> Section:
+    """What to do about each reason, and a row for each node, as a section of a page."""
+    from opshift.page.blocks import Notes, Table
+    from opshift.page.sheet import Section
+
+    if not refusals:
+        return Section("What blocks the conversion")
+    cures = [Line(f"{why.name}: {why.cure}") for why in dict.fromkeys(r.why for r in refusals)]
+    rows = [
+        (
+            f"{one.domain}.{one.op}" if one.domain else one.op,
+            one.node,
+            "{} → {}".format(*one.boundary),
+            Line(one.why.name, Role.BAD),
+            one.detail,
+        )
+        for one in refusals
+    ]
+    header = ("Operator", "Node", "Step", "Reason", "What is wrong")
+    return Section("What blocks the conversion", (Notes(cures), Table(header, rows)))
 
 
 SHOWN = 10  # blockers, unless a reader asks for more

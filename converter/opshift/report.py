@@ -5,11 +5,15 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from opshift.text import Line, Role, Shown, counted, show_versions
+from opshift.page import Paged
+from opshift.text import Line, Role, counted, show_versions
+
+if TYPE_CHECKING:
+    from opshift.page.sheet import Page, Section
 
 SCHEMA_VERSION = 1
 
@@ -43,7 +47,7 @@ class StepReport:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Report(Shown):
+class Report(Paged):
     """What a conversion did."""
 
     source: Mapping[str, int]
@@ -128,6 +132,24 @@ class Report(Shown):
             yield Line(f"Nothing to do: the model has {show_versions(self.result)}.", Role.GOOD)
         yield from self.detail()
 
+    def page(self) -> Page:
+        """The verdict, the versions, what changed for each operator, and what it rests on."""
+        from opshift.page.sheet import Page, facts_of
+
+        verdict = next(self.lines())
+        versions = [
+            (domain or "Opset", self.source.get(domain, "none"), self.result.get(domain, "none"))
+            for domain in sorted({*self.source, *self.result})
+        ]
+        facts = facts_of([*versions, ("IR version", self.ir_before, self.ir_after)])
+        if self.nodes_before is not None and self.nodes_after is not None:
+            facts += facts_of([("Nodes", f"{self.nodes_before:,}", f"{self.nodes_after:,}")])
+        caution = [Line(f"Assumed: {text}", Role.CAUTION) for text in self.assumptions]
+        caution += [Line(f"Approximate: {text}", Role.CAUTION) for text in self.approximations]
+        notes = [f"The function {text} was written out at its calls." for text in self.inlined]
+        notes += self.notes
+        return Page("conversion", verdict, "", facts, sections_of(self.steps, caution, notes))
+
     def detail(self) -> Iterator[Line]:
         """Everything but the verdict."""
         for text in self.assumptions:
@@ -145,6 +167,41 @@ class Report(Shown):
             yield Line(f"  inlined: the function {text} was written out at its calls")
         for text in self.notes:
             yield Line(f"  note: {text}")
+
+
+def sections_of(
+    steps: Iterable[StepReport], caution: Sequence[Line], notes: Sequence[str]
+) -> tuple[Section, ...]:
+    """What steps rewrote, what the result rests on, and what else a reader should know."""
+    from opshift.page.blocks import Block, Notes, Table
+    from opshift.page.markup import repeated
+    from opshift.page.sheet import Section
+
+    steps = tuple(steps)
+    rows = [
+        (
+            work.op,
+            f"{work.count:,}",
+            step.where.replace("->", "→"),
+            repeated(work.gives),
+            work.adapter,
+        )
+        for step in steps
+        for work in step.rewritten
+    ]
+    header = ("Operator", "Nodes", "At", "Written as", "By the adapter")
+    kept: Counter[str] = Counter()
+    for step in steps:
+        kept |= Counter(step.kept)  # a node that several steps look at is one node
+    blocks: list[Block] = [Table(header, rows, frozenset((1,)))] if rows else []
+    if kept:
+        listed = repeated(kept.elements())
+        blocks.append(Notes((Line(f"Looked at and left as they are: {listed}.", Role.FAINT),)))
+    return (
+        Section("What changes for each operator", blocks),
+        Section("Assumptions and approximations", [Notes(caution)] if caution else ()),
+        Section("Notes", [Notes([Line(text) for text in notes])] if notes else ()),
+    )
 
 
 def check_schema(raw: Mapping[str, Any], kind: str) -> None:

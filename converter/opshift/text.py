@@ -60,13 +60,18 @@ _STYLES = {
 }
 
 
-def page(lines: Iterable[Line]) -> str:
-    """Lines as a piece of HTML, for notebooks."""
+def markup(text: str) -> str:
+    """Text as HTML, escaped: nothing else brings text into a page."""
     import html
 
+    return html.escape(printable(text))
+
+
+def notebook(lines: Iterable[Line]) -> str:
+    """Lines as a piece of HTML, for notebooks."""
     rows = []
     for line in lines:
-        text = html.escape(printable(line.text))
+        text = markup(line.text)
         colour = _STYLES.get(line.role)
         rows.append(f'<span style="color:{colour}">{text}</span>' if colour else text)
     return "<pre>" + "\n".join(rows) + "</pre>"
@@ -88,7 +93,7 @@ class Shown:
         return f"<{type(self).__name__}: {printable(next(self.lines()).text)}>"
 
     def _repr_html_(self) -> str:
-        return page(self.lines())
+        return notebook(self.lines())
 
 
 def table(header: Iterable[str], rows: Iterable[Iterable[str]], indent: str = "") -> Iterator[Line]:

@@ -7,7 +7,18 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from opshift.text import Line, Role, Shown, coloured, counted, page, plain, printable, size, table
+from opshift.text import (
+    Line,
+    Role,
+    Shown,
+    coloured,
+    counted,
+    notebook,
+    plain,
+    printable,
+    size,
+    table,
+)
 
 OURS = re.compile(r"\x1b\[(?:\d+;?)*m")  # the colours that this module writes itself
 
@@ -23,7 +34,7 @@ def test_only_the_ends_of_its_own_lines_are_not_printable(texts, colours):
 
 @given(st.text(st.characters(codec="utf-8")))
 def test_a_page_holds_no_markup_of_a_name(text):
-    inside = page([Line(text)]).removeprefix("<pre>").removesuffix("</pre>")
+    inside = notebook([Line(text)]).removeprefix("<pre>").removesuffix("</pre>")
     assert "<" not in inside
     assert inside.isprintable()
 

@@ -21,7 +21,7 @@ from opshift.opsets import schemas
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs" / "start").glob("*.md")) + [
-    ROOT / "docs" / "howto" / name for name in ("big-models.md",)
+    ROOT / "docs" / "howto" / name for name in ("big-models.md", "report.md")
 ]
 BLOCK = re.compile(
     r"(?P<left><!-- not run: [^>]+ -->\s*)?(?:<!-- needs: (?P<needs>\w+) -->\s*)?"

@@ -19,9 +19,9 @@ FLAGS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1200,
 
 
 class Browser:
-    """One window, in light or dark."""
+    """One window, in light or dark; with a width, the window is a phone's."""
 
-    def __init__(self, *, dark: bool = False) -> None:
+    def __init__(self, *, dark: bool = False, width: int = 0) -> None:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
@@ -34,7 +34,10 @@ class Browser:
         media = {
             "features": [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
         }
-        self._ask("/goog/cdp/execute", {"cmd": "Emulation.setEmulatedMedia", "params": media})
+        self._tell("Emulation.setEmulatedMedia", media)
+        if width:
+            phone = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": True}
+            self._tell("Emulation.setDeviceMetricsOverride", phone)
 
     def open(self, address: str) -> None:
         """Returns when the page has loaded."""
@@ -62,6 +65,10 @@ class Browser:
         finally:
             self._driver.terminate()
             self._driver.wait()
+
+    def _tell(self, command: str, parameters: dict[str, Any]) -> Any:
+        """What the protocol of Chromium's developer tools answers."""
+        return self._ask("/goog/cdp/execute", {"cmd": command, "params": parameters})
 
     def _first(self, wanted: dict[str, Any]) -> Any:
         """The driver takes a moment before it listens."""

@@ -24,7 +24,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "--unknown-domains", "--domains", "--prune-imports", "--strict-ir",
         "--checks",
     ),
-    "Result": ("--output", "--in-place", "--external-data", "--bump-model-version", "--stamp"),
+    "Result": ("--output", "--in-place", "--external-data", "--bump-model-version", "--stamp",
+               "--report"),
     "Look first": ("--check", "--dry-run", "--verify"),
     "Work": (
         "--engine", "--cluster", "--workers", "--timeout", "--memory", "--retry", "--journal",
@@ -125,6 +126,15 @@ def documents(function: _Command) -> _Command:
         "--opset", "documents", multiple=True, metavar="FILE", type=click.Path(dir_okay=False),
         callback=lambda _, __, paths: give_documents(paths), expose_value=False,
         help="A document (OperatorSetProto) that describes a domain.",
+    )(function)  # fmt: skip
+    return found
+
+
+def reports(function: _Command) -> _Command:
+    """The option that asks for a page; the command is given its path as `report`."""
+    found: _Command = click.option(
+        "--report", metavar="FILE.html", type=click.Path(dir_okay=False),
+        help="Write a page to look at: what changed, drawn, and what runs it.",
     )(function)  # fmt: skip
     return found
 

@@ -7,12 +7,15 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from opshift import codes
 from opshift.text import Line, Role, coloured, plain
+
+if TYPE_CHECKING:
+    from opshift.page.sheet import Page
 
 DONE = 0  # done, or nothing to do
 REFUSED = 1  # the answer is no: impossible, not equal, or something is wrong with the model
@@ -111,6 +114,15 @@ class Output:
             return
         indent = 2 if self.form == "json" else None
         click.echo(json.dumps(data, indent=indent, sort_keys=True), err=self.aside)
+
+    def page(self, path: str | None, make: Callable[[], Page]) -> None:
+        """Writes a page where the caller wants one."""
+        if path is None:
+            return
+        from opshift.page import sheet
+
+        with self.working(f"writing {os.path.basename(path)}"):
+            sheet.write(path, make().html())
 
     @contextmanager
     def working(self, what: str) -> Iterator[None]:

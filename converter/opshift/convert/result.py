@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from opshift.page import Paged
 from opshift.report import Report
-from opshift.text import Line, Shown
+from opshift.text import Line
+
+if TYPE_CHECKING:
+    from opshift.page.sheet import Page
 
 _Model = TypeVar("_Model")
 
 
 @dataclass(frozen=True, repr=False)
-class Result(Shown, Generic[_Model]):
+class Result(Paged, Generic[_Model]):
     """What `opshift.convert` returns: the model, of the type that was given, and the report."""
 
     model: _Model
@@ -22,3 +26,19 @@ class Result(Shown, Generic[_Model]):
     def lines(self) -> Iterator[Line]:
         """The lines of the report."""
         return self.report.lines()
+
+    def page(self, source: Any = None) -> Page:
+        """The page of the report, with what both models show if `source` is given, as it came."""
+        if source is None:
+            return self.report.page()
+        from opshift.convert.look import pages
+
+        return pages.of_result(self.report, source, self.model)
+
+    def to_html(self, source: Any = None) -> str:
+        """The page as one HTML file.
+
+        With `source`, the model or path that was given, it draws each rewritten place and lists
+        the runtimes that run the model before and after the conversion.
+        """
+        return self.page(source).html()

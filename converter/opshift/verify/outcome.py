@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from opshift.page import Paged
 from opshift.report import SCHEMA_VERSION, check_schema
 from opshift.text import Line, Role, Shown, table
 
+if TYPE_CHECKING:
+    from opshift.page.sheet import Page, Section
+
 EQUAL, DIFFERENT, LIKE, UNKNOWN = "equal", "different", "type and shape only", "no answer"
+
+_ROLES = {EQUAL: Role.GOOD, LIKE: Role.CAUTION, UNKNOWN: Role.CAUTION, DIFFERENT: Role.BAD}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +64,7 @@ class Cause(Shown):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Verification(Shown):
+class Verification(Paged):
     """Whether two models computed the same on the same inputs."""
 
     sides: tuple[Side, Side]
@@ -96,6 +104,38 @@ class Verification(Shown):
             cause = Cause(**{**cause, "adapters": tuple(cause["adapters"])})
         rows = tuple(Row(**row) for row in raw["rows"])
         return Verification((first, second), raw["seed"], rows, tuple(raw["notes"]), cause)
+
+    def page(self) -> Page:
+        """The verdict and the engines, then every comparison."""
+        from opshift.page.sheet import Page
+
+        counts = Counter(row.outcome for row in self.rows)
+        sides = zip("AB", self.sides, strict=True)
+        facts = [
+            (f"Model {letter}", f"{os.path.basename(side.model)} on {side.engine}")
+            for letter, side in sides
+        ]
+        facts += [(outcome.capitalize(), f"{count:,}") for outcome, count in counts.items()]
+        return Page("verification", next(self.lines()), "", tuple(facts), (self.section(),))
+
+    def section(self) -> Section:
+        """The comparison of the numbers as a section of a page."""
+        from opshift.page.blocks import Notes, Table
+        from opshift.page.sheet import Section
+
+        verdict, *_ = self.lines()
+        told = [verdict, *(self.cause.lines() if self.cause else ())]
+        told += [
+            Line(f"{letter}: {side.model} on {side.engine} ({side.why})")
+            for letter, side in zip("AB", self.sides, strict=True)
+        ]
+        told += [Line(f"Seed of the inputs: {self.seed}"), *map(Line, self.notes)]
+        rows = [
+            (row.inputs, row.output, Line(row.outcome, _ROLES[row.outcome]), row.detail)
+            for row in self.rows
+        ]
+        header = ("Inputs", "Output", "Outcome", "Difference")
+        return Section("Comparison of the numbers", (Notes(told), Table(header, rows)))
 
     def lines(self) -> Iterator[Line]:
         """Whether the models are equal, the first difference, then every comparison."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from typing import TYPE_CHECKING
 
@@ -9,16 +10,19 @@ import click
 
 from opshift.cli import options
 from opshift.cli.answers import converted
-from opshift.cli.options import common, documents, guarded
+from opshift.cli.options import common, documents, guarded, reports
 from opshift.cli.output import Output
 from opshift.cli.wishes import wishes
 
 if TYPE_CHECKING:
     from opshift.convert.request import Request
+    from opshift.errors import Refused
     from opshift.model.bytes.place import File, Stream
     from opshift.model.bytes.source import Opened
     from opshift.model.weights import Weights
+    from opshift.page.sheet import Page
     from opshift.protos import ModelProto
+    from opshift.report import Report
     from opshift.verify import Verification
 
 STDOUT = "standard output"
@@ -41,6 +45,7 @@ EXTERNAL = ("keep", "copy", "inline", "one-file")
 @click.option("--dry-run", is_flag=True, help="Write nothing; show what would be done.")
 @click.option("--external-data", type=click.Choice(EXTERNAL), default="keep", show_default=True,
               help="What becomes of weights outside of the model file.")  # fmt: skip
+@reports
 @documents
 @common
 @wishes
@@ -53,6 +58,7 @@ def command(
     dry_run: bool,
     external_data: str,
     verifies: bool,
+    report: str | None,
     request: Request,
 ) -> int:
     """Converts IN to other versions; IN may be a pipe, and - is the standard input.
@@ -64,12 +70,15 @@ def command(
         raise click.UsageError("say where the result goes: either -o OUT or --in-place")
     if output is not None and len(sources) > 1:
         raise click.UsageError("-o names one result; several models need --in-place")
+    if report is not None and len(sources) > 1:
+        raise click.UsageError("--report is the page of one model; for several, use opshift batch")
     wish = "check" if only_check else "dry run" if dry_run else "write"
 
     def one(source: str) -> int:
         return _convert(
-            talk, source, output, request, wish, external_data, in_place=in_place, verifies=verifies
-        )
+            talk, source, output, request, wish, external_data, report,
+            in_place=in_place, verifies=verifies,
+        )  # fmt: skip
 
     return talk.each(sources, lambda source: guarded(talk, lambda: one(source)))
 
@@ -81,6 +90,7 @@ def _convert(
     request: Request,
     wish: str,
     external_data: str,
+    page: str | None,
     *,
     in_place: bool,
     verifies: bool,
@@ -93,13 +103,20 @@ def _convert(
     if not verifies and (stamp := restamp.look(file, request, target, external_data)):
         if wish == "write":
             stamp.write(target, in_place=in_place)
+        talk.page(page, lambda: _page(stamp.report, file, request))
         return converted(talk, stamp.report, wish, target.name)
 
     from opshift.convert.api import convert
+    from opshift.errors import Refused
     from opshift.model import weights
 
-    with talk.working(f"converting {os.path.basename(source)}"):
-        skeleton, store, report = convert(lambda: weights.carve_file(file), request)
+    try:
+        with talk.working(f"converting {os.path.basename(source)}"):
+            skeleton, store, report = convert(lambda: weights.carve_file(file), request)
+    except Refused as refused:
+        told = refused
+        talk.page(page, lambda: _page(told, file, request))
+        raise
     found = None
     if verifies:
         with talk.working("verifying"):
@@ -109,7 +126,21 @@ def _convert(
             weights.put(
                 skeleton, store, target, report.changed, external=external_data, in_place=in_place
             )
+    talk.page(page, lambda: _page(report, file, request, found))
     return converted(talk, report, wish, target.name, found)
+
+
+def _page(
+    told: Report | Refused, file: Opened, request: Request, found: Verification | None = None
+) -> Page:
+    """The page of a conversion; one whose results are not equal has this as its verdict."""
+    from opshift.convert.look.pages import Models, complete
+
+    page = told.page()
+    if found is not None and not found.equal:
+        page = dataclasses.replace(page, verdict=found.page().verdict)
+    more = [found.section()] if found is not None else []
+    return complete(page, Models.of(file, request), file, *more)
 
 
 def _places(source: str, output: str | None, in_place: bool) -> tuple[Opened, File | Stream]:
@@ -129,7 +160,6 @@ def _places(source: str, output: str | None, in_place: bool) -> tuple[Opened, Fi
 
 def _verified(source: Opened, target: str, skeleton: ModelProto, store: Weights) -> Verification:
     """Whether both models compute the same, shown before the second one has its place."""
-    import dataclasses
     import tempfile
 
     from opshift.model import weights

@@ -8,22 +8,26 @@ from typing import TYPE_CHECKING
 import click
 
 from opshift.cli import options
-from opshift.cli.options import common, documents
+from opshift.cli.options import common, documents, reports
 from opshift.cli.output import DONE, REFUSED, Output
 from opshift.cli.wishes import wishes
 
 if TYPE_CHECKING:
+    from opshift.convert.look.plan import Plan
     from opshift.convert.request import Request
+    from opshift.page.sheet import Page
 
 
 @options.command("opshift plan model.onnx --to 9", "opshift plan model.onnx --for tensorrt==8.4")
 @click.argument("source", metavar="IN", type=click.Path(dir_okay=False))
+@reports
 @documents
 @common
 @wishes
 def command(
     output: Output,
     source: str,
+    report: str | None,
     request: Request,
 ) -> int:
     """Shows what converting IN would do, or why it cannot; touches nothing."""
@@ -31,5 +35,12 @@ def command(
 
     with output.working(f"planning {os.path.basename(source)}"):
         found = plan(source, request)
+    output.page(report, lambda: _page(found, source, request))
     output.result(found.lines, found.as_dict, good=found.possible)
     return DONE if found.possible else REFUSED
+
+
+def _page(found: Plan, source: str, request: Request) -> Page:
+    from opshift.convert.look.pages import Models, complete
+
+    return complete(found.page(), Models.of(source, request), source)

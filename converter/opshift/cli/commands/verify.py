@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from opshift.cli import options
-from opshift.cli.options import common, documents
+from opshift.cli.options import common, documents, reports
 from opshift.cli.output import DONE, REFUSED, Output
+
+if TYPE_CHECKING:
+    from opshift.page.sheet import Page
+    from opshift.verify import Verification
 
 ENGINES = ("auto", "onnxruntime", "opshift")
 
@@ -28,6 +34,7 @@ ENGINES = ("auto", "onnxruntime", "opshift")
 @click.option("--reduce", type=click.Path(file_okay=False), help="Where to save what differs.")
 @click.option("--seconds", type=float, default=300, show_default=True, help="For each run.")
 @click.option("--megabytes", type=int, default=8192, show_default=True, help="For each run.")
+@reports
 @documents
 @common
 def command(
@@ -44,6 +51,7 @@ def command(
     reduce: str | None,
     seconds: float,
     megabytes: int,
+    report: str | None,
 ) -> int:
     """Runs A and B on the same inputs and compares what they compute; exit 1 unless equal."""
     from opshift.verify import Limits, verify
@@ -53,5 +61,13 @@ def command(
             a, b, inputs, engine=engine, seed=seed, rtol=rtol, atol=atol, ulp=ulp,
             limits=Limits(seconds, megabytes), reduce=reduce, runtime=runtime,
         )  # fmt: skip
+    output.page(report, lambda: _page(found, a, b))
     output.result(found.lines, found.as_dict, good=found.equal)
     return DONE if found.equal else REFUSED
+
+
+def _page(found: Verification, a: str, b: str) -> Page:
+    from opshift.convert.api import carve_of
+    from opshift.convert.look.pages import Models, complete
+
+    return complete(found.page(), Models(carve_of(a), carve_of(b)), a)

@@ -11,21 +11,23 @@ from typing import Any
 
 from opshift.author import registry
 from opshift.author.facts import Facts
-from opshift.convert.api import carve_of
+from opshift.convert.api import Carve, carve_of
 from opshift.convert.legal import diagnose, runtime, validate
 from opshift.convert.look.rehearse import NODE_BUDGET, rehearse
 from opshift.convert.request import Request
 from opshift.convert.step import Outgrown
 from opshift.errors import OpshiftError
 from opshift.model import imports, weights
+from opshift.model.bytes.source import Opened
 from opshift.model.document import Document
 from opshift.opsets import targets
 from opshift.opsets.targets import Ceiling, Wanted
+from opshift.page.blocks import Release
 from opshift.protos import ModelProto
 from opshift.report import SCHEMA_VERSION
 from opshift.text import Line, Role, Shown, table
 
-Source = ModelProto | str | os.PathLike[str]
+Source = ModelProto | str | os.PathLike[str] | Opened
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -95,16 +97,15 @@ class Survey(Shown):
 def accepts(model: Source, target: str) -> Acceptance:
     """Whether the runtime of a name runs a model as it is; nothing is converted."""
     row = targets.find(target)
-    return _accepted(*_opened(model), row)
+    return _accepted(*_opened(carve_of(model)), row)
 
 
 def survey(model: Source, names: Iterable[str] = ()) -> Survey:
     """Each of the named runtimes or releases (all but onnx itself), now and after a conversion."""
-    document, facts = _opened(model)
-    chosen = [row for name in names for row in targets.rows(name)]
+    document, facts = _opened(carve_of(model))
     rehearsed: dict[object, tuple[bool | None, tuple[str, ...]]] = {}
     fits = []
-    for row in chosen or [row for row in targets.table() if row.name != "onnx"]:
+    for row in _rows(names):
         now = _accepted(document, facts, row)
         key = repr(dataclasses.replace(row, name="", versions="", same_as="", also={}))
         if key not in rehearsed:
@@ -115,9 +116,38 @@ def survey(model: Source, names: Iterable[str] = ()) -> Survey:
     return Survey(tuple(fits))
 
 
+def _rows(names: Iterable[str]) -> list[Ceiling]:
+    """The releases that are meant by names; without a name, all but those of onnx itself."""
+    chosen = [row for name in names for row in targets.rows(name)]
+    return chosen or [row for row in targets.table() if row.name != "onnx"]
+
+
+def releases(before: Carve, after: Carve) -> list[Release]:
+    """Which releases of runtimes run one model, and which run the other, as they are."""
+    first, second = _opened(before), _opened(after)
+    found = []
+    for row in _rows(()):
+        now, then = _accepted(*first, row), _accepted(*second, row)
+        why = next(iter(then.reasons or now.reasons), "")
+        found.append(Release(*_names(row), now.accepted, then.accepted, why))
+    return found
+
+
+def within_reach(model: Source) -> list[Release]:
+    """Which releases of runtimes run a model now, and which after a conversion for them."""
+    return [
+        Release(*_names(row), fit.now, fit.after, next(iter(fit.blockers or fit.reasons), ""))
+        for row, fit in zip(_rows(()), survey(model).fits, strict=True)
+    ]
+
+
+def _names(row: Ceiling) -> tuple[str, str]:
+    return row.name, row.versions
+
+
 @diagnose.unreadable_text()
-def _opened(model: Source) -> tuple[Document, Facts]:
-    skeleton, store = carve_of(model)()
+def _opened(carve: Carve) -> tuple[Document, Facts]:
+    skeleton, store = carve()
     validate.header(skeleton)
     imports.merge(skeleton)
     document = Document(skeleton)

@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 from opshift.convert.look import header
 from opshift.convert.request import AnyTarget, Request, Wishes, takes_wishes
-from opshift.errors import RefusedNode, blockers, farthest
+from opshift.errors import RefusedNode, blockers, blocking, farthest
 from opshift.model.bytes.source import Opened
-from opshift.report import SCHEMA_VERSION, StepReport
-from opshift.text import Line, Role, Shown, counted, show_versions, table
+from opshift.page import Paged
+from opshift.report import SCHEMA_VERSION, StepReport, sections_of
+from opshift.text import Line, Role, counted, show_versions, table
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from opshift.page.sheet import Page
     from opshift.protos import ModelProto
 
 
@@ -49,7 +51,7 @@ class Path:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Plan(Shown):
+class Plan(Paged):
     """What a conversion would do, or why there is none and how near one gets."""
 
     source: Mapping[str, int]
@@ -108,6 +110,29 @@ class Plan(Shown):
                 yield Line(f"Reachable: {domain or 'opset'} {low} to {high}.")
         for domain in self.outgrown:
             yield Line(OUTGROWN.format(domain or "ai.onnx"))
+
+    def page(self) -> Page:
+        """The verdict, what blocks the conversion or what it would do, and how far one can go."""
+        from opshift.page.blocks import Table
+        from opshift.page.sheet import Page, Section, facts_of
+
+        source, target = self.source, {**self.source, **self.target}
+        facts = facts_of(
+            (domain or "Opset", source.get(domain, "none"), to)
+            for domain, to in sorted(target.items())
+        )
+        facts += tuple(
+            (f"Reachable {domain or 'opset'}", f"{self.lowest[domain]} to {self.highest[domain]}")
+            for domain in sorted(self.lowest.keys() & self.highest.keys())
+        )
+        caution = [Line(f"Approximate: {text}", Role.CAUTION) for text in self.approximations]
+        notes = [*self.notes, *(OUTGROWN.format(domain or "ai.onnx") for domain in self.outgrown)]
+        changes, *rest = sections_of(self.steps, caution, notes)
+        rows = [_row(path) for path in self.paths if path.hops or path.dead_end]
+        table = Table(("Operator", "Nodes", "Way to the target"), rows, frozenset((1,)))
+        ways = Section("The way of each operator", (table,) if rows else ())
+        sections = (blocking(self.refusals), changes) if self.refusals else (changes,)
+        return Page("plan", self._verdict(), "", facts, (*sections, ways, *rest))
 
     def _verdict(self) -> Line:
         goal = show_versions(self.target)

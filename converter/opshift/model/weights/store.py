@@ -14,7 +14,8 @@ from opshift.model.bytes import wire
 from opshift.model.bytes.external import locate
 from opshift.model.bytes.ranges import Late, Moved, Region
 from opshift.model.bytes.source import Identity, Named, Opened, changed
-from opshift.protos import TensorProto
+from opshift.model.walk import tensors
+from opshift.protos import ModelProto, TensorProto
 
 _PAYLOAD = tuple(wire.PAYLOAD.values())
 
@@ -74,6 +75,17 @@ class Weights:
             except (OSError, ValueError):
                 continue
             yield f"the data file {location!r} of the source", Identity.of(status)
+
+    def size_with(self, skeleton: ModelProto) -> int:
+        """Bytes of a model with all its payloads, those outside of its file included."""
+        found = skeleton.ByteSize()
+        for tensor in tensors(skeleton):
+            if (source := self.source(tensor)) is not None:
+                found += sum(map(len, source.encoded()[1]))
+                found -= tensor.ByteSize() - header_of(tensor).ByteSize()
+            elif tensor.data_location == TensorProto.EXTERNAL:
+                found += self.locate(tensor).length
+        return found
 
     def check_unchanged(self) -> None:
         """Raises if a file that was read is no longer what it was."""

@@ -1,0 +1,179 @@
+"""Drawings of what a conversion rewrote: places of one form are one drawing with their number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any, TypeAlias
+
+from opshift.model.arrays import to_array
+from opshift.model.rewrites import Rewrite, Side, rewrites
+from opshift.model.weights import Weights
+from opshift.opsets import schemas
+from opshift.page.blocks import Names, Pair
+from opshift.page.drawing import Box, Drawing, End
+from opshift.page.markup import repeated
+from opshift.protos import AttributeProto, ModelProto, NodeProto, TensorProto, helper
+from opshift.text import counted
+
+SMALL = 8  # elements of a tensor that are shown
+FORMS = 40  # drawings of one page
+DIFFERS = "varies"
+
+_PLAIN = (
+    AttributeProto.FLOAT, AttributeProto.INT, AttributeProto.STRING, AttributeProto.FLOATS,
+    AttributeProto.INTS, AttributeProto.STRINGS,
+)  # fmt: skip
+
+Key: TypeAlias = tuple[Any, ...]
+
+
+@dataclass(slots=True)
+class Form:
+    """One form of a rewritten place: as it was at the first place, and where it is."""
+
+    before: Drawing
+    after: Drawing
+    places: list[str] = field(default_factory=list)
+
+    @property
+    def title(self) -> str:
+        """The operators before and after."""
+        before, after = ((box.op for box in one.boxes) for one in (self.before, self.after))
+        return f"{repeated(before, 4)} → {repeated(after, 4)}"
+
+    def pair(self) -> Pair:
+        """The form as a part of a page."""
+        return Pair(
+            self.title,
+            f"{counted(len(self.places), 'place')} of this form"
+            + (", of which the first is shown." if len(self.places) > 1 else "."),
+            self.before,
+            self.after,
+            Names(counted(len(self.places), "node"), self.places),
+        )  # fmt: skip
+
+
+def forms(before: ModelProto, after: ModelProto) -> list[Form]:
+    """Every form of a place that was rewritten, the most frequent first."""
+    found: dict[Key, Form] = {}
+    for one in rewrites(before, after):
+        names: dict[str, int] = {}
+        left, right = _draw(one.before, one.removed), _draw(one.after, one.written)
+        key = (_shape(left, names), _shape(right, names))
+        form = found.setdefault(key, Form(left, right))
+        form.before, form.after = _merged(form.before, left), _merged(form.after, right)
+        form.places.append(_where(one))
+    return sorted(found.values(), key=lambda form: -len(form.places))
+
+
+def _where(one: Rewrite) -> str:
+    """The node of the model, by its name or by its first value."""
+    node = next(iter((*one.removed, *one.written)))
+    inside = f" in {one.before.container.name}" if one.before.parent else ""
+    return f"{node.name or next(filter(None, node.output), 'unnamed')}{inside}"
+
+
+def _shape(drawing: Drawing, names: dict[str, int]) -> Key:
+    """What places of one form have in common: no name and no value, but how they are joined."""
+    inputs = tuple(names.setdefault(name, len(names)) for name in drawing.inputs)
+    outputs = tuple((names.setdefault(name, len(names)), box) for name, box in drawing.outputs)
+    boxes = tuple((box.op, tuple(name for name, _ in box.holds)) for box in drawing.boxes)
+    return boxes, inputs, outputs, drawing.wires
+
+
+def _merged(first: Drawing, other: Drawing) -> Drawing:
+    """A drawing of both, in which a value that is not the same in both says so."""
+    boxes = []
+    for mine, its in zip(first.boxes, other.boxes, strict=True):
+        pairs = zip(mine.holds, its.holds, strict=True)
+        holds = ((name, value if value == new else DIFFERS) for (name, value), (_, new) in pairs)
+        boxes.append(Box(mine.op, tuple(holds)))
+    return Drawing(tuple(boxes), first.inputs, first.wires, first.outputs)
+
+
+def _draw(side: Side, nodes: Sequence[NodeProto]) -> Drawing:
+    writers = {name: i for i, node in enumerate(nodes) for name in node.output if name}
+    inputs: dict[str, int] = {}
+    wires: list[tuple[End, int]] = []
+    boxes = []
+    for number, node in enumerate(nodes):
+        schema = _schema(side, node)
+        holds = [*_attributes(node)]
+        for position, name in enumerate(node.input):
+            if not name:
+                continue
+            if name in writers:
+                wires.append(((True, writers[name]), number))
+            elif (value := _constant(side, name)) is not None:
+                formal = schema.input_at(position) if schema else None
+                holds.append((formal.name if formal else f"input {position + 1}", value))
+            else:
+                wires.append(((False, inputs.setdefault(name, len(inputs))), number))
+        op = f"{node.domain}.{node.op_type}" if schemas.normal(node.domain) else node.op_type
+        boxes.append(Box(op, tuple(holds)))
+    return Drawing(tuple(boxes), tuple(inputs), tuple(wires), tuple(_outputs(nodes)))
+
+
+def _schema(side: Side, node: NodeProto) -> schemas.Schema | None:
+    domain = schemas.normal(node.domain)
+    version = side.imports.get(domain)
+    return schemas.schema(domain, node.op_type, version) if version else None
+
+
+def _outputs(nodes: Sequence[NodeProto]) -> Iterator[tuple[str, int]]:
+    """The values that no node of the place reads."""
+    read = {name for node in nodes for name in node.input}
+    for number, node in enumerate(nodes):
+        for name in node.output:
+            if name and name not in read:
+                yield name, number
+
+
+def _attributes(node: NodeProto) -> Iterator[tuple[str, str]]:
+    for attribute in node.attribute:
+        yield attribute.name, _value(attribute)
+
+
+def _value(attribute: AttributeProto) -> str:
+    """An attribute in a few letters."""
+    if attribute.ref_attr_name:
+        return f"the attribute {attribute.ref_attr_name} of the function"
+    if attribute.HasField("t"):
+        return _tensor(attribute.t)
+    if attribute.HasField("g"):
+        return counted(len(attribute.g.node), "node")
+    return _short(helper.get_attribute_value(attribute)) if attribute.type in _PLAIN else "…"
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        return str(value)
+    listed = list(value)
+    shown = [_short(one) for one in listed[:SMALL]]
+    return f"[{', '.join([*shown, '…'] if len(listed) > SMALL else shown)}]"
+
+
+def _constant(side: Side, name: str) -> str | None:
+    """What an initializer or a constant holds; None for a computed value."""
+    found = side.constant(name)
+    if isinstance(found, TensorProto):
+        return _tensor(found)
+    if found is None:
+        return None
+    return next((value for _, value in _attributes(found)), "…")
+
+
+def _tensor(tensor: TensorProto) -> str:
+    """The numbers of a small tensor; of a large one, its type and shape."""
+    known = schemas.element_name(tensor.data_type)
+    kind = known.removeprefix("tensor(").removesuffix(")") if known else "tensor"
+    shape = f"{kind}[{', '.join(map(str, tensor.dims))}]"
+    if not known or prod(tensor.dims) > SMALL or Weights.is_stub(tensor):
+        return shape
+    return _short(to_array(tensor).tolist())

@@ -1,0 +1,112 @@
+"""The pages of conversions and plans: what the report tells, and what both models show."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from opshift.convert.api import Carve, carve_of, convert
+from opshift.convert.look import accepts, drawn
+from opshift.convert.look.accepts import Source
+from opshift.convert.request import Request
+from opshift.errors import Refused
+from opshift.model import imports, walk
+from opshift.model.bytes.source import Opened
+from opshift.model.weights import Weights
+from opshift.page.blocks import Block, Notes, Releases, reasons
+from opshift.page.sheet import Page, Section, facts_of
+from opshift.protos import ModelProto
+from opshift.text import Line, counted, size
+
+Carved: TypeAlias = tuple[ModelProto, Weights]
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """A model as it came, and what it became, if it could be converted."""
+
+    before: Carve
+    after: Carve | None
+
+    @staticmethod
+    def of(model: Source, request: Request) -> Models:
+        """Converts a model to look at the result."""
+        before = carve_of(model)
+        try:
+            skeleton, store, _ = convert(before, request)
+        except Refused:
+            return Models(before, None)
+        return Models(before, lambda: (skeleton, store))
+
+
+def complete(page: Page, models: Models, model: Source, *more: Section) -> Page:
+    """A page with drawings, bytes and runtimes; `more` comes at its end."""
+    title = page.title or _title(model)
+    if models.after is None:
+        chips = Releases(accepts.within_reach(model))
+        note = "Before: the model as it is. After: converted for the release by opshift --for."
+        there = Section("Runtimes that run the model", (chips, reasons(chips.releases)), note)
+        return replace(page, title=title).with_sections(there, *more)
+    before, after = models.before(), models.after()
+    facts = {**dict(_facts(before, after)), **dict(page.facts)}
+    chips = Releases(accepts.releases(models.before, models.after))
+    there = Section("Runtimes that run the model", (chips, reasons(chips.releases)))
+    first, *rest = page.sections
+    return replace(
+        page,
+        title=title,
+        facts=tuple(facts.items()),
+        sections=(first, _drawings(before[0], after[0]), *rest, there, *more),
+    )
+
+
+def _facts(before: Carved, after: Carved) -> tuple[tuple[str, str], ...]:
+    """Versions, nodes and sizes of both models."""
+    was, now = (imports.versions(model) for model, _ in (before, after))
+    versions = (
+        (domain or "Opset", was.get(domain, "none"), now.get(domain, "none"))
+        for domain in sorted({*was, *now})
+    )
+    (old, _), (new, _) = before, after
+    nodes = [f"{sum(1 for _ in walk.nodes(model)):,}" for model in (old, new)]
+    sizes = [size(store.size_with(model)) for model, store in (before, after)]
+    ir = ("IR version", old.ir_version, new.ir_version)
+    return facts_of([*versions, ir, ("Nodes", nodes[0], nodes[1]), ("Bytes", sizes[0], sizes[1])])
+
+
+def _title(model: Source) -> str:
+    if isinstance(model, ModelProto):
+        return model.graph.name
+    return os.path.basename(model.path if isinstance(model, Opened) else os.fspath(model))
+
+
+def _drawings(before: ModelProto, after: ModelProto) -> Section:
+    """Each form of a rewritten place, drawn before and after."""
+    found = drawn.forms(before, after)
+    blocks: list[Block] = [form.pair() for form in found[: drawn.FORMS]]
+    if len(found) > drawn.FORMS:
+        left = found[drawn.FORMS :]
+        places = counted(sum(len(form.places) for form in left), "place")
+        text = f"{counted(len(left), 'more form')} at {places} are not drawn."
+        blocks.append(Notes((Line(text),)))
+    total = counted(sum(len(form.places) for form in found), "place")
+    return Section("Rewritten places", blocks, f"{total} in {counted(len(found), 'form')}.")
+
+
+def of_result(report: Any, source: Any, model: Any) -> Page:
+    """The page of a conversion in memory, from the model that was given and the result."""
+    given, made = _as_source(source), _as_source(model)
+    return complete(report.page(), Models(carve_of(given), carve_of(made)), given)
+
+
+def _as_source(model: Any) -> ModelProto | str | os.PathLike[str]:
+    """A model as it can be carved: what is no ModelProto and no path is made a ModelProto."""
+    if isinstance(model, (ModelProto, str, os.PathLike)):
+        return model
+    if isinstance(proto := getattr(model, "model_proto", None), ModelProto):
+        return proto
+    import onnx_ir
+
+    made: ModelProto = onnx_ir.to_proto(model)
+    return made

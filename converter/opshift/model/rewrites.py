@@ -1,0 +1,185 @@
+"""The places in which one model is a rewritten form of another, found from both models alone.
+
+A value that both models compute has one name in both, and a name that only one of them has was
+removed or written. Therefore a rewritten place is a group of nodes that differ, held together by
+the names that only one model has and by the values that both compute.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from opshift.model.imports import Versions, versions
+from opshift.model.walk import Container, graphs_of, holds_graphs, reads, tops
+from opshift.protos import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
+
+CONSTANT = "Constant"
+
+
+@dataclass
+class Side:
+    """The nodes of a graph or function in one of the models, and the names that it defines."""
+
+    container: Container
+    imports: Versions
+    parent: Side | None = None
+    nodes: list[NodeProto] = field(default_factory=list)
+    writers: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.nodes = list(self.container.node)
+        self.writers = {name: i for i, n in enumerate(self.nodes) for name in n.output if name}
+
+    @functools.cached_property
+    def tensors(self) -> dict[str, TensorProto | NodeProto]:
+        """The initializers and the constants, by name."""
+        found: dict[str, TensorProto | NodeProto] = {
+            node.output[0]: node for node in self.nodes if node.op_type == CONSTANT and node.output
+        }
+        if isinstance(self.container, GraphProto):
+            found.update((tensor.name, tensor) for tensor in self.container.initializer)
+        return found
+
+    def constant(self, name: str) -> TensorProto | NodeProto | None:
+        """The initializer or constant that a name means here."""
+        own = self.tensors.get(name)
+        if own is not None or name in self.writers or self.parent is None:
+            return own
+        return self.parent.constant(name)
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """One rewritten place: its nodes in each model, in their order."""
+
+    before: Side
+    after: Side
+    removed: tuple[NodeProto, ...]
+    written: tuple[NodeProto, ...]
+
+
+def rewrites(before: ModelProto, after: ModelProto) -> Iterator[Rewrite]:
+    """Every place of the second model that is a rewritten form of one of the first."""
+    others = {_key(top, i): (top, _imports(after, top)) for i, top in enumerate(tops(after))}
+    for number, top in enumerate(tops(before)):
+        found = others.get(_key(top, number))
+        if found is not None:
+            yield from _inside(Side(top, _imports(before, top)), Side(*found))
+
+
+def _key(top: Container, number: int) -> tuple[object, ...]:
+    """What a graph or function is found by in the other model."""
+    if isinstance(top, FunctionProto):
+        return (top.domain, top.name, getattr(top, "overload", ""))
+    return (number if number == 0 else f"{top.name} of training",)
+
+
+def _imports(model: ModelProto, top: Container) -> Versions:
+    return versions(top if isinstance(top, FunctionProto) else model)
+
+
+def _inside(before: Side, after: Side) -> Iterator[Rewrite]:
+    """The places of two graphs, then those of the graphs inside."""
+    groups = _Groups(before, after)
+    yield from groups.found()
+    for i, node in enumerate(before.nodes):
+        if holds_graphs(node):
+            twin = groups.twin(i)
+            if twin is not None:
+                yield from _nested(before, after, node, after.nodes[twin])
+
+
+def _nested(before: Side, after: Side, old: NodeProto, new: NodeProto) -> Iterator[Rewrite]:
+    mine: dict[str, list[GraphProto]] = {}
+    for name, graph in graphs_of(old):
+        mine.setdefault(name, []).append(graph)
+    for name, graph in graphs_of(new):
+        if mine.get(name):
+            first = Side(mine[name].pop(0), before.imports, before)
+            yield from _inside(first, Side(graph, after.imports, after))
+
+
+class _Groups:
+    """The nodes that differ, joined until each group is one place."""
+
+    def __init__(self, before: Side, after: Side) -> None:
+        self.sides = (before, after)
+        self.kept = self._kept()
+        self.parent: dict[tuple[int, int], tuple[int, int]] = {}
+        for side, (mine, other) in enumerate(((before, after), (after, before))):
+            for i, node in enumerate(mine.nodes):
+                if self._takes_part(side, i):
+                    self._join_around(side, i, node, mine, other)
+
+    def twin(self, number: int) -> int | None:
+        """The node of the second model that gives the first value of one of the first."""
+        before, after = self.sides
+        return next((after.writers[n] for n in before.nodes[number].output if n in after.writers),
+                    None)  # fmt: skip
+
+    def _kept(self) -> tuple[set[int], set[int]]:
+        """The nodes that are the same in both models, as far as they hold no graphs."""
+        kept: tuple[set[int], set[int]] = (set(), set())
+        for i, node in enumerate(self.sides[0].nodes):
+            twin = self.twin(i)
+            if twin is not None and _shell(node) == _shell(self.sides[1].nodes[twin]):
+                kept[0].add(i)
+                kept[1].add(twin)
+        return kept
+
+    def _takes_part(self, side: int, number: int) -> bool:
+        """A constant that only one model has is a part of what reads it, and no node of a place."""
+        if number in self.kept[side]:
+            return False
+        node, other = self.sides[side].nodes[number], self.sides[1 - side]
+        return node.op_type != CONSTANT or any(name in other.writers for name in node.output)
+
+    def _join_around(
+        self, side: int, number: int, node: NodeProto, mine: Side, other: Side
+    ) -> None:
+        self.parent.setdefault((side, number), (side, number))
+        for name in filter(None, reads(node)):
+            writer = mine.writers.get(name)
+            if writer is None or name in other.writers or not self._takes_part(side, writer):
+                continue
+            self._join((side, number), (side, writer))
+        for name in node.output:
+            twin = other.writers.get(name)
+            if twin is not None and self._takes_part(1 - side, twin):
+                self._join((side, number), (1 - side, twin))
+
+    def _root(self, one: tuple[int, int]) -> tuple[int, int]:
+        root = self.parent.setdefault(one, one)
+        while self.parent[root] != root:
+            self.parent[root] = self.parent[self.parent[root]]
+            root = self.parent[root]
+        return root
+
+    def _join(self, one: tuple[int, int], other: tuple[int, int]) -> None:
+        first, second = sorted((self._root(one), self._root(other)))
+        self.parent[second] = first
+
+    def found(self) -> Iterator[Rewrite]:
+        """The places in the order of the first node of each."""
+        groups: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        for one in sorted(self.parent):
+            groups.setdefault(self._root(one), []).append(one)
+        for members in groups.values():
+            yield Rewrite(*self.sides, *(self._nodes(members, side) for side in (0, 1)))
+
+    def _nodes(self, members: Sequence[tuple[int, int]], side: int) -> tuple[NodeProto, ...]:
+        return tuple(self.sides[side].nodes[number] for own, number in members if own == side)
+
+
+def _shell(node: NodeProto) -> bytes:
+    """A node as bytes, without the graphs that it holds."""
+    if not holds_graphs(node):
+        return node.SerializeToString(deterministic=True)
+    copy = NodeProto()
+    copy.CopyFrom(node)
+    for attribute in copy.attribute:
+        attribute.ClearField("g")
+        attribute.ClearField("graphs")
+    return copy.SerializeToString(deterministic=True)

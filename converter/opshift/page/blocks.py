@@ -1,0 +1,186 @@
+"""What a section of a page is made of: tables, notes, pairs of drawings, releases of runtimes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from opshift.page.drawing import Drawing
+from opshift.page.markup import CLASSES, marked, words
+from opshift.text import Line, Role, counted, markup
+
+Cell: TypeAlias = "Line | str"
+SHOWN = 12  # names of a list that are shown at once
+
+
+class Block(Protocol):
+    """A part of a section."""
+
+    def html(self) -> str:
+        """The part as HTML."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows under a header; columns in `numbers` are aligned at their right."""
+
+    header: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    numbers: frozenset[int] = frozenset()
+
+    def html(self) -> str:
+        """The table; a narrow screen shows each row as a card with the header beside each cell."""
+        head = "".join(
+            f"<th{self._kind(i)} scope=col>{words(name)}" for i, name in enumerate(self.header)
+        )
+        return (
+            f"<table class=rows><thead><tr>{head}</thead>"
+            f"<tbody>{''.join(map(self._row, self.rows))}</tbody></table>"
+        )
+
+    def _row(self, row: Sequence[Cell]) -> str:
+        cells = zip(self.header, row, strict=True)
+        return "<tr>" + "".join(
+            f'<td{self._kind(i)} data-name="{markup(name)}"><span>{marked(cell)}</span>'
+            for i, (name, cell) in enumerate(cells)
+        )
+
+    def _kind(self, column: int) -> str:
+        return " class=number" if column in self.numbers else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """Sentences, one below the other."""
+
+    lines: Sequence[Line]
+
+    def html(self) -> str:
+        """A list, in which a verdict has its colour."""
+        rows = (f'<li class="{CLASSES[one.role]}">{words(one.text)}' for one in self.lines)
+        return f"<ul class=notes>{''.join(rows)}</ul>"
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """A long list of names, of which a reader may want to see all."""
+
+    title: str
+    names: Sequence[str]
+
+    def html(self) -> str:
+        """The list, folded where it is long."""
+        listed = "".join(f"<li>{words(name)}" for name in self.names)
+        shown = " open" if len(self.names) <= 3 else ""
+        return f"<details{shown}><summary>{words(self.title)}</summary><ul>{listed}</ul></details>"
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One rewritten form: its drawing before and after, and the places that have it."""
+
+    title: str
+    note: str
+    before: Drawing
+    after: Drawing
+    places: Names
+
+    def html(self) -> str:
+        """Both drawings, side by side where there is room."""
+        sides = "".join(
+            f"<figure><figcaption>{name}</figcaption>{drawing.svg()}</figure>"
+            for name, drawing in (("Before", self.before), ("After", self.after))
+        )
+        note = f"<p class=soft>{words(self.note)}</p>" if self.note else ""
+        return (
+            f"<article class=pair><h3>{words(self.title)}</h3>{note}"
+            f"<div class=sides>{sides}</div>{self.places.html()}</article>"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """One release of a runtime: whether it runs the model before and after (None: not known)."""
+
+    runtime: str
+    name: str
+    before: bool
+    after: bool | None
+    why: str = ""
+
+    @property
+    def state(self) -> str:
+        """The class of its chip."""
+        if self.after is None:
+            return "unknown"
+        return {(True, True): "both", (False, True): "gained", (True, False): "lost"}.get(
+            (self.before, self.after), "neither"
+        )
+
+
+STATES = {
+    "both": "before and after",
+    "gained": "only after",
+    "lost": "only before",
+    "neither": "neither",
+    "unknown": "not known",
+}
+_ROLES = {"gained": Role.GOOD, "lost": Role.BAD}
+
+
+@dataclass(frozen=True, slots=True)
+class Releases:
+    """The releases of every runtime as a row of chips."""
+
+    releases: Sequence[Release]
+
+    def html(self) -> str:
+        """A row for each runtime, and what the chips mean."""
+        rows: dict[str, list[Release]] = {}
+        for release in self.releases:
+            rows.setdefault(release.runtime, []).append(release)
+        body = "".join(
+            f"<dt>{words(runtime)}<dd>{''.join(map(_chip, listed))}"
+            for runtime, listed in rows.items()
+        )
+        met = {release.state for release in self.releases}
+        key = "".join(
+            f'<span class="chip {state}">{text}</span>'
+            for state, text in STATES.items()
+            if state in met
+        )
+        return f"<p class=key>{key}</p><dl class=releases>{body}</dl>"
+
+
+def _chip(release: Release) -> str:
+    told = f"{STATES[release.state]}{': ' + release.why if release.why else ''}"
+    name = release.name or "any release"
+    return f'<span class="chip {release.state}" title="{markup(told)}">{words(name)}</span>'
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """A part that only some readers want to see."""
+
+    title: str
+    block: Block
+
+    def html(self) -> str:
+        """The title, which opens the part."""
+        return f"<details><summary>{words(self.title)}</summary>{self.block.html()}</details>"
+
+
+def reasons(releases: Sequence[Release]) -> Folded:
+    """Why some releases do not run the model before or after."""
+    rows = [
+        (
+            f"{one.runtime} {one.name}".strip(),
+            Line(STATES[one.state], _ROLES.get(one.state, Role.FAINT)),
+            one.why,
+        )
+        for one in releases
+        if one.why
+    ]
+    table = Table(("Runtime", "Runs the model", "First reason against it"), rows)
+    return Folded(counted(len(rows), "reason"), table)

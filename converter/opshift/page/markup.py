@@ -1,0 +1,65 @@
+"""Text on its way into a page: escaped by `text.markup`, with places where a line may end."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+
+from opshift.text import Line, Role, markup
+
+TIMES = "\N{MULTIPLICATION SIGN}"
+WHOLE = 16  # letters of a text that is too short to be wrapped
+LONGEST = 26  # letters that a narrow screen has room for
+_SEPARATED = re.compile(r"(?<=[/._:,;=|\\-])(?=.)")
+
+CLASSES = {
+    Role.PLAIN: "",
+    Role.GOOD: "good",
+    Role.CAUTION: "caution",
+    Role.BAD: "bad",
+    Role.FAINT: "soft",
+}
+
+
+def words(text: object) -> str:
+    """Text as HTML that wraps at spaces and after separators, and never inside a word."""
+    text = str(text)
+    pieces = ["<wbr>".join(map(_word, _SEPARATED.split(word))) for word in text.split(" ")]
+    found = " ".join(pieces).replace(f" {TIMES}", f"&nbsp;{TIMES}").replace(" →", "&nbsp;→")
+    return f"<span class=whole>{found}</span>" if " " in text and len(text) <= WHOLE else found
+
+
+def _word(word: str) -> str:
+    """One word; of one that is too long for any line, the end is hidden until it is pointed at."""
+    if len(word) <= LONGEST:
+        return markup(word)
+    return f'<span class="long" title="{markup(word)}">{markup(word)}</span>'
+
+
+def marked(cell: Line | str) -> str:
+    """Text, in the colour of its verdict if it is one."""
+    if isinstance(cell, str):
+        return words(cell)
+    name = CLASSES[cell.role]
+    return f'<span class="{name}">{words(cell.text)}</span>' if name else words(cell.text)
+
+
+def repeated(names: Iterable[str], most: int | None = None) -> str:
+    """Names in words, each once: `Cast, Resize` with the number of each that occurs again."""
+    counts = Counter(names).most_common()
+    parts = [name if n == 1 else f"{name} {TIMES}{n}" for name, n in counts[:most]]
+    left = len(counts) - len(parts)
+    return ", ".join([*parts, f"{left} more"] if left else parts) or "nothing"
+
+
+def shortened(text: str, letters: int) -> str:
+    """The last parts of a name that have room; of one long word, its beginning."""
+    if len(text) <= letters:
+        return text
+    starts = [found.end() for found in re.finditer(r"[/.:]", text[:-1])]
+    fits = next((at for at in starts if 4 < len(text) - at < letters), None)
+    if fits is not None:
+        return f"…{text[fits:]}"
+    last = text[starts[-1] :] if starts else text
+    return f"{last[: letters - 1]}…"

@@ -1,0 +1,107 @@
+"""The page itself: the verdict and the facts first, then the sections, in one file."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from opshift import plugins, release, versions
+from opshift.page.blocks import Block
+from opshift.page.markup import CLASSES, words
+from opshift.text import Line, markup
+
+POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading with what stands below it; without blocks it is left out."""
+
+    title: str
+    blocks: Sequence[Block] = ()
+    note: str = ""
+
+    def html(self) -> str:
+        """The section, or nothing."""
+        if not self.blocks:
+            return ""
+        note = f"<p class=soft>{words(self.note)}</p>" if self.note else ""
+        body = "".join(block.html() for block in self.blocks)
+        return f"<section><h2>{words(self.title)}</h2>{note}{body}</section>"
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A report to look at; `facts` are short, such as `Opset` and `17 → 13`."""
+
+    kind: str
+    verdict: Line
+    title: str = ""
+    facts: tuple[tuple[str, str], ...] = ()
+    sections: tuple[Section, ...] = field(default=())
+
+    def with_sections(self, *more: Section) -> Page:
+        """The page with more at its end."""
+        return replace(self, sections=(*self.sections, *more))
+
+    def html(self) -> str:
+        """The page as one HTML file, which needs nothing else."""
+        title = self.title or self.kind
+        facts = "".join(
+            f"<div><dt>{words(name)}<dd>{words(value)}</div>"
+            for name, value in self.facts
+        )
+        return document(
+            f"{title}: opshift {self.kind}",
+            style(),
+            f"<header><p class=soft>opshift {markup(self.kind)}</p><h1>{words(title)}</h1>"
+            f'<p class="verdict {CLASSES[self.verdict.role]}">'
+            f"<span>{words(self.verdict.text.replace('->', '→'))}</span></p>"
+            f"<dl class=facts>{facts}</dl></header>"
+            f"<main>{''.join(section.html() for section in self.sections)}</main>"
+            f"<footer class=soft>{words(written_by())}</footer>",
+        )
+
+
+def document(title: str, styles: str, body: str, policy: str = POLICY) -> str:
+    """One HTML file with everything that it needs."""
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        f"<title>{markup(title)}</title>\n<style>\n{styles}</style></head>\n"
+        f"<body>{body}</body></html>\n"
+    )
+
+
+def style() -> str:
+    """How every page looks, in light and dark."""
+    return plugins.data("opshift.page", "page.css").decode()
+
+
+def written_by() -> str:
+    """Who wrote a page."""
+    return f"Written by opshift {release.VERSION} with onnx {versions.installed_name()}."
+
+
+def write(path: str | os.PathLike[str], text: str) -> None:
+    """Puts a page in its place, whole."""
+    path = os.fspath(path)
+    temporary = os.path.join(os.path.dirname(path), f".opshift-{secrets.token_hex(6)}.tmp")
+    try:
+        with open(temporary, "x", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+        os.replace(temporary, path)
+    finally:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+
+
+def facts_of(changes: Iterable[tuple[str, object, object]]) -> tuple[tuple[str, str], ...]:
+    """`Opset` and `17 → 13`, or `17` alone where it stays."""
+    return tuple(
+        (name, str(after) if before == after else f"{before} → {after}")
+        for name, before, after in changes
+    )

@@ -1,0 +1,137 @@
+"""The places that a conversion rewrote: together they are the whole difference of the models."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import onnx
+import opshift
+import pytest
+from onnx import parser
+from opshift.convert.look.drawn import forms
+from opshift.errors import OpshiftError
+from opshift.model.rewrites import CONSTANT, rewrites
+
+from examples import cases, model_of, too_new
+
+SAMPLE = 150
+
+
+def nodes_of(container):
+    for node in container.node:
+        yield node
+        for attribute in node.attribute:
+            for graph in (*([attribute.g] if attribute.HasField("g") else ()), *attribute.graphs):
+                yield from nodes_of(graph)
+
+
+def bare(node):
+    """A node without the graphs inside, whose nodes are counted on their own."""
+    copy = onnx.NodeProto()
+    copy.CopyFrom(node)
+    for attribute in copy.attribute:
+        attribute.ClearField("g")
+        attribute.ClearField("graphs")
+    return copy.SerializeToString(deterministic=True)
+
+
+def counted(nodes):
+    return Counter(bare(node) for node in nodes)
+
+
+def constants(model):
+    return {
+        bare(node)
+        for top in (model.graph, *model.functions)
+        for node in nodes_of(top)
+        if node.op_type == CONSTANT
+    }
+
+
+def flat(nodes):
+    """Nodes with those of the graphs that they hold, where the whole node is replaced."""
+    for node in nodes:
+        yield node
+        for attribute in node.attribute:
+            for graph in (*([attribute.g] if attribute.HasField("g") else ()), *attribute.graphs):
+                yield from nodes_of(graph)
+
+
+def converted():
+    """Examples that convert, with their results."""
+    chosen = random.Random(7).sample(cases(), SAMPLE)
+    for case in chosen:
+        if too_new(case) or case.example.refuses or case.example.invalid:
+            continue
+        model = model_of(case)
+        wanted = {case.adapter.domain: case.adapter.to}
+        try:
+            yield case, model, opshift.convert_version(model, wanted, allow_approximate=True)
+        except OpshiftError:
+            continue
+
+
+def test_the_places_are_the_whole_difference():
+    seen = 0
+    for case, before, after in converted():
+        found = list(rewrites(before, after))
+        left = counted(nodes_of(before.graph)) + counted(n for f in before.functions for n in nodes_of(f))
+        came = counted(nodes_of(after.graph)) + counted(n for f in after.functions for n in nodes_of(f))
+        if any(attribute.HasField("g") for one in found for n in one.removed for attribute in n.attribute):
+            continue  # what was in a graph that is gone has no place of its own
+        removed = counted(node for one in found for node in one.removed)
+        written = counted(node for one in found for node in flat(one.written))
+        loose = constants(before) | constants(after)
+        difference = (left - removed) + written
+        strip = {key: n for key, n in difference.items() if key not in loose}
+        expected = {key: n for key, n in came.items() if key not in loose}
+        if {f.name for f in before.functions} == {f.name for f in after.functions}:
+            assert strip == expected, case.id
+            seen += bool(found)
+    assert seen > 30
+
+
+def test_a_conversion_that_writes_nothing_has_no_place():
+    model = parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 13]> g (float[2] x) => (float[2] y) { y = Relu(x) }'
+    )
+    assert not list(rewrites(model, opshift.convert_version(model, 14)))
+    assert not list(rewrites(model, model))
+
+
+NESTED = """<ir_version: 8, opset_import: ["": 12]> g (bool c, float[1,2] x) => (float[2] y) {
+  y = If (c) <then_branch = t () => (float[2] a) { a = Squeeze<axes=[0]>(x) },
+              else_branch = e () => (float[2] b) { n = Neg(x)  b = Squeeze<axes=[0]>(n) }>
+}"""
+
+
+def test_places_in_graphs_of_nodes_are_found():
+    model = parser.parse_model(NESTED)
+    found = list(rewrites(model, opshift.convert_version(model, 13)))
+    assert [[node.op_type for node in one.removed] for one in found] == [["Squeeze"], ["Squeeze"]]
+    assert [one.before.container.name for one in found] == ["t", "e"]
+
+
+@pytest.mark.parametrize("count", [1, 7])
+def test_places_of_one_form_are_one_drawing_with_their_number(count):
+    body = " ".join(f"y{i} = Squeeze<axes=[{i % 2}]>(x)" for i in range(count))
+    ends = ", ".join(f"float y{i}" for i in range(count))
+    model = parser.parse_model(
+        f'<ir_version: 7, opset_import: ["": 12]> g (float[1,1] x) => ({ends}) {{ {body} z = Relu(x) }}'
+    )
+    (form,) = forms(model, opshift.convert_version(model, 13))
+    assert len(form.places) == count
+    (old,), (new,) = form.before.boxes, form.after.boxes
+    value = "[0]" if count == 1 else "varies"
+    assert old.holds == new.holds == (("axes", value),)
+
+
+def test_places_of_different_forms_are_different_drawings():
+    model = parser.parse_model(
+        '<ir_version: 7, opset_import: ["": 12]> g (float[1,2] x) => (float[2] y, float[2] z)'
+        " <float[1,2] k = {1, 2}> { y = Squeeze<axes=[0]>(x)  z = Squeeze<axes=[0]>(k) }"
+    )
+    found = forms(model, opshift.convert_version(model, 13))
+    assert [len(form.places) for form in found] == [1, 1]
+    assert sorted(len(form.before.inputs) for form in found) == [0, 1]

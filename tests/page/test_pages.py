@@ -1,0 +1,202 @@
+"""The pages of convert, plan and verify: alone, complete, and deaf to what names say."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import onnx
+import opshift
+import pytest
+from click.testing import CliRunner
+from elements import assert_alone
+from onnx import TensorProto, helper, numpy_helper, parser
+from opshift.cli.entry import main
+from opshift.errors import Refused
+from opshift.model import weights
+from opshift.report import Report, StepReport, Work
+from opshift.verify import Row, Side, Verification
+
+from tools.lib.browser import MISSING, Browser
+
+EVIL = "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
+SQUEEZE = """<ir_version: 7, opset_import: ["": 12]> g (float[1,2,1] x) => (float[2,1] a, float[1,2] b, float[2,1] c)
+ { a = Squeeze<axes=[0]>(x)  b = Squeeze<axes=[2]>(x)  t = Relu(x)  c = Squeeze<axes=[0]>(t) }"""
+ERF = '<ir_version: 8, opset_import: ["": 13]> g (double[2] x) => (double[2] y) { y = Erf(x) }'
+
+
+def run(*words):
+    return CliRunner().invoke(main, [str(word) for word in words])
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    onnx.save(parser.parse_model(SQUEEZE), tmp_path / "squeeze.onnx")
+    onnx.save(parser.parse_model(ERF), tmp_path / "erf.onnx")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def evil_model():
+    """A model in which every name is markup."""
+    names = [EVIL + str(i) for i in range(4)]
+    nodes = [
+        helper.make_node("Squeeze", names[:1], names[1:2], name=EVIL, axes=[0]),
+        helper.make_node(EVIL, names[1:2], names[2:3], domain=EVIL, note=EVIL),
+    ]
+    graph = helper.make_graph(
+        nodes, EVIL,
+        [helper.make_tensor_value_info(names[0], TensorProto.FLOAT, [1, 2])],
+        [helper.make_tensor_value_info(names[2], TensorProto.FLOAT, None)],
+    )  # fmt: skip
+    imports = [helper.make_opsetid("", 12), helper.make_opsetid(EVIL, 1)]
+    return helper.make_model(graph, opset_imports=imports, ir_version=7)
+
+
+def test_convert_writes_a_page(folder):
+    done = run("convert", "squeeze.onnx", "-o", "out.onnx", "--to", "13", "--report", "out.html")
+    assert done.exit_code == 0, done.output
+    seen = assert_alone((folder / "out.html").read_text())
+    for text in ("squeeze.onnx", "Converted: opset 12 → 13", "Opset12 → 13", "Rewritten places"):
+        assert text in seen.text
+    assert seen.text.index("Converted") < seen.text.index("Rewritten places")
+    assert "onnxruntime" in seen.text
+    assert seen.tags.count("svg") == 2  # one form, before and after
+    assert "3 places of this form" in seen.text
+    assert "axes = varies" in seen.text
+    assert "prefers-color-scheme: dark" in (folder / "out.html").read_text()
+    assert sorted(path.name for path in folder.iterdir()) == ["erf.onnx", "out.html", "out.onnx", "squeeze.onnx"]
+
+
+def test_the_page_changes_nothing_else(folder):
+    plain = run("convert", "squeeze.onnx", "-o", "a.onnx", "--to", "13")
+    paged = run("convert", "squeeze.onnx", "-o", "b.onnx", "--to", "13", "--report", "b.html")
+    assert (folder / "a.onnx").read_bytes() == (folder / "b.onnx").read_bytes()
+    assert plain.stdout.replace("a.onnx", "b.onnx") == paged.stdout
+    again = run("convert", "squeeze.onnx", "-o", "b.onnx", "--to", "13", "--report", "c.html")
+    assert again.exit_code == 0
+    assert (folder / "b.html").read_bytes() == (folder / "c.html").read_bytes()
+
+
+def test_a_header_that_changes_alone_has_a_page(folder):
+    done = run("convert", "squeeze.onnx", "--dry-run", "--ir", "8", "--report", "ir.html")
+    assert done.exit_code == 0, done.output
+    seen = assert_alone((folder / "ir.html").read_text())
+    assert "IR version7 → 8" in seen.text
+    assert "svg" not in seen.tags
+
+
+def test_a_refusal_has_a_page_with_every_blocker_and_its_cure(folder):
+    for command in (("convert", "--dry-run"), ("plan",)):
+        name, *more = command
+        done = run(name, "erf.onnx", *more, "--to", "8", "--report", "no.html")
+        assert done.exit_code == 1, done.output
+        seen = assert_alone((folder / "no.html").read_text())
+        with pytest.raises(Refused) as refused:
+            opshift.convert_version(folder / "erf.onnx", 8)
+        (blocker,) = refused.value.refusals
+        assert blocker.why.cure in seen.text
+        assert blocker.detail in seen.text
+        assert "What blocks the conversion" in seen.text
+        assert "bad" in seen.classes
+        assert "Runtimes that run the model" in seen.text
+
+
+def test_plan_and_verify_write_pages(folder):
+    assert run("plan", "squeeze.onnx", "--to", "13", "--report", "plan.html").exit_code == 0
+    seen = assert_alone((folder / "plan.html").read_text())
+    assert "Possible: opset 12 → opset 13" in seen.text
+    assert "The way of each operator" in seen.text
+    assert seen.tags.count("svg") == 2
+    assert run("convert", "squeeze.onnx", "-o", "out.onnx", "--to", "13").exit_code == 0
+    assert run("verify", "squeeze.onnx", "out.onnx", "--report", "v.html").exit_code == 0
+    seen = assert_alone((folder / "v.html").read_text())
+    assert "Equal: both models compute the same results." in seen.text
+    assert "Opset12 → 13" in seen.text
+    assert seen.tags.count("svg") == 2
+
+
+def test_a_verified_conversion_compares_the_numbers(folder):
+    words = ("convert", "squeeze.onnx", "-o", "out.onnx", "--to", "13", "--verify")
+    assert run(*words, "--report", "out.html").exit_code == 0
+    seen = assert_alone((folder / "out.html").read_text())
+    assert "Comparison of the numbers" in seen.text
+    assert "Converted: opset 12 → 13" in seen.text
+
+
+def test_names_stay_text(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    onnx.save(evil_model(), tmp_path / "evil.onnx")
+    for words in (
+        ("convert", "evil.onnx", "-o", "out.onnx", "--to", "13"),
+        ("plan", "evil.onnx", "--to", "13"),
+        ("convert", "evil.onnx", "--dry-run", "--to", "13", "--unknown-domains", "refuse"),
+    ):
+        run(*words, "--report", "page.html")
+        seen = assert_alone((tmp_path / "page.html").read_text())
+        assert "document.title='owned'" in seen.text
+        (tmp_path / "page.html").unlink()
+
+
+def test_reports_of_hostile_text_stay_text():
+    work = Work(EVIL, (EVIL,), EVIL, 1)
+    report = Report({"": 1, EVIL: 1}, {"": 2}, 3, 4, (StepReport(EVIL, 1, 2, (work,), {EVIL: 1}),),
+                    (EVIL,), (EVIL,), (EVIL,), assumptions=(EVIL,))  # fmt: skip
+    assert_alone(report.to_html())
+    rows = (Row(EVIL, EVIL, "different", EVIL),)
+    found = Verification((Side(EVIL, EVIL, EVIL), Side("b", "e", "w")), 0, rows, (EVIL,))
+    assert_alone(found.to_html())
+    assert_alone(dataclasses.replace(found, rows=()).to_html())
+
+
+def test_python_gives_the_same_page(folder):
+    model = onnx.load(folder / "squeeze.onnx")
+    found = opshift.convert(model, 13)
+    assert "svg" not in assert_alone(found.to_html()).tags
+    assert found.to_html() == found.report.to_html()
+    drawn = assert_alone(found.to_html(model))
+    assert drawn.tags.count("svg") == 2
+    by_path = assert_alone(found.to_html(folder / "squeeze.onnx"))
+    assert by_path.tags.count("svg") == 2
+    assert "Possible" in assert_alone(opshift.plan(model, 13).to_html()).text
+    with pytest.raises(Refused) as refused:
+        opshift.convert(onnx.load(folder / "erf.onnx"), 8)
+    assert "What blocks" in assert_alone(refused.value.to_html()).text
+
+
+def test_one_page_is_of_one_model(folder):
+    done = run("convert", "squeeze.onnx", "erf.onnx", "--check", "--to", "13", "--report", "p.html")
+    assert done.exit_code == 2
+    assert "opshift batch" in done.stderr
+    assert not (folder / "p.html").exists()
+
+
+def test_sizes_are_those_of_the_files(tmp_path):
+    data = numpy_helper.from_array(np.ones((64, 64), np.float32), "w")
+    large = numpy_helper.from_array(np.ones((300, 300), np.float32), "v")
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["y"])]
+    info = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [64, 64]) for name in "xy"]
+    graph = helper.make_graph(nodes, "g", info[:1], info[1:], [data, large])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    onnx.save(model, tmp_path / "in.onnx")
+    onnx.save(model, tmp_path / "out.onnx", save_as_external_data=True, location="out.data", size_threshold=0)
+    inside = (tmp_path / "in.onnx").stat().st_size
+    skeleton, store = weights.carve_file(tmp_path / "in.onnx")
+    assert abs(store.size_with(skeleton) - inside) < 16  # lengths of lengths
+    outside = sum((tmp_path / name).stat().st_size for name in ("out.onnx", "out.data"))
+    skeleton, store = weights.carve_file(tmp_path / "out.onnx")
+    assert outside - 4096 * 2 < store.size_with(skeleton) <= outside  # data files have gaps
+
+
+
+@pytest.mark.skipif(bool(MISSING), reason=f"{' and '.join(MISSING)} not installed")
+def test_a_browser_shows_a_page_without_scrolling_sideways(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    onnx.save(evil_model(), tmp_path / "evil.onnx")
+    run("convert", "evil.onnx", "-o", "out.onnx", "--to", "13", "--report", "page.html")
+    with Browser(width=390) as browser:
+        browser.open((tmp_path / "page.html").as_uri())
+        wide, room = browser.run("return [document.documentElement.scrollWidth, innerWidth]")
+        assert wide <= room == 390
+        assert browser.run("return document.title") != "owned"
+        assert browser.run("return document.images.length") == 0

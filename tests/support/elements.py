@@ -1,0 +1,52 @@
+"""What a browser would make of a page, without a browser."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+LINKS = ("src", "href", "action", "onerror", "srcset", "data")
+VOID = ("meta", "br", "wbr", "input", "img", "link", "rect", "path")
+
+
+class Elements(HTMLParser):
+    """The elements of a page, its text, and everything that it would load."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.classes: list[str] = []
+        self.words: list[str] = []
+        self.links: list[str] = []
+        self.handlers: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        self.links += [v for k, v in attributes if k in LINKS and not str(v).startswith("#")]
+        self.handlers += [k for k, _ in attributes if k.startswith("on")]
+        self.classes += [name for k, v in attributes if k == "class" for name in str(v).split()]
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        """The words as a reader sees them."""
+        return "".join(self.words).replace("\N{NO-BREAK SPACE}", " ")
+
+
+def assert_alone(text: str, scripts: int = 0) -> Elements:
+    """A page loads nothing, runs nothing of a name, and has so many scripts of its own."""
+    seen = Elements(text)
+    assert not seen.links
+    assert not seen.handlers
+    assert "img" not in seen.tags
+    assert "link" not in seen.tags
+    assert "iframe" not in seen.tags
+    assert seen.tags.count("script") == scripts
+    assert "default-src 'none'" in text
+    assert not re.search(r"https?://|@import|url\(|fetch\(|XMLHttp", text)
+    text.encode("utf-8")  # no half of a character is left
+    assert not re.search("[\u202a-\u202e\u2066-\u2069]", text)
+    return seen
