@@ -91,10 +91,18 @@ def test_the_assertions_are_fixtures_that_compute_as_the_project_says(pytester):
 
 def test_a_package_that_is_named_is_tested(pytester):
     whole = ("--opshift-adapters", "opshift_adapters")
-    pytester.runpytest_subprocess(*whole).assert_outcomes(passed=1)
-    pytester.runpytest_subprocess(*whole, "-k", "nothing").assert_outcomes(deselected=1)
+    family = ("--opshift-adapters", "opshift_adapters.normalize.softmax")
+    reasons = ROOT / "tools" / "author" / "edges.toml"
+    pytester.makeini(f"[pytest]\nopshift_reasons = {reasons}")
+    pytester.runpytest_subprocess(*whole, "-k", "opshift-adapters").assert_outcomes(
+        passed=1, deselected=1
+    )
+    pytester.runpytest_subprocess(*family, "-k", "opshift-examples").assert_outcomes(
+        passed=1, deselected=1
+    )
+    pytester.runpytest_subprocess(*whole, "-k", "nothing").assert_outcomes(deselected=2)
     found = pytester.runpytest_subprocess("--opshift-adapters", "opshift_adapt")
-    found.assert_outcomes(failed=1)
+    found.assert_outcomes(failed=1, passed=1)
     found.stdout.fnmatch_lines(["no adapters of 'opshift_adapt' are installed"])
 
 
@@ -104,9 +112,57 @@ def test_a_package_with_a_second_verdict_fails(pytester, monkeypatch):
     (dist / "METADATA").write_text("Metadata-Version: 2.1\nName: again\nVersion: 1\n")
     (dist / "entry_points.txt").write_text("[opshift.adapters]\nagain = again\n")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(pytester.path), *filter(None, sys.path)]))
-    found = pytester.runpytest_subprocess("--opshift-adapters", "again")
-    found.assert_outcomes(failed=1)
+    found = pytester.runpytest_subprocess("--opshift-adapters", "again", "-k", "opshift-adapters")
+    found.assert_outcomes(failed=1, deselected=1)
     found.stdout.fnmatch_lines(["Softmax 12->13 is declared twice: again.again and opshift_*"])
+
+
+VENDOR = """
+from opshift.adapter import example, leaving
+
+@leaving("Gated", domain="com.gate", emits="Relu Mul")
+@example("both", "(float[N] x, float[N] g) => (float[N] y) { y = com.gate.Gated(x, g) }", inputs={"x": [1.0, -2.0], "g": [3.0, 0.5]},)
+def gated(node, op):
+    "It is written out."
+    return FORMULA
+"""
+
+
+@pytest.mark.parametrize(
+    ("formula", "outcome"),
+    [
+        ("op.Mul(op.Relu(node.inputs[0]), node.inputs[1])", {"passed": 2}),
+        ("op.Relu(op.Mul(node.inputs[0], node.inputs[1]))", {"passed": 1, "failed": 1}),
+    ],
+)
+def test_a_formula_that_is_right_on_one_set_of_inputs_fails_on_others(
+    pytester, monkeypatch, formula, outcome
+):
+    pytester.makepyfile(gates=VENDOR.replace("FORMULA", formula))
+    pytester.makeconftest(
+        """
+        import numpy, pytest
+        from opshift.verify import oracle
+
+        @pytest.fixture(scope="session")
+        def opshift_evaluate():
+            def evaluate(model, inputs):
+                if model.graph.node[0].op_type == "Gated":
+                    return [numpy.maximum(inputs["x"], 0) * inputs["g"]]
+                return oracle.evaluate(model, inputs)
+            return evaluate
+        """
+    )
+    pytester.makepyfile("def test_first(opshift_evaluate): pass")
+    dist = pytester.mkdir("gates-1.dist-info")
+    (dist / "METADATA").write_text("Metadata-Version: 2.1\nName: gates\nVersion: 1\n")
+    (dist / "entry_points.txt").write_text("[opshift.adapters]\ngates = gates\n")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(pytester.path), *filter(None, sys.path)]))
+    whole = ("--opshift-adapters", "gates", "-k", "first or opshift-examples")
+    found = pytester.runpytest_subprocess(*whole)
+    found.assert_outcomes(**outcome, deselected=1)
+    if "failed" in outcome:
+        found.stdout.fnmatch_lines(["gated Gated both [[]negative[]]: y: *"])
 
 
 @pytest.mark.parametrize("name", ["conftest.py", "test_harness.py"])

@@ -9,7 +9,7 @@ from opshift_adapters._lib.scales import QUANTIZED, quantized, to
 
 # -- DynamicQuantizeLinear -----------------------------------------------------------------------
 
-FOUND = ("ReduceMin", "ReduceMax", "Min", "Max", "Sub", "Div", "Clip", "Cast", "QuantizeLinear", "Identity")
+FOUND = ("ReduceMin", "ReduceMax", "Min", "Max", "Sub", "Div", "Clip", "Cast", "QuantizeLinear", "Identity", "Not", "Add")
 
 
 @adapter("DynamicQuantizeLinear", 11, 10, emits=(*FOUND, *QUANTIZED))
@@ -22,6 +22,8 @@ def dynamic_quantize_linear_11_10(node: Node, op: Builder) -> Result:
     low = op.Min(op.ReduceMin(x, keepdims=0), zero)
     high = op.Max(op.ReduceMax(x, keepdims=0), zero)
     scale = op.Div(op.Sub(high, low), steps)
+    # Where nothing but zeros is quantised, runtimes give a scale of 1 in place of a division by 0.
+    scale = op.Add(scale, op.Cast(op.Not(op.Cast(scale, to=T.BOOL)), to=T.FLOAT))
     point = quantized(op, op.Sub(zero, op.Div(low, scale)), None, T.UINT8)
     return op.QuantizeLinear(x, scale, point), scale, point
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         example_target,
         examples,
     )
+    from opshift.testing.input_sets import input_sets
     from opshift.testing.known import (
         assert_bounds,
         assert_fold,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     )
     from opshift.testing.models import assert_invalid, assert_model_converts, assert_refused
     from opshift.testing.operators import assert_op_downgrades, assert_op_upgrades
+    from opshift.testing.surveys import survey
 
 __all__ = [
     "assert_bounds",
@@ -49,9 +51,11 @@ __all__ = [
     "examples",
     "folded",
     "folds",
+    "input_sets",
     "rank_rules",
     "ranked",
     "shape_rules",
+    "survey",
 ]
 
 _HOMES = {
@@ -62,6 +66,8 @@ _HOMES = {
         "example_target",
         "examples",
     ),
+    "input_sets": ("input_sets",),
+    "surveys": ("survey",),
     "known": (
         "assert_bounds",
         "assert_fold",

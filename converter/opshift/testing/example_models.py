@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from opshift import versions
 from opshift.author import registry
@@ -10,6 +10,9 @@ from opshift.author.example import Example
 from opshift.author.verdicts import FORM, LEAVE, Adapter
 from opshift.convert.request import Request
 from opshift.protos import ModelProto
+from opshift.testing.compared import compared
+from opshift.testing.input_sets import SETS
+from opshift.testing.judge_process import shared
 from opshift.testing.models import (
     Evaluate,
     assert_invalid,
@@ -70,9 +73,9 @@ def example_target(adapter: Adapter, example: Example) -> dict[str, int] | str |
 
 def assert_example(
     adapter: Adapter, example: Example, *, imports: Mapping[str, int] | None = None,
-    evaluate: Evaluate | None = None,
+    evaluate: Evaluate | None = None, sets: Sequence[str] = SETS,
 ) -> None:  # fmt: skip
-    """The example is what it says; `imports` are other domains that its graph uses."""
+    """The example is what it says on many `sets` of inputs; `imports` are of other domains."""
     model, target = example_model(adapter, example, imports), example_target(adapter, example)
     if example.invalid is not None:
         assert_invalid(model, target, match=example.invalid)
@@ -80,9 +83,30 @@ def assert_example(
     if example.refuses is not None:
         assert_refused(model, target, why=example.refuses, **example.wishes)
         return
-    assert_model_converts(
+    after = assert_model_converts(
         model, target, gives=example.gives, evaluate=evaluate,
         rtol=example.rtol, atol=example.atol,
         inputs=oracle.make_inputs(model, overrides=dict(example.inputs)),
         **example.wishes,
     )  # fmt: skip
+    others = [name for name in sets if name != "given"]
+    if not example.approximate:
+        for name, told in differences(model, after, example, others, evaluate):
+            if told:
+                raise AssertionError(f"the numbers differ on the inputs {name!r}: {told}")
+
+
+def differences(
+    before: ModelProto, after: ModelProto, example: Example, sets: Sequence[str] = SETS,
+    evaluate: Evaluate | None = None,
+) -> list[tuple[str, str]]:  # fmt: skip
+    """Each set of inputs that the original has an answer for, and how the result differs, or "".
+
+    Our own engines compute in a child process, which onnxruntime may end.
+    """
+    tolerance = example.rtol, example.atol
+    if evaluate is None:
+        return shared().compare(before, after, example.inputs, sets, tolerance)
+    rtol, atol = tolerance
+    steps = compared(before, after, example.inputs, sets, evaluate, rtol=rtol, atol=atol)
+    return list({name: told for name, told in steps if told is not None}.items())

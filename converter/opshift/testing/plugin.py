@@ -5,7 +5,8 @@ Every pytest in an environment with opshift loads it, so it imports nothing befo
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -15,8 +16,9 @@ import pytest
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.getgroup("opshift").addoption(
         "--opshift-adapters", action="append", default=[], metavar="PACKAGE",
-        help="test that this package has exactly one verdict for each boundary and direction",
+        help="test the verdicts of this package, and its examples on many sets of inputs",
     )  # fmt: skip
+    parser.addini("opshift_reasons", "a TOML file: parts of findings that stay, and the reasons")
 
 
 @pytest.hookimpl(tryfirst=True)  # so that -k and -m choose among these tests too
@@ -25,15 +27,27 @@ def pytest_collection_modifyitems(
 ) -> None:
     for package in config.getoption("--opshift-adapters"):
         items.append(Verdicts.from_parent(session, name=f"opshift-adapters[{package}]"))
+        items.append(Numbers.from_parent(session, name=f"opshift-examples[{package}]"))
 
 
-class Verdicts(pytest.Item):
-    """The test of one package, which the brackets of its name hold."""
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: Any, request: pytest.FixtureRequest) -> Iterator[None]:
+    """Keeps what the project computes with, for the test of its examples."""
+    value = yield
+    if fixturedef.argname == "opshift_evaluate":
+        request.config.stash[_EVALUATE] = value
+    return value
 
-    def runtest(self) -> None:
-        from opshift.testing import assert_complete
 
-        assert_complete(self.name.partition("[")[2].removesuffix("]"))
+_EVALUATE = pytest.StashKey[Any]()
+
+
+class PackageTest(pytest.Item):
+    """A test of one package, which the brackets of its name hold."""
+
+    @property
+    def package(self) -> str:
+        return self.name.partition("[")[2].removesuffix("]")
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         if isinstance(excinfo.value, AssertionError):
@@ -42,6 +56,31 @@ class Verdicts(pytest.Item):
 
     def reportinfo(self) -> tuple[Any, None, str]:
         return self.path, None, self.name
+
+
+class Verdicts(PackageTest):
+    """Exactly one verdict for every operator, opset and direction."""
+
+    def runtest(self) -> None:
+        from opshift.testing import assert_complete
+
+        assert_complete(self.package)
+
+
+class Numbers(PackageTest):
+    """Every example computes the same as its original on many sets of inputs."""
+
+    def runtest(self) -> None:
+        from opshift.testing.surveys import reasons, survey
+
+        file = self.config.getini("opshift_reasons")
+        known = reasons(self.config.rootpath / file) if file else {}
+        done = survey(self.package, evaluate=self.config.stash.get(_EVALUATE, None))
+        if new := done.unexplained(known):
+            raise AssertionError("\n".join([f"{len(new)} sets of inputs differ:", *new]))
+        if done.idle:
+            told = "no engine computes it; run the tests that use the fixture opshift_evaluate, too"
+            warnings.warn(f"{self.package}: {done.idle[0]}: {told}", stacklevel=1)
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,159 @@
+"""Two models compared on many sets of inputs, by onnxruntime or by the oracle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from opshift.protos import ModelProto
+from opshift.testing.input_sets import OPEN, SETS, input_sets
+from opshift.testing.models import Evaluate
+from opshift.verify import engines, extra, oracle, randomness
+from opshift.verify.oracle.values import is_float
+from opshift.verify.tolerance import Wanted
+
+HIGHEST = 26  # the newest opset of which onnxruntime has kernels
+
+Run = Callable[[Mapping[str, Any]], list[Any]]
+
+
+def compared(
+    before: ModelProto, after: ModelProto, inputs: Mapping[str, Any],
+    sets: Sequence[str] = SETS, evaluate: Evaluate | None = None,
+    *, rtol: float = 0.0, atol: float = 0.0, runtime: bool = True,
+) -> Iterator[tuple[str, str | None]]:  # fmt: skip
+    """Each set when it begins (None), when the original has answered (""), and what differs.
+
+    A set that the original has no answer for is left out. With `runtime=False` onnxruntime is not
+    asked.
+    """
+    judges = _judges(before, after, inputs, evaluate, runtime)
+    if judges is None:
+        return
+    names = [info.name for info in before.graph.output]
+    policy = _Policy(rtol, atol, frozenset(randomness.drawn(before)), names)
+    for name, feeds in input_sets(before, inputs, sets):
+        yield name, None
+        with np.errstate(all="ignore"):
+            expected = _answer(judges[0], feeds)
+            if expected is None or (name == "repeated" and not _fit(before, expected)):
+                continue
+            yield name, ""
+            try:
+                told = policy.difference(expected, judges[1](feeds), name)
+            except Exception as error:
+                told = f"the result does not run: {str(error)[:160]!r}"
+        if told:
+            yield name, told
+
+
+# -- who computes --------------------------------------------------------------------------------
+
+
+def _answer(run: Run, feeds: Mapping[str, Any]) -> list[Any] | None:
+    """What a model gives; None if the inputs are not legal."""
+    try:
+        return run(feeds)
+    except Exception:
+        return None
+
+
+def _fit(model: ModelProto, values: Sequence[Any]) -> bool:
+    """Whether values have the shapes that the outputs declare, on which a conversion relies."""
+    for info, value in zip(model.graph.output, values, strict=True):
+        kind = info.type.tensor_type
+        if kind.HasField("shape") and isinstance(value, np.ndarray):
+            dims = [dim.dim_value if dim.HasField("dim_value") else None for dim in kind.shape.dim]
+            if len(dims) != value.ndim:
+                return False
+            if any(size not in (None, real) for size, real in zip(dims, value.shape, strict=True)):
+                return False
+    return True
+
+
+def _judges(
+    before: ModelProto, after: ModelProto, inputs: Mapping[str, Any],
+    evaluate: Evaluate | None, runtime: bool,
+) -> tuple[Run, Run] | None:  # fmt: skip
+    """One engine for both: the caller's, else onnxruntime, else the oracle, else none."""
+    pair = before, after
+    if evaluate is not None:
+        return _by(evaluate, before), _by(evaluate, after)
+    if runtime and not any(
+        engines.objection(model, engines.RUNTIME) or _newer(model) for model in pair
+    ):
+        first, second = _session(before), _session(after)
+        if first is not None and second is not None:
+            plain = dict(input_sets(before, inputs, ("given",)))["given"]
+            if _answer(first, plain) is not None and _answer(second, plain) is not None:
+                return first, second
+    if oracle.doubtful(*pair):
+        return None
+    return _by(oracle.evaluate, before), _by(oracle.evaluate, after)
+
+
+def _by(evaluate: Evaluate, model: ModelProto) -> Run:
+    return lambda feeds: list(evaluate(model, feeds))
+
+
+def _newer(model: ModelProto) -> bool:
+    return any(
+        one.domain in ("", "ai.onnx") and one.version > HIGHEST for one in model.opset_import
+    )
+
+
+def _session(model: ModelProto) -> Run | None:
+    """onnxruntime with the model as it is written; None if it has no kernel for a node."""
+    runtime = extra.onnxruntime()
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 4
+    options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    try:
+        session = runtime.InferenceSession(
+            model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+        )
+    except Exception:
+        return None
+    asked = {one.name for one in session.get_inputs()}
+    return lambda feeds: list(session.run(None, {k: v for k, v in feeds.items() if k in asked}))
+
+
+# -- what counts as equal ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Policy:
+    """Decision 0005 for the outputs of one model."""
+
+    rtol: float
+    atol: float
+    drawn: frozenset[str]
+    names: Sequence[str]
+
+    def difference(self, expected: list[Any], actual: list[Any], name: str) -> str:
+        """How the answers to one set differ, or nothing."""
+        for output, one, other in zip(self.names, expected, actual, strict=True):
+            if output in self.drawn:
+                told: str | None = randomness.unlike(one, other)
+            else:
+                told = self._differs(one, other, name)
+            if told:
+                return f"{output}: {told.removeprefix('output 0').removeprefix(': ')}"
+        return ""
+
+    def _differs(self, one: Any, other: Any, name: str) -> str | None:
+        arrays = isinstance(one, np.ndarray) and isinstance(other, np.ndarray)
+        if name != "given" and arrays and one.shape == other.shape and one.dtype == other.dtype:
+            if name in OPEN and one.dtype.kind in "iuO":
+                return None  # rule 4: which integer, and which place, is open
+            if is_float(one.dtype):
+                other = np.where(np.isfinite(one), other, one)  # rule 3
+        usual = Wanted().at(one)
+        return oracle.compare(
+            [one], [other], rtol=max(usual.rtol, self.rtol), atol=max(usual.atol, self.atol),
+            ulp=usual.ulp,
+        )  # fmt: skip

@@ -1,0 +1,97 @@
+"""Every example of a package on many sets of inputs, and what is found that no file explains."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from opshift import toml
+from opshift.author.example import Example
+from opshift.author.verdicts import Adapter
+from opshift.convert.api import convert_version
+from opshift.errors import InvalidModel, Refused
+from opshift.testing.example_models import differences, example_model, example_target, examples
+from opshift.testing.input_sets import SETS
+from opshift.testing.models import Evaluate
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """One example under the name by which it is listed, sampled and explained."""
+
+    name: str
+    adapter: Adapter
+    example: Example
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What a survey found: the sets that ran by example, and the differences."""
+
+    ran: Mapping[str, int]
+    found: Sequence[str]
+
+    @property
+    def idle(self) -> list[str]:
+        """The examples of which no engine computed the original."""
+        return [name for name, count in self.ran.items() if not count]
+
+    def unexplained(self, known: Iterable[str]) -> list[str]:
+        """The differences of which no part is among the known ones."""
+        parts = list(known)
+        return [one for one in self.found if not any(part in one for part in parts)]
+
+
+def subjects(package: str) -> list[Subject]:
+    """The examples whose numbers can be compared; a name that occurs again gets a number."""
+    found, seen = [], Counter[str]()
+    for adapter, example in examples(package):
+        if example.refuses is None and example.invalid is None and not example.approximate:
+            ops = "/".join(adapter.ops[:3])
+            name = f"{adapter.source.removeprefix(f'{package}.')} {ops} {example.title}"
+            seen[name] += 1
+            again = f" ({seen[name]})" if seen[name] > 1 else ""
+            found.append(Subject(f"{name}{again}", adapter, example))
+    return found
+
+
+def survey(
+    chosen: str | Iterable[Subject], sets: Sequence[str] = SETS, *,
+    evaluate: Evaluate | None = None,
+) -> Survey:  # fmt: skip
+    """The examples of a package, or those chosen, on these sets of inputs."""
+    ran, found = {}, []
+    for subject in subjects(chosen) if isinstance(chosen, str) else chosen:
+        before = example_model(subject.adapter, subject.example)
+        try:
+            after = convert_version(before, example_target(subject.adapter, subject.example))
+        except (InvalidModel, Refused) as error:
+            ran[subject.name] = 1
+            found.append(f"{subject.name} [given]: it does not convert: {error}")
+            continue
+        answers = differences(before, after, subject.example, sets)
+        if not answers and evaluate is not None:
+            answers = differences(before, after, subject.example, sets, evaluate)
+        ran[subject.name] = len(answers)
+        found += [f"{subject.name} [{name}]: {told}" for name, told in answers if told]
+    return Survey(ran, found)
+
+
+def sampled(every: Iterable[Subject], seed: int = 0) -> Iterator[Subject]:
+    """One example of each adapter, chosen by the seed."""
+    by_adapter: dict[int, list[Subject]] = {}
+    for subject in every:
+        by_adapter.setdefault(id(subject.adapter), []).append(subject)
+    draw = random.Random(seed)
+    for choice in by_adapter.values():
+        yield draw.choice(choice)
+
+
+def reasons(path: str | os.PathLike[str]) -> dict[str, str]:
+    """What is found and stays: a part of its line, and the reason, in tables of a TOML file."""
+    groups = toml.loads(Path(path).read_text())
+    return {part: why for group in groups.values() for part, why in group.items()}
