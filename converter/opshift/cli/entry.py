@@ -72,19 +72,22 @@ def _output(words: list[str]) -> Output:
     return Output(next(wanted, "text"), 0, "auto", False)
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+@click.group(cls=Commands, context_settings=SETTINGS)
 @click.version_option(opshift.__version__, package_name="opshift")
 def main() -> None:
-    """Converts ONNX models between operator-set versions, up and down, or says why not.
+    """Convert ONNX models between opsets, up and down, or explain why a conversion is impossible.
 
     `opshift MODEL` shows what a model is and where it can go. `opshift COMMAND --help` explains a
-    command, `opshift explain CODE` a code in a message.
+    command. `opshift explain CODE` explains the code in a message.
 
     \b
-    Exit codes: 0 done or nothing to do
-                1 no: impossible, not equal, or something is wrong with the model
-                2 bad usage or input
-                3 a bug of opshift or of an adapter
-                4 --check: the model would change
-                130 interrupted
+    Exit codes: 0    done, or nothing to do
+                1    the conversion is impossible, the models differ, or the model is invalid
+                2    the command, a file or the environment is at fault
+                3    opshift or an adapter has a bug
+                4    --check: the conversion is possible and would change the model
+                130  interrupted
     """

@@ -35,7 +35,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "--inputs", "--seed", "--rtol", "--atol", "--ulp", "--seconds", "--megabytes", "--reduce",
     ),
 }  # fmt: skip
-MESSAGES = "Messages"
+OTHER, MESSAGES = "Other options", "Messages"
 _COMMON = (
     "--output-format",
     "--json",
@@ -58,10 +58,12 @@ class GroupedCommand(click.Command):
         """Writes one section for each group."""
         sections: dict[str, list[tuple[str, str]]] = {}
         for parameter in self.get_params(ctx):
+            if isinstance(parameter, click.Argument):  # the usage line names them
+                continue
             record = parameter.get_help_record(ctx)
             if record is not None:
                 sections.setdefault(_group(parameter), []).append(record)
-        for group in (*GROUPS, "Options", MESSAGES):
+        for group in (*GROUPS, OTHER, MESSAGES):
             if group in sections:
                 with formatter.section(group):
                     formatter.write_dl(sections[group])
@@ -78,7 +80,7 @@ def _group(parameter: click.Parameter) -> str:
     names = {*parameter.opts}
     if names & {*_COMMON}:
         return MESSAGES
-    return next((group for group, own in GROUPS.items() if names & {*own}), "Options")
+    return next((group for group, own in GROUPS.items() if names & {*own}), OTHER)
 
 
 def command(*examples: str) -> Callable[[Callable[..., Any]], GroupedCommand]:
@@ -91,15 +93,22 @@ def common(function: _Command) -> _Command:
 
     @click.option(
         "--output-format", type=click.Choice(("text", "json", "jsonl")), default="text",
-        show_default=True, help="Text for people; json or jsonl (one line) for programs.",
+        show_default=True,
+        help="The form of the output: text for people, json or jsonl (one line) for programs.",
     )  # fmt: skip
-    @click.option("-q", "--quiet", count=True, help="Print less: of a refusal only its sentence.")
-    @click.option("-v", "--verbose", count=True, help="Print more: every node, and tracebacks.")
+    @click.option(
+        "-q", "--quiet", count=True,
+        help="Print nothing but the first sentence of a refusal or an error.",
+    )  # fmt: skip
+    @click.option(
+        "-v", "--verbose", count=True, help="Print every node, and the traceback of an error."
+    )
     @click.option(
         "--color", type=click.Choice(("auto", "always", "never")), default="auto",
-        show_default=True, help="When to use colours; auto obeys NO_COLOR and TERM=dumb.",
+        show_default=True,
+        help="When to use colours. auto uses them on a terminal and obeys NO_COLOR and TERM=dumb.",
     )  # fmt: skip
-    @click.option("--no-progress", is_flag=True, help="Show no progress on stderr.")
+    @click.option("--no-progress", is_flag=True, help="Do not show the progress on stderr.")
     @functools.wraps(function)
     def wrapped(
         output_format: str, quiet: int, verbose: int, color: str, no_progress: bool, **rest: Any
@@ -125,7 +134,8 @@ def documents(function: _Command) -> _Command:
     found: _Command = click.option(
         "--opset", "documents", multiple=True, metavar="FILE", type=click.Path(dir_okay=False),
         callback=lambda _, __, paths: give_documents(paths), expose_value=False,
-        help="A document (OperatorSetProto) that describes a domain.",
+        help="Read the operators of a domain from this document (OperatorSetProto). May be given"
+        " several times.",
     )(function)  # fmt: skip
     return found
 
@@ -134,7 +144,7 @@ def reports(function: _Command) -> _Command:
     """The option that asks for a page; the command is given its path as `report`."""
     found: _Command = click.option(
         "--report", metavar="FILE.html", type=click.Path(dir_okay=False),
-        help="Write a page to look at: what changed, drawn, and what runs it.",
+        help="Also write a page that shows what changed and what runs the model.",
     )(function)  # fmt: skip
     return found
 

@@ -10,6 +10,7 @@ import click
 
 from opshift.assumptions import NAMES
 from opshift.cli.options import read_ir, read_target
+from opshift.wishes import help_of
 
 if TYPE_CHECKING:
     from opshift.convert.request import Request
@@ -18,62 +19,54 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 TARGET = (
     click.option(
-        "--to", "words", multiple=True, metavar="N|latest|DOMAIN=N", help="Target version."
+        "--to",
+        "words",
+        multiple=True,
+        metavar="N|latest|DOMAIN=N",
+        help="Convert to this opset, or DOMAIN to this version. May be given for several domains.",
     ),
-    click.option("--for", "runtime", metavar="NAME==VERSION", help="What a runtime takes at most."),
-    click.option("--at-least", multiple=True, metavar="N|DOMAIN=N", help="Raise to this if below."),
-    click.option("--ir", default="auto", help="IR version: auto, keep or a number."),
-    click.option("--minimal", is_flag=True, help="To the smallest versions that mean the same."),
+    click.option(
+        "--for",
+        "runtime",
+        metavar="NAME==VERSION",
+        help="Convert for this runtime: not above the versions that it reads, and without operators"
+        " that it lacks. `opshift targets` lists the runtimes.",
+    ),
+    click.option("--at-least", multiple=True, metavar="N|DOMAIN=N", help=help_of("at_least")),
+    click.option(
+        "--ir", default="auto", metavar="auto|keep|N", show_default=True, help=help_of("ir_version")
+    ),
+    click.option("--minimal", is_flag=True, help=help_of("minimal")),
 )
 PERMISSIONS = (
-    click.option(
-        "--allow-approximate", is_flag=True, help="Allow results that are not exactly equal."
-    ),
-    click.option(
-        "--assume",
-        multiple=True,
-        type=click.Choice(NAMES),
-        help="Rely on an assumption. no-zero-dims: no dimension of a tensor is 0, so a Reshape may"
-        " drop allowzero. The report lists each node that relies on it.",
-    ),
-    click.option(
-        "--drop-metadata", is_flag=True, help="Drop metadata the wanted IR has no field for."
-    ),
-    click.option(
-        "--strict-ir", is_flag=True, help="Refuse to keep content that readers would skip."
-    ),
-    click.option("--drop-training", is_flag=True, help="Drop training information below IR 7."),
-    click.option(
-        "--prune-imports/--keep-imports",
-        default=None,
-        help="Drop imports nobody uses; on with --for.",
-    ),
+    click.option("--allow-approximate", is_flag=True, help=help_of("allow_approximate")),
+    click.option("--assume", multiple=True, type=click.Choice(NAMES), help=help_of("assume")),
+    click.option("--drop-metadata", is_flag=True, help=help_of("drop_metadata")),
+    click.option("--strict-ir", is_flag=True, help=help_of("strict_ir")),
+    click.option("--drop-training", is_flag=True, help=help_of("drop_training")),
+    click.option("--prune-imports/--keep-imports", default=None, help=help_of("prune_imports")),
     click.option(
         "--unknown-domains",
         type=click.Choice(("keep", "refuse")),
         default="keep",
         show_default=True,
-        help="What to do with unknown operators.",
+        help=help_of("unknown_domains"),
     ),
     click.option(
         "--domains",
         metavar="NAME,...",
         callback=lambda ctx, param, text: None if text is None else tuple(text.split(",")),
-        help="The only domains of operators in the result.",
+        help=help_of("domains"),
     ),
-    click.option("--bump-model-version", is_flag=True, help="Raise the model's own version too."),
-    click.option(
-        "--stamp",
-        is_flag=True,
-        help="Add a line to the metadata of the result: the release of opshift and the versions.",
-    ),
+    click.option("--bump-model-version", is_flag=True, help=help_of("bump_model_version")),
+    click.option("--stamp", is_flag=True, help=help_of("stamp")),
     click.option(
         "--checks",
         "check",
         type=click.Choice(("default", "full", "none")),
         default="default",
         show_default=True,
-        help="How much is checked; full: more of onnx.",
+        help=help_of("check"),
     ),
 )
 

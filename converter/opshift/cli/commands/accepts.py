@@ -21,13 +21,16 @@ if TYPE_CHECKING:
     "opshift accepts models/*.onnx --opset 15 --ir 8 --model-version 1.2",
 )
 @click.argument("sources", metavar="IN...", nargs=-1, required=True, type=click.Path())
-@click.option("--for", "runtime", metavar="NAME==VERSION", help="A runtime by name.")
+@click.option("--for", "runtime", metavar="NAME==VERSION",
+              help="Ask for this runtime. `opshift targets` lists the runtimes.")  # fmt: skip
 @click.option(
     "--opset", "opsets", multiple=True, metavar="N|DOMAIN=N|FILE",
-    help="It knows this opset; or a document that describes one.",
+    help="The consumer knows this opset, this version of DOMAIN, or the operators of a document.",
 )
-@click.option("--ir", type=click.IntRange(min=1), help="It reads IR versions up to this one.")
-@click.option("--model-version", metavar="VERSION", help="It was written for this model version.")
+@click.option("--ir", type=click.IntRange(min=1),
+              help="The consumer reads IR versions up to this one.")  # fmt: skip
+@click.option("--model-version", metavar="VERSION",
+              help="The consumer was written for this version of the model.")  # fmt: skip
 @common
 def command(
     output: Output,
@@ -37,7 +40,9 @@ def command(
     ir: int | None,
     model_version: str | None,
 ) -> int:
-    """Tells whether a consumer may use each IN as it is, with every reason; exit 1 if it may not.
+    """Tell whether a consumer can use IN as it is, with every reason why not.
+
+    The exit code is 1 if it cannot use one of several IN.
 
     The consumer is a runtime by name, whose operators, types and forms are known, or a program
     that knows certain versions, by the rules of ONNX's versioning. Nothing is converted.

@@ -18,11 +18,14 @@ if TYPE_CHECKING:
 
 @options.command("opshift adapters Resize", "opshift adapters LabelEncoder --domain ai.onnx.ml")
 @click.argument("op", required=False)
-@click.option("--domain", default="", help="The operator's domain; ai.onnx when left out.")
+@click.option("--domain", default="", help="The domain of the operator. The default is ai.onnx.")
 @documents
 @common
 def command(output: Output, op: str | None, domain: str) -> int:
-    """Lists what exists for an operator, or how much exists for each."""
+    """List the adapters of the operator OP.
+
+    Without OP, count the adapters of each operator.
+    """
     from opshift.author import registry
     from opshift.opsets import schemas
 

@@ -32,27 +32,87 @@ EXTERNAL = ("copy", "inline", "one-file")
 )
 @click.argument("source", metavar="SRC")
 @click.argument("dst", metavar="[DST]", required=False)
-@click.option("--dry-run", is_flag=True, help="Write nothing; find out what would become of all.")
-@click.option("--verify", is_flag=True, help="Run each model and its result; only equals count.")
-@click.option("--shard", metavar="I/N", default="1/1", help="The I-th of N parts, from 1.")
-@click.option("--engine", "kind", type=click.Choice(("local", "dask", "ray")), default="local",
-              show_default=True, help="What spreads the work.")  # fmt: skip
-@click.option("--cluster", metavar="ADDRESS", help="Of dask or ray; one of its own if left out.")
-@click.option("--workers", type=click.IntRange(1), help="Children; one per processor if left out.")
-@click.option("--timeout", type=click.FloatRange(0, min_open=True), default=600.0, metavar="S",
-              show_default=True, help="Seconds for one model.")  # fmt: skip
-@click.option("--memory", type=click.IntRange(64), metavar="MIB", help="Memory for one model.")
-@click.option("--retry", is_flag=True, help="Try again what crashed or met a limit before.")
-@click.option("--journal", type=click.Path(dir_okay=False), help="Where the cache of results is.")
-@click.option("--report", type=click.Path(dir_okay=False), help="Write a page about it all.")
+@click.option(
+    "--dry-run", is_flag=True, help="Write nothing. Show what would become of each model."
+)
+@click.option(
+    "--verify",
+    is_flag=True,
+    help="Run each model and its result. Publish only results that are equal.",
+)
+@click.option(
+    "--shard", metavar="I/N", default="1/1", help="Convert only the I-th of N parts of the models."
+)
+@click.option(
+    "--engine",
+    "kind",
+    type=click.Choice(("local", "dask", "ray")),
+    default="local",
+    show_default=True,
+    help="Where the work is done: on this machine, or on a cluster of Dask or Ray.",
+)
+@click.option(
+    "--cluster",
+    metavar="ADDRESS",
+    help="The address of the cluster. Without it, a cluster is started here.",
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(1),
+    help="The number of child processes. The default is one for each processor.",
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0, min_open=True),
+    default=600.0,
+    metavar="S",
+    show_default=True,
+    help="The time limit for one model, in seconds.",
+)
+@click.option(
+    "--memory",
+    type=click.IntRange(64),
+    metavar="MIB",
+    help="The memory limit for one model. The default is a fair share.",
+)
+@click.option(
+    "--retry",
+    is_flag=True,
+    help="Try again the models that crashed or met a limit in an earlier run.",
+)
+@click.option(
+    "--journal",
+    type=click.Path(dir_okay=False),
+    help="The file that remembers the results of earlier runs.",
+)
+@click.option(
+    "--report",
+    type=click.Path(dir_okay=False),
+    help="Write a report of all models as an HTML page.",
+)
 @results_option
-@click.option("--runtimes", multiple=True, metavar="NAME[==VERSION]",
-              help="Count how many models run in these runtimes, now and converted.")  # fmt: skip
-@click.option("--max-failures", type=click.IntRange(0), default=0, show_default=True,
-              help="Exit 1 only if more models than this failed.")  # fmt: skip
-@click.option("--external-data", type=click.Choice(EXTERNAL), default="copy", show_default=True,
-              help="What becomes of weights outside of the model file.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Short for --output-format json.")
+@click.option(
+    "--runtimes",
+    multiple=True,
+    metavar="NAME[==VERSION]",
+    help="Count the models that this runtime runs, now and converted. May be given several times.",
+)
+@click.option(
+    "--max-failures",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="Exit with code 1 only if more models than this fail.",
+)
+@click.option(
+    "--external-data",
+    type=click.Choice(EXTERNAL),
+    default="copy",
+    show_default=True,
+    help="Where weights go that are outside of the model file: into a copy of their file"
+    " (copy), into the model (inline), or into one file (one-file).",
+)
+@click.option("--json", "as_json", is_flag=True, help="The short form of --output-format json.")
 @documents
 @common
 @wishes
@@ -78,9 +138,10 @@ def command(
     as_json: bool,
     request: Request,
 ) -> int:
-    """Converts every model of SRC (a folder, a pattern or a list) into the folder DST.
+    """Convert every model of SRC into the folder DST.
 
-    Either may be a url, such as s3://bucket/models.
+    SRC is a folder, a pattern or a file with a list of models. SRC and DST may be URLs, such as
+    s3://bucket/models.
     """
     from opshift.zoo import progress
     from opshift.zoo.migrate import migrate
@@ -93,11 +154,20 @@ def command(
         seen = progress.live(engine.crew) if output.progress else progress.plain()
         with seen if output.verbosity >= 0 else progress.silent() as heard:
             summary = migrate(
-                source, None if dry_run else dst, request,
-                external=external_data, verify=verify, shard=read_shard(shard), retry=retry,
-                journal=journal, engine=engine, heard=heard, report=report, runtimes=runtimes,
+                source,
+                None if dry_run else dst,
+                request,
+                external=external_data,
+                verify=verify,
+                shard=read_shard(shard),
+                retry=retry,
+                journal=journal,
+                engine=engine,
+                heard=heard,
+                report=report,
+                runtimes=runtimes,
                 results=results,
-            )  # fmt: skip
+            )
     output.result(summary.lines, summary.as_dict)
     if engine.stopping:
         text = (

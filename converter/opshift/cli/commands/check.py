@@ -30,7 +30,10 @@ if TYPE_CHECKING:
 def command(
     output: Output, sources: tuple[str, ...], strict: bool, results: tuple[str, ...]
 ) -> int:
-    """Print everything that is wrong with each IN; exit with code 1 if something is wrong."""
+    """Check each model IN and print every rule that it breaks.
+
+    The exit code is 1 if a model breaks a rule.
+    """
     cases: list[Case] = []
 
     def check(source: str) -> int:

@@ -20,20 +20,28 @@ SHELLS = ("bash", "zsh", "fish")
 
 @options.command("opshift completion --install", "opshift completion zsh > _opshift")
 @click.argument("shell", required=False, type=click.Choice(SHELLS))
-@click.option("--install", is_flag=True, help="Write it where the shell finds it.")
+@click.option(
+    "--install", is_flag=True, help="Write the script to the place where the shell finds it."
+)
 @common
 def command(output: Output, shell: str | None, install: bool) -> int:
-    """Prints or installs the completion script of SHELL, which is the login shell if omitted."""
+    """Print or install the completion script of a shell.
+
+    The default of SHELL is the login shell.
+    """
     shell = shell or _own_shell()
     script = _script(shell)
     if not install:
         output.result(
             lambda: (Line(line) for line in script.splitlines()),
             lambda: {
-                "schema_version": 1, "kind": "completion", "shell": shell, "script": script,
+                "schema_version": 1,
+                "kind": "completion",
+                "shell": shell,
+                "script": script,
                 "installed": None,
             },
-        )  # fmt: skip
+        )
         return DONE
     path, start = _install(shell, script)
     output.result(
@@ -42,10 +50,13 @@ def command(output: Output, shell: str | None, install: bool) -> int:
             Line(f"  What to do: open a new shell, or run: {start}"),
         ],
         lambda: {
-            "schema_version": 1, "kind": "completion", "shell": shell, "script": script,
+            "schema_version": 1,
+            "kind": "completion",
+            "shell": shell,
+            "script": script,
             "installed": str(path),
         },
-    )  # fmt: skip
+    )
     return DONE
 
 

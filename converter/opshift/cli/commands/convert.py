@@ -36,15 +36,36 @@ EXTERNAL = ("keep", "copy", "inline", "one-file")
     "opshift convert *.onnx --to 13 --check",
 )
 @click.argument("sources", metavar="IN...", nargs=-1, required=True, type=click.Path())
-@click.option("-o", "--output", type=click.Path(), help="Where the result goes; - is stdout.")
-@click.option("--in-place", is_flag=True, help="Replace IN, atomically.")
 @click.option(
-    "--check", "only_check", is_flag=True, help="Write nothing; exit code 4 if it would change."
+    "-o",
+    "--output",
+    type=click.Path(),
+    help="Write the result to this file. - is the standard output.",
 )
-@click.option("--verify", "verifies", is_flag=True, help="Run both; write only what is equal.")
-@click.option("--dry-run", is_flag=True, help="Write nothing; show what would be done.")
-@click.option("--external-data", type=click.Choice(EXTERNAL), default="keep", show_default=True,
-              help="What becomes of weights outside of the model file.")  # fmt: skip
+@click.option(
+    "--in-place", is_flag=True, help="Replace IN by the result, completely or not at all."
+)
+@click.option(
+    "--check",
+    "only_check",
+    is_flag=True,
+    help="Write nothing. Exit with code 4 if the model would change.",
+)
+@click.option(
+    "--verify",
+    "verifies",
+    is_flag=True,
+    help="Run both models on equal inputs. Write the result only if it computes the same.",
+)
+@click.option("--dry-run", is_flag=True, help="Write nothing. Show what a conversion would do.")
+@click.option(
+    "--external-data",
+    type=click.Choice(EXTERNAL),
+    default="keep",
+    show_default=True,
+    help="Where weights go that are outside of the model file: they stay (keep), into a copy of"
+    " their file (copy), into the model (inline), or into one file (one-file).",
+)
 @reports
 @documents
 @common
@@ -61,9 +82,9 @@ def command(
     report: str | None,
     request: Request,
 ) -> int:
-    """Converts IN to other versions; IN may be a pipe, and - is the standard input.
+    """Convert the model IN to other versions.
 
-    Several IN go with --in-place, --check or --dry-run.
+    IN may be a pipe; - is the standard input. Several IN need --in-place, --check or --dry-run.
     """
     wanted = not (only_check or dry_run)
     if wanted and in_place == (output is not None):

@@ -15,10 +15,12 @@ from opshift.cli.output import DONE, Output
 @documents
 @common
 def command(output: Output, first: str, second: str) -> int:
-    """Compares A and B, and says whether it is a MAJOR, MINOR or PATCH change for the users.
+    """Compare the models A and B.
 
-    It compares versions, signature, nodes by operator, weights by digest and metadata. It converts
-    A to the versions of B: if the nodes and weights of B come out, the computation is the same.
+    The answer is whether B is a MAJOR, MINOR or PATCH change for the users of A. The comparison
+    covers versions, interface, nodes by operator, weights by digest and metadata. A is also
+    converted to the versions of B. If this gives the nodes and weights of B, both models compute
+    the same results.
     """
     from opshift.convert.look.compare import diff
 

@@ -21,7 +21,10 @@ def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
 @click.argument("code", required=False, shell_complete=_complete)
 @common
 def command(output: Output, code: str | None) -> int:
-    """Explains a code in a message: what it means and what to do; without CODE it lists all."""
+    """Explain the code of a message and what to do.
+
+    Without CODE, list all codes.
+    """
     if code is None:
         pages = [codes.page(name) for name in codes.names()]
         output.result(

@@ -14,7 +14,10 @@ from opshift.cli.output import DONE, Output
 @documents
 @common
 def command(output: Output, sources: tuple[str, ...]) -> int:
-    """Shows what each IN is: versions, signature, nodes, weights, and the runtimes that load it."""
+    """Show what each model IN is.
+
+    The answer lists versions, interface, nodes, weights, and the runtimes whose versions fit.
+    """
 
     def look(source: str) -> int:
         from opshift.convert.look.info import info

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 @common
 @permissions
 def command(output: Output, sources: tuple[str, ...], request: Request) -> int:
-    """Shows the lowest and highest versions that each IN can have, as it is and by conversion."""
+    """Show the lowest and highest versions of each model IN.
+
+    They are shown twice: without a rewrite of any operator, and by conversion.
+    """
 
     def look(source: str) -> int:
         from opshift.convert.look.lowest import lowest_versions

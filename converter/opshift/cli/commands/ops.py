@@ -28,14 +28,25 @@ BUILD = "build"
     "opshift ops build --domain com.acme -o acme_package/opset_changelog.bin",
 )
 @click.argument("op", required=False)
-@click.option("--domain", default="", help="The domain; ai.onnx when left out.")
-@click.option("--since", type=click.IntRange(min=0), help="What changed after this version.")
-@click.option("--diff", "to", type=click.IntRange(min=1), help="Up to this version, else all.")
+@click.option("--domain", default="", help="The domain of the operators. The default is ai.onnx.")
+@click.option("--since", type=click.IntRange(min=0), help="Show what changed after this version.")
 @click.option(
-    "--export", nargs=2, type=(str, click.IntRange(min=1)), metavar="DOMAIN N",
-    help="Write this operator set as a document (OperatorSetProto).",
-)  # fmt: skip
-@click.option("-o", "--output", "path", type=click.Path(dir_okay=False), help="Where to write.")
+    "--diff", "to", type=click.IntRange(min=1), help="Show what changed up to this version."
+)
+@click.option(
+    "--export",
+    nargs=2,
+    type=(str, click.IntRange(min=1)),
+    metavar="DOMAIN N",
+    help="Write the operator set N of DOMAIN as a document (OperatorSetProto).",
+)
+@click.option(
+    "-o",
+    "--output",
+    "path",
+    type=click.Path(dir_okay=False),
+    help="Write the document or the database to this file.",
+)
 @documents
 @common
 def command(
@@ -47,10 +58,12 @@ def command(
     export: tuple[str, int] | None,
     path: str | None,
 ) -> int:
-    """Shows which implementations an operator has had, or what changed between two versions.
+    """Show the versions of operators.
 
-    --export writes an operator set as a document. `opshift ops build` writes the version database
-    of a domain that an installed package or a document (--opset) describes.
+    With OP, show each version of this operator. With --since and --diff, show what changed between
+    two versions of a domain. --export writes an operator set as a document.
+    `opshift ops build` writes the version database of a domain that an installed package or a
+    document (--opset) describes.
     """
     from opshift.opsets import changelog
     from opshift.opsets.identity import normal

@@ -30,7 +30,10 @@ def command(
     report: str | None,
     request: Request,
 ) -> int:
-    """Shows what converting IN would do, or why it cannot; touches nothing."""
+    """Show what a conversion of IN would do.
+
+    If no conversion is possible, show every node that blocks it. Nothing is written.
+    """
     from opshift.convert.look.plan import plan
 
     with output.working(f"planning {os.path.basename(source)}"):

@@ -16,7 +16,7 @@ FILE = "outcomes.schema.json"
 @options.command("opshift schema > outcomes.schema.json")
 @common
 def command(output: Output) -> int:
-    """Prints the JSON Schema of every object that --output-format json prints."""
+    """Print the JSON Schema of every JSON outcome."""
     text = (pkgutil.get_data("opshift", FILE) or b"").decode()
     output.result(lambda: map(Line, text.splitlines()), lambda: json.loads(text))
     return DONE

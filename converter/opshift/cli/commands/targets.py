@@ -20,11 +20,14 @@ if TYPE_CHECKING:
     "opshift targets", "opshift targets onnxruntime==1.10", "opshift targets model.onnx"
 )
 @click.argument("words", required=False, nargs=-1, metavar="[MODEL] [NAME[==VERSION]]...")
-@click.option("--json", "as_json", is_flag=True, help="Short for --output-format json.")
+@click.option("--json", "as_json", is_flag=True, help="The short form of --output-format json.")
 @documents
 @common
 def command(output: Output, words: tuple[str, ...], as_json: bool) -> int:
-    """Lists the runtimes that --for knows; with MODEL, those that run it now or converted."""
+    """List the runtimes that --for knows.
+
+    With MODEL, show which of them run the model as it is and after a conversion.
+    """
     if as_json:
         output.form = "json"
     if words and os.path.isfile(words[0]):

@@ -23,17 +23,45 @@ ENGINES = ("auto", "onnxruntime", "opshift")
 )
 @click.argument("a", metavar="A", type=click.Path(dir_okay=False))
 @click.argument("b", metavar="B", type=click.Path(dir_okay=False))
-@click.option("--inputs", type=click.Path(exists=True), help="An .npz, or a folder of test data.")
-@click.option("--engine", type=click.Choice(ENGINES), default="auto", show_default=True,
-              help="What runs the models.")  # fmt: skip
-@click.option("--runtime", default="", metavar="PYTHON", help="Run B in the onnxruntime of PYTHON.")
-@click.option("--seed", type=int, default=0, show_default=True, help="For inputs that are made up.")
-@click.option("--rtol", type=float, help="Allowed relative difference of floats.")
-@click.option("--atol", type=float, help="Allowed absolute difference of floats.")
-@click.option("--ulp", type=int, help="Allowed units in the last place.")
-@click.option("--reduce", type=click.Path(file_okay=False), help="Where to save what differs.")
-@click.option("--seconds", type=float, default=300, show_default=True, help="For each run.")
-@click.option("--megabytes", type=int, default=8192, show_default=True, help="For each run.")
+@click.option(
+    "--inputs",
+    type=click.Path(exists=True),
+    help="Run the models on these inputs: an .npz file, or a folder of test data. Without it,"
+    " inputs are generated.",
+)
+@click.option(
+    "--engine",
+    type=click.Choice(ENGINES),
+    default="auto",
+    show_default=True,
+    help="What runs the models. auto prefers onnxruntime; opshift is the interpreter of this"
+    " package.",
+)
+@click.option(
+    "--runtime",
+    default="",
+    metavar="PYTHON",
+    help="Run B in the onnxruntime of this Python interpreter, such as the one of a device.",
+)
+@click.option(
+    "--seed", type=int, default=0, show_default=True, help="The seed of generated inputs."
+)
+@click.option("--rtol", type=float, help="The allowed relative difference of floats.")
+@click.option("--atol", type=float, help="The allowed absolute difference of floats.")
+@click.option(
+    "--ulp", type=int, help="The allowed difference of floats in units in the last place."
+)
+@click.option(
+    "--reduce",
+    type=click.Path(file_okay=False),
+    help="Save the smallest part of the models that differs into this folder.",
+)
+@click.option(
+    "--seconds", type=float, default=300, show_default=True, help="The time limit for each run."
+)
+@click.option(
+    "--megabytes", type=int, default=8192, show_default=True, help="The memory limit for each run."
+)
 @reports
 @documents
 @common
@@ -53,7 +81,10 @@ def command(
     megabytes: int,
     report: str | None,
 ) -> int:
-    """Runs A and B on the same inputs and compares what they compute; exit 1 unless equal."""
+    """Run the models A and B and compare the results.
+
+    Both run on equal inputs. The exit code is 1 if the results differ or a model gives none.
+    """
     from opshift.verify import Limits, verify
 
     with output.working("verifying"):

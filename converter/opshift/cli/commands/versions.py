@@ -12,7 +12,7 @@ from opshift.cli.output import DONE, Output
 @options.command("opshift versions")
 @common
 def command(output: Output) -> int:
-    """Lists which release of onnx brought which IR and operator set versions."""
+    """List the IR version and the opsets of each release of onnx."""
     from opshift.report import SCHEMA_VERSION
     from opshift.text import table
     from opshift.versions import DOMAINS, RELEASES
