@@ -39,12 +39,13 @@ from opshift.model.weights import (
     transplant,
 )
 from opshift.model.weights.output import refer as refer_to
+from opshift.opsets.elements import ELEMENTS
 
 UNKNOWN = b"\xf8\x3f\x05" + wire.framed(1022, b"later") + b"\xfb\x3f\x08\x01\xfc\x3f"
 """A number, bytes and a group in fields that no version of ONNX has."""
 
 COUNT = 3000
-TYPES = sorted(number for number in wire.STORAGE if number in TensorProto.DataType.values())
+TYPES = sorted(number for number in ELEMENTS if number in TensorProto.DataType.values())
 
 
 # --- models to carve ------------------------------------------------------------------------------
@@ -54,11 +55,11 @@ def tensor(name: str, data_type: int = 1, *, raw: bool = True, count: int = COUN
     """A tensor of small numbers, stored one way or the other."""
     made = TensorProto(name=name, data_type=data_type, dims=[count], doc_string="kept")
     size = wire.raw_size(data_type, count)
-    field = wire.PAYLOAD[wire.STORAGE[data_type][1]]
+    field = wire.PAYLOAD[ELEMENTS[data_type].field]
     if raw:
         made.raw_data = bytes(i % 59 for i in range(size))
     elif field == "int32_data":
-        bits = wire.STORAGE[data_type][0]
+        bits = ELEMENTS[data_type].bits
         entries = size if bits < 6 else count
         getattr(made, field).extend(i % 2 for i in range(entries))
     else:

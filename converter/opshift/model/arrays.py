@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from opshift.errors import InvalidModel
 from opshift.lazy import deferred
 from opshift.model.bytes import wire
-from opshift.opsets.elements import T
+from opshift.opsets.elements import ELEMENTS, Element, T
 from opshift.protos import TensorProto
 
 if TYPE_CHECKING:
@@ -31,29 +31,6 @@ else:
     np = deferred("numpy")
     whole = deferred("opshift.protos.whole")
 
-_LARGEST: dict[int, int] = {
-    T.FLOAT8E4M3FN: 448,
-    T.FLOAT8E4M3FNUZ: 240,
-    T.FLOAT8E5M2: 57344,
-    T.FLOAT8E5M2FNUZ: 57344,
-}
-_NARROW: dict[int, str] = {  # the types of ml_dtypes
-    T.BFLOAT16: "bfloat16",
-    T.UINT4: "uint4",
-    T.INT4: "int4",
-    T.FLOAT4E2M1: "float4_e2m1fn",
-    T.FLOAT8E4M3FN: "float8_e4m3fn",
-    T.FLOAT8E4M3FNUZ: "float8_e4m3fnuz",
-    T.FLOAT8E5M2: "float8_e5m2",
-    T.FLOAT8E5M2FNUZ: "float8_e5m2fnuz",
-}
-
-
-_PLAIN: dict[int, str] = {  # the types of numpy itself, as tensors hold them
-    T.BOOL: "?", T.INT8: "i1", T.UINT8: "u1", T.INT16: "<i2", T.UINT16: "<u2", T.INT32: "<i4",
-    T.UINT32: "<u4", T.INT64: "<i8", T.UINT64: "<u8", T.FLOAT16: "<f2", T.FLOAT: "<f4",
-    T.DOUBLE: "<f8",
-}  # fmt: skip
 _LISTED = {
     "int32_data": "i4", "int64_data": "i8", "uint64_data": "u8", "float_data": "f4",
     "double_data": "f8",
@@ -62,7 +39,7 @@ _LISTED = {
 
 @functools.cache
 def _plain() -> Mapping[np.dtype[Any], int]:
-    return {np.dtype(name): number for number, name in _PLAIN.items()}
+    return {np.dtype(row.numpy): number for number, row in ELEMENTS.items() if row.numpy}
 
 
 @functools.cache
@@ -70,7 +47,11 @@ def _narrow() -> Mapping[int, np.dtype[Any]]:
     """The types that numpy itself does not have."""
     import ml_dtypes
 
-    return {number: np.dtype(getattr(ml_dtypes, name)) for number, name in _NARROW.items()}
+    return {
+        number: np.dtype(getattr(ml_dtypes, row.ml_dtypes))
+        for number, row in ELEMENTS.items()
+        if row.ml_dtypes
+    }
 
 
 @functools.cache
@@ -80,9 +61,10 @@ def _numbers() -> Mapping[np.dtype[Any], int]:
 
 def dtype_of(elem_type: int) -> np.dtype[Any]:
     """How an element type is held; objects for strings."""
-    if (name := _PLAIN.get(elem_type)) is not None:
-        return np.dtype(name)
-    if elem_type in _NARROW:
+    row = ELEMENTS.get(elem_type)
+    if row is not None and row.numpy:
+        return np.dtype(row.numpy)
+    if row is not None and row.ml_dtypes:
         return _narrow()[elem_type]
     found: np.dtype[Any] = np.dtype(whole.helper.tensor_dtype_to_np_dtype(elem_type))
     return found
@@ -103,11 +85,12 @@ def to_array(tensor: TensorProto) -> Array:
         part, pairs = (np.float32, tensor.float_data), (np.float64, tensor.double_data)
         dtype, parts = part if kind == T.COMPLEX64 else pairs
         return np.array(parts, dtype).view(dtype_of(kind)).reshape(tensor.dims)
-    if kind in _PLAIN:
-        return _plain_array(tensor, raw=raw)
-    if kind not in _NARROW:
+    row = ELEMENTS[kind] if kind != T.STRING else None
+    if row is not None and row.numpy:
+        return _plain_array(tensor, row, raw=raw)
+    if row is None or not row.ml_dtypes:
         return whole.numpy_helper.to_array(tensor)
-    bits, _ = wire.STORAGE[kind]
+    bits = row.bits
     held = np.dtype("<u2" if bits == 16 else "u1")
     if raw:
         data = np.frombuffer(tensor.raw_data, held)
@@ -118,12 +101,12 @@ def to_array(tensor: TensorProto) -> Array:
     return data.view(_narrow()[kind]).reshape(tensor.dims)
 
 
-def _plain_array(tensor: TensorProto, *, raw: bool) -> Array:
-    kind, dtype = tensor.data_type, np.dtype(_PLAIN[tensor.data_type])
+def _plain_array(tensor: TensorProto, row: Element, *, raw: bool) -> Array:
+    dtype = np.dtype(row.numpy)
     if raw:
         return np.frombuffer(tensor.raw_data, dtype).reshape(tensor.dims)
-    field = wire.PAYLOAD[wire.STORAGE[kind][1]]
-    if kind == T.FLOAT16:  # its numbers are bits
+    field = wire.PAYLOAD[row.field]
+    if row.number == T.FLOAT16:  # its numbers are bits
         return np.array(getattr(tensor, field), "<u2").view(dtype).reshape(tensor.dims)
     return np.array(getattr(tensor, field), _LISTED[field]).astype(dtype).reshape(tensor.dims)
 
@@ -131,7 +114,7 @@ def _plain_array(tensor: TensorProto, *, raw: bool) -> Array:
 def _refuse_torn(tensor: TensorProto) -> None:
     """Shape, element type and payload of a tensor must agree."""
     kind, count = tensor.data_type, prod(tensor.dims)
-    if kind != T.STRING and kind not in wire.STORAGE:
+    if kind != T.STRING and kind not in ELEMENTS:
         raise InvalidModel(f"tensor {tensor.name!r} has the element type {kind}, which is unknown")
     if tensor.HasField("segment"):
         raise InvalidModel(f"tensor {tensor.name!r} is one segment of another; put it together")
@@ -140,9 +123,9 @@ def _refuse_torn(tensor: TensorProto) -> None:
     elif tensor.HasField("raw_data"):
         held, wanted, what = len(tensor.raw_data), wire.raw_size(kind, count), "bytes"
     else:
-        field = wire.PAYLOAD[wire.STORAGE[kind][1]]
+        field = wire.PAYLOAD[ELEMENTS[kind].field]
         held, wanted, what = len(getattr(tensor, field)), wire.entries(kind, count), "numbers"
-    spare = held > wanted and what == "numbers" and wire.STORAGE[kind][0] < 8  # onnx's own parser
+    spare = held > wanted and what == "numbers" and ELEMENTS[kind].bits < 8  # onnx's own parser
     if (held != wanted and not spare) or min(tensor.dims, default=0) < 0:
         shape = list(tensor.dims)
         raise InvalidModel(
@@ -153,7 +136,7 @@ def _refuse_torn(tensor: TensorProto) -> None:
 def from_array(array: Array, name: str = "") -> TensorProto:
     """A tensor of the array's own type."""
     if (own := _plain().get(array.dtype)) is not None:
-        data = array.astype(_PLAIN[own], copy=False).tobytes()
+        data = array.astype(ELEMENTS[own].numpy, copy=False).tobytes()
         made = TensorProto(data_type=own, dims=array.shape, raw_data=data)
         if name:
             made.name = name
@@ -161,7 +144,7 @@ def from_array(array: Array, name: str = "") -> TensorProto:
     kind = _numbers().get(array.dtype)
     if kind is None:
         return whole.numpy_helper.from_array(array, name)
-    bits, _ = wire.STORAGE[kind]
+    bits = ELEMENTS[kind].bits
     held = np.ascontiguousarray(array).reshape(-1).view("<u2" if bits == 16 else "u1")
     if bits == 4:
         held = np.append(held & 15, np.zeros(held.size % 2, held.dtype))
@@ -171,8 +154,9 @@ def from_array(array: Array, name: str = "") -> TensorProto:
 
 def as_tensor(array: Array, elem_type: int) -> TensorProto:
     """A nameless tensor of an element type; an 8-bit float that is too large is the largest."""
-    if (largest := _LARGEST.get(elem_type)) is not None:
-        array = np.clip(array.astype(np.float64), -largest, largest)
+    row = ELEMENTS.get(elem_type)
+    if row is not None and row.largest is not None:
+        array = np.clip(array.astype(np.float64), -row.largest, row.largest)
     return from_array(array.astype(dtype_of(elem_type)))
 
 

@@ -8,21 +8,8 @@ from dataclasses import dataclass
 
 from opshift.model.model_version import Level, ModelVersion
 from opshift.opsets import schemas
+from opshift.opsets.elements import ELEMENTS
 from opshift.protos import ModelProto, TypeProto
-
-_WIDER = {
-    "bool": "int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 bfloat16 float double",
-    "int8": "int16 int32 int64 float16 bfloat16 float double",
-    "uint8": "uint16 int16 uint32 int32 uint64 int64 float16 bfloat16 float double",
-    "int16": "int32 int64 float double",
-    "uint16": "uint32 int32 uint64 int64 float double",
-    "int32": "int64 double",
-    "uint32": "uint64 int64 double",
-    "float16": "float double",
-    "bfloat16": "float double",
-    "float": "double",
-    "complex64": "complex128",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +114,9 @@ def _changed(what: str, old: Value, new: Value) -> Iterator[Change]:
 
 
 def _widens(old: str, new: str) -> bool:
-    for before, wider in _WIDER.items():
-        if old == f"tensor({before})":
-            return new in {f"tensor({name})" for name in wider.split()}
+    for row in ELEMENTS.values():
+        if old == f"tensor({row.name})":
+            return new in {f"tensor({name})" for name in row.wider.split()}
     return False
 
 

@@ -1,8 +1,9 @@
-"""Element types by name, whatever release of onnx is installed."""
+"""The element types, whatever release of onnx is installed: one row for each."""
 
 from __future__ import annotations
 
 import enum
+from typing import NamedTuple
 
 
 class T(enum.IntEnum):
@@ -37,3 +38,62 @@ class T(enum.IntEnum):
     INT2 = 26
     FLOAT6E2M3 = 27
     FLOAT6E3M2 = 28
+
+
+OLDEST = 3  # the IR version of the first release, which has most of them
+
+
+class Element(NamedTuple):
+    """What is known of one element type."""
+
+    number: T
+    bits: int  # of one element in raw_data
+    field: int  # the field of a TensorProto, besides raw_data, that can hold it
+    numpy: str = ""  # its type in numpy itself, as tensors hold it
+    ml_dtypes: str = ""  # its type in ml_dtypes; without either, onnx's own helper reads it
+    short: str = ""  # its name in the table of kernels
+    wider: str = ""  # the types that hold each of its values
+    ir: int = OLDEST  # the IR version that introduced it
+    wide: T | None = None  # an older type that holds each of its values
+    largest: int | None = None  # its largest value, where a larger one becomes it
+
+    @property
+    def name(self) -> str:
+        return self.number.name.lower()
+
+
+_FLOAT, _INT32, _INT64, _DOUBLE, _UINT64 = 4, 5, 7, 10, 11  # fields of a TensorProto
+_OVER_8 = "int32 int64 float16 bfloat16 float double"
+
+ELEMENTS: dict[int, Element] = {row.number: row for row in (
+    Element(T.FLOAT, 32, _FLOAT, "<f4", short="f4", wider="double"),
+    Element(T.UINT8, 8, _INT32, "u1", short="u1", wider=f"uint16 int16 uint32 uint64 {_OVER_8}"),
+    Element(T.INT8, 8, _INT32, "i1", short="i1", wider=f"int16 {_OVER_8}"),
+    Element(T.UINT16, 16, _INT32, "<u2", short="u2",
+            wider="uint32 int32 uint64 int64 float double"),
+    Element(T.INT16, 16, _INT32, "<i2", short="i2", wider="int32 int64 float double"),
+    Element(T.INT32, 32, _INT32, "<i4", short="i4", wider="int64 double"),
+    Element(T.INT64, 64, _INT64, "<i8", short="i8"),
+    Element(T.BOOL, 8, _INT32, "?", short="b",
+            wider=f"int8 uint8 int16 uint16 uint32 uint64 {_OVER_8}"),
+    Element(T.FLOAT16, 16, _INT32, "<f2", short="f2", wider="float double"),
+    Element(T.DOUBLE, 64, _DOUBLE, "<f8", short="f8"),
+    Element(T.UINT32, 32, _UINT64, "<u4", short="u4", wider="uint64 int64 double"),
+    Element(T.UINT64, 64, _UINT64, "<u8", short="u8"),
+    Element(T.COMPLEX64, 64, _FLOAT, wider="complex128"),
+    Element(T.COMPLEX128, 128, _DOUBLE),
+    Element(T.BFLOAT16, 16, _INT32, "", "bfloat16", "b2", "float double", 4),
+    Element(T.FLOAT8E4M3FN, 8, _INT32, "", "float8_e4m3fn", ir=9, wide=T.FLOAT, largest=448),
+    Element(T.FLOAT8E4M3FNUZ, 8, _INT32, "", "float8_e4m3fnuz", ir=9, wide=T.FLOAT, largest=240),
+    Element(T.FLOAT8E5M2, 8, _INT32, "", "float8_e5m2", ir=9, wide=T.FLOAT, largest=57344),
+    Element(T.FLOAT8E5M2FNUZ, 8, _INT32, "", "float8_e5m2fnuz", ir=9, wide=T.FLOAT, largest=57344),
+    Element(T.UINT4, 4, _INT32, "", "uint4", ir=10, wide=T.UINT8),
+    Element(T.INT4, 4, _INT32, "", "int4", ir=10, wide=T.INT8),
+    Element(T.FLOAT4E2M1, 4, _INT32, "", "float4_e2m1fn", ir=11, wide=T.FLOAT),
+    Element(T.FLOAT8E8M0, 8, _INT32, ir=12, wide=T.FLOAT),
+    Element(T.UINT2, 2, _INT32, ir=13, wide=T.UINT8),
+    Element(T.INT2, 2, _INT32, ir=13, wide=T.INT8),
+    Element(T.FLOAT6E2M3, 6, _INT32, ir=14, wide=T.FLOAT),
+    Element(T.FLOAT6E3M2, 6, _INT32, ir=14, wide=T.FLOAT),
+)}  # fmt: skip
+"""The rows by number; strings, which are no numbers, have none."""

@@ -15,14 +15,11 @@ from dataclasses import dataclass
 
 from opshift import plugins
 from opshift.opsets import target_names
+from opshift.opsets.elements import ELEMENTS
 
 Key = tuple[str, str]  # (domain, operator)
 Types = tuple[str, ...]
-SHORT = {
-    "float16": "f2", "float": "f4", "double": "f8", "bfloat16": "b2", "int8": "i1", "int16": "i2",
-    "int32": "i4", "int64": "i8", "uint8": "u1", "uint16": "u2", "uint32": "u4", "uint64": "u8",
-    "bool": "b", "string": "s",
-}  # fmt: skip
+SHORT = {"string": "s"} | {row.name: row.short for row in ELEMENTS.values() if row.short}
 LONG = {short: name for name, short in SHORT.items()}
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from opshift.opsets.elements import ELEMENTS, OLDEST
+
 if TYPE_CHECKING:
     from opshift.convert.ir.lower import Lowering
     from opshift.model.bytes.outline import Content
@@ -69,19 +71,7 @@ def _places() -> ModuleType:
 
 
 TYPES = {
-    "bfloat16": 4,
-    "float8e4m3fn": 9,
-    "float8e4m3fnuz": 9,
-    "float8e5m2": 9,
-    "float8e5m2fnuz": 9,
-    "uint4": 10,
-    "int4": 10,
-    "float4e2m1": 11,
-    "float8e8m0": 12,
-    "uint2": 13,
-    "int2": 13,
-    "float6e2m3": 14,
-    "float6e3m2": 14,
+    **{row.name: row.ir for row in ELEMENTS.values() if row.ir > OLDEST},
     "seq": 3,  # ZipMap of ai.onnx.ml 1 gives sequences of maps
     "map": 3,
     "optional": 8,

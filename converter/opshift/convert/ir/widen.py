@@ -9,23 +9,16 @@ from typing import TYPE_CHECKING
 from opshift.author import registry
 from opshift.author.present_types import TYPE_ATTRIBUTES
 from opshift.author.traits import ByValue
-from opshift.convert.ir.features import TYPES
 from opshift.model import arrays, walk
 from opshift.model.document import function_id
 from opshift.model.names import bound_names
 from opshift.model.scope import call_id
-from opshift.opsets.elements import T
+from opshift.opsets.elements import ELEMENTS, T
 from opshift.opsets.identity import normal
 from opshift.protos import GraphProto, ModelProto, NodeProto, TensorProto
 
 if TYPE_CHECKING:
     from opshift.model.weights import Weights
-
-_INTEGERS = {T.UINT4: T.UINT8, T.INT4: T.INT8, T.UINT2: T.UINT8, T.INT2: T.INT8}
-_FLOATS = {
-    T.FLOAT8E4M3FN, T.FLOAT8E4M3FNUZ, T.FLOAT8E5M2, T.FLOAT8E5M2FNUZ, T.FLOAT4E2M1,
-    T.FLOAT8E8M0, T.FLOAT6E2M3, T.FLOAT6E3M2,
-}  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -62,11 +55,9 @@ def _constants(model: ModelProto, to: int) -> dict[str, list[_Constant]]:
     """Candidates by name; a name may stand for one in each of several scopes."""
     found: dict[str, list[_Constant]] = {}
     for name, tensor, overridable in _tensors(model):
-        narrow = tensor.data_type
-        known = narrow in _INTEGERS or narrow in _FLOATS
-        if known and TYPES[T(narrow).name.lower()] > to:
-            wide = _INTEGERS.get(T(narrow), T.FLOAT)
-            found.setdefault(name, []).append(_Constant(tensor, wide, bound=overridable))
+        row = ELEMENTS.get(tensor.data_type)
+        if row is not None and row.wide is not None and row.ir > to:
+            found.setdefault(name, []).append(_Constant(tensor, row.wide, bound=overridable))
     return found
 
 
@@ -150,5 +141,10 @@ def _declare(model: ModelProto, constants: dict[str, list[_Constant]]) -> None:
     for container in walk.containers(model):
         for value in getattr(container, "value_info", ()):
             kind = value.type.tensor_type
-            if value.name in constants and kind.elem_type in (*_INTEGERS, *_FLOATS):
+            if value.name in constants and _is_narrow(kind.elem_type):
                 kind.elem_type = constants[value.name][0].wide
+
+
+def _is_narrow(elem_type: int) -> bool:
+    row = ELEMENTS.get(elem_type)
+    return row is not None and row.wide is not None

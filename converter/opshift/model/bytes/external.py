@@ -12,6 +12,7 @@ from opshift.errors import InvalidModel
 from opshift.model.bytes import wire
 from opshift.model.bytes.ranges import Region
 from opshift.model.bytes.source import Identity, Named
+from opshift.opsets.elements import ELEMENTS
 
 if TYPE_CHECKING:
     from opshift.protos import TensorProto
@@ -78,7 +79,7 @@ def _number(where: dict[str, str], key: str, location: str, tensor: str) -> int 
 
 
 def _bytes_of(tensor: TensorProto) -> int:
-    if tensor.data_type not in wire.STORAGE or min(tensor.dims, default=0) < 0:
+    if tensor.data_type not in ELEMENTS or min(tensor.dims, default=0) < 0:
         raise InvalidModel(
             f"tensor {tensor.name!r}: a tensor of element type {tensor.data_type} and shape"
             f" {list(tensor.dims)} cannot have external data"

@@ -7,11 +7,10 @@ from collections.abc import Iterable, Iterator
 from opshift.model.bytes import outline_pb2 as outline
 from opshift.model.bytes import wire
 from opshift.model.bytes.source import Opened
-from opshift.opsets.elements import T
+from opshift.opsets.elements import ELEMENTS, OLDEST
 
 _SMALL = 64 << 20
 _EXTERNAL = 1  # TensorProto.DataLocation
-_SMALLEST = T.BFLOAT16  # the element types from here on are younger than the format
 
 
 def skeleton(file: Opened) -> bytes:
@@ -84,7 +83,8 @@ class Content:
         declared.append(self.all.functions.value_info.type)
         for one in declared:
             _add_type(one, numbers, found)
-        return found | {T(n).name.lower() for n in numbers if _SMALLEST <= n <= max(T)}
+        known = (ELEMENTS[n] for n in numbers if n in ELEMENTS)
+        return found | {row.name for row in known if row.ir > OLDEST}
 
     def operators(self) -> set[str]:
         """The names of all operators and functions that are called."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from typing import Generic, TypeAlias, TypeVar
 
 from opshift.model.bytes.source import Pages
+from opshift.opsets.elements import ELEMENTS, T
 
 Buffer: TypeAlias = bytes | Pages
 
@@ -27,27 +28,8 @@ PAYLOAD = {
 }
 RAW = 9
 
-_FLOAT, _INT32, _INT64, _DOUBLE, _UINT64 = 4, 5, 7, 10, 11
-
-STORAGE = {
-    **dict.fromkeys((2, 3, 9), (8, _INT32)),  # uint8 int8 bool
-    **dict.fromkeys((4, 5, 10, 16), (16, _INT32)),  # uint16 int16 float16 bfloat16
-    **dict.fromkeys((17, 18, 19, 20, 24), (8, _INT32)),  # float8
-    **dict.fromkeys((21, 22, 23), (4, _INT32)),  # uint4 int4 float4
-    **dict.fromkeys((25, 26), (2, _INT32)),  # uint2 int2
-    **dict.fromkeys((27, 28), (6, _INT32)),  # float6
-    1: (32, _FLOAT),
-    6: (32, _INT32),
-    7: (64, _INT64),
-    11: (64, _DOUBLE),
-    12: (32, _UINT64),
-    13: (64, _UINT64),
-    14: (64, _FLOAT),  # complex: pairs
-    15: (128, _DOUBLE),
-}
-"""Element type -> (bits per element in raw_data, the field besides raw_data that can hold it)."""
-
-_COMPLEX = (14, 15)
+_FLOAT, _DOUBLE = 4, 10
+_COMPLEX = (T.COMPLEX64, T.COMPLEX128)
 
 
 AS_RAW = (RAW, _FLOAT, _DOUBLE)
@@ -59,17 +41,17 @@ MARK_KEY = b"\n" + bytes([len(MARK)]) + MARK.encode()
 
 def fits(data_type: int, fields: set[int]) -> bool:
     """Whether a payload is in one field, and in one that the element type may use."""
-    return data_type in STORAGE and fields in ({RAW}, {STORAGE[data_type][1]})
+    return data_type in ELEMENTS and fields in ({RAW}, {ELEMENTS[data_type].field})
 
 
 def raw_size(data_type: int, count: int) -> int:
     """Bytes of that many elements in raw_data."""
-    return -(-STORAGE[data_type][0] * count // 8)
+    return -(-ELEMENTS[data_type].bits * count // 8)
 
 
 def entries(data_type: int, count: int) -> int:
     """Numbers that so many elements are in the field besides raw_data."""
-    bits, _ = STORAGE[data_type]
+    bits = ELEMENTS[data_type].bits
     if data_type in _COMPLEX:
         return 2 * count
     return -(-count * bits // 8) if bits < 6 else count

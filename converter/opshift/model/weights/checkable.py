@@ -13,6 +13,7 @@ from opshift.model.bytes import wire
 from opshift.model.weights.copy import copy_of
 from opshift.model.weights.inplace import delete_others
 from opshift.model.weights.store import EXTERNAL_FIELD, EXTERNAL_KEY, Weights, marker_of
+from opshift.opsets.elements import ELEMENTS
 from opshift.protos import (
     GraphProto,
     ModelProto,
@@ -134,7 +135,8 @@ def _zero(tensor: TensorProto, value: bytes | None = None) -> None:
     """Give a stub a value that is legal, but means nothing."""
     if not Weights.is_stub(tensor):
         return
-    bits, _ = wire.STORAGE.get(tensor.data_type, (8, 0))
+    row = ELEMENTS.get(tensor.data_type)
+    bits = row.bits if row is not None else 8
     tensor.ClearField("external_data")
     tensor.ClearField("data_location")
     tensor.raw_data = bytes(-(-prod(tensor.dims) * bits // 8)) if value is None else value

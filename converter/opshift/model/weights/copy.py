@@ -12,6 +12,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from opshift.model.bytes import wire
 from opshift.model.walk import HOLDERS
 from opshift.model.weights.store import HEADER, InModel, Source, Weights, has_payload
+from opshift.opsets.elements import ELEMENTS
 from opshift.protos import AttributeProto, ModelProto, NodeProto, TensorProto
 
 THRESHOLD = wire.THRESHOLD
@@ -105,7 +106,8 @@ def is_large(tensor: TensorProto) -> bool:
     elements = prod(tensor.dims)
     if elements <= THRESHOLD // 16:  # no element is wider than 16 bytes
         return False
-    bits, _ = wire.STORAGE.get(tensor.data_type, (0, 0))
+    row = ELEMENTS.get(tensor.data_type)
+    bits = row.bits if row is not None else 0
     if not 8 * THRESHOLD < elements * bits <= 8 * wire.LIMIT or Weights.is_stub(tensor):
         return False
     fields = {n for n, name in wire.PAYLOAD.items() if has_payload(tensor, name)}
@@ -119,7 +121,7 @@ def is_large(tensor: TensorProto) -> bool:
 
 def _is_whole(tensor: TensorProto, elements: int) -> bool:
     """Whether all its numbers are there; to know how many bytes raw_data has is to copy it."""
-    numbers = getattr(tensor, wire.PAYLOAD[wire.STORAGE[tensor.data_type][1]])
+    numbers = getattr(tensor, wire.PAYLOAD[ELEMENTS[tensor.data_type].field])
     return len(numbers) == wire.entries(tensor.data_type, elements)
 
 

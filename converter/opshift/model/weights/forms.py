@@ -14,6 +14,7 @@ from opshift.model.arrays import from_array, to_array
 from opshift.model.bytes import wire
 from opshift.model.bytes.source import Opened, is_text
 from opshift.model.weights.copy import copy_of
+from opshift.opsets.elements import ELEMENTS
 from opshift.protos import ModelProto, TensorProto
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def _plain(model: ModelProto) -> bytes:
     """The bytes of a model whose tensors hold their values in one way."""
     plain = copy_of(model)
     for tensor in walk.tensors(plain):
-        if tensor.data_location != TensorProto.EXTERNAL and tensor.data_type in wire.STORAGE:
+        if tensor.data_location != TensorProto.EXTERNAL and tensor.data_type in ELEMENTS:
             values = from_array(to_array(tensor), tensor.name)
             for name in wire.PAYLOAD.values():
                 tensor.ClearField(name)
