@@ -15,7 +15,11 @@ from types import TracebackType
 from typing import Any
 
 MISSING = [name for name in ("chromium", "chromedriver") if shutil.which(name) is None]
-FLAGS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1200,1600"]
+FLAGS = [
+    "--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1200,1600",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+    "--no-first-run",
+]  # fmt: skip
 
 
 class Browser:
@@ -46,6 +50,17 @@ class Browser:
     def run(self, script: str) -> Any:
         """What a function of these statements returns."""
         return self._ask("/execute/sync", {"script": script, "args": []})
+
+    def choose(self, selector: str, path: Path) -> None:
+        """Gives a file to an input of the page, as its dialog would."""
+        found = self._ask("/element", {"using": "css selector", "value": selector})
+        self._ask(f"/element/{next(iter(found.values()))}/value", {"text": str(path)})
+
+    def download_to(self, folder: Path) -> None:
+        """Puts what is downloaded from now on into a folder."""
+        params = {"behavior": "allow", "downloadPath": str(folder)}
+        wanted = {"cmd": "Browser.setDownloadBehavior", "params": params}
+        self._ask("/goog/cdp/execute", wanted)
 
     def screenshot(self, path: Path) -> None:
         """What is seen without scrolling."""

@@ -16,7 +16,7 @@ from opshift.author.verdicts import (
 )
 from opshift.author.written import Made
 from opshift.convert.change import Task
-from opshift.errors import AdapterBug, InvalidModel, Refusal, Why
+from opshift.errors import AdapterBug, InvalidModel, MissingExtra, Refusal, Why
 from opshift.model.rename import rename
 from opshift.model.walk import holds_graphs
 from opshift.opsets import schemas
@@ -61,7 +61,7 @@ def _answer(adapter: Adapter, node: Node, op: Builder) -> Value | tuple[Value, .
         raise AdapterBug(f"{adapter.source} on {node.op} {node.name!r}: {bug}") from bug
     except (Refusal, InvalidModel, UnicodeDecodeError):  # text that is none is the model's fault
         raise
-    except MemoryError:  # says nothing about the model: there may be more elsewhere
+    except (MemoryError, MissingExtra):  # says nothing about the model: it may work elsewhere
         raise
     except Exception as error:  # whatever an adapter trips over is its bug, not the caller's
         raise AdapterBug(f"{adapter.source} on {node.op} {node.name!r} raised {error!r}") from error
