@@ -7,6 +7,8 @@ from opshift.author.bounds import Bounds, for_all
 from opshift.author.bounds import moved as moved_bounds
 from opshift.author.builder import Builder
 from opshift.author.example import Example, example, shown
+from opshift.author.formula import Formula, Term
+from opshift.author.modern import Modern, modern
 from opshift.author.node import Node, Value
 from opshift.author.traits import (
     ByValue,
@@ -33,6 +35,7 @@ from opshift.author.traits import (
     output_shapes,
     output_types,
 )
+from opshift.author.unify import Found
 from opshift.author.verdicts import (
     KEEP,
     Adapter,
@@ -70,10 +73,13 @@ __all__ = [
     "Example",
     "Flaw",
     "Fold",
+    "Formula",
+    "Found",
     "Fragile",
     "GraphProto",
     "Illegal",
     "InvalidModel",
+    "Modern",
     "Node",
     "OutputBounds",
     "OutputRanks",
@@ -82,6 +88,7 @@ __all__ = [
     "Refusal",
     "Result",
     "T",
+    "Term",
     "ToldDims",
     "Value",
     "ValueInfoProto",
@@ -102,6 +109,7 @@ __all__ = [
     "illegal",
     "impossible",
     "leaving",
+    "modern",
     "moved_bounds",
     "np",
     "output_bounds",

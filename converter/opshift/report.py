@@ -30,6 +30,16 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
+class Site:
+    """One node of a newer operator, the value it computes, and how many nodes it replaces."""
+
+    op: str
+    value: str
+    nodes: int
+    rule: str
+
+
+@dataclass(frozen=True, slots=True)
 class StepReport:
     """What one boundary took."""
 
@@ -62,6 +72,7 @@ class Report(Paged):
     nodes_before: int | None = None
     nodes_after: int | None = None
     assumptions: tuple[str, ...] = ()
+    modernized: tuple[Site, ...] = ()
 
     @property
     def changed(self) -> bool:
@@ -92,6 +103,7 @@ class Report(Paged):
             tuple(raw["approximations"]), tuple(raw["inlined"]), tuple(raw["notes"]),
             raw.get("repaired", False), raw.get("nodes_before"), raw.get("nodes_after"),
             tuple(raw.get("assumptions", ())),
+            tuple(Site(**site) for site in raw.get("modernized", ())),
         )  # fmt: skip
 
     @property
@@ -163,6 +175,7 @@ class Report(Paged):
             if step.kept:
                 kept = ", ".join(f"{op} x{count}" for op, count in step.kept.items())
                 yield Line(f"  {step.where}  unchanged: {kept}", Role.FAINT, more=True)
+        yield from modernized(self.modernized)
         for text in self.inlined:
             yield Line(f"  inlined: the function {text} was written out at its calls")
         for text in self.notes:
@@ -202,6 +215,18 @@ def sections_of(
         Section("Assumptions and approximations", [Notes(caution)] if caution else ()),
         Section("Notes", [Notes([Line(text) for text in notes])] if notes else ()),
     )
+
+
+def modernized(sites: Iterable[Site]) -> Iterator[Line]:
+    """How many nodes of each newer operator were written, and where."""
+    by_op: dict[str, list[Site]] = {}
+    for site in sites:
+        by_op.setdefault(site.op, []).append(site)
+    for op, found in sorted(by_op.items()):
+        nodes = counted(sum(site.nodes for site in found), "node")
+        yield Line(f"  modernized: {op} x{len(found)} in place of {nodes}")
+        for site in found:
+            yield Line(f"    {site.value!r} by {site.rule}", Role.FAINT, more=True)
 
 
 def check_schema(raw: Mapping[str, Any], kind: str) -> None:

@@ -64,6 +64,11 @@ WISHES: dict[str, Wish] = {
         "The only domains of operators in the result. ai.onnx alone writes the operators of"
         " com.microsoft in ai.onnx.",
     ),
+    "modernize": Wish(
+        "bool, default False",
+        "Write one node of a newer operator where several nodes compute exactly what it does, such"
+        " as Gelu.",
+    ),
     "stamp": Wish(
         "bool, default False",
         "Add a line to the metadata of the result: the release of opshift and the versions.",

@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from opshift import plugins
-from opshift.author import index
+from opshift.author import index, modern  # noqa: F401 - modern declares a kind of trait
 from opshift.author.index import Crossing, Row
 from opshift.author.tables import Declared, Table, declarations, places
 from opshift.author.traits import KINDS, Rule, Trait

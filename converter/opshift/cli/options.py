@@ -24,8 +24,10 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "--unknown-domains", "--domains", "--prune-imports", "--strict-ir",
         "--checks",
     ),
-    "Result": ("--output", "--in-place", "--external-data", "--bump-model-version", "--stamp",
-               "--report"),
+    "Result": (
+        "--output", "--in-place", "--external-data", "--modernize", "--bump-model-version",
+        "--stamp", "--report",
+    ),
     "Look first": ("--check", "--dry-run", "--verify"),
     "Work": (
         "--engine", "--cluster", "--workers", "--timeout", "--memory", "--retry", "--journal",

@@ -58,6 +58,7 @@ PERMISSIONS = (
         callback=lambda ctx, param, text: None if text is None else tuple(text.split(",")),
         help=help_of("domains"),
     ),
+    click.option("--modernize", is_flag=True, help=help_of("modernize")),
     click.option("--bump-model-version", is_flag=True, help=help_of("bump_model_version")),
     click.option("--stamp", is_flag=True, help=help_of("stamp")),
     click.option(
@@ -123,7 +124,7 @@ def _request(target: dict[str, Any], named: dict[str, Any]) -> Request:
     words, at_least = read_target(target["words"]), read_target(target["at_least"], "--at-least")
     runtime, ir, minimal = target["runtime"], target["ir"], target["minimal"]
     asked = (words, at_least, runtime, ir != "auto", minimal)
-    if not any((*asked, named["prune_imports"], named["domains"])):
+    if not any((*asked, named["prune_imports"], named["domains"], named["modernize"])):
         raise click.UsageError(
             "say what is wanted: --to N, --for RUNTIME, --ir N, --domains NAME, or several"
         )

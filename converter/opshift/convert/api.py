@@ -120,6 +120,8 @@ def convert_version(
     domains : list of str, optional
         The only domains that operators of the result may be of: `["ai.onnx"]` writes the contrib
         operators of onnxruntime (com.microsoft) in ai.onnx.
+    modernize : bool, default False
+        Write one node of a newer operator where several nodes compute exactly what it does.
     bump_model_version : bool, default False
         Raise the version of the model itself, too.
     stamp : bool, default False
@@ -344,9 +346,7 @@ FEWEST_NODES = 24
 """In a smaller model the classes cost more than they save, above all in the first conversion."""
 
 
-def by_classes(
-    skeleton: ModelProto, options: Request
-) -> tuple[tuple[bytes, Report] | None, bool]:
+def by_classes(skeleton: ModelProto, options: Request) -> tuple[tuple[bytes, Report] | None, bool]:
     """What the classes of the nodes tell: the result, and whether the model is certainly sound.
 
     Where they tell no result, each node must be looked at.

@@ -12,7 +12,7 @@ from opshift.author import registry, safe_inference
 from opshift.author.facts import Facts
 from opshift.author.verdicts import ALTERNATIVE, FORM
 from opshift.convert import classes, declare, leave, overdue, planner, request, stamp
-from opshift.convert.change import Step
+from opshift.convert.change import Change, Step
 from opshift.convert.ir import lower, needs
 from opshift.convert.ir.features import METADATA, TRAINING, Feature
 from opshift.convert.legal import checker, diagnose, differs, rules, runtime, tolerant, validate
@@ -28,7 +28,7 @@ from opshift.model.weights import Weights
 from opshift.opsets import schemas
 from opshift.opsets.targets import Ceiling, Wanted
 from opshift.protos import ModelProto
-from opshift.report import Report, StepReport, Work
+from opshift.report import Report, Site, StepReport, Work
 
 # Below opset 6, some forty operators have no inference; names mean the same on both sides.
 LOWEST_INFERABLE = 6
@@ -58,6 +58,7 @@ class Conversion:
     came_at: int = 0  # the version of the default domain, 0 where it is not imported
     node_budget: int | None = None  # for nodes that steps may still write
     proved: bool = False  # the classes of the nodes show that the checker accepts the model
+    sites: list[Site] = field(default_factory=list)  # what was modernized
     for_types: bool = False  # the result is looked at by inference and thrown away
 
     def run(self) -> Report:
@@ -91,6 +92,8 @@ class Conversion:
             self._settle_nodes()
             self._reopen()
         self._go(adapters)
+        if self.options.modernize:
+            self._modernize(adapters)
         if self.steps or isinstance(self.options.target, Wanted):
             self._reform(adapters)
         if self.runtime is not None:
@@ -328,6 +331,26 @@ class Conversion:
         step.touched.clear()
         self.steps.append(step)
 
+    def _modernize(self, adapters: registry.Registry) -> None:
+        """Writes newer operators in place of the nodes that compute exactly what they do."""
+        from opshift.convert.modernize import Modernizer, in_order
+
+        for version in request.present(self.document, ""):
+            for rule in in_order(adapters, version):
+                stepper = Modernizer(
+                    self.document, self.facts, adapters, "", version, version,
+                    self.options.allow_approximate,
+                ).of(rule)  # fmt: skip
+                stepper.checks = self.options.checks
+                if (row := self.runtime) is not None:
+                    stepper.runs = functools.partial(_runs, row)
+                step = stepper.run()
+                if step.rewritten:
+                    self._done(step)
+                    self.sites += stepper.sites
+                    self.repaired = True
+                    self.document.sweep()
+
     def _reform(self, adapters: registry.Registry) -> None:
         """Writes equal forms that more runtimes run."""
         for domain in sorted(self.goal):
@@ -347,7 +370,7 @@ class Conversion:
                 continue
             stepper = self._stepper(adapters, domain, version, version)
             stepper.forms, stepper.goal = ALTERNATIVE, version
-            stepper.runs = lambda change: runtime.runs(change.made.nodes, change.builder, row)
+            stepper.runs = functools.partial(_runs, row)
             mine = [place for place, key, _ in places if (place[0].root, key[0]) == (root, domain)]
             step = stepper.run_at(root, mine)
             if step.rewritten:
@@ -542,7 +565,13 @@ class Conversion:
             tuple(self.notes),
             self.repaired,
             assumptions=tuple(assumptions),
+            modernized=tuple(self.sites),
         )
+
+
+def _runs(row: Ceiling, change: Change) -> bool:
+    """Whether a runtime has a kernel for each node of a change."""
+    return runtime.runs(change.made.nodes, change.builder, row)
 
 
 def _nodes(document: Document) -> int:

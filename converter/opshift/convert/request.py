@@ -39,6 +39,7 @@ class Wishes(TypedDict, total=False):
     unknown_domains: str
     domains: Collection[str] | None
     minimal: bool
+    modernize: bool
     bump_model_version: bool
     stamp: bool
 
@@ -69,6 +70,7 @@ class Request:
     unknown_domains: str = "keep"
     domains: Collection[str] | None = None  # those that nodes of the result may be of; None: any
     minimal: bool = False
+    modernize: bool = False
     bump_model_version: bool = False
     stamp: bool = False  # writes producer notes into the metadata of a result that differs
     node_budget: int | None = None  # nodes that steps may write before a rehearsal gives up

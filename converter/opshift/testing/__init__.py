@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         shape_rules,
     )
     from opshift.testing.models import assert_invalid, assert_model_converts, assert_refused
+    from opshift.testing.modern import assert_modern, modern_rules
     from opshift.testing.operators import assert_op_downgrades, assert_op_upgrades
     from opshift.testing.surveys import survey
 
@@ -39,6 +40,7 @@ __all__ = [
     "assert_fold",
     "assert_invalid",
     "assert_model_converts",
+    "assert_modern",
     "assert_op_downgrades",
     "assert_op_upgrades",
     "assert_ranks",
@@ -52,6 +54,7 @@ __all__ = [
     "folded",
     "folds",
     "input_sets",
+    "modern_rules",
     "rank_rules",
     "ranked",
     "shape_rules",
@@ -85,6 +88,10 @@ _HOMES = {
         "assert_invalid",
         "assert_model_converts",
         "assert_refused",
+    ),
+    "modern": (
+        "assert_modern",
+        "modern_rules",
     ),
     "operators": (
         "assert_op_downgrades",

@@ -8,7 +8,7 @@ looked at, in order: as many in one run as that can hold, and in halves where it
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,7 @@ from opshift.protos.whole import onnx
 from opshift.report import StepReport
 from opshift.verify import cut, randomness
 from opshift.verify.cases import Case
-from opshift.verify.outcome import Cause
+from opshift.verify.outcome import DIFFERENT, EQUAL, UNKNOWN, Cause, Row
 from opshift.verify.subject import Subject, save
 
 if TYPE_CHECKING:
@@ -48,6 +48,20 @@ def first(
         if found := search.among(names[start : start + TOGETHER]):
             return search.cause(*found, reduce)
     return None
+
+
+def inside(
+    pair: Pair, engines: tuple[str, str], cases: Sequence[Case], names: Sequence[str], folder: Path
+) -> Iterator[Row]:
+    """How some values inside of both models compare, one row for each value and case."""
+    models = (onnx.load(pair.a.path), onnx.load(pair.b.path))
+    random = randomness.drawn(models[0])
+    common = {*_common(models[0].graph, models[1].graph)} - random
+    shared = [name for name in names if name in common]
+    for case in cases:
+        search = Search(pair, models, engines, case, folder)
+        for start in range(0, len(shared), TOGETHER):
+            yield from search.rows(shared[start : start + TOGETHER])
 
 
 def _common(a: GraphProto, b: GraphProto) -> list[str]:
@@ -84,6 +98,17 @@ class Search:
             if isinstance(mine, np.ndarray):
                 self.same[name] = mine
         return None
+
+    def rows(self, names: list[str]) -> Iterator[Row]:
+        """How each of these values compares."""
+        wider = tuple(_exposing(model, names) for model in self.models)
+        found = self._run(wider, self.case)
+        for name in names:
+            if found is None:
+                yield Row(self.case.label, name, UNKNOWN, "no engine shows this value")
+                continue
+            told = self.pair.difference(*(values[name] for values in found))
+            yield Row(self.case.label, name, DIFFERENT if told else EQUAL, told)
 
     def _run(self, models: tuple[ModelProto, ...], case: Case) -> list[dict[str, Any]] | None:
         """What both compute, or None where one of them gives no answer."""

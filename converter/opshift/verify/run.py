@@ -45,8 +45,11 @@ def verify(
     reduce: str | os.PathLike[str] | None = None,
     isolated: bool = True,
     runtime: str = "",
+    values: Sequence[str] = (),
 ) -> Verification:
     """Whether `a` and `b` compute the same: on `inputs`, or on some made up from the signature.
+
+    `values` names values inside of both models that are compared besides the outputs.
 
     `runtime` is a Python interpreter: `b` runs in the onnxruntime that it imports.
     Whoever has limits and a process to lose may do without children: `isolated=False`.
@@ -59,7 +62,7 @@ def verify(
             opened(a, folder, "a"), opened(b, folder, "b"), engine, seed,
             Wanted(rtol, atol, ulp), (limits or Limits()) if isolated else None, runtime,
         )  # fmt: skip
-        found = compared(pair, inputs, reduce, folder)
+        found = compared(pair, inputs, reduce, folder, values)
         if not pair.a.model.training_info:
             return found
         from opshift.verify.one_step import OneStep
@@ -102,8 +105,9 @@ class Pair:
 
 
 def compared(
-    pair: Pair, inputs: Inputs | None, reduce: str | os.PathLike[str] | None, folder: Path
-) -> Verification:
+    pair: Pair, inputs: Inputs | None, reduce: str | os.PathLike[str] | None, folder: Path,
+    values: Sequence[str] = (),
+) -> Verification:  # fmt: skip
     """Runs two models on the same inputs, and tells what differs and where it begins."""
     chosen = engines.choose((pair.a.model, pair.b.model), pair.engine)
     if pair.runtime:
@@ -126,6 +130,8 @@ def compared(
         notes.append("A gives no answer for made-up inputs; give your own, or raise the limits")
     for case, before, after in zip(cases, expected, actual, strict=True):
         rows += _rows(pair, case, before, after, names, random)
+    if values and answered:
+        rows += locate.inside(pair, (first.engine, second.engine), cases, values, folder)
     if objection := _interface(pair.a.model, pair.b.model):
         rows.append(Row("", "", DIFFERENT, objection))
     cause = None

@@ -141,7 +141,8 @@ def _convert(
     found = None
     if verifies:
         with talk.working("verifying"):
-            found = _verified(file, target.name, skeleton, store)
+            sites = [site.value for site in report.modernized]
+            found = _verified(file, target.name, skeleton, store, sites)
     if wish == "write" and (found is None or found.equal):
         with talk.working(f"writing {os.path.basename(target.name)}"):
             weights.put(
@@ -179,7 +180,9 @@ def _places(source: str, output: str | None, in_place: bool) -> tuple[Opened, Fi
     return file, place.at(output or source)
 
 
-def _verified(source: Opened, target: str, skeleton: ModelProto, store: Weights) -> Verification:
+def _verified(
+    source: Opened, target: str, skeleton: ModelProto, store: Weights, values: list[str]
+) -> Verification:
     """Whether both models compute the same, shown before the second one has its place."""
     import tempfile
 
@@ -191,7 +194,7 @@ def _verified(source: Opened, target: str, skeleton: ModelProto, store: Weights)
         # What lies outside of the model is not found from here, unless it comes along.
         outside = bool(weights.data_files(skeleton, store))
         weights.splice(skeleton, store, trial, external="one-file" if outside else "keep")
-        found = verify(source.at_path(folder, "piped.onnx"), trial)
+        found = verify(source.at_path(folder, "piped.onnx"), trial, values=values)
     names = (source.path, target)
     first, second = (
         dataclasses.replace(side, model=name) for side, name in zip(found.sides, names, strict=True)

@@ -14,7 +14,7 @@ from opshift.convert.request import AnyTarget, Request, Wishes, takes_wishes
 from opshift.errors import RefusedNode, blockers, blocking, farthest
 from opshift.model.bytes.source import Opened
 from opshift.page import Paged
-from opshift.report import SCHEMA_VERSION, StepReport, sections_of
+from opshift.report import SCHEMA_VERSION, Site, StepReport, modernized, sections_of
 from opshift.text import Line, Role, counted, show_versions, table
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ class Plan(Paged):
     outgrown: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
+    modernized: tuple[Site, ...] = ()
 
     @property
     def possible(self) -> bool:
@@ -102,6 +103,7 @@ class Plan(Paged):
         for step in self.steps:
             for work in step.rewritten:
                 yield Line(f"  {step.where}  {work.op} x{work.count}: {' '.join(work.gives)}")
+        yield from modernized(self.modernized)
         for text in self.notes:
             yield Line(f"  note: {text}", Role.CAUTION)
         if not self.header_only:

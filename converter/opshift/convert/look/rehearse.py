@@ -75,6 +75,7 @@ def plan(model: Source, options: Request) -> Plan:
         outgrown=tuple(sorted(d for d in wanted if low[d].outgrown or high[d].outgrown)),
         notes=report.notes if report else (),
         assumptions=report.assumptions if report else (),
+        modernized=report.modernized if report else (),
     )
 
 

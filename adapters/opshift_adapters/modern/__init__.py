@@ -1,0 +1,1 @@
+"""The formulas of newer operators, which `--modernize` looks for: inverses of decompositions."""

@@ -1,0 +1,104 @@
+"""Attention from two products and a Softmax."""
+
+import math
+from typing import Any
+
+from opshift.adapter import Formula, Found, Term, Value, dtype_of, example, modern, np
+
+QKV = "(float[2,2,3,4] q, float[2,2,5,4] k, float[2,2,5,6] v"
+Y = ") => (float[2,2,3,6] y) <float c = {0.5}> "
+SCORES = "{ kt = Transpose<perm=[0, 1, 3, 2]>(k) r = MatMul(q, kt) z = Mul(r, c) "
+
+
+def fits(found: Found) -> dict[str, Any] | None:
+    """Four axes with equal batches and heads, and a mask of the size of the scores."""
+    q, k, v = (found[name].dims_or_none for name in ("q", "k", "v"))
+    if q is None or k is None or v is None or not len(q) == len(k) == len(v) == 4:
+        return None
+    if None in (*q[:2], *k[:3]) or q[:2] != k[:2] or v[:3] != k[:3]:
+        return None
+    if "mask" in found and not reaches(found["mask"], (q[0], q[1], q[2], k[2])):
+        return None
+    return scaled(found.numbers, found["q"])
+
+
+def reaches(mask: Value, scores: tuple[Any, ...]) -> bool:
+    """Whether a mask has all keys, and broadcasts to the scores without making them larger."""
+    dims = mask.dims_or_none
+    if dims is None or not 2 <= len(dims) <= 4 or dims[-1] is None or dims[-1] != scores[3]:
+        return False
+    own = scores[4 - len(dims) :]
+    return all(a is not None and a in (1, b) for a, b in zip(dims, own, strict=True))
+
+
+def scaled(numbers: dict[str, Any], q: Value) -> dict[str, Any] | None:
+    """The attribute of the scale; it is left out where it is the usual one."""
+    root, width, kind = numbers.get("root"), q.dims[3], dtype_of(q.elem_type)
+    given = numbers["scale"] if root is None else root
+    if not given > 0:
+        return None
+    if isinstance(width, int):
+        usual = 1 / np.sqrt(np.float64(width))
+        if given == float((usual if root is None else np.sqrt(usual)).astype(kind)):
+            return {}
+    if root is None:
+        return {"scale": given}
+    scale = np.float32(root * root)
+    return {"scale": float(scale)} if root == float(np.sqrt(scale).astype(kind)) else None
+
+
+@modern("Attention", since=23, when=fits)
+@example("the product is scaled", QKV + Y + SCORES + "p = Softmax(z) y = MatMul(p, v) }", gives="Attention", rtol=1e-5, atol=1e-6)
+@example("the product is divided", QKV + Y.replace("0.5", "2") + SCORES.replace("Mul(r", "Div(r") + "p = Softmax(z) y = MatMul(p, v) }", gives="Attention", rtol=1e-5, atol=1e-6)
+@example("the factors are scaled", QKV + Y + "{ qs = Mul(q, c) kt = Transpose<perm=[0, 1, 3, 2]>(k) ks = Mul(kt, c) r = MatMul(qs, ks) p = Softmax(r) y = MatMul(p, v) }", gives="Attention", rtol=1e-5, atol=1e-6)
+@example("another scale", QKV + Y.replace("0.5", "0.25") + SCORES + "p = Softmax<axis=3>(z) y = MatMul(p, v) }", gives="Attention", rtol=1e-5, atol=1e-6)
+@example("another axis", QKV + Y + SCORES + "p = Softmax<axis=2>(z) y = MatMul(p, v) }", gives="Transpose MatMul Mul Softmax MatMul")
+@example("keys of one head", QKV.replace("float[2,2,5,4] k", "float[2,1,5,4] k") + Y + SCORES + "p = Softmax(z) y = MatMul(p, v) }", gives="Transpose MatMul Mul Softmax MatMul")
+def attention(op: Formula, q: Term, k: Term, v: Term) -> Term:
+    """The chances of the scaled scores, times the values."""
+    return op.MatMul(op.Softmax(scores(op, q, k), axis=-1), v)
+
+
+NO_KEYS = "a query that sees no key gives zeros, not NaN"
+
+
+@modern("Attention", since=23, when=fits, differs=NO_KEYS)
+@example("a mask", QKV + ", float[3,5] m" + Y + SCORES + "b = Add(z, m) p = Softmax(b) y = MatMul(p, v) }", gives="Attention", approximate=True, rtol=1e-5, atol=1e-6)
+@example("a mask, and scaled factors", QKV + ", float[1,1,3,5] m" + Y + "{ qs = Mul(q, c) kt = Transpose<perm=[0, 1, 3, 2]>(k) ks = Mul(kt, c) r = MatMul(qs, ks) b = Add(r, m) p = Softmax(b) y = MatMul(p, v) }", gives="Attention", approximate=True, rtol=1e-5, atol=1e-6)
+@example("a mask of one row and column", QKV + ", float[3,1] m" + Y + SCORES + "b = Add(z, m) p = Softmax(b) y = MatMul(p, v) }", gives="Transpose MatMul Mul Add Softmax MatMul", approximate=True)
+@example("without permission", QKV + ", float[3,5] m" + Y + SCORES + "b = Add(z, m) p = Softmax(b) y = MatMul(p, v) }", gives="Transpose MatMul Mul Add Softmax MatMul")
+def attention_with_a_mask(op: Formula, q: Term, k: Term, v: Term, mask: Term) -> Term:
+    """The chances of the scaled scores and a mask, times the values."""
+    return op.MatMul(op.Softmax(scores(op, q, k) + mask, axis=-1), v)
+
+
+MASK = QKV + ", float[2,1,3,5] m" + Y.replace("c = {0.5}", "c = {0.5}, float i = {-inf}, float o = {0}")
+HIDES = "b = Add(r, m) p = Softmax(b) h = ReduceMax<keepdims=1>(m, a) w = Equal(h, i) e = Where(w, o, p) y = MatMul(e, v) }"
+FACTORS = "{ qs = Mul(q, c) kt = Transpose<perm=[0, 1, 3, 2]>(k) ks = Mul(kt, c) r = MatMul(qs, ks) "
+
+
+@modern("Attention", since=23, when=fits)
+@example("a mask that may hide all keys", MASK.replace("float i", "int64[1] a = {-1}, float i") + FACTORS + HIDES, gives="Attention", rtol=1e-5, atol=1e-6)
+def attention_that_hides(op: Formula, q: Term, k: Term, v: Term, mask: Term) -> Term:
+    """The chances of the scaled scores and a mask; none if all keys are hidden."""
+    chances = op.Softmax(scores(op, q, k) + mask, axis=-1)
+    hidden = op.Equal(op.ReduceMax(mask, axes=[-1], keepdims=1), -math.inf)
+    return op.MatMul(op.Where(hidden, 0, chances), v)
+
+
+@modern("Attention", since=23, when=fits)
+@example("a mask of bool", MASK.replace("float[2,1,3,5]", "bool[2,1,3,5]").replace("float i", "int64[1] a = {-1}, float i") + FACTORS + "n = Where(m, o, i) " + HIDES.replace("m)", "n)").replace("(m,", "(n,"), gives="Attention", rtol=1e-5, atol=1e-6)
+def attention_of_what_is_shown(op: Formula, q: Term, k: Term, v: Term, mask: Term) -> Term:
+    """The chances of the scaled scores where a mask says so."""
+    bias = op.Where(mask, 0, -math.inf)
+    chances = op.Softmax(scores(op, q, k) + bias, axis=-1)
+    hidden = op.Equal(op.ReduceMax(bias, axes=[-1], keepdims=1), -math.inf)
+    return op.MatMul(op.Where(hidden, 0, chances), v)
+
+
+def scores(op: Formula, q: Term, k: Term) -> Term:
+    """The scaled product of queries and keys, or the product of both scaled by the root."""
+    turned, root = op.Transpose(k, perm=[0, 1, 3, 2]), op.number("root")
+    return op.either(
+        op.MatMul(q, turned) * op.number("scale"), op.MatMul(q * root, turned * root)
+    )

@@ -1,0 +1,83 @@
+"""LayerNormalization and RMSNormalization from means and squares."""
+
+from typing import Any
+
+from opshift.adapter import Formula, Found, T, Term, Value, example, modern
+
+LAYER = "(float[2,3,4] x, float[4] s, float[4] b) => (float[2,3,4] y) <float e = {0.00001}, float two = {2}, int64[1] a = {-1}> "
+MEANS = "{ m = ReduceMean(x, a) d = Sub(x, m) p = Pow(d, two) v = ReduceMean(p, a) w = Add(v, e) r = Sqrt(w) n = Div(d, r) "
+AT_18 = {"": 18}
+STASHES = (T.FLOAT, T.BFLOAT16)  # what the mean and the deviation of LayerNormalization may be
+
+
+def stretches(x: Value, part: Value, axis: int) -> bool:
+    """Whether a scale or a bias is known to broadcast to the last axes of x."""
+    dims, own = x.dims_or_none, part.shape_or_none
+    if own is None or len(own) > -axis:
+        return False
+    if all(size == 1 for size in own):
+        return True
+    if dims is None:
+        return False
+    wide = dims[len(dims) - len(own) :]
+    return all(size in (1, length) for size, length in zip(own, wide, strict=True))
+
+
+def fits(found: Found) -> dict[str, Any] | None:
+    """Scale and bias must not make the result larger than x is."""
+    told = found.numbers
+    parts = [found[name] for name in ("scale", "bias") if name in found]
+    if told["stash_type"] not in STASHES:
+        return None
+    return told if all(stretches(found["x"], part, told["axis"]) for part in parts) else None
+
+
+def rms_fits(found: Found) -> dict[str, Any] | None:
+    """The quotient has the type of x, and the scale does not make the result larger than x is."""
+    told = found.numbers
+    if told.pop("kind") != found["x"].elem_type_or_none:
+        return None
+    return told if stretches(found["x"], found["scale"], told["axis"]) else None
+
+
+def normal(op: Formula, x: Term) -> Term:
+    """The distance from the mean, in standard deviations."""
+    x = op.cast(x, "stash_type")
+    axes = op.last_axes("axis")
+    gap = x - op.mean(x, axes)
+    return op.cast(gap / op.Sqrt(op.mean(gap * gap, axes) + op.number("epsilon")))
+
+
+@modern("LayerNormalization", since=17, when=fits)
+@example("as torch writes it", LAYER + MEANS + "t = Mul(n, s) y = Add(t, b) }", gives="LayerNormalization", atol=1e-5, imports=AT_18)
+@example("axes as an attribute", "(float[2,3,4] x, float[3,4] s, float[4] b) => (float[2,3,4] y) <float e = {0.5}> { m = ReduceMean<axes=[1, 2]>(x) d = Sub(x, m) p = Mul(d, d) v = ReduceMean<axes=[-2, -1]>(p) w = Add(e, v) r = Sqrt(w) n = Div(d, r) t = Mul(n, s) y = Add(t, b) }", gives="LayerNormalization", atol=1e-5)
+@example("float16 in float", "(float16[2,3,4] h, float16[4] s, float16[4] b) => (float16[2,3,4] y) <float e = {0.00001}, float two = {2}, int64[1] a = {-1}> " + MEANS.replace("{ ", "{ x = Cast<to=1>(h) ", 1) + "k = Cast<to=10>(n) t = Mul(k, s) y = Add(t, b) }", gives="LayerNormalization", atol=0.01, imports=AT_18)
+@example("in float16", LAYER.replace("float", "float16").replace("0.00001", "5145").replace("{2}", "{16384}") + MEANS + "t = Mul(n, s) y = Add(t, b) }", gives="ReduceMean Sub Pow ReduceMean Add Sqrt Div Mul Add", atol=0.01, imports=AT_18)
+@example("an axis in the middle", LAYER.replace("{-1}", "{1}") + MEANS + "t = Mul(n, s) y = Add(t, b) }", gives="ReduceMean Sub Pow ReduceMean Add Sqrt Div Mul Add", imports=AT_18)
+@example("a scale of more axes", LAYER.replace("float[4] s", "float[2,3,4] s") + MEANS + "t = Mul(n, s) y = Add(t, b) }", gives="ReduceMean Sub Pow ReduceMean Add Sqrt Div Mul Add", imports=AT_18)
+def layer_normalization(op: Formula, x: Term, scale: Term, bias: Term) -> Term:
+    """The distance from the mean in standard deviations, scaled and shifted."""
+    return normal(op, x) * scale + bias
+
+
+@modern("LayerNormalization", since=17, when=fits)
+@example("no bias", LAYER.replace(", float[4] b", "") + MEANS + "y = Mul(s, n) }", gives="LayerNormalization", atol=1e-5, imports=AT_18)
+def layer_normalization_without_bias(op: Formula, x: Term, scale: Term) -> Term:
+    """The distance from the mean in standard deviations, scaled."""
+    return normal(op, x) * scale
+
+
+RMS = "(float[2,3,4] x, float[4] s) => (float[2,3,4] y) <float e = {0.00001}, float two = {2}, int64[1] a = {-1}> "
+SQUARES = "{ p = Pow(x, two) v = ReduceMean(p, a) w = Add(v, e) r = Sqrt(w) "
+
+
+@modern("RMSNormalization", since=23, when=rms_fits)
+@example("divided", RMS + SQUARES + "n = Div(x, r) y = Mul(n, s) }", gives="RMSNormalization", atol=1e-5)
+@example("times the reciprocal", RMS + SQUARES + "i = Reciprocal(r) n = Mul(x, i) y = Mul(s, n) }", gives="RMSNormalization", atol=1e-5)
+@example("one by the root", RMS.replace("float two", "float one = {1}, float two") + SQUARES + "i = Div(one, r) n = Mul(x, i) y = Mul(s, n) }", gives="RMSNormalization", atol=1e-5)
+@example("float16 in float", "(float16[2,3,4] h, float16[4] s) => (float16[2,3,4] y) <float e = {0.00001}, float two = {2}, int64[1] a = {-1}> " + SQUARES.replace("{ ", "{ x = Cast<to=1>(h) ", 1) + "n = Div(x, r) k = Cast<to=10>(n) y = Mul(k, s) }", gives="RMSNormalization", atol=0.01)
+def rms_normalization(op: Formula, x: Term, scale: Term) -> Term:
+    """X by the root of its mean square, scaled."""
+    wide = op.cast(x, "stash_type")
+    root = op.Sqrt(op.mean(wide * wide, op.last_axes("axis")) + op.number("epsilon"))
+    return op.cast(op.cast(wide / root, "kind")) * scale

@@ -1,0 +1,46 @@
+"""Softmax and LogSoftmax from exponentials and their sum."""
+
+from opshift.adapter import Formula, Term, example, modern
+
+SHIFTED = "(float[2,3,4] x) => (float[2,3,4] y) <int64[1] a = {-1}> { m = ReduceMax<keepdims=1>(x, a) d = Sub(x, m) "
+AT_18 = {"": 18}
+OVERFLOWS = "large numbers no longer overflow in its exponentials"
+
+
+@modern("Softmax", since=13)
+@example("of the distance from the largest", SHIFTED + "e = Exp(d) s = ReduceSum<keepdims=1>(e, a) y = Div(e, s) }", gives="Softmax", atol=1e-6, imports=AT_18)
+@example("axes as an attribute", "(float[2,3,4] x) => (float[2,3,4] y) { m = ReduceMax<axes=[2]>(x) d = Sub(x, m) e = Exp(d) a = Constant<value_ints=[-1]>() s = ReduceSum(e, a) y = Div(e, s) }", gives="Softmax", atol=1e-6)
+@example("another axis", SHIFTED.replace("-1}", "1}") + "e = Exp(d) s = ReduceSum<keepdims=1>(e, a) y = Div(e, s) }", gives="Softmax", atol=1e-6, imports=AT_18)
+@example("two axes", SHIFTED.replace("[1] a = {-1}", "[2] a = {1, 2}") + "e = Exp(d) s = ReduceSum<keepdims=1>(e, a) y = Div(e, s) }", gives="ReduceMax Sub Exp ReduceSum Div", imports=AT_18)
+@example("two sums", SHIFTED.replace("a =", "b = {0}, int64[1] a =") + "e = Exp(d) s = ReduceSum<keepdims=1>(e, b) y = Div(e, s) }", gives="ReduceMax Sub Exp ReduceSum Div", imports=AT_18)
+def softmax(op: Formula, input: Term) -> Term:
+    """Exponentials of the distances from the largest value, by their sum."""
+    axis = op.axis("axis")
+    power = op.Exp(input - op.ReduceMax(input, axes=axis, keepdims=1))
+    return power / op.ReduceSum(power, axes=axis, keepdims=1)
+
+
+@modern("Softmax", since=13, differs=OVERFLOWS)
+@example("of the values", "(float[2,3] x) => (float[2,3] y) <int64[1] a = {-1}> { e = Exp(x) s = ReduceSum(e, a) y = Div(e, s) }", gives="Softmax", approximate=True, atol=1e-6)
+@example("without permission", "(float[2,3] x) => (float[2,3] y) <int64[1] a = {-1}> { e = Exp(x) s = ReduceSum(e, a) y = Div(e, s) }", gives="Exp ReduceSum Div")
+def softmax_of_the_values(op: Formula, input: Term) -> Term:
+    """Exponentials by their sum."""
+    power = op.Exp(input)
+    return power / op.ReduceSum(power, axes=op.axis("axis"), keepdims=1)
+
+
+@modern("LogSoftmax", since=13)
+@example("of the distance from the largest", SHIFTED + "e = Exp(d) s = ReduceSum<keepdims=1>(e, a) l = Log(s) y = Sub(d, l) }", gives="LogSoftmax", atol=1e-6, imports=AT_18)
+def log_softmax(op: Formula, input: Term) -> Term:
+    """The distances from the largest value, less the logarithm of the sum of their exponentials."""
+    axis = op.axis("axis")
+    gap = input - op.ReduceMax(input, axes=axis, keepdims=1)
+    return gap - op.Log(op.ReduceSum(op.Exp(gap), axes=axis, keepdims=1))
+
+
+@modern("LogSoftmax", since=13, differs="chances that round to zero get their logarithm, not minus infinity")
+@example("of Softmax", "(float[2,3] x) => (float[2,3] y) { s = Softmax<axis=0>(x) y = Log(s) }", gives="LogSoftmax", approximate=True, atol=1e-6)
+@example("without permission", "(float[2,3] x) => (float[2,3] y) { s = Softmax<axis=0>(x) y = Log(s) }", gives="Softmax Log")
+def log_of_softmax(op: Formula, input: Term) -> Term:
+    """The logarithm of Softmax."""
+    return op.Log(op.Softmax(input, axis=op.attribute("axis")))

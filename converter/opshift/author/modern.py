@@ -1,0 +1,90 @@
+"""Rules that find an operator in the nodes of an older model: declarations of `--modernize`."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from opshift.author.example import Draft, Example, drafted
+from opshift.author.traits import Trait
+from opshift.errors import AdapterBug
+
+if TYPE_CHECKING:
+    from opshift.author.formula import Term
+    from opshift.author.unify import Found
+
+When: TypeAlias = "Callable[[Found], Mapping[str, Any] | None]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Modern(Trait):
+    """A formula, the operator that computes it from an opset on, and its fixed attributes."""
+
+    table = "modern"
+    since: int
+    run: Callable[..., Any]
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    when: When | None = None
+    differs: str = ""  # how the operator differs; empty where only the rounding does
+    examples: tuple[Example, ...] = ()
+
+    @property
+    def op(self) -> str:
+        """The operator."""
+        return self.ops[0]
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The inputs of the operator, in their order."""
+        return tuple(inspect.signature(self.run).parameters)[1:]
+
+    @property
+    def source(self) -> str:
+        """The name of the rule."""
+        return f"{self.run.__module__}.{getattr(self.run, '__name__', '?')}"
+
+    @property
+    def formula(self) -> Term:
+        """The pattern that the formula makes."""
+        return _formula(self.run)
+
+
+@functools.cache
+def _formula(run: Callable[..., Any]) -> Term:
+    from opshift.author.formula import Formula, Free
+
+    names = tuple(inspect.signature(run).parameters)[1:]
+    found: Term = run(Formula(), *map(Free, names))
+    return found
+
+
+def modern(
+    op: str,
+    *,
+    since: int,
+    when: When | None = None,
+    differs: str = "",
+    attributes: Mapping[str, Any] | None = None,
+) -> Callable[[Callable[..., Any] | Draft], Modern]:
+    """Declares that the function below it is the formula of an operator, from an opset on.
+
+    The parameters of the function after the first are the inputs of the operator, in its order.
+    `when` is given what was found. It returns the attributes and, by the names of parameters, the
+    constants that take their places; or None where the operator computes something else.
+    `differs` says how the numbers differ; the caller must then permit it.
+    """
+
+    def declare(below: Callable[..., Any] | Draft) -> Modern:
+        draft = drafted(below)
+        found = Modern(
+            ops=(op,), since=since, run=draft.run, attributes=attributes or {}, when=when,
+            differs=differs, examples=draft.examples,
+        )  # fmt: skip
+        if not (draft.run.__doc__ or "").strip():
+            raise AdapterBug(f"{found.source}: a rule needs a docstring that says the formula")
+        return found
+
+    return declare

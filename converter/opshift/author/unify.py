@@ -1,0 +1,357 @@
+"""Finding a formula in a model: a search for nodes that compute it, and for what its inputs are."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from opshift.author.attributes import is_default
+from opshift.author.formula import (
+    Axes,
+    Converted,
+    Either,
+    Free,
+    Group,
+    Handed,
+    Made,
+    Number,
+    Product,
+    Sum,
+    Term,
+)
+from opshift.author.node import Env, Node, Value
+from opshift.errors import Refusal
+from opshift.lazy import deferred
+from opshift.model.arrays import Array
+
+np: Any = deferred("numpy")
+
+SYMMETRIC = frozenset(["Max", "Min", "And", "Or", "Xor", "Equal"])
+NUMERIC = "fiuV"  # the kinds of arrays that hold numbers; V are the narrow floats
+JOIN: dict[type[Group], tuple[str, str, str, int]] = {  # join, part, turn round, neutral number
+    Product: ("Mul", "Div", "Reciprocal", 1),
+    Sum: ("Add", "Sub", "Neg", 0),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """What is known of a formula at one point of the search."""
+
+    values: dict[str, str]  # the inputs by the names of the parameters
+    numbers: dict[str, Any]  # what the attributes hold
+    nodes: frozenset[int]  # the positions of the nodes that compute the formula
+    shaped: bool = False  # whether a constant has axes, which may add axes to the result
+
+    def with_value(self, name: str, value: str) -> Iterator[Binding]:
+        """With an input, if that is no other one already."""
+        if self.values.get(name, value) == value:
+            yield replace(self, values={**self.values, name: value})
+
+    def with_number(self, name: str, number: Any) -> Iterator[Binding]:
+        """With the value of an attribute, if that is no other one already."""
+        if self.numbers.get(name, number) == number:
+            yield replace(self, numbers={**self.numbers, name: number})
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Nodes that compute a formula: its inputs and the numbers of its attributes."""
+
+    binding: Binding
+    env: Env
+
+    def __getitem__(self, name: str) -> Value:
+        """An input of the formula, by the name of its parameter."""
+        return Value(self.binding.values[name], self.env)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.binding.values
+
+    @property
+    def numbers(self) -> dict[str, Any]:
+        """What the formula tells of the attributes."""
+        return dict(self.binding.numbers)
+
+
+class Search:
+    """The search around one node; every way to read the nodes as the formula is tried."""
+
+    def __init__(self, env: Env) -> None:
+        self.env = env
+        self.scope = env.scope
+
+    def find(self, pattern: Term, name: str) -> Iterator[Binding]:
+        """Every way in which the nodes behind a value compute a formula."""
+        try:
+            yield from self._match(pattern, name, Binding({}, {}, frozenset()))
+        except Refusal:  # an attribute that a function is only given by its call
+            return
+
+    def _match(self, pattern: Term, name: str, known: Binding) -> Iterator[Binding]:
+        match pattern:
+            case Free():
+                yield from known.with_value(pattern.name, self._source(name))
+            case Number():
+                yield from self._group(Product, (pattern,), (), name, known)
+            case Group():
+                yield from self._group(type(pattern), pattern.plus, pattern.minus, name, known)
+            case Made():
+                yield from self._made(pattern, name, known)
+            case Converted():
+                yield from self._converted(pattern, name, known)
+            case Either():
+                for way in pattern.ways:
+                    yield from self._match(way, name, known)
+
+    def _source(self, name: str) -> str:
+        """The value that Identity nodes hand on."""
+        while (found := self._producer(name)) is not None and found[1].op == "Identity":
+            name = found[1].proto.input[0]
+        return name
+
+    def _producer(self, name: str) -> tuple[int, Node] | None:
+        """The node of this graph that computes a value alone."""
+        position = self.scope.producers.get(name)
+        node = self.env.producer(name) if position is not None else None
+        if position is None or node is None or node.proto.domain not in ("", "ai.onnx"):
+            return None
+        return (position, node) if node.n_outputs == 1 and node.schema is not None else None
+
+    def _node(self, name: str, known: Binding) -> Iterator[tuple[Node, Binding]]:
+        """The node behind a value and behind Identity nodes, counted as a part of what is found."""
+        found = self._producer(name)
+        nodes = known.nodes
+        while found is not None and found[1].op == "Identity":
+            nodes |= {found[0]}
+            found = self._producer(found[1].proto.input[0])
+        if found is not None:
+            yield found[1], replace(known, nodes=nodes | {found[0]})
+
+    # -- sums and products -------------------------------------------------------------------
+
+    def _group(
+        self,
+        kind: type[Group],
+        plus: tuple[Term, ...],
+        minus: tuple[Term, ...],
+        name: str,
+        known: Binding,
+    ) -> Iterator[Binding]:
+        """A sum or a product, however its operands are ordered and grouped."""
+        if all(isinstance(one, Number) for one in (*plus, *minus)):
+            yield from self._constant(kind, plus, minus, name, known)
+        if len(plus) == 1 and not minus and not isinstance(plus[0], (Number, kind)):
+            yield from self._match(plus[0], name, known)
+        for node, more in self._node(name, known) if plus or minus else ():
+            join, part, turn, _ = JOIN[kind]
+            if node.op == turn:
+                yield from self._group(kind, minus, plus, node.proto.input[0], more)
+            elif node.op in (join, part) and len(node.proto.input) == 2:
+                yield from self._split(kind, plus, minus, node, more)
+            elif node.op == "Pow" and kind is Product and not minus:
+                yield from self._power(plus, node, more)
+
+    def _split(
+        self,
+        kind: type[Group],
+        plus: tuple[Term, ...],
+        minus: tuple[Term, ...],
+        node: Node,
+        known: Binding,
+    ) -> Iterator[Binding]:
+        """The operands shared out among both sides of a node in every way."""
+        parts = JOIN[kind][1]
+        left, right = node.proto.input
+        for mine, other in _shares(plus):
+            for less, off in _shares(minus):
+                taken = (off, other) if node.op == parts else (other, off)
+                if not any(taken) or (not mine and not less and node.op != parts):
+                    continue
+                for more in self._group(kind, mine, less, left, known):
+                    yield from self._group(kind, *taken, right, more)
+
+    def _power(self, plus: tuple[Term, ...], node: Node, known: Binding) -> Iterator[Binding]:
+        """A product of equal factors as a power."""
+        exponent = self._scalar(node.proto.input[1])
+        times = len(plus)
+        if exponent is None or times < 2 or exponent.item() != times:
+            return
+        if all(one is plus[0] for one in plus):
+            yield from self._match(plus[0], node.proto.input[0], known)
+
+    # -- constants ---------------------------------------------------------------------------
+
+    def _scalar(self, name: str) -> Array | None:
+        """A constant with one element."""
+        shape = Value(name, self.env).shape_or_none
+        if shape is not None and math.prod(shape) != 1:
+            return None
+        found = self.env.constant(name)
+        if found is None or found.size != 1 or found.dtype.kind not in NUMERIC:
+            return None
+        return found
+
+    def _constant(
+        self,
+        kind: type[Group],
+        plus: Sequence[Term],
+        minus: Sequence[Term],
+        name: str,
+        known: Binding,
+    ) -> Iterator[Binding]:
+        """A constant that is what some numbers come to; one of them may be an attribute's."""
+        found = self._scalar(name)
+        if found is None:
+            return
+        known = replace(known, shaped=known.shaped or found.ndim > 0)
+        total, inverse = float(JOIN[kind][3]), False
+        unknown: list[Number] = []
+        for one, sign in [*((p, 1) for p in plus), *((m, -1) for m in minus)]:
+            assert isinstance(one, Number)
+            value = known.numbers.get(one.value) if isinstance(one.value, str) else one.value
+            if value is None:
+                unknown.append(one)
+                inverse = sign < 0
+            else:
+                total = _combined(kind, total, float(value), sign)
+        if not unknown:
+            root = plus[0].root_of if len(plus) == 1 and not minus else None  # type: ignore[attr-defined]
+            if is_same_number(found, total) or (root is not None and is_root(found, root)):
+                yield known
+        elif len(unknown) == 1:
+            own = float(found.item())
+            if kind is Product and (total == 0 or (inverse and own == 0)):
+                return
+            rest = _combined(kind, own, total, -1)
+            value = _combined(kind, float(JOIN[kind][3]), rest, -1 if inverse else 1)
+            yield from known.with_number(str(unknown[0].value), value)
+
+    # -- nodes -------------------------------------------------------------------------------
+
+    def _made(self, pattern: Made, name: str, known: Binding) -> Iterator[Binding]:
+        """A node of one operator with equal attributes, and what its inputs must be."""
+        for node, more in self._node(name, known):
+            if node.op != pattern.op:
+                continue
+            inputs = list(node.proto.input)
+            count = len(pattern.operands)
+            if len(inputs) < count or not self._is_plain(node, pattern, inputs[count:]):
+                continue
+            for told in self._attributes(node, pattern, more):
+                orders = [inputs[:count]]
+                if node.op in SYMMETRIC and count == 2:
+                    orders.append(orders[0][::-1])
+                for order in orders:
+                    yield from self._operands(pattern.operands, order, told)
+
+    def _operands(
+        self, patterns: Sequence[Term], names: Sequence[str], known: Binding
+    ) -> Iterator[Binding]:
+        if not patterns:
+            yield known
+            return
+        for more in self._match(patterns[0], names[0], known) if names[0] else ():
+            yield from self._operands(patterns[1:], names[1:], more)
+
+    def _is_plain(self, node: Node, pattern: Made, others: Iterable[str]) -> bool:
+        """Whether what the formula does not name is left out or has its default."""
+        named = pattern.attributes
+        for proto in node.proto.attribute:
+            if proto.name not in named and not is_default(node.schema, proto):
+                return False
+        assert node.schema is not None
+        allowed = {node.schema.input_positions[one] for one in named
+                   if one in node.schema.input_positions}  # fmt: skip
+        count = len(pattern.operands)
+        return all(not name or count + i in allowed for i, name in enumerate(others))
+
+    def _attributes(self, node: Node, pattern: Made, known: Binding) -> Iterator[Binding]:
+        """The attributes that a formula names; some of them are inputs from some opset on."""
+        found = [known]
+        for name, wanted in pattern.attributes.items():
+            given = self._given(node, name)
+            rank = Value(node.proto.input[0], self.env).rank_or_none
+            if isinstance(wanted, Axes):
+                found = [more for one in found for more in _along(wanted, given, rank, one)]
+            elif isinstance(wanted, Handed):
+                found = [more for one in found for more in one.with_number(wanted.name, given)]
+            elif not _is_equal(name, given, wanted, rank):
+                return
+        yield from found
+
+    def _given(self, node: Node, name: str) -> Any:
+        """What an attribute says; an input of its name must be constant."""
+        assert node.schema is not None
+        if name in node.schema.attributes:
+            return node.attr(name)
+        value = node.input(name)
+        known = None if value is None else self.env.constant(value.name)
+        return None if known is None else known.tolist()
+
+    def _converted(self, pattern: Converted, name: str, known: Binding) -> Iterator[Binding]:
+        """A value behind a Cast, or as it is."""
+        for node, more in self._node(name, known):
+            if node.op == "Cast":
+                for told in self._of_kind(pattern.kind, node.int("to"), more):
+                    yield from self._match(pattern.operand, node.proto.input[0], told)
+        kind = Value(name, self.env).elem_type_or_none
+        if pattern.kind is None or kind is not None:
+            for told in self._of_kind(pattern.kind, kind or 0, known):
+                yield from self._match(pattern.operand, name, told)
+
+    def _of_kind(self, name: str | None, kind: int, known: Binding) -> Iterator[Binding]:
+        return known.with_number(name, kind) if name is not None else iter((known,))
+
+
+def is_same_number(found: Array, wanted: float) -> bool:
+    """Whether a constant is a number in its own type; it may have been a float before."""
+    if found.dtype.kind in "iu":
+        return bool(found.item() == wanted)
+    own = float(found.item())
+    return any(
+        own == float(np.asarray(form, found.dtype).item()) for form in (wanted, np.float32(wanted))
+    )
+
+
+def is_root(found: Array, of: float) -> bool:
+    """Whether a constant is the root, taken in its own type, of a number in that type."""
+    forms = (np.asarray(form).astype(found.dtype) for form in (of, np.float32(of)))
+    return any(found.item() == np.sqrt(form).item() for form in forms)
+
+
+def _combined(kind: type[Group], a: float, b: float, sign: Literal[1, -1] | int) -> float:
+    if kind is Product:
+        return a * b if sign > 0 else a / b
+    return a + b if sign > 0 else a - b
+
+
+def _shares(operands: tuple[Term, ...]) -> Iterator[tuple[tuple[Term, ...], tuple[Term, ...]]]:
+    """Every way to share operands out among two sides."""
+    for picks in itertools.product((True, False), repeat=len(operands)):
+        yield (
+            tuple(one for one, mine in zip(operands, picks, strict=True) if mine),
+            tuple(one for one, mine in zip(operands, picks, strict=True) if not mine),
+        )
+
+
+def _along(wanted: Axes, given: Any, rank: int | None, known: Binding) -> Iterator[Binding]:
+    """The axes of a reduction, counted from the end."""
+    axes = given if isinstance(given, list) else None if given is None else [given]
+    if not axes or (rank is None and max(axes) >= 0):
+        return
+    back = sorted(axis if axis < 0 else axis - (rank or 0) for axis in axes)
+    if (wanted.last and back == list(range(-len(back), 0))) or (not wanted.last and len(back) == 1):
+        yield from known.with_number(wanted.name, back[0])
+
+
+def _is_equal(name: str, given: Any, wanted: Any, rank: int | None) -> bool:
+    """Whether an attribute says what the formula says."""
+    if isinstance(wanted, float) and given is not None:
+        return bool(np.float32(given) == np.float32(wanted))
+    if name == "axis" and isinstance(given, int) and isinstance(wanted, int) and rank:
+        return given % rank == wanted % rank
+    return bool((given.decode() if isinstance(given, bytes) else given) == wanted)

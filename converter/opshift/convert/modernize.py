@@ -1,0 +1,179 @@
+"""Newer operators in place of the nodes that compute exactly what they do."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from opshift.author import formula
+from opshift.author.builder import Builder
+from opshift.author.modern import Modern
+from opshift.author.node import Env, Node, Value
+from opshift.author.registry import Registry
+from opshift.author.unify import Binding, Found, Search
+from opshift.author.verdicts import KEEP, Adapter, Result, Rewrite
+from opshift.convert.change import Change, Task
+from opshift.convert.step import Stepper
+from opshift.lazy import deferred
+from opshift.model.arrays import is_array
+from opshift.model.document import Document
+from opshift.model.scope import Key, Place, Root, Scope
+from opshift.opsets import schemas
+from opshift.protos import GraphProto
+from opshift.report import Site
+
+np: Any = deferred("numpy")
+
+MODERN = (-4, -4)  # the boundary of what `--modernize` writes
+
+
+def in_order(adapters: Registry, version: int) -> list[Modern]:
+    """The rules for an opset: what a formula names is found before it, and more before less."""
+    known = {id(rule): rule for row in adapters.traits(Modern).values() for rule in row}
+    waiting = [rule for rule in known.values() if rule.since <= version]
+    waiting.sort(key=lambda rule: (-formula.size(rule.formula), rule.source))
+    found: list[Modern] = []
+    while waiting:
+        open_ops = {rule.op for rule in waiting}
+        ready = [
+            rule for rule in waiting if not (formula.operators(rule.formula) - {rule.op}) & open_ops
+        ]
+        found += ready or waiting  # rules that name each other have no order
+        waiting = [rule for rule in waiting if rule not in found]
+    return found
+
+
+class Modernizer(Stepper):
+    """Writes the operator of one rule wherever its formula stands."""
+
+    rule: Modern
+    sites: list[Site]
+    _nodes: frozenset[int]  # those of the formula that was found last
+
+    def of(self, rule: Modern) -> Modernizer:
+        """The stepper for a rule."""
+        self.rule, self.sites, self.forms = rule, [], MODERN
+        self._taken: set[tuple[int, int]] = set()  # the nodes of the formulas that were found
+        return self
+
+    def _work(self, root: Root) -> Iterator[tuple[Key, Adapter]]:
+        heads = sorted(formula.heads(self.rule.formula))
+        for op in heads:
+            if ("", op) in root.index and self._places(root, ("", op)):
+                yield (
+                    ("", op),
+                    Adapter(
+                        (op,), *MODERN,
+                        Rewrite(
+                            self._write, handles_types=True, approximate=bool(self.rule.differs)
+                        ),
+                        emits=frozenset({self.rule.op}), source=self.rule.source,
+                    ),
+                )  # fmt: skip
+
+    def _change(self, place: Place, task: Task) -> Change | None:
+        change = super()._change(place, task)
+        if change is not None:
+            scope, position = place
+            self._taken |= {(id(scope), one) for one in self._nodes}
+            value, count = scope.node(position).output[0], len(self._nodes)
+            self.sites.append(Site(self.rule.op, value, count, self.rule.source))
+        return change
+
+    def _write(self, node: Node, op: Builder) -> Result:
+        """The operator in place of the last node of its formula."""
+        name = node.proto.output[0] if node.n_outputs == 1 else ""
+        root = node.env.scope.owner(name) if name else None
+        if root is not node.env.scope:
+            return KEEP
+        for found in Search(node.env).find(self.rule.formula, name):
+            taken = {(id(root), one) for one in found.nodes}
+            if taken & self._taken or not _stands_alone(self.document, root, name, found):
+                continue
+            told = self._told(found, node.env)
+            result = None if told is None else self._written(found, told, node, op)
+            if result is not None:
+                self._nodes = found.nodes
+                return result
+        return KEEP
+
+    def _told(self, found: Binding, env: Env) -> dict[str, Any] | None:
+        """The attributes and the new constants; None where the operator computes otherwise."""
+        told: Mapping[str, Any] | None = found.numbers
+        if self.rule.when is not None:
+            told = self.rule.when(Found(found, env))
+        if told is None:
+            return None
+        written = {**told, **self.rule.attributes}
+        floats = (value for value in written.values() if isinstance(value, float))
+        if any(float(np.float32(value)) != value for value in floats):
+            return None  # the attribute would hold another number
+        return written
+
+    def _written(
+        self, found: Binding, told: Mapping[str, Any], node: Node, op: Builder
+    ) -> Value | None:
+        """The new value, if the operator takes the inputs and gives the type and the rank."""
+        if self.rule.differs:
+            op.approximate(self.rule.differs)
+        inputs = [
+            op.const(told[name]) if is_array(told.get(name)) else Value(found.values[name], op.env)
+            for name in self.rule.inputs
+        ]
+        schema = schemas.schema(self.domain, self.rule.op, self.start)
+        assert schema is not None
+        if not _takes(schema, inputs):
+            return None
+        defaults = {one.name: one.default for one in schema.attributes.values()}
+        attributes = {
+            name: value
+            for name, value in told.items()
+            if name not in self.rule.inputs and defaults[name] != value
+        }
+        made: Value = op.emit(self.rule.op, *inputs, **attributes)
+        if not _replaces(Value(node.proto.output[0], node.env), made, shaped=found.shaped):
+            op.made.nodes.clear()
+            return None
+        node.carried()
+        return made
+
+
+def _takes(schema: schemas.Schema, inputs: Iterable[Value]) -> bool:
+    """Whether an operator takes the types of all inputs, equal ones where it wants equal ones."""
+    variables: dict[str, str] = {}
+    for i, value in enumerate(inputs):
+        param, text = schema.input_at(i), value.type_text
+        if param is None or text is None or text not in param.types:
+            return False
+        if variables.setdefault(param.variable, text) != text:
+            return False
+    return True
+
+
+def _replaces(old: Value, new: Value, *, shaped: bool) -> bool:
+    """Whether a value has the element type and the rank of another one.
+
+    A constant that has axes may have given axes to the old value.
+    """
+    if old.elem_type_or_none is None or old.elem_type_or_none != new.elem_type_or_none:
+        return False
+    ranks = old.rank_or_none, new.rank_or_none
+    return ranks[0] == ranks[1] or (None in ranks and not shaped)
+
+
+def _stands_alone(document: Document, scope: Scope, result: str, found: Binding) -> bool:
+    """Whether nothing but the formula reads the values inside it, and nothing describes them."""
+    nodes = [scope.node(position) for position in found.nodes]
+    inside = {name for node in nodes for name in node.output if name} - {result}
+    reads = Counter(name for node in nodes for name in node.input if name in inside)
+    if any(document.names.count((scope, name), scope.root) != reads[name] for name in inside):
+        return False
+    if any(getattr(node, "device_configurations", ()) for node in nodes):
+        return False
+    return not (inside & _annotated(scope))
+
+
+def _annotated(scope: Scope) -> set[str]:
+    notes = scope.proto.quantization_annotation if isinstance(scope.proto, GraphProto) else ()
+    return {note.tensor_name for note in notes}

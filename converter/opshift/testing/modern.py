@@ -1,0 +1,45 @@
+"""The `@example`s of the formulas that `--modernize` looks for."""
+
+from __future__ import annotations
+
+from opshift import versions
+from opshift.author import registry
+from opshift.author.example import Example
+from opshift.author.modern import Modern
+from opshift.convert.request import Request
+from opshift.protos import ModelProto
+from opshift.testing.models import Evaluate, assert_model_converts, parsed
+from opshift.verify import oracle
+
+
+def modern_rules(package: str) -> list[tuple[Modern, Example]]:
+    """All examples of a package's formulas, for `pytest.mark.parametrize`."""
+    rules = {id(rule): rule for row in registry.default().traits(Modern).values() for rule in row}
+    return [
+        (rule, example)
+        for rule in rules.values()
+        if f"{rule.run.__module__}.".startswith(f"{package}.")
+        for example in rule.examples
+    ]
+
+
+def modern_model(rule: Modern, example: Example) -> ModelProto:
+    """The example as a model, at the lowest opset that has the operator unless it names one."""
+    imports = {rule.domain: rule.since, **example.imports}
+    ir = example.ir_version or max(versions.ir_for(imports), 4)
+    listed = ", ".join(f'"{domain}" : {version}' for domain, version in imports.items())
+    header = f"<ir_version: {ir}, opset_import: [{listed}]>"
+    return parsed(f"{header} example {example.graph} {example.functions}")
+
+
+def assert_modern(
+    rule: Modern, example: Example, *, evaluate: Evaluate | None = None
+) -> ModelProto:
+    """The example becomes what it says and computes the same; what stays is written as it came."""
+    model = modern_model(rule, example)
+    return assert_model_converts(
+        model, Request(modernize=True), gives=example.gives, evaluate=evaluate,
+        rtol=example.rtol, atol=example.atol,
+        inputs=oracle.make_inputs(model, overrides=dict(example.inputs)),
+        allow_approximate=example.approximate,
+    )  # fmt: skip

@@ -1,0 +1,177 @@
+"""The formulas of `--modernize`: their examples, and the law that they invert decompositions."""
+
+from __future__ import annotations
+
+import pytest
+from opshift import convert_version, testing
+from opshift.author.example import Example
+from opshift.author.modern import Modern
+from opshift.author.verdicts import Adapter
+from opshift.convert.api import convert_with_report
+from opshift.opsets import schemas
+from opshift.testing.modern import modern_model
+from opshift.verify import oracle
+
+RULES = testing.modern_rules("opshift_adapters")
+ULP = 8  # two conversions, each of which may round in another order
+
+# The titles of the examples of decompositions whose operator does not come back, and why.
+STAYS = {
+    "Attention": {
+        "the positions are compared, the scores are capped, cast or given out by other nodes": [
+            "causal", "past", "soft cap", "raw scores", "capped scores", "masked scores", "chances",
+            "half", "no queries",
+        ],
+        "the lengths or the mask are not known to fit": [
+            "mask of one column", "unknown sizes", "unknown rank",
+        ],
+    },
+    "Celu": {
+        "Elu says it in one node": ["default"],
+        "this formula is written for negative or for wide numbers only": [
+            "negative alpha", "double",
+        ],
+    },
+    "DequantizeLinear": {
+        "a product alone is no quantization": [
+            "constant zero point of zero", "int32 and its zero point", "int32",
+        ],
+        "the scales of channels stand in another shape": [
+            "per axis", "per axis, constant", "per last axis", "unknown rank, from the end",
+            "16 bits per axis",
+        ],
+        "no formula has these types or these unknown lengths": [
+            "16 bits", "float8 weights", "float8 with zero points", "blocks of float8",
+            "blocks of unknown number",
+        ],
+    },
+    "QuantizeLinear": {
+        "the scales of channels or blocks stand in another shape": [
+            "per axis", "per axis from the end, no zero point", "beyond the limits",
+            "16 bits of float16", "blocks", "blocks of float8",
+        ],
+        "no formula has these types": ["16 bits", "4 bits between the two"],
+    },
+    "LayerNormalization": {
+        "several results of the operator are read": [
+            "all outputs", "deviation alone", "float16 in float",
+        ],
+        "the axes of a tensor of unknown rank may be other ones": [
+            "unknown rank", "unknown rank, axis from the front",
+        ],
+    },
+    "LogSoftmax": {"an axis is counted in a tensor of unknown rank": ["unknown rank"]},
+    "RMSNormalization": {
+        "onnx infers the type of the data for a result of the type of the scale": [
+            "float16 data, float scale",
+        ],
+        "the axes of a tensor of unknown rank may be other ones": [
+            "unknown rank", "unknown rank, axis from the front",
+        ],
+    },
+    "Softmax": {"an axis is counted in a tensor of unknown rank": ["unknown rank"]},
+}  # fmt: skip
+
+
+BORN = [
+    (rule, example)
+    for rule, example in RULES
+    if example.gives == rule.op
+    and [entry.since for entry in schemas.history("", rule.op)][:1] == [rule.since]
+]
+
+
+def newest() -> int:
+    return schemas.latest("") or 0
+
+
+def too_new(rule: Modern, example: Example) -> bool:
+    return (
+        max(rule.since, *example.imports.values(), 0) > newest()
+        if example.imports
+        else rule.since > newest()
+    )
+
+
+@pytest.mark.parametrize(
+    ("rule", "example"), RULES, ids=[f"{r.source.rpartition('.')[2]}-{e.title}" for r, e in RULES]
+)
+def test_example(rule: Modern, example: Example) -> None:
+    if too_new(rule, example):
+        pytest.skip("the installed onnx is older than the example")
+    testing.assert_modern(rule, example)
+
+
+@pytest.mark.parametrize(
+    ("rule", "example"),
+    BORN,
+    ids=[f"{rule.source.rpartition('.')[2]}-{example.title}" for rule, example in BORN],
+)
+def test_what_an_example_gives_goes_down_and_comes_back(rule: Modern, example: Example) -> None:
+    if too_new(rule, example):
+        pytest.skip("the installed onnx is older than the example")
+    newer = convert_version(
+        modern_model(rule, example), modernize=True, allow_approximate=example.approximate
+    )
+    older = convert_version(newer, rule.since - 1, allow_approximate=True)
+    again = convert_version(
+        older, newer.opset_import[0].version, modernize=True, allow_approximate=example.approximate
+    )
+    assert [node.op_type for node in again.graph.node] == [rule.op]
+    inputs = oracle.make_inputs(newer, overrides=dict(example.inputs))
+    told = oracle.compare(
+        oracle.evaluate(newer, inputs),
+        oracle.evaluate(again, inputs),
+        rtol=example.rtol,
+        atol=example.atol,
+        ulp=ULP,
+    )
+    assert told is None, told
+
+
+def decomposed() -> list[tuple[str, Adapter, Example]]:
+    """The examples of adapters that take an operator away which some formula finds again."""
+    since: dict[str, int] = {}
+    for rule, _ in RULES:
+        since[rule.op] = min(since.get(rule.op, rule.since), rule.since)
+    return [
+        (op, adapter, example)
+        for adapter, example in testing.examples("opshift_adapters")
+        for op in adapter.ops
+        if not adapter.domain
+        and adapter.start > adapter.to
+        and adapter.start >= since.get(op, 1000)
+        and f" {op}" in example.graph
+        and example.refuses is None
+        and example.invalid is None
+    ]
+
+
+DECOMPOSED = decomposed()
+
+
+@pytest.mark.parametrize(
+    ("op", "adapter", "example"),
+    DECOMPOSED,
+    ids=[f"{op} {adapter.start} {example.title}" for op, adapter, example in DECOMPOSED],
+)
+def test_what_a_decomposition_writes_becomes_the_operator_again(
+    op: str, adapter: Adapter, example: Example
+) -> None:
+    if adapter.start > newest():
+        pytest.skip("the installed onnx is older than the example")
+    before = testing.example_model(adapter, example)
+    older = convert_version(before, {"": adapter.to}, allow_approximate=True)
+    if op in {node.op_type for node in older.graph.node}:
+        pytest.skip("the operator is kept")
+    again = convert_with_report(older, {"": adapter.start}, modernize=True)
+    comes_back = op in {node.op_type for node in again.model.graph.node}
+    stays = [title for titles in STAYS.get(op, {}).values() for title in titles]
+    assert comes_back != (example.title in stays)
+    assert [site.op for site in again.report.modernized].count(op) == comes_back
+    inputs = oracle.make_inputs(before, overrides=dict(example.inputs))
+    told = oracle.compare(
+        oracle.evaluate(older, inputs), oracle.evaluate(again.model, inputs),
+        rtol=example.rtol, atol=example.atol, ulp=ULP,
+    )  # fmt: skip
+    assert told is None, told

@@ -1,0 +1,187 @@
+"""`--modernize`: what guards it, what it reports, and that every verb shows it."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import onnx
+import pytest
+from click.testing import CliRunner
+from opshift import Request, convert_version, plan
+from opshift.cli import main
+from opshift.convert.api import convert_with_report
+from opshift.report import Report
+from opshift.testing.text import parse_model
+
+ONE = "(float[2,3] x) => (float[2,3] y) "
+NUMBERS = "<float r = {1.4142135}, float one = {1}, float half = {0.5}> "
+GELU = "d = Div(x, r) e = Erf(d) a = Add(e, one) m = Mul(x, a) y = Mul(m, half)"
+PLAIN = ONE + NUMBERS + "{ " + GELU + " }"
+
+
+def model(text: str, opset: int, more: str = "") -> onnx.ModelProto:
+    return parse_model(f'<ir_version: 8, opset_import: ["" : {opset}{more}]> g {text}')
+
+
+def operators(proto: onnx.ModelProto) -> list[str]:
+    return [node.op_type for node in proto.graph.node]
+
+
+def test_it_is_off_by_default():
+    assert "Gelu" not in operators(convert_version(model(PLAIN, 13), 20))
+
+
+def test_it_works_at_the_target_and_removes_what_is_no_longer_read():
+    found = convert_with_report(model(PLAIN, 13), 20, modernize=True)
+    assert operators(found.model) == ["Gelu"]
+    assert not found.model.graph.initializer
+    (site,) = found.report.modernized
+    assert (site.op, site.value, site.nodes) == ("Gelu", "y", 5)
+    assert site.rule == "opshift_adapters.modern.gelu.by_error_function"
+    assert Report.from_json(found.report.to_json()) == found.report
+
+
+def test_the_operator_must_exist_at_the_target():
+    found = convert_with_report(model(PLAIN, 13), 19, modernize=True)
+    assert "Gelu" not in operators(found.model)
+    assert found.report.modernized == ()
+
+
+def test_without_a_target_the_opset_stays():
+    found = convert_with_report(model(PLAIN, 20), modernize=True)
+    assert operators(found.model) == ["Gelu"]
+    assert found.report.changed
+    again = convert_with_report(found.model, modernize=True)
+    assert again.model == found.model
+    assert not again.report.changed
+
+
+def annotated(proto: onnx.ModelProto) -> None:
+    note = proto.graph.quantization_annotation.add(tensor_name="e")
+    note.quant_parameter_tensor_names.add(key="SCALE_TENSOR", value="half")
+
+
+def read_in_a_branch(proto: onnx.ModelProto) -> None:
+    other = model(
+        "(float[2,3] x, bool c) => (float[2,3] y, float[2,3] z) " + NUMBERS + "{ " + GELU
+        + " z = If(c) <then_branch = t () => (float[2,3] p) { p = Neg(e) },"
+        " else_branch = f () => (float[2,3] q) { q = Abs(x) }> }",
+        20,
+    )  # fmt: skip
+    proto.CopyFrom(other)
+
+
+def given_out(proto: onnx.ModelProto) -> None:
+    proto.graph.output.add(name="a").type.CopyFrom(proto.graph.output[0].type)
+
+
+def overridable(proto: onnx.ModelProto) -> None:
+    info = onnx.helper.make_tensor_value_info("half", onnx.TensorProto.FLOAT, [])
+    proto.graph.input.append(info)
+
+
+@pytest.mark.parametrize("harm", [annotated, read_in_a_branch, given_out, overridable])
+def test_what_something_else_reads_or_sets_stays(harm):
+    proto = model(PLAIN, 20)
+    harm(proto)
+    found = convert_with_report(proto, modernize=True)
+    assert "Gelu" not in operators(found.model)
+    assert found.report.modernized == ()
+
+
+def test_it_works_in_branches_and_functions():
+    text = (
+        "(float[2,3] x, bool c) => (float[2,3] z) { z = If(c) <then_branch = t () => (float[2,3] y) "
+        + NUMBERS + "{ " + GELU + " }, else_branch = f () => (float[2,3] q) { q = own.f(x) }> }"
+    )  # fmt: skip
+    function = (
+        '<opset_import: ["" : 20], domain: "own"> f (x) => (y) { r = Constant<value_float=1.4142135>()'
+        " one = Constant<value_float=1.0>() half = Constant<value_float=0.5>() " + GELU + " }"
+    )
+    proto = model(f"{text} {function}", 20, more=', "own" : 1')
+    found = convert_with_report(proto, modernize=True, check="full")
+    branch = found.model.graph.node[0].attribute[0].g
+    assert [node.op_type for node in branch.node] == ["Gelu"]
+    assert [node.op_type for node in found.model.functions[0].node] in (["Gelu"], FUNCTION)
+
+
+FUNCTION = ["Constant"] * 3 + ["Div", "Erf", "Add", "Mul", "Mul"]  # the type of x is not known
+
+
+def test_two_in_a_row_and_one_inside_of_the_other():
+    text = (
+        ONE + NUMBERS + "{ " + GELU.replace("y = ", "k = ")
+        + " d2 = Div(k, r) e2 = Erf(d2) a2 = Add(one, e2) m2 = Mul(half, a2) y = Mul(k, m2) }"
+    )  # fmt: skip
+    found = convert_with_report(model(text, 20), modernize=True)
+    assert operators(found.model) == ["Gelu", "Gelu"]
+    assert [site.value for site in found.report.modernized] == ["k", "y"]
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_any_order_and_grouping_of_a_product_is_found(seed):
+    draw = random.Random(seed)
+    nodes = ["d = Mul(x, i)", "e = Erf(d)", "a = Add(one, e)"]
+    left = ["x", "half", "a"]
+    while len(left) > 1:
+        draw.shuffle(left)
+        first, second, *left = left
+        name = f"p{len(left)}" if left else "y"
+        if second == "half" and draw.random() < 0.5:
+            nodes.append(f"{name} = Div({first}, two)")
+        else:
+            nodes.append(f"{name} = Mul({first}, {second})")
+        if draw.random() < 0.3 and left:
+            nodes.append(f"{name}i = Identity({name})")
+            name += "i"
+        left.append(name) if left else None
+    text = ONE + "<float i = {0.70710677}, float one = {1}, float two = {2}, float half = {0.5}> "
+    found = convert_with_report(model(text + "{ " + " ".join(nodes) + " }", 20), modernize=True)
+    assert operators(found.model) == ["Gelu"]
+
+
+def test_the_plan_shows_it():
+    found = plan(model(PLAIN, 13), Request(20, modernize=True))
+    assert [site.op for site in found.modernized] == ["Gelu"]
+    assert "modernized: Gelu x1 in place of 5 nodes" in str(found)
+
+
+def test_the_command_and_its_verification(tmp_path):
+    source, result = tmp_path / "a.onnx", tmp_path / "b.onnx"
+    onnx.save(
+        model(ONE + NUMBERS + "{ " + GELU.replace("y =", "k =") + " y = Neg(k) }", 20), source
+    )
+    words = ["convert", str(source), "-o", str(result), "--modernize", "--verify"]
+    done = CliRunner().invoke(main, [*words, "--output-format", "json"])
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.output)
+    assert [site["value"] for site in told["modernized"]] == ["k"]
+    rows = {(row["output"], row["outcome"]) for row in told["verification"]["rows"]}
+    assert rows == {("y", "equal"), ("k", "equal")}
+    assert operators(onnx.load(result)) == ["Gelu", "Neg"]
+
+
+def test_verification_sees_a_wrong_value_that_the_outputs_hide():
+    from opshift.verify import verify
+
+    a = model("(float[2,3] x) => (float[2,3] y) { k = Abs(x) z = Sub(k, k) y = Relu(z) }", 20)
+    b = model("(float[2,3] x) => (float[2,3] y) { k = Neg(x) z = Sub(k, k) y = Relu(z) }", 20)
+    assert verify(a, b).equal
+    found = verify(a, b, values=["k"])
+    assert not found.equal
+    assert {row.output for row in found.rows if row.outcome == "different"} == {"k"}
+
+
+def test_settings_may_ask_for_it(tmp_path, monkeypatch):
+    (tmp_path / "opshift.toml").write_text("[convert]\nmodernize = true\n")
+    onnx.save(model(PLAIN, 13), tmp_path / "a.onnx")
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(main, ["convert", "a.onnx", "-o", "b.onnx", "--to", "20"])
+    assert done.exit_code == 0, done.output
+    assert operators(onnx.load("b.onnx")) == ["Gelu"]
+
+
+def test_a_runtime_without_the_operator_keeps_the_nodes():
+    found = convert_with_report(model(PLAIN, 13), "onnxruntime==1.10", modernize=True)
+    assert "Gelu" not in operators(found.model)
