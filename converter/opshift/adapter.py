@@ -8,7 +8,7 @@ from opshift.author.bounds import moved as moved_bounds
 from opshift.author.builder import Builder
 from opshift.author.example import Example, example, shown
 from opshift.author.formula import Formula, Term
-from opshift.author.modern import Modern, modern
+from opshift.author.modern import Arithmetic, Commutes, Modern, arithmetic, commutes, modern
 from opshift.author.node import Node, Value
 from opshift.author.traits import (
     ByValue,
@@ -63,12 +63,14 @@ __all__ = [
     "KEEP",
     "Adapter",
     "AdapterBug",
+    "Arithmetic",
     "Array",
     "Assumption",
     "Bounds",
     "Builder",
     "ByValue",
     "Carries",
+    "Commutes",
     "Differs",
     "Example",
     "Flaw",
@@ -95,9 +97,11 @@ __all__ = [
     "Why",
     "adapter",
     "alternative",
+    "arithmetic",
     "boundary",
     "by_value",
     "carries",
+    "commutes",
     "differs",
     "dtype_of",
     "example",

@@ -40,12 +40,16 @@ def rms_fits(found: Found) -> dict[str, Any] | None:
     return told if stretches(found["x"], found["scale"], told["axis"]) else None
 
 
+def mean(op: Formula, x: Term) -> Term:
+    """The mean along the last axes, which stay with size 1."""
+    return op.ReduceMean(x, axes=op.last_axes("axis"), keepdims=1)
+
+
 def normal(op: Formula, x: Term) -> Term:
     """The distance from the mean, in standard deviations."""
     x = op.cast(x, "stash_type")
-    axes = op.last_axes("axis")
-    gap = x - op.mean(x, axes)
-    return op.cast(gap / op.Sqrt(op.mean(gap * gap, axes) + op.number("epsilon")))
+    gap = x - mean(op, x)
+    return op.cast(gap / op.Sqrt(mean(op, gap * gap) + op.number("epsilon")))
 
 
 @modern("LayerNormalization", since=17, when=fits)
@@ -79,5 +83,5 @@ SQUARES = "{ p = Pow(x, two) v = ReduceMean(p, a) w = Add(v, e) r = Sqrt(w) "
 def rms_normalization(op: Formula, x: Term, scale: Term) -> Term:
     """X by the root of its mean square, scaled."""
     wide = op.cast(x, "stash_type")
-    root = op.Sqrt(op.mean(wide * wide, op.last_axes("axis")) + op.number("epsilon"))
+    root = op.Sqrt(mean(op, wide * wide) + op.number("epsilon"))
     return op.cast(op.cast(wide / root, "kind")) * scale

@@ -11,7 +11,10 @@ import functools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+
+if TYPE_CHECKING:
+    from opshift.author.modern import Arithmetic
 
 Operand: TypeAlias = "Term | float"
 
@@ -63,6 +66,7 @@ class Number(Term):
 class Group(Term):
     """Operands that are joined, and operands that are taken away from them."""
 
+    kind: ClassVar[str]
     plus: tuple[Term, ...]
     minus: tuple[Term, ...] = ()
 
@@ -70,9 +74,13 @@ class Group(Term):
 class Product(Group):
     """Factors and divisors."""
 
+    kind = "product"
+
 
 class Sum(Group):
     """Summands, and what is subtracted."""
+
+    kind = "sum"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -153,10 +161,6 @@ class Formula:
         """A value in the element type that an attribute names, or in the one that fits."""
         return Converted(operand, kind)
 
-    def mean(self, x: Term, axes: Axes) -> Term:
-        """The mean along some axes, which stay with size 1."""
-        return self.ReduceMean(x, axes=axes, keepdims=1)
-
 
 def term(operand: Operand) -> Term:
     """A number is a constant."""
@@ -180,19 +184,17 @@ def _group(kind: type[Group], operand: Operand) -> Group:
     return found if isinstance(found, kind) else kind((found,))
 
 
-def heads(found: Term) -> frozenset[str]:
+def heads(found: Term, known: Mapping[str, Arithmetic]) -> frozenset[str]:
     """The operators whose nodes may compute a term."""
     match found:
-        case Product():
-            return frozenset({"Mul", "Div"} | ({"Reciprocal"} if not found.plus else set()))
-        case Sum():
-            return frozenset({"Add", "Sub"})
+        case Group():
+            return frozenset(known[found.kind].ops)
         case Made():
             return frozenset({found.op})
         case Converted():
-            return heads(found.operand) | {"Cast"}
+            return heads(found.operand, known) | {"Cast"}
         case Either():
-            return frozenset().union(*map(heads, found.ways))
+            return frozenset().union(*(heads(way, known) for way in found.ways))
         case _:
             return frozenset()
 

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from opshift.author.attributes import is_default
 from opshift.author.formula import (
@@ -19,22 +19,20 @@ from opshift.author.formula import (
     Made,
     Number,
     Product,
-    Sum,
     Term,
 )
+from opshift.author.modern import Arithmetic, Commutes
 from opshift.author.node import Env, Node, Value
 from opshift.errors import Refusal
 from opshift.lazy import deferred
 from opshift.model.arrays import Array
 
+if TYPE_CHECKING:
+    from opshift.author.registry import Registry
+
 np: Any = deferred("numpy")
 
-SYMMETRIC = frozenset(["Max", "Min", "And", "Or", "Xor", "Equal"])
 NUMERIC = "fiuV"  # the kinds of arrays that hold numbers; V are the narrow floats
-JOIN: dict[type[Group], tuple[str, str, str, int]] = {  # join, part, turn round, neutral number
-    Product: ("Mul", "Div", "Reciprocal", 1),
-    Sum: ("Add", "Sub", "Neg", 0),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +75,20 @@ class Found:
         return dict(self.binding.numbers)
 
 
+def arithmetic_of(adapters: Registry) -> dict[str, Arithmetic]:
+    """The operators of sums and of products."""
+    rows = adapters.traits(Arithmetic).values()
+    return {one.kind: one for row in rows for one in row}
+
+
 class Search:
     """The search around one node; every way to read the nodes as the formula is tried."""
 
     def __init__(self, env: Env) -> None:
         self.env = env
         self.scope = env.scope
+        self.arithmetic = arithmetic_of(env.facts.adapters)
+        self.commutes = env.facts.adapters.traits(Commutes)
 
     def find(self, pattern: Term, name: str) -> Iterator[Binding]:
         """Every way in which the nodes behind a value compute a formula."""
@@ -147,12 +153,12 @@ class Search:
         if len(plus) == 1 and not minus and not isinstance(plus[0], (Number, kind)):
             yield from self._match(plus[0], name, known)
         for node, more in self._node(name, known) if plus or minus else ():
-            join, part, turn, _ = JOIN[kind]
-            if node.op == turn:
+            known_as = self.arithmetic[kind.kind]
+            if node.op == known_as.turn:
                 yield from self._group(kind, minus, plus, node.proto.input[0], more)
-            elif node.op in (join, part) and len(node.proto.input) == 2:
+            elif node.op in (known_as.join, known_as.part) and len(node.proto.input) == 2:
                 yield from self._split(kind, plus, minus, node, more)
-            elif node.op == "Pow" and kind is Product and not minus:
+            elif node.op == known_as.power and not minus:
                 yield from self._power(plus, node, more)
 
     def _split(
@@ -164,12 +170,12 @@ class Search:
         known: Binding,
     ) -> Iterator[Binding]:
         """The operands shared out among both sides of a node in every way."""
-        parts = JOIN[kind][1]
+        part = self.arithmetic[kind.kind].part
         left, right = node.proto.input
         for mine, other in _shares(plus):
             for less, off in _shares(minus):
-                taken = (off, other) if node.op == parts else (other, off)
-                if not any(taken) or (not mine and not less and node.op != parts):
+                taken = (off, other) if node.op == part else (other, off)
+                if not any(taken) or (not mine and not less and node.op != part):
                     continue
                 for more in self._group(kind, mine, less, left, known):
                     yield from self._group(kind, *taken, right, more)
@@ -208,7 +214,8 @@ class Search:
         if found is None:
             return
         known = replace(known, shaped=known.shaped or found.ndim > 0)
-        total, inverse = float(JOIN[kind][3]), False
+        neutral = float(self.arithmetic[kind.kind].neutral)
+        total, inverse = neutral, False
         unknown: list[Number] = []
         for one, sign in [*((p, 1) for p in plus), *((m, -1) for m in minus)]:
             assert isinstance(one, Number)
@@ -227,7 +234,7 @@ class Search:
             if kind is Product and (total == 0 or (inverse and own == 0)):
                 return
             rest = _combined(kind, own, total, -1)
-            value = _combined(kind, float(JOIN[kind][3]), rest, -1 if inverse else 1)
+            value = _combined(kind, neutral, rest, -1 if inverse else 1)
             yield from known.with_number(str(unknown[0].value), value)
 
     # -- nodes -------------------------------------------------------------------------------
@@ -243,7 +250,7 @@ class Search:
                 continue
             for told in self._attributes(node, pattern, more):
                 orders = [inputs[:count]]
-                if node.op in SYMMETRIC and count == 2:
+                if ("", node.op) in self.commutes and count == 2:
                     orders.append(orders[0][::-1])
                 for order in orders:
                     yield from self._operands(pattern.operands, order, told)

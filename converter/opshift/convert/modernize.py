@@ -11,7 +11,7 @@ from opshift.author.builder import Builder
 from opshift.author.modern import Modern
 from opshift.author.node import Env, Node, Value
 from opshift.author.registry import Registry
-from opshift.author.unify import Binding, Found, Search
+from opshift.author.unify import Binding, Found, Search, arithmetic_of
 from opshift.author.verdicts import KEEP, Adapter, Result, Rewrite
 from opshift.convert.change import Change, Task
 from opshift.convert.step import Stepper
@@ -58,7 +58,8 @@ class Modernizer(Stepper):
         return self
 
     def _work(self, root: Root) -> Iterator[tuple[Key, Adapter]]:
-        heads = sorted(formula.heads(self.rule.formula))
+        known = arithmetic_of(self.adapters)
+        heads = sorted(formula.heads(self.rule.formula, known))
         for op in heads:
             if ("", op) in root.index and self._places(root, ("", op)):
                 yield (

@@ -1,0 +1,7 @@
+"""The operators of sums and products, whose operands formulas find in any order and grouping."""
+
+from opshift.adapter import arithmetic, commutes
+
+SUM = arithmetic("sum", "Add", "Sub", "Neg", neutral=0)
+PRODUCT = arithmetic("product", "Mul", "Div", "Reciprocal", neutral=1, power="Pow")
+EITHER_WAY = commutes("Max Min And Or Xor Equal")
