@@ -159,6 +159,7 @@ class Report(Paged):
         caution = [Line(f"Assumed: {text}", Role.CAUTION) for text in self.assumptions]
         caution += [Line(f"Approximate: {text}", Role.CAUTION) for text in self.approximations]
         notes = [f"The function {text} was written out at its calls." for text in self.inlined]
+        notes += [line.text.strip() for line in modernized(self.modernized)]
         notes += self.notes
         return Page("conversion", verdict, "", facts, sections_of(self.steps, caution, notes))
 

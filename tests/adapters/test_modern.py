@@ -12,6 +12,8 @@ from opshift.opsets import schemas
 from opshift.testing.modern import modern_model
 from opshift.verify import oracle
 
+import examples
+
 RULES = testing.modern_rules("opshift_adapters")
 ULP = 8  # two conversions, each of which may round in another order
 
@@ -169,9 +171,6 @@ def test_what_a_decomposition_writes_becomes_the_operator_again(
     stays = [title for titles in STAYS.get(op, {}).values() for title in titles]
     assert comes_back != (example.title in stays)
     assert [site.op for site in again.report.modernized].count(op) == comes_back
-    inputs = oracle.make_inputs(before, overrides=dict(example.inputs))
-    told = oracle.compare(
-        oracle.evaluate(older, inputs), oracle.evaluate(again.model, inputs),
-        rtol=example.rtol, atol=example.atol, ulp=ULP,
-    )  # fmt: skip
+    case = examples.Case(adapter, example)
+    told = examples.difference(case, older, again.model)
     assert told is None, told

@@ -34,7 +34,11 @@ FORM: Final = (-1, -1)
 LEAVE: Final = (-2, -2)
 # The boundary of forms that are written only for a runtime that has no kernel for a node.
 ALTERNATIVE: Final = (-3, -3)
-_PLACES = {RETIRED: "retired", FORM: "form", LEAVE: "leave", ALTERNATIVE: "alternative"}
+# The boundary of newer operators that are written for nodes that compute exactly what they do.
+MODERN: Final = (-4, -4)
+_PLACES = {
+    RETIRED: "retired", FORM: "form", LEAVE: "leave", ALTERNATIVE: "alternative", MODERN: "modern",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

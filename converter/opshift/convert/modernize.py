@@ -12,7 +12,7 @@ from opshift.author.modern import Modern
 from opshift.author.node import Env, Node, Value
 from opshift.author.registry import Registry
 from opshift.author.unify import Binding, Found, Search, arithmetic_of
-from opshift.author.verdicts import KEEP, Adapter, Result, Rewrite
+from opshift.author.verdicts import KEEP, MODERN, Adapter, Result, Rewrite
 from opshift.convert.change import Change, Task
 from opshift.convert.step import Stepper
 from opshift.lazy import deferred
@@ -24,8 +24,6 @@ from opshift.protos import GraphProto
 from opshift.report import Site
 
 np: Any = deferred("numpy")
-
-MODERN = (-4, -4)  # the boundary of what `--modernize` writes
 
 
 def in_order(adapters: Registry, version: int) -> list[Modern]:
