@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from opshift.convert.api import convert_with_report as convert
     from opshift.convert.legal.rules import Findings, check_model
     from opshift.convert.look.compare import Diff, diff
+    from opshift.convert.look.known_targets import Targets, targets
     from opshift.convert.look.lowest import Lowest, lowest_versions
     from opshift.convert.look.plan import Plan, plan
     from opshift.convert.request import Request
@@ -50,6 +51,7 @@ __all__ = [
     "Report",
     "Request",
     "Result",
+    "Targets",
     "Why",
     "check_model",
     "convert",
@@ -58,6 +60,7 @@ __all__ = [
     "diff",
     "lowest_versions",
     "plan",
+    "targets",
 ]
 
 _HOMES = {
@@ -68,6 +71,7 @@ _HOMES = {
     ),
     "convert.look.compare": ("Diff", "diff"),
     "opsets.identity": ("OperatorId",),
+    "convert.look.known_targets": ("Targets", "targets"),
     "convert.look.lowest": ("Lowest", "lowest_versions"),
     "model.model_version": ("Level", "ModelVersion"),
     "convert.look.plan": ("Plan", "plan"),

@@ -98,6 +98,11 @@ def test_what_comes_in_comes_out(monkeypatch):
     "wishes",
     [
         {"ir_version": "bogus"}, {"ir_version": 99}, {"ir_version": True},
+        {"ir_version": "8"}, {"ir_version": 8.0}, {"ir_version": None}, {"at_least": "13"},
+        {"check": "some"}, {"check": 3}, {"assume": "no-zero-dims"}, {"domains": "ai.onnx"},
+        {"domains": []}, {"target": 13.0}, {"target": True}, {"target": {"": None}},
+        {"unknown_domains": None}, {"check": []}, {"assume": 3}, {"domains": 3}, {"assume": None},
+        {"domains": [3]}, {"prune_imports": "no"}, {"allow_approximate": "no"}, {"stamp": 1},
         {"unknown_domains": "drop"}, {"target": "13"}, {"target": 0}, {"target": 99},
         {"target": "nothing==1"}, {"target": {"acme": 1}}, {"target": {"": "13"}},
         {"minimal": True},
@@ -115,6 +120,8 @@ def test_outcomes_are_short_and_show_themselves():
         opshift.check_model(softmax()),
         opshift.convert(softmax(), 13).report,
         opshift.diff(softmax(), softmax()),
+        opshift.targets(),
+        opshift.targets("onnxruntime"),
     ):
         assert len(repr(found)) < 200
         assert repr(found).startswith(f"<{type(found).__name__}: ")

@@ -26,7 +26,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     ),
     "Result": (
         "--output", "--in-place", "--external-data", "--modernize", "--bump-model-version",
-        "--stamp", "--report",
+        "--stamp", "--report", "--results",
     ),
     "Look first": ("--check", "--dry-run", "--verify"),
     "Work": (

@@ -16,13 +16,26 @@ class _Callable(ModuleType):
     """A package that can be called like the function of its name."""
 
     def __call__(self, model: Any, target: Any = None, **wishes: Any) -> Any:
-        """Convert a model and return a Result with `.model` and `.report`.
-
-        The parameters are those of `opshift.convert_version`.
-        """
+        """Convert a model; `opshift.convert.__doc__` explains every option."""
         from opshift.convert.api import convert_with_report
 
         return convert_with_report(model, target, **wishes)
+
+
+    @property
+    def __doc__(self) -> str | None:  # type: ignore[override]
+        """The docstring of the function, where a user looks for it."""
+        from opshift.convert.api import convert_with_report
+
+        return convert_with_report.__doc__
+
+    @property
+    def __signature__(self) -> Any:
+        import inspect
+
+        from opshift.convert.api import convert_with_report
+
+        return inspect.signature(convert_with_report)
 
 
 sys.modules[__name__].__class__ = _Callable

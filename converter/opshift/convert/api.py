@@ -95,40 +95,10 @@ def convert_version(
         (`"onnxruntime==1.10"`). Without a target only the IR version changes.
     target_version : int, mapping or str, optional
         Another name of `target`, as in `onnx.version_converter.convert_version`.
-    ir_version : int or str, default "auto"
-        `"auto"` brings the IR version along, `"keep"` leaves it, a number demands it.
     inplace : bool, default False
         Change the given object instead of a copy.
-    allow_approximate : bool, default False
-        Allow results that are not exactly equal; the report lists each.
-    assume : list of str, optional
-        Assumptions that the result may rely on; the report lists each node that does.
-        `["no-zero-dims"]`: no dimension of a tensor is 0, so a Reshape may drop `allowzero`.
-    check : str, default "default"
-        `"default"` checks the model, each step and the result; `"full"` makes onnx's two calls for
-        whole models as well; `"none"` checks nothing. True and False are `"default"` and `"none"`.
-    drop_metadata, drop_training : bool, default False
-        Drop metadata or training information for which the IR version has no place.
-    strict_ir : bool, default False
-        Refuse to keep content that readers of the IR version would skip.
-    at_least : int or mapping, optional
-        Raise these versions where they are lower; goes with a runtime or without a target.
-    prune_imports : bool, optional
-        Drop imports that no node uses; None means only for a named runtime.
-    unknown_domains : {"keep", "refuse"}
-        What to do with operators that no installed package describes.
-    domains : list of str, optional
-        The only domains that operators of the result may be of: `["ai.onnx"]` writes the contrib
-        operators of onnxruntime (com.microsoft) in ai.onnx.
-    modernize : bool, default False
-        Write one node of a newer operator where several nodes compute exactly what it does.
-    bump_model_version : bool, default False
-        Raise the version of the model itself, too.
-    stamp : bool, default False
-        Add a line to the model's metadata (`opshift.conversions`) with the release of opshift and
-        the versions before and after. Without it a result holds no such note.
-    minimal : bool, default False
-        Go to the lowest versions at which every node means what it means now.
+    **wishes
+        The options of a conversion.
 
     Returns
     -------
@@ -148,7 +118,10 @@ def convert_version(
 
     Examples
     --------
+    >>> import opshift
     >>> model = opshift.convert_version("model.onnx", 13)
+    >>> model.opset_import[0].version
+    13
     """
     options = Request.of(_one(target, target_version), **wishes)
     return _converted(model, options, inplace=inplace).model
@@ -178,6 +151,7 @@ def convert_with_report(
     target_version: AnyTarget = None,
     **wishes: Unpack[ModelWishes],
 ) -> Result[_Program]: ...
+@takes_wishes
 def convert_with_report(
     model: Any,
     target: AnyTarget = None,
@@ -186,7 +160,39 @@ def convert_with_report(
     inplace: bool = False,
     **wishes: Any,
 ) -> Result[Any]:
-    """Convert a model as `convert_version` does, and return it with the report."""
+    """Convert a model to other versions and return it together with the report.
+
+    Parameters
+    ----------
+    model : ModelProto, path, onnx_ir.Model or torch.onnx.ONNXProgram
+        The model. It is not changed, unless `inplace` is true.
+    target : int, mapping or str, optional
+        An opset, versions by domain (`{"": 13, "ai.onnx.ml": 2}`), or a runtime
+        (`"onnxruntime==1.10"`). Without a target only the IR version changes.
+    target_version : int, mapping or str, optional
+        Another name of `target`, as in `onnx.version_converter.convert_version`.
+    inplace : bool, default False
+        Change the given object instead of a copy.
+    **wishes
+        The options of a conversion.
+
+    Returns
+    -------
+    Result
+        `.model` has the type that was given (a ModelProto for a path), `.report` is a `Report`.
+
+    Raises
+    ------
+    Refused, InvalidModel, BadTarget, TypeError
+        As `convert_version`.
+
+    Examples
+    --------
+    >>> import opshift
+    >>> found = opshift.convert("model.onnx", 13)
+    >>> found.report.result[""]
+    13
+    """
     request = Request.of(_one(target, target_version), **wishes)
     return _told(model, request, inplace=inplace)
 
@@ -239,9 +245,48 @@ def convert_file(
     in_place: bool = False,
     **wishes: Unpack[Wishes],
 ) -> Report:
-    """Converts a file into another, or with `in_place` into itself; the kernel moves its weights.
+    """Convert a file to other versions and write the result to a file.
 
-    A file that the source needs is never written to otherwise.
+    The weights are moved by the kernel, so memory does not grow with them. Without `in_place` no
+    file that the source needs is written to.
+
+    Parameters
+    ----------
+    src : path
+        The file of the model.
+    dst : path
+        The file of the result. It appears complete or not at all.
+    target : int, mapping or str, optional
+        An opset, versions by domain (`{"": 13, "ai.onnx.ml": 2}`), or a runtime
+        (`"onnxruntime==1.10"`). Without a target only the IR version changes.
+    external : {"keep", "copy", "inline", "one-file"}
+        Where weights go that are outside of the model file: they stay, into a copy of their file,
+        into the model, or into one file.
+    in_place : bool, default False
+        Allow `dst` to be the source itself.
+    **wishes
+        The options of a conversion.
+
+    Returns
+    -------
+    Report
+        What the conversion did.
+
+    Raises
+    ------
+    Refused, InvalidModel, BadTarget
+        As `convert_version`.
+    BadDestination
+        The result would replace a file that must stay.
+    OSError
+        A file cannot be read or written.
+
+    Examples
+    --------
+    >>> import opshift
+    >>> report = opshift.convert_file("model.onnx", "model13.onnx", 13)
+    >>> report.way
+    'opset 12 -> 13'
     """
     return convert_path(src, dst, Request.of(target, **wishes), external, in_place=in_place)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, TypeVar
 
-from opshift import versions
+from opshift import versions, wishes
 from opshift.assumptions import NAMES, Assumption
 from opshift.errors import BadTarget
 from opshift.opsets.identity import normal
@@ -81,7 +81,11 @@ class Request:
             raise BadTarget(f"unknown_domains is 'keep' or 'refuse', not {self.unknown_domains!r}")
         if self.minimal and self.target not in (None, NOTHING):
             raise BadTarget("minimal is a target of its own; leave the other one out")
-        if self.check not in CHECKS:
+        for name in _FLAGS:
+            _require_flag(name, getattr(self, name))
+        if self.prune_imports is not None:
+            _require_flag("prune_imports", self.prune_imports)
+        if not isinstance(self.check, (bool, str)) or self.check not in CHECKS:
             raise BadTarget(f"check is 'default', 'full' or 'none', not {self.check!r}")
         object.__setattr__(self, "check", CHECKS[self.check])
         object.__setattr__(self, "assume", _assumed(self.assume))
@@ -93,7 +97,7 @@ class Request:
         """The request that a target and wishes make; wishes change a request that is given."""
         from opshift.opsets import targets
 
-        at_least = wishes.pop("at_least", None)
+        at_least = _floors(wishes.pop("at_least", None))
         if isinstance(target, Request):
             if at_least is not None:
                 raise BadTarget("at_least belongs to the target of the request")
@@ -149,7 +153,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def takes_wishes(function: _Function) -> _Function:
-    """Shows the names and defaults of all wishes in the signature of a function."""
+    """Shows all wishes in the signature and in the docstring of a function."""
     signature = inspect.signature(function)
     shown = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
     defaults = {one.name: one.default for one in dataclasses.fields(Request)}
@@ -161,12 +165,47 @@ def takes_wishes(function: _Function) -> _Function:
             )
         )
     function.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
+    if function.__doc__:  # python -OO leaves none
+        function.__doc__ = function.__doc__.replace(
+            "    **wishes\n        The options of a conversion.\n",
+            wishes.parameters([*Wishes.__annotations__], "    ") + "\n",
+        )
     return function
+
+
+_FLAGS = (
+    "allow_approximate", "drop_metadata", "strict_ir", "drop_training", "minimal",
+    "bump_model_version", "stamp",
+)  # fmt: skip
+
+
+def _require_flag(name: str, value: object) -> None:
+    if not isinstance(value, bool):
+        raise BadTarget(f"{name} is True or False, not {value!r}")
+
+
+def _is_names(value: object) -> bool:
+    """Whether a value is a collection of texts, and not a text itself."""
+    if isinstance(value, str) or not isinstance(value, Collection):
+        return False
+    return all(isinstance(one, str) for one in value)
+
+
+def _floors(at_least: object) -> Mapping[str, int] | None:
+    """The versions to raise to, if they can be meant."""
+    if at_least is None:
+        return None
+    asked: Mapping[str, Any] = at_least if isinstance(at_least, Mapping) else {"": at_least}
+    for domain, version in asked.items():
+        if isinstance(version, bool) or not isinstance(version, int):
+            shown = domain or "ai.onnx"
+            raise BadTarget(f"at_least is a whole number for {shown}, not {version!r}")
+    return asked
 
 
 def _allowed(domains: Collection[str]) -> tuple[str, ...]:
     """The domains that a result may use, each once."""
-    if isinstance(domains, str):
+    if not _is_names(domains):
         raise BadTarget(f"domains is a list of names such as ['ai.onnx'], not {domains!r}")
     if not domains:
         raise BadTarget("domains names no domain; give at least 'ai.onnx'")
@@ -175,7 +214,7 @@ def _allowed(domains: Collection[str]) -> tuple[str, ...]:
 
 def _assumed(names: Collection[str]) -> tuple[str, ...]:
     """The names of some assumptions, each once."""
-    if isinstance(names, str):
+    if not _is_names(names):
         raise BadTarget(f"assume is a list of names such as {list(NAMES)}, not {names!r}")
     for name in names:
         if name not in NAMES:

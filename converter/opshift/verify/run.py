@@ -47,12 +47,55 @@ def verify(
     runtime: str = "",
     values: Sequence[str] = (),
 ) -> Verification:
-    """Whether `a` and `b` compute the same: on `inputs`, or on some made up from the signature.
+    """Run two models on equal inputs and compare the results.
 
-    `values` names values inside of both models that are compared besides the outputs.
+    Parameters
+    ----------
+    a, b : ModelProto or path
+        The models.
+    inputs : mapping, list of mappings, or path, optional
+        The inputs by name: arrays, an .npz file, or a folder of test data. Without them, inputs
+        are generated from the signature.
+    engine : {"auto", "onnxruntime", "opshift"}
+        What runs the models. "auto" prefers onnxruntime; "opshift" is the interpreter of this
+        package.
+    seed : int, default 0
+        The seed of generated inputs.
+    rtol, atol : float, optional
+        The allowed relative and absolute difference of floats.
+    ulp : int, optional
+        The allowed difference of floats in units in the last place.
+    limits : Limits, optional
+        The seconds and megabytes that each run may take.
+    reduce : path, optional
+        A folder for the smallest part of the models that differs.
+    isolated : bool, default True
+        Run the models in child processes. Without children there are no limits, and a model that
+        crashes its runtime ends the program.
+    runtime : str, optional
+        A Python interpreter; `b` runs in the onnxruntime that it imports.
+    values : list of str, optional
+        Values inside of both models that are compared besides the outputs.
 
-    `runtime` is a Python interpreter: `b` runs in the onnxruntime that it imports.
-    Whoever has limits and a process to lose may do without children: `isolated=False`.
+    Returns
+    -------
+    Verification
+        `.equal`, each comparison, and the cause of the first difference.
+
+    Raises
+    ------
+    ValueError
+        The engine does not exist, or the inputs do not fit the models.
+    InvalidModel
+        A file is not an ONNX model.
+    MissingExtra
+        A package that is asked for is not installed.
+
+    Examples
+    --------
+    >>> from opshift.verify import verify
+    >>> verify("model.onnx", "model.onnx", engine="opshift").equal
+    True
     """
     if engine not in ("auto", *engines.ENGINES):
         raise ValueError(f"the engine is auto, onnxruntime or opshift, not {engine!r}")

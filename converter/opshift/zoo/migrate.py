@@ -68,9 +68,57 @@ def migrate(
     results: Sequence[str | os.PathLike[str]] = (),
     **wishes: Unpack[Wishes],
 ) -> Summary:
-    """Converts every model of a zoo; without `dst` nothing is written and all is rehearsed.
+    """Convert every model of a zoo, each in a child process.
 
-    Each model is looked at for each of `runtimes`, whose releases the summary lists.
+    Parameters
+    ----------
+    source : path or URL
+        A folder, a pattern, or a file with a list of models.
+    dst : path or URL, or None
+        The folder of the results. With None nothing is written and every model is rehearsed.
+    target : int, mapping or str, optional
+        An opset, versions by domain (`{"": 13, "ai.onnx.ml": 2}`), or a runtime
+        (`"onnxruntime==1.10"`). Without a target only the IR version changes.
+    external : {"copy", "inline", "one-file"}
+        Where weights go that are outside of the model file: into a copy of their file, into the
+        model, or into one file.
+    verify : bool, default False
+        Run each model and its result, and publish only results that are equal.
+    shard : Shard, optional
+        The part of the models that this run converts.
+    retry : bool, default False
+        Try again the models that crashed or met a limit in an earlier run.
+    journal : path, optional
+        The file that remembers the results of earlier runs.
+    engine : Engine, optional
+        What spreads the work. The default is child processes of this machine.
+    heard : callable, optional
+        Called with the summary and the outcome of each model as it ends.
+    report : path, optional
+        Write a report of all models as an HTML page.
+    runtimes : list of str, optional
+        Count the models that these runtimes run, as they are and converted.
+    results : list of paths, optional
+        Write the result of each model. The ending chooses the format: `.jsonl`, `.csv`, `.xml`
+        (JUnit) or `.sarif`.
+    **wishes
+        The options of a conversion.
+
+    Returns
+    -------
+    Summary
+        How many models came to which outcome, with reasons.
+
+    Raises
+    ------
+    BadTarget
+        The target or an option cannot be meant, or the results would replace their sources.
+
+    Examples
+    --------
+    >>> from opshift.zoo import migrate
+    >>> migrate("zoo", "converted", 13).failures
+    0
     """
     for name in runtimes:
         targets.rows(name)

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
-from typing import TYPE_CHECKING
 
 import click
 
 from opshift.cli import options
 from opshift.cli.options import common, documents
 from opshift.cli.output import DONE, Output
-
-if TYPE_CHECKING:
-    from opshift.opsets.targets import Ceiling
 
 
 @options.command(
@@ -45,37 +40,8 @@ def _survey(output: Output, source: str, names: tuple[str, ...]) -> int:
 
 
 def _list(output: Output, words: tuple[str, ...]) -> int:
-    from opshift.opsets import targets
-    from opshift.report import SCHEMA_VERSION
-    from opshift.text import table
+    from opshift.convert.look.known_targets import targets
 
-    rows = [row for word in words for row in targets.rows(word)] if words else targets.table()
-    header = ("target", "versions", "ai.onnx", "ai.onnx.ml", "IR", "lacks", "date", "from")
-    output.result(
-        lambda: table(header, map(_cells, rows)),
-        lambda: {
-            "schema_version": SCHEMA_VERSION,
-            "kind": "targets",
-            "targets": [dataclasses.asdict(row) for row in rows],
-        },
-    )
+    found = targets(*words)
+    output.result(found.lines, found.as_dict)
     return DONE
-
-
-def _cells(row: Ceiling) -> tuple[str, ...]:
-    from opshift import versions
-
-    lacks = [one.shown for one in row.without]
-    lacks += [*row.types, *(form.says for form in row.forms)]
-    return (
-        row.name, row.versions or "any", _range(row, ""), _range(row, versions.ML),
-        str(row.ir or "-"), ", ".join(lacks) or "-", row.date or "-",
-        row.same_as or row.remark or row.source,
-    )  # fmt: skip
-
-
-def _range(row: Ceiling, domain: str) -> str:
-    top, low = row.imports.get(domain), row.floors.get(domain)
-    if domain == "" and row.prefer:
-        return f"best {row.prefer}"
-    return (f"{low}-{top}" if low else str(top)) if top else "-"

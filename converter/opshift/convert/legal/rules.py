@@ -89,7 +89,29 @@ class Findings(Shown):
 
 
 def check_model(model: ModelProto | str | os.PathLike[str]) -> Findings:
-    """Every rule that a model breaks, at once."""
+    """Check a model and return every rule that it breaks.
+
+    Parameters
+    ----------
+    model : ModelProto or path
+        The model.
+
+    Returns
+    -------
+    Findings
+        `.found` are the findings, errors first. A model without findings is legal.
+
+    Raises
+    ------
+    InvalidModel
+        The file is not an ONNX model.
+
+    Examples
+    --------
+    >>> import opshift
+    >>> opshift.check_model("model.onnx").fails(strict=False)
+    False
+    """
     if isinstance(model, ModelProto):
         skeleton, store = weights.carve_model(model)
     else:

@@ -95,7 +95,31 @@ class Survey(Shown):
 
 
 def accepts(model: Source, target: str) -> Acceptance:
-    """Whether the runtime of a name runs a model as it is; nothing is converted."""
+    """Ask whether a runtime runs a model as it is. Nothing is converted.
+
+    Parameters
+    ----------
+    model : ModelProto or path
+        The model.
+    target : str
+        The runtime, such as `"onnxruntime==1.10"`.
+
+    Returns
+    -------
+    Acceptance
+        `.accepted`, and every known reason why not.
+
+    Raises
+    ------
+    InvalidModel, BadTarget
+        As `opshift.convert_version`.
+
+    Examples
+    --------
+    >>> from opshift.convert.look.accepts import accepts
+    >>> accepts("model.onnx", "onnxruntime==1.10").accepted
+    True
+    """
     row = targets.find(target)
     return _accepted(*_opened(carve_of(model)), row)
 

@@ -133,7 +133,29 @@ def _rows(kind: str, rows: list[Difference]) -> Iterator[Line]:
 
 
 def diff(first: Model, second: Model) -> Diff:
-    """What changed from the first model to the second, for those who use them."""
+    """Compare two models: which change is the second one for the users of the first one?
+
+    Parameters
+    ----------
+    first, second : ModelProto or path
+        The models.
+
+    Returns
+    -------
+    Diff
+        `.level` by SemVer, every change of the interface, and what is different inside.
+
+    Raises
+    ------
+    InvalidModel
+        A file is not an ONNX model.
+
+    Examples
+    --------
+    >>> import opshift
+    >>> opshift.diff("model.onnx", "model.onnx").level.name
+    'NONE'
+    """
     a, b = _Side.of(first), _Side.of(second)
     changes = list(compare(signature(a.model), signature(b.model)))
     differences = [

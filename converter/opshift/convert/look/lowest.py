@@ -109,7 +109,33 @@ def lowest_versions(
     request: Request | None = None,
     **wishes: Unpack[Wishes],
 ) -> Lowest:
-    """The smallest and the greatest versions a model can have; nothing is changed."""
+    """Find the lowest and the highest versions that a model can have. Nothing is changed.
+
+    Parameters
+    ----------
+    model : ModelProto or path
+        The model.
+    request : Request, optional
+        The options of a conversion as one value; its target does not count.
+    **wishes
+        The options of a conversion.
+
+    Returns
+    -------
+    Lowest
+        For each domain the versions without a rewrite and by conversion, and the IR versions.
+
+    Raises
+    ------
+    InvalidModel, BadTarget
+        As `opshift.convert_version`.
+
+    Examples
+    --------
+    >>> import opshift
+    >>> opshift.lowest_versions("model.onnx")[""].same_from
+    12
+    """
     asked = dataclasses.replace(Request.of(request, **wishes), target={}, minimal=False)
     carve = carve_of(model)
     opened = Conversion(*carve(), asked)

@@ -165,10 +165,36 @@ def _row(path: Path) -> tuple[str, str, str]:
 def plan(
     model: ModelProto | str | os.PathLike[str], target: AnyTarget = None, **wishes: Unpack[Wishes]
 ) -> Plan:
-    """What converting `model` to `target` would do, node by node; nothing is written or changed.
+    """Plan a conversion: what it would do, or every node that blocks it.
 
-    A file of which only the header would change is answered from its imports and the names of its
-    operators, without onnx.
+    Nothing is written or changed. If only the header of a file would change, the file is answered
+    from its imports and the names of its operators, without onnx.
+
+    Parameters
+    ----------
+    model : ModelProto or path
+        The model.
+    target : int, mapping or str, optional
+        An opset, versions by domain (`{"": 13, "ai.onnx.ml": 2}`), or a runtime
+        (`"onnxruntime==1.10"`). Without a target only the IR version changes.
+    **wishes
+        The options of a conversion.
+
+    Returns
+    -------
+    Plan
+        `.possible`, the path of each operator, the blockers, and how far the model can go.
+
+    Raises
+    ------
+    InvalidModel, BadTarget
+        As `opshift.convert_version`. A plan is not refused: it lists the refusals.
+
+    Examples
+    --------
+    >>> import opshift
+    >>> opshift.plan("model.onnx", 13).possible
+    True
     """
     request = Request.of(target, **wishes)
     source: ModelProto | Opened

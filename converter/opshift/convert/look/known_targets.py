@@ -1,0 +1,82 @@
+"""The runtimes that a conversion can have as its target."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from opshift import versions
+from opshift.opsets.targets import Ceiling, rows, table
+from opshift.report import SCHEMA_VERSION
+from opshift.text import Line, Role, Shown, counted
+from opshift.text import table as shown_table
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Targets(Shown):
+    """Releases of runtimes, with the versions that they read and what they lack."""
+
+    rows: tuple[Ceiling, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The documented JSON form, `docs/reference/json.md`."""
+        found = [dataclasses.asdict(row) for row in self.rows]
+        return {"schema_version": SCHEMA_VERSION, "kind": "targets", "targets": found}
+
+    def to_json(self) -> str:
+        return json.dumps(self.as_dict(), indent=2, sort_keys=True)
+
+    def lines(self) -> Iterator[Line]:
+        """How many there are, then a row for each."""
+        names = {row.name for row in self.rows}
+        releases = counted(len(self.rows), "row")
+        yield Line(f"{releases} of {counted(len(names), 'runtime')}.", Role.GOOD)
+        header = ("target", "versions", "ai.onnx", "ai.onnx.ml", "IR", "lacks", "date", "from")
+        yield from shown_table(header, map(_cells, self.rows))
+
+
+def targets(*names: str) -> Targets:
+    """List the runtimes that a conversion can have as its target.
+
+    Parameters
+    ----------
+    *names : str
+        Only these runtimes (`"onnxruntime"`) or releases (`"onnxruntime==1.10"`).
+
+    Returns
+    -------
+    Targets
+        A row for each release, or for several releases that are equal.
+
+    Raises
+    ------
+    BadTarget
+        A name is unknown; the message has a suggestion.
+
+    Examples
+    --------
+    >>> import opshift
+    >>> opshift.targets("onnxruntime==1.10").rows[0].imports[""]
+    15
+    """
+    return Targets(tuple(row for name in names for row in rows(name)) if names else tuple(table()))
+
+
+def _cells(row: Ceiling) -> tuple[str, ...]:
+    lacks = [one.shown for one in row.without]
+    lacks += [*row.types, *(form.says for form in row.forms)]
+    return (
+        row.name, row.versions or "any", _range(row, ""), _range(row, versions.ML),
+        str(row.ir or "-"), ", ".join(lacks) or "-", row.date or "-",
+        row.same_as or row.remark or row.source,
+    )  # fmt: skip
+
+
+def _range(row: Ceiling, domain: str) -> str:
+    top, low = row.imports.get(domain), row.floors.get(domain)
+    if domain == "" and row.prefer:
+        return f"best {row.prefer}"
+    return (f"{low}-{top}" if low else str(top)) if top else "-"

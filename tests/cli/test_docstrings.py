@@ -1,0 +1,100 @@
+"""The docstring of every public function explains each parameter, and its example runs."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+import re
+import shutil
+from pathlib import Path
+from types import FunctionType
+
+import onnx
+import opshift
+import pytest
+from opshift.convert.request import Wishes
+from opshift.wishes import WISHES
+
+ROOT = Path(opshift.__file__).parents[2]
+HOMES = {
+    "opshift.convert.api": ["convert_with_report"],
+    "opshift.verify": ["verify"],
+    "opshift.zoo": ["migrate"],
+    "opshift.convert.look.accepts": ["accepts"],
+    "opshift.torch": ["export"],
+}
+FUNCTIONS = [
+    getattr(opshift, name)
+    for name in opshift.__all__
+    if isinstance(getattr(opshift, name), FunctionType)
+] + [
+    getattr(importlib.import_module(home), name) for home, names in HOMES.items() for name in names
+]
+NEEDS_TORCH = {"export"}
+SECTION = r"\n    {}\n    -+\n(.*?)(?=\n\n    \w+\n    -+\n|\Z)"
+
+
+def section(function: FunctionType, name: str) -> str:
+    found = re.search(SECTION.format(name), function.__doc__ or "", re.S)
+    return found[1] if found else ""
+
+
+def by_name(function: FunctionType) -> str:
+    return f"{function.__module__}.{function.__qualname__}"
+
+
+def test_the_functions_are_found():
+    names = {function.__name__ for function in FUNCTIONS}
+    assert {"convert_file", "plan", "diff", "targets", "migrate"} < names
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=by_name)
+def test_every_parameter_is_explained(function):
+    listed = re.findall(
+        r"^    (\*{0,2}[\w, ]+?)(?: : .+)?\n        \S", section(function, "Parameters"), re.M
+    )
+    named = [name.lstrip("*") for entry in listed for name in entry.split(", ")]
+    parameters = [*inspect.signature(function).parameters]
+    assert sorted(named) == sorted(parameters)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=by_name)
+def test_every_section_is_there(function):
+    first = (function.__doc__ or "").split("\n\n")[0].strip()
+    assert re.fullmatch(r"[A-Z][^\n]*[.?]", first), first
+    for name in ("Returns", "Raises", "Examples"):
+        assert section(function, name), name
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=by_name)
+def test_exceptions_exist(function):
+    for line in re.findall(r"^    (\w.*)$", section(function, "Raises"), re.M):
+        for name in line.split(", "):
+            found = getattr(opshift, name, None) or getattr(__import__("builtins"), name)
+            assert issubclass(found, Exception)
+
+
+@pytest.mark.parametrize(
+    "function", [f for f in FUNCTIONS if f.__name__ not in NEEDS_TORCH], ids=by_name
+)
+def test_the_example_runs(function, tmp_path, monkeypatch):
+    shutil.copy(ROOT / "examples" / "attention_opset12.onnx", tmp_path / "model.onnx")
+    (tmp_path / "zoo").mkdir()
+    shutil.copy(tmp_path / "model.onnx", tmp_path / "zoo" / "model.onnx")
+    monkeypatch.chdir(tmp_path)
+    tests = doctest.DocTestFinder(recurse=False).find(function, globs={})
+    assert tests
+    told: list[str] = []
+    runner = doctest.DocTestRunner(verbose=False)
+    for test in tests:
+        assert test.examples
+        runner.run(test, out=told.append)
+    assert runner.failures == 0, "".join(told)
+    onnx.checker.check_model("model.onnx")
+
+
+def test_every_wish_has_a_text():
+    assert WISHES.keys() == Wishes.__annotations__.keys()
+    for wish in WISHES.values():
+        assert re.fullmatch(r"[A-Z].*\.", wish.text)
