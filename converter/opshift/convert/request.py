@@ -173,10 +173,7 @@ def takes_wishes(function: _Function) -> _Function:
     return function
 
 
-_FLAGS = (
-    "allow_approximate", "drop_metadata", "strict_ir", "drop_training", "minimal",
-    "bump_model_version", "stamp",
-)  # fmt: skip
+_FLAGS = tuple(one.name for one in dataclasses.fields(Request) if one.default is False)
 
 
 def _require_flag(name: str, value: object) -> None:
