@@ -15,14 +15,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import distributions
 import onnx
 import pytest
 from opshift.opsets import schemas
 
-ROOT = Path(__file__).parents[2]
-PAGES = sorted((ROOT / "docs" / "start").glob("*.md")) + [
-    ROOT / "docs" / "howto" / name for name in ("big-models.md", "report.md")
-]
+ROOT = Path(__file__).resolve().parents[2]
+START = sorted((ROOT / "docs" / "start").glob("*.md"))
+PAGES = START + [ROOT / "docs" / "howto" / name for name in ("big-models.md", "report.md")]
 BLOCK = re.compile(
     r"(?P<left><!-- not run: [^>]+ -->\s*)?(?:<!-- needs: (?P<needs>\w+) -->\s*)?"
     r"^```(?P<kind>sh|python)\n(?P<text>.*?)^```$",
@@ -58,13 +58,57 @@ def folder(tmp_path):
 @pytest.mark.skipif((schemas.latest("") or 0) < 21, reason="the pages convert to opset 21")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_the_snippets_of_a_page_run(page, folder):
+    run_all(page, folder, sys.path)
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """A folder in which pip has installed the wheel, as a user has it: without the checkout."""
+    pytest.importorskip("setuptools", minversion="77")
+    pytest.importorskip("pip")
+    place = tmp_path_factory.mktemp("user")
+    (wheel,) = distributions.build(place, "wheel").glob("*.whl")
+    words = [
+        "install",
+        "-q",
+        "--no-index",
+        "--no-deps",
+        "--target",
+        str(place / "site"),
+        str(wheel),
+    ]
+    subprocess.run([sys.executable, "-m", "pip", *words], check=True)
+    shutil.rmtree(place / "tree")
+    return place / "site"
+
+
+@pytest.mark.skipif((schemas.latest("") or 0) < 21, reason="the pages convert to opset 21")
+@pytest.mark.parametrize("page", START, ids=lambda page: page.stem)
+def test_the_first_hour_of_a_user_runs_from_a_wheel(page, folder, installed):
+    """Every snippet of docs/start, with what the wheel holds and nothing of the checkout."""
+    others = [path for path in sys.path if path and ROOT not in (Path(path), *Path(path).parents)]
+    (folder / "user.py").write_text(
+        "import opshift, opshift_adapters as a\nprint(opshift.__file__, a.__file__)"
+    )
+    told = run([sys.executable, "user.py"], folder, [str(installed), *others]).stdout.split()
+    assert all(Path(path).is_relative_to(installed) for path in told)
+    run_all(page, folder, [str(installed), *others])
+
+
+def run_all(page, folder, paths):
+    """Runs every snippet of a page, one after the other."""
     pytest.importorskip("onnxruntime")
-    path = os.pathsep.join([str(folder / "bin"), os.environ["PATH"]])
-    environment = {**os.environ, "PATH": path, "PYTHONPATH": os.pathsep.join(sys.path)}
     for kind, text in snippets(page):
         words = ["sh", "-eu", "-c", text] if kind == "sh" else [sys.executable, "-c", text]
-        done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True)
+        done = run(words, folder, paths)
         assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
+
+
+def run(words, folder, paths):
+    """Runs a command where the command opshift is that of these paths."""
+    path = os.pathsep.join([str(folder / "bin"), os.environ["PATH"]])
+    environment = {**os.environ, "PATH": path, "PYTHONPATH": os.pathsep.join(paths)}
+    return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True)
 
 
 def test_a_page_that_shows_no_command_would_be_noticed():

@@ -127,7 +127,7 @@ def page(built):
     end()
 
 
-def until(browser, script, seconds=90):
+def until(browser, script, seconds=240):
     """Waits until a script returns something true."""
     for _ in range(seconds * 10):
         if (found := browser.run(f"return {script}")) or browser.run("return state.className === 'bad'"):

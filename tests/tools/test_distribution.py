@@ -4,40 +4,27 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tarfile
 import zipfile
 from email import message_from_string
-from pathlib import Path
 
+import distributions
 import opshift
 import pytest
+from distributions import FOLDERS, ROOT
 from opshift import toml
 
-ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = (".ci", ".github", "adapters", "converter", "docs", "examples", "tests", "tools")
-BUILD = "import sys; from setuptools import build_meta; build_meta.build_{}(sys.argv[1])"
 # A test of each kind that takes seconds: the engine, an adapter, the data, the command.
 SMOKE = ("tests/engine/test_arrays.py", "tests/policy/test_versions.py", "tests/engine/test_cli.py")
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    """Both distributions, from a copy of this tree: a build leaves files behind."""
+    """Both distributions."""
     pytest.importorskip("setuptools", minversion="77")
-    copy, out = tmp_path_factory.mktemp("tree"), tmp_path_factory.mktemp("dist")
-    for path in ROOT.iterdir():
-        if path.is_file() and path.name != ".git":
-            shutil.copy(path, copy)
-    for name in FOLDERS:
-        leave = shutil.ignore_patterns("__pycache__", "*.egg-info")
-        shutil.copytree(ROOT / name, copy / name, ignore=leave)
-    for kind in ("sdist", "wheel"):
-        words = [sys.executable, "-c", BUILD.format(kind), str(out)]
-        done = subprocess.run(words, cwd=copy, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
+    out = distributions.build(tmp_path_factory.mktemp("build"), "sdist", "wheel")
     return next(out.glob("*.tar.gz")), next(out.glob("*.whl"))
 
 
@@ -61,6 +48,14 @@ def test_the_wheel_holds_the_packages_and_nothing_else(built):
     with zipfile.ZipFile(built[1]) as wheel:
         tops = {name.split("/")[0] for name in wheel.namelist()}
     assert {"opshift", "opshift_adapters"} == {t for t in tops if not t.endswith(".dist-info")}
+
+
+def test_the_package_index_would_accept_both(built):
+    pytest.importorskip("twine", reason="twine is not installed")
+    words = [sys.executable, "-m", "twine", "check", "--strict", *map(str, built)]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("PASSED") == 2
 
 
 def test_the_tests_run_from_the_source_distribution(built, tmp_path):
