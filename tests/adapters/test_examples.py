@@ -22,7 +22,7 @@ def test_example(case: examples.Case) -> None:
     examples.run(case)
 
 
-@pytest.mark.parametrize(("fold", "example"), FOLDS, ids=[f"{f.op} {e.title}" for f, e in FOLDS])
+@pytest.mark.parametrize(("fold", "example"), FOLDS, ids=[f"{f.ops[0]} {e.title}" for f, e in FOLDS])
 def test_fold(fold: Fold, example: Example) -> None:
     testing.assert_fold(fold, example)
 
