@@ -1,6 +1,7 @@
 """What the full check objects to, and what it lets pass."""
 
 from conftest import model
+from opshift.author import registry
 from opshift.convert.legal import checker
 
 UNTYPED = '(int8[2] x) => (float[1,2] y) { a = Cast<to="FLOAT">(x) y = Unsqueeze<axes=[0]>(a) }'
@@ -11,12 +12,12 @@ BODY = """(int64 n, float[2] x) => (float[2] y) { y = Loop(n, "", x) <
 
 
 def test_inference_that_knows_too_little_is_no_objection() -> None:
-    assert checker.whole(model(UNTYPED, opset=5, ir=3), full=True) is None
+    assert checker.whole(model(UNTYPED, opset=5, ir=3), registry.default(), full=True) is None
 
 
 def test_a_contradiction_is_an_objection_even_beside_missing_types() -> None:
-    assert "differ in rank" in (checker.whole(model(WRONG, opset=5, ir=3), full=True) or "")
+    assert "differ in rank" in (checker.whole(model(WRONG, opset=5, ir=3), registry.default(), full=True) or "")
 
 
 def test_a_body_whose_types_are_not_known_is_no_objection() -> None:
-    assert checker.whole(model(BODY, opset=5, ir=3), full=True) is None
+    assert checker.whole(model(BODY, opset=5, ir=3), registry.default(), full=True) is None

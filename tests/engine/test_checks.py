@@ -18,12 +18,12 @@ def asked(monkeypatch):
     seen = []
     genuine = checker.whole
 
-    def watched(view, *, full):
+    def watched(view, adapters, *, full):
         seen.append(full)
-        return genuine(view, full=full)
+        return genuine(view, adapters, full=full)
 
     monkeypatch.setattr(checker, "whole", watched)
-    monkeypatch.setattr(attempt.classes, "proves", lambda view: True)
+    monkeypatch.setattr(attempt.classes, "proves", lambda *_: True)
     monkeypatch.setattr(api, "by_classes", lambda *_: (None, False))
     return seen
 

@@ -9,6 +9,7 @@ import onnx
 import pytest
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 from opshift import convert_version
+from opshift.author import registry
 from opshift.convert import api
 from opshift.convert.classes import proof
 from opshift.convert.classes.memo import memo
@@ -159,7 +160,7 @@ DAMAGES: list[Callable[[ModelProto], None]] = [
 
 def test_a_sound_model_is_proved(sound):
     assert onnx_accepts(sound)
-    assert proves(sound.SerializeToString())
+    assert proves(sound.SerializeToString(), registry.default())
 
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
@@ -170,53 +171,53 @@ def test_a_damaged_model_is_not_proved(damage, sound):
     if onnx.defs.onnx_opset_version() < 28 and onnx_accepts(made):
         pytest.skip("the installed onnx accepts this damage")
     assert not onnx_accepts(made)
-    assert not proves(made.SerializeToString(), at_any_cost=True)
+    assert not proves(made.SerializeToString(), registry.default(), at_any_cost=True)
 
 
 def test_a_damage_is_seen_behind_a_class_that_is_known(sound):
     """The memo of the sound model answers for every node but the damaged one."""
-    assert proves(sound.SerializeToString())
+    assert proves(sound.SerializeToString(), registry.default())
     for damage in (wrong_axes, unknown_attribute, two_writers):
         made = ModelProto()
         made.CopyFrom(sound)
         damage(made)
-        assert not proves(made.SerializeToString(), at_any_cost=True)
-    assert proves(sound.SerializeToString())
+        assert not proves(made.SerializeToString(), registry.default(), at_any_cost=True)
+    assert proves(sound.SerializeToString(), registry.default())
 
 
 def test_what_is_proved_does_not_depend_on_what_is_remembered(sound):
     data = sound.SerializeToString()
-    known = memo((("", 18),), sound.ir_version)
+    known = memo((("", 18),), sound.ir_version, registry.default())
     known.renew()
-    assert proves(data)
+    assert proves(data, registry.default())
     first = dict(known.classes)
-    assert proves(data)
+    assert proves(data, registry.default())
     assert known.classes == first
     known.renew()
-    assert proves(data)
+    assert proves(data, registry.default())
     assert known.classes == first
 
 
 def test_the_memo_is_bounded(sound, monkeypatch):
     monkeypatch.setattr(proof, "MOST_CLASSES", 3)
-    known = memo((("", 18),), sound.ir_version)
-    assert proves(sound.SerializeToString())
+    known = memo((("", 18),), sound.ir_version, registry.default())
+    assert proves(sound.SerializeToString(), registry.default())
     held = len(known.classes)
-    assert proves(sound.SerializeToString())
+    assert proves(sound.SerializeToString(), registry.default())
     assert len(known.classes) == held
 
 
 def test_a_small_model_and_one_of_many_classes_are_left_to_onnx(sound):
-    assert not proves(transformer(18, 40).SerializeToString())
+    assert not proves(transformer(18, 40).SerializeToString(), registry.default())
     made = ModelProto()
     made.CopyFrom(sound)
     for i, node in enumerate(made.graph.node):
         if node.op_type == "Transpose":
             node.doc_string = "no part of a class"
             node.attribute[0].doc_string = f"a part of it: {i}"
-    known = memo((("", 18),), sound.ir_version)
+    known = memo((("", 18),), sound.ir_version, registry.default())
     known.renew()
-    assert not proves(made.SerializeToString())
+    assert not proves(made.SerializeToString(), registry.default())
 
 
 def test_a_large_result_is_checked_by_classes_and_onnx_words_the_objection(sound, monkeypatch):

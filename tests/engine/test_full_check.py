@@ -38,9 +38,9 @@ def test_every_step_is_seen(monkeypatch):
     seen = []
     whole = checker.whole
 
-    def heard(view, *, full):
+    def heard(view, adapters, *, full):
         seen.append(full)
-        return whole(view, full=full)
+        return whole(view, adapters, full=full)
 
     proto = model(TEXTS[1][0], 20)
     monkeypatch.setattr(checker, "whole", heard)

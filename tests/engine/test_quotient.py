@@ -41,7 +41,7 @@ def _small_models_too(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def by_classes(model: ModelProto, to: int) -> tuple[ModelProto, Report] | None:
-    found, _ = conversion.convert(model.SerializeToString(), Request(to))
+    found, _ = conversion.convert(model.SerializeToString(), Request(to), registry.default())
     return None if found is None else (ModelProto.FromString(found[0]), found[1])
 
 
@@ -155,7 +155,7 @@ def test_a_memo_that_begins_anew_changes_nothing(monkeypatch):
         assert first is not None
         assert found is not None
         assert found[0] == first[0]
-    held = memos.memo((("", 13),), model.ir_version)
+    held = memos.memo((("", 13),), model.ir_version, registry.default())
     assert len(held.classes) < 200
 
 
@@ -286,6 +286,6 @@ def test_what_stays_with_the_nodes_is_told():
     model = layers(11, 20)
     data = model.SerializeToString()
     for request in (Request(21, check="full"), Request(21, check="none"), Request({"": 21}, 8)):
-        assert conversion.convert(data, request) == (None, False)
-    assert conversion.convert(data, Request(5)) == (None, False)
-    assert conversion.convert(data, Request(11)) == (None, True)
+        assert conversion.convert(data, request, registry.default()) == (None, False)
+    assert conversion.convert(data, Request(5), registry.default()) == (None, False)
+    assert conversion.convert(data, Request(11), registry.default()) == (None, True)

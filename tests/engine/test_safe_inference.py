@@ -33,9 +33,9 @@ def test_behind_an_operator_that_nobody_knows(op):
 
 def test_where_the_type_is_known_nothing_is_hidden():
     model = onnx.parser.parse_model(HEADER + TYPED)
-    assert safe_inference.is_at_risk(model)
+    assert safe_inference.is_at_risk(model, registry.default())
     types = {
-        info.name: info.type.tensor_type for info in safe_inference.infer(model).graph.value_info
+        info.name: info.type.tensor_type for info in safe_inference.infer(model, registry.default()).graph.value_info
     }
     assert types["z"].elem_type == onnx.TensorProto.INT64
 

@@ -8,6 +8,7 @@ from typing import Any
 import references
 from onnx import ModelProto
 from opshift import Refused, convert_version, plan
+from opshift.author import registry
 from opshift.convert.legal import checker
 from opshift.model.arrays import from_array, to_array
 from opshift.verify import generate, oracle, randomness
@@ -61,7 +62,7 @@ def overridden(model: ModelProto) -> dict[str, Any]:
 
 
 def legal(model: ModelProto) -> None:
-    objection = checker.whole(model, full=True)
+    objection = checker.whole(model, registry.default(), full=True)
     assert objection is None, objection
 
 

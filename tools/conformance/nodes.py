@@ -28,6 +28,7 @@ import numpy as np
 import onnx
 from onnx import ModelProto
 from opshift import Refused, convert_version
+from opshift.author import registry
 from opshift.author.present_types import element_types
 from opshift.convert.legal import checker
 from opshift.errors import RefusedNode
@@ -126,8 +127,8 @@ def _at(case: Subject, domain: str, to: int, converter: str) -> Verdict:
     except Exception as error:
         told = f"{type(error).__name__}: {error}"[:300]
         return Verdict("refused" if converter == "onnx" else "invalid", told)
-    objection = checker.whole(converted, full=True)
-    if objection is not None and checker.whole(case.model, full=True) is None:
+    objection = checker.whole(converted, registry.default(), full=True)
+    if objection is not None and checker.whole(case.model, registry.default(), full=True) is None:
         return Verdict("invalid", f"checker: {objection[:300]}")
     return _judged(case, converted)
 

@@ -32,9 +32,10 @@ LARGEST = 12_000  # bytes of a model: to change a larger one takes too long
 
 def judge(data: bytes) -> str:
     """What both checks answer about a model: 'WRONG' is the answer that must not occur."""
+    from opshift.author import registry
     from opshift.convert.classes.proof import proves
 
-    proved = proves(data, at_any_cost=True)
+    proved = proves(data, registry.default(), at_any_cost=True)
     try:
         onnx.checker.check_model(data, full_check=True)
     except Exception:

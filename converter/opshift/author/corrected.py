@@ -17,6 +17,7 @@ from opshift.protos import GraphProto, ModelProto, NodeProto, TensorShapeProto, 
 
 if TYPE_CHECKING:
     from opshift.author.node import Node
+    from opshift.author.registry import Registry
 
 Rules: TypeAlias = Mapping[tuple[str, str], OutputShapes]
 Output: TypeAlias = tuple[int, int]  # the number of a node in the graphs of a model, and its output
@@ -24,12 +25,13 @@ ROUNDS = 4  # a wrong length may stand behind another; after these no output of 
 HIDDEN = "opshift.hidden."
 
 
-def infer(model: bytes | ModelProto, rules: Rules) -> ModelProto:
+def infer(model: bytes | ModelProto, adapters: Registry) -> ModelProto:
     """What onnx's inference finds if it does not see the outputs that it misjudges.
 
     Such an output has the shape that the rule tells, for inference to go on from.
     """
-    found = safe_inference.infer(model, data_prop=True)
+    rules = adapters.rules(OutputShapes)
+    found = safe_inference.infer(model, adapters, data_prop=True)
     if not any((schemas.normal(node.domain), node.op_type) in rules for node in nodes(found)):
         return found
     misjudged: dict[Output, TypeProto] = {}
@@ -38,7 +40,7 @@ def infer(model: bytes | ModelProto, rules: Rules) -> ModelProto:
         if not new.keys() - misjudged.keys():
             break
         misjudged |= new
-        found = _without(model, misjudged)
+        found = _without(model, misjudged, adapters)
     return found
 
 
@@ -127,7 +129,9 @@ def _numbered(model: ModelProto) -> Iterator[tuple[GraphProto, NodeProto]]:
             yield graph, node
 
 
-def _without(model: bytes | ModelProto, misjudged: Mapping[Output, TypeProto]) -> ModelProto:
+def _without(
+    model: bytes | ModelProto, misjudged: Mapping[Output, TypeProto], adapters: Registry
+) -> ModelProto:
     """What inference finds where these outputs have these types, whatever it thinks of them."""
     copy = ModelProto()
     copy.MergeFromString(model if isinstance(model, bytes) else model.SerializeToString())
@@ -137,7 +141,7 @@ def _without(model: bytes | ModelProto, misjudged: Mapping[Output, TypeProto]) -
         graph, node = numbered[i]
         names[i, j], node.output[j] = node.output[j], f"{HIDDEN}{i}.{j}"
         _write_type(graph, names[i, j], kind)
-    found = safe_inference.infer(copy, data_prop=True)
+    found = safe_inference.infer(copy, adapters, data_prop=True)
     numbered = list(_numbered(found))
     for (i, j), name in names.items():
         graph, node = numbered[i]

@@ -60,7 +60,7 @@ def _infer(model: ModelProto, adapters: Registry) -> tuple[Inferred, ModelProto 
     inferred: ModelProto | None = None
     for _ in range(PASSES):
         try:
-            model = inferred = corrected.infer(model, adapters.rules(OutputShapes))
+            model = inferred = corrected.infer(model, adapters)
         except safe_inference.COMPLAINTS:
             # A model that inference rejects is converted by what it declares itself.
             return found, inferred

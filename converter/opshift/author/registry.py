@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -108,9 +108,10 @@ class Registry:
             for declared in declarations(importlib.import_module(name)):
                 if id(declared) not in self._taken:
                     self._taken[id(declared)] = declared
-                    for one in expected & set(places(declared)):
+                    mine = [one for one in places(declared) if one in expected]
+                    for one in mine:
                         self._file(one, declared)
-                        found.add(one)
+                    found.update(mine)
             if missing := expected - found:
                 raise AdapterBug(f"{name} does not declare {min(missing)}, which its index names")
             del self._unread[name]
@@ -184,10 +185,10 @@ class Registry:
                     seen.add(id(declared))
                     self.add(declared)
 
-    def _expect(self, name: str, declared: Iterable[Crossing | Row]) -> None:
+    def _expect(self, name: str, declared: Sequence[Crossing | Row]) -> None:
         """Notes what a module declares without importing it."""
         self._unread[name] = frozenset(declared)
-        for one in self._unread[name]:
+        for one in declared:  # not in the order of a set, which differs from run to run
             if isinstance(one, Row):
                 self._require_one(one)
                 self._tables[KINDS[one.table]].expect((one.domain, one.op), name)

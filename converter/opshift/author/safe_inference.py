@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from google.protobuf.message import DecodeError
 
-from opshift.author import registry
 from opshift.author.traits import Fragile
 from opshift.author.types_by_name import types_in
 from opshift.model.walk import graphs_in, nodes
 from opshift.opsets import schemas
 from opshift.protos import ModelProto, checker, inference
+
+if TYPE_CHECKING:
+    from opshift.author.registry import Registry
 
 # What onnx's inference raises: an IndexError is what becomes of one beyond the end of a vector, a
 # DecodeError of types that it writes into a model nested as deeply as protobuf reads.
@@ -26,10 +30,14 @@ NOBODY = "opshift.unknown"  # a domain of which inference knows nothing
 
 
 def infer(
-    model: bytes | ModelProto, *, strict: bool = False, data_prop: bool = False
+    model: bytes | ModelProto,
+    adapters: Registry,
+    *,
+    strict: bool = False,
+    data_prop: bool = False,
 ) -> ModelProto:
     """What onnx's inference answers, without the nodes that would kill it."""
-    known = _survivable(model)
+    known = _survivable(model, adapters)
     data_prop = data_prop and not (isinstance(known, ModelProto) and _has_a_huge_input(known))
     found = inference.infer_shapes(
         known, check_type=strict, strict_mode=strict, data_prop=data_prop
@@ -55,19 +63,19 @@ def _give_back(found: ModelProto, model: bytes | ModelProto) -> None:
         imports.remove(next(one for one in imports if one.domain == NOBODY))
 
 
-def is_at_risk(model: bytes | ModelProto) -> bool:
+def is_at_risk(model: bytes | ModelProto, adapters: Registry) -> bool:
     """Whether an operator that may kill is in it, as far as its bytes say."""
     data = model if isinstance(model, bytes) else model.SerializeToString()
-    return any(op.encode() in data for _, op in registry.default().traits(Fragile))
+    return any(op.encode() in data for _, op in adapters.traits(Fragile))
 
 
-def _survivable(model: bytes | ModelProto) -> bytes | ModelProto:
+def _survivable(model: bytes | ModelProto, adapters: Registry) -> bytes | ModelProto:
     """The model, or a copy in which such a node is nobody's where an input has no type."""
-    if not is_at_risk(model):
+    if not is_at_risk(model, adapters):
         return model
     copy = ModelProto()
     copy.MergeFromString(model if isinstance(model, bytes) else model.SerializeToString())
-    fragile = registry.default().traits(Fragile)
+    fragile = adapters.traits(Fragile)
     held = [
         (node, node.domain)
         for node in nodes(copy)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, overload
 
+from opshift.author import registry
 from opshift.convert.attempt import Conversion
 from opshift.convert.ir import restamp
 from opshift.convert.legal import diagnose
@@ -370,12 +371,13 @@ def _collector_paused() -> Iterator[None]:
 def convert(carve: Carve, options: Request) -> tuple[ModelProto, Weights, Report]:
     """Converts a skeleton; functions are written out only when an adapter needs it."""
     inlined: list[FunctionId] = []
+    adapters = registry.default()
     skeleton, store = carve()
-    found, proved = by_classes(skeleton, options)
+    found, proved = by_classes(skeleton, options, adapters)
     if found is not None:
         return ModelProto.FromString(found[0]), store, found[1]
     while True:
-        attempt = Conversion(skeleton, store, options, tuple(inlined), proved=proved)
+        attempt = Conversion(skeleton, store, options, adapters, tuple(inlined), proved=proved)
         try:
             with diagnose.on_the_model(attempt):
                 return skeleton, store, attempt.run()
@@ -391,7 +393,9 @@ FEWEST_NODES = 24
 """In a smaller model the classes cost more than they save, above all in the first conversion."""
 
 
-def by_classes(skeleton: ModelProto, options: Request) -> tuple[tuple[bytes, Report] | None, bool]:
+def by_classes(
+    skeleton: ModelProto, options: Request, adapters: registry.Registry
+) -> tuple[tuple[bytes, Report] | None, bool]:
     """What the classes of the nodes tell: the result, and whether the model is certainly sound.
 
     Where they tell no result, each node must be looked at.
@@ -402,7 +406,7 @@ def by_classes(skeleton: ModelProto, options: Request) -> tuple[tuple[bytes, Rep
 
     if conversion.goal_of(options) is None:
         return None, False
-    return conversion.convert(skeleton.SerializeToString(), options)
+    return conversion.convert(skeleton.SerializeToString(), options, adapters)
 
 
 __all__ = ["Request", "Target", "convert", "convert_file", "convert_version"]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from opshift.author import registry, safe_inference
 from opshift.author.facts import Facts
+from opshift.author.traits import ByValue
 from opshift.author.verdicts import ALTERNATIVE, FORM
 from opshift.convert import classes, declare, leave, overdue, planner, request, stamp
 from opshift.convert.change import Change, Step
@@ -41,6 +42,7 @@ class Conversion:
     skeleton: ModelProto
     store: Weights
     options: Request
+    adapters: registry.Registry
     inlined: tuple[FunctionId, ...] = ()
     steps: list[Step] = field(default_factory=list)
     goal: dict[str, int] = field(default_factory=dict)
@@ -77,72 +79,71 @@ class Conversion:
             return self._restamp()
         if self.options.checks:
             request.checkable(self.options.ir_version)
-        adapters = registry.default()
-        self.open(adapters)
+        self.open()
         self.node_budget = self.options.node_budget
         before, ir_before = self.document.imports.as_dict(), self.skeleton.ir_version
         nodes = _nodes(self.document)
         self.aim()
-        self.notes += self._differing(adapters)
-        self._leave(adapters)
+        self.notes += self._differing()
+        self._leave()
         if self.dips:
             goal, self.goal = self.goal, self.dips
-            self._go(adapters)
+            self._go()
             self.goal = goal
             self._settle_nodes()
             self._reopen()
-        self._go(adapters)
+        self._go()
         if self.options.modernize:
-            self._modernize(adapters)
+            self._modernize()
         if self.steps or isinstance(self.options.target, Wanted):
-            self._reform(adapters)
+            self._reform()
         if self.runtime is not None:
-            self._choose(adapters, self.runtime)
+            self._choose(self.runtime)
         self._finish(moved=before != self.document.imports.as_dict())
         report = self._report(before, self.document.imports.as_dict(), ir_before)
         after = _nodes(self.document)
         return dataclasses.replace(report, nodes_before=nodes, nodes_after=after)
 
-    def _differing(self, adapters: registry.Registry) -> Iterable[str]:
+    def _differing(self) -> Iterable[str]:
         """Notes about nodes that a runtime answers otherwise than the specification."""
-        return differs.notes(self.document, self.facts, adapters, self.goal)
+        return differs.notes(self.document, self.facts, self.adapters, self.goal)
 
-    def _go(self, adapters: registry.Registry) -> None:
+    def _go(self) -> None:
         """Takes the model to the goal, by the plan."""
         if self.options.unknown_domains == "refuse" and (unknown := imports.unknown(self.document)):
             raise self.refused(unknown)
-        self.plan = planner.of_document(self.document, adapters, self.goal)
-        self._replace_overdue(adapters)
-        for domain, start, to in self._route(adapters):
-            self._cross(adapters, domain, start, to)
+        self.plan = planner.of_document(self.document, self.adapters, self.goal)
+        self._replace_overdue()
+        for domain, start, to in self._route():
+            self._cross(domain, start, to)
 
-    def _leave(self, adapters: registry.Registry) -> None:
+    def _leave(self) -> None:
         """Writes the operators of domains that the result must not use in ai.onnx.
 
         A model whose opset lacks what is written is raised for it, and comes back afterwards.
         """
         allowed, row = self.options.domains, self.runtime
-        left = leave.operators(self.document, adapters, allowed, row)
-        low = leave.lowest(adapters, left)
+        left = leave.operators(self.document, self.adapters, allowed, row)
+        low = leave.lowest(self.adapters, left)
         own = request.present(self.document, "")
         if allowed is not None and len(own) == 1:
             self.goal.setdefault("", own[0])
         if own and min(own) < low:
             self.goal.setdefault("", max(own))
             goal, self.goal = self.goal, {"": max(low, *own)}
-            self._go(adapters)
+            self._go()
             self.goal = goal
             self._settle_nodes()
             self._reopen()
         while left:
-            self.plan = planner.Plan(adapters)  # what is written is planned when all of it is
-            cross = functools.partial(self._stepper, adapters)
+            self.plan = planner.Plan(self.adapters)  # what is written is planned when all of it is
+            cross = self._stepper
             for step in leave.leave(self.document, left, cross):
                 self.repaired = True
                 self._done(step)
             self._settle_nodes()
             self._reopen()
-            left = leave.operators(self.document, adapters, allowed, row)
+            left = leave.operators(self.document, self.adapters, allowed, row)
 
     def aim(self) -> None:
         """The versions to go for; a target by name depends on what the model has."""
@@ -183,7 +184,7 @@ class Conversion:
                     f"raised to {shown} {floor}, the lowest that {row.shown} has kernels for"
                 )
 
-    def open(self, adapters: registry.Registry) -> None:
+    def open(self) -> None:
         """Validates the model and indexes it."""
         self._raise_old_ir()
         validate.header(self.skeleton)
@@ -202,18 +203,18 @@ class Conversion:
         if weights.EXTERNAL_FIELD in data:
             validate.external_data(self.skeleton)
         looks = self.options.checks and not self.proved
-        error = checker.whole(self.view, full=False) if looks else None
+        error = checker.whole(self.view, self.adapters, full=False) if looks else None
         if error is not None:
             self._repair()
-            error = tolerant.objection(self.view, full=False)
+            error = tolerant.objection(self.view, self.adapters, full=False)
         self.document = Document(self.skeleton, prefix)
         self.document.has_written = bool(self.inlined)
         self.came_at = self.document.imports.get("") or 0
         if self.options.checks:
-            validate.whole(self.document, adapters, error)
+            validate.whole(self.document, self.adapters, error)
             self.unenforced = self._unenforced()
             self.notes += [f"as it came: {one.text}" for one in self.unenforced.found]
-        self.facts = Facts(self.document, self.store, adapters, self._inferable)
+        self.facts = Facts(self.document, self.store, self.adapters, self._inferable)
 
     def _level(self) -> None:
         """Takes functions to the model's versions before one of them is written out into it."""
@@ -223,7 +224,7 @@ class Conversion:
         if not apart:
             return
         request = Request(apart, ir_version="keep", check="none")
-        level = Conversion(self.skeleton, self.store, request)
+        level = Conversion(self.skeleton, self.store, request, self.adapters)
         try:
             level.run()
         except StepRefused as refused:
@@ -245,7 +246,9 @@ class Conversion:
     def _typed(self) -> ModelProto | None:
         """The model with the types that inference finds."""
         try:
-            return safe_inference.infer(weights.checkable(self.skeleton), data_prop=True)
+            return safe_inference.infer(
+                weights.checkable(self.skeleton), self.adapters, data_prop=True
+            )
         except safe_inference.COMPLAINTS:
             return None
 
@@ -259,7 +262,9 @@ class Conversion:
         if self.for_types or not 0 < self.came_at < LOWEST_INFERABLE:
             return self.view
         copy, store = weights.carve_model(_as_model(self.view))
-        raised = Conversion(copy, store, Request(LOWEST_INFERABLE, check=False), for_types=True)
+        raised = Conversion(
+            copy, store, Request(LOWEST_INFERABLE, check=False), self.adapters, for_types=True
+        )
         try:
             raised.run()
         except (StepRefused, Refused):
@@ -271,13 +276,13 @@ class Conversion:
         self.notes += merged
         self.repaired |= bool(merged)
 
-    def _route(self, adapters: registry.Registry) -> Iterator[tuple[str, int, int]]:
+    def _route(self) -> Iterator[tuple[str, int, int]]:
         """The boundaries to cross, in order; first what left the registry is replaced."""
         for domain in sorted(self.goal):
             target = self.goal[domain]
             for version in request.present(self.document, domain):
                 met = version != target or self.options.domains is not None
-                if met and adapters.replaced(self.document, domain, version, target):
+                if met and self.adapters.replaced(self.document, domain, version, target):
                     yield domain, version, version
         # Downwards the default domain goes last: what others are rewritten into is richer above.
         for domain in sorted(self.goal, reverse=True):
@@ -288,18 +293,18 @@ class Conversion:
             for version in range(min(present, default=target), target):
                 yield domain, version, version + 1
 
-    def _replace_overdue(self, adapters: registry.Registry) -> None:
+    def _replace_overdue(self) -> None:
         """Nodes whose operator ended before the version that the model came at."""
 
         def cross(domain: str, start: int, to: int) -> Stepper:
-            return self._stepper(adapters, domain, start, to)
+            return self._stepper(domain, start, to)
 
         for domain, goal in sorted(self.goal.items()):
-            for step in overdue.replace(self.document, adapters, domain, goal, cross):
+            for step in overdue.replace(self.document, self.adapters, domain, goal, cross):
                 self._done(step)
 
-    def _cross(self, adapters: registry.Registry, domain: str, start: int, to: int) -> None:
-        stepper = self._stepper(adapters, domain, start, to)
+    def _cross(self, domain: str, start: int, to: int) -> None:
+        stepper = self._stepper(domain, start, to)
         stepper.goal, stepper.node_budget = self.goal[domain], self.node_budget
         step, self.node_budget = stepper.run(), stepper.node_budget
         self._done(step)
@@ -311,11 +316,11 @@ class Conversion:
         """The class of the steps."""
         return Stepper
 
-    def _stepper(self, adapters: registry.Registry, domain: str, start: int, to: int) -> Stepper:
+    def _stepper(self, domain: str, start: int, to: int) -> Stepper:
         stepper = self.stepper_of(
             self.document,
             self.facts,
-            adapters,
+            self.adapters,
             domain,
             start,
             to,
@@ -331,14 +336,14 @@ class Conversion:
         step.touched.clear()
         self.steps.append(step)
 
-    def _modernize(self, adapters: registry.Registry) -> None:
+    def _modernize(self) -> None:
         """Writes newer operators in place of the nodes that compute exactly what they do."""
         from opshift.convert.modernize import Modernizer, in_order
 
         for version in request.present(self.document, ""):
-            for rule in in_order(adapters, version):
+            for rule in in_order(self.adapters, version):
                 stepper = Modernizer(
-                    self.document, self.facts, adapters, "", version, version,
+                    self.document, self.facts, self.adapters, "", version, version,
                     self.options.allow_approximate,
                 ).of(rule)  # fmt: skip
                 stepper.checks = self.options.checks
@@ -351,24 +356,24 @@ class Conversion:
                     self.repaired = True
                     self.document.sweep()
 
-    def _reform(self, adapters: registry.Registry) -> None:
+    def _reform(self) -> None:
         """Writes equal forms that more runtimes run."""
         for domain in sorted(self.goal):
             for version in sorted(request.present(self.document, domain)):
-                stepper = self._stepper(adapters, domain, version, version)
+                stepper = self._stepper(domain, version, version)
                 stepper.forms, stepper.goal = FORM, version
                 step = stepper.run()
                 if step.rewritten:
                     self._done(step)
 
-    def _choose(self, adapters: registry.Registry, row: Ceiling) -> None:
+    def _choose(self, row: Ceiling) -> None:
         """Writes other forms of the nodes that a runtime has no kernel for, if it runs these."""
         places = runtime.without_kernel(self.document, row, self.facts)
         for root, domain in dict.fromkeys((place[0].root, key[0]) for place, key, _ in places):
             version = root.imports.get(domain)
             if version is None:
                 continue
-            stepper = self._stepper(adapters, domain, version, version)
+            stepper = self._stepper(domain, version, version)
             stepper.forms, stepper.goal = ALTERNATIVE, version
             stepper.runs = functools.partial(_runs, row)
             mine = [place for place, key, _ in places if (place[0].root, key[0]) == (root, domain)]
@@ -407,7 +412,7 @@ class Conversion:
         self.document = Document(self.skeleton, prefix)
         self.document.added_initializers = added
         self.came_at = self.document.imports.get("") or 0
-        self.facts = Facts(self.document, self.store, self.facts.adapters, self._inferable)
+        self.facts = Facts(self.document, self.store, self.adapters, self._inferable)
 
     def _result(self) -> bytes | ModelProto:
         return weights.checkable(self.skeleton)
@@ -417,7 +422,7 @@ class Conversion:
         document = Document(self.skeleton, self.document.prefix)
         if blockers := runtime.lacking(document, row):
             raise self.refused([one.as_refusal(self.goal.get(one.domain, 1)) for one in blockers])
-        facts = Facts(document, self.store, self.facts.adapters, self._result)
+        facts = Facts(document, self.store, self.adapters, self._result)
         self.notes += map(str, runtime.forms(document, row, facts))
         left = runtime.kernels(document, row, facts)
         self.notes += map(str, left)
@@ -462,7 +467,7 @@ class Conversion:
         try:
             done = lower.lower(
                 self.skeleton, self.store, self.document.fresh, aim, drop=drop, rewrite=rewrite,
-                inline=inline,
+                inline=inline, by_value=self.adapters.rules(ByValue),
             )  # fmt: skip
         except Refusal as refusal:
             raise self._ir_refused([refusal], aim) from None
@@ -470,7 +475,7 @@ class Conversion:
         if done:
             self.repaired |= aim >= self.skeleton.ir_version
             self.document = Document(self.skeleton, self.document.prefix)
-            self.facts = Facts(self.document, self.store, self.facts.adapters, self._inferable)
+            self.facts = Facts(self.document, self.store, self.adapters, self._inferable)
 
     def _ir_refused(self, refusals: list[Refusal], aim: int) -> Refused:
         current = self.skeleton.ir_version
@@ -512,10 +517,14 @@ class Conversion:
 
     def _check_fully(self, step: Step) -> None:
         """Asks onnx about the whole model after a step, in its present order of nodes."""
-        error = tolerant.objection(weights.checkable(checker.in_order(self.document)), full=True)
-        if error is None or self._namesakes() or tolerant.objection(self.view, full=True):
+        error = tolerant.objection(
+            weights.checkable(checker.in_order(self.document)), self.adapters, full=True
+        )
+        if error is None or self._namesakes():
             return
-        if not validate.tolerated(self.document, self.facts.adapters, error):
+        if tolerant.objection(self.view, self.adapters, full=True):
+            return
+        if not validate.tolerated(self.document, self.adapters, error):
             raise AdapterBug(
                 f"after {step.domain or 'ai.onnx'} {step.start}->{step.to} the checker rejects the"
                 f" model: {error}"
@@ -527,19 +536,19 @@ class Conversion:
             raise AdapterBug(f"the converted model breaks a rule: {one.text}")
         result = weights.checkable(self.skeleton)
         full = self.options.check == "full"
-        if not full and isinstance(result, bytes) and classes.proves(result):
+        if not full and isinstance(result, bytes) and classes.proves(result, self.adapters):
             return []
-        error = tolerant.objection(result, full=True)
+        error = tolerant.objection(result, self.adapters, full=True)
         if error is None:
             return []
-        structure = tolerant.objection(result, full=False)
-        if structure is None and tolerant.objection(self.view, full=True):
+        structure = tolerant.objection(result, self.adapters, full=False)
+        if structure is None and tolerant.objection(self.view, self.adapters, full=True):
             return [f"type inference rejects the model, as it did before the conversion: {error}"]
-        if validate.tolerated(self.document, registry.default(), error):
+        if validate.tolerated(self.document, self.adapters, error):
             return [f"the checker rejects an operator that the model came with: {error}"]
         if namesakes := self._namesakes():
             raise StepRefused([], namesakes)
-        if told := diagnose.declarations(result, error):
+        if told := diagnose.declarations(result, error, self.adapters):
             raise InvalidModel(told)
         raise AdapterBug(f"the checker rejects the converted model: {error}")
 

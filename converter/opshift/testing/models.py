@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from opshift.author import registry
 from opshift.convert.api import convert_version
 from opshift.convert.legal import checker
 from opshift.convert.request import AnyTarget, Wishes
@@ -36,7 +37,7 @@ def assert_model_converts(
     the judge has never heard of.
     """
     before = parsed(model)
-    strict = checker.whole(before, full=True) is None
+    strict = checker.whole(before, registry.default(), full=True) is None
     wishes: Wishes = {"allow_approximate": allow_approximate, "assume": assume}
     try:
         after: ModelProto = convert_version(before, to, **wishes)
@@ -44,7 +45,7 @@ def assert_model_converts(
     except Refused as refused:
         raise AssertionError(f"refused: {refused}") from None
     _expect(after == again, "the same model gave two results")
-    objection = checker.whole(after, full=strict)
+    objection = checker.whole(after, registry.default(), full=strict)
     _expect(not objection, f"the checker rejects the result: {objection}")
     if gives is not None:
         given = " ".join(node.op_type for node in after.graph.node)

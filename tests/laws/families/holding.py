@@ -10,6 +10,7 @@ from hypothesis import event, reject
 from hypothesis import strategies as st
 from onnx import ModelProto, printer
 from opshift import Refused, convert_version
+from opshift.author import registry
 from opshift.convert.legal import checker
 from opshift.errors import RefusedNode, Why
 from opshift.opsets import schemas
@@ -85,7 +86,7 @@ def cases(draw: Any, family: Family, tally: Tally) -> Case:
     except oracle.OracleError as error:
         tally.add(op, f"discarded, {str(error)[:60]}")
         reject()
-    objection = checker.whole(model, full=True)
+    objection = checker.whole(model, registry.default(), full=True)
     if objection is not None:
         tally.add(op, f"discarded, {objection[:60]}")
         reject()
@@ -143,7 +144,7 @@ def _may_refuse_up(one: RefusedNode) -> bool:
 
 
 def _equal(case: Case, model: ModelProto, way: str) -> None:
-    objection = checker.whole(model, full=True)
+    objection = checker.whole(model, registry.default(), full=True)
     assert objection is None, f"{way}: {objection}"
     if oracle.doubtful(case.model, model):
         return

@@ -1,15 +1,22 @@
 """Classes of nodes: what no schema and no check can tell apart is looked at once."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from opshift.author.registry import Registry
+
 FEWEST_NODES = 500
 """In a smaller model onnx's own calls cost less than the columns do."""
 
 _FEWEST_BYTES = 8 * FEWEST_NODES  # a node is longer
 
 
-def proves(data: bytes) -> bool:
+def proves(data: bytes, adapters: Registry) -> bool:
     """Whether `onnx.checker.check_model(data, full_check=True)` is sure to pass."""
     if len(data) < _FEWEST_BYTES:
         return False
     from opshift.convert.classes import proof
 
-    return proof.proves(data)
+    return proof.proves(data, adapters)

@@ -8,10 +8,11 @@ import threading
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-from opshift.author import inference, registry, safe_inference
+from opshift.author import inference, safe_inference
 from opshift.author.facts import MAX_FOLD_BYTES
 from opshift.author.node import FoldingEnv, Node, TypesOnly
 from opshift.author.present_types import element_types
+from opshift.author.registry import Registry
 from opshift.author.traits import Fold, Fragile, Illegal, OutputRanks, OutputShapes
 from opshift.convert.classes.class_env import UNSURE, ClassEnv, Unsure
 from opshift.convert.classes.facets import (
@@ -59,15 +60,14 @@ _VERSION_LIMIT = (1 << 31) - 1
 
 
 
-def memo(imports: Imports, ir_version: int) -> Memo:
-    """The memo of models with these imports and this IR version, for the adapters at hand."""
-    adapters = registry.default()
+def memo(imports: Imports, ir_version: int, adapters: Registry) -> Memo:
+    """The memo of models with these imports and this IR version, for these adapters."""
     return _memo(imports, ir_version, adapters, adapters.generation)
 
 
 @functools.lru_cache(maxsize=16)
-def _memo(imports: Imports, ir_version: int, adapters: registry.Registry, _: int) -> Memo:
-    return Memo(imports, ir_version)
+def _memo(imports: Imports, ir_version: int, adapters: Registry, _: int) -> Memo:
+    return Memo(imports, ir_version, adapters)
 
 
 def forget() -> None:
@@ -82,7 +82,8 @@ class Memo:
     The lock is for whoever adds; a number, once given, means one thing until `renew`.
     """
 
-    def __init__(self, imports: Imports, ir_version: int) -> None:
+    def __init__(self, imports: Imports, ir_version: int, adapters: Registry) -> None:
+        self.adapters = adapters
         self.imports = imports
         self.ir_version = ir_version
         self.lock = threading.Lock()
@@ -222,13 +223,13 @@ class Memo:
         if number is None:
             node = _named(key)
             proto = NodeProto.FromString(node)
-            if not self._is_checked(proto) or not _is_plain(proto):
+            if not self._is_checked(proto) or not _is_plain(proto, self.adapters):
                 raise Unproven
             try:
                 checker.check_node(node, self.context, _NO_NAMES)
             except checker.ValidationError:
                 raise Unproven from None
-            illegal = registry.default().traits(Illegal).get(_key(proto), ())
+            illegal = self.adapters.traits(Illegal).get(_key(proto), ())
             if any(rule.against(proto) for rule in illegal):
                 raise Unproven
             number = self.signatures[key] = len(self.nodes)
@@ -311,7 +312,7 @@ class Memo:
 
     def _fold(self, node: NodeProto, inputs: Sequence[int]) -> bytes | Unsure | None:
         """The value that folding finds, None where it finds none."""
-        known = registry.default()
+        known = self.adapters
         key = _key(node)
         if key == ("", "Constant") or len(node.output) != 1:
             return UNSURE if key == ("", "Constant") else None
@@ -344,9 +345,9 @@ class Memo:
     ) -> list[bytes | None]:
         """The types of the outputs with the ranks that adapters tell, as far as there are such."""
         _, proto = self.nodes[signature]
-        rule = registry.default().rules(OutputRanks).get(_key(proto))
+        rule = self.adapters.rules(OutputRanks).get(_key(proto))
         facets = [self.facets[number] for number in inputs]
-        if _key(proto) in registry.default().rules(OutputShapes):
+        if _key(proto) in self.adapters.rules(OutputShapes):
             return [None] * len(kinds)  # a rule corrects what inference finds
         if any(self._is_other(facet) for facet in facets):
             try:
@@ -511,9 +512,9 @@ def _typed(kind: bytes) -> bytes:
     return TensorProto(data_type=found.elem_type, dims=dims).SerializeToString()
 
 
-def _is_plain(node: NodeProto) -> bool:
+def _is_plain(node: NodeProto, adapters: Registry) -> bool:
     """Whether a node holds no graph and refers to no attribute, and inference outlives it."""
-    if (node.domain, node.op_type) in registry.default().traits(Fragile):
+    if (node.domain, node.op_type) in adapters.traits(Fragile):
         return False
     return not any(
         a.HasField("g") or a.graphs or a.ref_attr_name or a.HasField("sparse_tensor")

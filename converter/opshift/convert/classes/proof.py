@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from google.protobuf.message import DecodeError
 
+from opshift.author.registry import Registry
 from opshift.convert.classes import FEWEST_NODES, rows
 from opshift.convert.classes.facets import INPUT
 from opshift.convert.classes.memo import MOST_CLASSES, UNKNOWN, Memo, memo
@@ -17,17 +18,19 @@ FEWEST_NEW = 64
 _GRAPH, _TRAINING, _FUNCTION = 7, 20, 25
 
 
-def proves(data: bytes, *, at_any_cost: bool = False) -> bool:
+def proves(data: bytes, adapters: Registry, *, at_any_cost: bool = False) -> bool:
     """Whether `onnx.checker.check_model(data, full_check=True)` is sure to pass.
 
     False says nothing: the model is small or has many new classes (unless the cost does not
     matter), it holds what is not understood here, or onnx has an objection, which it must word.
     """
-    return prove(data, fewest=0 if at_any_cost else FEWEST_NODES, any_room=at_any_cost) is not None
+    fewest = 0 if at_any_cost else FEWEST_NODES
+    return prove(data, adapters, fewest=fewest, any_room=at_any_cost) is not None
 
 
 def prove(
     data: bytes,
+    adapters: Registry,
     *,
     fewest: int = 0,
     room: int = FEWEST_NEW,
@@ -39,7 +42,7 @@ def prove(
     A model may bring `room` new classes and one for every 32 nodes. With `stubs`, the payloads of
     its initializers may be elsewhere.
     """
-    made = Proof(data, room, any_room)
+    made = Proof(data, adapters, room, any_room)
     made.stubs = stubs
     try:
         return made if made.holds(fewest) else None
@@ -55,7 +58,8 @@ class Proof:
     rows: Rows
     others: list[Other]
 
-    def __init__(self, data: bytes, room: int, any_room: bool) -> None:
+    def __init__(self, data: bytes, adapters: Registry, room: int, any_room: bool) -> None:
+        self.adapters = adapters
         self.room = room
         self.stubs = False
         self.noted = False  # whether something has metadata
@@ -117,7 +121,7 @@ class Proof:
             raise Unproven
         if len(dict(imports)) != len(imports):
             raise Unproven
-        return memo(imports, shown.ir_version)
+        return memo(imports, shown.ir_version, self.adapters)
 
     def _declarations(self, known: Memo, others: list[Other]) -> list[bytes]:
         """Files the types of inputs, values and outputs; answers the names of the outputs."""

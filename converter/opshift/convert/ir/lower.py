@@ -44,13 +44,14 @@ def lower(
     drop: Collection[str],
     rewrite: bool,
     inline: bool = False,
+    by_value: widen.Rules,
 ) -> list[str]:
     """Writes the content of a model in the forms of IR `to`, in place; says what was done.
 
     With `rewrite`, every feature that has an exact older form takes it; what has none is left.
     `drop` holds the options that let content go. `inline` writes functions out at any IR.
     """
-    work = Lowering(model, weights, fresh, to)
+    work = Lowering(model, weights, fresh, to, by_value)
     if inline and model.functions:
         work.inline_functions()
     wanted = {  # several features may share one way to be lowered
@@ -71,6 +72,7 @@ class Lowering:
     weights: Weights
     fresh: Callable[[str], str]
     to: int
+    by_value: widen.Rules
     done: Counter[str] = field(default_factory=Counter)
 
     # -- functions -----------------------------------------------------------------------------
@@ -137,7 +139,7 @@ class Lowering:
     # -- tensors -------------------------------------------------------------------------------
 
     def widen_constants(self) -> None:
-        if count := widen.widen(self.model, self.weights, self.to):
+        if count := widen.widen(self.model, self.weights, self.to, self.by_value):
             self.done["constants given a wider type"] += count
 
     def densify(self) -> None:

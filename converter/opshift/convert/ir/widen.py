@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
-from opshift.author import registry
 from opshift.author.present_types import TYPE_ATTRIBUTES
 from opshift.author.traits import ByValue
 from opshift.model import arrays, walk
@@ -21,17 +20,20 @@ if TYPE_CHECKING:
     from opshift.model.weights import Weights
 
 
+Rules: TypeAlias = Mapping[tuple[str, str], ByValue]
+
+
 @dataclass(slots=True)
 class _Constant:
     """A tensor that nothing can replace, the values that it is, and who reads it."""
 
     tensor: TensorProto
     wide: int
-    readers: list[tuple[NodeProto, int]] = field(default_factory=list)
+    readers: list[tuple[NodeProto, int, ByValue | None]] = field(default_factory=list)
     bound: bool = False  # its type is seen from outside
 
 
-def widen(model: ModelProto, weights: Weights, to: int) -> int:
+def widen(model: ModelProto, weights: Weights, to: int, by_value: Rules) -> int:
     """Gives constants of types that IR `to` lacks a wider one, in place; says how many.
 
     Exact, because each is read only where `by_value` declares that its value alone counts. All
@@ -40,7 +42,7 @@ def widen(model: ModelProto, weights: Weights, to: int) -> int:
     constants = _constants(model, to)
     if not constants:
         return 0
-    _find_readers(model, constants)
+    _find_readers(model, constants, by_value)
     while stuck := [name for name, found in constants.items() if not _may(found, constants)]:
         for name in stuck:
             del constants[name]
@@ -75,7 +77,9 @@ def _tensors(model: ModelProto) -> Iterator[tuple[str, TensorProto, bool]]:
                         yield node.output[0], attribute.t, False
 
 
-def _find_readers(model: ModelProto, constants: dict[str, list[_Constant]]) -> None:
+def _find_readers(
+    model: ModelProto, constants: dict[str, list[_Constant]], by_value: Rules
+) -> None:
     functions = {function_id(function) for function in model.functions}
     for name in bound_names(model):  # training sets them to values of the type that they have
         for one in constants.get(name, ()):
@@ -85,9 +89,10 @@ def _find_readers(model: ModelProto, constants: dict[str, list[_Constant]]) -> N
             for one in constants.get(name, ()):
                 one.bound = True
         for node in container.node:
+            rule = by_value.get((normal(node.domain), node.op_type))
             for index, name in enumerate(node.input):
                 for one in constants.get(name, ()):
-                    one.readers.append((node, index))
+                    one.readers.append((node, index, rule))
                     one.bound |= call_id(node) in functions
 
 
@@ -110,9 +115,12 @@ def _may(found: list[_Constant], constants: dict[str, list[_Constant]]) -> bool:
 
 
 def _by_value(
-    one: _Constant, node: NodeProto, index: int, constants: dict[str, list[_Constant]]
+    one: _Constant,
+    node: NodeProto,
+    index: int,
+    declared: ByValue | None,
+    constants: dict[str, list[_Constant]],
 ) -> bool:
-    declared = registry.default().rules(ByValue).get((normal(node.domain), node.op_type))
     if declared is None or index not in declared.inputs:
         return False
     if one.wide == T.FLOAT and not (declared.floats and not _writes_text(node)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from opshift.author import safe_inference
+from opshift.author.registry import Registry
 from opshift.convert.change import Step
 from opshift.errors import AdapterBug
 from opshift.model.document import Document
@@ -109,10 +110,10 @@ def _context(document: Document, imports: Imports) -> checker.CheckerContext:
     return context
 
 
-def whole(view: bytes | ModelProto, *, full: bool) -> str | None:
+def whole(view: bytes | ModelProto, adapters: Registry, *, full: bool) -> str | None:
     """The checker's objection to a model, None when it has none."""
-    if full and safe_inference.is_at_risk(view):
-        return whole(view, full=False) or types(view)
+    if full and safe_inference.is_at_risk(view, adapters):
+        return whole(view, adapters, full=False) or types(view, adapters)
     try:
         checker.check_model(view, full_check=full)
     except InferenceError as error:
@@ -122,10 +123,10 @@ def whole(view: bytes | ModelProto, *, full: bool) -> str | None:
     return None
 
 
-def types(model: bytes | ModelProto) -> str | None:
+def types(model: bytes | ModelProto, adapters: Registry) -> str | None:
     """What strict inference says against a model."""
     try:
-        safe_inference.infer(model, strict=True)
+        safe_inference.infer(model, adapters, strict=True)
     except InferenceError as error:
         return _contradiction(error)
     except safe_inference.COMPLAINTS as error:

@@ -9,6 +9,7 @@ from typing import Protocol
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
+from opshift.author.registry import Registry
 from opshift.convert.legal import checker, flaws, tolerant
 from opshift.errors import AdapterBug, InvalidModel
 from opshift.model import walk
@@ -21,6 +22,7 @@ class Conversion(Protocol):
 
     skeleton: ModelProto
     view: bytes | ModelProto
+    adapters: Registry
 
 
 @contextmanager
@@ -40,7 +42,7 @@ def on_the_model(attempt: Conversion) -> Iterator[None]:
     except (AdapterBug, AttributeError, TypeError, MemoryError) as error:
         told = _illegible(attempt.skeleton)
         if told is None and isinstance(error, AdapterBug | MemoryError) and attempt.view:
-            told = _contradiction(attempt.view)
+            told = _contradiction(attempt.view, attempt.adapters)
         if told is None:
             raise
         raise InvalidModel(told) from error
@@ -59,11 +61,15 @@ def _illegible(message: Message) -> str | None:
     return None
 
 
-def _contradiction(before: bytes | ModelProto) -> str | None:
+def _contradiction(before: bytes | ModelProto, adapters: Registry) -> str | None:
     """What inference, or an author of operators, has against the model as it came."""
     model = ModelProto.FromString(before) if isinstance(before, bytes) else before
-    error = _no_such_type(model) or tolerant.objection(before, full=True) or _in_training(model)
-    return f"the model contradicts itself: {error}" if error else flaws.first(model)
+    error = (
+        _no_such_type(model)
+        or tolerant.objection(before, adapters, full=True)
+        or _in_training(model, adapters)
+    )
+    return f"the model contradicts itself: {error}" if error else flaws.first(model, adapters)
 
 
 def _no_such_type(model: ModelProto) -> str | None:
@@ -77,7 +83,7 @@ def _no_such_type(model: ModelProto) -> str | None:
     return None
 
 
-def _in_training(model: ModelProto) -> str | None:
+def _in_training(model: ModelProto, adapters: Registry) -> str | None:
     """What inference says of graphs for training, which the checker of models leaves out."""
     for training in model.training_info:
         for graph in (training.initialization, training.algorithm):
@@ -87,24 +93,26 @@ def _in_training(model: ModelProto) -> str | None:
                 functions=model.functions,
                 graph=graph,
             )
-            if (error := checker.types(alone)) is not None:
+            if (error := checker.types(alone, adapters)) is not None:
                 return error
     return None
 
 
-def declarations(after: bytes | ModelProto, error: str) -> str | None:
+def declarations(
+    after: bytes | ModelProto, error: str, adapters: Registry
+) -> str | None:
     """The same of a result that is sound but for types and shapes that somebody wrote down.
 
     Older operators had no inference, so that a wrong one comes to light at another version.
     """
     model = ModelProto.FromString(after) if isinstance(after, bytes) else copy_of(after)
-    if tolerant.objection(model, full=False) is not None:
+    if tolerant.objection(model, adapters, full=False) is not None:
         return None
     _forget(model.graph)
     for function in model.functions:
         del function.value_info[:]
         _forget_inside(function)
-    if checker.types(model) is not None:
+    if checker.types(model, adapters) is not None:
         return None
     return (
         f"what the model declares of its values does not fit its operators: {error}; if it runs as"

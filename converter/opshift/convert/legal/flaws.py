@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping
 
-from opshift.author import registry
 from opshift.author.facts import Facts
 from opshift.author.node import Env, Node
+from opshift.author.registry import Registry
 from opshift.author.traits import Flaw
 from opshift.errors import Refusal
 from opshift.model import weights
@@ -15,10 +15,10 @@ from opshift.model.document import Document
 from opshift.protos import ModelProto
 
 
-def first(model: ModelProto) -> str | None:
+def first(model: ModelProto, adapters: Registry) -> str | None:
     """The first node that cannot be as it is, in a sentence; None where nobody objects."""
     skeleton, store = weights.carve_model(model)
-    document, adapters = Document(skeleton), registry.default()
+    document = Document(skeleton)
     facts = Facts(document, store, adapters, lambda: skeleton)
     for node, flaw in _asked(document, facts, adapters.traits(Flaw)):
         told = None

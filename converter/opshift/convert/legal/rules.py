@@ -127,7 +127,7 @@ def check_model(model: ModelProto | str | os.PathLike[str]) -> Findings:
     if store.file is not None:  # a model in memory has no folder
         errors += [_error("EXTERNAL_DATA", text) for text in weights.flaws(skeleton, store)]
     view = weights.checkable(skeleton)
-    if not errors and (objection := checker.whole(view, full=True)) is not None:
+    if not errors and (objection := checker.whole(view, adapters, full=True)) is not None:
         about = frozenset({_NODE.sub("", objection)})  # a conversion may write another operator
         errors.append(Finding(ERROR, f"the checker rejects it: {objection}", "CHECKER", about))
     facts = Facts(document, store, adapters, lambda: view)

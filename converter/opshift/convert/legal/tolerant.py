@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from opshift.author.registry import Registry
 from opshift.convert.legal import checker
 from opshift.model import repair
 from opshift.opsets import schemas
@@ -16,18 +17,18 @@ _DEALT_WITH = (
 )
 
 
-def objection(view: bytes | ModelProto, *, full: bool) -> str | None:
+def objection(view: bytes | ModelProto, adapters: Registry, *, full: bool) -> str | None:
     """Like `checker.whole`, for inputs and outputs without a shape, and outputs without a type.
 
     Functions may import other versions than the model, because each is converted from its own.
     """
-    error = checker.whole(view, full=full)
+    error = checker.whole(view, adapters, full=full)
     if error is None or not any(words in error for words in _DEALT_WITH):
         return error
     for part in _parts(view):
-        if (error := checker.whole(part, full=False)) is not None:
+        if (error := checker.whole(part, adapters, full=False)) is not None:
             return error
-    return checker.types(view) if full else None
+    return checker.types(view, adapters) if full else None
 
 
 def _parts(view: bytes | ModelProto) -> Iterator[ModelProto]:

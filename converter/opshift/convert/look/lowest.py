@@ -138,8 +138,8 @@ def lowest_versions(
     """
     asked = dataclasses.replace(Request.of(request, **wishes), target={}, minimal=False)
     carve = carve_of(model)
-    opened = Conversion(*carve(), asked)
-    opened.open(registry.default())
+    opened = Conversion(*carve(), asked, registry.default())
+    opened.open()
     present = opened.document.imports.as_dict()
     return Lowest(
         tuple(

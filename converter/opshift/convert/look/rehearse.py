@@ -52,9 +52,9 @@ class Limit:
 def plan(model: Source, options: Request) -> Plan:
     """What a conversion would do, node by node; nothing is written or changed."""
     carve = carve_of(model)
-    opened = Conversion(*carve(), options)
+    opened = Conversion(*carve(), options, registry.default())
     with diagnose.on_the_model(opened):
-        opened.open(registry.default())
+        opened.open()
         opened.aim()
     wanted, source = opened.goal, opened.document.imports.as_dict()
     told = rehearse(carve, options)
@@ -90,7 +90,7 @@ def _paths(opened: Conversion, told: Told) -> Iterator[Path]:
         if domain in opened.goal and domain in source:
             versions = source[domain], opened.goal[domain]
             yield paths.path_of(
-                registry.default(), (domain, op), versions, count, steps, told.refusals
+                opened.adapters, (domain, op), versions, count, steps, told.refusals
             )
 
 

@@ -35,19 +35,21 @@ from opshift.protos import ModelProto, TensorProto, TypeProto
 class Compilation(Conversion):
     """A conversion of a quotient."""
 
-    def __init__(self, model: ModelProto, options: Request, journal: Journal) -> None:
-        super().__init__(model, Weights(), options)
+    def __init__(
+        self, model: ModelProto, options: Request, adapters: Registry, journal: Journal
+    ) -> None:
+        super().__init__(model, Weights(), options, adapters)
         self.journal = journal
 
-    def open(self, adapters: Registry) -> None:
-        Conversion.open(self, adapters)
+    def open(self) -> None:
+        Conversion.open(self)
         self.document.names = AskedNames(self.document, self.journal)
-        self.facts = AskedFacts(self.document, self.store, adapters, self._inferable)
+        self.facts = AskedFacts(self.document, self.store, self.adapters, self._inferable)
         self.facts.journal = self.journal
         self.facts.widen_to([*(one.name.lower() for one in T), *TYPES])
 
-    def _differing(self, adapters: Registry) -> Iterable[str]:
-        root, differing = self.document.main.root, adapters.traits(Differs)
+    def _differing(self) -> Iterable[str]:
+        root, differing = self.document.main.root, self.adapters.traits(Differs)
         for key in root.index.keys() & differing.keys():
             for place in root.index[key]:
                 self.journal.current = deeds = self.journal.of(place)
@@ -64,8 +66,8 @@ class Compilation(Conversion):
     def stepper_of(self) -> type[Stepper]:
         return RecordingStepper
 
-    def _stepper(self, adapters: Registry, domain: str, start: int, to: int) -> Stepper:
-        stepper = super()._stepper(adapters, domain, start, to)
+    def _stepper(self, domain: str, start: int, to: int) -> Stepper:
+        stepper = super()._stepper(domain, start, to)
         assert isinstance(stepper, RecordingStepper)
         stepper.journal = self.journal
         self.journal.boundary = (self.journal.boundary[0] + 1, domain, start, to)

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from opshift.author.registry import Registry
 from opshift.convert.change import Rewritten
 from opshift.convert.classes.memo import Memo
 from opshift.convert.classes.proof import Proof, prove
@@ -33,7 +34,9 @@ LOWEST_GOAL = 9  # below, the IR version wants initializers as inputs
 MOST_NEW = 200  # classes of one model that are worth learning, and one for every 32 nodes
 
 
-def convert(data: bytes, options: Request) -> tuple[tuple[bytes, Report] | None, bool]:
+def convert(
+    data: bytes, options: Request, adapters: Registry
+) -> tuple[tuple[bytes, Report] | None, bool]:
     """The converted model with the report, and whether onnx has certainly nothing against it.
 
     Where there is no result, the model must go node by node.
@@ -42,7 +45,7 @@ def convert(data: bytes, options: Request) -> tuple[tuple[bytes, Report] | None,
     head = _head(data) if to is not None else None
     if to is None or head is None:
         return None, False
-    proof = prove(data, room=MOST_NEW, stubs=True)
+    proof = prove(data, adapters, room=MOST_NEW, stubs=True)
     if proof is None:
         return None, False
     try:

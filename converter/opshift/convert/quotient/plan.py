@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
-from opshift.author import registry
 from opshift.author.verdicts import FORM
 from opshift.convert.classes.facets import Facet
 from opshift.convert.classes.memo import Memo
@@ -38,6 +37,7 @@ class Plan:
         self.start = start
         self.to = to
         self.imports = known.imports
+        self.adapters = known.adapters
         self.ir_version = known.ir_version
         self.facets: list[Facet] = known.facets
         self.nodes: list[tuple[Signature, NodeProto]] = known.nodes
@@ -54,7 +54,7 @@ class Plan:
             node = self.nodes[signature][1]
             key = (schemas.normal(node.domain), node.op_type)
             met = key[0] == "" and key[1] in self.changed
-            met = met or registry.default().get(*key, *FORM) is not None
+            met = met or self.adapters.get(*key, *FORM) is not None
             self.touched[signature] = met
         return self.touched[signature]
 
@@ -168,7 +168,7 @@ class Quotient:
         """The converted quotient."""
         model = ModelProto()
         model.CopyFrom(self.model)
-        work = Compilation(model, Request(self.plan.to), self.journal)
+        work = Compilation(model, Request(self.plan.to), self.plan.adapters, self.journal)
         try:
             self.notes = work.run().notes
         except (StepRefused, Refused) as refused:
