@@ -204,6 +204,8 @@ def owned(model: str) -> list[str]:
 
 def _linked(name: str, place: str) -> bool:
     """Whether a file has a second name now; unlike a rename this takes a name from nobody."""
+    if not hasattr(os, "link"):
+        return False
     try:
         os.link(name, place)
     except FileExistsError:

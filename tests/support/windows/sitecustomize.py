@@ -1,0 +1,66 @@
+"""Hides from opshift what only POSIX has; Python's own library keeps it.
+
+A Python that finds this file in its path imports it first, and so do all its children.
+"""
+
+import builtins
+import os
+import signal
+import sys
+import types
+
+HIDDEN = {
+    os: """
+        chown copy_file_range fchmod fchown fork forkpty getegid geteuid getgid getpgid getuid
+        getxattr kill killpg lchown link listxattr mkfifo mknod nice posix_fadvise posix_fallocate
+        posix_spawn pread preadv pwrite pwritev register_at_fork removexattr sched_getaffinity
+        sched_setaffinity sendfile setpgid setsid setxattr statvfs sync sysconf umask uname
+        O_ASYNC O_CLOEXEC O_DIRECTORY O_NOFOLLOW O_NONBLOCK
+    """,
+    signal: """
+        ITIMER_REAL SIGALRM SIGCHLD SIGHUP SIGIO SIGKILL SIGPIPE SIGSTOP SIGUSR1 SIGUSR2 alarm
+        pthread_kill pthread_sigmask setitimer sigwait
+    """,
+}
+MODULES = ("fcntl", "grp", "posix", "pwd", "resource", "termios", "tty")
+
+
+def _without(module, names):
+    """A module that lacks some names."""
+    found = types.ModuleType(module.__name__)
+    vars(found).update({n: v for n, v in vars(module).items() if n not in names.split()})
+    return found
+
+
+SEEN = {module.__name__: _without(module, names) for module, names in HIDDEN.items()}
+
+
+class _Sys(types.ModuleType):
+    """The module sys on another platform; everything else is that of this process."""
+
+    platform = "win32"
+
+    def __getattr__(self, name):
+        return getattr(sys, name)
+
+    def __setattr__(self, name, value):
+        setattr(sys, name, value)
+
+
+SEEN["sys"] = _Sys("sys")
+_import = builtins.__import__
+
+
+def _seen(name, globals=None, locals=None, fromlist=(), level=0):
+    if level == 0 and str((globals or {}).get("__name__")).startswith("opshift"):
+        top = name.partition(".")[0]
+        if top in MODULES:
+            raise ModuleNotFoundError(f"No module named {top!r}", name=top)
+        if name in SEEN:
+            return SEEN[name]
+        if top in SEEN and not fromlist:
+            return SEEN[top]
+    return _import(name, globals, locals, fromlist, level)
+
+
+builtins.__import__ = _seen
