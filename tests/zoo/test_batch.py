@@ -294,7 +294,7 @@ def test_a_runtime_is_a_target(mixed, tmp_path):
     done = batch(mixed / "0", tmp_path / "dst", "--for", "onnxruntime==1.0", "--report", page)
     assert done.exit_code == cli.DONE
     assert onnx.load(tmp_path / "dst" / "m0000.onnx").opset_import[0].version == 11
-    assert "1 models to onnxruntime==" in page.read_text()
+    assert "<title>opshift batch: 1 model to onnxruntime==" in page.read_text()
 
 
 @pytest.mark.parametrize(

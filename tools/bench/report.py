@@ -19,7 +19,7 @@ from pathlib import Path
 from opshift import Request
 from opshift.zoo.migrate import prepare
 from opshift.zoo.outcome import Blocker, Fate, Outcome
-from opshift.zoo.page.html import page
+from opshift.zoo.page.html import Run, page
 from opshift.zoo.summary import Summary
 
 from tools.bench.page import machine, write_between_marks
@@ -54,7 +54,10 @@ def outcome(i: int) -> Outcome:
     if i % 97 == 0:
         fate = (Fate.CRASHED, Fate.TIMEOUT, Fate.INVALID)[i % 3]
         return Outcome(name, fate, "SIGSEGV", "SIGSEGV: <b>no</b> such kernel", source, size=40_000)
-    return Outcome(name, Fate.OK, "", "", source, {"": 8}, size=40_000)
+    nodes, rewritten = (100 + i % 50, 130 + i % 70), {OPERATORS[i % 7]: 1 + i % 5}
+    return Outcome(
+        name, Fate.OK, "", "", source, {"": 8}, size=40_000, nodes=nodes, rewritten=rewritten
+    )
 
 
 def report(models: int) -> str:
@@ -63,7 +66,7 @@ def report(models: int) -> str:
     summary = Summary(models)
     for one in outcomes:
         summary.add(one)
-    return page(summary, outcomes, prepare(Request.of(8), "copy"))
+    return page(summary, outcomes, prepare(Request.of(8), "copy"), Run("opshift batch", 1e9, 60))
 
 
 def main() -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -37,6 +38,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "--inputs", "--seed", "--rtol", "--atol", "--ulp", "--seconds", "--megabytes", "--reduce",
     ),
 }  # fmt: skip
+_WORDS = "opshift.words"
 OTHER, MESSAGES = "Other options", "Messages"
 _COMMON = (
     "--output-format",
@@ -55,6 +57,11 @@ class GroupedCommand(click.Command):
     def __init__(self, *args: Any, examples: Sequence[str] = (), **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.examples = tuple(examples)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Keeps the words of the command for those who repeat them."""
+        ctx.meta[_WORDS] = (ctx.info_name or "", *args)
+        return super().parse_args(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes one section for each group."""
@@ -76,6 +83,11 @@ class GroupedCommand(click.Command):
             with formatter.section("Examples"):
                 for example in self.examples:
                     formatter.write(f"{' ' * formatter.current_indent}{example}\n")
+
+
+def typed() -> str:
+    """The command at hand as it was typed."""
+    return shlex.join(["opshift", *click.get_current_context().meta[_WORDS]])
 
 
 def _group(parameter: click.Parameter) -> str:

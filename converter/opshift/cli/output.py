@@ -119,10 +119,10 @@ class Output:
         """Writes a page where the caller wants one."""
         if path is None:
             return
-        from opshift.page import sheet
+        from opshift.model.bytes import place
 
         with self.working(f"writing {os.path.basename(path)}"):
-            sheet.write(path, make().html())
+            place.write_whole(path, make().html().encode("utf-8"))
 
     @contextmanager
     def working(self, what: str) -> Iterator[None]:

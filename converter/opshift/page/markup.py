@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from opshift.text import Line, Role, markup
 
 TIMES = "\N{MULTIPLICATION SIGN}"
+SHORT = 18  # letters of a name that is not divided
 WHOLE = 16  # letters of a text that is too short to be wrapped
 LONGEST = 26  # letters that a narrow screen has room for
 _SEPARATED = re.compile(r"(?<=[/._:,;=|\\-])(?=.)")
@@ -23,11 +24,16 @@ CLASSES = {
 
 
 def words(text: object) -> str:
-    """Text as HTML that wraps at spaces and after separators, and never inside a word."""
+    """Text as HTML that wraps at spaces and in long names after separators, never in a word."""
     text = str(text)
-    pieces = ["<wbr>".join(map(_word, _SEPARATED.split(word))) for word in text.split(" ")]
+    pieces = ["<wbr>".join(map(_word, _parts(word))) for word in text.split(" ")]
     found = " ".join(pieces).replace(f" {TIMES}", f"&nbsp;{TIMES}").replace(" →", "&nbsp;→")
     return f"<span class=whole>{found}</span>" if " " in text and len(text) <= WHOLE else found
+
+
+def _parts(word: str) -> list[str]:
+    """A long name in its parts; a short one, such as a date or a version, stays whole."""
+    return [word] if len(word) <= SHORT else _SEPARATED.split(word)
 
 
 def _word(word: str) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -84,19 +82,6 @@ def style() -> str:
 def written_by() -> str:
     """Who wrote a page."""
     return f"Written by opshift {release.VERSION} with onnx {versions.installed_name()}."
-
-
-def write(path: str | os.PathLike[str], text: str) -> None:
-    """Puts a page in its place, whole."""
-    path = os.fspath(path)
-    temporary = os.path.join(os.path.dirname(path), f".opshift-{secrets.token_hex(6)}.tmp")
-    try:
-        with open(temporary, "x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        os.replace(temporary, path)
-    finally:
-        if os.path.exists(temporary):
-            os.unlink(temporary)
 
 
 def facts_of(changes: Iterable[tuple[str, object, object]]) -> tuple[tuple[str, str], ...]:

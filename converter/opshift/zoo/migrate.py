@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
@@ -13,7 +14,7 @@ from opshift import results as formats
 from opshift.convert import request as requests
 from opshift.convert.request import AnyTarget, Request, Wishes, takes_wishes
 from opshift.errors import BadTarget
-from opshift.model.bytes import leftovers
+from opshift.model.bytes import leftovers, place
 from opshift.model.bytes.staging import sync_folder
 from opshift.model.document import Document
 from opshift.opsets import schemas, targets
@@ -66,6 +67,7 @@ def migrate(
     report: str | os.PathLike[str] | None = None,
     runtimes: Sequence[str] = (),
     results: Sequence[str | os.PathLike[str]] = (),
+    command: str = "",
     **wishes: Unpack[Wishes],
 ) -> Summary:
     """Convert every model of a zoo, each in a child process.
@@ -101,6 +103,8 @@ def migrate(
     results : list of paths, optional
         Write the result of each model. The ending chooses the format: `.jsonl`, `.csv`, `.xml`
         (JUnit) or `.sarif`.
+    command : str, optional
+        The command that the report shows as the one of this run.
     **wishes
         The options of a conversion.
 
@@ -120,6 +124,7 @@ def migrate(
     >>> migrate("zoo", "converted", 13).failures
     0
     """
+    begun = time.time()
     for name in runtimes:
         targets.rows(name)
     files = [os.fspath(path) for path in results]
@@ -138,10 +143,12 @@ def migrate(
             if heard is not None:
                 heard(summary, outcome)
     if report is not None:
-        html.write(os.fspath(report), html.page(summary, kept, recipe))
+        told = html.Run(command or f"zoo.migrate({source!r}, {dst!r})", begun, time.time() - begun)
+        page = html.page(summary, kept, recipe, told)
+        place.write_whole(os.fspath(report), page.encode("utf-8"))
     for path in files:
-        told = sorted(kept, key=lambda outcome: outcome.name)
-        formats.write(path, [outcome.case() for outcome in told], "opshift batch")
+        listed = sorted(kept, key=lambda outcome: outcome.name)
+        formats.write(path, [outcome.case() for outcome in listed], "opshift batch")
     return summary
 
 

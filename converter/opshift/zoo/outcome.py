@@ -76,6 +76,8 @@ class Outcome:
     reads: tuple[Stamp, ...] = ()
     writes: tuple[Stamp, ...] = ()
     runs: tuple[Runs, ...] = ()
+    nodes: tuple[int, int] | None = None  # before and after, where they were counted
+    rewritten: Mapping[str, int] = field(default_factory=dict)  # nodes by operator
 
     def __reduce__(self) -> tuple[type[Outcome], tuple[Any, ...]]:
         return Outcome, _values(self)  # half the time of what a dataclass does
@@ -99,6 +101,9 @@ class Outcome:
             "bytes": self.size,
             "seconds": round(self.seconds, 3),
             "blockers": [dataclasses.asdict(one) for one in self.blockers],
+            "nodes_before": self.nodes[0] if self.nodes else None,
+            "nodes_after": self.nodes[1] if self.nodes else None,
+            "rewritten": dict(self.rewritten),
             "runtimes": [
                 {"target": target, "now": now, "after": after} for target, now, after in self.runs
             ],
@@ -125,6 +130,7 @@ class Outcome:
                 "reads": tuple((path, size, at) for path, size, at in raw["reads"]),
                 "writes": tuple((path, size, at) for path, size, at in raw["writes"]),
                 "runs": tuple((target, now, after) for target, now, after in raw.get("runs", ())),
+                "nodes": tuple(raw["nodes"]) if raw.get("nodes") else None,
             }
         )
 

@@ -32,6 +32,8 @@ class Summary(Shown):
         for target, now, after in outcome.runs:
             counts = self.runs.setdefault(target, Counter())
             counts.update({"models": 1, "now": int(now), "after": int(after is True)})
+            counts.update({"gained": int(not now and after is True)})
+            counts.update({"never": int(not now and after is False)})
         if outcome.fate.failed:
             reason = (outcome.fate, outcome.why)
             self.reasons[reason] += 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,6 +19,7 @@ from opshift.model import weights
 from opshift.model.weights import Weights
 from opshift.opsets import schemas
 from opshift.protos import ModelProto
+from opshift.report import Report
 from opshift.text import show_versions
 from opshift.zoo import files, scratch
 from opshift.zoo.files import FileResult, Found, Made
@@ -97,14 +99,25 @@ def _migrate(recipe: Recipe, item: Item, folder: str, layout: Layout) -> Outcome
             skeleton, store, report = convert(_once(model), _request(recipe, model.skeleton))
         except Refused as refused:
             return seen(Fate.REFUSED, **_words_of(refused))
-        made = Made(model, skeleton, store, report.result)
+        made, what = Made(model, skeleton, store, report.result), _what(report)
         if why_not := recipe.verify and _objection(made, recipe, folder):
-            return seen(Fate.UNVERIFIED, result=report.result, **why_not)
+            return seen(Fate.UNVERIFIED, **what, **why_not)
         if not result:
-            return seen(Fate.OK, result=report.result)
+            return seen(Fate.OK, **what)
         model.check_unchanged()
         writes = result.publish(made, recipe.external, key, layout)
-        return seen(Fate.OK, result=report.result, writes=writes)
+        return seen(Fate.OK, writes=writes, **what)
+
+
+def _what(report: Report) -> dict[str, Any]:
+    """What a conversion did, as an outcome tells it."""
+    rewritten: Counter[str] = Counter()
+    for step in report.steps:
+        for work in step.rewritten:
+            rewritten[work.op] += work.count
+    before, after = report.nodes_before, report.nodes_after
+    nodes = None if before is None or after is None else (before, after)
+    return {"result": report.result, "nodes": nodes, "rewritten": dict(rewritten)}
 
 
 def _runs(recipe: Recipe, path: str) -> tuple[Runs, ...]:

@@ -167,6 +167,7 @@ def command(
                 report=report,
                 runtimes=runtimes,
                 results=results,
+                command=options.typed(),
             )
     output.result(summary.lines, summary.as_dict)
     if engine.stopping:

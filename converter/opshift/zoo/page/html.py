@@ -1,127 +1,228 @@
-"""The report of a run: one file that needs nothing else, in which every name is text."""
+"""The page of a run: one file that needs nothing else, in which every name is text.
+
+What is counted is written here; the rows of the models are data, from which the browser makes the
+lines that are looked at.
+"""
 
 from __future__ import annotations
 
-import html
+import functools
 import json
-import os
-import re
-import secrets
 from collections import Counter
-from collections.abc import Iterable
-from importlib.resources import files
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
 
-from opshift.text import printable, show_versions
+from opshift import plugins, release, versions
+from opshift.page import sheet
+from opshift.page.markup import words
+from opshift.text import counted, markup, printable, size
 from opshift.zoo.outcome import Fate, Outcome
 from opshift.zoo.page import sankey
 from opshift.zoo.recipe import Recipe
 from opshift.zoo.summary import Summary
 
 SHOWN_OPERATORS = 60
+FAILED_FIRST = sorted(Fate, key=lambda fate: (not fate.failed, [*Fate].index(fate)))
+POLICY = f"{sheet.POLICY}; script-src 'unsafe-inline'"
 
 
-def page(summary: Summary, outcomes: Iterable[Outcome], recipe: Recipe) -> str:
-    """The whole report."""
-    outcomes = sorted(outcomes, key=lambda outcome: outcome.name)
-    parts = {
-        "title": _text(f"{summary.done} models to {recipe.aim}"),
-        "subtitle": _text(f"{summary.size / 1e6:.1f} MB read, {summary.left} models left"),
-        "counters": _counters(summary),
-        "sankey": sankey.draw(Counter(map(_flow, outcomes))),
-        "reasons": _reasons(summary),
-        "heat": _heat(outcomes),
-        "runtimes": _runtimes(summary),
-        "data": _data(outcomes, recipe),
-    }
-    template = files("opshift.zoo.page").joinpath("page.html").read_text("utf-8")
-    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], template)
+@dataclass(frozen=True, slots=True)
+class Run:
+    """How the run was asked for, when it began and how long it took."""
+
+    command: str = ""
+    begun: float = 0.0  # since 1970
+    seconds: float = 0.0
+
+    @property
+    def date(self) -> str:
+        """`2026-11-22 15:47 UTC`."""
+        return datetime.fromtimestamp(self.begun, timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
+
+    @property
+    def duration(self) -> str:
+        """`1 h 2 min`, `3 min 4 s` or `5.6 s`."""
+        minutes, seconds = divmod(round(self.seconds), 60)
+        if minutes >= 60:
+            return f"{minutes // 60} h {minutes % 60} min"
+        return f"{minutes} min {seconds} s" if minutes else f"{self.seconds:.1f} s"
 
 
-def write(path: str, text: str) -> None:
-    """Puts a report in its place, whole."""
-    temporary = os.path.join(os.path.dirname(path), f".opshift-{secrets.token_hex(6)}.tmp")
-    try:
-        with open(temporary, "x", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(temporary, path)
-    finally:
-        if os.path.exists(temporary):
-            os.unlink(temporary)
-
-
-def _text(words: object) -> str:
-    return html.escape(printable(str(words)))
-
-
-def _counters(summary: Summary) -> str:
-    return "".join(
-        f'<div><b class="{fate.value}">{summary.fates[fate]}</b>{fate.value}</div>'
-        for fate in Fate
-        if summary.fates[fate]
+def page(summary: Summary, outcomes: Iterable[Outcome], recipe: Recipe, run: Run) -> str:
+    """The whole page."""
+    rank = {fate: number for number, fate in enumerate(FAILED_FIRST)}
+    listed = sorted(outcomes, key=lambda outcome: (rank[outcome.fate], outcome.name))
+    title = f"{counted(summary.done, 'model')} to {recipe.aim}"
+    sections = (
+        ("What failed, by reason", _reasons(summary)),
+        ("Opsets before and after", sankey.draw(Counter(map(flow, listed)))),
+        ("What blocks: models by operator and step", _heat(listed)),
+        ("Runtimes that run the models", _runtimes(summary)),
+    )
+    body = "".join(f"<section><h2>{name}</h2>{html}</section>" for name, html in sections)
+    script = plugins.data("opshift.zoo.page", "page.js").decode()
+    return sheet.document(
+        f"opshift batch: {title}",
+        sheet.style() + plugins.data("opshift.zoo.page", "zoo.css").decode(),
+        f"<header><p class=soft>opshift batch</p><h1>{words(title)}</h1>"
+        f"{_verdict(summary)}{_facts(summary, listed, recipe, run)}</header>"
+        f"<main>{_counters(summary)}{body}{MODELS}</main>"
+        f"<footer class=soft>{words(sheet.written_by())}</footer>"
+        f'<script type="application/json" id="data">{_data(listed, recipe)}</script>'
+        f"<script>\n{script}</script>",
+        POLICY,
     )
 
 
-def _flow(outcome: Outcome) -> tuple[str, str, str]:
+MODELS = (
+    '<section id="models"><h2>Models</h2><div class="tools">'
+    '<input id="find" type="search" placeholder="Name, reason, operator" aria-label="Filter">'
+    '<span id="filters"></span><span id="count" class="soft"></span>'
+    '<span class="offers"><button id="csv">CSV</button><button id="json">JSON</button></span></div>'
+    '<table class="rows"><thead><tr id="head"></tr></thead><tbody id="rows"></tbody></table>'
+    '<p><button id="more" hidden>Show more</button></p></section>'
+)
+
+
+def _pressed(inside: str, **wanted: Any) -> str:
+    """Something that shows the models for which it stands when it is clicked."""
+    return f'<button class="press" data-filter="{markup(json.dumps(wanted))}">{inside}</button>'
+
+
+def _verdict(summary: Summary) -> str:
+    failed = summary.failures
+    text = f"{counted(failed, 'model')} of {summary.done:,} failed." if failed else ""
+    text = text or "Nothing failed."
+    left = f" {counted(summary.left, 'model')} had no turn: run the command again."
+    role = "bad" if failed else "caution" if summary.left else "good"
+    return f'<p class="verdict {role}"><span>{words(text + left * bool(summary.left))}</span></p>'
+
+
+def _facts(summary: Summary, listed: Sequence[Outcome], recipe: Recipe, run: Run) -> str:
+    before = sum(one.nodes[0] for one in listed if one.nodes)
+    after = sum(one.nodes[1] for one in listed if one.nodes)
+    used = [f"opshift {release.VERSION}", f"onnx {versions.installed_name()}", recipe.verify]
+    facts = (
+        ("Date", run.date if run.begun else ""),
+        ("Duration", run.duration),
+        ("Versions", ", ".join(filter(None, used))),
+        ("Read", size(summary.size)),
+        ("Nodes", f"{before:,} → {after:,}" if before else ""),
+    )
+    shown = "".join(f"<div><dt>{name}<dd>{words(text)}</div>" for name, text in facts if text)
+    command = f"<p class=command><code>{words(run.command)}</code></p>" if run.command else ""
+    return f"{command}<dl class=facts>{shown}</dl>"
+
+
+def _counters(summary: Summary) -> str:
+    return "<p class=counters>" + "".join(
+        _pressed(
+            f'<b class="{_class(fate)}">{summary.fates[fate]:,}</b><span>{fate.value}</span>',
+            outcome=fate.value,
+        )
+        for fate in FAILED_FIRST
+        if summary.fates[fate]
+    ) + "</p>"  # fmt: skip
+
+
+def _class(fate: Fate) -> str:
+    """The colour of an outcome."""
+    if not fate.failed:
+        return "good" if fate is Fate.OK else "soft"
+    return "caution" if fate is Fate.REFUSED else "bad"
+
+
+def flow(outcome: Outcome) -> sankey.Flow:
     """(before, after, kind) of a model."""
     before = str(outcome.source.get("", "other domains")) if outcome.source else "unknown"
     if outcome.fate.failed:
-        kind = "refused" if outcome.fate is Fate.REFUSED else "bad"
-        return before, outcome.fate.value, kind
-    return before, str(outcome.result.get("", "other domains")), "ok"
+        return before, outcome.fate.value, _class(outcome.fate)
+    return before, str(outcome.result.get("", "other domains")), "good"
 
 
 def _reasons(summary: Summary) -> str:
     if not summary.reasons:
-        return '<p class="soft">Nothing failed.</p>'
+        return "<p class=soft>Nothing failed.</p>"
+    header = ("Outcome", "Reason", "Models", "Such as", "What is reported for it")
     rows = []
     for (fate, why), count in summary.reasons.most_common():
         example = summary.examples[fate, why]
-        cells = (_text(why), str(count), _text(example.name), _text(example.detail))
         rows.append(
-            f'<tr><td class="{fate.value}">{fate.value}</td>'
-            + "".join(f"<td>{cell}</td>" for cell in cells)
+            (
+                f"<b class={_class(fate)}>{fate.value}</b>",
+                words(why),
+                _pressed(f"{count:,}", outcome=fate.value, why=why),
+                words(example.name),
+                words(example.detail),
+            )
         )
-    head = "<tr><th>outcome<th>reason<th>models<th>such as<th>which says</tr>"
-    return f"<table>{head}{''.join(rows)}</table>"
+    return _table(header, rows, numbers=(2,))
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[int]) -> str:
+    """A table whose cells are HTML."""
+    kinds = [" class=number" if i in numbers else "" for i in range(len(header))]
+    head = "".join(f"<th{kind}>{name}" for kind, name in zip(kinds, header, strict=True))
+    body = "".join(
+        "<tr>"
+        + "".join(
+            f'<td{kind} data-name="{name}"><span>{cell}</span>'
+            for kind, name, cell in zip(kinds, header, row, strict=True)
+        )
+        for row in rows
+    )
+    return f"<table class=rows><thead><tr>{head}</thead><tbody>{body}</tbody></table>"
 
 
 def _runtimes(summary: Summary) -> str:
-    """How many models run in which runtime, now and after a conversion."""
+    """How many models run in each release of a runtime, now and after a conversion."""
     if not summary.runs:
-        return '<p class="soft">No runtime was asked for: --runtimes NAME.</p>'
-    head = "<tr><th>runtime<th>models<th>run now<th>run after a conversion</tr>"
-    rows = [
-        f"<tr><td>{_text(target)}"
-        + "".join(f"<td>{counts[name]}" for name in ("models", "now", "after"))
-        for target, counts in summary.runs.items()
-    ]
-    return f"<table>{head}{''.join(rows)}</table>"
+        return "<p class=soft>No runtime was asked for: --runtimes NAME.</p>"
+    header = ("Runtime", "Models", "Run now", "Run after a conversion", "Only after", "Never")
+    rows = []
+    for target, counts in summary.runs.items():
+        models, now, after = (counts[name] for name in ("models", "now", "after"))
+        pressed = functools.partial(_pressed, target=target)
+        rows.append(
+            (
+                words(target),
+                f"{models:,}",
+                pressed(f"{now:,}", runs="now"),
+                pressed(f"{after:,}", runs="after"),
+                pressed(f"{counts['gained']:,}", runs="gained"),
+                pressed(f"{counts['never']:,}", runs="never"),
+            )
+        )
+    return _table(header, rows, numbers=range(1, 6))
 
 
 def _heat(outcomes: Iterable[Outcome]) -> str:
-    """How many models each operator stops at each boundary."""
+    """How many models each operator stops at each step."""
     cells: Counter[tuple[str, tuple[int, int]]] = Counter()
     for outcome in outcomes:
         cells.update({(_op(b.domain, b.op), b.boundary) for b in outcome.blockers})
     if not cells:
-        return '<p class="soft">No operator blocks.</p>'
+        return "<p class=soft>No operator blocks.</p>"
     by_op: Counter[str] = Counter()
     for (op, _), count in cells.items():
         by_op[op] += count
-    boundaries, hottest = sorted({boundary for _, boundary in cells}), max(cells.values())
-    rows = ["<tr><th>" + "".join(f"<th>{start}→{to}" for start, to in boundaries)]
-    for op, _ in by_op.most_common(SHOWN_OPERATORS):
-        found = (cells[op, boundary] for boundary in boundaries)
-        rows.append(f"<tr><th>{_text(op)}" + "".join(_cell(count, hottest) for count in found))
-    note = f'<p class="soft">The {SHOWN_OPERATORS} that block most of {len(by_op)}.</p>'
-    more = note if len(by_op) > SHOWN_OPERATORS else ""
-    return f'<table class="heat">{"".join(rows)}</table>{more}'
+    hottest = max(cells.values())
+    rows = []
+    for op, total in by_op.most_common(SHOWN_OPERATORS):
+        found = sorted((step, count) for (name, step), count in cells.items() if name == op)
+        chips = "".join(_cell(op, step, count, hottest) for step, count in found)
+        rows.append((words(op), _pressed(f"{total:,}", op=op), f"<span class=heat>{chips}</span>"))
+    more = len(by_op) - len(rows)
+    note = f"<p class=soft>{counted(more, 'more operator')} block fewer models.</p>" if more else ""
+    return _table(("Operator", "Models", "At the step: models"), rows, numbers=(1,)) + note
 
 
-def _cell(count: int, hottest: int) -> str:
-    if not count:
-        return "<td>"
-    return f'<td style="background: rgba(var(--hot), {0.12 + 0.6 * count / hottest:.2f})">{count}'
+def _cell(op: str, step: tuple[int, int], count: int, hottest: int) -> str:
+    strength = f"{0.08 + 0.5 * count / hottest:.2f}"
+    chip = f'<span style="--heat: {strength}">{step[0]} → {step[1]}<b>{count:,}</b></span>'
+    return _pressed(chip, op=op, step=list(step))
 
 
 def _op(domain: str, op: str) -> str:
@@ -129,16 +230,41 @@ def _op(domain: str, op: str) -> str:
 
 
 def _data(outcomes: Iterable[Outcome], recipe: Recipe) -> str:
-    """The rows of the table as JSON that cannot end the element it stands in."""
+    """The rows as JSON that cannot end the element it stands in; what repeats stands there once."""
+    tables: dict[str, dict[str, int]] = {name: {} for name in ("versions", "texts", "targets")}
+
+    def known(table: str, value: Any) -> int:
+        found = tables[table]
+        return found.setdefault(json.dumps(value, sort_keys=True), len(found))
+
     rows = [
         [
-            printable(o.name), o.fate.value, o.why, o.detail,
-            show_versions(o.source), show_versions(o.result),
-            [[b.node, _op(b.domain, b.op), *b.boundary, b.why, b.detail] for b in o.blockers],
+            printable(o.name), o.fate.value, known("texts", o.why),
+            known("texts", printable(o.detail)), known("versions", dict(o.source)),
+            known("versions", dict(o.result)), o.size,
+            round(o.seconds, 3), [list(o.nodes) if o.nodes else 0, dict(o.rewritten)],
+            [
+                [printable(b.node), b.op, b.domain, *b.boundary, b.why, known("texts", b.detail)]
+                for b in o.blockers
+            ],
+            [[known("targets", target), _state(now, after)] for target, now, after in o.runs],
         ]
         for o in outcomes
     ]  # fmt: skip
-    text = json.dumps({"rows": rows, "options": recipe.as_options}, separators=(",", ":"))
+    own = {"options": recipe.as_options, "order": _order(), "names": [*Outcome("", Fate.OK).row()]}
+    listed = {name: [json.loads(key) for key in table] for name, table in tables.items()}
+    text = json.dumps({"rows": rows, **listed, **own}, separators=(",", ":"))
     for letter in "<>&":
         text = text.replace(letter, f"\\u{ord(letter):04x}")
     return text
+
+
+def _order() -> Mapping[str, list[Any]]:
+    """The colour of each outcome and its place in a list that begins with failures."""
+    return {fate.value: [number, _class(fate)] for number, fate in enumerate(FAILED_FIRST)}
+
+
+def _state(now: bool, after: bool | None) -> int:
+    """Whether a runtime runs a model now (3), and after a conversion (1, or 2 if not known)."""
+    return 3 * now + (2 if after is None else int(after))
+

@@ -2,31 +2,51 @@
 
 from __future__ import annotations
 
-import html
+import json
 from collections import Counter
 from collections.abc import Mapping
 
-WIDTH, LEFT, RIGHT, BAR, GAP, TALL = 720, 120, 580, 12, 16, 320  # a gap holds a label
+from opshift.text import counted, markup
 
-Flow = tuple[str, str, str]  # (before, after, kind)
+WIDTH, LEFT, RIGHT, BAR, GAP, TALL = 500, 130, 340, 10, 20, 300  # a gap holds a label
+
+Flow = tuple[str, str, str]  # (before, after, class of its colour)
 
 
 def draw(flows: Mapping[Flow, int]) -> str:
-    """The diagram; `kind` becomes the class of a band."""
+    """The diagram; a click on a band or a bar shows its models."""
     if not flows:
-        return '<p class="soft">No models.</p>'
+        return "<p class=soft>No models.</p>"
     scale = TALL / sum(flows.values())
     before, after = _stack(flows, 0, scale), _stack(flows, 1, scale)
-    parts = [_bar(LEFT, name, *place, end=True) for name, place in before.items()]
-    parts += [_bar(RIGHT, name, *place, end=False) for name, place in after.items()]
+    bars = [_bar(LEFT, name, *place, end=True) for name, place in before.items()]
+    bars += [_bar(RIGHT, name, *place, end=False) for name, place in after.items()]
+    parts = []
     left, right = ({name: y for name, (y, _, _) in side.items()} for side in (before, after))
     for (start, to, kind), count in sorted(flows.items(), key=lambda item: _order(item[0])):
         wide = count * scale
-        parts.append(_band(left[start] + wide / 2, right[to] + wide / 2, wide, kind, count))
+        band = _band(left[start] + wide / 2, right[to] + wide / 2, wide)
+        told = f"{_label(start)} → {_label(to)}: {counted(count, 'model')}"
+        press = _press(before=start, after=to)
+        parts.append(
+            f'<path class="flow {kind}" {band} {press}><title>{markup(told)}</title></path>'
+        )
         left[start] += wide
         right[to] += wide
     tall = TALL + GAP * (max(len(before), len(after)) + 1)
-    return f'<svg viewBox="0 0 {WIDTH} {tall}" width="{WIDTH}" role="img">{"".join(parts)}</svg>'
+    return (
+        f'<svg class="sankey" viewBox="0 0 {WIDTH} {tall}" width="{WIDTH}" role="group"'
+        f' aria-label="Opsets before and after">{"".join([*parts, *bars])}</svg>'
+    )
+
+
+def _press(**wanted: str) -> str:
+    """What a click shows."""
+    return f'tabindex="0" role="button" data-filter="{markup(json.dumps(wanted))}"'
+
+
+def _label(name: str) -> str:
+    return f"opset {name}" if name.isdecimal() else name
 
 
 def _stack(
@@ -53,19 +73,17 @@ def _order(flow: Flow) -> tuple[tuple[bool, int, str], ...]:
 
 
 def _bar(x: float, name: str, y: float, height: float, count: int, *, end: bool) -> str:
-    label = html.escape(f"opset {name}" if name.isdecimal() else name)
-    words = f"{label} ({count})"
+    label = markup(f"{_label(name)} ({count:,})")
     at, anchor = (x - 8, "end") if end else (x + BAR + 8, "start")
+    press = _press(before=name) if end else _press(after=name)
     return (
-        f'<rect class="bar" x="{x}" y="{y:.1f}" width="{BAR}" height="{max(height, 1):.1f}"/>'
-        f'<text x="{at}" y="{y + height / 2 + 4:.1f}" text-anchor="{anchor}">{words}</text>'
+        f'<g class="bar" {press}><rect x="{x}" y="{y:.1f}" width="{BAR}"'
+        f' height="{max(height, 1):.1f}"/><text x="{at}" y="{y + height / 2 + 4:.1f}"'
+        f' text-anchor="{anchor}">{label}</text></g>'
     )
 
 
-def _band(start: float, to: float, wide: float, kind: str, count: int) -> str:
+def _band(start: float, to: float, wide: float) -> str:
     left, right, middle = LEFT + BAR, RIGHT, (LEFT + BAR + RIGHT) / 2
     path = f"M{left} {start:.1f}C{middle} {start:.1f} {middle} {to:.1f} {right} {to:.1f}"
-    return (
-        f'<path class="flow {kind}" d="{path}" stroke-width="{max(wide, 1):.1f}">'
-        f"<title>{count}</title></path>"
-    )
+    return f'd="{path}" stroke-width="{max(wide, 1):.1f}"'
