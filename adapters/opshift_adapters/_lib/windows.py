@@ -44,8 +44,9 @@ def size(x: Value, axis: int) -> int | None:
 def explicit_pads(node: Node, x: Value) -> list[int]:
     """The pads, begins then ends, whatever says them."""
     rank = len(node.ints("kernel_shape"))
+    pads = node.ints_or_none("pads")  # auto_pad replaces them
     if not same_size(node):
-        given = None if node.str("auto_pad") == "VALID" else node.ints_or_none("pads")
+        given = None if node.str("auto_pad") == "VALID" else pads
         return given or [0] * (2 * rank)
     less, more = [], []
     for axis, (span, stride) in enumerate(zip(spans(node), per_axis(node, "strides"), strict=True)):

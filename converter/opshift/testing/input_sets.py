@@ -55,7 +55,7 @@ def _resized(model: ModelProto, given: Mapping[str, Any], name: str) -> dict[str
     if not changed:
         return None
     made = oracle.make_inputs(copy, seed=int(name == "other"), overrides=dict(given))
-    return _divisible(model, made)
+    return divisible(model, made)
 
 
 def _changed(model: ModelProto, given: Mapping[str, Any], name: str) -> dict[str, Any] | None:
@@ -68,10 +68,10 @@ def _changed(model: ModelProto, given: Mapping[str, Any], name: str) -> dict[str
         edged = _edged(value, name, key in given)
         if edged is not None:
             feeds[key], changed = edged, True
-    return _divisible(model, feeds) if changed else None
+    return divisible(model, feeds) if changed else None
 
 
-def _divisible(model: ModelProto, feeds: dict[str, Any]) -> dict[str, Any]:
+def divisible(model: ModelProto, feeds: dict[str, Any]) -> dict[str, Any]:
     """No operator says what an integer divided by 0 is."""
     for name, wanted in hints.hints(model).items():
         value = feeds.get(name)

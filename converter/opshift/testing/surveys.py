@@ -8,15 +8,23 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from opshift import toml
 from opshift.author.example import Example
 from opshift.author.verdicts import Adapter
 from opshift.convert.api import convert_version
+from opshift.convert.legal import checker
 from opshift.errors import InvalidModel, Refused
+from opshift.protos import ModelProto
 from opshift.testing.example_models import differences, example_model, example_target, examples
-from opshift.testing.input_sets import SETS
+from opshift.testing.input_sets import SETS, divisible
+from opshift.testing.judge_process import shared
 from opshift.testing.models import Evaluate
+from opshift.testing.variants import CONDITION, variants
+from opshift.verify import oracle
+
+IN_THE_BRANCH = {CONDITION: True}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +87,39 @@ def survey(
         ran[subject.name] = len(answers)
         found += [f"{subject.name} [{name}]: {told}" for name, told in answers if told]
     return Survey(ran, found)
+
+
+def varied(chosen: str | Iterable[Subject]) -> Survey:
+    """The variants of examples: each is refused, or computes the same as before."""
+    ran, found = Counter[str](), []
+    for subject in subjects(chosen) if isinstance(chosen, str) else chosen:
+        ran[subject.name] = 0
+        example = subject.example
+        model = example_model(subject.adapter, example)
+        values = divisible(model, oracle.make_inputs(model, overrides=dict(example.inputs)))
+        for name, variant in variants(model, subject.adapter.domain, subject.adapter.ops):
+            if checker.whole(variant, full=True) is not None:
+                continue  # the operator takes no such type or attribute
+            ran[subject.name] += 1
+            told = _variant(subject, variant, {**values, **IN_THE_BRANCH})
+            if told:
+                found.append(f"{subject.name} [{name}]: {told}")
+    return Survey(ran, found)
+
+
+def _variant(subject: Subject, before: ModelProto, values: Mapping[str, Any]) -> str:
+    """How a variant fails, or nothing; the opset that is left may not take it at all."""
+    asked = {info.name for info in before.graph.input}
+    given = {name: value for name, value in values.items() if name in asked}
+    try:
+        after = convert_version(before, example_target(subject.adapter, subject.example))
+    except (InvalidModel, Refused):
+        return ""
+    except Exception as error:
+        return f"{type(error).__name__}: {str(error)[:200]}"
+    tolerance = subject.example.rtol, subject.example.atol
+    answers = shared().compare(before, after, given, ("given", "negative"), tolerance)
+    return "; ".join(f"{name}: {told}" for name, told in answers if told)
 
 
 def sampled(every: Iterable[Subject], seed: int = 0) -> Iterator[Subject]:

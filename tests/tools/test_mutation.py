@@ -1,0 +1,46 @@
+"""Changes of meaning in adapters are noticed by the examples; the tool leaves nothing behind."""
+
+from __future__ import annotations
+
+import pytest
+from opshift import testing
+from opshift.opsets import schemas
+
+from tools.author import mutants, mutation
+
+MODULE = "opshift_adapters.normalize.softmax"
+
+
+@pytest.fixture(scope="module")
+def every() -> list[mutants.Mutant]:
+    testing.examples(MODULE)  # reads the module
+    module = next(m for m in mutants.modules(mutation.PACKAGE) if m.__name__ == MODULE)
+    return list(mutants.mutants(module))
+
+
+def test_a_sample_of_one_module_is_killed(every: list[mutants.Mutant]) -> None:
+    if (schemas.latest("") or 0) < 24:
+        pytest.skip("the installed onnx is older than some examples")
+    verdicts = mutation.run(16, 0, MODULE.__eq__, MODULE)
+    killed, meant, _ = mutation.share(verdicts)
+    assert len(verdicts) == 16
+    assert killed >= meant - 2, [one.line for one in verdicts if one.outcome == "survived"]
+    assert "## Survivors" in mutation.page(verdicts, 0)
+
+
+def test_a_mutant_is_gone_when_it_has_been_tried(every: list[mutants.Mutant]) -> None:
+    one = every[0]
+    function = mutants.found(__import__("sys").modules[one.module], one.function)
+    assert function is not None
+    before = function.__code__
+    with mutation.installed(one):
+        assert function.__code__ is not before
+    assert function.__code__ is before
+
+
+def test_names_of_mutants_are_unique(every: list[mutants.Mutant]) -> None:
+    names = [mutation.name_of(one) for one in every]
+    assert len(set(names)) == len(names) > 30
+    assert {name.split(": ")[0].split(" ", 2)[2] for name in names} >= {
+        "constant off by one", "comparison reversed", "guard dropped", "guard negated",
+    }  # fmt: skip

@@ -1,0 +1,231 @@
+"""Small changes of meaning in the functions of the adapters, made in the syntax tree."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.GtE, ast.GtE: ast.Lt, ast.Gt: ast.LtE, ast.LtE: ast.Gt, ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq, ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
+}  # fmt: skip
+ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.FloorDiv: ast.Mult,
+    ast.Div: ast.Mult, ast.Mod: ast.Add,
+}  # fmt: skip
+_PAIRS = (
+    "Add Sub|Mul Div|Min Max|ReduceMin ReduceMax|And Or|Less Greater|Floor Ceil"
+    "|ReduceSum ReduceMean|LessOrEqual GreaterOrEqual|Sin Cos|Exp Log"
+)
+SWAPPED = {
+    name: other for pair in _PAIRS.split("|") for name, other in (pair.split(), pair.split()[::-1])
+}
+ORDERED = frozenset(
+    ("Sub", "Div", "MatMul", "Pow", "Mod", "Less", "Greater", "LessOrEqual", "GreaterOrEqual")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """One change in one function; its name holds no line numbers, so that edits keep it."""
+
+    module: str
+    function: str
+    name: str
+    first: int
+    last: int
+    source: Source
+
+
+def mutants(module: ModuleType) -> Iterator[Mutant]:
+    """Every mutant of the module's functions, in the order of the source."""
+    path = Path(str(module.__file__))
+    tree = ast.parse(path.read_text())
+    for function in tree.body:
+        if isinstance(function, ast.FunctionDef) and found(module, function.name) is not None:
+            yield from _of_function(module.__name__, path, function)
+
+
+def found(module: ModuleType, name: str) -> FunctionType | None:
+    """The function of that name, also where a declaration holds it."""
+    value = getattr(module, name, None)
+    for _ in range(3):
+        if isinstance(value, FunctionType):
+            return value if value.__module__ == module.__name__ else None
+        value = getattr(value, "run", None)
+    return None
+
+
+def _of_function(module: str, path: Path, function: ast.FunctionDef) -> Iterator[Mutant]:
+    seen = Counter[str]()
+    for place, node in enumerate(_body(function)):
+        for change in CHANGES:
+            changed = copy.copy(node)  # a change sets fields of the node alone
+            kind = change(changed)
+            if not kind:
+                continue
+            words = f"{kind}: {_short(ast.unparse(node))} -> {_short(ast.unparse(changed))}"
+            seen[words] += 1
+            number = f" ({seen[words]})" if seen[words] > 1 else ""
+            asked = node.test if isinstance(node, (ast.If, ast.IfExp)) else node
+            first = getattr(asked, "lineno", function.lineno)
+            last = getattr(asked, "end_lineno", first)
+            source = Source(path, function, place, change)
+            yield Mutant(module, function.name, f"{words}{number}", first, last, source)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a mutant is in the source, to be compiled when it is run."""
+
+    path: Path
+    function: ast.FunctionDef
+    place: int
+    change: Callable[[Any], str]
+
+    def code(self) -> CodeType:
+        """The function with the change."""
+        changed = copy.deepcopy(self.function)
+        changed.decorator_list = []
+        self.change(next(islice(_body(changed), self.place, None)))
+        future = ast.parse("from __future__ import annotations").body
+        tree = ast.fix_missing_locations(ast.Module([*future, changed], []))
+        code = compile(tree, str(self.path), "exec", dont_inherit=True)
+        name = self.function.name
+        return next(c for c in code.co_consts if isinstance(c, CodeType) and c.co_name == name)
+
+
+def _body(function: ast.FunctionDef) -> Iterator[ast.AST]:
+    """The nodes that compute something: no docstring, annotation or message of a refusal."""
+    waiting: list[ast.AST] = list(reversed(function.body))
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, (ast.Raise, ast.Assert)):
+            continue
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            continue
+        yield node
+        fields = [value for name, value in ast.iter_fields(node) if name not in _SILENT]
+        children: list[ast.AST] = []
+        for value in fields:
+            children += [
+                one
+                for one in (value if isinstance(value, list) else [value])
+                if isinstance(one, ast.AST)
+            ]
+        waiting += reversed(children)
+
+
+_SILENT = ("annotation", "returns", "type_params", "type_comment")
+
+
+def _short(text: str) -> str:
+    line = text.splitlines()[0]
+    return line if len(line) <= 90 else line[:87] + "..."
+
+
+# -- the changes ---------------------------------------------------------------------------------
+
+
+def _constant(node: Any) -> str:
+    if isinstance(node, ast.Constant) and type(node.value) is int:
+        node.value += 1
+        return "constant off by one"
+    if isinstance(node, ast.Constant) and type(node.value) is bool:
+        node.value = not node.value
+        return "switch"
+    if isinstance(node, ast.Constant) and type(node.value) is float:
+        node.value = node.value * 2 + 1
+        return "other number"
+    return ""
+
+
+def _axis(node: Any) -> str:
+    """An axis that an expression gives; a constant one is off by one already."""
+    if isinstance(node, ast.keyword) and node.arg in ("axis", "axes", "perm", "keepdims"):
+        if node.arg == "axis" and not isinstance(node.value, ast.Constant):
+            node.value = ast.BinOp(node.value, ast.Sub(), ast.Constant(1))
+            return "axis off by one"
+        if node.arg == "perm":
+            node.value = ast.Subscript(
+                node.value, ast.Slice(step=ast.UnaryOp(ast.USub(), ast.Constant(1))), ast.Load()
+            )
+            return "order reversed"
+    return ""
+
+
+def _guard_negated(node: Any) -> str:
+    if isinstance(node, (ast.If, ast.IfExp)):
+        node.test = ast.UnaryOp(ast.Not(), node.test)
+        return "guard negated"
+    return ""
+
+
+def _guard_dropped(node: Any) -> str:
+    if isinstance(node, (ast.If, ast.IfExp)):
+        node.test = ast.Constant(False)
+        return "guard dropped"
+    return ""
+
+
+def _comparison(node: Any) -> str:
+    if isinstance(node, ast.Compare) and len(node.ops) == 1:
+        node.ops = [COMPARISONS[type(node.ops[0])]()]
+        return "comparison reversed"
+    return ""
+
+
+def _connective(node: Any) -> str:
+    if isinstance(node, ast.BoolOp):
+        node.op = ast.Or() if isinstance(node.op, ast.And) else ast.And()
+        return "and for or"
+    return ""
+
+
+def _arithmetic(node: Any) -> str:
+    if isinstance(node, ast.BinOp) and type(node.op) in ARITHMETIC:
+        node.op = ARITHMETIC[type(node.op)]()
+        return "arithmetic"
+    return ""
+
+
+def _operator(node: Any) -> str:
+    if (
+        isinstance(node, ast.Attribute)
+        and node.attr in SWAPPED
+        and isinstance(node.value, ast.Name)
+    ):
+        node.attr = SWAPPED[node.attr]
+        return "operator"
+    return ""
+
+
+def _operands(node: Any) -> str:
+    named = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    if named and node.func.attr in ORDERED and len(node.args) == 2:
+        node.args = node.args[::-1]
+        return "operands swapped"
+    return ""
+
+
+CHANGES: tuple[Callable[[Any], str], ...] = (
+    _constant, _axis, _guard_negated, _guard_dropped, _comparison, _connective, _arithmetic,
+    _operator, _operands,
+)  # fmt: skip
+
+
+def modules(package: str) -> list[ModuleType]:
+    """The modules of the package that are imported, by name."""
+    return [
+        module
+        for name, module in sorted(sys.modules.items())
+        if name.startswith(f"{package}.") and getattr(module, "__file__", None)
+    ]

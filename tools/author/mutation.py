@@ -1,0 +1,323 @@
+"""Changes the adapters in meaning, one place at a time, and asks whether their examples notice.
+
+    python -m tools.author mutation [--count 300] [--seed 0] [--only squeeze] [--changed main]
+                                    [--report]
+
+A mutant has an axis or a constant that is off by one, a guard that is dropped or negated, a
+comparison that is reversed, operands that are swapped, or another operator. The examples that run
+the changed line are converted with the mutant and compared on every set of inputs in
+`opshift.testing.input_sets`. A mutant is killed if an example fails; otherwise it survives.
+`tools/author/mutation.toml` lists mutants that compute the same as the original, with reasons.
+`--report` writes `docs/maintain/mutation.md`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import cache, partial
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from opshift import InvalidModel, Refused, convert_version, testing
+from opshift.author.example import Example
+from opshift.author.verdicts import Adapter
+from opshift.testing.example_models import differences
+from opshift.testing.input_sets import SETS
+from opshift.testing.surveys import reasons
+
+from tools.author.mutants import Mutant, found, modules, mutants
+
+PACKAGE = "opshift_adapters"
+ROOT = Path(__file__).parents[2]
+EQUIVALENT = Path(__file__).with_suffix(".toml")
+REPORT = ROOT / "docs" / "maintain" / "mutation.md"
+MOST_EXAMPLES = 60  # of a helper that hundreds of examples run
+SECONDS = 30
+MEMORY = 6 << 30
+
+
+class _TooSlow(BaseException):
+    """A mutant that does not end."""
+
+
+@dataclass
+class Case:
+    """One example, and what it gives without a mutant."""
+
+    adapter: Adapter
+    example: Example
+    result: bytes | None = None
+    known: set[str] = field(default_factory=set)  # the sets on which even the original differs
+
+    def convert(self) -> Any:
+        """The model and its result."""
+        before = testing.example_model(self.adapter, self.example)
+        target = testing.example_target(self.adapter, self.example)
+        return before, convert_version(before, target, allow_approximate=self.example.approximate)
+
+
+Lines = dict[tuple[str, int], list[Case]]
+
+
+def traced(package: str) -> Lines:
+    """The examples that run each line of the adapters."""
+    lines: Lines = defaultdict(list)
+    root = str(ROOT / "adapters" / PACKAGE)
+
+    for adapter, example in testing.examples(package):
+        case, reached = Case(adapter, example), set[tuple[str, int]]()
+
+        def local(frame: FrameType, event: str, arg: Any, reached: Any = reached) -> Any:
+            reached.add((frame.f_code.co_filename, frame.f_lineno))
+            return local
+
+        def trace(frame: FrameType, event: str, arg: Any, local: Any = local) -> Any:
+            return local if frame.f_code.co_filename.startswith(root) else None
+
+        sys.settrace(trace)
+        try:
+            with suppress(Refused, InvalidModel):
+                case.result = case.convert()[1].SerializeToString(deterministic=True)
+        finally:
+            sys.settrace(None)
+        for place in reached:
+            lines[place].append(case)
+    return lines
+
+
+@contextmanager
+def installed(mutant: Mutant) -> Iterator[None]:
+    """The function computes as the mutant."""
+    function = found(sys.modules[mutant.module], mutant.function)
+    assert function is not None
+    original = function.__code__
+    function.__code__ = mutant.source.code()
+    try:
+        yield
+    finally:
+        function.__code__ = original
+
+
+def killer(mutant: Mutant, cases: Sequence[Case]) -> str:
+    """The title of an example that fails with the mutant, or nothing."""
+    changed = []
+    for case in cases:
+        told = _converts_otherwise(mutant, case, changed)
+        if told:
+            return f"{case.example.title}: {told}"
+    for case, before, after in changed:
+        told = _computes_otherwise(case, before, after)
+        if told:
+            return f"{case.example.title}: {told}"
+    return ""
+
+
+def _converts_otherwise(mutant: Mutant, case: Case, changed: list[Any]) -> str:
+    example = case.example
+    try:
+        with installed(mutant), limited():
+            before, after = case.convert()
+    except Refused as refused:
+        same = {one.why for one in refused.refusals} == {example.refuses}
+        return "" if same else "refused"
+    except InvalidModel as invalid:
+        return "" if example.invalid is not None and example.invalid in str(invalid) else "invalid"
+    except _TooSlow:
+        return f"not done after {SECONDS} s"
+    except Exception as error:
+        return type(error).__name__
+    if example.refuses is not None or example.invalid is not None:
+        return "converts"
+    if example.gives not in (None, " ".join(node.op_type for node in after.graph.node)):
+        return "gives other operators"
+    if after.SerializeToString(deterministic=True) != case.result:
+        changed.append((case, before, after))
+    return ""
+
+
+def _computes_otherwise(case: Case, before: Any, after: Any) -> str:
+    if not case.example.approximate:
+        if not case.known:
+            plain = differences(*case.convert(), case.example)
+            case.known = {name for name, told in plain if told} | {""}
+        sets = [name for name in SETS if name not in case.known]
+        for name, told in differences(before, after, case.example, sets):
+            if told:
+                return f"[{name}] {told}"
+    return ""
+
+
+@contextmanager
+def limited() -> Iterator[None]:
+    """A mutant that does not end is stopped."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise _TooSlow
+
+    previous = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(SECONDS)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, previous)
+
+
+def facts_killer(mutant: Mutant) -> str:
+    """The example of a fold, or of a rule about facts, that fails with the mutant, or nothing."""
+    for told, check in fact_checks():
+        try:
+            with installed(mutant), limited():
+                check()
+        except _TooSlow:
+            return f"{told}: not done after {SECONDS} s"
+        except Exception as error:
+            return f"{told}: {type(error).__name__}"
+    return ""
+
+
+@cache
+def fact_checks() -> list[tuple[str, Callable[[], None]]]:
+    """Every example of what is known before a model runs, as far as it holds without a mutant."""
+    kinds = (
+        (testing.folds, testing.assert_fold), (testing.rank_rules, testing.assert_ranks),
+        (testing.shape_rules, testing.assert_shapes), (testing.bound_rules, testing.assert_bounds),
+    )  # fmt: skip
+    return [
+        (example.title, partial(check, rule, example))  # type: ignore[arg-type, operator]
+        for rules, check in kinds
+        for rule, example in rules(PACKAGE)  # type: ignore[operator]
+    ]
+
+
+# -- the command ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One mutant, and what became of it: killed, equivalent or survived."""
+
+    mutant: Mutant
+    outcome: str
+    told: str
+
+    @property
+    def line(self) -> str:
+        return name_of(self.mutant)
+
+
+def name_of(mutant: Mutant) -> str:
+    """The module without its package, the function and the change."""
+    return f"{mutant.module.removeprefix(f'{PACKAGE}.')} {mutant.function} {mutant.name}"
+
+
+def run(
+    count: int, seed: int, chosen: Callable[[str], bool], package: str = PACKAGE,
+    tell: Callable[[str], None] = lambda line: None,
+) -> list[Verdict]:  # fmt: skip
+    """A sample of the mutants of the modules that are chosen by name; 0 means all of them."""
+    lines = traced(package)
+    every = [m for module in modules(PACKAGE) if chosen(module.__name__) for m in mutants(module)]
+    random.Random(seed).shuffle(every)
+    known, verdicts = reasons(EQUIVALENT), []
+    for mutant in every:
+        path = str(sys.modules[mutant.module].__file__)
+        cases = {
+            id(case): case
+            for line in range(mutant.first, mutant.last + 1)
+            for case in lines.get((path, line), ())
+        }
+        facts = mutant.module.startswith(f"{PACKAGE}.facts.")
+        if not cases and not facts:
+            continue  # what no example runs is the concern of `tools.author branches`
+        some = list(cases.values())
+        random.Random(seed).shuffle(some)
+        told = (facts_killer(mutant) if facts else "") or killer(mutant, some[:MOST_EXAMPLES])
+        equivalent = name_of(mutant) in known
+        outcome = "killed" if told else "equivalent" if equivalent else "survived"
+        verdicts.append(Verdict(mutant, outcome, told))
+        tell(f"{outcome:10} {name_of(mutant)}" + (f"  [{told[:80]}]" if told else ""))
+        if count and len(verdicts) >= count:
+            break
+    return verdicts
+
+
+def share(verdicts: Sequence[Verdict]) -> tuple[int, int, float]:
+    """The mutants killed, those that are not equivalent, and the share of the first."""
+    counts = Counter(one.outcome for one in verdicts)
+    meant = counts["killed"] + counts["survived"]
+    return counts["killed"], meant, counts["killed"] / max(meant, 1)
+
+
+def page(verdicts: Sequence[Verdict], seed: int) -> str:
+    """The report in Markdown."""
+    killed, meant, part = share(verdicts)
+    kinds: dict[str, Counter[str]] = defaultdict(Counter)
+    for one in verdicts:
+        kinds[one.mutant.name.partition(":")[0]][one.outcome] += 1
+    rows = [
+        f"| {kind} | {n['killed']} | {n['survived']} | {n['equivalent']} |"
+        for kind, n in sorted(kinds.items())
+    ]
+    survivors = [f"* `{one.line}`" for one in verdicts if one.outcome == "survived"]
+    return "\n".join([
+        "# Mutants of the adapters", "",
+        "`python -m tools.author mutation --report` writes this page. A mutant is a change of"
+        " meaning in one place of an adapter. The examples that run the changed line are converted"
+        " and compared on many sets of inputs.", "",
+        f"{len(verdicts)} mutants were drawn with seed {seed}. {killed} of {meant} that are not"
+        f" equivalent were killed: {part:.1%}. `tools/author/mutation.toml` lists the equivalent"
+        " mutants with reasons.", "",
+        "| change | killed | survived | equivalent |", "|---|---|---|---|", *rows, "",
+        "## Survivors", "", *(sorted(survivors) or ["None."]), "",
+    ])  # fmt: skip
+
+
+def changed_modules(ref: str) -> set[str]:
+    """The modules of adapters that differ from a commit."""
+    words = ["git", "diff", "--name-only", ref, "--", "adapters"]
+    names = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    paths = [Path(name).relative_to("adapters") for name in names.split() if name.endswith(".py")]
+    return {".".join(path.with_suffix("").parts) for path in paths}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command; the exit code says whether a mutant survives."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--count", type=int, default=300, help="so many mutants; 0 means all")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", default="", metavar="TEXT", help="a part of the module's name")
+    parser.add_argument("--changed", metavar="COMMIT", help="only the modules that differ from it")
+    parser.add_argument("--report", action="store_true", help="write docs/maintain/mutation.md")
+    args = parser.parse_args(argv)
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, resource.RLIM_INFINITY))
+    among = changed_modules(args.changed) if args.changed else None
+
+    def chosen(name: str) -> bool:
+        return args.only in name and (among is None or name in among)
+
+    begun = time.monotonic()
+    verdicts = run(args.count, args.seed, chosen, tell=lambda line: print(line, flush=True))
+    killed, meant, part = share(verdicts)
+    if args.report:
+        REPORT.write_text(page(verdicts, args.seed))
+    seconds = time.monotonic() - begun
+    print(f"{len(verdicts)} mutants in {seconds:.0f} s: {killed} of {meant} killed ({part:.1%})")
+    return int(killed < meant)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
