@@ -7,7 +7,6 @@ from opshift.author.bounds import Bounds, for_all
 from opshift.author.bounds import moved as moved_bounds
 from opshift.author.builder import Builder
 from opshift.author.example import Example, example, shown
-from opshift.author.formula import Formula, Term
 from opshift.author.modern import Arithmetic, Commutes, Modern, arithmetic, commutes, modern
 from opshift.author.node import Node, Value
 from opshift.author.traits import (
@@ -35,7 +34,6 @@ from opshift.author.traits import (
     output_shapes,
     output_types,
 )
-from opshift.author.unify import Found
 from opshift.author.verdicts import (
     KEEP,
     Adapter,
@@ -49,15 +47,21 @@ from opshift.author.verdicts import (
     retired,
 )
 from opshift.errors import AdapterBug, InvalidModel, Refusal, Why
-from opshift.lazy import deferred
+from opshift.lazy import deferred, lazy
 from opshift.model.arrays import Array, dtype_of
 from opshift.opsets.elements import T
 from opshift.protos import GraphProto, ValueInfoProto
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from opshift.author.formula import Formula, Term
+    from opshift.author.unify import Found
 else:
-    np = deferred("numpy")  # many conversions need none of it
+    np = deferred("numpy")  # many conversions need none of it, and few look for formulas
+    __getattr__, _ = lazy(
+        "opshift.author", {"formula": ("Formula", "Term"), "unify": ("Found",)}
+    )
 
 __all__ = [
     "KEEP",

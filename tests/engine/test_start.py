@@ -82,3 +82,4 @@ def test_a_conversion_imports_the_adapters_of_its_operators_alone(model):
     families = {n.split(".")[1] for n in found if n.startswith("opshift_adapters.")}
     assert "elementwise" in families  # Relu and Add
     assert not sorted(families & {"contrib", "image", "ml", "normalize", "quantize", "text"})
+    assert not sorted(found & {"opshift.author.formula", "opshift.author.unify"})  # --modernize
