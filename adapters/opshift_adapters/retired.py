@@ -26,7 +26,7 @@ IMAGE = "(float[2,3,4,5] x) => (float[2,3,a,b] y) "
 def _needed(node: Node, name: str) -> Any:
     value = node.attr(name)
     if value is None:
-        raise Refusal(Why.AMBIGUOUS, f"{node.op} without {name!r} has no agreed meaning")
+        raise Refusal(Why.AMBIGUOUS, f"no specification defines {node.op} without {name!r}")
     return value
 
 
@@ -164,7 +164,7 @@ def constant_fill(node: Node, op: Builder) -> Result:
     if known is not None:
         return op.const(np.full(known, value.const()), kind)
     if op.version < 8:
-        raise Refusal(Why.NEEDS_SHAPE, "nothing fills a computed shape before opset 8")
+        raise Refusal(Why.NEEDS_SHAPE, "no operator fills a computed shape before opset 8")
     return expand_to(op, value, shape)
 
 
@@ -209,4 +209,4 @@ def given_tensor_fill(node: Node, op: Builder) -> Result:
 @example("element of a loop", "(float[2,3] x, int32 i) => (float[3] y) { y = LoopIndexTensor<axis=0>(x, i) }", refuses=Why.NOT_EXPRESSIBLE, imports=FIRST)
 def unknown_by_now(node: Node, op: Builder) -> Result:
     """Experiments of which no text fixes the meaning."""
-    raise Refusal(Why.NOT_EXPRESSIBLE, f"no text fixes what {node.op} computes")
+    raise Refusal(Why.NOT_EXPRESSIBLE, f"no specification defines what {node.op} computes")

@@ -7,7 +7,7 @@ holds no control character but the ends of its own lines.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 
@@ -124,3 +124,12 @@ def size(octets: int) -> str:
             break
         value /= 1000
     return f"{value:.0f} {unit}" if unit == "B" or value >= 99.5 else f"{value:.3g} {unit}"
+
+
+def suggestion(word: str, known: Sequence[str], count: int = 3) -> str:
+    """`; did you mean X?`, or nothing where no known word is like this one."""
+    import difflib
+
+    lowered = {one.lower(): one for one in known}
+    near = difflib.get_close_matches(word.lower(), lowered, n=count)
+    return f"; did you mean {', '.join(lowered[one] for one in near)}?" if near else ""

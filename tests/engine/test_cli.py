@@ -73,12 +73,12 @@ def test_a_refusal_is_on_stderr_and_its_json_on_stdout(tmp_path):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--to", "13"], "say where the result goes"),
-        (["--to", "13", "-o", "x", "--in-place"], "say where the result goes"),
-        (["--in-place"], "say what is wanted"),
-        (["--in-place", "--to", "soon"], "give a number, `latest`, or domain=number"),
-        (["--in-place", "--to", "13", "--to", "14"], "names ai.onnx twice"),
-        (["--in-place", "--to", "acme=latest"], "nothing is known about domain 'acme'"),
+        (["--to", "13"], "no place for the result is given"),
+        (["--to", "13", "-o", "x", "--in-place"], "no place for the result is given"),
+        (["--in-place"], "no result is asked for"),
+        (["--in-place", "--to", "soon"], "give a number, `latest`, or DOMAIN=NUMBER"),
+        (["--in-place", "--to", "13", "--to", "14"], "is given twice for ai.onnx"),
+        (["--in-place", "--to", "acme=latest"], "the versions of domain 'acme' are not known"),
         (["--in-place", "--to", "99"], "no known release of onnx has it"),
         (["--in-place", "--to", "13", "--ir", "99"], "ir_version is"),
     ],

@@ -154,15 +154,15 @@ def test_a_path_that_leaves_the_folder(tmp_path):
 @pytest.mark.parametrize(
     ("target", "sentence"),
     [
-        (0, "versions of ai.onnx begin at 1"),
-        (-3, "versions of ai.onnx begin at 1"),
+        (0, "the versions of ai.onnx begin at 1"),
+        (-3, "the versions of ai.onnx begin at 1"),
         (1000, "no known release of onnx has it"),
         ("13", "the target of ai.onnx is a whole number, not '13'"),
         (True, "is a whole number, not True"),
         (13.0, "is a whole number, not 13.0"),
-        ({"ai.onnx.ml": 2}, "the model does not import ai.onnx.ml"),
-        ({"acme": 2}, "nothing is known about the versions of 'acme'"),
-        ({"": 13, "ai.onnx": 14}, "ai.onnx is asked for at 13 and at 14"),
+        ({"ai.onnx.ml": 2}, "the target names ai.onnx.ml, which the model does not import"),
+        ({"acme": 2}, "the versions of 'acme' are not known"),
+        ({"": 13, "ai.onnx": 14}, "the target has two versions of ai.onnx: 13 and 14"),
     ],
 )
 def test_a_target_that_cannot_be_meant(target, sentence):

@@ -218,10 +218,10 @@ def test_findings_of_the_source_are_noted():
 
     proto = changed(spoil, opset=13)
     assert convert(proto, 12).report.notes == (
-        "as it came: domain 'acme' is no reverse DNS name; write it as com.acme is written",
+        "the model broke this rule before the conversion: domain 'acme' is no reverse DNS name; write it as com.acme is written",
     )
     told = convert(proto, 12, check="full").report.notes
-    assert any(note.startswith("as it came: several nodes of graph 'g'") for note in told)
+    assert any(note.startswith("the model broke this rule before the conversion: several nodes of graph 'g'") for note in told)
 
 
 def test_what_is_inlined_has_names_of_its_own():
@@ -256,4 +256,4 @@ def test_a_conversion_notes_what_was_broken_and_breaks_nothing(tmp_path):
     branch.initializer.append(numpy_helper.from_array(np.zeros(2, np.float32), "h"))
     onnx.save(proto, tmp_path / "m.onnx")
     report = convert_file(tmp_path / "m.onnx", tmp_path / "o.onnx", 13)
-    assert report.notes[0] == ("as it came: 'h' in graph 't' is defined around it too; rename one")
+    assert report.notes[0] == ("the model broke this rule before the conversion: 'h' in graph 't' is defined around it too; rename one")

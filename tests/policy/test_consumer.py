@@ -93,5 +93,5 @@ def test_the_command(tmp_path):
 
 
 def test_a_consumer_of_which_nothing_is_known():
-    with pytest.raises(BadTarget, match="nothing is said about the consumer"):
+    with pytest.raises(BadTarget, match="the consumer is not described"):
         Consumer()

@@ -220,7 +220,7 @@ def test_backwards_what_was_new_is_gone():
     ("words", "sentence"),
     [
         (["Rsize"], "has no operator 'Rsize'; did you mean Resize"),
-        (["--domain", "acme"], "nothing is known about domain 'acme'"),
+        (["--domain", "acme"], "domain 'acme' is not known"),
         (["--diff", "18"], "give --since too"),
         (["--since", "13", "--diff", "999"], "the newest ai.onnx is"),
         (["--since", "999"], "the newest ai.onnx is"),

@@ -148,4 +148,4 @@ def test_nothing_wanted_is_said_by_every_verb(verb, tmp_path):
         main, [verb, str(tmp_path / "m.onnx"), *["--dry-run"] * (verb != "plan")]
     )
     assert done.exit_code == 2
-    assert "say what is wanted" in done.output
+    assert "no result is asked for" in done.output

@@ -206,7 +206,7 @@ def test_strange_names_arrive_whole_and_are_shown_escaped(tmp_path):
 
 def test_sources_are_never_overwritten(tmp_path):
     folder = zoo(tmp_path, 1)
-    with pytest.raises(BadTarget, match="never over their sources"):
+    with pytest.raises(BadTarget, match="this is the folder of the sources"):
         migrate(folder, folder, 13)
     inside = migrate(folder, folder / "out", 13, engine=few())
     assert (inside.total, migrate(folder, folder / "out", 13, engine=few()).total) == (1, 1)
@@ -300,11 +300,11 @@ def test_a_runtime_is_a_target(mixed, tmp_path):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--to", "13"], "say where the results go"),
-        (["d"], "say what is wanted"),
+        (["--to", "13"], "no place for the results is given"),
+        (["d"], "no result is asked for"),
         (["d", "--for", "onnxruntim==1.16"], "no target is called"),
         (["d", "--to", "99"], "above"),
-        ([__file__, "--to", "13"], "results go to a folder, and this is a file"),
+        ([__file__, "--to", "13"], "this is a file; give a folder for the results"),
         (["d", "--to", "13", "--shard", "4/3"], "1 <= i <= n"),
     ],
 )

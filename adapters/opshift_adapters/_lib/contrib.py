@@ -105,7 +105,7 @@ def activated(op: Builder, x: Value, name: str, parameters: list[float]) -> Valu
         low, high = (number(op, one, x) for one in parameters)
         return op.Clip(x, low, high)
     if name not in _PARAMETERS:
-        raise Refusal(Why.NOT_EXPRESSIBLE, f"no form is known of the activation {name!r}")
+        raise Refusal(Why.NOT_EXPRESSIBLE, f"the activation {name!r} has no known form")
     named: dict[str, Any] = dict(zip(_PARAMETERS[name], parameters, strict=False))
     made: Value = op.emit(name, x, **named)
     return made

@@ -239,7 +239,7 @@ def _write_tree(forest: Forest, tree: int, root: int, rows: dict[str, list[Any]]
         index, member, side, parent = waiting.pop()
         node, own = forest.nodes[index], len(rows["nodes_nodeids"]) - start
         if own > max(MOST, 10 * len(forest.nodes)):
-            raise Refusal(Why.NOT_EXPRESSIBLE, "what several branches share is too much to write for each")
+            raise Refusal(Why.NOT_EXPRESSIBLE, "the nodes that several branches share are too many to be written for each branch")
         if side:
             rows[f"nodes_{side}nodeids"][start + parent] = own
         row: dict[str, Any] = {"treeids": tree, "nodeids": own, "truenodeids": 0, "falsenodeids": 0}

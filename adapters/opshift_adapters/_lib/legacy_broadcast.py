@@ -19,7 +19,7 @@ def drop_legacy_broadcast(node: Node, op: Builder) -> Result:
     assert b is not None
     axis = node.attr("axis")
     if axis is not None and axis < -1 and node.int("broadcast"):
-        raise Refusal(Why.AMBIGUOUS, f"axis={axis} never had a meaning before opset 7")
+        raise Refusal(Why.AMBIGUOUS, f"axis={axis} is not defined before opset 7")
     aligned_at_end = not node.int("broadcast") or axis in (None, -1)
     one_element = b.dims_or_none is not None and set(b.dims) <= {1}
     if aligned_at_end or one_element:

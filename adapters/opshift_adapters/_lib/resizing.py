@@ -67,14 +67,14 @@ def _lines(node: Node, op: Builder, rank: int, lists: Lists) -> list[Line]:
         changing = [axis for axis in range(rank) if crop or not scale_is_one(scales, axis)]
         lines = [scaled_line(op, x, axis, scales, kind) for axis in changing]
     else:
-        raise Refusal(Why.AMBIGUOUS, "neither scales nor sizes are given")
+        raise Refusal(Why.AMBIGUOUS, "scales and sizes are both missing; one of them is needed")
     if sizes is None or keeps_aspect(node):
         _whole_only(node, lines)
     if node.str("coordinate_transformation_mode") != "tf_crop_and_resize":
         return lines
     roi = lists["roi"]
     if roi is None:
-        raise Refusal(Why.AMBIGUOUS, "tf_crop_and_resize without a region")
+        raise Refusal(Why.AMBIGUOUS, "tf_crop_and_resize needs a region (the input roi), which is missing")
     ends = [calc_cast(op, element(op, roi, i), kind) for i in range(2 * rank)]
     return [
         Line(one.axis, one.old, one.new, one.scale, ends[one.axis], ends[one.axis + rank])

@@ -92,7 +92,7 @@ def resampled(op: Builder, x: Value, rank: int, lines: list[Line], how: Filter) 
         return x
     kind = x.elem_type
     if kind not in FLOATS:
-        raise Refusal(Why.AMBIGUOUS, "whole numbers between two places are rounded as nobody says")
+        raise Refusal(Why.AMBIGUOUS, "no specification defines how an integer between two positions is rounded")
     if not lines or kind in DTYPES:
         for one in lines:
             x = _blended(op, x, rank, one, how)

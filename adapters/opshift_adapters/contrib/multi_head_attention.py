@@ -33,10 +33,10 @@ MASK = {"m": [[1, 1, 0, 1, 1], [1, 0, 0, 0, 0]], "n": [5, 2], "t": [[[1, 1, 0, 1
 def multi_head_attention(node: Node, op: Builder) -> Result:
     """Softmax of the products of queries and keys, by values; what is added to them before."""
     if wants(node, 3):
-        raise Refusal(Why.NOT_EXPRESSIBLE, f"{node.op} whose products are an output")
+        raise Refusal(Why.NOT_EXPRESSIBLE, f"{node.op} with the products as an output has no other form")
     q, k, v = (given(node, at) for at in range(3))
     if q is None or k is None or v is None or q.rank != 3:
-        raise Refusal(Why.NOT_EXPRESSIBLE, f"{node.op} with queries, keys and values in one")
+        raise Refusal(Why.NOT_EXPRESSIBLE, f"{node.op} with queries, keys and values in one tensor has no other form")
     heads, bias, known = attribute(node, "num_heads", 1), given(node, 3), k.rank == 4
     size = width(q, 2, "a query") // heads
     if bias is not None and not known:

@@ -39,7 +39,7 @@ def skip_layer_normalization(node: Node, op: Builder) -> Result:
 def skip_simplified_layer_normalization(node: Node, op: Builder) -> Result:
     """A sum over the root of its mean square, scaled; the sum may be an output, too."""
     if wants(node, 1) or wants(node, 2):
-        raise Refusal(Why.NOT_EXPRESSIBLE, f"no text fixes the mean and deviation of {node.op}")
+        raise Refusal(Why.NOT_EXPRESSIBLE, f"no specification defines the mean and the deviation of {node.op}")
     total = _total(op, node, given(node, 3))
     epsilon = attribute(node, "epsilon", 1e-12)
     y = root_mean_square_normalized(op, total, needed(node, 2), epsilon)

@@ -61,13 +61,13 @@ def cast_while_converting(node: Node, op: Builder) -> Result:
     known, text = x.const_or_none(), x.elem_type == T.STRING
     if known is None or to not in DTYPES or (text and to == T.BOOL):
         kinds = f"{T(x.elem_type).name} to {T(to).name}".lower()
-        raise Refusal(Why.TYPE_NOT_AVAILABLE, f"no Cast from {kinds} exists there")
+        raise Refusal(Why.TYPE_NOT_AVAILABLE, f"Cast from {kinds} does not exist at that opset")
     if not text:
         known = known.astype(np.float32)
     try:
         return op.const(known.astype(DTYPES[to]), to)
     except (ValueError, OverflowError) as error:
-        raise Refusal(Why.NOT_EXPRESSIBLE, f"{x.name!r} is not of such numbers: {error}") from None
+        raise Refusal(Why.NOT_EXPRESSIBLE, f"{x.name!r} holds a text that is not such a number: {error}") from None
 
 
 CAST_9 = boundary(
@@ -126,7 +126,7 @@ def cast_19_18(node: Node, op: Builder) -> Result:
     if known in FLOAT8:
         return cast_while_converting(node, op)
     if to in FLOAT8:
-        raise Refusal(Why.TYPE_NOT_AVAILABLE, f"no Cast to {T(to).name.lower()} exists there")
+        raise Refusal(Why.TYPE_NOT_AVAILABLE, f"Cast to {T(to).name.lower()} does not exist at that opset")
     return op.same(node, saturate=None)
 
 

@@ -87,7 +87,7 @@ def prelu_7_6(node: Node, op: Builder) -> Result:
         return op.same(node, inputs={"slope": op.Reshape(slope, op.const([-1]))})
     known = slope.const_or_none()
     if known is not None and not np.isfinite(known).all():
-        raise Refusal(Why.NOT_EXPRESSIBLE, "an infinite slope would reach what is positive, too")
+        raise Refusal(Why.NOT_EXPRESSIBLE, "an infinite slope would also change positive elements")
     below = op.Relu(op.Neg(x))
     whole = slope if dims == x.dims and None not in dims else expand_to(op, slope, shape_of(op, x))
     return op.Sub(op.Relu(x), op.Mul(below, whole))

@@ -57,7 +57,7 @@ def _line(node: Node, op: Builder, size: Value, kind: int) -> Value:
     """Places along one axis between -1 and 1, from edge to edge or from centre to centre."""
     corners, known = node.int("align_corners"), size.const_or_none()
     if corners and known is not None and known == 1:
-        raise Refusal(Why.AMBIGUOUS, "nobody says where the only element of an axis lies")
+        raise Refusal(Why.AMBIGUOUS, "no specification defines the position of the only element of an axis")
     one, two = op.const(1, kind), op.const(2, kind)
     at = calc(op, "Mul", calc_cast(op, arange(op, size), kind), two)
     length = calc_cast(op, size, kind)

@@ -110,9 +110,9 @@ def _sampled(node: Node, op: Builder, mode: str, rank: int) -> Value:
     """
     x, grid, kind = node["X"], node["grid"], node["X"].elem_type
     if mode != "nearest" and kind not in FLOATS:
-        raise Refusal(Why.AMBIGUOUS, "whole numbers between two places are rounded as nobody says")
+        raise Refusal(Why.AMBIGUOUS, "no specification defines how an integer between two positions is rounded")
     if node.str("padding_mode") == "zeros" and kind == T.STRING:
-        raise Refusal(Why.AMBIGUOUS, "no text says which string is zero")
+        raise Refusal(Why.AMBIGUOUS, "no specification defines which string is zero")
     work = T.DOUBLE if kind == T.DOUBLE else T.FLOAT
     widened = mode != "nearest" and kind != work
     data = op.Transpose(x, perm=[0, *range(2, rank), 1])

@@ -104,7 +104,7 @@ def split_18_17(node: Node, op: Builder) -> Result:
         chunk = -(-size // count)
         rest = size - chunk * (count - 1)
         if rest < 0:
-            raise Refusal(Why.NOT_EXPRESSIBLE, f"{size} elements do not make {count} parts")
+            raise Refusal(Why.NOT_EXPRESSIBLE, f"{size} elements cannot be split into {count} equal parts")
         lengths = op.const([chunk] * (count - 1) + [rest])
     return op.same(node, inputs={"split": lengths}, outputs=count, num_outputs=None)
 
@@ -187,7 +187,7 @@ def split_1_2(node: Node, op: Builder) -> Result:
     lengths, axis, split = node.input("split"), node.attr("axis"), node.ints_or_none("split")
     if axis is None:
         if node["input"].rank != 1:
-            raise Refusal(Why.AMBIGUOUS, "Split without an axis had no meaning before opset 2")
+            raise Refusal(Why.AMBIGUOUS, "Split without an axis is not defined before opset 2")
         axis = 0
     if lengths is not None:
         split = [int(length) for length in lengths.const()]

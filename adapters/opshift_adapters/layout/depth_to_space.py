@@ -111,7 +111,7 @@ def col2im_18_17(node: Node, op: Builder) -> Result:
     """Born in 18; below it every pixel gathers the elements of the blocks that cover it."""
     x, kind = node["input"], node["input"].elem_type
     if kind in (T.BOOL, T.STRING, T.COMPLEX64, T.COMPLEX128):
-        raise Refusal(Why.TYPE_NOT_AVAILABLE, "only real numbers can be summed there")
+        raise Refusal(Why.TYPE_NOT_AVAILABLE, "that opset can sum only real numbers")
     image, block = node["image_shape"], node["block_shape"]
     size, span = image.const_or_none(), block.const_or_none()
     if size is not None and span is not None:

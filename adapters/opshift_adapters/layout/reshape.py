@@ -312,7 +312,7 @@ def _stretched(op: Builder, x: Value, nowhere: Value) -> Value:
 def reshape_4_5(node: Node, op: Builder) -> Result:
     """The attribute `shape` became an input."""
     if not node.has("shape"):
-        raise Refusal(Why.AMBIGUOUS, "Reshape without a shape has no meaning")
+        raise Refusal(Why.AMBIGUOUS, "Reshape without a shape is not defined")
     shape = op.const(node.ints("shape"))
     return op.same(node, inputs={"shape": shape}, shape=None, consumed_inputs=None)
 

@@ -24,7 +24,7 @@ def trilu_14_13(node: Node, op: Builder) -> Result:
     x, k = node["input"], node.input("k") or op.const(0)
     kind = x.elem_type
     if kind == T.STRING:
-        raise Refusal(Why.AMBIGUOUS, "Trilu does not say what a zero among strings is")
+        raise Refusal(Why.AMBIGUOUS, "no specification defines the zero of strings for Trilu")
     rows, columns = (_places(op, x, axis) for axis in (-2, -1))
     distance = op.Sub(columns, op.Unsqueeze(rows, op.const([1])))
     outside = op.Less(distance, k) if node.int("upper") else op.Greater(distance, k)

@@ -115,7 +115,7 @@ def attention_23_24(node: Node, op: Builder) -> Result:
     """A mask of one column held for all keys, and from 24 it hides all but the first; present_key and present_value come together."""
     outputs = 3 if node.n_outputs == 2 else node.n_outputs
     if outputs == 3 and node.output("present_key") is None:
-        raise Refusal(Why.NOT_EXPRESSIBLE, "from 24 on present_value comes with present_key only")
+        raise Refusal(Why.NOT_EXPRESSIBLE, "from opset 24 on, present_value exists only together with present_key")
     mask = node.input("attn_mask")
     if mask is None or reaches_all(node, mask) or _has_columns(mask):
         return KEEP if outputs == node.n_outputs else op.same(node, outputs=outputs)
@@ -189,7 +189,7 @@ def attention_23_22(node: Node, op: Builder) -> Result:
     """Born in 23; below it, two products and a softmax."""
     packed, kind = is_packed(node), node["Q"].elem_type
     if node["V"].elem_type != kind:
-        raise Refusal(Why.AMBIGUOUS, "what products of two element types mean is not said")
+        raise Refusal(Why.AMBIGUOUS, "no specification defines products of two element types")
     query, keys, values = (by_head(op, node, name) if packed else node[name] for name in "QKV")
     past = node.input("past_key")
     if past is not None:

@@ -116,7 +116,7 @@ def _parsed(equation: str, values: list[Value]) -> tuple[list[str], str]:
         if ELLIPSIS in name:
             more = x.rank - len(name) + len(ELLIPSIS)
             if more > len(HIDDEN):
-                raise Refusal(Why.NOT_EXPRESSIBLE, f"an ellipsis over {more} dimensions")
+                raise Refusal(Why.NOT_EXPRESSIBLE, f"an ellipsis that stands for {more} dimensions has no other form")
             mine = HIDDEN[len(HIDDEN) - more :]
             hidden = max(hidden, mine, key=len)
             names[i] = name.replace(ELLIPSIS, mine)

@@ -112,7 +112,7 @@ def _integer_product(node: Node, op: Builder) -> Result:
         return multiply_matrices(op, a, b)
     alpha, beta = node.float("alpha"), node.float("beta")
     if not (alpha.is_integer() and beta.is_integer()):
-        raise Refusal(Why.NOT_EXPRESSIBLE, "integer Gemm with fractional alpha or beta")
+        raise Refusal(Why.NOT_EXPRESSIBLE, "an integer Gemm with a fractional alpha or beta has no other form")
     a = op.Transpose(a, perm=[1, 0]) if node.int("transA") else a
     b = op.Transpose(b, perm=[1, 0]) if node.int("transB") else b
     return op.Add(_times(op, multiply_matrices(op, a, b), alpha), _times(op, node["C"], beta))

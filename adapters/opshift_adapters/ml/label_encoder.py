@@ -79,7 +79,7 @@ def _distinct(table: Table, *, last_wins: bool) -> Table:
         name = "NaN" if isinstance(key, float) and key != key else key
         seen = rows.get(name)
         if seen is not None and not last_wins and table.values[seen] != table.values[i]:
-            raise Refusal(Why.AMBIGUOUS, f"key {key!r} has two values, and no text says which counts")
+            raise Refusal(Why.AMBIGUOUS, f"key {key!r} has two values, and no specification defines which one is used")
         rows[name] = i
     kept = sorted(rows.values())
     return Table(table.keys[kept], table.values[kept], table.default)

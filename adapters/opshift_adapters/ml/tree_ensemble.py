@@ -172,7 +172,7 @@ def regressor_4_5(node: Node, op: Builder) -> Result:
     forest = read_classic(node, "target")
     how = node.str("aggregate_function")
     if how in ("MIN", "MAX") and forest.least_votes < 1:
-        raise Refusal(Why.NOT_EXPRESSIBLE, f"{how} over leaves without a vote")
+        raise Refusal(Why.NOT_EXPRESSIBLE, f"{how} over leaves without a vote has no other form")
     y = _transformed(node, op, forest, node.int("n_targets"), how)
     return op.Cast(y, to=T.FLOAT) if _in_double(node) else y
 
@@ -195,7 +195,7 @@ def _scores(
     if post != "NONE" and base is not None and how == "SUM":
         forest, base = with_constant(forest, base), None
     if post != "NONE" and (base is not None or averaged):
-        raise Refusal(Why.NOT_EXPRESSIBLE, f"{post} of what is added up outside the trees")
+        raise Refusal(Why.NOT_EXPRESSIBLE, f"{post} cannot be applied, because the scores are summed outside of the trees")
     code = ("AVERAGE", "SUM", "MIN", "MAX").index("SUM" if averaged else how)
     named = write_ensemble(copies(forest, repeat=how in ("MIN", "MAX")), targets, kind)
     y: Value = op.emit(
@@ -282,7 +282,7 @@ def classifier_4_5(node: Node, op: Builder) -> Result:
     count, forest = len(labels), read_classic(node, "class")
     base = _base(node)
     if count == 1:
-        raise Refusal(Why.AMBIGUOUS, "what the label of a single class is was nowhere said")
+        raise Refusal(Why.AMBIGUOUS, "no specification defines the label of a single class")
     if count == 2 and len(forest.targets) == 1 and (base is None or base.size == 1):
         which, z = _one_sum(node, op, forest, base)
     elif base is not None and base.size != count:
@@ -310,7 +310,7 @@ def _one_sum(node: Node, op: Builder, forest: Forest, base: Array | None) -> tup
     (voted,) = forest.targets
     sure = forest.always_votes({voted})
     if post == "PROBIT" or (base is not None and (voted or not sure)):
-        raise Refusal(Why.AMBIGUOUS, "the scores of two classes from these votes are nowhere said")
+        raise Refusal(Why.AMBIGUOUS, "no specification defines the scores of two classes from these votes")
     if voted:
         scores = _scores(node, op, forest, 2)
         z = _transformed(node, op, forest, 2, scores=scores)

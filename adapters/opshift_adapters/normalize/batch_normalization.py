@@ -197,7 +197,7 @@ def batch_normalization_6_7(node: Node, op: Builder) -> Result:
     if not node.int("is_test"):
         return op.same(node, outputs=5, is_test=None)[: node.n_outputs]
     if any(wanted(node, i) for i in range(1, 5)):
-        raise Refusal(Why.AMBIGUOUS, "nobody says what the statistics are when is_test is set")
+        raise Refusal(Why.AMBIGUOUS, "no specification defines the statistics when is_test is set")
     return op.same(node, outputs=1, is_test=None)
 
 

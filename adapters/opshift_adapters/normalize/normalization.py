@@ -122,7 +122,7 @@ def layer_normalization_early(node: Node, op: Builder) -> Result:
 def _not_before_7(node: Node, op: Builder) -> None:
     """It scales by what broadcasts, which nothing did before."""
     if op.version < 7:
-        raise Refusal(Why.AMBIGUOUS, f"no runtime took {node.op} before opset 7")
+        raise Refusal(Why.AMBIGUOUS, f"no runtime accepted {node.op} before opset 7")
 
 
 @retired("SimplifiedLayerNormalization", emits=LAYER)
@@ -134,7 +134,7 @@ def simplified_layer_normalization(node: Node, op: Builder) -> Result:
     _not_before_7(node, op)
     values = [value for value in node.inputs if value is not None]
     if len(values) != 2 or node.n_outputs != 1:
-        raise Refusal(Why.AMBIGUOUS, "SimplifiedLayerNormalization takes data and scale")
+        raise Refusal(Why.AMBIGUOUS, "SimplifiedLayerNormalization needs data and scale, and one is missing")
     axis = int(node.attr("axis") if node.has("axis") else -1)
     epsilon = float(node.attr("epsilon") if node.has("epsilon") else 1e-5)
     stash = int(node.attr("stash_type") if node.has("stash_type") else T.FLOAT)

@@ -61,7 +61,7 @@ def row_width(indices: Value) -> int:
     """How many dimensions each row of indices names."""
     width = indices.dims[-1]
     if not isinstance(width, int):
-        raise Refusal(Why.NEEDS_SHAPE, f"the last dimension of {indices.name!r} is not static")
+        raise Refusal(Why.NEEDS_SHAPE, f"the last dimension of {indices.name!r} is unknown")
     return width
 
 

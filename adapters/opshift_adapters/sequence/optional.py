@@ -46,7 +46,7 @@ def optional_has_element_18_17(node: Node, op: Builder) -> Result:
 
 def _is_optional(value: Value) -> bool:
     if value.type is None:
-        raise Refusal(Why.NEEDS_TYPE, f"whether {value.name!r} is an optional is not known")
+        raise Refusal(Why.NEEDS_TYPE, f"it is not known whether {value.name!r} is an optional")
     return value.type.HasField("optional_type")
 
 

@@ -119,7 +119,7 @@ def _read_scan_8(node: Node) -> tuple[Value | None, list[Value], int, list[int]]
     scanned = node.int("num_scan_inputs")
     directions = node.ints_or_none("directions") or [0] * scanned
     if lengths is not None and any(directions):
-        raise Refusal(Why.AMBIGUOUS, "where a shorter sequence begins backwards is not written")
+        raise Refusal(Why.AMBIGUOUS, "no specification defines where a shorter sequence begins in the reverse direction")
     return lengths, values, scanned, directions
 
 

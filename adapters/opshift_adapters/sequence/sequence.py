@@ -227,7 +227,7 @@ def concat_from_sequence_11_10(node: Node, op: Builder) -> Result:
         return _rejoined(op, split, axis, new)
     values = [taken(op, item) for item in elements(sequence)]
     if not values:
-        raise Refusal(Why.AMBIGUOUS, "nobody says what joining no tensors gives")
+        raise Refusal(Why.AMBIGUOUS, "no specification defines the result of joining no tensors")
     if axis < 0:
         axis += values[0].rank + new
     if new:
@@ -315,7 +315,7 @@ def _count(sequence: Value) -> int | None:
 
 def _is_sequence(value: Value) -> bool:
     if value.type is None:
-        raise Refusal(Why.NEEDS_TYPE, f"whether {value.name!r} is a sequence is not known")
+        raise Refusal(Why.NEEDS_TYPE, f"it is not known whether {value.name!r} is a sequence")
     return value.type.HasField("sequence_type")
 
 

@@ -92,14 +92,14 @@ def lp_pool_1_2(node: Node, op: Builder) -> Result:
     """`p` became a whole number, `kernel_shape` required."""
     x, p = node["X"], node.float("p")
     if not node.has("kernel_shape"):
-        raise Refusal(Why.AMBIGUOUS, "nobody says what LpPool without kernel_shape is")
+        raise Refusal(Why.AMBIGUOUS, "no specification defines LpPool without kernel_shape")
     if p.is_integer() and abs(p) >= 2**63:
-        raise Refusal(Why.NOT_EXPRESSIBLE, f"no attribute holds {p:g} as a whole number")
+        raise Refusal(Why.NOT_EXPRESSIBLE, f"the attribute p holds only integers, and {p:g} is not one")
     if p.is_integer():
         return op.same(node, p=int(p))
     channels, kernel = x.dims[1], node.ints("kernel_shape")
     if not isinstance(channels, int):
-        raise Refusal(Why.NEEDS_SHAPE, "a p that is no whole number needs the number of channels")
+        raise Refusal(Why.NEEDS_SHAPE, "a p that is not an integer needs the number of channels")
     where = {name: node.attr(name) for name in ("strides", "pads", "auto_pad")}
     total = ones_conv(op, power(op, op.Abs(x), p), kernel, channels, **where)
     return power(op, total, 1 / p)

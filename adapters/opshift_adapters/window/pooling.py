@@ -165,7 +165,7 @@ def max_pool_10_9(node: Node, op: Builder) -> Result:
         return rounded_down(node, op)
     indices = node.output("Indices")
     if indices is not None and indices.used:
-        raise Refusal(Why.NOT_EXPRESSIBLE, "MaxPool with dilations gives no Indices before 10")
+        raise Refusal(Why.NOT_EXPRESSIBLE, "MaxPool with dilations has no output Indices before opset 10")
     pads = floor_pads(node, x) if rounds_up(node) else explicit_pads(node, x)
     y = padded(op, x, pads, -np.inf)
     for axis, kernel in enumerate(node.ints("kernel_shape")):

@@ -279,7 +279,7 @@ def mel_17_16(node: Node, op: Builder) -> Result:
         op.approximate("a band begins so near to a frequency of the spectrum that rounding decides")
     bins = np.floor(edges).astype(int)
     if bins[-2] >= len(matrix) or bins[-1] > len(matrix):
-        raise Refusal(Why.AMBIGUOUS, "a band lies above half the sample rate")
+        raise Refusal(Why.AMBIGUOUS, "a frequency band lies above half of the sample rate")
     for band, (left, peak, right) in enumerate(zip(bins, bins[1:], bins[2:], strict=False)):
         matrix[left:peak, band] = np.arange(peak - left) / max(peak - left, 1)
         matrix[peak:right, band] = np.arange(right - peak, 0, -1) / max(right - peak, 1)

@@ -13,8 +13,9 @@ import click
 
 import opshift
 from opshift.cli import commands, settings
-from opshift.cli.options import GroupedCommand, suggestion
+from opshift.cli.options import GroupedCommand
 from opshift.cli.output import BAD_INPUT, INTERRUPTED, Output
+from opshift.text import suggestion
 
 DEFAULT = "info"  # `opshift MODEL` is `opshift info MODEL`
 

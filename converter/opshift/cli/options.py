@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from opshift.cli.output import BAD_INPUT, BUG, INTERRUPTED, Output
+from opshift.text import suggestion
 
 if TYPE_CHECKING:
     from opshift.errors import Refused
@@ -241,9 +242,13 @@ def read_target(words: tuple[str, ...], option: str = "--to") -> dict[str, int]:
         number = _latest(domain) if version == "latest" else _number(f"{option} {word}", version)
         if number is None:
             near = suggestion(name, _domains())
-            raise click.UsageError(f"{option} {word}: nothing is known about domain {name!r}{near}")
+            raise click.UsageError(
+                f"{option} {word}: the versions of domain {name!r} are not known{near}"
+            )
         if domain in found:
-            raise click.UsageError(f"{option} names {name or 'ai.onnx'} twice")
+            raise click.UsageError(
+                f"{option} is given twice for {name or 'ai.onnx'}; give one version"
+            )
         found[domain] = number
     return found
 
@@ -262,18 +267,11 @@ def _domains() -> list[str]:
 
 def _number(word: str, version: str) -> int:
     if not version.isdecimal():
-        raise click.UsageError(f"{word}: give a number, `latest`, or domain=number")
+        raise click.UsageError(
+            f"{word}: this is not a version; give a number, `latest`, or DOMAIN=NUMBER"
+        )
     return int(version)
 
 
 def read_ir(word: str) -> str | int:
     return int(word) if word.isdecimal() else word
-
-
-def suggestion(word: str, known: Sequence[str], count: int = 3) -> str:
-    """`; did you mean X?`, or nothing where no known word is like this one."""
-    import difflib
-
-    lowered = {one.lower(): one for one in known}
-    near = difflib.get_close_matches(word.lower(), lowered, n=count)
-    return f"; did you mean {', '.join(lowered[one] for one in near)}?" if near else ""

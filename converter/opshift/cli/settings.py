@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from opshift.cli.options import suggestion
+from opshift.text import suggestion
 
 OWN, SHARED = "opshift.toml", "pyproject.toml"
 
@@ -49,7 +49,10 @@ def defaults(command: click.Command | None, name: str) -> dict[str, Any]:
     path, table = source
     own = table.get(name, {})
     if not isinstance(own, Mapping):
-        raise click.UsageError(f"{path}: [{name}] is not a table")
+        raise click.UsageError(
+            f"{path}: [{name}] is not a table of options; write the options of `opshift {name}`"
+            f" below [{name}]"
+        )
     options = _options(command)
     for key in own:
         if key not in options:

@@ -126,7 +126,8 @@ def _request(target: dict[str, Any], named: dict[str, Any]) -> Request:
     asked = (words, at_least, runtime, ir != "auto", minimal)
     if not any((*asked, named["prune_imports"], named["domains"], named["modernize"])):
         raise click.UsageError(
-            "say what is wanted: --to N, --for RUNTIME, --ir N, --domains NAME, or several"
+            "no result is asked for; give --to N, --for RUNTIME, --ir N, --domains NAME, or"
+            " several of them"
         )
     wanted: Any = words
     if runtime is not None or at_least:

@@ -303,7 +303,10 @@ def convert_path(
 ) -> Report:
     """Converts a file into another, or into itself."""
     if in_place and not os.path.samefile(src, place.to_replace(os.fspath(dst))):
-        raise BadDestination(f"{os.fspath(dst)}: in place means the source, which is another file")
+        raise BadDestination(
+            f"{os.fspath(dst)}: in_place=True replaces the source, and this is another file; give"
+            " the path of the source"
+        )
     file = Opened(os.fspath(src))
     if (stamp := restamp.look(file, options, dst, external)) is not None:
         stamp.write(dst, in_place=in_place)

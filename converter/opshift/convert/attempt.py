@@ -123,6 +123,7 @@ class Conversion:
         A model whose opset lacks what is written is raised for it, and comes back afterwards.
         """
         allowed, row = self.options.domains, self.runtime
+        request.known_domains(self.document, allowed or ())
         left = leave.operators(self.document, self.adapters, allowed, row)
         low = leave.lowest(self.adapters, left)
         own = request.present(self.document, "")
@@ -181,7 +182,7 @@ class Conversion:
             if present.get(domain, floor) < floor == self.goal.get(domain):
                 shown = domain or "ai.onnx"
                 self.notes.append(
-                    f"raised to {shown} {floor}, the lowest that {row.shown} has kernels for"
+                    f"raised to {shown} {floor}: {row.shown} has no kernels for a lower version"
                 )
 
     def open(self) -> None:
@@ -213,7 +214,10 @@ class Conversion:
         if self.options.checks:
             validate.whole(self.document, self.adapters, error)
             self.unenforced = self._unenforced()
-            self.notes += [f"as it came: {one.text}" for one in self.unenforced.found]
+            self.notes += [
+                f"the model broke this rule before the conversion: {one.text}"
+                for one in self.unenforced.found
+            ]
         self.facts = Facts(self.document, self.store, self.adapters, self._inferable)
 
     def _level(self) -> None:
@@ -428,7 +432,9 @@ class Conversion:
         self.notes += map(str, left)
         says = {one.says for one in left}
         gone = [one for one in self.lacked if one.says not in says]
-        self.notes += [f"{one}; the result has another form" for one in gone]
+        self.notes += [
+            f"{one}; the result has another form of the operator, which it runs" for one in gone
+        ]
         self.notes += runtime.unknown(document, row)
 
     def _settle_declarations(self) -> None:
@@ -437,8 +443,7 @@ class Conversion:
             return
         if self.skeleton.graph.value_info and (wrong := self.facts.correct()):
             self.notes.append(
-                f"the shapes of {wrong} values were declared otherwise than the inputs tell; they"
-                " have been corrected"
+                f"the declared shapes of {wrong} values contradict the inputs and were corrected"
             )
         self.notes += self.facts.believed()
 
@@ -455,7 +460,10 @@ class Conversion:
             raise self._ir_refused(_too_new(self.skeleton, binding), aim)
         ir = max([aim, *(feature.ir for feature in binding)])
         self.skeleton.ir_version = ir
-        self.notes += [f"IR stays at {feature.ir}: {feature.says}" for feature in binding]
+        self.notes += [
+            f"the IR version stays at {feature.ir}, because of {feature.says}"
+            for feature in binding
+        ]
         self.notes += needs.skipped((f for f in found if f.ir > ir and f not in binding), ir)
 
     def _lower(self, aim: int, *, rewrite: bool) -> None:

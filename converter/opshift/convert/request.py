@@ -12,6 +12,7 @@ from opshift import versions, wishes
 from opshift.assumptions import NAMES, Assumption
 from opshift.errors import BadTarget
 from opshift.opsets.identity import normal
+from opshift.text import suggestion
 
 if TYPE_CHECKING:
     from opshift.model.document import Document
@@ -80,7 +81,7 @@ class Request:
         if self.unknown_domains not in ("keep", "refuse"):
             raise BadTarget(f"unknown_domains is 'keep' or 'refuse', not {self.unknown_domains!r}")
         if self.minimal and self.target not in (None, NOTHING):
-            raise BadTarget("minimal is a target of its own; leave the other one out")
+            raise BadTarget("minimal is a target of its own; give either minimal or a target")
         for name in _FLAGS:
             _require_flag(name, getattr(self, name))
         if self.prune_imports is not None:
@@ -100,7 +101,10 @@ class Request:
         at_least = _floors(wishes.pop("at_least", None))
         if isinstance(target, Request):
             if at_least is not None:
-                raise BadTarget("at_least belongs to the target of the request")
+                raise BadTarget(
+                    "at_least belongs to the target of the request; give it when the request is"
+                    " made"
+                )
             return replace(target, **wishes)
         if isinstance(target, targets.Wanted):
             return Request(target, **wishes)
@@ -241,14 +245,30 @@ def goal(document: Document, target: int | Mapping[str, int]) -> dict[str, int]:
         if isinstance(version, bool) or not isinstance(version, int):
             raise BadTarget(f"the target of {shown} is a whole number, not {version!r}")
         if domain in found and found[domain] != version:
-            raise BadTarget(f"{shown} is asked for at {found[domain]} and at {version}")
+            raise BadTarget(
+                f"the target has two versions of {shown}: {found[domain]} and {version}; give one"
+            )
         _in_range(domain, shown, version)
         if not any(domain in root.imports for root in document.roots):
             if domain or isinstance(target, Mapping):
-                raise BadTarget(f"the model does not import {shown}; leave it out of the target")
+                raise BadTarget(
+                    f"the target names {shown}, which the model does not import; leave it out of"
+                    " the target"
+                )
             continue
         found[domain] = version
     return found
+
+
+def known_domains(document: Document, allowed: Collection[str]) -> None:
+    """Refuses a domain of operators that is probably mistyped."""
+    from opshift.opsets import schemas
+
+    known = {*schemas.known().domains, *(d for root in document.roots for d in root.imports)}
+    for domain in allowed:
+        near = suggestion(domain, sorted(one or "ai.onnx" for one in known))
+        if domain not in known and near:
+            raise BadTarget(f"the domain {domain!r} is not known{near}")
 
 
 def checkable(ir_version: str | int) -> None:
@@ -259,7 +279,7 @@ def checkable(ir_version: str | int) -> None:
         raise BadTarget(
             f"IR {ir_version} is above {IR_VERSION}, the newest that the installed onnx"
             f" {versions.installed_name()} can check; install a newer onnx, or go on with"
-            " check=False"
+            ' check="none"'
         )
 
 
@@ -268,14 +288,18 @@ def _in_range(domain: str, shown: str, version: int) -> None:
 
     newest = schemas.latest(domain)
     if newest is None:
+        near = suggestion(shown, [one or "ai.onnx" for one in schemas.known().domains])
         raise BadTarget(
-            f"nothing is known about the versions of {shown!r}; install the package that describes"
-            " it or leave it out of the target"
+            f"the versions of {shown!r} are not known{near}; install the package that describes the"
+            " domain, or leave it out of the target"
         )
     if version < 1:
-        raise BadTarget(f"versions of {shown} begin at 1, not {version}")
+        raise BadTarget(f"{shown} {version} does not exist; the versions of {shown} begin at 1")
     if version > newest and domain not in versions.DOMAINS:
-        raise BadTarget(f"{shown} {version} is above {newest}, the newest that is described")
+        raise BadTarget(
+            f"{shown} {version} is above {newest}, the newest version that is described; give a"
+            " lower one"
+        )
     if version > newest:
         release = versions.release_of(domain, version)
         brings = f"onnx {release.name} brings it" if release else "no known release of onnx has it"

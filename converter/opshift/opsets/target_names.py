@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from opshift.errors import BadTarget
 
-ADVICE = "if you know what it reads, name the versions: --to N --ir M"
+ADVICE = "if you know what it reads, give the versions: --to N --ir M"
 
 
 # A sign and what follows it, a number with or without a dash, or a dash and a word with a number.
@@ -51,7 +51,7 @@ def _plain(text: str) -> str:
 def _unknown(text: str, spellings: Sequence[str]) -> str:
     name = (re.match(r"\s*([^\d=:<>~]*[^\s\d=:<>~-])", text) or ["", text.strip()])[1]
     near = difflib.get_close_matches(_plain(name), spellings, n=3, cutoff=0.75) if name else []
-    listed = f"nearest: {', '.join(near)}" if near else ADVICE
+    listed = f"did you mean {', '.join(near)}?" if near else ADVICE
     return f"no target is called {name!r}; {listed} (`opshift targets` lists all that are known)"
 
 
@@ -71,17 +71,17 @@ def choose(name: str, asked: str, rows: Sequence[tuple[str, Mapping[str, str]]])
         return max(fitting)[1], ""
     listed = ", ".join(listed for listed, _ in rows)
     if not asked:
-        raise BadTarget(f"say which {name}; known are {listed}")
+        raise BadTarget(f"{name} needs a release; give one of {listed}")
     earlier = [(end, n) for n, (text, _) in enumerate(rows) for end in _ends(text, _parts(asked))]
     if not earlier:
-        raise BadTarget(f"{name} {asked} is not known; known are {listed}; {ADVICE}")
+        raise BadTarget(f"{name} {asked} is not known; the known releases are {listed}; {ADVICE}")
     end, number = max(earlier)
     shown = ".".join(map(str, end))
     newest = max(e for text, _ in rows for e in _ends(text, (1 << 30,)))
     if end == newest:
-        return number, f"{name} {asked} is newer than what is known: taken as {shown}"
+        return number, f"{name} {asked} is newer than the known releases; release {shown} is used"
     return number, (
-        f"nothing is known about {name} {asked}: taken as {shown}, the nearest release before it"
+        f"{name} {asked} is not known; release {shown}, the nearest one before it, is used"
     )
 
 

@@ -159,9 +159,15 @@ class Wanted:
         for domain, version in found.items():
             shown = domain or "ai.onnx"
             if domain in limits and version > limits[domain]:
-                raise BadTarget(f"{row.shown} takes {shown} up to {limits[domain]}, not {version}")
+                raise BadTarget(
+                    f"{row.shown} reads {shown} up to {limits[domain]}, and {version} is asked"
+                    " for; give a lower version"
+                )
             if version < floors.get(domain, version):
-                raise BadTarget(f"{row.shown} takes {shown} from {floors[domain]}, not {version}")
+                raise BadTarget(
+                    f"{row.shown} reads {shown} from {floors[domain]} on, and {version} is asked"
+                    " for; give a higher version"
+                )
         return found
 
     def dips(self, goal: Mapping[str, int], operators: Collection[Key]) -> dict[str, int]:
@@ -188,7 +194,10 @@ class Wanted:
         if limit is None or self.ceiling is None:
             return wanted
         if isinstance(wanted, int) and wanted > limit:
-            raise BadTarget(f"{self.ceiling.shown} takes IR up to {limit}, not {wanted}")
+            raise BadTarget(
+                f"{self.ceiling.shown} reads IR versions up to {limit}, and {wanted} is asked for;"
+                " give a lower one"
+            )
         if isinstance(wanted, int):
             return wanted
         return min(limit, max(current, versions.ir_for(goal)) if raised else current)
@@ -223,7 +232,10 @@ def wanted(
     if target is None:
         return Wanted(at_least=floors) if floors else {}
     if floors:
-        raise BadTarget("at_least goes with a target by name or none, not with exact versions")
+        raise BadTarget(
+            "at_least cannot be combined with exact versions; give it with a runtime or without a"
+            " target"
+        )
     return target
 
 
@@ -247,10 +259,12 @@ def find(text: str) -> Ceiling:
     found = target_names.parse(text, {n: (n, *one.aliases) for n, one in known.items()})
     runtime = known[found.name]
     if runtime.answer:
-        raise BadTarget(f"nothing is known about what {text.strip()!r} reads: {runtime.answer}")
+        raise BadTarget(f"the versions that {text.strip()!r} reads are not known: {runtime.answer}")
     asked = found.version or runtime.default
     if not found.version and asked:
-        found = replace(found, remark=f"{runtime.name} without a version: taken as {asked}")
+        found = replace(
+            found, remark=f"no release of {runtime.name} is named; release {asked} is used"
+        )
     version, remark = target_names.choose(
         runtime.name, asked, [(row.versions, row.also) for row in runtime.releases]
     )
@@ -370,7 +384,7 @@ def _resolved(row: Ceiling, known: Mapping[str, Runtime]) -> Ceiling:
         return row
     name, _, version = row.same_as.partition("==")
     if name not in known:
-        raise BadTarget(f"{row.shown} is said to be {row.same_as}, which is not known")
+        raise BadTarget(f"{row.shown} refers to {row.same_as}, which is not in the list")
     rows = known[name].releases
     number, remark = target_names.choose(name, version, [(r.versions, r.also) for r in rows])
     other = _resolved(rows[number], known)

@@ -31,7 +31,7 @@ class Journal:
             self._db = self._open_or_begin()
         except (OSError, sqlite3.Error) as error:
             raise BadTarget(
-                f"{path}: no journal can be kept there: {error}; say where with --journal"
+                f"{path}: the journal cannot be written: {error}; give another file with --journal"
             ) from error
 
     def _open_or_begin(self) -> sqlite3.Connection:

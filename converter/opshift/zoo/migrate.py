@@ -201,9 +201,11 @@ class Run:
     @staticmethod
     def of(source: str, dst: str, recipe: Recipe, shard: Shard, retry: bool = False) -> Run:
         if dst and _place(source) == _place(dst):
-            raise BadTarget(f"{dst}: results go to a folder of their own, never over their sources")
+            raise BadTarget(
+                f"{dst}: this is the folder of the sources; give another folder for the results"
+            )
         if not is_url(dst) and os.path.isfile(dst):
-            raise BadTarget(f"{dst}: results go to a folder, and this is a file")
+            raise BadTarget(f"{dst}: this is a file; give a folder for the results")
         listed = Listed()
         everything = sources.find(source, dst, listed)
         found = [one for one in everything if shard.has(one[0])]

@@ -52,7 +52,7 @@ def command(
     versions = (opsets, ir, model_version)
     if (runtime is None) == (not any(versions)):
         raise click.UsageError(
-            "say who the consumer is: either --for NAME==VERSION, or --opset, --ir and"
+            "no consumer is given, or two; give either --for NAME==VERSION, or --opset, --ir and"
             " --model-version"
         )
 

@@ -10,7 +10,7 @@ import click
 from opshift.cli import options
 from opshift.cli.options import common, documents
 from opshift.cli.output import DONE, Output
-from opshift.text import Line, Role
+from opshift.text import Line, Role, suggestion
 
 if TYPE_CHECKING:
     from opshift.author.verdicts import Adapter
@@ -37,8 +37,11 @@ def command(output: Output, op: str | None, domain: str) -> int:
     if op is not None and not found:
         where = domain or "ai.onnx"
         if schemas.history(domain, op):
-            raise click.UsageError(f"{op!r} of {where} has never changed: it needs no adapter")
-        near = options.suggestion(op, list(schemas.operators(domain)))
+            raise click.UsageError(
+                f"{op!r} of {where} has no adapter, because no version changed it; see `opshift"
+                f" ops {op}`"
+            )
+        near = suggestion(op, list(schemas.operators(domain)))
         raise click.UsageError(f"{op!r} does not exist in {where}{near}")
     output.result(
         lambda: (

@@ -147,7 +147,9 @@ def command(
     from opshift.zoo.migrate import migrate
 
     if not dry_run and dst is None:
-        raise click.UsageError("say where the results go: DST, or --dry-run to write nothing")
+        raise click.UsageError(
+            "no place for the results is given; give DST, or --dry-run to write nothing"
+        )
     if as_json:
         output.form = "json"
     with _engine(kind, cluster, workers, timeout, memory) as engine, _stops_cleanly(engine):
@@ -191,14 +193,19 @@ def _engine(
     limits = Limits(timeout, memory)
     if kind == "local":
         if cluster:
-            raise click.UsageError("--cluster goes with --engine dask or ray")
+            raise click.UsageError(
+                "--cluster is used only with --engine dask or --engine ray; give one of them"
+            )
         yield local_engine(workers, limits)
         return
     module = importlib.import_module(f"opshift.zoo.workers.{kind}")
     try:
         carrier = module.connect(cluster)
     except ImportError:
-        raise click.UsageError(f"--engine {kind} needs: pip install opshift[{kind}]") from None
+        raise click.UsageError(
+            f"--engine {kind} needs packages that are not installed; run `pip install"
+            f" 'opshift[{kind}]'`"
+        ) from None
     try:
         yield Spread(carrier, limits)
     finally:

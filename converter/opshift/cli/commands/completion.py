@@ -63,7 +63,9 @@ def command(output: Output, shell: str | None, install: bool) -> int:
 def _own_shell() -> str:
     name = Path(os.environ.get("SHELL", "")).name
     if name not in SHELLS:
-        raise click.UsageError(f"name a shell: {', '.join(SHELLS)}")
+        raise click.UsageError(
+            f"the login shell has no completion; name a shell: {', '.join(SHELLS)}"
+        )
     return name
 
 

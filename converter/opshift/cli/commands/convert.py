@@ -88,11 +88,16 @@ def command(
     """
     wanted = not (only_check or dry_run)
     if wanted and in_place == (output is not None):
-        raise click.UsageError("say where the result goes: either -o OUT or --in-place")
+        raise click.UsageError(
+            "no place for the result is given, or two; give either -o OUT or --in-place"
+        )
     if output is not None and len(sources) > 1:
-        raise click.UsageError("-o names one result; several models need --in-place")
+        raise click.UsageError("-o names one result, and several models are given; give --in-place")
     if report is not None and len(sources) > 1:
-        raise click.UsageError("--report is the page of one model; for several, use opshift batch")
+        raise click.UsageError(
+            "--report writes the page of one model, and several are given; use `opshift batch"
+            " --report`"
+        )
     wish = "check" if only_check else "dry run" if dry_run else "write"
 
     def one(source: str) -> int:
@@ -172,7 +177,7 @@ def _places(source: str, output: str | None, in_place: bool) -> tuple[Opened, Fi
 
     if in_place:
         if source == "-":
-            raise click.UsageError("the standard input cannot be replaced; give -o OUT")
+            raise click.UsageError("the standard input cannot be replaced by a result; give -o OUT")
         output = place.to_replace(source)
     file = Opened("standard input", fd=0) if source == "-" else Opened(source)
     if output == "-":

@@ -10,7 +10,7 @@ from opshift import codes
 from opshift.cli import options
 from opshift.cli.options import common
 from opshift.cli.output import DONE, Output
-from opshift.text import Line, Role
+from opshift.text import Line, Role, suggestion
 
 
 def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
@@ -39,7 +39,7 @@ def command(output: Output, code: str | None) -> int:
     name = code.upper()
     if name not in codes.names():
         raise click.UsageError(
-            f"no code is called {code!r}{options.suggestion(code, codes.names())}"
+            f"no code is called {code!r}{suggestion(code, codes.names())}"
         )
     page = codes.page(name)
     output.result(

@@ -11,7 +11,7 @@ import click
 from opshift.cli import options
 from opshift.cli.options import common, documents
 from opshift.cli.output import DONE, Output
-from opshift.text import Line, size, table
+from opshift.text import Line, size, suggestion, table
 
 if TYPE_CHECKING:
     from opshift.opsets.changelog import Changelog, Delta, Entry
@@ -70,15 +70,17 @@ def command(
 
     domain = normal(domain)
     if (op == BUILD or export is not None) != (path is not None):
-        raise click.UsageError("-o goes with --export and with `ops build`, and they need it")
+        raise click.UsageError(
+            "-o belongs to --export and to `ops build`, which both need it; give both or none"
+        )
     if path is not None:
         data = _exported(*export) if export is not None else _built(domain)
         return _written(output, path, data)
     known = changelog.default()
     newest = known.newest(domain)
     if newest is None:
-        near = options.suggestion(domain, list(known.domains))
-        raise click.UsageError(f"nothing is known about domain {domain!r}{near}")
+        near = suggestion(domain, list(known.domains))
+        raise click.UsageError(f"domain {domain!r} is not known{near}")
     if to is not None and (since is None or to > newest):
         ends = f"the newest {domain or 'ai.onnx'} is {newest}"
         raise click.UsageError(f"--diff {to}: {'give --since too' if since is None else ends}")
@@ -109,7 +111,9 @@ def _built(domain: str) -> bytes:
     from opshift.author.database import build
 
     if domain in versions.DOMAINS:
-        raise click.UsageError("say whose database to build: --domain com.acme")
+        raise click.UsageError(
+            "no domain is given; give the domain of the database, such as --domain com.acme"
+        )
     found = build((domain,))
     if not found.domains:
         raise click.UsageError(
@@ -131,7 +135,7 @@ def _written(output: Output, path: str, data: bytes) -> int:
 def _history(known: Changelog, domain: str, op: str) -> tuple[Entry, ...]:
     entries = known.history(domain, op)
     if not entries:
-        near = options.suggestion(op, list(known.operators(domain)))
+        near = suggestion(op, list(known.operators(domain)))
         raise click.UsageError(f"{domain or 'ai.onnx'} has no operator {op!r}{near}")
     return entries
 

@@ -52,8 +52,10 @@ class Acceptance(Shown):
 
     def lines(self) -> Iterator[Line]:
         """The answer, every reason against, and what is not known."""
-        answer, role = ("yes", Role.GOOD) if self.accepted else ("no", Role.BAD)
-        yield Line(f"{answer}: {self.target}", role)
+        if self.accepted:
+            yield Line(f"Yes: {self.target} accepts the model.", Role.GOOD)
+        else:
+            yield Line(f"No: {self.target} does not accept the model.", Role.BAD)
         yield from (Line(f"  {reason}") for reason in self.reasons)
         yield from (Line(f"  not known: {text}", Role.CAUTION) for text in self.unknown)
 

@@ -29,8 +29,9 @@ class Consumer:
     def __post_init__(self) -> None:
         if not (self.opsets or self.ir or self.model_version):
             raise BadTarget(
-                "nothing is said about the consumer; give its opsets, its IR version or the version"
-                " of the model that it was written for"
+                "the consumer is not described; give its opsets, its IR version, or the"
+                " version of the"
+                " model that it was written for"
             )
 
     def __str__(self) -> str:

@@ -88,7 +88,7 @@ class Opened:
             self._keep(_chunks(self.fd, path))
         self.seen = Identity.of(os.fstat(self.fd))
         if self.seen.size == 0:
-            raise InvalidModel(f"{path}: the file is empty")
+            raise InvalidModel(f"{path}: the file is empty", "EMPTY_FILE")
         self.view = Pages(self.fd, self.seen.size, path)
 
     def replaced(self, data: bytes) -> Opened:
@@ -127,9 +127,9 @@ class Opened:
 def _opened(path: str) -> int:
     mode = os.stat(path).st_mode
     if stat.S_ISDIR(mode):
-        raise InvalidModel(f"{path}: this is a folder; name the model in it")
+        raise InvalidModel(f"{path}: this is a folder and not a model; give the path of the model")
     if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
-        raise InvalidModel(f"{path}: this is a device; name a file or a pipe")
+        raise InvalidModel(f"{path}: this is a device and not a model; give a file or a pipe")
     return os.open(path, os.O_RDONLY | BINARY)
 
 
@@ -139,7 +139,8 @@ def _chunks(fd: int, path: str) -> Iterator[bytes]:
         total += len(chunk)
         if total > PIPE_LIMIT:
             raise InvalidModel(
-                f"{path}: the pipe gives more than {PIPE_LIMIT} bytes; write them to a file first"
+                f"{path}: the pipe holds more than {PIPE_LIMIT} bytes; write the model to a"
+                " file first"
             )
         yield chunk
 
