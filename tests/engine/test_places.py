@@ -156,7 +156,7 @@ def test_the_command_says_why_in_one_sentence(name, tmp_path):
 def test_in_place_is_the_source_and_nothing_else(tmp_path):
     source = save(tmp_path / "m.onnx")
     other = save(tmp_path / "o.onnx", seed=2)
-    with pytest.raises(BadDestination, match="in place means the source"):
+    with pytest.raises(BadDestination, match="in_place=True replaces the source"):
         convert_file(source, other, 13, in_place=True)
 
 
