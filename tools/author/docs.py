@@ -234,7 +234,8 @@ def _fields(one: dict[str, Any], prefix: str = "") -> Iterator[str]:
 
 def _type(field: dict[str, Any]) -> str:
     if "$ref" in field:
-        return f"[{field['$ref'].rpartition('/')[2]}](#{field['$ref'].rpartition('/')[2]})"
+        name = field["$ref"].rpartition("/")[2]
+        return f"[{name}](#{name})" if _SCHEMA["$defs"][name].get("type") == "object" else name
     if "const" in field:
         return f"`{json.dumps(field['const'])}`"
     if "enum" in field:
