@@ -124,6 +124,7 @@ def test_places_of_one_form_are_one_drawing_with_their_number(count):
     assert len(form.places) == count
     (old,), (new,) = form.before.boxes, form.after.boxes
     value = "[0]" if count == 1 else "varies"
+    assert f"{count} place" in form.pair().html()
     assert old.holds == new.holds == (("axes", value),)
 
 

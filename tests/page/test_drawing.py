@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 
 from hypothesis import given
 from hypothesis import strategies as st
+from opshift.page.blocks import SHOWN, Names
 from opshift.page.drawing import BOXES, Box, Drawing
 from opshift.page.markup import LONGEST, marked, repeated, shortened, words
 from opshift.text import Line, Role
@@ -99,3 +100,9 @@ def test_names_are_shortened_at_their_parts():
     assert len(shortened("x" * 99, 18)) == 18
     assert repeated(["Add", "Mul", "Add"]) == "Add \N{MULTIPLICATION SIGN}2, Mul"
     assert repeated([]) == "nothing"
+
+
+def test_a_list_of_names_ends_with_the_number_of_those_left_out():
+    assert "more" not in Names("n", ["x"] * SHOWN).html()
+    assert Names("n", ["x"] * (SHOWN + 1234)).html().count("<li>") == SHOWN + 1
+    assert "and 1,234 more" in Names("n", ["x"] * (SHOWN + 1234)).html()

@@ -100,6 +100,8 @@ def test_a_refusal_has_a_page_with_every_blocker_and_its_cure(folder):
         assert "What blocks the conversion" in seen.text
         assert "bad" in seen.classes
         assert "Runtimes that run the model" in seen.text
+        assert "Opset13" in seen.text
+        assert "svg" not in seen.tags
 
 
 def test_plan_and_verify_write_pages(folder):

@@ -11,7 +11,7 @@ from opshift.page.markup import CLASSES, marked, words
 from opshift.text import Line, Role, counted, markup
 
 Cell: TypeAlias = "Line | str"
-SHOWN = 12  # names of a list that are shown at once
+SHOWN = 200  # names of a list
 
 
 class Block(Protocol):
@@ -71,7 +71,9 @@ class Names:
 
     def html(self) -> str:
         """The list, folded where it is long."""
-        listed = "".join(f"<li>{words(name)}" for name in self.names)
+        more = len(self.names) - SHOWN
+        listed = "".join(f"<li>{words(name)}" for name in self.names[:SHOWN])
+        listed += f"<li>and {more:,} more" if more > 0 else ""
         shown = " open" if len(self.names) <= 3 else ""
         return f"<details{shown}><summary>{words(self.title)}</summary><ul>{listed}</ul></details>"
 
@@ -183,4 +185,4 @@ def reasons(releases: Sequence[Release]) -> Folded:
         if one.why
     ]
     table = Table(("Runtime", "Runs the model", "First reason against it"), rows)
-    return Folded(counted(len(rows), "reason"), table)
+    return Folded(f"Reasons of {counted(len(rows), 'release')}", table)

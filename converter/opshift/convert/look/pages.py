@@ -45,9 +45,11 @@ def complete(page: Page, models: Models, model: Source, *more: Section) -> Page:
     title = page.title or _title(model)
     if models.after is None:
         chips = Releases(accepts.within_reach(model))
+        facts = {**dict(_facts(came := models.before(), came)), **dict(page.facts)}
         note = "Before: the model as it is. After: converted for the release by opshift --for."
         there = Section("Runtimes that run the model", (chips, reasons(chips.releases)), note)
-        return replace(page, title=title).with_sections(there, *more)
+        page = replace(page, title=title, facts=tuple(facts.items()))
+        return page.with_sections(there, *more)
     before, after = models.before(), models.after()
     facts = {**dict(_facts(before, after)), **dict(page.facts)}
     chips = Releases(accepts.releases(models.before, models.after))

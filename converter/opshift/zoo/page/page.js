@@ -1,6 +1,6 @@
 "use strict";
 const data = JSON.parse(document.getElementById("data").textContent);
-const at = id => document.getElementById(id), STEP = 100, LONGEST = 26, SHORT = 18;
+const at = id => document.getElementById(id), STEP = 100, LONGEST = 26, SHORT = 18, WHOLE = 16;
 const NAME = 0, OUTCOME = 1, WHY = 2, DETAIL = 3, SOURCE = 4, RESULT = 5, BYTES = 6, SECONDS = 7,
   WORK = 8, BLOCKERS = 9, RUNS = 10;
 const show = versions => Object.entries(versions)
@@ -26,13 +26,14 @@ function grown(row) {
   const [before, after] = row[WORK][0];
   return change ? `${whole(before)} → ${whole(after)}` : whole(after);
 }
+const reached = row => (row[OUTCOME] === "refused" ? "nearest " : "") + versions[row[RESULT]];
 const failing = row => data.order[row[OUTCOME]][0];
 const columns = [
   ["Model", row => row[NAME], row => row[NAME]],
   ["Outcome", failing, row => row[OUTCOME]],
   ["Reason", row => data.texts[row[WHY]], row => data.texts[row[WHY]]],
   ["Before", row => versions[row[SOURCE]], row => versions[row[SOURCE]]],
-  ["After", row => versions[row[RESULT]], row => versions[row[RESULT]]],
+  ["After", row => versions[row[RESULT]], reached],
   ["Rewrites", rewrites, row => row[WORK][0] ? whole(rewrites(row)) : "", true],
   ["Nodes", growth, grown, true],
   ["Size", row => row[BYTES], row => row[BYTES] ? bytes(row[BYTES]) : "", true],
@@ -52,6 +53,7 @@ function add(parent, kind, words, name) {
 /* A line may end at a space or after a separator of a long name, and never inside a word. */
 function wrap(parent, words) {
   const parts = word => word.length > SHORT ? word.split(/(?<=[\/._:,;=|\\-])/) : [word];
+  if (String(words).length <= WHOLE) parent.classList.add("whole");
   for (const piece of String(words).split(/(?<= )/).flatMap(parts)) {
     if (piece.length > LONGEST) {
       const long = document.createElement("span");
