@@ -62,7 +62,7 @@ CASES = {
     ),
     "later operator": (
         add_node("Gelu", ["x"], ["z"]),
-        "it first appears in ai.onnx 20, and the import says 12",
+        "it first appears in ai.onnx 20, and the model imports ai.onnx 12",
     ),
     "wrong attribute type": (
         lambda m: m.graph.node[0].attribute[0].CopyFrom(helper.make_attribute("axis", 1.0)),
@@ -75,7 +75,7 @@ CASES = {
     "missing attribute": (add_node("Cast", ["x"], ["z"]), "attribute 'to' is missing"),
     "too many inputs": (
         add_node("Neg", ["x", "x"], ["z"]),
-        "has 2 inputs; at opset 12 it takes 1 to 1",
+        "has 2 inputs; at opset 12 it has 1 to 1",
     ),
 }
 

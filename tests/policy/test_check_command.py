@@ -95,7 +95,7 @@ def test_content_above_the_ir_version_and_names_are_warnings():
     proto = changed(spoil, ir=8)
     assert texts(proto) == []
     assert texts(proto, "warning") == [
-        "element type or container float8e5m2 needs IR 9, and the model says 8; raise it with --ir",
+        "element type or container float8e5m2 needs IR 9, and the model states IR 8; raise it with --ir",
         "a node name is no C identifier, such as '/a/b'",
         "a value name is no C identifier, such as 'w.1'",
     ]

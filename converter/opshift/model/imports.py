@@ -81,7 +81,7 @@ def _prune(container: ModelProto | FunctionProto, imports: Imports, used: set[st
         for entry in imports.remove(domain):
             container.opset_import.remove(entry)
     return [
-        f"nobody uses {domain or 'ai.onnx'} {version}: not imported" for domain, version in gone
+        f"removed the unused import {domain or 'ai.onnx'} {version}" for domain, version in gone
     ]
 
 
@@ -95,7 +95,8 @@ def unknown(document: Document) -> list[RefusedNode]:
                 for scope, position in places:
                     node = scope.node(position)
                     name = node.name or next((o for o in node.output if o), "")
-                    why, said = Why.UNKNOWN_DOMAIN, f"nobody has described domain {domain!r}"
+                    why = Why.UNKNOWN_DOMAIN
+                    said = f"no installed package describes domain {domain!r}"
                     boundary = (version, version)
                     found.append(RefusedNode(name, op, domain, boundary, why, said))
     return found

@@ -231,7 +231,8 @@ def _too_new(document: Document, facts: Facts) -> Iterator[Finding]:
     for one in needs.held(document, facts, says):
         about = frozenset({one.says})
         if one.computes:
-            text = f"{one.says} needs IR {one.ir}, and the model says {says}; raise it with --ir"
+            text = f"{one.says} needs IR {one.ir}, and the model states IR {says}"
+            text = f"{text}; raise it with --ir"
             yield Finding(WARNING, text, "FIELD_ABOVE_IR", about)
         else:
             text = f"{one.says} came with IR {one.ir}; readers of IR {says} skip it"

@@ -127,8 +127,8 @@ def unknown(document: Document, row: Ceiling) -> list[str]:
     """Domains of a model about which nothing is known for a runtime."""
     used = Counter(key[0] for root in document.roots for key in root.index)
     return [
-        f"nothing is known about domain {domain or 'ai.onnx'} in {row.shown}: its nodes are kept"
-        f" ({count})"
+        f"it is not known whether {row.shown} has the domain {domain or 'ai.onnx'}; its nodes are"
+        f" kept ({count})"
         for domain, count in sorted(used.items())
         if domain and domain not in row.imports and not row.lacks(domain)
     ]

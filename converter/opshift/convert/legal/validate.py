@@ -277,13 +277,14 @@ def _arity(node: NodeProto, schema: schemas.Schema, version: int) -> Iterator[st
     ):
         if count < low or 0 <= high < count:
             allowed = f"at least {low}" if high < 0 else f"{low} to {high}"
-            yield f"{_called(node)} has {count} {what}; at opset {version} it takes {allowed}"
+            yield f"{_called(node)} has {count} {what}; at opset {version} it has {allowed}"
 
 
 def _unknown(domain: str, op: str, shown: str, version: int) -> str:
     later = schemas.history(domain, op)
     if later:
-        return f"it first appears in {shown} {later[0].since}, and the import says {version}"
+        since = f"it first appears in {shown} {later[0].since}"
+        return f"{since}, and the model imports {shown} {version}"
     near = difflib.get_close_matches(op, list(schemas.operators(domain)), n=1)
     guess = f"; did you mean {near[0]}?" if near else ""
     return f"no operator of that name exists in {shown} {version}{guess}"
