@@ -188,6 +188,9 @@ def test_sizes_are_those_of_the_files(tmp_path):
     outside = sum((tmp_path / name).stat().st_size for name in ("out.onnx", "out.data"))
     skeleton, store = weights.carve_file(tmp_path / "out.onnx")
     assert outside - 4096 * 2 < store.size_with(skeleton) <= outside  # data files have gaps
+    (tmp_path / "out.data").unlink()
+    assert run("plan", tmp_path / "out.onnx", "--to", "12", "--report", tmp_path / "p.html").exit_code == 0
+    assert "Opset13 → 12" in assert_alone((tmp_path / "p.html").read_text()).text
 
 
 

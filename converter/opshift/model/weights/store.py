@@ -15,6 +15,7 @@ from opshift.model.bytes.external import locate
 from opshift.model.bytes.ranges import Late, Moved, Region
 from opshift.model.bytes.source import Identity, Named, Opened, changed
 from opshift.model.walk import tensors
+from opshift.opsets.elements import ELEMENTS
 from opshift.protos import ModelProto, TensorProto
 
 _PAYLOAD = tuple(wire.PAYLOAD.values())
@@ -77,14 +78,17 @@ class Weights:
             yield f"the data file {location!r} of the source", Identity.of(status)
 
     def size_with(self, skeleton: ModelProto) -> int:
-        """Bytes of a model with all its payloads, those outside of its file included."""
+        """Bytes of a model with all its payloads, those outside of its file included.
+
+        No data file is opened: a model can be looked at without its data.
+        """
         found = skeleton.ByteSize()
         for tensor in tensors(skeleton):
             if (source := self.source(tensor)) is not None:
                 found += sum(map(len, source.encoded()[1]))
                 found -= tensor.ByteSize() - header_of(tensor).ByteSize()
-            elif tensor.data_location == TensorProto.EXTERNAL:
-                found += self.locate(tensor).length
+            elif tensor.data_location == TensorProto.EXTERNAL and tensor.data_type in ELEMENTS:
+                found += wire.raw_size(tensor.data_type, prod(tensor.dims))
         return found
 
     def check_unchanged(self) -> None:
