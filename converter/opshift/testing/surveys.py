@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from opshift import toml
+from opshift.author import registry
 from opshift.author.example import Example
 from opshift.author.verdicts import Adapter
 from opshift.convert.api import convert_version
@@ -98,7 +99,7 @@ def varied(chosen: str | Iterable[Subject]) -> Survey:
         model = example_model(subject.adapter, example)
         values = divisible(model, oracle.make_inputs(model, overrides=dict(example.inputs)))
         for name, variant in variants(model, subject.adapter.domain, subject.adapter.ops):
-            if checker.whole(variant, full=True) is not None:
+            if checker.whole(variant, registry.default(), full=True) is not None:
                 continue  # the operator takes no such type or attribute
             ran[subject.name] += 1
             told = _variant(subject, variant, {**values, **IN_THE_BRANCH})
