@@ -1,6 +1,6 @@
 """Tries opshift with every Python that is present, every onnx and every protobuf it supports.
 
-python -m tools.bench matrix [--all] [--python 3.10 ...] [--work DIR] [--write docs/matrix.md]
+python -m tools.bench matrix [--all] [--python 3.10] [--onnx 1.17] [--work DIR] [--write FILE]
 
 A combination is installed from wheels alone and runs some tests of each kind. Without --all, the
 oldest and the newest onnx meet every protobuf, and the newest protobuf meets every onnx. Run it by
@@ -133,6 +133,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--all", action="store_true", help="every onnx with every protobuf")
     parser.add_argument("--python", action="append", help="only this one; may be repeated")
+    parser.add_argument("--onnx", action="append", help="only this one; may be repeated")
     parser.add_argument("--work", type=Path, help="where the environments are made and kept")
     parser.add_argument("--write", type=Path, help="write the record to this file")
     given = parser.parse_args()
@@ -141,6 +142,8 @@ def main() -> int:
         for version, python in interpreters(given.python or list(PYTHONS)):
             inside = environment(python, (given.work or Path(scratch)) / f"python{version}")
             for onnx, protobuf in combinations(given.all):
+                if given.onnx and onnx not in given.onnx:
+                    continue
                 found.append(attempt(inside, version, onnx, protobuf))
                 print(*re.split(r"\s+", " ".join(vars(found[-1]).values())), flush=True)
                 if given.write:
