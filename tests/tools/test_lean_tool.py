@@ -83,3 +83,12 @@ def test_the_command_writes_json(folders: list[Path], tmp_path: Path) -> None:
     words = ["--corpus", str(tmp_path), "--to", "13", "--no-latency", "--only", "swish*"]
     assert lean.main([*words, "--json", str(tmp_path / "figures.json")]) == 0
     assert '"HardSwish 14\\u219213": 1' in (tmp_path / "figures.json").read_text()
+
+
+def test_what_modernize_finds_is_counted(tmp_path: Path) -> None:
+    own = "{ h = HardSigmoid<alpha=0.16666667>(x) u = Exp(x) y = Mul(x, h) }"
+    found = sizes.modernized([write(tmp_path / "a", own, 13), write(tmp_path / "b", HARD, 14)], 14)
+    assert (found.models, found.without, found.nodes) == (1, 3, 2)
+    assert (found.sites, found.replaced) == ({"HardSwish": 1}, {"HardSwish": 2})
+    shown = report.text(report.Measured(modernized=[found]))
+    assert "| HardSwish | 1 | 2 |" in shown

@@ -220,9 +220,11 @@ EXTREME_REMAINDERS = {
 }
 
 
-@adapter("Mod", 10, 9, approximate=True, emits=("Div", "Mul", "Sub", "Add", "Equal", "Not", "Less", "Xor", "And", "Cast", "Abs", "Floor", "Sign", "Where"), ignores={"fmod": "floats must have 1"})
+@adapter("Mod", 10, 9, approximate=True, emits=("Div", "Mul", "Sub", "Add", "Equal", "Not", "Less", "Xor", "And", "Cast", "Abs", "Floor", "Sign", "Where", "Greater"), ignores={"fmod": "floats must have 1"})
 @example("int64", "(int64[7] a, int64[7] b) => (int64[7] y) { y = Mod(a, b) }", inputs=SIGNS)
 @example("int32, sign of the dividend", "(int32[7] a, int32[7] b) => (int32[7] y) { y = Mod<fmod=1>(a, b) }", gives="Div Mul Sub", inputs=SIGNS)
+@example("positive divisor", "(int64[7] a) => (int64[7] y) <int64 b = {3}> { y = Mod(a, b) }", gives="Div Mul Sub Less Cast Mul Add", inputs={"a": [7, -7, 6, -6, 0, -(2**63), 2**63 - 1]})
+@example("negative divisor", "(int32[7] a) => (int32[7] y) <int32 b = {-3}> { y = Mod(a, b) }", gives="Div Mul Sub Greater Cast Mul Add", inputs={"a": [7, -7, 6, -6, 0, -(2**31), 2**31 - 1]})
 @example("sizes", "(float[N,7] x) => (int64[2] y) <int64 b = {4}> { a = Shape(x) y = Mod(a, b) }", gives="Shape Div Mul Sub")
 @example("sizes, negative divisor", "(float[N,7] x) => (int64[2] y) <int64 b = {-4}> { a = Shape(x) y = Mod(a, b) }")
 @example("int8", "(int8[7] a, int8[7] b) => (int8[7] y) { y = Mod(a, b) }", inputs=SIGNS)
@@ -253,9 +255,19 @@ def mod_10_9(node: Node, op: Builder) -> Result:
     rest = op.Sub(a, op.Mul(op.Div(a, b), b))
     signed = kind not in UNSIGNED and not (node["A"].never_negative and node["B"].never_negative)
     if node.int("fmod") == 0 and signed:
-        other = _other_sign(op, rest, b)
+        other = _other_side(op, rest, b, node["B"])
         rest = op.Add(rest, op.Mul(b, op.Cast(other, to=a.elem_type)))
     return op.Cast(rest, to=kind) if kind in SMALL_INTS else rest
+
+
+def _other_side(op: Builder, rest: Value, b: Value, divisor: Value) -> Value:
+    """Where a remainder is not on the side of zero of the divisor, whose sign may be known."""
+    known, zero = divisor.bounds_or_none, op.const(0, like=rest)
+    if known is not None and known.lowest > 0:
+        return op.Less(rest, zero)
+    if known is not None and known.highest < 0:
+        return op.Greater(rest, zero)
+    return _other_sign(op, rest, b)
 
 
 def _remainder(op: Builder, a: Value, b: Value, rounds: int) -> Value:

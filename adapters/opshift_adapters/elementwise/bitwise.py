@@ -97,7 +97,7 @@ def _shift(node: Node, op: Builder, x: Value, amount: Value) -> Value:
 # -- BitwiseAnd, BitwiseOr, BitwiseXor, BitwiseNot -----------------------------------------------
 
 PLANES = (
-    "Cast", "Unsqueeze", "Div", "Mod", "Mul", "MatMul", "Squeeze", "Sub", "Add", "And", "Or", "Xor",
+    "Cast", "Unsqueeze", "Div", "Mod", "Mul", "ReduceSum", "Sub", "Add", "And", "Or", "Xor",
 )  # fmt: skip
 
 
@@ -143,8 +143,9 @@ def _bits(op: Builder, x: Value, count: int) -> Value:
 
 
 def _joined(op: Builder, bits: Value, count: int) -> Value:
-    powers = op.const([[2**i] for i in range(count)])
-    return op.Squeeze(op.MatMul(op.Cast(bits, to=T.INT64), powers), op.const([-1]))
+    """The sum of the powers of two whose bits are set; no MatMul, which took only floats once."""
+    parts = op.Mul(op.Cast(bits, to=T.INT64), op.const([2**i for i in range(count)]))
+    return op.ReduceSum(parts, op.const([-1]), keepdims=0)
 
 
 @adapter("BitwiseNot", 18, 17, emits=("Sub",))

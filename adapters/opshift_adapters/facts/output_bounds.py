@@ -18,6 +18,10 @@ from opshift.adapter import (
 
 LONGEST = 2**40  # no dimension is longer: a tensor of so many bytes fits into no memory
 LIMITS: dict[int, tuple[int, int]] = {T.INT32: (-(2**31), 2**31 - 1), T.INT64: (-(2**63), 2**63 - 1)}
+NARROW: dict[int, tuple[int, int]] = {  # what values of these types are, whatever computes them
+    T.BOOL: (0, 1), T.UINT8: (0, 255), T.INT8: (-128, 127), T.UINT16: (0, 65535),
+    T.INT16: (-32768, 32767), T.UINT32: (0, 2**32 - 1), T.INT32: (-(2**31), 2**31 - 1),
+}  # fmt: skip
 Told = Sequence[Bounds | None]
 SIZES = "(float[N,3] x) => (int64[k] y) { s = Shape(x) "
 
@@ -82,12 +86,15 @@ def one_of_two(node: Node) -> Told:
 @example("to fewer bits", SIZES + "i = Mod(s, s) j = Cast<to=6>(i) y = Cast<to=7>(j) }", inputs={"x": [[1, 2, 3]]}, refuses=Why.NEEDS_CONSTANT)
 @example("of a truth", "(bool[3] x) => (int64[3] y) { y = Cast<to=7>(x) }")
 @example("of few bits", "(float[N,3] x) => (int64[2] y) { i = ArgMax(x) s = Shape(i) t = Constant<value = int64 {2}>() m = Mod(s, t) j = Cast<to=6>(m) y = Cast<to=7>(j) }")
+@example("of bytes", "(uint8[3] x) => (int64[3] y) { y = Cast<to=7>(x) }")
+@example("of a narrow type with a sign", "(int16[3] x) => (int32[3] y) { y = Cast<to=6>(x) }", inputs={"x": [-32768, 0, 32767]})
 @example("of a float", "(float[3] x) => (int64[3] y) { y = Cast<to=7>(x) }", refuses=Why.NEEDS_CONSTANT)
 def cast(node: Node) -> Told:
     x, to = needed(node.inputs[0]), node.attr("to")
-    if x.elem_type == T.BOOL:
-        return [for_all(0, 1)]
-    return [_held(x.bounds, to)]
+    known = x.bounds_or_none
+    if known is None and x.elem_type in NARROW:
+        known = for_all(*NARROW[x.elem_type])
+    return [_held(known or x.bounds, to)]
 
 
 def _held(bounds: Bounds, kind: Any) -> Bounds | None:
@@ -173,6 +180,7 @@ def absolute(node: Node) -> Told:
 @example("sizes", SIZES + "a = Constant<value = int64[2] {7, 2}>() y = {op}(s, a) }")
 @example("with the sign of the dividend", SIZES + "y = Mod<fmod=1>(s, s) }", inputs={"x": [[1, 2, 3]]}, refuses=Why.NEEDS_CONSTANT)
 @example("with the sign of the dividend, known", SIZES + "a = Constant<value = int64 {2}>() y = Mod<fmod=1>(s, a) }", refuses=Why.NEEDS_CONSTANT)
+@example("the rest of anything", "(int64[2] x) => (int64[2] y) { a = Constant<value = int64[2] {7, 2}>() y = Mod(x, a) }", inputs={"x": [-8, 9]})
 @example("something negative", SIZES + NEGATED + "y = {op}(n, a) }", refuses=Why.NEEDS_CONSTANT)
 def divide(node: Node) -> Told:
     if needed(node.inputs[1]).bounds.lowest <= 0 or (node.op == "Div" and not needed(node.inputs[0]).never_negative):
@@ -181,6 +189,8 @@ def divide(node: Node) -> Told:
         return computed(node, lambda a, b: (a[0] // b[1], a[1] // b[0]))
     if "fmod" in node.attributes and node.int("fmod"):
         return [None]
+    if needed(node.inputs[0]).bounds_or_none is None:
+        return [for_all(0, needed(node.inputs[1]).bounds.highest - 1)]
     return computed(node, lambda a, b: (0 * (a[0] + b[0]), 0 * a[0] + b[1] - 1))
 
 

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from .latency import ROUNDS, Speed
-from .sizes import Pair, Total
+from .sizes import Modernized, Pair, Total
 
 SHOWN = 15
 
@@ -22,6 +22,7 @@ class Measured:
     pairs: list[Pair] = field(default_factory=list)
     totals: list[Total] = field(default_factory=list)
     speeds: list[Speed] = field(default_factory=list)
+    modernized: list[Modernized] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
         return {name: [asdict(one) for one in getattr(self, name)] for name in vars(self)}
@@ -43,6 +44,8 @@ def _blocks(found: Measured) -> Iterator[str]:
     for total in found.totals:
         yield from _total(total)
     yield from _latency(found.speeds)
+    for one in found.modernized:
+        yield from _modernized(one)
 
 
 def _families(pairs: Sequence[Pair]) -> Iterator[str]:
@@ -98,6 +101,18 @@ def _total(total: Total) -> Iterator[str]:
     yield ""
     yield from _table(("step", "nodes added"), _largest(total.added))
     yield from _table(("model", "nodes added"), _largest(total.grown))
+
+
+def _modernized(found: Modernized) -> Iterator[str]:
+    yield f"## What `--modernize` finds at opset {found.target}"
+    yield ""
+    yield (
+        f"{found.models} models: {found.without:,} nodes without the option and"
+        f" {found.nodes:,} with it."
+    )
+    yield ""
+    rows = [[op, count, found.replaced[op]] for op, count in sorted(found.sites.items())]
+    yield from _table(("operator", "nodes written", "nodes replaced"), rows)
 
 
 def _largest(counts: Mapping[str, int]) -> list[tuple[str, int]]:

@@ -44,6 +44,18 @@ class Total:
     grown: dict[str, int] = field(default_factory=dict)  # by model
 
 
+@dataclass
+class Modernized:
+    """What `--modernize` finds in all models at one opset."""
+
+    target: int
+    models: int = 0  # those in which something was found
+    without: int = 0  # the nodes of these models, converted without it
+    nodes: int = 0
+    sites: dict[str, int] = field(default_factory=dict)  # by operator
+    replaced: dict[str, int] = field(default_factory=dict)  # nodes, by operator
+
+
 def pairs(folders: Sequence[Path]) -> Iterator[Pair]:
     """Each export of a model converted to the opset of each other export of that model."""
     families: dict[str, dict[int, ModelProto]] = {}
@@ -87,14 +99,35 @@ def total(folders: Sequence[Path], target: int) -> Total:
     return found
 
 
+def modernized(folders: Sequence[Path], target: int) -> Modernized:
+    """All models converted to one opset with `--modernize`."""
+    found = Modernized(target)
+    for folder in folders:
+        model = onnx.load(folder / "model.onnx")
+        result = _converted(model, target, modernize=True)
+        if result is None or not result.report.modernized:
+            continue
+        sites = result.report.modernized
+        found.models += 1
+        found.nodes += len(list(nodes_in(result.model.graph)))
+        for site in sites:
+            found.sites[site.op] = found.sites.get(site.op, 0) + 1
+            found.replaced[site.op] = found.replaced.get(site.op, 0) + site.nodes
+        if (plain := _converted(model, target)) is not None:
+            found.without += len(list(nodes_in(plain.model.graph)))
+    return found
+
+
 def _opset(model: ModelProto) -> int | None:
     own = (one.version for one in model.opset_import if one.domain in ("", "ai.onnx"))
     return next(own, None)
 
 
-def _converted(model: ModelProto, target: int) -> opshift.Result | None:
+def _converted(
+    model: ModelProto, target: int, *, modernize: bool = False
+) -> opshift.Result | None:
     try:
-        return opshift.convert(model, target)
+        return opshift.convert(model, target, modernize=modernize)
     except opshift.OpshiftError:
         return None
 
