@@ -107,6 +107,7 @@ PLANES = (
 @example("uint32", "(uint32[N] a, uint32 b) => (uint32[N] y) { y = {op}(a, b) }", inputs={"a": [2**32 - 1, 2**31], "b": 2**31 + 1})
 @example("int64", "(int64[4] a, int64[4] b) => (int64[4] y) { y = {op}(a, b) }", inputs={"a": [-(2**63), 2**63 - 1, -1, 6], "b": [-1, 2**40 + 1, 2**32, 3]})
 @example("uint64", "(uint64[2] a, uint64[2] b) => (uint64[2] y) { y = {op}(a, b) }", inputs={"a": [2**64 - 1, 2**63], "b": [2**63 + 5, 2**63]})
+@example("unknown rank", "(int8[24] w, int64[k] s, int8[3] b) => (int8[p,q,r] y) { a = Reshape(w, s) y = {op}(a, b) }", inputs={"s": [2, 4, 3]})
 @example("no elements", "(int32[2,0] a, int32[1] b) => (int32[2,0] y) { y = {op}(a, b) }")
 def bitwise_18_17(node: Node, op: Builder) -> Result:
     """Born in 18; before, bit by bit on a new last axis."""
@@ -145,7 +146,9 @@ def _bits(op: Builder, x: Value, count: int) -> Value:
 def _joined(op: Builder, bits: Value, count: int) -> Value:
     """The sum of the powers of two whose bits are set; no MatMul, which took only floats once."""
     parts = op.Mul(op.Cast(bits, to=T.INT64), op.const([2**i for i in range(count)]))
-    return op.ReduceSum(parts, op.const([-1]), keepdims=0)
+    # onnxruntime keeps the axis of no elements where it is counted from the end.
+    rank = parts.rank_or_none
+    return op.ReduceSum(parts, op.const([-1 if rank is None else rank - 1]), keepdims=0)
 
 
 @adapter("BitwiseNot", 18, 17, emits=("Sub",))

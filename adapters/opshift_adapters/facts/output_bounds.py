@@ -83,7 +83,8 @@ def one_of_two(node: Node) -> Told:
 
 
 @output_bounds("Cast")
-@example("to fewer bits", SIZES + "i = Mod(s, s) j = Cast<to=6>(i) y = Cast<to=7>(j) }", inputs={"x": [[1, 2, 3]]}, refuses=Why.NEEDS_CONSTANT)
+@example("to fewer bits", SIZES + "i = Mod(s, s) j = Cast<to=6>(i) y = Cast<to=7>(j) }", inputs={"x": [[1, 2, 3]]})
+@example("of a wide type", "(int64[3] x) => (int64[3] y) { y = Cast<to=7>(x) }", refuses=Why.NEEDS_CONSTANT)
 @example("of a truth", "(bool[3] x) => (int64[3] y) { y = Cast<to=7>(x) }")
 @example("of few bits", "(float[N,3] x) => (int64[2] y) { i = ArgMax(x) s = Shape(i) t = Constant<value = int64 {2}>() m = Mod(s, t) j = Cast<to=6>(m) y = Cast<to=7>(j) }")
 @example("of bytes", "(uint8[3] x) => (int64[3] y) { y = Cast<to=7>(x) }")
