@@ -101,6 +101,8 @@ def test_no_integers_are_added_by_a_reduction(converted: Any) -> None:
             continue  # nothing else adds integers, or the model asks for it
         if "EmbedLayerNormalization" in old:
             continue  # it counts the ones of a mask, which are far below 2**53
+        if any(op.startswith("Bitwise") for op in old):
+            continue  # the sum of the bits of a half is below 2**32
         known = types(after)
         # The product of the sizes in a shape of unknown length stays far below 2**53.
         shapes = {node.output[0] for node in nodes(after) if node.op_type == "Concat"}

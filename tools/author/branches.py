@@ -2,6 +2,7 @@
 
     python -m tools.author branches              all adapters, by all examples
     python -m tools.author branches squeeze pad  these files, by their own examples alone
+    python -m tools.author branches modern/softmax
 
 Exit code 1 when one is left. A line that no example can reach says why:
 `# pragma: no cover: REASON`, or `# pragma: no branch: REASON` where a condition goes only one way.
@@ -44,7 +45,8 @@ def unreached(files: Sequence[str] = ()) -> list[str]:
 
 def _module(file: str) -> str:
     """The module of an adapter file, whatever family it belongs to."""
-    path = next((ROOT / "adapters" / PACKAGE).rglob(f"{file}.py"))
+    found = (ROOT / "adapters" / PACKAGE).rglob(f"{file}.py")
+    path = min(found, key=lambda one: "modern" in one.parts)  # a verdict comes before a formula
     return ".".join(path.relative_to(ROOT / "adapters").with_suffix("").parts)
 
 
@@ -59,6 +61,9 @@ def _run_examples(package: str) -> None:
             convert_version(model, target, **example.wishes)
         except (Refused, InvalidModel):
             continue
+    for modern, example in testing.modern_rules(package):
+        model = testing.modern_model(modern, example)
+        convert_version(model, modernize=True, allow_approximate=example.approximate)
     for fold, example in testing.folds(package):
         testing.folded(fold, example)
     for rule, example in testing.rank_rules(package):

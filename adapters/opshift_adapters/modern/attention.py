@@ -54,6 +54,9 @@ def scaled(numbers: dict[str, Any], q: Value) -> dict[str, Any] | None:
 @example("another scale", QKV + Y.replace("0.5", "0.25") + SCORES + "p = Softmax<axis=3>(z) y = MatMul(p, v) }", gives="Attention", rtol=1e-5, atol=1e-6)
 @example("another axis", QKV + Y + SCORES + "p = Softmax<axis=2>(z) y = MatMul(p, v) }", gives="Transpose MatMul Mul Softmax MatMul")
 @example("keys of one head", QKV.replace("float[2,2,5,4] k", "float[2,1,5,4] k") + Y + SCORES + "p = Softmax(z) y = MatMul(p, v) }", gives="Transpose MatMul Mul Softmax MatMul")
+@example("unknown rank", "(float[n] f, int64[k] g, float[2,2,5,4] k, float[2,2,5,6] v" + Y.replace("[2,2,3,6]", "[a,b,c,d]") + SCORES.replace("{ ", "{ q = Reshape(f, g) ", 1) + "p = Softmax(z) y = MatMul(p, v) }", gives="Reshape Transpose MatMul Mul Softmax MatMul", inputs={"f": [1.0] * 48, "g": [2, 2, 3, 4]}, rtol=1e-5, atol=1e-6)
+@example("a negative scale", QKV + Y.replace("0.5", "-0.5") + SCORES + "p = Softmax(z) y = MatMul(p, v) }", gives="Transpose MatMul Mul Softmax MatMul", rtol=1e-5, atol=1e-6)
+@example("a width that is not known", QKV.replace("2,2,3,4", "2,2,3,D").replace("2,2,5,4", "2,2,5,D") + Y + SCORES + "p = Softmax(z) y = MatMul(p, v) }", gives="Attention", inputs={"q": [[[[1.0, -1.0]] * 3] * 2] * 2, "k": [[[[0.5, -2.0]] * 5] * 2] * 2}, rtol=1e-5, atol=1e-6)
 def attention(op: Formula, q: Term, k: Term, v: Term) -> Term:
     """The chances of the scaled scores, times the values."""
     return op.MatMul(op.Softmax(scores(op, q, k), axis=-1), v)

@@ -62,6 +62,8 @@ def normal(op: Formula, x: Term) -> Term:
 @example("in float16", LAYER.replace("float", "float16").replace("0.00001", "5145").replace("{2}", "{16384}") + MEANS + "t = Mul(n, s) y = Add(t, b) }", gives="ReduceMean Sub Pow ReduceMean Add Sqrt Div Mul Add", atol=0.01, imports=AT_18)
 @example("an axis in the middle", LAYER.replace("{-1}", "{1}") + MEANS + "t = Mul(n, s) y = Add(t, b) }", gives="ReduceMean Sub Pow ReduceMean Add Sqrt Div Mul Add", imports=AT_18)
 @example("a scale of more axes", LAYER.replace("float[4] s", "float[2,3,4] s") + MEANS + "t = Mul(n, s) y = Add(t, b) }", gives="ReduceMean Sub Pow ReduceMean Add Sqrt Div Mul Add", imports=AT_18)
+@example("a scale of one number", LAYER.replace("float[4] s, float[4] b", "float[1] s, float[1] b") + MEANS + "t = Mul(n, s) y = Add(t, b) }", gives="LayerNormalization", atol=1e-5, imports=AT_18)
+@example("unknown rank", "(float[24] f, int64[k] g, float[4] s, float[4] b) => (float[p,q,r] y) <float e = {0.00001}, float two = {2}, int64[1] a = {-1}> " + MEANS.replace("{ ", "{ x = Reshape(f, g) ", 1) + "t = Mul(n, s) y = Add(t, b) }", gives="Reshape ReduceMean Sub Pow ReduceMean Add Sqrt Div Mul Add", inputs={"g": [2, 3, 4]}, imports=AT_18)
 def layer_normalization(op: Formula, x: Term, scale: Term, bias: Term) -> Term:
     """The distance from the mean in standard deviations, scaled and shifted."""
     return normal(op, x) * scale + bias

@@ -47,6 +47,8 @@ def dequantize_linear(op: Formula, x: Term, x_scale: Term, x_zero_point: Term) -
 SMALL = (T.INT8, T.UINT8, T.INT16, T.UINT16, T.INT32)
 BLOCKS = "(uint8[3,4] x, float[3,2] s, uint8[3,2] z) => (float[3,4] y) <int64[1] n = {2}, int64[3] r = {1, 1, 2}, int64[2] g = {3, 4}> { us = Unsqueeze(s, n) es = Expand(us, r) fs = Reshape(es, g) zf = Cast<to=1>(z) uz = Unsqueeze(zf, n) ez = Expand(uz, r) fz = Reshape(ez, g) a = Cast<to=1>(x) d = Sub(a, fz) y = Mul(d, fs) }"
 
+CUT = "(uint8[3,3] x, float[3,2] s, uint8[3,2] z) => (float[3,3] y) <int64[1] n = {2}, int64[3] r = {1, 1, 2}, int64[2] g = {3, 4}, int64[1] l = {0}, int64[1] h = {3}, int64[1] o = {1}> { us = Unsqueeze(s, n) es = Expand(us, r) ws = Reshape(es, g) fs = Slice(ws, l, h, o) zf = Cast<to=1>(z) uz = Unsqueeze(zf, n) ez = Expand(uz, r) wz = Reshape(ez, g) fz = Slice(wz, l, h, o) a = Cast<to=1>(x) d = Sub(a, fz) y = Mul(d, fs) }"
+
 
 def spread(op: Formula, part: Term) -> Term:
     """Each element repeated along its block; the last block may be cut."""
@@ -89,6 +91,10 @@ def block_of(told: dict[str, Any], rank: int) -> tuple[int | None, int]:
 @modern("DequantizeLinear", since=21, when=blocks)
 @example("blocks", BLOCKS, gives="DequantizeLinear")
 @example("blocks that do not fit", BLOCKS.replace("{3, 4}>", "{2, 6}>").replace("[3,4] x", "[2,6] x").replace("[3,4] y", "[2,6] y"), gives="Unsqueeze Expand Reshape Cast Unsqueeze Expand Reshape Cast Sub Mul")
+@example("two axes are repeated", BLOCKS.replace("{1, 1, 2}", "{3, 1, 2}").replace("float[3,2] s, uint8[3,2] z", "float[1,2] s, uint8[1,2] z"), gives="Unsqueeze Expand Reshape Cast Unsqueeze Expand Reshape Cast Sub Mul")
+@example("computed repeats", BLOCKS.replace("uint8[3,2] z)", "uint8[3,2] z, int64[3] r)").replace(" int64[3] r = {1, 1, 2},", ""), gives="Unsqueeze Expand Reshape Cast Unsqueeze Expand Reshape Cast Sub Mul", inputs={"r": [1, 1, 2]})
+@example("the last block is cut", CUT, gives="DequantizeLinear")
+@example("another axis is cut", CUT.replace("o = {1}", "o = {0}").replace("h = {3}", "h = {2}").replace("[3,3] x", "[2,4] x").replace("[3,3] y", "[2,4] y"), gives="Unsqueeze Expand Reshape Slice Cast Unsqueeze Expand Reshape Slice Cast Sub Mul")
 def dequantize_blocks(op: Formula, x: Term, x_scale: Term, x_zero_point: Term) -> Term:
     """The difference from the zero point of its block, times the scale of its block."""
     shifted = op.cast(x, "kind") - spread(op, op.cast(x_zero_point))

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         shape_rules,
     )
     from opshift.testing.models import assert_invalid, assert_model_converts, assert_refused
-    from opshift.testing.modern import assert_modern, modern_rules
+    from opshift.testing.modern import assert_modern, modern_model, modern_rules
     from opshift.testing.operators import assert_op_downgrades, assert_op_upgrades
     from opshift.testing.surveys import survey
 
@@ -54,6 +54,7 @@ __all__ = [
     "folded",
     "folds",
     "input_sets",
+    "modern_model",
     "modern_rules",
     "rank_rules",
     "ranked",
@@ -91,6 +92,7 @@ _HOMES = {
     ),
     "modern": (
         "assert_modern",
+        "modern_model",
         "modern_rules",
     ),
     "operators": (
