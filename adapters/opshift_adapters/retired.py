@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Operators of the first releases that no schema describes any more."""
 
 from typing import Any

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Converts ONNX models between operator-set versions, up and down, or says why not."""
 
 from __future__ import annotations

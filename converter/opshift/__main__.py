@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`python -m opshift` is the command."""
 
 from opshift.cli.entry import main

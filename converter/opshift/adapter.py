@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The author API: everything a file of adapters needs, and all it may import of the engine."""
 
 from typing import TYPE_CHECKING

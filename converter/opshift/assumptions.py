@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The assumptions about a model that a caller may allow, by name; each has a page in `codes`."""
 
 from __future__ import annotations

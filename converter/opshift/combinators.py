@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rewrites for shapes of change that recur; each returns the function an adapter would be."""
 
 from __future__ import annotations

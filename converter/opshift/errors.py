@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The exception tree: what a caller can catch, and nothing else leaves the package."""
 
 from __future__ import annotations

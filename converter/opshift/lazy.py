@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names of a package, and whole modules, that are imported when they are first used."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What recurs in operators that onnx does not check; each returns the flaws of several of them."""
 
 from __future__ import annotations

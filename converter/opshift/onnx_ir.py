@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A conversion as a pass of onnx_ir, which onnxscript and torch use for their optimizations."""
 
 from __future__ import annotations

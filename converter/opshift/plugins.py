@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What installed packages offer to opshift, by the groups of their entry points.
 
 Every command asks for it. The files are read here, because `importlib.metadata` costs a short

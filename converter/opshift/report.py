@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a conversion did, as a frozen value that travels between processes and through JSON."""
 
 from __future__ import annotations

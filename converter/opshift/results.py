@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Results of many models for other programs: JSON Lines, CSV, JUnit and SARIF.
 
 The ending of a file name chooses the format. A file appears complete or not at all.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How outcomes are shown: lines with roles, escaped once, on the way to a terminal or a page.
 
 Names in a model come from anybody. They are put into lines as they are; what leaves this module

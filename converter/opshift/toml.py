@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The reader of TOML: part of Python from 3.11 on, the package `tomli` before."""
 
 from __future__ import annotations

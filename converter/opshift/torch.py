@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An export from torch that goes on to the opset, or the runtime, that is wanted."""
 
 from __future__ import annotations

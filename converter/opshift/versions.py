@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which release of onnx brought which IR and operator sets, and what follows from it."""
 
 from __future__ import annotations

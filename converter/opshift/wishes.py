@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a caller can wish for a conversion: one text for each wish, for Python and the command."""
 
 from __future__ import annotations

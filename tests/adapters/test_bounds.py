@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whatever a graph computes of sizes lies between the bounds that are known before it runs."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every branch of every adapter is taken by an example; the tool that says so can say no."""
 
 from __future__ import annotations

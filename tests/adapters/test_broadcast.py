@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Many ways in which two small shapes broadcast, under the rules of 6 and back."""
 
 import itertools

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Operators that are claimed to keep their meaning compute the same on both sides of the boundary."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the text format of the examples cannot say: sparse constants."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Contrib operators and what is written for them compute the same on onnxruntime, which runs both."""
 
 from __future__ import annotations

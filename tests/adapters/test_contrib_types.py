@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The table of types behind contrib operators says what the schemas of onnxruntime say."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The report names the nodes that onnxruntime answers differently from the specification."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One example of each adapter computes the same on every set of inputs."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every @example of every adapter is checked, stepped, checked and compared numerically."""
 
 import pytest

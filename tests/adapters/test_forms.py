@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a conversion writes has a form that old runtimes run, and equal forms replace others."""
 
 from __future__ import annotations

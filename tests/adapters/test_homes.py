@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The layout of the adapters: each operator has one home file, and helpers hold no verdicts."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Integers keep every bit where onnxruntime runs what a conversion has written."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The formulas of `--modernize`: their examples, and the law that they invert decompositions."""
 
 from __future__ import annotations

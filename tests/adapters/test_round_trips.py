@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """There and back, and as far as it goes: the same numbers, or a refusal."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A switch that is neither 0 nor 1, and a mode that does not exist, make a model invalid."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """No adapter writes a form that old runtimes do not run or compute differently."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How commands answer: verdict first, refusals on stderr, exit codes, colours, JSON for all."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The docstring of every public function explains each parameter, and its example runs."""
 
 from __future__ import annotations

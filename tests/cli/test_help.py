@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What helps at the command line: explain, completion, groups of options, defaults from a file."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A model at a glance, and files that are something else."""
 
 from __future__ import annotations

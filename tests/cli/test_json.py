@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every JSON outcome has the form that the published schema describes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Python interface: names, types that come back, reports, and exceptions of documented types."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Results of many models for other programs: rows as JSON Lines and CSV, JUnit and SARIF."""
 
 from __future__ import annotations

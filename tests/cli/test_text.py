@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lines: what leaves for a terminal or a page holds no control character of a model's names."""
 
 from __future__ import annotations

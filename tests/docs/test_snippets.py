@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every snippet of the tutorials and the how-tos runs as it is written.
 
 A snippet after a comment `<!-- not run: reason -->` is left out, and one after the comment

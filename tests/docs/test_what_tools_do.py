@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every command and option that the comparison with other tools names exists."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Shared by the engine's tests: adapters added for one test, models written as text."""
 
 from __future__ import annotations

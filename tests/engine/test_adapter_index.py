@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The index of a package of adapters: what it names is imported late, what it does not at once."""
 
 from __future__ import annotations

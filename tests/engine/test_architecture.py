@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The shape of the project: arrows of imports, one verdict for everything, claims reviewed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tensors are the same arrays whatever release of onnx is installed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What an author may do, and the sentence that every mistake gets."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which element types can occur at all decides which guards are asked."""
 
 from collections.abc import Callable

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the full check objects to, and what it lets pass."""
 
 from conftest import model

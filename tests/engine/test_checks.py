@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How much is checked: the default, the whole-model calls of onnx as well, or nothing."""
 
 import onnx

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the checks by classes let pass, onnx's full check lets pass."""
 
 from __future__ import annotations

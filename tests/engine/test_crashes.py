@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Processes that die, and calls that fail, at any point: the old result or the new one, never both.
 
 `tools/fuzz/crash.py` does this at every system call, with strace; here the calls of Python are counted.

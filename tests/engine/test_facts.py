@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which facts about values count, and which declarations a report names."""
 
 import onnx

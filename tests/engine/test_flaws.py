@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What an adapter trips over is the model's mistake where the model is shown to be illegal, and a bug elsewhere."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The architecture page shows the rooms and floors of the import contract, and files that exist."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is computed from constants and static shapes counts as a constant."""
 
 from functools import cache

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`check="full"`: onnx's checker sees the whole model after each step."""
 
 from __future__ import annotations

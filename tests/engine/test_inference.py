@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is known about values that a step wrote itself."""
 
 import pytest

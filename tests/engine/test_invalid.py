@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every broken input gets one clear sentence, and nothing is written."""
 
 from __future__ import annotations

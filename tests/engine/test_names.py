@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The index of names knows every field of ONNX's messages that can hold the name of a value."""
 
 from __future__ import annotations

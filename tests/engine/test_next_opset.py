@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The day a new opset comes: what changed is named, and stubs of the verdicts are written."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Operators met behind their deprecation, and function calls that stand for too much."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where results go: no file that a source needs is harmed, whatever the names and the links are."""
 
 from __future__ import annotations

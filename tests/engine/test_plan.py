@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Planning: cheapest paths, dead ends before anything is touched, and a truthful rehearsal."""
 
 from __future__ import annotations

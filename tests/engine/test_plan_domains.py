@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The plan of operators that verdicts of other domains write."""
 
 from opshift.author import registry

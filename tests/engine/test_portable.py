@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Without the calls that only POSIX has, every command gives the same result as with them."""
 
 from __future__ import annotations

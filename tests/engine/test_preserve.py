@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is not asked to change survives: names, notes, weights, unknown fields; bytes repeat."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The entry point to onnx: one set of message classes and one C library, whoever comes first."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A conversion by classes gives what the conversion of each node gives."""
 
 from __future__ import annotations

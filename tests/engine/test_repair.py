@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Models that runtimes load and onnx's checker rejects are put right, and the report says so."""
 
 import onnx

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The places that a conversion rewrote: together they are the whole difference of the models."""
 
 from __future__ import annotations

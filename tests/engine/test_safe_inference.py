@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An operator behind a value of unknown type does not end the process, and is typed where it can be."""
 
 from __future__ import annotations

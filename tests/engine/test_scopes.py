@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Subgraphs, captures, functions, training graphs: nodes convert wherever they live."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a command imports: numpy, the package onnx and adapters only where they are needed."""
 
 from __future__ import annotations

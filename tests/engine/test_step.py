@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Stepping: atomic per boundary, boundary by boundary, idle where nothing changes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Faults that an adapter writes are found at their step, with boundary, adapter and node."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One walk sees every place of ONNX's messages; the places come from protobuf's descriptors."""
 
 from __future__ import annotations

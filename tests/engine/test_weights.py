@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Weights: carved out, put back, and never moved through memory on the way."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The pre-commit hooks, the action and the container file do what they say."""
 
 from __future__ import annotations

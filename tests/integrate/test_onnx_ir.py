@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The conversion as a pass of onnx_ir."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Exports of torch that go on to older opsets: `opshift.torch.export`, and ONNXProgram."""
 
 from __future__ import annotations

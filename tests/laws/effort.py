@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How many graphs are tried: few and always the same, or `OPSHIFT_PROPERTIES=2000` new ones."""
 
 from __future__ import annotations

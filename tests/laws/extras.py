@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What refers to values by name beside nodes: training, annotations, sharding, stated types."""
 
 from __future__ import annotations

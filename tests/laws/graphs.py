@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random models: legal at their versions by construction, in every form those have."""
 
 from __future__ import annotations

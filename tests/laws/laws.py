@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What holds for every model and every target, each as one function that fails with a sentence."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random nodes that quantise, train, draw or learn: what the plain ones do not do."""
 
 from __future__ import annotations

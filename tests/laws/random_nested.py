@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random If, Loop and Scan, functions of the model's own, sequences and optionals."""
 
 from __future__ import annotations

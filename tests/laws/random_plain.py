@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random nodes of the default domain, each in the form its version has."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A graph that grows by random nodes, and what is in sight while it does."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every reference to a name of a value, resolved by the scopes of ONNX, apart from the engine."""
 
 from __future__ import annotations

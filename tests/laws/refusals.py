@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What random models may be refused for: anything else is an answer that should have been a model."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Models whose declarations are stale: exported at fixed sizes, with free dimensions afterwards."""
 
 from __future__ import annotations

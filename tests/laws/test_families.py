@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The laws per operator family: made-up attributes, shapes, types and surroundings."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Law: a length that inference tells is the length that the node computes.
 
 The official node tests lose some of what their inputs declare, and some inputs become constants.

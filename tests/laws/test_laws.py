@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The laws on random graphs, and on those that broke one once."""
 
 from __future__ import annotations

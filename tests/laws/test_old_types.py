@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Law: below opset 6, where many operators have no inference, a result still has all its types."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Law: what a model declares of the values that it computes never changes what a result computes.
 
 The declarations are those of an export at fixed sizes, of which one was made free afterwards. A

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Law: what two commands can do one after the other, one command can do."""
 
 from __future__ import annotations

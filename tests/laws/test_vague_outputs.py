@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Law: what a model declares of its outputs never decides whether it converts."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The judge is judged: by the official node data, and by numbers from the specification's text."""
 
 from collections.abc import Iterator

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What operators meant in old versions, with numbers from the text, and how scopes nest."""
 
 from typing import Any

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Made-up inputs follow their declaration, and differences are told in one sentence."""
 
 from typing import Any

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Drawings: every box has a place of its own, wires go down, and names stay text."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The pages of convert, plan and verify: alone, complete, and deaf to what names say."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a caller may assume about a model: the result relies on it, and the report states where."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`opshift check`: everything that is wrong, at once."""
 
 from __future__ import annotations

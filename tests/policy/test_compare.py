@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`opshift diff`: what two models hold differently, and whether one is a conversion of the other."""
 
 from __future__ import annotations

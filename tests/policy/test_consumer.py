@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`opshift accepts` for a consumer that knows certain versions."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A result that uses the wanted domains alone: operators of others are written in ai.onnx."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What earlier releases wrote is still read, converted and said; docs/explain/compatibility.md."""
 
 from __future__ import annotations

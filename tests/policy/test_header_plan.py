@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plans of conversions that change the header alone: without onnx, and as the engine says."""
 
 from __future__ import annotations

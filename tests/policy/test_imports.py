@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Imports: one for each domain, those that are used, those that somebody knows."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The IR version as a target: what is rewritten, what is dropped on request, what is refused."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The table of kernels: what it tells, how it is written, and what conversions do about it."""
 
 from __future__ import annotations

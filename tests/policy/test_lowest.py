@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The smallest versions: what is reported is reached, and one below is not."""
 
 from __future__ import annotations

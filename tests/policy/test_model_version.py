@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Versions of models: packing, and what a change of the signature asks for."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`--modernize`: what guards it, what it reports, and that every verb shows it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Operator sets as documents: exported, read back, and enough to describe a vendor's domain."""
 
 from __future__ import annotations

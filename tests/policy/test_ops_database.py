@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The operator version database: what it says, that it is current, and that the past stays."""
 
 from __future__ import annotations

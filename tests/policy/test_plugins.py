@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Entry points: what is read here is what `importlib.metadata` finds."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One request: every verb and every function takes the same wishes."""
 
 from __future__ import annotations

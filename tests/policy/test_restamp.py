@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Only the IR version: what the header alone can say is never more than what the engine would do."""
 
 from __future__ import annotations

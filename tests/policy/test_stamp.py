@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Producer notes: only where they are asked for, deterministic, one line for each conversion."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Targets by name: what a runtime takes, under what the model has."""
 
 from __future__ import annotations

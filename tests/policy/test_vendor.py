@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The worked example of a vendor's package, run as one that is installed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The table of releases, and operators by their full name."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Both distributions of the project, built from a copy of this tree: a build leaves files behind."""
 
 from __future__ import annotations

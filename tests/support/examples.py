@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The examples of our own adapters: run by the harness, and compared where it has no say."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A validator for the part of JSON Schema that opshift's schema of outcomes uses.
 
 It is stricter than JSON Schema in one way: a field of an object whose fields are listed must be

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A made-up next opset: run in a process of its own, because schemas cannot be unregistered."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Models with weights in files beside them, and what is in a folder."""
 
 from __future__ import annotations

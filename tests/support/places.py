@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every place of ONNX's messages that can hold a kind of message, from protobuf's descriptors."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """onnxruntime as the judge of tests, where it is installed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The sets of inputs of an example, and the process that compares two models on them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The pytest plugin: its fixtures and its test of a package, run by a pytest of their own."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The harness says yes to what is right, and no in one sentence to what is not."""
 
 from __future__ import annotations

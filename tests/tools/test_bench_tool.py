@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The workloads are legal models, and the table says what the measurements say."""
 
 from __future__ import annotations

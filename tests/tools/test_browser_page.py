@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The page that converts models in a browser: its Python here, and the whole page in Chromium."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A seeded sample of the official tests: equal, or refused for a reason that is accepted."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A small sample: models that onnxruntime's own tools rewrite come back to plain ONNX."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A seeded sample of small real models means the same after conversion."""
 
 from __future__ import annotations

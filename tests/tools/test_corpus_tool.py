@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The corpus tool tells every kind of outcome apart, on a corpus made here."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A sample of the injections of tools/fuzz/crash.py, where strace is installed and permitted."""
 
 from __future__ import annotations

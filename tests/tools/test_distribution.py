@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is published: the metadata, the files of both distributions, and tests that run from them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A conversion adds no finding of `opshift check`, over a sample of corpus and examples."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A short seeded sample of fuzzing, and everything that fuzzing has found once."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A refusal is accepted where a row of tools/conformance/impossible.toml says so, and nowhere beside it."""
 
 from __future__ import annotations

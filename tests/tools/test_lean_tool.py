@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tool that measures how lean results are counts on a corpus made here."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Changes of meaning in adapters are noticed by the examples; the tool leaves nothing behind."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The five programs of tools/: each lists its tools, and one table says who runs them and when."""
 
 from __future__ import annotations

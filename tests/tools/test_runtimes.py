@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A sample of models in one older onnxruntime, and what the tool makes of its answers."""
 
 from __future__ import annotations

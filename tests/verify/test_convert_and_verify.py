@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`opshift convert --verify`: what is not shown to be equal is not written."""
 
 from __future__ import annotations

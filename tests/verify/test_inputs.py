@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Made-up inputs: what a graph can work with, at two sizes, the same for the same seed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A model that eats memory, one that never ends and a runtime that dies: each is an answer."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where two models part: the first value, who wrote it, and a piece that repeats it."""
 
 from __future__ import annotations

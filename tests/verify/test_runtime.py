@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The second model in the onnxruntime of another Python."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The graphs for training are compared too."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two models are run on the same inputs: what counts as equal, who runs them, what a crash says."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A real S3-compatible server on this machine, which can be told to misbehave."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A whole run: what is found, what is written, what is said, and what a second run does."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Engines that spread a zoo: what they lose is halved, tried again, and named in the end."""
 
 from __future__ import annotations

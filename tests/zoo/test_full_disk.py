@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A disk that is full: what did not fit has a name, nothing is there in part, a rerun does the rest."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The report: whole, alone, and deaf to what names and messages say."""
 
 from __future__ import annotations

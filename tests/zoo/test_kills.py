@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """kill -9 of workers and of the driver at random times: afterwards every model is done, or named."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The names of a run are planned: what would share a name is converted right, or refused by name."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a person sees: a display on a terminal, plain lines in a pipe."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Zoos in a store: real runs of the command against a real S3-compatible server."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What every store has to do, on a real S3-compatible server and on two file systems of fsspec."""
 
 from __future__ import annotations

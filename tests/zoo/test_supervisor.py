@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The supervisor: a death costs its own item alone, and nothing outlives the driver."""
 
 from __future__ import annotations

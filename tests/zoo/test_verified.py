@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`--verify`: a result is published only when it was run and found equal."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Zoos of small models, and work that dies in every way; imported by the workers too."""
 
 from __future__ import annotations

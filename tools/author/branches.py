@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which branches of the adapters no `@example` takes; none should be left.
 
     python -m tools.author branches              all adapters, by all examples

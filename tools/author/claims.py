@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes the fingerprints of the installed schemas into `boundary(...)` lines.
 
 python -m tools.author claims adapters/opshift_adapters/layout/reshape.py  fill in what has no mark

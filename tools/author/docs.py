@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Generates the reference from the adapters and the command, and builds the site.
 
     python -m tools.author docs                write docs/reference/generated/ and json.md

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs every example of the adapters on many sets of inputs: ordinary values, and the edges.
 
     python -m tools.author edges [--only TEXT] [--sets nan infinite] [--sample] [--all]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Freezes what a release reads and writes, and shows that this tree still reads and converts it.
 
     python -m tools.author freeze --write              tests/frozen/VERSION, once for each release

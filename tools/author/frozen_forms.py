@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a release says in JSON, and what a batch of it leaves behind, for later releases to read."""
 
 from __future__ import annotations

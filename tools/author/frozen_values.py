@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Values of inputs and outputs as JSON, for files that later releases read."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes the index of the shipped adapters, which says what each module declares.
 
     python -m tools.author index [--check]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Small changes of meaning in the functions of the adapters, made in the syntax tree."""
 
 from __future__ import annotations

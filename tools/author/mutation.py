@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Changes the adapters in meaning, one place at a time, and asks whether their examples notice.
 
     python -m tools.author mutation [--count 300] [--seed 0] [--only squeeze] [--changed main]

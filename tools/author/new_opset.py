@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Prepares the knowledge for a new opset: says what changed and writes the stubs of the verdicts.
 
     python -m tools.author new_opset [--domain ai.onnx.ml] [--version 29]  what changed, with stubs

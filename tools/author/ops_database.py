@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rebuilds the operator version database from the installed onnx.
 
 python -m tools.author ops_database                                add the versions that are missing

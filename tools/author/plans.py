@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes the table of solved verdicts that conversions follow.
 
     python -m tools.author plans [--check]

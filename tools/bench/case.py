@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is measured: a row of the table, what it has to reach, what was seen."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The engines that are measured, each in a child process of its own."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What `opshift convert --ir N` and a plan of the header cost: prints a table.
 
     python -m tools.bench ir [--nodes 200000] [--size 1536]

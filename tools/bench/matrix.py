@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tries opshift with every Python that is present, every onnx and every protobuf it supports.
 
 python -m tools.bench matrix [--all] [--python 3.10] [--onnx 1.17] [--work DIR] [--write FILE]

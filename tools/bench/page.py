@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The part of a page that a benchmark writes: its command, the machine, its tables."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Measures how fast a browser opens the report of a batch of many models.
 
     python -m tools.bench report [--models 10000] [--shots FOLDER]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Measures opshift beside onnx.version_converter and cp on generated models, in one run.
 
     python -m tools.bench run [--only W3 W4] [--scale small] [--repeats 3]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs programs side by side in slices of time: one works while the others are stopped.
 
 A machine is faster in some seconds than in others; programs that take turns of a tenth of a second

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The measurements as tables, with what was to be reached."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Models that are measured: transformers, layers, nested control flow, and heavy ones."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Measures `opshift batch` beside bare loops of convert_file over the same models, in one run.
 
     python -m tools.bench zoo [--models 1000] [--repeats 3] [--write docs/explain/performance.md]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The zoos that `bench_zoo.py` measures."""
 
 from __future__ import annotations

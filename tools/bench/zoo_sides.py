@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The programs that `bench_zoo.py` runs side by side: `zoo_sides.py SIDE FROM TO N`.
 
 Each has its imports done and has converted something before its clock starts. It imports nothing

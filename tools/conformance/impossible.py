@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tells the refusals that are accepted, impossible.toml, from those that ask for an exact form."""
 
 from __future__ import annotations

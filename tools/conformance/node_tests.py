@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The official node tests as picklable cases, their targets, and the same graph in other places."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Converts every official node test to every other meaning of its operators and compares the data.
 
     python -m tools.conformance nodes [--only GLOB] [--sample N --seed S] [--shape flat|if|function]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Shows that what the checks by classes let pass, onnx's full check lets pass, on changed models.
 
     python -m tools.conformance prove [--mutants 100000] [--seed 1] [--workers 2] [MODEL ...]

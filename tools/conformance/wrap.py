@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Changes that put nodes somewhere else: into bodies, functions and training, or inside itself."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What happens to a model of a corpus in a child process: converted, checked, run."""
 
 from __future__ import annotations

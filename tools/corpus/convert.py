@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Converts a corpus of models and proves, model by model, that the results mean the same.
 
     python -m tools.corpus convert --to 21 18 13 [--only 'g_ts_*'] [--sample 20 --seed 1] [--jobs 2]

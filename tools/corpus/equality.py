@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether two results are the same numbers, as engines round them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Proves that a conversion adds no finding of `opshift check`.
 
     python -m tools.corpus findings [--to 21 18 13 11 9] [--only 'g_ts_*'] [--sample 200 --seed 1]

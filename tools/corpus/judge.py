@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Finds out what the conversion of one model to one version is worth."""
 
 from __future__ import annotations

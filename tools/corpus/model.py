@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The models of a corpus, and what can become of one."""
 
 from __future__ import annotations

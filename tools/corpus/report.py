@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a run over a corpus gave, as tables."""
 
 from __future__ import annotations

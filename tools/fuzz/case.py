@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One run of the fuzzer: a model that has been tampered with, and a call that is made with it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The byte-level fuzzer with coverage as its guide, for whoever has atheris (`opshift[fuzz]`).
 
     python -m tools.fuzz coverage CORPUS -max_total_time=600 [-runs=N] [-timeout=20]

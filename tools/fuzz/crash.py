@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kills a conversion, or fails a call of it, at every system call that writes; counts what is left.
 
     python -m tools.fuzz crash [--only one-file] [--faults KILL EIO] [--sample 20 --seed 1]

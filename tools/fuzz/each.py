@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Changes one thing after another in the models that fuzzing starts from, and converts them.
 
     python -m tools.fuzz each [--jobs 2] [--seeds adapters] [--first 0] [--last N]

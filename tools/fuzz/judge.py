@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Makes the call of a case and says whether it ended as a call may end."""
 
 from __future__ import annotations

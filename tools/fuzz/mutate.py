@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Changes a model in ways in which one can have gone wrong; the same seed makes the same change."""
 
 from __future__ import annotations

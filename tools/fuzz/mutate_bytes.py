@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Changes the bytes of a file, knowing nothing of what they mean."""
 
 from __future__ import annotations

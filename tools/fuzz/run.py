@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Throws broken and odd models at convert_version, convert_file and plan, in child processes.
 
     python -m tools.fuzz run --runs 1000 --seed 1 [--jobs 2] [--seeds frozen adapters nodes corpus]

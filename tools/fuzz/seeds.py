@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The models that a fuzzer starts from: small, legal, and of every operator."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Makes the model of a finding smaller, as long as the finding stays the same."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Models with one thing changed: each attribute, constant and input of each node in turn."""
 
 from __future__ import annotations

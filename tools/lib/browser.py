@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A headless Chromium, driven by Debian's chromedriver and nothing else."""
 
 from __future__ import annotations

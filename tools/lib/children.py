@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs one call in a child process with limits, so that a crash or a leak there is a plain answer.
 
 `fork` children start from a server that has converted once, so that the imports and the reading

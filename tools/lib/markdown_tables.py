@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables for documents, and the place between two comments where a tool keeps its own."""
 
 from __future__ import annotations

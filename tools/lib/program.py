@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The shape of the five programs: `python -m tools.PROGRAM NAME ...` runs one tool."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The parts of Attention: positions, masks, heads and scores."""
 
 from opshift.adapter import Builder, Node, T, Value, np

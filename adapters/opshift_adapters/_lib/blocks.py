@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Small pieces that many decompositions share; each writes for the version being entered.
 
 A tuple in capitals lists what its block may write, for an adapter's `emits=`.

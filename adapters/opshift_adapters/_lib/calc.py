@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arithmetic that is done while converting where all of it is known, and written as nodes elsewhere."""
 
 from typing import Any

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What adapters of contrib operators share: nodes without a schema, and sums over the last axis."""
 
 from typing import Any

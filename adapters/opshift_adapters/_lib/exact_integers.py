@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sums and products of integers without Reduce operators, which some runtimes compute in double."""
 
 from opshift.adapter import Builder, T, Value

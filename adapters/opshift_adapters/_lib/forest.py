@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Decision trees as a graph of splits and leaves, read from and written to either form."""
 
 import itertools

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Attention of contrib operators, from heads to heads (version 13 and later)."""
 
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The broadcasting of binary operators below opset 7: of the second operand, along `axis`."""
 
 from typing import Any

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Numbers of every type through operators that moved floating-point tensors only (below 6)."""
 
 from collections.abc import Callable, Sequence

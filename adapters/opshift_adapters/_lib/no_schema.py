@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nodes that no schema describes at their version."""
 
 from opshift.adapter import Node, Refusal, Value, Why

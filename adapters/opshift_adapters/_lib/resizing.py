@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a Resize node says: its lists on every axis, how the axes change, and all of it written out."""
 
 from collections.abc import Mapping

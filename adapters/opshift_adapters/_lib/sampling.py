@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Resampling axis by axis with Gather and arithmetic: what Resize means, written out.
 
 What is constant is computed while converting; static sizes leave nothing but indices and weights.

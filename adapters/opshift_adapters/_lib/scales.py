@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arithmetic with scales and zero points, as QuantizeLinear and DequantizeLinear define it."""
 
 from collections.abc import Callable

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Integers below opset 6, where only ReduceSum and ReduceProd add and multiply them.
 
 Some runtimes compute these two operators in double. Therefore a Cast to the same type marks each

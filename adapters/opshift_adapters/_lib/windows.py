@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where the windows of a pooling operator lie, and sums over them, for the pooling adapters."""
 
 from typing import Any

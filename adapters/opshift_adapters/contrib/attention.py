@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Attention and QAttention: projections of one input, and what they attend to."""
 
 from opshift.adapter import Builder, Node, Result, T, Value, Why, example, leaving

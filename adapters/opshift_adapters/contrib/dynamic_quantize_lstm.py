@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DynamicQuantizeLSTM: LSTM with quantised weights, which quantises data and state at each step."""
 
 from typing import Any

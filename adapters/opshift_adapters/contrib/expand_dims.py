@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ExpandDims: Unsqueeze at one axis."""
 
 from opshift.adapter import Builder, Node, Result, T, example, leaving

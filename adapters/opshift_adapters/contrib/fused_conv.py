@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """FusedConv: Conv with a sum and an activation behind it."""
 
 from typing import Any

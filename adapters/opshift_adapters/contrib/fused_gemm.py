@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """FusedGemm: Gemm with an activation behind it."""
 
 from opshift.adapter import Builder, Node, Result, Why, example, leaving

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """FusedMatMul and TransposeMatMul: products of tensors that are transposed and scaled first."""
 
 from opshift.adapter import Builder, Node, Result, Value, Why, example, leaving

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """GatherND, as ai.onnx has it since 11."""
 
 from opshift.adapter import Builder, Node, Result, T, example, leaving

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Gelu, BiasGelu, FastGelu and QuickGelu: x times a curve from 0 to 1."""
 
 import math

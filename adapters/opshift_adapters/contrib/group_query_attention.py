@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """GroupQueryAttention: some queries share a head of keys, behind a cache with rows of own lengths."""
 
 from opshift.adapter import Builder, Node, Result, T, Value, Why, example, leaving

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """MatMulNBits: a product with weights that are packed, in blocks, into bytes."""
 
 from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, example, leaving

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """MultiHeadAttention: attention of queries, keys and values that are projected already."""
 
 from opshift.adapter import Builder, Node, Refusal, Result, Value, Why, example, leaving

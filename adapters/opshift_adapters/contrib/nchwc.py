@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """com.microsoft.nchwc: layers whose channels lie in blocks of a processor's width."""
 
 from opshift.adapter import Builder, Node, Refusal, Result, Why, example, leaving

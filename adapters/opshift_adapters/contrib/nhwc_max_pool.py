@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """NhwcMaxPool: MaxPool of codes whose channels come last."""
 
 from typing import Any

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """QLinear operators: quantised numbers are computed with as numbers, and quantised again.
 
 Where onnxruntime does not dequantise, its own arithmetic is written, so that no result differs.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """QuantizeLinear and DequantizeLinear of com.microsoft, whose types ai.onnx has since 21."""
 
 from opshift.adapter import Builder, Node, Result, example, leaving

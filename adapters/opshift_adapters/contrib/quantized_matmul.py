@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DynamicQuantizeMatMul and MatMulIntegerToFloat: integer products that become floats."""
 
 from opshift.adapter import Builder, Node, Result, T, Value, example, leaving

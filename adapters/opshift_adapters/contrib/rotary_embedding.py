@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """RotaryEmbedding of com.microsoft: positions may begin at one number."""
 
 from opshift.adapter import Builder, Node, Refusal, Result, Value, Why, example, leaving

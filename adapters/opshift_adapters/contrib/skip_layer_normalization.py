@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SkipLayerNormalization and its relatives: sums that are normalised over the last axis."""
 
 from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, example, leaving

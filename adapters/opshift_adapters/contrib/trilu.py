@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Trilu, as ai.onnx has it since 14."""
 
 from opshift.adapter import Builder, Node, Result, example, leaving

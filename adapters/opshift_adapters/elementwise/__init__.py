@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """Operators that work element by element, with broadcasting."""

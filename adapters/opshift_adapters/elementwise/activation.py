@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Relu and its relatives: Elu, Selu, Celu, Gelu, Mish, HardSwish, Swish, Shrink, ..."""
 
 from typing import Any

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Add, Sub, Mul, Div, Pow and Mod."""
 
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """BitShift, the bitwise operators and BitCast."""
 
 from opshift.adapter import (

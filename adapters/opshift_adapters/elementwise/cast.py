@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cast, CastLike: the element types grew, and two attributes for the smallest of them."""
 
 from opshift.adapter import (

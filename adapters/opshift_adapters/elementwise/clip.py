@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Clip: its bounds were attributes, then inputs; integers came later."""
 
 import math

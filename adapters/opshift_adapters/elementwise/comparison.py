@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Less, Greater, Equal, their relatives and Where."""
 
 from opshift.adapter import (

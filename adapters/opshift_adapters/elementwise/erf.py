@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Erf: the error function."""
 
 from opshift.adapter import (

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """And, Or and Xor."""
 
 from opshift.adapter import Builder, Node, Result, adapter, example

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """PRelu: a slope for each channel, then for whatever it broadcasts to; integers came later."""
 
 from opshift.adapter import (

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sin, Cos, Tan, Sinh, Cosh and the inverses: circular and hyperbolic functions."""
 
 from opshift.adapter import (

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Abs, Exp, Sqrt, Round, IsNaN, ...: mathematics of one operand, element by element."""
 
 from opshift.adapter import (

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Max, Min, Sum and Mean: any number of inputs, which broadcast from 8 on."""
 
 from functools import reduce

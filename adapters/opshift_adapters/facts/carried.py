@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Operators whose body hands values on from one iteration to the next."""
 
 from opshift.adapter import carries

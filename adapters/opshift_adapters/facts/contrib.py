@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Element types behind the operators that onnxruntime's quantizer and optimizer write.
 
 onnx has no schemas of them. The positions are those of the inputs that share the output's type.

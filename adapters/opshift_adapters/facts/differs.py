@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where onnxruntime answers differently from the specification, which conversions follow.
 
 `tests/adapters/test_differs.py` runs each of these on onnxruntime.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the text of an operator rules out, and onnx's checker and inference let pass."""
 
 from math import prod

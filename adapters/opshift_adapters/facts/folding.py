@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Shapes, axes and bounds that the graph makes of constants are constants: what moves and fills.
 
 A function returns None where it is not sure; a Refusal, as for a value that is not constant, and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Evaluation of small operators, as in `folding`: what computes and compares."""
 
 from collections.abc import Callable

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bounds of whole numbers: sizes and positions are never negative, and arithmetic keeps count."""
 
 from collections.abc import Callable, Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ranks that follow from the lengths of inputs, where onnx's inference wants their values."""
 
 from collections.abc import Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Shapes of outputs for which onnx's inference tells lengths that the values do not have."""
 
 from collections.abc import Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Constant, ConstantOfShape, EyeLike, Range: values from nothing but attributes and shapes."""
 
 from collections.abc import Sequence

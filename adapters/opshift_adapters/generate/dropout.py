@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Dropout: who says whether it drops, where the ratio is, and what the mask is."""
 
 from typing import Any

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """RandomNormal, RandomUniform and their -Like forms, Multinomial, Bernoulli."""
 
 from opshift.adapter import Builder, Node, Result, T, adapter, boundary, example, impossible, shown

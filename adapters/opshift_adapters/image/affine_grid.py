@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """AffineGrid and ImageDecoder: places in pictures."""
 
 from opshift.adapter import (

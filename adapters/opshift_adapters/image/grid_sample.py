@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """GridSample: named as Resize names its modes from 20 on, for pictures alone before, born in 16."""
 
 import functools

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """NonMaxSuppression: boxes that overlap a better one."""
 
 import functools

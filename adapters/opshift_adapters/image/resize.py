@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Resize: from asymmetric places and two modes to a choice of everything."""
 
 from typing import Any

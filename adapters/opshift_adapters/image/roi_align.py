@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """RoiAlign: regions of pictures, sampled."""
 
 from dataclasses import dataclass

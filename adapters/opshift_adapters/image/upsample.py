@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Upsample, which became Resize at 10: two factors for pictures, then one for each axis."""
 
 from typing import Any

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Concat, Split, Tile: tensors put together, taken apart, repeated."""
 
 import itertools

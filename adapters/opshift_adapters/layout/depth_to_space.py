@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DepthToSpace, SpaceToDepth, Col2Im: blocks of an image and channels."""
 
 from collections.abc import Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pad and CenterCropPad: what stands around a tensor."""
 
 from collections.abc import Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reshape, Flatten, Transpose, Expand; Shape, Size, Identity: the same elements in another shape."""
 
 from opshift.adapter import (

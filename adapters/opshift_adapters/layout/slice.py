@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Slice: bounds that were attributes, then inputs, then with steps."""
 
 from collections.abc import Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Squeeze and Unsqueeze: axes of size one taken away and put in."""
 
 from opshift.adapter import (

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Trilu: one triangle of a matrix."""
 
 from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, adapter, example

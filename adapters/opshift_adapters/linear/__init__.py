@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """Products of matrices, attention and recurrent networks."""

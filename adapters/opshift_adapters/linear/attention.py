@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Attention: what 25 and 24 hide by windows and lengths is a mask in 23, and products in 22."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Einsum: below 12 a chain of diagonals, products, sums and transpositions."""
 
 from collections.abc import Mapping

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """LinearAttention and CausalConvWithState: born in 27."""
 
 import numpy as np

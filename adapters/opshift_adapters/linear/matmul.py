@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """MatMul, Gemm and Det (Einsum has its own file)."""
 
 from itertools import combinations

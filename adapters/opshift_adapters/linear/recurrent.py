@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """RNN, GRU, LSTM: layout, what is put out, and the reset gate."""
 
 from opshift.adapter import (

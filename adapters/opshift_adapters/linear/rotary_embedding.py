@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """RotaryEmbedding: born in 23."""
 
 from opshift.adapter import Builder, Node, Refusal, Result, Value, Why, adapter, example

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """LabelEncoder of ai.onnx.ml: a list of names, then a table of lists, then a table of tensors."""
 
 from collections.abc import Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tree ensembles of ai.onnx.ml: lists, then tensors beside them, then one operator for all."""
 
 from collections.abc import Callable

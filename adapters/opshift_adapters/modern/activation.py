@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Activations from their parts: HardSwish, Mish, Celu, Swish, SwiGLU."""
 
 from opshift.adapter import Formula, Found, Term, example, modern

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The operators of sums and products, whose operands formulas find in any order and grouping."""
 
 from opshift.adapter import arithmetic, commutes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Attention from two products and a Softmax."""
 
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Gelu from its error function or its hyperbolic tangent."""
 
 from math import pi

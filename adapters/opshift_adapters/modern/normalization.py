@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """LayerNormalization and RMSNormalization from means and squares."""
 
 from typing import Any

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """QuantizeLinear and DequantizeLinear of whole tensors from their arithmetic."""
 
 from typing import Any

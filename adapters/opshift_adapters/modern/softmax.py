@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Softmax and LogSoftmax from exponentials and their sum."""
 
 from opshift.adapter import Formula, Term, example, modern

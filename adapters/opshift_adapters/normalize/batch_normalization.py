@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """BatchNormalization: what tells it to train, which statistics come out, and their types."""
 
 from opshift.adapter import (

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """NegativeLogLikelihoodLoss, SoftmaxCrossEntropyLoss."""
 
 from opshift.adapter import Builder, Node, Result, Value, adapter, boundary, example, shown

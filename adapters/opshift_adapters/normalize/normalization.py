@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Instance, layer, group and RMS normalisation, LRN, LpNormalization, MeanVarianceNormalization."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reduce*: axes were an attribute and became an input, of ReduceSum at 13 and of the others at 18."""
 
 from opshift.adapter import (

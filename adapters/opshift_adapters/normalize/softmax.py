@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Softmax, LogSoftmax, Hardmax: through 12 the input is a matrix, from 13 one axis counts."""
 
 from opshift.adapter import (

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """QuantizeLinear, DequantizeLinear: which types, how finely scaled, and how precisely divided."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Products of quantised numbers, and DynamicQuantizeLinear: arithmetic on what they stand for."""
 
 from typing import Any

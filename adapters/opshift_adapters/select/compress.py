@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Compress, NonZero, OneHot, ReverseSequence: which elements, by condition or position."""
 
 import numpy as np

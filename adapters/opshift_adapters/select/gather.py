@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Gather, GatherElements, GatherND, and what shares their indices: linear positions."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ScatterElements and ScatterND: Scatter below 11; `reduction` adds since 16, and compares since 18."""
 
 import math

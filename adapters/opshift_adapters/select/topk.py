@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ArgMax, ArgMin, TopK: where the largest and the smallest elements are."""
 
 from opshift.adapter import (

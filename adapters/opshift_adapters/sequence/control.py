@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """If and Loop: what their branches and bodies may hold."""
 
 from collections.abc import Sequence

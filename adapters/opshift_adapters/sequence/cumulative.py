@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """CumSum, CumProd: running sums and products; where they do not exist, a Scan takes the steps."""
 
 from collections.abc import Callable

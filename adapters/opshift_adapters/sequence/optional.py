@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Optional, OptionalGetElement, OptionalHasElement: born in 15; from 18 they take what is no optional."""
 
 from opshift.adapter import (

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Scan: where it has its batch and its time, and below 8 the Loop that it is."""
 
 from collections.abc import Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sequences: born in 11; below it they are no values, but what is known to be in them is."""
 
 from dataclasses import dataclass

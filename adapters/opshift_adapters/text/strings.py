@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """TfIdfVectorizer and the operators on strings."""
 
 import numpy as np

@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """Convolution, pooling and other operators that move a window over a signal."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DeformConv: below 19, four gathers around each place and a product with the weights."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """LpPool and GlobalLpPool: gaps, rounding up, and a norm that was a fraction."""
 
 from opshift.adapter import Builder, Node, Refusal, Result, Value, Why, adapter, boundary, example

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """AveragePool, MaxPool, their global forms, MaxRoiPool."""
 
 import numpy as np

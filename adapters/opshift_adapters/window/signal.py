@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DFT, STFT, the windows and the mel matrix: born in 17, where the transform itself is new."""
 
 import numpy as np

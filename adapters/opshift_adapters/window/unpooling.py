@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """MaxUnpool: what MaxPool picked, put back where it stood."""
 
 import numpy as np

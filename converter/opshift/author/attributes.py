@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Attributes as an adapter gives them, in the kinds that schemas say."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bounds of whole numbers before the model runs: sizes and indices that are never negative."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What an adapter writes with: nodes of the version being entered, constants, bodies."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """onnx's inference of a whole model, without the lengths that are known to be wrong."""
 
 from __future__ import annotations

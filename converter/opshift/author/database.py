@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Builds operator version databases: what onnx and installed packages say about domains."""
 
 from __future__ import annotations

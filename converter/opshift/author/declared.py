@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a model declares of the values that it computes: claims, which inference comes before."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The examples of what an author declares: its documentation, its tests and its rows."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is known about values before the model runs: constants, types, shapes. Lazy, once."""
 
 from __future__ import annotations

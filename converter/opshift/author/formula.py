@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Formulas: what an operator computes, written as its decomposition is, to be found in a model.
 
 A formula is a function of the inputs of an operator. It is called once with terms in place of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writing an operator as the function body that its own schema ships."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the modules of a package declare: a conversion imports only those that it needs.
 
 The file `index.txt` of a package has a line for each module: its name, a checksum of its source,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Types of what a loop carries: they hold in every iteration if one iteration keeps them."""
 
 from __future__ import annotations

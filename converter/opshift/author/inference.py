@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The types that onnx's inference finds: of a whole model, of one node."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rules that find an operator in the nodes of an older model: declarations of `--modernize`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What an adapter sees: a node by the names of its old schema, and values with what is known."""
 
 from __future__ import annotations

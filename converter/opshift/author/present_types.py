@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The element types that can occur in a model: where one cannot, nothing asks for it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """(domain, op, from, to) -> verdict; strict about duplicates; found through entry points."""
 
 from __future__ import annotations

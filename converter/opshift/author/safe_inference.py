@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Type inference that outlives onnx's own: some operators end the process on an unknown type."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables of declarations: a module is imported when one of its rows is asked for."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What an author declares of operators at every version: each kind has a table of its own.
 
 A new kind is a class here and the function that declares it.

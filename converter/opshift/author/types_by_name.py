@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The types of values by name alone, over all scopes of a model."""
 
 from __future__ import annotations

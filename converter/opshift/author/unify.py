@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Finding a formula in a model: a search for nodes that compute it, and for what its inputs are."""
 
 from __future__ import annotations

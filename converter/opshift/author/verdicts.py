@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What an author declares of operators between two versions: a verdict, with its examples."""
 
 from __future__ import annotations

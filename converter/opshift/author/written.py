@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What one adapter call has written so far, and what can be asked about it."""
 
 from __future__ import annotations

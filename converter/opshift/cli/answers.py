@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How a conversion is answered: the verdict, what was written, then the detail."""
 
 from __future__ import annotations

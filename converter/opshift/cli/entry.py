@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The command `opshift`: its commands are found when they are needed."""
 
 from __future__ import annotations

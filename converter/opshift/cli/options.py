@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The options that every command has, help with groups and examples, and the one way out."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How a command answers: exit codes, results on stdout, everything else on stderr."""
 
 from __future__ import annotations

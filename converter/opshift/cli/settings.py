@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Defaults of options from `opshift.toml`, or from `[tool.opshift]` in `pyproject.toml`.
 
 The nearest file in the working folder and its parents counts. A name is an option without its

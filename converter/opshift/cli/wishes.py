@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The options of every command that converts: one list, from which a request is made."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The codes of refusals, errors and assumptions: one page for each, from which messages quote."""
 
 from __future__ import annotations

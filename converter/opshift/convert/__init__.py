@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The conversion of one model. The package itself can be called: `opshift.convert(model, 13)`.
 
 `opshift.convert` is the name that a user expects for the function, and the name of this package.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Conversions as users call them, of models and of files; the weights are put back at the end."""
 
 from __future__ import annotations

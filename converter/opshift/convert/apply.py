@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Putting the answers of a step into the model, and what the next step must know of them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Asking an adapter about one node, and holding it to the rules of an answer."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One conversion of one skeleton: opened, stepped boundary by boundary, checked, reported."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What one step does to a model, as data: a task per operator, a change per node, a tally."""
 
 from __future__ import annotations

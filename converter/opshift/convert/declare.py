@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Declarations for values that inference does not type, because their operators are too old."""
 
 from __future__ import annotations

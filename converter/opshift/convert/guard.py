@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What two schemas alone say about crossing: types, attributes and inputs the other side lacks."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Operators of domains that the result must not use, which are written in ai.onnx first."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Newer operators in place of the nodes that compute exactly what they do."""
 
 from __future__ import annotations

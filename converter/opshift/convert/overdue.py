@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nodes that a model came with behind the deprecation of their operator."""
 
 from __future__ import annotations

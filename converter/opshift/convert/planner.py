@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The plan of a conversion: an AND/OR graph of operator implementations and verdicts.
 
 An implementation is left over one boundary by one verdict, which leads to every operator that

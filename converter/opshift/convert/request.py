@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The wanted result of a conversion: versions by domain, IR version, runtime, permissions."""
 
 from __future__ import annotations

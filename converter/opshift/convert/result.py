@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A converted model together with the report about its conversion."""
 
 from __future__ import annotations

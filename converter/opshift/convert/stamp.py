@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Producer notes in the metadata of a result, for callers who ask for them."""
 
 from __future__ import annotations

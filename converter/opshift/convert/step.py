@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One boundary, the whole model, atomic: either every node has an answer, or nothing changes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tensors as numpy arrays and back, the same under every release of onnx.
 
 Before 1.19 onnx reads bfloat16 as float32, ignores its raw_data, and has types of its own for the

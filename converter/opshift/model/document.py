@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A model opened for conversion: its roots and scopes, names, constants and imports."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Model-local functions: how much their calls stand for, and one written out at its calls."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a model imports: domains imported twice, that nobody uses, or that nobody knows."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A model's own version: SemVer packed into one number, or a plain number."""
 
 from __future__ import annotations

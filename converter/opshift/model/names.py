@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The one index of the names of values: who reads a value, who describes it, what may set it."""
 
 from __future__ import annotations

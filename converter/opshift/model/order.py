@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nodes in the order in which they can run, for graphs whose exporter did not care."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Other names for values, in a node and in all that refers to values inside it."""
 
 from __future__ import annotations

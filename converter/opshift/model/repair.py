@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What runtimes load and onnx's checker rejects, put right before a conversion begins."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """New nodes in the place of old ones, and all tables of a document that follow from them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The places in which one model is a rewritten form of another, found from both models alone.
 
 A value that both models compute has one name in both, and a name that only one of them has was

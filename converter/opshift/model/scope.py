@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Graphs, subgraphs and functions of a model: where nodes live, and which names they see."""
 
 from __future__ import annotations

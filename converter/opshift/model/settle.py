@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What becomes of names, annotations and shardings when all steps are done."""
 
 from __future__ import annotations

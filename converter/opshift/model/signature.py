@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two signatures compared: what users of the first model must know before they use the second."""
 
 from __future__ import annotations

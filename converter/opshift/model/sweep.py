@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Removal of what a conversion leaves unread: nodes, constants, and what only describes them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The one walk over a model: every place of ONNX's messages that can hold a graph or a tensor.
 
 A test derives these places from protobuf's descriptors, so that a field which a later release of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which operator a name means at each version, from data: this needs no onnx."""
 
 from __future__ import annotations

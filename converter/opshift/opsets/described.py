@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The operator sets that documents describe: those given, those installed, those beside a model."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The element types, whatever release of onnx is installed: one row for each."""
 
 from __future__ import annotations

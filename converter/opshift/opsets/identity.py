@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which operator is meant: `(domain, op_type, since_version)`, in prose `com.acme.FastConv:3`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """For which element types a runtime has no kernel of an operator: a table of measured releases.
 
 `kernels.txt` is written by `python -m tools.corpus.runtimes.kernels`. Its first line names a

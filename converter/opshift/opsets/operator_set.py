@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Operator sets as documents: ONNX's OperatorSetProto, read and written.
 
 The message has no place for what an operator accepts. Therefore the documentation of each operator

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tells onnx the schemas of installed packages and of documents, so that its checker knows them."""
 
 from __future__ import annotations

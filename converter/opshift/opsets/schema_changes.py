@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What changed between two implementations of an operator, in words."""
 
 from __future__ import annotations

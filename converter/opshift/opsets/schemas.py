@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The only importer of onnx.defs: full schemas of the operators that the database names."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The signature of an operator as lines of text that people and programs read.
 
 Signature:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The names of runtimes as people type them: spellings, versions, and what an unknown one gets."""
 
 from __future__ import annotations

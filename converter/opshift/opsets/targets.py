@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runtimes as targets: what each reads and what it lacks, from data that users can extend."""
 
 from __future__ import annotations

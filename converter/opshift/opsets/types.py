@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How much a type tells of its value."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A page to look at: what it holds, and how it is written as one HTML file.
 
 A kind of report is a class that says what its page holds; nothing here knows any kind.

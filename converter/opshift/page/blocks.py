@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a section of a page is made of: tables, notes, pairs of drawings, releases of runtimes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A small graph as SVG: boxes in rows by their depth, wires from the bottom of one to another."""
 
 from __future__ import annotations

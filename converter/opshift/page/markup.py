@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Text on its way into a page: escaped by `text.markup`, with places where a line may end."""
 
 from __future__ import annotations

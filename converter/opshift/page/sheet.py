@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The page itself: the verdict and the facts first, then the sections, in one file."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The messages of onnx: the same classes that `import onnx` gives, without the package onnx.
 
 Everything else of onnx is in a module of this package: `checker`, `inference`, `defs` and `helper`

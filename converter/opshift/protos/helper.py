@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Small things that `onnx.helper` does too; these need no numpy."""
 
 from __future__ import annotations

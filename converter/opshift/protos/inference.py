@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The inference of onnx, for messages and for their bytes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The C library of onnx: its checker, its inference and its schemas, without the package onnx."""
 
 from __future__ import annotations

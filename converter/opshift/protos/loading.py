@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The C library and the messages of onnx, loaded without the package around them.
 
 The package imports numpy and much that a conversion does not need: most of the time of a short

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The messages of onnx that describe an operator set; they bring the package onnx along."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The package onnx itself, for what computes with numpy or needs the rest of it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Assertions for whoever writes operators or adapters: legal, equal in numbers, or refused."""
 
 from __future__ import annotations

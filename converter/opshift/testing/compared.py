@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two models compared on many sets of inputs, by onnxruntime or by the oracle."""
 
 from __future__ import annotations

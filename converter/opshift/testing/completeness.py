@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A package of adapters has one verdict for every boundary and direction of its domains."""
 
 from __future__ import annotations

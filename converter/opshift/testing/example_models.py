@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The `@example`s of a package, each of which says what it gives or why it is refused."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The sets of inputs on which an example is compared: ordinary values, and values at the edges."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A process that compares models, so that an engine which ends its process ends no test run."""
 
 from __future__ import annotations

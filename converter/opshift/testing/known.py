@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The `@example`s of what is known before a model runs: constants, and ranks."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A model converts to an equal one, or is refused for the reason that is expected."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The `@example`s of the formulas that `--modernize` looks for."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One operator, from the version it is written for to the newest one, or from there down."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The pytest plugin: the assertions as fixtures, and a test of each package that is named.
 
 Every pytest in an environment with opshift loads it, so it imports nothing before it is asked.

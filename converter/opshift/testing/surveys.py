@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every example of a package on many sets of inputs, and what is found that no file explains."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Models written as text, read alike by every release of onnx."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Models derived from an example: other facts, other types, other attributes, inside a branch."""
 
 from __future__ import annotations

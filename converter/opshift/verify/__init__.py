@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether two models compute the same, shown by running both."""
 
 from __future__ import annotations

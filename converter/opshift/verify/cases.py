@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The inputs that both models are run on: given as values, as an .npz, or as test-data folders."""
 
 from __future__ import annotations

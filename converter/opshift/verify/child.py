@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs one task in a child process with limits, so that a crash there is a plain answer."""
 
 from __future__ import annotations

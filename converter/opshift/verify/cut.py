@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The piece of a model that computes one value from others, as a model of its own."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A model in the onnxruntime of another Python: the runtime that a user really has."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who is trusted with a model: onnxruntime, or our own evaluator; and why not the other."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The runtime that comes with the extra `opshift[verify]`, imported when it is needed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Makes up inputs from a model's signature and from what its graph does with them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs a model in the onnxruntime of the interpreter that reads this file, Python 3.6 or later.
 
 It knows nothing of opshift. Its folder holds job.json and the inputs of each case as in<N>.npz; it

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a graph does with its inputs, so that values can be made up which it has an answer for."""
 
 from __future__ import annotations

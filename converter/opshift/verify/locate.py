@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Finds the first value on which two models part, the nodes that compute it, and who wrote them.
 
 A difference can vanish further down (behind a Relu, say) and another one begin there, so that

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Initialization and one step of training on both sides, and what the trained models compute."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a verification found, frozen, as a table and as JSON."""
 
 from __future__ import annotations

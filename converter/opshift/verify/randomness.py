@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which values of a model depend on random draws, so that only their type can be compared."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs two models on the same inputs and compares what they compute."""
 
 from __future__ import annotations

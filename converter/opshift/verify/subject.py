@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A model under test, as a file that a child process can open."""
 
 from __future__ import annotations

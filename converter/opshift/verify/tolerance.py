@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How far two values of one element type may lie apart and still count as equal."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The graphs for training of a model, each as a model of its own that an engine can run."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The child's side: limits, one task, the answer. Started by `opshift.verify.child`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Many models at once, each in a child that may die without harm to the others."""
 
 from __future__ import annotations

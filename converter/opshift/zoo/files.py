@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A model that is a file here, and a result that becomes one."""
 
 from __future__ import annotations

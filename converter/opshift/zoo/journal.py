@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What earlier runs found, so that a rerun reads only what has changed: a cache, not the truth."""
 
 from __future__ import annotations

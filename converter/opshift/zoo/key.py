@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The name of a result: the digest of all bytes read and of all that is wanted of them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The names of all results of a run, planned before the first of them is written."""
 
 from __future__ import annotations

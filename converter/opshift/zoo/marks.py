@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The mark beside a result: which recipe made it of which bytes, and the files as they were made.
 
 A mark is written after its result, so a result without one, or one that has changed since, is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One run over a zoo: find the models, leave out what is done, work on the rest, remember."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What became of one model: a plain value that travels between processes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is wanted of every model of a run, and the digest that names a result exactly."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Folders for models that are not files here; what a killed process leaves is taken away."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which models a run is about: below a folder, matching a pattern, or listed in a file.
 
 Any of them may be in a store, and a list may name urls.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Counts over a run: by outcome, and by reason with one example each."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a worker does with one model: look, convert, publish, mark."""
 
 from __future__ import annotations

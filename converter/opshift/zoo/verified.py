@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether a result computes what its model does, found out in the worker itself."""
 
 from __future__ import annotations

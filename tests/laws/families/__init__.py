@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hypothesis makes up uses of every operator: one module per family, one row per operator."""
 
 from families import (

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Attention and what stands around it."""
 
 from __future__ import annotations

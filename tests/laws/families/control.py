@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bodies: If, Loop, Scan, and maps over sequences."""
 
 from __future__ import annotations

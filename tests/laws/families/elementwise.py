@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Elementwise operators: one input, two that broadcast, many."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Values out of little: constants, ranges, casts, random draws."""
 
 from __future__ import annotations

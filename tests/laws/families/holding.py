@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What must hold: there and back again equal, upward always, downward or refused for a reason."""
 
 from __future__ import annotations

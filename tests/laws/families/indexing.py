@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reading and writing at places that are computed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Shapes and movement: what changes where elements are, not what they are."""
 
 from __future__ import annotations

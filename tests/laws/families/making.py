@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A use of an operator while it is being made up: what is drawn, fed and wired."""
 
 from __future__ import annotations

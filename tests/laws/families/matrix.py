@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Products: MatMul, Gemm, Einsum, Det."""
 
 from __future__ import annotations

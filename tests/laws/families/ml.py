@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ai.onnx.ml: encoders, trees, linear and support vector machines."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Puts a made-up operator into a model: where its inputs come from, what is declared, which scope."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reductions, the best elements, running sums."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Resize, Upsample and the samplers."""
 
 from __future__ import annotations

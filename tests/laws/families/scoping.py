@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The scopes a made-up operator may stand in: branches, the body of a loop, a function."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Softmax family and the losses."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hides from opshift what only POSIX has; Python's own library keeps it.
 
 A Python that finds this file in its path imports it first, and so do all its children.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Builds the page that converts models in a browser, with everything that it needs beside it.
 
 python -m tools.author browser_page --out DIR                     Pyodide from npm, wheels from PyPI

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs commands of opshift on the files of the page; the page shows what a terminal would show.
 
 numpy has no WebAssembly wheel outside of Pyodide's own distribution. Without numpy, the adapters

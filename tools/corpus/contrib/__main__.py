@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Takes models that onnxruntime's tools have rewritten back to plain ONNX, and compares both.
 
     python -m tools.corpus contrib [--corpus FOLDER] [--only GLOB ...] [--make basic extended ...]

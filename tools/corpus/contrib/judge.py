@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What becomes of one rewritten model: plain ONNX that computes the same, or named blockers."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ways to rewrite a model with onnxruntime's optimizer, quantizer and transformer tools.
 
 Each function takes the path of a model, its inputs and the path of the result.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Measures how lean converted models are: their nodes, and their latency in onnxruntime.
 
     python -m tools.corpus lean [--corpus FOLDER] [--only GLOB ...] [--to 13 11 9] [--no-latency]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Times models and their conversions by turns in onnxruntime."""
 
 from __future__ import annotations

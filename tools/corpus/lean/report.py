@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The figures of the sizes as text, as JSON and as a page."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Counts nodes: of conversions beside an exporter's own export, and of a whole corpus."""
 
 from __future__ import annotations

@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs converted models in the runtimes that they were converted for."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs models in the runtime of this interpreter, one for each line of stdin; Python 3.6 or later.
 
 A line is JSON with the name of the runtime, the path of a model, the names of its inputs and

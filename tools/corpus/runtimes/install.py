@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Installs a release of a runtime for a Python on this machine that has a wheel of it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tells for models of one node whether the runtime of this interpreter has a kernel for the node.
 
 Python 3.6 or later. A line of stdin is JSON with a model in base64. A line with

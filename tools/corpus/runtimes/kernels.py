@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Measures for which element types the releases of onnxruntime have no kernel; writes the table.
 
     python -m tools.corpus.runtimes.kernels [--ort 0.4.0 1.10.0] [--results FOLDER] [--write FILE]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Models of one node, for each version of each operator and each choice of element types.
 
 A runtime that is asked to load such a model tells whether it has a kernel for the choice.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The table: how many models are right before and after, and why the others are not."""
 
 from __future__ import annotations

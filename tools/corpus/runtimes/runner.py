@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A child in another interpreter that runs models; it is started again when one ends it."""
 
 from __future__ import annotations

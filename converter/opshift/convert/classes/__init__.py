@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Classes of nodes: what no schema and no check can tell apart is looked at once."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where folding looks up the inputs of a class."""
 
 from __future__ import annotations

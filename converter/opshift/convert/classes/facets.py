@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a class knows of a value, and how far it may be trusted."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What onnx said of each class of nodes, kept for the next model with the same imports."""
 
 from __future__ import annotations

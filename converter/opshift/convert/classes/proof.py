@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether onnx's full check has nothing against a large model, found class by class."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The nodes of a large graph as columns, read from its bytes without parsing one of them."""
 
 from __future__ import annotations

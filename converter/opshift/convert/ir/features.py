@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One row for each kind of content that an IR version brought; this needs no onnx."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Content that an older IR version says in another way, written that way."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The IR version a model should carry: what its release pairs with, and what its content needs."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The places in a model where content stands that an older IR version lacks."""
 
 from __future__ import annotations

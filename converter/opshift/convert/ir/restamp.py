@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Another IR version and nothing else: the header of a file is rewritten, the rest is moved.
 
 This costs no import of onnx and no look at single nodes. Whatever is not simple, in the file or in

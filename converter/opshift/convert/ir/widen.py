@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Constants of small element types, written in a wider type where only their values matter."""
 
 from __future__ import annotations

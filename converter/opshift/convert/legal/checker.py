@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The checker: after each step what the step could have broken, the whole model once at the end."""
 
 from __future__ import annotations

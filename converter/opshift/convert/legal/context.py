@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What one adapter wrote, checked where it is to stand: before it enters the model.
 
 The cost follows the change: only names that the replaced node did not read are looked up.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whose mistake it is when a conversion ends in something that the checker rejects."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Asks the authors of operators what is wrong with a model, once a conversion has failed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The rules of ONNX's IR documents that onnx's checker leaves out, one row for each rule."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Everything that is wrong with a model, with the rules that onnx's checker does not enforce."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What keeps a runtime from running a model: its domains, operators, types and forms."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The checker's objections but for those to what runtimes load and a conversion deals with."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is wrong with a model before it is converted, in sentences that name the thing."""
 
 from __future__ import annotations

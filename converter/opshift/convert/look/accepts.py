@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether runtimes load and run a model: as it is, without a conversion, and after one."""
 
 from __future__ import annotations

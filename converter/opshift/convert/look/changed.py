@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What changed in an operator between two versions: its schema, and what adapters must rewrite."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two models compared: what changed, and what users of the first must know before the second."""
 
 from __future__ import annotations

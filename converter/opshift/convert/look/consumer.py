@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether a consumer that knows certain versions may use a model, by ONNX's rules of versioning."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Drawings of what a conversion rewrote: places of one form are one drawing with their number."""
 
 from __future__ import annotations

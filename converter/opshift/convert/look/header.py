@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What imports, operator names and the database say about a conversion: this needs no onnx."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a model file is and where it can go, read from its bytes: this needs no onnx."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The runtimes that a conversion can have as its target."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The versions a model needs: those at which it means the same, and those it can be brought to."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The pages of conversions and plans: what the report tells, and what both models show."""
 
 from __future__ import annotations

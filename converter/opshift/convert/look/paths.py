@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The way of one operator through the plan: what was rehearsed, and the plan beyond."""
 
 from __future__ import annotations

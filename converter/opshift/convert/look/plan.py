@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a conversion would do: the plan, and the short way to it where only the header changes."""
 
 from __future__ import annotations

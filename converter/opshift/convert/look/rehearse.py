@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The rehearsal that plan and lowest share: it converts the skeleton alone and writes nothing."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The conversion of a quotient: the engine as it is, with a journal of its questions and deeds."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A conversion by classes: a model whose classes are known is converted without its nodes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The templates filled in for each row, and the bytes of the model around them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the conversion of a quotient did for each class, and what its adapters asked."""
 
 from __future__ import annotations

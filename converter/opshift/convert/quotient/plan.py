@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The answers for the classes that a process has met: from one set of imports to one version."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a class becomes: nodes whose names are places, to be filled in for each row."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who may read a file: the mode, owner and extended attributes that results have."""
 
 from __future__ import annotations

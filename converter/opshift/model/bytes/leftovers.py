@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a killed run leaves in a folder, and how the next run finds and removes it.
 
 A run holds a lock on one hidden file in each folder that it writes to. The kernel lets go of the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What occurs in a model, read from its bytes alone: one parse, no onnx, no look at each node."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where a result goes: a file that is replaced whole, or a pipe or device that is written to."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ranges of bytes in files, moved by the kernel where it can."""
 
 from __future__ import annotations

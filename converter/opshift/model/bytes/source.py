@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files that are read without surprises: what they were when opened, and what pipes give."""
 
 from __future__ import annotations

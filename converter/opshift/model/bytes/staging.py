@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files that appear whole: written under temporary names beside their place, the model last."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How tensors and messages are laid out in bytes; knows field numbers, but no protobuf library."""
 
 from __future__ import annotations

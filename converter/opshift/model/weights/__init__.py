@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Carve large payloads out of a model before it is converted and put them back afterwards.
 
 A *skeleton* is a model in which every large tensor is a *stub*: the same TensorProto with one

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Take large payloads out of a model and put them back."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the checker may see of a skeleton."""
 
 from __future__ import annotations

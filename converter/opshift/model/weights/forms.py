@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The forms of a model file besides the binary one, by the endings that onnx knows."""
 
 from __future__ import annotations

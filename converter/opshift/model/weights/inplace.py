@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From an object to the same object, payloads unmoved."""
 
 from __future__ import annotations

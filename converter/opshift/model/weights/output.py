@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From a skeleton to a file, and where external data goes."""
 
 from __future__ import annotations

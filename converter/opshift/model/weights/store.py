@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where every carved payload is, and what a stub says."""
 
 from __future__ import annotations

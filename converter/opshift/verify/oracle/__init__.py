@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The judge: evaluates any ONNX model of opset 1..28 node by node, by engines that earned trust."""
 
 from opshift.verify.oracle.compare import compare

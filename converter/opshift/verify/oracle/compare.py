@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether two lists of values are equal, and if not, one sentence saying how."""
 
 from typing import Any

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """If, Loop, Scan and SequenceMap: nested graphs are walked by the interpreter itself."""
 
 from typing import Any

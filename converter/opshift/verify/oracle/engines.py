@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The engines we did not write: onnx's reference implementation and onnxruntime."""
 
 from functools import cache, lru_cache

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Deterministic inputs for a model, made from what its graph declares."""
 
 from typing import Any

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Walks a graph one node at a time and lets the trusted engine compute each."""
 
 from collections import ChainMap

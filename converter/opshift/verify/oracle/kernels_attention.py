@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Attention, where the reference and the text differ."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DeformConv: a convolution whose taps are moved, each read between four neighbours."""
 
 from itertools import product

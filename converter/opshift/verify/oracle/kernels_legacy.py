@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Elementwise operators under the rules of the first operator sets."""
 
 from collections.abc import Callable

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Operators the reference almost judges: one wrapper or a short definition each."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ai.onnx.ml: encoders, maps and trees."""
 
 from collections.abc import Sequence

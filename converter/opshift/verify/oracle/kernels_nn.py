@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Normalisation, softmax and dropout through all their versions."""
 
 from typing import Any

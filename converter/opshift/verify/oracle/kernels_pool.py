@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pooling and convolution over any number of spatial axes."""
 
 from collections.abc import Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Casts and quantisation through all their versions."""
 
 import ml_dtypes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random operators: what they draw depends on the judge's seed, the shape and the node's seed."""
 
 from typing import Any

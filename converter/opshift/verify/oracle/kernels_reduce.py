@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reductions, whose axes were an attribute before they became an input."""
 
 from collections.abc import Callable, Sequence

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Operators that no schema describes any more, by the documents of their time."""
 
 from collections.abc import Callable, Mapping

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """RNN, GRU and LSTM from their equations, for every version, layout and direction."""
 
 from collections.abc import Callable

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """GridSample and AffineGrid: interpolation at given places, one tap at a time."""
 
 from itertools import product

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Movement of elements: reshape, split, slice, pad, tile, squeeze, and scaling by factors."""
 
 from collections.abc import Sequence

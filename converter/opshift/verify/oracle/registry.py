@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where kernels are written down: which operator, which versions, one function."""
 
 from collections.abc import Callable

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a node may look like at its version: the strict reading of the operator schemas."""
 
 from collections.abc import Sequence

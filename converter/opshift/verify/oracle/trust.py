@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who judges which operator at which version, and why: our kernel, the body, a runtime, or onnx."""
 
 from collections.abc import Callable, Iterable, Iterator

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What flows along the edges of a graph, and how ONNX calls its types."""
 
 from functools import cache

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The page of a run: one file that needs nothing else, in which every name is text.
 
 What is counted is written here; the rows of the models are data, from which the browser makes the

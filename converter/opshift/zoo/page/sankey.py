@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A Sankey diagram as SVG: bands from what was to what is, as wide as there are models."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """About how many bytes models are, without opening them: a folder's files, shared by its models."""
 
 from __future__ import annotations

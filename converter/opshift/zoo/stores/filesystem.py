@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every other scheme, by fsspec: a file is written under another name and then renamed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Object stores, by obstore: S3, Google, Azure and what speaks like them; HTTP for reading."""
 
 from __future__ import annotations

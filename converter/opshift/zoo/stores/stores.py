@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where files can be besides this machine: one small interface, `opshift[remote]` behind it."""
 
 from __future__ import annotations

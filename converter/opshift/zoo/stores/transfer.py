@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A model that is in a store, brought here; and a result that goes to one."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The worker's side of its private pipe: an item comes, an outcome goes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Shards on a Dask cluster: `opshift[dask]`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a child may use, enforced by the kernel, which native code cannot talk out of it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The engine's worker's side of a shard: a process beside it that supervises all its shards."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Shards on a Ray cluster: `opshift[ray]`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`python -m opshift.zoo.workers.shard`: the supervisor of shards, beside an engine's worker."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Spreads a zoo over an engine's workers in shards; each shard has a supervisor of its own there.
 
 An engine only carries: its worker starts a process that supervises children like the local engine,

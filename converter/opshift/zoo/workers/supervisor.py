@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The local engine: children of our own, a private pipe each; a death costs its item alone."""
 
 from __future__ import annotations

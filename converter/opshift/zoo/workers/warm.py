@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Does once, in the server that workers start from, what each of them would do first."""
 
 from __future__ import annotations

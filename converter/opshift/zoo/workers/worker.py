@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The driver's side of one child: gives it items, watches it, and says what it died of."""
 
 from __future__ import annotations
