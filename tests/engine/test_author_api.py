@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import pytest
-from conftest import model, ops
 from onnx import TensorProto
 from opshift import AdapterBug, Refused, Why, convert_version
 from opshift.adapter import KEEP, Builder, Node, Refusal, Result, adapter, boundary, example
 from opshift.author.registry import Registry
 from opshift.combinators import attribute_becomes_input, enum_grew
+from text_models import model, ops
 
 SOFTMAX = "(float[2,3] x) => (float[2,3] y) { y = Softmax<axis=1>(x) }"
 

@@ -4,10 +4,10 @@
 from collections.abc import Callable
 
 import pytest
-from conftest import model, ops
 from onnx import TensorProto
 from opshift import Refused, convert_version
 from opshift.adapter import Builder, Node, Result, adapter
+from text_models import model, ops
 
 
 @adapter("Ceil", 13, 12, emits=("Cast", "Neg"))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the full check objects to, and what it lets pass."""
 
-from conftest import model
 from opshift.author import registry
 from opshift.convert.legal import checker
+from text_models import model
 
 UNTYPED = '(int8[2] x) => (float[1,2] y) { a = Cast<to="FLOAT">(x) y = Unsqueeze<axes=[0]>(a) }'
 WRONG = '(int8[2] x) => (int8[1,2] y) { z = Cast<to="FLOAT">(x) w = Unsqueeze<axes=[0]>(z) y = Unsqueeze<axes=[0, 1]>(x) }'

@@ -4,11 +4,11 @@
 import onnx
 import pytest
 from click.testing import CliRunner
-from conftest import model
 from opshift import BadTarget, convert_version
 from opshift.cli.entry import main
 from opshift.convert import api, attempt
 from opshift.convert.legal import checker
+from text_models import model
 
 PLAIN = "(float[2,3] x) => (float[2,3] y) { h = Relu(x) y = Softmax(h) }"
 

@@ -10,10 +10,10 @@ import sys
 import onnx
 import pytest
 from click.testing import CliRunner
-from conftest import model
 from opshift.adapter import Builder, Node, Result, adapter
 from opshift.cli import output as cli
 from opshift.cli.entry import main
+from text_models import model
 
 SOFTMAX = "(float[2,3,4] x) => (float[2,3,4] y) { y = Softmax(x) }"
 

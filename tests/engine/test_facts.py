@@ -3,7 +3,6 @@
 
 import onnx
 import pytest
-from conftest import model, ops
 from onnx import helper
 from opshift.author import registry
 from opshift.author.facts import Facts
@@ -11,6 +10,7 @@ from opshift.convert.api import Request, convert
 from opshift.model import weights
 from opshift.model.document import Document
 from opshift.opsets.types import dims_of
+from text_models import model, ops
 
 CUSTOM = ', "custom" : 1'
 

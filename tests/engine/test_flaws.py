@@ -7,9 +7,9 @@ import re
 
 import onnx
 import pytest
-from conftest import model, ops
 from opshift import AdapterBug, InvalidModel, convert_version
 from opshift.adapter import KEEP, Builder, Node, Result, adapter
+from text_models import model, ops
 
 COMPRESS = (
     "(float[4] x, bool[SHAPE] c) => (float[n] y) { y = Compress(x, c) z = Softmax<axis=-1>(y) }"

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import pytest
-from conftest import model, ops
 from opshift import convert_version
 from opshift.convert.legal import checker
+from text_models import model, ops
 
 TEXTS = [
     ("(float[2,3,4] x) => (float[2,3,4] y) { y = Softmax(x) }", 13, 9),

@@ -2,12 +2,12 @@
 """What is known about values that a step wrote itself."""
 
 import pytest
-from conftest import model, ops
 from onnx import TensorProto, parser
 from opshift import convert_version
 from opshift.adapter import adapter
 from opshift.author.facts import Facts
 from opshift.opsets import schemas
+from text_models import model, ops
 
 
 def test_a_node_with_subgraphs_types_what_it_gives(with_adapters):

@@ -7,9 +7,9 @@ import numpy as np
 import onnx
 import onnx.parser
 import pytest
-from conftest import model
 from onnx import helper, numpy_helper
 from opshift import BadTarget, InvalidModel, convert_file, convert_version, plan
+from text_models import model
 
 GOOD = "(float[2,3] x) => (float[2,3] y) { a = Softmax<axis=1>(x) y = Neg(a) }"
 

@@ -6,11 +6,11 @@ from __future__ import annotations
 import onnx
 import onnx.parser
 import pytest
-from conftest import model, ops
 from onnx import ModelProto, TensorProto, helper
 from opshift import Refused, Why, convert_file, convert_version
 from opshift.adapter import Builder, Node, Result, adapter
 from opshift.errors import Refusal
+from text_models import model, ops
 
 # What each text field of ONNX's messages is to the index of names.
 READS = {

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import pytest
-from conftest import model, ops
 from onnx import ModelProto, helper
 from opshift import InvalidModel, check_model, convert_version, plan
+from text_models import model, ops
 
 ENLARGED = "(float[1,1,2,2] x, float[4] s) => (float[1,1,4,4] y) { y = Upsample(x, s) }"
 SCATTERED = (

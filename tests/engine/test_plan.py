@@ -11,7 +11,6 @@ import subprocess
 import sys
 
 import pytest
-from conftest import model
 from opshift import AdapterBug, InvalidModel, Refused, Why, convert_version, plan, plugins
 from opshift.adapter import Builder, Node, Result, adapter, impossible
 from opshift.author import registry
@@ -22,6 +21,7 @@ from opshift.opsets import schemas
 from opshift.report import Report
 from opshift.testing import example_model, example_target, examples
 from opshift.text import plain
+from text_models import model
 
 
 def test_a_plan_touches_nothing():

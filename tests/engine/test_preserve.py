@@ -7,9 +7,9 @@ import numpy as np
 import onnx
 import onnx.parser
 import pytest
-from conftest import model, ops
 from onnx import ModelProto, helper, numpy_helper
 from opshift import convert_file, convert_version
+from text_models import model, ops
 
 NEWER = hasattr(ModelProto(), "configuration")
 """Whether this onnx has the fields for several devices, which came with 1.18."""

@@ -3,12 +3,12 @@
 
 import onnx
 import pytest
-from conftest import model, ops
 from onnx import ModelProto, TensorProto, helper, parser
 from opshift import InvalidModel, convert_version
 from opshift.convert.api import Request, convert
 from opshift.model import weights
 from opshift.verify import oracle
+from text_models import model, ops
 
 PLAIN = "(float[2,3] x) => (float[2,3] y) { h = Relu(x) y = Softmax(h) }"
 

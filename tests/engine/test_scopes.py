@@ -7,10 +7,10 @@ import onnx.checker
 import onnx.parser
 import oracle
 import pytest
-from conftest import model, ops
 from onnx import helper
 from opshift import InvalidModel, Refused, Why, convert_version
 from opshift.adapter import Builder, Node, Result, adapter, retired
+from text_models import model, ops
 
 NESTED = """(float[4,3,2] x, bool c) => (float[4,3,2] y) {
     y = If(c) <

@@ -6,7 +6,6 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
-from conftest import model, ops
 from opshift import convert_file, convert_version
 from opshift.adapter import impossible
 from opshift.author import registry
@@ -14,6 +13,7 @@ from opshift.convert.api import Request
 from opshift.convert.attempt import Conversion
 from opshift.convert.step import Stepper, StepRefused
 from opshift.model import weights
+from text_models import model, ops
 
 REFUSING = """(float[2,3,4] x) => (float[2,3,4] z) {
     y = Softmax<axis=1>(x)

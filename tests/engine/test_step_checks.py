@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import pytest
-from conftest import model
 from onnx import AttributeProto, NodeProto, helper
 from opshift import AdapterBug, convert_version
 from opshift.adapter import T, adapter
+from text_models import model
 
 TEXT = """(float[2] x, float[2] z) => (float[2] y, float[2] late) {
     h = Gelu(x)

@@ -10,10 +10,10 @@ import onnx
 import onnx.parser
 import pytest
 from click.testing import CliRunner
-from conftest import model
 from onnx import TensorProto, helper, numpy_helper
 from opshift import check_model, convert, convert_file, convert_version
 from opshift.cli.entry import main
+from text_models import model
 
 GOOD = "(float[2,3] x) => (float[2,3] y) { a = Softmax<axis=1>(x) y = Neg(a) }"
 

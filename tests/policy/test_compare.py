@@ -9,10 +9,10 @@ import numpy as np
 import onnx
 import pytest
 from click.testing import CliRunner
-from conftest import model
 from onnx import numpy_helper
 from opshift import ModelVersion, convert_file, convert_version, diff
 from opshift.cli.entry import main
+from text_models import model
 
 SOFTMAX = """(float[2,3,4] x) => (float[2,3,4] y) {
     a = Softmax(x) b = com.acme.Twice(a) c = Add(b, w) y = Softmax(c) }

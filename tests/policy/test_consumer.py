@@ -8,10 +8,10 @@ import json
 import onnx
 import pytest
 from click.testing import CliRunner
-from conftest import model
 from opshift import BadTarget, ModelVersion
 from opshift.cli.entry import main
 from opshift.convert.look.consumer import Consumer, may_use, written_for
+from text_models import model
 
 TEXT = "(float[2,3] x) => (float[2,3] y) { a = Softmax(x) y = Neg(a) }"
 

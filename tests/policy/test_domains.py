@@ -7,10 +7,10 @@ import numpy as np
 import onnx
 import pytest
 from click.testing import CliRunner
-from conftest import model
 from onnx import ModelProto
 from opshift import BadTarget, Refused, Why, convert, convert_version, plan
 from opshift.cli import main
+from text_models import model
 from vendor_judge import on_onnxruntime
 
 VENDOR = ', "com.microsoft" : 1'

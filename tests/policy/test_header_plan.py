@@ -9,7 +9,6 @@ import sys
 import onnx
 import onnx.parser
 import pytest
-from conftest import model
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import helper
@@ -17,6 +16,7 @@ from opshift import BadTarget, InvalidModel, plan
 from opshift.convert.look import header
 from opshift.model.bytes.source import Opened
 from opshift.opsets import targets
+from text_models import model
 
 PARTS = {
     "plain": "a = Softmax<axis = 1>(x) b = Neg(a) y = Abs(b)",

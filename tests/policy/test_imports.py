@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import onnx
 import pytest
-from conftest import model
 from opshift import BadTarget, Refused, convert_file, convert_version
+from text_models import model
 
 PLAIN = "(float[2] x) => (float[2] y) { y = Neg(x) }"
 FOREIGN = "(float[2] x) => (float[2] y) { a = com.acme.Run(x) y = Neg(a) }"

@@ -8,11 +8,11 @@ import onnx
 import onnx.parser
 import pytest
 from click.testing import CliRunner
-from conftest import model, ops
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime import InferenceSession
 from opshift import BadTarget, Refused, convert_file, convert_version
 from opshift.cli.entry import main
+from text_models import model, ops
 
 PLAIN = "(float[2] x) => (float[2] y) { y = Neg(x) }"
 X = np.array([1, -2], np.float32)

@@ -8,12 +8,12 @@ import json
 import onnx
 import pytest
 from click.testing import CliRunner
-from conftest import model
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from opshift import BadTarget, Refused, convert_version, lowest_versions
 from opshift.cli.entry import main
 from opshift.opsets import schemas
+from text_models import model
 
 OPS = {
     "Neg": 6,

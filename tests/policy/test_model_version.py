@@ -10,7 +10,6 @@ import numpy as np
 import onnx
 import pytest
 from click.testing import CliRunner
-from conftest import model
 from hypothesis import given
 from hypothesis import strategies as st
 from onnx import numpy_helper
@@ -19,6 +18,7 @@ from opshift.cli.entry import main
 from opshift.model.model_version import Form, Level, ModelVersion
 from opshift.model.signature import Signature, Value, compare
 from opshift.opsets.elements import ELEMENTS
+from text_models import model
 
 WIDER = {row.name: row.wider for row in ELEMENTS.values() if row.wider}
 

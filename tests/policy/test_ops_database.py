@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from conftest import model
 from opshift import BadTarget, convert_version, versions
 from opshift.author import database
 from opshift.cli.entry import main
 from opshift.opsets import changelog, schema_changes, schemas
 from opshift.opsets.changelog import Changelog
 from opshift.opsets.opset_changelog_pb2 import Change, Domain, OpsetChangelog, Version
+from text_models import model
 
 from tools.author import ops_database
 

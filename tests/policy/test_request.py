@@ -10,7 +10,6 @@ import inspect
 import onnx
 import pytest
 from click.testing import CliRunner
-from conftest import model
 from opshift import (
     BadTarget,
     Refused,
@@ -24,6 +23,7 @@ from opshift.cli import main
 from opshift.cli.wishes import PERMISSIONS, TARGET, _names
 from opshift.convert.request import Wishes
 from opshift.zoo.migrate import migrate
+from text_models import model
 
 NEG = "(float[2] x) => (float[2] y) { y = Neg(x) }"
 ERF = "(double[2] x) => (double[2] y) { y = Erf(x) }"

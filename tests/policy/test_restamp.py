@@ -12,7 +12,6 @@ import numpy as np
 import onnx
 import pytest
 from click.testing import CliRunner
-from conftest import model
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
@@ -22,6 +21,7 @@ from opshift.convert.api import convert
 from opshift.convert.ir import restamp
 from opshift.convert.request import Request
 from opshift.model import weights
+from text_models import model
 
 PLAIN = "(float[2] x) => (float[2] y) { y = Neg(x) }"
 

@@ -9,7 +9,6 @@ import numpy as np
 import onnx
 import pytest
 from click.testing import CliRunner
-from conftest import model, ops
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnxruntime import InferenceSession
@@ -20,6 +19,7 @@ from opshift.convert.look.accepts import accepts
 from opshift.convert.request import Request
 from opshift.model import weights
 from opshift.opsets import schemas, targets
+from text_models import model, ops
 
 PLAIN = "(float[2] x) => (float[2] y) { y = Neg(x) }"
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 import random
 
 import pytest
-from conftest import model
 from opshift import check_model
+from text_models import model
 
 import examples
 from tools.corpus import findings

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from conftest import model
 from onnx import defs
 from onnxruntime import InferenceSession
+from text_models import model
 
 from tools.corpus.runtimes import probes, report
 from tools.corpus.runtimes.__main__ import convert

@@ -8,9 +8,9 @@ import sys
 import onnx
 import pytest
 from click.testing import CliRunner
-from conftest import model
 from opshift.cli.entry import main
 from opshift.verify import Limits, verify
+from text_models import model
 
 PLAIN = "(float[2] x) => (float[2] y) { y = Neg(x) }"
 
