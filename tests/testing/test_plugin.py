@@ -93,8 +93,8 @@ def test_the_assertions_are_fixtures_that_compute_as_the_project_says(pytester):
 def test_a_package_that_is_named_is_tested(pytester):
     whole = ("--opshift-adapters", "opshift_adapters")
     family = ("--opshift-adapters", "opshift_adapters.normalize.softmax")
-    reasons = ROOT / "tools" / "author" / "edges.toml"
-    pytester.makeini(f"[pytest]\nopshift_reasons = {reasons}")
+    folder = ROOT / "tools" / "author"
+    pytester.makeini(f"[pytest]\nopshift_reasons = {folder}/edges.toml {folder}/gaps.toml")
     pytester.runpytest_subprocess(*whole, "-k", "opshift-adapters").assert_outcomes(
         passed=1, deselected=1
     )

@@ -5,6 +5,9 @@ import sys
 
 from tools.lib.program import run
 
-TOOLS = "branches browser_page claims docs edges freeze index mutation new_opset ops_database plans"
+TOOLS = (
+    "branches browser_page claims docs edges freeze gaps index mutation new_opset ops_database"
+    " plans"
+)
 
 sys.exit(run("tools.author", TOOLS.split()))

@@ -2,13 +2,16 @@
 """Runs every example of the adapters on many sets of inputs: ordinary values, and the edges.
 
     python -m tools.author edges [--only TEXT] [--sets nan infinite] [--sample] [--all]
+                                 [--variants]
 
 Each example is converted. The original and the result then run on each set of inputs in
 `opshift.testing.input_sets`: no elements, one element, negative numbers, ties, repeated places, the
 largest integers, extreme floats, infinities, NaN. onnxruntime computes where it runs both models,
 otherwise the oracle. `docs/explain/decisions/0005-what-counts-as-equal.md` tells how results are
 compared. A set is left out where the original has no answer. A process that ends is a difference
-like others. `tools/author/edges.toml` gives the reasons for what stays.
+like others. `--variants` runs the variants of each example instead: unknown ranks and sizes, other
+element types, each attribute off its default, and a use in a branch. `tools/author/edges.toml`
+gives the reasons for what stays.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from opshift.testing.input_sets import SETS
-from opshift.testing.surveys import reasons, sampled, subjects, survey
+from opshift.testing.surveys import reasons, sampled, subjects, survey, varied
 
 PACKAGE = "opshift_adapters"
 REASONS = Path(__file__).with_suffix(".toml")
@@ -34,9 +37,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--sample", action="store_true", help="one example of each adapter")
     parser.add_argument("--seed", type=int, default=0, help="of the sample")
     parser.add_argument("--all", action="store_true", help="list what edges.toml explains, too")
+    parser.add_argument("--variants", action="store_true", help="variants in place of inputs")
     args = parser.parse_args(argv)
     chosen = [one for one in subjects(PACKAGE) if args.only in one.name]
-    done = survey(sampled(chosen, args.seed) if args.sample else chosen, args.sets)
+    if args.sample:
+        chosen = list(sampled(chosen, args.seed))
+    done = varied(chosen) if args.variants else survey(chosen, args.sets)
     new = done.unexplained(reasons(REASONS))
     print("\n".join([*(done.found if args.all else new), *(f"not run: {n}" for n in done.idle)]))
     print(

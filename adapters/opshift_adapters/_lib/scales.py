@@ -43,7 +43,7 @@ ALONG = ("Reshape", "Unsqueeze", "Expand", "Concat", "Slice", "Shape", "Mul", *S
 
 def along(op: Builder, p: Value, x: Value, axis: int, block: int = 0) -> Value:
     """A scale or zero point in a shape that broadcasts to x: per tensor, per axis or per block."""
-    if block:
+    if block and p.rank_or_none != 0:
         return _each_block_spread(op, p, x, axis % x.rank, block)
     if p.rank == 0 or p.shape_or_none == (1,):
         return p if p.rank == 0 or x.rank_or_none else op.Reshape(p, op.const([]))

@@ -36,6 +36,7 @@ from opshift_adapters._lib.wide_integers import WIDE, wide_arithmetic
 def _through_double(node: Node, op: Builder) -> Result:
     """Only floats were taken: a double holds 32 bits, sums and products over an axis hold 64."""
     a, b = node["A"], node["B"]
+    node.has("axis")  # without broadcast it has no meaning
     kind = a.elem_type
     if kind not in (T.INT32, T.UINT32):
         return wide_arithmetic(node, op)

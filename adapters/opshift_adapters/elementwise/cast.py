@@ -59,6 +59,8 @@ def cast_6_5(node: Node, op: Builder) -> Result:
 def cast_while_converting(node: Node, op: Builder) -> Result:
     """A constant of a type that the older Cast cannot read is cast while converting."""
     x, to = node["input"], node.int("to")
+    if "saturate" in node.attributes:
+        node.has("saturate")  # it is about 8-bit floats alone
     known, text = x.const_or_none(), x.elem_type == T.STRING
     if known is None or to not in DTYPES or (text and to == T.BOOL):
         kinds = f"{T(x.elem_type).name} to {T(to).name}".lower()
@@ -148,6 +150,7 @@ CAST_21 = boundary(
         example("int4 weights", FOUR_BITS, gives="Identity Add"),
         example("int4 weights to int32", "() => (int32[2] y) <int4[2] w = {7, -8}> { y = Cast<to=6>(w) }", gives="Identity"),
         example("uint4 weights to float16", "() => (float16[2] y) <uint4[2] w = {15, 0}> { y = Cast<to=10>(w) }", gives="Identity"),
+        example("uint4 weights, saturation", "() => (float16[2] y) <uint4[2] w = {15, 0}> { y = Cast<to=10, saturate=0>(w) }", gives="Identity"),
         example("to int4", "(float[2] x) => (float[2] y) { f = Cast<to=22>(x) y = Cast<to=1>(f) }", refuses=Why.TYPE_NOT_AVAILABLE),
     ),
 )

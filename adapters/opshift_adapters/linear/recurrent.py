@@ -61,6 +61,9 @@ def layout_14_13(node: Node, op: Builder) -> Result:
 @example("all steps", RNN + f") => ({Y}, {LAST}) {{ y, h = RNN<hidden_size=5>(x, w, r) }}", gives="RNN")
 @example("last step", LSTM + f') => ({LAST}) {{ "", h = LSTM<hidden_size=5>(x, w, r) }}', gives="LSTM")
 @example("steps that nobody reads", GRU + f") => ({LAST}) {{ y, h = GRU<hidden_size=5>(x, w, r) }}", gives="GRU")
+@example("every input", "(float[4,2,3] x, float[2,5,3] w, float[2,5,5] r, float[2,10] b, int32[2] l, float[2,2,5] i) => (float[4,2,2,5] y) { y = RNN<hidden_size=5, direction=\"bidirectional\">(x, w, r, b, l, i) }", gives="RNN", inputs={"l": [2, 4]})
+@example("every input of GRU", "(float[4,2,3] x, float[2,15,3] w, float[2,15,5] r, float[2,30] b, int32[2] l, float[2,2,5] i) => (float[4,2,2,5] y) { y = GRU<hidden_size=5, direction=\"bidirectional\">(x, w, r, b, l, i) }", gives="GRU", inputs={"l": [2, 4]})
+@example("every input of LSTM", "(float[4,2,3] x, float[2,20,3] w, float[2,20,5] r, float[2,40] b, int32[2] l, float[2,2,5] i, float[2,2,5] c, float[2,15] p) => (float[4,2,2,5] y) { y = LSTM<hidden_size=5, direction=\"bidirectional\">(x, w, r, b, l, i, c, p) }", gives="LSTM", inputs={"l": [2, 4]})
 def output_sequence_7_6(node: Node, op: Builder) -> Result:
     """Whether all steps are put out was an attribute."""
     return op.same(node, output_sequence=int(node.output("Y") is not None))
@@ -69,6 +72,9 @@ def output_sequence_7_6(node: Node, op: Builder) -> Result:
 @adapter("RNN GRU LSTM", 6, 7)
 @example("all steps", RNN + f") => ({Y}) {{ y = RNN<hidden_size=5, output_sequence=1>(x, w, r) }}", gives="RNN")
 @example("last step", LSTM + f') => ({LAST}) {{ "", h = LSTM<hidden_size=5>(x, w, r) }}', gives="LSTM")
+@example("every input", "(float[4,2,3] x, float[2,5,3] w, float[2,5,5] r, float[2,10] b, int32[2] l, float[2,2,5] i) => (float[4,2,2,5] y) { y = RNN<hidden_size=5, output_sequence=1, direction=\"bidirectional\">(x, w, r, b, l, i) }", gives="RNN", inputs={"l": [2, 4]})
+@example("every input of GRU", "(float[4,2,3] x, float[2,15,3] w, float[2,15,5] r, float[2,30] b, int32[2] l, float[2,2,5] i) => (float[4,2,2,5] y) { y = GRU<hidden_size=5, output_sequence=1, direction=\"bidirectional\">(x, w, r, b, l, i) }", gives="GRU", inputs={"l": [2, 4]})
+@example("every input of LSTM", "(float[4,2,3] x, float[2,20,3] w, float[2,20,5] r, float[2,40] b, int32[2] l, float[2,2,5] i, float[2,2,5] c, float[2,15] p) => (float[4,2,2,5] y) { y = LSTM<hidden_size=5, output_sequence=1, direction=\"bidirectional\">(x, w, r, b, l, i, c, p) }", gives="LSTM", inputs={"l": [2, 4]})
 def output_sequence_6_7(node: Node, op: Builder) -> Result:
     """Whether all steps are put out shows in the outputs that are named."""
     return op.same(node, output_sequence=None)

@@ -229,6 +229,7 @@ BLOCKS_OF = "(float[3,5] x, float[3,3] s) => (TYPE[3,5] y) { y = QuantizeLinear<
 
 
 @adapter("QuantizeLinear", 21, 20, emits=ARITHMETIC_21, handles_types=True)
+@example("one scale and a size of blocks", "(float[2,3] x, float s, int16 z) => (int16[2,3] y) { y = QuantizeLinear<block_size=1>(x, s, z) }", inputs={"s": 0.5, "z": 1})
 @example("plain", "(float[2,3] x, float s, int8 z) => (int8[2,3] y) { y = QuantizeLinear<output_dtype=3>(x, s, z) }", gives="QuantizeLinear")
 @example("type by name", "(float[2,3] x, float s) => (int8[2,3] y) { y = QuantizeLinear<output_dtype=3>(x, s) }", gives="QuantizeLinear")
 @example("type by name per axis", "(float[2,N] x, float[N] s) => (int8[2,N] y) { y = QuantizeLinear<output_dtype=3>(x, s) }", gives="Shape Expand QuantizeLinear")
@@ -249,6 +250,7 @@ def quantize_linear_21_20(node: Node, op: Builder) -> Result:
         ratio = op.Div(node["x"], along(op, scale, node["x"], node.int("axis"), block))
         return op.Cast(ratio, to=kind, saturate=node.int("saturate"))
     if block or kind in (T.INT16, T.UINT16):
+        node.has("saturate")  # it is about 8-bit floats alone
         return _in_integers(node, op, kind)
     if zero is None and kind != T.UINT8:
         zero = _zeros(op, scale, kind)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         ranked,
         shape_rules,
     )
+    from opshift.testing.meaning import gaps
     from opshift.testing.models import assert_invalid, assert_model_converts, assert_refused
     from opshift.testing.modern import assert_modern, modern_model, modern_rules
     from opshift.testing.operators import assert_op_downgrades, assert_op_upgrades
@@ -54,6 +55,7 @@ __all__ = [
     "examples",
     "folded",
     "folds",
+    "gaps",
     "input_sets",
     "modern_model",
     "modern_rules",
@@ -72,6 +74,7 @@ _HOMES = {
         "examples",
     ),
     "input_sets": ("input_sets",),
+    "meaning": ("gaps",),
     "surveys": ("survey",),
     "known": (
         "assert_bounds",

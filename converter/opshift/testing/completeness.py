@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from opshift.author import registry
 from opshift.author.index import Crossing
@@ -11,10 +11,14 @@ from opshift.author.registry import Registry
 from opshift.errors import AdapterBug
 from opshift.opsets import schemas
 from opshift.testing.example_models import stands_in
+from opshift.testing.meaning import gaps
 
 
-def assert_complete(package: str) -> None:
-    """Exactly one verdict for every operator, boundary and direction of the package's domains."""
+def assert_complete(package: str, known: Collection[str] = ()) -> None:
+    """Exactly one verdict for every operator, opset and direction, and examples of all it means.
+
+    `known` are the gaps of `opshift.testing.gaps` that stay.
+    """
     try:
         adapters = registry.default()
     except AdapterBug as bug:  # among others where a crossing has two verdicts
@@ -29,6 +33,9 @@ def assert_complete(package: str) -> None:
     _expect_none(list(_pointless(own)), "have a verdict where the operator does not change")
     stale = list(_stale(adapters, own))
     _expect_none(stale, "are claimed unchanged, but their schemas are no longer those looked at")
+    if new := [gap for gap in gaps(package) if gap not in known]:
+        shown = "".join(f"\n{gap}" for gap in new)
+        raise AssertionError(f"{len(new)} gaps that no example covers:{shown}")
 
 
 def _expect_none(crossings: list[Crossing], what: str) -> None:

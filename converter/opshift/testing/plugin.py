@@ -19,7 +19,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--opshift-adapters", action="append", default=[], metavar="PACKAGE",
         help="test the verdicts of this package, and its examples on many sets of inputs",
     )  # fmt: skip
-    parser.addini("opshift_reasons", "a TOML file: parts of findings that stay, and the reasons")
+    parser.addini(
+        "opshift_reasons", "TOML files: parts of findings that stay, and the reasons", type="args"
+    )
 
 
 @pytest.hookimpl(tryfirst=True)  # so that -k and -m choose among these tests too
@@ -50,6 +52,14 @@ class PackageTest(pytest.Item):
     def package(self) -> str:
         return self.name.partition("[")[2].removesuffix("]")
 
+    @property
+    def known(self) -> dict[str, str]:
+        """The findings that stay, with the reasons."""
+        from opshift.testing.surveys import reasons
+
+        files = self.config.getini("opshift_reasons")
+        return {k: why for file in files for k, why in reasons(self.config.rootpath / file).items()}
+
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         if isinstance(excinfo.value, AssertionError):
             return str(excinfo.value)
@@ -65,19 +75,17 @@ class Verdicts(PackageTest):
     def runtest(self) -> None:
         from opshift.testing import assert_complete
 
-        assert_complete(self.package)
+        assert_complete(self.package, self.known)
 
 
 class Numbers(PackageTest):
     """Every example computes the same as its original on many sets of inputs."""
 
     def runtest(self) -> None:
-        from opshift.testing.surveys import reasons, survey
+        from opshift.testing.surveys import survey
 
-        file = self.config.getini("opshift_reasons")
-        known = reasons(self.config.rootpath / file) if file else {}
         done = survey(self.package, evaluate=self.config.stash.get(_EVALUATE, None))
-        if new := done.unexplained(known):
+        if new := done.unexplained(self.known):
             raise AssertionError("\n".join([f"{len(new)} sets of inputs differ:", *new]))
         if done.idle:
             told = "no engine computes it; run the tests that use the fixture opshift_evaluate, too"

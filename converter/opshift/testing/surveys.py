@@ -98,7 +98,7 @@ def varied(chosen: str | Iterable[Subject]) -> Survey:
         ran[subject.name] = 0
         example = subject.example
         model = example_model(subject.adapter, example)
-        values = divisible(model, oracle.make_inputs(model, overrides=dict(example.inputs)))
+        values = oracle.make_inputs(model, overrides=dict(example.inputs))
         for name, variant in variants(model, subject.adapter.domain, subject.adapter.ops):
             if checker.whole(variant, registry.default(), full=True) is not None:
                 continue  # the operator takes no such type or attribute
@@ -113,6 +113,7 @@ def _variant(subject: Subject, before: ModelProto, values: Mapping[str, Any]) ->
     """How a variant fails, or nothing; the opset that is left may not take it at all."""
     asked = {info.name for info in before.graph.input}
     given = {name: value for name, value in values.items() if name in asked}
+    given = divisible(before, oracle.make_inputs(before, overrides=given))
     try:
         after = convert_version(before, example_target(subject.adapter, subject.example))
     except (InvalidModel, Refused):

@@ -39,7 +39,7 @@ def variants(
         yield "in a branch", _in_a_branch(model)
     for name, elem_type in TYPES.items():
         yield f"of {name}", _of_type(model, elem_type)
-    yield from _attributes(model, domain, ops)
+    yield from attributes(model, domain, ops)
 
 
 def _copy(model: ModelProto) -> ModelProto:
@@ -106,7 +106,7 @@ def _of_type(model: ModelProto, elem_type: int) -> ModelProto:
     return copy
 
 
-def _attributes(
+def attributes(
     model: ModelProto, domain: str, ops: tuple[str, ...]
 ) -> Iterator[tuple[str, ModelProto]]:
     """The first node with each attribute that it does not give, off its default."""
