@@ -59,6 +59,8 @@ def test_the_engine_knows_no_operator_by_name():
     known = set(schemas.operators("")) - {"Constant", "Identity", "Cast"}
     found = Counter()
     for path in ENGINE:
+        if "testing" in path.parts:  # which writes models around examples
+            continue
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Constant) and node.value in known:
                 found[path.stem, node.value] += 1

@@ -59,7 +59,7 @@ def test_the_limit_hook_names_the_model_that_is_too_new(folder):
     assert hook("opshift-accepts", "--for=onnxruntime==1.10", folder=folder).returncode == 0
     told = hook("opshift-accepts", "--opset=12", folder=folder)
     assert told.returncode == 1
-    assert "my models/new one.onnx:\nno:" in told.stdout
+    assert "my models/new one.onnx:\nNo:" in told.stdout
     assert "old.onnx:\nyes" in told.stdout
 
 
