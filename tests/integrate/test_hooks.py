@@ -60,7 +60,7 @@ def test_the_limit_hook_names_the_model_that_is_too_new(folder):
     told = hook("opshift-accepts", "--opset=12", folder=folder)
     assert told.returncode == 1
     assert "my models/new one.onnx:\nNo:" in told.stdout
-    assert "old.onnx:\nyes" in told.stdout
+    assert "old.onnx:\nYes" in told.stdout
 
 
 def action(folder, **inputs):
