@@ -118,7 +118,7 @@ def axes(ops: str, names: str = "axis", *, extra: int = 0, domain: str = "") -> 
         computed = dict(_given(node, names.split()))
         for name in names.split():
             known = computed[name].const_or_none() if name in computed else None
-            given = node.attr(name) if known is None else known.reshape(-1).tolist()
+            given = _attribute(node, name) if known is None else known.reshape(-1).tolist()
             for axis in given if isinstance(given, list) else [given]:
                 if isinstance(axis, int | float) and not -most <= axis < most:
                     has = "cannot have so many" if rank is None else f"has {rank}"
@@ -126,3 +126,9 @@ def axes(ops: str, names: str = "axis", *, extra: int = 0, domain: str = "") -> 
         return None
 
     return look
+
+
+def _attribute(node: Node, name: str) -> Any:
+    """An attribute, None where the node's version of the operator has none of that name."""
+    has = node.schema is not None and name in node.schema.attributes
+    return node.attr(name) if has else None

@@ -7,8 +7,12 @@ import re
 
 import onnx
 import pytest
+from onnx import TensorProto, helper
 from opshift import AdapterBug, InvalidModel, convert_version
-from opshift.adapter import KEEP, Builder, Node, Result, adapter
+from opshift.adapter import KEEP, Builder, Flaw, Node, Result, adapter
+from opshift.author import registry
+from opshift.convert.legal import flaws
+from opshift.opsets import schemas
 from text_models import model, ops
 
 COMPRESS = (
@@ -122,3 +126,18 @@ def test_a_negative_dimension_is_an_unknown_one(with_adapters):
 def test_what_onnx_does_not_check_is_known(text, words):
     with pytest.raises(InvalidModel, match=re.escape(words)):
         convert_version(model(text + " z = Softmax<axis=0>(y) }"), 13)
+
+
+def test_flaws_can_be_asked_at_every_version_of_an_operator():
+    """An attribute or an input that a version lacks is no question there."""
+    asked = 0
+    for domain, op in sorted(registry.default().traits(Flaw)):
+        for schema in schemas.history(domain, op):
+            names = [f"x{i}" for i in range(schema.min_input)]
+            node = helper.make_node(op, names, ["y"], domain=domain)
+            inputs = [helper.make_tensor_value_info(n, TensorProto.FLOAT, None) for n in names]
+            graph = helper.make_graph([node], "g", inputs, [])
+            imports = [helper.make_opsetid(domain, schema.since)]
+            flaws.first(helper.make_model(graph, opset_imports=imports), registry.default())
+            asked += 1
+    assert asked > 100
