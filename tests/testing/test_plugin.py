@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from opshift.opsets import schemas
 
 pytest_plugins = ["pytester"]
 ROOT = Path(__file__).parents[2]
@@ -95,9 +96,10 @@ def test_a_package_that_is_named_is_tested(pytester):
     family = ("--opshift-adapters", "opshift_adapters.normalize.softmax")
     folder = ROOT / "tools" / "author"
     pytester.makeini(f"[pytest]\nopshift_reasons = {folder}/edges.toml {folder}/gaps.toml")
-    pytester.runpytest_subprocess(*whole, "-k", "opshift-adapters").assert_outcomes(
-        passed=1, deselected=1
-    )
+    if (schemas.latest("") or 0) >= 27:  # an older checker takes fewer variants, which are gaps
+        pytester.runpytest_subprocess(*whole, "-k", "opshift-adapters").assert_outcomes(
+            passed=1, deselected=1
+        )
     pytester.runpytest_subprocess(*family, "-k", "opshift-examples").assert_outcomes(
         passed=1, deselected=1
     )
