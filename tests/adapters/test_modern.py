@@ -51,7 +51,7 @@ STAYS = {
     "QuantizeLinear": {
         "the scales of channels or blocks stand in another shape": [
             "per axis", "per axis from the end, no zero point", "beyond the limits",
-            "16 bits of float16", "blocks", "blocks of float8",
+            "16 bits of float16", "blocks", "blocks of float8", "one scale and a size of blocks",
         ],
         "no formula has these types": ["16 bits", "4 bits between the two"],
     },

@@ -103,4 +103,4 @@ def test_a_wrong_declaration_is_corrected_in_the_result():
     after, told = report(m, 10)
     (kept,) = [value for value in after.graph.value_info if value.name == "h"]
     assert dims_of(kept.type) == ("N", 4)
-    assert "the shapes of 1 values were declared otherwise" in told
+    assert "the declared shapes of 1 values contradict the inputs and were corrected" in told

@@ -3,12 +3,12 @@
 
 from functools import cache
 
-import conftest
 import numpy as np
 import onnx.numpy_helper
 import onnx.parser
 import oracle
 import pytest
+import text_models
 from onnx import ModelProto, TensorProto
 from onnx.backend.test.case.node import collect_testcases
 from onnx.backend.test.case.test_case import TestCase
@@ -197,7 +197,7 @@ def folded(proto: ModelProto, data: list[Array]) -> Array | None:
 @pytest.mark.parametrize("length", [10, 100, 3000])
 def test_a_constant_is_found_behind_any_number_of_folds(length):
     nodes = [f"c{i + 1} = Add(c{i}, one)" for i in range(length)]
-    m = conftest.model(
+    m = text_models.model(
         "(float[2,3] x) => (float[a,b] y) <int64[2] c0 = {0, 0}, int64[2] one = {1, 1}> { "
         + " ".join([*nodes, f"y = Expand(x, c{length})"])
         + " }",
@@ -209,7 +209,7 @@ def test_a_constant_is_found_behind_any_number_of_folds(length):
 
 def test_why_a_long_chain_is_no_constant():
     nodes = [f"c{i + 1} = Add(c{i}, one)" for i in range(3000)]
-    m = conftest.model(
+    m = text_models.model(
         "(float[2,3] x, int64[2] c0) => (float[a,b] y) <int64[2] one = {1, 1}> { "
         + " ".join([*nodes, "y = Expand(x, c3000)"])
         + " }",

@@ -164,9 +164,9 @@ def test_an_engine_that_is_missing_says_how_to_get_it(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     words = ["batch", str(zoo(tmp_path, 1)), "--to", "13", "--dry-run"]
     bad = CliRunner().invoke(main, [*words, "--engine", "dask"])
-    assert (bad.exit_code, "pip install opshift[dask]" in bad.stderr) == (cli.BAD_INPUT, True)
+    assert (bad.exit_code, "pip install 'opshift[dask]'" in bad.stderr) == (cli.BAD_INPUT, True)
     bad = CliRunner().invoke(main, [*words, "--cluster", "tcp://here:1"])
-    assert (bad.exit_code, "goes with --engine" in bad.stderr) == (cli.BAD_INPUT, True)
+    assert (bad.exit_code, "only with --engine" in bad.stderr) == (cli.BAD_INPUT, True)
 
 
 def clusters():

@@ -64,14 +64,18 @@ def mutant(models: Sequence[ModelProto], seed: int) -> str:
         return "not written"
 
 
-def batch(paths: Sequence[str], first: int, last: int) -> tuple[Counter[str], list[int]]:
+def batch(
+    paths: Sequence[str], first: int, last: int, seconds: float = 900
+) -> tuple[Counter[str], list[int]]:
     """The answers about the mutants of these seeds, and the seeds of wrong answers."""
     counts, wrong = Counter[str](), []
     with tempfile.TemporaryDirectory(prefix="prove-") as folder:
         log = Path(folder, "log")
         while first < last:
             log.write_text("")
-            outcome = children.run(run, paths, first, last, str(log), seconds=900, start="spawn")
+            outcome = children.run(
+                run, paths, first, last, str(log), seconds=seconds, start="spawn"
+            )
             for line in log.read_text().splitlines():
                 seed, _, answer = line.partition(" ")
                 first = int(seed) + 1
