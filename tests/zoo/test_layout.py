@@ -6,33 +6,13 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-import numpy as np
 import onnx
 import pytest
-from onnx import ModelProto, TensorProto, numpy_helper, parser
+from onnx import numpy_helper
 from opshift.zoo import Limits, migrate
 from opshift.zoo.layout import refused
 from opshift.zoo.migrate import local_engine
-
-SIZE = 2000
-TEXT = f"""<ir_version: 7, opset_import: ["": 12]> g (float[{SIZE}] x) => (float[{SIZE}] y)
-{{ h = Add(x, w) y = Softmax<axis = 0>(h) }}"""
-
-
-def weight(seed: int) -> bytes:
-    return np.random.RandomState(seed).rand(SIZE).astype("<f4").tobytes()
-
-
-def model(seed: int, location: str = "", offset: int = 0) -> ModelProto:
-    made = parser.parse_model(TEXT)
-    tensor = made.graph.initializer.add(name="w", data_type=TensorProto.FLOAT, dims=[SIZE])
-    if not location:
-        tensor.raw_data = weight(seed)
-        return made
-    tensor.data_location = TensorProto.EXTERNAL
-    for key, value in (("location", location), ("offset", offset), ("length", 4 * SIZE)):
-        tensor.external_data.add(key=key, value=str(value))
-    return made
+from pairs import model, weight
 
 
 def put(path: Path, data: bytes) -> Path:
@@ -42,7 +22,7 @@ def put(path: Path, data: bytes) -> Path:
 
 
 def save(path: Path, seed: int, location: str = "", offset: int = 0) -> Path:
-    return put(path, model(seed, location, offset).SerializeToString())
+    return put(path, model(location, offset, seed=seed).SerializeToString())
 
 
 def run(source, dst, **options):
@@ -60,7 +40,7 @@ def weight_of(path: Path) -> bytes:
 
 
 def test_a_model_that_is_the_data_of_another(tmp_path):
-    raw = model(1).SerializeToString()
+    raw = model(seed=1).SerializeToString()
     put(tmp_path / "s" / "b.onnx", raw)
     save(tmp_path / "s" / "a.onnx", 1, "b.onnx", raw.find(weight(1)))
     heard = run(tmp_path / "s", tmp_path / "d")

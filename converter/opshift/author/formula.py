@@ -85,7 +85,7 @@ class Sum(Group):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Made(Term):
+class Applied(Term):
     """A node of some operator, with the attributes that matter."""
 
     op: str
@@ -132,7 +132,7 @@ class Formula:
         return functools.partial(self._made, op_type)
 
     def _made(self, op_type: str, *operands: Operand, **attributes: Any) -> Term:
-        return Made(op_type, tuple(map(term, operands)), attributes)
+        return Applied(op_type, tuple(map(term, operands)), attributes)
 
     def number(self, name: str) -> Term:
         """The number that an attribute of the operator holds."""
@@ -190,7 +190,7 @@ def heads(found: Term, known: Mapping[str, Arithmetic]) -> frozenset[str]:
     match found:
         case Group():
             return frozenset(known[found.kind].ops)
-        case Made():
+        case Applied():
             return frozenset({found.op})
         case Converted():
             return heads(found.operand, known) | {"Cast"}
@@ -205,7 +205,7 @@ def parts(found: Term) -> list[Term]:
     match found:
         case Group():
             return [*found.plus, *found.minus]
-        case Made():
+        case Applied():
             return list(found.operands)
         case Converted():
             return [found.operand]
@@ -222,5 +222,5 @@ def size(found: Term) -> int:
 
 def operators(found: Term) -> frozenset[str]:
     """The operators that a formula names."""
-    own = {found.op} if isinstance(found, Made) else set()
+    own = {found.op} if isinstance(found, Applied) else set()
     return frozenset(own).union(*map(operators, parts(found)))

@@ -20,7 +20,7 @@ INDEX = "index.txt"
 Crossing: TypeAlias = tuple[str, str, int, int]  # (domain, op, from, to)
 
 
-class Row(NamedTuple):
+class TraitKey(NamedTuple):
     """The place of a trait: the table of its kind, and the operator."""
 
     table: str
@@ -28,7 +28,7 @@ class Row(NamedTuple):
     op: str
 
 
-def known(package: ModuleType) -> dict[str, list[Crossing | Row]]:
+def known(package: ModuleType) -> dict[str, list[Crossing | TraitKey]]:
     """The modules that need not be imported to know what they declare, and what that is."""
     found = {}
     for folder in map(Path, getattr(package, "__path__", ())):
@@ -42,7 +42,7 @@ def known(package: ModuleType) -> dict[str, list[Crossing | Row]]:
     return found
 
 
-def line(package: ModuleType, module: ModuleType, declared: Iterable[Crossing | Row]) -> str:
+def line(package: ModuleType, module: ModuleType, declared: Iterable[Crossing | TraitKey]) -> str:
     """The line of a module."""
     name = module.__name__.removeprefix(package.__name__).lstrip(".") or "."
     source = Path(str(module.__file__))
@@ -79,6 +79,6 @@ def _checksum(source: Path) -> str:
     return f"{zlib.crc32(text):08x}"
 
 
-def _parsed(word: str) -> Crossing | Row:
+def _parsed(word: str) -> Crossing | TraitKey:
     first, second, third, *rest = word.split(":")
-    return (first, second, int(third), int(*rest)) if rest else Row(first, second, third)
+    return (first, second, int(third), int(*rest)) if rest else TraitKey(first, second, third)

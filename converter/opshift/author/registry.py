@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from opshift import plugins
 from opshift.author import index, modern  # noqa: F401 - modern declares a kind of trait
-from opshift.author.index import Crossing, Row
+from opshift.author.index import Crossing, TraitKey
 from opshift.author.tables import Declared, Table, declarations, places
 from opshift.author.traits import KINDS, Rule, Trait
 from opshift.author.verdicts import LEAVE, RETIRED, Adapter
@@ -34,7 +34,7 @@ class Registry:
         self.generation = 0  # how much has been added; what depends on that compares it
         self._verdicts: dict[Crossing, Adapter] = {}
         self._indexed: dict[Crossing, str] = {}  # the modules of verdicts that are not read yet
-        self._unread: dict[str, frozenset[Crossing | Row]] = {}  # what indexed modules declare
+        self._unread: dict[str, frozenset[Crossing | TraitKey]] = {}  # what indexed modules declare
         self._taken: dict[int, Declared] = {}  # a module may import its neighbour's declaration
         self._reading = threading.RLock()
         self._tables: dict[type[Trait], Table[Any]] = {k: Table(self._read) for k in KINDS.values()}
@@ -62,17 +62,23 @@ class Registry:
         """The traits of one kind, of which an operator may have several, by operator."""
         return cast("Table[tuple[_Trait, ...]]", self._tables[kind])
 
-    def _require_one(self, place: Crossing | Row) -> None:
-        if isinstance(place, Row):
+    def each(self, kind: type[_Trait]) -> list[_Trait]:
+        """Each declaration of one kind once, also if it is about several operators."""
+        single = issubclass(kind, Rule)
+        rows = ((row,) if single else row for row in self._tables[kind].values())
+        return list({id(one): one for row in rows for one in row}.values())
+
+    def _require_one(self, place: Crossing | TraitKey) -> None:
+        if isinstance(place, TraitKey):
             kind = KINDS[place.table]
             if issubclass(kind, Rule) and (place.domain, place.op) in self._tables[kind]:
                 raise AdapterBug(f"{kind.twice} {place.op}")
 
-    def _file(self, place: Crossing | Row, declared: Declared) -> None:
+    def _file(self, place: Crossing | TraitKey, declared: Declared) -> None:
         """Puts a declaration into its place."""
         if isinstance(declared, Adapter):
             self._verdicts[place] = declared  # type: ignore[index]
-        elif isinstance(place, Row):
+        elif isinstance(place, TraitKey):
             table, key = self._tables[type(declared)], (place.domain, place.op)
             if isinstance(declared, Rule):
                 table[key] = declared
@@ -105,7 +111,7 @@ class Registry:
         with self._reading:
             if (expected := self._unread.get(name)) is None:
                 return
-            found = set[Crossing | Row]()
+            found = set[Crossing | TraitKey]()
             for declared in declarations(importlib.import_module(name)):
                 if id(declared) not in self._taken:
                     self._taken[id(declared)] = declared
@@ -117,7 +123,7 @@ class Registry:
                 raise AdapterBug(f"{name} does not declare {min(missing)}, which its index names")
             del self._unread[name]
             for one in expected:
-                if not isinstance(one, Row):
+                if not isinstance(one, TraitKey):
                     del self._indexed[one]
 
     def _read_all(self) -> None:
@@ -186,11 +192,11 @@ class Registry:
                     seen.add(id(declared))
                     self.add(declared)
 
-    def _expect(self, name: str, declared: Sequence[Crossing | Row]) -> None:
+    def _expect(self, name: str, declared: Sequence[Crossing | TraitKey]) -> None:
         """Notes what a module declares without importing it."""
         self._unread[name] = frozenset(declared)
         for one in declared:  # not in the order of a set, which differs from run to run
-            if isinstance(one, Row):
+            if isinstance(one, TraitKey):
                 self._require_one(one)
                 self._tables[KINDS[one.table]].expect((one.domain, one.op), name)
                 continue

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from types import ModuleType
 from typing import Any, TypeAlias, TypeVar, overload
 
-from opshift.author.index import Crossing, Row
+from opshift.author.index import Crossing, TraitKey
 from opshift.author.traits import Trait
 from opshift.author.verdicts import Adapter
 
@@ -65,11 +65,11 @@ class Table(MutableMapping[Key, _Kind]):
         return len(self._rows.keys() | self._unread.keys())
 
 
-def places(declared: Declared) -> list[Crossing | Row]:
+def places(declared: Declared) -> list[Crossing | TraitKey]:
     """The crossings of a verdict, or the rows of a trait."""
     if isinstance(declared, Adapter):
         return [(declared.domain, op, declared.start, declared.to) for op in declared.ops]
-    return [Row(declared.table, declared.domain, op) for op in declared.ops]
+    return [TraitKey(declared.table, declared.domain, op) for op in declared.ops]
 
 
 def declarations(module: ModuleType) -> Iterator[Declared]:

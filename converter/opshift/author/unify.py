@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from opshift.author.attributes import is_default
 from opshift.author.formula import (
+    Applied,
     Axes,
     Converted,
     Either,
     Free,
     Group,
     Handed,
-    Made,
     Number,
     Product,
     Term,
@@ -78,8 +78,7 @@ class Found:
 
 def arithmetic_of(adapters: Registry) -> dict[str, Arithmetic]:
     """The operators of sums and of products."""
-    rows = adapters.traits(Arithmetic).values()
-    return {one.kind: one for row in rows for one in row}
+    return {one.kind: one for one in adapters.each(Arithmetic)}
 
 
 class Search:
@@ -106,7 +105,7 @@ class Search:
                 yield from self._group(Product, (pattern,), (), name, known)
             case Group():
                 yield from self._group(type(pattern), pattern.plus, pattern.minus, name, known)
-            case Made():
+            case Applied():
                 yield from self._made(pattern, name, known)
             case Converted():
                 yield from self._converted(pattern, name, known)
@@ -240,7 +239,7 @@ class Search:
 
     # -- nodes -------------------------------------------------------------------------------
 
-    def _made(self, pattern: Made, name: str, known: Binding) -> Iterator[Binding]:
+    def _made(self, pattern: Applied, name: str, known: Binding) -> Iterator[Binding]:
         """A node of one operator with equal attributes, and what its inputs must be."""
         for node, more in self._node(name, known):
             if node.op != pattern.op:
@@ -265,7 +264,7 @@ class Search:
         for more in self._match(patterns[0], names[0], known) if names[0] else ():
             yield from self._operands(patterns[1:], names[1:], more)
 
-    def _is_plain(self, node: Node, pattern: Made, others: Iterable[str]) -> bool:
+    def _is_plain(self, node: Node, pattern: Applied, others: Iterable[str]) -> bool:
         """Whether what the formula does not name is left out or has its default."""
         named = pattern.attributes
         for proto in node.proto.attribute:
@@ -277,7 +276,7 @@ class Search:
         count = len(pattern.operands)
         return all(not name or count + i in allowed for i, name in enumerate(others))
 
-    def _attributes(self, node: Node, pattern: Made, known: Binding) -> Iterator[Binding]:
+    def _attributes(self, node: Node, pattern: Applied, known: Binding) -> Iterator[Binding]:
         """The attributes that a formula names; some of them are inputs from some opset on."""
         found = [known]
         for name, wanted in pattern.attributes.items():

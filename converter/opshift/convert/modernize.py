@@ -29,8 +29,7 @@ np: Any = deferred("numpy")
 
 def in_order(adapters: Registry, version: int) -> list[Modern]:
     """The rules for an opset: what a formula names is found before it, and more before less."""
-    known = {id(rule): rule for row in adapters.traits(Modern).values() for rule in row}
-    waiting = [rule for rule in known.values() if rule.since <= version]
+    waiting = [rule for rule in adapters.each(Modern) if rule.since <= version]
     waiting.sort(key=lambda rule: (-formula.size(rule.formula), rule.source))
     found: list[Modern] = []
     while waiting:

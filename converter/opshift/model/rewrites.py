@@ -52,7 +52,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Rewrite:
+class RewrittenPlace:
     """One rewritten place: its nodes in each model, in their order."""
 
     before: Side
@@ -61,7 +61,7 @@ class Rewrite:
     written: tuple[NodeProto, ...]
 
 
-def rewrites(before: ModelProto, after: ModelProto) -> Iterator[Rewrite]:
+def rewrites(before: ModelProto, after: ModelProto) -> Iterator[RewrittenPlace]:
     """Every place of the second model that is a rewritten form of one of the first."""
     others = {_key(top, i): (top, _imports(after, top)) for i, top in enumerate(tops(after))}
     for number, top in enumerate(tops(before)):
@@ -81,7 +81,7 @@ def _imports(model: ModelProto, top: Container) -> Versions:
     return versions(top if isinstance(top, FunctionProto) else model)
 
 
-def _inside(before: Side, after: Side) -> Iterator[Rewrite]:
+def _inside(before: Side, after: Side) -> Iterator[RewrittenPlace]:
     """The places of two graphs, then those of the graphs inside."""
     groups = _Groups(before, after)
     yield from groups.found()
@@ -92,7 +92,7 @@ def _inside(before: Side, after: Side) -> Iterator[Rewrite]:
                 yield from _nested(before, after, node, after.nodes[twin])
 
 
-def _nested(before: Side, after: Side, old: NodeProto, new: NodeProto) -> Iterator[Rewrite]:
+def _nested(before: Side, after: Side, old: NodeProto, new: NodeProto) -> Iterator[RewrittenPlace]:
     mine: dict[str, list[GraphProto]] = {}
     for name, graph in graphs_of(old):
         mine.setdefault(name, []).append(graph)
@@ -162,13 +162,13 @@ class _Groups:
         first, second = sorted((self._root(one), self._root(other)))
         self.parent[second] = first
 
-    def found(self) -> Iterator[Rewrite]:
+    def found(self) -> Iterator[RewrittenPlace]:
         """The places in the order of the first node of each."""
         groups: dict[tuple[int, int], list[tuple[int, int]]] = {}
         for one in sorted(self.parent):
             groups.setdefault(self._root(one), []).append(one)
         for members in groups.values():
-            yield Rewrite(*self.sides, *(self._nodes(members, side) for side in (0, 1)))
+            yield RewrittenPlace(*self.sides, *(self._nodes(members, side) for side in (0, 1)))
 
     def _nodes(self, members: Sequence[tuple[int, int]], side: int) -> tuple[NodeProto, ...]:
         return tuple(self.sides[side].nodes[number] for own, number in members if own == side)

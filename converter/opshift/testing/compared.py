@@ -12,7 +12,8 @@ import numpy as np
 from opshift.protos import ModelProto
 from opshift.testing.input_sets import OPEN, SETS, input_sets
 from opshift.testing.models import Evaluate
-from opshift.verify import engines, extra, oracle, randomness
+from opshift.verify import engines, oracle, randomness
+from opshift.verify.oracle.engines import as_written
 from opshift.verify.oracle.values import is_float
 from opshift.verify.tolerance import Wanted
 
@@ -115,15 +116,8 @@ def _newer(model: ModelProto) -> bool:
 
 def _session(model: ModelProto) -> Run | None:
     """onnxruntime with the model as it is written; None if it has no kernel for a node."""
-    runtime = extra.onnxruntime()
-    options = runtime.SessionOptions()
-    options.intra_op_num_threads = 1
-    options.log_severity_level = 4
-    options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
     try:
-        session = runtime.InferenceSession(
-            model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-        )
+        session = as_written(model)
     except Exception:
         return None
     asked = {one.name for one in session.get_inputs()}

@@ -14,6 +14,7 @@ from opshift.author.bounds import Bounds
 from opshift.author.corrected import is_wrong
 from opshift.author.example import Example
 from opshift.author.facts import Facts
+from opshift.author.modern import Modern
 from opshift.author.traits import Fold, OutputBounds, OutputRanks, OutputShapes
 from opshift.model.arrays import Array
 from opshift.model.document import Document
@@ -24,24 +25,23 @@ from opshift.protos import ModelProto
 from opshift.testing.text import parse_model
 from opshift.verify import oracle
 
-_Kind = TypeVar("_Kind", Fold, OutputBounds, OutputRanks, OutputShapes)
+_Kind = TypeVar("_Kind", Fold, Modern, OutputBounds, OutputRanks, OutputShapes)
 
 
-def _rules(kind: type[_Kind], package: str) -> list[tuple[_Kind, Example]]:
-    """All examples of a package's rules of one kind, for `pytest.mark.parametrize`."""
-    found = {id(rule): rule for rule in registry.default().rules(kind).values()}
+def rules_of(kind: type[_Kind], package: str) -> list[tuple[_Kind, Example]]:
+    """All examples of a package's declarations of one kind, for `pytest.mark.parametrize`."""
     return [
         (rule, example)
-        for rule in found.values()
+        for rule in registry.default().each(kind)
         if f"{rule.run.__module__}.".startswith(f"{package}.")
         for example in rule.examples
     ]
 
 
-folds = partial(_rules, Fold)
-rank_rules = partial(_rules, OutputRanks)
-shape_rules = partial(_rules, OutputShapes)
-bound_rules = partial(_rules, OutputBounds)
+folds = partial(rules_of, Fold)
+rank_rules = partial(rules_of, OutputRanks)
+shape_rules = partial(rules_of, OutputShapes)
+bound_rules = partial(rules_of, OutputBounds)
 
 
 def bounded(rule: OutputBounds, example: Example) -> tuple[ModelProto, Bounds | None]:

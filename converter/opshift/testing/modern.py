@@ -3,25 +3,18 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from opshift import versions
-from opshift.author import registry
 from opshift.author.example import Example
 from opshift.author.modern import Modern
 from opshift.convert.request import Request
 from opshift.protos import ModelProto
+from opshift.testing.known import rules_of
 from opshift.testing.models import Evaluate, assert_model_converts, parsed
 from opshift.verify import oracle
 
-
-def modern_rules(package: str) -> list[tuple[Modern, Example]]:
-    """All examples of a package's formulas, for `pytest.mark.parametrize`."""
-    rules = {id(rule): rule for row in registry.default().traits(Modern).values() for rule in row}
-    return [
-        (rule, example)
-        for rule in rules.values()
-        if f"{rule.run.__module__}.".startswith(f"{package}.")
-        for example in rule.examples
-    ]
+modern_rules = partial(rules_of, Modern)
 
 
 def modern_model(rule: Modern, example: Example) -> ModelProto:

@@ -9,7 +9,7 @@ from math import prod
 from typing import Any, TypeAlias
 
 from opshift.model.arrays import to_array
-from opshift.model.rewrites import Rewrite, Side, rewrites
+from opshift.model.rewrites import RewrittenPlace, Side, rewrites
 from opshift.model.weights import Weights
 from opshift.opsets import schemas
 from opshift.page.blocks import Names, Pair
@@ -69,7 +69,7 @@ def forms(before: ModelProto, after: ModelProto) -> list[Form]:
     return sorted(found.values(), key=lambda form: -len(form.places))
 
 
-def _where(one: Rewrite) -> str:
+def _where(one: RewrittenPlace) -> str:
     """The node of the model, by its name or by its first value."""
     node = next(iter((*one.removed, *one.written)))
     inside = f" in {one.before.container.name}" if one.before.parent else ""

@@ -101,7 +101,11 @@ def _session(call: Call, types: tuple[tuple[str, str], ...]) -> Any:
     imports = [OperatorSetIdProto(domain=node.domain, version=version)]
     if node.domain:
         imports.append(OperatorSetIdProto(domain="", version=RUNTIME_OPSETS[""]))
-    model = ModelProto(ir_version=RUNTIME_IR, graph=graph, opset_import=imports)
+    return as_written(ModelProto(ir_version=RUNTIME_IR, graph=graph, opset_import=imports))
+
+
+def as_written(model: ModelProto) -> Any:
+    """A session of onnxruntime that runs the nodes of a model as they are written."""
     ort = onnxruntime()
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
