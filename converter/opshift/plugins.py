@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 _FOLDERS = (".dist-info", ".egg-info")
 _FILE = "entry_points.txt"
 _OURS = "opshift."  # every group of ours begins so
+IGNORED = "OPSHIFT_IGNORE"  # distributions that offer nothing, by name or by folder of metadata
 
 
 class Point(NamedTuple):
@@ -29,10 +30,15 @@ class Point(NamedTuple):
     name: str
     value: str
 
+    @property
+    def module(self) -> str:
+        """The name of the module that is offered, or whose attribute is."""
+        return self.value.partition("[")[0].partition(":")[0].strip()
+
     def load(self) -> Any:
         """Imports what is offered."""
-        module, _, attribute = self.value.partition("[")[0].strip().partition(":")
-        found: Any = importlib.import_module(module.strip())
+        attribute = self.value.partition("[")[0].partition(":")[2]
+        found: Any = importlib.import_module(self.module)
         for part in filter(None, attribute.strip().split(".")):
             found = getattr(found, part)
         return found
@@ -40,7 +46,7 @@ class Point(NamedTuple):
 
 def offered(group: str) -> list[Point]:
     """The entry points of a group, by name."""
-    found = [point for point in _all(tuple(sys.path)) if point.group == group]
+    found = [point for point in _all(tuple(sys.path), _ignored()) if point.group == group]
     return sorted(found, key=lambda point: point.name)
 
 
@@ -54,24 +60,48 @@ def data(package: str, name: str) -> bytes:
     return found
 
 
-@functools.lru_cache(maxsize=1)
-def _all(path: tuple[str, ...]) -> tuple[Point, ...]:
-    if any(_is_unusual(finder) for finder in sys.meta_path) or any(map(os.path.isfile, path)):
-        from importlib.metadata import entry_points  # it asks the finders, and reads archives
-
-        groups = {name for name in entry_points().groups if name.startswith(_OURS)}
-        points = (point for group in sorted(groups) for point in entry_points(group=group))
-        return tuple(Point(point.group, point.name, point.value) for point in points)
-    found: dict[str, str] = {}
+def distributions(path: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """The normalized names of the distributions on a path, and the folders of their metadata."""
     for folder in path:
-        for name, place in _distributions(folder or os.curdir):
+        yield from _distributions(folder or os.curdir)
+
+
+def _ignored() -> frozenset[str]:
+    named = filter(None, os.environ.get(IGNORED, "").split(os.pathsep))
+    return frozenset(one if os.sep in one else _normal(one) for one in named)
+
+
+@functools.lru_cache(maxsize=1)
+def _all(path: tuple[str, ...], ignored: frozenset[str] = frozenset()) -> tuple[Point, ...]:
+    if any(_is_unusual(finder) for finder in sys.meta_path) or any(map(os.path.isfile, path)):
+        return tuple(_by_importlib(ignored))
+    found: dict[str, str] = {}
+    for name, place in distributions(path):
+        if not ignored & {name, place}:
             found.setdefault(name, place)  # the first of a name is the one that is imported
     return tuple(point for place in found.values() for point in _read(place))
+
+
+def _by_importlib(ignored: frozenset[str]) -> Iterator[Point]:
+    """The entry points that the finders tell, which also read archives."""
+    from importlib import metadata
+
+    seen = set[str]()
+    for one in metadata.distributions():
+        name, place = _normal(one.metadata["Name"] or ""), str(getattr(one, "_path", ""))
+        if name not in seen and not ignored & {name, place}:
+            seen.add(name)
+            mine = [point for point in one.entry_points if point.group.startswith(_OURS)]
+            yield from (Point(point.group, point.name, point.value) for point in mine)
 
 
 def _is_unusual(finder: object) -> bool:
     """Whether a finder of modules also finds distributions, in its own way."""
     return finder is not PathFinder and hasattr(finder, "find_distributions")
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "_", name).lower()
 
 
 def _distributions(folder: str) -> Iterator[tuple[str, str]]:
@@ -83,7 +113,7 @@ def _distributions(folder: str) -> Iterator[tuple[str, str]]:
     for name in names:
         if name.lower().endswith(_FOLDERS):
             stem = name.rpartition(".")[0].partition("-")[0]
-            yield re.sub(r"[-_.]+", "_", stem).lower(), os.path.join(folder, name)
+            yield _normal(stem), os.path.join(folder, name)
 
 
 def _read(place: str) -> Iterable[Point]:

@@ -9,10 +9,10 @@ import importlib.util
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from importlib.metadata import entry_points
 from pathlib import Path
 
 import opshift.versions
+from opshift import plugins
 from opshift.author.registry import GROUP
 from opshift.convert.request import Request
 from opshift.opsets.targets import Wanted
@@ -63,7 +63,7 @@ class Recipe:
 def fingerprint() -> str:
     """Changes with the release, the installed onnx, and any line of the engine or an adapter."""
     digest = hashlib.sha256(f"{opshift.__version__} {opshift.versions.installed_name()}".encode())
-    for package in sorted({"opshift", *(p.module for p in entry_points(group=GROUP))}):
+    for package in sorted({"opshift", *(p.module for p in plugins.offered(GROUP))}):
         spec = importlib.util.find_spec(package)
         for folder in sorted(spec.submodule_search_locations or ()) if spec else ():
             for path in sorted(Path(folder).rglob("*.py")):
