@@ -48,7 +48,7 @@ TYPES_23 = boundary(23, "Flatten:03e5cd Identity:55d9bd Reshape:896b48 Shape:fa6
 @example("computed beside a -1", "(float[N,4] x, int64[1] n) => (float[a,b] y) <int64[1] r = {-1}> { s = Concat<axis=0>(n, r) y = Reshape<allowzero=1>(x, s) }", imports={"": 18}, gives="Concat Reshape", inputs={"n": [2]})
 def without_allowzero(node: Node, op: Builder) -> Result:
     """`allowzero` decides about zeros alone; onnxruntime 1.8 to 1.10 cannot run it beside a -1."""
-    if "allowzero" not in node.attributes:
+    if "allowzero" not in node.attributes or not node.int("allowzero"):
         return KEEP
     shape = node["shape"].const_or_none()
     if _has_no_zero(node["shape"]) if shape is None else 0 not in shape:
@@ -175,14 +175,14 @@ ALLOW = "{ y = Reshape<allowzero=1>(x, s) }"
 @example("computed to a scalar", "(string[N] x, int64[n] s) => (string y) " + ALLOW, inputs={"s": [], "x": ["a"]})
 def reshape_14_13(node: Node, op: Builder) -> Result:
     """A 0 always copied the input's size."""
+    if not node.int("allowzero"):
+        return op.same(node, allowzero=None)
     x, shape = node["data"], node["shape"]
     goal, own = shape.const_or_none(), x.dims_or_none
     copies = goal is not None and own is not None and all(
         size or (i < len(own) and own[i] == 0) for i, size in enumerate(goal.tolist())
     )
-    if node.int("allowzero") == 0 or copies or _has_no_zero(shape):
-        return op.same(node, allowzero=None)
-    if _assumes_no_zero(op, node):
+    if copies or _has_no_zero(shape) or _assumes_no_zero(op, node):
         return op.same(node, allowzero=None)
     return reshape_to(op, x, shape)
 
