@@ -184,4 +184,11 @@ def dropout_6_7(node: Node, op: Builder) -> Result:
     return (y,) if mask is None else (y, op.Cast(kept, to=x.elem_type))
 
 
-CONSUMED_6 = boundary(6, "Dropout:e07e17", up=drop_attribute("consumed_inputs"))
+CONSUMED_6 = boundary(
+    6,
+    "Dropout:e07e17",
+    up=shown(
+        drop_attribute("consumed_inputs"),
+        example("inference", "(float[5] x) => (float[5] y) { y = Dropout<ratio=0.25, is_test=1, consumed_inputs=[1]>(x) }", gives="Dropout"),
+    ),
+)  # fmt: skip

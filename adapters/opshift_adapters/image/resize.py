@@ -270,7 +270,7 @@ SYMMETRIC = '{ y = Resize<coordinate_transformation_mode="half_pixel_symmetric",
 
 
 @adapter("Resize", 19, 18, emits=("Concat", *SAMPLING))
-@example("other mode", OPEN + TWICE + '{ y = Resize<coordinate_transformation_mode="asymmetric">(x, , s) }', gives="Resize")
+@example("other mode", OPEN + '<float[4] s = {1.0, 1.0, 2.0, 1.5}, float[8] r = {0.0, 0.0, 0.25, 0.0, 1.0, 1.0, 1.0, 0.5}> { y = Resize<coordinate_transformation_mode="tf_crop_and_resize">(x, r, s) }', gives="Resize")
 @example("sizes", "(float[N,C,H,W] x, int64[4] z) => (float[a,b,c,d] y) " + SYMMETRIC + ">(x, , , z) }", gives="Resize", inputs={"z": [1, 2, 5, 5], **COUNT}, atol=1e-6)
 @example("whole factors", "(float[N,C,H,W] x) => (float[a,b,c,d] y) <float[4] s = {1.0, 1.0, 2.0, 3.0}> " + SYMMETRIC + ">(x, , s) }", gives="Resize", inputs=COUNT, atol=1e-6)
 @example("whole sizes", IMAGE + "<float[2] s = {2.0, 1.5}> " + SYMMETRIC + ",axes=[2,3]>(x, , s) }", gives="Resize", atol=1e-6)

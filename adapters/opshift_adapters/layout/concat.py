@@ -19,6 +19,7 @@ from opshift.adapter import (
     example,
     illegal,
     np,
+    shown,
 )
 from opshift.combinators import positive_axis
 
@@ -28,7 +29,15 @@ from opshift_adapters._lib.moved import MOVED, moved
 # -- Concat --------------------------------------------------------------------------------------
 
 CONCAT_13 = boundary(13, "Concat:961c13 Tile:2ac827")
-AXIS_11 = boundary(11, "Concat:bcd325 Split:282133", down=positive_axis())
+AXIS_11 = boundary(
+    11,
+    "Concat:bcd325 Split:282133",
+    down=shown(
+        positive_axis(),
+        example("from the end", "(float[2,3] a, float[2,1] b) => (float[2,4] y) { y = Concat<axis=-1>(a, b) }", gives="Concat"),
+        example("pieces from the end", "(float[2,3] x) => (float[2,1] y, float[2,2] z) { y, z = Split<axis=-1, split=[1,2]>(x) }", gives="Split"),
+    ),
+)  # fmt: skip
 
 
 WIDEST = {"a": [2**63 - 1, -(2**63), 2**53 + 1, -1], "b": [-(2**53) - 1, 0, 2**32]}

@@ -213,7 +213,7 @@ RANKLESS = "(float[24] v, int64[n] s) => (float[a,b,c] y) "
 
 
 @adapter("Pad", 19, 18, emits=("Cast", "Mul", "ConstantOfShape", "ScatterElements", *BY_AXIS))
-@example("constant", "(float[2,3] x) => (float[4,3] y) <int64[4] p = {1,0,1,0}> { y = Pad(x, p) }", gives="Pad")
+@example("constant", "(float[2,3] x) => (float[4,3] y) <int64[4] p = {1,0,1,0}, float c = {2.5}> { y = Pad(x, p, c) }", gives="Pad")
 @example("wrap", '(float[2,3] x) => (float[2,8] y) <int64[4] p = {0,4,0,1}> { y = Pad<mode="wrap">(x, p) }', gives="Gather")
 @example("wrap, cropped too", '(int8[2,3] x) => (int8[4,4] y) <int64[4] p = {3,-1,-1,2}> { y = Pad<mode="wrap">(x, p) }', gives="Slice Gather Slice Gather")
 @example("wrap by nothing", '(float[2,3] x) => (float[2,3] y) <int64[4] p = {0,0,0,0}> { y = Pad<mode="wrap">(x, p) }', gives="Identity")

@@ -34,6 +34,7 @@ RANKLESS = "(float[24] v, int64[n] t) => (float[a,b,c] y) <int64[1] s = {1}, int
 @example("computed", DYNAMIC, inputs={"s": [0, 1], "e": [3, -1], "axes": [1, -2]})
 @example("computed int32", DYNAMIC.replace("int64", "int32"), inputs={"s": [0, 1], "e": [3, -1], "axes": [1, -2]})
 @example("unknown rank", RANKLESS, inputs={"t": [2, 3, 4]})
+@example("steps", "(float[5,6] x) => (float[a,b] y) <int64[2] s = {-1,1}, int64[2] e = {-99,5}, int64[2] axes = {-1,-2}, int64[2] t = {-2,3}> { y = Slice(x, s, e, axes, t) }", gives="Slice")
 def slice_11_10(node: Node, op: Builder) -> Result:
     """`axes` could not count from the end."""
     x, axes = node["data"], node.input("axes")

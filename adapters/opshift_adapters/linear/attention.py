@@ -40,6 +40,7 @@ RANKLESS = "(float[48] v1, int64[n] t, float[2,2,5,4] k, float[2,2,5,6] v) => (f
 @example("lengths", QKV + ", int64[2] n" + Y + "{ y = Attention(q, k, v, , , , n) }", gives="Attention", inputs={"n": [3, 5]})
 @example("lengths and scores", QKV + ", int64[2] n) => (float[2,2,3,6] y, float[2,2,3,5] s) { y, , , s = Attention(q, k, v, , , , n) }", gives="Attention", inputs={"n": [3, 5]})
 @example("lengths and present", QKV + ", int64[2] n) => (float[2,2,3,6] y, float[2,2,5,4] k2) { y, k2, v2 = Attention<is_causal=1," + HEADS + ">(q, k, v, , , , n) }", gives="Sub Unsqueeze Add LessOrEqual Attention", inputs={"n": [3, 5]})
+@example("mask and past", QKV + ", float[3,7] m" + PAST + PRESENT + "{ y, k2, v2 = Attention(q, k, v, m, pk, pv) }", gives="Attention")
 def attention_24_25(node: Node, op: Builder) -> Result:
     """Numbers of heads no longer stand beside an axis of heads, nor lengths beside a present."""
     shown = node.output("present_key") or node.output("present_value")

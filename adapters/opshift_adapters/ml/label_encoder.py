@@ -151,6 +151,7 @@ FLOATS = {"x": [0.5, -1.5, 2, np.nan]}
 @example("to numbers", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<classes_strings=["a","b"],default_int64=7>(x) }', gives="LabelEncoder", inputs=WORDS, imports=BOTH)
 @example("to strings", '(int64[4] x) => (string[4] y) { y = ai.onnx.ml.LabelEncoder<classes_strings=["a","b","b"]>(x) }', gives="LabelEncoder", inputs=NUMBERS, imports=BOTH)
 @example("twice the same name", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<classes_strings=["a","b","a"]>(x) }', refuses=Why.AMBIGUOUS, inputs=WORDS, imports=BOTH)
+@example("to strings by default", "(int64[4] x) => (string[4] y) { y = ai.onnx.ml.LabelEncoder<classes_strings=[\"a\",\"b\"], default_string=\"none\">(x) }", gives="LabelEncoder", inputs=NUMBERS, imports=BOTH)
 def label_encoder_1_2(node: Node, op: Builder) -> Result:
     """Names and their numbers became a table from any keys to any values."""
     names = np.array(node.strings("classes_strings"), dtype="O")
@@ -206,6 +207,8 @@ def _names(op: Builder, x: Value, names: list[str], **default: Any) -> Value:
 @example("distinct", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_int64s=[5,6]>(x) }', gives="LabelEncoder", inputs=WORDS, imports=BOTH)
 @example("twice alike", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","a"],values_int64s=[5,5]>(x) }', gives="LabelEncoder", inputs=WORDS, imports=BOTH)
 @example("two values of a key", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","a"],values_int64s=[0,1]>(x) }', refuses=Why.AMBIGUOUS, inputs=WORDS, imports=BOTH)
+@example("numbers to words", '(int64[4] x) => (string[4] y) { y = ai.onnx.ml.LabelEncoder<keys_int64s=[1,7],values_strings=["a","b"],default_string="none">(x) }', gives="LabelEncoder", inputs=NUMBERS, imports=BOTH)
+@example("floats", "(float[4] x) => (float[4] y) { y = ai.onnx.ml.LabelEncoder<keys_floats=[0.5,2.0],values_floats=[0.1,0.2]>(x) }", gives="LabelEncoder", inputs=FLOATS, imports=BOTH)
 def label_encoder_3_4(node: Node, op: Builder) -> Result:
     """Of equal keys the last counts, which nobody said before."""
     _distinct(_table(node), last_wins=False)
@@ -225,6 +228,8 @@ DOUBLES = "<keys_tensor=double[3] {0.5, 0.1, -1.5}, values_tensor=double[3] {0.1
 @example("words to doubles", '(string[4] x) => (double[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_tensor=double[2] {0.1, 0.2}, default_tensor=double[1] {0.3}>(x) }', gives="LabelEncoder Gather", inputs=WORDS, imports=BOTH)
 @example("no number", "(float[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_floats=[nan,0.5],values_int64s=[3,9]>(x) }", inputs=FLOATS, imports=BOTH)
 @example("the last counts", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","b","a"],values_int64s=[0,1,2]>(x) }', gives="LabelEncoder", inputs=WORDS, imports=BOTH)
+@example("numbers to words", '(int64[4] x) => (string[4] y) { y = ai.onnx.ml.LabelEncoder<keys_int64s=[1,7],values_strings=["a","b"],default_string="none">(x) }', gives="LabelEncoder", inputs=NUMBERS, imports=BOTH)
+@example("words to floats", '(string[4] x) => (float[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_floats=[0.1,0.2]>(x) }', gives="LabelEncoder", inputs=WORDS, imports=BOTH)
 def label_encoder_4_3(node: Node, op: Builder) -> Result:
     """There were lists of strings, int64 and float alone, and NaN was compared bit by bit."""
     x, table = node["X"], _distinct(_table(node), last_wins=True)

@@ -63,6 +63,8 @@ CLASSES = (
     f"{SHAPE},{SPLITS},class_treeids=[0,0,0,0,0,0,1,1,1],class_nodeids=[1,1,3,3,4,4,0,0,0],"
     "class_ids=[0,1,1,2,2,0,0,1,2],class_weights=[1.5,0.5,2.25,0.25,3.0,1.0,0.1,0.2,0.15]"
 )
+NAMED = '(float[N,2] x) => (string[N] l, float[N,3] z) { l, z = ai.onnx.ml.TreeEnsembleClassifier<classlabels_strings=["a","b","c"],'
+RATES = ",nodes_hitrates_as_tensor=double[6] {1.0, 0.5, 0.5, 0.25, 0.25, 1.0}"
 X = "(float[N,2] x) => (float[N,k] y) { y = ai.onnx.ml.TreeEnsembleRegressor<"
 ROWS = {"x": [[0, 0], [0.5, 3], [1, 0], [1, -1], [2, -1.5], [np.nan, 0], [3, np.nan]]}
 
@@ -121,6 +123,10 @@ TENSORS_3_UP = boundary(3, "TreeEnsembleClassifier:878395 TreeEnsembleRegressor:
 @example("thresholds beyond float", (X + _in_tree(ONE) + ">(x) }").replace("float[N,2]", "double[N,2]"), refuses=Why.NOT_EXPRESSIBLE, inputs=ROWS, imports=NEW)
 @example("classifier", "(double[N,2] x) => (int64[N] l, float[N,3] z) { l, z = ai.onnx.ml.TreeEnsembleClassifier<classlabels_int64s=[7,8,9]," + _in_tree(CLASSES).replace("-1.1", "-1.0") + ">(x) }", gives="TreeEnsembleClassifier", inputs=ROWS, imports=NEW)
 @example("thresholds and rates in tensors", X + ONE.replace(SPLITS, "nodes_values_as_tensor=float[6] {0.5, 0.0, -1.0, 0.0, 0.0, 0.0}") + ",nodes_hitrates_as_tensor=double[6] {0.5, 0.25, 0.0, 0.0, 0.1, 0.2}>(x) }", gives="TreeEnsembleRegressor", inputs=ROWS, imports=NEW)
+@example("all lists of a classifier", NAMED + CLASSES + ",base_values=[0.5,0.25,0.0],nodes_hitrates=[1.0,0.5,0.5,0.25,0.25,1.0],nodes_missing_value_tracks_true=[1,0,0,0,0,0]>(x) }", gives="TreeEnsembleClassifier", inputs=ROWS, imports=NEW)
+@example("all tensors of a classifier", "(double[N,2] x) => (int64[N] l, float[N,3] z) { l, z = ai.onnx.ml.TreeEnsembleClassifier<classlabels_int64s=[7,8,9]," + CLASSES.replace("class_weights=[1.5,0.5,2.25,0.25,3.0,1.0,0.1,0.2,0.15]", "class_weights_as_tensor=double[9] {1.5,0.5,2.25,0.25,3.0,1.0,0.125,0.5,0.25}") + ",base_values_as_tensor=double[3] {0.5,0.25,0.0}" + RATES + ">(x) }", gives="TreeEnsembleClassifier", inputs=ROWS, imports=NEW)
+@example("all lists of a regressor", X + TWO + ",base_values=[0.5,-0.25],nodes_hitrates=[1.0,0.5,0.5,0.25,0.25,1.0],nodes_missing_value_tracks_true=[1,0,0,0,0,0]>(x) }", gives="TreeEnsembleRegressor", inputs=ROWS, imports=NEW)
+@example("a base in a tensor", X + TWO + ",base_values_as_tensor=double[2] {0.5, -0.25}>(x) }", gives="TreeEnsembleRegressor", inputs=ROWS, imports=NEW)
 def trees_3_2(node: Node, op: Builder) -> Result:
     """Thresholds, weights and base values were lists of floats."""
     changed: dict[str, Any] = {}
@@ -145,8 +151,8 @@ HINTS = dict.fromkeys(("nodes_hitrates", "nodes_hitrates_as_tensor"), "how often
 
 
 @adapter("TreeEnsembleRegressor", 4, 5, domain=ML, emits=("ai.onnx.ml.TreeEnsemble", "Cast", "Add", "Div", "Sigmoid", "Softmax"), ignores=HINTS)
-@example("sum", X + ONE + ">(x) }", gives="TreeEnsemble", inputs=ROWS, imports=NEW)
-@example("missing values", X + ONE + ",nodes_missing_value_tracks_true=[1,0,1,0,0,0]>(x) }", gives="TreeEnsemble", inputs=ROWS, imports=NEW)
+@example("sum", X + ONE + ",nodes_hitrates=[1.0,0.5,0.5,0.25,0.25,1.0]>(x) }", gives="TreeEnsemble", inputs=ROWS, imports=NEW)
+@example("missing values", X + ONE + ",nodes_missing_value_tracks_true=[1,0,1,0,0,0]" + RATES.replace("double", "float") + ">(x) }", gives="TreeEnsemble", inputs=ROWS, imports=NEW)
 @example("several votes", X + TWO + ">(x) }", gives="TreeEnsemble", inputs=ROWS, imports=NEW)
 @example("average", X + ONE + ',aggregate_function="AVERAGE">(x) }', gives="TreeEnsemble", inputs=ROWS, imports=NEW)
 @example("average of several votes", X + TWO + ',aggregate_function="AVERAGE">(x) }', gives="TreeEnsemble Div", inputs=ROWS, imports=NEW)
@@ -240,7 +246,6 @@ def _transformed(
 
 
 CLASSIFIED = "(float[N,2] x) => (int64[N] l, float[N,3] z) { l, z = ai.onnx.ml.TreeEnsembleClassifier<classlabels_int64s=[7,8,9],"
-NAMED = '(float[N,2] x) => (string[N] l, float[N,3] z) { l, z = ai.onnx.ml.TreeEnsembleClassifier<classlabels_strings=["a","b","c"],'
 SHARES = f"{SHAPE},{SPLITS},class_treeids=[0,0,0,1],class_nodeids=[1,3,4,0],class_ids=[0,0,0,0],class_weights=[0.4,0.6,0.1,0.2]"
 ODDS = SHARES.replace("0.4,", "-0.4,")
 SECOND = SHARES.replace("class_ids=[0,0,0,0]", "class_ids=[1,1,1,1]")
@@ -250,9 +255,9 @@ HALF = '(float[N,2] x) => (int64[N] l, float[N,2] z) { l, z = ai.onnx.ml.TreeEns
 
 
 @adapter("TreeEnsembleClassifier", 4, 5, domain=ML, emits=("ai.onnx.ml.TreeEnsemble", "Cast", "Add", "Sub", "Neg", "Greater", "Reshape", "Concat", "Sigmoid", "Softmax", "ArgMax", "Gather", "Where"), ignores=HINTS)
-@example("three classes", CLASSIFIED + CLASSES + ">(x) }", gives="TreeEnsemble ArgMax Gather", inputs=ROWS, imports=NEW, atol=1e-6)
+@example("three classes", CLASSIFIED + CLASSES + ",nodes_hitrates=[1.0,0.5,0.5,0.25,0.25,1.0],nodes_missing_value_tracks_true=[1,0,1,0,0,0]>(x) }", gives="TreeEnsemble ArgMax Gather", inputs=ROWS, imports=NEW, atol=1e-6)
 @example("names", NAMED + CLASSES + ',base_values=[0.5,0.25,0.0],post_transform="SOFTMAX">(x) }', gives="TreeEnsemble Add ArgMax Softmax Gather", inputs=ROWS, imports=NEW, atol=1e-6)
-@example("negative votes", CLASSIFIED + CLASSES.replace("0.1,0.2,0.15", "-0.1,-0.2,-0.15") + ">(x) }", gives="TreeEnsemble ArgMax Gather", inputs=ROWS, imports=NEW, atol=1e-6)
+@example("negative votes, bases in a tensor", CLASSIFIED + CLASSES.replace("class_weights=[1.5,0.5,2.25,0.25,3.0,1.0,0.1,0.2,0.15]", "class_weights_as_tensor=float[9] {1.5,0.5,2.25,0.25,3.0,1.0,-0.1,-0.2,-0.15},base_values_as_tensor=float[3] {-5.0,0.25,0.0}") + RATES.replace("double", "float") + ">(x) }", gives="TreeEnsemble Add ArgMax Gather", inputs=ROWS, imports=NEW, atol=1e-6)
 @example("classes without votes", CLASSIFIED + CLASSES.replace("class_ids=[0,1,1,2,2,0,0,1,2]", "class_ids=[0,1,1,2,2,0,0,1,1]").replace("1.5,0.5,", "-1.5,-0.5,") + ">(x) }", gives="TreeEnsemble TreeEnsemble Greater Where ArgMax Gather", atol=1e-6, inputs=ROWS, imports=NEW)
 @example("shares of two classes", HALF + SHARES + ">(x) }", gives="TreeEnsemble Sub Concat Greater Reshape Cast Gather", inputs=ROWS, imports=NEW, atol=1e-6)
 @example("odds of two classes", HALF + SHARES.replace("0.4,", "-0.4,") + ',post_transform="LOGISTIC">(x) }', gives="TreeEnsemble Neg Concat Sigmoid Greater Reshape Cast Gather", inputs=ROWS, imports=NEW, atol=1e-6)
@@ -349,7 +354,7 @@ MEMBERS = {"x": [[0, 0], [1, 1], [1, -1], [1, 2], [2, 5], [1, np.nan], [np.nan, 
 
 
 @adapter("TreeEnsemble", 5, 4, domain=ML, emits="ai.onnx.ml.TreeEnsembleRegressor Cast Sigmoid Softmax Gather Div ReduceSum ReduceMin ReduceMax", handles_types=True, ignores=HINTS)
-@example("members", ENSEMBLE + NODES + ">(x) }", gives="TreeEnsembleRegressor", inputs=MEMBERS, imports=NEW)
+@example("members", ENSEMBLE + NODES + ",nodes_hitrates=float[3] {1.0, 0.5, 0.25}>(x) }", gives="TreeEnsembleRegressor", inputs=MEMBERS, imports=NEW)
 @example("average", ENSEMBLE + NODES + ",aggregate_function=0>(x) }", gives="TreeEnsembleRegressor", inputs=MEMBERS, imports=NEW)
 @example("softmax", ENSEMBLE + NODES + ",post_transform=1>(x) }", gives="TreeEnsembleRegressor Softmax", inputs=MEMBERS, imports=NEW)
 @example("logistic", ENSEMBLE + NODES + ",post_transform=2>(x) }", gives="TreeEnsembleRegressor Sigmoid", inputs=MEMBERS, imports=NEW)

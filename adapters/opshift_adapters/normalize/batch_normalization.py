@@ -13,6 +13,7 @@ from opshift.adapter import (
     adapter,
     boundary,
     example,
+    shown,
 )
 from opshift.combinators import drop_attribute
 
@@ -202,7 +203,16 @@ def batch_normalization_6_7(node: Node, op: Builder) -> Result:
     return op.same(node, outputs=1, is_test=None)
 
 
-CONSUMED_6 = boundary(6, "BatchNormalization:be04ae", up=drop_attribute("consumed_inputs"), directions="up")
+CONSUMED_6 = boundary(
+    6,
+    "BatchNormalization:be04ae",
+    up=shown(
+        drop_attribute("consumed_inputs"),
+        example("image", f"(float[2,3,4,5] x, {PARAMETERS}) => (float[2,3,4,5] y) {{ y = BatchNormalization<is_test=1, epsilon=0.5, momentum=0.5, consumed_inputs=[0,0,0,1,1]>(x, s, b, m, v) }}", gives="BatchNormalization", inputs=POSITIVE),
+        example("each element", "(float[2,2,1,3] x, float[6] s, float[6] b, float[6] m, float[6] v) => (float[2,2,1,3] y) { y = BatchNormalization<is_test=1, spatial=0, consumed_inputs=[0,0,0,1,1]>(x, s, b, m, v) }", gives="BatchNormalization", inputs={"v": [0.5, 1.0, 2.0, 3.0, 0.1, 1.0]}),
+    ),
+    directions="up",
+)  # fmt: skip
 
 
 @adapter("BatchNormalization", 6, 5, emits=AS_IMAGE)

@@ -43,8 +43,14 @@ BFLOAT16_22 = boundary(
 )  # fmt: skip
 BFLOAT16_13 = boundary(13, "LRN:fc10ad")
 CONSUMED_6 = boundary(
-    6, "InstanceNormalization:a50ea0", up=drop_attribute("consumed_inputs"), directions="up"
-)
+    6,
+    "InstanceNormalization:a50ea0",
+    up=shown(
+        drop_attribute("consumed_inputs"),
+        example("image", "(float[2,3,4,5] x, float[3] s, float[3] b) => (float[2,3,4,5] y) { y = InstanceNormalization<epsilon=0.5, consumed_inputs=[0,0,0]>(x, s, b) }", gives="InstanceNormalization"),
+    ),
+    directions="up",
+)  # fmt: skip
 
 
 @adapter("InstanceNormalization", 6, 5, emits=AS_IMAGE)
@@ -185,9 +191,9 @@ def scaled(op: Builder, rows: Value, scale: Value, bias: Value) -> Value:
 
 
 @adapter("GroupNormalization", 21, 20, emits=GROUP)
-@example("groups", "(float[2,4,3] x, float[4] s, float[4] b) => (float[2,4,3] y) { y = GroupNormalization<num_groups=2>(x, s, b) }", atol=1e-6)
+@example("groups", "(float[2,4,3] x, float[4] s, float[4] b) => (float[2,4,3] y) { y = GroupNormalization<num_groups=2, epsilon=0.5>(x, s, b) }", atol=1e-6)
 @example("unknown size", "(float[N,C,H,W] x, float[C] s, float[C] b) => (float[N,C,H,W] y) { y = GroupNormalization<num_groups=3, epsilon=0.5>(x, s, b) }", atol=1e-6, inputs={"x": np.arange(96).reshape(2, 6, 2, 4) % 7, "s": [1, 2, 3, 4, 5, 6], "b": [6, 5, 4, 3, 2, 1]})
-@example("float16 in float", "(float16[2,4,3] x, float16[4] s, float16[4] b) => (float16[2,4,3] y) { y = GroupNormalization<num_groups=2>(x, s, b) }", atol=0.002)
+@example("float16 in float", "(float16[2,4,3] x, float16[4] s, float16[4] b) => (float16[2,4,3] y) { y = GroupNormalization<num_groups=2, epsilon=0.5>(x, s, b) }", atol=0.002)
 @example("float16 in float16", "(float16[2,4,3] x, float16[4] s, float16[4] b) => (float16[2,4,3] y) { y = GroupNormalization<num_groups=2, stash_type=10>(x, s, b) }", atol=0.01)
 def group_normalization_21_20(node: Node, op: Builder) -> Result:
     """Deprecated at 18 to 20, where no node may use it: the formula itself."""
@@ -202,9 +208,9 @@ def group_normalization_21_20(node: Node, op: Builder) -> Result:
 
 
 @adapter("GroupNormalization", 20, 21, emits=("Reshape", "Expand", "Div", "Concat", *SIZE_OF))
-@example("groups", "(float[2,4,3] x, float[2] s, float[2] b) => (float[2,4,3] y) { y = GroupNormalization<num_groups=2>(x, s, b) }", gives="Reshape Expand Reshape Reshape Expand Reshape GroupNormalization", atol=1e-6)
-@example("unknown channels", "(float[N,C,H] x, float[2] s, float[2] b) => (float[N,C,H] y) { y = GroupNormalization<num_groups=2>(x, s, b) }", inputs={"x": np.arange(24).reshape(2, 4, 3) % 7}, atol=1e-6)
-@example("float16", "(float16[2,4,3] x, float16[2] s, float16[2] b) => (float16[2,4,3] y) { y = GroupNormalization<num_groups=2>(x, s, b) }", atol=0.01)
+@example("groups", "(float[2,4,3] x, float[2] s, float[2] b) => (float[2,4,3] y) { y = GroupNormalization<num_groups=2, epsilon=0.5>(x, s, b) }", gives="Reshape Expand Reshape Reshape Expand Reshape GroupNormalization", atol=1e-6)
+@example("unknown channels", "(float[N,C,H] x, float[2] s, float[2] b) => (float[N,C,H] y) { y = GroupNormalization<num_groups=2, epsilon=0.5>(x, s, b) }", inputs={"x": np.arange(24).reshape(2, 4, 3) % 7}, atol=1e-6)
+@example("float16", "(float16[2,4,3] x, float16[2] s, float16[2] b) => (float16[2,4,3] y) { y = GroupNormalization<num_groups=2, epsilon=0.5>(x, s, b) }", atol=0.01)
 def group_normalization_20_21(node: Node, op: Builder) -> Result:
     """Scale and bias, one for each group before, are one for each channel now."""
     channels, groups = size_of(op, node["X"], 1), node.int("num_groups")
@@ -224,7 +230,7 @@ def group_normalization_20_21(node: Node, op: Builder) -> Result:
 
 
 @adapter("GroupNormalization", 18, 17, emits=GROUP)
-@example("groups", "(float[2,4,3] x, float[2] s, float[2] b) => (float[2,4,3] y) { y = GroupNormalization<num_groups=2>(x, s, b) }", atol=1e-6)
+@example("groups", "(float[2,4,3] x, float[2] s, float[2] b) => (float[2,4,3] y) { y = GroupNormalization<num_groups=2, epsilon=0.5>(x, s, b) }", atol=1e-6)
 def group_normalization_18_17(node: Node, op: Builder) -> Result:
     """Born in 18, with a scale for each group: the formula itself."""
     x, scale, groups = node["X"], node["scale"], node.int("num_groups")

@@ -236,6 +236,7 @@ ROWS = "(float[3,2] x) => (float[3,2] y) <int64 n = {3}, bool go = {1}> { y = Lo
 @example("two scans, one read", "(float[3,2] x) => (float[3] y) <int64 n = {3}> { u, y = Loop(n, \"\") <body = b (int64 i, bool k) => (bool o, float[2] r, float s) { o = Identity(k) r = Gather(x, i) s = ReduceMax<keepdims=0>(r) } > }", gives="Loop")
 @example("no trips", "(float[3,2] x) => (float[0,2] y) <int64 n = {0}> { y = Loop(n, \"\") <body = b (int64 i, bool k) => (bool o, float[2] r) { o = Identity(k) r = Gather(x, i) } > }")
 @example("a state", "(float[2] x) => (float[2] y) <int64 n = {3}> { y = Loop(n, \"\", x) <body = b (int64 i, bool k, float[2] p) => (bool o, float[2] q) { o = Identity(k) q = Add(p, p) } > }", gives="Loop")
+@example("as long as it goes on", '(float[2] x) => (float[2] y) <bool go = {1}, int64 last = {2}> { y = Loop("", go, x) <body = b (int64 i, bool k, float[2] p) => (bool o, float[2] q) { q = Add(p, p) o = Less(i, last) } > }', gives="Loop")
 def loop_11_10(node: Node, op: Builder) -> Result:
     """Before 11 a Loop carried at least one value."""
     if len(node.inputs) > 2:

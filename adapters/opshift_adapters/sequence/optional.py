@@ -77,6 +77,7 @@ def optional_element_15_14(node: Node, op: Builder) -> Result:
 @adapter("Optional", 15, 14)
 @example("an output", "(float[2] x) => (optional(float[2]) y) { y = Optional(x) }", refuses=Why.NOT_EXPRESSIBLE)
 @example("read by nobody", "(float[2] x) => (float[2] y) { o = Optional(x) y = Neg(x) }", gives="Neg")
+@example("nothing, read by nobody", "(float[2] x) => (float[2] y) { o = Optional<type=float[2]>() y = Neg(x) }", gives="Neg")
 def optional_15_14(node: Node, op: Builder) -> Result:
     """An optional goes with the last that reads it."""
     return op.dissolve(GONE)

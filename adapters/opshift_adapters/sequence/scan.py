@@ -40,6 +40,7 @@ AXES_11 = boundary(11, "Scan:787e3b", directions="up")
 @adapter("Scan", 11, 10)
 @example("axes from the end", "(float[2] s, float[2,3] x) => (float[2] t, float[a,b] y) { t, y = Scan(s, x) " + COLUMNS.format("scan_input_axes=[-1], scan_output_axes=[-1]") + " }", gives="Scan")
 @example("axes from the front", "(float[2] s, float[3,2] x) => (float[2] t, float[3,2] y) { t, y = Scan(s, x) " + COLUMNS.format("scan_input_axes=[0]") + " }", gives="Scan")
+@example("backwards", "(float[2] s, float[2,3] x) => (float[2] t, float[a,b] y) { t, y = Scan(s, x) <num_scan_inputs=1, scan_input_axes=[-1], scan_output_axes=[-1], scan_input_directions=[1], scan_output_directions=[1], body = b (float[2] s, float[2] i) => (float[2] t, float[2] o) { t = Add(s, i) o = Mul(t, i) } > }", gives="Scan")
 def scan_11_10(node: Node, op: Builder) -> Result:
     """Axes could not count from the end."""
     scanned = node.int("num_scan_inputs")

@@ -260,7 +260,7 @@ def _merged(op: Builder, x: Value, axis: int) -> Value:
 
 
 @adapter("SequenceConstruct SequenceEmpty SequenceInsert SequenceErase SplitToSequence", 11, 10)
-@example("read by nobody", "(float[2] a) => (float[2] y) <int64[2] p = {1,1}> { s = SequenceConstruct(a) t = SequenceErase(s) u = SplitToSequence(a, p) e = SequenceEmpty() f = SequenceInsert(e, a) y = Neg(a) }", gives="Neg")
+@example("read by nobody", "(float[2] a) => (float[2] y) <int64[2] p = {1,1}, int64 i = {0}> { s = SequenceConstruct(a) t = SequenceErase(s) v = SequenceErase(s, i) u = SplitToSequence<axis=-1>(a, p) e = SequenceEmpty() f = SequenceInsert(e, a) g = SequenceInsert(f, a, i) y = Neg(a) }", gives="Neg")
 @example("an output", "(float[2] a) => (seq(float[2]) s) { s = SequenceConstruct(a) }", refuses=Why.NOT_EXPRESSIBLE)
 @example("a split as output", "(float[2] a) => (seq(float[1]) s) { s = SplitToSequence(a) }", refuses=Why.NOT_EXPRESSIBLE)
 @example("in a function", "(float[2] a, float[2] b) => (float[2] y) <int64 one = {1}> { s = own.pair(a, b) y = SequenceAt(s, one) }", functions='<opset_import: ["" : 11], domain: "own"> pair (a, b) => (s) { s = SequenceConstruct(a, b) }', imports={"own": 1})

@@ -33,6 +33,7 @@ BFLOAT16_22 = boundary(22, "GlobalLpPool:ad52a7/c56e93", cast=cast_around("float
 @example("last window perhaps in the pad", OPEN + "<kernel_shape=[2], strides=[3], pads=[0, 2], ceil_mode=1>(x) }", gives="LpPool", inputs={"x": [[[0, 1, 2, 3, 4, 0, 1], [2, 3, 4, 0, 1, 2, 3]]]})
 @example("no window in the pad, in a function", "(float[1,2,7] x) => (float[1,2,4] y) { y = own.pool(x) }", functions='<opset_import: ["" : 22], domain: "own"> pool (x) => (y) { y = LpPool<kernel_shape=[2], strides=[2], pads=[0, 0], ceil_mode=1>(x) }', imports={"own": 1}, gives="pool")
 @example("bfloat16", "(bfloat16[1,2,7] x) => (bfloat16[1,2,o] y) { y = LpPool<kernel_shape=[3]>(x) }", gives="Cast LpPool Cast", atol=0.02)
+@example("gaps", "(float[1,2,7] x) => (float[1,2,o] y) { y = LpPool<kernel_shape=[2], dilations=[3]>(x) }", gives="LpPool")
 def lp_pool_22_21(node: Node, op: Builder) -> Result:
     """The text counted a last window in the end padding, which no engine made; bfloat16 is new."""
     return without_windows_in_pad(node, op)
@@ -74,7 +75,7 @@ TEXT_11 = boundary(11, "LpPool:680ffd")
 
 
 @adapter("LpPool GlobalLpPool", 2, 1)
-@example("p", LINE + "<kernel_shape=[3], p=3>(x) }", gives="LpPool")
+@example("p", LINE + "<kernel_shape=[3], strides=[2], pads=[1, 0], p=3>(x) }", gives="LpPool")
 @example("default", "(float[1,2,7] x) => (float[1,2,1] y) { y = GlobalLpPool(x) }", gives="GlobalLpPool")
 def lp_pool_2_1(node: Node, op: Builder) -> Result:
     """`p` was a floating-point number."""

@@ -70,6 +70,7 @@ CEIL_22 = boundary(
 @example("bfloat16 in a function", "(bfloat16[1,2,7] x) => (bfloat16[1,2,o] y) { y = own.pool(x) }", functions='<opset_import: ["" : 22], domain: "own"> pool (x) => (y) { y = AveragePool<kernel_shape=[3]>(x) }', imports={"own": 1}, atol=0.02)
 @example("bfloat16 or float in a function", "(bfloat16[1,2,7] x, float[1] f) => (bfloat16[1,2,o] y, float[1] g) { y = own.pool(x) g = Neg(f) }", functions='<opset_import: ["" : 22], domain: "own"> pool (x) => (y) { y = MaxPool<kernel_shape=[3]>(x) }', imports={"own": 1}, atol=0.02)
 @example("last window in the pad of one axis", PLANE + "<kernel_shape=[2, 2], strides=[3, 3], pads=[0, 0, 1, 1], ceil_mode=1>(x) }", gives="{op}")
+@example("gaps", "(float[1,2,7] x) => (float[1,2,o] y) { y = {op}<kernel_shape=[2], dilations=[3]>(x) }", gives="{op}")
 def pool_22_21(node: Node, op: Builder) -> Result:
     """The text counted a last window in the end padding, which no engine made; bfloat16 is new."""
     return without_windows_in_pad(node, op)
@@ -191,7 +192,7 @@ INDICES_8 = boundary(8, "MaxPool:20f670", directions="up")
 
 
 @adapter("MaxPool", 8, 7)
-@example("no indices", LINE + "<kernel_shape=[3], storage_order=1>(x) }", gives="{op}")
+@example("no indices", LINE + "<kernel_shape=[3], strides=[2], pads=[1, 0], storage_order=1>(x) }", gives="{op}")
 @example("indices that nobody reads", "(float[1,2,7] x) => (float[1,2,o] y) { y, i = MaxPool<kernel_shape=[3]>(x) }", gives="MaxPool")
 @example("indices", "(float[1,2,7] x) => (float[1,2,o] y, int64[1,2,o] i) { y, i = MaxPool<kernel_shape=[3]>(x) }", refuses=Why.NOT_EXPRESSIBLE)
 def max_pool_8_7(node: Node, op: Builder) -> Result:
