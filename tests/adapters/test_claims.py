@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -16,7 +17,7 @@ from opshift.author.example import Example
 from opshift.author.verdicts import Adapter, Unchanged, boundary
 from opshift.opsets import schemas
 
-from tools.conformance.node_tests import official
+from tools.conformance.node_tests import NodeTest, official
 
 TREE = (
     "nodes_treeids=[0,0,0],nodes_nodeids=[0,1,2],nodes_featureids=[1,0,0],nodes_values=[0.5,0.0,0.0],"
@@ -95,21 +96,32 @@ def operators(model: ModelProto) -> set[tuple[str, str]]:
 
 
 @cache
-def official_subjects() -> dict[tuple[str, str], list[Subject]]:
-    """By operator, the tests whose data the judge computes too; its random numbers are others."""
-    found: dict[tuple[str, str], list[Subject]] = {}
+def official_tests() -> dict[tuple[str, str], list[NodeTest]]:
+    """The official tests by each operator that their models have."""
+    found: dict[tuple[str, str], list[NodeTest]] = {}
     for test in official([]):
-        model = ModelProto.FromString(test.model)
-        inputs = {i.name: v for i, v in zip(model.graph.input, test.data[0], strict=False)}
-        one = Subject(test.name, model, inputs, list(test.data[1]), test.rtol, test.atol)
-        try:
-            computed = oracle.evaluate(model, inputs)
-        except oracle.OracleError:
-            continue
-        if one.difference(computed) is None:
-            for operator in operators(model):
-                found.setdefault(operator, []).append(one)
+        for operator in operators(ModelProto.FromString(test.model)):
+            found.setdefault(operator, []).append(test)
     return found
+
+
+@cache
+def subject(test: NodeTest) -> Subject | None:
+    """A test whose data the judge computes too; its random numbers are others."""
+    model = ModelProto.FromString(test.model)
+    inputs = {i.name: v for i, v in zip(model.graph.input, test.data[0], strict=False)}
+    one = Subject(test.name, model, inputs, list(test.data[1]), test.rtol, test.atol)
+    try:
+        return one if one.difference(oracle.evaluate(model, inputs)) is None else None
+    except oracle.OracleError:
+        return None
+
+
+def official_subjects(claim: Claim) -> Iterator[Subject]:
+    """What is computed is only what a claim is about, in each process that tests claims."""
+    for test in official_tests().get((claim.adapter.domain, claim.op), []):
+        if (one := subject(test)) is not None:
+            yield one
 
 
 def own_subjects(claim: Claim) -> list[Subject]:
@@ -137,8 +149,7 @@ def proves(claim: Claim, one: Subject) -> bool:
 
 def proofs(claim: Claim) -> list[str]:
     """The names of all official tests that prove it; where there is none, the own model."""
-    tests = official_subjects().get((claim.adapter.domain, claim.op), [])
-    found = [one.name for one in tests if proves(claim, one)]
+    found = [one.name for one in official_subjects(claim) if proves(claim, one)]
     return found or [one.name for one in own_subjects(claim) if proves(claim, one)]
 
 

@@ -51,14 +51,16 @@ def too_new(case: Case) -> bool:
     )
 
 
-def run(case: Case) -> None:
-    """Fails with a sentence when the example is not what it says."""
+def run(case: Case) -> ModelProto | None:
+    """The result; fails with a sentence when the example is not what it says."""
     evaluate = None
     if (case.adapter.start, case.adapter.to) == LEAVE and case.example.refuses is None:
         evaluate = on_onnxruntime()  # no reference knows the operators of a vendor
     try:
         # Other sets of inputs: tests/adapters/test_edges.py.
-        testing.assert_example(case.adapter, case.example, evaluate=evaluate, sets=["given"])
+        return testing.assert_example(
+            case.adapter, case.example, evaluate=evaluate, sets=["given"]
+        )
     except AssertionError as error:
         if not re.match("the numbers differ|nobody can compute", str(error)) or not doubtful(case):
             raise

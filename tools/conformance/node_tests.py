@@ -16,7 +16,7 @@ from opshift.opsets import schemas
 BELOW = (18, 17, 15, 13, 12, 11, 10, 9, 8, 7, 6, 5, 1)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)  # the data cannot be hashed
 class NodeTest:
     """One official node test, made picklable."""
 

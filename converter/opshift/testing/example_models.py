@@ -75,15 +75,18 @@ def example_target(adapter: Adapter, example: Example) -> dict[str, int] | str |
 def assert_example(
     adapter: Adapter, example: Example, *, imports: Mapping[str, int] | None = None,
     evaluate: Evaluate | None = None, sets: Sequence[str] = SETS,
-) -> None:  # fmt: skip
-    """The example is what it says on many `sets` of inputs; `imports` are of other domains."""
+) -> ModelProto | None:  # fmt: skip
+    """The example is what it says on many `sets` of inputs; the result, if it has one.
+
+    `imports` are of other domains.
+    """
     model, target = example_model(adapter, example, imports), example_target(adapter, example)
     if example.invalid is not None:
         assert_invalid(model, target, match=example.invalid)
-        return
+        return None
     if example.refuses is not None:
         assert_refused(model, target, why=example.refuses, **example.wishes)
-        return
+        return None
     after = assert_model_converts(
         model, target, gives=example.gives, evaluate=evaluate,
         rtol=example.rtol, atol=example.atol,
@@ -95,6 +98,7 @@ def assert_example(
         for name, told in differences(model, after, example, others, evaluate):
             if told:
                 raise AssertionError(f"the numbers differ on the inputs {name!r}: {told}")
+    return after
 
 
 def differences(

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Forms that an adapter must not write, since old runtimes do not run or compute them so."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import ml_dtypes  # noqa: F401 - registers the types that numpy lacks
+import numpy as np
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, shape_inference
+from opshift.model.arrays import dtype_of
+
+SUMMING = {"ReduceSum", "ReduceProd", "ReduceMean", "ReduceL1", "ReduceSumSquare"}
+INTEGERS = (TensorProto.INT32, TensorProto.INT64, TensorProto.UINT32, TensorProto.UINT64)
+# onnxruntime 1.6 to 1.16 merge two Casts, unless the type between is one of these.
+NEVER_MERGED = (TensorProto.BOOL, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.STRING)
+NUMBERS = (
+    0,
+    1,
+    -1,
+    0.5,
+    100,
+    -100,
+    255,
+    256,
+    -129,
+    65535,
+    65536,
+    2**31 - 1,
+    -(2**31),
+    2**53 + 1,
+    2**63 - 1024,
+)
+
+
+def objections(before: ModelProto, after: ModelProto) -> list[str]:
+    """A sentence for each such form in what a model became."""
+    written, old = nodes(after), {node.op_type for node in nodes(before)}
+    version = next((one.version for one in after.opset_import if not one.domain), 0)
+    found = [*bare_loops(written)]
+    if any(node.op_type in (*SUMMING, "Cast") for node in written):
+        known = types(after)
+        found += sums(version, old, written, known)
+        found += merged_casts(version, old, written, known)
+    return found
+
+
+def graphs(graph: GraphProto) -> Iterator[GraphProto]:
+    yield graph
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.type == AttributeProto.GRAPH:
+                yield from graphs(attribute.g)
+
+
+def nodes(model: ModelProto) -> list[NodeProto]:
+    return [node for graph in graphs(model.graph) for node in graph.node]
+
+
+def types(model: ModelProto) -> dict[str, int]:
+    with contextlib.suppress(Exception):  # where inference fails, what is declared must do
+        model = shape_inference.infer_shapes(model)
+    found = {t.name: t.data_type for g in graphs(model.graph) for t in g.initializer}
+    for graph in graphs(model.graph):
+        for info in (*graph.input, *graph.value_info, *graph.output):
+            found[info.name] = info.type.tensor_type.elem_type
+    return found
+
+
+def bare_loops(written: list[NodeProto]) -> Iterator[str]:
+    """Every Loop has a condition."""
+    for node in written:
+        if node.op_type == "Loop" and (len(node.input) < 2 or not node.input[1]):
+            yield f"Loop {node.name!r} has no condition"
+
+
+def sums(
+    version: int, old: set[str], written: list[NodeProto], known: dict[str, int]
+) -> Iterator[str]:
+    """No reduction adds integers, which runtimes do in another type."""
+    if version < 6 or any(op.startswith("Reduce") for op in old):
+        return  # nothing else adds integers, or the model asks for it
+    if "EmbedLayerNormalization" in old:
+        return  # it counts the ones of a mask, which are far below 2**53
+    if any(op.startswith("Bitwise") for op in old):
+        return  # the sum of the bits of a half is below 2**32
+    # The product of the sizes in a shape of unknown length stays far below 2**53.
+    shapes = {node.output[0] for node in written if node.op_type == "Concat"}
+    for node in written:
+        if node.op_type == "ReduceProd" and node.input[0] in shapes:
+            continue
+        if node.op_type in SUMMING and known.get(node.input[0]) in INTEGERS:
+            yield f"{node.op_type} of integers"
+
+
+def merged_casts(
+    version: int, old: set[str], written: list[NodeProto], known: dict[str, int]
+) -> Iterator[str]:
+    """No two Casts change their meaning when a runtime merges them."""
+    if old & {"Cast", "CastLike"}:
+        return
+    if (version or 7) < 7:
+        return  # onnxruntime has no kernels for these
+    # These give numbers that the middle type holds: whole ones, or wrapped ones.
+    wrapped = {n.output[0] for n in written if n.op_type == "Mod"}
+    safe = wrapped | {n.output[0] for n in written if n.op_type in ("Floor", "Ceil", "Round")}
+    safe |= {n.output[0] for n in written if n.op_type == "Sub" and n.input[0] in wrapped}
+    casts = {n.output[0]: n for n in written if n.op_type == "Cast"}
+    for node in casts.values():
+        first = casts.get(node.input[0])
+        if first is None or first.input[0] in safe:
+            continue
+        chain = [known.get(v, 0) for v in (first.input[0], first.output[0], node.output[0])]
+        if all(chain) and changes_meaning(*chain):
+            yield f"Casts {chain} change their meaning when they are merged"
+
+
+def changes_meaning(a: int, b: int, c: int) -> bool:
+    if b in NEVER_MERGED or TensorProto.STRING in (a, c) or max(a, b, c) > TensorProto.BFLOAT16:
+        return False
+    source, middle, target = (dtype_of(kind) for kind in (a, b, c))
+    with np.errstate(all="ignore"):
+        probe = np.array([n for n in NUMBERS if fits(n, source)]).astype(source)
+        between = probe.astype(middle)
+        return not np.array_equal(between.astype(target), probe.astype(target), equal_nan=False)
+
+
+def fits(number: float, dtype: np.dtype[Any]) -> bool:
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        return number == int(number) and limits.min <= number <= limits.max
+    return dtype.kind != "b" or number in (0, 1)
