@@ -45,3 +45,12 @@ def test_names_of_mutants_are_unique(every: list[mutants.Mutant]) -> None:
     assert {name.split(": ")[0].split(" ", 2)[2] for name in names} >= {
         "constant off by one", "comparison reversed", "guard dropped", "guard negated",
     }  # fmt: skip
+
+
+def test_functions_that_an_import_made_are_changed_too() -> None:
+    testing.examples(MODULE)
+    name = "opshift_adapters.facts.folding_arithmetic"
+    module = next(m for m in mutants.modules(mutation.PACKAGE) if m.__name__ == name)
+    inside = [one for one in mutants.mutants(module) if one.function == "reduction"]
+    negated = next(one for one in inside if "guard negated: if not axes" in one.name)
+    assert mutation.facts_killer(negated)

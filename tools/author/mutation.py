@@ -15,6 +15,7 @@ the changed line are converted with the mutant and compared on every set of inpu
 from __future__ import annotations
 
 import argparse
+import gc
 import random
 import resource
 import signal
@@ -27,12 +28,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 from opshift import InvalidModel, Refused, convert_version, testing
 from opshift.author.example import Example
 from opshift.author.verdicts import Adapter
+from opshift.convert.legal.rules import Findings, check_model
 from opshift.testing.example_models import differences
 from opshift.testing.input_sets import SETS
 from opshift.testing.surveys import reasons
@@ -60,6 +62,7 @@ class Case:
     example: Example
     result: bytes | None = None
     known: set[str] = field(default_factory=set)  # the sets on which even the original differs
+    findings: Findings | None = None  # what is said against the result without a mutant
 
     def convert(self) -> Any:
         """The model and its result."""
@@ -102,12 +105,26 @@ def installed(mutant: Mutant) -> Iterator[None]:
     """The function computes as the mutant."""
     function = found(sys.modules[mutant.module], mutant.function)
     assert function is not None
-    original = function.__code__
-    function.__code__ = mutant.source.code()
+    replaced = dict(_functions(function.__code__, mutant.source.code()))
+    originals = {one: one.__code__ for one in replaced}
+    for one, code in replaced.items():
+        one.__code__ = code
     try:
         yield
     finally:
-        function.__code__ = original
+        for one, code in originals.items():
+            one.__code__ = code
+
+
+def _functions(old: CodeType, new: CodeType) -> Iterator[tuple[FunctionType, CodeType]]:
+    """The functions that run a code, with the new one; some were made by it during an import."""
+    for one in gc.get_referrers(old):
+        same = isinstance(one, FunctionType) and one.__code__ is old
+        if same and one.__code__.co_freevars == new.co_freevars:
+            yield one, new
+    inner = [[c for c in code.co_consts if isinstance(c, CodeType)] for code in (old, new)]
+    for pair in zip(*inner, strict=False):
+        yield from _functions(*pair)
 
 
 def killer(mutant: Mutant, cases: Sequence[Case]) -> str:
@@ -148,14 +165,18 @@ def _converts_otherwise(mutant: Mutant, case: Case, changed: list[Any]) -> str:
 
 
 def _computes_otherwise(case: Case, before: Any, after: Any) -> str:
-    if not case.example.approximate:
-        if not case.known:
-            plain = differences(*case.convert(), case.example)
-            case.known = {name for name, told in plain if told} | {""}
-        sets = [name for name in SETS if name not in case.known]
-        for name, told in differences(before, after, case.example, sets):
-            if told:
-                return f"[{name}] {told}"
+    if case.findings is None:
+        case.findings = check_model(case.convert()[1])
+    if worse := check_model(after).beyond(case.findings):
+        return str(worse[0])
+    asked = ("given",) if case.example.approximate else SETS  # an approximation has such a promise
+    if not case.known:
+        plain = differences(*case.convert(), case.example, asked)
+        case.known = {name for name, told in plain if told} | {""}
+    sets = [name for name in asked if name not in case.known]
+    for name, told in differences(before, after, case.example, sets):
+        if told:
+            return f"[{name}] {told}"
     return ""
 
 

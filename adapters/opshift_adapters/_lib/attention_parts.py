@@ -110,7 +110,7 @@ def hide(op: Builder, mask: Value | None, allowed: Value) -> Value:
 
 def by_head(op: Builder, node: Node, name: str) -> Value:
     x, heads = node[name], node.int("q_num_heads" if name == "Q" else "kv_num_heads")
-    width = None if x.dims_or_none is None else x.dims[2]
+    width = x.dims[2]
     sizes = [0, 0, heads, width // heads if isinstance(width, int) else -1]
     return op.Transpose(op.Reshape(x, op.const(sizes)), perm=[0, 2, 1, 3])
 

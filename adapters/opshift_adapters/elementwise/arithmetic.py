@@ -115,7 +115,7 @@ ARITHMETIC_14 = boundary(
         example("int8", "(int8[4] a, int8[4] b) => (int8[4] y) { y = {op}(a, b) }", gives="Cast Cast {op} Add Mod Sub Cast", inputs={"a": [-128, 127, -128, -7], "b": [-1, 127, 1, 2]}),
         example("uint8", "(uint8[3] a, uint8[3] b) => (uint8[3] y) { y = {op}(a, b) }", inputs={"a": [255, 3, 7], "b": [255, 4, 2]}),
         example("int16", "(int16[3] a, int16[3] b) => (int16[3] y) { y = {op}(a, b) }", inputs={"a": [-32768, 32767, 7], "b": [32767, 32767, -2]}),
-        example("uint16", "(uint16[2,1] a, uint16[2] b) => (uint16[2,2] y) { y = {op}(a, b) }", inputs={"a": [[65535], [2]], "b": [65535, 3]}),
+        example("uint16", "(uint16[2,1] a, uint16[2] b) => (uint16[2,2] y) { y = {op}(a, b) }", gives="Cast Cast {op} Mod Cast", inputs={"a": [[65535], [2]], "b": [65535, 3]}),
         example("one after the other", "(int8[2] a, int8[2] b) => (int8[2] y) { c = Add(a, b) y = {op}(c, b) }", inputs={"a": [127, -128], "b": [1, -1]}),
     ),
     emits=WRAPPED,

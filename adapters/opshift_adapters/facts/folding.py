@@ -225,6 +225,7 @@ def expand(node: Node) -> Array | None:
 @fold("Tile")
 @example("a row", "() => (int64[2,4] y) <int64[1,2] a = {1, 2}, int64[2] r = {2, 2}> { y = Tile(a, r) }")
 @example("along one axis", "() => (float[2,4] y) <float[2,2] a = {1, 2, 3, 4}, float t = {2}, float k = {1}> { y = Tile(a, t, k) }", imports={"": 1}, refuses=Why.NEEDS_CONSTANT)
+@example("too many", "() => (int64[a,b] y) <int64[1,2] a = {1, 2}, int64[2] r = {500000, 500000}> { y = Tile(a, r) }", refuses=Why.NEEDS_CONSTANT)
 def tile(node: Node) -> Array | None:
     if len(node.inputs) != 2:
         return None
@@ -255,6 +256,7 @@ def constant_of_shape(node: Node) -> Array | None:
 @fold("Range")
 @example("backwards", "() => (int64[3] y) <int64 a = {5}, int64 b = {-1}, int64 c = {-2}> { y = Range(a, b, c) }")
 @example("of floats", "() => (float[n] y) <float a = {0}, float b = {1}, float c = {0.1}> { y = Range(a, b, c) }", refuses=Why.NEEDS_CONSTANT)
+@example("of floats, by a whole number", "() => (float[n] y) <float a = {0.5}, float b = {3}, float c = {1}> { y = Range(a, b, c) }", refuses=Why.NEEDS_CONSTANT)
 def range_(node: Node) -> Array | None:
     start, limit, delta = (numbers(node, i) for i in range(3))
     if start.dtype.kind != "i" or not delta:

@@ -189,7 +189,7 @@ def divide(node: Node) -> Told:
         return [None]
     if node.op == "Div":
         return computed(node, lambda a, b: (a[0] // b[1], a[1] // b[0]))
-    if "fmod" in node.attributes and node.int("fmod"):
+    if node.int("fmod"):
         return [None]
     if needed(node.inputs[0]).bounds_or_none is None:
         return [for_all(0, needed(node.inputs[1]).bounds.highest - 1)]
@@ -197,7 +197,7 @@ def divide(node: Node) -> Told:
 
 
 @output_bounds("Range")
-@example("of a size", "(float[N,3] x) => (int64[n] y) { s = Size(x) a = Constant<value = int64 {0}>() d = Constant<value = int64 {2}>() y = Range(a, s, d) }")
+@example("of a size", "(float[N,3] x) => (int64[n] y) { s = Size(x) a = Constant<value = int64 {0}>() d = Constant<value = int64 {1}>() y = Range(a, s, d) }")
 @example("backwards", "(float[N,3] x) => (int64[n] y) { s = Size(x) a = Constant<value = int64 {0}>() d = Constant<value = int64 {-1}>() y = Range(s, a, d) }")
 @example("by a computed step", "(float[N,3] x) => (int64[n] y) { s = Size(x) a = Constant<value = int64 {0}>() y = Range(a, s, s) }", refuses=Why.NEEDS_CONSTANT)
 def steps(node: Node) -> Told:

@@ -337,6 +337,7 @@ WIDEST = [[2**63 - 1, -(2**63), -1], [2**53 + 1, -(2**53) - 1, 0]]
 @example("int64 of unknown rank", "(int64[6] v, int64[n] t) => (int64[a] y) <int64[1] s = {-1}> { x = Reshape(v, t) z = Identity(x) y = Reshape(z, s) }", refuses=Why.NEEDS_CONSTANT, inputs={"t": [2, 3]})
 @example("sizes", "(float[N,3] x) => (int64[2,1] y) <int64[2] s = {2,1}> { n = Shape(x) y = Reshape(n, s) }", gives="Shape Cast Reshape Cast")
 @example("string", "(string[2,3] x) => (string[3,2] y) <int64[2] s = {3,2}> { y = Reshape(x, s) }", refuses=Why.TYPE_NOT_AVAILABLE)
+@example("computed size beside an unknown one", "(float[N,6] x, int64[2] s) => (float[N,b] y) { y = Reshape(x, s) }", refuses=Why.NEEDS_CONSTANT, inputs={"s": [-1, 6]})
 def reshape_5_4(node: Node, op: Builder) -> Result:
     """`shape` was an attribute, so its value must be known, and only floats had another shape."""
     x, shape = node["data"], node["shape"]

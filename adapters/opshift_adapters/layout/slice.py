@@ -81,6 +81,7 @@ FIVE = np.arange(25.0).reshape(5, 5)
 @example("computed axes of unknown rank", "(float[24] v, int64[n] r, int64[1] s, int64[1] e, int64[1] axes) => (float[a,b] y) { x = Reshape(v, r) y = Slice(x, s, e, axes) }", refuses=Why.NEEDS_RANK, inputs={"r": [4, 6], "s": [1], "e": [3], "axes": [1]})
 @example("in a branch", "(float[5,6] x, bool c, int64[1] e) => (float[a,b] y) <int64[1] s = {1}, int64[1] axes = {1}> { y = If (c) <then_branch = t () => (float[a,b] p) { p = Slice(x, s, e, axes) }, else_branch = f () => (float[a,b] q) { q = Slice(x, s, s) }> }", inputs={"e": [-2], "c": True})
 @example("a bound too few", "(float[3,4] x) => (float[a,b] y) <int64[2] s = {0,1}, int64[1] e = {2}, int64[2] k = {0,1}> { y = Slice(x, s, e, k) }", invalid="1 bounds of a slice for 2 axes")
+@example("computed axes, places of which one is a size", "(float[5,6] x, float[N] z, int64[1] b, int64[2] axes) => (float[i,j] y) <int64[2] e = {9, 9}> { n = Shape(z) s = Concat<axis=0>(n, b) y = Slice(x, s, e, axes) }", inputs={"z": [1, 2], "b": [-3], "axes": [1, 0]})
 def slice_10_9(node: Node, op: Builder) -> Result:
     """Bounds were attributes and steps did not exist; what they cannot say is gathered."""
     x, named = node["data"], node.input("axes")

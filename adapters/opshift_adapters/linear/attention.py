@@ -177,7 +177,7 @@ def attention_24_23(node: Node, op: Builder) -> Result:
 @example("soft cap", QKV + Y + "{ y = Attention<softcap=2.0,is_causal=1>(q, k, v) }", rtol=1e-5, atol=1e-6)
 @example("raw scores", QKV + ") => (float[2,2,3,6] y, float[2,2,3,5] s) { y, k2, v2, s = Attention<softcap=2.0>(q, k, v) }", rtol=1e-5, atol=1e-6)
 @example("capped scores", QKV + ") => (float[2,2,3,6] y, float[2,2,3,5] s) { y, k2, v2, s = Attention<softcap=2.0,is_causal=1,qk_matmul_output_mode=1>(q, k, v) }", rtol=1e-5, atol=1e-6)
-@example("masked scores", QKV + ") => (float[2,2,3,6] y, float[2,2,3,5] s) { y, k2, v2, s = Attention<is_causal=1,qk_matmul_output_mode=2>(q, k, v) }", rtol=1e-5, atol=1e-6)
+@example("masked scores", QKV + ", float[3,5] m) => (float[2,2,3,6] y, float[2,2,3,5] s) { y, k2, v2, s = Attention<is_causal=1,qk_matmul_output_mode=2>(q, k, v, m) }", rtol=1e-5, atol=1e-6)
 @example("chances", PACKED + ") => (float[2,3,12] y, float[2,2,3,5] s) { y, k2, v2, s = Attention<softmax_precision=11,qk_matmul_output_mode=3," + HEADS + ">(q, k, v) }", rtol=1e-5, atol=1e-6)
 @example("present without a past", PACKED + ") => (float[2,3,12] y, float[2,2,5,4] k2, float[2,2,5,6] v2) { y, k2, v2 = Attention<" + HEADS + ">(q, k, v) }", rtol=1e-5, atol=1e-6)
 @example("double", QKV.replace("float", "double") + Y.replace("float", "double") + "{ y = Attention(q, k, v) }", atol=1e-14)

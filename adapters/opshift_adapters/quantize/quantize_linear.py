@@ -194,7 +194,7 @@ ARITHMETIC_21 = tuple({*MULTIPLIED, *ROUNDED, *ALONG})
 @example("blocks", BLOCKED.replace("TYPE", "int8"))
 @example("blocks of float8", BLOCKED.replace("TYPE", "float8e5m2"), inputs={"z": np.zeros((3, 3))})
 @example("blocks of unknown number", BLOCKED.replace("TYPE", "int16").replace("[3,5]", "[N,5]").replace("[3,3]", "[N,M]"), inputs={"x": np.ones((2, 5)), "s": np.ones((2, 3)), "z": np.eye(2, 3)})
-@example("blocks in front", "(int32[5,2] x, float[3,2] s) => (float[5,2] y) { y = DequantizeLinear<axis=-2, block_size=2>(x, s) }")
+@example("blocks in front", "(int32[5,3] x, float[3,3] s) => (float[5,3] y) { y = DequantizeLinear<axis=-2, block_size=2>(x, s) }")
 @example("weights of 4 bits", WEIGHTS.replace("TYPE", "int4"), gives="DequantizeLinear Add")
 @example("weights of 4 bits in blocks", "(float[4] x, float[2,2] s) => (float[2,4] y) <uint4[2,4] w = {0,1,2,3,15,14,13,12}, uint4[2,2] z = {8,7,8,1}> { d = DequantizeLinear<block_size=2>(w, s, z) y = Add(x, d) }")
 @example("4 bits between the two", BETWEEN.replace("TYPE", "int4"), gives="Div Round Cast Add Clip Cast DequantizeLinear")
@@ -229,7 +229,8 @@ BLOCKS_OF = "(float[3,5] x, float[3,3] s) => (TYPE[3,5] y) { y = QuantizeLinear<
 
 
 @adapter("QuantizeLinear", 21, 20, emits=ARITHMETIC_21, handles_types=True)
-@example("one scale and a size of blocks", "(float[2,3] x, float s, int16 z) => (int16[2,3] y) { y = QuantizeLinear<block_size=1>(x, s, z) }", inputs={"s": 0.5, "z": 1})
+@example("blocks of fewer axes", "(float[2,3] x, float[3] s) => (uint8[2,3] y) { y = QuantizeLinear<block_size=1>(x, s) }", invalid="blocks of a tensor with 2 axes, and its scales have 1")
+@example("one scale and a size of blocks", "(float[2,3] x, float s, int16 z) => (int16[2,3] y) { y = QuantizeLinear<block_size=1, output_dtype=5>(x, s, z) }", inputs={"s": 0.5, "z": 1})
 @example("plain", "(float[2,3] x, float s, int8 z) => (int8[2,3] y) { y = QuantizeLinear<output_dtype=3>(x, s, z) }", gives="QuantizeLinear")
 @example("type by name", "(float[2,3] x, float s) => (int8[2,3] y) { y = QuantizeLinear<output_dtype=3>(x, s) }", gives="QuantizeLinear")
 @example("type by name per axis", "(float[2,N] x, float[N] s) => (int8[2,N] y) { y = QuantizeLinear<output_dtype=3>(x, s) }", gives="Shape Expand QuantizeLinear")
@@ -243,7 +244,8 @@ BLOCKS_OF = "(float[3,5] x, float[3,3] s) => (TYPE[3,5] y) { y = QuantizeLinear<
 def quantize_linear_21_20(node: Node, op: Builder) -> Result:
     """There were no blocks, no 16 bits and no 4 bits, and a type was named by a zero point."""
     scale, zero, block = node["y_scale"], node.input("y_zero_point"), node.int("block_size")
-    kind = zero.elem_type if zero else node.int("output_dtype") or T.UINT8
+    named = node.int("output_dtype")
+    kind = zero.elem_type if zero else named or T.UINT8
     if kind in (T.INT4, T.UINT4):
         return op.dissolve(f"{T(kind).name.lower()} does not exist there")
     if kind in FLOAT8 and block:

@@ -23,13 +23,17 @@ def row(x: str, axis: int, settings: str = "") -> str:
 def along(node: Node, op: Builder, step: Step, start: int) -> Value:
     """`step` from one element to the next, beginning at `start`."""
     x = node["x"]
-    if not _may_be_empty(x):
-        return along_any_axis(node, op, step, start)
-    return op.If(  # runtimes cannot scan a tensor without elements
-        op.Cast(op.Size(x), to=T.BOOL),
-        then_branch=op.graph(lambda b: along_any_axis(node, b, step, start)),
-        else_branch=op.graph(lambda b: b.Identity(x)),
-    )
+    narrow = x.elem_type == T.BFLOAT16 and op.version < 16  # neither Scan nor If carried it
+    wide = op.Cast(x, to=T.FLOAT) if narrow else x
+    if _may_be_empty(x):
+        found = op.If(  # runtimes cannot scan a tensor without elements
+            op.Cast(op.Size(x), to=T.BOOL),
+            then_branch=op.graph(lambda b: along_any_axis(node, b, wide, step, start)),
+            else_branch=op.graph(lambda b: b.Identity(wide)),
+        )
+    else:
+        found = along_any_axis(node, op, wide, step, start)
+    return op.Cast(found, to=x.elem_type) if narrow else found
 
 
 def _may_be_empty(x: Value) -> bool:
@@ -37,40 +41,41 @@ def _may_be_empty(x: Value) -> bool:
     return dims is None or not all(isinstance(size, int) and size > 0 for size in dims)
 
 
-def along_any_axis(node: Node, op: Builder, step: Step, start: int) -> Value:
+def along_any_axis(node: Node, op: Builder, x: Value, step: Step, start: int) -> Value:
     known = node["axis"].const_or_none()
     if known is not None:
-        return along_axis(node, op, step, start, known.item())
+        return along_axis(node, op, x, step, start, known.item())
     axis, rank = node["axis"], node["x"].rank
     axis = op.Cast(op.Reshape(axis, op.const([])), to=T.INT64)
 
     def decide(op: Builder, place: int) -> Value:
         if place == rank - 1:
-            return along_axis(node, op, step, start, place)
+            return along_axis(node, op, x, step, start, place)
         front, back = op.Equal(axis, op.const(place)), op.Equal(axis, op.const(place - rank))
         return op.If(
             op.Or(front, back),
-            then_branch=op.graph(lambda b: along_axis(node, b, step, start, place)),
+            then_branch=op.graph(lambda b: along_axis(node, b, x, step, start, place)),
             else_branch=op.graph(lambda b: decide(b, place + 1)),
         )
 
     return decide(op, 0)
 
 
-def along_axis(node: Node, op: Builder, step: Step, start: int, axis: int) -> Value:
+def along_axis(
+    node: Node, op: Builder, wide: Value, step: Step, start: int, axis: int
+) -> Value:
+    """The elements of `wide`, which are those of the node's `x`, rounded to its type."""
     x, exclusive, reverse = node["x"], node.int("exclusive"), node.int("reverse")
     if axis < 0 and (op.version < 11 or x.rank_or_none is not None):
         axis += x.rank
     kind = x.elem_type
-    narrow = kind == T.BFLOAT16 and op.version < 16  # Scan did not carry it
-    wide = op.Cast(x, to=T.FLOAT) if narrow else x
     dims = x.dims_or_none
     others = None if dims is None else [*dims[:axis], *dims[axis:][1:]]
 
     def body(b: Builder, before: Value, element: Value) -> tuple[Value, Value]:
         after = step(b, before, element)
-        if narrow:
-            after = b.Cast(b.Cast(after, to=kind), to=T.FLOAT)
+        if wide.elem_type != kind:
+            after = b.Cast(b.Cast(after, to=kind), to=wide.elem_type)
         return after, before if exclusive else after
 
     state = op.Expand(op.const(start, like=wide), without(op, x, axis))
@@ -88,7 +93,7 @@ def along_axis(node: Node, op: Builder, step: Step, start: int, axis: int) -> Va
     )
     if others is None or not all(isinstance(size, int) for size in others):
         found = op.Reshape(found, op.Shape(x))  # no step tells how large an element would be
-    return op.Cast(found, to=kind) if narrow else found
+    return found
 
 
 def without(op: Builder, x: Value, axis: int) -> Value:
@@ -129,6 +134,7 @@ CUM_SUM_14 = boundary(
         cum_sum_11_10,
         example("half precision", row("float16[2,3]", 1), gives="Expand Scan"),
         example("bfloat16", row("bfloat16[2,3]", 0, "<exclusive=1, reverse=1>"), gives="Cast Expand Scan Cast"),
+        example("bfloat16, unknown sizes", row("bfloat16[N,3]", 0), gives="Cast Size Cast If Cast"),
         example("unknown rank", "(float16[24] v, int64[n] s) => (float16[p,q,r] y) <int64 a = {-1}> { x = Reshape(v, s) y = CumSum(x, a) }", inputs={"s": [2, 3, 4]}),
         example("single precision", row("float[2,3]", 1), gives="CumSum"),
     ),

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 from opshift.author import registry
 from opshift.convert.api import convert_version
 from opshift.convert.legal import checker
+from opshift.convert.legal.rules import check_model
 from opshift.convert.request import AnyTarget, Wishes
 from opshift.errors import InvalidModel, Refused, Why
 from opshift.protos import ModelProto
@@ -48,6 +49,8 @@ def assert_model_converts(
     _expect(after == again, "the same model gave two results")
     objection = checker.whole(after, registry.default(), full=strict)
     _expect(not objection, f"the checker rejects the result: {objection}")
+    worse = check_model(after).beyond(check_model(before))
+    _expect(not worse, f"the result breaks a rule: {'; '.join(map(str, worse))}")
     if gives is not None:
         given = " ".join(node.op_type for node in after.graph.node)
         _expect(given == gives, f"gives {given!r}, not {gives!r}")
