@@ -8,7 +8,7 @@ from opshift.author.bounds import Bounds, for_all
 from opshift.author.bounds import moved as moved_bounds
 from opshift.author.builder import Builder
 from opshift.author.example import Example, example, shown
-from opshift.author.modern import Arithmetic, Commutes, Modern, arithmetic, commutes, modern
+from opshift.author.modern_rules import Arithmetic, Commutes, Modern, arithmetic, commutes, modern
 from opshift.author.node import Node, Value
 from opshift.author.traits import (
     ByValue,
@@ -60,9 +60,7 @@ if TYPE_CHECKING:
     from opshift.author.unify import Found
 else:
     np = deferred("numpy")  # many conversions need none of it, and few look for formulas
-    __getattr__, _ = lazy(
-        "opshift.author", {"formula": ("Formula", "Term"), "unify": ("Found",)}
-    )
+    __getattr__, _ = lazy("opshift.author", {"formula": ("Formula", "Term"), "unify": ("Found",)})
 
 __all__ = [
     "KEEP",

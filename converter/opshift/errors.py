@@ -190,7 +190,7 @@ class Refused(OpshiftError, RuntimeError):  # noqa: N818
 
 def blocking(refusals: tuple[RefusedNode, ...]) -> Section:
     """What to do about each reason, and a row for each node, as a section of a page."""
-    from opshift.page.blocks import Notes, Table
+    from opshift.page.page_parts import Notes, Table
     from opshift.page.sheet import Section
 
     if not refusals:

@@ -188,8 +188,8 @@ def sections_of(
     steps: Iterable[StepReport], caution: Sequence[Line], notes: Sequence[str]
 ) -> tuple[Section, ...]:
     """What steps rewrote, what the result rests on, and what else a reader should know."""
-    from opshift.page.blocks import Block, Notes, Table
     from opshift.page.markup import repeated
+    from opshift.page.page_parts import Block, Notes, Table
     from opshift.page.sheet import Section
 
     steps = tuple(steps)

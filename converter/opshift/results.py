@@ -36,7 +36,7 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class ModelResult:
     """What became of one model; `row` is its documented JSON form."""
 
     model: str
@@ -52,12 +52,12 @@ def require_formats(paths: Iterable[str]) -> None:
         _format(path)
 
 
-def write(path: str, cases: Sequence[Case], title: str) -> None:
+def write(path: str, cases: Sequence[ModelResult], title: str) -> None:
     """Writes the results of a command in the format that the ending of the file name says."""
     place.write_whole(path, _format(path)(cases, title).encode("utf-8"))
 
 
-def _format(path: str) -> Callable[[Sequence[Case], str], str]:
+def _format(path: str) -> Callable[[Sequence[ModelResult], str], str]:
     ending = os.path.splitext(path)[1].lower()
     if ending not in FORMATS:
         raise BadTarget(
@@ -67,12 +67,12 @@ def _format(path: str) -> Callable[[Sequence[Case], str], str]:
     return FORMATS[ending]
 
 
-def jsonl(cases: Sequence[Case], title: str) -> str:
+def jsonl(cases: Sequence[ModelResult], title: str) -> str:
     """One object a line, one line for each model."""
     return "".join(json.dumps(case.row, sort_keys=True) + "\n" for case in cases)
 
 
-def as_csv(cases: Sequence[Case], title: str) -> str:
+def as_csv(cases: Sequence[ModelResult], title: str) -> str:
     """One line for each model; objects become text and lists become counts."""
     rows = [{name: _cell(value) for name, value in case.row.items()} for case in cases]
     names = dict.fromkeys(name for row in rows for name in row)
@@ -90,7 +90,7 @@ def _cell(value: Any) -> Any:
     return len(value) if isinstance(value, (list, tuple)) else value
 
 
-def junit(cases: Sequence[Case], title: str) -> str:
+def junit(cases: Sequence[ModelResult], title: str) -> str:
     """A suite with one test for each model."""
     states = [case.state for case in cases]
     suite = ElementTree.Element("testsuite", {
@@ -115,7 +115,7 @@ def junit(cases: Sequence[Case], title: str) -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
 
 
-def sarif(cases: Sequence[Case], title: str) -> str:
+def sarif(cases: Sequence[ModelResult], title: str) -> str:
     """A log of SARIF 2.1.0: a result for each problem, with the model as its place."""
     rules = dict.fromkeys(one.code for case in cases for one in case.problems)
     results = [
@@ -159,7 +159,7 @@ def name_of(path: str) -> str:
     return printable(path)
 
 
-FORMATS: dict[str, Callable[[Sequence[Case], str], str]] = {
+FORMATS: dict[str, Callable[[Sequence[ModelResult], str], str]] = {
     ".jsonl": jsonl,
     ".csv": as_csv,
     ".xml": junit,

@@ -3,7 +3,7 @@
 
 import pytest
 from opshift.opsets import schemas
-from opshift.testing.surveys import Subject, reasons, sampled, subjects, survey
+from opshift.testing.surveys import ListedExample, reasons, sampled, subjects, survey
 
 from tools.author.edges import PACKAGE, REASONS
 
@@ -19,7 +19,7 @@ def test_one_example_of_each_adapter_computes_the_same_on_every_set() -> None:
     assert sum(done.ran.values()) > 6 * len(done.ran)
 
 
-def too_new(subject: Subject, newest: dict[str, int | None]) -> bool:
+def too_new(subject: ListedExample, newest: dict[str, int | None]) -> bool:
     adapter = subject.adapter
     return max(adapter.start, adapter.to) > (newest.get(adapter.domain) or 1000)
 

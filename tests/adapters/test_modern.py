@@ -6,11 +6,11 @@ from __future__ import annotations
 import pytest
 from opshift import convert_version, testing
 from opshift.author.example import Example
-from opshift.author.modern import Modern
+from opshift.author.modern_rules import Modern
 from opshift.author.verdicts import Adapter
 from opshift.convert.api import convert_with_report
 from opshift.opsets import schemas
-from opshift.testing.modern import modern_model
+from opshift.testing.modern_examples import modern_model
 from opshift.verify import oracle
 
 import examples

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 from onnx import parser
 from opshift import codes
-from opshift.cli import output as cli
+from opshift.cli import terminal as cli
 from opshift.cli.entry import main
 
 SOFTMAX = '<ir_version: 7, opset_import: ["" : 12]> g (float[2,3,4] x) => (float[2,3,4] y) { y = Softmax(x) }'

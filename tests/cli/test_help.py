@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from onnx import parser
 from opshift import Why, codes
 from opshift.cli import commands
-from opshift.cli import output as cli
+from opshift.cli import terminal as cli
 from opshift.cli.entry import main
 
 NAMES = [info.name for info in pkgutil.iter_modules(commands.__path__)]

@@ -67,6 +67,48 @@ def test_the_engine_knows_no_operator_by_name():
     assert not found
 
 
+def _sources():
+    root = Path(__file__).parents[2]
+    tops = Path(opshift.__file__).parent, Path(opshift_adapters.__file__).parent, root / "tools"
+    return [p for top in tops for p in sorted(top.rglob("*.py")) if not p.stem.startswith("__")]
+
+
+def _is_a_command(path):
+    """Whether users type the stem, which is then the name of the module that it runs, too."""
+    if "tools" not in path.parts:
+        return path.parent.name == "commands"
+    program = path.parent / "__main__.py"
+    names = ast.parse(program.read_text() if program.exists() else "")
+    typed = (n.value for n in ast.walk(names) if isinstance(n, ast.Constant))
+    return any(path.stem in text.split() for text in typed if isinstance(text, str))
+
+
+def _is_of_an_operator(path):
+    """Whether the stem is an operator or family, in the folder of what is declared about it."""
+    return "opshift_adapters" in path.parts and path.parent.name not in ("facts", "_lib")
+
+
+def test_no_type_name_has_two_meanings():
+    found = {}
+    for path in _sources():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                found.setdefault(node.name, []).append(f"{path}:{node.lineno}")
+    assert not {name: places for name, places in found.items() if len(places) > 1}
+
+
+def test_no_file_name_has_two_meanings():
+    """A command and its module, and the files of one operator, have one name for one concept."""
+    found = {}
+    operators = set()
+    for path in _sources():
+        if _is_a_command(path) or (_is_of_an_operator(path) and path.stem in operators):
+            continue
+        operators |= {path.stem} if _is_of_an_operator(path) else set()
+        found.setdefault(path.stem, []).append(str(path))
+    assert not {name: paths for name, paths in found.items() if len(paths) > 1}
+
+
 @pytest.mark.parametrize("domain", DOMAINS)
 def test_one_verdict_for_every_operator_boundary_and_direction(domain):
     newest = schemas.latest(domain)

@@ -11,7 +11,7 @@ from onnx import TensorProto, helper
 from opshift import AdapterBug, InvalidModel, convert_version
 from opshift.adapter import KEEP, Builder, Flaw, Node, Result, adapter
 from opshift.author import registry
-from opshift.convert.legal import flaws
+from opshift.convert.legal import author_flaws
 from opshift.opsets import schemas
 from text_models import model, ops
 
@@ -138,6 +138,6 @@ def test_flaws_can_be_asked_at_every_version_of_an_operator():
             inputs = [helper.make_tensor_value_info(n, TensorProto.FLOAT, None) for n in names]
             graph = helper.make_graph([node], "g", inputs, [])
             imports = [helper.make_opsetid(domain, schema.since)]
-            flaws.first(helper.make_model(graph, opset_imports=imports), registry.default())
+            author_flaws.first(helper.make_model(graph, opset_imports=imports), registry.default())
             asked += 1
     assert asked > 100

@@ -101,7 +101,7 @@ def test_a_verdict_leads_to_all_that_it_may_write(with_adapters):
         return op.Neg(op.Selu(node["X"]))
 
     with_adapters(adapter("Gelu", 20, 19, emits=("Selu", "Neg"))(both))
-    found = planner.Plan(registry.default())
+    found = planner.CrossingPlan(registry.default())
     found.follow("", ["Gelu"], 20, 5)
     edge = found.edges["", "Gelu", 20, 19]
     assert edge.writes == ("Neg", "Selu")
@@ -124,7 +124,7 @@ def test_a_dead_end_names_the_operators_that_lead_to_it(with_adapters):
         adapter("Gelu", 20, 19, emits="Celu")(onward),
         impossible("Celu", 12, 11, "it is a test", cases=[]),
     )
-    dead = planner.Plan(registry.default()).dead_end("", "Gelu", 20, 9)
+    dead = planner.CrossingPlan(registry.default()).dead_end("", "Gelu", 20, 9)
     assert dead is not None
     assert (dead.trail, dead.edge.start, dead.edge.to) == (("Gelu", "Celu"), 12, 11)
     document = Document(model("(float[2] x) => (float[2] y) { y = Gelu(x) }", 20))
@@ -161,7 +161,7 @@ def test_the_table_needs_no_graph_library(monkeypatch):
 
 
 def test_a_step_without_a_planned_edge_is_a_bug(monkeypatch):
-    monkeypatch.setattr(planner.Plan, "follow", lambda *given: None)
+    monkeypatch.setattr(planner.CrossingPlan, "follow", lambda *given: None)
     with pytest.raises(AdapterBug, match="no planned edge"):
         convert_version(model("(float[2] x) => (float[2] y) { y = Gelu(x) }", 20), 19)
 

@@ -7,7 +7,7 @@ from opshift.opsets import schemas
 
 
 def test_a_verdict_spells_the_operators_of_its_own_domain_in_full():
-    plan = planner.Plan(registry.default())
+    plan = planner.CrossingPlan(registry.default())
     plan.follow("ai.onnx.ml", ["TreeEnsemble"], 5, 1)
     crossed = {(op, start) for _, op, start, _ in plan.edges}
     assert {("TreeEnsemble", 5), ("TreeEnsembleRegressor", 3)} <= crossed

@@ -11,7 +11,7 @@ import pytest
 from onnx import ModelProto, TensorProto, defs, numpy_helper
 from onnx.backend.test.case.node import collect_testcases
 from opshift.verify.oracle import OracleError, compare, evaluate, trust
-from opshift.verify.oracle.registry import KERNELS
+from opshift.verify.oracle.kernel_registry import KERNELS
 
 RANDOM = ("test_bernoulli", "test_training_dropout")
 """Cases whose expected values come from another generator."""

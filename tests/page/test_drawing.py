@@ -8,9 +8,9 @@ from xml.etree import ElementTree
 
 from hypothesis import given
 from hypothesis import strategies as st
-from opshift.page.blocks import SHOWN, Names
 from opshift.page.drawing import BOXES, Box, Drawing
 from opshift.page.markup import LONGEST, marked, repeated, shortened, words
+from opshift.page.page_parts import SHOWN, NameList
 from opshift.text import Line, Role
 
 EVIL = "</svg><script>alert(1)</script>\"'&\u202e\udcff\n"
@@ -104,6 +104,6 @@ def test_names_are_shortened_at_their_parts():
 
 
 def test_a_list_of_names_ends_with_the_number_of_those_left_out():
-    assert "more" not in Names("n", ["x"] * SHOWN).html()
-    assert Names("n", ["x"] * (SHOWN + 1234)).html().count("<li>") == SHOWN + 1
-    assert "and 1,234 more" in Names("n", ["x"] * (SHOWN + 1234)).html()
+    assert "more" not in NameList("n", ["x"] * SHOWN).html()
+    assert NameList("n", ["x"] * (SHOWN + 1234)).html().count("<li>") == SHOWN + 1
+    assert "and 1,234 more" in NameList("n", ["x"] * (SHOWN + 1234)).html()

@@ -17,9 +17,9 @@ def model(opset: int, graph: str) -> ModelProto:
     return parser.parse_model(f'<ir_version: 4, opset_import: ["": {opset}]> g {graph}')
 
 
-def table(**lacks: kernels.Lack) -> kernels.Table:
+def table(**lacks: kernels.Lack) -> kernels.KernelTable:
     found = {("", op): {7: lack} for op, lack in lacks.items()}
-    return kernels.Table("runtime", ("0.9", "1.2", "1.10", "1.11"), found)
+    return kernels.KernelTable("runtime", ("0.9", "1.2", "1.10", "1.11"), found)
 
 
 @pytest.mark.parametrize("seed", range(5))

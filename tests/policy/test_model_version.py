@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from onnx import numpy_helper
 from opshift import BadTarget, convert_version, diff
 from opshift.cli.entry import main
-from opshift.model.model_version import Form, Level, ModelVersion
-from opshift.model.signature import Signature, Value, compare
+from opshift.model.model_version import Level, ModelVersion, VersionFormat
+from opshift.model.signature import Signature, ValueSignature, compare
 from opshift.opsets.elements import ELEMENTS
 from text_models import model
 
@@ -26,13 +26,13 @@ WIDER = {row.name: row.wider for row in ELEMENTS.values() if row.wider}
 @pytest.mark.parametrize(
     ("number", "text", "form"),
     [
-        (0x0001000200000159, "1.2.345", Form.SEMVER),
-        (0x01020159, "1.2.345", Form.HISTORIC),
-        (7, "7", Form.NUMBER),
-        (20260521, "20260521", Form.NUMBER),
-        (-1, "-1", Form.NUMBER),
-        (1 << 32, "0.1.0", Form.SEMVER),
-        (1 << 24, "1.0.0", Form.HISTORIC),
+        (0x0001000200000159, "1.2.345", VersionFormat.SEMVER),
+        (0x01020159, "1.2.345", VersionFormat.HISTORIC),
+        (7, "7", VersionFormat.NUMBER),
+        (20260521, "20260521", VersionFormat.NUMBER),
+        (-1, "-1", VersionFormat.NUMBER),
+        (1 << 32, "0.1.0", VersionFormat.SEMVER),
+        (1 << 24, "1.0.0", VersionFormat.HISTORIC),
     ],
 )
 def test_the_rule_that_tells_them_apart(number, text, form):
@@ -105,7 +105,7 @@ def test_what_does_not_fit():
         ModelVersion.unpack(2**63)
 
 
-X = Value("x", "tensor(float)", (2, 3), False, "")
+X = ValueSignature("x", "tensor(float)", (2, 3), False, "")
 
 
 def level(before, after, what="input"):
@@ -114,7 +114,7 @@ def level(before, after, what="input"):
 
 
 def value(type_="tensor(float)", shape=(2, 3), default=False, name="x", note=""):
-    return Value(name, type_, shape, default, note)
+    return ValueSignature(name, type_, shape, default, note)
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_the_rules(before, after, for_inputs, for_outputs):
 
 VALUES = st.lists(
     st.builds(
-        Value,
+        ValueSignature,
         st.sampled_from("abc"),
         st.sampled_from(["tensor(float)", "tensor(double)", "tensor(string)"]),
         st.sampled_from([None, (1,), (None,), (1, 2)]),

@@ -13,7 +13,7 @@ from opshift import Request, convert_version, plan
 from opshift.cli import main
 from opshift.convert.api import convert_with_report
 from opshift.report import Report
-from opshift.testing.text import parse_model
+from opshift.testing.model_text import parse_model
 
 ONE = "(float[2,3] x) => (float[2,3] y) "
 NUMBERS = "<float r = {1.4142135}, float one = {1}, float half = {0.5}> "

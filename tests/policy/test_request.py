@@ -20,7 +20,7 @@ from opshift import (
     plan,
 )
 from opshift.cli import main
-from opshift.cli.wishes import PERMISSIONS, TARGET, _names
+from opshift.cli.wish_options import PERMISSIONS, TARGET, _names
 from opshift.convert.request import Wishes
 from opshift.zoo.migrate import migrate
 from text_models import model

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from onnx import ModelProto
-from opshift.testing.text import parse_model
+from opshift.testing.model_text import parse_model
 
 
 def model(text: str, opset: int = 12, ir: int = 8, more: str = "") -> ModelProto:

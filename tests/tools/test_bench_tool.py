@@ -10,13 +10,12 @@ from typing import Any
 import onnx
 import pytest
 
-from tools.bench import case as bench_case
-from tools.bench import engines as bench_engines
+from tools.bench import bench_engines, workloads
+from tools.bench import benchmark as bench_case
 from tools.bench import page as bench_page
 from tools.bench import run as bench
 from tools.bench import table as bench_table
-from tools.bench import workloads
-from tools.bench.case import Case, Goal, Measurement
+from tools.bench.benchmark import Benchmark, Goal, Measurement
 
 
 @pytest.mark.parametrize(
@@ -31,7 +30,7 @@ def test_workloads_are_legal(build: Callable[[int, int], Any], opset: int) -> No
 
 def test_weights_lie_in_the_file_or_beside_it(tmp_path: Path) -> None:
     for workload, beside in (("W1", False), ("W2", True)):
-        bench_engines.generate(Case(workload, "", "file", 11, 21, 24), str(tmp_path / workload))
+        bench_engines.generate(Benchmark(workload, "", "file", 11, 21, 24), str(tmp_path / workload))
         data = tmp_path / workload / "m.data"
         assert data.exists() is beside
         weights = data if beside else tmp_path / workload / "m.onnx"
@@ -40,7 +39,7 @@ def test_weights_lie_in_the_file_or_beside_it(tmp_path: Path) -> None:
 
 
 def test_one_measurement(tmp_path: Path) -> None:
-    case = Case("W3", "few nodes", "memory", 13, 18, 100)
+    case = Benchmark("W3", "few nodes", "memory", 13, 18, 100)
     _, by = bench.run_case(case, tmp_path, repeats=1, limit=60)
     for measured in by.values():
         assert measured.done
@@ -50,7 +49,7 @@ def test_one_measurement(tmp_path: Path) -> None:
 
 def row(goal: Goal, size: int = 10, **by: Measurement) -> bench_case.Row:
     """A row of W3 with those measurements; cpp stands for C++."""
-    case = Case("W3", f"{size} nodes", "memory", 13, 18, size, goal)
+    case = Benchmark("W3", f"{size} nodes", "memory", 13, 18, size, goal)
     return case, {"C++" if name == "cpp" else name: measured for name, measured in by.items()}
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tools.conformance.node_tests import NodeTest, official
 from tools.conformance.nodes import examine
-from tools.conformance.report import DEFECTS, Result, failures, report
+from tools.conformance.target_tables import DEFECTS, TargetResult, failures, report
 
 SAMPLE, SEED = 24, 5
 
@@ -37,7 +37,7 @@ def test_what_cancels_in_a_transform_is_rounding_in_every_shape(shape: str) -> N
 
 
 def test_every_kind_of_outcome_is_told() -> None:
-    told = [Result("t", "Add", "", 14, 13, outcome, "because") for outcome in ("wrong", "equal")]
+    told = [TargetResult("t", "Add", "", 14, 13, outcome, "because") for outcome in ("wrong", "equal")]
     assert list(failures(told)) == ["wrong: t Add 14->13: because"]
     rows = list(report(told, "title"))
     assert "| down | ai.onnx | 1 | 0 | 0 | 1 | 0 | 0 | 0 |" in rows

@@ -8,7 +8,7 @@ import onnx
 import pytest
 from onnx import numpy_helper, parser
 
-from tools.corpus.contrib.judge import ALLOWED, SAME, judge
+from tools.corpus.contrib.rewritten import ALLOWED, SAME, judge
 
 pytest.importorskip("onnxruntime", reason="onnxruntime makes the models and runs them")
 

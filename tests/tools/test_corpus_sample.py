@@ -9,9 +9,9 @@ import random
 import pytest
 
 from tools.corpus import convert as corpus
-from tools.corpus.child import newest_of_runtime
+from tools.corpus.conversion_child import newest_of_runtime
+from tools.corpus.corpus_tables import report
 from tools.corpus.model import DEFECTS, Settings, models_of
-from tools.corpus.report import report
 from tools.lib import children
 
 TARGETS = (21, 18, 13)

@@ -13,11 +13,11 @@ import pytest
 from onnx import parser
 
 from tools.corpus import convert as corpus
-from tools.corpus.child import execute, flat
-from tools.corpus.equality import difference
+from tools.corpus.conversion_child import execute, flat
+from tools.corpus.corpus_tables import markdown, report
 from tools.corpus.judge import judge
-from tools.corpus.model import Model, Refusal, Settings, Status, Verdict, models_of
-from tools.corpus.report import markdown, report
+from tools.corpus.model import BlockerText, Model, ModelVerdict, Settings, Status, models_of
+from tools.corpus.same_results import difference
 
 X = np.array([[-1.0, 0.5, 2.0]], np.float32)
 RELU = np.maximum(X, 0)
@@ -40,7 +40,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def judged(folder: Path, converter: str, target: int = 18, model: str = "relu") -> Verdict:
+def judged(folder: Path, converter: str, target: int = 18, model: str = "relu") -> ModelVerdict:
     """The verdict on one model under a converter of this file."""
     settings = Settings(converter=f"{__name__}:{converter}", seconds=60)
     return judge(Model(model, folder / model), target, settings)
@@ -68,9 +68,9 @@ def illegal(src: str, dst: str, target: int) -> None:
     onnx.save(model, dst)
 
 
-def refusing(src: str, dst: str, target: int) -> tuple[Refusal, ...]:
+def refusing(src: str, dst: str, target: int) -> tuple[BlockerText, ...]:
     """A converter that says no."""
-    return (Refusal("NEEDS_RANK", "Relu", (13, 14), "n", "rank unknown"),)
+    return (BlockerText("NEEDS_RANK", "Relu", (13, 14), "n", "rank unknown"),)
 
 
 def rejecting(src: str, dst: str, target: int) -> None:
@@ -127,7 +127,7 @@ def test_a_conversion_has_a_time_limit(folder: Path) -> None:
     assert (verdict.status, verdict.detail) == (Status.CRASHED, "not finished in 0.5 s")
 
 
-def beyond_the_runtime(folder: Path, converter: str) -> Verdict:
+def beyond_the_runtime(folder: Path, converter: str) -> ModelVerdict:
     """The verdict where onnxruntime does not know the target."""
     settings = Settings(f"{__name__}:{converter}", seconds=60, newest=(17, 10))
     return judge(Model("relu", folder / "relu"), 18, settings)
@@ -226,16 +226,16 @@ def test_comparison_names_the_first_output_and_allows_the_slack_of_a_model() -> 
     assert difference({"y": X + 1e-2}, {"y": X}, slack=5e-3) == ""
 
 
-def refused(model: str, *reasons: tuple[str, str]) -> Verdict:
+def refused(model: str, *reasons: tuple[str, str]) -> ModelVerdict:
     """A refused model with those (why, op) at 13 -> 12."""
-    refusals = tuple(Refusal(why, op, (13, 12), "n", "because\nof") for why, op in reasons)
-    return Verdict(model, 11, Status.REFUSED, refusals=refusals)
+    refusals = tuple(BlockerText(why, op, (13, 12), "n", "because\nof") for why, op in reasons)
+    return ModelVerdict(model, 11, Status.REFUSED, refusals=refusals)
 
 
 def test_tables_count_models_and_nodes() -> None:
     rank, constant = ("NEEDS_RANK", "Softmax"), ("NEEDS_CONSTANT", "Squeeze")
     verdicts = [refused("a", constant, constant, rank), refused("b", rank)]
-    verdicts.append(Verdict("c", 11, Status.WRONG, "output 'y': max error 1", "onnxruntime"))
+    verdicts.append(ModelVerdict("c", 11, Status.WRONG, "output 'y': max error 1", "onnxruntime"))
     counts, reasons, wrong = report(verdicts, [11]).split("\n\n")
     assert counts.splitlines()[1].split() == ["11", "3", "0", "2", "0", "0", "1", "0", "0"]
     assert [line.split()[:5] for line in reasons.splitlines()[2:]] == [
@@ -249,11 +249,11 @@ def test_tables_count_models_and_nodes() -> None:
 def test_a_document_has_a_row_per_target_and_reason() -> None:
     verdicts = [
         refused("a", ("NEEDS_RANK", "Softmax")),
-        Verdict("b", 11, Status.EQUAL, "", "judge"),
+        ModelVerdict("b", 11, Status.EQUAL, "", "judge"),
     ]
     verdicts += [
         refused("c", ("NEEDS_RANK", "Softmax")),
-        Verdict("c", 13, Status.EQUAL, "", "onnxruntime"),
+        ModelVerdict("c", 13, Status.EQUAL, "", "onnxruntime"),
     ]
     lines = markdown(verdicts, [13, 11]).splitlines()
     assert "| 13 | 1 | 0 | 0 | 0 | 0 | 0 | 0 | 1 | 0 | 0 |" in lines

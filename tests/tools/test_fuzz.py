@@ -15,7 +15,7 @@ from onnx import ModelProto
 
 from tools.fuzz import case as fuzz_case
 from tools.fuzz import each as fuzz_each
-from tools.fuzz import judge as fuzz_judge
+from tools.fuzz import promises as fuzz_judge
 from tools.fuzz import run as fuzz
 from tools.fuzz import seeds, vary
 
@@ -96,7 +96,7 @@ def case(pool: list[bytes]) -> fuzz_case.Case:
     for value in (model.graph.input.add(name="x"), model.graph.output.add(name="y")):
         value.type.tensor_type.elem_type = 1
         value.type.tensor_type.shape.dim.add(dim_value=2)
-    call = fuzz_case.Call("convert_file", "beside", 12)
+    call = fuzz_case.FuzzCall("convert_file", "beside", 12)
     return fuzz_case.Case(model.SerializeToString(), {}, call)
 
 
@@ -126,7 +126,7 @@ def test_a_fault_is_found(
 
 def test_a_delay_is_found(pool: list[bytes]) -> None:
     tally = fuzz.Tally()
-    impatient = fuzz.Limits(seconds=0.001, retries=0)
+    impatient = fuzz.ModelLimits(seconds=0.001, retries=0)
     for outcome in fuzz.fuzz(pool, range(5), jobs=1, limits=impatient):
         tally.add(outcome)
     assert tally.found

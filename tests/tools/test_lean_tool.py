@@ -11,7 +11,7 @@ import pytest
 from onnx import parser
 
 from tools.corpus.lean import __main__ as lean
-from tools.corpus.lean import latency, report, sizes
+from tools.corpus.lean import latency, size_tables, sizes
 
 X = np.array([[-1.0, 0.5, 2.0]], np.float32)
 HARD = "{ y = HardSwish(x) }"
@@ -73,8 +73,8 @@ def test_latency_skips_what_does_not_change(folders: list[Path]) -> None:
 
 def test_the_page_shows_every_figure(folders: list[Path]) -> None:
     speeds = [latency.Speed("swish_op14", 13, 1e-5, 3e-5)]
-    found = report.Measured(list(sizes.pairs(folders)), [sizes.total(folders, 13)], speeds)
-    text = report.page(found, "python -m tools.corpus lean --to 13")
+    found = size_tables.Measured(list(sizes.pairs(folders)), [sizes.total(folders, 13)], speeds)
+    text = size_tables.page(found, "python -m tools.corpus lean --to 13")
     assert "| up | 1 | 1 | 3 | 3.000 | 3.000 | 3.00 |" in text
     assert "3 models: 6 nodes before and 7 after" in text
     assert "| swish_op14 | 10 µs | 30 µs | 3.00 |" in text
@@ -91,5 +91,5 @@ def test_what_modernize_finds_is_counted(tmp_path: Path) -> None:
     found = sizes.modernized([write(tmp_path / "a", own, 13), write(tmp_path / "b", HARD, 14)], 14)
     assert (found.models, found.without, found.nodes) == (1, 3, 2)
     assert (found.sites, found.replaced) == ({"HardSwish": 1}, {"HardSwish": 2})
-    shown = report.text(report.Measured(modernized=[found]))
+    shown = size_tables.text(size_tables.Measured(modernized=[found]))
     assert "| HardSwish | 1 | 2 |" in shown

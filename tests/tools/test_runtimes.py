@@ -14,10 +14,10 @@ from onnx import defs
 from onnxruntime import InferenceSession
 from text_models import model
 
-from tools.corpus.runtimes import probes, report
+from tools.corpus.runtimes import probes, runtime_table
 from tools.corpus.runtimes.__main__ import convert
 from tools.corpus.runtimes.install import NotHere, install
-from tools.corpus.runtimes.kernels import CHILD, answer, listed
+from tools.corpus.runtimes.kernel_table import CHILD, answer, listed
 from tools.corpus.runtimes.runner import Runner
 
 OLD = "1.16.3"  # the oldest that comes for Python 3.11, and merges chains of Casts
@@ -114,14 +114,14 @@ def test_a_fault_of_the_runtime_is_told_with_its_proof():
         "ours_op1": {"before": right, "after": {"outcome": "crash", "why": "signal 11"}},
     }
     later = {"elsewhere_op1": {"before": wrong, "after": wrong}}
-    found = report.Results({"1.0": models, "1.1": later})
-    proofs = {name: report.fault(name, "1.0", found) for name in models}
+    found = runtime_table.Results({"1.0": models, "1.1": later})
+    proofs = {name: runtime_table.fault(name, "1.0", found) for name in models}
     assert "under numbers that the release reads" in proofs["stamped_op1"]
     assert "without the optimizations" in proofs["optimized_op1"]
     assert "sibling_op1" in proofs["sibling_op2"]
     assert "in onnxruntime 1.1" in proofs["elsewhere_op1"]
     assert proofs["ours_op1"] == ""
-    assert report.row("1.0", found).endswith("| 4 | 1 |")
+    assert runtime_table.row("1.0", found).endswith("| 4 | 1 |")
 
 
 def test_the_table_counts_what_can_be_expressed():
@@ -136,11 +136,11 @@ def test_the_table_counts_what_can_be_expressed():
             "after": {"outcome": "refused", "why": "x", "kind": "TARGET_LACKS", "op": "Gelu"},
         },
     }
-    cells = report.row("1.0", report.Results({"1.0": models})).split(" | ")
+    cells = runtime_table.row("1.0", runtime_table.Results({"1.0": models})).split(" | ")
     assert cells[1:5] == ["5", "4", "1", "3"]
     assert cells[5] == "33.3 %"
     assert cells[-1] == "1 |"
-    page = report.page(report.Results({"1.0": models}, {"0.1": "no Python"}))
+    page = runtime_table.page(runtime_table.Results({"1.0": models}, {"0.1": "no Python"}))
     assert "lacks Clip(11): d" in page
     assert "lacks Gelu: TARGET_LACKS: e" in page
     assert "onnxruntime 0.1 was passed over: no Python" in page
@@ -148,8 +148,8 @@ def test_the_table_counts_what_can_be_expressed():
 
 def test_an_operator_that_the_conversion_wrote_is_no_excuse():
     why = "Could not find an implementation for the node {}:Less(9)"
-    assert report.lacks({"outcome": "not loaded", "why": why.format("node_3")}) == "Less(9)"
-    assert report.lacks({"outcome": "not loaded", "why": why.format("opshift_12_Less")}) == ""
+    assert runtime_table.lacks({"outcome": "not loaded", "why": why.format("node_3")}) == "Less(9)"
+    assert runtime_table.lacks({"outcome": "not loaded", "why": why.format("opshift_12_Less")}) == ""
 
 
 def test_it_runs_as_a_program():

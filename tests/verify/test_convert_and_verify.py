@@ -12,9 +12,9 @@ from click.testing import CliRunner
 from onnx import numpy_helper
 from opshift.adapter import Builder, Node, Result, adapter
 from opshift.author import registry
-from opshift.cli import output as cli
+from opshift.cli import terminal as cli
 from opshift.cli.entry import main
-from opshift.testing.text import parse_model
+from opshift.testing.model_text import parse_model
 from opshift.verify import verify
 
 TEXT = '<ir_version: 8, opset_import: ["" : 12]> g (float[n,4] x) => (float[n,4] y) { a = Add(x, w) s = Softmax<axis=0>(a) y = Neg(s) }'

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from opshift.testing.text import parse_model
+from opshift.testing.model_text import parse_model
 from opshift.verify import generate, verify
 
 

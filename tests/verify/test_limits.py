@@ -9,10 +9,10 @@ import numpy as np
 import onnx
 import pytest
 from click.testing import CliRunner
-from opshift.cli import output as cli
+from opshift.cli import terminal as cli
 from opshift.cli.entry import main
-from opshift.testing.text import parse_model
-from opshift.verify import Limits, child, verify
+from opshift.testing.model_text import parse_model
+from opshift.verify import Limits, isolated, verify
 
 ENGINES = pytest.mark.parametrize("engine", ["opshift", "onnxruntime"])
 HEADER = '<ir_version: 8, opset_import: ["" : 13]> g '
@@ -73,7 +73,7 @@ def test_a_runtime_that_dies(dying, signal, tmp_path):
 
 def test_a_runtime_that_leaves_without_a_word(dying):
     dying("import os; os._exit(7)\n")
-    assert child.run("opshift", "", [], 0, limits=Limits()).error == "ended with code 7"
+    assert isolated.run("opshift", "", [], 0, limits=Limits()).error == "ended with code 7"
 
 
 def test_no_file_is_left_behind(dying, tmp_path, monkeypatch):

@@ -7,7 +7,7 @@ import onnx.parser
 import pytest
 from onnx import ModelProto
 from opshift import convert_version
-from opshift.testing.text import parse_model
+from opshift.testing.model_text import parse_model
 from opshift.verify import verify
 
 TEXT = """<ir_version: 8, opset_import: ["" : 12]> g (float[2,3,4] x) => (float[2,3,4] y)

@@ -12,10 +12,10 @@ import pytest
 from click.testing import CliRunner
 from onnx import numpy_helper
 from opshift import InvalidModel, convert_version
-from opshift.cli import output as cli
+from opshift.cli import terminal as cli
 from opshift.cli.entry import main
-from opshift.verify import Verification, engines, generate, hints, oracle, verify
-from opshift.verify.tolerance import Wanted
+from opshift.verify import Verification, engine_choice, generate, hints, oracle, verify
+from opshift.verify.tolerance import StatedTolerance
 
 SOFTMAX = "(float[n,3,4] x) => (float[n,3,4] y) { s = Softmax(x) y = Neg(s) }"
 
@@ -86,8 +86,8 @@ def test_an_operator_of_a_vendor_is_left_to_the_runtime():
     a = model(
         "(float[2] x) => (float[2] y) { y = com.microsoft.Gelu(x) }", more=', "com.microsoft":1'
     )
-    assert engines.choose((a, a), "auto")[0] == ("onnxruntime", "trusted for both")
-    assert "com.microsoft Gelu" in engines.objection(a, "opshift")
+    assert engine_choice.choose((a, a), "auto")[0] == ("onnxruntime", "trusted for both")
+    assert "com.microsoft Gelu" in engine_choice.objection(a, "opshift")
 
 
 def test_maps_are_compared_key_by_key():
@@ -156,10 +156,10 @@ def test_inputs_that_are_not_those_of_the_model(tmp_path, given, told):
 
 
 def test_tolerances_are_by_element_type():
-    wanted = Wanted(rtol=0.5)
+    wanted = StatedTolerance(rtol=0.5)
     assert wanted.at(np.ones(1, np.float32)).rtol == 0.5
     assert wanted.at(np.ones(1, np.int32)).rtol == 0
-    assert Wanted().at([{"a": 1.0}]).rtol == Wanted().at(np.ones(1, np.float32)).rtol
+    assert StatedTolerance().at([{"a": 1.0}]).rtol == StatedTolerance().at(np.ones(1, np.float32)).rtol
 
 
 def test_the_command(tmp_path):

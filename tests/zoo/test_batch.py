@@ -17,20 +17,20 @@ import pytest
 from click.testing import CliRunner
 from onnx import numpy_helper
 from opshift import BadTarget, InvalidModel, Request, convert_version
-from opshift.cli import output as cli
+from opshift.cli import terminal as cli
 from opshift.cli.entry import main
 from opshift.errors import printable
-from opshift.zoo import Fate, Limits, migrate, sources
+from opshift.zoo import Fate, ModelLimits, migrate, sources
 from opshift.zoo.journal import Journal
 from opshift.zoo.key import LARGE, found_beside, key_of
-from opshift.zoo.migrate import Run, local_engine, prepare
+from opshift.zoo.migrate import ZooRun, local_engine, prepare
 from opshift.zoo.outcome import Outcome
 from opshift.zoo.sources import Shard
 from zoos import ERF, model, zoo
 
 
 def few():
-    return local_engine(1, Limits(60, 1024))
+    return local_engine(1, ModelLimits(60, 1024))
 
 
 def fates(summary):
@@ -214,7 +214,7 @@ def test_sources_are_never_overwritten(tmp_path):
 
 
 def test_what_a_killed_worker_left_is_swept_when_it_is_old(tmp_path):
-    run = Run.of(
+    run = ZooRun.of(
         str(zoo(tmp_path / "s", 1)),
         str(tmp_path / "d"),
         prepare(Request.of(13), "copy"),
@@ -256,7 +256,7 @@ def test_a_journal_that_cannot_be_written_costs_nothing_but_memory(tmp_path):
 def test_what_crashed_stays_out_until_it_is_asked_for_again(tmp_path):
     source, dst = zoo(tmp_path / "src", 1), tmp_path / "dst"
     recipe = prepare(Request.of(13), "copy")
-    run = Run.of(str(source), str(dst), recipe, Shard())
+    run = ZooRun.of(str(source), str(dst), recipe, Shard())
 
     class Falls:
         def run(self, fn, items):

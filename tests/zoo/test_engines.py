@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from opshift.cli import output as cli
+from opshift.cli import terminal as cli
 from opshift.cli.entry import main
-from opshift.zoo import Fate, Limits, migrate
+from opshift.zoo import Fate, ModelLimits, migrate
 from opshift.zoo.outcome import Outcome
 from opshift.zoo.stores import bulk, stores
 from opshift.zoo.stores.stores import Listed
@@ -24,7 +24,7 @@ from opshift.zoo.workers import pool, shards
 from opshift.zoo.workers.shards import Spread
 from zoos import Order, obey, zoo
 
-LIMITS = Limits(60, 1024)
+LIMITS = ModelLimits(60, 1024)
 
 
 class Here:

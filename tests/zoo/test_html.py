@@ -44,7 +44,7 @@ def page(listed):
     summary = Summary(len(listed))
     for outcome in listed:
         summary.add(outcome)
-    run = html.Run("opshift batch models/ --to 8", 1_763_800_000, 75)
+    run = html.RunTimes("opshift batch models/ --to 8", 1_763_800_000, 75)
     return html.page(summary, listed, prepare(Request.of(8), "copy"), run)
 
 
@@ -64,8 +64,8 @@ def test_the_page_tells_how_it_was_made():
     for text in ("5 models to opset 8", "2025-11-22 08:26 UTC", "1 min 15 s", "opshift 0.2.0, onnx ",
                  "opshift batch models/ --to 8", "2 models of 5 failed.", "10 → 14"):  # fmt: skip
         assert text in seen.text
-    assert html.Run(seconds=3725).duration == "1 h 2 min"
-    assert html.Run(seconds=5.6).duration == "5.6 s"
+    assert html.RunTimes(seconds=3725).duration == "1 h 2 min"
+    assert html.RunTimes(seconds=5.6).duration == "5.6 s"
 
 
 def test_failures_come_first_and_everything_is_counted():

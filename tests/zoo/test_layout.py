@@ -9,7 +9,7 @@ from pathlib import Path
 import onnx
 import pytest
 from onnx import numpy_helper
-from opshift.zoo import Limits, migrate
+from opshift.zoo import ModelLimits, migrate
 from opshift.zoo.layout import refused
 from opshift.zoo.migrate import local_engine
 from pairs import model, weight
@@ -28,7 +28,7 @@ def save(path: Path, seed: int, location: str = "", offset: int = 0) -> Path:
 def run(source, dst, **options):
     """What became of each model, by name."""
     heard = {}
-    migrate(source, dst, 13, engine=local_engine(1, Limits(60, 1024)),
+    migrate(source, dst, 13, engine=local_engine(1, ModelLimits(60, 1024)),
             heard=lambda _, outcome: heard.__setitem__(outcome.name, outcome), **options)  # fmt: skip
     return heard
 

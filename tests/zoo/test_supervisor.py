@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from opshift.zoo.outcome import Fate, Outcome
 from opshift.zoo.workers import limits
-from opshift.zoo.workers.limits import Limits
+from opshift.zoo.workers.limits import ModelLimits
 from opshift.zoo.workers.supervisor import Supervisor
 from opshift.zoo.workers.worker import MOST, SMALL, SOON, Job, Worker
 from zoos import DEEDS, Order, obey
@@ -22,7 +22,7 @@ HERE = str(Path(__file__).parent)
 
 
 def run(*orders: Order, workers: int = 2, **limit: float) -> dict[str, Outcome]:
-    supervisor = Supervisor(workers, Limits(**{"seconds": 60, "megabytes": 1024, **limit}))
+    supervisor = Supervisor(workers, ModelLimits(**{"seconds": 60, "megabytes": 1024, **limit}))
     return {outcome.name: outcome for outcome in supervisor.run(obey, orders)}
 
 
@@ -81,7 +81,7 @@ def test_what_waits_for_its_turn_is_not_harmed_and_not_counted_as_tried(deed, mo
 
 
 def test_nothing_waits_behind_what_is_large_or_slow_or_in_a_worn_worker():
-    worker = Worker(obey, Limits(60, 1024, recycle=3))
+    worker = Worker(obey, ModelLimits(60, 1024, recycle=3))
     small, large = Job(Order("small")), Job(Order("large", size=SMALL))
     try:
         worker.give(small)
@@ -100,7 +100,7 @@ def test_nothing_waits_behind_what_is_large_or_slow_or_in_a_worn_worker():
 
 
 def test_a_worker_that_dies_idle_costs_nothing():
-    supervisor = Supervisor(1, Limits(60, 1024))
+    supervisor = Supervisor(1, ModelLimits(60, 1024))
 
     def orders():
         yield Order("0")
@@ -144,7 +144,7 @@ def test_children_start_from_nothing_where_there_is_no_fork(monkeypatch):
 
 
 def test_stopping_hands_out_nothing_more():
-    supervisor = Supervisor(1, Limits(60, 1024))
+    supervisor = Supervisor(1, ModelLimits(60, 1024))
     ended = []
     for outcome in supervisor.run(obey, [Order(f"{i}") for i in range(50)]):
         ended.append(outcome)
@@ -154,7 +154,7 @@ def test_stopping_hands_out_nothing_more():
 
 
 def test_what_dies_while_stopping_had_no_turn(tmp_path):
-    supervisor = Supervisor(2, Limits(60, 1024))
+    supervisor = Supervisor(2, ModelLimits(60, 1024))
     flag = tmp_path / "begun"
     outcomes = supervisor.run(obey, [Order("slow", "sleep", str(flag)), Order("good")])
     assert next(outcomes).name == "good"
@@ -166,7 +166,7 @@ def test_what_dies_while_stopping_had_no_turn(tmp_path):
 
 
 def test_abandoning_the_run_ends_the_workers():
-    supervisor = Supervisor(2, Limits(60, 1024))
+    supervisor = Supervisor(2, ModelLimits(60, 1024))
     outcomes = supervisor.run(obey, [Order(f"{i}") for i in range(50)])
     next(outcomes)
     pids = [worker.process.pid for worker in supervisor.crew]

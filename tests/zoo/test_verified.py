@@ -10,9 +10,9 @@ import onnx
 import pytest
 from click.testing import CliRunner
 from onnx import numpy_helper
-from opshift.cli import output as cli
+from opshift.cli import terminal as cli
 from opshift.cli.entry import main
-from opshift.zoo import Fate, Limits, migrate, task
+from opshift.zoo import Fate, ModelLimits, migrate, task
 from opshift.zoo.migrate import local_engine
 from zoos import model, zoo
 
@@ -43,7 +43,7 @@ def source(tmp_path):
 
 def test_equal_results_are_published_and_what_was_not_verified_is_done_again(source, tmp_path):
     zoo(source, 2)
-    engine, dst = local_engine(1, Limits(120, 2048)), tmp_path / "dst"
+    engine, dst = local_engine(1, ModelLimits(120, 2048)), tmp_path / "dst"
     migrate(source, dst, 13, engine=engine)
     for fate in (Fate.OK, Fate.SKIPPED):
         assert {o.fate for o in run(source, dst, engine=engine).values()} == {fate}

@@ -55,7 +55,7 @@ class _TooSlow(BaseException):
 
 
 @dataclass
-class Case:
+class ExampleRun:
     """One example, and what it gives without a mutant."""
 
     adapter: Adapter
@@ -71,7 +71,7 @@ class Case:
         return before, convert_version(before, target, allow_approximate=self.example.approximate)
 
 
-Lines = dict[tuple[str, int], list[Case]]
+Lines = dict[tuple[str, int], list[ExampleRun]]
 
 
 def traced(package: str) -> Lines:
@@ -80,7 +80,7 @@ def traced(package: str) -> Lines:
     root = str(ROOT / "adapters" / PACKAGE)
 
     for adapter, example in testing.examples(package):
-        case, reached = Case(adapter, example), set[tuple[str, int]]()
+        case, reached = ExampleRun(adapter, example), set[tuple[str, int]]()
 
         def local(frame: FrameType, event: str, arg: Any, reached: Any = reached) -> Any:
             reached.add((frame.f_code.co_filename, frame.f_lineno))
@@ -127,7 +127,7 @@ def _functions(old: CodeType, new: CodeType) -> Iterator[tuple[FunctionType, Cod
         yield from _functions(*pair)
 
 
-def killer(mutant: Mutant, cases: Sequence[Case]) -> str:
+def killer(mutant: Mutant, cases: Sequence[ExampleRun]) -> str:
     """The title of an example that fails with the mutant, or nothing."""
     changed = []
     for case in cases:
@@ -141,7 +141,7 @@ def killer(mutant: Mutant, cases: Sequence[Case]) -> str:
     return ""
 
 
-def _converts_otherwise(mutant: Mutant, case: Case, changed: list[Any]) -> str:
+def _converts_otherwise(mutant: Mutant, case: ExampleRun, changed: list[Any]) -> str:
     example = case.example
     try:
         with installed(mutant), limited():
@@ -164,7 +164,7 @@ def _converts_otherwise(mutant: Mutant, case: Case, changed: list[Any]) -> str:
     return ""
 
 
-def _computes_otherwise(case: Case, before: Any, after: Any) -> str:
+def _computes_otherwise(case: ExampleRun, before: Any, after: Any) -> str:
     if case.findings is None:
         case.findings = check_model(case.convert()[1])
     if worse := check_model(after).beyond(case.findings):
@@ -227,7 +227,7 @@ def fact_checks() -> list[tuple[str, Callable[[], None]]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class MutantResult:
     """One mutant, and what became of it: killed, equivalent or survived."""
 
     mutant: Mutant
@@ -247,7 +247,7 @@ def name_of(mutant: Mutant) -> str:
 def run(
     count: int, seed: int, chosen: Callable[[str], bool], package: str = PACKAGE,
     tell: Callable[[str], None] = lambda line: None,
-) -> list[Verdict]:  # fmt: skip
+) -> list[MutantResult]:  # fmt: skip
     """A sample of the mutants of the modules that are chosen by name; 0 means all of them."""
     lines = traced(package)
     every = [m for module in modules(PACKAGE) if chosen(module.__name__) for m in mutants(module)]
@@ -268,21 +268,21 @@ def run(
         told = (facts_killer(mutant) if facts else "") or killer(mutant, some[:MOST_EXAMPLES])
         equivalent = name_of(mutant) in known
         outcome = "killed" if told else "equivalent" if equivalent else "survived"
-        verdicts.append(Verdict(mutant, outcome, told))
+        verdicts.append(MutantResult(mutant, outcome, told))
         tell(f"{outcome:10} {name_of(mutant)}" + (f"  [{told[:80]}]" if told else ""))
         if count and len(verdicts) >= count:
             break
     return verdicts
 
 
-def share(verdicts: Sequence[Verdict]) -> tuple[int, int, float]:
+def share(verdicts: Sequence[MutantResult]) -> tuple[int, int, float]:
     """The mutants killed, those that are not equivalent, and the share of the first."""
     counts = Counter(one.outcome for one in verdicts)
     meant = counts["killed"] + counts["survived"]
     return counts["killed"], meant, counts["killed"] / max(meant, 1)
 
 
-def page(verdicts: Sequence[Verdict], seed: int) -> str:
+def page(verdicts: Sequence[MutantResult], seed: int) -> str:
     """The report in Markdown."""
     killed, meant, part = share(verdicts)
     kinds: dict[str, Counter[str]] = defaultdict(Counter)

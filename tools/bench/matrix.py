@@ -40,7 +40,7 @@ SECONDS = 600
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CombinationResult:
     """What one combination came to; `onnx` and `protobuf` are what was installed in the end."""
 
     python: str
@@ -81,11 +81,11 @@ def environment(python: str, place: Path) -> Path:
     return inside
 
 
-def attempt(inside: Path, version: str, onnx: str, protobuf: str) -> Outcome:
+def attempt(inside: Path, version: str, onnx: str, protobuf: str) -> CombinationResult:
     """Installs one combination and runs the tests."""
     installed = _pip(inside, f"onnx=={onnx}.*", f"protobuf=={protobuf}.*")
     if installed.returncode:
-        return Outcome(version, onnx, protobuf, "no wheels fit")
+        return CombinationResult(version, onnx, protobuf, "no wheels fit")
     _pip(inside, "--no-deps", "--no-build-isolation", "-e", str(ROOT))
     words = [str(inside), "-m", "pytest", "-q", "-p", "no:cacheprovider", *SMOKE]
     env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
@@ -96,7 +96,7 @@ def attempt(inside: Path, version: str, onnx: str, protobuf: str) -> Outcome:
     told = "passed" if done.returncode == 0 else f"FAILED: {last}"
     if done.returncode:
         print(done.stdout[-3000:], file=sys.stderr)
-    return Outcome(version, _version(inside, "onnx"), _version(inside, "protobuf"), told)
+    return CombinationResult(version, _version(inside, "onnx"), _version(inside, "protobuf"), told)
 
 
 def _pip(inside: Path, *what: str) -> subprocess.CompletedProcess[str]:
@@ -111,7 +111,7 @@ def _version(inside: Path, package: str) -> str:
     ).stdout.strip()
 
 
-def page(found: list[Outcome]) -> str:
+def page(found: list[CombinationResult]) -> str:
     """The record, one row for each combination."""
     lines = [
         "# What opshift runs with",
@@ -138,7 +138,7 @@ def main() -> int:
     parser.add_argument("--work", type=Path, help="where the environments are made and kept")
     parser.add_argument("--write", type=Path, help="write the record to this file")
     given = parser.parse_args()
-    found: list[Outcome] = []
+    found: list[CombinationResult] = []
     with tempfile.TemporaryDirectory() as scratch:
         for version, python in interpreters(given.python or list(PYTHONS)):
             inside = environment(python, (given.work or Path(scratch)) / f"python{version}")

@@ -20,7 +20,7 @@ from pathlib import Path
 from opshift import Request
 from opshift.zoo.migrate import prepare
 from opshift.zoo.outcome import Blocker, Fate, Outcome
-from opshift.zoo.page.html import Run, page
+from opshift.zoo.page.html import RunTimes, page
 from opshift.zoo.summary import Summary
 
 from tools.bench.page import machine, write_between_marks
@@ -67,7 +67,9 @@ def report(models: int) -> str:
     summary = Summary(models)
     for one in outcomes:
         summary.add(one)
-    return page(summary, outcomes, prepare(Request.of(8), "copy"), Run("opshift batch", 1e9, 60))
+    return page(
+        summary, outcomes, prepare(Request.of(8), "copy"), RunTimes("opshift batch", 1e9, 60)
+    )
 
 
 def main() -> int:

@@ -21,34 +21,36 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tools.bench.case import Case, Goal, Measurement, Row, short
-from tools.bench.engines import generate, measure
+from tools.bench.bench_engines import generate, measure
+from tools.bench.benchmark import Benchmark, Goal, Measurement, Row, short
 from tools.bench.page import machine, write_between_marks
 from tools.bench.table import growth, imports_line, table
 from tools.lib import children
 
 
-def cases(small: bool) -> Iterator[Case]:
+def cases(small: bool) -> Iterator[Benchmark]:
     """All rows; `small` is for a quick look and proves nothing."""
     part = 20 if small else 1
     w1, w2 = 1536 // part, 4096 // part
     goal = Goal(within_two_cp=True, peak_mb=100)
-    yield Case("W1", f"{w1} MiB of weights in the file", "file", 11, 21, w1, goal)
-    yield Case("W2", f"{w2} MiB of external data, kept", "file", 11, 21, w2)
+    yield Benchmark("W1", f"{w1} MiB of weights in the file", "file", 11, 21, w1, goal)
+    yield Benchmark("W2", f"{w2} MiB of external data, kept", "file", 11, 21, w2)
     for source, target in ((11, 21), (13, 18), (21, 13)):
         for nodes in (10_000 // part, 50_000 // part, 200_000 // part):
             goal = Goal(cpu_of_cpp=0.25) if (source, target) == (13, 18) else Goal()
-            yield Case("W3", f"{nodes:,} nodes", "memory", source, target, nodes, goal)
+            yield Benchmark("W3", f"{nodes:,} nodes", "memory", source, target, nodes, goal)
     for source, target in ((11, 21), (13, 18)):
         nodes, goal = 2000 // part, Goal(cpu_of_cpp=0.25)
-        yield Case("W4", f"{nodes:,} nodes three deep", "memory", source, target, nodes, goal)
+        yield Benchmark("W4", f"{nodes:,} nodes three deep", "memory", source, target, nodes, goal)
     count = 300 // part
-    yield Case("W5", f"{count} small models", "memory", 11, 21, count, Goal(cpu_of_cpp=0.15))
+    yield Benchmark("W5", f"{count} small models", "memory", 11, 21, count, Goal(cpu_of_cpp=0.15))
     nodes = 10_000 // part
-    yield Case("W6", f"{nodes:,} nodes, 21 steps", "steps", 7, 28, nodes, Goal(cpu_of_cpp=0.08))
+    yield Benchmark(
+        "W6", f"{nodes:,} nodes, 21 steps", "steps", 7, 28, nodes, Goal(cpu_of_cpp=0.08)
+    )
 
 
-def run_case(case: Case, folder: Path, repeats: int, limit: float) -> Row:
+def run_case(case: Benchmark, folder: Path, repeats: int, limit: float) -> Row:
     """Generate, then let the engines take turns; an engine that is slow or fails gets one turn."""
     models = folder / case.name
     if not models.exists():
@@ -69,7 +71,7 @@ def _worth_repeating(first: Measurement, limit: float) -> bool:
     return first.done and not first.bound and first.wall < limit / 4
 
 
-def _turn(engine: str, case: Case, models: Path, limit: float, verify: bool) -> Measurement:
+def _turn(engine: str, case: Benchmark, models: Path, limit: float, verify: bool) -> Measurement:
     for old in (models / "out.onnx", models / "copy"):
         subprocess.run(["rm", "-rf", str(old)], check=True)
     args = (engine, case, str(models), verify)

@@ -21,16 +21,16 @@ SLICE = 0.1  # seconds
 
 
 @dataclass(frozen=True)
-class Measurement:
+class TurnTimes:
     """The seconds of a program's own turns, and the CPU of it and of all that it started."""
 
     wall: float
     cpu: float
 
 
-def side_by_side(commands: Mapping[str, Sequence[str]]) -> dict[str, Measurement]:
+def side_by_side(commands: Mapping[str, Sequence[str]]) -> dict[str, TurnTimes]:
     """What each program took; the first begins."""
-    programs = {name: Program(command) for name, command in commands.items()}
+    programs = {name: ProcessGroup(command) for name, command in commands.items()}
     try:
         for program in programs.values():
             program.must_say("ready")
@@ -39,13 +39,13 @@ def side_by_side(commands: Mapping[str, Sequence[str]]) -> dict[str, Measurement
         working = list(programs.values())
         while working:
             working = [program for program in working if not program.turn()]
-        return {name: Measurement(p.wall, p.cpu) for name, p in programs.items()}
+        return {name: TurnTimes(p.wall, p.cpu) for name, p in programs.items()}
     finally:
         for program in programs.values():
             program.end()
 
 
-class Program:
+class ProcessGroup:
     """A program, and all that it starts, as one group that can be stopped and continued."""
 
     def __init__(self, command: Sequence[str]) -> None:

@@ -7,7 +7,7 @@ import math
 import statistics
 from collections.abc import Iterable, Sequence
 
-from tools.bench.case import Case, Measurement, Row
+from tools.bench.benchmark import Benchmark, Measurement, Row
 
 
 def ratio(ours: Measurement, theirs: Measurement) -> float | None:
@@ -15,7 +15,7 @@ def ratio(ours: Measurement, theirs: Measurement) -> float | None:
     return ours.cpu / theirs.cpu if ours.done and not ours.bound and theirs.done else None
 
 
-def verdict(case: Case, by: dict[str, Measurement]) -> tuple[str, str]:
+def verdict(case: Benchmark, by: dict[str, Measurement]) -> tuple[str, str]:
     """The target of a row in words, and whether it is met: yes, no or open."""
     goal, ours = case.goal, by["opshift"]
     words, met = [], []

@@ -22,14 +22,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tools.bench.page import machine, write_between_marks
-from tools.bench.slices import Measurement, side_by_side
+from tools.bench.slices import TurnTimes, side_by_side
 from tools.bench.zoo_models import LARGE, large, small
 
 MARKS = "<!-- zoo:begin -->", "<!-- zoo:end -->"
 MOST_OVERHEAD, LEAST_RATE = 0.15, 100.0
 SIDES = str(Path(__file__).with_name("zoo_sides.py"))
 
-Turn = dict[str, Measurement]  # by side
+Turn = dict[str, TurnTimes]  # by side
 
 
 def measure(source: Path, sides: Sequence[str], count: int) -> Turn:
@@ -71,17 +71,17 @@ def of_large(zoo: Path, repeats: int) -> list[Turn]:
     return turns
 
 
-def median(turns: Sequence[Measurement]) -> Measurement:
+def median(turns: Sequence[TurnTimes]) -> TurnTimes:
     """The middle of the walls, and of the CPU."""
-    return Measurement(
+    return TurnTimes(
         statistics.median(m.wall for m in turns), statistics.median(m.cpu for m in turns)
     )
 
 
-def overhead(turn: Turn) -> Measurement:
+def overhead(turn: Turn) -> TurnTimes:
     """What a batch took above the loops."""
     a, b = turn["loops"], turn["batch"]
-    return Measurement(b.wall / a.wall - 1, b.cpu / a.cpu - 1)
+    return TurnTimes(b.wall / a.wall - 1, b.cpu / a.cpu - 1)
 
 
 def table(found: dict[int, list[Turn]], models: int) -> str:

@@ -19,7 +19,7 @@ DATA = Path(__file__).with_name("impossible.toml")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class NodeCondition:
     """Operators, and what must hold for a node of theirs."""
 
     operators: frozenset[str]
@@ -35,14 +35,14 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Impossible:
+class NoExactForm:
     """What has no exact form below a version."""
 
-    row: Row
+    row: NodeCondition
     below: int
     says: re.Pattern[str]
 
-    def excuses(self, refusal: RefusedNode, subject: Subject) -> bool:
+    def excuses(self, refusal: RefusedNode, subject: AskedModel) -> bool:
         return (
             refusal.boundary == (self.below, self.below - 1)
             and self.row.names(refusal.domain, refusal.op)
@@ -52,10 +52,10 @@ class Impossible:
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class ExactRange:
     """How far down the exact form of an operator goes."""
 
-    row: Row
+    row: NodeCondition
     ends: int
 
 
@@ -66,16 +66,16 @@ class Catalogue:
         data = toml.loads(path.read_text("utf-8"))
         self.pieces: list[str] = data["pieces"]
         self.impossible = [
-            Impossible(_row(entry), entry["below"], re.compile(entry.get("says", "")))
+            NoExactForm(_row(entry), entry["below"], re.compile(entry.get("says", "")))
             for entry in data["impossible"]
         ]
-        self.recipes = [Recipe(_row(entry), entry["ends"]) for entry in data["recipe"]]
+        self.recipes = [ExactRange(_row(entry), entry["ends"]) for entry in data["recipe"]]
 
     def unexcused(
         self, model: ModelProto, to: int, refusals: Iterable[RefusedNode]
     ) -> tuple[RefusedNode, ...]:
         """The refusals on the way to a version that no row accepts; none if one is impossible."""
-        refusals, subject = tuple(refusals), Subject(model)
+        refusals, subject = tuple(refusals), AskedModel(model)
         if any(row.excuses(one, subject) for one in refusals for row in self.impossible):
             return ()
         if not any(to < recipe.ends and subject.has(recipe.row) for recipe in self.recipes):
@@ -83,7 +83,7 @@ class Catalogue:
         return tuple(one for one in refusals if not one.detail.startswith(tuple(self.pieces)))
 
 
-class Subject:
+class AskedModel:
     """The model as it came, asked about the nodes of its graph."""
 
     def __init__(self, model: ModelProto) -> None:
@@ -97,18 +97,18 @@ class Subject:
         self._constants = {tensor.name for tensor in graph.initializer}
         self._constants |= {n.output[0] for n in graph.node if n.op_type == "Constant"}
 
-    def has(self, row: Row) -> bool:
+    def has(self, row: NodeCondition) -> bool:
         """Whether a node is of a row's operators and fulfils what the row asks."""
         return any(self._fulfils(node, row) for node in self._nodes)
 
-    def _fulfils(self, node: NodeProto, row: Row) -> bool:
+    def _fulfils(self, node: NodeProto, row: NodeCondition) -> bool:
         if not row.names(schemas.normal(node.domain), node.op_type):
             return False
         if row.types and self._types.get(next(iter(node.input), "")) not in row.types:
             return False
         return self._attributes(node, row) and self._computed(node, row)
 
-    def _attributes(self, node: NodeProto, row: Row) -> bool:
+    def _attributes(self, node: NodeProto, row: NodeCondition) -> bool:
         if not row.attributes:
             return True
         schema = self._schema(node)
@@ -116,7 +116,7 @@ class Subject:
         values |= {a.name: helper.get_attribute_value(a) for a in node.attribute}
         return all(_text(values.get(name)) == want for name, want in row.attributes.items())
 
-    def _computed(self, node: NodeProto, row: Row) -> bool:
+    def _computed(self, node: NodeProto, row: NodeCondition) -> bool:
         if not row.computed:
             return True
         schema = self._schema(node)
@@ -135,10 +135,10 @@ class Subject:
         return found
 
 
-def _row(entry: Mapping[str, Any]) -> Row:
+def _row(entry: Mapping[str, Any]) -> NodeCondition:
     words = {name: frozenset(entry.get(name, "").split()) for name in ("types", "computed")}
     operators = frozenset(entry["operators"].split())
-    return Row(operators, words["types"], entry.get("attributes", {}), words["computed"])
+    return NodeCondition(operators, words["types"], entry.get("attributes", {}), words["computed"])
 
 
 def _element(found: onnx.TypeProto) -> str:

@@ -37,7 +37,7 @@ from opshift.opsets import schemas
 
 from tools.conformance.impossible import Catalogue
 from tools.conformance.node_tests import SHAPES, NodeTest, official, subject, targets
-from tools.conformance.report import DEFECTS, Result, failures, report
+from tools.conformance.target_tables import DEFECTS, TargetResult, failures, report
 from tools.lib import children
 from tools.lib.markdown_tables import write_between
 
@@ -56,7 +56,7 @@ INTERFACE = {
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class NodeVerdict:
     """What a converted model is worth, or why there is none."""
 
     outcome: str
@@ -65,7 +65,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class TestSubject:
     """A test in the shape under examination, and what its outputs must be."""
 
     test: NodeTest
@@ -74,7 +74,7 @@ class Subject:
     truth: list[Any] | None
 
 
-def examine(test: NodeTest, shape: str, converter: str) -> list[Result]:
+def examine(test: NodeTest, shape: str, converter: str) -> list[TargetResult]:
     """All targets of one test; runs in a child."""
     plain = ModelProto.FromString(test.model)
     domain, op = subject(plain)
@@ -88,7 +88,7 @@ def examine(test: NodeTest, shape: str, converter: str) -> list[Result]:
             outcome, refusals = "interface", ()
         unexcused = _catalogue().unexcused(plain, to, refusals) if refusals else ()
         place = (test.name, op, domain, own, to)
-        found.append(Result(*place, outcome, verdict.detail, refusals, unexcused))
+        found.append(TargetResult(*place, outcome, verdict.detail, refusals, unexcused))
     return found
 
 
@@ -97,12 +97,12 @@ def _catalogue() -> Catalogue:
     return Catalogue()
 
 
-def _moved(test: NodeTest, plain: ModelProto, shape: str) -> Subject:
+def _moved(test: NodeTest, plain: ModelProto, shape: str) -> TestSubject:
     model = SHAPES[shape](plain)
     inputs = {i.name: v for i, v in zip(plain.graph.input, test.data[0], strict=False)}
     if shape == "if":
         inputs["which_way"] = np.array(len(test.name) % 2 == 0)
-    return Subject(test, model, inputs, _truth(model, inputs, test))
+    return TestSubject(test, model, inputs, _truth(model, inputs, test))
 
 
 def _truth(model: ModelProto, inputs: dict[str, Any], test: NodeTest) -> list[Any] | None:
@@ -119,18 +119,18 @@ def _truth(model: ModelProto, inputs: dict[str, Any], test: NodeTest) -> list[An
     return actual
 
 
-def _at(case: Subject, domain: str, to: int, converter: str) -> Verdict:
+def _at(case: TestSubject, domain: str, to: int, converter: str) -> NodeVerdict:
     """Convert to one version and judge the result."""
     try:
         converted = _convert(case.model, domain, to, converter)
     except Refused as refused:
-        return Verdict("refused", refusals=refused.refusals)
+        return NodeVerdict("refused", refusals=refused.refusals)
     except Exception as error:
         told = f"{type(error).__name__}: {error}"[:300]
-        return Verdict("refused" if converter == "onnx" else "invalid", told)
+        return NodeVerdict("refused" if converter == "onnx" else "invalid", told)
     objection = checker.whole(converted, registry.default(), full=True)
     if objection is not None and checker.whole(case.model, registry.default(), full=True) is None:
-        return Verdict("invalid", f"checker: {objection[:300]}")
+        return NodeVerdict("invalid", f"checker: {objection[:300]}")
     return _judged(case, converted)
 
 
@@ -142,19 +142,19 @@ def _convert(model: ModelProto, domain: str, to: int, converter: str) -> ModelPr
     return onnx.version_converter.convert_version(model, to)
 
 
-def _judged(case: Subject, converted: ModelProto) -> Verdict:
+def _judged(case: TestSubject, converted: ModelProto) -> NodeVerdict:
     """The outcome of a converted model, and how its outputs differ from the truth."""
     from opshift.verify import oracle
 
     if case.truth is None:
-        return Verdict("unverified", "nobody can judge the test as it came")
+        return NodeVerdict("unverified", "nobody can judge the test as it came")
     try:
         actual = oracle.evaluate(converted, case.inputs)
     except oracle.OracleError as error:
-        return Verdict("invalid", str(error)[:300])
+        return NodeVerdict("invalid", str(error)[:300])
     atol = max(case.test.atol, _rounding(case.test, case.truth))
     difference = oracle.compare(case.truth, actual, rtol=case.test.rtol, atol=atol)
-    return Verdict("equal") if difference is None else Verdict("wrong", difference[:300])
+    return NodeVerdict("equal") if difference is None else NodeVerdict("wrong", difference[:300])
 
 
 def _rounding(test: NodeTest, truth: list[Any]) -> float:
@@ -176,15 +176,15 @@ def _inexpressible(model: ModelProto, domain: str, to: int) -> bool:
 
 def survey(
     tests: Sequence[NodeTest], shape: str, converter: str, jobs: int, log: TextIO | None = None
-) -> list[Result]:
+) -> list[TargetResult]:
     """Every test in its own child; results go to the log, too, as they come."""
 
-    def one(test: NodeTest) -> list[Result]:
+    def one(test: NodeTest) -> list[TargetResult]:
         outcome = children.run(examine, test, shape, converter, seconds=300, megabytes=8000)
         if outcome.ok:
             return outcome.value  # type: ignore[no-any-return]
         domain, op = subject(ModelProto.FromString(test.model))
-        return [Result(test.name, op, domain, 0, 0, "crashed", str(outcome)[:300])]
+        return [TargetResult(test.name, op, domain, 0, 0, "crashed", str(outcome)[:300])]
 
     found = []
     with ThreadPoolExecutor(jobs) as pool:

@@ -22,10 +22,10 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tools.corpus.child import newest_of_runtime
+from tools.corpus.conversion_child import newest_of_runtime
+from tools.corpus.corpus_tables import markdown, report
 from tools.corpus.judge import judge
-from tools.corpus.model import DEFECTS, Model, Settings, Verdict, models_of
-from tools.corpus.report import markdown, report
+from tools.corpus.model import DEFECTS, Model, ModelVerdict, Settings, models_of
 from tools.lib import children
 from tools.lib.markdown_tables import write_between
 
@@ -34,7 +34,7 @@ DEFAULT = Path(__file__).resolve().parents[3] / "shared" / "corpus"
 
 def run(
     models: Sequence[Model], targets: Sequence[int], settings: Settings, jobs: int
-) -> list[Verdict]:
+) -> list[ModelVerdict]:
     """Judge every model at every target, a few at a time."""
     cases = [(model, target) for target in targets for model in models]
     verdicts = []

@@ -11,16 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from tools.corpus.child import check, convert, execute
-from tools.corpus.equality import Arrays, difference
-from tools.corpus.model import Model, Settings, Status, Verdict
+from tools.corpus.conversion_child import check, convert, execute
+from tools.corpus.model import Model, ModelVerdict, Settings, Status
+from tools.corpus.same_results import Arrays, difference
 from tools.lib import children
 
 REJECTIONS = ("InvalidModel", "BadTarget")
 ENGINE_GAPS = ("NotImplemented", "MemoryError", "nobody can judge", "Refused")
 
 
-def judge(model: Model, target: int, settings: Settings) -> Verdict:
+def judge(model: Model, target: int, settings: Settings) -> ModelVerdict:
     """Convert one model to one version and find out what the result is worth."""
     with tempfile.TemporaryDirectory(prefix="corpus-") as folder:
         src = _with_its_data(model, Path(folder))
@@ -28,16 +28,16 @@ def judge(model: Model, target: int, settings: Settings) -> Verdict:
         outcome = _child(settings, convert, settings.converter, str(src), str(dst), target)
         if not outcome.ok:
             status = Status.REJECTED if outcome.error in REJECTIONS else Status.CRASHED
-            return Verdict(model.id, target, status, str(outcome))
+            return ModelVerdict(model.id, target, status, str(outcome))
         if outcome.value:
-            return Verdict(model.id, target, Status.REFUSED, refusals=outcome.value)
+            return ModelVerdict(model.id, target, Status.REFUSED, refusals=outcome.value)
         if told := _rejected_by_checker(model, dst, settings):
-            return Verdict(model.id, target, Status.INVALID, told, "checker")
+            return ModelVerdict(model.id, target, Status.INVALID, told, "checker")
         status, detail, engine = _verify(model, dst, settings)
-        return Verdict(model.id, target, status, detail, engine)
+        return ModelVerdict(model.id, target, status, detail, engine)
 
 
-def _child(settings: Settings, task: Any, *args: Any) -> children.Outcome:
+def _child(settings: Settings, task: Any, *args: Any) -> children.CallOutcome:
     return children.run(task, *args, seconds=settings.seconds, megabytes=settings.megabytes)
 
 
@@ -117,7 +117,12 @@ def _run_and_compare(
 
 
 def _explain(
-    told: str, ours: Arrays, original: children.Outcome, wanted: Arrays, slack: float, engine: str
+    told: str,
+    ours: Arrays,
+    original: children.CallOutcome,
+    wanted: Arrays,
+    slack: float,
+    engine: str,
 ) -> Finding:
     """Tell a difference of engines from a difference of ours."""
     if not original.ok:

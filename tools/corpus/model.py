@@ -62,7 +62,7 @@ class Model:
 
 
 @dataclass(frozen=True)
-class Refusal:
+class BlockerText:
     """One blocker, as text, for counting."""
 
     why: str
@@ -73,7 +73,7 @@ class Refusal:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ModelVerdict:
     """The outcome for one model and one target."""
 
     model: str
@@ -81,7 +81,7 @@ class Verdict:
     status: Status
     detail: str = ""
     engine: str = ""
-    refusals: tuple[Refusal, ...] = ()
+    refusals: tuple[BlockerText, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ DATA = "w.bin"
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class FuzzCall:
     """What is called; `place` is how the model is given, or where its result goes."""
 
     function: str
@@ -39,7 +39,7 @@ class Case:
 
     model: bytes
     files: dict[str, bytes]
-    call: Call
+    call: FuzzCall
 
     def save(self, path: Path, found: str = "") -> None:
         """Write the case so that it can be run again."""
@@ -53,7 +53,7 @@ class Case:
         """Read a case that was saved."""
         raw = json.loads(path.read_text())
         files = {name: base64.b64decode(data) for name, data in raw["files"].items()}
-        return Case(base64.b64decode(raw["model"]), files, Call(**raw["call"]))
+        return Case(base64.b64decode(raw["model"]), files, FuzzCall(**raw["call"]))
 
 
 def _letters(data: bytes) -> str:
@@ -99,13 +99,13 @@ def with_data_file(text: bytes) -> tuple[bytes, dict[str, bytes]]:
     return model.SerializeToString(deterministic=True), {DATA: data} if data else {}
 
 
-def draw_call(rng: Random) -> Call:
+def draw_call(rng: Random) -> FuzzCall:
     """Any of the three entry points, mostly with a target that can be meant."""
     function = rng.choice(("convert_version",) * 3 + ("convert_file",) * 2 + ("plan",))
     target = _target(rng)
     if function == "plan":
         options = {"allow_approximate": True} if rng.random() < 0.3 else {}
-        return Call(
+        return FuzzCall(
             function, rng.choice(("object", "path")), 13 if target is None else target, options
         )
     options = _options(rng)
@@ -114,8 +114,8 @@ def draw_call(rng: Random) -> Call:
     if function == "convert_file":
         place = rng.choice(("beside", "elsewhere", "in place"))
         options["external"] = rng.choice(POLICIES)
-        return Call(function, place, target, options)
-    return Call(function, rng.choice(("object", "inplace", "path")), target, options)
+        return FuzzCall(function, place, target, options)
+    return FuzzCall(function, rng.choice(("object", "inplace", "path")), target, options)
 
 
 def _target(rng: Random) -> Any:

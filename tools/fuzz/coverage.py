@@ -22,8 +22,8 @@ except ImportError:
 with atheris.instrument_imports(include=["opshift", "opshift_adapters"]):
     from opshift.author import registry
 
-    from tools.fuzz import judge as fuzz_judge
     from tools.fuzz import mutate_bytes, seeds
+    from tools.fuzz import promises as fuzz_judge
     from tools.fuzz.case import Case, draw_call
 
     registry.default()
@@ -43,7 +43,7 @@ def one(data: bytes) -> None:
     if ending.is_finding:
         path = Path(f"found-{ending.digest()[:12]}.json")
         case.save(path, ending.detail)
-        raise fuzz_judge.Broken(f"{path}: {ending.where}: {ending.detail}")
+        raise fuzz_judge.BrokenPromise(f"{path}: {ending.where}: {ending.detail}")
 
 
 def change(data: bytes, size: int, seed: int) -> bytes:

@@ -24,13 +24,13 @@ from onnx import ModelProto
 from opshift import BadTarget, InvalidModel, Refused, convert_version
 from opshift.opsets import schemas
 from opshift.zoo.outcome import Fate, Outcome
-from opshift.zoo.workers.limits import Limits
+from opshift.zoo.workers.limits import ModelLimits
 from opshift.zoo.workers.supervisor import Supervisor
 
 from tools.fuzz import seeds
 from tools.fuzz.vary import variants
 
-LIMITS = Limits(seconds=600.0, megabytes=3072, retries=0)
+LIMITS = ModelLimits(seconds=600.0, megabytes=3072, retries=0)
 SLOW = 20.0  # seconds for one conversion
 
 

@@ -26,21 +26,21 @@ from pathlib import Path
 
 import onnx
 from opshift.zoo.outcome import Fate, Outcome
-from opshift.zoo.workers.limits import Limits
+from opshift.zoo.workers.limits import ModelLimits
 from opshift.zoo.workers.supervisor import Supervisor
 
 from tools.fuzz import case as fuzz_case
-from tools.fuzz import judge as fuzz_judge
+from tools.fuzz import promises as fuzz_judge
 from tools.fuzz import seeds, shrink
 from tools.fuzz.case import Case
 
-LIMITS = Limits(seconds=600.0, megabytes=2048, recycle=2000, retries=0)
+LIMITS = ModelLimits(seconds=600.0, megabytes=2048, recycle=2000, retries=0)
 TWICE = 5  # every so many runs are made twice and must answer the same
 SHOWN = 3  # reproducers kept of one kind of finding
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class FuzzRun:
     """A number, and where the models are that it starts from."""
 
     number: int
@@ -88,7 +88,7 @@ class Tally:
 # ---------------------------------------------------------------- in the child
 
 
-def one(run: Run) -> Outcome:
+def one(run: FuzzRun) -> Outcome:
     """Makes the case of a number and judges it; the key says what was answered."""
     case = fuzz_case.make(seeds.kept(run.pool), run.number)
     ending = fuzz_judge.judge(case, run.scratch)
@@ -104,13 +104,13 @@ def one(run: Run) -> Outcome:
 
 
 def fuzz(
-    pool: Sequence[bytes], numbers: Iterable[int], jobs: int, limits: Limits = LIMITS
+    pool: Sequence[bytes], numbers: Iterable[int], jobs: int, limits: ModelLimits = LIMITS
 ) -> Iterator[Outcome]:
     """The outcome of each run, as they end."""
     with tempfile.TemporaryDirectory(prefix="fuzz-", dir=_memory()) as folder:
         path = Path(folder, "pool")
         seeds.keep(pool, path)
-        runs = (Run(number, str(path), folder) for number in numbers)
+        runs = (FuzzRun(number, str(path), folder) for number in numbers)
         yield from Supervisor(jobs, limits).run(one, runs)
 
 

@@ -29,7 +29,7 @@ _reaping = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CallOutcome:
     """What became of one call: a value, an exception told as text, a timeout or a crash."""
 
     status: Literal["ok", "raised", "timeout", "crashed"]
@@ -53,7 +53,7 @@ def run(
     seconds: float,
     megabytes: int | None = None,
     start: Start = "fork",
-) -> Outcome:
+) -> CallOutcome:
     """Call `task(*args)` in a child that may use that much time and address space."""
     context: Any = multiprocessing.get_context("forkserver" if start == "fork" else "spawn")
     context.set_forkserver_preload(PRELOADED)
@@ -71,23 +71,23 @@ def run(
         return outcome or _crashed(process.exitcode, Path(log.name).read_text(errors="replace"))
 
 
-def _receive(ours: Connection, seconds: float) -> Outcome | None:
+def _receive(ours: Connection, seconds: float) -> CallOutcome | None:
     """Wait for the child's answer; None when it went away without one."""
     if not ours.poll(seconds):
-        return Outcome("timeout", message=f"not finished in {seconds:g} s")
+        return CallOutcome("timeout", message=f"not finished in {seconds:g} s")
     try:
         return ours.recv()  # type: ignore[no-any-return]
     except (EOFError, ConnectionResetError):
         return None
 
 
-def _crashed(code: int | None, log: str) -> Outcome:
+def _crashed(code: int | None, log: str) -> CallOutcome:
     """Name the signal that ended the child, and the last line it wrote."""
     reason = f"exit code {code}"
     if code is not None and code < 0:
         reason = signal.Signals(-code).name
     last = log.strip().splitlines()[-1:]
-    return Outcome("crashed", message=": ".join([reason, *last]), trace=log)
+    return CallOutcome("crashed", message=": ".join([reason, *last]), trace=log)
 
 
 def _child(
@@ -105,8 +105,8 @@ def _child(
     if megabytes is not None:
         resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
     try:
-        outcome = Outcome("ok", task(*args))
+        outcome = CallOutcome("ok", task(*args))
     except Exception as error:
         name, text = type(error).__name__, str(error)
-        outcome = Outcome("raised", None, name, text, traceback.format_exc())
+        outcome = CallOutcome("raised", None, name, text, traceback.format_exc())
     theirs.send(outcome)

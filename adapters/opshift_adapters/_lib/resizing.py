@@ -9,7 +9,7 @@ from opshift_adapters._lib.blocks import shape_of, size_of
 from opshift_adapters._lib.calc import calc, calc_cast, element
 from opshift_adapters._lib.sampling import (
     Filter,
-    Line,
+    ResampledAxis,
     place_type,
     rank_of,
     resampled,
@@ -53,7 +53,7 @@ def _filter(node: Node) -> Filter:
     )  # fmt: skip
 
 
-def _lines(node: Node, op: Builder, rank: int, lists: Lists) -> list[Line]:
+def _lines(node: Node, op: Builder, rank: int, lists: Lists) -> list[ResampledAxis]:
     """How each axis changes."""
     x, scales, sizes = node["X"], lists["scales"], lists["sizes"]
     kind = place_type(x, node.str("mode"))
@@ -78,7 +78,7 @@ def _lines(node: Node, op: Builder, rank: int, lists: Lists) -> list[Line]:
         raise Refusal(Why.AMBIGUOUS, "tf_crop_and_resize needs a region (the input roi), which is missing")
     ends = [calc_cast(op, element(op, roi, i), kind) for i in range(2 * rank)]
     return [
-        Line(one.axis, one.old, one.new, one.scale, ends[one.axis], ends[one.axis + rank])
+        ResampledAxis(one.axis, one.old, one.new, one.scale, ends[one.axis], ends[one.axis + rank])
         for one in lines
     ]
 
@@ -100,7 +100,7 @@ def _copied(x: Value, sizes: Value) -> int:
     return max(int(count.reshape(-1)[0]), 0)
 
 
-def _whole_only(node: Node, lines: list[Line]) -> None:
+def _whole_only(node: Node, lines: list[ResampledAxis]) -> None:
     """Where a size that scales give is no whole number, not all modes are agreed upon."""
     if node.str("coordinate_transformation_mode") not in ("align_corners", "tf_crop_and_resize"):
         return
@@ -158,7 +158,7 @@ def keeps_aspect(node: Node) -> bool:
     return node.str("keep_aspect_ratio_policy") != "stretch" and len(axes(node)) != 1
 
 
-def in_proportion(node: Node, op: Builder, sizes: Value, kind: int) -> list[Line]:
+def in_proportion(node: Node, op: Builder, sizes: Value, kind: int) -> list[ResampledAxis]:
     """The axes under one scale, which is not that of the rounded sizes."""
     x, wide = node["X"], T.DOUBLE
     olds = {axis: size_of(op, x, axis) for axis in sorted(axes(node))}
@@ -175,7 +175,7 @@ def in_proportion(node: Node, op: Builder, sizes: Value, kind: int) -> list[Line
     for axis, width in widths.items():
         raised = calc(op, "Add", calc(op, "Mul", scale, width), op.const(0.5, wide))
         new = calc_cast(op, calc(op, "Floor", raised), T.INT64)
-        lines.append(Line(axis, olds[axis], new, calc_cast(op, scale, kind)))
+        lines.append(ResampledAxis(axis, olds[axis], new, calc_cast(op, scale, kind)))
     return lines
 
 

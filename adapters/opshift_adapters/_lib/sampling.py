@@ -28,7 +28,7 @@ class Filter:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ResampledAxis:
     """An axis to be resampled: sizes before and after, scale, and the part that is looked at."""
 
     axis: int
@@ -58,12 +58,12 @@ def place_type(x: Value, mode: str) -> int:
     return T.DOUBLE if mode != "nearest" and x.elem_type == T.DOUBLE else T.FLOAT
 
 
-def scaled_line(op: Builder, x: Value, axis: int, scales: Value, kind: int) -> Line:
+def scaled_line(op: Builder, x: Value, axis: int, scales: Value, kind: int) -> ResampledAxis:
     """An axis of which the scale is given."""
     scale, old = element(op, scales, axis), size_of(op, x, axis)
     wide = calc(op, "Mul", calc_cast(op, old, T.FLOAT), scale)
     new = calc_cast(op, calc(op, "Floor", wide), T.INT64)
-    return Line(axis, old, new, scale if kind == T.FLOAT else calc_cast(op, scale, kind))
+    return ResampledAxis(axis, old, new, scale if kind == T.FLOAT else calc_cast(op, scale, kind))
 
 
 def scale_is_one(scales: Value, axis: int) -> bool:
@@ -71,20 +71,20 @@ def scale_is_one(scales: Value, axis: int) -> bool:
     return known is not None and bool(known[axis] == 1)
 
 
-def sized_line(op: Builder, x: Value, axis: int, sizes: Value, kind: int) -> Line:
+def sized_line(op: Builder, x: Value, axis: int, sizes: Value, kind: int) -> ResampledAxis:
     """An axis of which the new size is given."""
     new, old = element(op, sizes, axis), size_of(op, x, axis)
     have = old.const_or_none()
     if have is not None and _is(new, int(have)):
-        return Line(axis, old, new, op.const(1, kind))
+        return ResampledAxis(axis, old, new, op.const(1, kind))
     ratio = calc(op, "Div", calc_cast(op, new, kind), calc_cast(op, old, kind))
-    return Line(axis, old, new, ratio)
+    return ResampledAxis(axis, old, new, ratio)
 
 
 # -- resampling ----------------------------------------------------------------------------------
 
 
-def resampled(op: Builder, x: Value, rank: int, lines: list[Line], how: Filter) -> Value:
+def resampled(op: Builder, x: Value, rank: int, lines: list[ResampledAxis], how: Filter) -> Value:
     """`x` with each of the axes resampled in turn."""
     lines = [one for one in lines if not one.idle]
     if how.mode == "nearest":
@@ -119,13 +119,13 @@ def rank_of(x: Value, *per_axis: Value | None) -> int:
     return x.rank
 
 
-def _nearest(op: Builder, x: Value, rank: int, one: Line, how: Filter) -> Value:
+def _nearest(op: Builder, x: Value, rank: int, one: ResampledAxis, how: Filter) -> Value:
     place = _places(op, one, how.places, T.FLOAT)
     chosen = _picked(op, x, _rounded(op, place, one, how.rounding), one, T.FLOAT)
     return _extrapolated(op, chosen, rank, place, one, how)
 
 
-def _blended(op: Builder, x: Value, rank: int, one: Line, how: Filter) -> Value:
+def _blended(op: Builder, x: Value, rank: int, one: ResampledAxis, how: Filter) -> Value:
     """The weighted sum of the elements around each place."""
     if how.smooth and not _is(calc(op, "Less", one.scale, op.const(1, one.scale.elem_type)), 0):
         return _smoothed(op, x, rank, one, how)
@@ -152,7 +152,7 @@ def _blended(op: Builder, x: Value, rank: int, one: Line, how: Filter) -> Value:
     return _extrapolated(op, total, rank, place, one, how)
 
 
-def _smoothed(op: Builder, x: Value, rank: int, one: Line, how: Filter) -> Value:
+def _smoothed(op: Builder, x: Value, rank: int, one: ResampledAxis, how: Filter) -> Value:
     """Weighted sums of what the filter sees, which is as much wider as the axis gets shorter."""
     place = _places(op, one, how.places, T.DOUBLE)
     at, old, scale = place.const_or_none(), one.old.const_or_none(), one.scale.const_or_none()
@@ -212,18 +212,18 @@ def _times(op: Builder, x: Value, weight: Value, rank: int, axis: int) -> Value:
     return op.Mul(x, weight, axis=axis, broadcast=1)
 
 
-def _picked(op: Builder, x: Value, at: Value, one: Line, kind: int) -> Value:
+def _picked(op: Builder, x: Value, at: Value, one: ResampledAxis, kind: int) -> Value:
     """The elements at whole places, those outside taken from the edge."""
     last = _last(op, one, kind)
     inside = calc(op, "Min", calc(op, "Max", at, op.const(0, kind)), last)
     return op.Gather(x, calc_cast(op, inside, T.INT64), axis=one.axis)
 
 
-def _last(op: Builder, one: Line, kind: int) -> Value:
+def _last(op: Builder, one: ResampledAxis, kind: int) -> Value:
     return calc(op, "Sub", calc_cast(op, one.old, kind), op.const(1, kind))
 
 
-def _rounded(op: Builder, place: Value, one: Line, rounding: str) -> Value:
+def _rounded(op: Builder, place: Value, one: ResampledAxis, rounding: str) -> Value:
     if rounding in ("floor", "ceil"):
         return calc(op, rounding.capitalize(), place)
     half = op.const(0.5, T.FLOAT)
@@ -264,7 +264,7 @@ def _inner(op: Builder, t: Value, a: float, kind: int) -> Value:
 
 
 def _inside_only(
-    op: Builder, taps: list[Value], weights: list[Value], one: Line, kind: int
+    op: Builder, taps: list[Value], weights: list[Value], one: ResampledAxis, kind: int
 ) -> list[Value]:
     """Nothing outside counts; what is left makes up for it."""
     last = _last(op, one, kind)
@@ -284,7 +284,7 @@ def _outside(op: Builder, place: Value, last: Value, kind: int) -> Value:
 
 
 def _extrapolated(
-    op: Builder, y: Value, rank: int, place: Value, one: Line, how: Filter
+    op: Builder, y: Value, rank: int, place: Value, one: ResampledAxis, how: Filter
 ) -> Value:
     if how.places != "tf_crop_and_resize":
         return y
@@ -299,7 +299,7 @@ def _extrapolated(
 # -- places --------------------------------------------------------------------------------------
 
 
-def _places(op: Builder, one: Line, name: str, kind: int) -> Value:
+def _places(op: Builder, one: ResampledAxis, name: str, kind: int) -> Value:
     """Where each element of the result lies in the input, a vector."""
     at = calc_cast(op, arange(op, one.new), kind)
     number, half = op.const(1, kind), op.const(0.5, kind)
@@ -325,7 +325,7 @@ def _places(op: Builder, one: Line, name: str, kind: int) -> Value:
     return centred
 
 
-def _unless_kept(op: Builder, one: Line, places: Value, at: Value) -> Value:
+def _unless_kept(op: Builder, one: ResampledAxis, places: Value, at: Value) -> Value:
     """These places, but those of the input where the axis keeps its size."""
     number = op.const(1, one.scale.elem_type)
     smaller = calc(op, "Less", one.scale, number)
@@ -333,7 +333,7 @@ def _unless_kept(op: Builder, one: Line, places: Value, at: Value) -> Value:
     return calc(op, "Where", changed, places, at)
 
 
-def _cropped_places(op: Builder, one: Line, at: Value, kind: int) -> Value:
+def _cropped_places(op: Builder, one: ResampledAxis, at: Value, kind: int) -> Value:
     assert one.start is not None
     assert one.end is not None
     last = _last(op, one, kind)

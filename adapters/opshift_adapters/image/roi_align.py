@@ -79,7 +79,7 @@ def roi_align_10_9(node: Node, op: Builder) -> Result:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class SampledAxis:
     """Where samples lie along one axis: between which pixels, how near to each, and whether at all."""
 
     low: Value
@@ -125,7 +125,7 @@ def _written_out(node: Node, op: Builder, *, shift: float, least: float | None) 
 
 def _line(
     op: Builder, first: Value, last: Value, bins: int, size: Value, kind: int, ratio: int, least: float | None
-) -> Line:
+) -> SampledAxis:
     """Samples of one region along one axis, evenly spaced in each bin."""
     zero, one, number = op.const(0, kind), op.const(1, kind), op.const(bins, kind)
     length = op.Sub(last, first)
@@ -147,13 +147,13 @@ def _line(
     low = op.Min(op.Floor(place), edge)
     high = op.Min(op.Add(low, one), edge)
     far = op.Sub(op.Min(place, edge), low)
-    return Line(
+    return SampledAxis(
         op.Cast(low, to=T.INT64), op.Cast(high, to=T.INT64), op.Sub(one, far), far, op.Not(outside),
         op.Reshape(whole, op.const([1])), some,
     )  # fmt: skip
 
 
-def _samples(op: Builder, picture: Value, rows: Line, columns: Line, mode: str, kind: int) -> Value:
+def _samples(op: Builder, picture: Value, rows: SampledAxis, columns: SampledAxis, mode: str, kind: int) -> Value:
     """What lies at each crossing, of the four pixels around it: their sum, or the largest share."""
     shares = []
     for row, height in ((rows.low, rows.near), (rows.high, rows.far)):

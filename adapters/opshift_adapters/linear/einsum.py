@@ -42,7 +42,7 @@ HIDDEN = "0123456789"  # stand for the dimensions of an ellipsis
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class Operand:
     """A tensor, and a letter for each of its dimensions."""
 
     value: Value
@@ -93,7 +93,7 @@ def einsum_12_11(node: Node, op: Builder) -> Result:
     kind = values[0].elem_type
     if kind in SMALL_INTS:
         values = [op.Cast(x, to=T.INT64) for x in values]
-    terms = [_distinct(op, Term(x, n)) for x, n in zip(values, names, strict=True)]
+    terms = [_distinct(op, Operand(x, n)) for x, n in zip(values, names, strict=True)]
     result = terms[0]
     for i, term in enumerate(terms[1:], 1):
         needed = set(wanted).union(*(t.letters for t in terms[i + 1 :]))
@@ -128,7 +128,7 @@ def _parsed(equation: str, values: list[Value]) -> tuple[list[str], str]:
     return names, wanted.replace(ELLIPSIS, hidden)
 
 
-def _distinct(op: Builder, term: Term) -> Term:
+def _distinct(op: Builder, term: Operand) -> Operand:
     """The diagonal, as long as a letter stands twice."""
     repeated = next((x for x in term.letters if term.letters.count(x) > 1), None)
     if repeated is None:
@@ -139,7 +139,7 @@ def _distinct(op: Builder, term: Term) -> Term:
     places = _diagonal_places(op, term.value, first)
     diagonal = op.Gather(_merged(op, last, len(others)), places, axis=len(others))
     letters = "".join(term.letters[i] for i in others) + repeated
-    return _distinct(op, Term(diagonal, letters))
+    return _distinct(op, Operand(diagonal, letters))
 
 
 def _diagonal_places(op: Builder, x: Value, axis: int) -> Value:
@@ -161,7 +161,7 @@ def _merged(op: Builder, x: Value, first: int) -> Value:
     return op.Reshape(flat, op.const([0] * (first + 1)))  # changes nothing, but says its rank
 
 
-def _summed(op: Builder, term: Term, needed: set[str]) -> Term:
+def _summed(op: Builder, term: Operand, needed: set[str]) -> Operand:
     """Without the letters that nobody needs."""
     axes = [i for i, x in enumerate(term.letters) if x not in needed]
     if not axes:
@@ -169,27 +169,27 @@ def _summed(op: Builder, term: Term, needed: set[str]) -> Term:
     letters = "".join(x for x in term.letters if x in needed)
     if term.value.elem_type not in FLOATS:
         gone = "".join(x for x in term.letters if x not in needed)
-        return Term(sum_last_axis(op, _merged_end(op, _ordered(op, term, letters + gone), gone)), letters)
-    return Term(op.ReduceSum(term.value, axes=axes, keepdims=0), letters)
+        return Operand(sum_last_axis(op, _merged_end(op, _ordered(op, term, letters + gone), gone)), letters)
+    return Operand(op.ReduceSum(term.value, axes=axes, keepdims=0), letters)
 
 
-def _ordered(op: Builder, term: Term, letters: str) -> Term:
+def _ordered(op: Builder, term: Operand, letters: str) -> Operand:
     if letters == term.letters:
         return term
     perm = [term.letters.index(x) for x in letters]
-    return Term(op.Transpose(term.value, perm=perm), letters)
+    return Operand(op.Transpose(term.value, perm=perm), letters)
 
 
-def _spread(op: Builder, term: Term, letters: str, core: int = 0) -> Term:
+def _spread(op: Builder, term: Operand, letters: str, core: int = 0) -> Operand:
     """These letters in order, a one for each that the term lacks, none in front before the core."""
     own = "".join(x for x in letters if x in term.letters)
     value = _ordered(op, term, own).value
     start = min([letters.index(x) for x in own] + [len(letters) - core])
     ones = [i for i, x in enumerate(letters[start:]) if x not in term.letters]
-    return Term(op.Unsqueeze(value, axes=ones) if ones else value, letters[start:])
+    return Operand(op.Unsqueeze(value, axes=ones) if ones else value, letters[start:])
 
 
-def _product(op: Builder, a: Term, b: Term, needed: set[str]) -> Term:
+def _product(op: Builder, a: Operand, b: Operand, needed: set[str]) -> Operand:
     """Two terms multiplied, and summed over the letters that nobody needs afterwards."""
     both = "".join(x for x in a.letters if x in b.letters and x in needed)
     gone = "".join(x for x in a.letters if x in b.letters and x not in needed)
@@ -197,7 +197,7 @@ def _product(op: Builder, a: Term, b: Term, needed: set[str]) -> Term:
     right = "".join(x for x in b.letters if x not in a.letters)
     if not gone:
         letters = both + left + right
-        return Term(op.Mul(_spread(op, a, letters).value, _spread(op, b, letters).value), letters)
+        return Operand(op.Mul(_spread(op, a, letters).value, _spread(op, b, letters).value), letters)
     outer, row, column = both + left[:-1] + right[:-1], left[-1:], right[-1:]
     first = _merged_end(op, _spread(op, a, outer + (row or " ") + gone, len(gone) + 1), gone)
     if len(gone) == 1:
@@ -209,10 +209,10 @@ def _product(op: Builder, a: Term, b: Term, needed: set[str]) -> Term:
         second = op.Transpose(_merged_end(op, turned, gone), perm=perm)
     result = op.MatMul(first, second)
     missing = [len(outer) + i for i, x in enumerate((row, column)) if not x]
-    return Term(op.Squeeze(result, axes=missing) if missing else result, outer + row + column)
+    return Operand(op.Squeeze(result, axes=missing) if missing else result, outer + row + column)
 
 
-def _merged_end(op: Builder, term: Term, letters: str) -> Value:
+def _merged_end(op: Builder, term: Operand, letters: str) -> Value:
     if len(letters) == 1:
         return term.value
     return _merged(op, term.value, len(term.letters) - len(letters))

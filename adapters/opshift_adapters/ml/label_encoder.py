@@ -35,7 +35,7 @@ OTHERS = dict.fromkeys(
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class KeyTable:
     """What each key becomes, and what all else becomes."""
 
     keys: Array
@@ -47,16 +47,16 @@ class Table:
         return self.keys.dtype.kind == "f" and bool(np.isnan(self.keys).any())
 
 
-def _table(node: Node) -> Table:
+def _table(node: Node) -> KeyTable:
     keys, _ = _side(node, "keys")
     values, suffix = _side(node, "values")
     if len(keys) != len(values):
         raise Refusal(Why.AMBIGUOUS, f"{len(keys)} keys and {len(values)} values")
     if suffix == "tensor" and node.has("default_tensor"):
-        return Table(keys, values, node.tensor("default_tensor").reshape(-1)[0])
+        return KeyTable(keys, values, node.tensor("default_tensor").reshape(-1)[0])
     word = {"O": "string", "i": "int64", "f": "float"}[values.dtype.kind]
     default = node.str("default_string") if word == "string" else node.attr(f"default_{word}")
-    return Table(keys, values, default)
+    return KeyTable(keys, values, default)
 
 
 def _side(node: Node, side: str) -> tuple[Array, str]:
@@ -72,7 +72,7 @@ def _side(node: Node, side: str) -> tuple[Array, str]:
     return np.array(listed, dtype=LISTS[suffix]), suffix
 
 
-def _distinct(table: Table, *, last_wins: bool) -> Table:
+def _distinct(table: KeyTable, *, last_wins: bool) -> KeyTable:
     """The table with each key once; before version 4 nobody said which of equal keys counts."""
     rows: dict[Any, int] = {}
     plain = table.keys.tolist()
@@ -83,10 +83,10 @@ def _distinct(table: Table, *, last_wins: bool) -> Table:
             raise Refusal(Why.AMBIGUOUS, f"key {key!r} has two values, and no specification defines which one is used")
         rows[name] = i
     kept = sorted(rows.values())
-    return Table(table.keys[kept], table.values[kept], table.default)
+    return KeyTable(table.keys[kept], table.values[kept], table.default)
 
 
-def _encoder(op: Builder, x: Value, table: Table) -> Value:
+def _encoder(op: Builder, x: Value, table: KeyTable) -> Value:
     """LabelEncoder as versions 2 and 3 have it; keys and values of its own types."""
     named: dict[str, Any] = {}
     for side, array in (("keys", table.keys), ("values", table.values)):
@@ -105,7 +105,7 @@ def _gathered(op: Builder, index: Value, items: Sequence[Any], dtype: Any) -> Va
     return op.Gather(op.const(np.array(items, dtype=dtype)), index, axis=0)
 
 
-def _compared(op: Builder, x: Value, table: Table) -> Value:
+def _compared(op: Builder, x: Value, table: KeyTable) -> Value:
     """The table looked up by comparing with every key, in operators of the default domain."""
     if op.opset() < 7:
         raise Refusal(Why.NOT_EXPRESSIBLE, "comparing with many keys at once needs opset 7")
@@ -125,7 +125,7 @@ def _unsqueezed(op: Builder, x: Value) -> Value:
     return op.Unsqueeze(x, axes=[-1 if op.opset() >= 11 else x.rank])
 
 
-def _equal(op: Builder, x: Value, keys: Value, table: Table) -> Value:
+def _equal(op: Builder, x: Value, keys: Value, table: KeyTable) -> Value:
     if table.keys.dtype.kind != "f":
         return op.Equal(x, keys)
     if op.opset() >= 11 and not table.has_nan:
@@ -157,9 +157,9 @@ def label_encoder_1_2(node: Node, op: Builder) -> Result:
     names = np.array(node.strings("classes_strings"), dtype="O")
     numbers = np.arange(len(names))
     if node["X"].elem_type == T.STRING:
-        table = Table(names, numbers, node.int("default_int64"))
+        table = KeyTable(names, numbers, node.int("default_int64"))
     else:
-        table = Table(numbers, names, node.str("default_string"))
+        table = KeyTable(numbers, names, node.str("default_string"))
     return _encoder(op, node["X"], _distinct(table, last_wins=False))
 
 
@@ -239,9 +239,9 @@ def label_encoder_4_3(node: Node, op: Builder) -> Result:
     if keys.dtype.kind == "i" and keys.dtype != np.int64:
         x, keys = op.Cast(x, to=T.INT64), keys.astype(np.int64)
     if values.dtype == np.float64:
-        index = _encoder(op, x, Table(keys, np.arange(len(keys)), len(keys)))
+        index = _encoder(op, x, KeyTable(keys, np.arange(len(keys)), len(keys)))
         return _gathered(op, index, [*values, table.default], np.float64)
     if values.dtype.kind == "i" and values.dtype != np.int64:
         to = T.INT32 if values.dtype == np.int32 else T.INT16
-        return op.Cast(_encoder(op, x, Table(keys, values.astype(np.int64), table.default)), to=to)
-    return _encoder(op, x, Table(keys, values, table.default))
+        return op.Cast(_encoder(op, x, KeyTable(keys, values.astype(np.int64), table.default)), to=to)
+    return _encoder(op, x, KeyTable(keys, values, table.default))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from opshift.author.bounds import Bounds
-    from opshift.author.node import Env, Node, Told
+    from opshift.author.node import Env, Node, TypePart
     from opshift.author.registry import Registry
     from opshift.model.document import Document
     from opshift.model.scope import Scope
@@ -243,7 +243,7 @@ class Facts:
         return known
 
     def tell(
-        self, scope: Scope, name: str, found: TypeProto | None, what: Told
+        self, scope: Scope, name: str, found: TypeProto | None, what: TypePart
     ) -> TypeProto | None:
         """A type of which an adapter is told a part: whoever records questions looks here."""
         return found

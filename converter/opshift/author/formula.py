@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 if TYPE_CHECKING:
-    from opshift.author.modern import Arithmetic
+    from opshift.author.modern_rules import Arithmetic
 
 Operand: TypeAlias = "Term | float"
 

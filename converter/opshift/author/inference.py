@@ -24,7 +24,7 @@ from opshift.protos import (
     TensorShapeProto,
     TypeProto,
 )
-from opshift.protos.inference import infer_node_outputs
+from opshift.protos.shape_inference import infer_node_outputs
 
 if TYPE_CHECKING:
     from opshift.author.node import Env

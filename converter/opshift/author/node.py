@@ -32,7 +32,7 @@ def _floats(values: Iterable[Any]) -> list[float]:
     return [float(v) for v in values]
 
 
-class Told(enum.Enum):
+class TypePart(enum.Enum):
     """The part of a type that an adapter is told."""
 
     ELEMENT = "element"
@@ -50,7 +50,7 @@ class Env:
     def type(self, name: str) -> TypeProto | None:
         return self.facts.type(self.scope, name)
 
-    def tell(self, name: str, found: TypeProto | None, what: Told) -> TypeProto | None:
+    def tell(self, name: str, found: TypeProto | None, what: TypePart) -> TypeProto | None:
         """A type of which an adapter is told a part."""
         return self.facts.tell(self.scope, name, found, what)
 
@@ -113,7 +113,7 @@ class TypesOnly(Env):
     def type(self, name: str) -> TypeProto | None:
         return self.types.get(name)
 
-    def tell(self, name: str, found: TypeProto | None, what: Told) -> TypeProto | None:
+    def tell(self, name: str, found: TypeProto | None, what: TypePart) -> TypeProto | None:
         return found
 
     def dims(self, name: str, found: TypeProto) -> Dims:
@@ -155,23 +155,23 @@ class Value:
     def __repr__(self) -> str:
         return f"Value({self.name!r})"
 
-    def _told(self, use: Told) -> TypeProto | None:
+    def _told(self, use: TypePart) -> TypeProto | None:
         """The type as far as it may be used in this way."""
         return self.env.tell(self.name, self.env.type(self.name), use)
 
     @property
     def type(self) -> TypeProto | None:
-        return self._told(Told.ALL)
+        return self._told(TypePart.ALL)
 
     @property
     def type_text(self) -> str | None:
         """The name of its type without a shape, such as `tensor(float)`."""
-        found = self._told(Told.ELEMENT)
+        found = self._told(TypePart.ELEMENT)
         return schemas.type_name(found) if found is not None else None
 
     @property
     def elem_type_or_none(self) -> int | None:
-        found = self._told(Told.ELEMENT)
+        found = self._told(TypePart.ELEMENT)
         if found is not None and found.WhichOneof("value") not in (None, "tensor_type"):
             return None
         known = found.tensor_type.elem_type if found is not None else 0
@@ -209,7 +209,7 @@ class Value:
 
     @property
     def rank_or_none(self) -> int | None:
-        found = rank_of(self._told(Told.RANK))
+        found = rank_of(self._told(TypePart.RANK))
         if found is not None:
             self.env.use_rank(self.name)
         return found
@@ -230,7 +230,7 @@ class Value:
         return found
 
     def _dims(self) -> Dims | None:
-        found = self._told(Told.RANK)
+        found = self._told(TypePart.RANK)
         if found is None or rank_of(found) is None:
             return None
         return self.env.dims(self.name, found)

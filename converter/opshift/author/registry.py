@@ -11,10 +11,10 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from opshift import plugins
-from opshift.author import index, modern  # noqa: F401 - modern declares a kind of trait
+from opshift.author import index, modern_rules  # noqa: F401 - modern declares a kind of trait
 from opshift.author.index import Crossing, TraitKey
-from opshift.author.tables import Declared, Table, declarations, places
-from opshift.author.traits import KINDS, Rule, Trait
+from opshift.author.tables import Declared, LazyTable, declarations, places
+from opshift.author.traits import KINDS, SingleTrait, Trait
 from opshift.author.verdicts import LEAVE, RETIRED, Adapter
 from opshift.errors import AdapterBug
 from opshift.opsets import schemas
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from opshift.model.document import Document
 
 GROUP = "opshift.adapters"
-_Rule = TypeVar("_Rule", bound=Rule)
+_Rule = TypeVar("_Rule", bound=SingleTrait)
 _Trait = TypeVar("_Trait", bound=Trait)
 
 
@@ -37,7 +37,9 @@ class Registry:
         self._unread: dict[str, frozenset[Crossing | TraitKey]] = {}  # what indexed modules declare
         self._taken: dict[int, Declared] = {}  # a module may import its neighbour's declaration
         self._reading = threading.RLock()
-        self._tables: dict[type[Trait], Table[Any]] = {k: Table(self._read) for k in KINDS.values()}
+        self._tables: dict[type[Trait], LazyTable[Any]] = {
+            k: LazyTable(self._read) for k in KINDS.values()
+        }
         self.edges: dict[Any, Any] = {}  # what the planner derives from the verdicts
         self.solved: dict[Any, Any] = {}
         self.ways: dict[Any, Any] = {}
@@ -54,24 +56,24 @@ class Registry:
             self._require_one(place)
             self._file(place, declared)
 
-    def rules(self, kind: type[_Rule]) -> Table[_Rule]:
+    def rules(self, kind: type[_Rule]) -> LazyTable[_Rule]:
         """The rules of one kind, by operator."""
-        return cast(Table[_Rule], self._tables[kind])
+        return cast(LazyTable[_Rule], self._tables[kind])
 
-    def traits(self, kind: type[_Trait]) -> Table[tuple[_Trait, ...]]:
+    def traits(self, kind: type[_Trait]) -> LazyTable[tuple[_Trait, ...]]:
         """The traits of one kind, of which an operator may have several, by operator."""
-        return cast("Table[tuple[_Trait, ...]]", self._tables[kind])
+        return cast("LazyTable[tuple[_Trait, ...]]", self._tables[kind])
 
     def each(self, kind: type[_Trait]) -> list[_Trait]:
         """Each declaration of one kind once, also if it is about several operators."""
-        single = issubclass(kind, Rule)
+        single = issubclass(kind, SingleTrait)
         rows = ((row,) if single else row for row in self._tables[kind].values())
         return list({id(one): one for row in rows for one in row}.values())
 
     def _require_one(self, place: Crossing | TraitKey) -> None:
         if isinstance(place, TraitKey):
             kind = KINDS[place.table]
-            if issubclass(kind, Rule) and (place.domain, place.op) in self._tables[kind]:
+            if issubclass(kind, SingleTrait) and (place.domain, place.op) in self._tables[kind]:
                 raise AdapterBug(f"{kind.twice} {place.op}")
 
     def _file(self, place: Crossing | TraitKey, declared: Declared) -> None:
@@ -80,7 +82,7 @@ class Registry:
             self._verdicts[place] = declared  # type: ignore[index]
         elif isinstance(place, TraitKey):
             table, key = self._tables[type(declared)], (place.domain, place.op)
-            if isinstance(declared, Rule):
+            if isinstance(declared, SingleTrait):
                 table[key] = declared
             else:
                 table[key] = (*(table.declared(key) or ()), declared)

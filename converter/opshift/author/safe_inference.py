@@ -11,7 +11,7 @@ from opshift.author.traits import Fragile
 from opshift.author.types_by_name import types_in
 from opshift.model.walk import graphs_in, nodes
 from opshift.opsets import schemas
-from opshift.protos import ModelProto, checker, inference
+from opshift.protos import ModelProto, onnx_checker, shape_inference
 
 if TYPE_CHECKING:
     from opshift.author.registry import Registry
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 # What onnx's inference raises: an IndexError is what becomes of one beyond the end of a vector, a
 # DecodeError of types that it writes into a model nested as deeply as protobuf reads.
 COMPLAINTS = (
-    inference.InferenceError,
-    checker.ValidationError,
+    shape_inference.InferenceError,
+    onnx_checker.ValidationError,
     RuntimeError,
     ValueError,
     IndexError,
@@ -40,7 +40,7 @@ def infer(
     """What onnx's inference answers, without the nodes that would kill it."""
     known = _survivable(model, adapters)
     data_prop = data_prop and not (isinstance(known, ModelProto) and _has_a_huge_input(known))
-    found = inference.infer_shapes(
+    found = shape_inference.infer_shapes(
         known, check_type=strict, strict_mode=strict, data_prop=data_prop
     )
     if known is not model:
@@ -97,7 +97,7 @@ def _survivable(model: bytes | ModelProto, adapters: Registry) -> bytes | ModelP
 def _typed(model: ModelProto) -> set[str]:
     """The names of the graph, not of functions, whose type inference finds."""
     try:
-        model = inference.infer_shapes(model)
+        model = shape_inference.infer_shapes(model)
     except COMPLAINTS:
         return set()
     types = types_in(model)

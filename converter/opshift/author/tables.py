@@ -17,7 +17,7 @@ _Kind = TypeVar("_Kind")
 _Other = TypeVar("_Other")
 
 
-class Table(MutableMapping[Key, _Kind]):
+class LazyTable(MutableMapping[Key, _Kind]):
     """Rows by operator, whose keys are known before the modules of the rows are imported."""
 
     def __init__(self, read: Callable[[str], None]) -> None:

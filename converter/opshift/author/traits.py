@@ -39,14 +39,14 @@ class Trait:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule(Trait):
+class SingleTrait(Trait):
     """A trait of which an operator has one: a second declaration is an error."""
 
     twice: ClassVar[str]  # how that error begins
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fold(Rule):
+class Fold(SingleTrait):
     """How a small operator is evaluated during a conversion, so that its result is a constant."""
 
     table = "folds"
@@ -56,7 +56,7 @@ class Fold(Rule):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OutputRanks(Rule):
+class OutputRanks(SingleTrait):
     """The ranks of an operator's outputs, where onnx's inference would have to see values."""
 
     table = "output_ranks"
@@ -66,7 +66,7 @@ class OutputRanks(Rule):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OutputBounds(Rule):
+class OutputBounds(SingleTrait):
     """Between which whole numbers the outputs of an operator lie."""
 
     table = "output_bounds"
@@ -76,7 +76,7 @@ class OutputBounds(Rule):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OutputShapes(Rule):
+class OutputShapes(SingleTrait):
     """The shapes of an operator's outputs, where onnx's inference tells wrong lengths.
 
     None stands for an output of which onnx's inference tells no wrong length, and `...` for such a
@@ -90,7 +90,7 @@ class OutputShapes(Rule):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OutputTypes(Rule):
+class OutputTypes(SingleTrait):
     """The element types of the outputs of operators that have no schema here.
 
     Each output has an element type by name, or that of whichever of some inputs is known.
@@ -102,7 +102,7 @@ class OutputTypes(Rule):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Carries(Rule):
+class Carries(SingleTrait):
     """An operator whose body hands values on to its next iteration, from these positions on.
 
     Its own inputs and those of the body have equal positions; its outputs begin with the values
@@ -117,7 +117,7 @@ class Carries(Rule):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ByValue(Rule):
+class ByValue(SingleTrait):
     """Inputs that are read only by value: equal numbers in a wider type give the same result."""
 
     table = "by_value"

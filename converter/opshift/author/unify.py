@@ -22,7 +22,7 @@ from opshift.author.formula import (
     Product,
     Term,
 )
-from opshift.author.modern import Arithmetic, Commutes
+from opshift.author.modern_rules import Arithmetic, Commutes
 from opshift.author.node import Env, Node, Value
 from opshift.errors import Refusal
 from opshift.lazy import deferred
@@ -81,7 +81,7 @@ def arithmetic_of(adapters: Registry) -> dict[str, Arithmetic]:
     return {one.kind: one for one in adapters.each(Arithmetic)}
 
 
-class Search:
+class FormulaSearch:
     """The search around one node; every way to read the nodes as the formula is tried."""
 
     def __init__(self, env: Env) -> None:

@@ -15,7 +15,7 @@ import click
 import opshift
 from opshift.cli import commands, settings
 from opshift.cli.options import GroupedCommand
-from opshift.cli.output import BAD_INPUT, INTERRUPTED, Output
+from opshift.cli.terminal import BAD_INPUT, INTERRUPTED, Output
 from opshift.text import suggestion
 
 DEFAULT = "info"  # `opshift MODEL` is `opshift info MODEL`

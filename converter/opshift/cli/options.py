@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from opshift.cli.output import BAD_INPUT, BUG, INTERRUPTED, Output
+from opshift.cli.terminal import BAD_INPUT, BUG, INTERRUPTED, Output
 from opshift.text import suggestion
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class CodeText:
     """What a code means. The file `CODE.md` is the only source of these texts."""
 
     code: str
@@ -29,14 +29,14 @@ def names() -> tuple[str, ...]:
 
 
 @functools.cache
-def page(code: str) -> Page:
+def page(code: str) -> CodeText:
     """The page of a code; KeyError for a code that does not exist."""
     if code not in names():
         raise KeyError(code)
     text = (pkgutil.get_data(__name__, f"{code}.md") or b"").decode()
     head, meaning, cure = (part.strip() for part in text.split("\n## "))
     sentence = _body(head)
-    return Page(code, sentence, _body(meaning), _body(cure), text)
+    return CodeText(code, sentence, _body(meaning), _body(cure), text)
 
 
 def _body(section: str) -> str:

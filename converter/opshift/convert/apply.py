@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from opshift.author.facts import Facts
 from opshift.author.present_types import types_from
 from opshift.author.written import Crossing, Made
-from opshift.convert.change import Change, Step
+from opshift.convert.change import NodeChange, Step
 from opshift.model.arrays import Array
 from opshift.model.document import Document
 from opshift.model.replace import Replacement
@@ -28,7 +28,7 @@ class Applier:
         self.crossing = crossing
         self.step = step
 
-    def apply(self, changes: list[Change]) -> None:
+    def apply(self, changes: list[NodeChange]) -> None:
         """Writes all changes of a step at once."""
         for change in changes:
             self._prepare(change)
@@ -38,7 +38,7 @@ class Applier:
         for change, written in zip(changes, places, strict=True):
             self._note(change, written)
 
-    def _note(self, change: Change, written: list[Place]) -> None:
+    def _note(self, change: NodeChange, written: list[Place]) -> None:
         """What must be noted of a change once its nodes stand."""
         self.step.touched += written
         if self.facts.counting:
@@ -47,7 +47,7 @@ class Applier:
                 self._widen_census(*place, carried)
         self._remember_types(change)
 
-    def _prepare(self, change: Change) -> None:
+    def _prepare(self, change: NodeChange) -> None:
         """What must be noted of a change while the old node still stands."""
         scope = change.place[0]
         self._log(change)
@@ -59,7 +59,7 @@ class Applier:
             self.document.place_constant(scope.root, tensor)
             self.facts.widen_census([schemas.element_name(tensor.data_type) or ""])
 
-    def _bequeath(self, change: Change, used: list[TensorProto]) -> None:
+    def _bequeath(self, change: NodeChange, used: list[TensorProto]) -> None:
         """Notes which new constant takes the place of which one that the node read before."""
         scope, made, target = change.place[0], change.made, change.node.proto
         read = {name for node in made.nodes for name in node.input}
@@ -90,7 +90,7 @@ class Applier:
         value = next((a.t for a in owner.node(position).attribute if a.HasField("t")), None)
         return heritage_of(owner, value, name) if value is not None else None
 
-    def _equal(self, change: Change, name: str, left: Iterable[str]) -> str:
+    def _equal(self, change: NodeChange, name: str, left: Iterable[str]) -> str:
         """The one of the old constants that has the same elements as a new one."""
         new = change.made.constants[name][1]
         for old in left:
@@ -110,7 +110,7 @@ class Applier:
             if schema is not None:
                 self.facts.widen_census(types_from(node, schema))
 
-    def _remember_types(self, change: Change) -> None:
+    def _remember_types(self, change: NodeChange) -> None:
         known = {n: t for n, t in change.builder.env.types.items() if t is not None}
         if not known:
             return
@@ -122,7 +122,7 @@ class Applier:
         for name in fresh:
             self.facts.learn(scope, name, known[name], assumed=assumed)
 
-    def _remember_origin(self, change: Change) -> None:
+    def _remember_origin(self, change: NodeChange) -> None:
         """A later refusal names the node of the model, not one that a step wrote for it."""
         proto, origins, prefix = change.node.proto, self.document.origins, self.document.prefix
         written = [o for node in change.made.nodes for o in node.output if o.startswith(prefix)]
@@ -132,7 +132,7 @@ class Applier:
             origins.update(dict.fromkeys(written, origin))
             self._remember_missed(change, first)
 
-    def _remember_missed(self, change: Change, first: str) -> None:
+    def _remember_missed(self, change: NodeChange, first: str) -> None:
         """A later refusal of a node that an assumption would have avoided names the assumption."""
         missed, op = self.document.missed, change.node.op
         avoided = missed.get(first) or next(iter(change.made.missed), None)
@@ -142,7 +142,7 @@ class Applier:
             if first in missed or node.op_type != op:
                 missed.update(dict.fromkeys(node.output, avoided))
 
-    def _log(self, change: Change) -> None:
+    def _log(self, change: NodeChange) -> None:
         op, made = change.task.key[1], change.made
         self.step.rewritten[change.kind] += 1
         if made.approximations or made.assumptions:

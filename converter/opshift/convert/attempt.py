@@ -14,10 +14,10 @@ from opshift.author.facts import Facts
 from opshift.author.traits import ByValue
 from opshift.author.verdicts import ALTERNATIVE, FORM
 from opshift.convert import classes, declare, leave, overdue, planner, request, stamp
-from opshift.convert.change import Change, Step
+from opshift.convert.change import NodeChange, Step
 from opshift.convert.ir import lower, needs
 from opshift.convert.ir.features import METADATA, TRAINING, Feature
-from opshift.convert.legal import checker, diagnose, differs, rules, runtime, tolerant, validate
+from opshift.convert.legal import checker, deviations, diagnose, rules, runtime, tolerant, validate
 from opshift.convert.legal.runtime import Objection
 from opshift.convert.request import Request
 from opshift.convert.step import Stepper, StepRefused
@@ -50,7 +50,7 @@ class Conversion:
     notes: list[str] = field(default_factory=list)
     document: Document = field(init=False)
     facts: Facts = field(init=False)
-    plan: planner.Plan = field(init=False)
+    plan: planner.CrossingPlan = field(init=False)
     view: bytes | ModelProto = b""
     runtime: Ceiling | None = None
     lacked: list[Objection] = field(default_factory=list)  # kernels, as the model came
@@ -107,7 +107,7 @@ class Conversion:
 
     def _differing(self) -> Iterable[str]:
         """Notes about nodes that a runtime answers otherwise than the specification."""
-        return differs.notes(self.document, self.facts, self.adapters, self.goal)
+        return deviations.notes(self.document, self.facts, self.adapters, self.goal)
 
     def _go(self) -> None:
         """Takes the model to the goal, by the plan."""
@@ -138,7 +138,8 @@ class Conversion:
             self._settle_nodes()
             self._reopen()
         while left:
-            self.plan = planner.Plan(self.adapters)  # what is written is planned when all of it is
+            # what is written is planned when all of it is
+            self.plan = planner.CrossingPlan(self.adapters)
             cross = self._stepper
             for step in leave.leave(self.document, left, cross):
                 self.repaired = True
@@ -587,7 +588,7 @@ class Conversion:
         )
 
 
-def _runs(row: Ceiling, change: Change) -> bool:
+def _runs(row: Ceiling, change: NodeChange) -> bool:
     """Whether a runtime has a kernel for each node of a change."""
     return runtime.runs(change.made.nodes, change.builder, row)
 

@@ -28,7 +28,7 @@ class Task:
 
 
 @dataclass(slots=True)
-class Change:
+class NodeChange:
     """The answer for one node: what stands in its place."""
 
     place: Place

@@ -9,12 +9,12 @@ from typing import Any
 
 from opshift.author import formula
 from opshift.author.builder import Builder
-from opshift.author.modern import Modern
+from opshift.author.modern_rules import Modern
 from opshift.author.node import Env, Node, Value
 from opshift.author.registry import Registry
-from opshift.author.unify import Binding, Found, Search, arithmetic_of
+from opshift.author.unify import Binding, FormulaSearch, Found, arithmetic_of
 from opshift.author.verdicts import KEEP, MODERN, Adapter, Result, Rewrite
-from opshift.convert.change import Change, Task
+from opshift.convert.change import NodeChange, Task
 from opshift.convert.step import Stepper
 from opshift.lazy import deferred
 from opshift.model.arrays import is_array
@@ -71,7 +71,7 @@ class Modernizer(Stepper):
                     ),
                 )  # fmt: skip
 
-    def _change(self, place: Place, task: Task) -> Change | None:
+    def _change(self, place: Place, task: Task) -> NodeChange | None:
         change = super()._change(place, task)
         if change is not None:
             scope, position = place
@@ -86,7 +86,7 @@ class Modernizer(Stepper):
         root = node.env.scope.owner(name) if name else None
         if root is not node.env.scope:
             return KEEP
-        for found in Search(node.env).find(self.rule.formula, name):
+        for found in FormulaSearch(node.env).find(self.rule.formula, name):
             taken = {(id(root), one) for one in found.nodes}
             if taken & self._taken or not _stands_alone(self.document, root, name, found):
                 continue

@@ -89,7 +89,7 @@ class DeadEnd:
 
 
 @dataclass(slots=True)
-class Plan:
+class CrossingPlan:
     """The crossings that a conversion may make; any other is a bug."""
 
     adapters: Registry
@@ -132,9 +132,7 @@ class Plan:
         return None
 
 
-def _way(
-    adapters: Registry, domain: str, op: str, version: int, goal: int
-) -> dict[Crossing, Edge]:
+def _way(adapters: Registry, domain: str, op: str, version: int, goal: int) -> dict[Crossing, Edge]:
     """Every edge that an operator, or what is written for it, meets on its way to a version."""
     known: dict[Crossing, Edge] | None = adapters.ways.get((domain, op, version, goal))
     if known is not None:
@@ -163,9 +161,9 @@ def _lies_before(edge: Edge, goal: int) -> bool:
     return edge.to >= goal if edge.to < edge.start else edge.to <= goal
 
 
-def of_document(document: Document, adapters: Registry, goal: dict[str, int]) -> Plan:
+def of_document(document: Document, adapters: Registry, goal: dict[str, int]) -> CrossingPlan:
     """The plan for every operator of a model, from the versions imported to the goal."""
-    plan = Plan(adapters)
+    plan = CrossingPlan(adapters)
     from_others = {domain: set[str]() for domain in goal}
     for domain in sorted(goal, reverse=True):
         for version in sorted({r.imports[domain] for r in document.roots if domain in r.imports}):
@@ -196,7 +194,7 @@ def _without_schema(ops: set[str], adapters: Registry, domain: str, version: int
     return {name for adapter in found for name in adapter.emits}
 
 
-def _ended(plan: Plan, ops: set[str], domain: str, version: int) -> set[str]:
+def _ended(plan: CrossingPlan, ops: set[str], domain: str, version: int) -> set[str]:
     """What stands in place of operators met behind their deprecation, at the version met."""
     found = set[str]()
     for op in sorted(ops):

@@ -16,10 +16,10 @@ from opshift.author.verdicts import KEEP, Adapter, CastNarrowed, Keep, Unchanged
 from opshift.convert import guard
 from opshift.convert.apply import Applier
 from opshift.convert.ask import ask, check_emits, check_types, settle
-from opshift.convert.change import Change, Step, Task
+from opshift.convert.change import NodeChange, Step, Task
 from opshift.convert.guard import Guard
 from opshift.convert.legal import context
-from opshift.convert.planner import Plan
+from opshift.convert.planner import CrossingPlan
 from opshift.errors import AdapterBug, Refusal, RefusedNode, Why
 from opshift.model import walk
 from opshift.model.arrays import Array
@@ -75,7 +75,7 @@ class Stepper:
         self.to = to
         self.goal = to
         self.node_budget: int | None = None
-        self.plan: Plan | None = None
+        self.plan: CrossingPlan | None = None
         self.allow_approximate = allow_approximate
         self.assume = assume
         self.step = Step(domain, start, to)
@@ -88,7 +88,9 @@ class Stepper:
         self.typed: set[tuple[object, ...]] = set()  # the kinds of changes whose types were checked
         self.only: frozenset[tuple[int, int]] | None = None  # the nodes that cross, if not all
         self.forms: tuple[int, int] | None = None  # which other forms it writes at one version
-        self.runs: Callable[[Change], bool] | None = None  # whether a runtime runs what is written
+        self.runs: Callable[[NodeChange], bool] | None = (
+            None  # whether a runtime runs what is written
+        )
         self.left: frozenset[Key] = frozenset()  # operators that are written in another domain
         self.partial = False  # whether nodes are written although others are refused
 
@@ -172,7 +174,7 @@ class Stepper:
             raise self.refused
         self._apply(changes)
 
-    def _apply(self, changes: list[Change]) -> None:
+    def _apply(self, changes: list[NodeChange]) -> None:
         applier = self.applier()
         settled = [c for c in changes if not c.node.graphs_taken]
         applier.apply(settled)
@@ -191,12 +193,12 @@ class Stepper:
         """Who writes the changes."""
         return Applier(self.document, self.facts, self, self.step)
 
-    def _answers(self, roots: list[Root]) -> list[Change]:
+    def _answers(self, roots: list[Root]) -> list[NodeChange]:
         changes = [c for root in roots for c in self._changes(root)]
         self._keep_what_is_read(changes)
         return changes
 
-    def _keep_what_is_read(self, changes: list[Change]) -> None:
+    def _keep_what_is_read(self, changes: list[NodeChange]) -> None:
         """Refuses to dissolve a node that is still read once all nodes have their answers."""
         going = [c for c in changes if c.made.unread is not None]
         if not going or self.refusals:
@@ -218,7 +220,7 @@ class Stepper:
                 refusal = Refusal(Why.NOT_EXPRESSIBLE, change.made.unread or "")
                 self._refuse(scope, proto, refusal, known_at_call=True)
 
-    def _changes(self, root: Root) -> Iterator[Change]:
+    def _changes(self, root: Root) -> Iterator[NodeChange]:
         for key, adapter in self._work(root):
             task = self._task(key, adapter)
             for place in self._places(root, key):
@@ -320,7 +322,7 @@ class Stepper:
         """The types that the other version lacks and the model can hold; mostly there are none."""
         return derived.lost_in(self.facts.census) if derived and derived.lost else frozenset()
 
-    def _change(self, place: Place, task: Task) -> Change | None:
+    def _change(self, place: Place, task: Task) -> NodeChange | None:
         scope, position = place
         proto, adapter = scope.node(position), task.adapter
         node = Node(proto, task.schema, Env(self.facts, scope))
@@ -341,12 +343,14 @@ class Stepper:
             return None
         check_emits(node, op.made, adapter)
         if self.checks and (self.settled or not node.graphs_taken):
-            written = context.Written(place, node, op, adapter, self.domain, self.start, self.to)
+            written = context.WrittenNodes(
+                place, node, op, adapter, self.domain, self.start, self.to
+            )
             noted = len(self.facts.assumptions)
             context.check(written, self.given, self.typed)
             while len(self.facts.assumptions) > noted:  # no result rests on what a check asks
                 self.facts.assumptions.popitem()
-        change = Change(place, task, op.made, node, op)
+        change = NodeChange(place, task, op.made, node, op)
         return change if self.runs is None or self.runs(change) else None
 
     def ask(self, task: Task, node: Node, op: Builder) -> Value | tuple[Value, ...] | Keep:

@@ -20,7 +20,7 @@ class Level(enum.IntEnum):
     MAJOR = 3
 
 
-class Form(enum.Enum):
+class VersionFormat(enum.Enum):
     """How a version is written into `model_version`."""
 
     SEMVER = "two bytes major, two bytes minor, four bytes patch"
@@ -32,7 +32,7 @@ class Form(enum.Enum):
 _NUMBER, _WORDS = r"(0|[1-9]\d*)", r"[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*"
 _SEMVER = re.compile(rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}(?:-({_WORDS}))?(?:\+({_WORDS}))?", re.ASCII)
 
-_BITS = {Form.SEMVER: (15, 16, 32), Form.HISTORIC: (8, 8, 16)}
+_BITS = {VersionFormat.SEMVER: (15, 16, 32), VersionFormat.HISTORIC: (8, 8, 16)}
 
 
 @functools.total_ordering
@@ -47,7 +47,7 @@ class ModelVersion:
     major: int = 0
     minor: int = 0
     patch: int = 0
-    form: Form = Form.SEMVER
+    form: VersionFormat = VersionFormat.SEMVER
     pre_release: str = ""
     build: str = field(default="", compare=False)
 
@@ -79,14 +79,14 @@ class ModelVersion:
             return ModelVersion(number >> 48, number >> 32 & 0xFFFF, number & 0xFFFFFFFF)
         if number >= 1 << 24 and not _is_date(number):
             major, minor, patch = number >> 24, number >> 16 & 0xFF, number & 0xFFFF
-            return ModelVersion(major, minor, patch, Form.HISTORIC)
-        return ModelVersion(patch=number, form=Form.NUMBER)
+            return ModelVersion(major, minor, patch, VersionFormat.HISTORIC)
+        return ModelVersion(patch=number, form=VersionFormat.NUMBER)
 
     @staticmethod
     def parse(text: str) -> ModelVersion:
         """`1.2.345`, also with a pre-release and a build (`1.2.345-rc.1+b7`), or a plain number."""
         if re.fullmatch(r"\d+", text, re.ASCII):
-            return ModelVersion(patch=int(text), form=Form.NUMBER)
+            return ModelVersion(patch=int(text), form=VersionFormat.NUMBER)
         found = _SEMVER.fullmatch(text)
         words = (found[4] or "").split(".") if found else ()
         if found is None or any(w.isdecimal() and w != str(int(w)) for w in words):
@@ -97,7 +97,7 @@ class ModelVersion:
     def pack(self) -> int:
         """The number for `model_version`, without the pre-release and the build."""
         number = self.patch
-        if self.form is not Form.NUMBER:
+        if self.form is not VersionFormat.NUMBER:
             bits = _BITS[self.form]
             parts = (self.major, self.minor, self.patch)
             if any(not 0 <= part < 1 << width for part, width in zip(parts, bits, strict=True)):
@@ -113,14 +113,14 @@ class ModelVersion:
             return self
         if self.pre_release or self.build:
             return self.stored.bump(level)
-        if self.form is Form.NUMBER or level is Level.PATCH:
+        if self.form is VersionFormat.NUMBER or level is Level.PATCH:
             return replace(self, patch=self.patch + 1)
         if level is Level.MINOR:
             return replace(self, minor=self.minor + 1, patch=0)
         return replace(self, major=self.major + 1, minor=0, patch=0)
 
     def __str__(self) -> str:
-        if self.form is Form.NUMBER:
+        if self.form is VersionFormat.NUMBER:
             return str(self.patch)
         more = f"-{self.pre_release}" * bool(self.pre_release) + f"+{self.build}" * bool(self.build)
         return f"{self.major}.{self.minor}.{self.patch}{more}"

@@ -20,12 +20,12 @@ CONSTANT = "Constant"
 
 
 @dataclass
-class Side:
+class Body:
     """The nodes of a graph or function in one of the models, and the names that it defines."""
 
     container: Container
     imports: Versions
-    parent: Side | None = None
+    parent: Body | None = None
     nodes: list[NodeProto] = field(default_factory=list)
     writers: dict[str, int] = field(default_factory=dict)
 
@@ -55,8 +55,8 @@ class Side:
 class RewrittenPlace:
     """One rewritten place: its nodes in each model, in their order."""
 
-    before: Side
-    after: Side
+    before: Body
+    after: Body
     removed: tuple[NodeProto, ...]
     written: tuple[NodeProto, ...]
 
@@ -67,7 +67,7 @@ def rewrites(before: ModelProto, after: ModelProto) -> Iterator[RewrittenPlace]:
     for number, top in enumerate(tops(before)):
         found = others.get(_key(top, number))
         if found is not None:
-            yield from _inside(Side(top, _imports(before, top)), Side(*found))
+            yield from _inside(Body(top, _imports(before, top)), Body(*found))
 
 
 def _key(top: Container, number: int) -> tuple[object, ...]:
@@ -81,7 +81,7 @@ def _imports(model: ModelProto, top: Container) -> Versions:
     return versions(top if isinstance(top, FunctionProto) else model)
 
 
-def _inside(before: Side, after: Side) -> Iterator[RewrittenPlace]:
+def _inside(before: Body, after: Body) -> Iterator[RewrittenPlace]:
     """The places of two graphs, then those of the graphs inside."""
     groups = _Groups(before, after)
     yield from groups.found()
@@ -92,20 +92,20 @@ def _inside(before: Side, after: Side) -> Iterator[RewrittenPlace]:
                 yield from _nested(before, after, node, after.nodes[twin])
 
 
-def _nested(before: Side, after: Side, old: NodeProto, new: NodeProto) -> Iterator[RewrittenPlace]:
+def _nested(before: Body, after: Body, old: NodeProto, new: NodeProto) -> Iterator[RewrittenPlace]:
     mine: dict[str, list[GraphProto]] = {}
     for name, graph in graphs_of(old):
         mine.setdefault(name, []).append(graph)
     for name, graph in graphs_of(new):
         if mine.get(name):
-            first = Side(mine[name].pop(0), before.imports, before)
-            yield from _inside(first, Side(graph, after.imports, after))
+            first = Body(mine[name].pop(0), before.imports, before)
+            yield from _inside(first, Body(graph, after.imports, after))
 
 
 class _Groups:
     """The nodes that differ, joined until each group is one place."""
 
-    def __init__(self, before: Side, after: Side) -> None:
+    def __init__(self, before: Body, after: Body) -> None:
         self.sides = (before, after)
         self.kept = self._kept()
         self.parent: dict[tuple[int, int], tuple[int, int]] = {}
@@ -138,7 +138,7 @@ class _Groups:
         return node.op_type != CONSTANT or any(name in other.writers for name in node.output)
 
     def _join_around(
-        self, side: int, number: int, node: NodeProto, mine: Side, other: Side
+        self, side: int, number: int, node: NodeProto, mine: Body, other: Body
     ) -> None:
         self.parent.setdefault((side, number), (side, number))
         for name in filter(None, reads(node)):

@@ -14,7 +14,7 @@ from opshift.protos import ModelProto, TypeProto
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class ValueSignature:
     """An input or output as its users see it."""
 
     name: str
@@ -32,12 +32,12 @@ class Value:
 class Signature:
     """What a model takes and gives."""
 
-    inputs: tuple[Value, ...]
-    outputs: tuple[Value, ...]
+    inputs: tuple[ValueSignature, ...]
+    outputs: tuple[ValueSignature, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class SignatureChange:
     """One difference and the part of the version that it raises."""
 
     level: Level
@@ -57,22 +57,22 @@ def signature(model: ModelProto) -> Signature:
     return Signature(inputs, outputs)
 
 
-def _value(name: str, proto: TypeProto, doc: str, default: bool) -> Value:
+def _value(name: str, proto: TypeProto, doc: str, default: bool) -> ValueSignature:
     shape = None
     if proto.tensor_type.HasField("shape"):
         dims = proto.tensor_type.shape.dim
         shape = tuple(d.dim_value if d.HasField("dim_value") else None for d in dims)
-    return Value(name, schemas.type_name(proto) or "unknown", shape, default, doc)
+    return ValueSignature(name, schemas.type_name(proto) or "unknown", shape, default, doc)
 
 
-def compare(before: Signature, after: Signature) -> Iterator[Change]:
+def compare(before: Signature, after: Signature) -> Iterator[SignatureChange]:
     """The rules of ONNX's versioning, input by input and output by output."""
     for what, old, new in (
         ("input", before.inputs, after.inputs), ("output", before.outputs, after.outputs)
     ):  # fmt: skip
         olds, news = {v.name: v for v in old}, {v.name: v for v in new}
         for name in olds.keys() - news.keys():
-            yield Change(Level.MAJOR, f"{what} {name!r} was removed")
+            yield SignatureChange(Level.MAJOR, f"{what} {name!r} was removed")
         for name, value in news.items():
             if name not in olds:
                 yield _added(what, value)
@@ -80,18 +80,18 @@ def compare(before: Signature, after: Signature) -> Iterator[Change]:
                 yield from _changed(what, olds[name], value)
         common = [v.name for v in new if v.name in olds]
         if common != [v.name for v in old if v.name in news]:
-            yield Change(Level.MAJOR, f"the {what}s come in another order")
+            yield SignatureChange(Level.MAJOR, f"the {what}s come in another order")
 
 
-def _added(what: str, value: Value) -> Change:
+def _added(what: str, value: ValueSignature) -> SignatureChange:
     if what == "output":
-        return Change(Level.MINOR, f"output {value.name!r} is new")
+        return SignatureChange(Level.MINOR, f"output {value.name!r} is new")
     if value.default:
-        return Change(Level.MINOR, f"input {value.name!r} is new and has a default")
-    return Change(Level.MAJOR, f"input {value.name!r} is new and has no default")
+        return SignatureChange(Level.MINOR, f"input {value.name!r} is new and has a default")
+    return SignatureChange(Level.MAJOR, f"input {value.name!r} is new and has no default")
 
 
-def _changed(what: str, old: Value, new: Value) -> Iterator[Change]:
+def _changed(what: str, old: ValueSignature, new: ValueSignature) -> Iterator[SignatureChange]:
     name = f"{what} {old.name!r}"
     if old.type != new.type:
         level, how = (
@@ -99,19 +99,19 @@ def _changed(what: str, old: Value, new: Value) -> Iterator[Change]:
             if _widens(old.type, new.type)
             else (Level.MAJOR, "changed")
         )
-        yield Change(level, f"the type of {name} {how}: {old.type} -> {new.type}")
+        yield SignatureChange(level, f"the type of {name} {how}: {old.type} -> {new.type}")
     elif old.shape != new.shape:
         # An input may take more than before, an output may promise more than before.
         wide, narrow = (new, old) if what == "input" else (old, new)
         free = _covers(wide.shape, narrow.shape)
         level = Level.MINOR if free else Level.MAJOR
-        yield Change(level, f"the shape of {name} changed: {old} -> {new}")
+        yield SignatureChange(level, f"the shape of {name} changed: {old} -> {new}")
     if old.default and not new.default:
-        yield Change(Level.MAJOR, f"{name} lost its default")
+        yield SignatureChange(Level.MAJOR, f"{name} lost its default")
     if new.default and not old.default:
-        yield Change(Level.MINOR, f"{name} has a default now")
+        yield SignatureChange(Level.MINOR, f"{name} has a default now")
     if old.note != new.note:
-        yield Change(Level.PATCH, f"the documentation of {name} changed")
+        yield SignatureChange(Level.PATCH, f"the documentation of {name} changed")
 
 
 def _widens(old: str, new: str) -> bool:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """For which element types a runtime has no kernel of an operator: a table of measured releases.
 
-`kernels.txt` is written by `python -m tools.corpus.runtimes.kernels`. Its first line names a
+`kernels.txt` is written by `python -m tools.corpus.runtimes.kernel_table`. Its first line names a
 runtime and its measured releases. Each further line names an operator, one of its versions, its
 type variables, and groups: the releases that lack a kernel, and the choices of element types
 that they lack it for. An operator without type variables is one that these releases do not know
@@ -41,7 +41,7 @@ class Missing:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class KernelTable:
     """What the measured releases of one runtime lack."""
 
     runtime: str
@@ -82,13 +82,13 @@ class Table:
 
 
 @functools.cache
-def shipped() -> Mapping[str, Table]:
+def shipped() -> Mapping[str, KernelTable]:
     """The tables by the name of their runtime."""
     table = read(plugins.data("opshift.opsets", "kernels.txt").decode())
     return {table.runtime: table}
 
 
-def read(text: str) -> Table:
+def read(text: str) -> KernelTable:
     """The table of a text."""
     lines = [line for line in text.splitlines() if line and not line.startswith("#")]
     runtime, *releases = lines[0].split()
@@ -105,10 +105,10 @@ def read(text: str) -> Table:
                 choices.setdefault(types, []).extend(_numbers(where, releases))
         found = {types: tuple(sorted(numbers)) for types, numbers in choices.items()}
         lacks.setdefault((domain, op), {})[int(since)] = Lack(tuple(variables), found)
-    return Table(runtime, tuple(releases), lacks)
+    return KernelTable(runtime, tuple(releases), lacks)
 
 
-def written(table: Table) -> Iterator[str]:
+def written(table: KernelTable) -> Iterator[str]:
     """The lines of the text that `read` reads."""
     yield " ".join([table.runtime, *table.releases])
     for (domain, op), versions in sorted(table.lacks.items()):

@@ -25,7 +25,7 @@ from opshift.opsets.signature_text import (
 from opshift.protos import IR_VERSION, FunctionProto
 
 if TYPE_CHECKING:
-    from opshift.protos.operators import OperatorProto, OperatorSetProto
+    from opshift.protos.operator_messages import OperatorProto, OperatorSetProto
 
 MAGIC = "ONNXOPSET"
 
@@ -110,7 +110,7 @@ def _named(body: FunctionProto, domain: str, name: str) -> FunctionProto:
 
 def write(found: OperatorSet) -> bytes:
     """An operator set as the bytes of an OperatorSetProto."""
-    from opshift.protos.operators import OperatorSetProto
+    from opshift.protos.operator_messages import OperatorSetProto
 
     proto = OperatorSetProto(
         magic=MAGIC, ir_version=IR_VERSION, domain=found.domain, opset_version=found.version,
@@ -127,7 +127,7 @@ def write(found: OperatorSet) -> bytes:
 
 def read(data: bytes, origin: str) -> OperatorSet:
     """The operator set in the bytes of an OperatorSetProto."""
-    from opshift.protos.operators import OperatorSetProto
+    from opshift.protos.operator_messages import OperatorSetProto
 
     proto = OperatorSetProto()
     try:

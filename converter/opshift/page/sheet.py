@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from opshift import plugins, release, versions
-from opshift.page.blocks import Block
 from opshift.page.markup import CLASSES, words
+from opshift.page.page_parts import Block
 from opshift.text import Line, markup
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
@@ -49,8 +49,7 @@ class Page:
         """The page as one HTML file, which needs nothing else."""
         title = self.title or self.kind
         facts = "".join(
-            f"<div><dt>{words(name)}<dd>{words(value)}</div>"
-            for name, value in self.facts
+            f"<div><dt>{words(name)}<dd>{words(value)}</div>" for name, value in self.facts
         )
         return document(
             f"{title}: opshift {self.kind}",

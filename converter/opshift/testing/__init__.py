@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     )
     from opshift.testing.meaning import gaps
     from opshift.testing.models import assert_invalid, assert_model_converts, assert_refused
-    from opshift.testing.modern import assert_modern, modern_model, modern_rules
+    from opshift.testing.modern_examples import assert_modern, modern_model, modern_rules
     from opshift.testing.operators import assert_op_downgrades, assert_op_upgrades
     from opshift.testing.surveys import survey
 
@@ -94,7 +94,7 @@ _HOMES = {
         "assert_model_converts",
         "assert_refused",
     ),
-    "modern": (
+    "modern_examples": (
         "assert_modern",
         "modern_model",
         "modern_rules",

@@ -12,10 +12,10 @@ import numpy as np
 from opshift.protos import ModelProto
 from opshift.testing.input_sets import OPEN, SETS, input_sets
 from opshift.testing.models import Evaluate
-from opshift.verify import engines, oracle, randomness
+from opshift.verify import engine_choice, oracle, randomness
 from opshift.verify.oracle.engines import as_written
 from opshift.verify.oracle.values import is_float
-from opshift.verify.tolerance import Wanted
+from opshift.verify.tolerance import StatedTolerance
 
 HIGHEST = 26  # the newest opset of which onnxruntime has kernels
 
@@ -88,7 +88,7 @@ def _judges(
     trusted = not oracle.doubtful(*pair)
     plain = dict(input_sets(before, inputs, ("given",)))["given"]
     if runtime and not any(
-        engines.objection(model, engines.RUNTIME) or _newer(model) for model in pair
+        engine_choice.objection(model, engine_choice.RUNTIME) or _newer(model) for model in pair
     ):
         first = _session(before)
         if first is not None and _answer(first, plain) is not None:
@@ -154,7 +154,7 @@ class _Policy:
                 return None  # rule 4: which integer, and which place, is open
             if is_float(one.dtype):
                 other = np.where(np.isfinite(one), other, one)  # rule 3
-        usual = Wanted().at(one)
+        usual = StatedTolerance().at(one)
         return oracle.compare(
             [one], [other], rtol=max(usual.rtol, self.rtol), atol=max(usual.atol, self.atol),
             ulp=usual.ulp,

@@ -14,7 +14,7 @@ from opshift.author.bounds import Bounds
 from opshift.author.corrected import is_wrong
 from opshift.author.example import Example
 from opshift.author.facts import Facts
-from opshift.author.modern import Modern
+from opshift.author.modern_rules import Modern
 from opshift.author.traits import Fold, OutputBounds, OutputRanks, OutputShapes
 from opshift.model.arrays import Array
 from opshift.model.document import Document
@@ -22,7 +22,7 @@ from opshift.model.weights import Weights
 from opshift.opsets import schemas
 from opshift.opsets.types import rank_of
 from opshift.protos import ModelProto
-from opshift.testing.text import parse_model
+from opshift.testing.model_text import parse_model
 from opshift.verify import oracle
 
 _Kind = TypeVar("_Kind", Fold, Modern, OutputBounds, OutputRanks, OutputShapes)

@@ -13,7 +13,7 @@ from opshift.convert.legal.rules import check_model
 from opshift.convert.request import AnyTarget, Wishes
 from opshift.errors import InvalidModel, Refused, Why
 from opshift.protos import ModelProto
-from opshift.testing.text import parse_model
+from opshift.testing.model_text import parse_model
 from opshift.verify import generate, oracle
 
 Evaluate: TypeAlias = Callable[[ModelProto, Mapping[str, Any]], Sequence[Any]]

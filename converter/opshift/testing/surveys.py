@@ -30,7 +30,7 @@ IN_THE_BRANCH = {CONDITION: True}
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class ListedExample:
     """One example under the name by which it is listed, sampled and explained."""
 
     name: str
@@ -39,7 +39,7 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True)
-class Survey:
+class InputSurvey:
     """What a survey found: the sets that ran by example, and the differences."""
 
     ran: Mapping[str, int]
@@ -56,7 +56,7 @@ class Survey:
         return [one for one in self.found if not any(part in one for part in parts)]
 
 
-def subjects(package: str) -> list[Subject]:
+def subjects(package: str) -> list[ListedExample]:
     """The examples whose numbers can be compared; a name that occurs again gets a number."""
     found, seen = [], Counter[str]()
     for adapter, example in examples(package):
@@ -65,14 +65,14 @@ def subjects(package: str) -> list[Subject]:
             name = f"{adapter.source.removeprefix(f'{package}.')} {ops} {example.title}"
             seen[name] += 1
             again = f" ({seen[name]})" if seen[name] > 1 else ""
-            found.append(Subject(f"{name}{again}", adapter, example))
+            found.append(ListedExample(f"{name}{again}", adapter, example))
     return found
 
 
 def survey(
-    chosen: str | Iterable[Subject], sets: Sequence[str] = SETS, *,
+    chosen: str | Iterable[ListedExample], sets: Sequence[str] = SETS, *,
     evaluate: Evaluate | None = None,
-) -> Survey:  # fmt: skip
+) -> InputSurvey:  # fmt: skip
     """The examples of a package, or those chosen, on these sets of inputs."""
     ran, found = {}, []
     for subject in subjects(chosen) if isinstance(chosen, str) else chosen:
@@ -88,10 +88,10 @@ def survey(
             answers = differences(before, after, subject.example, sets, evaluate)
         ran[subject.name] = len(answers)
         found += [f"{subject.name} [{name}]: {told}" for name, told in answers if told]
-    return Survey(ran, found)
+    return InputSurvey(ran, found)
 
 
-def varied(chosen: str | Iterable[Subject]) -> Survey:
+def varied(chosen: str | Iterable[ListedExample]) -> InputSurvey:
     """The variants of examples: each is refused, or computes the same as before."""
     ran, found = Counter[str](), []
     for subject in subjects(chosen) if isinstance(chosen, str) else chosen:
@@ -106,10 +106,10 @@ def varied(chosen: str | Iterable[Subject]) -> Survey:
             told = _variant(subject, variant, {**values, **IN_THE_BRANCH})
             if told:
                 found.append(f"{subject.name} [{name}]: {told}")
-    return Survey(ran, found)
+    return InputSurvey(ran, found)
 
 
-def _variant(subject: Subject, before: ModelProto, values: Mapping[str, Any]) -> str:
+def _variant(subject: ListedExample, before: ModelProto, values: Mapping[str, Any]) -> str:
     """How a variant fails, or nothing; the opset that is left may not take it at all."""
     asked = {info.name for info in before.graph.input}
     given = {name: value for name, value in values.items() if name in asked}
@@ -125,9 +125,9 @@ def _variant(subject: Subject, before: ModelProto, values: Mapping[str, Any]) ->
     return "; ".join(f"{name}: {told}" for name, told in answers if told)
 
 
-def sampled(every: Iterable[Subject], seed: int = 0) -> Iterator[Subject]:
+def sampled(every: Iterable[ListedExample], seed: int = 0) -> Iterator[ListedExample]:
     """One example of each adapter, chosen by the seed."""
-    by_adapter: dict[int, list[Subject]] = {}
+    by_adapter: dict[int, list[ListedExample]] = {}
     for subject in every:
         by_adapter.setdefault(id(subject.adapter), []).append(subject)
     draw = random.Random(seed)

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 from opshift.lazy import lazy
 
 if TYPE_CHECKING:
-    from opshift.verify.child import Limits
-    from opshift.verify.outcome import Cause, Row, Side, Verification
-    from opshift.verify.run import verify
+    from opshift.verify.isolated import Limits
+    from opshift.verify.model_pair import verify
+    from opshift.verify.verification import Cause, Row, Side, Verification
 
 __all__ = ["Cause", "Limits", "Row", "Side", "Verification", "verify"]
 
 _HOMES = {
-    "child": ("Limits",),
-    "outcome": ("Cause", "Row", "Side", "Verification"),
-    "run": ("verify",),
+    "isolated": ("Limits",),
+    "verification": ("Cause", "Row", "Side", "Verification"),
+    "model_pair": ("verify",),
 }
 
 

@@ -24,18 +24,18 @@ Inputs: TypeAlias = "Mapping[str, Any] | str | os.PathLike[str]"
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class InputSet:
     """One set of inputs, and what to call it."""
 
     label: str
     values: Mapping[str, Any]
 
 
-def given(model: ModelProto, inputs: Inputs) -> list[Case]:
+def given(model: ModelProto, inputs: Inputs) -> list[InputSet]:
     """The sets of inputs that the caller means, as far as the model asks for them."""
     types = {info.name: info.type for info in model.graph.input}
     cases = [
-        Case(case.label, {name: _typed(v, types.get(name)) for name, v in case.values.items()})
+        InputSet(case.label, {name: _typed(v, types.get(name)) for name, v in case.values.items()})
         for case in _read(model, inputs)
     ]
     for case in cases:
@@ -44,15 +44,15 @@ def given(model: ModelProto, inputs: Inputs) -> list[Case]:
     return cases
 
 
-def _read(model: ModelProto, inputs: Inputs) -> Iterable[Case]:
+def _read(model: ModelProto, inputs: Inputs) -> Iterable[InputSet]:
     if isinstance(inputs, Mapping):
-        return [Case("given", inputs)]
+        return [InputSet("given", inputs)]
     path = Path(inputs)
     if path.is_dir():
         return _folders(model, path)
     try:
         with np.load(path, allow_pickle=False) as archive:
-            return [Case(path.name, {name: archive[name] for name in archive.files})]
+            return [InputSet(path.name, {name: archive[name] for name in archive.files})]
     except (ValueError, AttributeError, EOFError) as error:
         raise InvalidModel(
             f"{os.fspath(path)!r} is not an .npz of plain arrays: {error}"
@@ -88,7 +88,7 @@ def _misfit(model: ModelProto, types: Mapping[str, TypeProto], values: Mapping[s
     return ""
 
 
-def _folders(model: ModelProto, path: Path) -> Iterator[Case]:
+def _folders(model: ModelProto, path: Path) -> Iterator[InputSet]:
     """The folder, or those within it that hold `input_0.pb` and so on."""
     folders = [path] if any(path.glob("input_*.pb")) else sorted(path.iterdir())
     found = False
@@ -96,7 +96,7 @@ def _folders(model: ModelProto, path: Path) -> Iterator[Case]:
         files = sorted(folder.glob("input_*.pb"), key=_number) if folder.is_dir() else []
         if files:
             found = True
-            yield Case(folder.name, _values(model, files))
+            yield InputSet(folder.name, _values(model, files))
     if not found:
         raise InvalidModel(f"{os.fspath(path)!r} holds no input_0.pb, nor does a folder in it")
 

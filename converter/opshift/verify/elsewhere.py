@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from opshift.verify.child import Limits
-from opshift.verify.worker import Results
+from opshift.verify.isolated import Limits
+from opshift.verify.isolated_task import Results
 
 GUEST = Path(__file__).with_name("guest.py")
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from opshift.model import weights
 from opshift.protos import ModelProto, TensorShapeProto, TypeProto
-from opshift.protos.inference import infer_shapes
+from opshift.protos.shape_inference import infer_shapes
 from opshift.verify import hints
-from opshift.verify.cases import Case
+from opshift.verify.cases import InputSet
 from opshift.verify.hints import Hint
 from opshift.verify.oracle import inputs as plain
 from opshift.verify.oracle.values import dtype_of, is_float
@@ -56,7 +56,7 @@ VALUES: Mapping[str, Callable[[Array], Any]] = {
 
 def cases(
     model: ModelProto, seed: int, ladder: Sequence[Sequence[int]], *, calm: bool = False
-) -> Iterator[Case]:
+) -> Iterator[InputSet]:
     """One set of inputs for each way to size the dynamic axes; calm ones are small and positive."""
     fed = {tensor.name for tensor in model.graph.initializer}
     fed |= {tensor.values.name for tensor in model.graph.sparse_initializer}
@@ -81,7 +81,7 @@ def cases(
             made[info.name] = value
         shown = "".join(f", {name or '?'}={size}" for name, size in sizes.items())
         manner = ", calm" if calm else ""
-        yield Case(f"generated, seed {seed}.{number}{manner}{shown}", made)
+        yield InputSet(f"generated, seed {seed}.{number}{manner}{shown}", made)
 
 
 def _value(

@@ -24,12 +24,12 @@ from opshift.protos import GraphProto, ModelProto, NodeProto, ValueInfoProto
 from opshift.protos.whole import onnx
 from opshift.report import StepReport
 from opshift.verify import cut, randomness
-from opshift.verify.cases import Case
-from opshift.verify.outcome import DIFFERENT, EQUAL, UNKNOWN, Cause, Row
+from opshift.verify.cases import InputSet
 from opshift.verify.subject import Subject, save
+from opshift.verify.verification import DIFFERENT, EQUAL, UNKNOWN, Cause, Row
 
 if TYPE_CHECKING:
-    from opshift.verify.run import Pair
+    from opshift.verify.model_pair import Pair
 
 Values = Mapping[str, Any]
 TOGETHER = 256  # values in one run, all of which are in memory
@@ -37,12 +37,12 @@ SHOWN = 12  # operators that are named one by one
 
 
 def first(
-    pair: Pair, engines: tuple[str, str], case: Case, reduce: str | os.PathLike[str] | None,
+    pair: Pair, engines: tuple[str, str], case: InputSet, reduce: str | os.PathLike[str] | None,
     folder: Path,
 ) -> Cause | None:  # fmt: skip
     """The first common value that differs; None where the models share too little to say."""
     models = (onnx.load(pair.a.path), onnx.load(pair.b.path))
-    search = Search(pair, models, engines, case, folder)
+    search = ValueSearch(pair, models, engines, case, folder)
     random = randomness.drawn(models[0])
     names = [name for name in _common(models[0].graph, models[1].graph) if name not in random]
     for start in range(0, len(names), TOGETHER):
@@ -52,7 +52,11 @@ def first(
 
 
 def inside(
-    pair: Pair, engines: tuple[str, str], cases: Sequence[Case], names: Sequence[str], folder: Path
+    pair: Pair,
+    engines: tuple[str, str],
+    cases: Sequence[InputSet],
+    names: Sequence[str],
+    folder: Path,
 ) -> Iterator[Row]:
     """How some values inside of both models compare, one row for each value and case."""
     models = (onnx.load(pair.a.path), onnx.load(pair.b.path))
@@ -60,7 +64,7 @@ def inside(
     common = {*_common(models[0].graph, models[1].graph)} - random
     shared = [name for name in names if name in common]
     for case in cases:
-        search = Search(pair, models, engines, case, folder)
+        search = ValueSearch(pair, models, engines, case, folder)
         for start in range(0, len(shared), TOGETHER):
             yield from search.rows(shared[start : start + TOGETHER])
 
@@ -72,13 +76,13 @@ def _common(a: GraphProto, b: GraphProto) -> list[str]:
 
 
 @dataclass(slots=True)
-class Search:
+class ValueSearch:
     """Two models that gave different results, and the values on which they agree so far."""
 
     pair: Pair
     models: tuple[ModelProto, ModelProto]
     engines: tuple[str, str]
-    case: Case
+    case: InputSet
     folder: Path
     same: dict[str, Any] = field(init=False)
 
@@ -111,7 +115,7 @@ class Search:
             told = self.pair.difference(*(values[name] for values in found))
             yield Row(self.case.label, name, DIFFERENT if told else EQUAL, told)
 
-    def _run(self, models: tuple[ModelProto, ...], case: Case) -> list[dict[str, Any]] | None:
+    def _run(self, models: tuple[ModelProto, ...], case: InputSet) -> list[dict[str, Any]] | None:
         """What both compute, or None where one of them gives no answer."""
         results = []
         for model, engine, letter in zip(models, self.engines, "ab", strict=True):
@@ -155,7 +159,7 @@ class Search:
         return nodes, (a, b), inputs
 
     def _repeats(self, small: tuple[ModelProto, ...], inputs: Values, name: str) -> bool:
-        found = self._run(small, Case("reduced", inputs))
+        found = self._run(small, InputSet("reduced", inputs))
         return found is not None and bool(self.pair.difference(*(one[name] for one in found)))
 
 

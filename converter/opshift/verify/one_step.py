@@ -12,10 +12,10 @@ from opshift.model import walk
 from opshift.opsets import schemas
 from opshift.protos import ModelProto
 from opshift.protos.whole import onnx
-from opshift.verify import engines, randomness, training
-from opshift.verify.outcome import DIFFERENT, Row, Verification
-from opshift.verify.run import Pair, answers, compared, first_answers
+from opshift.verify import engine_choice, randomness, training
+from opshift.verify.model_pair import Pair, answers, compared, first_answers
 from opshift.verify.subject import Subject, save
+from opshift.verify.verification import DIFFERENT, Row, Verification
 
 
 class OneStep:
@@ -39,9 +39,7 @@ class OneStep:
         if self.set and self.complete:
             trained = tuple(map(training.without, self.models))
             self._compare("after one training step", trained)
-        return replace(
-            self.found, rows=tuple(self.rows), notes=tuple(self.notes), cause=self.cause
-        )
+        return replace(self.found, rows=tuple(self.rows), notes=tuple(self.notes), cause=self.cause)
 
     def _part(self, number: int, name: str) -> None:
         """Compares one graph for training, and sets what it is bound to."""
@@ -80,7 +78,7 @@ class OneStep:
     def _set(self, subjects: Sequence[Subject], bound: tuple[dict[str, str], ...]) -> None:
         """Gives the initializers of both sides what their graph computed for the same inputs."""
         pair = self._pair(subjects)
-        engines_of = engines.choose((subjects[0].model, subjects[1].model), pair.engine)
+        engines_of = engine_choice.choose((subjects[0].model, subjects[1].model), pair.engine)
         _, cases, expected = first_answers(pair, *engines_of[0], None)
         _, actual = answers(pair, pair.b, *engines_of[1], cases)
         (mine, error), (other, another) = expected[0], actual[0]
@@ -104,8 +102,8 @@ def _not_compared(models: tuple[ModelProto | None, ...]) -> str:
     for model, letter in zip(models, "AB", strict=True):
         if model is None:
             return f"{letter} does not have it"
-        asked = [engines.OURS] if _trains(model) else list(engines.ENGINES)
-        against = [engines.objection(model, name) for name in asked]
+        asked = [engine_choice.OURS] if _trains(model) else list(engine_choice.ENGINES)
+        against = [engine_choice.objection(model, name) for name in asked]
         if all(against):
             return f"no engine runs it in {letter}: {'; '.join(against)}"
     return ""

@@ -35,7 +35,7 @@ BY_TYPE = {
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class StatedTolerance:
     """What the caller says instead of the defaults; None leaves a default."""
 
     rtol: float | None = None

@@ -6,6 +6,6 @@ from __future__ import annotations
 from opshift.zoo.migrate import migrate
 from opshift.zoo.outcome import Blocker, Fate, Outcome
 from opshift.zoo.summary import Summary
-from opshift.zoo.workers.limits import Limits
+from opshift.zoo.workers.limits import ModelLimits
 
-__all__ = ["Blocker", "Fate", "Limits", "Outcome", "Summary", "migrate"]
+__all__ = ["Blocker", "Fate", "ModelLimits", "Outcome", "Summary", "migrate"]

@@ -19,7 +19,7 @@ from opshift.zoo.outcome import Stamp, Unpublished
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class LocalModel:
     """A model as a file here: carved, the files that belong to it, and what they are at home."""
 
     path: str
@@ -36,10 +36,10 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class ConvertedModel:
     """A converted model, not yet written, its weights still where they were."""
 
-    of: Found
+    of: LocalModel
     skeleton: ModelProto
     weights: Weights
     versions: Mapping[str, int]
@@ -62,7 +62,7 @@ class FileResult:
         return mark if mark and mark.holds(key, self.folder) else None
 
     def publish(
-        self, made: Made, external: str, key: Key, layout: Layout
+        self, made: ConvertedModel, external: str, key: Key, layout: Layout
     ) -> tuple[Stamp, ...]:
         """Gives the result its name, whole, then its mark, which is when the key is needed."""
         if external == "copy":
@@ -80,16 +80,18 @@ class FileResult:
         return (*mark.writes, *marks.stamps([self.mark], self.folder))
 
 
-def found(path: str) -> Found:
+def found(path: str) -> LocalModel:
     """The model in a file."""
     home = os.path.dirname(path)
     model = marks.stamps([path], home)  # before it is read, so that no later change is missed
     skeleton, store = weights.carve_file(path)
     data = weights.data_files(skeleton, store)
-    return Found(path, skeleton, store, (path, *data), (*model, *marks.stamps(data, home)), home)
+    return LocalModel(
+        path, skeleton, store, (path, *data), (*model, *marks.stamps(data, home)), home
+    )
 
 
-def spliced(made: Made, path: str, external: str, layout: Layout) -> list[str]:
+def spliced(made: ConvertedModel, path: str, external: str, layout: Layout) -> list[str]:
     """Writes a result to a file, and answers all the files that belong to it.
 
     Their names come to the disk when the run ends: what a power cut takes, a rerun makes again.

@@ -33,9 +33,9 @@ from opshift.zoo.stores import bulk, stores
 from opshift.zoo.stores.stores import Listed, StoreError, is_url
 from opshift.zoo.summary import Summary
 from opshift.zoo.task import Item, migrate_one
-from opshift.zoo.workers.child import Named
-from opshift.zoo.workers.limits import Limits, fair_share
+from opshift.zoo.workers.limits import ModelLimits, fair_share
 from opshift.zoo.workers.supervisor import Supervisor
+from opshift.zoo.workers.worker_side import Sized
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -49,7 +49,7 @@ PLAIN_PUTS = (
 class Engine(Protocol):
     """Whatever spreads the work: an outcome for each item, in any order."""
 
-    def run(self, fn: Callable[..., Outcome], items: Iterable[Named]) -> Iterator[Outcome]: ...
+    def run(self, fn: Callable[..., Outcome], items: Iterable[Sized]) -> Iterator[Outcome]: ...
 
 
 @takes_wishes
@@ -133,7 +133,7 @@ def migrate(
     recipe = prepare(Request.of(target, **wishes), external, verify)
     recipe = replace(recipe, runtimes=tuple(runtimes))
     folder = os.fspath(dst) if dst is not None else ""
-    run = Run.of(os.fspath(source), folder, recipe, shard or Shard(), retry)
+    run = ZooRun.of(os.fspath(source), folder, recipe, shard or Shard(), retry)
     summary, kept = Summary(len(run.items), notes=run.notes), list[Outcome]()
     run.sweep()
     with run.remembering(os.fspath(journal) if journal else "") as memory:
@@ -144,7 +144,9 @@ def migrate(
             if heard is not None:
                 heard(summary, outcome)
     if report is not None:
-        told = html.Run(command or f"zoo.migrate({source!r}, {dst!r})", begun, time.time() - begun)
+        told = html.RunTimes(
+            command or f"zoo.migrate({source!r}, {dst!r})", begun, time.time() - begun
+        )
         page = html.page(summary, kept, recipe, told)
         place.write_whole(os.fspath(report), page.encode("utf-8"))
     for path in files:
@@ -153,10 +155,10 @@ def migrate(
     return summary
 
 
-def local_engine(workers: int | None = None, limits: Limits | None = None) -> Supervisor:
+def local_engine(workers: int | None = None, limits: ModelLimits | None = None) -> Supervisor:
     """Children on this machine, one for each processor it lets us use."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    count, limits = workers or cores or 1, limits or Limits()
+    count, limits = workers or cores or 1, limits or ModelLimits()
     if limits.megabytes is None:
         limits = replace(limits, megabytes=fair_share(count))
     return Supervisor(count, limits)
@@ -186,7 +188,7 @@ def _known(versions: Mapping[str, int]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class ZooRun:
     """The models of one run and what is wanted of them."""
 
     recipe: Recipe
@@ -200,7 +202,7 @@ class Run:
     refused: Mapping[str, str] = field(default_factory=dict)  # why results cannot have their names
 
     @staticmethod
-    def of(source: str, dst: str, recipe: Recipe, shard: Shard, retry: bool = False) -> Run:
+    def of(source: str, dst: str, recipe: Recipe, shard: Shard, retry: bool = False) -> ZooRun:
         if dst and _place(source) == _place(dst):
             raise BadTarget(
                 f"{dst}: this is the folder of the sources; give another folder for the results"
@@ -220,7 +222,7 @@ class Run:
         notes = () if creates else (PLAIN_PUTS,)
         layout = Layout.of(everything, here) if here else Layout()
         refused = layouts.refused(everything, here)
-        return Run(recipe, items, dst, shard, retry, listed, notes, layout, refused)
+        return ZooRun(recipe, items, dst, shard, retry, listed, notes, layout, refused)
 
     @contextlib.contextmanager
     def remembering(self, path: str = "") -> Iterator[Journal | None]:

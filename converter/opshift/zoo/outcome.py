@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from opshift.errors import Refused
 from opshift.report import SCHEMA_VERSION
-from opshift.results import BROKEN, ERROR, FAILED, PASSED, SKIPPED, Case, Problem
+from opshift.results import BROKEN, ERROR, FAILED, PASSED, SKIPPED, ModelResult, Problem
 from opshift.text import printable
 
 Stamp: TypeAlias = tuple[str, int, int | str]  # (path, size, mtime_ns or a store's version)
@@ -110,13 +110,13 @@ class Outcome:
             ],
         }
 
-    def case(self) -> Case:
+    def case(self) -> ModelResult:
         """The model as a case of a file of results."""
         told = [Problem(ERROR, b.why, _of_blocker(b)) for b in self.blockers]
         if self.fate.failed and not told:
             told = [Problem(ERROR, self.why, printable(self.detail))]
         model = printable(self.name)
-        return Case(model, STATES[self.fate], self.row(), tuple(told), self.seconds)
+        return ModelResult(model, STATES[self.fate], self.row(), tuple(told), self.seconds)
 
     @staticmethod
     def from_dict(raw: Mapping[str, Any]) -> Outcome:

@@ -23,7 +23,7 @@ from opshift.protos import ModelProto
 from opshift.report import Report
 from opshift.text import show_versions
 from opshift.zoo import files, scratch
-from opshift.zoo.files import FileResult, Found, Made
+from opshift.zoo.files import ConvertedModel, FileResult, LocalModel
 from opshift.zoo.key import Key, found_beside
 from opshift.zoo.layout import Layout
 from opshift.zoo.marks import Mark
@@ -47,12 +47,12 @@ class Item:
 NO_LAYOUT = Layout()
 
 
-class Result(Protocol):
+class Destination(Protocol):
     """A place for one result."""
 
     def there(self, key: Key) -> Mark | None: ...
     def publish(
-        self, made: Made, external: str, key: Key, layout: Layout
+        self, made: ConvertedModel, external: str, key: Key, layout: Layout
     ) -> tuple[Stamp, ...]: ...
     def stamps(self, mark: Mark) -> tuple[Stamp, ...]: ...
 
@@ -100,7 +100,7 @@ def _migrate(recipe: Recipe, item: Item, folder: str, layout: Layout) -> Outcome
             skeleton, store, report = convert(_once(model), _request(recipe, model.skeleton))
         except Refused as refused:
             return seen(Fate.REFUSED, **_words_of(refused))
-        made, what = Made(model, skeleton, store, report.result), _what(report)
+        made, what = ConvertedModel(model, skeleton, store, report.result), _what(report)
         if why_not := recipe.verify and _objection(made, recipe, folder):
             return seen(Fate.UNVERIFIED, **what, **why_not)
         if not result:
@@ -139,14 +139,14 @@ def _words_of(refused: Refused) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _objection(made: Made, recipe: Recipe, folder: str) -> dict[str, str]:
+def _objection(made: ConvertedModel, recipe: Recipe, folder: str) -> dict[str, str]:
     from opshift.zoo import verified
 
     why, detail = verified.objection(made, os.path.join(folder, "both"), recipe.external)
     return {"why": why, "detail": shortened(detail)} if why else {}
 
 
-def _brought(item: Item, folder: str) -> Found:
+def _brought(item: Item, folder: str) -> LocalModel:
     if not is_url(item.source):
         return files.found(item.source)
     from opshift.zoo.stores import transfer as objects
@@ -155,7 +155,7 @@ def _brought(item: Item, folder: str) -> Found:
     return objects.brought(item.source, near)
 
 
-def _result(item: Item, folder: str) -> Result | None:
+def _result(item: Item, folder: str) -> Destination | None:
     if not is_url(item.output):
         return FileResult(item.output, item.mark) if item.output else None
     from opshift.zoo.stores.transfer import StoreResult
@@ -168,7 +168,7 @@ def _imports(skeleton: ModelProto) -> dict[str, int]:
     return {schemas.normal(one.domain): one.version for one in skeleton.opset_import}
 
 
-def _once(model: Found) -> Carve:
+def _once(model: LocalModel) -> Carve:
     """The carved model for the first who asks; a conversion that starts again reads it again."""
 
     def each() -> Iterator[tuple[ModelProto, Weights]]:

@@ -6,10 +6,10 @@ from __future__ import annotations
 import os
 
 from opshift.verify import extra
-from opshift.verify.outcome import EQUAL, LIKE
-from opshift.verify.run import verify
+from opshift.verify.model_pair import verify
+from opshift.verify.verification import EQUAL, LIKE
 from opshift.zoo import files
-from opshift.zoo.files import Made
+from opshift.zoo.files import ConvertedModel
 from opshift.zoo.layout import Layout
 
 
@@ -18,7 +18,7 @@ def runtime() -> str:
     return f"onnxruntime {extra.onnxruntime().__version__}"
 
 
-def objection(made: Made, folder: str, external: str) -> tuple[str, str]:
+def objection(made: ConvertedModel, folder: str, external: str) -> tuple[str, str]:
     """Why a result is not shown to be equal, in a word and in a sentence; empty if it is."""
     os.makedirs(folder)
     path = os.path.join(folder, os.path.basename(made.of.path))

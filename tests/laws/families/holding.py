@@ -16,7 +16,7 @@ from opshift.convert.legal import checker
 from opshift.errors import RefusedNode, Why
 from opshift.opsets import schemas
 from opshift.verify import oracle
-from opshift.verify.tolerance import Wanted
+from opshift.verify.tolerance import StatedTolerance
 
 from families.making import Family, Making
 from families.placing import place
@@ -155,6 +155,6 @@ def _equal(case: Case, model: ModelProto, way: str) -> None:
         raise AssertionError(f"{way}: {error}") from error
     assert len(actual) == len(case.expected), f"{way}: another number of outputs"
     for place_, (one, other) in enumerate(zip(case.expected, actual, strict=True)):
-        t = Wanted().at(one)
+        t = StatedTolerance().at(one)
         told = oracle.compare([one], [other], rtol=t.rtol, atol=t.atol, ulp=t.ulp)
         assert told is None, f"{way}: result {place_}: {told}"

@@ -31,8 +31,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from tools.lib import children
 from tools.lib.markdown_tables import write_between
 
-from .judge import ALLOWED, FAILED, REFUSED, SAME, WRONG, Ending, Verdict, judge
 from .make import MAKERS
+from .rewritten import ALLOWED, FAILED, REFUSED, SAME, WRONG, OpsetEnding, RewriteVerdict, judge
 
 DEFAULT = Path(__file__).resolve().parents[4] / "shared" / "corpus"
 STATUSES = (SAME, ALLOWED, REFUSED, FAILED, WRONG)
@@ -57,12 +57,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 1 if bad else 0
 
 
-def _read(told: dict[str, Any]) -> Verdict:
+def _read(told: dict[str, Any]) -> RewriteVerdict:
     """A verdict of an earlier run."""
-    return Verdict(**{**told, "endings": [Ending(**one) for one in told["endings"]]})
+    return RewriteVerdict(**{**told, "endings": [OpsetEnding(**one) for one in told["endings"]]})
 
 
-def _verdicts(args: argparse.Namespace) -> Iterator[Verdict]:
+def _verdicts(args: argparse.Namespace) -> Iterator[RewriteVerdict]:
     folders = sorted(path.parent for path in args.corpus.glob("*/model.onnx"))
     for folder in folders:
         if not any(fnmatch.fnmatch(folder.name, glob) for glob in args.only):
@@ -71,18 +71,18 @@ def _verdicts(args: argparse.Namespace) -> Iterator[Verdict]:
             continue
         for maker in args.make:
             done = children.run(judge, str(folder), maker, args.to, seconds=args.seconds)
-            verdict = done.value if done.ok else Verdict(folder.name, maker, unfit=str(done))
+            verdict = done.value if done.ok else RewriteVerdict(folder.name, maker, unfit=str(done))
             for end in verdict.endings:
                 if end.status in (WRONG, FAILED):
                     print(f"{folder.name}, {maker}, {end.target}: {end.status}: {end.told}")
             yield verdict
 
 
-def report(verdicts: Sequence[Verdict], targets: Sequence[str]) -> Iterator[str]:
+def report(verdicts: Sequence[RewriteVerdict], targets: Sequence[str]) -> Iterator[str]:
     """Tables: each way of rewriting, each operator, and what blocks."""
     yield "| rewritten by | models | with contrib operators | " + " | ".join(STATUSES) + " |"
     yield "|---" * (3 + len(STATUSES)) + "|"
-    by_maker: dict[str, list[Verdict]] = defaultdict(list)
+    by_maker: dict[str, list[RewriteVerdict]] = defaultdict(list)
     for one in verdicts:
         by_maker[one.maker].append(one)
     for maker, found in by_maker.items():

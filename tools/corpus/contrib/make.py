@@ -49,7 +49,7 @@ def _static(form: str) -> Maker:
     def make(src: str, feeds: Feeds, dst: str) -> None:
         from onnxruntime import quantization
 
-        class Reader(quantization.CalibrationDataReader):
+        class CalibrationInputs(quantization.CalibrationDataReader):
             """The inputs of the model, once."""
 
             def __init__(self) -> None:
@@ -60,7 +60,7 @@ def _static(form: str) -> Maker:
 
         logging.disable(logging.WARNING)
         kind = getattr(quantization.QuantFormat, form)
-        quantization.quantize_static(src, dst + ".int", Reader(), quant_format=kind)
+        quantization.quantize_static(src, dst + ".int", CalibrationInputs(), quant_format=kind)
         _optimised("EXTENDED")(dst + ".int", feeds, dst)
 
     return make

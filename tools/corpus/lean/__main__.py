@@ -27,7 +27,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from . import latency, report, sizes
+from . import latency, size_tables, sizes
 
 DEFAULT = Path(__file__).resolve().parents[4] / "shared" / "corpus"
 
@@ -44,16 +44,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         for path in sorted(args.corpus.glob("*/model.onnx"))
         if not args.only or any(fnmatch.fnmatch(path.parent.name, glob) for glob in args.only)
     ]
-    found = report.Measured(pairs=list(sizes.pairs(folders)))
+    found = size_tables.Measured(pairs=list(sizes.pairs(folders)))
     found.totals = [sizes.total(folders, target) for target in args.to]
     found.modernized = [sizes.modernized(folders, target) for target in args.modernize]
     if not args.no_latency:
         found.speeds = list(latency.speeds(folders, args.to, args.seconds))
-    print(report.text(found))
+    print(size_tables.text(found))
     if args.json:
         args.json.write_text(json.dumps(found.as_json(), indent=1) + "\n")
     if args.page:
-        args.page.write_text(report.page(found, f"python -m tools.corpus lean {shlex.join(words)}"))
+        args.page.write_text(
+            size_tables.page(found, f"python -m tools.corpus lean {shlex.join(words)}")
+        )
     return 0
 
 

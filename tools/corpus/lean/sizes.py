@@ -16,7 +16,7 @@ FAMILY = re.compile(r"(.*)_op\d+(.*)")
 
 
 @dataclass(frozen=True)
-class Pair:
+class ExportPair:
     """A conversion of one export, and what the exporter itself wrote at that opset."""
 
     family: str
@@ -57,7 +57,7 @@ class Modernized:
     replaced: dict[str, int] = field(default_factory=dict)  # nodes, by operator
 
 
-def pairs(folders: Sequence[Path]) -> Iterator[Pair]:
+def pairs(folders: Sequence[Path]) -> Iterator[ExportPair]:
     """Each export of a model converted to the opset of each other export of that model."""
     families: dict[str, dict[int, ModelProto]] = {}
     for folder in folders:
@@ -72,7 +72,7 @@ def pairs(folders: Sequence[Path]) -> Iterator[Pair]:
                 if start != to and (converted := _converted(model, to)) is not None:
                     count = nodes_without_constants(converted.model.graph)
                     exported = nodes_without_constants(own.graph)
-                    yield Pair(family, start, to, count, exported)
+                    yield ExportPair(family, start, to, count, exported)
 
 
 def total(folders: Sequence[Path], target: int) -> Total:
@@ -124,9 +124,7 @@ def _opset(model: ModelProto) -> int | None:
     return next(own, None)
 
 
-def _converted(
-    model: ModelProto, target: int, *, modernize: bool = False
-) -> opshift.Result | None:
+def _converted(model: ModelProto, target: int, *, modernize: bool = False) -> opshift.Result | None:
     try:
         return opshift.convert(model, target, modernize=modernize)
     except opshift.OpshiftError:

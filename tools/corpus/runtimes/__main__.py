@@ -22,7 +22,7 @@ from pathlib import Path
 
 import onnx
 
-from . import report
+from . import runtime_table
 from .install import CACHE, PACKAGES, Installed, NotHere, install, numbers
 from .runner import Runner
 
@@ -31,7 +31,7 @@ RELEASES = ("0.4.0", "1.2.0", "1.4.0", "1.7.0", "1.10.0", "1.14.1", "1.17.3")
 
 def main() -> int:
     args = _parser().parse_args()
-    found = report.Results()
+    found = runtime_table.Results()
     if args.json and args.json.exists():
         found.models = json.loads(args.json.read_text())
     for asked in [*args.ort, *args.runtimes]:
@@ -43,13 +43,13 @@ def main() -> int:
             found.passed_over[asked] = str(reason)
             continue
         found.models[asked] = measure(runtime, args)
-        print(report.row(asked, found), file=sys.stderr, flush=True)
+        print(runtime_table.row(asked, found), file=sys.stderr, flush=True)
         if args.json:
             args.json.write_text(json.dumps(found.models, indent=1, sort_keys=True))
     found.models = dict(sorted(found.models.items(), key=lambda item: _order(item[0])))
-    print(report.table(found))
+    print(runtime_table.table(found))
     if args.page:
-        args.page.write_text(report.page(found))
+        args.page.write_text(runtime_table.page(found))
     return 0
 
 
@@ -58,7 +58,7 @@ def _order(asked: str) -> tuple[str, tuple[int, ...]]:
     return name, numbers(version)
 
 
-def measure(runtime: Installed, args: argparse.Namespace) -> dict[str, report.Measured]:
+def measure(runtime: Installed, args: argparse.Namespace) -> dict[str, runtime_table.Measured]:
     """What becomes of each model of the corpus, as it came and converted."""
     folders = [
         folder for folder in sorted(args.corpus.iterdir())
@@ -81,12 +81,14 @@ def measure(runtime: Installed, args: argparse.Namespace) -> dict[str, report.Me
             runner.close()
 
 
-def _judged(runner: Runner, folder: Path, result: Path, told: dict[str, str]) -> report.Measured:
+def _judged(
+    runner: Runner, folder: Path, result: Path, told: dict[str, str]
+) -> runtime_table.Measured:
     original = folder / "model.onnx"
     measured = {"before": runner.judge(original, folder), "after": told}
     if result.exists():
         measured["after"] = runner.judge(result, folder)
-    if report.worse(measured):
+    if runtime_table.worse(measured):
         measured["stamped"] = runner.judge(_stamped(original, result), folder)
     return measured
 

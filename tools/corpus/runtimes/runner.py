@@ -14,7 +14,7 @@ import onnx
 
 from .install import Installed
 
-CHILD = Path(__file__).with_name("child.py")
+CHILD = Path(__file__).with_name("runtime_child.py")
 
 
 class Runner:

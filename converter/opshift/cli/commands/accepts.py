@@ -10,7 +10,7 @@ import click
 
 from opshift.cli import options
 from opshift.cli.options import common, guarded
-from opshift.cli.output import DONE, REFUSED, Output
+from opshift.cli.terminal import DONE, REFUSED, Output
 from opshift.opsets.described import SUFFIX
 
 if TYPE_CHECKING:
@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 @click.option("--for", "runtime", metavar="NAME==VERSION",
               help="Ask for this runtime. `opshift targets` lists the runtimes.")  # fmt: skip
 @click.option(
-    "--opset", "opsets", multiple=True, metavar="N|DOMAIN=N|FILE",
+    "--opset",
+    "opsets",
+    multiple=True,
+    metavar="N|DOMAIN=N|FILE",
     help="The consumer knows this opset, this version of DOMAIN, or the operators of a document.",
 )
 @click.option("--ir", type=click.IntRange(min=1),

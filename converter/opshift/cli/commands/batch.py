@@ -13,8 +13,8 @@ import click
 
 from opshift.cli import options
 from opshift.cli.options import common, documents, results_option
-from opshift.cli.output import DONE, INTERRUPTED, REFUSED, Output
-from opshift.cli.wishes import wishes
+from opshift.cli.terminal import DONE, INTERRUPTED, REFUSED, Output
+from opshift.cli.wish_options import wishes
 
 if TYPE_CHECKING:
     from opshift.convert.request import Request
@@ -188,10 +188,10 @@ def _engine(
 ) -> Iterator[Supervisor | Spread]:
     """Children on this machine, or shards on a cluster that is let go afterwards."""
     from opshift.zoo.migrate import local_engine
-    from opshift.zoo.workers.limits import Limits
+    from opshift.zoo.workers.limits import ModelLimits
     from opshift.zoo.workers.shards import Spread
 
-    limits = Limits(timeout, memory)
+    limits = ModelLimits(timeout, memory)
     if kind == "local":
         if cluster:
             raise click.UsageError(

@@ -10,12 +10,12 @@ import click
 
 from opshift.cli import options
 from opshift.cli.options import common, documents, guarded, results_option
-from opshift.cli.output import DONE, REFUSED, Output
+from opshift.cli.terminal import DONE, REFUSED, Output
 
 if TYPE_CHECKING:
     from opshift.convert.legal.rules import Findings
     from opshift.errors import OpshiftError
-    from opshift.results import Case
+    from opshift.results import ModelResult
 
 
 @options.command(
@@ -35,7 +35,7 @@ def command(
 
     The exit code is 1 if a model breaks a rule.
     """
-    cases: list[Case] = []
+    cases: list[ModelResult] = []
 
     def check(source: str) -> int:
         from opshift.convert.legal.rules import check_model
@@ -66,7 +66,7 @@ def command(
     return guarded(output, all_of_them)
 
 
-def _case(source: str, found: Findings, *, fails: bool) -> Case:
+def _case(source: str, found: Findings, *, fails: bool) -> ModelResult:
     """The findings in one model as a case of a file of results."""
     from opshift import results as formats
 
@@ -77,16 +77,16 @@ def _case(source: str, found: Findings, *, fails: bool) -> Case:
     )
     model = formats.name_of(source)
     state = formats.FAILED if fails else formats.PASSED
-    return formats.Case(model, state, {"model": model, **found.as_dict()}, told)
+    return formats.ModelResult(model, state, {"model": model, **found.as_dict()}, told)
 
 
-def _unread(source: str, error: OpshiftError) -> Case:
+def _unread(source: str, error: OpshiftError) -> ModelResult:
     """A file that cannot be checked as a case of a file of results."""
     from opshift import codes
     from opshift import results as formats
-    from opshift.cli.output import error_as_dict
+    from opshift.cli.terminal import error_as_dict
 
     model = formats.name_of(source)
     told = formats.Problem(formats.ERROR, error.code, str(error))
     row = {"model": model, **error_as_dict(error.code, str(error), codes.page(error.code).cure, 2)}
-    return formats.Case(model, formats.BROKEN, row, (told,))
+    return formats.ModelResult(model, formats.BROKEN, row, (told,))

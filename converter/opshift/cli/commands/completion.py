@@ -11,7 +11,7 @@ from click.shell_completion import get_completion_class
 
 from opshift.cli import options
 from opshift.cli.options import common
-from opshift.cli.output import DONE, Output
+from opshift.cli.terminal import DONE, Output
 from opshift.text import Line, Role
 
 PROGRAM, VARIABLE = "opshift", "_OPSHIFT_COMPLETE"

@@ -12,8 +12,8 @@ import click
 from opshift.cli import options
 from opshift.cli.answers import converted
 from opshift.cli.options import common, documents, guarded, reports
-from opshift.cli.output import Output
-from opshift.cli.wishes import wishes
+from opshift.cli.terminal import Output
+from opshift.cli.wish_options import wishes
 
 if TYPE_CHECKING:
     from opshift.convert.request import Request

@@ -7,7 +7,7 @@ import click
 
 from opshift.cli import options
 from opshift.cli.options import common, documents
-from opshift.cli.output import DONE, Output
+from opshift.cli.terminal import DONE, Output
 
 
 @options.command("opshift diff old.onnx new.onnx", "opshift diff model.onnx converted.onnx -v")

@@ -10,7 +10,7 @@ import click
 from opshift import codes
 from opshift.cli import options
 from opshift.cli.options import common
-from opshift.cli.output import DONE, Output
+from opshift.cli.terminal import DONE, Output
 from opshift.text import Line, Role, suggestion
 
 
@@ -39,9 +39,7 @@ def command(output: Output, code: str | None) -> int:
         return DONE
     name = code.upper()
     if name not in codes.names():
-        raise click.UsageError(
-            f"no code is called {code!r}{suggestion(code, codes.names())}"
-        )
+        raise click.UsageError(f"no code is called {code!r}{suggestion(code, codes.names())}")
     page = codes.page(name)
     output.result(
         lambda: (Line(line, _role(line)) for line in page.text.rstrip().splitlines()),

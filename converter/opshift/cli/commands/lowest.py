@@ -10,8 +10,8 @@ import click
 
 from opshift.cli import options
 from opshift.cli.options import common, documents, guarded
-from opshift.cli.output import DONE, Output
-from opshift.cli.wishes import permissions
+from opshift.cli.terminal import DONE, Output
+from opshift.cli.wish_options import permissions
 
 if TYPE_CHECKING:
     from opshift.convert.request import Request

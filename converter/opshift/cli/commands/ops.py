@@ -11,7 +11,7 @@ import click
 
 from opshift.cli import options
 from opshift.cli.options import common, documents
-from opshift.cli.output import DONE, Output
+from opshift.cli.terminal import DONE, Output
 from opshift.text import Line, size, suggestion, table
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import click
 
 from opshift.cli import options
 from opshift.cli.options import common, documents, reports
-from opshift.cli.output import DONE, REFUSED, Output
-from opshift.cli.wishes import wishes
+from opshift.cli.terminal import DONE, REFUSED, Output
+from opshift.cli.wish_options import wishes
 
 if TYPE_CHECKING:
     from opshift.convert.look.plan import Plan

@@ -8,7 +8,7 @@ import pkgutil
 
 from opshift.cli import options
 from opshift.cli.options import common
-from opshift.cli.output import DONE, Output
+from opshift.cli.terminal import DONE, Output
 from opshift.text import Line
 
 FILE = "outcomes.schema.json"

@@ -9,7 +9,7 @@ import click
 
 from opshift.cli import options
 from opshift.cli.options import common, documents, reports
-from opshift.cli.output import DONE, REFUSED, Output
+from opshift.cli.terminal import DONE, REFUSED, Output
 
 if TYPE_CHECKING:
     from opshift.page.sheet import Page

@@ -7,7 +7,7 @@ import dataclasses
 
 from opshift.cli import options
 from opshift.cli.options import common
-from opshift.cli.output import DONE, Output
+from opshift.cli.terminal import DONE, Output
 
 
 @options.command("opshift versions")

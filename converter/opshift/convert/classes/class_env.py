@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from opshift.author.bounds import Bounds
-from opshift.author.node import FoldingEnv, Node, Told
+from opshift.author.node import FoldingEnv, Node, TypePart
 from opshift.convert.classes.facets import (
     ASSUMED,
     COMPUTED,
@@ -49,7 +49,7 @@ class ClassEnv(FoldingEnv):
         kind = self.given[name].ranked
         return None if kind is None else TypeProto.FromString(kind)
 
-    def tell(self, name: str, found: TypeProto | None, what: Told) -> TypeProto | None:
+    def tell(self, name: str, found: TypeProto | None, what: TypePart) -> TypeProto | None:
         trust = self.given[name].trust
         if not trust & PROVED or not (trust & EXACT or is_told(found, what)):
             self.questions.append(name)
@@ -107,5 +107,3 @@ class ClassEnv(FoldingEnv):
     def claimed_dims(self, name: str, dims: Dims) -> Dims:
         self.questions.append(name)
         return dims
-
-

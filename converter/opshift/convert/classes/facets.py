@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from opshift.author.node import Told
+from opshift.author.node import TypePart
 from opshift.author.present_types import element_types
 from opshift.opsets import schemas
 from opshift.opsets.types import is_complete, rank_of
@@ -29,7 +29,6 @@ class Facet(NamedTuple):
     maker: tuple[int, ...] = ()  # signature and inputs of the node that computes counts
 
 
-
 # What is sure of a facet beside its being sound: nobody who infers more can contradict it anyway.
 PROVED = 1  # its rank and element type follow from the inputs of the model, without a declaration
 EXACT = 2  # no inference finds a length that it does not have
@@ -40,12 +39,13 @@ ASSUMED = 32  # a report calls its rank declared, because the model declares it 
 INPUT = PROVED | EXACT | VARIABLE
 
 
-
-def is_told(found: TypeProto | None, what: Told) -> bool:
+def is_told(found: TypeProto | None, what: TypePart) -> bool:
     """Whether nothing that a stronger inference finds could change what is told."""
-    if what is Told.ELEMENT:
+    if what is TypePart.ELEMENT:
         return found is not None and schemas.type_name(found) is not None
-    return rank_of(found) is not None if what is Told.RANK else bool(found and is_complete(found))
+    return (
+        rank_of(found) is not None if what is TypePart.RANK else bool(found and is_complete(found))
+    )
 
 
 def is_static(kind: bytes) -> bool:
@@ -100,5 +100,3 @@ def value_of(tensor: TensorProto) -> bytes | None:
     bare.ClearField("name")
     bare.ClearField("doc_string")
     return bare.SerializeToString(deterministic=True)
-
-

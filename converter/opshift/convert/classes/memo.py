@@ -45,10 +45,10 @@ from opshift.protos import (
     TensorProto,
     TypeProto,
     ValueInfoProto,
-    checker,
     helper,
+    onnx_checker,
 )
-from opshift.protos.inference import infer_shapes
+from opshift.protos.shape_inference import infer_shapes
 
 Imports = tuple[tuple[str, int], ...]
 
@@ -56,9 +56,8 @@ DOMAINS = frozenset({"", "ai.onnx.ml", "ai.onnx.training", "ai.onnx.preview.trai
 UNKNOWN = 0  # the facet of a value of which nothing is known, and of an input left out
 MOST_CLASSES = 4000  # for each set of imports; then the memo begins anew
 MOST_MAKERS = 50  # nodes before one of which its class consists
-_NO_NAMES = checker.LexicalScopeContext()
+_NO_NAMES = onnx_checker.LexicalScopeContext()
 _VERSION_LIMIT = (1 << 31) - 1
-
 
 
 def memo(imports: Imports, ir_version: int, adapters: Registry) -> Memo:
@@ -89,7 +88,7 @@ class Memo:
         self.ir_version = ir_version
         self.lock = threading.Lock()
         self.noted = False  # whether the values of the model at hand have metadata
-        self.context = checker.CheckerContext()
+        self.context = onnx_checker.CheckerContext()
         self.context.ir_version = ir_version
         self.context.opset_imports = {d: min(v, _VERSION_LIMIT) for d, v in imports}
         head = ModelProto(ir_version=ir_version)
@@ -181,8 +180,8 @@ class Memo:
                 _require_inside(tensor)
         else:
             try:
-                checker.check_tensor(data, self.context)
-            except checker.ValidationError:
+                onnx_checker.check_tensor(data, self.context)
+            except onnx_checker.ValidationError:
                 raise Unproven from None
         number = self._of_tensor(tensor)
         if _has_notes(tensor):
@@ -227,8 +226,8 @@ class Memo:
             if not self._is_checked(proto) or not _is_plain(proto, self.adapters):
                 raise Unproven
             try:
-                checker.check_node(node, self.context, _NO_NAMES)
-            except checker.ValidationError:
+                onnx_checker.check_node(node, self.context, _NO_NAMES)
+            except onnx_checker.ValidationError:
                 raise Unproven from None
             illegal = self.adapters.traits(Illegal).get(_key(proto), ())
             if any(rule.against(proto) for rule in illegal):

@@ -11,7 +11,7 @@ from opshift.convert.classes.facets import INPUT
 from opshift.convert.classes.memo import MOST_CLASSES, UNKNOWN, Memo, memo
 from opshift.convert.classes.rows import GraphField, Other, Rows, Signature, Unproven
 from opshift.model.bytes import wire
-from opshift.protos import ModelProto, checker
+from opshift.protos import ModelProto, onnx_checker
 
 FEWEST_NEW = 64
 
@@ -113,8 +113,8 @@ class Proof:
         ]
         model = b"".join([*head, wire.framed(_GRAPH, b"".join(graph))])
         try:
-            checker.check_model(model)
-        except (checker.ValidationError, RuntimeError, ValueError):
+            onnx_checker.check_model(model)
+        except (onnx_checker.ValidationError, RuntimeError, ValueError):
             raise Unproven from None
         shown = ModelProto.FromString(model)
         imports = tuple((one.domain, one.version) for one in shown.opset_import)
@@ -135,8 +135,8 @@ class Proof:
             if number == GraphField.OUTPUT:
                 outputs.append(name)
                 try:
-                    checker.check_value_info(info, known.context)
-                except checker.ValidationError:
+                    onnx_checker.check_value_info(info, known.context)
+                except onnx_checker.ValidationError:
                     raise Unproven from None
             if facet is not None and self.declared.setdefault(name, facet) != facet:
                 raise Unproven

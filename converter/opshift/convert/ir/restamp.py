@@ -16,7 +16,7 @@ from opshift.convert.ir import needs
 from opshift.convert.ir.features import METADATA, TRAINING, TYPES
 from opshift.convert.request import Request
 from opshift.model.bytes import leftovers, place, wire
-from opshift.model.bytes.attributes import Attributes
+from opshift.model.bytes.file_attributes import Attributes
 from opshift.model.bytes.place import File, Place, Stream
 from opshift.model.bytes.ranges import Moved, Region
 from opshift.model.bytes.source import BINARY, Opened, is_text

@@ -21,18 +21,18 @@ from opshift.protos import (
     ModelProto,
     NodeProto,
     TensorProto,
-    checker,
+    onnx_checker,
 )
-from opshift.protos.inference import InferenceError
+from opshift.protos.shape_inference import InferenceError
 
-_NO_NAMES = checker.LexicalScopeContext()
+_NO_NAMES = onnx_checker.LexicalScopeContext()
 _EMPTY_GRAPH = GraphProto(name="checked_on_its_own")
 _LARGEST = (1 << 31) - 1  # version that the checker can hold
 
 
 def after_step(document: Document, step: Step) -> None:
     """Checks what one step wrote, and what it left standing under a new schema."""
-    contexts: dict[Root, checker.CheckerContext] = {}
+    contexts: dict[Root, onnx_checker.CheckerContext] = {}
     for scope, position in step.touched:
         node = scope.node(position)
         context = contexts.get(scope.root)
@@ -72,7 +72,9 @@ def training(document: Document) -> Iterator[tuple[NodeProto, str]]:
                     yield node, error
 
 
-def check_node(document: Document, context: checker.CheckerContext, node: NodeProto) -> str | None:
+def check_node(
+    document: Document, context: onnx_checker.CheckerContext, node: NodeProto
+) -> str | None:
     """The checker's objection to one node; the nodes in its subgraphs are checked on their own."""
     key = (schemas.normal(node.domain), node.op_type)
     if document.functions and document.is_call(node):
@@ -81,8 +83,8 @@ def check_node(document: Document, context: checker.CheckerContext, node: NodePr
         return None
     shown = _without_contents(node) if any(a.type in HOLDERS for a in node.attribute) else node
     try:
-        checker.check_node(shown.SerializeToString(), context, _NO_NAMES)
-    except checker.ValidationError as error:
+        onnx_checker.check_node(shown.SerializeToString(), context, _NO_NAMES)
+    except onnx_checker.ValidationError as error:
         return _first_line(error)
     return None
 
@@ -104,8 +106,8 @@ def _without_contents(node: NodeProto) -> NodeProto:
     return bare
 
 
-def _context(document: Document, imports: Imports) -> checker.CheckerContext:
-    context = checker.CheckerContext()
+def _context(document: Document, imports: Imports) -> onnx_checker.CheckerContext:
+    context = onnx_checker.CheckerContext()
     context.ir_version = document.model.ir_version
     context.opset_imports = {d: min(v, _LARGEST) for d, v in imports.as_dict().items()}
     return context
@@ -116,7 +118,7 @@ def whole(view: bytes | ModelProto, adapters: Registry, *, full: bool) -> str | 
     if full and safe_inference.is_at_risk(view, adapters):
         return whole(view, adapters, full=False) or types(view, adapters)
     try:
-        checker.check_model(view, full_check=full)
+        onnx_checker.check_model(view, full_check=full)
     except InferenceError as error:
         return _contradiction(error)
     except safe_inference.COMPLAINTS as error:

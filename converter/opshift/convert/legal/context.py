@@ -22,7 +22,7 @@ from opshift.protos import AttributeProto, NodeProto, TypeProto
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenNodes:
     """What an adapter wrote in place of one node at one boundary."""
 
     place: Place
@@ -34,7 +34,7 @@ class Written:
     to: int
 
 
-def check(written: Written, given: Collection[str], typed: set[tuple[object, ...]]) -> None:
+def check(written: WrittenNodes, given: Collection[str], typed: set[tuple[object, ...]]) -> None:
     """Raises an AdapterBug that names the boundary, the adapter and the node.
 
     `given` are the names that the engine made for this change; `typed` remembers the kinds of
@@ -48,7 +48,7 @@ def check(written: Written, given: Collection[str], typed: set[tuple[object, ...
 
 
 def _faults(
-    written: Written, given: Collection[str], typed: set[tuple[object, ...]]
+    written: WrittenNodes, given: Collection[str], typed: set[tuple[object, ...]]
 ) -> Iterator[str]:
     made, root = written.op.made, written.place[0].root
     yield from _values(written.place, written.node.proto, made, given)
@@ -148,7 +148,7 @@ def _schema(
 # -- types ---------------------------------------------------------------------------------------
 
 
-def _types(written: Written, typed: set[tuple[object, ...]]) -> Iterator[str]:
+def _types(written: WrittenNodes, typed: set[tuple[object, ...]]) -> Iterator[str]:
     """An output keeps the element type that is declared; once for each kind of change."""
     scope, op = written.place[0], written.op
     for name in filter(None, written.node.proto.output):
@@ -164,7 +164,7 @@ def _types(written: Written, typed: set[tuple[object, ...]]) -> Iterator[str]:
             yield f"{name!r} becomes {after}, and it was {before}"
 
 
-def _before(written: Written) -> dict[str, TypeProto]:
+def _before(written: WrittenNodes) -> dict[str, TypeProto]:
     """The types of the replaced node: what a model declares may be wrong already."""
     return infer_node(written.node.proto, Env(written.op.env.facts, written.place[0]), None)
 

@@ -11,14 +11,14 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
 from opshift.author.registry import Registry
-from opshift.convert.legal import checker, flaws, tolerant
+from opshift.convert.legal import author_flaws, checker, tolerant
 from opshift.errors import AdapterBug, InvalidModel
 from opshift.model import walk
 from opshift.model.weights.copy import copy_of
 from opshift.protos import GraphProto, ModelProto, TensorProto
 
 
-class Conversion(Protocol):
+class OpenConversion(Protocol):
     """A conversion: what it works on, and the model as it came."""
 
     skeleton: ModelProto
@@ -36,7 +36,7 @@ def unreadable_text() -> Iterator[None]:
 
 
 @contextmanager
-def on_the_model(attempt: Conversion) -> Iterator[None]:
+def on_the_model(attempt: OpenConversion) -> Iterator[None]:
     """Looks for the mistake in the model first when a conversion breaks down."""
     try:
         yield
@@ -70,7 +70,9 @@ def _contradiction(before: bytes | ModelProto, adapters: Registry) -> str | None
         or tolerant.objection(before, adapters, full=True)
         or _in_training(model, adapters)
     )
-    return f"the model contradicts itself: {error}" if error else flaws.first(model, adapters)
+    return (
+        f"the model contradicts itself: {error}" if error else author_flaws.first(model, adapters)
+    )
 
 
 def _no_such_type(model: ModelProto) -> str | None:
@@ -99,9 +101,7 @@ def _in_training(model: ModelProto, adapters: Registry) -> str | None:
     return None
 
 
-def declarations(
-    after: bytes | ModelProto, error: str, adapters: Registry
-) -> str | None:
+def declarations(after: bytes | ModelProto, error: str, adapters: Registry) -> str | None:
     """The same of a result that is sound but for types and shapes that somebody wrote down.
 
     Older operators had no inference, so that a wrong one comes to light at another version.

@@ -23,7 +23,7 @@ from opshift.model.bytes.source import Opened
 from opshift.model.document import Document
 from opshift.opsets import targets
 from opshift.opsets.targets import Ceiling, Wanted
-from opshift.page.blocks import Release
+from opshift.page.page_parts import RuntimeRelease
 from opshift.protos import ModelProto
 from opshift.report import SCHEMA_VERSION
 from opshift.text import Line, Role, Shown, table
@@ -73,7 +73,7 @@ class Fit:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Survey(Shown):
+class RuntimeSurvey(Shown):
     """In which runtimes a model runs."""
 
     fits: tuple[Fit, ...]
@@ -127,7 +127,7 @@ def accepts(model: Source, target: str) -> Acceptance:
     return _accepted(*_opened(carve_of(model)), row)
 
 
-def survey(model: Source, names: Iterable[str] = ()) -> Survey:
+def survey(model: Source, names: Iterable[str] = ()) -> RuntimeSurvey:
     """Each of the named runtimes or releases (all but onnx itself), now and after a conversion."""
     document, facts = _opened(carve_of(model))
     rehearsed: dict[object, tuple[bool | None, tuple[str, ...]]] = {}
@@ -137,10 +137,8 @@ def survey(model: Source, names: Iterable[str] = ()) -> Survey:
         key = repr(dataclasses.replace(row, name="", versions="", same_as="", also={}))
         if key not in rehearsed:
             rehearsed[key] = _after(model, row)
-        fits.append(
-            Fit(row.shown, now.accepted, rehearsed[key][0], now.reasons, rehearsed[key][1])
-        )
-    return Survey(tuple(fits))
+        fits.append(Fit(row.shown, now.accepted, rehearsed[key][0], now.reasons, rehearsed[key][1]))
+    return RuntimeSurvey(tuple(fits))
 
 
 def _rows(names: Iterable[str]) -> list[Ceiling]:
@@ -149,21 +147,23 @@ def _rows(names: Iterable[str]) -> list[Ceiling]:
     return chosen or [row for row in targets.table() if row.name != "onnx"]
 
 
-def releases(before: Carve, after: Carve) -> list[Release]:
+def releases(before: Carve, after: Carve) -> list[RuntimeRelease]:
     """Which releases of runtimes run one model, and which run the other, as they are."""
     first, second = _opened(before), _opened(after)
     found = []
     for row in _rows(()):
         now, then = _accepted(*first, row), _accepted(*second, row)
         why = next(iter(then.reasons or now.reasons), "")
-        found.append(Release(*_names(row), now.accepted, then.accepted, why))
+        found.append(RuntimeRelease(*_names(row), now.accepted, then.accepted, why))
     return found
 
 
-def within_reach(model: Source) -> list[Release]:
+def within_reach(model: Source) -> list[RuntimeRelease]:
     """Which releases of runtimes run a model now, and which after a conversion for them."""
     return [
-        Release(*_names(row), fit.now, fit.after, next(iter(fit.blockers or fit.reasons), ""))
+        RuntimeRelease(
+            *_names(row), fit.now, fit.after, next(iter(fit.blockers or fit.reasons), "")
+        )
         for row, fit in zip(_rows(()), survey(model).fits, strict=True)
     ]
 

@@ -18,7 +18,7 @@ from opshift.convert.request import Request
 from opshift.errors import OpshiftError
 from opshift.model import imports, walk
 from opshift.model.model_version import Level, ModelVersion
-from opshift.model.signature import Change, compare, signature
+from opshift.model.signature import SignatureChange, compare, signature
 from opshift.model.weights import Weights
 from opshift.opsets import schemas
 from opshift.protos import FunctionProto, ModelProto, TensorProto
@@ -57,7 +57,7 @@ class Difference:
 class Diff(Shown):
     """All differences, gravest first, and the version that follows from them."""
 
-    changes: tuple[Change, ...]
+    changes: tuple[SignatureChange, ...]
     before: ModelVersion
     after: ModelVersion
     differences: tuple[Difference, ...] = ()
@@ -168,12 +168,12 @@ def diff(first: Model, second: Model) -> Diff:
     if [(p.key, p.value) for p in a.model.metadata_props] != [
         (p.key, p.value) for p in b.model.metadata_props
     ]:
-        changes.append(Change(Level.PATCH, "the model's metadata changed"))
+        changes.append(SignatureChange(Level.PATCH, "the model's metadata changed"))
     same = _same(first, a, b)
     if same is None:
-        changes.append(Change(Level.PATCH, "what it computes may have changed"))
+        changes.append(SignatureChange(Level.PATCH, "what it computes may have changed"))
     elif same != SAME_PARTS:
-        changes.append(Change(Level.PATCH, "it is written for other versions"))
+        changes.append(SignatureChange(Level.PATCH, "it is written for other versions"))
     changes.sort(key=lambda change: -change.level)
     before, after = (_version(side.model) for side in (a, b))
     return Diff(tuple(changes), before, after, tuple(differences), same or "")

@@ -12,7 +12,7 @@ from opshift.convert.legal import diagnose, validate
 from opshift.convert.look.accepts import Acceptance
 from opshift.errors import BadTarget
 from opshift.model import imports
-from opshift.model.model_version import Form, ModelVersion
+from opshift.model.model_version import ModelVersion, VersionFormat
 from opshift.opsets import changelog
 from opshift.opsets.identity import normal
 from opshift.protos import ModelProto
@@ -117,7 +117,7 @@ def _not_asked(model: ModelProto, consumer: Consumer) -> Iterator[str]:
 def _breaking(stored: ModelVersion, wanted: ModelVersion) -> Iterator[str]:
     """Breaking changes between the model that a consumer was written for and this one."""
     told = f"the model is version {stored}, and the consumer was written for {wanted}"
-    if Form.NUMBER in (stored.form, wanted.form):
+    if VersionFormat.NUMBER in (stored.form, wanted.form):
         if stored != wanted:
             yield f"{told}; a plain number does not tell whether the change breaks the consumer"
     elif stored.major != wanted.major:

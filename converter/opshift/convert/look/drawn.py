@@ -9,12 +9,12 @@ from math import prod
 from typing import Any, TypeAlias
 
 from opshift.model.arrays import to_array
-from opshift.model.rewrites import RewrittenPlace, Side, rewrites
+from opshift.model.rewrites import Body, RewrittenPlace, rewrites
 from opshift.model.weights import Weights
 from opshift.opsets import schemas
-from opshift.page.blocks import Names, Pair
 from opshift.page.drawing import Box, Drawing, End
 from opshift.page.markup import repeated
+from opshift.page.page_parts import BeforeAfter, NameList
 from opshift.protos import AttributeProto, ModelProto, NodeProto, TensorProto, helper
 from opshift.text import counted
 
@@ -31,7 +31,7 @@ Key: TypeAlias = tuple[Any, ...]
 
 
 @dataclass(slots=True)
-class Form:
+class DrawnForm:
     """One form of a rewritten place: as it was at the first place, and where it is."""
 
     before: Drawing
@@ -44,26 +44,26 @@ class Form:
         before, after = ((box.op for box in one.boxes) for one in (self.before, self.after))
         return f"{repeated(before, 4)} → {repeated(after, 4)}"
 
-    def pair(self) -> Pair:
+    def pair(self) -> BeforeAfter:
         """The form as a part of a page."""
-        return Pair(
+        return BeforeAfter(
             self.title,
             f"{counted(len(self.places), 'place')} of this form"
             + (", of which the first is shown." if len(self.places) > 1 else "."),
             self.before,
             self.after,
-            Names(counted(len(self.places), "node"), self.places),
+            NameList(counted(len(self.places), "node"), self.places),
         )  # fmt: skip
 
 
-def forms(before: ModelProto, after: ModelProto) -> list[Form]:
+def forms(before: ModelProto, after: ModelProto) -> list[DrawnForm]:
     """Every form of a place that was rewritten, the most frequent first."""
-    found: dict[Key, Form] = {}
+    found: dict[Key, DrawnForm] = {}
     for one in rewrites(before, after):
         names: dict[str, int] = {}
         left, right = _draw(one.before, one.removed), _draw(one.after, one.written)
         key = (_shape(left, names), _shape(right, names))
-        form = found.setdefault(key, Form(left, right))
+        form = found.setdefault(key, DrawnForm(left, right))
         form.before, form.after = _merged(form.before, left), _merged(form.after, right)
         form.places.append(_where(one))
     return sorted(found.values(), key=lambda form: -len(form.places))
@@ -94,7 +94,7 @@ def _merged(first: Drawing, other: Drawing) -> Drawing:
     return Drawing(tuple(boxes), first.inputs, first.wires, first.outputs)
 
 
-def _draw(side: Side, nodes: Sequence[NodeProto]) -> Drawing:
+def _draw(side: Body, nodes: Sequence[NodeProto]) -> Drawing:
     writers = {name: i for i, node in enumerate(nodes) for name in node.output if name}
     inputs: dict[str, int] = {}
     wires: list[tuple[End, int]] = []
@@ -117,7 +117,7 @@ def _draw(side: Side, nodes: Sequence[NodeProto]) -> Drawing:
     return Drawing(tuple(boxes), tuple(inputs), tuple(wires), tuple(_outputs(nodes)))
 
 
-def _schema(side: Side, node: NodeProto) -> schemas.Schema | None:
+def _schema(side: Body, node: NodeProto) -> schemas.Schema | None:
     domain = schemas.normal(node.domain)
     version = side.imports.get(domain)
     return schemas.schema(domain, node.op_type, version) if version else None
@@ -160,7 +160,7 @@ def _short(value: Any) -> str:
     return f"[{', '.join([*shown, '…'] if len(listed) > SMALL else shown)}]"
 
 
-def _constant(side: Side, name: str) -> str | None:
+def _constant(side: Body, name: str) -> str | None:
     """What an initializer or a constant holds; None for a computed value."""
     found = side.constant(name)
     if isinstance(found, TensorProto):

@@ -15,7 +15,7 @@ from opshift.errors import Refused
 from opshift.model import imports, walk
 from opshift.model.bytes.source import Opened
 from opshift.model.weights import Weights
-from opshift.page.blocks import Block, Notes, Releases, reasons
+from opshift.page.page_parts import Block, Notes, Releases, reasons
 from opshift.page.sheet import Page, Section, facts_of
 from opshift.protos import ModelProto
 from opshift.text import Line, counted, size

@@ -77,7 +77,7 @@ def _stopped(
 
 def _dead_end(adapters: Registry, key: tuple[str, str], versions: tuple[int, int]) -> str | None:
     """Where the plan ends, if a rehearsal did not come so far."""
-    dead = planner.Plan(adapters).dead_end(*key, *versions)
+    dead = planner.CrossingPlan(adapters).dead_end(*key, *versions)
     if dead is None:
         return None
     adapter = adapters.get(key[0], dead.trail[-1], dead.edge.start, dead.edge.to)

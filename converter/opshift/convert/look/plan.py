@@ -116,7 +116,7 @@ class Plan(Paged):
 
     def page(self) -> Page:
         """The verdict, what blocks the conversion or what it would do, and how far one can go."""
-        from opshift.page.blocks import Table
+        from opshift.page.page_parts import Table
         from opshift.page.sheet import Page, Section, facts_of
 
         source, target = self.source, {**self.source, **self.target}

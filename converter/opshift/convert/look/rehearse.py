@@ -29,7 +29,7 @@ NODE_BUDGET = 50_000  # nodes that are written to learn how far a model can go: 
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Told:
+class Rehearsed:
     """How a rehearsal ended: with a report or a refusal."""
 
     report: Report | None
@@ -80,7 +80,7 @@ def plan(model: Source, options: Request) -> Plan:
     )
 
 
-def _paths(opened: Conversion, told: Told) -> Iterator[Path]:
+def _paths(opened: Conversion, told: Rehearsed) -> Iterator[Path]:
     counts: dict[tuple[str, str], int] = {}
     for root in opened.document.roots:
         for key, places in root.index.items():
@@ -100,12 +100,12 @@ def newest(domain: str, source: Mapping[str, int]) -> int:
     return schemas.latest(domain) or source.get(domain, 1)
 
 
-def rehearse(carve: Carve, options: Request) -> Told:
+def rehearse(carve: Carve, options: Request) -> Rehearsed:
     """A conversion of the skeleton alone: its report, or its refusal."""
     try:
-        return Told(convert(carve, options)[2], None)
+        return Rehearsed(convert(carve, options)[2], None)
     except Refused as refused:
-        return Told(None, refused)
+        return Rehearsed(None, refused)
 
 
 def furthest(
@@ -114,7 +114,7 @@ def furthest(
     domain: str,
     source: Mapping[str, int],
     end: int,
-    told: Told | None = None,
+    told: Rehearsed | None = None,
     wanted: Mapping[str, int] | None = None,
 ) -> Limit:
     """The version of a domain nearest to `end` that a conversion reaches, and what stops it.

@@ -9,16 +9,16 @@ from collections.abc import Iterable
 from opshift.author.bounds import Bounds
 from opshift.author.builder import Builder
 from opshift.author.facts import Facts
-from opshift.author.node import Env, Node, Told, Value
+from opshift.author.node import Env, Node, TypePart, Value
 from opshift.author.registry import Registry
 from opshift.author.traits import Differs
 from opshift.author.verdicts import Adapter, Keep
 from opshift.convert.apply import Applier, used_constants
 from opshift.convert.attempt import Conversion
-from opshift.convert.change import Change, Task
+from opshift.convert.change import NodeChange, Task
 from opshift.convert.classes.facets import ASSUMED, COMPUTED, EXACT, PROVED, VARIABLE, is_told
 from opshift.convert.ir.features import TYPES
-from opshift.convert.quotient.journal import Journal, Order, external
+from opshift.convert.quotient.class_journal import ClassJournal, Order, external
 from opshift.convert.request import Request
 from opshift.convert.step import Stepper
 from opshift.errors import Refusal
@@ -37,7 +37,7 @@ class Compilation(Conversion):
     """A conversion of a quotient."""
 
     def __init__(
-        self, model: ModelProto, options: Request, adapters: Registry, journal: Journal
+        self, model: ModelProto, options: Request, adapters: Registry, journal: ClassJournal
     ) -> None:
         super().__init__(model, Weights(), options, adapters)
         self.journal = journal
@@ -78,7 +78,7 @@ class Compilation(Conversion):
 class Symbol(str):
     """A length that is no number: what else an adapter asks of it, its class does not tell."""
 
-    journal: Journal
+    journal: ClassJournal
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, (int, float)):
@@ -96,17 +96,17 @@ class Symbol(str):
 class AskedFacts(Facts):
     """Notes each question that a class alone does not answer as the whole model would."""
 
-    journal: Journal
+    journal: ClassJournal
 
     def tell(
-        self, scope: Scope, name: str, found: TypeProto | None, what: Told
+        self, scope: Scope, name: str, found: TypeProto | None, what: TypePart
     ) -> TypeProto | None:
         trust = self._trust(name)
         if not trust & PROVED:
             self.journal.beyond("a type that is not proved")
         elif not trust & EXACT and not is_told(found, what):
             self.journal.beyond("a type of which more may be known")
-        elif what is Told.ALL and found is not None and not is_told(found, what):
+        elif what is TypePart.ALL and found is not None and not is_told(found, what):
             self._show_symbols(found)
         return found
 
@@ -180,7 +180,7 @@ class AskedFacts(Facts):
 class AskedNames(Names):
     """Notes who asks whether a value is read."""
 
-    def __init__(self, document: Document, journal: Journal) -> None:
+    def __init__(self, document: Document, journal: ClassJournal) -> None:
         super().__init__(document)
         self.journal = journal
 
@@ -194,7 +194,7 @@ class AskedNames(Names):
 class RecordingStepper(Stepper):
     """A step that notes for which class it does what."""
 
-    journal: Journal
+    journal: ClassJournal
 
     def applier(self) -> Applier:
         made = RecordingApplier(self.document, self.facts, self, self.step)
@@ -214,7 +214,7 @@ class RecordingStepper(Stepper):
         finally:
             self.journal.current = None
 
-    def _change(self, place: Place, task: Task) -> Change | None:
+    def _change(self, place: Place, task: Task) -> NodeChange | None:
         op = place[0].node(place[1]).op_type
         kept = self.step.kept[op]
         change, deeds = super()._change(place, task), self.journal.of(place)
@@ -243,9 +243,9 @@ def content_of(tensor: TensorProto) -> bytes:
 class RecordingApplier(Applier):
     """Writes the changes of a step, and notes for which class."""
 
-    journal: Journal
+    journal: ClassJournal
 
-    def _prepare(self, change: Change) -> None:
+    def _prepare(self, change: NodeChange) -> None:
         heirs = len(self.document.heirs)
         super()._prepare(change)
         deeds = self.journal.of(change.place)
@@ -259,7 +259,7 @@ class RecordingApplier(Applier):
         for i, tensor in enumerate(used_constants(change.made)):
             deeds.placed.append(((*self._order(change), i), content_of(tensor)))
 
-    def _note(self, change: Change, written: list[Place]) -> None:
+    def _note(self, change: NodeChange, written: list[Place]) -> None:
         owner = self.journal.owner(change.place)
         order = self._order(change) if owner is not None else ()
         super()._note(change, written)
@@ -269,5 +269,5 @@ class RecordingApplier(Applier):
             for i, place in enumerate(written):
                 self.journal.enter(place, owner, (*order, i))
 
-    def _order(self, change: Change) -> Order:
+    def _order(self, change: NodeChange) -> Order:
         return (self.journal.boundary[0], change.task.key[1], self.journal.order(change.place))

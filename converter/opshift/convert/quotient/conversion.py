@@ -15,9 +15,9 @@ from opshift.convert.classes.proof import Proof, prove
 from opshift.convert.classes.rows import GraphField, names_in
 from opshift.convert.ir import needs
 from opshift.convert.ir.features import TYPES
+from opshift.convert.quotient.class_journal import Boundary
+from opshift.convert.quotient.class_plan import ClassPlan, Key
 from opshift.convert.quotient.instantiate import Instance
-from opshift.convert.quotient.journal import Boundary
-from opshift.convert.quotient.plan import Key, Plan
 from opshift.convert.quotient.template import Answer, Beyond
 from opshift.convert.request import Request
 from opshift.model.bytes import wire
@@ -145,16 +145,16 @@ class _Work:
             answers[row] = answer
         return answers
 
-    def _plan(self) -> Plan:
+    def _plan(self) -> ClassPlan:
         with self.memo.lock:
             plan = self.memo.answers.get(self.to)
-            if not isinstance(plan, Plan):
-                plan = self.memo.answers[self.to] = Plan(self.memo, self.start, self.to)
+            if not isinstance(plan, ClassPlan):
+                plan = self.memo.answers[self.to] = ClassPlan(self.memo, self.start, self.to)
         if plan.classes is not self.proof.generation:
             raise Beyond("the memo has begun anew")
         return plan
 
-    def _keys(self, plan: Plan) -> dict[int, Key]:
+    def _keys(self, plan: ClassPlan) -> dict[int, Key]:
         proof, rows = self.proof, self.proof.rows
         outputs = names_in(proof.data, proof.others, GraphField.OUTPUT)
         read = set(rows.inputs).union(outputs)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from opshift.convert.classes.proof import Proof
 from opshift.convert.classes.rows import GraphField, name_of, names_in
-from opshift.convert.quotient.journal import Order, at
+from opshift.convert.quotient.class_journal import Order, at
 from opshift.convert.quotient.template import (
     CONSTANT,
     FRESH,

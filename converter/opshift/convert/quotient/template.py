@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from opshift.convert.change import Rewritten
-from opshift.convert.quotient.journal import Boundary, Deeds, Order, external
+from opshift.convert.quotient.class_journal import Boundary, Deeds, Order, external
 from opshift.model.bytes import wire
 from opshift.protos import NodeProto
 

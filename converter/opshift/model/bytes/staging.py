@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from types import TracebackType
 
 from opshift.errors import InvalidModel
-from opshift.model.bytes import attributes, leftovers
-from opshift.model.bytes.attributes import Attributes, Readers
+from opshift.model.bytes import file_attributes, leftovers
+from opshift.model.bytes.file_attributes import Attributes, Readers
 from opshift.model.bytes.leftovers import Claim
 from opshift.model.bytes.ranges import Moved, Region, write_pieces
 from opshift.model.bytes.source import BINARY, Identity, Named
@@ -82,7 +82,9 @@ class Staging:
             return
         self._make_folder(os.path.dirname(path))
         region = Region(source, 0, source.seen.size)
-        self._ready.append((self._written(path, [region], [attributes.readers(source.path)]), path))
+        self._ready.append(
+            (self._written(path, [region], [file_attributes.readers(source.path)]), path)
+        )
 
     def commit(
         self, check: Callable[[], None], *, synced: bool = True, old: Iterable[str] = ()
@@ -129,10 +131,10 @@ class Staging:
         with _named(path):
             name = self._claim(os.path.dirname(path)).name()
             flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | BINARY
-            fd = os.open(name, flags, attributes.first(sources))
+            fd = os.open(name, flags, file_attributes.first(sources))
         try:
             if self._like is None:
-                attributes.restrict(name, self._model, sources)
+                file_attributes.restrict(name, self._model, sources)
             write_pieces(fd, pieces)
             if self._like is not None:
                 self._like.give_to(name, sources)

@@ -15,8 +15,8 @@ from opshift.errors import BadDestination, InvalidModel
 from opshift.model import walk
 from opshift.model.arrays import from_array
 from opshift.model.bytes import place, wire
-from opshift.model.bytes.attributes import Attributes, Readers, readers
 from opshift.model.bytes.external import PLACE, inside, location_of
+from opshift.model.bytes.file_attributes import Attributes, Readers, readers
 from opshift.model.bytes.leftovers import mentions, sweep
 from opshift.model.bytes.place import File, Place, Stream
 from opshift.model.bytes.ranges import Late, Moved, Region, write_pieces

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The judge: evaluates any ONNX model of opset 1..28 node by node, by engines that earned trust."""
 
-from opshift.verify.oracle.compare import compare
+from opshift.verify.oracle.equality import compare
 from opshift.verify.oracle.inputs import make_inputs
 from opshift.verify.oracle.interpreter import evaluate
 from opshift.verify.oracle.trust import doubtful

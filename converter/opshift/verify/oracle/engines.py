@@ -10,7 +10,7 @@ import numpy as np
 from opshift.protos import GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto
 from opshift.protos.whole import helper
 from opshift.verify.extra import onnxruntime
-from opshift.verify.oracle.schema import Call, completed
+from opshift.verify.oracle.strict_schema import Call, completed
 from opshift.verify.oracle.values import OracleError, Value, tensor, type_of, wide
 
 _PACKAGES = {  # onnx 1.17 has no aionnx_preview, so each is imported when it is asked for

@@ -20,7 +20,7 @@ from opshift.protos import (
 from opshift.protos.whole import defs
 from opshift.verify.oracle import trust
 from opshift.verify.oracle.kernels_retired import RETIRED
-from opshift.verify.oracle.schema import (
+from opshift.verify.oracle.strict_schema import (
     attribute_value,
     check_inputs,
     check_outputs,

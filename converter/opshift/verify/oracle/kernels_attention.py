@@ -4,9 +4,9 @@
 import numpy as np
 
 from opshift.verify.oracle import engines
+from opshift.verify.oracle.kernel_registry import kernel
 from opshift.verify.oracle.kernels_misc import as_version
-from opshift.verify.oracle.registry import kernel
-from opshift.verify.oracle.schema import Call
+from opshift.verify.oracle.strict_schema import Call
 from opshift.verify.oracle.values import Value
 
 

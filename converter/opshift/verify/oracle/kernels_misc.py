@@ -6,8 +6,8 @@ import numpy as np
 from opshift.protos import NodeProto
 from opshift.protos.whole import helper
 from opshift.verify.oracle import engines
-from opshift.verify.oracle.registry import kernel
-from opshift.verify.oracle.schema import Call, prepare
+from opshift.verify.oracle.kernel_registry import kernel
+from opshift.verify.oracle.strict_schema import Call, prepare
 from opshift.verify.oracle.values import OracleError, Value, dtype_of, wide
 
 

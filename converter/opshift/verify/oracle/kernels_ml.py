@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from opshift.verify.oracle import engines
-from opshift.verify.oracle.registry import kernel
-from opshift.verify.oracle.schema import Call
+from opshift.verify.oracle.kernel_registry import kernel
+from opshift.verify.oracle.strict_schema import Call
 from opshift.verify.oracle.values import OracleError, Value
 
 ML = "ai.onnx.ml"

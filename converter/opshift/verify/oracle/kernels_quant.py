@@ -7,9 +7,9 @@ import numpy as np
 from opshift.protos import NodeProto, TensorProto
 from opshift.protos.whole import helper
 from opshift.verify.oracle import engines
+from opshift.verify.oracle.kernel_registry import kernel
 from opshift.verify.oracle.kernels_pool import conv
-from opshift.verify.oracle.registry import kernel
-from opshift.verify.oracle.schema import Call, prepare
+from opshift.verify.oracle.strict_schema import Call, prepare
 from opshift.verify.oracle.values import OracleError, dtype_of, elem_type_of, tensor, wide
 
 

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from opshift.verify.oracle.registry import kernel
-from opshift.verify.oracle.schema import Call
+from opshift.verify.oracle.kernel_registry import kernel
+from opshift.verify.oracle.strict_schema import Call
 
 Axes = tuple[int, ...] | None
 _MOST = "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd"

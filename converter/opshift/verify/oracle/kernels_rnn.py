@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from opshift.verify.oracle.registry import kernel
-from opshift.verify.oracle.schema import Call
+from opshift.verify.oracle.kernel_registry import kernel
+from opshift.verify.oracle.strict_schema import Call
 from opshift.verify.oracle.values import OracleError, wide
 
 Activation = Callable[[np.ndarray], np.ndarray]

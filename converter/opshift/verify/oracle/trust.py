@@ -11,7 +11,7 @@ from opshift.model.walk import nodes_in
 from opshift.protos import FunctionProto, ModelProto, NodeProto, TensorProto, TypeProto
 from opshift.protos.whole import defs, helper
 from opshift.verify.oracle import (  # noqa: F401
-    control,
+    control_flow,
     engines,
     kernels_attention,
     kernels_deform,
@@ -27,8 +27,8 @@ from opshift.verify.oracle import (  # noqa: F401
     kernels_sample,
     kernels_shape,
 )
-from opshift.verify.oracle.registry import KERNELS, NEWEST, find
-from opshift.verify.oracle.schema import Call, completed
+from opshift.verify.oracle.kernel_registry import KERNELS, NEWEST, find
+from opshift.verify.oracle.strict_schema import Call, completed
 from opshift.verify.oracle.values import OracleError, Value, elem_type_of
 
 Judge = Callable[..., Any]

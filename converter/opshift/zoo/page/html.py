@@ -30,7 +30,7 @@ POLICY = f"{sheet.POLICY}; script-src 'unsafe-inline'"
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class RunTimes:
     """How the run was asked for, when it began and how long it took."""
 
     command: str = ""
@@ -51,7 +51,7 @@ class Run:
         return f"{minutes} min {seconds} s" if minutes else f"{self.seconds:.1f} s"
 
 
-def page(summary: Summary, outcomes: Iterable[Outcome], recipe: Recipe, run: Run) -> str:
+def page(summary: Summary, outcomes: Iterable[Outcome], recipe: Recipe, run: RunTimes) -> str:
     """The whole page."""
     rank = {fate: number for number, fate in enumerate(FAILED_FIRST)}
     listed = sorted(outcomes, key=lambda outcome: (rank[outcome.fate], outcome.name))
@@ -101,7 +101,7 @@ def _verdict(summary: Summary) -> str:
     return f'<p class="verdict {role}"><span>{words(text + left * bool(summary.left))}</span></p>'
 
 
-def _facts(summary: Summary, listed: Sequence[Outcome], recipe: Recipe, run: Run) -> str:
+def _facts(summary: Summary, listed: Sequence[Outcome], recipe: Recipe, run: RunTimes) -> str:
     before = sum(one.nodes[0] for one in listed if one.nodes)
     after = sum(one.nodes[1] for one in listed if one.nodes)
     used = [f"opshift {release.VERSION}", f"onnx {versions.installed_name()}", recipe.verify]
@@ -268,4 +268,3 @@ def _order() -> Mapping[str, list[Any]]:
 def _state(now: bool, after: bool | None) -> int:
     """Whether a runtime runs a model now (3), and after a conversion (1, or 2 if not known)."""
     return 3 * now + (2 if after is None else int(after))
-

@@ -15,7 +15,7 @@ from opshift.model.bytes.external import inside, location_of
 from opshift.model.walk import tensors
 from opshift.protos import TensorProto
 from opshift.zoo import files
-from opshift.zoo.files import Found, Made
+from opshift.zoo.files import ConvertedModel, LocalModel
 from opshift.zoo.key import Key
 from opshift.zoo.layout import Layout
 from opshift.zoo.marks import Mark
@@ -24,7 +24,7 @@ from opshift.zoo.stores import stores
 from opshift.zoo.stores.stores import Store
 
 
-def brought(url: str, folder: str) -> Found:
+def brought(url: str, folder: str) -> LocalModel:
     """Fetches a model, and the data files that it names, into a folder."""
     store, key = stores.at(url)
     path = os.path.join(folder, posixpath.basename(key))
@@ -60,7 +60,7 @@ class StoreResult:
         return mark if mark and mark.holds(key, posixpath.dirname(self.output)) else None
 
     def publish(
-        self, made: Made, external: str, key: Key, layout: Layout
+        self, made: ConvertedModel, external: str, key: Key, layout: Layout
     ) -> tuple[Stamp, ...]:
         """Puts the data files there, then the model, then the mark."""
         store, name = stores.at(self.output)

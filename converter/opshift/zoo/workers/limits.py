@@ -14,7 +14,7 @@ GRACE = 5.0  # seconds after which the parent kills what the alarm did not
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ModelLimits:
     """What one model may cost, and how often it is tried."""
 
     seconds: float = 600.0

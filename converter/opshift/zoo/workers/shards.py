@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 from opshift.zoo.outcome import Fate, Outcome, shortened
-from opshift.zoo.workers.child import Named
-from opshift.zoo.workers.limits import Limits
+from opshift.zoo.workers.limits import ModelLimits
 from opshift.zoo.workers.pool import elsewhere
 from opshift.zoo.workers.worker import Worker
+from opshift.zoo.workers.worker_side import Sized
 
 MODELS, BYTES = 64, 2 << 30
-Shard: TypeAlias = tuple[Named, ...]
+Shard: TypeAlias = tuple[Sized, ...]
 
 
 class Carrier(Protocol):
@@ -48,7 +48,7 @@ class Spread:
     """The engine that hands shards to a carrier, two for each of its slots at most."""
 
     carrier: Carrier
-    limits: Limits = field(default_factory=Limits)
+    limits: ModelLimits = field(default_factory=ModelLimits)
     stopping: bool = False
     crew: tuple[Worker, ...] = ()  # what works elsewhere cannot be watched
 
@@ -56,7 +56,7 @@ class Spread:
         """Hands out nothing more; shards that are being worked on end as they will."""
         self.stopping = True
 
-    def run(self, fn: Callable[..., Outcome], items: Iterable[Named]) -> Iterator[Outcome]:
+    def run(self, fn: Callable[..., Outcome], items: Iterable[Sized]) -> Iterator[Outcome]:
         """An outcome for each item; a shard that is lost is halved and tried again."""
         fresh, again = cut(items), deque[Shard]()
         flying: dict[Any, Shard] = {}
@@ -90,9 +90,9 @@ class Spread:
             yield from outcomes
 
 
-def cut(items: Iterable[Named]) -> Iterator[Shard]:
+def cut(items: Iterable[Sized]) -> Iterator[Shard]:
     """Shards of so many models, or of fewer that are large."""
-    shard, size = list[Named](), 0
+    shard, size = list[Sized](), 0
     for item in items:
         if shard and (len(shard) == MODELS or size + item.size > BYTES):
             yield tuple(shard)
@@ -103,14 +103,14 @@ def cut(items: Iterable[Named]) -> Iterator[Shard]:
         yield tuple(shard)
 
 
-def packed(fn: Callable[..., Outcome], limits: Limits, shard: Shard) -> bytes:
+def packed(fn: Callable[..., Outcome], limits: ModelLimits, shard: Shard) -> bytes:
     """Work as bytes, which an engine carries without having to understand them."""
     return pickle.dumps((sys.path, pickle.dumps((fn, limits, shard))))
 
 
-def unpacked(work: bytes) -> tuple[Callable[..., Outcome], Limits, Shard]:
+def unpacked(work: bytes) -> tuple[Callable[..., Outcome], ModelLimits, Shard]:
     """The work, once whatever it speaks of can be imported."""
     path, inner = pickle.loads(work)
     sys.path += [folder for folder in path if folder not in sys.path]
-    found: tuple[Callable[..., Outcome], Limits, Shard] = pickle.loads(inner)
+    found: tuple[Callable[..., Outcome], ModelLimits, Shard] = pickle.loads(inner)
     return found

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import wait
 
 from opshift.zoo.outcome import Fate, Outcome, shortened
-from opshift.zoo.workers.child import Named
-from opshift.zoo.workers.limits import Limits
+from opshift.zoo.workers.limits import ModelLimits
 from opshift.zoo.workers.worker import Job, Worker
+from opshift.zoo.workers.worker_side import Sized
 
 TICK = 0.1
 PAUSE = 0.5  # seconds before a worker is tried again that could not be started
@@ -23,7 +23,7 @@ class Supervisor:
     """Runs a function over items in so many workers; the local engine."""
 
     workers: int
-    limits: Limits = field(default_factory=Limits)
+    limits: ModelLimits = field(default_factory=ModelLimits)
     stopping: bool = False
     crew: list[Worker] = field(default_factory=list)
     again: deque[Job] = field(default_factory=deque)
@@ -32,7 +32,7 @@ class Supervisor:
         """Hands out nothing more; what is being worked on ends as it will."""
         self.stopping = True
 
-    def run(self, fn: Callable[..., Outcome], items: Iterable[Named]) -> Iterator[Outcome]:
+    def run(self, fn: Callable[..., Outcome], items: Iterable[Sized]) -> Iterator[Outcome]:
         """An outcome for each item, in the order in which they end."""
         fresh, ended, looked = map(Job, items), list[Outcome](), time.monotonic()
         try:

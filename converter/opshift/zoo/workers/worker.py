@@ -18,9 +18,9 @@ from multiprocessing import util
 from typing import Any
 
 from opshift.zoo.outcome import Fate, Outcome, shortened
-from opshift.zoo.workers import child
-from opshift.zoo.workers.child import Named
-from opshift.zoo.workers.limits import GRACE, Limits, private_bytes
+from opshift.zoo.workers import worker_side
+from opshift.zoo.workers.limits import GRACE, ModelLimits, private_bytes
+from opshift.zoo.workers.worker_side import Sized
 
 PRELOADED = ["opshift.zoo.task", "opshift.zoo.workers.warm"]
 SMALL = 16 << 20  # bytes of all that a worker has, if anything is to wait there
@@ -32,14 +32,14 @@ LONGEST = 70  # bytes of a folder in which the name of the server's socket is no
 class Job:
     """One item and how often it has been tried."""
 
-    item: Named
+    item: Sized
     attempts: int = 0
 
 
 class Worker:
     """One child, the job that it works on, and those that wait there for their turn."""
 
-    def __init__(self, fn: Callable[..., Outcome], limits: Limits) -> None:
+    def __init__(self, fn: Callable[..., Outcome], limits: ModelLimits) -> None:
         context = _context()
         fd, name = tempfile.mkstemp(prefix="opshift-worker-")
         self.log, self.limits = os.fdopen(fd, "rb"), limits
@@ -50,7 +50,7 @@ class Worker:
         self.pipe, theirs = context.Pipe()
         listens, self.life = context.Pipe(duplex=False)  # `life` closes with us, however we end
         arguments = (fn, limits, theirs, listens, name)
-        self.process = context.Process(target=child.serve, args=arguments, daemon=True)
+        self.process = context.Process(target=worker_side.serve, args=arguments, daemon=True)
         with theirs, listens, _main_left_alone():
             _keep_socket_short()
             self.process.start()

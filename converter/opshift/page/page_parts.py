@@ -64,7 +64,7 @@ class Notes:
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class NameList:
     """A long list of names, of which a reader may want to see all."""
 
     title: str
@@ -80,14 +80,14 @@ class Names:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class BeforeAfter:
     """One rewritten form: its drawing before and after, and the places that have it."""
 
     title: str
     note: str
     before: Drawing
     after: Drawing
-    places: Names
+    places: NameList
 
     def html(self) -> str:
         """Both drawings, side by side where there is room."""
@@ -103,7 +103,7 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Release:
+class RuntimeRelease:
     """One release of a runtime: whether it runs the model before and after (None: not known)."""
 
     runtime: str
@@ -136,11 +136,11 @@ _ROLES = {"gained": Role.GOOD, "lost": Role.BAD}
 class Releases:
     """The releases of every runtime as a row of chips."""
 
-    releases: Sequence[Release]
+    releases: Sequence[RuntimeRelease]
 
     def html(self) -> str:
         """A row for each runtime, and what the chips mean."""
-        rows: dict[str, list[Release]] = {}
+        rows: dict[str, list[RuntimeRelease]] = {}
         for release in self.releases:
             rows.setdefault(release.runtime, []).append(release)
         body = "".join(
@@ -156,7 +156,7 @@ class Releases:
         return f"<p class=key>{key}</p><dl class=releases>{body}</dl>"
 
 
-def _chip(release: Release) -> str:
+def _chip(release: RuntimeRelease) -> str:
     told = f"{STATES[release.state]}{': ' + release.why if release.why else ''}"
     name = release.name or "any release"
     return f'<span class="chip {release.state}" title="{markup(told)}">{words(name)}</span>'
@@ -174,7 +174,7 @@ class Folded:
         return f"<details><summary>{words(self.title)}</summary>{self.block.html()}</details>"
 
 
-def reasons(releases: Sequence[Release]) -> Folded:
+def reasons(releases: Sequence[RuntimeRelease]) -> Folded:
     """Why some releases do not run the model before or after."""
     rows = [
         (

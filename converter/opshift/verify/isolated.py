@@ -23,33 +23,33 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ChildAnswer:
     """What a child said, or one sentence about why it said nothing."""
 
     value: Any = None
     error: str = ""
 
 
-def run(task: str, *args: Any, limits: Limits) -> Outcome:
-    """Calls a function of `opshift.verify.worker` by name, in a fresh interpreter."""
+def run(task: str, *args: Any, limits: Limits) -> ChildAnswer:
+    """Calls a function of `opshift.verify.isolated_task` by name, in a fresh interpreter."""
     with tempfile.TemporaryDirectory(prefix="opshift-", ignore_cleanup_errors=True) as folder:
         Path(folder, "job").write_bytes(pickle.dumps((task, args, limits.megabytes)))
         log = Path(folder, "log")
         try:
             with log.open("wb") as file:
                 done = subprocess.run(
-                    [sys.executable, "-P", "-m", "opshift.verify.worker", folder],
+                    [sys.executable, "-P", "-m", "opshift.verify.isolated_task", folder],
                     stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT,
                     env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
                     timeout=limits.seconds, check=False,
                 )  # fmt: skip
         except subprocess.TimeoutExpired:
-            return Outcome(error=f"not finished in {limits.seconds:g} s, the limit")
+            return ChildAnswer(error=f"not finished in {limits.seconds:g} s, the limit")
         answer = Path(folder, "answer")
         if answer.exists() and done.returncode == 0:
             value, error = pickle.loads(answer.read_bytes())
-            return Outcome(value, error)
-        return Outcome(error=_death(done.returncode, log.read_text(errors="replace")))
+            return ChildAnswer(value, error)
+        return ChildAnswer(error=_death(done.returncode, log.read_text(errors="replace")))
 
 
 def _death(code: int, log: str) -> str:

@@ -41,7 +41,7 @@ class Formal:
 
 
 @dataclass(frozen=True, slots=True)
-class Signature:
+class CheckedSchema:
     """The checkable part of a schema."""
 
     inputs: tuple[Formal, ...]
@@ -91,7 +91,7 @@ def schema_of(op: str, opset: int, domain: str) -> defs.OpSchema:
 
 
 @cache
-def _signature(op: str, since: int, domain: str) -> Signature:
+def _signature(op: str, since: int, domain: str) -> CheckedSchema:
     schema = schema_of(op, since, domain)
     option = defs.OpSchema.FormalParameterOption
     variables = {constraint.type_param_str for constraint in schema.type_constraints}
@@ -111,7 +111,7 @@ def _signature(op: str, since: int, domain: str) -> Signature:
     def variadic(parameters: Sequence[Any]) -> bool:
         return bool(parameters) and parameters[-1].option == option.Variadic
 
-    return Signature(
+    return CheckedSchema(
         formals(schema.inputs),
         formals(schema.outputs),
         variadic(schema.inputs),

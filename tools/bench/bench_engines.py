@@ -13,13 +13,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tools.bench.case import Case, Measurement, short
+from tools.bench.benchmark import Benchmark, Measurement, short
 from tools.bench.workloads import layers, nested, transformer, weighty
 
 Work = Callable[[], Any]
 
 
-def generate(case: Case, folder: str) -> None:
+def generate(case: Benchmark, folder: str) -> None:
     """Write the models of a case."""
     import onnx
 
@@ -39,7 +39,7 @@ def generate(case: Case, folder: str) -> None:
     (where / "m.onnx").write_bytes(model.SerializeToString())
 
 
-def opshift_engine(case: Case, folder: Path) -> Work:
+def opshift_engine(case: Benchmark, folder: Path) -> Work:
     """The public API as a user calls it, checks on."""
     from opshift import convert_file, convert_version
 
@@ -49,7 +49,7 @@ def opshift_engine(case: Case, folder: Path) -> Work:
     return lambda: [convert_version(model, case.target) for model in models]
 
 
-def cpp_engine(case: Case, folder: Path) -> Work:
+def cpp_engine(case: Benchmark, folder: Path) -> Work:
     """onnx.version_converter, which checks nothing; step by step with the checker for `steps`."""
     import onnx
     from onnx.version_converter import convert_version
@@ -72,7 +72,7 @@ def cpp_engine(case: Case, folder: Path) -> Work:
     return lambda: [convert_version(model, case.target) for model in models]
 
 
-def checks_engine(case: Case, folder: Path) -> Work:
+def checks_engine(case: Benchmark, folder: Path) -> Work:
     """Two calls of onnx's checker for each model: of what came, and in full of what goes."""
     import onnx
     from opshift import convert_version
@@ -91,7 +91,7 @@ def checks_engine(case: Case, folder: Path) -> Work:
     return check
 
 
-def cp_engine(case: Case, folder: Path) -> Work:
+def cp_engine(case: Benchmark, folder: Path) -> Work:
     """The plain copy of the model's files."""
     files = [str(path) for path in (folder / "m.onnx", folder / "m.data") if path.exists()]
     (folder / "copy").mkdir(exist_ok=True)
@@ -112,7 +112,7 @@ def _loaded(folder: Path) -> list[Any]:
     return [onnx.load(path) for path in sorted(folder.glob("m*.onnx"))]
 
 
-def measure(engine: str, case: Case, folder: str, verify: bool) -> Measurement:
+def measure(engine: str, case: Benchmark, folder: str, verify: bool) -> Measurement:
     """Run one engine once, with the clock around nothing but its work."""
     imports = _warm(engine)
     work = ENGINES[engine](case, Path(folder))
@@ -155,7 +155,7 @@ def _memory(key: str) -> float:
     return int(found[1]) / 1024 if found else 0.0
 
 
-def _flaw(result: Any, case: Case, folder: Path) -> str:
+def _flaw(result: Any, case: Benchmark, folder: Path) -> str:
     """What the full checker says of the first result, shortly."""
     import onnx
 

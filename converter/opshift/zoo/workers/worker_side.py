@@ -12,10 +12,10 @@ from multiprocessing.connection import Connection
 from typing import Protocol
 
 from opshift.zoo.outcome import Fate, Outcome, shortened
-from opshift.zoo.workers.limits import Limits, alarm, cap_memory, die_with
+from opshift.zoo.workers.limits import ModelLimits, alarm, cap_memory, die_with
 
 
-class Named(Protocol):
+class Sized(Protocol):
     """Whatever is worked on has a name, and a size in bytes that is about right."""
 
     @property
@@ -25,7 +25,7 @@ class Named(Protocol):
 
 
 def serve(
-    fn: Callable[..., Outcome], limits: Limits, pipe: Connection, life: Connection, log: str
+    fn: Callable[..., Outcome], limits: ModelLimits, pipe: Connection, life: Connection, log: str
 ) -> None:
     """Works until the pipe closes; only the driver is asked when to stop."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -56,7 +56,7 @@ def _write_to(log: str) -> None:
         os.unlink(log)
 
 
-def _call(fn: Callable[..., Outcome], item: Named) -> Outcome:
+def _call(fn: Callable[..., Outcome], item: Sized) -> Outcome:
     try:
         return fn(item)
     except MemoryError:

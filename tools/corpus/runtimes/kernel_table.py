@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures for which element types the releases of onnxruntime have no kernel; writes the table.
 
-    python -m tools.corpus.runtimes.kernels [--ort 0.4.0 1.10.0] [--results FOLDER] [--write FILE]
+    python -m tools.corpus.runtimes.kernel_table [--ort 0.4.0 1.10.0] [--results FOLDER]
+        [--write FILE]
 
 A model of one node is loaded for each operator, version and choice of element types. Where a
 release lists its registered kernels (from 1.15 on), each listed kernel has to load as well. The
@@ -36,7 +37,7 @@ RELEASES = (
 CONTRIB = "com.microsoft"
 HEAD = """\
 # For which element types onnxruntime has no kernel on the CPU. Written by
-# `python -m tools.corpus.runtimes.kernels`; opshift/opsets/kernels.py says how it is read.
+# `python -m tools.corpus.runtimes.kernel_table`; opshift/opsets/kernels.py says how it is read.
 """
 # (domain, operator, its version, its type variables, their element types)
 Choice: TypeAlias = "tuple[str, str, int, tuple[str, ...], tuple[str, ...]]"
@@ -132,7 +133,7 @@ def listed(
     return False
 
 
-def tabulated(lacking: dict[str, set[Choice]]) -> kernels.Table:
+def tabulated(lacking: dict[str, set[Choice]]) -> kernels.KernelTable:
     """What the releases lack, by operator and version."""
     releases = tuple(sorted(lacking, key=numbers))
     lacks: dict[kernels.Key, dict[int, kernels.Lack]] = {}
@@ -142,7 +143,7 @@ def tabulated(lacking: dict[str, set[Choice]]) -> kernels.Table:
         versions = lacks.setdefault((domain, op), {})
         found = dict(versions[since].choices) if since in versions else {}
         versions[since] = kernels.Lack(variables, {**found, types: where})
-    return kernels.Table("onnxruntime", releases, lacks)
+    return kernels.KernelTable("onnxruntime", releases, lacks)
 
 
 def _contrib() -> list[str]:

@@ -22,7 +22,7 @@ SAME, ALLOWED, REFUSED, WRONG, FAILED = "same", "with permission", "refused", "w
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class OpsetEnding:
     """How a conversion to one opset ended."""
 
     target: str
@@ -32,22 +32,22 @@ class Ending:
 
 
 @dataclass(slots=True)
-class Verdict:
+class RewriteVerdict:
     """One model, rewritten in one way; `operators` are those of other domains."""
 
     model: str
     maker: str
     operators: dict[str, int] = field(default_factory=dict)
-    endings: list[Ending] = field(default_factory=list)
+    endings: list[OpsetEnding] = field(default_factory=list)
     unfit: str = ""  # why nothing could be made of the model, or compared
 
 
-def judge(folder: str, maker: str, targets: Sequence[str]) -> Verdict:
+def judge(folder: str, maker: str, targets: Sequence[str]) -> RewriteVerdict:
     """Rewrite, convert back at each opset, and compare on onnxruntime without optimisation."""
     import onnx
 
     folder = os.path.abspath(folder)
-    verdict, here = Verdict(Path(folder).name, maker), os.getcwd()
+    verdict, here = RewriteVerdict(Path(folder).name, maker), os.getcwd()
     with tempfile.TemporaryDirectory() as scratch, contextlib.ExitStack() as back:
         back.callback(os.chdir, here)
         os.chdir(scratch)  # onnxruntime's tools write files into the working folder
@@ -88,9 +88,7 @@ def _outputs(model: Any, feeds: dict[str, Any], level: str = "DISABLE_ALL") -> l
 
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
-    options.graph_optimization_level = getattr(
-        onnxruntime.GraphOptimizationLevel, f"ORT_{level}"
-    )
+    options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, f"ORT_{level}")
     session = onnxruntime.InferenceSession(
         model.SerializeToString(), options, providers=["CPUExecutionProvider"]
     )
@@ -136,7 +134,7 @@ def _apart(one: Any, other: Any) -> float:
 
 def _ending(
     model: Any, feeds: dict[str, Any], wanted: list[Any], noise: list[float], target: str
-) -> Ending:
+) -> OpsetEnding:
     import onnx
     from opshift import OpshiftError, Refused, Why, convert_version
 
@@ -154,17 +152,17 @@ def _ending(
                 status, allow = ALLOWED, True
                 continue
             ops = sorted({f"{one.domain}.{one.op}".lstrip(".") for one in refused.refusals})
-            return Ending(target, REFUSED, str(refused.refusals[0]), tuple(ops))
+            return OpsetEnding(target, REFUSED, str(refused.refusals[0]), tuple(ops))
         except OpshiftError as error:
-            return Ending(target, FAILED, f"{type(error).__name__}: {str(error)[:300]}")
+            return OpsetEnding(target, FAILED, f"{type(error).__name__}: {str(error)[:300]}")
     if _foreign(after):
-        return Ending(target, WRONG, f"left: {', '.join(_foreign(after))}")
+        return OpsetEnding(target, WRONG, f"left: {', '.join(_foreign(after))}")
     try:
         got = _outputs(after, feeds)
     except Exception as error:
-        return Ending(target, FAILED, f"from {own}: {str(error).splitlines()[0][:300]}")
+        return OpsetEnding(target, FAILED, f"from {own}: {str(error).splitlines()[0][:300]}")
     told = _difference(got, wanted, noise, max(slack, 0.1 if allow else 0.0))
-    return Ending(target, WRONG if told else status, told)
+    return OpsetEnding(target, WRONG if told else status, told)
 
 
 def _difference(got: list[Any], wanted: list[Any], noise: list[float], slack: float) -> str:

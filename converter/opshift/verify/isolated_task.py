@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The child's side: limits, one task, the answer. Started by `opshift.verify.child`."""
+"""The child's side: limits, one task, the answer. Started by `opshift.verify.isolated`."""
 
 from __future__ import annotations
 

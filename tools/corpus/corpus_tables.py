@@ -7,11 +7,11 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
-from tools.corpus.model import DEFECTS, Status, Verdict
+from tools.corpus.model import DEFECTS, ModelVerdict, Status
 from tools.lib import markdown_tables
 
 
-def table(verdicts: Iterable[Verdict], targets: Sequence[int]) -> str:
+def table(verdicts: Iterable[ModelVerdict], targets: Sequence[int]) -> str:
     """Counts of each outcome, a row per target."""
     counts = Counter((v.target, v.status) for v in verdicts)
     rows = [["target", "models", *Status]]
@@ -21,7 +21,7 @@ def table(verdicts: Iterable[Verdict], targets: Sequence[int]) -> str:
     return _columns(rows)
 
 
-def refusals_table(verdicts: Iterable[Verdict], target: int) -> str:
+def refusals_table(verdicts: Iterable[ModelVerdict], target: int) -> str:
     """Why models were refused, most frequent first, one example each."""
     models: Counter[tuple[str, str, tuple[int, int]]] = Counter()
     nodes: Counter[tuple[str, str, tuple[int, int]]] = Counter()
@@ -53,7 +53,7 @@ def _line(text: str, limit: int = 160) -> str:
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
-def report(verdicts: Sequence[Verdict], targets: Sequence[int]) -> str:
+def report(verdicts: Sequence[ModelVerdict], targets: Sequence[int]) -> str:
     """All tables, and every case that is neither equal nor refused."""
     parts = [table(verdicts, targets)]
     for target in targets:
@@ -65,7 +65,7 @@ def report(verdicts: Sequence[Verdict], targets: Sequence[int]) -> str:
     return "\n\n".join(parts)
 
 
-def _grouped(verdicts: Iterable[Verdict]) -> Iterator[str]:
+def _grouped(verdicts: Iterable[ModelVerdict]) -> Iterator[str]:
     """A line per distinct detail, most frequent first, with the cases it stands for."""
     cases: dict[str, list[str]] = {}
     for v in verdicts:
@@ -76,7 +76,7 @@ def _grouped(verdicts: Iterable[Verdict]) -> Iterator[str]:
         yield f"  {', '.join(names[:3])}{more} {told}"
 
 
-def markdown(verdicts: Sequence[Verdict], targets: Sequence[int]) -> str:
+def markdown(verdicts: Sequence[ModelVerdict], targets: Sequence[int]) -> str:
     """The same for a document: outcomes and engines by target, then reasons by target."""
     counts = Counter((v.target, v.status) for v in verdicts)
     engines = Counter((v.target, v.engine) for v in verdicts if v.status is Status.EQUAL)
@@ -86,7 +86,7 @@ def markdown(verdicts: Sequence[Verdict], targets: Sequence[int]) -> str:
     return "\n".join([*lines, *_reasons(verdicts, targets)])
 
 
-def _reasons(verdicts: Iterable[Verdict], targets: Sequence[int]) -> Iterator[str]:
+def _reasons(verdicts: Iterable[ModelVerdict], targets: Sequence[int]) -> Iterator[str]:
     """How many models each reason stops, at each target."""
     models: dict[tuple[str, str, str], dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
     for verdict in verdicts:

@@ -10,7 +10,7 @@ from opshift.model import imports
 from opshift.protos import ModelProto
 from opshift.protos.library import defs
 from opshift.verify.oracle import OracleError, trust
-from opshift.verify.oracle.schema import schema_of
+from opshift.verify.oracle.strict_schema import schema_of
 
 RUNTIME, OURS = "onnxruntime", "opshift"
 ENGINES = (RUNTIME, OURS)

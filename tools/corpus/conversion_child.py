@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from tools.corpus.equality import Arrays
-from tools.corpus.model import Refusal
+from tools.corpus.model import BlockerText
+from tools.corpus.same_results import Arrays
 
 
-def convert(converter: str, src: str, dst: str, target: int) -> tuple[Refusal, ...]:
+def convert(converter: str, src: str, dst: str, target: int) -> tuple[BlockerText, ...]:
     """Write the converted model, or return what stood in the way."""
     if converter == "opshift":
         from opshift import convert_file
@@ -33,12 +33,12 @@ def convert(converter: str, src: str, dst: str, target: int) -> tuple[Refusal, .
     return ()
 
 
-def _refusal(node: Any) -> Refusal:
+def _refusal(node: Any) -> BlockerText:
     op = f"{node.domain}.{node.op}" if node.domain not in ("", "ai.onnx") else node.op
-    return Refusal(node.why.name, op, tuple(node.boundary), node.node, node.detail)
+    return BlockerText(node.why.name, op, tuple(node.boundary), node.node, node.detail)
 
 
-def _convert_with_onnx(src: str, dst: str, target: int) -> tuple[Refusal, ...]:
+def _convert_with_onnx(src: str, dst: str, target: int) -> tuple[BlockerText, ...]:
     """The C++ converter, for comparison; its errors are text, and all count as refusals."""
     import onnx
     import onnx.version_converter
@@ -46,7 +46,7 @@ def _convert_with_onnx(src: str, dst: str, target: int) -> tuple[Refusal, ...]:
     try:
         model = onnx.version_converter.convert_version(onnx.load(src), target)
     except Exception as error:
-        return (Refusal(type(error).__name__, "?", (0, target), "", str(error)),)
+        return (BlockerText(type(error).__name__, "?", (0, target), "", str(error)),)
     onnx.save(model, dst)
     return ()
 

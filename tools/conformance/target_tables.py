@@ -17,7 +17,7 @@ DEFECTS = ("wrong", "invalid", "crashed")
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class TargetResult:
     """What became of one test at one target."""
 
     test: str
@@ -35,7 +35,7 @@ class Result:
         return "up" if self.to > self.start else "down"
 
 
-def report(results: Sequence[Result], title: str) -> Iterator[str]:
+def report(results: Sequence[TargetResult], title: str) -> Iterator[str]:
     """The tables in Markdown."""
     yield f"### {title}"
     yield ""
@@ -45,7 +45,7 @@ def report(results: Sequence[Result], title: str) -> Iterator[str]:
     yield from _unexcused(results)
 
 
-def failures(results: Sequence[Result]) -> Iterator[str]:
+def failures(results: Sequence[TargetResult]) -> Iterator[str]:
     """A line for each result that is neither equal nor refused."""
     for result in results:
         if result.outcome in (*DEFECTS, "unverified"):
@@ -53,7 +53,7 @@ def failures(results: Sequence[Result]) -> Iterator[str]:
             yield f"{result.outcome}: {place}: {result.detail}"
 
 
-def _totals(results: Sequence[Result]) -> Iterator[str]:
+def _totals(results: Sequence[TargetResult]) -> Iterator[str]:
     counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for result in results:
         counts[result.direction, result.domain or "ai.onnx"][result.outcome] += 1
@@ -64,7 +64,7 @@ def _totals(results: Sequence[Result]) -> Iterator[str]:
     yield from table(["direction", "domain", *OUTCOMES], rows)
 
 
-def _targets(results: Sequence[Result]) -> Iterator[str]:
+def _targets(results: Sequence[TargetResult]) -> Iterator[str]:
     """The default domain, target by target."""
     counts: dict[int, Counter[str]] = defaultdict(Counter)
     for result in results:
@@ -74,7 +74,7 @@ def _targets(results: Sequence[Result]) -> Iterator[str]:
     yield from table(["target", *OUTCOMES], rows[::-1])
 
 
-def _reasons(results: Sequence[Result]) -> Iterator[str]:
+def _reasons(results: Sequence[TargetResult]) -> Iterator[str]:
     """Why tests were refused, by the first node that was."""
     counts = Counter(
         _reason(result.refusals[0])
@@ -85,7 +85,7 @@ def _reasons(results: Sequence[Result]) -> Iterator[str]:
     yield from table(["refused", "blocker", "why", "reason"], rows)
 
 
-def _unexcused(results: Sequence[Result]) -> Iterator[str]:
+def _unexcused(results: Sequence[TargetResult]) -> Iterator[str]:
     """The refused pairs with a reason that no row of impossible.toml accepts."""
     open_ones = [result for result in results if result.unexcused]
     if any(result.refusals for result in results):

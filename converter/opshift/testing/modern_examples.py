@@ -7,7 +7,7 @@ from functools import partial
 
 from opshift import versions
 from opshift.author.example import Example
-from opshift.author.modern import Modern
+from opshift.author.modern_rules import Modern
 from opshift.convert.request import Request
 from opshift.protos import ModelProto
 from opshift.testing.known import rules_of

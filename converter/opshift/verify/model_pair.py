@@ -15,21 +15,30 @@ import numpy as np
 
 from opshift.protos import ModelProto
 from opshift.verify import (
-    child,
     elsewhere,
-    engines,
+    engine_choice,
     generate,
+    isolated,
+    isolated_task,
     locate,
     randomness,
-    worker,
 )
-from opshift.verify.cases import Case, Inputs, given
-from opshift.verify.child import Limits
+from opshift.verify.cases import Inputs, InputSet, given
+from opshift.verify.isolated import Limits
+from opshift.verify.isolated_task import Results
 from opshift.verify.oracle import compare
-from opshift.verify.outcome import DIFFERENT, EQUAL, LIKE, UNKNOWN, Cause, Row, Side, Verification
 from opshift.verify.subject import Model, Subject, opened
-from opshift.verify.tolerance import Wanted
-from opshift.verify.worker import Results
+from opshift.verify.tolerance import StatedTolerance
+from opshift.verify.verification import (
+    DIFFERENT,
+    EQUAL,
+    LIKE,
+    UNKNOWN,
+    Cause,
+    Row,
+    Side,
+    Verification,
+)
 
 
 def verify(
@@ -98,13 +107,13 @@ def verify(
     >>> verify("model.onnx", "model.onnx", engine="opshift").equal
     True
     """
-    if engine not in ("auto", *engines.ENGINES):
+    if engine not in ("auto", *engine_choice.ENGINES):
         raise ValueError(f"the engine is auto, onnxruntime or opshift, not {engine!r}")
     with tempfile.TemporaryDirectory(prefix="opshift-") as name:
         folder = Path(name)
         pair = Pair(
             opened(a, folder, "a"), opened(b, folder, "b"), engine, seed,
-            Wanted(rtol, atol, ulp), (limits or Limits()) if isolated else None, runtime,
+            StatedTolerance(rtol, atol, ulp), (limits or Limits()) if isolated else None, runtime,
         )  # fmt: skip
         found = compared(pair, inputs, reduce, folder, values)
         if not pair.a.model.training_info:
@@ -122,23 +131,23 @@ class Pair:
     b: Subject
     engine: str
     seed: int
-    wanted: Wanted
+    wanted: StatedTolerance
     limits: Limits | None  # of the child processes; without any, the models run here
     runtime: str = ""  # the Python that runs the second model
 
     @property
     def guest(self) -> str:
         """What the engine of the second model is called, if it is in another Python."""
-        return f"{engines.RUNTIME} of {self.runtime}" if self.runtime else ""
+        return f"{engine_choice.RUNTIME} of {self.runtime}" if self.runtime else ""
 
-    def run(self, subject: Subject, engine: str, cases: Sequence[Case]) -> Results:
+    def run(self, subject: Subject, engine: str, cases: Sequence[InputSet]) -> Results:
         """What a model gives for each case."""
         values = [dict(case.values) for case in cases]
         if self.runtime and engine == self.guest:
             return elsewhere.run(self.runtime, os.fspath(subject.path), values, self.limits)
         if self.limits is None:
-            return worker.here(engine, os.fspath(subject.path), values, self.seed)
-        done = child.run(engine, os.fspath(subject.path), values, self.seed, limits=self.limits)
+            return isolated_task.here(engine, os.fspath(subject.path), values, self.seed)
+        done = isolated.run(engine, os.fspath(subject.path), values, self.seed, limits=self.limits)
         return done.value if not done.error else [({}, done.error)] * len(cases)
 
     def difference(self, expected: Any, actual: Any) -> str:
@@ -153,9 +162,9 @@ def compared(
     values: Sequence[str] = (),
 ) -> Verification:  # fmt: skip
     """Runs two models on the same inputs, and tells what differs and where it begins."""
-    chosen = engines.choose((pair.a.model, pair.b.model), pair.engine)
+    chosen = engine_choice.choose((pair.a.model, pair.b.model), pair.engine)
     if pair.runtime:
-        own = engines.choose((pair.a.model, pair.a.model), pair.engine)
+        own = engine_choice.choose((pair.a.model, pair.a.model), pair.engine)
         chosen = (own[0], (pair.guest, "asked for"))
     first, cases, expected = first_answers(pair, *chosen[0], inputs)
     answered = any(not error for _, error in expected)
@@ -186,13 +195,13 @@ def compared(
 
 def first_answers(
     pair: Pair, engine: str, why: str, inputs: Inputs | None
-) -> tuple[Side, list[Case], Results]:
+) -> tuple[Side, list[InputSet], Results]:
     """The cases that the first model has an answer for, and its answers."""
     if inputs is not None:
         cases = given(pair.a.model, inputs)
         side, results = answers(pair, pair.a, engine, why, cases)
         return side, cases, results
-    found: list[tuple[Case, tuple[dict[str, Any], str]]] = []
+    found: list[tuple[InputSet, tuple[dict[str, Any], str]]] = []
     side, begun = Side(pair.a.name, engine, why), time.monotonic()
     for ladder, calm in generate.ATTEMPTS:
         if ladder in (generate.SECOND, generate.LARGE) and not _dynamic(pair.a.model):
@@ -221,15 +230,15 @@ def _dynamic(model: ModelProto) -> bool:
 
 
 def answers(
-    pair: Pair, subject: Subject, engine: str, why: str, cases: Sequence[Case]
+    pair: Pair, subject: Subject, engine: str, why: str, cases: Sequence[InputSet]
 ) -> tuple[Side, Results]:
     """A model's answers; where the choice is ours and it gives none, the other engine's."""
     results = pair.run(subject, engine, cases)
     failed = next((error for _, error in results if error), "")
-    chosen = pair.engine == "auto" and engine in engines.ENGINES
+    chosen = pair.engine == "auto" and engine in engine_choice.ENGINES
     if failed and chosen and all(error for _, error in results):
-        other = next(name for name in engines.ENGINES if name != engine)
-        if not engines.objection(subject.model, other):
+        other = next(name for name in engine_choice.ENGINES if name != engine)
+        if not engine_choice.objection(subject.model, other):
             again = pair.run(subject, other, cases)
             if not all(error for _, error in again):
                 return Side(subject.name, other, f"{engine} gave no answer: {failed}"), again
@@ -252,7 +261,8 @@ def _interface(a: ModelProto, b: ModelProto) -> str:
 
 
 def _rows(
-    pair: Pair, case: Case, before: tuple[dict[str, Any], str], after: tuple[dict[str, Any], str],
+    pair: Pair, case: InputSet,
+    before: tuple[dict[str, Any], str], after: tuple[dict[str, Any], str],
     names: Sequence[tuple[str, str]], random: set[str],
 ) -> Iterator[Row]:  # fmt: skip
     for letter, (_, error) in zip("AB", (before, after), strict=True):
@@ -270,7 +280,7 @@ def _rows(
 
 
 def _cause(
-    pair: Pair, sides: tuple[Side, Side], cases: Sequence[Case], rows: Sequence[Row],
+    pair: Pair, sides: tuple[Side, Side], cases: Sequence[InputSet], rows: Sequence[Row],
     reduce: str | os.PathLike[str] | None, folder: Path,
 ) -> Cause | None:  # fmt: skip
     label = next(row.inputs for row in rows if row.outcome == DIFFERENT)

@@ -16,7 +16,7 @@ class Goal:
 
 
 @dataclass(frozen=True)
-class Case:
+class Benchmark:
     """One row: how its models are made, what is done to them, what is to be reached."""
 
     workload: str
@@ -51,7 +51,7 @@ class Measurement:
         return self.cpu > 0
 
 
-Row = tuple[Case, dict[str, Measurement]]
+Row = tuple[Benchmark, dict[str, Measurement]]
 
 
 def short(text: str, limit: int = 200) -> str:

@@ -59,7 +59,7 @@ class Deeds:
         return found
 
 
-class Journal:
+class ClassJournal:
     """The deeds for all classes, and the class that an adapter is looking at."""
 
     def __init__(self, trusts: list[dict[str, int]]) -> None:

@@ -121,7 +121,7 @@ class Verification(Paged):
 
     def section(self) -> Section:
         """The comparison of the numbers as a section of a page."""
-        from opshift.page.blocks import Notes, Table
+        from opshift.page.page_parts import Notes, Table
         from opshift.page.sheet import Section
 
         verdict, *_ = self.lines()

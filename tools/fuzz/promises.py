@@ -20,7 +20,7 @@ from google.protobuf.message import DecodeError
 from onnx import ModelProto, checker, numpy_helper
 from opshift import BadTarget, InvalidModel, Refused
 
-from tools.fuzz.case import Call, Case
+from tools.fuzz.case import Case, FuzzCall
 
 ANSWERS = (BadTarget, InvalidModel, Refused)
 KEPT = ("deprecated", "No Op registered", "No opset", "external data", "Data of TensorProto")
@@ -31,7 +31,7 @@ PATIENCE = 60.0  # seconds of processor time, which a busy machine does not chan
 SECRET = b"not the model's to read" * 300
 
 
-class Broken(Exception):  # noqa: N818 - it is what was looked for
+class BrokenPromise(Exception):  # noqa: N818 - it is what was looked for
     """A promise that a call did not keep."""
 
 
@@ -94,7 +94,7 @@ def _judge(case: Case) -> Ending:
             _in_time(began)
             _well_said(answer)
             _nothing_changed(before)
-        except Broken as broken:
+        except BrokenPromise as broken:
             return _finding(broken)
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt):
@@ -134,12 +134,12 @@ def _convert_version(case: Case) -> tuple[str, str]:
         )
     except ANSWERS:
         if model.SerializeToString(deterministic=True) != before:
-            raise Broken("a model was changed by a conversion that failed") from None
+            raise BrokenPromise("a model was changed by a conversion that failed") from None
         raise
     if call.place == "object" and model.SerializeToString(deterministic=True) != before:
-        raise Broken("the caller's model was changed")
+        raise BrokenPromise("the caller's model was changed")
     if (result is model) != (call.place == "inplace"):
-        raise Broken("inplace says one thing and the result another")
+        raise BrokenPromise("inplace says one thing and the result another")
     return sound(case, result, "")
 
 
@@ -155,15 +155,15 @@ def _convert_file(case: Case) -> tuple[str, str]:
     may = {result, f"{result}.data", *(f"{folder}/{name}" for name in locations(case))}
     changed = {name for name in before | after if before.get(name) != after.get(name)}
     if wrong := sorted(changed - may):
-        raise Broken(f"files that are not the result were written: {wrong}")
+        raise BrokenPromise(f"files that are not the result were written: {wrong}")
     new = _weights(result)
     if weights is not None and new is None:
-        raise Broken("initializers that could be read cannot be read any more")
+        raise BrokenPromise("initializers that could be read cannot be read any more")
     if weights and new:
         free = read_by(case, {work.op for step in report.steps for work in step.rewritten})
         lost = [name for name in sorted(weights.keys() & new) if weights[name] != new[name]]
         if lost := [name for name in lost if name not in free]:
-            raise Broken(f"initializers have other values: {lost}")
+            raise BrokenPromise(f"initializers have other values: {lost}")
     text = Path(result).read_bytes()
     if _ir_alone(case.call) and not is_readable(case.model):
         return "valid as it came", hashlib.sha256(text).hexdigest()
@@ -180,7 +180,7 @@ def _plan(case: Case) -> tuple[str, str]:
     told = opshift.plan(model, call.target, **call.options)
     _nothing_changed(before)
     if not isinstance(model, str) and model != ModelProto.FromString(case.model):
-        raise Broken("plan changed the model")
+        raise BrokenPromise("plan changed the model")
     return "planned", f"{told}\n{told.to_json()}"
 
 
@@ -209,21 +209,21 @@ def tree() -> dict[str, Any]:
 def _in_time(began: float) -> None:
     took = time.process_time() - began
     if took > PATIENCE:
-        raise Broken(f"it took more than {PATIENCE:.0f} s of processor time ({took:.0f})")
+        raise BrokenPromise(f"it took more than {PATIENCE:.0f} s of processor time ({took:.0f})")
 
 
 def _nothing_changed(before: dict[str, Any]) -> None:
     after = tree()
     if after != before:
         names = sorted(name for name in before | after if before.get(name) != after.get(name))
-        raise Broken(f"there was no result, but files changed: {names}")
+        raise BrokenPromise(f"there was no result, but files changed: {names}")
 
 
 def _well_said(answer: Exception) -> None:
     """Invalid input gets one sentence."""
     text = str(answer)
     if not text.strip() or (not isinstance(answer, Refused) and "\n" in text):
-        raise Broken(f"an answer is not one sentence: {text!r}")
+        raise BrokenPromise(f"an answer is not one sentence: {text!r}")
 
 
 def locations(case: Case) -> set[str]:
@@ -257,22 +257,22 @@ def sound(case: Case, result: ModelProto, folder: str) -> tuple[str, str]:
     """Raises when a result is not what was asked for; answers how valid it is, and a digest."""
     text = result.SerializeToString(deterministic=True)
     if ModelProto.FromString(text) != result:
-        raise Broken("the result does not survive being written and read")
+        raise BrokenPromise("the result does not survive being written and read")
     _at_its_target(case.call, result)
     source = ModelProto.FromString(case.model)
     if [v.name for v in result.graph.output] != [v.name for v in source.graph.output]:
-        raise Broken("the outputs have other names")
+        raise BrokenPromise("the outputs have other names")
     return _checked(case, folder, text), hashlib.sha256(text).hexdigest()
 
 
-def _at_its_target(call: Call, result: ModelProto) -> None:
+def _at_its_target(call: FuzzCall, result: ModelProto) -> None:
     own = [entry.version for entry in result.opset_import if entry.domain in ("", "ai.onnx")]
     wanted = call.target.get("") if isinstance(call.target, dict) else call.target
     if isinstance(wanted, int) and own and set(own) != {wanted}:
-        raise Broken(f"{wanted} was asked for, and the result says {own}")
+        raise BrokenPromise(f"{wanted} was asked for, and the result says {own}")
     ir = call.options.get("ir_version")
     if isinstance(ir, int) and result.ir_version != ir:
-        raise Broken(f"IR {ir} was asked for, and the result says {result.ir_version}")
+        raise BrokenPromise(f"IR {ir} was asked for, and the result says {result.ir_version}")
 
 
 def _checked(case: Case, folder: str, text: bytes) -> str:
@@ -281,16 +281,16 @@ def _checked(case: Case, folder: str, text: bytes) -> str:
     kept = any(one in told for one in KEPT) or _ir_alone(case.call)
     kept |= case.call.place in ("object", "inplace") and UNMEASURED in told
     if told and not (kept and objection(case.model, "work")):
-        raise Broken(f"the checker rejects the result: {told}")
+        raise BrokenPromise(f"the checker rejects the result: {told}")
     if told:
         return "valid as it came"
     told = objection(text, folder, full=True)
     if told and not objection(case.model, "work", full=True):
-        raise Broken(f"inference rejects the result: {told}")
+        raise BrokenPromise(f"inference rejects the result: {told}")
     return "valid"
 
 
-def _ir_alone(call: Call) -> bool:
+def _ir_alone(call: FuzzCall) -> bool:
     """A new IR version and nothing else is documented to look at nothing that is not in its way."""
     return call.target is None and "minimal" not in call.options and "ir_version" in call.options
 

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from .latency import ROUNDS, Speed
-from .sizes import Modernized, Pair, Total
+from .sizes import ExportPair, Modernized, Total
 
 SHOWN = 15
 
@@ -20,7 +20,7 @@ SHOWN = 15
 class Measured:
     """Everything that was measured."""
 
-    pairs: list[Pair] = field(default_factory=list)
+    pairs: list[ExportPair] = field(default_factory=list)
     totals: list[Total] = field(default_factory=list)
     speeds: list[Speed] = field(default_factory=list)
     modernized: list[Modernized] = field(default_factory=list)
@@ -49,7 +49,7 @@ def _blocks(found: Measured) -> Iterator[str]:
         yield from _modernized(one)
 
 
-def _families(pairs: Sequence[Pair]) -> Iterator[str]:
+def _families(pairs: Sequence[ExportPair]) -> Iterator[str]:
     if not pairs:
         return
     yield "## Beside the exporter's own export at the target opset"
@@ -69,7 +69,7 @@ def _families(pairs: Sequence[Pair]) -> Iterator[str]:
     yield from _table(head, rows)
     yield "The families with the most nodes above the exporter's own:"
     yield ""
-    more: dict[tuple[str, str], list[Pair]] = defaultdict(list)
+    more: dict[tuple[str, str], list[ExportPair]] = defaultdict(list)
     for pair in pairs:
         more["up" if pair.start < pair.to else "down", pair.family].append(pair)
     worst = sorted(more.items(), key=lambda item: -_excess(item[1]))[:SHOWN]
@@ -81,12 +81,12 @@ def _families(pairs: Sequence[Pair]) -> Iterator[str]:
     yield from _table(("family", "direction", "exported", "converted"), rows)
 
 
-def _by_direction(pairs: Sequence[Pair]) -> dict[str, list[Pair]]:
+def _by_direction(pairs: Sequence[ExportPair]) -> dict[str, list[ExportPair]]:
     up, down = ([p for p in pairs if (p.start < p.to) is way] for way in (True, False))
     return {way: some for way, some in (("up", up), ("down", down)) if some}
 
 
-def _excess(pairs: Sequence[Pair]) -> int:
+def _excess(pairs: Sequence[ExportPair]) -> int:
     return sum(pair.converted - pair.exported for pair in pairs)
 
 

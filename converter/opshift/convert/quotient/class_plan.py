@@ -11,8 +11,8 @@ from opshift.author.verdicts import FORM
 from opshift.convert.classes.facets import Facet
 from opshift.convert.classes.memo import Memo
 from opshift.convert.classes.rows import Signature, names_of
+from opshift.convert.quotient.class_journal import ClassJournal, input_name, output_name
 from opshift.convert.quotient.compile import Compilation, content_of
-from opshift.convert.quotient.journal import Journal, input_name, output_name
 from opshift.convert.quotient.template import Answer, Beyond, Reader
 from opshift.convert.request import Request
 from opshift.convert.step import StepRefused
@@ -28,7 +28,7 @@ NAMED = "k%d"
 NOBODY = "opshift.quotient"  # the domain of what gives and takes values without a known shape
 
 
-class Plan:
+class ClassPlan:
     """What becomes of each class on the way to a version of the default domain.
 
     An answer of None means that the class alone does not tell, so the model goes node by node.
@@ -74,6 +74,7 @@ class Plan:
             return
         self.answers.update(zip(asked, quotient.answers(found), strict=True))
 
+
 def _is_declarable(kind: bytes | None) -> bool:
     """Whether an input or output of a model may have a type."""
     if kind is None:
@@ -93,7 +94,7 @@ class _Refused(Exception):  # noqa: N818 - an answer, not an error
 class Quotient:
     """A model with one node of each class, all its values typed."""
 
-    def __init__(self, plan: Plan, keys: Sequence[Key]) -> None:
+    def __init__(self, plan: ClassPlan, keys: Sequence[Key]) -> None:
         self.plan = plan
         self.keys = keys
         self.notes: tuple[str, ...] = ()
@@ -110,7 +111,7 @@ class Quotient:
         for number, key in enumerate(keys):
             self._add(graph, number, *key)
         graph.node.extend([*self.sources, *self.nodes, *self.sinks])
-        self.journal = Journal(self.trusts)
+        self.journal = ClassJournal(self.trusts)
 
     def _add(
         self, graph: GraphProto, number: int, row: Sequence[int], mask: int, named: bool
