@@ -110,6 +110,11 @@ def paired(imports: Mapping[str, int], domain: str, ir_version: int = 0) -> int:
     return max((newest or first_of(ir_version)).version(domain), 1)
 
 
+def last_of(ir_version: int) -> Release:
+    """The last release that came with an IR version, or with an earlier one."""
+    return [release for release in RELEASES if release.ir <= ir_version][-1]
+
+
 def first_of(ir_version: int) -> Release:
     """The first release that came with an IR version; the last one with the oldest IR.
 

@@ -10,12 +10,15 @@ import references
 from onnx import ModelProto
 from opshift import Refused, convert_version, plan
 from opshift.author import registry
+from opshift.author.example import Example
 from opshift.convert.legal import checker
 from opshift.model.arrays import from_array, to_array
 from opshift.verify import generate, oracle, randomness
 from opshift.verify.randomness import unlike
 from opshift.verify.tolerance import element_type
 from refusals import unexpected
+
+from tools.fuzz import paths
 
 Target = Mapping[str, int]
 
@@ -97,6 +100,17 @@ def by_way_of(model: ModelProto, between: Target, to: Target) -> None:
     if onward is not None and direct is not None:
         told = same_numbers(direct, onward)
         assert told is None, told
+
+
+def any_path(model: ModelProto, to: Target, ir: int, stop: int) -> None:
+    """One command does what several do, and every path gives the same numbers."""
+    case = paths.Case("random", 0, Example("random", ""), model, to, ir, stop)
+    found = paths.results(case)
+    assert not (told := paths.refused(case, found)), told
+    different = {bytes_of(result): (name, result) for name, result in found.items()}
+    for name, result in different.values():
+        told = same_numbers(model, result)
+        assert told is None, (name, told)
 
 
 def deterministic(model: ModelProto, to: Target) -> None:

@@ -33,6 +33,13 @@ def tasks(draw: Any) -> tuple[onnx.ModelProto, dict[str, int]]:
     return model, {domain: draw(st.integers(1, NEWEST_OF[domain])) for domain in wanted}
 
 
+@st.composite
+def referring(draw: Any) -> tuple[onnx.ModelProto, dict[str, int]]:
+    """A model in which more than nodes refers to values, and versions of its domains."""
+    model = draw(with_references(models()))
+    return model, {d: draw(st.integers(1, NEWEST_OF[d])) for d in own(model)}
+
+
 @given(models())
 def test_what_is_made_up_is_legal(model):
     laws.legal(model)
@@ -63,6 +70,19 @@ def test_by_way_of_any_version(task, random):
     laws.by_way_of(model, between, to)
 
 
+IRS, STOPS = st.integers(3, min(11, onnx.IR_VERSION)), st.integers(1, NEWEST)
+
+
+@given(tasks(), IRS, STOPS)
+def test_any_path(task, ir, stop):
+    laws.any_path(*task, ir, stop)
+
+
+@given(referring(), IRS, STOPS)
+def test_any_path_of_what_is_trained(task, ir, stop):
+    laws.any_path(*task, ir, stop)
+
+
 @given(tasks())
 def test_deterministic(task):
     laws.deterministic(*task)
@@ -71,13 +91,6 @@ def test_deterministic(task):
 @given(tasks())
 def test_the_plan_is_what_happens(task):
     laws.forecast(*task)
-
-
-@st.composite
-def referring(draw: Any) -> tuple[onnx.ModelProto, dict[str, int]]:
-    """A model in which more than nodes refers to values, and versions of its domains."""
-    model = draw(with_references(models()))
-    return model, {d: draw(st.integers(1, NEWEST_OF[d])) for d in own(model)}
 
 
 @given(referring())

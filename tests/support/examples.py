@@ -12,7 +12,7 @@ from onnx import ModelProto
 from opshift import convert_version, testing
 from opshift.author.example import Example
 from opshift.author.verdicts import LEAVE, Adapter
-from opshift.opsets import schemas
+from opshift.testing import example_models
 from vendor_judge import on_onnxruntime
 
 ROUNDING = 4  # units in the last place: the same arithmetic, rounded in another order
@@ -43,12 +43,7 @@ def model_of(case: Case) -> ModelProto:
 
 def too_new(case: Case) -> bool:
     """Whether the installed onnx does not know a version that the example needs."""
-    adapter, wanted = case.adapter, dict(case.example.imports)
-    wanted[adapter.domain] = max(adapter.start, adapter.to, wanted.get(adapter.domain, 0))
-    newest = {domain: schemas.latest(domain) for domain in wanted}  # none of a function's domain
-    return any(
-        newest[domain] not in (None, 0) and v > newest[domain] for domain, v in wanted.items()
-    )
+    return example_models.too_new(case.adapter, case.example)
 
 
 def run(case: Case) -> ModelProto | None:

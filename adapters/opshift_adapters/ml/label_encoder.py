@@ -107,8 +107,6 @@ def _gathered(op: Builder, index: Value, items: Sequence[Any], dtype: Any) -> Va
 
 def _compared(op: Builder, x: Value, table: KeyTable) -> Value:
     """The table looked up by comparing with every key, in operators of the default domain."""
-    if op.opset() < 7:
-        raise Refusal(Why.NOT_EXPRESSIBLE, "comparing with many keys at once needs opset 7")
     keys = op.const(table.keys)
     wide = op.Unsqueeze(x, op.const([-1])) if op.opset() >= 13 else _unsqueezed(op, x)
     same = _equal(op, wide, keys, table)
@@ -163,7 +161,7 @@ def label_encoder_1_2(node: Node, op: Builder) -> Result:
     return _encoder(op, node["X"], _distinct(table, last_wins=False))
 
 
-@adapter("LabelEncoder", 2, 1, domain=ML, emits=COMPARED, handles_types=True, ignores=OTHERS)
+@adapter("LabelEncoder", 2, 1, domain=ML, since=7, emits=COMPARED, handles_types=True, ignores=OTHERS)
 @example("a default of another type", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_int64s=[0,1],default_float=0.5,default_string="z">(x) }', gives="LabelEncoder", inputs=WORDS, imports=BOTH)
 @example("names in order", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_int64s=[0,1]>(x) }', gives="LabelEncoder", inputs=WORDS, imports=BOTH)
 @example("names in another order", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_int64s=[1,0],default_int64=5>(x) }', gives="LabelEncoder", inputs=WORDS, imports=BOTH)
@@ -178,7 +176,7 @@ def label_encoder_1_2(node: Node, op: Builder) -> Result:
 @example("scalar at opset 9", '(int64 x) => (int64 y) { y = ai.onnx.ml.LabelEncoder<keys_int64s=[7,1],values_int64s=[3,9]>(x) }', inputs={"x": 7}, imports={ML: 1, "": 9})
 @example("two values of a key", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","a"],values_int64s=[0,1]>(x) }', refuses=Why.AMBIGUOUS, inputs=WORDS, imports=BOTH)
 @example("floats at opset 10, all numbers", '(float[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_floats=[-1.5,0.5],values_int64s=[3,9]>(x) }', inputs=FLOATS, imports={ML: 1, "": 10})
-@example("numbers at opset 6", '(int64 x) => (int64 y) { y = ai.onnx.ml.LabelEncoder<keys_int64s=[7,1],values_int64s=[3,9]>(x) }', inputs={"x": 7}, imports={ML: 1, "": 6}, refuses=Why.NOT_EXPRESSIBLE)
+@example("numbers at opset 6", '(int64 x) => (int64 y) { y = ai.onnx.ml.LabelEncoder<keys_int64s=[7,1],values_int64s=[3,9]>(x) }', inputs={"x": 7}, imports={ML: 1, "": 6}, gives="Cast Unsqueeze Equal")
 @example("a value too few", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_int64s=[0]>(x) }', refuses=Why.AMBIGUOUS, inputs=WORDS, imports=BOTH)
 @example("two kinds of keys", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],keys_int64s=[1,2],values_int64s=[0,1]>(x) }', refuses=Why.AMBIGUOUS, inputs=WORDS, imports=BOTH)
 def label_encoder_2_1(node: Node, op: Builder) -> Result:
@@ -219,7 +217,7 @@ SHORT = "<keys_tensor=int32[2] {1, 7}, values_tensor=int16[2] {10, 70}, default_
 DOUBLES = "<keys_tensor=double[3] {0.5, 0.1, -1.5}, values_tensor=double[3] {0.1, 0.2, 0.3}, default_tensor=double[1] {0.7}>"
 
 
-@adapter("LabelEncoder", 4, 3, domain=ML, emits=COMPARED, handles_types=True, ignores=OTHERS)
+@adapter("LabelEncoder", 4, 3, domain=ML, since=7, emits=COMPARED, handles_types=True, ignores=OTHERS)
 @example("a default of another type", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_int64s=[5,6],default_float=0.5,default_string="z">(x) }', gives="LabelEncoder", inputs=WORDS, imports=BOTH)
 @example("lists", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_int64s=[5,6]>(x) }', gives="LabelEncoder", inputs=WORDS, imports=BOTH)
 @example("tensors", '(string[4] x) => (float[4] y) { y = ai.onnx.ml.LabelEncoder<keys_tensor=string[2] {"a", "b"}, values_tensor=float[2] {0.5, 2.5}, default_tensor=float[1] {7.0}>(x) }', gives="LabelEncoder", inputs=WORDS, imports=BOTH)

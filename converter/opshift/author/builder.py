@@ -356,18 +356,24 @@ class Builder:
     def _schema(self, domain: str, op_type: str) -> schemas.Schema:
         version = self.crossing.version(self.scope.root, domain)
         found = schemas.schema(domain, op_type, version)
-        history = schemas.history(domain, op_type) if found is None else ()
-        if domain != self.crossing.enters and history and history[0].since > version:
-            shown = domain or "ai.onnx"
-            raise Refusal(
-                Why.NOT_EXPRESSIBLE,
-                f"it is written with {op_type}, which needs {shown} {history[0].since}, and the"
-                f" model imports {shown} {version}; convert {shown} first",
-            )
+        if domain != self.crossing.enters:
+            self._require(domain, op_type, version)
         if found is None or found.deprecated:
             state = "does not exist" if found is None else "is deprecated"
             raise AdapterBug(f"{op_type} {state} at {domain or 'ai.onnx'} {version}")
         return found
+
+    def _require(self, domain: str, op_type: str, version: int) -> None:
+        """Refuses a version of another domain at which the verdict cannot be written."""
+        history = schemas.history(domain, op_type)
+        needed = max(self.crossing.lowest, history[0].since) if history else 0
+        if needed > version:
+            shown = domain or "ai.onnx"
+            raise Refusal(
+                Why.NOT_EXPRESSIBLE,
+                f"it is written with {op_type} of {shown} {needed} or later, and the model imports"
+                f" {shown} {version}; convert {shown} first",
+            )
 
     def _input_name(self, op_type: str, value: Value | None) -> str:
         if value is None:

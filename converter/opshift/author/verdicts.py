@@ -89,7 +89,7 @@ class Adapter:
     reviewed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     summary: str = ""
     source: str = ""
-    since: int = 1  # the lowest opset at which it can write, where a domain is left
+    since: int = 1  # the lowest version of another domain at which it writes nodes of that
     runtime: str = ""  # the one that the examples of an alternative are converted for
 
     @property
@@ -148,7 +148,8 @@ def adapter(
     `emits` names every other operator it may write; `approximate` that it may ask for permission
     with `op.approximate(...)`; `handles_types` that it deals itself with element types which the
     other version lacks (otherwise the engine refuses them before the adapter is asked); `ignores`
-    gives the reason for each attribute and input that the adapter may leave unread.
+    gives the reason for each attribute and input that the adapter may leave unread; `since` is the
+    lowest opset of ai.onnx at which an adapter of another domain writes nodes of ai.onnx.
     """
     names = listed(ops)
     if abs(start - to) != 1 and (start, to) not in (RETIRED, FORM, LEAVE, ALTERNATIVE):

@@ -26,6 +26,7 @@ class Crossing(Protocol):
 
     allow_approximate: bool
     assume: Collection[Assumption]
+    lowest: int  # the version of any other domain from which on the verdict at hand writes nodes
 
     @property
     def enters(self) -> str:

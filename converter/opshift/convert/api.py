@@ -18,11 +18,11 @@ from opshift.convert.legal import diagnose
 from opshift.convert.request import AnyTarget, Request, Target, Wishes, takes_wishes
 from opshift.convert.result import Result
 from opshift.convert.step import StepRefused
-from opshift.errors import BadDestination
+from opshift.convert.ways import STRAIGHT, Ways
+from opshift.errors import BadDestination, InvalidModel, Refused
 from opshift.model import weights
 from opshift.model.bytes import place
 from opshift.model.bytes.source import Opened
-from opshift.model.scope import FunctionId
 from opshift.model.weights import Weights
 from opshift.protos import ModelProto
 from opshift.report import Report
@@ -373,24 +373,35 @@ def _collector_paused() -> Iterator[None]:
 
 @_collector_paused()  # around the whole call: what it made is gone when collecting begins again
 def convert(carve: Carve, options: Request) -> tuple[ModelProto, Weights, Report]:
-    """Converts a skeleton; functions are written out only when an adapter needs it."""
-    inlined: list[FunctionId] = []
+    """Converts a skeleton the straight way, or the cheapest other way where that is refused."""
     adapters = registry.default()
     skeleton, store = carve()
     found, proved = by_classes(skeleton, options, adapters)
     if found is not None:
         return ModelProto.FromString(found[0]), store, found[1]
-    while True:
-        attempt = Conversion(skeleton, store, options, adapters, tuple(inlined), proved=proved)
+    ways, approximate = Ways(), None
+    for way in ways:
+        skeleton, store = (skeleton, store) if way == STRAIGHT else carve()
+        attempt = Conversion(skeleton, store, options, adapters, way, proved=proved)
         try:
             with diagnose.on_the_model(attempt):
-                return skeleton, store, attempt.run()
+                report = attempt.run()
         except StepRefused as refused:
-            more = refused.functions - set(inlined)
-            if not more:
-                raise attempt.refused(refused.refusals) from None
-            inlined += sorted(more)
-            skeleton, store = carve()
+            ways.refused(way, attempt.refused(refused.refusals), attempt.others(refused))
+        except InvalidModel:  # which a straight way that only writes a header does not look for
+            if way == STRAIGHT:
+                raise
+        except Refused as refused:
+            ways.refused(way, refused, attempt.others(refused))
+        else:
+            if not report.approximations:
+                return skeleton, store, report
+            approximate = approximate or (skeleton, store, report)
+            ways.reached(attempt.others())
+    if approximate is not None:
+        return approximate
+    assert ways.answer is not None
+    raise ways.answer
 
 
 FEWEST_NODES = 24

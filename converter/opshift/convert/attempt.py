@@ -9,6 +9,7 @@ import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from opshift import versions
 from opshift.author import registry, safe_inference
 from opshift.author.facts import Facts
 from opshift.author.traits import ByValue
@@ -21,6 +22,7 @@ from opshift.convert.legal import checker, deviations, diagnose, rules, runtime,
 from opshift.convert.legal.runtime import Objection
 from opshift.convert.request import Request
 from opshift.convert.step import Stepper, StepRefused
+from opshift.convert.ways import STRAIGHT, Way, alternatives, climb_for, dip_for
 from opshift.errors import AdapterBug, InvalidModel, Refusal, Refused, RefusedNode, Why
 from opshift.model import functions, imports, order, repair, settle, signature, weights
 from opshift.model.document import Document
@@ -44,7 +46,7 @@ class Conversion:
     store: Weights
     options: Request
     adapters: registry.Registry
-    inlined: tuple[FunctionId, ...] = ()
+    way: Way = STRAIGHT
     steps: list[Step] = field(default_factory=list)
     goal: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -76,7 +78,8 @@ class Conversion:
         return report
 
     def _run(self) -> Report:
-        if dataclasses.replace(self.options, bump_model_version=False, stamp=False).only_ir:
+        only_ir = dataclasses.replace(self.options, bump_model_version=False, stamp=False).only_ir
+        if only_ir and not self.way.dip:
             return self._restamp()
         if self.options.checks:
             request.checkable(self.options.ir_version)
@@ -86,7 +89,12 @@ class Conversion:
         nodes = _nodes(self.document)
         self.aim()
         self.notes += self._differing()
+        self._write_early()
         self._leave()
+        self._climb(self.way.climb)
+        if self.way.dip:
+            self.goal.setdefault("", max(request.present(self.document, "")))
+            self.dips[""] = min(self.dips.get("", self.way.dip), self.way.dip)
         if self.dips:
             goal, self.goal = self.goal, self.dips
             self._go()
@@ -126,17 +134,10 @@ class Conversion:
         allowed, row = self.options.domains, self.runtime
         request.known_domains(self.document, allowed or ())
         left = leave.operators(self.document, self.adapters, allowed, row)
-        low = leave.lowest(self.adapters, left)
         own = request.present(self.document, "")
         if allowed is not None and len(own) == 1:
             self.goal.setdefault("", own[0])
-        if own and min(own) < low:
-            self.goal.setdefault("", max(own))
-            goal, self.goal = self.goal, {"": max(low, *own)}
-            self._go()
-            self.goal = goal
-            self._settle_nodes()
-            self._reopen()
+        self._climb(leave.lowest(self.adapters, left))
         while left:
             # what is written is planned when all of it is
             self.plan = planner.CrossingPlan(self.adapters)
@@ -147,6 +148,46 @@ class Conversion:
             self._settle_nodes()
             self._reopen()
             left = leave.operators(self.document, self.adapters, allowed, row)
+
+    def _climb(self, low: int) -> None:
+        """Raises a model below an opset for what is written there; it comes back afterwards."""
+        own = request.present(self.document, "")
+        if own and min(own) < low:
+            self.goal.setdefault("", max(own))
+            goal, self.goal = self.goal, {"": max(low, *own)}
+            self._go()
+            self.goal = goal
+            self._settle_nodes()
+            self._reopen()
+
+    def _write_early(self) -> None:
+        """Writes the older form of content before the steps, where the way wants it so."""
+        if not self.way.early:
+            return
+        done = lower.lower(
+            self.skeleton, self.store, self.document.fresh, self._ir_of_goal(), drop=(),
+            rewrite=True, only=self.way.early, by_value=self.adapters.rules(ByValue),
+        )  # fmt: skip
+        if done:
+            self.notes += done
+            self.repaired = True
+            self._reopen()
+
+    def _ir_of_goal(self) -> int:
+        """The IR version that is wanted, or that pairs with the target."""
+        wanted = self.options.ir_version
+        after = {**self.document.imports.as_dict(), **self.goal}
+        return wanted if isinstance(wanted, int) else versions.ir_for(after)
+
+    def others(self, refused: StepRefused | Refused | None = None) -> Iterator[Way]:
+        """The ways that may avoid a refusal; without one, an approximation."""
+        own = request.present(self.document, "")
+        if isinstance(refused, Refused):  # by the IR version or a runtime, at the end of the steps
+            return alternatives(self.way, (), (), dip=dip_for(refused, max(own, default=0)))
+        features = needs.held(self.document, self.facts, self._ir_of_goal())
+        refusals, inside = (refused.refusals, refused.functions) if refused else ((), ())
+        climb = climb_for(refusals, self.adapters, min(own, default=0))
+        return alternatives(self.way, inside, features, climb)
 
     def aim(self) -> None:
         """The versions to go for; a target by name depends on what the model has."""
@@ -196,11 +237,11 @@ class Conversion:
         prefix = unused_prefix(data)
         numbers = itertools.count()
         self._level()
-        for function in self.inlined:
+        for function in self.way.inlined:
             functions.inline_function(
                 self.skeleton, function, lambda hint: f"{prefix}f{next(numbers)}_{hint}"
             )
-        self.view = weights.checkable(self.skeleton, b"" if self.inlined else data)
+        self.view = weights.checkable(self.skeleton, b"" if self.way.inlined else data)
         if self.options.checks:
             validate.references(self.skeleton, data)
         if weights.EXTERNAL_FIELD in data:
@@ -211,7 +252,7 @@ class Conversion:
             self._repair()
             error = tolerant.objection(self.view, self.adapters, full=False)
         self.document = Document(self.skeleton, prefix)
-        self.document.has_written = bool(self.inlined)
+        self.document.has_written = bool(self.way.inlined)
         self.came_at = self.document.imports.get("") or 0
         if self.options.checks:
             validate.whole(self.document, self.adapters, error)
@@ -225,7 +266,7 @@ class Conversion:
     def _level(self) -> None:
         """Takes functions to the model's versions before one of them is written out into it."""
         own = imports.versions(self.skeleton)
-        found = [imports.versions(one) for one in self.skeleton.functions if self.inlined]
+        found = [imports.versions(one) for one in self.skeleton.functions if self.way.inlined]
         apart = {d: own[d] for one in found for d, v in one.items() if own.get(d, v) != v}
         if not apart:
             return
@@ -580,7 +621,7 @@ class Conversion:
             self.skeleton.ir_version,
             self._crossed(),
             tuple(approximations),
-            tuple("::".join(part for part in which if part) for which in self.inlined),
+            tuple("::".join(part for part in which if part) for which in self.way.inlined),
             tuple(self.notes),
             self.repaired,
             assumptions=tuple(assumptions),

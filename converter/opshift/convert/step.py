@@ -92,6 +92,7 @@ class Stepper:
             None  # whether a runtime runs what is written
         )
         self.left: frozenset[Key] = frozenset()  # operators that are written in another domain
+        self.lowest = 1  # the version of another domain that the verdict at hand needs
         self.partial = False  # whether nodes are written although others are refused
 
     # -- what a Builder asks -----------------------------------------------------------------
@@ -328,6 +329,7 @@ class Stepper:
         node = Node(proto, task.schema, Env(self.facts, scope))
         op = Builder(self, self.facts, scope, subject=proto)
         self.given.clear()
+        self.lowest = adapter.since
         try:
             answer = self.ask(task, node, op)
             if isinstance(answer, Keep):

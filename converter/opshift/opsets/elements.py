@@ -83,7 +83,7 @@ ELEMENTS: dict[int, Element] = {row.number: row for row in (
     Element(T.UINT64, 64, _UINT64, "<u8", short="u8"),
     Element(T.COMPLEX64, 64, _FLOAT, wider="complex128"),
     Element(T.COMPLEX128, 128, _DOUBLE),
-    Element(T.BFLOAT16, 16, _INT32, "", "bfloat16", "b2", "float double", 4),
+    Element(T.BFLOAT16, 16, _INT32, "", "bfloat16", "b2", "float double", 4, T.FLOAT),
     Element(T.FLOAT8E4M3FN, 8, _INT32, "", "float8_e4m3fn", ir=9, wide=T.FLOAT, largest=448),
     Element(T.FLOAT8E4M3FNUZ, 8, _INT32, "", "float8_e4m3fnuz", ir=9, wide=T.FLOAT, largest=240),
     Element(T.FLOAT8E5M2, 8, _INT32, "", "float8_e5m2", ir=9, wide=T.FLOAT, largest=57344),

@@ -10,6 +10,7 @@ from opshift.author import registry
 from opshift.author.example import Example
 from opshift.author.verdicts import FORM, LEAVE, Adapter
 from opshift.convert.request import Request
+from opshift.opsets import schemas
 from opshift.protos import ModelProto
 from opshift.testing.compared import compared
 from opshift.testing.input_sets import SETS
@@ -56,6 +57,14 @@ def example_model(
     listed = ", ".join(f'"{domain}" : {version}' for domain, version in own.items())
     header = f"<ir_version: {ir}, opset_import: [{listed}]>"
     return parsed(f"{header} example {example.graph} {example.functions}")
+
+
+def too_new(adapter: Adapter, example: Example) -> bool:
+    """Whether the installed onnx does not know a version that an example needs."""
+    wanted = dict(example.imports)
+    wanted[adapter.domain] = max(adapter.start, adapter.to, wanted.get(adapter.domain, 0))
+    newest = {domain: schemas.latest(domain) for domain in wanted}  # none of a function's domain
+    return any(version > (newest[domain] or version) for domain, version in wanted.items())
 
 
 def example_target(adapter: Adapter, example: Example) -> dict[str, int] | str | Request:

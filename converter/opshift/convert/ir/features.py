@@ -33,6 +33,7 @@ class Feature:
 
     `find` tells whether a model holds it and `where` names its places. `lower` writes the exact
     older form; where `drop` names an option, `lower` removes the content if that option is given.
+    A plan may write the older form of what is `sooner` before the steps.
     """
 
     ir: int
@@ -41,6 +42,7 @@ class Feature:
     where: Callable[[ModelProto], Iterator[str]]
     lower: Callable[[Lowering], None] | None = None
     drop: str = ""
+    sooner: bool = False  # whether the older form may let a step pass that refuses this content
 
     @property
     def computes(self) -> bool:
@@ -87,6 +89,7 @@ def _type(name: str) -> Feature:
         lambda held: name in held.types,
         lambda model: _places().of_type(model, name),
         _widen,
+        sooner=True,
     )
 
 
@@ -130,16 +133,16 @@ FEATURES = (
         9, "a function attribute with a default",
         lambda held: held.content.all.functions.HasField("attribute_proto"),
         lambda model: _places().functions(model, "attribute_proto"),
-        lambda work: work.write_defaults(),
+        lambda work: work.write_defaults(), sooner=True,
     ),
     Feature(
         6, "a sparse initializer",
         lambda held: any(one.HasField("sparse_initializer") for one in held.content.graphs),
-        lambda model: _places().sparse_initializers(model), _densify,
+        lambda model: _places().sparse_initializers(model), _densify, sooner=True,
     ),
     Feature(
         6, "a sparse tensor in an attribute", _in_attributes(11, 12),
-        lambda model: _places().attributes(model, 11, 12), _densify,
+        lambda model: _places().attributes(model, 11, 12), _densify, sooner=True,
     ),
     Feature(
         8, "a type in an attribute", _in_attributes(13, 14),

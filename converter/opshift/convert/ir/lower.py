@@ -45,12 +45,14 @@ def lower(
     drop: Collection[str],
     rewrite: bool,
     inline: bool = False,
+    only: Collection[str] | None = None,
     by_value: widen.Rules,
 ) -> list[str]:
     """Writes the content of a model in the forms of IR `to`, in place; says what was done.
 
     With `rewrite`, every feature that has an exact older form takes it; what has none is left.
-    `drop` holds the options that let content go. `inline` writes functions out at any IR.
+    `drop` holds the options that let content go. `inline` writes functions out at any IR. `only`
+    names the features that take their older form.
     """
     work = Lowering(model, weights, fresh, to, by_value)
     if inline and model.functions:
@@ -59,10 +61,15 @@ def lower(
         feature.lower: None
         for feature in FEATURES
         if feature.ir > to and (feature.drop in drop if feature.drop else rewrite)
+        if only is None or feature.says in only
     }
     for write in filter(None, wanted):
         write(work)
     return [f"{what} ({count})" for what, count in work.done.items()]
+
+
+OTHER_CONSTANTS = 9  # the opset from which on Constant makes tensors of every type
+_FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE)
 
 
 @dataclass(slots=True)
@@ -206,7 +213,7 @@ class Lowering:
         moving = [tensor for tensor in graph.initializer if tensor.name not in inputs]
         if not moving:
             return
-        made = [_constant_of(tensor) for tensor in moving]
+        made = [self._node_of(tensor) for tensor in moving]
         staying = [
             TensorProto.FromString(tensor.SerializeToString())
             for tensor in graph.initializer
@@ -218,6 +225,18 @@ class Lowering:
         graph.node.extend(made)
         graph.node.sort(key=lambda _: next(places))
         self.done["initializers of subgraphs made constants"] += len(made)
+
+    def _node_of(self, tensor: TensorProto) -> NodeProto:
+        """A node of a subgraph that gives a tensor; old Constants made nothing but floats."""
+        own = (one.version for one in self.model.opset_import if not schemas.normal(one.domain))
+        if tensor.data_type in _FLOATS or next(own, OTHER_CONSTANTS) >= OTHER_CONSTANTS:
+            return _constant_of(tensor)
+        main, outside = self.model.graph, TensorProto()
+        outside.CopyFrom(tensor)
+        outside.name = self.fresh(tensor.name)
+        main.initializer.append(outside)
+        main.input.append(_input_of(outside))
+        return NodeProto(op_type="Identity", input=[outside.name], output=[tensor.name])
 
     # -- what changes no result ----------------------------------------------------------------
 

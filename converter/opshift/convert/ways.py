@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ways of a conversion where there is more than one: alternatives in the order of their cost.
+
+The straight way keeps every function, writes older forms of content after the steps, and visits no
+version beside the steps. It is tried first and costs nothing more. An alternative is planned only
+for a refusal, or an approximation, that the alternative may avoid.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+from opshift import versions
+from opshift.author.registry import Registry
+from opshift.convert.ir.features import Feature
+from opshift.errors import Refused, RefusedNode
+from opshift.model.scope import FunctionId
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """What a conversion does besides its steps, and before them."""
+
+    inlined: tuple[FunctionId, ...] = ()  # functions that are written out at their calls
+    early: frozenset[str] = frozenset()  # IR features whose older form is written first
+    climb: int = 0  # the opset of ai.onnx beside which other domains are stepped; 0: its own
+    dip: int = 0  # the opset to go down to before the goal; 0: none
+
+    @property
+    def straight(self) -> bool:
+        """Whether it keeps to the versions between the model and the goal, in their order."""
+        return not self.climb and not self.dip
+
+    @property
+    def cost(self) -> tuple[int, int, int, int]:
+        """Nodes that are written come before work; what approximates is compared at the end."""
+        return int(self.dip > 0), len(self.inlined), self.climb, len(self.early)
+
+
+STRAIGHT = Way()
+
+
+@dataclass(slots=True)
+class Ways:
+    """A search over the ways of one conversion, cheapest first."""
+
+    waiting: list[tuple[tuple[int, int, int, int], int, Way]] = field(default_factory=list)
+    known: set[Way] = field(default_factory=set)
+    number: Iterator[int] = field(default_factory=itertools.count)
+    answer: Refused | None = None  # the refusal that came nearest to the goal
+    seen: set[tuple[RefusedNode, ...]] = field(default_factory=set)
+
+    def __iter__(self) -> Iterator[Way]:
+        self._add(STRAIGHT)
+        while self.waiting:
+            yield heapq.heappop(self.waiting)[2]
+
+    def reached(self, others: Iterable[Way]) -> None:
+        """A way ended in a result that another way may better."""
+        for way in others:
+            self._add(way)
+
+    def refused(self, way: Way, refused: Refused, others: Iterable[Way]) -> None:
+        """A way ended in a refusal; one that changed nothing about it is not followed."""
+        plain = way.straight and not way.early
+        if plain or refused.refusals not in self.seen:
+            for one in others:
+                self._add(one)
+        self.seen.add(refused.refusals)
+        known = self.answer
+        if known is None or plain or (way.straight and _distance(refused) < _distance(known)):
+            self.answer = refused
+
+    def _add(self, way: Way) -> None:
+        if way not in self.known:
+            self.known.add(way)
+            heapq.heappush(self.waiting, (way.cost, next(self.number), way))
+
+
+def _distance(refused: Refused) -> int:
+    """How many versions lie between a target and what came nearest to it."""
+    goal, near = refused.target, refused.nearest
+    return sum(abs(goal[domain] - near[domain]) for domain in goal if domain in near)
+
+
+def alternatives(
+    way: Way,
+    functions: Iterable[FunctionId],
+    features: Iterable[Feature],
+    climb: int = 0,
+    dip: int = 0,
+) -> Iterator[Way]:
+    """The ways that differ from one in a single choice."""
+    early = frozenset(one.says for one in features if one.sooner) - way.early
+    if early:
+        yield replace(way, early=way.early | early)
+    if climb > way.climb:
+        yield replace(way, climb=climb)
+    if dip and not way.dip:
+        yield replace(way, dip=dip)
+    if more := sorted({*functions} - {*way.inlined}):
+        yield replace(way, inlined=(*way.inlined, *more))
+
+
+def dip_for(refused: Refused, opset: int) -> int:
+    """The opset at which no operator gives or reads what the wanted IR version lacks."""
+    wanted = refused.target.get("IR")
+    dip = versions.last_of(wanted).onnx if wanted is not None else opset
+    return dip if dip < opset else 0
+
+
+def climb_for(refusals: Iterable[RefusedNode], adapters: Registry, opset: int) -> int:
+    """The opset of ai.onnx at which other domains can be stepped that are refused beside it."""
+    found = 0
+    for one in refusals:
+        verdict = adapters.get(one.domain, one.op, *one.boundary) if one.domain else None
+        if verdict is not None and verdict.since > opset > 0:
+            found = max(found, verdict.since)
+    return found

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The planned alternatives: content in its older form first, up in order to come down, functions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import ModelProto, TensorProto, helper
+from opshift import Refused, convert, convert_version, plan
+from opshift.author import registry
+from opshift.convert import ways
+from opshift.convert.attempt import Conversion
+from opshift.errors import RefusedNode, Why
+from opshift.opsets import schemas
+from opshift.opsets.elements import T
+from opshift.testing import examples
+from opshift.verify import oracle
+from text_models import model
+
+TREES = "opshift_adapters.ml.tree_ensemble.regressor_4_5"
+
+
+def scaled(elem_type: int = T.FLOAT8E8M0, opset: int = 24, ir: int = 12) -> ModelProto:
+    """A constant of a small type that only a Cast reads."""
+    nodes = [
+        helper.make_node("Cast", ["w"], ["wide"], to=TensorProto.FLOAT),
+        helper.make_node("Mul", ["x", "wide"], ["y"]),
+    ]
+    weight = TensorProto(name="w", data_type=elem_type, dims=[2], raw_data=bytes([127, 129]))
+    infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in "xy"]
+    graph = helper.make_graph(nodes, "scaled", infos[:1], infos[1:], [weight])
+    return helper.make_model(graph, ir_version=ir, opset_imports=[helper.make_opsetid("", opset)])
+
+
+needs_e8m0 = pytest.mark.skipif(
+    (schemas.latest("") or 0) < 24, reason="the installed onnx does not know float8e8m0"
+)
+
+
+@needs_e8m0
+def test_a_constant_is_widened_before_a_step_that_lacks_its_type():
+    found = convert(scaled(), 18)
+    assert "constants given a wider type (1)" in found.report.notes
+    (weight,) = found.model.graph.initializer
+    assert weight.data_type == TensorProto.FLOAT
+    assert np.frombuffer(weight.raw_data, np.float32).tolist() == [1.0, 4.0]
+    assert [node.op_type for node in found.model.graph.node] == ["Cast", "Mul"]
+
+
+@needs_e8m0
+def test_one_command_does_it_with_any_ir_version():
+    for ir in (9, 6, 3):
+        first = convert_version(scaled(), ir_version=ir)
+        assert convert_version(scaled(), 13, ir_version=ir).ir_version == ir
+        assert convert_version(first, 13, ir_version="keep").ir_version == ir
+
+
+@needs_e8m0
+def test_a_constant_stays_small_where_no_step_minds(monkeypatch):
+    """The straight way is tried first, and nothing is planned where it succeeds."""
+    monkeypatch.setattr(Conversion, "others", lambda *given: pytest.fail("an alternative"))
+    found = convert_version(scaled(opset=25), 24)
+    assert found.graph.initializer[0].data_type == T.FLOAT8E8M0
+
+
+@needs_e8m0
+def test_the_plan_follows_the_same_way():
+    found = plan(scaled(), 18)
+    assert found.possible
+    assert found.lowest == {"": 1}
+
+
+def ensemble(opset: int) -> ModelProto:
+    """A regressor whose form in ai.onnx.ml 5 is written with operators of ai.onnx."""
+    pairs = examples("opshift_adapters")
+    (example,) = [e for a, e in pairs if a.source == TREES and e.title == "base and transform"]
+    text = example.graph
+    return model(text, opset, more=', "ai.onnx.ml" : 4')
+
+
+def boxed(opset: int) -> ModelProto:
+    """An optional between nodes, which IR 7 and older have no type for."""
+    return model(
+        "(float[3] x) => (float[3] y) { o = Optional(x) y = OptionalGetElement(o) }", opset
+    )
+
+
+@pytest.mark.parametrize("target", [None, 18, 16])
+def test_what_an_ir_version_lacks_goes_where_the_opset_goes_down_and_comes_up(target):
+    found = convert(boxed(15), target, ir_version=5)
+    assert found.model.ir_version == 5
+    assert found.model.opset_import[0].version == (target or 15)
+    assert {node.op_type for node in found.model.graph.node} == {"Identity"}
+    assert found.report.steps[0].to == 14
+
+
+def test_a_refusal_of_the_ir_version_stays_one_where_no_way_helps():
+    with pytest.raises(Refused) as caught:
+        convert_version(
+            model("(optional(float[3]) x) => (float[3] y) { y = OptionalGetElement(x) }", 15),
+            ir_version=5,
+        )
+    assert caught.value.target["IR"] == 5
+
+
+@pytest.mark.parametrize("opset", [1, 5, 6, 8])
+def test_another_domain_is_stepped_at_an_opset_at_which_its_form_can_be_written(opset):
+    before = ensemble(opset)
+    found = convert(before, {"ai.onnx.ml": 5})
+    imports = {entry.domain: entry.version for entry in found.model.opset_import}
+    assert imports == {"": opset, "ai.onnx.ml": 5}
+    climbs = [(one.start, one.to) for one in found.report.steps if not one.domain]
+    assert climbs[:1] == ([(opset, opset + 1)] if opset < 7 else [])
+    inputs = {"x": np.array([[0.5, 1], [3, -2], [0, 9]], np.float32)}
+    expected, actual = (oracle.evaluate(one, inputs) for one in (before, found.model))
+    assert oracle.compare(expected, actual, rtol=1e-5, atol=1e-6) is None
+
+
+def test_the_cheapest_way_comes_first_and_each_once():
+    found = ways.Ways()
+    order = iter(found)
+    straight = next(order)
+    assert straight == ways.Way()
+    early = ways.Way(early=frozenset({"a type"}))
+    inlined = ways.Way(inlined=(("own", "F", ""),))
+    found.reached([inlined, early, ways.Way(climb=7), early])
+    assert list(order) == [early, ways.Way(climb=7), inlined]
+
+
+def refused(op: str, near: int) -> Refused:
+    one = RefusedNode("n", op, "", (near, near - 1), Why.NOT_EXPRESSIBLE, "")
+    return Refused([one], {"": near}, {"": 5})
+
+
+def test_a_way_that_changes_nothing_is_not_followed_and_the_nearest_refusal_is_told():
+    found = ways.Ways()
+    order = iter(found)
+    early = ways.Way(early=frozenset({"a type"}))
+    found.refused(next(order), refused("Relu", 13), [early])
+    next(order)
+    found.refused(early, refused("Relu", 13), [ways.Way(early=early.early, climb=9)])
+    assert list(order) == []
+    assert found.answer is not None
+    assert found.answer.nearest == {"": 13}
+    found.refused(early, refused("Gelu", 9), ())
+    assert found.answer.nearest == {"": 9}
+
+
+def test_an_exact_way_is_preferred_to_one_that_approximates(monkeypatch):
+    """The result that approximates is given only where every other way approximates, too."""
+    tried = []
+    run = Conversion.run
+
+    def approximated(self):
+        tried.append(self.way)
+        report = run(self)
+        object.__setattr__(report, "approximations", ("a test",) if not self.way.climb else ())
+        return report
+
+    monkeypatch.setattr(Conversion, "run", approximated)
+    monkeypatch.setattr(Conversion, "others", lambda self, refused=None: [ways.Way(climb=9)])
+    made = model("(float[2] x) => (float[2] y) { y = Relu(x) }", 8)
+    assert convert(made, 7).report.approximations == ()
+    assert tried == [ways.Way(), ways.Way(climb=9)]
+    monkeypatch.setattr(Conversion, "others", lambda self, refused=None: [])
+    assert convert(made, 7).report.approximations == ("a test",)
+
+
+def test_what_an_adapter_of_another_domain_needs_is_declared():
+    """Each has examples at its lowest opset, or at a higher one, and none below."""
+    for adapter in registry.default().adapters():
+        if adapter.domain and adapter.at_boundary:
+            own = [one.imports.get("", adapter.since) for one in adapter.examples]
+            climbed = [at for at in own if at < adapter.since]
+            assert len(climbed) < len(own) or not own, adapter.source

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Proves that the path of a conversion changes no result, on random examples in random places.
+
+    python -m tools.fuzz paths [--runs 300] [--seed 1] [--only 'ml.*'] [--place function]
+
+A case is an example of an adapter in one of several places, versions, an IR version and a stop. It
+is converted on five paths: in one go, hop by hop, with the IR version last, with the IR version
+first, and with a stop. Two laws must hold. A path of several commands never succeeds where one
+command is refused. Every result computes what the source computes. Each case that breaks a law is
+listed with the seed that repeats it, and the exit code is 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import random
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import onnx
+from onnx import ModelProto, TensorProto, helper
+from opshift import OpshiftError, convert_version, testing
+from opshift.author.example import Example
+from opshift.author.verdicts import Adapter
+from opshift.errors import AdapterBug
+from opshift.opsets import schemas
+from opshift.testing.example_models import differences, too_new
+
+from tools.conformance.node_tests import function, nested
+
+ONE_GO = "in one go"
+SETS = ("given",)
+Command = dict[str, Any]
+
+
+def _trained(model: ModelProto) -> ModelProto:
+    """The same graph, whose float initializers are set by training."""
+    moved = ModelProto.FromString(model.SerializeToString())
+    moved.ir_version = max(moved.ir_version, 7)
+    weights = [one for one in moved.graph.initializer if one.data_type == TensorProto.FLOAT]
+    training = moved.training_info.add()
+    training.algorithm.name = "step"
+    for one in weights:
+        after = helper.make_tensor_value_info(f"trained_{one.name}", one.data_type, one.dims)
+        training.algorithm.node.append(helper.make_node("Neg", [one.name], [after.name]))
+        training.algorithm.output.append(after)
+        training.update_binding.add(key=one.name, value=after.name)
+    return moved
+
+
+PLACES: Mapping[str, Callable[[ModelProto], ModelProto]] = {
+    "graph": lambda model: model,
+    "branch": nested,
+    "function": function,
+    "trained": _trained,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One model and where to take it; `seed` makes it again."""
+
+    name: str
+    seed: int
+    example: Example
+    model: ModelProto
+    goal: Mapping[str, int]
+    ir: int
+    stop: int
+
+    @staticmethod
+    def of(adapter: Adapter, example: Example, seed: int, place: str | None = None) -> Case:
+        """What a seed makes of an example."""
+        rng = random.Random(seed)
+        where = rng.choice(list(PLACES))
+        model = PLACES[place or where](testing.example_model(adapter, example))
+        goal = {
+            entry.domain: rng.randint(1, newest)
+            for entry in model.opset_import
+            if (newest := schemas.latest(entry.domain)) and (not entry.domain or rng.random() < 0.7)
+        }
+        ir, stop = rng.randint(3, min(11, onnx.IR_VERSION)), rng.randint(1, schemas.latest("") or 1)
+        title = f"{adapter.source} {example.title!r} in a {place or where}"
+        return Case(title, seed, example, model, goal, ir, stop)
+
+    @property
+    def one_go(self) -> tuple[Command, ...]:
+        """The one command that must do what every other path does."""
+        return ({"target": self.goal, "ir_version": self.ir},)
+
+    @property
+    def paths(self) -> dict[str, tuple[Command, ...]]:
+        """Several commands that lead to the same versions."""
+        last = {"target": None, "ir_version": self.ir}
+        stop = {"target": {"": self.stop}} if "" in self.goal else {"target": self.goal}
+        return {
+            "the IR version last": ({"target": self.goal}, last),
+            "the IR version first": (last, {"target": self.goal, "ir_version": "keep"}),
+            "a stop between": (stop, *self.one_go),
+            "hop by hop": (*({"target": hop} for hop in self._hops()), *self.one_go),
+        }
+
+    def _hops(self) -> Iterator[Mapping[str, int]]:
+        own = {entry.domain: entry.version for entry in self.model.opset_import}
+        for domain, to in sorted(self.goal.items()):
+            step = 1 if to > own[domain] else -1
+            for version in range(own[domain] + step, to + step, step) if to != own[domain] else ():
+                yield {domain: version}
+
+
+def broken(case: Case) -> list[str]:
+    """The laws that a case breaks, each as a sentence."""
+    try:
+        found = results(case)
+    except AdapterBug as bug:
+        return [f"a fault of ours: {bug}"]
+    told = refused(case, found)
+    return told if case.example.approximate else [*told, *_unequal(case, found)]
+
+
+def results(case: Case) -> dict[str, ModelProto]:
+    """What each path gives that is not refused."""
+    paths = {ONE_GO: case.one_go, **case.paths}
+    walked = {name: _walk(case, commands) for name, commands in paths.items()}
+    return {name: result for name, result in walked.items() if result is not None}
+
+
+def refused(case: Case, found: Mapping[str, ModelProto]) -> list[str]:
+    """The paths that lead to a result where one command is refused."""
+    if ONE_GO in found:
+        return []
+    return [f"{name} leads to {_goal(case)}, and one command is refused" for name in found]
+
+
+def _walk(case: Case, commands: Sequence[Command]) -> ModelProto | None:
+    """The result of several commands; None where one of them says no."""
+    model = case.model
+    wishes = {name: value for name, value in case.example.wishes.items() if value}
+    for command in commands:
+        try:
+            model = convert_version(model, **wishes, **command)
+        except AdapterBug:
+            raise
+        except OpshiftError:
+            return None
+    return model
+
+
+def _unequal(case: Case, found: Mapping[str, ModelProto]) -> Iterator[str]:
+    seen: set[bytes] = set()
+    for name, result in found.items():
+        data = result.SerializeToString(deterministic=True)
+        if data not in seen:
+            seen.add(data)
+            for told in differences(case.model, result, case.example, SETS):
+                if told[1]:
+                    yield f"{name} to {_goal(case)} the numbers differ: {told[1]}"
+
+
+def _goal(case: Case) -> str:
+    listed = [f"{domain or 'opset'} {to}" for domain, to in sorted(case.goal.items())]
+    return ", ".join([*listed, f"IR {case.ir} (stop {case.stop})"])
+
+
+def fit() -> list[tuple[Adapter, Example]]:
+    """The examples that the installed onnx can read."""
+    import opshift_adapters
+
+    return [
+        (adapter, example)
+        for adapter, example in testing.examples(opshift_adapters.__name__)
+        if not example.invalid and not too_new(adapter, example)
+    ]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command; the exit code says whether a law is broken."""
+    args = _parser().parse_args(argv)
+    pairs = [one for one in fit() if any(fnmatch.fnmatch(_short(one[0]), g) for g in args.only)]
+    rng, counts = random.Random(args.seed), Counter[str]()
+    for _ in range(args.runs):
+        pair, seed = rng.choice(pairs), rng.randrange(1 << 30)
+        told = broken(case := Case.of(*pair, seed, args.place))
+        counts["broken" if told else "kept"] += 1
+        for text in told:
+            print(f"{case.name}, seed {seed}: {text}", flush=True)
+    print(f"{args.runs} cases: {counts['kept']} keep the laws, {counts['broken']} break one")
+    return int(counts["broken"] > 0)
+
+
+def _short(adapter: Adapter) -> str:
+    return adapter.source.partition(".")[2]
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--runs", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", nargs="*", default=["*"], metavar="GLOB", help="adapters")
+    parser.add_argument("--place", choices=PLACES)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
