@@ -3,6 +3,7 @@
 
 from opshift.adapter import Builder, Node, Result, T, Value, Why, example, leaving
 
+from opshift_adapters._lib.blocks import as_type
 from opshift_adapters._lib.contrib import MICROSOFT, attribute, given, needed, refuse, wants
 from opshift_adapters._lib.heads import (
     HEADS,
@@ -78,9 +79,11 @@ SCALES = {"s": 0.02, "t": 0.01, "z": 120, "u": 3, "m": MASK["m"]}
 @example("mask", CODES + ">(x, w, b, s, t, m, z, u) }", inputs=SCALES, atol=1e-5)
 @example("in order", CODES + ', unidirectional=1>(x, w, b, s, t, "", z, u) }', inputs=SCALES, atol=1e-5)
 @example("no zero points", CODES + ">(x, w, b, s, t) }", inputs=SCALES, atol=1e-5)
+@example("float16", CODES.replace("float", "float16") + ">(x, w, b, s, t) }", inputs=SCALES, atol=0.02)
 def qattention(node: Node, op: Builder) -> Result:
     """Attention whose projection is a product of integers."""
     sums = op.MatMulInteger(needed(node, 0), needed(node, 1), given(node, 6), given(node, 7))
-    scale = op.Mul(needed(node, 3), needed(node, 4))
-    projected = op.Add(op.Mul(op.Cast(sums, to=T.FLOAT), scale), needed(node, 2))
+    bias, *scales = (as_type(op, needed(node, at), T.FLOAT) for at in (2, 3, 4))
+    projected = op.Add(op.Mul(op.Cast(sums, to=T.FLOAT), op.Mul(*scales)), bias)
+    projected = as_type(op, projected, needed(node, 2).elem_type)
     return _attended(node, op, projected, needed(node, 1), past=8, mask=5)

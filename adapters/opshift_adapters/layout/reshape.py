@@ -258,7 +258,7 @@ OPEN = "(float[6] v, int64[n] t"
 @example("computed", "(int8[N,1] x, int64[3] s) => (int8[a,b,c] y) { y = Expand(x, s) }", inputs={"s": [2, 1, 4]})
 @example("to nothing", "(string[3,1] x, int64[2] s) => (string[a,b] y) { y = Expand(x, s) }", inputs={"s": [3, 0]})
 @example("from nothing", "(bool[0,3] x, int64[3] s) => (bool[a,b,c] y) { y = Expand(x, s) }", inputs={"s": [2, 1, 3]})
-@example("scalar", "(double x, int64[2] s) => (double[a,b] y) { y = Expand(x, s) }", inputs={"s": [2, 3]})
+@example("scalar", "(double x, int64[2] s) => (double[a,b] y) { y = Expand(x, s) }", gives="Unsqueeze Tile", inputs={"s": [2, 3]})
 @example("shorter shape", "(float[2,3,1] x, int64[1] s) => (float[a,b,c] y) { y = Expand(x, s) }", inputs={"s": [4]})
 @example("unknown rank", OPEN + ", int64[3] s) => (float[a,b,c] y) { x = Reshape(v, t) y = Expand(x, s) }", inputs={"v": [1, NAN, INF, -INF, -0.0, 2], "t": [2, 3, 1], "s": [2, 1, 4]})
 @example("unknown rank, to nothing", OPEN + ", int64[3] s) => (float[a,b,c] y) { x = Reshape(v, t) y = Expand(x, s) }", inputs={"t": [2, 3, 1], "s": [2, 1, 0]})

@@ -170,7 +170,7 @@ def attention_24_23(node: Node, op: Builder) -> Result:
 @example("float mask", QKV + ", float[2,3,5] m" + Y + "{ y = Attention<is_causal=1>(q, k, v, m) }", rtol=1e-5, atol=1e-6)
 @example("mask of one column", QKV + ", bool[3,1] m" + Y + "{ y = Attention(q, k, v, m) }", inputs={"m": [[True], [False], [True]]}, rtol=1e-5, atol=1e-6)
 @example("shared heads", "(float[2,4,3,4] q, float[2,2,5,4] k, float[2,2,5,6] v) => (float[2,4,3,6] y) { y = Attention(q, k, v) }", rtol=1e-5, atol=1e-6)
-@example("shared heads, packed", PACKED.replace("3,8", "3,16") + ") => (float[2,3,24] y) { y = Attention<q_num_heads=4,kv_num_heads=2>(q, k, v) }", rtol=1e-5, atol=1e-6)
+@example("shared heads, packed", PACKED.replace("3,8", "3,24") + ") => (float[2,3,36] y) { y = Attention<q_num_heads=6,kv_num_heads=2>(q, k, v) }", rtol=1e-5, atol=1e-6)
 @example("unknown heads", "(float[2,H,3,4] q, float[2,G,5,4] k, float[2,G,5,6] v) => (float[2,H,3,6] y) { y = Attention(q, k, v) }", inputs={"q": np.ones((2, 4, 3, 4)), "k": np.ones((2, 2, 5, 4)), "v": np.ones((2, 2, 5, 6))}, rtol=1e-5, atol=1e-6)
 @example("unknown sizes", "(float[B,S,D] q, float[B,N,D] k, float[B,N,E] v) => (float[B,S,E] y) { y = Attention<is_causal=1," + HEADS + ">(q, k, v) }", inputs={"q": np.sin(np.arange(48)).reshape(2, 3, 8), "k": np.sin(np.arange(80)).reshape(2, 5, 8), "v": np.sin(np.arange(120)).reshape(2, 5, 12)}, rtol=1e-5, atol=1e-6)
 @example("heads of four axes", QKV + Y + "{ y = Attention<" + HEADS + ">(q, k, v) }", rtol=1e-5, atol=1e-6)

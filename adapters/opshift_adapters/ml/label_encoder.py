@@ -179,6 +179,7 @@ def label_encoder_1_2(node: Node, op: Builder) -> Result:
 @example("numbers at opset 6", '(int64 x) => (int64 y) { y = ai.onnx.ml.LabelEncoder<keys_int64s=[7,1],values_int64s=[3,9]>(x) }', inputs={"x": 7}, imports={ML: 1, "": 6}, gives="Cast Unsqueeze Equal")
 @example("a value too few", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_int64s=[0]>(x) }', refuses=Why.AMBIGUOUS, inputs=WORDS, imports=BOTH)
 @example("two kinds of keys", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],keys_int64s=[1,2],values_int64s=[0,1]>(x) }', refuses=Why.AMBIGUOUS, inputs=WORDS, imports=BOTH)
+@example("names to numbers of their own", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_int64s=[5,6]>(x) }', gives="LabelEncoder Gather", inputs=WORDS, imports=BOTH)
 def label_encoder_2_1(node: Node, op: Builder) -> Result:
     """Only names became their place in a list, or places their name."""
     x, table = node["X"], _distinct(_table(node), last_wins=False)

@@ -81,7 +81,7 @@ def topk_9_10(node: Node, op: Builder) -> Result:
 
 @adapter("TopK", 10, 9, emits=("Gather", "Squeeze", "Slice", "Cast", *ARANGE))
 @example("constant", BEST + TWO + "{ v, i = TopK(x, k) }", gives="TopK", inputs=TIES)
-@example("none of them", "(float[3,4] x) => (float[3,0] v, int64[3,0] i) <int64[1] k = {0}> { v, i = TopK(x, k) }", gives="Slice Cast")
+@example("none of them", "(float[3,4] x) => (float[0,4] v, int64[0,4] i) <int64[1] k = {0}> { v, i = TopK<axis=0>(x, k) }", gives="Slice Cast")
 @example("computed", COMPUTED + "{ v, i = TopK(x, k) }", inputs={**TIES, "k": [3]})
 @example("computed, first axis", "(float[3,N] x, int64[1] k) => (float[n,N] v, int64[n,N] i) { v, i = TopK<axis=0>(x, k) }", inputs={"k": [2]})
 @example("computed, unknown size", "(float[3,N] x, int64[1] k) => (float[3,n] v, int64[3,n] i) { v, i = TopK(x, k) }", refuses=Why.NEEDS_CONSTANT)

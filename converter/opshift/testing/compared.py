@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -121,7 +122,12 @@ def _session(model: ModelProto) -> Run | None:
     except Exception:
         return None
     asked = {one.name for one in session.get_inputs()}
-    return lambda feeds: list(session.run(None, {k: v for k, v in feeds.items() if k in asked}))
+
+    def run(feeds: Mapping[str, Any]) -> list[Any]:
+        own = {name: deepcopy(value) for name, value in feeds.items() if name in asked}
+        return list(session.run(None, own))  # BatchNormalization in a branch writes over its inputs
+
+    return run
 
 
 # -- what counts as equal ------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -51,9 +52,9 @@ class InputSurvey:
         return [name for name, count in self.ran.items() if not count]
 
     def unexplained(self, known: Iterable[str]) -> list[str]:
-        """The differences of which no part is among the known ones."""
-        parts = list(known)
-        return [one for one in self.found if not any(part in one for part in parts)]
+        """The differences of which no part is among the known ones; `*` stands for any text."""
+        parts = [re.compile(re.escape(part).replace(r"\*", ".*")) for part in known]
+        return [one for one in self.found if not any(part.search(one) for part in parts)]
 
 
 def subjects(package: str) -> list[ListedExample]:
