@@ -52,8 +52,8 @@ class InputSurvey:
         return [name for name, count in self.ran.items() if not count]
 
     def unexplained(self, known: Iterable[str]) -> list[str]:
-        """The differences of which no part is among the known ones; `*` stands for any text."""
-        parts = [re.compile(re.escape(part).replace(r"\*", ".*")) for part in known]
+        """The differences of which no part is among the known ones."""
+        parts = [pattern(part) for part in known]
         return [one for one in self.found if not any(part.search(one) for part in parts)]
 
 
@@ -134,6 +134,11 @@ def sampled(every: Iterable[ListedExample], seed: int = 0) -> Iterator[ListedExa
     draw = random.Random(seed)
     for choice in by_adapter.values():
         yield draw.choice(choice)
+
+
+def pattern(part: str) -> re.Pattern[str]:
+    """A part of a line that is known, where `*` stands for any text."""
+    return re.compile(re.escape(part).replace(r"\*", ".*"))
 
 
 def reasons(path: str | os.PathLike[str]) -> dict[str, str]:
