@@ -104,11 +104,12 @@ def by_way_of(model: ModelProto, between: Target, to: Target) -> None:
 
 def any_path(model: ModelProto, to: Target, ir: int, stop: int) -> None:
     """One command does what several do, and every path gives the same numbers."""
-    case = paths.Case("random", 0, Example("random", ""), model, to, ir, stop)
+    case = paths.Journey("random", 0, Example("random", ""), model, to, ir, stop)
     found = paths.results(case)
     assert not (told := paths.refused(case, found)), told
     different = {bytes_of(result): (name, result) for name, result in found.items()}
     for name, result in different.values():
+        legal(result)
         told = same_numbers(model, result)
         assert told is None, (name, told)
 

@@ -13,16 +13,16 @@ from tools.fuzz import paths
 SEED, SAMPLE = 20261122, 30
 
 
-def sample() -> list[paths.Case]:
+def sample() -> list[paths.Journey]:
     """Examples of any adapter in random places, each with random versions."""
     rng = random.Random(SEED)
     return [
-        paths.Case.of(*pair, rng.randrange(1 << 30)) for pair in rng.sample(paths.fit(), SAMPLE)
+        paths.Journey.of(*pair, rng.randrange(1 << 30)) for pair in rng.sample(paths.fit(), SAMPLE)
     ]
 
 
 @pytest.mark.parametrize("case", sample(), ids=lambda case: f"{case.name} {case.seed}")
-def test_the_path_changes_nothing(case: paths.Case) -> None:
+def test_the_path_changes_nothing(case: paths.Journey) -> None:
     assert not (told := paths.broken(case)), told
 
 

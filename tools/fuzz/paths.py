@@ -3,11 +3,11 @@
 
     python -m tools.fuzz paths [--runs 300] [--seed 1] [--only 'ml.*'] [--place function]
 
-A case is an example of an adapter in one of several places, versions, an IR version and a stop. It
-is converted on five paths: in one go, hop by hop, with the IR version last, with the IR version
-first, and with a stop. Two laws must hold. A path of several commands never succeeds where one
-command is refused. Every result computes what the source computes. Each case that breaks a law is
-listed with the seed that repeats it, and the exit code is 1.
+A journey is an example of an adapter in one of several places, versions, an IR version and a stop.
+It is converted on five paths: in one go, hop by hop, with the IR version last, with the IR version
+first, and with a stop. Three laws must hold. A path of several commands never succeeds where one
+command is refused. Every result is legal. Every result computes what the source computes. Each
+journey that breaks a law is listed with the seed that repeats it, and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ from typing import Any
 import onnx
 from onnx import ModelProto, TensorProto, helper
 from opshift import OpshiftError, convert_version, testing
+from opshift.author import registry
 from opshift.author.example import Example
 from opshift.author.verdicts import Adapter
+from opshift.convert.legal import checker
 from opshift.errors import AdapterBug
 from opshift.opsets import schemas
 from opshift.testing.example_models import differences, too_new
@@ -61,7 +63,7 @@ PLACES: Mapping[str, Callable[[ModelProto], ModelProto]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class Journey:
     """One model and where to take it; `seed` makes it again."""
 
     name: str
@@ -73,7 +75,7 @@ class Case:
     stop: int
 
     @staticmethod
-    def of(adapter: Adapter, example: Example, seed: int, place: str | None = None) -> Case:
+    def of(adapter: Adapter, example: Example, seed: int, place: str | None = None) -> Journey:
         """What a seed makes of an example."""
         rng = random.Random(seed)
         where = rng.choice(list(PLACES))
@@ -85,7 +87,7 @@ class Case:
         }
         ir, stop = rng.randint(3, min(11, onnx.IR_VERSION)), rng.randint(1, schemas.latest("") or 1)
         title = f"{adapter.source} {example.title!r} in a {place or where}"
-        return Case(title, seed, example, model, goal, ir, stop)
+        return Journey(title, seed, example, model, goal, ir, stop)
 
     @property
     def one_go(self) -> tuple[Command, ...]:
@@ -112,34 +114,46 @@ class Case:
                 yield {domain: version}
 
 
-def broken(case: Case) -> list[str]:
-    """The laws that a case breaks, each as a sentence."""
+def broken(journey: Journey) -> list[str]:
+    """The laws that a journey breaks, each as a sentence."""
     try:
-        found = results(case)
+        found = results(journey)
     except AdapterBug as bug:
         return [f"a fault of ours: {bug}"]
-    told = refused(case, found)
-    return told if case.example.approximate else [*told, *_unequal(case, found)]
+    told = [*refused(journey, found), *illegal(journey, found)]
+    return told if journey.example.approximate else [*told, *_unequal(journey, found)]
 
 
-def results(case: Case) -> dict[str, ModelProto]:
+def results(journey: Journey) -> dict[str, ModelProto]:
     """What each path gives that is not refused."""
-    paths = {ONE_GO: case.one_go, **case.paths}
-    walked = {name: _walk(case, commands) for name, commands in paths.items()}
+    paths = {ONE_GO: journey.one_go, **journey.paths}
+    walked = {name: _walk(journey, commands) for name, commands in paths.items()}
     return {name: result for name, result in walked.items() if result is not None}
 
 
-def refused(case: Case, found: Mapping[str, ModelProto]) -> list[str]:
+def refused(journey: Journey, found: Mapping[str, ModelProto]) -> list[str]:
     """The paths that lead to a result where one command is refused."""
     if ONE_GO in found:
         return []
-    return [f"{name} leads to {_goal(case)}, and one command is refused" for name in found]
+    return [f"{name} leads to {_goal(journey)}, and one command is refused" for name in found]
 
 
-def _walk(case: Case, commands: Sequence[Command]) -> ModelProto | None:
+def illegal(journey: Journey, found: Mapping[str, ModelProto]) -> Iterator[str]:
+    """The paths whose result the checker rejects, where it accepts the source."""
+    if _objection(journey.model) is None:
+        for name, result in found.items():
+            if (told := _objection(result)) is not None:
+                yield f"{name} to {_goal(journey)} the checker rejects the result: {told}"
+
+
+def _objection(model: ModelProto) -> str | None:
+    return checker.whole(model, registry.default(), full=True)
+
+
+def _walk(journey: Journey, commands: Sequence[Command]) -> ModelProto | None:
     """The result of several commands; None where one of them says no."""
-    model = case.model
-    wishes = {name: value for name, value in case.example.wishes.items() if value}
+    model = journey.model
+    wishes = {name: value for name, value in journey.example.wishes.items() if value}
     for command in commands:
         try:
             model = convert_version(model, **wishes, **command)
@@ -150,20 +164,20 @@ def _walk(case: Case, commands: Sequence[Command]) -> ModelProto | None:
     return model
 
 
-def _unequal(case: Case, found: Mapping[str, ModelProto]) -> Iterator[str]:
+def _unequal(journey: Journey, found: Mapping[str, ModelProto]) -> Iterator[str]:
     seen: set[bytes] = set()
     for name, result in found.items():
         data = result.SerializeToString(deterministic=True)
         if data not in seen:
             seen.add(data)
-            for told in differences(case.model, result, case.example, SETS):
+            for told in differences(journey.model, result, journey.example, SETS):
                 if told[1]:
-                    yield f"{name} to {_goal(case)} the numbers differ: {told[1]}"
+                    yield f"{name} to {_goal(journey)} the numbers differ: {told[1]}"
 
 
-def _goal(case: Case) -> str:
-    listed = [f"{domain or 'opset'} {to}" for domain, to in sorted(case.goal.items())]
-    return ", ".join([*listed, f"IR {case.ir} (stop {case.stop})"])
+def _goal(journey: Journey) -> str:
+    listed = [f"{domain or 'opset'} {to}" for domain, to in sorted(journey.goal.items())]
+    return ", ".join([*listed, f"IR {journey.ir} (stop {journey.stop})"])
 
 
 def fit() -> list[tuple[Adapter, Example]]:
@@ -184,10 +198,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     rng, counts = random.Random(args.seed), Counter[str]()
     for _ in range(args.runs):
         pair, seed = rng.choice(pairs), rng.randrange(1 << 30)
-        told = broken(case := Case.of(*pair, seed, args.place))
+        told = broken(journey := Journey.of(*pair, seed, args.place))
         counts["broken" if told else "kept"] += 1
         for text in told:
-            print(f"{case.name}, seed {seed}: {text}", flush=True)
+            print(f"{journey.name}, seed {seed}: {text}", flush=True)
     print(f"{args.runs} cases: {counts['kept']} keep the laws, {counts['broken']} break one")
     return int(counts["broken"] > 0)
 
