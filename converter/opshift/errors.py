@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from opshift import codes
+from opshift.records import dataclass
 from opshift.text import Line, Role, counted, plain, printable, show_versions
 
 if TYPE_CHECKING:

@@ -7,10 +7,11 @@ import dataclasses
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from opshift.page import Paged
+from opshift.records import dataclass
 from opshift.text import Line, Role, counted, show_versions
 
 if TYPE_CHECKING:

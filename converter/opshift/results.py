@@ -11,7 +11,6 @@ import io
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 from xml.etree import ElementTree
@@ -19,6 +18,7 @@ from xml.etree import ElementTree
 from opshift import codes
 from opshift.errors import BadTarget
 from opshift.model.bytes import place
+from opshift.records import dataclass
 from opshift.release import VERSION
 from opshift.text import printable, show_versions
 

@@ -8,7 +8,8 @@ import importlib.util
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from opshift.records import dataclass
 
 ML = "ai.onnx.ml"
 TRAINING = "ai.onnx.preview.training"

@@ -42,6 +42,12 @@ def test_the_engine_does_not_import_adapters(path):
     assert not [name for name in imported(path) if name.startswith("opshift_adapters")]
 
 
+def test_records_are_declared_in_one_way():
+    """Python's own decorator costs a short command more time than its work."""
+    users = [p.name for p in PRODUCT if "dataclasses.dataclass" in set(imported(p))]
+    assert users == ["records.py"]
+
+
 def test_only_commands_the_harness_and_one_module_of_the_zoo_import_verification():
     asking = [p for p in ENGINE if any(n.startswith("opshift.verify") for n in imported(p))]
     assert {p.parent.name for p in asking} <= {"cli", "commands", "testing", "zoo"}

@@ -15,7 +15,7 @@ from onnx import helper
 from opshift import BadTarget, InvalidModel, plan
 from opshift.convert.look import header
 from opshift.model.bytes.source import Opened
-from opshift.opsets import targets
+from opshift.opsets.wanted import read_target
 from text_models import model
 
 PARTS = {
@@ -92,7 +92,7 @@ def test_the_engine_says_the_same(tmp_path_factory, part, opset, to, ml):
 )
 def test_when_the_header_is_all_that_changes(tmp_path, part, opset, target, short):
     onnx.save(made(part, opset), tmp_path / "m.onnx")
-    found = header.changes(Opened(str(tmp_path / "m.onnx")), targets.wanted(target))
+    found = header.changes(Opened(str(tmp_path / "m.onnx")), read_target(target))
     assert (found is not None) is short
 
 

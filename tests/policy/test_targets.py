@@ -19,6 +19,7 @@ from opshift.convert.look.accepts import accepts
 from opshift.convert.request import Request
 from opshift.model import weights
 from opshift.opsets import schemas, targets
+from opshift.opsets.wanted import Wanted
 from text_models import model, ops
 
 PLAIN = "(float[2] x) => (float[2] y) { y = Neg(x) }"
@@ -222,7 +223,7 @@ def test_a_model_below_the_floor_is_raised_and_this_is_noted(tmp_path):
 
 
 def run_for(name, proto, **more):
-    wanted = targets.Wanted(targets.find(name), **more)
+    wanted = Wanted(targets.find(name), **more)
     return convert(lambda: weights.carve_model(proto), Request(wanted))
 
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from opshift.author.node import Env, Node, Value
@@ -12,6 +11,7 @@ from opshift.author.traits import Fold, OutputBounds
 from opshift.errors import Refusal
 from opshift.lazy import deferred
 from opshift.model.arrays import Array
+from opshift.records import dataclass
 
 if TYPE_CHECKING:
     import numpy as np

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from opshift.errors import Why
+from opshift.records import dataclass
 
 if TYPE_CHECKING:
     from opshift.assumptions import Assumption

@@ -11,8 +11,10 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+
+from opshift.records import dataclass
 
 if TYPE_CHECKING:
     from opshift.author.modern_rules import Arithmetic

@@ -9,13 +9,14 @@ before the index is written again by `python -m tools.author index`.
 
 from __future__ import annotations
 
+import os
 import zlib
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping
 from types import ModuleType
 from typing import NamedTuple, TypeAlias
 
 INDEX = "index.txt"
+_START = "__init__.py"
 
 Crossing: TypeAlias = tuple[str, str, int, int]  # (domain, op, from, to)
 
@@ -28,55 +29,61 @@ class TraitKey(NamedTuple):
     op: str
 
 
-def known(package: ModuleType) -> dict[str, list[Crossing | TraitKey]]:
+def known(
+    package: ModuleType, sources: Mapping[str, str]
+) -> dict[str, list[Crossing | TraitKey]]:
     """The modules that need not be imported to know what they declare, and what that is."""
     found = {}
-    for folder in map(Path, getattr(package, "__path__", ())):
-        if (folder / INDEX).is_file():
-            for line in (folder / INDEX).read_text("utf-8").splitlines():
-                name, checksum, *words = line.split()
-                source = _source(folder, name)
-                if source is not None and _checksum(source) == checksum:
-                    module = package.__name__ + ("" if name == "." else f".{name}")
-                    found[module] = [_parsed(word) for word in words]
+    for folder in getattr(package, "__path__", ()):
+        for line in _lines(os.path.join(folder, INDEX)):
+            name, checksum, *words = line.split()
+            module = package.__name__ + ("" if name == "." else f".{name}")
+            if (source := sources.get(module)) and _checksum(source) == checksum:
+                found[module] = [_parsed(word) for word in words]
     return found
 
 
 def line(package: ModuleType, module: ModuleType, declared: Iterable[Crossing | TraitKey]) -> str:
     """The line of a module."""
     name = module.__name__.removeprefix(package.__name__).lstrip(".") or "."
-    source = Path(str(module.__file__))
     words = sorted(":".join(map(str, one)) for one in declared)
-    return " ".join([name, _checksum(source), *words])
+    return " ".join([name, _checksum(str(module.__file__)), *words])
 
 
-def names(package: ModuleType) -> Iterator[str]:
-    """The names of a package and of all modules in it, none of which is imported."""
-    yield package.__name__
-    for folder in map(Path, getattr(package, "__path__", ())):
-        yield from _names(package.__name__, folder)
+def modules(package: ModuleType) -> dict[str, str]:
+    """The sources of a package and of all modules in it by name; none of them is imported."""
+    found = {package.__name__: package.__file__ or ""}
+    for folder in getattr(package, "__path__", ()):
+        found.update(_modules(package.__name__, folder))
+    return found
 
 
-def _names(prefix: str, folder: Path) -> Iterator[str]:
-    for path in sorted(folder.iterdir(), key=lambda path: path.stem):
-        name = f"{prefix}.{path.stem}"
-        if path.suffix == ".py" and path.stem != "__init__":
-            yield name
-        elif (path / "__init__.py").is_file():
-            yield name
-            yield from _names(name, path)
+def _modules(prefix: str, folder: str) -> Iterator[tuple[str, str]]:
+    # Every conversion looks here, and a path object costs more than the look.
+    with os.scandir(folder) as entries:
+        listed = sorted(entries, key=lambda entry: os.path.splitext(entry.name)[0])
+    for entry in listed:
+        stem, ending = os.path.splitext(entry.name)
+        name, start = f"{prefix}.{stem}", os.path.join(entry.path, _START)
+        if ending == ".py" and entry.name != _START:
+            yield name, entry.path
+        elif not ending and entry.is_dir() and os.path.isfile(start):
+            yield name, start
+            yield from _modules(name, entry.path)
 
 
-def _source(folder: Path, name: str) -> Path | None:
-    place = folder.joinpath(*name.split(".")) if name != "." else folder
-    candidates = (place.with_name(f"{place.name}.py"), place / "__init__.py")
-    return next((path for path in candidates if path.is_file()), None)
+def _lines(path: str) -> list[str]:
+    if not os.path.isfile(path):
+        return []
+    with open(path, encoding="utf-8") as file:
+        return file.read().splitlines()
 
 
-def _checksum(source: Path) -> str:
-    # The line endings of a checkout must not matter.
-    text = source.read_bytes().replace(b"\r\n", b"\n")
-    return f"{zlib.crc32(text):08x}"
+def _checksum(source: str) -> str:
+    with open(source, "rb", buffering=0) as file:
+        # The line endings of a checkout must not matter.
+        lines = file.read().replace(b"\r\n", b"\n")
+    return f"{zlib.crc32(lines):08x}"
 
 
 def _parsed(word: str) -> Crossing | TraitKey:

@@ -6,12 +6,13 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from opshift.author.example import Draft, Example, drafted
 from opshift.author.traits import Trait
 from opshift.errors import AdapterBug
+from opshift.records import dataclass
 
 if TYPE_CHECKING:
     from opshift.author.formula import Term

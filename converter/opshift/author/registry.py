@@ -183,8 +183,9 @@ class Registry:
     def load(self, package: ModuleType) -> None:
         """Adds everything declared at module level in a package, in any of its modules."""
         seen: set[int] = set()
-        indexed = index.known(package)
-        for name in index.names(package):
+        sources = index.modules(package)
+        indexed = index.known(package, sources)
+        for name in sources:
             if name in indexed:
                 self._expect(name, indexed[name])
                 continue
@@ -247,7 +248,7 @@ def index_of(package: ModuleType) -> str:
     """The index of a package: a line for each module."""
     seen: set[int] = set()
     lines = []
-    for name in index.names(package):
+    for name in index.modules(package):
         module = importlib.import_module(name)
         new = [one for one in declarations(module) if id(one) not in seen]
         seen.update(map(id, new))

@@ -7,12 +7,12 @@ A new kind is a class here and the function that declares it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 
 from opshift.author.example import Draft, Example, drafted, listed, spread
 from opshift.model.arrays import Array
+from opshift.records import dataclass
 
 if TYPE_CHECKING:
     from opshift.author.bounds import Bounds

@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from opshift.author.attributes import is_default
@@ -27,6 +27,7 @@ from opshift.author.node import Env, Node, Value
 from opshift.errors import Refusal
 from opshift.lazy import deferred
 from opshift.model.arrays import Array
+from opshift.records import dataclass
 
 if TYPE_CHECKING:
     from opshift.author.registry import Registry

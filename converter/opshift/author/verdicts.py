@@ -6,11 +6,12 @@ from __future__ import annotations
 import enum
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from opshift.author.example import Draft, Example, drafted, listed, spread
 from opshift.errors import AdapterBug, Refusal, Why
+from opshift.records import dataclass
 
 if TYPE_CHECKING:
     from opshift.author.builder import Builder

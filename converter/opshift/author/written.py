@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Protocol
 
 from opshift.assumptions import Assumption
@@ -16,6 +16,7 @@ from opshift.model.arrays import Array
 from opshift.model.scope import Root, Scope
 from opshift.opsets import schemas
 from opshift.protos import NodeProto, TensorProto, TypeProto, helper
+from opshift.records import dataclass
 
 if TYPE_CHECKING:
     from opshift.author.builder import Builder

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import pkgutil
@@ -19,6 +20,7 @@ from opshift.cli.terminal import BAD_INPUT, INTERRUPTED, Output
 from opshift.text import suggestion
 
 DEFAULT = "info"  # `opshift MODEL` is `opshift info MODEL`
+COLLECT = 50_000  # imports make so many objects, and a short command frees none of them
 
 
 class Commands(click.Group):
@@ -52,6 +54,7 @@ class Commands(click.Group):
         complete_var: str | None = None, standalone_mode: bool = True, **extra: Any,
     ) -> Any:  # fmt: skip
         """Runs a command; a mistake in the words is answered like every other error."""
+        gc.set_threshold(COLLECT)
         if not standalone_mode:
             return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
         words = list(sys.argv[1:] if args is None else args)

@@ -167,6 +167,8 @@ def reports(function: _Command) -> _Command:
 
 def give_documents(paths: Sequence[str]) -> None:
     """Uses some documents; a fault of one is a mistake in the words."""
+    if not paths:
+        return
     from opshift.errors import BadTarget
     from opshift.opsets import described
 

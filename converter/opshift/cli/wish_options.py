@@ -132,8 +132,7 @@ def _request(target: dict[str, Any], named: dict[str, Any]) -> Request:
         )
     wanted: Any = words
     if runtime is not None or at_least:
-        from opshift.opsets import targets
+        from opshift.opsets.wanted import Wanted
 
-        ceiling = None if runtime is None else targets.find(runtime)
-        wanted = targets.Wanted(ceiling, words, at_least)
+        wanted = Wanted.of(runtime, words, at_least)
     return Request(wanted, read_ir(ir), minimal=minimal, **_taken(named))

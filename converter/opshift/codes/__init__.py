@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import functools
 import pkgutil
-from dataclasses import dataclass
+
+from opshift.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

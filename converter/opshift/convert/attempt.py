@@ -7,7 +7,8 @@ import dataclasses
 import functools
 import itertools
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
+from typing import TYPE_CHECKING
 
 from opshift import versions
 from opshift.author import registry, safe_inference
@@ -30,9 +31,13 @@ from opshift.model.names import unused_prefix
 from opshift.model.scope import FunctionId, Imports
 from opshift.model.weights import Weights
 from opshift.opsets import schemas
-from opshift.opsets.targets import Ceiling, Wanted
+from opshift.opsets.wanted import Wanted
 from opshift.protos import ModelProto
+from opshift.records import dataclass
 from opshift.report import Report, Site, StepReport, Work
+
+if TYPE_CHECKING:
+    from opshift.opsets.targets import Ceiling
 
 # Below opset 6, some forty operators have no inference; names mean the same on both sides.
 LOWEST_INFERABLE = 6

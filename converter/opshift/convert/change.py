@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from opshift.author.builder import Builder
@@ -14,6 +14,7 @@ from opshift.author.written import Made
 from opshift.convert.guard import Guard
 from opshift.model.scope import Key, Place
 from opshift.opsets import schemas
+from opshift.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

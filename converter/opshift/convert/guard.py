@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 
 from opshift.author.node import Node, Value
 from opshift.author.present_types import tokens
 from opshift.errors import Refusal, Why
 from opshift.opsets import schemas
 from opshift.opsets.schemas import Param, Schema
+from opshift.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
+from typing import TYPE_CHECKING
 
 from opshift.author.registry import Registry
 from opshift.convert.change import Step
 from opshift.convert.step import Stepper, StepRefused
 from opshift.model.document import Document
 from opshift.model.scope import Key
-from opshift.opsets.targets import Ceiling
+
+if TYPE_CHECKING:
+    from opshift.opsets.targets import Ceiling
 
 Cross = Callable[[str, int, int], Stepper]
 

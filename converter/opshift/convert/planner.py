@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from opshift import plugins, versions
@@ -20,6 +20,7 @@ from opshift.author.registry import Registry
 from opshift.author.verdicts import Adapter
 from opshift.errors import AdapterBug
 from opshift.opsets import schemas
+from opshift.records import dataclass
 
 if TYPE_CHECKING:
     import networkx as nx

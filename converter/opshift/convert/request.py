@@ -6,19 +6,20 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, TypeVar
 
 from opshift import versions, wishes
 from opshift.assumptions import NAMES, Assumption
 from opshift.errors import BadTarget
 from opshift.opsets.identity import normal
+from opshift.opsets.wanted import Wanted, read_target
+from opshift.records import dataclass
 from opshift.text import suggestion
 
 if TYPE_CHECKING:
     from opshift.model.document import Document
     from opshift.model.scope import Root
-    from opshift.opsets.targets import Wanted
 
 Target: TypeAlias = "int | Mapping[str, int]"
 Check: TypeAlias = 'bool | Literal["default", "full", "none"]'
@@ -97,8 +98,6 @@ class Request:
     @staticmethod
     def of(target: AnyTarget = None, **wishes: Any) -> Request:
         """The request that a target and wishes make; wishes change a request that is given."""
-        from opshift.opsets import targets
-
         at_least = _floors(wishes.pop("at_least", None))
         if isinstance(target, Request):
             if at_least is not None:
@@ -107,9 +106,9 @@ class Request:
                     " made"
                 )
             return replace(target, **wishes)
-        if isinstance(target, targets.Wanted):
+        if isinstance(target, Wanted):
             return Request(target, **wishes)
-        return Request(targets.wanted(target, at_least), **wishes)
+        return Request(read_target(target, at_least), **wishes)
 
     @property
     def checks(self) -> bool:
@@ -126,8 +125,6 @@ class Request:
         """Whether imports that no node uses are removed."""
         if self.prune_imports is not None:
             return self.prune_imports
-        from opshift.opsets.targets import Wanted
-
         return isinstance(self.target, Wanted) and self.target.ceiling is not None
 
     @property
@@ -141,8 +138,6 @@ class Request:
 
     def for_domains(self, domains: Collection[str]) -> Request:
         """The request for a model that imports some domains: no other is asked of it."""
-        from opshift.opsets.targets import Wanted
-
         def own(asked: Mapping[str, int]) -> dict[str, int]:
             return {domain: to for domain, to in asked.items() if normal(domain) in domains}
 

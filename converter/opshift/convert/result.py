@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from opshift.page import Paged
+from opshift.records import dataclass
 from opshift.report import Report
 from opshift.text import Line
 

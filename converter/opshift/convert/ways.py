@@ -11,13 +11,14 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from opshift import versions
 from opshift.author.registry import Registry
 from opshift.convert.ir.features import Feature
 from opshift.errors import Refused, RefusedNode
 from opshift.model.scope import FunctionId
+from opshift.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

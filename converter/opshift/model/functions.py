@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from opshift.errors import InvalidModel
 from opshift.model.document import function_id
@@ -21,6 +21,7 @@ from opshift.model.walk import (
 )
 from opshift.opsets import schemas
 from opshift.protos import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto
+from opshift.records import dataclass
 
 Fresh = Callable[[str], str]
 MOST_NODES = 500_000  # nodes that calls may stand for: onnx's inference visits each of them

@@ -6,9 +6,10 @@ from __future__ import annotations
 import enum
 import functools
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from opshift.errors import BadTarget
+from opshift.records import dataclass
 
 
 class Level(enum.IntEnum):

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from opshift.model.scope import Place, Scope
@@ -12,6 +11,7 @@ from opshift.model.settle import move_shardings
 from opshift.model.walk import captures, graphs_of, may_hold_graphs
 from opshift.opsets import schemas
 from opshift.protos import NodeProto
+from opshift.records import dataclass
 
 if TYPE_CHECKING:
     from opshift.model.document import Document

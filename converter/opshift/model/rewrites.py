@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from opshift.model.imports import Versions, versions
 from opshift.model.walk import Container, graphs_of, holds_graphs, reads, tops
 from opshift.protos import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
+from opshift.records import dataclass
 
 CONSTANT = "Constant"
 

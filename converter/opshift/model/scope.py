@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias
 
 from opshift.errors import InvalidModel
@@ -19,6 +19,7 @@ from opshift.protos import (
     TensorProto,
     TypeProto,
 )
+from opshift.records import dataclass
 
 Key: TypeAlias = tuple[str, str]  # (domain, op_type)
 FunctionId: TypeAlias = tuple[str, str, str]  # (domain, name, overload)

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from opshift.model.rename import rename_own
 from opshift.model.scope import Place, Root, Scope
 from opshift.protos import GraphProto, NodeProto, TensorProto
+from opshift.records import dataclass
 
 if TYPE_CHECKING:
     from opshift.model.document import Document

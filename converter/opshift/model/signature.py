@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from opshift.model.model_version import Level, ModelVersion
 from opshift.opsets import schemas
 from opshift.opsets.elements import ELEMENTS
 from opshift.protos import ModelProto, TypeProto
+from opshift.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

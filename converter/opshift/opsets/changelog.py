@@ -6,7 +6,7 @@ from __future__ import annotations
 import bisect
 import functools
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, field, fields
 from typing import Any
 
 from google.protobuf.message import DecodeError
@@ -16,6 +16,7 @@ from opshift.errors import BadTarget
 from opshift.opsets import described
 from opshift.opsets.identity import OperatorId
 from opshift.opsets.opset_changelog_pb2 import Change, OpsetChangelog
+from opshift.records import dataclass
 
 GROUP = "opshift.changelogs"
 FILE = "opset_changelog.bin"

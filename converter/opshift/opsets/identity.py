@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from opshift.errors import BadTarget
+from opshift.records import dataclass
 
 
 def normal(domain: str) -> str:

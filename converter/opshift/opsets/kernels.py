@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from opshift import plugins
 from opshift.opsets import target_names
 from opshift.opsets.elements import ELEMENTS
+from opshift.records import dataclass
 
 Key = tuple[str, str]  # (domain, operator)
 Types = tuple[str, ...]

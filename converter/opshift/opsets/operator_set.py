@@ -7,7 +7,6 @@ ends with its signature, see `signature_text`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from opshift.errors import BadTarget
@@ -23,6 +22,7 @@ from opshift.opsets.signature_text import (
     signature_of,
 )
 from opshift.protos import IR_VERSION, FunctionProto
+from opshift.records import dataclass
 
 if TYPE_CHECKING:
     from opshift.protos.operator_messages import OperatorProto, OperatorSetProto

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from opshift.opsets import schemas
 from opshift.opsets.schemas import ANY, Attribute, Param, Schema
 from opshift.protos import AttributeProto
+from opshift.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from opshift.opsets import changelog, described, registration
@@ -15,6 +14,7 @@ from opshift.opsets.identity import OperatorId
 from opshift.opsets.identity import normal as normal
 from opshift.protos import AttributeProto, FunctionProto, TensorProto, TypeProto, helper
 from opshift.protos.library import defs
+from opshift.records import dataclass
 
 _RESERVED = "ai.onnx.training"  # a domain that onnx names and that has no operator
 ANY = -1  # the arity of a variadic parameter list has no upper bound

@@ -6,9 +6,9 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from opshift.errors import BadTarget
+from opshift.records import dataclass
 
 ADVICE = "if you know what it reads, give the versions: --to N --ir M"
 

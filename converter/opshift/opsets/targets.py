@@ -6,8 +6,8 @@ from __future__ import annotations
 import fnmatch
 import functools
 import os
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from opshift import plugins, toml, versions
 from opshift.errors import BadTarget
 from opshift.opsets import kernels as kernel_tables
 from opshift.opsets import target_names
+from opshift.records import dataclass
 
 GROUP = "opshift.targets"
 CONFIG = "OPSHIFT_TARGETS"
@@ -133,111 +134,6 @@ class Ceiling:
             if release is not None and release.version(domain) == 0:
                 return True
         return self.closed and (domain in versions.DOMAINS or domain in owned())
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """A target that depends on the model: for a runtime, at least or exactly some versions."""
-
-    ceiling: Ceiling | None = None
-    exact: Mapping[str, int] = field(default_factory=dict)
-    at_least: Mapping[str, int] = field(default_factory=dict)
-
-    def goal(self, present: Mapping[str, int], operators: Collection[Key] = ()) -> dict[str, int]:
-        """The version of each domain: the model's own where nothing forbids it."""
-        row = self.ceiling or Ceiling("", "", {}, None, "")
-        limits, floors = row.imports, row.floors
-        ours = {d: v for d, v in present.items() if d in limits}
-        found = {d: min(v, limits[d]) for d, v in ours.items() if _moves(d, v, limits[d])}
-        for domain, floor in floors.items():
-            if domain in present:
-                found[domain] = max(found.get(domain, present[domain]), floor)
-        if "" in present:
-            found |= _readable(row, found.get("", present[""]), operators)
-        for domain, floor in self.at_least.items():
-            found[domain] = max(found.get(domain, present.get(domain, floor)), floor)
-        found.update(self.exact)
-        for domain, version in found.items():
-            shown = domain or "ai.onnx"
-            if domain in limits and version > limits[domain]:
-                raise BadTarget(
-                    f"{row.shown} reads {shown} up to {limits[domain]}, and {version} is asked"
-                    " for; give a lower version"
-                )
-            if version < floors.get(domain, version):
-                raise BadTarget(
-                    f"{row.shown} reads {shown} from {floors[domain]} on, and {version} is asked"
-                    " for; give a higher version"
-                )
-        return found
-
-    def dips(self, goal: Mapping[str, int], operators: Collection[Key]) -> dict[str, int]:
-        """How far down to go on the way, so that operators which the runtime lacks disappear."""
-        from opshift.opsets import changelog
-
-        found: dict[str, int] = {}
-        for lacking in self.ceiling.without if self.ceiling else ():
-            if lacking.since > 1 or lacking.before < 1 << 30:
-                continue  # a version of the operator can be read
-            for domain, op in operators:
-                if lacking.names((domain, op)) and domain in goal:
-                    history = changelog.default().history(domain, op)
-                    born = min((entry.operator.since_version for entry in history), default=1)
-                    if 1 < born <= goal[domain]:
-                        found[domain] = min(born - 1, found.get(domain, goal[domain]))
-        return found
-
-    def ir(
-        self, wanted: str | int, current: int, goal: Mapping[str, int], *, raised: bool
-    ) -> str | int:
-        """The IR version: the model's own or what the goal pairs with, as far as it is read."""
-        limit = self.ceiling.ir if self.ceiling else None
-        if limit is None or self.ceiling is None:
-            return wanted
-        if isinstance(wanted, int) and wanted > limit:
-            raise BadTarget(
-                f"{self.ceiling.shown} reads IR versions up to {limit}, and {wanted} is asked for;"
-                " give a lower one"
-            )
-        if isinstance(wanted, int):
-            return wanted
-        return min(limit, max(current, versions.ir_for(goal)) if raised else current)
-
-
-def _moves(domain: str, version: int, limit: int) -> bool:
-    """Whether a domain is part of a goal: one that only a vendor describes has to be above."""
-    return domain in versions.DOMAINS or version > limit
-
-
-def _readable(row: Ceiling, version: int, operators: Collection[Key]) -> dict[str, int]:
-    """The version of ai.onnx at which the runtime was measured to read these operators."""
-    if row.prefer is not None:
-        version = min(version, row.prefer)
-    met = [one for one in row.without if any(one.names(key) for key in operators)]
-    caps = [one.since - 1 for one in met if one.since > 1]
-    lifts = [one.before for one in met if one.before < 1 << 30 and one.since == 1]
-    version = max([min([version, *caps]), *lifts])
-    return {"": version} if row.prefer is not None or caps or lifts else {}
-
-
-def wanted(
-    target: int | str | Mapping[str, int] | None,
-    at_least: Mapping[str, int] | int | None = None,
-) -> int | Mapping[str, int] | Wanted:
-    """What a caller means by a target; nothing at all is a target that names no domain."""
-    floors = {"": at_least} if isinstance(at_least, int) else dict(at_least or {})
-    if isinstance(target, str):
-        if target.isdecimal():
-            raise BadTarget(f"the target of ai.onnx is a whole number, not {target!r}")
-        return Wanted(find(target), at_least=floors)
-    if target is None:
-        return Wanted(at_least=floors) if floors else {}
-    if floors:
-        raise BadTarget(
-            "at_least cannot be combined with exact versions; give it with a runtime or without a"
-            " target"
-        )
-    return target
 
 
 # -- the data ------------------------------------------------------------------------------------

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from opshift.page.markup import shortened
+from opshift.records import dataclass
 from opshift.text import counted, markup
 
 BOLD, THIN, MONO = 8.3, 6.9, 7.3  # widths of a letter

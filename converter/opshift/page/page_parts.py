@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from opshift.page.drawing import Drawing
 from opshift.page.markup import CLASSES, marked, words
+from opshift.records import dataclass
 from opshift.text import Line, Role, counted, markup
 
 Cell: TypeAlias = "Line | str"

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from opshift import plugins, release, versions
 from opshift.page.markup import CLASSES, words
 from opshift.page.page_parts import Block
+from opshift.records import dataclass
 from opshift.text import Line, markup
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"

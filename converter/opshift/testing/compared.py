@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from opshift.protos import ModelProto
+from opshift.records import dataclass
 from opshift.testing.input_sets import OPEN, SETS, input_sets
 from opshift.testing.models import Evaluate
 from opshift.verify import engine_choice, oracle, randomness

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from opshift.author import registry
 from opshift.author.example import Example
@@ -14,6 +13,7 @@ from opshift.model.walk import nodes_in
 from opshift.opsets import schemas
 from opshift.opsets.schemas import Schema
 from opshift.protos import FunctionProto, GraphProto, NodeProto, helper
+from opshift.records import dataclass
 from opshift.testing.example_models import example_model, stands_in
 from opshift.testing.variants import attributes
 

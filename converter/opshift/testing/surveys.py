@@ -8,7 +8,6 @@ import random
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from opshift.convert.api import convert_version
 from opshift.convert.legal import checker
 from opshift.errors import InvalidModel, Refused
 from opshift.protos import ModelProto
+from opshift.records import dataclass
 from opshift.testing.example_models import differences, example_model, example_target, examples
 from opshift.testing.input_sets import SETS, divisible
 from opshift.testing.judge_process import shared

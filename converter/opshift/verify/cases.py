@@ -7,7 +7,6 @@ import os
 import re
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -18,6 +17,7 @@ from opshift.errors import InvalidModel
 from opshift.model.arrays import from_array, to_array
 from opshift.protos import ModelProto, TensorProto, TypeProto
 from opshift.protos.whole import onnx
+from opshift.records import dataclass
 from opshift.verify.oracle.values import dtype_of
 
 Inputs: TypeAlias = "Mapping[str, Any] | str | os.PathLike[str]"

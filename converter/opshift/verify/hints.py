@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from opshift.model.functions import functions_of
 from opshift.model.scope import call_id
 from opshift.model.walk import graphs_of
 from opshift.protos import AttributeProto, FunctionProto, ModelProto, NodeProto
+from opshift.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,10 @@ import signal
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from opshift.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

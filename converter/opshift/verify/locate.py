@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ from opshift.errors import OpshiftError
 from opshift.model import imports, walk, weights
 from opshift.protos import GraphProto, ModelProto, NodeProto, ValueInfoProto
 from opshift.protos.whole import onnx
+from opshift.records import dataclass
 from opshift.report import StepReport
 from opshift.verify import cut, randomness
 from opshift.verify.cases import InputSet

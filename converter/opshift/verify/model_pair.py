@@ -7,13 +7,13 @@ import os
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from opshift.protos import ModelProto
+from opshift.records import dataclass
 from opshift.verify import (
     elsewhere,
     engine_choice,

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
@@ -13,6 +12,7 @@ from opshift.model import weights
 from opshift.model.bytes.source import Opened
 from opshift.protos import ModelProto
 from opshift.protos.whole import onnx
+from opshift.records import dataclass
 
 Model: TypeAlias = "ModelProto | str | os.PathLike[str]"
 

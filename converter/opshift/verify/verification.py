@@ -8,10 +8,10 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from opshift.page import Paged
+from opshift.records import dataclass
 from opshift.report import SCHEMA_VERSION, check_schema
 from opshift.text import Line, Role, Shown, table
 

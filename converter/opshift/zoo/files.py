@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from opshift.errors import InvalidModel
 from opshift.model import weights
 from opshift.model.weights import Weights
 from opshift.protos import ModelProto
+from opshift.records import dataclass
 from opshift.zoo import marks
 from opshift.zoo.key import Key
 from opshift.zoo.layout import Layout

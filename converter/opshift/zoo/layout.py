@@ -7,10 +7,10 @@ import os
 import posixpath
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from opshift.errors import BadDestination, InvalidModel
 from opshift.model import weights
+from opshift.records import dataclass
 from opshift.text import printable
 from opshift.zoo.sources import HIDDEN
 from opshift.zoo.stores.stores import is_url, join

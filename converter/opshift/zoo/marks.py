@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from opshift.model.bytes.source import write_all
+from opshift.records import dataclass
 from opshift.zoo.key import Key
 from opshift.zoo.outcome import Stamp
 from opshift.zoo.stores import stores

@@ -8,7 +8,7 @@ import functools
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Protocol
 
 from opshift import results as formats
@@ -19,8 +19,9 @@ from opshift.model.bytes import leftovers, place
 from opshift.model.bytes.staging import sync_folder
 from opshift.model.document import Document
 from opshift.opsets import schemas, targets
-from opshift.opsets.targets import Wanted
+from opshift.opsets.wanted import Wanted
 from opshift.protos import ModelProto, OperatorSetIdProto
+from opshift.records import dataclass
 from opshift.zoo import layout as layouts
 from opshift.zoo import marks, sources
 from opshift.zoo.journal import Journal, cache_of, opened

@@ -7,10 +7,11 @@ import dataclasses
 import enum
 import operator
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias
 
 from opshift.errors import Refused
+from opshift.records import dataclass
 from opshift.report import SCHEMA_VERSION
 from opshift.results import BROKEN, ERROR, FAILED, PASSED, SKIPPED, ModelResult, Problem
 from opshift.text import printable

@@ -8,14 +8,15 @@ import hashlib
 import importlib.util
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 import opshift.versions
 from opshift import plugins
 from opshift.author.registry import GROUP
 from opshift.convert.request import Request
-from opshift.opsets.targets import Wanted
+from opshift.opsets.wanted import Wanted
+from opshift.records import dataclass
 from opshift.text import show_versions
 
 

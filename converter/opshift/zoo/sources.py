@@ -11,10 +11,10 @@ import hashlib
 import os
 import posixpath
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from opshift.errors import InvalidModel
+from opshift.records import dataclass
 from opshift.text import printable
 from opshift.zoo.stores import stores
 from opshift.zoo.stores.stores import Listed, is_url

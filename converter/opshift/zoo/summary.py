@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from opshift.records import dataclass
 from opshift.report import SCHEMA_VERSION
 from opshift.text import Line, Role, Shown, counted, printable, table
 from opshift.zoo.outcome import Fate, Outcome

@@ -8,7 +8,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -20,6 +20,7 @@ from opshift.model import weights
 from opshift.model.weights import Weights
 from opshift.opsets import schemas
 from opshift.protos import ModelProto
+from opshift.records import dataclass
 from opshift.report import Report
 from opshift.text import show_versions
 from opshift.zoo import files, scratch

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import TypeAlias
 
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from opshift.model.bytes import wire
+from opshift.records import dataclass
 
 Positions: TypeAlias = NDArray[np.int64]
 Other: TypeAlias = tuple[int, int, int, int]  # number, start, start of the body, end of a field

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING
 
 from opshift.opsets.elements import ELEMENTS, OLDEST
+from opshift.records import dataclass
 
 if TYPE_CHECKING:
     from opshift.convert.ir.lower import Lowering

@@ -7,7 +7,7 @@ import graphlib
 import itertools
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from opshift import versions
@@ -31,6 +31,7 @@ from opshift.protos import (
     TensorProto,
     ValueInfoProto,
 )
+from opshift.records import dataclass
 
 if TYPE_CHECKING:
     from opshift.model.weights import Weights

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from opshift import versions
 from opshift.convert.ir.features import FEATURES, TYPES, Feature, Held
+from opshift.records import dataclass
 
 if TYPE_CHECKING:
     from opshift.author.facts import Facts

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import stat
 from contextlib import suppress
-from dataclasses import dataclass
 
 from opshift.convert.ir import needs
 from opshift.convert.ir.features import METADATA, TRAINING, TYPES
@@ -22,6 +21,7 @@ from opshift.model.bytes.ranges import Moved, Region
 from opshift.model.bytes.source import BINARY, Opened, is_text
 from opshift.model.bytes.staging import Staging
 from opshift.opsets.identity import normal
+from opshift.records import dataclass
 from opshift.report import Report
 
 _IR, _GRAPH, _IMPORT, _FUNCTION = 1, 7, 8, 25  # fields of ModelProto

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, TypeAlias
 
 from opshift.author.present_types import TYPE_ATTRIBUTES
@@ -16,6 +16,7 @@ from opshift.model.scope import call_id
 from opshift.opsets.elements import ELEMENTS, T
 from opshift.opsets.identity import normal
 from opshift.protos import GraphProto, ModelProto, NodeProto, TensorProto
+from opshift.records import dataclass
 
 if TYPE_CHECKING:
     from opshift.model.weights import Weights

@@ -7,7 +7,6 @@ The cost follows the change: only names that the replaced node did not read are 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 
 from opshift.author.builder import Builder
 from opshift.author.inference import infer_node
@@ -19,6 +18,7 @@ from opshift.model.scope import Place, Root, Scope
 from opshift.model.walk import graphs_of, reads
 from opshift.opsets import schemas
 from opshift.protos import AttributeProto, NodeProto, TypeProto
+from opshift.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from opshift.convert.ir import places
@@ -14,6 +13,7 @@ from opshift.model.document import Document
 from opshift.model.names import TRAINING_PARTS
 from opshift.model.scope import FunctionId, Scope
 from opshift.protos import FunctionProto, GraphProto, TrainingInfoProto, TypeProto, ValueInfoProto
+from opshift.records import dataclass
 from opshift.text import counted
 
 ERROR, WARNING, INFO = "error", "warning", "info"

@@ -7,7 +7,6 @@ import json
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from opshift.author import registry
@@ -22,6 +21,7 @@ from opshift.model.document import Document
 from opshift.model.scope import Root, Scope
 from opshift.opsets import schemas
 from opshift.protos import AttributeProto, GraphProto, ModelProto
+from opshift.records import dataclass
 from opshift.report import SCHEMA_VERSION
 from opshift.text import Line, Role, Shown, counted
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from opshift.author.builder import Builder
 from opshift.author.facts import Facts
@@ -15,9 +15,12 @@ from opshift.errors import RefusedNode, Why
 from opshift.model.document import Document
 from opshift.model.scope import Key, Place, Root, Scope
 from opshift.opsets import schemas
-from opshift.opsets.kernels import Types
-from opshift.opsets.targets import Ceiling, Form
 from opshift.protos import AttributeProto, NodeProto, TypeProto, helper
+from opshift.records import dataclass
+
+if TYPE_CHECKING:
+    from opshift.opsets.kernels import Types
+    from opshift.opsets.targets import Ceiling, Form
 
 
 @dataclass(frozen=True, slots=True)

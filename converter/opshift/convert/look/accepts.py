@@ -7,7 +7,6 @@ import dataclasses
 import json
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from opshift.author import registry
@@ -22,9 +21,11 @@ from opshift.model import imports, weights
 from opshift.model.bytes.source import Opened
 from opshift.model.document import Document
 from opshift.opsets import targets
-from opshift.opsets.targets import Ceiling, Wanted
+from opshift.opsets.targets import Ceiling
+from opshift.opsets.wanted import Wanted
 from opshift.page.page_parts import RuntimeRelease
 from opshift.protos import ModelProto
+from opshift.records import dataclass
 from opshift.report import SCHEMA_VERSION
 from opshift.text import Line, Role, Shown, table
 

@@ -8,7 +8,7 @@ import itertools
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from opshift.model.signature import SignatureChange, compare, signature
 from opshift.model.weights import Weights
 from opshift.opsets import schemas
 from opshift.protos import FunctionProto, ModelProto, TensorProto
+from opshift.records import dataclass
 from opshift.report import SCHEMA_VERSION
 from opshift.text import Line, Role, Shown
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from opshift.convert.api import carve_of
 from opshift.convert.legal import diagnose, validate
@@ -16,6 +16,7 @@ from opshift.model.model_version import ModelVersion, VersionFormat
 from opshift.opsets import changelog
 from opshift.opsets.identity import normal
 from opshift.protos import ModelProto
+from opshift.records import dataclass
 from opshift.text import show_versions
 
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 from typing import Any, TypeAlias
 
@@ -16,6 +16,7 @@ from opshift.page.drawing import Box, Drawing, End
 from opshift.page.markup import repeated
 from opshift.page.page_parts import BeforeAfter, NameList
 from opshift.protos import AttributeProto, ModelProto, NodeProto, TensorProto, helper
+from opshift.records import dataclass
 from opshift.text import counted
 
 SMALL = 8  # elements of a tensor that are shown

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from google.protobuf.message import DecodeError
 
@@ -16,7 +16,11 @@ from opshift.model.bytes.outline import Content, skeleton
 from opshift.model.bytes.source import Opened, is_text
 from opshift.opsets import changelog
 from opshift.opsets.identity import normal
-from opshift.opsets.targets import Ceiling, Wanted
+from opshift.opsets.wanted import Wanted
+from opshift.records import dataclass
+
+if TYPE_CHECKING:
+    from opshift.opsets.targets import Ceiling
 
 Key = tuple[str, str]  # (domain, op_type)
 

@@ -8,7 +8,6 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from google.protobuf.message import DecodeError
@@ -21,6 +20,7 @@ from opshift.model.bytes.outline import skeleton
 from opshift.model.bytes.source import Opened
 from opshift.opsets import changelog, targets
 from opshift.opsets.elements import T
+from opshift.records import dataclass
 from opshift.text import Line, Role, Shown, counted, show_versions, size
 
 _IR, _PRODUCER, _PRODUCER_VERSION, _GRAPH = 1, 2, 3, 7  # fields of ModelProto

@@ -6,11 +6,11 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from opshift import versions
 from opshift.opsets.targets import Ceiling, rows, table
+from opshift.records import dataclass
 from opshift.report import SCHEMA_VERSION
 from opshift.text import Line, Role, Shown, counted
 from opshift.text import table as shown_table

@@ -7,7 +7,6 @@ import dataclasses
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from opshift.author import registry
@@ -20,6 +19,7 @@ from opshift.convert.request import Request, Wishes, spans, takes_wishes
 from opshift.errors import RefusedNode
 from opshift.opsets import schemas
 from opshift.protos import ModelProto
+from opshift.records import dataclass
 from opshift.report import SCHEMA_VERSION
 from opshift.text import Line, Role, Shown, table
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from opshift.convert.api import Carve, carve_of, convert
@@ -18,6 +18,7 @@ from opshift.model.weights import Weights
 from opshift.page.page_parts import Block, Notes, Releases, reasons
 from opshift.page.sheet import Page, Section, facts_of
 from opshift.protos import ModelProto
+from opshift.records import dataclass
 from opshift.text import Line, counted, size
 
 Carved: TypeAlias = tuple[ModelProto, Weights]

@@ -7,7 +7,6 @@ import dataclasses
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from opshift.convert.look import header
@@ -15,6 +14,7 @@ from opshift.convert.request import AnyTarget, Request, Wishes, takes_wishes
 from opshift.errors import RefusedNode, blockers, blocking, farthest
 from opshift.model.bytes.source import Opened
 from opshift.page import Paged
+from opshift.records import dataclass
 from opshift.report import SCHEMA_VERSION, Site, StepReport, modernized, sections_of
 from opshift.text import Line, Role, counted, show_versions, table
 

@@ -18,6 +18,7 @@ from opshift.convert.request import Request
 from opshift.convert.step import Outgrown
 from opshift.errors import Refused, RefusedNode
 from opshift.opsets import schemas
+from opshift.records import dataclass
 from opshift.report import Report
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ Source: TypeAlias = "ModelProto | str | os.PathLike[str] | Opened"
 NODE_BUDGET = 50_000  # nodes that are written to learn how far a model can go: some seconds
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Rehearsed:
     """How a rehearsal ended: with a report or a refusal."""
 
@@ -40,7 +41,7 @@ class Rehearsed:
         return self.refused.refusals if self.refused else ()
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Limit:
     """How far a domain can be converted in one direction, and what stops it there."""
 

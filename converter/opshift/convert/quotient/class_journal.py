@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias
 
 from opshift.convert.change import Rewritten
 from opshift.convert.classes.facets import EXACT, PROVED, VARIABLE
 from opshift.model.scope import Place
 from opshift.protos import NodeProto
+from opshift.records import dataclass
 
 Boundary: TypeAlias = tuple[int, str, int, int]  # the number of a step, its domain and versions
 Order: TypeAlias = tuple[Any, ...]  # where a node is in the index, with a hole for its row

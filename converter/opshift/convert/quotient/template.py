@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from opshift.convert.change import Rewritten
 from opshift.convert.quotient.class_journal import Boundary, Deeds, Order, external
 from opshift.model.bytes import wire
 from opshift.protos import NodeProto
+from opshift.records import dataclass
 
 INPUT, OUTPUT, FRESH, CONSTANT, NOTHING = range(5)
 Place = tuple[int, int, int]  # the tag, what a name stands for, and which one

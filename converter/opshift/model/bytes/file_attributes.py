@@ -7,10 +7,10 @@ import contextlib
 import os
 import stat
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from opshift.errors import BadDestination
+from opshift.records import dataclass
 
 Readers: TypeAlias = tuple[int, int]  # a mode and a group: who may read a file
 

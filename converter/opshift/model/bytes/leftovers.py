@@ -17,11 +17,12 @@ import secrets
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from opshift.errors import InvalidModel
 from opshift.model.bytes.source import TEXTS, Identity, Opened, write_all
+from opshift.records import dataclass
 
 STALE = 3600.0  # seconds after which a file is given up where the system has no locks
 

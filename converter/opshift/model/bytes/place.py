@@ -7,13 +7,13 @@ import contextlib
 import os
 import stat
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from opshift.errors import BadDestination
 from opshift.model.bytes.ranges import write_pieces
 from opshift.model.bytes.source import BINARY, Identity
 from opshift.model.bytes.staging import Pieces, Staging
+from opshift.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,11 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Protocol
 
 from opshift.errors import InvalidModel
 from opshift.model.bytes.source import Named, Opened, read_at, write_all
+from opshift.records import dataclass
 
 _PAGE = 4 << 10
 _LARGE_PAGE = 64 << 10

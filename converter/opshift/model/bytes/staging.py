@@ -8,7 +8,6 @@ import itertools
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from types import TracebackType
 
 from opshift.errors import InvalidModel
@@ -17,6 +16,7 @@ from opshift.model.bytes.file_attributes import Attributes, Readers
 from opshift.model.bytes.leftovers import Claim
 from opshift.model.bytes.ranges import Moved, Region, write_pieces
 from opshift.model.bytes.source import BINARY, Identity, Named
+from opshift.records import dataclass
 
 Pieces = Iterable["bytes | memoryview | Moved"]
 

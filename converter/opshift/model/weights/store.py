@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 from typing import TypeAlias
 
@@ -18,6 +18,7 @@ from opshift.model.bytes.source import Identity, Named, Opened, changed
 from opshift.model.walk import tensors
 from opshift.opsets.elements import ELEMENTS
 from opshift.protos import ModelProto, TensorProto
+from opshift.records import dataclass
 
 _PAYLOAD = tuple(wire.PAYLOAD.values())
 

@@ -2,8 +2,9 @@
 """Where kernels are written down: which operator, which versions, one function."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+from opshift.records import dataclass
 
 NEWEST = 1000
 

@@ -2,10 +2,10 @@
 """Pooling and convolution over any number of spatial axes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from opshift.records import dataclass
 from opshift.verify.oracle.kernel_registry import kernel
 from opshift.verify.oracle.strict_schema import Call
 from opshift.verify.oracle.values import OracleError, wide

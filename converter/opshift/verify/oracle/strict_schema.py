@@ -2,7 +2,6 @@
 """What a node may look like at its version: the strict reading of the operator schemas."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 from opshift.model.arrays import to_array
 from opshift.protos import AttributeProto, NodeProto, SparseTensorProto
 from opshift.protos.whole import defs, helper
+from opshift.records import dataclass
 from opshift.verify.oracle.values import OracleError, Value, fits, tensor, type_of
 
 _ONE_AXIS = "ArgMax ArgMin Concat Flatten Split Compress Softmax LogSoftmax Hardmax Add Sub Mul Div"

@@ -11,13 +11,13 @@ import functools
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
 from opshift import plugins, release, versions
 from opshift.page import sheet
 from opshift.page.markup import words
+from opshift.records import dataclass
 from opshift.text import counted, markup, printable, size
 from opshift.zoo.outcome import Fate, Outcome
 from opshift.zoo.page import sankey

@@ -8,12 +8,13 @@ import filecmp
 import os
 import posixpath
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from opshift.model import weights
 from opshift.model.bytes.external import inside, location_of
 from opshift.model.walk import tensors
 from opshift.protos import TensorProto
+from opshift.records import dataclass
 from opshift.zoo import files
 from opshift.zoo.files import ConvertedModel, LocalModel
 from opshift.zoo.key import Key

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from opshift.records import dataclass
 
 
 @dataclass(slots=True)

@@ -7,8 +7,9 @@ import contextlib
 import os
 import signal
 import sys
-from dataclasses import dataclass
 from multiprocessing.connection import Connection
+
+from opshift.records import dataclass
 
 GRACE = 5.0  # seconds after which the parent kills what the alarm did not
 

@@ -11,9 +11,10 @@ import pickle
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol, TypeAlias
 
+from opshift.records import dataclass
 from opshift.zoo.outcome import Fate, Outcome, shortened
 from opshift.zoo.workers.limits import ModelLimits
 from opshift.zoo.workers.pool import elsewhere

@@ -6,9 +6,10 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from multiprocessing.connection import wait
 
+from opshift.records import dataclass
 from opshift.zoo.outcome import Fate, Outcome, shortened
 from opshift.zoo.workers.limits import ModelLimits
 from opshift.zoo.workers.worker import Job, Worker

@@ -13,10 +13,10 @@ import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from multiprocessing import util
 from typing import Any
 
+from opshift.records import dataclass
 from opshift.zoo.outcome import Fate, Outcome, shortened
 from opshift.zoo.workers import worker_side
 from opshift.zoo.workers.limits import GRACE, ModelLimits, private_bytes

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A wanted result that depends on the model: what a runtime reads, and lowest versions."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import field
+from typing import TYPE_CHECKING, TypeAlias
+
+from opshift import versions
+from opshift.errors import BadTarget
+from opshift.records import dataclass
+
+if TYPE_CHECKING:
+    from opshift.opsets.targets import Ceiling
+
+Key: TypeAlias = tuple[str, str]  # (domain, operator)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A target that depends on the model: for a runtime, at least or exactly some versions."""
+
+    ceiling: Ceiling | None = None
+    exact: Mapping[str, int] = field(default_factory=dict)
+    at_least: Mapping[str, int] = field(default_factory=dict)
+
+    @staticmethod
+    def of(
+        runtime: str | None, exact: Mapping[str, int], at_least: Mapping[str, int]
+    ) -> Wanted:
+        """The target that names a runtime, if there is one, and versions."""
+        if runtime is None:
+            return Wanted(None, exact, at_least)
+        from opshift.opsets import targets  # many targets, and most conversions name none
+
+        return Wanted(targets.find(runtime), exact, at_least)
+
+    def goal(self, present: Mapping[str, int], operators: Collection[Key] = ()) -> dict[str, int]:
+        """The version of each domain: the model's own where nothing forbids it."""
+        row = self.ceiling
+        found = _fitting(row, present, operators) if row is not None else {}
+        for domain, floor in self.at_least.items():
+            found[domain] = max(found.get(domain, present.get(domain, floor)), floor)
+        found.update(self.exact)
+        if row is not None:
+            _require_readable(row, found)
+        return found
+
+    def dips(self, goal: Mapping[str, int], operators: Collection[Key]) -> dict[str, int]:
+        """How far down to go on the way, so that operators which the runtime lacks disappear."""
+        from opshift.opsets import changelog
+
+        found: dict[str, int] = {}
+        for lacking in self.ceiling.without if self.ceiling else ():
+            if lacking.since > 1 or lacking.before < 1 << 30:
+                continue  # a version of the operator can be read
+            for domain, op in operators:
+                if lacking.names((domain, op)) and domain in goal:
+                    history = changelog.default().history(domain, op)
+                    born = min((entry.operator.since_version for entry in history), default=1)
+                    if 1 < born <= goal[domain]:
+                        found[domain] = min(born - 1, found.get(domain, goal[domain]))
+        return found
+
+    def ir(
+        self, wanted: str | int, current: int, goal: Mapping[str, int], *, raised: bool
+    ) -> str | int:
+        """The IR version: the model's own or what the goal pairs with, as far as it is read."""
+        limit = self.ceiling.ir if self.ceiling else None
+        if limit is None or self.ceiling is None:
+            return wanted
+        if isinstance(wanted, int) and wanted > limit:
+            raise BadTarget(
+                f"{self.ceiling.shown} reads IR versions up to {limit}, and {wanted} is asked for;"
+                " give a lower one"
+            )
+        if isinstance(wanted, int):
+            return wanted
+        return min(limit, max(current, versions.ir_for(goal)) if raised else current)
+
+
+def _fitting(
+    row: Ceiling, present: Mapping[str, int], operators: Collection[Key]
+) -> dict[str, int]:
+    """The versions to which a runtime moves the domains of a model."""
+    limits = row.imports
+    ours = {d: v for d, v in present.items() if d in limits}
+    found = {d: min(v, limits[d]) for d, v in ours.items() if _moves(d, v, limits[d])}
+    for domain, floor in row.floors.items():
+        if domain in present:
+            found[domain] = max(found.get(domain, present[domain]), floor)
+    if "" in present:
+        found |= _readable(row, found.get("", present[""]), operators)
+    return found
+
+
+def _require_readable(row: Ceiling, goal: Mapping[str, int]) -> None:
+    """Raises BadTarget for a version that the runtime does not read."""
+    for domain, version in goal.items():
+        shown = domain or "ai.onnx"
+        if version > row.imports.get(domain, version):
+            raise BadTarget(
+                f"{row.shown} reads {shown} up to {row.imports[domain]}, and {version} is asked"
+                " for; give a lower version"
+            )
+        if version < row.floors.get(domain, version):
+            raise BadTarget(
+                f"{row.shown} reads {shown} from {row.floors[domain]} on, and {version} is asked"
+                " for; give a higher version"
+            )
+
+
+def _moves(domain: str, version: int, limit: int) -> bool:
+    """Whether a domain is part of a goal: one that only a vendor describes has to be above."""
+    return domain in versions.DOMAINS or version > limit
+
+
+def _readable(row: Ceiling, version: int, operators: Collection[Key]) -> dict[str, int]:
+    """The version of ai.onnx at which the runtime was measured to read these operators."""
+    if row.prefer is not None:
+        version = min(version, row.prefer)
+    met = [one for one in row.without if any(one.names(key) for key in operators)]
+    caps = [one.since - 1 for one in met if one.since > 1]
+    lifts = [one.before for one in met if one.before < 1 << 30 and one.since == 1]
+    version = max([min([version, *caps]), *lifts])
+    return {"": version} if row.prefer is not None or caps or lifts else {}
+
+
+def read_target(
+    target: int | str | Mapping[str, int] | None,
+    at_least: Mapping[str, int] | int | None = None,
+) -> int | Mapping[str, int] | Wanted:
+    """What a caller means by a target; nothing at all is a target that names no domain."""
+    floors = {"": at_least} if isinstance(at_least, int) else dict(at_least or {})
+    if isinstance(target, str):
+        if target.isdecimal():
+            raise BadTarget(f"the target of ai.onnx is a whole number, not {target!r}")
+        return Wanted.of(target, {}, floors)
+    if target is None:
+        return Wanted(at_least=floors) if floors else {}
+    if floors:
+        raise BadTarget(
+            "at_least cannot be combined with exact versions; give it with a runtime or without a"
+            " target"
+        )
+    return target
