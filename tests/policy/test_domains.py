@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from onnx import ModelProto
 from opshift import BadTarget, Refused, Why, convert, convert_version, plan
 from opshift.cli import main
+from opshift.convert.step import Stepper, StepRefused
 from text_models import model
 from vendor_judge import on_onnxruntime
 
@@ -40,6 +41,31 @@ def test_a_domain_that_is_not_wanted_is_left_and_no_longer_imported():
     again = convert(found.model, **PLAIN)
     assert not again.report.changed
     assert again.model == found.model
+
+
+def test_a_domain_is_left_where_its_form_is_shorter():
+    """Gelu came with opset 20: on the way up the domain is left there, on the way down before."""
+    assert kinds(convert_version(vendor(GELU), 20, **PLAIN)) == {"Gelu"}
+    assert kinds(convert_version(vendor(GELU), 18, **PLAIN)) == {"Div", "Erf", "Add", "Mul"}
+    down = convert(vendor(GELU, 20), 18, **PLAIN)
+    assert down.report.steps[0].domain == "com.microsoft"
+
+
+def test_a_domain_is_left_first_where_a_step_up_is_refused_beside_it(monkeypatch):
+    refused = []
+    run = Stepper.run
+
+    def only_without_the_domain(self):
+        if self.start == 18 and any(
+            key[0] == "com.microsoft" for key in self.document.roots[0].index
+        ):
+            refused.append(self.start)
+            raise StepRefused([], frozenset())
+        return run(self)
+
+    monkeypatch.setattr(Stepper, "run", only_without_the_domain)
+    assert kinds(convert_version(vendor(GELU), 20, **PLAIN)) == {"Div", "Erf", "Add", "Mul"}
+    assert refused == [18]
 
 
 def test_a_domain_that_is_wanted_stays():

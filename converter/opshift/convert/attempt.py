@@ -95,7 +95,9 @@ class Conversion:
         self.aim()
         self.notes += self._differing()
         self._write_early()
-        self._leave()
+        late = self._leaves_late()
+        if not late:
+            self._leave()
         self._climb(self.way.climb)
         if self.way.dip:
             self.goal.setdefault("", max(request.present(self.document, "")))
@@ -107,6 +109,8 @@ class Conversion:
             self._settle_nodes()
             self._reopen()
         self._go()
+        if late:
+            self._leave()
         if self.options.modernize:
             self._modernize()
         if self.steps or isinstance(self.options.target, Wanted):
@@ -130,6 +134,14 @@ class Conversion:
         self._replace_overdue()
         for domain, start, to in self._route():
             self._cross(domain, start, to)
+
+    def _leaves_late(self) -> bool:
+        """Whether domains are left at the goal, where a later opset has shorter forms."""
+        own, goal = max(request.present(self.document, ""), default=0), self.goal.get("", 0)
+        if not 0 < own < goal or self.way.leaves_first or self.dips:
+            return False
+        left = leave.operators(self.document, self.adapters, self.options.domains, self.runtime)
+        return bool(left) and leave.lowest(self.adapters, left) <= goal
 
     def _leave(self) -> None:
         """Writes the operators of domains that the result must not use in ai.onnx.
@@ -192,7 +204,8 @@ class Conversion:
         features = needs.held(self.document, self.facts, self._ir_of_goal())
         refusals, inside = (refused.refusals, refused.functions) if refused else ((), ())
         climb = climb_for(refusals, self.adapters, min(own, default=0))
-        return alternatives(self.way, inside, features, climb)
+        late = self._leaves_late()
+        return alternatives(self.way, inside, features, climb, leaves=late)
 
     def aim(self) -> None:
         """The versions to go for; a target by name depends on what the model has."""

@@ -29,6 +29,7 @@ class Way:
     early: frozenset[str] = frozenset()  # IR features whose older form is written first
     climb: int = 0  # the opset of ai.onnx beside which other domains are stepped; 0: its own
     dip: int = 0  # the opset to go down to before the goal; 0: none
+    leaves_first: bool = False  # domains are left before steps that go up, not after them
 
     @property
     def straight(self) -> bool:
@@ -36,9 +37,10 @@ class Way:
         return not self.climb and not self.dip
 
     @property
-    def cost(self) -> tuple[int, int, int, int]:
+    def cost(self) -> tuple[int, ...]:
         """Nodes that are written come before work; what approximates is compared at the end."""
-        return int(self.dip > 0), len(self.inlined), self.climb, len(self.early)
+        nodes = int(self.dip > 0), len(self.inlined), int(self.leaves_first)
+        return *nodes, self.climb, len(self.early)
 
 
 STRAIGHT = Way()
@@ -48,7 +50,7 @@ STRAIGHT = Way()
 class Ways:
     """A search over the ways of one conversion, cheapest first."""
 
-    waiting: list[tuple[tuple[int, int, int, int], int, Way]] = field(default_factory=list)
+    waiting: list[tuple[tuple[int, ...], int, Way]] = field(default_factory=list)
     known: set[Way] = field(default_factory=set)
     number: Iterator[int] = field(default_factory=itertools.count)
     answer: Refused | None = None  # the refusal that came nearest to the goal
@@ -93,6 +95,8 @@ def alternatives(
     features: Iterable[Feature],
     climb: int = 0,
     dip: int = 0,
+    *,
+    leaves: bool = False,
 ) -> Iterator[Way]:
     """The ways that differ from one in a single choice."""
     early = frozenset(one.says for one in features if one.sooner) - way.early
@@ -100,6 +104,8 @@ def alternatives(
         yield replace(way, early=way.early | early)
     if climb > way.climb:
         yield replace(way, climb=climb)
+    if leaves and not way.leaves_first:
+        yield replace(way, leaves_first=True)
     if dip and not way.dip:
         yield replace(way, dip=dip)
     if more := sorted({*functions} - {*way.inlined}):
