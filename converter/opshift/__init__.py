@@ -11,7 +11,8 @@ from opshift.release import VERSION
 if TYPE_CHECKING:
     from opshift.convert.api import convert_file, convert_version
     from opshift.convert.api import convert_with_report as convert
-    from opshift.convert.legal.rules import Findings, check_model
+    from opshift.convert.legal.findings import Findings
+    from opshift.convert.legal.rules import check_model
     from opshift.convert.look.compare import Diff, diff
     from opshift.convert.look.known_targets import Targets, targets
     from opshift.convert.look.lowest import Lowest, lowest_versions
@@ -79,7 +80,8 @@ _HOMES = {
     "convert.request": ("Request",),
     "convert.result": ("Result",),
     "report": ("Report",),
-    "convert.legal.rules": ("Findings", "check_model"),
+    "convert.legal.findings": ("Findings",),
+    "convert.legal.rules": ("check_model",),
 }
 
 

@@ -3,15 +3,20 @@
 
 from __future__ import annotations
 
+import functools
 import re
 
 import onnx
 import pytest
-from onnx import TensorProto, helper
+from onnx import ModelProto, TensorProto, helper
 from opshift import AdapterBug, InvalidModel, convert_version
 from opshift.adapter import KEEP, Builder, Flaw, Node, Result, adapter
 from opshift.author import registry
-from opshift.convert.legal import author_flaws
+from opshift.author.facts import Facts
+from opshift.convert.legal import author_rules
+from opshift.convert.legal.findings import Checked
+from opshift.model.document import Document
+from opshift.model.weights import Weights
 from opshift.opsets import schemas
 from text_models import model, ops
 
@@ -130,14 +135,17 @@ def test_what_onnx_does_not_check_is_known(text, words):
 
 def test_flaws_can_be_asked_at_every_version_of_an_operator():
     """An attribute or an input that a version lacks is no question there."""
-    asked = 0
-    for domain, op in sorted(registry.default().traits(Flaw)):
+    asked, adapters = 0, registry.default()
+    for domain, op in sorted(adapters.traits(Flaw)):
         for schema in schemas.history(domain, op):
             names = [f"x{i}" for i in range(schema.min_input)]
             node = helper.make_node(op, names, ["y"], domain=domain)
             inputs = [helper.make_tensor_value_info(n, TensorProto.FLOAT, None) for n in names]
             graph = helper.make_graph([node], "g", inputs, [])
             imports = [helper.make_opsetid(domain, schema.since)]
-            author_flaws.first(helper.make_model(graph, opset_imports=imports), registry.default())
+            proto = helper.make_model(graph, opset_imports=imports)
+            document = Document(proto)
+            facts = Facts(document, Weights(), adapters, functools.partial(ModelProto.FromString, proto.SerializeToString()))
+            list(author_rules.flaws(Checked(document, adapters, facts)))
             asked += 1
     assert asked > 100

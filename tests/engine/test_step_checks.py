@@ -104,8 +104,8 @@ FAULTS = {
     operator_of_another_version: "Swish does not exist at ai.onnx 19",
     unknown_attribute: "has no attribute 'alpha'",
     attribute_of_another_kind: "is INT, not FLOAT",
-    missing_attribute: "Cast lacks the attribute 'to'",
-    too_many_inputs: "Neg has 2 inputs",
+    missing_attribute: "attribute 'to' is missing",
+    too_many_inputs: "has 2 inputs",
 }
 
 

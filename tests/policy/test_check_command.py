@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -11,8 +12,17 @@ import onnx.parser
 import pytest
 from click.testing import CliRunner
 from onnx import TensorProto, helper, numpy_helper
-from opshift import check_model, convert, convert_file, convert_version
+from opshift import (
+    InvalidModel,
+    OpshiftError,
+    check_model,
+    convert,
+    convert_file,
+    convert_version,
+)
 from opshift.cli.entry import main
+from opshift.convert.legal.findings import Phase
+from opshift.convert.legal.rules import RULES
 from text_models import model
 
 GOOD = "(float[2,3] x) => (float[2,3] y) { a = Softmax<axis=1>(x) y = Neg(a) }"
@@ -161,7 +171,7 @@ def _denote(proto):
         (lambda m: m.graph.value_info.add(name="lost"), "VALUE_INFO_OF_NOTHING", "warning", ["value_info of graph 'g' describes value 'lost'"]),
         (_annotate, "ANNOTATION_OF_NOTHING", "warning", ["names 'lost' as its SCALE_TENSOR", "describes 'lost_too', which nothing defines"]),
         (_denote, "UNKNOWN_DENOTATION", "warning", ["the denotation 'DATA_BATCHES'", "value 'x' has the denotation 'PICTURE'"]),
-        (lambda m: m.opset_import.add(domain="ai.onnx.ml", version=99), "SPECIFICATION", "error", ["the model imports ai.onnx.ml 99"]),
+        (lambda m: m.opset_import.add(domain="ai.onnx.ml", version=99), "UNKNOWN_IMPORT", "error", ["the model imports ai.onnx.ml 99"]),
     ],
 )  # fmt: skip
 def test_a_rule_that_onnx_does_not_check(change, rule, level, said):
@@ -258,3 +268,44 @@ def test_a_conversion_notes_what_was_broken_and_breaks_nothing(tmp_path):
     onnx.save(proto, tmp_path / "m.onnx")
     report = convert_file(tmp_path / "m.onnx", tmp_path / "o.onnx", 13)
     assert report.notes[0] == ("the model broke this rule before the conversion: 'h' in graph 't' is defined around it too; rename one")
+
+
+def test_every_rule_and_phase_is_documented():
+    docs = Path(__file__).parents[2] / "docs"
+    page = (docs / "howto" / "check.md").read_text("utf-8")
+    of_steps = (Phase.BEFORE_STEP, Phase.AFTER_STEP)
+    assert not [one.code for one in RULES if one.phase not in of_steps and f"`{one.code}`" not in page]
+    assert len({one.code for one in RULES}) == len(RULES)
+    phases = (docs / "explain" / "architecture.md").read_text("utf-8")
+    assert not [phase.name for phase in Phase if f"| `{phase.name}` |" not in phases]
+    assert not [phase for phase in Phase if all(one.phase is not phase for one in RULES)]
+
+
+ILLEGAL = {
+    "MISSING_IMPORT": "(float[2,3] x) => (float[2,3] y) { y = acme.Run(x) }",
+    "DEFINITION": "(float[2,3] x) => (float[2,3] y) { y = Neg(a) a = Softmax<axis=1>(b) b = Neg(a) }",
+    "OPERATOR": "(float[2,3] x) => (float[2,3] y) { a = Softmax<axes=1>(x) y = Neg(a) }",
+    "OPERATOR_FLAW": "(float[2,2,2] x, float[2,2] b) => (y) { y = Gemm(x, b) }",
+}
+
+
+@pytest.mark.parametrize("rule", ILLEGAL)
+def test_check_and_convert_apply_one_list(rule):
+    """What a conversion says of an illegal model is what the check finds, under the rule's code."""
+    proto = model(ILLEGAL[rule], 13)
+    found = [one for one in check_model(proto).found if one.rule == rule]
+    assert found
+    if rule != "OPERATOR_FLAW":  # which is asked only after a failure
+        with pytest.raises(InvalidModel) as refused:
+            convert_version(proto, 12)
+        assert found[0].text in str(refused.value)
+
+
+def test_a_conversion_leaves_out_a_rule_that_is_not_in_the_list(monkeypatch):
+    proto = model(ILLEGAL["MISSING_IMPORT"], 13)
+    left = tuple(one for one in RULES if one.code != "MISSING_IMPORT")
+    monkeypatch.setattr("opshift.convert.legal.rules.RULES", left)
+    assert not [one for one in check_model(proto).found if one.rule == "MISSING_IMPORT"]
+    with pytest.raises(OpshiftError) as refused:
+        convert_version(proto, 12)
+    assert "add an opset_import for it" not in str(refused.value)

@@ -19,8 +19,9 @@ from opshift.convert import classes, declare, leave, overdue, planner, request, 
 from opshift.convert.change import NodeChange, Step
 from opshift.convert.ir import lower, needs
 from opshift.convert.ir.features import METADATA, TRAINING, Feature
-from opshift.convert.legal import checker, deviations, diagnose, rules, runtime, tolerant, validate
-from opshift.convert.legal.runtime import Objection
+from opshift.convert.legal import author_rules, checker, diagnose, opening, rules, runtime
+from opshift.convert.legal.findings import Findings
+from opshift.convert.legal.runtime import RuntimeLack
 from opshift.convert.request import Request
 from opshift.convert.step import Stepper, StepRefused
 from opshift.convert.ways import STRAIGHT, Way, alternatives, climb_for, dip_for
@@ -60,11 +61,11 @@ class Conversion:
     plan: planner.CrossingPlan = field(init=False)
     view: bytes | ModelProto = b""
     runtime: Ceiling | None = None
-    lacked: list[Objection] = field(default_factory=list)  # kernels, as the model came
+    lacked: list[RuntimeLack] = field(default_factory=list)  # kernels, as the model came
     dips: dict[str, int] = field(default_factory=dict)  # how far down to go before the goal
     ir_limit: int | None = None  # what a named target takes, where the caller gave no number
     repaired: bool = False
-    unenforced: rules.Findings = field(init=False)  # the rules that were broken from the start
+    broken: Findings = field(init=False)  # the rules that were broken from the start
     came_at: int = 0  # the version of the default domain, 0 where it is not imported
     node_budget: int | None = None  # for nodes that steps may still write
     proved: bool = False  # the classes of the nodes show that the checker accepts the model
@@ -124,7 +125,7 @@ class Conversion:
 
     def _differing(self) -> Iterable[str]:
         """Notes about nodes that a runtime answers otherwise than the specification."""
-        return deviations.notes(self.document, self.facts, self.adapters, self.goal)
+        return author_rules.differing(self.document, self.facts, self.adapters, self.goal)
 
     def _go(self) -> None:
         """Takes the model to the goal, by the plan."""
@@ -225,7 +226,7 @@ class Conversion:
         else:
             self.goal = request.goal(self.document, target)
         for domain in self.goal:
-            validate.known_versions(domain, request.present(self.document, domain))
+            opening.known_versions(domain, request.present(self.document, domain))
 
     def _aim_at(self, target: Wanted) -> None:
         """The versions that a runtime reads, in view of the operators that the model has."""
@@ -249,7 +250,7 @@ class Conversion:
     def open(self) -> None:
         """Validates the model and indexes it."""
         self._raise_old_ir()
-        validate.header(self.skeleton)
+        opening.header(self.skeleton)
         self._merge_imports()
         data = self.skeleton.SerializeToString(deterministic=True)
         prefix = unused_prefix(data)
@@ -261,23 +262,23 @@ class Conversion:
             )
         self.view = weights.checkable(self.skeleton, b"" if self.way.inlined else data)
         if self.options.checks:
-            validate.references(self.skeleton, data)
+            opening.references(self.skeleton, data)
         if weights.EXTERNAL_FIELD in data:
-            validate.external_data(self.skeleton)
+            opening.external_data(self.skeleton)
         looks = self.options.checks and not self.proved
         error = checker.whole(self.view, self.adapters, full=False) if looks else None
         if error is not None:
             self._repair()
-            error = tolerant.objection(self.view, self.adapters, full=False)
+            error = checker.lenient(self.view, self.adapters, full=False)
         self.document = Document(self.skeleton, prefix)
         self.document.has_written = bool(self.way.inlined)
         self.came_at = self.document.imports.get("") or 0
         if self.options.checks:
-            validate.whole(self.document, self.adapters, error)
-            self.unenforced = self._unenforced()
+            rules.require_legal(self.document, self.adapters, error)
+            self.broken = self._broken()
             self.notes += [
                 f"the model broke this rule before the conversion: {one.text}"
-                for one in self.unenforced.found
+                for one in self.broken.found
             ]
         self.facts = Facts(self.document, self.store, self.adapters, self._inferable)
 
@@ -397,7 +398,7 @@ class Conversion:
 
     def _done(self, step: Step) -> None:
         if self.options.checks:
-            checker.after_step(self.document, step)
+            rules.after_step(self.document, step)
         step.touched.clear()
         self.steps.append(step)
 
@@ -558,7 +559,7 @@ class Conversion:
     def _restamp(self) -> Report:
         """Another IR version and nothing else: what is not in the way is not looked at."""
         self._raise_old_ir()
-        validate.header(self.skeleton)
+        opening.header(self.skeleton)
         self._merge_imports()
         versions_before = Imports(self.skeleton.opset_import, "the model").as_dict()
         before, wanted = self.skeleton.ir_version, int(self.options.ir_version)
@@ -586,14 +587,14 @@ class Conversion:
 
     def _check_fully(self, step: Step) -> None:
         """Asks onnx about the whole model after a step, in its present order of nodes."""
-        error = tolerant.objection(
+        error = checker.lenient(
             weights.checkable(checker.in_order(self.document)), self.adapters, full=True
         )
         if error is None or self._namesakes():
             return
-        if tolerant.objection(self.view, self.adapters, full=True):
+        if checker.lenient(self.view, self.adapters, full=True):
             return
-        if not validate.tolerated(self.document, self.adapters, error):
+        if not checker.tolerates(self.document, self.adapters, error):
             raise AdapterBug(
                 f"after {step.domain or 'ai.onnx'} {step.start}->{step.to} the checker rejects the"
                 f" model: {error}"
@@ -601,19 +602,19 @@ class Conversion:
 
     def _check_whole(self) -> list[str]:
         """The full check; types that inference rejected before the conversion are only noted."""
-        for one in self._unenforced().beyond(self.unenforced):
+        for one in self._broken().beyond(self.broken):
             raise AdapterBug(f"the converted model breaks a rule: {one.text}")
         result = weights.checkable(self.skeleton)
         full = self.options.check == "full"
         if not full and isinstance(result, bytes) and classes.proves(result, self.adapters):
             return []
-        error = tolerant.objection(result, self.adapters, full=True)
+        error = checker.lenient(result, self.adapters, full=True)
         if error is None:
             return []
-        structure = tolerant.objection(result, self.adapters, full=False)
-        if structure is None and tolerant.objection(self.view, self.adapters, full=True):
+        structure = checker.lenient(result, self.adapters, full=False)
+        if structure is None and checker.lenient(self.view, self.adapters, full=True):
             return [f"type inference rejects the model, as it did before the conversion: {error}"]
-        if validate.tolerated(self.document, self.adapters, error):
+        if checker.tolerates(self.document, self.adapters, error):
             return [f"the checker rejects an operator that the model came with: {error}"]
         if namesakes := self._namesakes():
             raise StepRefused([], namesakes)
@@ -621,9 +622,9 @@ class Conversion:
             raise InvalidModel(told)
         raise AdapterBug(f"the checker rejects the converted model: {error}")
 
-    def _unenforced(self) -> rules.Findings:
+    def _broken(self) -> Findings:
         visit_all = self.options.check == "full"
-        return rules.Findings(tuple(rules.unenforced(self.document, visit_all=visit_all)))
+        return rules.at_end(self.document, self.adapters, visit_all=visit_all)
 
     def _namesakes(self) -> frozenset[FunctionId]:
         """Functions called like an operator, for which inference takes them; better written out."""

@@ -18,7 +18,8 @@ from opshift.convert.apply import Applier
 from opshift.convert.ask import ask, check_emits, check_types, settle
 from opshift.convert.change import NodeChange, Step, Task
 from opshift.convert.guard import Guard
-from opshift.convert.legal import context
+from opshift.convert.legal import rules
+from opshift.convert.legal.written_rules import WrittenNodes
 from opshift.convert.planner import CrossingPlan
 from opshift.errors import AdapterBug, Refusal, RefusedNode, Why
 from opshift.model import walk
@@ -345,15 +346,13 @@ class Stepper:
             return None
         check_emits(node, op.made, adapter)
         if self.checks and (self.settled or not node.graphs_taken):
-            written = context.WrittenNodes(
-                place, node, op, adapter, self.domain, self.start, self.to
-            )
+            change = (place, node, op, adapter, self.domain, self.start, self.to)
             noted = len(self.facts.assumptions)
-            context.check(written, self.given, self.typed)
+            rules.before_step(WrittenNodes(*change, self.given, self.typed))
             while len(self.facts.assumptions) > noted:  # no result rests on what a check asks
                 self.facts.assumptions.popitem()
-        change = NodeChange(place, task, op.made, node, op)
-        return change if self.runs is None or self.runs(change) else None
+        done = NodeChange(place, task, op.made, node, op)
+        return done if self.runs is None or self.runs(done) else None
 
     def ask(self, task: Task, node: Node, op: Builder) -> Value | tuple[Value, ...] | Keep:
         """The verdict on one node."""

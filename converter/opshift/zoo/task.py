@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from opshift.convert.api import Carve, convert
-from opshift.convert.legal import validate
+from opshift.convert.legal import opening
 from opshift.convert.request import Request
 from opshift.errors import BadTarget, InvalidModel, Refused
 from opshift.model import weights
@@ -96,7 +96,7 @@ def _migrate(recipe: Recipe, item: Item, folder: str, layout: Layout) -> Outcome
         if result and (mark := result.there(key)):
             writes = result.stamps(mark)
             return seen(Fate.SKIPPED, why="up to date", writes=writes, result=mark.result)
-        validate.header(model.skeleton)
+        opening.header(model.skeleton)
         try:
             skeleton, store, report = convert(_once(model), _request(recipe, model.skeleton))
         except Refused as refused:

@@ -13,7 +13,7 @@ from opshift.cli.options import common, documents, guarded, results_option
 from opshift.cli.terminal import DONE, REFUSED, Output
 
 if TYPE_CHECKING:
-    from opshift.convert.legal.rules import Findings
+    from opshift.convert.legal.findings import Findings
     from opshift.errors import OpshiftError
     from opshift.results import ModelResult
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The checker: after each step what the step could have broken, the whole model once at the end."""
+"""The checker of onnx: for one node, for a whole model, and without what opshift deals with."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator
 from opshift.author import safe_inference
 from opshift.author.registry import Registry
 from opshift.convert.change import Step
-from opshift.errors import AdapterBug
+from opshift.convert.legal.findings import named
+from opshift.model import repair
 from opshift.model.document import Document
 from opshift.model.scope import Imports, Root
 from opshift.model.walk import HOLDERS, Container
@@ -17,6 +18,7 @@ from opshift.opsets import schemas
 from opshift.protos import (
     IR_VERSION,
     AttributeProto,
+    FunctionProto,
     GraphProto,
     ModelProto,
     NodeProto,
@@ -25,27 +27,27 @@ from opshift.protos import (
 )
 from opshift.protos.shape_inference import InferenceError
 
+_DEALT_WITH = (
+    "Field 'shape' of 'type' is required",
+    "Field 'type' of 'value_info' is required",
+    "is not compatible with the version imported by model",
+)
+_OF_OPERATORS = ("deprecated", "No Op registered")
 _NO_NAMES = onnx_checker.LexicalScopeContext()
 _EMPTY_GRAPH = GraphProto(name="checked_on_its_own")
 _LARGEST = (1 << 31) - 1  # version that the checker can hold
 
 
-def after_step(document: Document, step: Step) -> None:
-    """Checks what one step wrote, and what it left standing under a new schema."""
+def rejected(document: Document, step: Step) -> Iterator[str]:
+    """What the checker has against the nodes that a step wrote or left under a new schema."""
     contexts: dict[Root, onnx_checker.CheckerContext] = {}
     for scope, position in step.touched:
         node = scope.node(position)
         context = contexts.get(scope.root)
         if context is None:
             context = contexts[scope.root] = _context(document, scope.root.imports)
-        error = check_node(document, context, node)
-        if error is None:
-            continue
-        where = node.name or next((o for o in node.output if o), "")
-        raise AdapterBug(
-            f"after {step.domain or 'ai.onnx'} {step.start}->{step.to} the checker rejects"
-            f" {node.op_type} {where!r}: {error}"
-        )
+        if (error := check_node(document, context, node)) is not None:
+            yield f"{named(node)}: {error}"
 
 
 def in_order(document: Document) -> ModelProto:
@@ -135,6 +137,62 @@ def types(model: bytes | ModelProto, adapters: Registry) -> str | None:
     except safe_inference.COMPLAINTS as error:
         return _first_line(error)
     return None
+
+
+def lenient(view: bytes | ModelProto, adapters: Registry, *, full: bool) -> str | None:
+    """Like `whole`, for inputs and outputs without a shape, and outputs without a type.
+
+    Functions may import other versions than the model, because each is converted from its own.
+    """
+    error = whole(view, adapters, full=full)
+    if error is None or not any(words in error for words in _DEALT_WITH):
+        return error
+    for part in _parts(view):
+        if (error := whole(part, adapters, full=False)) is not None:
+            return error
+    return types(view, adapters) if full else None
+
+
+def _parts(view: bytes | ModelProto) -> Iterator[ModelProto]:
+    """The model with a shape for each input and output, and functions of other versions alone."""
+    model = ModelProto()
+    model.MergeFromString(view if isinstance(view, bytes) else view.SerializeToString())
+    typed = [value for value in model.graph.input if value.HasField("type")]
+    for value in (*typed, *model.graph.output):
+        if repair.is_vague(value.type):
+            value.type.tensor_type.elem_type = value.type.tensor_type.elem_type or 1
+            value.type.tensor_type.shape.SetInParent()
+    versions = _versions(model)
+    apart = [f for f in model.functions if not _versions(f).items() <= versions.items()]
+    for function in apart:
+        alone = GraphProto(name=function.name or repair.UNNAMED)
+        yield ModelProto(
+            ir_version=model.ir_version,
+            opset_import=function.opset_import,
+            functions=[function],
+            graph=alone,
+        )
+        model.functions.remove(function)
+    yield model
+
+
+def _versions(owner: ModelProto | FunctionProto) -> dict[str, int]:
+    return {schemas.normal(entry.domain): entry.version for entry in owner.opset_import}
+
+
+def tolerates(document: Document, adapters: Registry, error: str) -> bool:
+    """Whether an error is about a retired or deprecated operator, which a conversion replaces."""
+    if not any(words in error for words in _OF_OPERATORS):
+        return False
+    for root in document.roots:
+        for domain, op in root.index:
+            version = root.imports.get(domain)
+            schema = schemas.schema(domain, op, version) if version else None
+            if schema is not None and schema.deprecated:
+                return True
+            if schema is None and adapters.retired(domain, op):
+                return True
+    return False
 
 
 def _contradiction(error: InferenceError) -> str | None:

@@ -10,12 +10,15 @@ from typing import Protocol
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
+from opshift.author.facts import Facts
 from opshift.author.registry import Registry
-from opshift.convert.legal import author_flaws, checker, tolerant
+from opshift.convert.legal import checker, rules
+from opshift.convert.legal.findings import ERROR, WARNING, Checked, Phase
 from opshift.errors import AdapterBug, InvalidModel
-from opshift.model import walk
+from opshift.model import walk, weights
+from opshift.model.document import Document
 from opshift.model.weights.copy import copy_of
-from opshift.protos import GraphProto, ModelProto, TensorProto
+from opshift.protos import GraphProto, ModelProto
 
 
 class OpenConversion(Protocol):
@@ -63,27 +66,19 @@ def _illegible(message: Message) -> str | None:
 
 
 def _contradiction(before: bytes | ModelProto, adapters: Registry) -> str | None:
-    """What inference, or an author of operators, has against the model as it came."""
+    """What inference, or a rule, has against the model as it came."""
     model = ModelProto.FromString(before) if isinstance(before, bytes) else before
+    skeleton, store = weights.carve_model(model)
+    document = Document(skeleton)
+    facts = Facts(document, store, adapters, lambda: skeleton)
+    checked = Checked(document, adapters, facts, store)
+    rule_broken = {one.level: one.text for one in rules.findings(Phase.FAILED, checked, first=True)}
     error = (
-        _no_such_type(model)
-        or tolerant.objection(before, adapters, full=True)
+        rule_broken.get(ERROR)
+        or checker.lenient(before, adapters, full=True)
         or _in_training(model, adapters)
     )
-    return (
-        f"the model contradicts itself: {error}" if error else author_flaws.first(model, adapters)
-    )
-
-
-def _no_such_type(model: ModelProto) -> str | None:
-    """Inference does not mind a made-up element type until an operator knows what it takes."""
-    known = set(TensorProto.DataType.values())
-    for container in walk.containers(model):
-        if isinstance(container, GraphProto):
-            for value in (*container.input, *container.output, *container.value_info):
-                if (number := value.type.tensor_type.elem_type) not in known:
-                    return f"value {value.name!r} is of element type {number}, which there is not"
-    return None
+    return f"the model contradicts itself: {error}" if error else rule_broken.get(WARNING)
 
 
 def _in_training(model: ModelProto, adapters: Registry) -> str | None:
@@ -107,7 +102,7 @@ def declarations(after: bytes | ModelProto, error: str, adapters: Registry) -> s
     Older operators had no inference, so that a wrong one comes to light at another version.
     """
     model = ModelProto.FromString(after) if isinstance(after, bytes) else copy_of(after)
-    if tolerant.objection(model, adapters, full=False) is not None:
+    if checker.lenient(model, adapters, full=False) is not None:
         return None
     _forget(model.graph)
     for function in model.functions:

@@ -6,17 +6,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 from opshift.convert.ir import places
+from opshift.convert.legal.findings import ERROR, INFO, WARNING, Checked, Phase, Rule, named
 from opshift.model.document import Document
 from opshift.model.names import TRAINING_PARTS
 from opshift.model.scope import FunctionId, Scope
 from opshift.protos import FunctionProto, GraphProto, TrainingInfoProto, TypeProto, ValueInfoProto
-from opshift.records import dataclass
 from opshift.text import counted
-
-ERROR, WARNING, INFO = "error", "warning", "info"
 
 TYPE_DENOTATIONS = frozenset({"TENSOR", "IMAGE", "AUDIO", "TEXT"})
 DIMENSION_DENOTATIONS = frozenset(
@@ -27,24 +25,8 @@ DIMENSION_DENOTATIONS = frozenset(
 )  # fmt: skip
 
 
-class Broken(NamedTuple):
-    """What breaks a rule: the names that it is about, and a sentence."""
-
-    about: frozenset[str]
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """A rule, how grave it is to break it, and the search for what breaks it.
-
-    A conversion notes what breaks the rules that need no visit of every node or value.
-    """
-
-    code: str
-    level: str
-    find: Callable[[Document], Iterator[Broken]]
-    visits_all: bool = False
+NamedText: TypeAlias = tuple[frozenset[str], str]
+"""What breaks a rule: the names that it is about, and a sentence."""
 
 
 def _scopes(document: Document) -> Iterator[Scope]:
@@ -74,39 +56,37 @@ def _some(names: Collection[str], what: str) -> str:
 # -- names ---------------------------------------------------------------------------------------
 
 
-def _node_names(document: Document) -> Iterator[Broken]:
+def _node_names(document: Document) -> Iterator[NamedText]:
     for scope in _scopes(document):
         if repeated := scope.repeated_names:
-            yield Broken(
+            yield (
                 repeated,
                 f"several nodes of {_where(scope)} have one name ({_some(repeated, 'name')}); give"
                 " each node its own name",
             )
 
 
-def _graph_names(document: Document) -> Iterator[Broken]:
+def _graph_names(document: Document) -> Iterator[NamedText]:
     """The names of graphs are unique within a model."""
     names = Counter(s.proto.name for s in _scopes(document) if isinstance(s.proto, GraphProto))
     if names[""]:
-        yield Broken(frozenset({""}), f"{counted(names.pop(''), 'graph')} without a name; name it")
+        yield (frozenset({""}), f"{counted(names.pop(''), 'graph')} without a name; name it")
     for name, count in sorted(names.items()):
         if count > 1:
-            yield Broken(
-                frozenset({name}), f"{count} graphs are called {name!r}; give each its own name"
-            )
+            yield (frozenset({name}), f"{count} graphs are called {name!r}; give each its own name")
 
 
 _DOMAIN = re.compile(r"\w([\w-]*\w)?(\.\w([\w-]*\w)?)+", re.ASCII)
 
 
-def _domain_names(document: Document) -> Iterator[Broken]:
+def _domain_names(document: Document) -> Iterator[NamedText]:
     named = {document.model.domain, *(domain for domain, _, _ in document.functions)}
     for root in document.roots:
         named.update(root.imports)
         named.update(domain for domain, _ in root.index)
     for domain in sorted(named - {""}):
         if not _DOMAIN.fullmatch(domain):
-            yield Broken(
+            yield (
                 frozenset({domain}),
                 f"domain {domain!r} is no reverse DNS name; write it as com.acme is written",
             )
@@ -115,12 +95,12 @@ def _domain_names(document: Document) -> Iterator[Broken]:
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
-def _node_identifiers(document: Document) -> Iterator[Broken]:
+def _node_identifiers(document: Document) -> Iterator[NamedText]:
     names = {node.name for scope in _scopes(document) for node in scope.proto.node}
     return _identifiers("node", names)
 
 
-def _value_identifiers(document: Document) -> Iterator[Broken]:
+def _value_identifiers(document: Document) -> Iterator[NamedText]:
     names = {
         name
         for scope in _scopes(document)
@@ -129,18 +109,18 @@ def _value_identifiers(document: Document) -> Iterator[Broken]:
     return _identifiers("value", names)
 
 
-def _identifiers(what: str, names: Iterable[str]) -> Iterator[Broken]:
+def _identifiers(what: str, names: Iterable[str]) -> Iterator[NamedText]:
     """The specification wants names that C would accept; no runtime does."""
     bad = frozenset(name for name in names if name and not _IDENTIFIER.fullmatch(name))
     if bad:
         count = f"{len(bad)} {what} names are" if len(bad) > 1 else f"a {what} name is"
-        yield Broken(bad, f"{count} no C identifier, such as {min(bad)!r}")
+        yield (bad, f"{count} no C identifier, such as {min(bad)!r}")
 
 
 # -- names that point at nothing -----------------------------------------------------------------
 
 
-def _bindings(document: Document) -> Iterator[Broken]:
+def _bindings(document: Document) -> Iterator[NamedText]:
     tops = {root.name: root.top for root in document.roots if root.kind == "training"}
     for i, training in enumerate(document.model.training_info):
         where = f"training_info[{i}]"
@@ -152,7 +132,7 @@ def _bindings(document: Document) -> Iterator[Broken]:
 def _binding(
     document: Document, where: str, training: TrainingInfoProto, field: str,
     source: Scope | None, step: Scope | None,
-) -> Iterator[Broken]:  # fmt: skip
+) -> Iterator[NamedText]:  # fmt: skip
     """A key is an initializer, a value an output of the graph that computes it."""
     entries = getattr(training, field)
     graph = source.proto if source is not None else None
@@ -161,55 +141,55 @@ def _binding(
     for entry in entries:
         if not any(entry.key in one.initializers or entry.key in one.sparse for one in owners):
             text = f"{where}.{field} sets {entry.key!r}, which is no initializer; correct the key"
-            yield Broken(frozenset({entry.key}), text)
+            yield (frozenset({entry.key}), text)
         if entry.value not in outputs:
             part = "the initialization" if field == "initialization_binding" else "the algorithm"
             text = f"{where}.{field} reads {entry.value!r}, which is no output of {part}"
-            yield Broken(frozenset({entry.value}), f"{text}; correct the value")
+            yield (frozenset({entry.value}), f"{text}; correct the value")
     for key, count in Counter(entry.key for entry in entries).items():
         if count > 1:
-            yield Broken(frozenset({key}), f"{where}.{field} sets {key!r} {count} times; keep one")
+            yield (frozenset({key}), f"{where}.{field} sets {key!r} {count} times; keep one")
 
 
-def _value_infos(document: Document) -> Iterator[Broken]:
+def _value_infos(document: Document) -> Iterator[NamedText]:
     for scope in _scopes(document):
         infos: Iterable[ValueInfoProto] = getattr(scope.proto, "value_info", ())
         stated = {value.name for value in infos}
         lost = frozenset(name for name in stated if not _defines(scope, name))
         if lost:
-            yield Broken(
+            yield (
                 lost,
                 f"value_info of {_where(scope)} describes {_some(lost, 'value')}, which nothing"
                 " defines; remove the entry",
             )
 
 
-def _annotations(document: Document) -> Iterator[Broken]:
+def _annotations(document: Document) -> Iterator[NamedText]:
     for scope in _scopes(document):
         for note in getattr(scope.proto, "quantization_annotation", ()):
             if not _defines(scope, note.tensor_name):
-                yield Broken(
+                yield (
                     frozenset({note.tensor_name}),
                     f"a quantization annotation of {_where(scope)} describes"
                     f" {note.tensor_name!r}, which nothing defines; remove it",
                 )
             for entry in note.quant_parameter_tensor_names:
                 if scope.owner(entry.value) is None:
-                    yield Broken(
+                    yield (
                         frozenset({entry.value}),
                         f"the quantization annotation of {note.tensor_name!r} names {entry.value!r}"
                         f" as its {entry.key}, and nothing defines it; correct the name",
                     )
 
 
-def _devices(document: Document) -> Iterator[Broken]:
+def _devices(document: Document) -> Iterator[NamedText]:
     known = {one.name for one in getattr(document.model, "configuration", ())}
     for scope in _scopes(document):
         for node in scope.proto.node:
             for one in getattr(node, "device_configurations", ()):
-                called = f"{node.op_type} {node.name or next(iter(node.output), '')!r}"
+                called = named(node)
                 if one.configuration_id not in known:
-                    yield Broken(
+                    yield (
                         frozenset({one.configuration_id}),
                         f"{called} is placed by configuration {one.configuration_id!r}, which the"
                         " model does not have; add it or remove the placement",
@@ -217,10 +197,10 @@ def _devices(document: Document) -> Iterator[Broken]:
                 yield from _shardings(called, one, {*node.input, *node.output})
 
 
-def _shardings(called: str, configuration: Any, values: Collection[str]) -> Iterator[Broken]:
+def _shardings(called: str, configuration: Any, values: Collection[str]) -> Iterator[NamedText]:
     for spec in configuration.sharding_spec:
         if spec.tensor_name not in values:
-            yield Broken(
+            yield (
                 frozenset({spec.tensor_name}),
                 f"{called} has a sharding of {spec.tensor_name!r}, which it neither reads nor"
                 " writes; remove it",
@@ -230,14 +210,15 @@ def _shardings(called: str, configuration: Any, values: Collection[str]) -> Iter
 # -- denotations ---------------------------------------------------------------------------------
 
 
-def _denotations(document: Document) -> Iterator[Broken]:
+def _denotations(document: Document) -> Iterator[NamedText]:
     unknown: dict[str, str] = {}
     for where, value in places.values(document.model):
         for word in _unknown_denotations(value.type):  # type: ignore[union-attr]
             unknown.setdefault(word, where)
     for word, where in sorted(unknown.items()):
-        yield Broken(
-            frozenset({word}), f"{where} has the denotation {word!r}, which ONNX does not define"
+        yield (
+            frozenset({word}),
+            f"{where} has the denotation {word!r}, which ONNX does not define",
         )
 
 
@@ -258,7 +239,7 @@ def _unknown_denotations(kind: TypeProto) -> Iterator[str]:
 # -- functions -----------------------------------------------------------------------------------
 
 
-def _unused_functions(document: Document) -> Iterator[Broken]:
+def _unused_functions(document: Document) -> Iterator[NamedText]:
     calls = {root.function: root.calls.keys() for root in document.roots if root.function}
     waiting = [key for root in document.roots if not root.function for key in root.calls]
     reached = set[FunctionId]()
@@ -268,22 +249,35 @@ def _unused_functions(document: Document) -> Iterator[Broken]:
             reached.add(key)
             waiting += calls.get(key, ())
     for domain, name, _ in sorted(calls.keys() - reached):
-        yield Broken(
+        yield (
             frozenset({f"{domain}.{name}"}),
             f"function {name!r} of {domain or 'ai.onnx'!r} is never called",
         )
 
 
+def _rule(
+    code: str,
+    level: str,
+    find: Callable[[Document], Iterator[NamedText]],
+    *,
+    visits_all: bool = False,
+) -> Rule:
+    def search(checked: Checked) -> Iterator[NamedText]:
+        return find(checked.document)
+
+    return Rule(code, level, Phase.AT_END, search, visits_all)
+
+
 RULES = (
-    Rule("NODE_NAME_TWICE", WARNING, _node_names, visits_all=True),
-    Rule("GRAPH_NAME", WARNING, _graph_names),
-    Rule("DOMAIN_NAME", WARNING, _domain_names),
-    Rule("NODE_IDENTIFIER", WARNING, _node_identifiers, visits_all=True),
-    Rule("VALUE_IDENTIFIER", WARNING, _value_identifiers, visits_all=True),
-    Rule("TRAINING_BINDING", ERROR, _bindings),
-    Rule("VALUE_INFO_OF_NOTHING", WARNING, _value_infos, visits_all=True),
-    Rule("ANNOTATION_OF_NOTHING", WARNING, _annotations),
-    Rule("DEVICE_OF_NOTHING", WARNING, _devices, visits_all=True),
-    Rule("UNKNOWN_DENOTATION", WARNING, _denotations, visits_all=True),
-    Rule("UNUSED_FUNCTION", INFO, _unused_functions),
+    _rule("NODE_NAME_TWICE", WARNING, _node_names, visits_all=True),
+    _rule("GRAPH_NAME", WARNING, _graph_names),
+    _rule("DOMAIN_NAME", WARNING, _domain_names),
+    _rule("NODE_IDENTIFIER", WARNING, _node_identifiers, visits_all=True),
+    _rule("VALUE_IDENTIFIER", WARNING, _value_identifiers, visits_all=True),
+    _rule("TRAINING_BINDING", ERROR, _bindings),
+    _rule("VALUE_INFO_OF_NOTHING", WARNING, _value_infos, visits_all=True),
+    _rule("ANNOTATION_OF_NOTHING", WARNING, _annotations),
+    _rule("DEVICE_OF_NOTHING", WARNING, _devices, visits_all=True),
+    _rule("UNKNOWN_DENOTATION", WARNING, _denotations, visits_all=True),
+    _rule("UNUSED_FUNCTION", INFO, _unused_functions),
 )

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Objection:
+class RuntimeLack:
     """One reason why a runtime does not run a model, and the nodes that it is about."""
 
     op: str
@@ -43,12 +43,12 @@ class Objection:
         return RefusedNode(self.node, self.op, self.domain, boundary, Why.TARGET_LACKS, self.says)
 
 
-def lacking(document: Document, row: Ceiling) -> list[Objection]:
+def lacking(document: Document, row: Ceiling) -> list[RuntimeLack]:
     """Domains, operators and element types of a model that a runtime is known to lack."""
     return [*_domains(document, row), *_operators(document, row), *_types(document, row)]
 
 
-def forms(document: Document, row: Ceiling, facts: Facts) -> list[Objection]:
+def forms(document: Document, row: Ceiling, facts: Facts) -> list[RuntimeLack]:
     """Legal forms of operators that a runtime does not run."""
     found = []
     for form in row.forms:
@@ -57,18 +57,18 @@ def forms(document: Document, row: Ceiling, facts: Facts) -> list[Objection]:
             if _has(node, at, form) and (not form.holds or _holds(scope, node, form, facts))
         ]  # fmt: skip
         if nodes:
-            found.append(_objection("", form.op, nodes, f"{row.shown}: {form.says}"))
+            found.append(_lack("", form.op, nodes, f"{row.shown}: {form.says}"))
     return found
 
 
-def kernels(document: Document, row: Ceiling, facts: Facts) -> list[Objection]:
+def kernels(document: Document, row: Ceiling, facts: Facts) -> list[RuntimeLack]:
     """Operators of element types for which a runtime has no kernel."""
     found: dict[str, tuple[Key, list[NodeProto]]] = {}
     for (scope, at), key, types in without_kernel(document, row, facts):
         name = f"{key[0]}.{key[1]}" if key[0] else key[1]
         says = f"{name} of {', '.join(types)} has no kernel in {row.name} {row.release}"
         found.setdefault(says, (key, []))[1].append(scope.node(at))
-    return [_objection(*key, nodes, says) for says, (key, nodes) in found.items()]
+    return [_lack(*key, nodes, says) for says, (key, nodes) in found.items()]
 
 
 def without_kernel(
@@ -152,7 +152,7 @@ def stamps(document: Document, row: Ceiling) -> list[str]:
     return found
 
 
-def below_floor(document: Document, row: Ceiling) -> list[Objection]:
+def below_floor(document: Document, row: Ceiling) -> list[RuntimeLack]:
     """Operators older than the oldest that a runtime has kernels for."""
     found = []
     for domain, floor in row.floors.items():
@@ -164,7 +164,7 @@ def below_floor(document: Document, row: Ceiling) -> list[Objection]:
                 if key[0] == domain and _changed(key, version, floor):
                     says = f"{row.shown} has no kernels for {key[1]} of ai.onnx {version}; it reads"
                     nodes = [scope.node(position) for scope, position in places]
-                    found.append(_objection(*key, nodes, f"{says} ai.onnx from {floor}"))
+                    found.append(_lack(*key, nodes, f"{says} ai.onnx from {floor}"))
     return found
 
 
@@ -172,29 +172,29 @@ def _changed(key: Key, version: int, floor: int) -> bool:
     return schemas.schema(*key, version) != schemas.schema(*key, floor)
 
 
-def _domains(document: Document, row: Ceiling) -> Iterator[Objection]:
+def _domains(document: Document, row: Ceiling) -> Iterator[RuntimeLack]:
     for root in document.roots:
         for (domain, op), places in sorted(root.index.items()):
             if row.lacks(domain):
                 nodes = [scope.node(position) for scope, position in places]
                 shown = domain or "ai.onnx"
-                yield _objection(domain, op, nodes, f"{row.shown} has no domain {shown}, {op}")
+                yield _lack(domain, op, nodes, f"{row.shown} has no domain {shown}, {op}")
 
 
-def _operators(document: Document, row: Ceiling) -> Iterator[Objection]:
+def _operators(document: Document, row: Ceiling) -> Iterator[RuntimeLack]:
     for root in document.roots:
         for key, places in sorted(root.index.items()):
             version = _since(root, key)
             nodes = [scope.node(position) for scope, position in places]
             if any(one.meets(key, version) for one in row.without):
-                yield _objection(*key, nodes, f"{row.shown} does not read {key[1]} {version}")
+                yield _lack(*key, nodes, f"{row.shown} does not read {key[1]} {version}")
             elif row.is_strange(key):
-                yield _objection(*key, nodes, f"{row.shown} has no operator {key[0]}.{key[1]}")
+                yield _lack(*key, nodes, f"{row.shown} has no operator {key[0]}.{key[1]}")
 
 
-def _types(document: Document, row: Ceiling) -> Iterator[Objection]:
+def _types(document: Document, row: Ceiling) -> Iterator[RuntimeLack]:
     for name in sorted(take_census(document) & set(row.types)) if row.types else ():
-        yield Objection("", "", "", 1, f"{row.shown} has no kernels for {name}")
+        yield RuntimeLack("", "", "", 1, f"{row.shown} has no kernels for {name}")
 
 
 def _since(root: Root, key: Key) -> int:
@@ -238,7 +238,7 @@ def _value(attribute: AttributeProto) -> object:
     return value.decode(errors="replace") if isinstance(value, bytes) else value
 
 
-def _objection(domain: str, op: str, nodes: Collection[NodeProto], says: str) -> Objection:
+def _lack(domain: str, op: str, nodes: Collection[NodeProto], says: str) -> RuntimeLack:
     first = next(iter(nodes))
     name = first.name or next((o for o in first.output if o), "")
-    return Objection(op, domain, name, len(nodes), says)
+    return RuntimeLack(op, domain, name, len(nodes), says)

@@ -12,7 +12,7 @@ from typing import Any
 from opshift.author import registry
 from opshift.author.facts import Facts
 from opshift.convert.api import Carve, carve_of
-from opshift.convert.legal import diagnose, runtime, validate
+from opshift.convert.legal import diagnose, opening, runtime
 from opshift.convert.look.rehearse import NODE_BUDGET, rehearse
 from opshift.convert.request import Request
 from opshift.convert.step import Outgrown
@@ -176,7 +176,7 @@ def _names(row: Ceiling) -> tuple[str, str]:
 @diagnose.unreadable_text()
 def _opened(carve: Carve) -> tuple[Document, Facts]:
     skeleton, store = carve()
-    validate.header(skeleton)
+    opening.header(skeleton)
     imports.merge(skeleton)
     document = Document(skeleton)
     view = weights.checkable(skeleton)

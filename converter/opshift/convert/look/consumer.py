@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field
 
 from opshift.convert.api import carve_of
-from opshift.convert.legal import diagnose, validate
+from opshift.convert.legal import diagnose, opening
 from opshift.convert.look.accepts import Acceptance
 from opshift.errors import BadTarget
 from opshift.model import imports
@@ -51,7 +51,7 @@ def written_for(text: str) -> ModelVersion:
 def may_use(model: ModelProto | str | os.PathLike[str], consumer: Consumer) -> Acceptance:
     """Whether nothing in a model breaks the consumer; nothing is converted."""
     skeleton, _ = carve_of(model)()
-    validate.header(skeleton)
+    opening.header(skeleton)
     reasons = [*_ir(skeleton, consumer), *_opsets(skeleton, consumer)]
     unknown = list(_not_asked(skeleton, consumer))
     if consumer.model_version is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one adapter wrote, checked where it is to stand: before it enters the model.
+"""The rules about the nodes that an adapter wrote, before they enter the model.
 
 The cost follows the change: only names that the replaced node did not read are looked up.
 """
@@ -12,18 +12,21 @@ from opshift.author.builder import Builder
 from opshift.author.inference import infer_node
 from opshift.author.node import Env, Node
 from opshift.author.verdicts import Adapter
-from opshift.author.written import Made
-from opshift.errors import AdapterBug
-from opshift.model.scope import Place, Root, Scope
+from opshift.convert.legal.graph_rules import unfit
+from opshift.model.scope import Place, Scope
 from opshift.model.walk import graphs_of, reads
 from opshift.opsets import schemas
-from opshift.protos import AttributeProto, NodeProto, TypeProto
+from opshift.protos import TypeProto
 from opshift.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenNodes:
-    """What an adapter wrote in place of one node at one boundary."""
+    """What an adapter wrote in place of one node between two opsets.
+
+    `given` are the names that the engine made for this change; `typed` remembers the kinds of
+    changes whose types have been checked in this step.
+    """
 
     place: Place
     node: Node
@@ -32,38 +35,16 @@ class WrittenNodes:
     domain: str
     start: int
     to: int
-
-
-def check(written: WrittenNodes, given: Collection[str], typed: set[tuple[object, ...]]) -> None:
-    """Raises an AdapterBug that names the boundary, the adapter and the node.
-
-    `given` are the names that the engine made for this change; `typed` remembers the kinds of
-    changes whose types have been checked in this step.
-    """
-    for fault in _faults(written, given, typed):
-        node = written.node
-        boundary = f"{written.domain or 'ai.onnx'} {written.start}->{written.to}"
-        where = node.name or next((o for o in node.proto.output if o), "")
-        raise AdapterBug(f"at {boundary}, {written.adapter.source} on {node.op} {where!r}: {fault}")
-
-
-def _faults(
-    written: WrittenNodes, given: Collection[str], typed: set[tuple[object, ...]]
-) -> Iterator[str]:
-    made, root = written.op.made, written.place[0].root
-    yield from _values(written.place, written.node.proto, made, given)
-    for one in made.nodes:
-        domain = schemas.normal(one.domain)
-        version = written.to if domain == written.domain else root.imports.get(domain)
-        yield from _schema(one, domain, version, root, made.carried)
-    yield from _types(written, typed)
+    given: Collection[str]
+    typed: set[tuple[object, ...]]
 
 
 # -- values --------------------------------------------------------------------------------------
 
 
-def _values(place: Place, old: NodeProto, made: Made, given: Collection[str]) -> Iterator[str]:
+def values(change: WrittenNodes) -> Iterator[str]:
     """Names in scope, order and single assignment."""
+    place, old, made = change.place, change.node.proto, change.op.made
     if not made.nodes:
         return
     scope, _ = place
@@ -83,7 +64,7 @@ def _values(place: Place, old: NodeProto, made: Made, given: Collection[str]) ->
         for name in filter(None, one.output):
             if name in written:
                 yield f"{one.op_type} writes {name!r}, which was written before"
-            elif name not in old.output and name not in given and name not in inside:
+            elif name not in old.output and name not in change.given and name not in inside:
                 yield f"{one.op_type} writes {name!r}, which is neither an output nor a new name"
             written.add(name)
     for name in filter(None, old.output):
@@ -114,41 +95,24 @@ def _unreachable(place: Place, name: str) -> str | None:
 # -- schemas -------------------------------------------------------------------------------------
 
 
-def _schema(
-    made: NodeProto, domain: str, version: int | None, root: Root, carried: Collection[str]
-) -> Iterator[str]:
-    """Imports, the schema at the version entered, and the kinds of attributes."""
-    if version is None:
-        yield f"{made.op_type} is of domain {domain!r}, which {root.name} does not import"
-        return
-    schema = schemas.schema(domain, made.op_type, version)
-    if schema is None:
-        if domain in schemas.known_domains():
-            yield f"{made.op_type} does not exist at {domain or 'ai.onnx'} {version}"
-        return
-    for what, count, low, high in (
-        ("inputs", len(made.input), schema.min_input, schema.max_input),
-        ("outputs", len(made.output), schema.min_output, schema.max_output),
-    ):
-        if count < low or 0 <= high < count:
-            yield f"{made.op_type} has {count} {what}, and {version} takes {low} to {high}"
-    for attribute in made.attribute:
-        known = schema.attributes.get(attribute.name)
-        if known is None:
-            yield f"{made.op_type}-{schema.since} has no attribute {attribute.name!r}"
-        elif attribute.type != known.kind:
-            kinds = [AttributeProto.AttributeType.Name(k) for k in (attribute.type, known.kind)]
-            yield f"attribute {attribute.name!r} of {made.op_type} is {kinds[0]}, not {kinds[1]}"
-    present = {attribute.name for attribute in made.attribute}.union(carried)
-    for known in schema.attributes.values():
-        if known.required and known.name not in present:
-            yield f"{made.op_type} lacks the attribute {known.name!r}"
+def written_schemas(change: WrittenNodes) -> Iterator[str]:
+    """Imports, and the schema of each node at the version that is entered."""
+    root, made = change.place[0].root, change.op.made
+    for one in made.nodes:
+        domain = schemas.normal(one.domain)
+        version = change.to if domain == change.domain else root.imports.get(domain)
+        if version is None:
+            yield f"{one.op_type} is of domain {domain!r}, which {root.name} does not import"
+        elif (schema := schemas.schema(domain, one.op_type, version)) is not None:
+            yield from unfit(one, schema, version, elsewhere=made.carried)
+        elif domain in schemas.known_domains():
+            yield f"{one.op_type} does not exist at {domain or 'ai.onnx'} {version}"
 
 
 # -- types ---------------------------------------------------------------------------------------
 
 
-def _types(written: WrittenNodes, typed: set[tuple[object, ...]]) -> Iterator[str]:
+def types(written: WrittenNodes) -> Iterator[str]:
     """An output keeps the element type that is declared; once for each kind of change."""
     scope, op = written.place[0], written.op
     for name in filter(None, written.node.proto.output):
@@ -156,9 +120,13 @@ def _types(written: WrittenNodes, typed: set[tuple[object, ...]]) -> Iterator[st
         before = schemas.type_name(declared) if declared is not None else None
         ops = tuple([one.op_type for one in op.made.nodes])
         kind = (written.adapter.source, ops, before)
-        if before is None or kind in typed or not any(name in one.output for one in op.made.nodes):
+        if (
+            before is None
+            or kind in written.typed
+            or not any(name in one.output for one in op.made.nodes)
+        ):
             continue
-        typed.add(kind)
+        written.typed.add(kind)
         after = _name_of(op.env.type(name))
         if after not in (None, before) and _name_of(_before(written).get(name)) == before:
             yield f"{name!r} becomes {after}, and it was {before}"

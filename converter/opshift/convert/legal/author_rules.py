@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rules that authors of adapters declare about the nodes of their operators."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from typing import TypeVar
+
+from opshift.author.facts import Facts
+from opshift.author.node import Env, Node
+from opshift.author.registry import Registry
+from opshift.author.traits import Differs, Flaw, Illegal
+from opshift.convert.legal.findings import Checked, named
+from opshift.errors import Refusal
+from opshift.model.document import Document
+from opshift.opsets import schemas
+
+DIFFERS = "onnxruntime answers differently from the specification here"
+_Looking = TypeVar("_Looking", Flaw, Differs)
+
+
+def attributes(checked: Checked) -> Iterator[str]:
+    """Attributes that onnx's checker accepts and no conversion may go on with."""
+    declared = checked.adapters.traits(Illegal)
+    for root in checked.document.roots:
+        for key in sorted(root.index.keys() & declared.keys()):
+            for scope, position in root.index[key]:
+                node = scope.node(position)
+                for trait in declared[key]:
+                    if (told := trait.against(node)) is not None:
+                        yield f"{named(node)}: {told}"
+
+
+def flaws(checked: Checked) -> Iterator[str]:
+    """Nodes that cannot be as they are, and that onnx's checker and inference let pass."""
+    assert checked.facts is not None, "a flaw is looked for in what is known about values"
+    declared = checked.adapters.traits(Flaw)
+    for node, told in _told(checked.document, checked.facts, declared, None):
+        yield f"{named(node.proto)}: {told}"
+
+
+def differing(
+    document: Document, facts: Facts, adapters: Registry, goal: Mapping[str, int]
+) -> Iterator[str]:
+    """A note for each node that onnxruntime answers differently from the specification.
+
+    Only the nodes are named whose operator changes on the way to a goal.
+    """
+    for node, told in _told(document, facts, adapters.traits(Differs), goal):
+        yield f"{named(node.proto)}: {DIFFERS}: {told}"
+
+
+def _told(
+    document: Document,
+    facts: Facts,
+    declared: Mapping[tuple[str, str], tuple[_Looking, ...]],
+    goal: Mapping[str, int] | None,
+) -> Iterator[tuple[Node, str]]:
+    """The nodes about which a declaration has something to tell."""
+    for root in document.roots:
+        for key in sorted(root.index.keys() & declared.keys()):
+            version = root.imports.get(key[0]) or 0
+            aim = goal.get(key[0], version) if goal is not None else None
+            if aim is not None and schemas.schema(*key, version) == schemas.schema(*key, aim):
+                continue
+            for scope, position in root.index[key]:
+                proto = scope.node(position)
+                node = Node(proto, root.schema_of(proto), Env(facts, scope))
+                for trait in declared[key] if node.schema is not None else ():
+                    with contextlib.suppress(Refusal):  # what it needs to know is not known
+                        if told := trait.look(node):
+                            yield node, told

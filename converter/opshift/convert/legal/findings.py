@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The vocabulary of legal models: a rule, the phase that applies it, and a finding."""
+
+from __future__ import annotations
+
+import enum
+import json
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from opshift.author.facts import Facts
+from opshift.author.registry import Registry
+from opshift.model.document import Document
+from opshift.model.weights import Weights
+from opshift.protos import NodeProto
+from opshift.records import dataclass
+from opshift.report import SCHEMA_VERSION
+from opshift.text import Line, Role, Shown, counted
+
+ERROR, WARNING, INFO = "error", "warning", "info"
+_ROLES = {ERROR: Role.BAD, WARNING: Role.CAUTION, INFO: Role.FAINT}
+
+
+class Phase(enum.Enum):
+    """When a conversion applies a rule; `opshift check` applies every rule about a whole model."""
+
+    BEFORE_INFERENCE = "a finding in the model as it came ends the conversion"
+    REJECTED = "explains why onnx's checker rejects the model as it came"
+    BEFORE_STEP = "looks at the nodes that an adapter wrote, before they enter the model"
+    AFTER_STEP = "looks at the nodes that a step wrote or left under a new schema"
+    AT_END = "noted in the model as it came; a finding that only the result has is a bug"
+    FAILED = "explains why a conversion failed; it rejects no model that converts"
+    CHECK_ONLY = "a conversion corrects it or does not depend on it"
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """The model that the rules look at."""
+
+    document: Document
+    adapters: Registry
+    facts: Facts | None = None
+    store: Weights | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One rule that is broken.
+
+    A warning is about what every runtime tolerates; info is about what computes nothing and
+    breaks no rule. `about` holds the names of what the finding is about.
+    """
+
+    level: str
+    text: str
+    rule: str
+    about: frozenset[str] = frozenset()
+
+    def __str__(self) -> str:
+        return f"{self.level}: {self.text}"
+
+    def as_dict(self) -> dict[str, str]:
+        return {"level": self.level, "rule": self.rule, "text": self.text}
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule, how grave it is to break it, and the search for what breaks it.
+
+    The search gets what its phase looks at, a `Checked` for a whole model. It finds sentences, or
+    pairs of the names that a sentence is about and the sentence. A conversion with quick checks
+    leaves out the rules that must visit every node or value.
+    """
+
+    code: str
+    level: str
+    phase: Phase
+    find: Callable[[Any], Iterable[str | tuple[frozenset[str], str]]]
+    visits_all: bool = False
+
+    def findings(self, subject: object) -> Iterator[Finding]:
+        for one in self.find(subject):
+            about, text = (frozenset({one}), one) if isinstance(one, str) else one
+            yield Finding(self.level, text, self.code, about)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Findings(Shown):
+    """All that was found in a model, errors first."""
+
+    found: tuple[Finding, ...]
+
+    def fails(self, *, strict: bool) -> bool:
+        grave = {ERROR, WARNING} if strict else {ERROR}
+        return any(finding.level in grave for finding in self.found)
+
+    def beyond(self, before: Findings) -> tuple[Finding, ...]:
+        """The errors and warnings that the model of which this one was made does not have."""
+        known: dict[str, set[str]] = {}
+        for one in before.found:
+            known.setdefault(one.rule, set()).update(one.about)
+        return tuple(
+            one
+            for one in self.found
+            if one.level != INFO and not one.about <= known.get(one.rule, set())
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """The documented JSON form, `docs/reference/json.md`."""
+        found = [finding.as_dict() for finding in self.found]
+        return {"schema_version": SCHEMA_VERSION, "kind": "check", "findings": found}
+
+    def to_json(self) -> str:
+        return json.dumps(self.as_dict(), indent=2, sort_keys=True)
+
+    def lines(self) -> Iterator[Line]:
+        """How many rules are broken, then each finding."""
+        levels = [finding.level for finding in self.found]
+        errors, warnings = levels.count(ERROR), levels.count(WARNING)
+        told = [counted(n, what) for n, what in ((errors, ERROR), (warnings, WARNING)) if n]
+        role = Role.BAD if errors else Role.CAUTION if warnings else Role.GOOD
+        yield Line(f"{', '.join(told)}." if told else "Nothing is wrong.", role)
+        for finding in self.found:
+            yield Line(f"  {finding}", _ROLES[finding.level])
+
+
+def named(node: NodeProto) -> str:
+    """How a sentence names a node: its operator, and its name or its first output."""
+    return f"{node.op_type} {node.name or next((o for o in node.output if o), '')!r}"

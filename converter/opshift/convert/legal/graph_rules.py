@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rules about single graphs and nodes: names, order, schemas and fields."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Iterator
+
+from opshift.convert.legal.findings import Checked, named
+from opshift.model.scope import Scope
+from opshift.opsets import schemas
+from opshift.protos import AttributeProto, GraphProto, NodeProto
+
+
+def _scopes(checked: Checked) -> Iterator[Scope]:
+    return (scope for root in checked.document.roots for scope in root.scopes)
+
+
+# -- names and order ---------------------------------------------------------------------------
+
+
+def definitions(checked: Checked) -> Iterator[str]:
+    """Single assignment, order, and outputs that a node writes."""
+    for scope in _scopes(checked):
+        yield from _definitions(scope)
+
+
+def _definitions(scope: Scope) -> Iterator[str]:
+    proto = scope.proto
+    where = f"in graph {proto.name!r}"
+    inputs = [i if isinstance(i, str) else i.name for i in proto.input]
+    yield from (f"input {name!r} {where} is declared twice" for name in _repeated(inputs))
+    seen = set(inputs)
+    if isinstance(proto, GraphProto):
+        tensors = [t.name for t in proto.initializer]
+        tensors += [s.values.name for s in proto.sparse_initializer]
+        yield from (f"initializer {name!r} {where} occurs twice" for name in _repeated(tensors))
+        seen.update(tensors)
+    outer = {n for s in scope.chain() if s is not scope for n in _defined(s)}
+    for node in proto.node:
+        for name in node.input:
+            if name and name not in seen and name not in outer:
+                yield _unread(scope, node, name)
+        for name in filter(None, node.output):
+            if name in seen:
+                yield f"{named(node)} writes {name!r} {where}, which has been defined before"
+            seen.add(name)
+    for output in proto.output:
+        name = output if isinstance(output, str) else output.name
+        if name not in seen and name not in outer:
+            yield f"output {name!r} {where} is written by no node"
+
+
+def _defined(scope: Scope) -> set[str]:
+    return {*scope.inputs, *scope.initializers, *scope.sparse, *scope.producers}
+
+
+def _repeated(names: list[str]) -> list[str]:
+    return sorted({name for name in names if names.count(name) > 1})
+
+
+def _unread(scope: Scope, node: NodeProto, name: str) -> str:
+    """Why a name is not there yet: a cycle, a wrong order, or nobody writes it."""
+    if name not in scope.producers:
+        return f"{named(node)} reads {name!r}, which nothing defines"
+    cycle = _cycle(scope, name)
+    if cycle:
+        return f"the graph has a cycle: {' -> '.join(cycle)}"
+    writer = scope.node(scope.producers[name])
+    return f"{named(node)} comes before {named(writer)}, whose {name!r} it reads; sort the nodes"
+
+
+def _cycle(scope: Scope, name: str) -> list[str]:
+    """The values on a way from `name` back to itself, empty when there is none."""
+    came_from: dict[str, str] = {}
+    waiting = [name]
+    while waiting:
+        value = waiting.pop()
+        for source in scope.node(scope.producers[value]).input:
+            if source == name:
+                way = [name, value]
+                while way[-1] != name:
+                    way.append(came_from[way[-1]])
+                return way
+            if source in scope.producers and source not in came_from:
+                came_from[source] = value
+                waiting.append(source)
+    return []
+
+
+def shadowing(checked: Checked) -> Iterator[str]:
+    """A name means one value along a chain of scopes."""
+    for scope in _scopes(checked):
+        if scope.parent is None or not isinstance(scope.proto, GraphProto):
+            continue
+        for name in sorted(_defined(scope)):
+            if scope.parent.owner(name) is not None:
+                yield f"{name!r} in graph {scope.proto.name!r} is defined around it too; rename one"
+
+
+# -- nodes -------------------------------------------------------------------------------------
+
+
+def untyped_attributes(checked: Checked) -> Iterator[str]:
+    """Fields that must be there at the model's IR version."""
+    for node in (node for scope in _scopes(checked) for node in scope.proto.node):
+        for attribute in node.attribute:
+            if attribute.type == AttributeProto.UNDEFINED:
+                yield (
+                    f"attribute {attribute.name!r} of {named(node)} has no type, which every IR"
+                    " version from 2 on requires"
+                )
+
+
+def operators(checked: Checked) -> Iterator[str]:
+    """Nodes whose operator does not exist at the imported version, or does not fit its schema."""
+    for root in checked.document.roots:
+        for (domain, op), places in sorted(root.index.items()):
+            version = root.imports.get(domain)
+            if version is None or domain not in schemas.known_domains():
+                continue
+            schema = schemas.schema(domain, op, version)
+            if schema is None and checked.adapters.retired(domain, op):
+                continue
+            for node in (scope.node(position) for scope, position in places):
+                if schema is None:
+                    yield f"{named(node)}: {_unknown(domain, op, version)}"
+                else:
+                    yield from unfit(node, schema, version, is_inner=root.function is not None)
+
+
+def unfit(
+    node: NodeProto, schema: schemas.Schema, version: int, *, is_inner: bool = False,
+    elsewhere: Collection[str] = (),
+) -> Iterator[str]:  # fmt: skip
+    """What of a node does not fit the schema of its operator.
+
+    `elsewhere` are the attributes that the node gets later. In a function (`is_inner`), onnx
+    accepts an attribute of another kind.
+    """
+    kind = AttributeProto.AttributeType.Name
+    for attribute in node.attribute:
+        known = schema.attributes.get(attribute.name)
+        if known is None:
+            text = f"{node.op_type}-{schema.since} has no attribute {attribute.name!r}"
+            yield f"{named(node)}: {text}"
+        elif attribute.type != known.kind and not is_inner:
+            text = f"is {kind(attribute.type)}, not {kind(known.kind)}"
+            yield f"{named(node)}: attribute {attribute.name!r} {text}"
+    present = {attribute.name for attribute in node.attribute}.union(elsewhere)
+    for known in schema.attributes.values():
+        if known.required and known.name not in present:
+            yield f"{named(node)}: attribute {known.name!r} is missing"
+    for what, count, low, high in (
+        ("inputs", len(node.input), schema.min_input, schema.max_input),
+        ("outputs", len(node.output), schema.min_output, schema.max_output),
+    ):
+        if count < low or 0 <= high < count:
+            allowed = f"at least {low}" if high < 0 else f"{low} to {high}"
+            yield f"{named(node)} has {count} {what}; at opset {version} it has {allowed}"
+
+
+def _unknown(domain: str, op: str, version: int) -> str:
+    shown = domain or "ai.onnx"
+    later = schemas.history(domain, op)
+    if later:
+        since = f"it first appears in {shown} {later[0].since}"
+        return f"{since}, and the model imports {shown} {version}"
+    near = difflib.get_close_matches(op, list(schemas.operators(domain)), n=1)
+    guess = f"; did you mean {near[0]}?" if near else ""
+    return f"no operator of that name exists in {shown} {version}{guess}"

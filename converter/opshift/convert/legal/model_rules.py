@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rules about a whole model: its imports, functions, IR version and data files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from opshift.convert.ir import needs
+from opshift.convert.ir.features import Feature
+from opshift.convert.legal import checker
+from opshift.convert.legal.findings import Checked, named
+from opshift.model import walk, weights
+from opshift.model.scope import FunctionId, Root
+from opshift.opsets import schemas
+from opshift.protos import GraphProto, TensorProto
+
+
+def unknown_imports(checked: Checked) -> Iterator[str]:
+    """Imports of versions that no release has."""
+    for root in checked.document.roots:
+        for domain in root.imports if root.kind != "training" else ():
+            if (told := unknown_version(domain, root.imports[domain])) is not None:
+                yield f"{_owner(root)} imports {told}"
+
+
+def unknown_version(domain: str, version: int) -> str | None:
+    """What is wrong with an import of a version that no release has."""
+    newest = schemas.latest(domain)
+    if newest is None or 1 <= version <= newest:
+        return None
+    return (
+        f"{domain or 'ai.onnx'} {version}, and 1 to {newest} are known; correct the import, or"
+        " install the onnx that brings it"
+    )
+
+
+def missing_imports(checked: Checked) -> Iterator[str]:
+    """Nodes of a domain that is not imported, and nodes without an operator."""
+    for root in checked.document.roots:
+        for (domain, op), places in sorted(root.index.items()):
+            if domain not in root.imports:
+                scope, position = places[0]
+                yield (
+                    f"{named(scope.node(position))} is of domain {domain or 'ai.onnx'!r}, which"
+                    f" {_owner(root)} does not import; add an opset_import for it"
+                )
+            elif op == "":
+                yield f"a node of {root.name} has no op_type"
+
+
+def recursion(checked: Checked) -> Iterator[str]:
+    """Functions that come back to themselves; the checker looks for them from IR 8 on only."""
+    calls = {root.function: set(root.calls) for root in checked.document.roots if root.function}
+    for start in sorted(calls):
+        reached, waiting = set[FunctionId](), [start]
+        while waiting:
+            new = calls.get(waiting.pop(), set()) - reached
+            reached |= new
+            waiting += new
+        if start in reached:
+            yield f"function {start[1]!r} of {start[0]!r} calls itself"
+
+
+def _owner(root: Root) -> str:
+    return "the model" if root.kind != "function" else root.name
+
+
+def deprecated(checked: Checked) -> Iterator[str]:
+    """Operators that are deprecated or removed at the imported version."""
+    adapters = checked.adapters
+    ours = ((root, *one) for root in checked.document.roots for one in sorted(root.index.items()))
+    for root, (domain, op), places in ours:
+        version = root.imports.get(domain)
+        schema = schemas.schema(domain, op, version) if version else None
+        if schema is None and (retired := adapters.retired(domain, op)) is not None:
+            named = ", ".join(sorted(retired.emits)) or "other operators"
+            yield f"{op} was removed from {domain or 'ai.onnx'}; a conversion writes {named}"
+        if schema is None or not schema.deprecated:
+            continue
+        instead = adapters.get(domain, op, schema.since - 1, schema.since)
+        named = ", ".join(sorted(instead.emits)) if instead else ""
+        way = f"use {named}, or convert from {schema.since - 1}" if named else "replace it"
+        yield (
+            f"{op} ({len(places)} nodes in {root.name}) is deprecated from"
+            f" {domain or 'ai.onnx'} {schema.since} on; {way}"
+        )
+
+
+def function_imports(checked: Checked) -> Iterator[str]:
+    """A function may import another version only where its operators mean the same."""
+    document = checked.document
+    own_imports = [root for root in document.roots if root.function is not None]
+    for root, (domain, op) in ((one, key) for one in own_imports for key in sorted(one.index)):
+        own, theirs = root.imports.get(domain), document.imports.get(domain)
+        if own is None or theirs is None or own == theirs:
+            continue
+        if schemas.schema(domain, op, own) != schemas.schema(domain, op, theirs):
+            yield (
+                f"{root.name} imports {domain or 'ai.onnx'} {own} and the model {theirs}, where"
+                f" {op} is another operator; convert both to one version"
+            )
+
+
+def training_nodes(checked: Checked) -> Iterator[str]:
+    """Nodes of graphs for training, which onnx's checker of models leaves out."""
+    for node, error in checker.training(checked.document):
+        if not checker.tolerates(checked.document, checked.adapters, error):
+            yield f"{named(node)}: {error}"
+
+
+def element_types(checked: Checked) -> Iterator[str]:
+    """Element types that do not exist, which inference accepts where no operator reads them."""
+    known = set(TensorProto.DataType.values())
+    for container in walk.containers(checked.document.model):
+        if isinstance(container, GraphProto):
+            for value in (*container.input, *container.output, *container.value_info):
+                if (number := value.type.tensor_type.elem_type) not in known:
+                    yield f"value {value.name!r} is of element type {number}, which does not exist"
+
+
+def data_files(checked: Checked) -> Iterator[str]:
+    """Data files that are missing or too short; a model in memory has no folder."""
+    if checked.store is not None and checked.store.file is not None:
+        yield from weights.flaws(checked.document.model, checked.store)
+
+
+def above_ir(checked: Checked) -> Iterator[tuple[frozenset[str], str]]:
+    """Content that needs a later IR version than the model states."""
+    for one in _held(checked):
+        if one.computes:
+            text = f"{one.says} needs IR {one.ir}, and the model states IR {_ir(checked)}"
+            yield frozenset({one.says}), f"{text}; raise it with --ir"
+
+
+def skipped_above_ir(checked: Checked) -> Iterator[tuple[frozenset[str], str]]:
+    """Content that computes nothing and came with a later IR version than the model states."""
+    for one in _held(checked):
+        if not one.computes:
+            text = f"{one.says} came with IR {one.ir}; readers of IR {_ir(checked)} skip it"
+            yield frozenset({one.says}), text
+
+
+def _held(checked: Checked) -> list[Feature]:
+    assert checked.facts is not None, "what needs an IR version depends on the types of values"
+    return needs.held(checked.document, checked.facts, _ir(checked))
+
+
+def _ir(checked: Checked) -> int:
+    return checked.document.model.ir_version

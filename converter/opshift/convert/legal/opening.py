@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What must hold before a model can be opened, for a conversion and for `opshift check`."""
+
+from __future__ import annotations
+
+from opshift.convert.legal.findings import named
+from opshift.convert.legal.model_rules import unknown_version
+from opshift.errors import InvalidModel
+from opshift.model import functions
+from opshift.model.bytes.external import location_of, require_inside
+from opshift.model.walk import nodes_in, tensors
+from opshift.protos import ModelProto, TensorProto
+
+_REFERENCE = b"\xaa\x01"  # how the field ref_attr_name is written
+
+
+def header(model: ModelProto) -> None:
+    """Refuses what cannot even be opened."""
+    if not model.HasField("graph"):
+        raise InvalidModel("the model has no graph; is it an ONNX model?")
+    if not model.opset_import:
+        raise InvalidModel("the model imports no operator set; add an opset_import")
+    if not all(function.name for function in model.functions):
+        raise InvalidModel("a function of the model has no name")
+    functions.require_bounded(model)
+
+
+def references(model: ModelProto, data: bytes) -> None:
+    """Refuses attributes that refer to those of a function where there is none around them."""
+    if _REFERENCE not in data:
+        return
+    for node in nodes_in(model.graph):
+        for attribute in node.attribute:
+            if attribute.ref_attr_name:
+                raise InvalidModel(
+                    f"{named(node)}: attribute {attribute.name!r} refers to one of a"
+                    " function, and there is none around it"
+                )
+
+
+def known_versions(domain: str, present: list[int]) -> None:
+    """Refuses to convert from a version that nobody has described."""
+    for version in present:
+        if (told := unknown_version(domain, version)) is not None:
+            raise InvalidModel(f"the model imports {told}")
+
+
+def external_data(model: ModelProto) -> None:
+    """Refuses data files elsewhere, also where nobody reads them during the conversion."""
+    for tensor in tensors(model):
+        if tensor.data_location == TensorProto.EXTERNAL:
+            require_inside(location_of(tensor), tensor.name)
