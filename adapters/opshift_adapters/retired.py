@@ -63,7 +63,7 @@ def image_scaler(node: Node, op: Builder) -> Result:
     x, bias = first_input(node), np.array(_needed(node, "bias"))
     scaled = _by_number(op, "Mul", x, number(node, "scale", 1))
     if op.version >= 7:
-        return op.Add(scaled, op.const(bias.reshape(-1, 1, 1), like=x))
+        return scaled + op.const(bias.reshape(-1, 1, 1), like=x)
     return op.Add(scaled, op.const(bias, like=x), axis=1, broadcast=1)
 
 

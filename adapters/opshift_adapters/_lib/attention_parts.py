@@ -20,16 +20,11 @@ def lengths(node: Node, op: Builder) -> tuple[Value, Value, Value | None]:
     if past is None:
         return queries, keys, None
     before = size_at(op, past, 2)
-    return queries, _sum(op, before, keys), before
+    return queries, before + keys, before
 
 
 def size_at(op: Builder, x: Value, axis: int) -> Value:
     return op.Shape(x, start=axis, end=axis + 1) if x.rank_or_none is None else extent(op, x, axis)
-
-
-def _sum(op: Builder, a: Value, b: Value) -> Value:
-    left, right = a.const_or_none(), b.const_or_none()
-    return op.Add(a, b) if left is None or right is None else op.const(left + right)
 
 
 COUNTING = ("Shape", "Squeeze", "Unsqueeze", "Add", "Sub", "Reshape", *ARANGE)
@@ -38,7 +33,7 @@ COUNTING = ("Shape", "Squeeze", "Unsqueeze", "Add", "Sub", "Reshape", *ARANGE)
 def grid(op: Builder, queries: Value, keys: Value, offset: Value | None) -> tuple[Value, Value]:
     """The places of the queries as a column and of the keys as a row."""
     column = counted(op, queries, [-1, 1])
-    return column if offset is None else op.Add(column, offset), counted(op, keys, [-1])
+    return column if offset is None else column + offset, counted(op, keys, [-1])
 
 
 def counted(op: Builder, size: Value, shape: list[int]) -> Value:
@@ -53,7 +48,7 @@ def offset_of(node: Node, op: Builder, queries: Value, before: Value | None) -> 
     valid = node.input("nonpad_kv_seqlen")
     if valid is None:
         return before
-    return op.Unsqueeze(op.Sub(valid, queries), op.const([1, 2, 3]))
+    return op.Unsqueeze(valid - queries, op.const([1, 2, 3]))
 
 
 MASKING = ("Pad", "Where", "And", "Shape", "Sub", "Concat", "Add")
@@ -90,7 +85,7 @@ def full_mask(node: Node, op: Builder, keys: Value) -> Value | None:
         pads = op.const([0, int(total.item()) - length])
     else:
         own = op.const([length]) if isinstance(length, int) else op.Shape(mask, start=-1)
-        pads = op.Concat(op.const([0]), op.Sub(keys, own), axis=0)
+        pads = op.Concat(op.const([0]), keys - own, axis=0)
     hidden = op.const(False if mask.elem_type == T.BOOL else -np.inf, like=mask)
     return op.Pad(mask, pads, hidden, op.const([-1]))
 
@@ -100,9 +95,9 @@ def hide(op: Builder, mask: Value | None, allowed: Value) -> Value:
     if mask is None:
         return allowed
     if mask.elem_type == T.BOOL:
-        return op.And(mask, allowed)
+        return mask & allowed
     nothing, hidden = op.const(0, like=mask), op.const(-np.inf, like=mask)
-    return op.Add(mask, op.Where(allowed, nothing, hidden))
+    return mask + op.Where(allowed, nothing, hidden)
 
 
 # -- heads and scores ------------------------------------------------------------------------------
@@ -135,7 +130,7 @@ def for_each_query_head(op: Builder, node: Node, x: Value, query: Value) -> Valu
         if pair[0] is not None and pair[0] == pair[1]:
             return x
         wanted = size_at(op, query, 1)
-        share = op.Div(wanted, size_at(op, node["K"], 1))
+        share = wanted / size_at(op, node["K"], 1)
         times = op.Concat(op.const([1, 1]), share, op.const([1, 1]), axis=0)
     wide = op.Expand(op.Unsqueeze(x, op.const([2])), times)
     sizes = op.Concat(op.Shape(x, end=1), wanted, op.Shape(x, start=2), axis=0)

@@ -16,6 +16,11 @@ UNSIGNED = (T.UINT8, T.UINT16, T.UINT32, T.UINT64)
 LARGEST_RANK = 64  # of numpy, which is the most generous
 
 
+ARITHMETIC = (
+    "Add", "Sub", "Mul", "Div", "Floor", "Ceil", "Max", "Min", "Less", "Greater", "Or", "Not",
+    "Where", "Cast",
+)  # fmt: skip
+
 # -- shapes --------------------------------------------------------------------------------------
 
 
@@ -73,17 +78,14 @@ def _padded(op: Builder, shape: Value, rank: int) -> Value:
     (length,) = shape.shape
     if length == rank:
         return shape
-    known = shape.const_or_none()
-    if known is not None:
-        return op.const([1] * (rank - length) + known.tolist())
     return op.Concat(op.const([1] * (rank - length)), shape, axis=0)
 
 
 def _longer(op: Builder, own: Value, other: Value) -> Value:
     """Where `own` is one, the other; shapes of equal length."""
     one = op.Equal(own, op.const([1] * own.shape[0]))
-    taken = op.Mul(op.Cast(one, to=T.INT64), other)
-    return op.Add(taken, op.Mul(op.Cast(op.Not(one), to=T.INT64), own))
+    taken = op.Cast(one, to=T.INT64) * other
+    return taken + op.Cast(~one, to=T.INT64) * own
 
 
 EXPAND = ("Expand", "Unsqueeze", "Tile", *COMMON_SHAPE)
@@ -108,8 +110,8 @@ def expand_to(op: Builder, x: Value, shape: Value) -> Value:
     if own is not None and set(own) == {1}:
         return op.Tile(x, times)
     one = op.Equal(op.Shape(x), op.const([1] * rank))
-    repeated = op.Mul(op.Cast(one, to=T.INT64), times)
-    return op.Tile(x, op.Add(repeated, op.Cast(op.Not(one), to=T.INT64)))
+    repeated = op.Cast(one, to=T.INT64) * times
+    return op.Tile(x, repeated + op.Cast(~one, to=T.INT64))
 
 
 # -- moving --------------------------------------------------------------------------------------
@@ -120,9 +122,6 @@ END = 2**63 - 1
 
 def part(op: Builder, x: Value, start: int, end: int = END) -> Value:
     """`x[start:end]` of a vector; writes Slice."""
-    known = x.const_or_none()
-    if known is not None:
-        return op.const(known[start:end])
     if op.version >= 10:
         return op.Slice(x, op.const([start]), op.const([end]), op.const([0]))
     return op.Slice(x, starts=[start], ends=[end], axes=[0])
@@ -133,9 +132,7 @@ COUNTED = ("Slice", "Mul", "Concat", "ReduceProd")
 
 def count_elements(op: Builder, shape: Value) -> Value:
     """The product of the sizes in a vector, as a vector of one element (version 7 and later)."""
-    known, length = shape.const_or_none(), shape.shape_or_none
-    if known is not None:
-        return op.const([int(np.prod(known, dtype=np.int64))])
+    length = shape.shape_or_none
     if length is None:
         return op.ReduceProd(op.Concat(op.const([1]), shape, axis=0), keepdims=1)
     sizes = [part(op, shape, at, at + 1) for at in range(length[0])]
@@ -187,6 +184,16 @@ def as_type(op: Builder, x: Value, kind: int) -> Value:
     return x if x.elem_type_or_none == kind else cast(op, x, kind)
 
 
+def element(op: Builder, vector: Value, at: int) -> Value:
+    """`vector[at]` as a scalar; writes Gather."""
+    return op.Gather(vector, op.const(at), axis=0)
+
+
+def column(op: Builder, vector: Value, rank: int, axis: int) -> Value:
+    """A vector that lies along one axis of a tensor; writes Reshape."""
+    return op.Reshape(vector, op.const([-1] + [1] * (rank - axis - 1)))
+
+
 # -- counting ------------------------------------------------------------------------------------
 
 ARANGE = ("Range", "ConstantOfShape", "NonZero", "Reshape", "Cast", "Loop", "Identity", "Add")
@@ -228,11 +235,10 @@ def positions(op: Builder, shape: Value) -> Value:
         return op.const(np.arange(np.prod(known, dtype=np.int64)).reshape(known))
     index = op.const(0)
     for axis in range(shape.shape[0]):
-        where = op.const(axis)
-        size = op.Gather(shape, where, axis=0) if known is None else op.const(int(known[axis]))
+        size = element(op, shape, axis)
         if axis:
             index = op.Unsqueeze(index, axes=[axis])
-        index = op.Add(op.Mul(index, size), arange(op, size))
+        index = index * size + arange(op, size)
     return index
 
 
@@ -247,13 +253,13 @@ def select(op: Builder, condition: Value, x: Value, y: Value) -> Value:
     """Where below 9 (to 7): `x` where the condition holds, else `y`, by the element type's own means."""
     kind = x.elem_type
     if kind == T.BOOL:
-        return op.Or(op.And(condition, x), op.And(op.Not(condition), y))
+        return condition & x | ~condition & y
     if kind in SMALL_INTS:
         wide = select(op, condition, op.Cast(x, to=T.INT32), op.Cast(y, to=T.INT32))
         return op.Cast(wide, to=kind)
     if kind in WIDE_INTS:
-        taken = op.Mul(op.Cast(condition, to=kind), x)
-        return op.Add(taken, op.Mul(op.Cast(op.Not(condition), to=kind), y))
+        taken = op.Cast(condition, to=kind) * x
+        return taken + op.Cast(~condition, to=kind) * y
     if x.rank_or_none == y.rank_or_none == 0:
         pair = op.Concat(op.Unsqueeze(y, axes=[0]), op.Unsqueeze(x, axes=[0]), axis=0)
         return op.Gather(pair, op.Cast(condition, to=T.INT32), axis=0)
@@ -265,11 +271,11 @@ def select(op: Builder, condition: Value, x: Value, y: Value) -> Value:
 def _gathered_flat(op: Builder, condition: Value, x: Value, y: Value) -> Value:
     """The same of unknown ranks, at version 8: the common shape is that of a sum of zeros."""
     zeros = [op.Expand(op.const(0), op.Shape(v)) for v in (condition, x, y)]
-    shape = op.Shape(op.Add(op.Add(zeros[0], zeros[1]), zeros[2]))
+    shape = op.Shape(zeros[0] + zeros[1] + zeros[2])
     wide = [op.Expand(v, shape) for v in (condition, y, x)]
     flat = [op.Reshape(v, op.const([-1])) for v in wide]
     size = op.Size(flat[0])
-    place = op.Add(op.Mul(op.Cast(flat[0], to=T.INT64), size), arange(op, size))
+    place = op.Cast(flat[0], to=T.INT64) * size + arange(op, size)
     chosen = op.Gather(op.Concat(*flat[1:], axis=0), place, axis=0)
     return op.If(  # a shape with a zero in it is no shape for Reshape
         op.Cast(size, to=T.BOOL),
@@ -288,8 +294,8 @@ def _gathered(op: Builder, condition: Value, x: Value, y: Value) -> Value:
     known = place.const_or_none()
     if known is not None:  # added in double, for nothing adds whole numbers below 6
         doubled = op.const(2 * known, T.DOUBLE)
-        return op.Gather(both, op.Cast(op.Add(op.Cast(chosen, to=T.DOUBLE), doubled), to=T.INT64))
-    index = op.Add(op.Add(place, place), op.Cast(chosen, to=T.INT64))
+        return op.Gather(both, op.Cast(op.Cast(chosen, to=T.DOUBLE) + doubled, to=T.INT64))
+    index = place + place + op.Cast(chosen, to=T.INT64)
     return op.Gather(both, index, axis=0)
 
 
@@ -308,7 +314,7 @@ NOT_NAN = ("Greater", "Less", "Or")
 def not_nan(op: Builder, x: Value) -> Value:
     """Whether each element is a number."""
     zero, one = op.const(0, like=x), op.const(1, like=x)
-    return op.Or(op.Greater(x, zero), op.Less(x, one))
+    return (x > zero) | (x < one)
 
 
 LESS = ("Less", "Cast", "Div", "Mul", "Sub", "Equal", "And", "Or")
@@ -319,22 +325,16 @@ def less(op: Builder, a: Value, b: Value) -> Value:
     kind = a.elem_type
     if kind in (T.INT64, T.UINT64):
         (high_a, low_a), (high_b, low_b) = _halves(op, a), _halves(op, b)
-        return op.Or(
-            op.Less(_double(op, high_a), _double(op, high_b)),
-            op.And(
-                op.Equal(op.Cast(high_a, to=T.INT64), op.Cast(high_b, to=T.INT64)),
-                op.Less(_double(op, low_a), _double(op, low_b)),
-            ),
-        )
+        return (_double(op, high_a) < _double(op, high_b)) | op.Equal(op.Cast(high_a, to=T.INT64), op.Cast(high_b, to=T.INT64)) & (_double(op, low_a) < _double(op, low_b))
     wide = T.FLOAT if kind in SMALL_INTS else T.DOUBLE
-    return op.Less(op.Cast(a, to=wide), op.Cast(b, to=wide))
+    return op.Cast(a, to=wide) < op.Cast(b, to=wide)
 
 
 def _halves(op: Builder, x: Value) -> tuple[Value, Value]:
     """x / 2**32 truncated, and what remains: two numbers that a double holds."""
     base = op.const(2**32, like=x)
-    high = op.Div(x, base)
-    return high, op.Sub(x, op.Mul(high, base))
+    high = x / base
+    return high, x - high * base
 
 
 def _double(op: Builder, x: Value) -> Value:
@@ -353,8 +353,8 @@ def add_where_negative(
     `negative` tells where, if the place is a float that was cast: old runtimes merge two casts.
     """
     if negative is None:
-        negative = op.Less(op.Cast(place, to=T.FLOAT), op.const(0.0, T.FLOAT))
-    return op.Add(place, op.Mul(op.Cast(negative, to=T.INT64), size))
+        negative = op.Cast(place, to=T.FLOAT) < op.const(0.0, T.FLOAT)
+    return place + op.Cast(negative, to=T.INT64) * size
 
 
 EQUAL = ("Greater", "Not", *LESS)
@@ -364,8 +364,8 @@ def equal(op: Builder, a: Value, b: Value) -> Value:
     """a == b below 11 (to 7) for numbers of which Equal knew nothing, by what compared them."""
     kind = a.elem_type
     if kind in FLOATS:
-        same = op.Not(op.Or(op.Less(a, b), op.Greater(a, b)))
-        return op.And(same, op.And(not_nan(op, a), not_nan(op, b)))
+        same = ~((a < b) | (a > b))
+        return same & (not_nan(op, a) & not_nan(op, b))
     if kind in SMALL_INTS:
         return op.Equal(op.Cast(a, to=T.INT32), op.Cast(b, to=T.INT32))
     if kind == T.UINT32:
@@ -383,7 +383,7 @@ def round_half_even(op: Builder, x: Value) -> Value:
     """Round below 11 (to 7): up to the next integer, and back by one where that is nearer."""
     half, two = op.const(0.5, like=x), op.const(2, like=x)
     above = op.Ceil(x)
-    over = op.Sub(above, x)
-    odd = op.Greater(op.Sub(above, op.Mul(op.Floor(op.Mul(above, half)), two)), half)
-    back = op.Or(op.Greater(over, half), op.And(op.Not(op.Less(over, half)), odd))
-    return op.Sub(above, op.Cast(back, to=x.elem_type))
+    over = above - x
+    odd = above - op.Floor(above * half) * two > half
+    back = (over > half) | ~(over < half) & odd
+    return above - op.Cast(back, to=x.elem_type)

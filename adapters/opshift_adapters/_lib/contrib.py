@@ -64,12 +64,12 @@ def layer_normalized(
     kind = scale.elem_type
     wide = x if kind != T.FLOAT16 else op.Cast(x, to=T.FLOAT)
     mean = mean_of_last(op, wide)
-    gap = op.Sub(wide, mean)
-    variance = mean_of_last(op, op.Mul(gap, gap))
-    deviation = op.Sqrt(op.Add(variance, number(op, epsilon, wide)))
-    normal = op.Div(gap, deviation)
-    y = op.Mul(normal if kind != T.FLOAT16 else op.Cast(normal, to=kind), scale)
-    return y if bias is None else op.Add(y, bias), mean, op.Reciprocal(deviation)
+    gap = wide - mean
+    variance = mean_of_last(op, gap * gap)
+    deviation = op.Sqrt(variance + number(op, epsilon, wide))
+    normal = gap / deviation
+    y = (normal if kind != T.FLOAT16 else op.Cast(normal, to=kind)) * scale
+    return y if bias is None else y + bias, mean, op.Reciprocal(deviation)
 
 
 def root_mean_square_normalized(
@@ -78,10 +78,10 @@ def root_mean_square_normalized(
     """x over the root of the mean square of its last axis, scaled (version 11 and later)."""
     kind = scale.elem_type
     wide = x if kind != T.FLOAT16 else op.Cast(x, to=T.FLOAT)
-    square = mean_of_last(op, op.Mul(wide, wide))
-    root = op.Sqrt(op.Add(square, number(op, epsilon, wide)))
-    normal = op.Div(wide, root)
-    return op.Mul(normal if kind != T.FLOAT16 else op.Cast(normal, to=kind), scale)
+    square = mean_of_last(op, wide * wide)
+    root = op.Sqrt(square + number(op, epsilon, wide))
+    normal = wide / root
+    return (normal if kind != T.FLOAT16 else op.Cast(normal, to=kind)) * scale
 
 
 def number(op: Builder, value: float, like: Value) -> Value:

@@ -24,13 +24,13 @@ def multiply_matrices(op: Builder, a: Value, b: Value) -> Value:
     for weight in reversed(range(count)):
         products = [op.MatMul(left[i], right[weight - i]) for i in range(weight + 1)]
         if total is not None:
-            total = op.Mul(total, op.const(2**bits))
+            total = total * op.const(2**bits)
         for product in products:
             part = op.Cast(product, to=T.INT64)
-            total = part if total is None else op.Add(total, part)
+            total = part if total is None else total + part
     assert total is not None
     if not length or not isinstance(length, int):
-        total = op.Mul(total, _one_unless_empty(op, a))
+        total = total * _one_unless_empty(op, a)
     return total if kind == T.INT64 else op.Cast(total, to=kind)
 
 
@@ -39,8 +39,8 @@ def _digits(op: Builder, x: Value, bits: int, count: int) -> list[Value]:
     rest = x if x.elem_type == T.INT64 else op.Cast(x, to=T.INT64)
     base, digits = op.const(2**bits), []
     for _ in range(count - 1):
-        above = op.Div(rest, base)
-        digits.append(op.Cast(op.Sub(rest, op.Mul(above, base)), to=T.DOUBLE))
+        above = rest / base
+        digits.append(op.Cast(rest - above * base, to=T.DOUBLE))
         rest = above
     return [*digits, op.Cast(rest, to=T.DOUBLE)]
 
@@ -48,7 +48,7 @@ def _digits(op: Builder, x: Value, bits: int, count: int) -> list[Value]:
 def _one_unless_empty(op: Builder, a: Value) -> Value:
     """1, or 0 where rows have no elements: runtimes leave such a product of doubles unset."""
     length = op.Gather(op.Shape(a), op.const(a.rank - 1), axis=0)
-    return op.Cast(op.Not(op.Equal(length, op.const(0))), to=T.INT64)
+    return op.Cast(~op.Equal(length, op.const(0)), to=T.INT64)
 
 
 INTEGER_SUM = ("Cast", "MatMul", "Shape", "Slice", "Expand")
@@ -78,4 +78,4 @@ def wrapped(op: Builder, x: Value, kind: int) -> Value:
     if kind in UNSIGNED:
         return op.Mod(x, size)
     half = op.const(2 ** (BITS[kind] - 1))
-    return op.Sub(op.Mod(op.Add(x, half), size), half)
+    return op.Mod(x + half, size) - half

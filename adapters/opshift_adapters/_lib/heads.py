@@ -51,9 +51,9 @@ def attended(
 ) -> Value:
     """Values by the softmax of scaled products, to which biases are added."""
     products = op.MatMul(q, op.Transpose(k, perm=[0, 1, 3, 2]))
-    scores = op.Mul(products, number(op, scale, q))
+    scores = products * number(op, scale, q)
     for bias in biases:
-        scores = op.Add(scores, bias)
+        scores = scores + bias
     return together(op, op.MatMul(op.Softmax(scores, axis=-1), v))
 
 
@@ -65,10 +65,7 @@ def scale_of(node: Node, size: int) -> float:
 def padding(node: Node, op: Builder, mask: Value, batch: Value, k: Value, fill: Value) -> Value:
     """What is added for a mask: of each key, of each pair, or by the ends (and starts) of rows."""
     none = number(op, 0, k)
-    if mask.rank == 1:
-        kept = _between(op, mask, batch, k)
-    else:
-        kept = op.Greater(mask, op.const(0, like=mask))
+    kept = _between(op, mask, batch, k) if mask.rank == 1 else mask > 0
     added = op.Where(kept, none, fill)
     if mask.rank == 3:
         return op.Unsqueeze(added, op.const([1]))
@@ -83,14 +80,14 @@ def _between(op: Builder, mask: Value, batch: Value, k: Value) -> Value:
     places = op.Cast(places, to=mask.elem_type)
     count = op.Unsqueeze(rows, op.const([0]))
     ends = op.Slice(mask, op.const([0]), count, op.const([0]))
-    before = op.Less(places, op.Unsqueeze(ends, op.const([1])))
+    before = places < op.Unsqueeze(ends, op.const([1]))
     own, whole = mask.dims[0], batch.dims[0]
     if own is not None and own == whole:
         return before
-    none = op.Mul(ends, op.const(0, like=mask))  # where no starts follow, all rows begin at 0
+    none = ends * op.const(0, like=mask)  # where no starts follow, all rows begin at 0
     rest = op.Concat(mask, none, axis=0)
-    starts = op.Slice(rest, count, op.Add(count, count), op.const([0]))
-    return op.And(before, op.GreaterOrEqual(places, op.Unsqueeze(starts, op.const([1]))))
+    starts = op.Slice(rest, count, count + count, op.const([0]))
+    return before & op.GreaterOrEqual(places, op.Unsqueeze(starts, op.const([1])))
 
 
 def causal(op: Builder, q: Value, k: Value, fill: float) -> Value:
@@ -98,7 +95,7 @@ def causal(op: Builder, q: Value, k: Value, fill: float) -> Value:
     one, zero = op.const(1), op.const(0)
     total, own = length(op, k, 2), length(op, q, 2)
     keys = op.Range(zero, total, one)
-    queries = op.Range(op.Sub(total, own), total, one)
+    queries = op.Range(total - own, total, one)
     kept = op.LessOrEqual(keys, op.Unsqueeze(queries, op.const([1])))
     return op.Where(kept, number(op, 0, q), number(op, fill, q))
 
@@ -128,8 +125,8 @@ def turn(
         first, second = last(op, turning, 0, END, 2), last(op, turning, 1, END, 2)
     else:
         first, second = last(op, turning, 0, half), last(op, turning, half, END)
-    real = op.Sub(op.Mul(cos, first), op.Mul(sin, second))
-    imaginary = op.Add(op.Mul(sin, first), op.Mul(cos, second))
+    real = cos * first - sin * second
+    imaginary = sin * first + cos * second
     if pairs:
         each = [op.Unsqueeze(part, op.const([-1])) for part in (real, imaginary)]
         turned = op.Reshape(op.Concat(*each, axis=-1), op.Shape(turning))

@@ -30,8 +30,8 @@ def drop_legacy_broadcast(node: Node, op: Builder) -> Result:
         if missing > 0:
             b = op.Unsqueeze(b, axes=list(range(b.rank, b.rank + missing)))
         return _binary(op, node.op, a, b)
-    ranks = op.Sub(op.Shape(op.Shape(a)), op.Shape(op.Shape(b)))
-    ones = op.Tile(op.const([1]), op.Sub(ranks, op.const([axis])))
+    ranks = op.Shape(op.Shape(a)) - op.Shape(op.Shape(b))
+    ones = op.Tile(op.const([1]), ranks - op.const([axis]))
     longer = op.Reshape(b, op.Concat(op.Shape(b), ones, axis=0))
     return _binary(op, node.op, a, longer)
 
@@ -58,7 +58,7 @@ def to_legacy_broadcast(node: Node, op: Builder) -> Result:
     if block is not None and name in MIRRORED:
         return _stretched(op, MIRRORED[name], b, a, block)
     if block is not None and name == "Sub" and a.elem_type not in UNSIGNED:
-        return _stretched(op, "Add", op.Neg(b), a, block)
+        return _stretched(op, "Add", -b, a, block)
     if _covers(a.dims, b.dims):
         return _binary(op, name, a, expand_to(op, b, shape_of(op, a)))
     if _covers(b.dims, a.dims):

@@ -72,7 +72,7 @@ def _halves(op: Builder, x: Value) -> tuple[Value, Value]:
     The double nearest to `x` is at most 2**10 away from it, far less than half of the upper unit.
     """
     low = cast(op, cast(op, x, T.UINT32), T.DOUBLE)
-    units = _by(op, op.Mul, op.Sub(cast(op, x, T.DOUBLE), low), 1 / HALF)
+    units = _by(op, op.Mul, cast(op, x, T.DOUBLE) - low, 1 / HALF)
     return _by(op, op.Mul, op.Floor(_by(op, op.Add, units, 0.5)), HALF), low
 
 

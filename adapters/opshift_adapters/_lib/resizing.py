@@ -5,8 +5,7 @@ from collections.abc import Mapping
 
 from opshift.adapter import Builder, Node, Refusal, T, Value, Why, np
 
-from opshift_adapters._lib.blocks import shape_of, size_of
-from opshift_adapters._lib.calc import calc, calc_cast, element
+from opshift_adapters._lib.blocks import element, shape_of, size_of
 from opshift_adapters._lib.sampling import (
     Filter,
     ResampledAxis,
@@ -76,7 +75,7 @@ def _lines(node: Node, op: Builder, rank: int, lists: Lists) -> list[ResampledAx
     roi = lists["roi"]
     if roi is None:
         raise Refusal(Why.AMBIGUOUS, "tf_crop_and_resize needs a region (the input roi), which is missing")
-    ends = [calc_cast(op, element(op, roi, i), kind) for i in range(2 * rank)]
+    ends = [op.Cast(element(op, roi, i), to=kind) for i in range(2 * rank)]
     return [
         ResampledAxis(one.axis, one.old, one.new, one.scale, ends[one.axis], ends[one.axis + rank])
         for one in lines
@@ -145,9 +144,6 @@ def axes(node: Node) -> list[int]:
 
 
 def _rearranged(op: Builder, given: Value, rest: Value, index: list[int]) -> Value:
-    known, more = given.const_or_none(), rest.const_or_none()
-    if known is not None and more is not None:
-        return op.const(np.concatenate([known, more])[index])
     return op.Gather(op.Concat(given, rest, axis=0), op.const(index), axis=0)
 
 
@@ -162,20 +158,20 @@ def in_proportion(node: Node, op: Builder, sizes: Value, kind: int) -> list[Resa
     """The axes under one scale, which is not that of the rounded sizes."""
     x, wide = node["X"], T.DOUBLE
     olds = {axis: size_of(op, x, axis) for axis in sorted(axes(node))}
-    widths = {axis: calc_cast(op, old, wide) for axis, old in olds.items()}
+    widths = {axis: op.Cast(old, to=wide) for axis, old in olds.items()}
     ratios = [
-        calc(op, "Div", calc_cast(op, element(op, sizes, axis), wide), width)
+        op.Cast(element(op, sizes, axis), to=wide) / width
         for axis, width in widths.items()
     ]
     scale = ratios[0]
     least = node.str("keep_aspect_ratio_policy") == "not_larger"
     for ratio in ratios[1:]:
-        scale = calc(op, "Min" if least else "Max", scale, ratio)
+        scale = (op.Min if least else op.Max)(scale, ratio)
     lines = []
     for axis, width in widths.items():
-        raised = calc(op, "Add", calc(op, "Mul", scale, width), op.const(0.5, wide))
-        new = calc_cast(op, calc(op, "Floor", raised), T.INT64)
-        lines.append(ResampledAxis(axis, olds[axis], new, calc_cast(op, scale, kind)))
+        raised = scale * width + 0.5
+        new = op.Cast(op.Floor(raised), to=T.INT64)
+        lines.append(ResampledAxis(axis, olds[axis], new, op.Cast(scale, to=kind)))
     return lines
 
 

@@ -8,10 +8,17 @@ from dataclasses import dataclass
 
 from opshift.adapter import Array, Builder, Refusal, T, Value, Why, np
 
-from opshift_adapters._lib.blocks import ARANGE, FLOATS, arange, size_of
-from opshift_adapters._lib.calc import CALC, DTYPES, calc, calc_cast, column, element
+from opshift_adapters._lib.blocks import (
+    ARANGE,
+    ARITHMETIC,
+    FLOATS,
+    arange,
+    column,
+    element,
+    size_of,
+)
 
-SAMPLING = ("Gather", "Shape", "Reshape", "ReduceSum", *CALC, *ARANGE)
+SAMPLING = ("Gather", "Shape", "Reshape", "ReduceSum", *ARITHMETIC, *ARANGE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +68,9 @@ def place_type(x: Value, mode: str) -> int:
 def scaled_line(op: Builder, x: Value, axis: int, scales: Value, kind: int) -> ResampledAxis:
     """An axis of which the scale is given."""
     scale, old = element(op, scales, axis), size_of(op, x, axis)
-    wide = calc(op, "Mul", calc_cast(op, old, T.FLOAT), scale)
-    new = calc_cast(op, calc(op, "Floor", wide), T.INT64)
-    return ResampledAxis(axis, old, new, scale if kind == T.FLOAT else calc_cast(op, scale, kind))
+    wide = op.Cast(old, to=T.FLOAT) * scale
+    new = op.Cast(op.Floor(wide), to=T.INT64)
+    return ResampledAxis(axis, old, new, scale if kind == T.FLOAT else op.Cast(scale, to=kind))
 
 
 def scale_is_one(scales: Value, axis: int) -> bool:
@@ -77,7 +84,7 @@ def sized_line(op: Builder, x: Value, axis: int, sizes: Value, kind: int) -> Res
     have = old.const_or_none()
     if have is not None and _is(new, int(have)):
         return ResampledAxis(axis, old, new, op.const(1, kind))
-    ratio = calc(op, "Div", calc_cast(op, new, kind), calc_cast(op, old, kind))
+    ratio = op.Cast(new, to=kind) / op.Cast(old, to=kind)
     return ResampledAxis(axis, old, new, ratio)
 
 
@@ -94,7 +101,7 @@ def resampled(op: Builder, x: Value, rank: int, lines: list[ResampledAxis], how:
     kind = x.elem_type
     if kind not in FLOATS:
         raise Refusal(Why.AMBIGUOUS, "no specification defines how an integer between two positions is rounded")
-    if not lines or kind in DTYPES:
+    if not lines or kind in (T.FLOAT, T.DOUBLE):
         for one in lines:
             x = _blended(op, x, rank, one, how)
         return x
@@ -127,15 +134,15 @@ def _nearest(op: Builder, x: Value, rank: int, one: ResampledAxis, how: Filter) 
 
 def _blended(op: Builder, x: Value, rank: int, one: ResampledAxis, how: Filter) -> Value:
     """The weighted sum of the elements around each place."""
-    if how.smooth and not _is(calc(op, "Less", one.scale, op.const(1, one.scale.elem_type)), 0):
+    if how.smooth and not _is(one.scale < 1, 0):
         return _smoothed(op, x, rank, one, how)
     kind = place_type(x, how.mode)
     place = _places(op, one, how.places, kind)
-    base = calc(op, "Floor", place)
-    off = calc(op, "Sub", place, base)
-    weights = tap_weights(op, off, how.mode, how.cubic, kind)
+    base = op.Floor(place)
+    off = place - base
+    weights = tap_weights(off, how.mode, how.cubic)
     first = 1 - len(weights) // 2
-    taps = [calc(op, "Add", base, op.const(first + i, kind)) for i in range(len(weights))]
+    taps = [base + (first + i) for i in range(len(weights))]
     if how.exclude_outside:
         weights = _inside_only(op, taps, weights, one, kind)
     parts = [
@@ -144,20 +151,21 @@ def _blended(op: Builder, x: Value, rank: int, one: ResampledAxis, how: Filter) 
     ]
     total = parts[0]
     for part in parts[1:]:
-        total = op.Add(total, part)
+        total = total + part
     if one.scale.const_or_none() is None and not how.exclude_outside:
         # The axis may stay as it is, and an infinity next door must not come in with weight 0.
-        between = column(op, op.Greater(off, op.const(0, kind)), rank, one.axis)
+        between = column(op, off > 0, rank, one.axis)
         total = op.Where(between, total, _picked(op, x, base, one, kind))
     return _extrapolated(op, total, rank, place, one, how)
 
 
 def _smoothed(op: Builder, x: Value, rank: int, one: ResampledAxis, how: Filter) -> Value:
     """Weighted sums of what the filter sees, which is as much wider as the axis gets shorter."""
-    place = _places(op, one, how.places, T.DOUBLE)
-    at, old, scale = place.const_or_none(), one.old.const_or_none(), one.scale.const_or_none()
-    if at is None or old is None or scale is None:
+    old, new, scale = (v.const_or_none() for v in (one.old, one.new, one.scale))
+    if old is None or new is None or scale is None:
         raise Refusal(Why.NEEDS_SHAPE, "antialiased down-sampling of unknown sizes needs opset 18")
+    place = _places(op, one, how.places, T.DOUBLE)
+    at = place.const()
     reach = int(np.ceil((2 if how.mode == "cubic" else 1) / scale))
     taps = np.floor(at)[:, None] + np.arange(-reach, reach + 2)
     weights = _filter_height(how, np.abs(taps - at[:, None]) * scale)
@@ -171,7 +179,7 @@ def _smoothed(op: Builder, x: Value, rank: int, one: ResampledAxis, how: Filter)
     read, shares = _read_only(matrix)
     behind = [1] * (rank - one.axis - 1)
     elements = op.Gather(x, op.const(read), axis=one.axis)
-    parts = op.Mul(elements, op.const(shares.reshape(*shares.shape, *behind), like=x))
+    parts = elements * op.const(shares.reshape(*shares.shape, *behind), like=x)
     y = op.ReduceSum(parts, op.const([one.axis + 1]), keepdims=0)
     return _extrapolated(op, y, rank, place, one, how)
 
@@ -208,59 +216,51 @@ def _filter_height(how: Filter, t: Array) -> Array:
 
 def _times(op: Builder, x: Value, weight: Value, rank: int, axis: int) -> Value:
     if op.version >= 7:
-        return op.Mul(x, column(op, weight, rank, axis))
+        return x * column(op, weight, rank, axis)
     return op.Mul(x, weight, axis=axis, broadcast=1)
 
 
 def _picked(op: Builder, x: Value, at: Value, one: ResampledAxis, kind: int) -> Value:
     """The elements at whole places, those outside taken from the edge."""
     last = _last(op, one, kind)
-    inside = calc(op, "Min", calc(op, "Max", at, op.const(0, kind)), last)
-    return op.Gather(x, calc_cast(op, inside, T.INT64), axis=one.axis)
+    inside = op.Min(op.Max(at, op.const(0, kind)), last)
+    return op.Gather(x, op.Cast(inside, to=T.INT64), axis=one.axis)
 
 
 def _last(op: Builder, one: ResampledAxis, kind: int) -> Value:
-    return calc(op, "Sub", calc_cast(op, one.old, kind), op.const(1, kind))
+    return op.Cast(one.old, to=kind) - 1
 
 
 def _rounded(op: Builder, place: Value, one: ResampledAxis, rounding: str) -> Value:
     if rounding in ("floor", "ceil"):
-        return calc(op, rounding.capitalize(), place)
-    half = op.const(0.5, T.FLOAT)
+        return op.Floor(place) if rounding == "floor" else op.Ceil(place)
     if rounding == "round_prefer_floor":
-        return calc(op, "Ceil", calc(op, "Sub", place, half))
-    above = calc(op, "Ceil", place)
+        return op.Ceil(place - 0.5)
+    above = op.Ceil(place)
     if rounding == "by scale":  # the rule of opset 10: down when enlarging, up when shrinking
-        enlarging = calc(op, "Greater", one.scale, op.const(1, T.FLOAT))
-        return calc(op, "Where", enlarging, calc(op, "Floor", place), above)
-    back = calc(op, "Greater", calc(op, "Sub", above, place), half)
-    return calc(op, "Sub", above, calc_cast(op, back, T.FLOAT))
+        return op.Where(one.scale > 1, op.Floor(place), above)
+    back = above - place > 0.5
+    return above - op.Cast(back, to=T.FLOAT)
 
 
-def tap_weights(op: Builder, off: Value, mode: str, a: float, kind: int) -> list[Value]:
+def tap_weights(off: Value, mode: str, a: float) -> list[Value]:
     """What the elements around a place count for, which lies `off` behind the second or first."""
-    one = op.const(1, kind)
-    rest = calc(op, "Sub", one, off)
+    rest = 1 - off
     if mode == "linear":
         return [rest, off]
     return [
-        _outer(op, calc(op, "Add", off, one), a, kind), _inner(op, off, a, kind),
-        _inner(op, rest, a, kind), _outer(op, calc(op, "Add", rest, one), a, kind),
+        _outer(off + 1, a), _inner(off, a), _inner(rest, a), _outer(rest + 1, a),
     ]  # fmt: skip
 
 
-def _outer(op: Builder, t: Value, a: float, kind: int) -> Value:
-    """((a t - 5a) t + 8a) t - 4a"""
-    sum_ = calc(op, "Mul", t, op.const(a, kind))
-    for factor in (-5 * a, 8 * a):
-        sum_ = calc(op, "Mul", calc(op, "Add", sum_, op.const(factor, kind)), t)
-    return calc(op, "Add", sum_, op.const(-4 * a, kind))
+def _outer(t: Value, a: float) -> Value:
+    """The weight of an element that is farther away than one, and not farther than two."""
+    return ((t * a + -5 * a) * t + 8 * a) * t + -4 * a
 
 
-def _inner(op: Builder, t: Value, a: float, kind: int) -> Value:
-    """((a + 2) t - (a + 3)) t t + 1"""
-    slope = calc(op, "Sub", calc(op, "Mul", t, op.const(a + 2, kind)), op.const(a + 3, kind))
-    return calc(op, "Add", calc(op, "Mul", calc(op, "Mul", slope, t), t), op.const(1, kind))
+def _inner(t: Value, a: float) -> Value:
+    """The weight of an element that is not farther away than one."""
+    return (t * (a + 2) - (a + 3)) * t * t + 1
 
 
 def _inside_only(
@@ -269,18 +269,17 @@ def _inside_only(
     """Nothing outside counts; what is left makes up for it."""
     last = _last(op, one, kind)
     kept = [
-        calc(op, "Mul", weight, calc_cast(op, calc(op, "Not", _outside(op, tap, last, kind)), kind))
+        weight * op.Cast(~_outside(tap, last), to=kind)
         for tap, weight in zip(taps, weights, strict=True)
     ]
     total = kept[0]
     for weight in kept[1:]:
-        total = calc(op, "Add", total, weight)
-    return [calc(op, "Div", weight, total) for weight in kept]
+        total = total + weight
+    return [weight / total for weight in kept]
 
 
-def _outside(op: Builder, place: Value, last: Value, kind: int) -> Value:
-    before = calc(op, "Less", place, op.const(0, kind))
-    return calc(op, "Or", before, calc(op, "Greater", place, last))
+def _outside(place: Value, last: Value) -> Value:
+    return (place < 0) | (place > last)
 
 
 def _extrapolated(
@@ -289,7 +288,7 @@ def _extrapolated(
     if how.places != "tf_crop_and_resize":
         return y
     kind = T.DOUBLE if place.elem_type == T.DOUBLE else T.FLOAT
-    outside = _outside(op, place, _last(op, one, kind), kind)
+    outside = _outside(place, _last(op, one, kind))
     known = outside.const_or_none()
     if known is not None and not known.any():
         return y
@@ -301,46 +300,39 @@ def _extrapolated(
 
 def _places(op: Builder, one: ResampledAxis, name: str, kind: int) -> Value:
     """Where each element of the result lies in the input, a vector."""
-    at = calc_cast(op, arange(op, one.new), kind)
-    number, half = op.const(1, kind), op.const(0.5, kind)
+    at = op.Cast(arange(op, one.new), to=kind)
     if name == "asymmetric":
-        return calc(op, "Div", at, one.scale)
+        return at / one.scale
     if name == "align_corners":
-        steps = calc(op, "Max", calc(op, "Sub", calc_cast(op, one.new, kind), number), number)
-        return calc(op, "Div", calc(op, "Mul", at, _last(op, one, kind)), steps)
+        steps = op.Max(op.Cast(one.new, to=kind) - 1, op.const(1, kind))
+        return at * _last(op, one, kind) / steps
     if name == "tf_crop_and_resize":
         return _cropped_places(op, one, at, kind)
-    shifted = calc(op, "Div", calc(op, "Add", at, half), one.scale)
+    shifted = (at + 0.5) / one.scale
     if name == "tf_half_pixel_for_nn":
         return _unless_kept(op, one, shifted, at)
     if name == "half_pixel_symmetric":
-        old, new = calc_cast(op, one.old, kind), calc_cast(op, one.new, kind)
-        adjustment = calc(op, "Div", new, calc(op, "Mul", one.scale, old))
-        offset = calc(op, "Mul", calc(op, "Mul", old, half), calc(op, "Sub", number, adjustment))
-        return calc(op, "Sub", calc(op, "Add", offset, shifted), half)
-    centred = calc(op, "Sub", shifted, half)
+        old, new = op.Cast(one.old, to=kind), op.Cast(one.new, to=kind)
+        adjustment = new / (one.scale * old)
+        return old * 0.5 * (1 - adjustment) + shifted - 0.5
+    centred = shifted - 0.5
     if name == "pytorch_half_pixel":
-        several = calc(op, "Greater", calc_cast(op, one.new, kind), number)
-        return calc(op, "Where", several, centred, op.const(0, kind))
+        several = op.Cast(one.new, to=kind) > 1
+        return op.Where(several, centred, op.const(0, kind))
     return centred
 
 
 def _unless_kept(op: Builder, one: ResampledAxis, places: Value, at: Value) -> Value:
     """These places, but those of the input where the axis keeps its size."""
-    number = op.const(1, one.scale.elem_type)
-    smaller = calc(op, "Less", one.scale, number)
-    changed = calc(op, "Or", smaller, calc(op, "Greater", one.scale, number))
-    return calc(op, "Where", changed, places, at)
+    changed = (one.scale < 1) | (one.scale > 1)
+    return op.Where(changed, places, at)
 
 
 def _cropped_places(op: Builder, one: ResampledAxis, at: Value, kind: int) -> Value:
     assert one.start is not None
     assert one.end is not None
     last = _last(op, one, kind)
-    new_last = calc(op, "Sub", calc_cast(op, one.new, kind), op.const(1, kind))
-    width = calc(op, "Sub", one.end, one.start)
-    step = calc(op, "Div", calc(op, "Mul", calc(op, "Mul", at, width), last), new_last)
-    several = calc(op, "Add", calc(op, "Mul", one.start, last), step)
-    middle = calc(op, "Mul", op.const(0.5, kind), calc(op, "Add", one.start, one.end))
-    single = calc(op, "Mul", middle, last)
-    return calc(op, "Where", calc(op, "Greater", new_last, op.const(0, kind)), several, single)
+    new_last = op.Cast(one.new, to=kind) - 1
+    several = one.start * last + at * (one.end - one.start) * last / new_last
+    single = 0.5 * (one.start + one.end) * last
+    return op.Where(new_last > 0, several, single)

@@ -63,7 +63,7 @@ def _each_block_spread(op: Builder, p: Value, x: Value, axis: int, block: int) -
     if known is not None:
         goal = op.const([*known[:axis], known[axis] * block, *known[axis + 1 :]])
     else:
-        merged = op.Reshape(op.Mul(size_of(op, p, axis), op.const(block)), op.const([1]))
+        merged = op.Reshape(size_of(op, p, axis) * op.const(block), op.const([1]))
         goal = op.Concat(op.Shape(p, end=axis), merged, op.Shape(p, start=axis + 1), axis=0)
     size = op.Reshape(size_of(op, x, axis), op.const([1]))
     whole = op.Reshape(repeated, goal, allowzero=1)
@@ -98,10 +98,10 @@ def multiplied(op: Builder, node: Node, place: Place, x: Value | None = None) ->
         whole = T.FLOAT if zero.elem_type in IN_FLOAT else T.INT32
         known = zero.const_or_none()
         if known is None:
-            x = op.Sub(to(op, x, whole), place(to(op, zero, whole)))
+            x = to(op, x, whole) - place(to(op, zero, whole))
         elif known.any():
-            x = op.Sub(to(op, x, whole), place(op.const(known.astype(np.float32), whole)))
-    return op.Mul(to(op, x, T.FLOAT), shaped)
+            x = to(op, x, whole) - place(op.const(known.astype(np.float32), whole))
+    return to(op, x, T.FLOAT) * shaped
 
 
 ROUNDED = ("Cast", "Div", "Round", "Add", "Sub", "Clip")
@@ -111,12 +111,12 @@ def rounded(op: Builder, node: Node, place: Place, kind: int) -> Value:
     """x / scale, to the nearest even, shifted and cut off at the limits of an integer type."""
     scale, zero = node["y_scale"], widened(op, node.input("y_zero_point"))
     x, scale = (to(op, v, T.FLOAT) if v.elem_type == T.INT32 else v for v in (node["x"], scale))
-    ratio = to(op, op.Div(x, place(scale)), T.FLOAT)
+    ratio = to(op, x / place(scale), T.FLOAT)
     if op.version < 11:
         return quantized(op, ratio, zero, kind)
     steps = op.Round(ratio)
     if zero is not None:
-        steps = op.Add(steps, place(to(op, zero, T.FLOAT)))
+        steps = steps + place(to(op, zero, T.FLOAT))
     low, high = LIMITS[T(kind)]
     cut = op.Clip(steps, op.const(low, T.FLOAT), op.const(high, T.FLOAT))
     return op.Cast(cut, to=WIDER.get(kind, kind))
@@ -136,10 +136,10 @@ def quantized(op: Builder, ratio: Value, zero: Value | None, kind: int) -> Value
     point = int(known.item()) if known is not None else 0
     if known is not None:
         cut = op.Clip(ratio, min=low - point, max=high - point)
-        whole = op.Add(cut, op.const(WHOLE, T.FLOAT))
+        whole = cut + op.const(WHOLE, T.FLOAT)
     else:
         cut = op.Clip(ratio, min=low - high, max=high - low)
-        shifted = op.Add(op.Add(cut, op.const(WHOLE, T.FLOAT)), op.Cast(zero, to=T.FLOAT))
+        shifted = cut + op.const(WHOLE, T.FLOAT) + op.Cast(zero, to=T.FLOAT)
         whole = op.Clip(shifted, min=WHOLE + low, max=WHOLE + high)
-    steps = op.Sub(op.Cast(whole, to=T.INT32), op.const(WHOLE - point, T.INT32))
+    steps = op.Cast(whole, to=T.INT32) - op.const(WHOLE - point, T.INT32)
     return op.Cast(steps, to=kind)

@@ -137,16 +137,16 @@ def _quotient(op: Builder, a: Value, b: Value) -> Value:
     size_of_rest = multiply_stacked(op, T.INT64, rest, cast(op, sign_a, T.INT64))
     size_of_b = multiply_stacked(op, T.INT64, b, cast(op, sign_b, T.INT64))
     short = _difference(op, size_of_rest, size_of_b)
-    fits = op.Not(op.Less(_double(op, short), op.const(0.0, T.DOUBLE), broadcast=1))
-    third = op.Mul(op.Mul(sign_a, sign_b), _double(op, fits))
+    fits = ~op.Less(_double(op, short), op.const(0.0, T.DOUBLE), broadcast=1)
+    third = sign_a * sign_b * _double(op, fits)
     return add_stacked(op, T.INT64, first, second, cast(op, third, T.INT64))
 
 
 def _from_below(op: Builder, a: Value, b: Value) -> Value:
-    return cast(op, _scaled(op, op.Div(a, b), UNDER_ONE), T.INT64)
+    return cast(op, _scaled(op, a / b, UNDER_ONE), T.INT64)
 
 
 def _sign(op: Builder, x: Value) -> Value:
     zero = op.const(0.0, T.DOUBLE)
     above, below = op.Greater(x, zero, broadcast=1), op.Less(x, zero, broadcast=1)
-    return op.Sub(_double(op, above), _double(op, below))
+    return _double(op, above) - _double(op, below)

@@ -40,7 +40,7 @@ MASK = {"m": [[1, 1, 0], [1, 0, 0]], "n": [3, 1], "e": [3, 2, 1, 0], "t": [[[1, 
 @example("unknown width", "(float[2,3,8] x, float[8,W] w, float[W] b) => (float[2,3,V] y) { y = " + CALL + "(x, w, b) }", inputs={"w": [[0.1] * 24] * 8}, refuses=Why.NEEDS_SHAPE)
 def attention(node: Node, op: Builder) -> Result:
     """Projections to queries, keys and values, then softmax of their products."""
-    projected = op.Add(op.MatMul(needed(node, 0), needed(node, 1)), needed(node, 2))
+    projected = op.MatMul(needed(node, 0), needed(node, 1)) + needed(node, 2)
     return _attended(node, op, projected, needed(node, 1), past=4, mask=3)
 
 
@@ -84,6 +84,6 @@ def qattention(node: Node, op: Builder) -> Result:
     """Attention whose projection is a product of integers."""
     sums = op.MatMulInteger(needed(node, 0), needed(node, 1), given(node, 6), given(node, 7))
     bias, *scales = (as_type(op, needed(node, at), T.FLOAT) for at in (2, 3, 4))
-    projected = op.Add(op.Mul(op.Cast(sums, to=T.FLOAT), op.Mul(*scales)), bias)
+    projected = op.Cast(sums, to=T.FLOAT) * op.Mul(*scales) + bias
     projected = as_type(op, projected, needed(node, 2).elem_type)
     return _attended(node, op, projected, needed(node, 1), past=8, mask=5)

@@ -41,6 +41,6 @@ def _weights(node: Node, op: Builder, at: int, scale: int) -> Value:
     """What the codes stand for, with rows for columns; one scale is for a direction or a column."""
     shape = op.const([0, 1, -1])
     zero = op.Reshape(op.Cast(needed(node, scale + 1), to=T.FLOAT), shape)
-    moved = op.Sub(op.Cast(needed(node, at), to=T.FLOAT), zero)
-    wide = op.Mul(moved, op.Reshape(needed(node, scale), shape))
+    moved = op.Cast(needed(node, at), to=T.FLOAT) - zero
+    wide = moved * op.Reshape(needed(node, scale), shape)
     return op.Transpose(wide, perm=[0, 2, 1])

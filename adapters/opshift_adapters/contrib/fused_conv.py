@@ -31,7 +31,7 @@ def fused_conv(node: Node, op: Builder) -> Result:
         name: attribute(node, name, None) for name in AS_IN_CONV if node.attr(name) is not None
     }
     y, added = op.Conv(needed(node, 0), needed(node, 1), given(node, 2), **same), given(node, 3)
-    y = y if added is None else op.Add(y, added)
+    y = y if added is None else y + added
     told = [float(one) for one in attribute(node, "activation_params", [])]
     name = attribute(node, "activation", "")
     return activated(op, y, name, told) if name else y

@@ -22,7 +22,7 @@ def fused_matmul(node: Node, op: Builder) -> Result:
     a = _turned(node, op, needed(node, 0), "A")
     b = _turned(node, op, needed(node, 1), "B")
     product, alpha = op.MatMul(a, b), attribute(node, "alpha", 1.0)
-    return product if alpha == 1 else op.Mul(product, number(op, alpha, needed(node, 0)))
+    return product if alpha == 1 else product * number(op, alpha, needed(node, 0))
 
 
 def _turned(node: Node, op: Builder, x: Value, side: str) -> Value:

@@ -15,8 +15,8 @@ def _gelu(op: Builder, x: Value) -> Value:
     """x (1 + erf(x / sqrt 2)) / 2."""
     if op.version >= 20:
         return op.Gelu(x)
-    bent = op.Erf(op.Div(x, number(op, math.sqrt(2), x)))
-    return op.Mul(op.Mul(x, number(op, 0.5, x)), op.Add(bent, number(op, 1, x)))
+    bent = op.Erf(x / number(op, math.sqrt(2), x))
+    return x * number(op, 0.5, x) * (bent + number(op, 1, x))
 
 
 @leaving("Gelu", domain=MICROSOFT, since=9, emits=GELU)
@@ -33,7 +33,7 @@ def gelu(node: Node, op: Builder) -> Result:
 @example("late", "(float[2,3] x, float[3] b) => (float[2,3] y) { y = com.microsoft.BiasGelu(x, b) }", gives="Add Gelu", imports={"": 20}, atol=1e-6)
 def bias_gelu(node: Node, op: Builder) -> Result:
     """Gelu of a sum."""
-    return _gelu(op, op.Add(needed(node, 0), needed(node, 1)))
+    return _gelu(op, needed(node, 0) + needed(node, 1))
 
 
 @leaving("FastGelu", domain=MICROSOFT, emits=GELU)
@@ -43,12 +43,12 @@ def bias_gelu(node: Node, op: Builder) -> Result:
 def fast_gelu(node: Node, op: Builder) -> Result:
     """The approximation of Gelu by tanh, of a sum where there is a bias."""
     x, bias = needed(node, 0), given(node, 1)
-    x = x if bias is None else op.Add(x, bias)
+    x = x if bias is None else x + bias
     if op.version >= 20:
         return op.Gelu(x, approximate="tanh")
-    cubic = op.Mul(op.Mul(op.Mul(x, x), x), number(op, 0.044715, x))
-    bent = op.Tanh(op.Mul(op.Add(x, cubic), number(op, math.sqrt(2 / math.pi), x)))
-    return op.Mul(op.Mul(x, number(op, 0.5, x)), op.Add(bent, number(op, 1, x)))
+    cubic = x * x * x * number(op, 0.044715, x)
+    bent = op.Tanh((x + cubic) * number(op, math.sqrt(2 / math.pi), x))
+    return x * number(op, 0.5, x) * (bent + number(op, 1, x))
 
 
 @leaving("QuickGelu", domain=MICROSOFT, emits="Mul Sigmoid")
@@ -57,4 +57,4 @@ def fast_gelu(node: Node, op: Builder) -> Result:
 def quick_gelu(node: Node, op: Builder) -> Result:
     """x sigmoid(alpha x)."""
     x, alpha = needed(node, 0), attribute(node, "alpha", 1.702)
-    return op.Mul(x, op.Sigmoid(x if alpha == 1 else op.Mul(x, number(op, alpha, x))))
+    return x * op.Sigmoid(x if alpha == 1 else x * number(op, alpha, x))

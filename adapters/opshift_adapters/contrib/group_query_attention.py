@@ -38,9 +38,9 @@ def group_query_attention(node: Node, op: Builder) -> Result:
     heads, shared = attribute(node, "num_heads", 1), attribute(node, "kv_num_heads", 1)
     q, k, v, size = _parts(node, op, heads, shared)
     own = length(op, q, 1)
-    past = op.Sub(op.Add(op.Cast(needed(node, 5), to=T.INT64), op.const(1)), own)
+    past = op.Cast(needed(node, 5), to=T.INT64) + op.const(1) - own
     past = op.Unsqueeze(op.Max(past, op.const(0)), op.const([1]))  # [batch, 1]
-    places = op.Add(op.Range(op.const(0), own, op.const(1)), past)  # [batch, sequence]
+    places = op.Range(op.const(0), own, op.const(1)) + past  # [batch, sequence]
     if attribute(node, "do_rotary", 0):
         q, k = (_rotated(node, op, one, places, size) for one in (q, k))
     keys, values = (
@@ -51,10 +51,10 @@ def group_query_attention(node: Node, op: Builder) -> Result:
     grouped = op.Transpose(grouped, perm=[0, 2, 3, 1, 4])  # [batch, shared, group, sequence, size]
     wide_keys, wide_values = (op.Unsqueeze(one, op.const([2])) for one in (keys, values))
     scores = op.MatMul(grouped, op.Transpose(wide_keys, perm=[0, 1, 2, 4, 3]))
-    scores = op.Mul(scores, number(op, scale_of(node, size), q))
+    scores = scores * number(op, scale_of(node, size), q)
     if cap := attribute(node, "softcap", 0.0):
-        scores = op.Mul(op.Tanh(op.Div(scores, number(op, cap, q))), number(op, cap, q))
-    scores = op.Add(scores, _hidden(node, op, places, keys))
+        scores = op.Tanh(scores / number(op, cap, q)) * number(op, cap, q)
+    scores = scores + _hidden(node, op, places, keys)
     y = op.MatMul(op.Softmax(scores, axis=-1), wide_values)
     y = op.Reshape(op.Transpose(y, perm=[0, 3, 1, 2, 4]), op.const([0, 0, heads * size]))
     return (y, keys, values)[: node.n_outputs]
@@ -93,9 +93,9 @@ def _continued(node: Node, op: Builder, cache: Value | None, new: Value, past: V
         return new
     room, own = length(op, cache, 2), length(op, new, 2)
     along = op.Range(op.const(0), op.Max(room, op.Reshape(total, op.const([]))), op.const(1))
-    behind = op.Sub(op.Add(along, room), past)
-    behind = op.Min(behind, op.Sub(op.Add(room, own), op.const(1)))
-    index = op.Unsqueeze(op.Where(op.Less(along, past), along, behind), op.const([2]))
+    behind = along + room - past
+    behind = op.Min(behind, room + own - op.const(1))
+    index = op.Unsqueeze(op.Where(along < past, along, behind), op.const([2]))
     rows = op.Transpose(op.Concat(cache, new, axis=2), perm=[0, 2, 1, 3])
     return op.Transpose(op.GatherND(rows, index, batch_dims=1), perm=[0, 2, 1, 3])
 
@@ -108,6 +108,6 @@ def _hidden(node: Node, op: Builder, places: Value, keys: Value) -> Value:
     seen = op.LessOrEqual(along, op.Min(own, ends))
     window = attribute(node, "local_window_size", -1)
     if window > 0:
-        seen = op.And(seen, op.Greater(along, op.Sub(own, op.const(window))))
+        seen = seen & (along > own - op.const(window))
     added = op.Where(seen, number(op, 0, keys), number(op, LOWEST, keys))
     return op.Unsqueeze(added, op.const([1, 2]))

@@ -39,13 +39,13 @@ def matmul_nbits(node: Node, op: Builder) -> Result:
     kind, size = scale.elem_type, attribute(node, "block_size", 32)
     blocks = -(-columns // size)
     whole = _unpacked(op, needed(node, 1), bits, [rows, blocks, -1], kind)
-    moved = op.Sub(whole, _zeros(op, given(node, 3), bits, rows, blocks, kind))
-    wide = op.Mul(moved, op.Reshape(scale, op.const([rows, blocks, 1])))
+    moved = whole - _zeros(op, given(node, 3), bits, rows, blocks, kind)
+    wide = moved * op.Reshape(scale, op.const([rows, blocks, 1]))
     weights = op.Reshape(wide, op.const([rows, -1]))
     if columns % size:
         weights = op.Slice(weights, op.const([0]), op.const([columns]), op.const([1]))
     y, bias = op.MatMul(needed(node, 0), op.Transpose(weights, perm=[1, 0])), given(node, 5)
-    return y if bias is None else op.Add(y, bias)
+    return y if bias is None else y + bias
 
 
 def _zeros(op: Builder, zero: Value | None, bits: int, rows: int, blocks: int, kind: int) -> Value:
@@ -65,8 +65,8 @@ def _unpacked(op: Builder, packed: Value, bits: int, shape: list[int], kind: int
     wide = op.Cast(packed, to=T.INT32)
     if bits == 4:
         sixteen = op.const(16, T.INT32)
-        high = op.Div(wide, sixteen)
-        low = op.Sub(wide, op.Mul(high, sixteen))
+        high = wide / sixteen
+        low = wide - high * sixteen
         pair = [op.Unsqueeze(half, op.const([-1])) for half in (low, high)]
         wide = op.Concat(*pair, axis=-1)
     return op.Reshape(op.Cast(wide, to=kind), op.const(shape))

@@ -54,4 +54,4 @@ def _shifted(op: Builder, bias: Value, q: Value, k: Value, v: Value) -> tuple[Va
     """Each projection with its part of the bias."""
     sizes = [width(one, 2, "a projection") for one in (q, k, v)]
     parts = op.Split(bias, op.const(sizes), axis=0, outputs=3)
-    return tuple(op.Add(one, part) for one, part in zip((q, k, v), parts, strict=True))
+    return tuple(one + part for one, part in zip((q, k, v), parts, strict=True))

@@ -8,7 +8,7 @@ from typing import Any
 
 from opshift.adapter import Builder, Node, Result, T, Value, Why, example, leaving
 
-from opshift_adapters._lib.calc import CALC, calc
+from opshift_adapters._lib.blocks import ARITHMETIC
 from opshift_adapters._lib.contrib import MICROSOFT, attribute, given, needed
 
 QDQ = ("DequantizeLinear", "QuantizeLinear")
@@ -47,23 +47,20 @@ def as_float(op: Builder, x: Value) -> Value:
     return op.Cast(x, to=T.FLOAT) if known is None else op.const(known.astype("float32"))
 
 
-@leaving("QLinearAdd", domain=MICROSOFT, since=10, emits=("QuantizeLinear", *CALC))
+@leaving("QLinearAdd", domain=MICROSOFT, since=10, emits=("QuantizeLinear", *ARITHMETIC))
 @example("constants", PAIR + "{ y = com.microsoft.QLinearAdd(a, s, z, b, t, u, v, w) }", gives="Cast Mul Add Cast Mul Add QuantizeLinear")
 @example("computed scales", COMPUTED + "{ y = com.microsoft.QLinearAdd(a, s, z, b, t, u, s, u) }", inputs=SCALES, imports={"": 11})
 def qlinear_add(node: Node, op: Builder) -> Result:
     """A sum of codes by the ratios of the scales."""
     a, b, scale = needed(node, 0), needed(node, 3), needed(node, 6)
-    left, right = (calc(op, "Div", needed(node, at), scale) for at in (1, 4))
-    lost = calc(
-        op, "Add", calc(op, "Mul", left, zero_point(node, op, 2)),
-        calc(op, "Mul", right, zero_point(node, op, 5)),
-    )  # fmt: skip
-    fixed = calc(op, "Sub", zero_point(node, op, 7), lost)
-    sums = op.Add(op.Mul(op.Cast(b, to=T.FLOAT), right), fixed)
-    return rounded(op, op.Add(op.Mul(op.Cast(a, to=T.FLOAT), left), sums), a)
+    left, right = (needed(node, at) / scale for at in (1, 4))
+    lost = left * zero_point(node, op, 2) + right * zero_point(node, op, 5)  # fmt: skip
+    fixed = zero_point(node, op, 7) - lost
+    sums = op.Cast(b, to=T.FLOAT) * right + fixed
+    return rounded(op, op.Cast(a, to=T.FLOAT) * left + sums, a)
 
 
-@leaving("QLinearMul", domain=MICROSOFT, since=10, emits=(*QDQ, *CALC))
+@leaving("QLinearMul", domain=MICROSOFT, since=10, emits=(*QDQ, *ARITHMETIC))
 @example("constants", PAIR + "{ y = com.microsoft.QLinearMul(a, s, z, b, t, u, v, w) }", gives="DequantizeLinear DequantizeLinear Mul Mul Add QuantizeLinear")
 @example("computed scales", COMPUTED + "{ y = com.microsoft.QLinearMul(a, s, z, b, t, u, s, u) }", inputs=SCALES, imports={"": 11})
 def qlinear_mul(node: Node, op: Builder) -> Result:
@@ -72,9 +69,9 @@ def qlinear_mul(node: Node, op: Builder) -> Result:
     left, right = (
         op.DequantizeLinear(x, one, needed(node, at)) for x, at in ((a, 2), (b, 5))
     )
-    ratio = calc(op, "Div", calc(op, "Mul", needed(node, 1), needed(node, 4)), needed(node, 6))
-    scaled = op.Mul(op.Mul(left, right), ratio)
-    return rounded(op, op.Add(scaled, zero_point(node, op, 7)), a)
+    ratio = needed(node, 1) * needed(node, 4) / needed(node, 6)
+    scaled = left * right * ratio
+    return rounded(op, scaled + zero_point(node, op, 7), a)
 
 
 @leaving("QLinearSigmoid", domain=MICROSOFT, since=10, emits=(*QDQ, "Sigmoid"))
@@ -130,7 +127,7 @@ def qlinear_where(node: Node, op: Builder) -> Result:
 POOL = ("ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides", "auto_pad")
 
 
-@leaving("QLinearAveragePool", domain=MICROSOFT, since=10, emits=(*QDQ, "AveragePool", "Transpose", *CALC))
+@leaving("QLinearAveragePool", domain=MICROSOFT, since=10, emits=(*QDQ, "AveragePool", "Transpose", *ARITHMETIC))
 @example("padded", IMAGE + "{ y = com.microsoft.QLinearAveragePool<kernel_shape=[3,3], pads=[1,1,1,1], strides=[2,1], count_include_pad=1>(x, s, z, t, u) }", gives="DequantizeLinear AveragePool Div Add QuantizeLinear")
 @example("channels last", LAST + "{ y = com.microsoft.QLinearAveragePool<kernel_shape=[3,2], channels_last=1>(x, s, z, t, u) }", gives="DequantizeLinear Transpose AveragePool Transpose Div Add QuantizeLinear")
 def qlinear_average_pool(node: Node, op: Builder) -> Result:
@@ -139,7 +136,7 @@ def qlinear_average_pool(node: Node, op: Builder) -> Result:
         name: attribute(node, name, None) for name in POOL if node.attr(name) is not None
     }
     y = _pooled(node, op, "AveragePool", named)
-    moved = op.Add(op.Div(y, needed(node, 3)), zero_point(node, op, 4))
+    moved = y / needed(node, 3) + zero_point(node, op, 4)
     return rounded(op, moved, needed(node, 0))
 
 
@@ -186,7 +183,7 @@ def qlinear_conv(node: Node, op: Builder) -> Result:
 MATRICES = "(uint8[2,4] a, int8[4,3] b) => (uint8[2,3] y) <float s = {0.1}, uint8 z = {128}, float t = {0.05}, int8 q = {2}, float v = {0.2}, uint8 w = {100}, int32[3] c = {5, -300, 70}> "
 
 
-@leaving("QGemm", domain=MICROSOFT, since=10, emits=("Transpose", "MatMulInteger", "QuantizeLinear", *CALC))
+@leaving("QGemm", domain=MICROSOFT, since=10, emits=("Transpose", "MatMulInteger", "QuantizeLinear", *ARITHMETIC))
 @example("sum", MATRICES + "{ y = com.microsoft.QGemm(a, s, z, b, t, q, c, v, w) }", gives="MatMulInteger Add Cast Mul Add QuantizeLinear")
 @example("floats", "(uint8[4,2] a, int8[3,4] b) => (float[2,3] y) <float s = {0.1}, uint8 z = {128}, float[3] t = {0.05, 0.5, 0.25}, int8[3] q = {0, 0, 0}> { y = com.microsoft.QGemm<transA=1, transB=1, alpha=0.5>(a, s, z, b, t, q) }", gives="Transpose Transpose MatMulInteger Cast Mul", atol=1e-5)
 def qgemm(node: Node, op: Builder) -> Result:
@@ -195,11 +192,11 @@ def qgemm(node: Node, op: Builder) -> Result:
     a = op.Transpose(a, perm=[1, 0]) if attribute(node, "transA", 0) else a
     b = op.Transpose(b, perm=[1, 0]) if attribute(node, "transB", 0) else b
     sums = op.MatMulInteger(a, b, given(node, 2), given(node, 5))
-    sums = sums if c is None else op.Add(sums, c)
-    ratio = calc(op, "Mul", needed(node, 1), needed(node, 4))
-    ratio = calc(op, "Mul", op.const(attribute(node, "alpha", 1.0), T.FLOAT), ratio)
+    sums = sums if c is None else sums + c
+    ratio = needed(node, 1) * needed(node, 4)
+    ratio = op.const(attribute(node, "alpha", 1.0), T.FLOAT) * ratio
     scale = given(node, 7)
     if scale is None:
-        return op.Mul(op.Cast(sums, to=T.FLOAT), ratio)
-    y = op.Mul(op.Cast(sums, to=T.FLOAT), calc(op, "Div", ratio, scale))
-    return rounded(op, op.Add(y, zero_point(node, op, 8)), needed(node, 0))
+        return op.Cast(sums, to=T.FLOAT) * ratio
+    y = op.Cast(sums, to=T.FLOAT) * (ratio / scale)
+    return rounded(op, y + zero_point(node, op, 8), needed(node, 0))

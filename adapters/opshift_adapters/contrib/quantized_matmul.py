@@ -3,10 +3,10 @@
 
 from opshift.adapter import Builder, Node, Result, T, Value, example, leaving
 
-from opshift_adapters._lib.calc import CALC, calc
+from opshift_adapters._lib.blocks import ARITHMETIC
 from opshift_adapters._lib.contrib import MICROSOFT, given, needed
 
-PRODUCT = ("MatMulInteger", *CALC)
+PRODUCT = ("MatMulInteger", *ARITHMETIC)
 SIGNED = "(float[2,4] a, int8[4,3] b) => (float[2,3] y) <float[3] s = {0.1, 0.2, 0.05}, int8[3] z = {3, 0, -7}, float[3] c = {1.0, -2.0, 0.5}> "
 CODES = "(uint8[2,4] a, int8[4,3] b) => (float[2,3] y) <float s = {0.1}, float[3] t = {0.1, 0.2, 0.05}, uint8 z = {120}, int8[3] q = {3, 0, -7}, float[3] c = {1.0, -2.0, 0.5}> "
 
@@ -20,8 +20,8 @@ def _product(
     bias: Value | None,
 ) -> Value:
     sums = op.Cast(op.MatMulInteger(a, b, *zeros), to=T.FLOAT)
-    y = op.Mul(sums, scale)
-    return y if bias is None else op.Add(y, bias)
+    y = sums * scale
+    return y if bias is None else y + bias
 
 
 @leaving("DynamicQuantizeMatMul", domain=MICROSOFT, since=11, emits=("DynamicQuantizeLinear", *PRODUCT))
@@ -30,7 +30,7 @@ def _product(
 def dynamic_quantize_matmul(node: Node, op: Builder) -> Result:
     """DynamicQuantizeLinear, an integer product, and its scale."""
     a, scale, zero = op.DynamicQuantizeLinear(needed(node, 0), outputs=3)
-    whole = op.Mul(scale, needed(node, 2))
+    whole = scale * needed(node, 2)
     return _product(op, a, needed(node, 1), (zero, given(node, 3)), whole, given(node, 4))
 
 
@@ -39,6 +39,6 @@ def dynamic_quantize_matmul(node: Node, op: Builder) -> Result:
 @example("nothing added", CODES + "{ y = com.microsoft.MatMulIntegerToFloat(a, b, s, t) }", gives="MatMulInteger Cast Mul", atol=1e-5)
 def matmul_integer_to_float(node: Node, op: Builder) -> Result:
     """An integer product, and its scale."""
-    scale = calc(op, "Mul", needed(node, 2), needed(node, 3))
+    scale = needed(node, 2) * needed(node, 3)
     zeros = given(node, 4), given(node, 5)
     return _product(op, needed(node, 0), needed(node, 1), zeros, scale, given(node, 6))

@@ -53,7 +53,7 @@ def _angles(node: Node, op: Builder, at: int, packed: bool) -> Value:
     places, cache = needed(node, 1), needed(node, at)
     if places.rank == 1:
         length = op.Gather(op.Shape(needed(node, 0)), op.const(1 if packed else 2), axis=0)
-        places = op.Add(op.Range(op.const(0), length, op.const(1)), places)
+        places = op.Range(op.const(0), length, op.const(1)) + places
         found = op.Gather(cache, places, axis=0)
         return op.Unsqueeze(found, op.const([1])) if packed else found
     return op.Unsqueeze(op.Gather(cache, places, axis=0), op.const([2 if packed else 1]))

@@ -48,8 +48,8 @@ def skip_simplified_layer_normalization(node: Node, op: Builder) -> Result:
 
 
 def _total(op: Builder, node: Node, bias: Value | None) -> Value:
-    total = op.Add(needed(node, 0), needed(node, 1))
-    return total if bias is None else op.Add(total, bias)
+    total = needed(node, 0) + needed(node, 1)
+    return total if bias is None else total + bias
 
 
 WORDS = "(int32[2,3] i, int32[2,3] j, float[9,4] w, float[5,4] p, float[2,4] t, float[4] g, float[4] b"
@@ -69,9 +69,9 @@ def embed_layer_normalization(node: Node, op: Builder) -> Result:
     ids, words, places = needed(node, 0), needed(node, 2), needed(node, 3)
     segments, kinds = given(node, 1), given(node, 4)
     total = op.Gather(words, ids, axis=0)
-    total = op.Add(total, op.Gather(places, _positions(node, op, ids), axis=0))
+    total = total + op.Gather(places, _positions(node, op, ids), axis=0)
     if segments is not None and kinds is not None:
-        total = op.Add(total, op.Gather(kinds, segments, axis=0))
+        total = total + op.Gather(kinds, segments, axis=0)
     epsilon = attribute(node, "epsilon", 1e-12)
     y, _, _ = layer_normalized(op, total, needed(node, 5), needed(node, 6), epsilon)
     return (y, _mask_index(node, op, ids), total)[: node.n_outputs]
@@ -88,5 +88,5 @@ def _positions(node: Node, op: Builder, ids: Value) -> Value:
 def _mask_index(node: Node, op: Builder, ids: Value) -> Value:
     mask = given(node, 7)
     if mask is None:  # onnxruntime counts nothing then
-        mask = op.Mul(op.Cast(ids, to=T.INT32), op.const(0, T.INT32))
+        mask = op.Cast(ids, to=T.INT32) * op.const(0, T.INT32)
     return op.ReduceSum(mask, op.const([1]), keepdims=0)

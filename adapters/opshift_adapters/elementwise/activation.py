@@ -102,8 +102,8 @@ def celu_28_27(node: Node, op: Builder) -> Result:
 
 def _celu(op: Builder, x: Value, alpha: float) -> Value:
     scale = op.const(alpha, like=x)
-    bent = op.Mul(op.Sub(op.Exp(op.Div(x, scale)), op.const(1, like=x)), scale)
-    return op.Add(op.Relu(x), op.Min(bent, op.const(0, like=x)))
+    bent = (op.Exp(x / scale) - op.const(1, like=x)) * scale
+    return op.Relu(x) + op.Min(bent, op.const(0, like=x))
 
 
 CELU = ("Exp", "Div", "Sub", "Mul", "Relu", "Min", "Add")
@@ -136,7 +136,7 @@ def _number(op: Builder, value: Any, x: Value) -> Value:
 @example("alpha", "(float16[2,N] a, float16[2,N] b) => (float16[2,N] y) { y = SwiGLU<alpha=1.702>(a, b) }", gives="Swish Mul")
 def swiglu_28_27(node: Node, op: Builder) -> Result:
     """Born in 28; below it, what its name says: Swish of one input times the other."""
-    return op.Mul(op.Swish(node["A"], alpha=node.float("alpha")), node["B"])
+    return op.Swish(node["A"], alpha=node.float("alpha")) * node["B"]
 
 
 @adapter("Swish", 24, 23, emits=("Mul", "Sigmoid", "CastLike"))
@@ -147,8 +147,8 @@ def swiglu_28_27(node: Node, op: Builder) -> Result:
 def swish_24_23(node: Node, op: Builder) -> Result:
     """Born in 24; below it, x times the Sigmoid of alpha times x."""
     x, alpha = node["X"], node.float("alpha")
-    steep = x if alpha == 1 else op.Mul(x, _number(op, alpha, x))
-    return op.Mul(x, op.Sigmoid(steep))
+    steep = x if alpha == 1 else x * _number(op, alpha, x)
+    return x * op.Sigmoid(steep)
 
 
 @adapter("Gelu", 20, 19, emits=("Div", "Erf", "Mul", "Add", "Pow", "Tanh", "Sqrt", "CastLike"))
@@ -170,11 +170,11 @@ def gelu_20_19(node: Node, op: Builder) -> Result:
         return op.const(np.sqrt(rounded.astype(kind)), like=x)
 
     if node.str("approximate") == "tanh":
-        cubic = op.Mul(op.Pow(x, _number(op, 3, x)), _number(op, np.float32(0.044715), x))
-        bent = op.Tanh(op.Mul(op.Add(x, cubic), root(2 / np.pi)))
+        cubic = op.Pow(x, _number(op, 3, x)) * _number(op, np.float32(0.044715), x)
+        bent = op.Tanh((x + cubic) * root(2 / np.pi))
     else:
-        bent = op.Erf(op.Div(x, root(2)))
-    return op.Mul(op.Mul(x, _number(op, 0.5, x)), op.Add(bent, _number(op, 1, x)))
+        bent = op.Erf(x / root(2))
+    return x * _number(op, 0.5, x) * (bent + _number(op, 1, x))
 
 
 @adapter("Mish", 18, 17, emits=("Softplus", "Tanh", "Mul"))
@@ -183,7 +183,7 @@ def gelu_20_19(node: Node, op: Builder) -> Result:
 def mish_18_17(node: Node, op: Builder) -> Result:
     """Born in 18; below it, x times the tanh of its Softplus."""
     x = node["X"]
-    return op.Mul(x, op.Tanh(op.Softplus(x)))
+    return x * op.Tanh(op.Softplus(x))
 
 
 @adapter("HardSwish", 14, 13, emits=("HardSigmoid", "Mul"))
@@ -192,7 +192,7 @@ def mish_18_17(node: Node, op: Builder) -> Result:
 def hard_swish_14_13(node: Node, op: Builder) -> Result:
     """Born in 14; below it, x times a HardSigmoid of slope one sixth."""
     x = node["X"]
-    return op.Mul(x, op.HardSigmoid(x, alpha=1 / 6, beta=0.5))
+    return x * op.HardSigmoid(x, alpha=1 / 6, beta=0.5)
 
 
 @adapter("Celu", 12, 11, emits=("Elu", "Neg", *CELU))
@@ -207,8 +207,8 @@ def celu_12_11(node: Node, op: Builder) -> Result:
     if alpha < 0:
         return _celu(op, x, alpha)
     scale = op.const(alpha, like=x)
-    bent = op.Elu(op.Div(op.Neg(op.Relu(op.Neg(x))), scale))
-    return op.Add(op.Relu(x), op.Mul(bent, scale))
+    bent = op.Elu(-op.Relu(-x) / scale)
+    return op.Relu(x) + bent * scale
 
 
 @adapter("ThresholdedRelu", 10, 9, emits=("Greater", "Where", "Cast"))
@@ -219,7 +219,7 @@ def thresholded_relu_10_9(node: Node, op: Builder) -> Result:
     """Born in 10; below it, x where it is above alpha."""
     x = node["X"]
     real = _wide(op, x)
-    return op.Where(op.Greater(real, op.const(node.float("alpha"), like=real)), x, op.const(0, like=x))
+    return op.Where(real > op.const(node.float("alpha"), like=real), x, op.const(0, like=x))
 
 
 def _wide(op: Builder, x: Value) -> Value:
@@ -241,15 +241,15 @@ def shrink_9_8(node: Node, op: Builder) -> Result:
     x, bias, lambd = node["input"], node.float("bias"), node.float("lambd")
     real = _wide(op, x)
     kind = real.elem_type
-    low, high = op.Less(real, op.const(-lambd, kind)), op.Greater(real, op.const(lambd, kind))
+    low, high = real < op.const(-lambd, kind), real > op.const(lambd, kind)
     if lambd < 0:
-        high = op.And(high, op.Not(low))
-    side = op.Sub(op.Cast(low, to=kind), op.Cast(high, to=kind))
-    moved = op.Add(real, op.Mul(side, op.const(bias, kind)))
+        high = high & ~low
+    side = op.Cast(low, to=kind) - op.Cast(high, to=kind)
+    moved = real + side * op.const(bias, kind)
     if x.elem_type in FLOATS:
-        result = select(op, op.Or(low, high), moved, op.const(0, kind))
+        result = select(op, low | high, moved, op.const(0, kind))
     else:
-        result = op.Mul(moved, op.Cast(op.Or(low, high), to=kind))
+        result = moved * op.Cast(low | high, to=kind)
     return result if kind == x.elem_type else op.Cast(result, to=x.elem_type)
 
 
@@ -261,5 +261,5 @@ def thresholded_relu(node: Node, op: Builder) -> Result:
     if op.version < 7:
         raise Refusal(Why.NOT_EXPRESSIBLE, "no operator chooses between two values before opset 7")
     x = first_input(node)
-    above = op.Greater(x, op.const(number(node, "alpha", 1), like=x))
+    above = x > op.const(number(node, "alpha", 1), like=x)
     return select(op, above, x, op.const(0, like=x))

@@ -38,12 +38,12 @@ def bit_shift_11_10(node: Node, op: Builder) -> Result:
     wide = x if bits == 64 else op.Cast(x, to=T.INT64)
     powers = op.const([2**i for i in range(bits)], T.UINT64 if bits == 64 else T.INT64)
     power = op.Gather(powers, op.Cast(node["Y"], to=T.INT64), axis=0)
-    shifted = op.Mul(wide, power) if left else op.Div(wide, power)
+    shifted = wide * power if left else wide / power
     if bits == 64:
         return shifted
     if left:
         size = op.const(2**bits)
-        shifted = op.Sub(shifted, op.Mul(op.Div(shifted, size), size))
+        shifted = shifted - shifted / size * size
     return op.Cast(shifted, to=kind)
 
 
@@ -67,18 +67,18 @@ def bit_shift_28_27(node: Node, op: Builder) -> Result:
     inside = None
     zero = op.const(0, like=x)
     if known is None or not all(0 <= n < bits for n in known.flat):
-        inside = op.Less(amount, op.const(bits, like=x))
+        inside = amount < op.const(bits, like=x)
         if kind not in UNSIGNED:
-            inside = op.And(inside, op.Not(op.Less(amount, zero)))
+            inside = inside & ~(amount < zero)
         amount = op.Where(inside, amount, zero)
     elif kind in UNSIGNED:
         return KEEP
     if kind in UNSIGNED or node.str("direction") == "LEFT":
         return _where(op, inside, _shift(node, op, x, amount), zero)
-    negative, ones = op.Less(x, zero), op.const(-1, like=x)
-    magnitude = op.Where(negative, op.Sub(ones, x), x)
+    negative, ones = x < zero, op.const(-1, like=x)
+    magnitude = op.Where(negative, ones - x, x)
     shifted = _where(op, inside, _shift(node, op, magnitude, amount), zero)
-    return op.Where(negative, op.Sub(ones, shifted), shifted)
+    return op.Where(negative, ones - shifted, shifted)
 
 
 def _where(op: Builder, condition: Value | None, x: Value, y: Value) -> Value:
@@ -121,7 +121,7 @@ def bitwise_18_17(node: Node, op: Builder) -> Result:
         return op.Cast(whole if kind in UNSIGNED else wrapped(op, whole, kind), to=kind)
     pairs = zip(_halves(op, a), _halves(op, b), strict=True)
     low, high = (_joined(op, logical(_bits(op, p, 32), _bits(op, q, 32)), 32) for p, q in pairs)
-    whole = op.Add(op.Mul(high, op.const(2**32)), low)
+    whole = high * op.const(2**32) + low
     return op.Cast(whole, to=kind) if kind == T.UINT64 else whole
 
 
@@ -135,18 +135,18 @@ def _halves(op: Builder, x: Value) -> tuple[Value, Value]:
     x = op.Cast(x, to=T.INT64) if x.elem_type == T.UINT64 else x
     size = op.const(2**32)
     low = op.Mod(x, size)
-    return low, op.Mod(op.Div(op.Sub(x, low), size), size)
+    return low, op.Mod((x - low) / size, size)
 
 
 def _bits(op: Builder, x: Value, count: int) -> Value:
     powers = op.const([2**i for i in range(count)])
     column = op.Unsqueeze(x, op.const([-1]))
-    return op.Cast(op.Mod(op.Div(column, powers), op.const(2)), to=T.BOOL)
+    return op.Cast(op.Mod(column / powers, op.const(2)), to=T.BOOL)
 
 
 def _joined(op: Builder, bits: Value, count: int) -> Value:
     """The sum of the powers of two whose bits are set; no MatMul, which took only floats once."""
-    parts = op.Mul(op.Cast(bits, to=T.INT64), op.const([2**i for i in range(count)]))
+    parts = op.Cast(bits, to=T.INT64) * op.const([2**i for i in range(count)])
     # onnxruntime keeps the axis of no elements where it is counted from the end.
     rank = parts.rank_or_none
     return op.ReduceSum(parts, op.const([-1 if rank is None else rank - 1]), keepdims=0)
@@ -161,7 +161,7 @@ def bitwise_not_18_17(node: Node, op: Builder) -> Result:
     """Born in 18; before, subtracted from all ones."""
     x = node["X"]
     ones = 2 ** BITS[x.elem_type] - 1 if x.elem_type in UNSIGNED else -1
-    return op.Sub(op.const(ones, like=x), x)
+    return op.const(ones, like=x) - x
 
 
 # -- BitCast -------------------------------------------------------------------------------------

@@ -133,9 +133,9 @@ def clip_12_11(node: Node, op: Builder) -> Result:
         return KEEP
     x, low, high = node["input"], node.input("min"), node.input("max")
     if low is not None:
-        x = op.Where(op.Less(x, low), low, x)
+        x = op.Where(x < low, low, x)
     if high is not None:
-        x = op.Where(op.Less(high, x), high, x)
+        x = op.Where(high < x, high, x)
     return x
 
 

@@ -81,13 +81,13 @@ def by_the_sign_of_the_difference(node: Node, op: Builder) -> Result:
     if node.op == "Greater":
         a, b = b, a
     if any(_is_small(one) for one in (a, b)) or kind not in (T.INT64, T.UINT32):
-        return op.Less(op.Cast(a, to=T.FLOAT), op.Cast(b, to=T.FLOAT))
+        return op.Cast(a, to=T.FLOAT) < op.Cast(b, to=T.FLOAT)
     a, b = as_type(op, a, T.INT64), as_type(op, b, T.INT64)
     # The difference of the halves does not overflow; one of 2**24 or more outweighs the rest.
     (half_a, rest_a), (half_b, rest_b) = _halved(op, a), _halved(op, b)
-    half = op.Cast(op.Sub(half_a, half_b), to=T.FLOAT)
-    rest = op.Cast(op.Sub(rest_a, rest_b), to=T.FLOAT)
-    return op.Less(op.Add(op.Add(half, half), rest), op.const(0.0, T.FLOAT))
+    half = op.Cast(half_a - half_b, to=T.FLOAT)
+    rest = op.Cast(rest_a - rest_b, to=T.FLOAT)
+    return half + half + rest < op.const(0.0, T.FLOAT)
 
 
 def _is_small(x: Value) -> bool:
@@ -98,8 +98,8 @@ def _is_small(x: Value) -> bool:
 def _halved(op: Builder, x: Value) -> tuple[Value, Value]:
     """Half of an int64, and what remains."""
     two = op.const(2)
-    half = op.Div(x, two)
-    return half, op.Sub(x, op.Mul(half, two))
+    half = x / two
+    return half, x - half * two
 
 
 NAN, INF = float("nan"), float("inf")
@@ -129,8 +129,8 @@ COMPARISON_13 = boundary(13, "Equal:b27392 Greater:dce3c3 Less:724d71")
 def order_12_11(node: Node, op: Builder) -> Result:
     """Born in 12; before, greater (or less) or equal."""
     a, b = node["A"], node["B"]
-    beyond = op.Greater(a, b) if node.op == "GreaterOrEqual" else op.Less(a, b)
-    return op.Or(beyond, op.Equal(a, b))
+    beyond = a > b if node.op == "GreaterOrEqual" else a < b
+    return beyond | op.Equal(a, b)
 
 
 ORDER_16 = boundary(

@@ -48,10 +48,10 @@ def erf_9_8(node: Node, op: Builder) -> Result:
         op.approximate("the error function is written as a quotient that is right to 1e-11, and 1 from 4 on")
     real = x if x.elem_type == T.DOUBLE else as_type(op, x, T.FLOAT)
     near = op.Cast(op.Clip(real, min=-ONE_FROM, max=ONE_FROM), to=T.DOUBLE)
-    square = op.Mul(near, near)
-    ratio = op.Div(_polynomial(op, square, ABOVE), _polynomial(op, square, BELOW))
+    square = near * near
+    ratio = _polynomial(op, square, ABOVE) / _polynomial(op, square, BELOW)
     number = op.Cast(not_nan(op, real), to=T.DOUBLE)
-    result = op.Mul(op.Mul(near, ratio), op.Div(number, number))  # Clip may lose what is not one
+    result = near * ratio * (number / number)  # Clip may lose what is not one
     if x.elem_type not in FLOATS:
         # It is rounded before its fraction is cut off. Some runtimes merge two Casts in a row.
         result = op.Clip(op.Cast(result, to=T.FLOAT), min=-1.0, max=1.0)
@@ -60,10 +60,10 @@ def erf_9_8(node: Node, op: Builder) -> Result:
 
 def _polynomial(op: Builder, x: Value, factors: tuple[float, ...]) -> Value:
     *rest, last = (op.const(factor, T.DOUBLE) for factor in factors)
-    total = op.Mul(x, last)
+    total = x * last
     for factor in reversed(rest[1:]):
-        total = op.Mul(op.Add(total, factor), x)
-    return op.Add(total, rest[0])
+        total = (total + factor) * x
+    return total + rest[0]
 
 
 ERF_13 = boundary(13, "Erf:bd89e1/0a3472", directions="down")

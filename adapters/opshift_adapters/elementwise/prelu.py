@@ -58,7 +58,7 @@ def prelu_6_7(node: Node, op: Builder) -> Result:
         along = op.Unsqueeze(slope, axes=list(range(1, rank - 1)))
     else:
         behind = op.Slice(op.Shape(x), axes=[0], starts=[2], ends=[2**31])
-        ones = op.Add(op.Mul(behind, op.const(0)), op.const(1))
+        ones = behind * op.const(0) + op.const(1)
         along = op.Reshape(slope, op.Concat(op.const([-1]), ones, axis=0))
     return op.same(node, inputs={"slope": along})
 
@@ -89,9 +89,9 @@ def prelu_7_6(node: Node, op: Builder) -> Result:
     known = slope.const_or_none()
     if known is not None and not np.isfinite(known).all():
         raise Refusal(Why.NOT_EXPRESSIBLE, "an infinite slope would also change positive elements")
-    below = op.Relu(op.Neg(x))
+    below = op.Relu(-x)
     whole = slope if dims == x.dims and None not in dims else expand_to(op, slope, shape_of(op, x))
-    return op.Sub(op.Relu(x), op.Mul(below, whole))
+    return op.Relu(x) - below * whole
 
 
 def prelu_9_8(node: Node, op: Builder) -> Result:
@@ -99,9 +99,9 @@ def prelu_9_8(node: Node, op: Builder) -> Result:
     x, slope = node["X"], node["slope"]
     if x.elem_type in UNSIGNED:
         return op.Identity(x)
-    negative = op.Less(op.Cast(x, to=T.FLOAT), op.const(0, T.FLOAT))
-    change = op.Sub(op.Mul(x, slope), x)
-    return op.Add(x, op.Mul(change, op.Cast(negative, to=x.elem_type)))
+    negative = op.Cast(x, to=T.FLOAT) < op.const(0, T.FLOAT)
+    change = x * slope - x
+    return x + change * op.Cast(negative, to=x.elem_type)
 
 
 PRELU_9 = boundary(

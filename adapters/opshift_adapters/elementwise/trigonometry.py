@@ -40,9 +40,9 @@ def _number(op: Builder, value: float) -> Value:
 def _cosh(op: Builder, x: Value) -> Value:
     """Half of e^x and half of e^-x, each as a product that does not overflow before its time."""
     half = _number(op, 0.5)
-    root = op.Exp(op.Mul(x, half))
-    growing = op.Mul(op.Mul(root, half), root)
-    return op.Add(growing, op.Div(op.Mul(op.Reciprocal(root), half), root))
+    root = op.Exp(x * half)
+    growing = root * half * root
+    return growing + op.Reciprocal(root) * half / root
 
 
 COSH = ("Cast", "Exp", "Mul", "Add", "Div", "Reciprocal")
@@ -66,7 +66,7 @@ def sinh_9_8(node: Node, op: Builder) -> Result:
     """Born in 9; below it, tanh times cosh, which keeps the digits that e^x - e^-x loses."""
     x = node["input"]
     wide = _double(op, x)
-    return _back(op, op.Mul(op.Tanh(wide), _cosh(op, wide)), x)
+    return _back(op, op.Tanh(wide) * _cosh(op, wide), x)
 
 
 LOG1P = ("Add", "Sub", "Min", "Cast", "Not", "Log", "Mul", "Div")
@@ -76,17 +76,17 @@ def _log1p(op: Builder, y: Value) -> Value:
     """log(1 + y) with all digits for y > -1: what rounding 1 + y did to y is undone by a factor."""
     one = _number(op, 1)
     finite = op.Min(y, _number(op, 1e30))
-    added = op.Sub(op.Add(finite, one), one)
-    nothing = op.Cast(op.Not(op.Cast(added, to=T.BOOL)), to=T.DOUBLE)
-    log = op.Add(op.Log(op.Add(y, one)), nothing)
-    return op.Mul(log, op.Div(finite, op.Add(added, nothing)))
+    added = finite + one - one
+    nothing = op.Cast(~op.Cast(added, to=T.BOOL), to=T.DOUBLE)
+    log = op.Log(y + one) + nothing
+    return log * (finite / (added + nothing))
 
 
 def _odd(op: Builder, x: Value, result: Value) -> Value:
     """The result for the absolute value with the sign of x, of -0 too."""
-    signed = op.Add(x, op.Reciprocal(x))
-    negative = op.Cast(op.Less(signed, _number(op, 0)), to=T.DOUBLE)
-    return op.Mul(result, op.Add(op.Mul(negative, _number(op, -2)), _number(op, 1)))
+    signed = x + op.Reciprocal(x)
+    negative = op.Cast(signed < _number(op, 0), to=T.DOUBLE)
+    return result * (negative * _number(op, -2) + _number(op, 1))
 
 
 ODD = ("Abs", "Reciprocal", "Less", *LOG1P)
@@ -102,9 +102,9 @@ def asinh_9_8(node: Node, op: Builder) -> Result:
     wide = _double(op, x)
     one, size = _number(op, 1), op.Abs(wide)
     r = op.Reciprocal(size)
-    root = op.Sqrt(op.Add(op.Mul(r, r), one))
-    rest = op.Reciprocal(op.Mul(op.Add(root, r), op.Add(r, one)))
-    return _back(op, _odd(op, wide, op.Add(_log1p(op, size), _log1p(op, rest))), x)
+    root = op.Sqrt(r * r + one)
+    rest = op.Reciprocal((root + r) * (r + one))
+    return _back(op, _odd(op, wide, _log1p(op, size) + _log1p(op, rest)), x)
 
 
 @adapter("Acosh", 9, 8, emits=("Sqrt", *LOG1P))
@@ -114,11 +114,11 @@ def asinh_9_8(node: Node, op: Builder) -> Result:
 def acosh_9_8(node: Node, op: Builder) -> Result:
     """Born in 9; below it, log(x + sqrt(x^2 - 1)) in factors that neither overflow nor cancel."""
     x = node["input"]
-    above = op.Sub(_double(op, x), _number(op, 1))
+    above = _double(op, x) - _number(op, 1)
     finite = op.Min(above, _number(op, 1e30))
-    root = op.Mul(op.Sqrt(finite), op.Sqrt(op.Add(finite, _number(op, 2))))
-    rest = op.Div(root, op.Add(finite, _number(op, 1)))
-    return _back(op, op.Add(_log1p(op, above), _log1p(op, rest)), x)
+    root = op.Sqrt(finite) * op.Sqrt(finite + _number(op, 2))
+    rest = root / (finite + _number(op, 1))
+    return _back(op, _log1p(op, above) + _log1p(op, rest), x)
 
 
 @adapter("Atanh", 9, 8, emits=ODD)
@@ -130,8 +130,8 @@ def atanh_9_8(node: Node, op: Builder) -> Result:
     x = node["input"]
     wide = _double(op, x)
     size = op.Abs(wide)
-    ratio = op.Div(op.Add(size, size), op.Add(op.Mul(size, _number(op, -1)), _number(op, 1)))
-    return _back(op, _odd(op, wide, op.Mul(_log1p(op, ratio), _number(op, 0.5))), x)
+    ratio = (size + size) / (size * _number(op, -1) + _number(op, 1))
+    return _back(op, _odd(op, wide, _log1p(op, ratio) * _number(op, 0.5)), x)
 
 
 TRIGONOMETRY_22 = boundary(

@@ -51,7 +51,7 @@ def _flipped(op: Builder, x: Value, below: float) -> Value:
     """x * -1 where x < below."""
     wide = x.elem_type if x.elem_type in (T.INT32, T.INT64) else T.INT32
     flip = op.Less(op.Cast(x, to="FLOAT"), op.const(below, T.FLOAT), broadcast=1)
-    sign = op.Sub(op.Cast(op.Not(flip), to="FLOAT"), op.Cast(flip, to="FLOAT"))
+    sign = op.Cast(~flip, to="FLOAT") - op.Cast(flip, to="FLOAT")
     product = multiply_stacked(op, wide, _as(op, x, wide), _as(op, sign, wide))
     return product if wide == x.elem_type else _as(op, product, x.elem_type)
 
@@ -105,12 +105,12 @@ def sign_9_8(node: Node, op: Builder) -> Result:
     kind = x.elem_type if x.elem_type in FLOATS else T.FLOAT
     real = x if kind == x.elem_type else op.Cast(x, to=kind)  # no integer changes its sign
     zero = op.const(0, kind)
-    positive = op.Greater(real, zero)
-    sign = op.Sub(op.Cast(positive, to=kind), op.Cast(op.Less(real, zero), to=kind))
+    positive = real > zero
+    sign = op.Cast(positive, to=kind) - op.Cast(real < zero, to=kind)
     if kind != x.elem_type:
         return op.Cast(sign, to=x.elem_type)
-    number = op.Or(positive, op.Less(real, op.const(1, kind)))
-    return op.Div(sign, op.Cast(number, to=kind))
+    number = positive | (real < op.const(1, kind))
+    return sign / op.Cast(number, to=kind)
 
 
 @adapter("IsNaN", 9, 8, emits=(*NOT_NAN, "Not"))
@@ -118,7 +118,7 @@ def sign_9_8(node: Node, op: Builder) -> Result:
 @example("float16", "(float16[2,3] x) => (bool[2,3] y) { y = IsNaN(x) }", inputs=EDGES)
 def is_nan_9_8(node: Node, op: Builder) -> Result:
     """Born in 9; below it, what is neither above 0 nor below 1."""
-    return op.Not(not_nan(op, node["X"]))
+    return ~not_nan(op, node["X"])
 
 
 @adapter("IsInf", 10, 9, emits=("Abs", "Greater", "Less", "And"))
@@ -132,11 +132,11 @@ def is_inf_10_9(node: Node, op: Builder) -> Result:
     positive, negative = node.int("detect_positive"), node.int("detect_negative")
     if not positive and not negative:
         zero = op.const(0, like=x)
-        return op.And(op.Greater(x, zero), op.Less(x, zero))
+        return (x > zero) & (x < zero)
     largest = np.finfo(dtype_of(x.elem_type)).max
     if not positive:
-        return op.Less(x, op.const(-largest, like=x))
-    return op.Greater(op.Abs(x) if negative else x, op.const(largest, like=x))
+        return x < op.const(-largest, like=x)
+    return (op.Abs(x) if negative else x) > op.const(largest, like=x)
 
 
 @adapter("Round", 11, 10, emits=ROUND)
@@ -154,7 +154,7 @@ def round_11_10(node: Node, op: Builder) -> Result:
 @example("double", "(double[3] x) => (double[3] y) { y = Neg(x) }", imports={"": 10}, gives="Mul", inputs={"x": [0.0, float("inf"), -1.5]})
 def times_minus_one(node: Node, op: Builder) -> Result:
     """The product with -1, which is exact."""
-    return op.Mul(node["X"], op.const(-1, like=node["X"]))
+    return node["X"] * -1
 
 
 # -- 13, 20, 22: element types -------------------------------------------------------------------

@@ -43,10 +43,10 @@ def sums_8_7(node: Node, op: Builder) -> Result:
         raise InvalidModel(f"{node.op} {node.name!r} has no input")
     if _one_shape(inputs):
         return KEEP
-    total = reduce(lambda a, b: op.Add(a, b), inputs)
+    total = reduce(lambda a, b: a + b, inputs)
     if node.op == "Sum":
         return total
-    return op.Div(total, op.const(len(inputs), like=inputs[0]))
+    return total / op.const(len(inputs), like=inputs[0])
 
 
 @adapter("Max Min", 8, 7, emits=("Less", "Cast", "Neg", "Add"))
@@ -62,8 +62,8 @@ def extremes_8_7(node: Node, op: Builder) -> Result:
     if _one_shape(inputs):
         return KEEP
     largest = _largest(inputs)
-    zeros = reduce(lambda a, b: op.Add(a, b), [_negative_zeros(op, x) for x in largest])
-    wide = [x if largest == [x] else op.Add(x, zeros) for x in inputs]
+    zeros = reduce(lambda a, b: a + b, [_negative_zeros(op, x) for x in largest])
+    wide = [x if largest == [x] else x + zeros for x in inputs]
     return op.same_but(node, wide)[0]
 
 
@@ -84,15 +84,15 @@ def _largest(inputs: list[Value]) -> list[Value]:
 
 
 def _negative_zeros(op: Builder, x: Value) -> Value:
-    return op.Neg(op.Cast(op.Less(x, x), to=x.elem_type))
+    return -op.Cast(x < x, to=x.elem_type)
 
 
 def _pairwise(node: Node, op: Builder) -> Result:
     """Integers were not taken; a comparison picks from each pair."""
     inputs = _given(node)
     if node.op == "Max":
-        return reduce(lambda a, b: op.Where(op.Less(a, b), b, a), inputs)
-    return reduce(lambda a, b: op.Where(op.Less(b, a), b, a), inputs)
+        return reduce(lambda a, b: op.Where(a < b, b, a), inputs)
+    return reduce(lambda a, b: op.Where(b < a, b, a), inputs)
 
 
 EXTREMES_12 = boundary(

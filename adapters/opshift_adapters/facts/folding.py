@@ -11,7 +11,8 @@ from typing import Any
 
 from opshift.adapter import Array, Node, T, Value, Why, example, fold, np
 
-MAX_ELEMENTS = 1 << 16
+MAX_ELEMENTS = 1 << 16  # of a weight that is read
+MAX_FILLED = 1 << 20
 DTYPES: dict[int, Any] = {
     T.FLOAT: "float32",
     T.DOUBLE: "float64",
@@ -68,7 +69,7 @@ def listed(node: Node, name: str, position: int) -> list[int] | None:
 
 def sized(shape: Sequence[int]) -> tuple[int, ...]:
     """A shape that is small enough to be filled while converting."""
-    if math.prod(shape) > MAX_ELEMENTS:
+    if math.prod(shape) > MAX_FILLED:
         raise ValueError(shape)
     return tuple(int(size) for size in shape)
 

@@ -76,14 +76,14 @@ def dropped(op: Builder, x: Value, ratio: Value, seed: int | None) -> tuple[Valu
     kind, known = x.elem_type, ratio.const_or_none()
     draws: dict[str, Any] = {} if seed is None else {"seed": float(seed)}
     draw = op.RandomUniformLike(x, dtype=T.FLOAT, **draws)
-    kept = op.Not(op.Less(draw, as_type(op, ratio, T.FLOAT)))
+    kept = ~(draw < as_type(op, ratio, T.FLOAT))
     wide = T.DOUBLE if kind == T.DOUBLE else T.FLOAT
     if known is None:
         one = op.const(1.0, wide)
-        scale = op.Div(one, op.Sub(one, as_type(op, ratio, wide)))
+        scale = one / (one - as_type(op, ratio, wide))
     else:
         scale = op.const(1 / (1 - float(known)), wide)
-    y = op.Mul(op.Mul(as_type(op, x, wide), op.Cast(kept, to=wide)), scale)
+    y = as_type(op, x, wide) * op.Cast(kept, to=wide) * scale
     return as_type(op, y, kind), kept
 
 
@@ -116,7 +116,7 @@ def dropout_12_11(node: Node, op: Builder) -> Result:
     y, kept = dropped(op, x, half if ratio is None else ratio, node.attr("seed"))
     if training is None:
         switch = node["training_mode"]
-        return op.Where(switch, y, x), op.Or(kept, op.Not(switch))
+        return op.Where(switch, y, x), kept | ~switch
     return y, kept
 
 
@@ -165,7 +165,7 @@ def dropout_7_6(node: Node, op: Builder) -> Result:
     if mask_of(node) is None:
         return (y,)
     true = op.Cast(x, to=T.BOOL)
-    return y, op.Cast(op.Or(true, op.Not(true)), to=x.elem_type)
+    return y, op.Cast(true | ~true, to=x.elem_type)
 
 
 @adapter("Dropout", 6, 7, emits=DROP)

@@ -27,7 +27,7 @@ def bernoulli_15_14(node: Node, op: Builder) -> Result:
         draw = op.Cast(draw, to=T.DOUBLE)
     elif p.elem_type != T.FLOAT:
         p = op.Cast(p, to=T.FLOAT)
-    return op.Cast(op.Less(draw, p), to=node.attr("dtype") or node["input"].elem_type)
+    return op.Cast(draw < p, to=node.attr("dtype") or node["input"].elem_type)
 
 
 @example("asked for", "() => (bfloat16[4] y) { y = {op}<dtype=16, shape=[4]>() }", gives="{op} Cast")

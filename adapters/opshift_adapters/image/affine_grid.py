@@ -14,8 +14,7 @@ from opshift.adapter import (
     impossible,
 )
 
-from opshift_adapters._lib.blocks import ARANGE, arange, part
-from opshift_adapters._lib.calc import calc, calc_cast, column, element
+from opshift_adapters._lib.blocks import ARANGE, arange, column, element, part
 
 IMAGE_DECODER_20 = impossible(
     "ImageDecoder", 20, 19, "image decoding has no older operator",
@@ -59,13 +58,11 @@ def _line(node: Node, op: Builder, size: Value, kind: int) -> Value:
     corners, known = node.int("align_corners"), size.const_or_none()
     if corners and known is not None and known == 1:
         raise Refusal(Why.AMBIGUOUS, "no specification defines the position of the only element of an axis")
-    one, two = op.const(1, kind), op.const(2, kind)
-    at = calc(op, "Mul", calc_cast(op, arange(op, size), kind), two)
-    length = calc_cast(op, size, kind)
+    at = op.Cast(arange(op, size), to=kind) * 2
+    length = op.Cast(size, to=kind)
     if corners:
-        steps = calc(op, "Max", calc(op, "Sub", length, one), one)
-        return calc(op, "Sub", calc(op, "Div", at, steps), one)
-    return calc(op, "Sub", calc(op, "Div", calc(op, "Add", at, one), length), one)
+        return at / op.Max(length - 1, op.const(1, kind)) - 1
+    return (at + 1) / length - 1
 
 
 def _places(op: Builder, lines: list[Value], sizes: Value, kind: int) -> Value:

@@ -24,11 +24,11 @@ from opshift_adapters._lib.blocks import (
     COUNTED,
     FLOATS,
     arange,
+    column,
     count_elements,
     part,
     size_of,
 )
-from opshift_adapters._lib.calc import calc, calc_cast, column
 
 GRID_SAMPLE_22 = boundary(22, "GridSample:d255c0", cast=cast_around("float"))
 NEW_NAMES = {"bilinear": "linear", "bicubic": "cubic"}
@@ -120,7 +120,7 @@ def _sampled(node: Node, op: Builder, mode: str, rank: int) -> Value:
     data = op.Cast(data, to=work) if widened else data
     places = grid if grid.elem_type_or_none == work else op.Cast(grid, to=work)
     sizes = _sizes(op, x, rank)
-    at = _positions(node, op, places, calc_cast(op, sizes, work), work)
+    at = _positions(node, op, places, op.Cast(sizes, to=work), work)
     read = _read_nearest if mode == "nearest" else _read_around
     total = read(node, op, data, at, sizes, mode)
     total = op.Cast(total, to=kind) if widened else total
@@ -137,10 +137,9 @@ def _sizes(op: Builder, x: Value, rank: int) -> Value:
 
 def _positions(node: Node, op: Builder, place: Value, size: Value, kind: int) -> Value:
     """Coordinates between -1 and 1 as places in the tensor."""
-    one, two = op.const(1, kind), op.const(2, kind)
     if node.int("align_corners"):
-        return op.Mul(op.Div(op.Add(place, one), two), calc(op, "Sub", size, one))
-    return op.Div(op.Sub(op.Mul(op.Add(place, one), size), one), two)
+        return (place + 1) / 2 * (size - 1)
+    return ((place + 1) * size - 1) / 2
 
 
 def _read_nearest(
@@ -150,7 +149,7 @@ def _read_nearest(
     index, outside = _cells(node, op, op.Round(at), sizes)
     coordinates = range(sizes.shape[0])
     axis = len(coordinates) + 1
-    steps = calc(op, "Mul", index, _strides(op, sizes))
+    steps = index * _strides(op, sizes)
     columns = [op.Gather(steps, op.const(i), axis=axis) for i in coordinates]
     found = _rows(op, node["X"], data, functools.reduce(op.Add, columns), sizes, axis)
     if outside is None:
@@ -167,30 +166,30 @@ def _read_around(
     at = op.Unsqueeze(at, op.const([count + 2]))
     base = op.Floor(at)
     taps = np.arange(-1, 3) if mode == "cubic" else np.arange(2)
-    weights = _weights(op, op.Sub(at, base), taps, kind)
-    index, outside = _cells(node, op, op.Add(base, op.const(taps, kind)), sizes, taps=True)
+    weights = _weights(op, at - base, taps, kind)
+    index, outside = _cells(node, op, base + taps, sizes, taps=True)
     if outside is not None:
         weights = op.Where(outside, op.const(0, kind), weights)
-    steps = op.Mul(index, column(op, _strides(op, sizes), 2, 0))
+    steps = index * column(op, _strides(op, sizes), 2, 0)
     place = functools.reduce(op.Add, [_spread(op, steps, i, count) for i in range(count)])
     weight = functools.reduce(op.Mul, [_spread(op, weights, i, count) for i in range(count)])
     rank = 2 * count + 1
     found = _rows(op, node["X"], data, place, sizes, rank)
     weight = op.Unsqueeze(weight, op.const([rank]))
-    counted = op.Where(op.Cast(weight, to=T.BOOL), op.Mul(found, weight), op.const(0, kind))
+    counted = op.Where(op.Cast(weight, to=T.BOOL), found * weight, op.const(0, kind))
     return op.ReduceSum(counted, op.const(list(range(count + 1, rank))), keepdims=0)
 
 
 def _weights(op: Builder, off: Value, taps: Array, kind: int) -> Value:
     """What each tap counts for, of which the one at 0 lies `off` before the place."""
     if len(taps) == 2:
-        return op.Abs(op.Sub(op.const(1 - taps, kind), off))
-    distance = op.Abs(op.Sub(op.const(taps, kind), off))
+        return op.Abs(1 - taps - off)
+    distance = op.Abs(taps - off)
     a = -0.75
     inner, outer = (a + 2, -(a + 3), 0.0, 1.0), (a, -5 * a, 8 * a, -4 * a)
     total, *factors = (op.const(each, kind) for each in zip(outer, inner, inner, outer, strict=True))
     for factor in factors:
-        total = op.Add(op.Mul(total, distance), factor)
+        total = total * distance + factor
     return total
 
 
@@ -200,10 +199,10 @@ def _cells(
     """Which elements whole places look at along each axis, and whether these are outside."""
     kind = at.elem_type
     zero, outside = op.const(0, kind), None
-    last = calc(op, "Sub", calc_cast(op, sizes, kind), op.const(1, kind))
+    last = op.Cast(sizes, to=kind) - 1
     last = column(op, last, 2, 0) if taps else last
     if node.str("padding_mode") == "zeros":
-        outside = op.Or(op.Less(at, zero), op.Greater(at, last))
+        outside = (at < zero) | (at > last)
     elif node.str("padding_mode") == "reflection":
         at = _reflected(node, op, at, last, kind)
     inside = op.Cast(op.Min(op.Max(at, zero), last), to=T.INT64)
@@ -212,20 +211,17 @@ def _cells(
 
 def _strides(op: Builder, sizes: Value) -> Value:
     """How far apart neighbours along each axis lie among all elements."""
-    known = sizes.const_or_none()
-    if known is not None:
-        return op.const(np.cumprod([1, *known[:-1]]))
     strides = [op.const([1])]
     for axis in range(sizes.shape[0] - 1):
-        strides.append(calc(op, "Mul", strides[-1], part(op, sizes, axis, axis + 1)))
+        strides.append(strides[-1] * part(op, sizes, axis, axis + 1))
     return op.Concat(*strides, axis=0)
 
 
 def _rows(op: Builder, x: Value, data: Value, place: Value, sizes: Value, rank: int) -> Value:
     """The elements of all channels at places within each picture."""
     if (x.dims_or_none or (None,))[0] != 1:
-        first = calc(op, "Mul", arange(op, size_of(op, x, 0)), count_elements(op, sizes))
-        place = op.Add(place, column(op, first, rank, 0))
+        first = arange(op, size_of(op, x, 0)) * count_elements(op, sizes)
+        place = place + column(op, first, rank, 0)
     return op.Gather(op.Flatten(data, axis=sizes.shape[0] + 1), place, axis=0)
 
 
@@ -239,13 +235,11 @@ def _spread(op: Builder, values: Value, number: int, count: int) -> Value:
 
 def _reflected(node: Node, op: Builder, at: Value, last: Value, kind: int) -> Value:
     """Mirrored at both edges, as often as it takes."""
-    half, two = op.const(0.5, kind), op.const(2, kind)
     if node.int("align_corners"):
-        low, span = op.const(0, kind), calc(op, "Max", last, half)  # one element: any span will do
+        low, span = op.const(0, kind), op.Max(last, op.const(0.5, kind))  # one element: any span will do
     else:
-        low, span = op.const(-0.5, kind), calc(op, "Add", last, op.const(1, kind))
-    there_and_back = calc(op, "Mul", span, two)
-    way = op.Sub(at, low)
-    way = op.Sub(way, op.Mul(op.Floor(op.Div(way, there_and_back)), there_and_back))
-    back = op.Sub(there_and_back, way)
-    return op.Add(low, op.Min(way, back))
+        low, span = op.const(-0.5, kind), last + 1
+    there_and_back = span * 2
+    way = at - low
+    way = way - way // there_and_back * there_and_back
+    return low + op.Min(way, there_and_back - way)

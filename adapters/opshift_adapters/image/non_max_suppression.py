@@ -88,9 +88,9 @@ def _field(node: Node, op: Builder, limit: Value) -> Field:
         for k in range(4)
     )
     sides = tuple(_side(node, op, *pair) for pair in ((a, c), (b, d)))
-    area = op.Mul(*(op.Sub(high, low) for low, high in sides))
+    area = op.Mul(*(high - low for low, high in sides))
     count, batches = size_of(op, scores, 2), arange(op, size_of(op, scores, 0))
-    offsets = op.Mul(op.Reshape(batches, op.const([-1, 1])), count)
+    offsets = op.Reshape(batches, op.const([-1, 1])) * count
     overlap = node.input("iou_threshold")
     return Field(
         scores, alive, sides, area, count, arange(op, count), offsets,
@@ -105,7 +105,7 @@ def _candidates(node: Node, op: Builder) -> tuple[Value, Value, Value]:
     if least is None:
         good = op.ConstantOfShape(op.Shape(scores), value=np.array([True]))
     else:
-        good = op.Greater(scores, op.Reshape(least, op.const([1])))
+        good = scores > op.Reshape(least, op.const([1]))
     dims = scores.dims_or_none
     if dims is not None and isinstance(dims[2], int) and dims[2] > 0:
         return boxes, scores, good
@@ -123,8 +123,8 @@ def _candidates(node: Node, op: Builder) -> tuple[Value, Value, Value]:
 def _side(node: Node, op: Builder, first: Value, second: Value) -> tuple[Value, Value]:
     """From where to where the boxes reach along one axis."""
     if node.int("center_point_box"):
-        half = op.Div(second, op.const(2, T.FLOAT))
-        return op.Sub(first, half), op.Add(first, half)
+        half = second / op.const(2, T.FLOAT)
+        return first - half, first + half
     return op.Min(first, second), op.Max(first, second)
 
 
@@ -132,15 +132,15 @@ def _round(op: Builder, field: Field, i: Value, alive: Value) -> tuple[Value, ..
     """Whether to go on, which boxes are left, and what was chosen if anything was."""
     masked = op.Where(alive, field.scores, op.const(-np.inf, T.FLOAT))
     best = op.ReduceMax(masked, axes=[2], keepdims=1)
-    among = op.And(alive, op.Not(op.Less(field.scores, best)))
+    among = alive & ~(field.scores < best)
     chosen = op.ArgMax(op.Cast(among, to=T.FLOAT), axis=2, keepdims=0)
     there = op.ReduceSum(op.Cast(alive, to=T.FLOAT), axes=[2], keepdims=0)
-    valid = op.And(op.Cast(there, to=T.BOOL), op.Less(i, field.limit))
+    valid = op.Cast(there, to=T.BOOL) & (i < field.limit)
     itself = op.Equal(field.numbers, op.Unsqueeze(chosen, axes=[2]))
-    gone = op.Or(itself, _overlapped(op, field, op.Add(chosen, field.offsets)))
-    left = op.And(alive, op.Not(gone))
+    gone = itself | _overlapped(op, field, chosen + field.offsets)
+    left = alive & ~gone
     rest = op.ReduceSum(op.Cast(left, to=T.FLOAT), keepdims=0)
-    more = op.And(op.Cast(rest, to=T.BOOL), op.Less(op.Add(i, op.const(1)), field.limit))
+    more = op.Cast(rest, to=T.BOOL) & (i + op.const(1) < field.limit)
     return more, left, chosen, valid
 
 
@@ -153,10 +153,10 @@ def _overlapped(op: Builder, field: Field, place: Value) -> Value:
     area, zero, spans, conditions = there(field.area), op.const(0, T.FLOAT), [], []
     for low, high in field.sides:
         start, end = op.Max(low, there(low)), op.Min(high, there(high))
-        spans.append(op.Sub(end, start))
-        conditions.append(op.Greater(end, start))
+        spans.append(end - start)
+        conditions.append(end > start)
     shared = op.Mul(*spans)
-    union = op.Sub(op.Add(field.area, area), shared)
-    conditions += [op.Greater(size, zero) for size in (shared, field.area, area, union)]
-    conditions.append(op.Greater(op.Div(shared, union), field.overlap))
+    union = field.area + area - shared
+    conditions += [size > zero for size in (shared, field.area, area, union)]
+    conditions.append(shared / union > field.overlap)
     return functools.reduce(op.And, conditions)

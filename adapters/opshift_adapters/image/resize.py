@@ -19,7 +19,6 @@ from opshift.adapter import (
     form,
 )
 
-from opshift_adapters._lib.calc import calc
 from opshift_adapters._lib.resizing import (
     all_axes,
     axes,
@@ -91,8 +90,8 @@ def resize_10_11(node: Node, op: Builder) -> Result:
     if known is not None and (known <= 1).all():
         return _asymmetric(node, op, x, scales, nearest_mode="ceil")
     one = op.const(1, T.FLOAT)
-    larger = _asymmetric(node, op, x, calc(op, "Max", scales, one), nearest_mode="floor")
-    return _asymmetric(node, op, larger, calc(op, "Min", scales, one), nearest_mode="ceil")
+    larger = _asymmetric(node, op, x, op.Max(scales, one), nearest_mode="floor")
+    return _asymmetric(node, op, larger, op.Min(scales, one), nearest_mode="ceil")
 
 
 def _asymmetric(node: Node, op: Builder, x: Value, scales: Value, **named: Any) -> Value:

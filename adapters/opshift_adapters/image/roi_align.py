@@ -7,8 +7,7 @@ import numpy as np
 from opshift.adapter import Builder, Node, Result, T, Value, adapter, boundary, example
 from opshift.combinators import cast_around
 
-from opshift_adapters._lib.blocks import ARANGE, arange, as_type, part, size_of
-from opshift_adapters._lib.calc import element
+from opshift_adapters._lib.blocks import ARANGE, arange, as_type, element, part, size_of
 
 ROI_ALIGN_22 = boundary(22, "RoiAlign:b0256a", cast=cast_around("float"))
 REGIONS = "(float[1,2,8,8] x, float[2,4] r, int64[2] b) => (float[2,2,2,2] y) "
@@ -100,8 +99,8 @@ def _written_out(node: Node, op: Builder, *, shift: float, least: float | None) 
     ratio, mode = node.int("sampling_ratio"), node.str("mode").lower()
 
     def region(b: Builder, i: Value, keep: Value, state: Value) -> tuple[Value, Value, Value]:
-        scaled = b.Mul(b.Gather(rois, i, axis=0), b.const(node.float("spatial_scale"), kind))
-        corners = b.Sub(scaled, b.const(shift, kind))
+        scaled = b.Gather(rois, i, axis=0) * b.const(node.float("spatial_scale"), kind)
+        corners = scaled - b.const(shift, kind)
         rows, columns = (
             _line(b, element(b, corners, 1 - k), element(b, corners, 3 - k), bins[k], sizes[k], kind, ratio, least)
             for k in (0, 1)
@@ -113,7 +112,7 @@ def _written_out(node: Node, op: Builder, *, shift: float, least: float | None) 
         pool = b.ReduceMean if mode == "avg" else b.ReduceMax
         pooled = pool(tiles, axes=[2, 4], keepdims=0)
         if rows.some is not None and columns.some is not None:
-            pooled = b.Where(b.And(rows.some, columns.some), pooled, b.const(0, kind))
+            pooled = b.Where(rows.some & columns.some, pooled, b.const(0, kind))
         return b.Identity(keep), b.Identity(state), pooled
 
     body = op.graph(region, (T.INT64, ()), (T.BOOL, ()), (T.INT64, ()))
@@ -128,27 +127,27 @@ def _line(
 ) -> SampledAxis:
     """Samples of one region along one axis, evenly spaced in each bin."""
     zero, one, number = op.const(0, kind), op.const(1, kind), op.const(bins, kind)
-    length = op.Sub(last, first)
+    length = last - first
     if least is not None:
         length = op.Max(length, op.const(least, kind))
-    step, some = op.Div(length, number), None
+    step, some = length / number, None
     each = op.const(ratio, kind)
     if ratio <= 0:
         asked = op.Ceil(step)
-        each, some = op.Max(asked, one), op.Greater(asked, zero)
+        each, some = op.Max(asked, one), asked > zero
     whole = op.Cast(each, to=T.INT64)
-    index = arange(op, op.Mul(whole, op.const(bins)))
-    tile = op.Div(index, whole)
-    within = op.Add(op.Cast(op.Sub(index, op.Mul(tile, whole)), to=kind), op.const(0.5, kind))
-    start = op.Add(first, op.Mul(op.Cast(tile, to=kind), step))
-    place = op.Add(start, op.Div(op.Mul(within, step), each))
-    outside = op.Or(op.Less(place, op.const(-1, kind)), op.Greater(place, size))
-    edge, place = op.Sub(size, one), op.Max(place, zero)
+    index = arange(op, whole * bins)
+    tile = index / whole
+    within = op.Cast(index - tile * whole, to=kind) + 0.5
+    start = first + op.Cast(tile, to=kind) * step
+    place = start + within * step / each
+    outside = (place < -1) | (place > size)
+    edge, place = size - one, op.Max(place, zero)
     low = op.Min(op.Floor(place), edge)
-    high = op.Min(op.Add(low, one), edge)
-    far = op.Sub(op.Min(place, edge), low)
+    high = op.Min(low + one, edge)
+    far = op.Min(place, edge) - low
     return SampledAxis(
-        op.Cast(low, to=T.INT64), op.Cast(high, to=T.INT64), op.Sub(one, far), far, op.Not(outside),
+        op.Cast(low, to=T.INT64), op.Cast(high, to=T.INT64), one - far, far, ~outside,
         op.Reshape(whole, op.const([1])), some,
     )  # fmt: skip
 
@@ -159,9 +158,9 @@ def _samples(op: Builder, picture: Value, rows: SampledAxis, columns: SampledAxi
     for row, height in ((rows.low, rows.near), (rows.high, rows.far)):
         line = op.Gather(picture, row, axis=1)
         for column, width in ((columns.low, columns.near), (columns.high, columns.far)):
-            weight = op.Mul(op.Reshape(height, op.const([-1, 1])), width)
-            shares.append(op.Mul(weight, op.Gather(line, column, axis=2)))
-    inside = op.And(op.Reshape(rows.inside, op.const([-1, 1])), columns.inside)
+            weight = op.Reshape(height, op.const([-1, 1])) * width
+            shares.append(weight * op.Gather(line, column, axis=2))
+    inside = op.Reshape(rows.inside, op.const([-1, 1])) & columns.inside
     a, b, c, d = shares
-    value = op.Add(op.Add(op.Add(a, b), c), d) if mode == "avg" else op.Max(a, b, c, d)
+    value = a + b + c + d if mode == "avg" else op.Max(a, b, c, d)
     return op.Where(inside, value, op.const(0, kind))

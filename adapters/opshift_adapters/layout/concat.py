@@ -123,8 +123,8 @@ def split_18_17(node: Node, op: Builder) -> Result:
 def _lengths(op: Builder, x: Value, axis: int, count: int) -> Value:
     """Parts rounded up, the last one what remains."""
     size = op.Gather(op.Shape(x), op.const([axis]), axis=0)
-    chunk = op.Div(op.Add(size, op.const([count - 1])), op.const([count]))
-    last = op.Sub(size, op.Mul(chunk, op.const([count - 1])))
+    chunk = (size + op.const([count - 1])) / op.const([count])
+    last = size - chunk * op.const([count - 1])
     return op.Concat(*[chunk] * (count - 1), last, axis=0)
 
 
@@ -157,7 +157,7 @@ def split_13_12(node: Node, op: Builder) -> Result:
     pieces, start = [], op.const([0])
     for i in range(count):
         length = part(op, lengths, i, i + 1)
-        end = op.Add(start, length) if i else length
+        end = start + length if i else length
         pieces.append(op.Slice(x, start, end, axes))
         start = end
     return tuple(pieces)
@@ -244,7 +244,7 @@ def _at(op: Builder, times: Value, axis: Value, places: Value) -> Value:
     """`times` where a place is the axis, else 1."""
     axis = op.Cast(op.Reshape(axis, op.const([1])), to=T.INT64)
     there = op.Cast(op.Equal(places, axis, broadcast=1), to=T.INT64)
-    more = op.Sub(times, op.const([1]))
+    more = times - op.const([1])
     return op.Add(op.Mul(there, more, broadcast=1), op.const([1]), broadcast=1)
 
 

@@ -18,8 +18,16 @@ from opshift.adapter import (
     example,
 )
 
-from opshift_adapters._lib.blocks import ARANGE, COUNTED, FLOATS, arange, count_elements, part
-from opshift_adapters._lib.calc import column, element
+from opshift_adapters._lib.blocks import (
+    ARANGE,
+    COUNTED,
+    FLOATS,
+    arange,
+    column,
+    count_elements,
+    element,
+    part,
+)
 from opshift_adapters._lib.exact_integers import INTEGER_SUM, sum_last_axis
 
 DEPTH_28 = boundary(28, "DepthToSpace:164247")
@@ -170,19 +178,19 @@ def _computed_sources(
         size, span = element(op, image, axis), element(op, block, axis)
         stride, dilation = op.const(strides[axis]), op.const(dilations[axis])
         begin, end = op.const(pads[axis]), op.const(pads[axis] + pads[axis + axes])
-        pixel = column(op, op.Add(arange(op, size), begin), 2 * axes, axis)
+        pixel = column(op, arange(op, size) + begin, 2 * axes, axis)
         place = column(op, arange(op, span), 2 * axes, axes + axis)
-        start = op.Sub(pixel, op.Mul(place, dilation))
-        last = op.Sub(op.Add(size, end), op.Add(op.Mul(op.Sub(span, one), dilation), one))
-        count = op.Add(op.Div(last, stride), one)
-        number = op.Div(start, stride)
-        begins = op.And(op.Equal(op.Mul(number, stride), start), op.Not(op.Less(start, zero)))
-        covered = op.And(covered, op.And(begins, op.Less(number, count)))
-        which = op.Add(which, op.Mul(number, blocks))
-        inside = op.Add(inside, op.Mul(place, places))
-        blocks, places = op.Mul(blocks, count), op.Mul(places, span)
-    columns = op.Mul(places, blocks)
-    table = op.Where(covered, op.Add(op.Mul(inside, blocks), which), columns)
+        start = pixel - place * dilation
+        last = size + end - ((span - one) * dilation + one)
+        count = last / stride + one
+        number = start / stride
+        begins = op.Equal(number * stride, start) & ~(start < zero)
+        covered = covered & (begins & (number < count))
+        which = which + number * blocks
+        inside = inside + place * places
+        blocks, places = blocks * count, places * span
+    columns = places * blocks
+    table = op.Where(covered, inside * blocks + which, columns)
     sizes = [count_elements(op, shape) for shape in (image, block)]
     return op.Reshape(table, op.Concat(*sizes, axis=0)), columns, places
 
@@ -195,5 +203,5 @@ def _by_channel(op: Builder, x: Value, columns: Value, size: Value) -> Value:
         if isinstance(batch, int) and isinstance(channels, int):
             return op.const([batch, channels // int(block), int(total)])
     shape = op.Shape(x)
-    count = op.Div(part(op, shape, 1, 2), size)
+    count = part(op, shape, 1, 2) / size
     return op.Concat(part(op, shape, 0, 1), count, op.Reshape(columns, op.const([1])), axis=0)

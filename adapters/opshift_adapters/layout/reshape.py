@@ -289,20 +289,20 @@ def _nowhere(op: Builder, shape: Value) -> Value:
     if x is None or kind in (None, T.STRING, T.COMPLEX64, T.COMPLEX128):
         return op.Tile(op.const(np.zeros([1] * shape.shape[0]), T.BOOL), shape)
     if kind == T.BOOL:
-        return op.And(x, op.Not(x))
+        return x & ~x
     real = x if kind in FLOATS else op.Cast(x, to=T.FLOAT)
-    return op.Less(real, real)
+    return real < real
 
 
 def _stretched(op: Builder, x: Value, nowhere: Value) -> Value:
     """The operand broadcast with bools that are false: a product with ones loses nothing."""
     kind = x.elem_type
     if kind == T.BOOL:
-        return op.Or(x, nowhere)
+        return x | nowhere
     if kind not in (*FLOATS, *INTS):
         raise Refusal(Why.NEEDS_RANK, f"the rank of {x.name!r} is unknown")
     wide = T.INT32 if kind in SMALL_INTS else kind
-    product = op.Mul(as_type(op, x, wide), op.Cast(op.Not(nowhere), to=wide))
+    product = as_type(op, x, wide) * op.Cast(~nowhere, to=wide)
     return product if wide == kind else op.Cast(product, to=kind)
 
 

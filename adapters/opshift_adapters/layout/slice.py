@@ -46,8 +46,8 @@ def slice_11_10(node: Node, op: Builder) -> Result:
     rank = op.Shape(op.Shape(x))
     if axes.elem_type != T.INT64:
         rank = op.Cast(rank, to=axes.elem_type)
-    negative = op.Less(axes, op.const(0, like=axes))
-    return op.same(node, inputs={"axes": op.Where(negative, op.Add(axes, rank), axes)})
+    negative = axes < 0
+    return op.same(node, inputs={"axes": op.Where(negative, axes + rank, axes)})
 
 
 STEPS = "(float[5,6] x) => (float[a,b] y) <int64[2] s = {-1,1}, int64[2] e = {-5,5}, int64[2] axes = {1,0}, int64[2] t = {-2,3}> { y = Slice(x, s, e, axes, t) }"
@@ -176,14 +176,14 @@ def _gather(
         place if known else _wrapped(op, place, size)
         for place, known in zip((start, end), ahead, strict=True)
     )
-    back = op.Cast(op.Less(step, zero), to=T.INT64)
-    high, low = op.Sub(size, back), op.Sub(zero, back)
+    back = op.Cast(step < zero, to=T.INT64)
+    high, low = size - back, zero - back
     start, end = _clamped(op, start, zero, high), _clamped(op, end, low, high)
-    beyond = op.Add(size, one)
-    step = _clamped(op, step, op.Sub(zero, beyond), beyond)
-    last = op.Add(op.Sub(end, start), op.Add(back, op.Sub(back, one)))
-    count = _at_least(op, op.Div(op.Add(last, step), step), zero)
-    return op.Gather(x, op.Add(start, op.Mul(arange(op, count), step)), axis=axis)
+    beyond = size + one
+    step = _clamped(op, step, zero - beyond, beyond)
+    last = end - start + (back + (back - one))
+    count = _at_least(op, (last + step) / step, zero)
+    return op.Gather(x, start + arange(op, count) * step, axis=axis)
 
 
 def _run(op: Builder, start: Value, end: Value, size: Value, ahead: tuple[bool, bool]) -> Value:
@@ -195,7 +195,7 @@ def _run(op: Builder, start: Value, end: Value, size: Value, ahead: tuple[bool, 
     )
     if first.const_or_none() == 0:
         return arange(op, last)
-    return op.Add(first, arange(op, _at_least(op, op.Sub(last, first), zero)))
+    return first + arange(op, _at_least(op, last - first, zero))
 
 
 def _below(op: Builder, place: Value, size: Value) -> Value:
@@ -203,14 +203,14 @@ def _below(op: Builder, place: Value, size: Value) -> Value:
     known = place.const_or_none()
     if known is not None and known in (0, END):
         return place if known == 0 else size
-    return op.Where(op.Less(size, place), size, place)
+    return op.Where(size < place, size, place)
 
 
 def _wrapped(op: Builder, place: Value, size: Value) -> Value:
     known = place.const_or_none()
     if known is not None:
-        return place if known >= 0 else op.Add(place, size)
-    return op.Where(op.Less(place, op.const([0])), op.Add(place, size), place)
+        return place if known >= 0 else place + size
+    return op.Where(place < op.const([0]), place + size, place)
 
 
 def _at_least(op: Builder, value: Value, low: Value) -> Value:
@@ -218,13 +218,13 @@ def _at_least(op: Builder, value: Value, low: Value) -> Value:
     known = value.const_or_none()
     if known is not None and known >= 0:
         return value
-    return op.Where(op.Less(value, low), low, value)
+    return op.Where(value < low, low, value)
 
 
 def _clamped(op: Builder, value: Value, low: Value, high: Value) -> Value:
     """Not below `low`, and above all not above `high`."""
     raised = _at_least(op, value, low)
-    return op.Where(op.Less(high, raised), high, raised)
+    return op.Where(high < raised, high, raised)
 
 
 @adapter("Slice", 9, 10)

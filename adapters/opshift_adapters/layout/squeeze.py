@@ -105,7 +105,7 @@ def _squeezed(op: Builder, x: Value, axes: Value) -> Value:
 
 def _unsqueezed(op: Builder, x: Value, axes: Value) -> Value:
     shape = op.Shape(x)
-    ones, places = _others(op, op.Add(op.Shape(shape), op.Shape(axes)), axes)
+    ones, places = _others(op, op.Shape(shape) + op.Shape(axes), axes)
     return op.ScatterElements(ones, places, shape, axis=0)
 
 

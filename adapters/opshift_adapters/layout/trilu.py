@@ -27,8 +27,8 @@ def trilu_14_13(node: Node, op: Builder) -> Result:
     if kind == T.STRING:
         raise Refusal(Why.AMBIGUOUS, "no specification defines the zero of strings for Trilu")
     rows, columns = (_places(op, x, axis) for axis in (-2, -1))
-    distance = op.Sub(columns, op.Unsqueeze(rows, op.const([1])))
-    outside = op.Less(distance, k) if node.int("upper") else op.Greater(distance, k)
+    distance = columns - op.Unsqueeze(rows, op.const([1]))
+    outside = distance < k if node.int("upper") else distance > k
     if kind != T.BFLOAT16:
         return op.Where(outside, op.const(0, kind), x)
     chosen = op.Where(outside, op.const(0, T.FLOAT), op.Cast(x, to=T.FLOAT))

@@ -147,7 +147,7 @@ def _diagonal_places(op: Builder, x: Value, axis: int) -> Value:
     if isinstance(size, int):
         return op.const([i * (size + 1) for i in range(size)])
     computed = op.Gather(op.Shape(x), op.const(axis), axis=0)
-    return op.Mul(arange(op, computed), op.Add(computed, op.const(1)))
+    return arange(op, computed) * (computed + op.const(1))
 
 
 def _merged(op: Builder, x: Value, first: int) -> Value:
@@ -197,7 +197,7 @@ def _product(op: Builder, a: Operand, b: Operand, needed: set[str]) -> Operand:
     right = "".join(x for x in b.letters if x not in a.letters)
     if not gone:
         letters = both + left + right
-        return Operand(op.Mul(_spread(op, a, letters).value, _spread(op, b, letters).value), letters)
+        return Operand(_spread(op, a, letters).value * _spread(op, b, letters).value, letters)
     outer, row, column = both + left[:-1] + right[:-1], left[-1:], right[-1:]
     first = _merged_end(op, _spread(op, a, outer + (row or " ") + gone, len(gone) + 1), gone)
     if len(gone) == 1:

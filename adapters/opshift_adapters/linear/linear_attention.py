@@ -42,10 +42,10 @@ def linear_attention_27_26(node: Node, op: Builder) -> Result:
     def step(b: Builder, state: Value, *now: Value) -> tuple[Value, Value]:
         q, k, v, *more = now
         if decays:
-            state = b.Mul(state, more[0])
+            state = state * more[0]
         if corrects:
-            v = b.Mul(more[-1], b.Sub(v, b.MatMul(k, state)))
-        state = b.Add(state, b.MatMul(b.Transpose(k, perm=[0, 1, 3, 2]), v))
+            v = more[-1] * (v - b.MatMul(k, state))
+        state = state + b.MatMul(b.Transpose(k, perm=[0, 1, 3, 2]), v)
         return state, b.MatMul(q, state)
 
     width = extent(op, k, 4)
@@ -64,7 +64,7 @@ def linear_attention_27_26(node: Node, op: Builder) -> Result:
     )
     size = v.dims[4]
     flat = op.Reshape(read, op.const([0, 0, heads * size if isinstance(size, int) else -1]))
-    scaled = op.Mul(_scale(op, node.float("scale"), width), flat)
+    scaled = _scale(op, node.float("scale"), width) * flat
     kinds = query.elem_type, (past or query).elem_type
     return tuple(_as(op, made, kind) for made, kind in zip((scaled, last), kinds, strict=True))
 
@@ -117,7 +117,7 @@ def causal_conv_27_26(node: Node, op: Builder) -> Result:
     y = op.Conv(before, weight, node.input("bias"), group=_channels(x, weight))
     if node.str("activation") != "none":
         wide = _as_float(op, y)
-        y = _as(op, op.Mul(wide, op.Sigmoid(wide)), x.elem_type)
+        y = _as(op, wide * op.Sigmoid(wide), x.elem_type)
     return y, op.Slice(before, extent(op, x, 2), op.const([END]), op.const([2]))
 
 
@@ -126,7 +126,7 @@ def _in_front(op: Builder, x: Value, weight: Value) -> Value:
     size = weight.dims[2]
     if isinstance(size, int):
         return op.Pad(x, op.const([size - 1, 0]), axes=op.const([2]))
-    look_back = op.Sub(extent(op, weight, 2), op.const([1]))
+    look_back = extent(op, weight, 2) - op.const([1])
     return op.Pad(x, op.Concat(look_back, op.const([0]), axis=0), axes=op.const([2]))
 
 

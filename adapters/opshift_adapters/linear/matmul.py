@@ -116,11 +116,11 @@ def _integer_product(node: Node, op: Builder) -> Result:
         raise Refusal(Why.NOT_EXPRESSIBLE, "an integer Gemm with a fractional alpha or beta has no other form")
     a = op.Transpose(a, perm=[1, 0]) if node.int("transA") else a
     b = op.Transpose(b, perm=[1, 0]) if node.int("transB") else b
-    return op.Add(_times(op, multiply_matrices(op, a, b), alpha), _times(op, node["C"], beta))
+    return _times(op, multiply_matrices(op, a, b), alpha) + _times(op, node["C"], beta)
 
 
 def _times(op: Builder, x: Value, factor: float) -> Value:
-    return x if factor == 1 else op.Mul(x, op.const(int(factor), like=x))
+    return x if factor == 1 else x * op.const(int(factor), like=x)
 
 
 LARGE = {"a": np.array(WIDE_RANGE * 3)[:24].reshape(2, 1, 3, 4), "b": np.array(WIDE_RANGE * 5)[:40].reshape(5, 4, 2)}
@@ -231,11 +231,11 @@ def _by_first_row(
 ) -> Value:
     """A determinant by what is left of it without its first row and each of its columns."""
     products = [
-        op.Mul(row[c], smaller[columns[:i] + columns[i + 1 :]]) for i, c in enumerate(columns)
+        row[c] * smaller[columns[:i] + columns[i + 1 :]] for i, c in enumerate(columns)
     ]
-    total = op.Sub(products[0], products[1])
+    total = products[0] - products[1]
     for i, product in enumerate(products[2:]):
-        total = op.Sub(total, product) if i % 2 else op.Add(total, product)
+        total = total - product if i % 2 else total + product
     return total
 
 

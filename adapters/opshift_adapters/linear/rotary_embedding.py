@@ -41,8 +41,8 @@ def rotary_embedding_23_22(node: Node, op: Builder) -> Result:
         first, second = _last(op, turning, 0, END, 2), _last(op, turning, 1, END, 2)
     else:
         first, second = op.Split(turning, axis=-1, num_outputs=2, outputs=2)
-    real = op.Sub(op.Mul(cos, first), op.Mul(sin, second))
-    imaginary = op.Add(op.Mul(sin, first), op.Mul(cos, second))
+    real = cos * first - sin * second
+    imaginary = sin * first + cos * second
     if pairs:
         each = [op.Unsqueeze(part, op.const([-1])) for part in (real, imaginary)]
         turned = op.Reshape(op.Concat(*each, axis=-1), op.Shape(turning))

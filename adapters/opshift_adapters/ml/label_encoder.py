@@ -111,7 +111,7 @@ def _compared(op: Builder, x: Value, table: KeyTable) -> Value:
     wide = op.Unsqueeze(x, op.const([-1])) if op.opset() >= 13 else _unsqueezed(op, x)
     same = _equal(op, wide, keys, table)
     place = op.const(np.arange(1, len(table.keys) + 1, dtype=np.int32))
-    found = op.Mul(op.Cast(same, to=T.INT32), place)
+    found = op.Cast(same, to=T.INT32) * place
     if op.opset() >= 18:
         index = op.ReduceMax(found, op.const([-1]), keepdims=0)
     else:
@@ -128,16 +128,16 @@ def _equal(op: Builder, x: Value, keys: Value, table: KeyTable) -> Value:
         return op.Equal(x, keys)
     if op.opset() >= 11 and not table.has_nan:
         return op.Equal(x, keys)
-    number = op.Or(op.Greater(x, op.const(0, like=x)), op.Less(x, op.const(1, like=x)))
+    number = (x > 0) | (x < 1)
     known = op.const(~np.isnan(table.keys))
     if op.opset() >= 11:
         same = op.Equal(x, keys)
     else:
-        same = op.Not(op.Or(op.Less(x, keys), op.Greater(x, keys)))
-        same = op.And(op.And(same, number), known)
+        same = ~((x < keys) | (x > keys))
+        same = same & number & known
     if not table.has_nan:
         return same
-    return op.Or(same, op.Not(op.Or(number, known)))
+    return same | ~(number | known)
 
 
 WORDS = {"x": ["b", "z", "a", ""]}

@@ -210,8 +210,8 @@ def _scores(
         post_transform=TRANSFORMS.index(post), **named,
     )  # fmt: skip
     if averaged:
-        y = op.Div(y, op.const(np.array(trees, dtype=kind)))
-    return y if base is None else op.Add(y, op.const(base.astype(kind)))
+        y = y / op.const(np.array(trees, dtype=kind))
+    return y if base is None else y + op.const(base.astype(kind))
 
 
 def _in_double(node: Node) -> bool:
@@ -307,7 +307,7 @@ def _of_voted(node: Node, op: Builder, forest: Forest, scores: Value, count: int
         return scores
     votes = _scores(node, op, counting(forest), count)
     never = op.const(-np.inf, like=scores)
-    return op.Where(op.Greater(votes, op.const(0.0, like=scores)), scores, never)
+    return op.Where(votes > op.const(0.0, like=scores), scores, never)
 
 
 def _one_sum(node: Node, op: Builder, forest: Forest, base: Array | None) -> tuple[Value, Value]:
@@ -324,13 +324,13 @@ def _one_sum(node: Node, op: Builder, forest: Forest, base: Array | None) -> tup
         if not sure:
             votes = op.Gather(_scores(node, op, counting(forest), 2), op.const([1]), axis=1)
             alone = [0.5, 0.5] if post == "LOGISTIC" else [float(shares), 0.0]
-            z = op.Where(op.Greater(votes, op.const(0.0, like=z)), z, op.const([alone], like=z))
+            z = op.Where(votes > op.const(0.0, like=z), z, op.const([alone], like=z))
     else:
         second = _scores(node, op, forest, 1)
-        rest = op.Sub(op.const(1.0, like=second), second) if shares and post != "LOGISTIC" else op.Neg(second)
+        rest = 1.0 - second if shares and post != "LOGISTIC" else -second
         z = op.Concat(rest, second, axis=1)
         z = op.Sigmoid(z) if post == "LOGISTIC" else z
-    wins = op.Greater(second, op.const(0.5 if shares else 0.0, like=second))
+    wins = second > op.const(0.5 if shares else 0.0, like=second)
     return op.Cast(op.Reshape(wins, op.const([-1])), to=T.INT64), z
 
 
@@ -414,7 +414,7 @@ def _of_doubles(node: Node, op: Builder, forest: Forest, how: str, post: str) ->
         reduce = op.ReduceMin if how == "MIN" else op.ReduceMax
         return _over_trees(op, reduce, votes, since=18)
     total = _over_trees(op, op.ReduceSum, votes, since=13)
-    return op.Div(total, op.const(len(forest.roots), T.DOUBLE)) if how == "AVERAGE" else total
+    return total / op.const(len(forest.roots), T.DOUBLE) if how == "AVERAGE" else total
 
 
 def _over_trees(op: Builder, reduce: Callable[..., Value], votes: Value, since: int) -> Value:

@@ -50,8 +50,8 @@ def log_softmax(op: Builder, x: Value) -> Value:
     """LogSoftmax along axis 1, which is the last one of a matrix only."""
     if x.rank_or_none == 2:
         return op.LogSoftmax(x, axis=1)
-    below = op.Sub(x, op.ReduceMax(x, axes=[1]))
-    return op.Sub(below, op.Log(op.ReduceSum(op.Exp(below), axes=[1])))
+    below = x - op.ReduceMax(x, axes=[1])
+    return below - op.Log(op.ReduceSum(op.Exp(below), axes=[1]))
 
 
 def reduced(node: Node, op: Builder, x: Value, target: Value, weights: Value | None) -> Value:
@@ -60,10 +60,10 @@ def reduced(node: Node, op: Builder, x: Value, target: Value, weights: Value | N
     if node.has("ignore_index"):
         ignored = op.Equal(target, op.const(node.int("ignore_index"), like=target))
         target = op.Where(ignored, op.const(0, like=target), target)
-    loss = op.Neg(op.GatherElements(x, target, axis=1))
+    loss = -op.GatherElements(x, target, axis=1)
     if weights is not None:
         each = op.Gather(weights, target, axis=0)
-        loss = op.Mul(loss, each)
+        loss = loss * each
     if ignored is not None:
         none = op.const(0, like=x)
         loss = op.Where(ignored, none, loss)
@@ -76,7 +76,7 @@ def reduced(node: Node, op: Builder, x: Value, target: Value, weights: Value | N
         return op.ReduceSum(loss, keepdims=0)
     if each is None:
         return op.ReduceMean(loss, keepdims=0)
-    return op.Div(op.ReduceSum(loss, keepdims=0), op.ReduceSum(each, keepdims=0))
+    return op.ReduceSum(loss, keepdims=0) / op.ReduceSum(each, keepdims=0)
 
 
 LOSS_13 = boundary(

@@ -106,13 +106,13 @@ def layer_normalization_17_16(node: Node, op: Builder) -> Result:
     kind, stash = scale.elem_type, node.int("stash_type")
     x = node["X"] if kind == stash else op.Cast(node["X"], to=stash)
     mean = mean_from(op, x, axis)
-    gap = op.Sub(x, mean)
-    variance = mean_from(op, op.Mul(gap, gap), axis)
-    deviation = op.Sqrt(op.Add(variance, op.const(node.float("epsilon"), stash)))
-    normal = op.Div(gap, deviation)
-    y = op.Mul(normal if kind == stash else op.Cast(normal, to=kind), scale)
+    gap = x - mean
+    variance = mean_from(op, gap * gap, axis)
+    deviation = op.Sqrt(variance + op.const(node.float("epsilon"), stash))
+    normal = gap / deviation
+    y = (normal if kind == stash else op.Cast(normal, to=kind)) * scale
     if bias is not None:
-        y = op.Add(y, bias)
+        y = y + bias
     return (y, mean, op.Reciprocal(deviation)) if node.n_outputs == 3 else (y, mean)
 
 
@@ -147,8 +147,8 @@ def simplified_layer_normalization(node: Node, op: Builder) -> Result:
     stash = int(node.attr("stash_type") if node.has("stash_type") else T.FLOAT)
     kind = values[0].elem_type
     x = as_type(op, values[0], stash)
-    root = op.Sqrt(op.Add(mean_from(op, op.Mul(x, x), axis), op.const(epsilon, stash)))
-    return op.Mul(as_type(op, op.Div(x, root), kind), values[1])
+    root = op.Sqrt(mean_from(op, x * x, axis) + op.const(epsilon, stash))
+    return as_type(op, x / root, kind) * values[1]
 
 
 RMS_UNRANKED = UNRANKED + "y = RMSNormalization"
@@ -166,10 +166,10 @@ def rms_normalization_23_22(node: Node, op: Builder) -> Result:
     """Born in 23: divided by the root of the mean square in `stash_type`, then scaled."""
     scale, kind, stash = node["scale"], node["X"].elem_type, node.int("stash_type")
     x = as_type(op, node["X"], stash)
-    square = mean_from(op, op.Mul(x, x), node.int("axis"))
-    root = op.Sqrt(op.Add(square, op.const(node.float("epsilon"), stash)))
-    normal = as_type(op, op.Div(x, root), kind)
-    return op.Mul(as_type(op, normal, scale.elem_type), scale)
+    square = mean_from(op, x * x, node.int("axis"))
+    root = op.Sqrt(square + op.const(node.float("epsilon"), stash))
+    normal = as_type(op, x / root, kind)
+    return as_type(op, normal, scale.elem_type) * scale
 
 
 GROUP = ("Reshape", "ReduceMean", "Mul", "Sub", "Add", "Sqrt", "Div", "Shape", "Cast")
@@ -179,15 +179,15 @@ def by_group(op: Builder, x: Value, groups: int, epsilon: float, kind: int) -> V
     """[N, groups, rest] normalised along the last axis, by the variance E[x^2] - E[x]^2."""
     rows = op.Reshape(x, op.const([0, groups, -1]))
     mean = _mean(op, rows, [2])
-    variance = op.Sub(_mean(op, op.Mul(rows, rows), [2]), op.Mul(mean, mean))
-    deviation = op.Sqrt(op.Add(variance, op.const(epsilon, kind)))
-    return op.Div(op.Sub(rows, mean), deviation)
+    variance = _mean(op, rows * rows, [2]) - mean * mean
+    deviation = op.Sqrt(variance + op.const(epsilon, kind))
+    return (rows - mean) / deviation
 
 
 def scaled(op: Builder, rows: Value, scale: Value, bias: Value) -> Value:
     """Scale and bias along the middle of three axes."""
     middle = op.const([1, -1, 1])
-    return op.Add(op.Mul(rows, op.Reshape(scale, middle)), op.Reshape(bias, middle))
+    return rows * op.Reshape(scale, middle) + op.Reshape(bias, middle)
 
 
 @adapter("GroupNormalization", 21, 20, emits=GROUP)
@@ -216,7 +216,7 @@ def group_normalization_20_21(node: Node, op: Builder) -> Result:
     channels, groups = size_of(op, node["X"], 1), node.int("num_groups")
     known = channels.const_or_none()
     if known is None:
-        each = op.Div(op.Reshape(channels, op.const([1])), op.const([groups]))
+        each = op.Reshape(channels, op.const([1])) / op.const([groups])
         wide = op.Concat(op.const([1]), each, axis=0)
     else:
         wide = op.const([1, int(known) // groups])
@@ -262,6 +262,6 @@ def mean_variance_normalization_9_8(node: Node, op: Builder) -> Result:
     kind, axes = node["X"].elem_type, node.ints("axes")
     work = T.FLOAT if kind == T.FLOAT16 else kind
     x = as_type(op, node["X"], work)
-    gap = op.Sub(x, op.ReduceMean(x, axes=axes))
-    deviation = op.Sqrt(op.ReduceMean(op.Mul(gap, gap), axes=axes))
-    return as_type(op, op.Div(gap, op.Add(deviation, op.const(1e-9, work))), kind)
+    gap = x - op.ReduceMean(x, axes=axes)
+    deviation = op.Sqrt(op.ReduceMean(gap * gap, axes=axes))
+    return as_type(op, gap / (deviation + op.const(1e-9, work)), kind)

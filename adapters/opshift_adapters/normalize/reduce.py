@@ -120,7 +120,7 @@ def over(node: Node, op: Builder, axes: list[int]) -> Value:
     if node.op in ("ReduceL1", "ReduceL2"):
         return op.Abs(x)
     if node.op == "ReduceSumSquare":
-        return op.Mul(x, x)
+        return x * x
     if node.op == "ReduceLogSum":
         if x.elem_type in FLOATS:
             return op.Log(x)
@@ -154,7 +154,7 @@ def over_computed(node: Node, op: Builder) -> Value:
 def is_named(op: Builder, axes: Value, axis: int, rank: int) -> Value:
     """Whether an axis is in a list, counted from the front or from the end."""
     front, back = op.Equal(axes, op.const(axis)), op.Equal(axes, op.const(axis - rank))
-    times = op.ReduceSum(op.Cast(op.Or(front, back), to=T.FLOAT), keepdims=0)
+    times = op.ReduceSum(op.Cast(front | back, to=T.FLOAT), keepdims=0)
     return op.Cast(times, to=T.BOOL)
 
 
@@ -235,15 +235,15 @@ def through_sum(node: Node, op: Builder) -> Value | None:
     if node.op == "ReduceL1":
         return total(op.Abs(x))
     if node.op == "ReduceSumSquare":
-        return total(op.Mul(x, x))
+        return total(x * x)
     if node.op == "ReduceL2" and x.elem_type in FLOATS:
-        return op.Sqrt(total(op.Mul(x, x)))
+        return op.Sqrt(total(x * x))
     if node.op == "ReduceLogSum" and x.elem_type in FLOATS:
         return op.Log(total(x))
     if node.op == "ReduceMean" and x.rank_or_none is None and x.elem_type in WIDE_FLOATS:
         whole = total(x)
         groups = op.Max(op.Size(whole), op.const(1))
-        return op.Div(whole, op.Cast(op.Div(op.Size(x), groups), to=x.elem_type))
+        return whole / op.Cast(op.Size(x) / groups, to=x.elem_type)
     return None
 
 
@@ -311,4 +311,4 @@ def sum_by_count(node: Node, op: Builder) -> Result:
         total = op.ReduceSum(x, axes=axes, keepdims=keep)
     else:
         total = op.ReduceSum(x, op.const(axes), keepdims=keep)
-    return op.Div(total, op.const(count))
+    return total / op.const(count)

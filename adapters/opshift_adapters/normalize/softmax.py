@@ -28,10 +28,10 @@ WRITTEN_OUT = ("Exp", "Log", "Sub", "Div", "ReduceMax", "ReduceSum")
 
 def written_out(op: Builder, name: str, x: Value, axes: list[int]) -> Value:
     """Softmax or LogSoftmax by their definition, whatever the rank."""
-    below = op.Sub(x, op.ReduceMax(x, axes=axes))
+    below = x - op.ReduceMax(x, axes=axes)
     powers = op.Exp(below)
     total = op.ReduceSum(powers, axes=axes)
-    return op.Div(powers, total) if name == "Softmax" else op.Sub(below, op.Log(total))
+    return powers / total if name == "Softmax" else below - op.Log(total)
 
 
 def softmax_11_10(node: Node, op: Builder) -> Result:

@@ -52,7 +52,7 @@ def int32_multiplied(node: Node, op: Builder) -> Result:
     known = None if zero is None else zero.const_or_none()
     if zero is not None and (known is None or known.any()):
         return KEEP
-    return op.Mul(op.Cast(node["x"], to=T.FLOAT), node["x_scale"])
+    return op.Cast(node["x"], to=T.FLOAT) * node["x_scale"]
 
 
 # -- types that are only in weights, or between the two operators --------------------------------
@@ -197,7 +197,7 @@ ARITHMETIC_21 = tuple({*MULTIPLIED, *ROUNDED, *ALONG})
 @example("blocks in front", "(int32[5,3] x, float[3,3] s) => (float[5,3] y) { y = DequantizeLinear<axis=-2, block_size=2>(x, s) }")
 @example("weights of 4 bits", WEIGHTS.replace("TYPE", "int4"), gives="DequantizeLinear Add")
 @example("weights of 4 bits in blocks", "(float[4] x, float[2,2] s) => (float[2,4] y) <uint4[2,4] w = {0,1,2,3,15,14,13,12}, uint4[2,2] z = {8,7,8,1}> { d = DequantizeLinear<block_size=2>(w, s, z) y = Add(x, d) }")
-@example("4 bits between the two", BETWEEN.replace("TYPE", "int4"), gives="Div Round Cast Add Clip Cast DequantizeLinear")
+@example("4 bits between the two", BETWEEN.replace("TYPE", "int4"), gives="Div Round Add Clip Cast DequantizeLinear")
 @example("4 bits", "(int4[2,3] x, float s) => (float[2,3] y) { y = DequantizeLinear(x, s) }", refuses=Why.TYPE_NOT_AVAILABLE)
 @example("too few zero points", "(float[4] x, float[2,2] s) => (float[2,4] y) <uint4[2,4] w = {0,1,2,3,15,14,13,12}, uint4[3] z = {8,7,8}> { d = DequantizeLinear<block_size=2>(w, s, z) y = Add(x, d) }", invalid="it has 4 scales and 3 zero points")
 def dequantize_linear_21_20(node: Node, op: Builder) -> Result:
@@ -239,7 +239,7 @@ BLOCKS_OF = "(float[3,5] x, float[3,3] s) => (TYPE[3,5] y) { y = QuantizeLinear<
 @example("16 bits of float16", "(float16[2,3] x, float16[2] s) => (uint16[2,3] y) { y = QuantizeLinear<axis=0, output_dtype=4>(x, s) }", gives="Reshape Div Cast Round Clip Cast")
 @example("blocks", BLOCKS_OF.replace("TYPE", "int8").replace("KIND", "3"))
 @example("blocks of float8", BLOCKS_OF.replace("TYPE", "float8e4m3fn").replace("KIND", "17"))
-@example("4 bits between the two", BETWEEN.replace("TYPE", "uint4"), gives="Div Round Cast Add Clip Cast DequantizeLinear")
+@example("4 bits between the two", BETWEEN.replace("TYPE", "uint4"), gives="Div Round Add Clip Cast DequantizeLinear")
 @example("4 bits", "(float[2,3] x, float s) => (int4[2,3] y) { y = QuantizeLinear<output_dtype=22>(x, s) }", refuses=Why.NOT_EXPRESSIBLE)
 def quantize_linear_21_20(node: Node, op: Builder) -> Result:
     """There were no blocks, no 16 bits and no 4 bits, and a type was named by a zero point."""
@@ -249,7 +249,7 @@ def quantize_linear_21_20(node: Node, op: Builder) -> Result:
     if kind in (T.INT4, T.UINT4):
         return op.dissolve(f"{T(kind).name.lower()} does not exist there")
     if kind in FLOAT8 and block:
-        ratio = op.Div(node["x"], along(op, scale, node["x"], node.int("axis"), block))
+        ratio = node["x"] / along(op, scale, node["x"], node.int("axis"), block)
         return op.Cast(ratio, to=kind, saturate=node.int("saturate"))
     if block or kind in (T.INT16, T.UINT16):
         node.has("saturate")  # it is about 8-bit floats alone
@@ -283,8 +283,8 @@ def dequantize_in_float(node: Node, op: Builder) -> Result:
         zero = node.input("x_zero_point")
         if zero is not None:
             offset = op.const(zero.const().astype(np.float32), T.FLOAT)
-            data = op.Sub(data, along(op, offset, x, axis))
-        scaled = op.Mul(data, along(op, to(op, scale, T.FLOAT), x, axis))
+            data = data - along(op, offset, x, axis)
+        scaled = data * along(op, to(op, scale, T.FLOAT), x, axis)
         return to(op, scaled, scale.elem_type)
     inputs = {"x_scale": to(op, scale, T.FLOAT)}
     return to(op, op.same(node, inputs=inputs), scale.elem_type)
@@ -295,7 +295,7 @@ DEQUANTIZE_19 = boundary(19, "DequantizeLinear:ae89f5", cast=shown(
     example("float16", "(int8[2,3] x, float16[3] s, int8[3] z) => (float16[2,3] y) { y = DequantizeLinear(x, s, z) }", gives="Cast DequantizeLinear Cast"),
     example("bfloat16", "(uint8[2,3] x, bfloat16 s) => (bfloat16[2,3] y) { y = DequantizeLinear(x, s) }", gives="Cast DequantizeLinear Cast"),
     example("float8 weights", "(float16[2] s) => (float16[2,2] y) <float8e4m3fn[2,2] w = {1, 64, 130, 126}> { y = DequantizeLinear<axis=0>(w, s) }", gives="Cast Reshape Mul Cast"),
-    example("float8 with zero points", "(float[2] s) => (float[2,2] y) <float8e4m3fn[2,2] w = {1, 64, 130, 126}, float8e4m3fn[2] z = {0, 0}> { y = DequantizeLinear<axis=0>(w, s, z) }", gives="Sub Reshape Mul"),
+    example("float8 with zero points", "(float[2] s) => (float[2,2] y) <float8e4m3fn[2,2] w = {1, 64, 130, 126}, float8e4m3fn[2] z = {0, 0}> { y = DequantizeLinear<axis=0>(w, s, z) }", gives="Reshape Mul"),
     example("float8", "(float8e5m2[2,2] x, float s) => (float[2,2] y) { y = DequantizeLinear(x, s) }", refuses=Why.TYPE_NOT_AVAILABLE),
 ), emits=("Sub", "Mul", *ALONG))  # fmt: skip
 
@@ -323,7 +323,7 @@ def quantize_linear_19_18(node: Node, op: Builder) -> Result:
     x, scale, zero = node["x"], node["y_scale"], node.input("y_zero_point")
     if scale.elem_type in (T.FLOAT, T.INT32):
         return op.same(node, inputs={"y_scale": to(op, scale, T.FLOAT)}, saturate=None)
-    ratio = op.Cast(op.Div(x, along(op, scale, x, node.int("axis"))), to=T.FLOAT)
+    ratio = op.Cast(x / along(op, scale, x, node.int("axis")), to=T.FLOAT)
     one = op.const(1, T.FLOAT)
     if zero is not None and scale.shape_or_none is None:
         one = op.Expand(one, op.Shape(scale))

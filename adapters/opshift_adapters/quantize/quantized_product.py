@@ -22,10 +22,10 @@ def dynamic_quantize_linear_11_10(node: Node, op: Builder) -> Result:
     x, zero, steps = node["x"], op.const(0, T.FLOAT), op.const(255, T.FLOAT)
     low = op.Min(op.ReduceMin(x, keepdims=0), zero)
     high = op.Max(op.ReduceMax(x, keepdims=0), zero)
-    scale = op.Div(op.Sub(high, low), steps)
+    scale = (high - low) / steps
     # Where nothing but zeros is quantised, runtimes give a scale of 1 in place of a division by 0.
-    scale = op.Add(scale, op.Cast(op.Not(op.Cast(scale, to=T.BOOL)), to=T.FLOAT))
-    point = quantized(op, op.Sub(zero, op.Div(low, scale)), None, T.UINT8)
+    scale = scale + op.Cast(~op.Cast(scale, to=T.BOOL), to=T.FLOAT)
+    point = quantized(op, zero - low / scale, None, T.UINT8)
     return op.QuantizeLinear(x, scale, point), scale, point
 
 
@@ -50,7 +50,7 @@ def mat_mul_integer_10_9(node: Node, op: Builder) -> Result:
 def _shifted(op: Builder, x: Value, zero: Value | None, kind: int, *, rows: bool) -> Value:
     """x less its zero point; a list of zero points is one for each row, or each column."""
     wide = op.Cast(x, to=kind)
-    return wide if zero is None else op.Sub(wide, _per_row(op, op.Cast(zero, to=kind), rows))
+    return wide if zero is None else wide - _per_row(op, op.Cast(zero, to=kind), rows)
 
 
 def _per_row(op: Builder, p: Value, rows: bool) -> Value:
@@ -85,9 +85,9 @@ def _convolved(
     kind = T.FLOAT if few else T.DOUBLE
     data, weights = op.Cast(x, to=kind), op.Cast(w, to=kind)
     if x_zero is not None:
-        data = op.Sub(data, op.Cast(x_zero, to=kind))
+        data = data - op.Cast(x_zero, to=kind)
     if w_zero is not None:
-        weights = op.Sub(weights, _per_channel(op, op.Cast(w_zero, to=kind), w.rank - 1))
+        weights = weights - _per_channel(op, op.Cast(w_zero, to=kind), w.rank - 1)
     names = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
     kept: dict[str, Any] = {name: node.attr(name) for name in names if node.has(name)}
     sums: Value = op.Conv(data, weights, **kept)
@@ -106,7 +106,7 @@ SCALED = ("Cast", "Sub", "Mul", "Div", *QUANTIZED)
 
 
 def _scaled(op: Builder, sums: Value, factor: Value, zero: Value) -> Value:
-    return quantized(op, op.Mul(to(op, sums, T.FLOAT), factor), zero, zero.elem_type)
+    return quantized(op, to(op, sums, T.FLOAT) * factor, zero, zero.elem_type)
 
 
 def scales_in_float(node: Node, op: Builder) -> Result:
@@ -133,7 +133,7 @@ def q_linear_mat_mul_10_9(node: Node, op: Builder) -> Result:
     a = _shifted(op, node["a"], node["a_zero_point"], T.INT32, rows=True)
     b = _shifted(op, node["b"], node["b_zero_point"], T.INT32, rows=False)
     rows, columns = _per_row(op, node["a_scale"], True), _per_row(op, node["b_scale"], False)
-    factor = op.Div(op.Mul(rows, columns), node["y_scale"])
+    factor = rows * columns / node["y_scale"]
     return _scaled(op, op.MatMul(a, b), factor, node["y_zero_point"])
 
 
@@ -148,7 +148,7 @@ def q_linear_conv_10_9(node: Node, op: Builder) -> Result:
     w, bias = node["w"], node.input("B")
     sums = _convolved(node, op, node["x"], w, node["x_zero_point"], node["w_zero_point"])
     if bias is not None:
-        sums = op.Add(sums, _per_channel(op, op.Cast(bias, to=sums.elem_type), w.rank - 2))
+        sums = sums + _per_channel(op, op.Cast(bias, to=sums.elem_type), w.rank - 2)
     scales = _per_channel(op, node["w_scale"], w.rank - 2)
-    factor = op.Div(op.Mul(scales, node["x_scale"]), node["y_scale"])
+    factor = scales * node["x_scale"] / node["y_scale"]
     return _scaled(op, sums, factor, node["y_zero_point"])

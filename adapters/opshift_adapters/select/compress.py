@@ -43,16 +43,16 @@ def true_positions(op: Builder, mask: Value) -> Value:
     one, going = op.const(1), op.const(True, T.BOOL)
 
     def is_false(b: Builder, at: Value) -> Value:
-        return b.Not(b.Gather(mask, at, axis=0))
+        return ~b.Gather(mask, at, axis=0)
 
     def advance(b: Builder, i: Value, keep: Value, at: Value) -> tuple[Value, Value]:
-        following = b.Add(at, one)
+        following = at + one
         return is_false(b, following), following
 
     def collect(b: Builder, i: Value, keep: Value, at: Value) -> tuple[Value, Value, Value]:
         body = b.graph(advance, (T.INT64, ()), (T.BOOL, ()), (T.INT64, ()))
         found = b.Cast(b.Loop(None, is_false(b, at), at, body=body), to=T.INT64)  # says the type
-        return b.Identity(keep), b.Add(found, one), found
+        return b.Identity(keep), found + one, found
 
     body = op.graph(collect, (T.INT64, ()), (T.BOOL, ()), (T.INT64, ()))
     found = op.Loop(count, going, op.const(0), body=body, outputs=2)[1]
@@ -85,8 +85,8 @@ def non_zero_9_8(node: Node, op: Builder) -> Result:
     rows = []
     for axis in range(x.rank - 1, 0, -1):
         size = _at_least_one(op, size_of(op, x, axis))
-        above = op.Div(rest, size)
-        rows.append(op.Sub(rest, op.Mul(above, size)))
+        above = rest / size
+        rows.append(rest - above * size)
         rest = above
     return op.Concat(*(op.Unsqueeze(r, axes=[0]) for r in (rest, *reversed(rows))), axis=0)
 
@@ -96,7 +96,7 @@ def _at_least_one(op: Builder, size: Value) -> Value:
     known = size.const_or_none()
     if known is not None:
         return op.const(max(int(known), 1))
-    return op.Add(size, op.Cast(op.Equal(size, op.const(0)), to=T.INT64))
+    return size + op.Cast(op.Equal(size, op.const(0)), to=T.INT64)
 
 
 NON_ZERO_13 = boundary(13, "NonZero:52cff1")
@@ -162,7 +162,7 @@ def _cut_below_zero(op: Builder, x: Value) -> Value | None:
     """Where a fraction is negative once it is cut to a whole number; None for whole numbers."""
     if x.elem_type_or_none not in FLOATS:
         return None
-    return op.Not(op.Greater(x, op.const(-1.0, like=x)))
+    return ~(x > -1.0)
 
 
 def _whole_scalar(op: Builder, x: Value) -> Value:
@@ -219,7 +219,7 @@ def one_hot_10_11(node: Node, op: Builder) -> Result:
         return KEEP
     depth, indices = _whole_scalar(op, node["depth"]), _whole(op, node["indices"])
     below = _cut_below_zero(op, node["indices"])
-    outside = add_where_negative(op, indices, op.Sub(depth, indices), below)
+    outside = add_where_negative(op, indices, depth - indices, below)
     return op.same(node, inputs={"indices": outside})
 
 
@@ -241,7 +241,7 @@ def one_hot_11_10(node: Node, op: Builder) -> Result:
     below = _cut_below_zero(op, indices)
     depth, indices = _whole_scalar(op, node["depth"]), _whole(op, indices)
     counted = add_where_negative(op, indices, depth, below)
-    outside = add_where_negative(op, counted, op.Sub(depth, counted))
+    outside = add_where_negative(op, counted, depth - counted)
     return op.same(node, inputs={"indices": outside}, axis=axis)
 
 
@@ -260,10 +260,10 @@ def reverse_sequence_10_9(node: Node, op: Builder) -> Result:
     time = op.Unsqueeze(arange(op, size_of(op, x, time_axis)), axes=[batch_axis])
     batch = op.Unsqueeze(arange(op, size_of(op, x, batch_axis)), axes=[time_axis])
     length = op.Unsqueeze(node["sequence_lens"], axes=[time_axis])
-    mirrored = op.Sub(op.Sub(length, op.const(1)), time)
-    source = op.Where(op.Less(time, length), mirrored, time)
+    mirrored = length - op.const(1) - time
+    source = op.Where(time < length, mirrored, time)
     first, second = (source, batch) if time_axis == 0 else (batch, source)
-    place = op.Add(op.Mul(first, size_of(op, x, 1)), second)
+    place = first * size_of(op, x, 1) + second
     return reshape_to(op, op.Gather(op.Flatten(x, axis=2), place, axis=0), op.Shape(x))
 
 

@@ -54,7 +54,7 @@ def linear(op: Builder, indices: Value, data: Value) -> Value:
     place = from_front(op, _column(op, indices, 0), data, 0)
     for axis in range(1, width):
         step = from_front(op, _column(op, indices, axis), data, axis)
-        place = op.Add(op.Mul(place, size_of(op, data, axis)), step)
+        place = place * size_of(op, data, axis) + step
     return place
 
 
@@ -78,7 +78,7 @@ ROWS = "(float[N,4] x, int64[2] i) => (float[2,4] y) { y = Gather(x, i) }"
 
 @example("constant indices", "(float[3,4] x) => (float[2,4] y) <int64[2] i = {2, 0}> { y = Gather(x, i) }", gives="Gather")
 @example("constant negative indices", "(float[3,4] x) => (float[3,2] y) <int32[2] i = {-1, 0}> { y = Gather<axis=-1>(x, i) }", gives="Gather")
-@example("into an unknown dimension", "(float[N,4] x) => (float[4] y) <int64 i = {-1}> { y = Gather(x, i) }", gives="Shape Gather Cast Less Cast Mul Add Gather")
+@example("into an unknown dimension", "(float[N,4] x) => (float[4] y) <int64 i = {-1}> { y = Gather(x, i) }", gives="Shape Gather Mul Add Gather")
 @example("computed indices", ROWS, gives="Shape Gather Cast Less Cast Mul Add Gather", inputs={"i": [-1, 0]})
 @example("int32 indices", "(float[3,4] x, int32[1,2] i) => (float[3,1,2] y) { y = Gather<axis=1>(x, i) }", gives="Cast Cast Less Cast Mul Add Gather", inputs={"i": [[-4, 3]]})
 @example("indices that are sizes", "(float[3,4] x, float[N] z) => (float[1,4] y) { i = Shape(z) y = Gather(x, i) }", gives="Shape Gather", inputs={"z": [1, 2]})
@@ -130,7 +130,7 @@ def gather_elements(op: Builder, data: Value, indices: Value, rank: int, along: 
             step = arange(op, size_of(op, indices, axis))
             step = op.Unsqueeze(step, axes=[a for a in range(rank) if a != axis])
         if place is not None:
-            step = op.Add(op.Mul(place, size_of(op, data, axis)), step)
+            step = place * size_of(op, data, axis) + step
         place = step
     assert place is not None
     return op.Gather(op.Reshape(data, op.const([-1])), place, axis=0)
@@ -141,7 +141,7 @@ ND = "(float[2,3,4] x, int64[2,2] i) => (float[2,4] y) "
 
 @adapter("GatherND", 11, 10, emits=("Flatten", "Concat", "Slice", *LINEAR, *RESHAPE_TO))
 @example("rows", ND + "{ y = GatherND(x, i) }", inputs={"i": [[0, 2], [-1, -3]]})
-@example("constant", "(float[2,3,4] x) => (float[2,4] y) <int64[2,2] i = {0, 2, -1, -3}> { y = GatherND(x, i) }", gives="Flatten Mul Add Gather")
+@example("constant", "(float[2,3,4] x) => (float[2,4] y) <int64[2,2] i = {0, 2, -1, -3}> { y = GatherND(x, i) }", gives="Flatten Gather")
 @example("matrices", "(int8[A,3,4] x, int64[1,2,1] i) => (int8[1,2,3,4] y) { y = GatherND(x, i) }", inputs={"i": [[[1], [-1]]]})
 @example("elements", "(string[2,3] x, int64[4,2] i) => (string[4] y) { y = GatherND(x, i) }", inputs={"i": [[0, 2], [1, -1], [-1, 0], [0, -3]]})
 @example("empty matrices", "(float[2,3,0] x, int64[N,1] i) => (float[N,3,0] y) { y = GatherND(x, i) }", inputs={"i": [[1], [-1]]})
@@ -169,7 +169,7 @@ BATCHES = ("Slice", "Sub", "Add", "Concat", "Unsqueeze", *ARANGE, *SIZE_OF)
 
 @example("none", ND + "{ y = GatherND(x, i) }", inputs={"i": [[0, 2], [-1, -3]]}, gives="GatherND")
 @example("none, said explicitly", ND + "{ y = GatherND<batch_dims=0>(x, i) }", inputs={"i": [[0, 2], [-1, -3]]}, gives="GatherND")
-@example("one", "(float[2,3,4] x, int64[2,1] i) => (float[2,4] y) { y = GatherND<batch_dims=1>(x, i) }", inputs={"i": [[2], [-3]]}, gives="Slice Sub Unsqueeze Add Concat GatherND")
+@example("one", "(float[2,3,4] x, int64[2,1] i) => (float[2,4] y) { y = GatherND<batch_dims=1>(x, i) }", inputs={"i": [[2], [-3]]}, gives="Slice Sub Add Concat GatherND")
 @example("two", "(float[2,3,4,2] x, int64[2,3,5,2] i) => (float[2,3,5] y) { y = GatherND<batch_dims=2>(x, i) }", inputs={"i": np.arange(60).reshape(2, 3, 5, 2) % 2})
 @example("unknown dimensions", "(float[A,B,4] x, int64[A,B,C,1] i) => (float[A,B,C] y) { y = GatherND<batch_dims=2>(x, i) }", inputs={"x": np.arange(24).reshape(2, 3, 4), "i": np.arange(12).reshape(2, 3, 2, 1) % 4})
 @example("no batches", "(float[0,3,4] x, int64[0,1] i) => (float[0,4] y) { y = GatherND<batch_dims=1>(x, i) }")
@@ -180,12 +180,12 @@ def gather_nd_12_11(node: Node, op: Builder) -> Result:
         return op.same(node, batch_dims=None)
     indices = node["indices"]
     any_column = op.Slice(indices, op.const([0]), op.const([1]), op.const([-1]))
-    zeros = op.Sub(any_column, any_column)
+    zeros = any_column - any_column
     columns = []
     for axis in range(count):
         column = arange(op, size_of(op, indices, axis))
         column = op.Unsqueeze(column, axes=list(range(1, indices.rank - axis)))
-        columns.append(op.Add(zeros, column))
+        columns.append(zeros + column)
     full = op.Concat(*columns, indices, axis=-1)
     return op.same(node, inputs={"indices": full}, batch_dims=None)
 

@@ -46,13 +46,13 @@ def unique_11_10(node: Node, op: Builder) -> Result:
     place = arange(op, op.Size(flat))
     column, row = (op.Unsqueeze(place, axes=[axis]) for axis in (1, 0))
     smaller, same = _order(op, keys)
-    met_before = _count(op, op.And(same, op.Less(row, column)))
+    met_before = _count(op, same & (row < column))
     is_first = op.Equal(met_before, op.const(0))
     first = op.Reshape(op.NonZero(is_first), op.const([-1]))
     firsts = op.Unsqueeze(is_first, axes=[0])
     rank = None
     if node.int("sorted"):
-        rank = _count(op, op.And(smaller, firsts))
+        rank = _count(op, smaller & firsts)
         slots = op.Unsqueeze(arange(op, op.Size(first)), axes=[1])
         there = op.Equal(slots, op.Unsqueeze(op.Gather(rank, first), axes=[0]))
         first = _picked(op, there, op.Unsqueeze(first, axes=[0]))
@@ -60,20 +60,20 @@ def unique_11_10(node: Node, op: Builder) -> Result:
     if node.n_outputs <= 2:
         return values, first
     if rank is None:
-        met = op.Unsqueeze(_picked(op, op.And(same, firsts), row), axes=[1])
-        rank = _count(op, op.And(op.Less(row, met), firsts))
+        met = op.Unsqueeze(_picked(op, same & firsts, row), axes=[1])
+        rank = _count(op, (row < met) & firsts)
     return values, first, rank, op.Gather(_count(op, same), first)
 
 
 def _order(op: Builder, x: Value) -> tuple[Value, Value]:
     """Whether the element of the row is smaller than, or the same as, that of the column."""
     column, row = op.Unsqueeze(x, axes=[1]), op.Unsqueeze(x, axes=[0])
-    smaller, larger = op.Less(row, column), op.Less(column, row)
+    smaller, larger = row < column, column < row
     if x.elem_type in FLOATS:  # NaN is the largest number, and one number
         column_nan, row_nan = op.IsNaN(column), op.IsNaN(row)
-        smaller = op.Or(smaller, op.And(column_nan, op.Not(row_nan)))
-        larger = op.Or(larger, op.And(row_nan, op.Not(column_nan)))
-    return smaller, op.Not(op.Or(smaller, larger))
+        smaller = smaller | column_nan & ~row_nan
+        larger = larger | row_nan & ~column_nan
+    return smaller, ~(smaller | larger)
 
 
 def _count(op: Builder, matrix: Value) -> Value:
@@ -83,7 +83,7 @@ def _count(op: Builder, matrix: Value) -> Value:
 
 def _picked(op: Builder, matrix: Value, places: Value) -> Value:
     """The place at which each row has its only true element."""
-    chosen = op.Mul(op.Cast(matrix, to=T.DOUBLE), op.Cast(places, to=T.DOUBLE))
+    chosen = op.Cast(matrix, to=T.DOUBLE) * op.Cast(places, to=T.DOUBLE)
     return op.Cast(op.ReduceSum(chosen, axes=[1], keepdims=0), to=T.INT64)
 
 

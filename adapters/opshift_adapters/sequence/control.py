@@ -188,7 +188,7 @@ def if_11_10(node: Node, op: Builder) -> Result:
         op.const(np.zeros((0,) * (rank or 1)), kind) for kind, rank in zip(kinds, ranks, strict=True)
     )
     kept = list(zip(kinds, ranks, strict=True))
-    for name, trips in (("then_branch", condition), ("else_branch", op.Not(condition))):
+    for name, trips in (("then_branch", condition), ("else_branch", ~condition)):
         values = _once(op, node.graph(name), op.Cast(trips, to=T.INT64), values, kept)
     return values
 

@@ -253,7 +253,7 @@ def _rejoined(op: Builder, split: Node, axis: int, new: bool) -> Value:
 def _merged(op: Builder, x: Value, axis: int) -> Value:
     """Two axes next to each other made one."""
     shape = shape_of(op, x)
-    product = op.Mul(size_of(op, x, axis), size_of(op, x, axis + 1))
+    product = size_of(op, x, axis) * size_of(op, x, axis + 1)
     middle = op.Reshape(product, op.const([1]))
     sizes = (part(op, shape, 0, axis), middle, part(op, shape, axis + 2))
     return reshape_to(op, x, op.Concat(*sizes, axis=0))

@@ -53,13 +53,13 @@ def deform_conv_19_18(node: Node, op: Builder) -> Result:
     data = op.Reshape(x, op.const([0, shifted, each, -1]))
     samples = sampled(op, data, _places(node, op, offset, kernel), x, each)
     if (mask := node.input("mask")) is not None:
-        samples = op.Mul(samples, op.Reshape(as_type(op, mask, wide), op.const([0, shifted, 1, -1])))
+        samples = samples * op.Reshape(as_type(op, mask, wide), op.const([0, shifted, 1, -1]))
     taps = op.Reshape(samples, op.const([0, group, inner * kernel[0] * kernel[1], -1]))
     product = op.MatMul(op.Reshape(w, op.const([group, outputs // group, -1])), taps)
     sizes = op.Concat(op.const([0, outputs]), part(op, op.Shape(offset), 2), axis=0)
     y = op.Reshape(product, sizes)
     if (bias := node.input("B")) is not None:
-        y = op.Add(y, op.Reshape(as_type(op, bias, wide), op.const([1, -1, 1, 1])))
+        y = y + op.Reshape(as_type(op, bias, wide), op.const([1, -1, 1, 1]))
     return op.Cast(y, to=kind) if kind == T.FLOAT16 else y
 
 
@@ -69,8 +69,8 @@ def _places(node: Node, op: Builder, offset: Value, kernel: list[int]) -> Value:
     groups, taps = node.int("offset_group"), kernel[0] * kernel[1]
     lattice = np.stack(np.meshgrid(*(np.arange(k) for k in kernel), indexing="ij"), axis=-1)
     spread = lattice.reshape(taps, 2, 1) * np.reshape(dilations, (2, 1))
-    fixed = op.Cast(op.Add(_corners(node, op, offset), op.const(spread)), to=offset.elem_type)
-    moved = op.Add(op.Reshape(offset, op.const([0, groups, taps, 2, -1])), fixed)
+    fixed = op.Cast(_corners(node, op, offset) + op.const(spread), to=offset.elem_type)
+    moved = op.Reshape(offset, op.const([0, groups, taps, 2, -1])) + fixed
     front = op.Transpose(moved, perm=[3, 0, 1, 2, 4])
     return op.Reshape(front, op.const([2, 0, groups, 1, -1]))
 
@@ -85,18 +85,18 @@ def _corners(node: Node, op: Builder, offset: Value) -> Value:
     if len(known) == 2:
         grid = np.indices(known).reshape(2, -1)
         return op.const(grid * np.reshape(strides, (2, 1)) - np.reshape(pads[:2], (2, 1)))
-    place = arange(op, op.Mul(height, width))
-    row = op.Div(place, width)
-    column = op.Sub(place, op.Mul(row, width))
+    place = arange(op, height * width)
+    row = place / width
+    column = place - row * width
     flat = op.Concat(*(op.Reshape(v, op.const([1, -1])) for v in (row, column)), axis=0)
-    steps = op.Mul(flat, op.const(np.reshape(strides, (2, 1))))
-    return op.Sub(steps, op.const(np.reshape(pads[:2], (2, 1))))
+    steps = flat * op.const(np.reshape(strides, (2, 1)))
+    return steps - op.const(np.reshape(pads[:2], (2, 1)))
 
 
 def sampled(op: Builder, data: Value, places: Value, x: Value, each: int) -> Value:
     """Each plane of [N, groups, each, height * width] between four neighbours; zero outside."""
     low = op.Floor(places)
-    share = op.Sub(places, low)
+    share = places - low
     one, zero = op.const(1, like=x), op.const(0, like=x)
     ways = []  # for rows, then for columns: the neighbour, its weight, whether it is there
     for axis in (0, 1):
@@ -104,22 +104,22 @@ def sampled(op: Builder, data: Value, places: Value, x: Value, each: int) -> Val
         sizes = op.Cast(size_of(op, x, 2 + axis), to=x.elem_type)
         ways.append([
             (_clipped(op, neighbour, sizes, zero, one), weight, _inside(op, neighbour, sizes, zero))
-            for neighbour, weight in ((at, op.Sub(one, upper)), (op.Add(at, one), upper))
+            for neighbour, weight in ((at, one - upper), (at + one, upper))
         ])  # fmt: skip
     width, total = size_of(op, x, 3), None
     for row, down, row_inside in ways[0]:
         for column, right, column_inside in ways[1]:
-            index = op.Expand(op.Add(op.Mul(row, width), column), op.const([1, 1, each, 1]))
-            value = op.Mul(op.GatherElements(data, index, axis=3), op.Mul(down, right))
-            seen = op.Where(op.And(row_inside, column_inside), value, zero)
-            total = seen if total is None else op.Add(total, seen)
+            index = op.Expand(row * width + column, op.const([1, 1, each, 1]))
+            value = op.GatherElements(data, index, axis=3) * (down * right)
+            seen = op.Where(row_inside & column_inside, value, zero)
+            total = seen if total is None else total + seen
     assert total is not None
     return total
 
 
 def _inside(op: Builder, at: Value, size: Value, zero: Value) -> Value:
-    return op.And(op.Not(op.Less(at, zero)), op.Less(at, size))
+    return ~(at < zero) & (at < size)
 
 
 def _clipped(op: Builder, at: Value, size: Value, zero: Value, one: Value) -> Value:
-    return op.Cast(op.Min(op.Max(at, zero), op.Sub(size, one)), to=T.INT64)
+    return op.Cast(op.Min(op.Max(at, zero), size - one), to=T.INT64)

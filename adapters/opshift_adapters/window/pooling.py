@@ -108,7 +108,7 @@ def average_pool_19_18(node: Node, op: Builder) -> Result:
         count = ones_conv(op, padded(op, ones, inner, 1.0), kernel, 1, pads=outer, **steps)
     else:
         count = op.const(float(np.prod(kernel)), like=x)
-    return from_wide(op, op.Div(total, count), node["X"])
+    return from_wide(op, total / count, node["X"])
 
 
 INT8_12 = boundary(

@@ -13,7 +13,6 @@ from opshift_adapters._lib.blocks import (
     part,
     size_of,
 )
-from opshift_adapters._lib.calc import calc
 
 RANKLESS = "(float[24] v, int64[n] s) => (float[a,b,c,d] y) { x = Reshape(v, s) "
 COMPUTED = "{ y = DFT(x, , axis) }"
@@ -54,12 +53,12 @@ def dft_20_19(node: Node, op: Builder) -> Result:
         return op.same(node, inputs={"axis": None}, axis=int(known.item()))
     shape, one = op.Shape(x), op.const([1])
     place = op.Reshape(axis, one)
-    place = op.Where(op.Less(place, op.const([0])), op.Add(place, op.Shape(shape)), place)
+    place = op.Where(place < op.const([0]), place + op.Shape(shape), place)
     rank = x.rank_or_none
-    numbers = arange(op, op.Sub(op.Size(shape), op.const(1)) if rank is None else op.const(rank - 1))
+    numbers = arange(op, op.Size(shape) - 1 if rank is None else op.const(rank - 1))
     all_but_last = part(op, shape, 0, -1)
-    before = op.Where(op.Less(numbers, place), all_but_last, one)
-    after = op.Where(op.Less(place, numbers), all_but_last, one)
+    before = op.Where(numbers < place, all_but_last, one)
+    after = op.Where(place < numbers, all_but_last, one)
     outer, inner = (count_elements(op, side) for side in (before, after))
     size, last = op.Gather(shape, place, axis=0), op.Gather(shape, op.const([-1]), axis=0)
     four = op.Reshape(x, op.Concat(outer, size, inner, last, axis=0), allowzero=1)
@@ -104,7 +103,7 @@ def dft_17_16(node: Node, op: Builder) -> Result:
     if length is not None:
         count = whole(op, length)
     elif inverse and onesided:
-        count = calc(op, "Mul", calc(op, "Sub", given, op.const(1)), op.const(2))
+        count = (given - 1) * 2
     else:
         count = given
     four, n_parts = as_parts(op, four, x)
@@ -125,9 +124,6 @@ def as_parts(op: Builder, four: Value, x: Value) -> tuple[Value, int]:
 
 def whole(op: Builder, x: Value) -> Value:
     """A number given as a scalar or a vector of one, as an int64 scalar."""
-    known = x.const_or_none()
-    if known is not None:
-        return op.const(int(known.item()))
     return op.Cast(op.Reshape(x, op.const(np.array([], np.int64))), to=T.INT64)
 
 
@@ -135,33 +131,29 @@ def transform(
     op: Builder, x: Value, n_parts: int, size: Value, length: Value, *, inverse: bool, onesided: bool
 ) -> Value:
     """The Fourier transform along axis 1 of [outer, size, inner, parts] by its definition."""
-    known = length.const_or_none()
-    if known is None:
-        half = op.Add(op.Div(length, op.const(2)), op.const(1))
-    else:
-        half = op.const(known // 2 + 1)
+    half = length / 2 + 1
     given, wanted = (half, length) if inverse else (length, half)
     if not onesided:
         given = wanted = length
     read = op.Slice(x, op.const([0]), op.Reshape(given, op.const([1])), op.const([1]))
-    column = arange(op, calc(op, "Min", given, size))
-    period = calc(op, "Max", length, op.const(1))  # nothing has no remainder
+    column = arange(op, op.Min(given, size))
+    period = op.Max(length, op.const(1))  # nothing has no remainder
     cos, sin = _waves(op, arange(op, wanted), column, period)
     over = op.Cast(period, to=T.DOUBLE)
     if inverse:
-        sin = op.Neg(sin)
-        cos, sin = op.Div(cos, over), op.Div(sin, over)
+        sin = -sin
+        cos, sin = cos / over, sin / over
     if inverse and onesided:  # what is not written down mirrors all but the first and the middle
-        alone = op.Equal(op.Mod(op.Mul(column, op.const(2)), period), op.const(0))
+        alone = op.Equal(op.Mod(column * 2, period), op.const(0))
         weight = op.Where(alone, op.const(1.0, T.DOUBLE), op.const(2.0, T.DOUBLE))
-        cos, sin = op.Mul(cos, weight), op.Mul(sin, weight)
+        cos, sin = cos * weight, sin * weight
     wide = op.Cast(read, to=T.DOUBLE)
     real = op.Gather(wide, op.const(0), axis=3)
-    made = [op.MatMul(cos, real), op.Neg(op.MatMul(sin, real))]
+    made = [op.MatMul(cos, real), -op.MatMul(sin, real)]
     if n_parts == 2:
         imaginary = op.Gather(wide, op.const(1), axis=3)
-        made[0] = op.Add(made[0], op.MatMul(sin, imaginary))
-        made[1] = op.Add(made[1], op.MatMul(cos, imaginary))
+        made[0] = made[0] + op.MatMul(sin, imaginary)
+        made[1] = made[1] + op.MatMul(cos, imaginary)
     if inverse and onesided:
         made = made[:1]
     last = op.const([3])
@@ -175,9 +167,9 @@ def _waves(op: Builder, rows: Value, columns: Value, length: Value) -> tuple[Val
         row, column, whole = (np.asarray(one) for one in known)
         turn = 2 * np.pi * (row[:, None] * column % whole) / whole
         return op.const(np.cos(turn)), op.const(np.sin(turn))
-    turns = op.Mod(op.Mul(op.Unsqueeze(rows, op.const([1])), columns), length)
-    circle = op.Mul(op.Cast(turns, to=T.DOUBLE), op.const(2 * np.pi, T.DOUBLE))
-    angle = op.Div(circle, op.Cast(length, to=T.DOUBLE))
+    turns = op.Mod(op.Unsqueeze(rows, op.const([1])) * columns, length)
+    circle = op.Cast(turns, to=T.DOUBLE) * op.const(2 * np.pi, T.DOUBLE)
+    angle = circle / op.Cast(length, to=T.DOUBLE)
     return op.Cos(angle), op.Sin(angle)
 
 
@@ -196,11 +188,11 @@ def stft_17_16(node: Node, op: Builder) -> Result:
         length = whole(op, given)
     else:
         length = size_of(op, x, 1) if window is None else size_of(op, window, 0)
-    count = op.Add(op.Div(op.Sub(size_of(op, x, 1), length), step), op.const(1))
-    first = op.Unsqueeze(op.Mul(arange(op, count), step), op.const([1]))
-    frames = op.Gather(x, op.Add(first, arange(op, length)), axis=1)
+    count = (size_of(op, x, 1) - length) / step + 1
+    first = op.Unsqueeze(arange(op, count) * step, op.const([1]))
+    frames = op.Gather(x, first + arange(op, length), axis=1)
     if window is not None:
-        frames = op.Mul(frames, op.Reshape(window, op.const([-1, 1])))
+        frames = frames * op.Reshape(window, op.const([-1, 1]))
     size, one, last = op.Reshape(length, op.const([1])), op.const([1]), part(op, op.Shape(x), 2)
     flat = op.Reshape(frames, op.Concat(op.const([-1]), size, one, last, axis=0))
     flat, n_parts = as_parts(op, flat, x)
@@ -233,7 +225,7 @@ def window_17_16(node: Node, op: Builder) -> Result:
     if size is not None:
         return op.const(_known_window(node, int(size.item())) + up, kind)
     wave = _computed_window(node, op)
-    return op.Cast(op.Add(wave, op.const(up, T.DOUBLE)) if up else wave, to=kind)
+    return op.Cast(wave + op.const(up, T.DOUBLE) if up else wave, to=kind)
 
 
 def _known_window(node: Node, size: int) -> Array:
@@ -248,12 +240,12 @@ def _known_window(node: Node, size: int) -> Array:
 def _computed_window(node: Node, op: Builder) -> Value:
     still, once, twice = (op.const(x, T.DOUBLE) for x in WAVES[node.op])
     count = whole(op, node["size"])
-    over = op.Sub(op.Cast(count, to=T.DOUBLE), op.const(1 - node.int("periodic"), T.DOUBLE))
+    over = op.Cast(count, to=T.DOUBLE) - op.const(1 - node.int("periodic"), T.DOUBLE)
     place = op.Cast(arange(op, count), to=T.DOUBLE)
-    turn = op.Div(op.Mul(place, op.const(2 * np.pi, T.DOUBLE)), over)
-    double_turn = op.Mul(turn, op.const(2, T.DOUBLE))
-    wave = op.Sub(still, op.Mul(op.Cos(turn), once))
-    return op.Add(wave, op.Mul(op.Cos(double_turn), twice))
+    turn = place * op.const(2 * np.pi, T.DOUBLE) / over
+    double_turn = turn * op.const(2, T.DOUBLE)
+    wave = still - op.Cos(turn) * once
+    return wave + op.Cos(double_turn) * twice
 
 
 MEL = "{ y = MelWeightMatrix(bins, n, rate, low, high) }"

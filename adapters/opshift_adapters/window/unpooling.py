@@ -13,7 +13,6 @@ from opshift_adapters._lib.blocks import (
     reshape_to,
     shape_of,
 )
-from opshift_adapters._lib.calc import calc
 from opshift_adapters.select.scatter import SCATTERED, scattered
 
 BFLOAT16_22 = boundary(22, "MaxUnpool:f48b0c", cast=cast_around("float"))
@@ -43,8 +42,8 @@ def max_unpool_9_8(node: Node, op: Builder) -> Value:
     x, kernel = node["X"], np.array(node.ints("kernel_shape"))
     strides = np.array(node.ints_or_none("strides") or [1] * kernel.size)
     pads = np.array(node.ints_or_none("pads") or [0] * 2 * kernel.size).reshape(2, -1)
-    grown = calc(op, "Mul", shape_of(op, x), op.const([1, 1, *strides]))
-    shape = calc(op, "Add", grown, op.const([0, 0, *(kernel - strides - pads.sum(axis=0))]))
+    grown = shape_of(op, x) * op.const([1, 1, *strides])
+    shape = grown + op.const([0, 0, *(kernel - strides - pads.sum(axis=0))])
     flat, said = op.const([-1]), node.input("output_shape")
     places = op.Reshape(node["I"], flat)
     if said is not None:
@@ -58,8 +57,8 @@ def _in_corner(op: Builder, places: Value, own: Value, whole: Value, rank: int) 
     moved, stride = op.const([0]), op.const([1])
     for axis in reversed(range(rank)):
         size = part(op, own, axis, axis + 1)
-        above = op.Div(places, size)
-        along = op.Sub(places, op.Mul(above, size))
-        moved = op.Add(moved, op.Mul(along, stride))
-        places, stride = above, calc(op, "Mul", stride, part(op, whole, axis, axis + 1))
+        above = places / size
+        along = places - above * size
+        moved = moved + along * stride
+        places, stride = above, stride * part(op, whole, axis, axis + 1)
     return moved

@@ -137,7 +137,4 @@ def _folded(node: Node, positions: dict[str, Array], count: int) -> Array | None
     fold = node.env.facts.adapters.rules(Fold).get(("", node.op))
     if fold is None:
         return None
-    try:
-        return fold.run(Node(node.proto, node.schema, _Positions(node.env, positions)))
-    except (Refusal, ValueError, IndexError):
-        return None
+    return fold.value(Node(node.proto, node.schema, _Positions(node.env, positions)))

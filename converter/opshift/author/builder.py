@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
 from opshift.assumptions import Assumption
 from opshift.author.attributes import is_default, make_attribute, make_attributes
 from opshift.author.node import Node, Value
+from opshift.author.traits import Fold
 from opshift.author.written import Crossing, Made, MadeEnv
 from opshift.errors import AdapterBug, Refusal, Why
 from opshift.lazy import deferred
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 else:
     np = deferred("numpy")
 
+MOST_GROWN = 1024  # numbers of a constant that is larger than those it is computed from
 MOST_TYPED = 64  # numbers of a constant that is written in a typed field
 MOST = 50_000  # nodes in place of one: beyond, nobody would run it
 
@@ -59,6 +62,7 @@ class Builder:
         self.made = Made()
         around = outer.env if outer is not None else None
         self.env: MadeEnv = MadeEnv(crossing, facts, scope, self.made, around)
+        self.env.written_by = weakref.ref(self)
         if outer is not None:
             self.made.constants = outer.made.constants
             self.made.approximations = outer.made.approximations
@@ -89,7 +93,7 @@ class Builder:
         **named: Any,
     ) -> Any:
         """One node; a keyword is an input or an attribute, whichever the schema has."""
-        schema = self._schema(domain, op_type)
+        schema = self._schema_or_first(domain, op_type)
         names = [self._input_name(op_type, i) for i in inputs]
         attributes: dict[str, Any] = {}
         positions = schema.input_positions
@@ -102,10 +106,30 @@ class Builder:
                 names[at] = self._input_name(op_type, value)
             else:
                 raise AdapterBug(f"{op_type}-{schema.since} has no input or attribute {name!r}")
-        self.made.ops.add(f"{domain}.{op_type}" if domain else op_type)
         written = make_attributes(schema, attributes)
+        if outputs is None and (known := self._evaluated(schema, names, written)) is not None:
+            return known
+        self._schema(domain, op_type)
+        self.made.ops.add(f"{domain}.{op_type}" if domain else op_type)
         made = self._append(op_type, domain, names, outputs or 1, written)
         return made[0] if outputs is None else made
+
+    def _evaluated(
+        self, schema: schemas.Schema, names: list[str], attributes: list[AttributeProto]
+    ) -> Value | None:
+        """The result of an operator whose inputs are all constants, where a rule evaluates it."""
+        fold = self.env.facts.adapters.rules(Fold).get((schema.domain, schema.name))
+        if fold is None or any(name and self.env.constant(name) is None for name in names):
+            return None
+        proto = NodeProto(op_type=schema.name, input=names, output=["y"], attribute=attributes)
+        found = fold.value(Node(proto, schema, self.env))
+        if found is None or found.size > max(MOST_GROWN, *(self._size(name) for name in names)):
+            return None
+        return self.const(found)
+
+    def _size(self, name: str) -> int:
+        known = self.env.constant(name) if name else None
+        return 0 if known is None else known.size
 
     @overload
     def same(
@@ -352,6 +376,12 @@ class Builder:
         return allowed
 
     # -- helpers -----------------------------------------------------------------------------
+
+    def _schema_or_first(self, domain: str, op_type: str) -> schemas.Schema:
+        """The schema, or the first one where the operator does not exist: it may be evaluated."""
+        found = schemas.schema(domain, op_type, self.opset(domain))
+        history = schemas.history(domain, op_type) if found is None else ()
+        return history[0] if history else self._schema(domain, op_type)
 
     def _schema(self, domain: str, op_type: str) -> schemas.Schema:
         version = self.crossing.version(self.scope.root, domain)

@@ -11,7 +11,6 @@ from opshift.author.declared import completed, correct
 from opshift.author.inference import Known, infer_all, infer_node
 from opshift.author.present_types import take_census
 from opshift.author.traits import Fold, OutputRanks, OutputTypes
-from opshift.errors import Refusal
 from opshift.lazy import deferred
 from opshift.model import walk
 from opshift.model.arrays import Array, dense
@@ -133,11 +132,7 @@ class Facts:
         fold = self.adapters.rules(Fold).get(key)
         if fold is None or len(node.output) != 1 or key not in owner.root.index:
             return None
-        try:
-            value = fold.run(self._read(owner, node, self._env(owner, folding=True)))
-        except (Refusal, ValueError, IndexError):
-            # Something is not known, or the node is not legal: either way it is no constant.
-            return None
+        value = fold.value(self._read(owner, node, self._env(owner, folding=True)))
         return None if value is None or value.nbytes > MAX_FOLD_BYTES else value
 
     def bounds(self, scope: Scope, name: str) -> Bounds | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from opshift.author.attributes import is_default
 from opshift.author.facts import Facts
+from opshift.author.infix import Infix
 from opshift.author.present_types import tokens
 from opshift.errors import AdapterBug, InvalidModel, Refusal, Why
 from opshift.model.arrays import Array
@@ -20,6 +21,7 @@ from opshift.protos import AttributeProto, GraphProto, NodeProto, TensorProto, T
 
 if TYPE_CHECKING:
     from opshift.author.bounds import Bounds
+    from opshift.author.builder import Builder
 
 _Kind = TypeVar("_Kind")
 
@@ -43,9 +45,16 @@ class TypePart(enum.Enum):
 class Env:
     """Where values are looked up: a scope, and on top of it what a Builder has just made."""
 
+    depth = -1  # how many graphs that are being written lie around it
+
     def __init__(self, facts: Facts, scope: Scope) -> None:
         self.facts = facts
         self.scope = scope
+
+    @property
+    def builder(self) -> Builder:
+        """The Builder that writes where the values are known."""
+        raise AdapterBug("only the values of the node that is written again have operators")
 
     def type(self, name: str) -> TypeProto | None:
         return self.facts.type(self.scope, name)
@@ -135,7 +144,7 @@ class TypesOnly(Env):
         return dims
 
 
-class Value:
+class Value(Infix):
     """One value of the graph, by name; asking for what is not known refuses the node."""
 
     __slots__ = ("choices", "env", "name", "peers")

@@ -11,6 +11,7 @@ from types import EllipsisType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 
 from opshift.author.example import Draft, Example, drafted, listed, spread
+from opshift.errors import Refusal
 from opshift.model.arrays import Array
 from opshift.records import dataclass
 
@@ -53,6 +54,13 @@ class Fold(SingleTrait):
     twice = "two ways to fold"
     run: Callable[[Node], Array | None]
     examples: tuple[Example, ...] = ()
+
+    def value(self, node: Node) -> Array | None:
+        """What the node computes; None where an input is not constant or the node is not legal."""
+        try:
+            return self.run(node)
+        except (Refusal, ValueError, IndexError):
+            return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from opshift.author.bounds import Bounds, of_constant
 from opshift.author.facts import Facts
 from opshift.author.inference import infer_node
 from opshift.author.node import Env, Node, Value
+from opshift.errors import AdapterBug
 from opshift.model.arrays import Array
 from opshift.model.scope import Root, Scope
 from opshift.opsets import schemas
@@ -59,7 +60,7 @@ class Made:
 class MadeEnv(Env):
     """Looks first at what a Builder has made, then at those around it, then at the model.
 
-    It does not know its Builder: without that cycle, what a node needed goes as soon as it is done.
+    It refers weakly to its Builder: without a cycle, what a node needed goes as soon as it is done.
     """
 
     def __init__(
@@ -69,8 +70,17 @@ class MadeEnv(Env):
         self.crossing = crossing
         self.made = made
         self.outer = outer
+        self.depth = outer.depth + 1 if outer is not None else 0
+        self.written_by: Callable[[], Builder | None] = lambda: None  # a weak reference
         self.types: dict[str, TypeProto | None] = {}
         self._ranks_used: set[str] = set()
+
+    @property
+    def builder(self) -> Builder:
+        found = self.written_by()
+        if found is None:
+            raise AdapterBug("a value is used after its node was written")
+        return found
 
     def type(self, name: str) -> TypeProto | None:
         if name not in self.types:
@@ -115,6 +125,13 @@ class MadeEnv(Env):
                     return node
             env = env.outer
         return None
+
+    def is_computed(self, name: str) -> bool:
+        return name in self.made.constants or super().is_computed(name)
+
+    def producer(self, name: str) -> Node | None:
+        found = super().producer(name)  # its inputs have operators like those of the node at hand
+        return None if found is None else Node(found.proto, found.schema, self)
 
     def constant(self, name: str) -> Array | None:
         made = self.made.constants.get(name)

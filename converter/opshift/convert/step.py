@@ -10,7 +10,7 @@ from opshift.assumptions import Assumption
 from opshift.author import registry
 from opshift.author.builder import Builder
 from opshift.author.facts import Facts
-from opshift.author.node import Env, Node, Value
+from opshift.author.node import Node, Value
 from opshift.author.registry import Registry
 from opshift.author.verdicts import KEEP, Adapter, CastNarrowed, Keep, Unchanged
 from opshift.convert import guard
@@ -327,8 +327,8 @@ class Stepper:
     def _change(self, place: Place, task: Task) -> NodeChange | None:
         scope, position = place
         proto, adapter = scope.node(position), task.adapter
-        node = Node(proto, task.schema, Env(self.facts, scope))
         op = Builder(self, self.facts, scope, subject=proto)
+        node = Node(proto, task.schema, op.env)
         self.given.clear()
         self.lowest = adapter.since
         try:

@@ -33,7 +33,7 @@ from opshift.convert.classes.facets import (
     without_symbols,
 )
 from opshift.convert.classes.rows import Signature, Unproven, names_of
-from opshift.errors import AdapterBug, InvalidModel, Refusal
+from opshift.errors import AdapterBug, InvalidModel
 from opshift.model.arrays import from_array
 from opshift.model.bytes import wire
 from opshift.model.bytes.external import location_of, require_inside
@@ -322,11 +322,9 @@ class Memo:
             if key == ("", "Identity"):
                 found = env.constant(node.input[0])
             elif key in known.rules(Fold):
-                found = known.rules(Fold)[key].run(self.read(node, env))
+                found = known.rules(Fold)[key].value(self.read(node, env))
             else:
                 return None
-        except (Refusal, ValueError, IndexError):
-            found = None
         except AdapterBug:
             return UNSURE
         if env.questions:

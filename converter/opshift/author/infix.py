@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Python's operators on values, so that a decomposition reads as its formula."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from opshift.errors import AdapterBug
+from opshift.model.arrays import Array, is_array
+
+if TYPE_CHECKING:
+    from opshift.author.builder import Builder, Emit
+    from opshift.author.node import Env, Value
+
+Beside: TypeAlias = "Value | float | Array"
+Pick: TypeAlias = "Callable[[Builder], Emit]"
+
+
+class Infix:
+    """A value of which Python's operators write nodes; a number becomes a constant like it.
+
+    `a / b` is Div, which truncates the quotient of whole numbers, and `a // b` is for floats alone.
+    `a % b` is Mod, whose result has the sign of the divisor. `&`, `|` and `~` are And, Or and Not.
+    """
+
+    __slots__ = ()
+    __array_ufunc__ = None  # an array leaves the operator to the value beside it
+    env: Env
+
+    def __add__(self, other: Beside) -> Value:
+        return _written(lambda op: op.Add, self, other)
+
+    def __radd__(self, other: float | Array) -> Value:
+        return _written(lambda op: op.Add, other, self)
+
+    def __sub__(self, other: Beside) -> Value:
+        return _written(lambda op: op.Sub, self, other)
+
+    def __rsub__(self, other: float | Array) -> Value:
+        return _written(lambda op: op.Sub, other, self)
+
+    def __mul__(self, other: Beside) -> Value:
+        return _written(lambda op: op.Mul, self, other)
+
+    def __rmul__(self, other: float | Array) -> Value:
+        return _written(lambda op: op.Mul, other, self)
+
+    def __truediv__(self, other: Beside) -> Value:
+        return _written(lambda op: op.Div, self, other)
+
+    def __rtruediv__(self, other: float | Array) -> Value:
+        return _written(lambda op: op.Div, other, self)
+
+    def __floordiv__(self, other: Beside) -> Value:
+        return _written(lambda op: op.Floor, self / other)
+
+    def __mod__(self, other: Beside) -> Value:
+        return _written(lambda op: op.Mod, self, other)
+
+    def __neg__(self) -> Value:
+        return _written(lambda op: op.Neg, self)
+
+    def __lt__(self, other: Value | float) -> Value:
+        return _written(lambda op: op.Less, self, other)
+
+    def __gt__(self, other: Value | float) -> Value:
+        return _written(lambda op: op.Greater, self, other)
+
+    def __and__(self, other: Value) -> Value:
+        return _written(lambda op: op.And, self, other)
+
+    def __or__(self, other: Value) -> Value:
+        return _written(lambda op: op.Or, self, other)
+
+    def __invert__(self) -> Value:
+        return _written(lambda op: op.Not, self)
+
+
+def _written(pick: Pick, *operands: Any) -> Value:
+    """What an operator gives, written where the innermost of its operands is known."""
+    values = [one for one in operands if isinstance(one, Infix)]
+    op = max((one.env for one in values), key=lambda env: env.depth).builder
+    like: Any = values[0]
+    return pick(op)(*(one if one in values else _number(op, one, like) for one in operands))
+
+
+def _number(op: Builder, number: Any, like: Value) -> Value:
+    if not isinstance(number, int | float) and not is_array(number):
+        raise AdapterBug(f"an operand is {number!r}: operands are values and numbers")
+    made = op.const(number, like=like)
+    held = made.const_or_none()
+    if held is not None and held.dtype.kind in "iub" and (held != number).any():
+        raise AdapterBug(f"the operand {number!r} has no place among whole numbers")
+    return made
