@@ -4,6 +4,7 @@
 from typing import TYPE_CHECKING
 
 from opshift.assumptions import Assumption
+from opshift.author.attributes import CONSTANT_FORMS
 from opshift.author.bounds import Bounds, for_all
 from opshift.author.bounds import moved as moved_bounds
 from opshift.author.builder import Builder
@@ -63,6 +64,7 @@ else:
     __getattr__, _ = lazy("opshift.author", {"formula": ("Formula", "Term"), "unify": ("Found",)})
 
 __all__ = [
+    "CONSTANT_FORMS",
     "KEEP",
     "Adapter",
     "AdapterBug",

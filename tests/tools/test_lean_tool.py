@@ -59,7 +59,7 @@ def test_unread_nodes_are_found_in_branches() -> None:
         " else_branch = e () => (float[3] r) { r = Abs(x) }> z = Exp(y) }"
     )
     graph = parser.parse_model(text).graph
-    assert [node.op_type for node in sizes.unread(graph)] == ["Exp", "Exp"]
+    assert [node.op_type for node in sizes.unread_at_any_depth(graph)] == ["Exp", "Exp"]
     assert sizes.nodes_without_constants(graph) == 5
 
 

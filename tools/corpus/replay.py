@@ -28,6 +28,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from tools.lib.graphs import graphs_of, nodes_in, unread
+
 ROOT = Path(__file__).resolve().parents[2]
 CORPUS = ROOT.parent / "shared" / "corpus"
 WORKERS = 2
@@ -61,7 +63,7 @@ def _tree(commit: str, folder: Path) -> Path:
 
 
 def _run(tree: Path, scratch: Path, name: str, args: argparse.Namespace) -> dict[str, Result]:
-    path = os.pathsep.join(str(tree / part) for part in ("converter", "adapters"))
+    path = os.pathsep.join(map(str, (tree / "converter", tree / "adapters", ROOT)))
     children, found = [], {}
     for share in range(WORKERS):
         words = [sys.executable, str(Path(__file__).resolve()), "-", "--child", str(share)]
@@ -153,7 +155,8 @@ def _convert(model: Any, target: Any, approximate: bool) -> Result:
     content = result.SerializeToString(deterministic=True)
     digest = hashlib.sha256(content).hexdigest()
     report = hashlib.sha256(told.encode()).hexdigest()
-    return "converted", digest, _count(result.graph), _idle(result.graph), report
+    idle = len(list(unread(result.graph)))
+    return "converted", digest, len(list(nodes_in(result.graph))), idle, report
 
 
 def renumber(graph: Any, numbers: dict[str, int]) -> None:
@@ -171,40 +174,8 @@ def renumber(graph: Any, numbers: dict[str, int]) -> None:
             for i, name in enumerate(names):
                 if "opshift" in name:
                     names[i] = plain(name)
-        for attribute in node.attribute:
-            for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
-                renumber(inner, numbers)
-
-
-def _count(graph: Any) -> int:
-    inner = (
-        _count(one)
-        for node in graph.node
-        for attribute in node.attribute
-        for one in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs)
-    )
-    return len(graph.node) + sum(inner)
-
-
-def _idle(graph: Any) -> int:
-    """How many nodes of a graph, those of its subgraphs left aside, no output depends on."""
-    producers = {name: i for i, node in enumerate(graph.node) for name in node.output if name}
-    waiting, needed = [output.name for output in graph.output], set()
-    while waiting:
-        place = producers.get(waiting.pop())
-        if place is not None and place not in needed:
-            needed.add(place)
-            waiting += _reads(graph.node[place])
-    return len(graph.node) - len(needed)
-
-
-def _reads(node: Any) -> Iterator[str]:
-    yield from node.input
-    for attribute in node.attribute:
-        for one in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
-            for inner in one.node:
-                yield from _reads(inner)
-            yield from (output.name for output in one.output)
+        for inner in graphs_of(node):
+            renumber(inner, numbers)
 
 
 def _parser() -> argparse.ArgumentParser:

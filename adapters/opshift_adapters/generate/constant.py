@@ -4,6 +4,7 @@
 from collections.abc import Sequence
 
 from opshift.adapter import (
+    CONSTANT_FORMS,
     KEEP,
     Builder,
     Node,
@@ -22,14 +23,6 @@ from opshift.adapter import (
 from opshift_adapters._lib.blocks import ARANGE, SIZE_OF, arange, size_of
 
 FLOATS = (T.FLOAT, T.FLOAT16, T.DOUBLE)
-PLAIN_FORMS = {
-    "value_int": "int64",
-    "value_ints": "int64",
-    "value_float": "float32",
-    "value_floats": "float32",
-    "value_string": "object",
-    "value_strings": "object",
-}
 BFLOAT = "(float[2,3] x) => (bfloat16[2,3] y) { "
 
 CONSTANT_9 = boundary(9, "Constant:d85bdf", directions="up")
@@ -79,7 +72,7 @@ CONSTANT_12 = boundary(12, "Constant:882c28", directions="up")
 @example("from a function's attribute", "() => (int64[2] y) { y = own.two<n = [4, 5]>() }", functions='<opset_import: ["" : 12], domain: "own"> two <n> () => (y) { y = Constant<value_ints: ints = @n>() }', imports={"own": 1})
 def constant_12_11(node: Node, op: Builder) -> Result:
     """Numbers and text that stood in the node itself become a tensor."""
-    for form, dtype in PLAIN_FORMS.items():
+    for form, dtype in CONSTANT_FORMS.items():
         if node.has(form):
             return op.same(node, value=np.array(node.attr(form), dtype=dtype), **{form: None})
     return KEEP

@@ -10,6 +10,16 @@ from opshift.model.arrays import from_array, is_array
 from opshift.opsets import schemas
 from opshift.protos import AttributeProto, helper
 
+CONSTANT_FORMS = {
+    "value_int": "int64",
+    "value_ints": "int64",
+    "value_float": "float32",
+    "value_floats": "float32",
+    "value_string": "object",
+    "value_strings": "object",
+}
+"""The attributes in which Constant holds no tensor, and the numpy type of their values."""
+
 
 def make_attributes(schema: schemas.Schema, values: Mapping[str, Any]) -> list[AttributeProto]:
     return [

@@ -7,6 +7,7 @@ import functools
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from opshift.author.attributes import CONSTANT_FORMS
 from opshift.author.declared import completed, correct
 from opshift.author.inference import Known, infer_all, infer_node
 from opshift.author.present_types import take_census
@@ -186,7 +187,7 @@ class Facts:
                 sparse = attribute.sparse_tensor
                 values, indices = (self.weights.load(t) for t in (sparse.values, sparse.indices))
                 return dense(values, indices, sparse.dims)
-            kind = _CONSTANT_KINDS.get(attribute.name)
+            kind = CONSTANT_FORMS.get(attribute.name)
             if kind is not None:
                 return np.array(helper.get_attribute_value(attribute), dtype=kind)
         return None
@@ -459,13 +460,3 @@ def _listed(names: list[str]) -> str:
     names = list(dict.fromkeys(names))
     more = f" and {len(names) - MAX_NAMED} more values" if len(names) > MAX_NAMED else ""
     return ", ".join(names[:MAX_NAMED]) + more
-
-
-_CONSTANT_KINDS = {
-    "value_int": "int64",
-    "value_ints": "int64",
-    "value_float": "float32",
-    "value_floats": "float32",
-    "value_string": "object",
-    "value_strings": "object",
-}

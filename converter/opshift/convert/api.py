@@ -90,15 +90,8 @@ def convert_version(
 
     Parameters
     ----------
-    model : ModelProto, path, onnx_ir.Model or torch.onnx.ONNXProgram
-        The model. It is not changed, unless `inplace` is true.
-    target : int, mapping or str, optional
-        An opset, versions by domain (`{"": 13, "ai.onnx.ml": 2}`), or a runtime
-        (`"onnxruntime==1.10"`). Without a target only the IR version changes.
-    target_version : int, mapping or str, optional
-        Another name of `target`, as in `onnx.version_converter.convert_version`.
-    inplace : bool, default False
-        Change the given object instead of a copy.
+    model, target, target_version, inplace
+        As for `opshift.convert`.
     **wishes
         The options of a conversion.
 
@@ -109,14 +102,8 @@ def convert_version(
 
     Raises
     ------
-    Refused
-        No equal model exists at the target; it names every blocker and the nearest versions.
-    InvalidModel
-        The model breaks a rule of the specification.
-    BadTarget
-        The target or an option cannot be meant.
-    TypeError
-        The model is of none of these types, or both names of the target are given.
+    Refused, InvalidModel, BadTarget, TypeError
+        As `opshift.convert`.
 
     Examples
     --------
@@ -185,8 +172,14 @@ def convert_with_report(
 
     Raises
     ------
-    Refused, InvalidModel, BadTarget, TypeError
-        As `convert_version`.
+    Refused
+        No equal model exists at the target; it names every blocker and the nearest versions.
+    InvalidModel
+        The model breaks a rule of the specification.
+    BadTarget
+        The target or an option cannot be meant.
+    TypeError
+        The model is of none of these types, or both names of the target are given.
 
     Examples
     --------

@@ -12,6 +12,8 @@ import onnx
 import opshift
 from onnx import GraphProto, ModelProto, NodeProto
 
+from tools.lib.graphs import graphs_of, nodes_in, unread
+
 FAMILY = re.compile(r"(.*)_op\d+(.*)")
 
 
@@ -89,9 +91,9 @@ def total(folders: Sequence[Path], target: int) -> Total:
         found.before += before
         found.after += after
         found.grown[folder.name] = after - before
-        came = len(list(unread(model.graph)))
+        came = len(list(unread_at_any_depth(model.graph)))
         found.came_unread += came
-        found.left_unread += max(len(list(unread(result.model.graph))) - came, 0)
+        found.left_unread += max(len(list(unread_at_any_depth(result.model.graph))) - came, 0)
         for step in result.report.steps:
             for work in step.rewritten:
                 way = f"{work.op} {step.start}→{step.to}"
@@ -131,46 +133,14 @@ def _converted(model: ModelProto, target: int, *, modernize: bool = False) -> op
         return None
 
 
-def nodes_in(graph: GraphProto) -> Iterator[NodeProto]:
-    """The nodes of a graph and of the graphs in it."""
-    for node in graph.node:
-        yield node
-        for inner in graphs_of(node):
-            yield from nodes_in(inner)
-
-
 def nodes_without_constants(graph: GraphProto) -> int:
     """How many nodes compute something."""
     return sum(node.op_type != "Constant" for node in nodes_in(graph))
 
 
-def graphs_of(node: NodeProto) -> Iterator[GraphProto]:
-    """The graphs that a node holds."""
-    for attribute in node.attribute:
-        if attribute.HasField("g"):
-            yield attribute.g
-        yield from attribute.graphs
-
-
-def unread(graph: GraphProto) -> Iterator[NodeProto]:
+def unread_at_any_depth(graph: GraphProto) -> Iterator[NodeProto]:
     """The nodes on which no output of their graph depends."""
-    producers = {name: i for i, node in enumerate(graph.node) for name in node.output if name}
-    waiting, needed = [output.name for output in graph.output], set()
-    while waiting:
-        place = producers.get(waiting.pop())
-        if place is not None and place not in needed:
-            needed.add(place)
-            waiting += _reads(graph.node[place])
-    for i, node in enumerate(graph.node):
-        if i not in needed:
-            yield node
+    yield from unread(graph)
+    for node in graph.node:
         for inner in graphs_of(node):
-            yield from unread(inner)
-
-
-def _reads(node: NodeProto) -> Iterator[str]:
-    yield from node.input
-    for graph in graphs_of(node):
-        for inner in graph.node:
-            yield from _reads(inner)
-        yield from (output.name for output in graph.output)
+            yield from unread_at_any_depth(inner)
