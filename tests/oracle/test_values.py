@@ -7,7 +7,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from onnx import parser
-from opshift.verify.oracle import compare, make_inputs
+from opshift.verify.oracle import compare, evaluate, make_inputs
 
 HEADER = '<ir_version: 10, opset_import: ["" : 13]> g '
 
@@ -68,3 +68,13 @@ def test_compare_tolerates_what_it_is_told_to() -> None:
     assert compare([tiny], [-tiny], ulp=1) is not None
     assert compare([np.array([0.0], F)], [np.array([-0.0], F)], signed_zero=True) is not None
     assert compare([one], [one, one]) == "1 outputs expected, 2 given"
+
+
+def test_a_reference_that_writes_into_its_inputs_changes_no_initializer() -> None:
+    """The reference of LogSoftmax does so where there are no elements."""
+    model = parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 13]> g () => (float[0] y) <float[0] x = {}>'
+        " { y = LogSoftmax <axis = 0> (x) }"
+    )
+    (found,) = evaluate(model, {})
+    assert found.shape == (0,)

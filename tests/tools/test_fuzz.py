@@ -12,6 +12,7 @@ import onnx
 import pytest
 from google.protobuf.message import DecodeError
 from onnx import ModelProto
+from opshift.opsets import schemas
 
 from tools.fuzz import case as fuzz_case
 from tools.fuzz import each as fuzz_each
@@ -55,9 +56,24 @@ def test_a_sample_ends_as_it_may(pool: list[bytes]) -> None:
 
 
 def test_the_command(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "tools.fuzz", "run", "--runs", "6", "--seed", "1", "--seeds", "frozen"]
+    command = [
+        sys.executable,
+        "-m",
+        "tools.fuzz",
+        "run",
+        "--runs",
+        "6",
+        "--seed",
+        "1",
+        "--seeds",
+        "frozen",
+    ]
     done = subprocess.run(
-        [*command, "--save", tmp_path], capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2]
+        [*command, "--save", tmp_path],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=Path(__file__).parents[2],
     )
     assert done.returncode == 0, done.stderr
     assert "answers" in done.stdout
@@ -132,9 +148,7 @@ def test_a_delay_is_found(pool: list[bytes]) -> None:
     assert tally.found
 
 
-def test_processor_time_is_bounded(
-    case: fuzz_case.Case, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_processor_time_is_bounded(case: fuzz_case.Case, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fuzz_judge, "PATIENCE", 0.0)
     assert "processor time" in fuzz_judge.judge(case).detail
 
@@ -157,3 +171,29 @@ def test_what_is_neither_a_model_nor_a_sentence_is_found(monkeypatch):
 
     monkeypatch.setattr(fuzz_each, "convert_version", trip)
     assert fuzz_each.ending(ModelProto(), "", 9) == "KeyError: 'trip'"
+
+
+def test_each_operator_has_a_budget_of_its_own(tmp_path):
+    text = '<ir_version: 7, opset_import: ["" : 13]> g (float[2,3] x) => (float[2,3] y) {{ {} }}'
+    bodies = ["y = Softmax<axis = 1>(x)", "y = Softmax<axis = 0>(x)", "z = Neg(x) y = Softmax(z)"]
+    models = [onnx.parser.parse_model(text.format(one)).SerializeToString() for one in bodies]
+    found = fuzz_each.operators(models)
+    assert found == {("", "Softmax"): [0, 1, 2], ("", "Neg"): [2]}
+    assert fuzz_each.budgets(found, 30) == {0: 10, 1: 10, 2: 30}
+    assert fuzz_each.budgets(found, 0) == {0: 0, 1: 0, 2: 0}
+    assert "Neg" not in fuzz_each.without_models(found)
+    assert "Resize" in fuzz_each.without_models(found)
+
+    seeds.keep(models, tmp_path / "pool")
+    counts = [
+        int(fuzz_each.each(fuzz_each.Seed("0", str(tmp_path / "pool"), budget, seed=1)).why)
+        for budget in (0, 5)
+    ]
+    assert counts[0] > counts[1] == 5
+
+
+def test_no_operator_that_changes_is_without_a_model():
+    """The tool ends with an error otherwise; here no conversion has to be waited for."""
+    if (schemas.latest("") or 0) < 28:
+        pytest.skip("the installed onnx cannot read all examples")
+    assert fuzz_each.without_models(fuzz_each.operators(seeds.pool(["frozen", "adapters"]))) == []

@@ -178,7 +178,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description="Look for models that end a call badly.")
     add = parser.add_argument
     add("--runs", type=int, default=1000, metavar="N")
-    add("--seed", type=int, default=1, metavar="N", help="the number of the first run")
+    add("--seed", type=int, default=seeds.today() * 1_000_000, metavar="N",
+        help="the number of the first run; the default is that of the day")  # fmt: skip
     add("--jobs", type=int, default=1, help="children at work at a time")
     add("--seeds", nargs="+", default=seeds.SOURCES, choices=seeds.SOURCES, metavar="SOURCE")
     add("--save", type=Path, default=Path("fuzz-findings"), metavar="DIR")

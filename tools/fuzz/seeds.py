@@ -8,6 +8,7 @@ import hashlib
 import pickle
 import warnings
 from collections.abc import Iterator, Sequence
+from datetime import datetime, timezone
 from pathlib import Path
 
 import onnx.parser
@@ -29,6 +30,11 @@ def pool(sources: Sequence[str]) -> list[bytes]:
     }
     texts = (text for source in sources for text in found[source]())
     return [text for text in dict.fromkeys(texts) if len(text) <= LARGEST]
+
+
+def today() -> int:
+    """The number from which the runs of a day are made, such as 20261122."""
+    return int(f"{datetime.now(timezone.utc):%Y%m%d}")
 
 
 def digest(models: Sequence[bytes]) -> str:

@@ -114,6 +114,7 @@ def _alive(domain: str, op: str, version: int) -> bool:
 
 def hold(case: Case, tally: Tally) -> None:
     """To the other version and back: equal each time, or refused."""
+    tally.counts["tried"] += 1
     up = case.to > case.opset
     direction = "up" if up else "down"
     try:

@@ -55,10 +55,17 @@ def _instance(call: Call) -> Any:
 
 
 def reference(call: Call, *inputs: Value) -> tuple[Value, ...]:
-    """The node by onnx's reference implementation of its operator."""
+    """The node by onnx's reference implementation of its operator, which may write into inputs."""
+    inputs = tuple(map(_writable, inputs))
     with np.errstate(all="ignore"):
         results: tuple[Value, ...] = _instance(call).run(*inputs)
     return results
+
+
+def _writable(value: Value) -> Value:
+    """LogSoftmax of no elements writes into what it is given, which may be an initializer."""
+    fixed = isinstance(value, np.ndarray) and not value.flags.writeable
+    return value.copy() if fixed else value
 
 
 def runtime(call: Call, *inputs: Value) -> tuple[Value, ...]:
