@@ -5,6 +5,6 @@ import sys
 
 from tools.lib.program import run
 
-TOOLS = "nodes prove"
+TOOLS = "nodes oracle prove"
 
 sys.exit(run("tools.conformance", TOOLS.split()))

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A sample of the kernels of the oracle beside other engines; the tool can say no."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+from opshift.opsets import schemas
+
+from tools.conformance import oracle, oracle_cases
+
+pytest.importorskip("onnxruntime")
+pytestmark = [
+    pytest.mark.skipif(os.name != "posix", reason="processes of the tool are forked"),
+    pytest.mark.skipif(
+        (schemas.latest("") or 0) < 28, reason="the reasons are about the newest onnx"
+    ),
+]
+
+SAMPLE = ("Clip", "OneHot", "Hardmax", "PRelu", "ReduceMax")
+
+
+def test_a_sample_of_kernels_differs_only_where_there_is_a_reason() -> None:
+    """Nothing else compares the oracle, which judges conversions, on NaN, ties and extremes."""
+    found, known = oracle.compared(oracle_cases.cases(SAMPLE, data=False)), oracle.reasons()
+    assert list(oracle.unexplained(found, known)) == []
+    assert found["Clip 11..", oracle_cases.RUNTIME].compared > 50
+    assert found["ReduceMax 18..", oracle_cases.RUNTIME].sets["nan"]
+
+    told = list(oracle.unexplained(found, {}))
+    assert any(one.startswith("ReduceMax 18.. and onnxruntime differ (") for one in told)
+    page = oracle.page(found, known)
+    assert "| ReduceMax 18.. | onnxruntime | nan" in page
+    assert "Softmax 1..12" in page.rpartition("No engine computes")[2]
+
+
+def test_a_kernel_that_is_wrong_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    (case, *_) = (c for c in oracle_cases.cases(["Clip"], data=False) if c.since == 11)
+    right = oracle_cases.examine(case).detail
+    monkeypatch.setattr(
+        oracle_cases.oracle, "evaluate", lambda model, feeds: [np.zeros((9, 9), np.float32)]
+    )
+    assert "shape" in oracle_cases.examine(case).detail
+    assert "shape" not in right
+
+
+def test_every_reason_is_about_a_kernel() -> None:
+    labels = {oracle.label(key, one) for key, rows in oracle.KERNELS.items() for one in rows}
+    for name, engine in oracle.reasons():
+        assert name in labels
+        assert engine in oracle_cases.JUDGES

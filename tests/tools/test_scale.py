@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A zoo in which models hang and kill, while the driver and workers are killed, in small."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tools.bench import scale, scale_run, scale_zoo
+
+COUNT = 40
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="processes are killed by signals")
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many bad models in 40 as elsewhere in 5,000."""
+    monkeypatch.setattr(scale_zoo, "BROKEN", 10)
+    monkeypatch.setattr(scale_zoo, "HANGING", COUNT)
+    monkeypatch.setattr(scale_zoo, "KILLING", COUNT)
+    monkeypatch.setattr(scale_run, "SECONDS", 2.0)
+
+
+def test_every_model_is_converted_once_or_named_and_the_check_can_say_no(
+    small: None, tmp_path: Path
+) -> None:
+    """Only here are hanging models, killed drivers and shards met in one run."""
+    package = scale_zoo.vendor(tmp_path / "vendor")
+    source = scale_zoo.write(tmp_path / "zoo", COUNT)
+    batch = scale_run.Batch(source, tmp_path / "made", COUNT, package, shards=2, workers=1)
+    found = scale_run.killed(batch, "shard", kills=1, seed=1)
+    assert found.wrong == []
+    assert found.drivers_killed
+    assert {name: found.fates[name] for name in ("invalid", "timeout", "crashed")} == {
+        "invalid": 4, "timeout": 1, "crashed": 1,
+    }  # fmt: skip
+    assert "| shard | 40 |" in scale.line(found)
+
+    rows = batch.rows(1).read_text().splitlines()
+    batch.rows(1).write_text("\n".join([*rows, rows[0]]))
+    first, second, *_ = sorted(scale_run.results(batch.to))
+    first.write_bytes(second.read_bytes())
+    second.unlink()
+    scale_run.check(batch, found)
+    told = Counter(word for sentence in found.wrong for word in ("named", "holds", "result is False")
+                   if word in sentence)  # fmt: skip
+    assert told == {"named": 1, "holds": 1, "result is False": 1}
+
+
+def test_the_models_of_a_zoo_differ_and_the_bad_ones_are_few() -> None:
+    found = scale_zoo.bases()
+    assert len({scale_zoo.made(found, number) for number in range(50)}) == 50
+    assert scale_zoo.made(found, 7) == scale_zoo.made(found, 7)
+    assert Counter(map(scale_zoo.deed, range(10_000))) == {
+        "": 9986, "broken": 10, "hangs": 2, "kills": 2,
+    }  # fmt: skip
+    assert "| 1,000,000 | 0.12 | 1 |" in scale.calculated(100.0)
