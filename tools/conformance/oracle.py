@@ -31,7 +31,7 @@ from tools.conformance.oracle_cases import (
     NO_ANSWER,
     REFERENCE,
     RUNTIME,
-    Case,
+    NodeCase,
     cases,
     examine,
 )
@@ -43,7 +43,7 @@ Row = tuple[str, str]  # a kernel, as "Clip 1..10", and whom it is compared with
 
 
 @dataclass
-class Found:
+class Compared:
     """What the comparison of a kernel with one engine found."""
 
     compared: int = 0
@@ -78,10 +78,10 @@ def label(key: tuple[str, str], kernel: Kernel) -> str:
     return f"{name} {kernel.since}..{'' if kernel.until == NEWEST else kernel.until}"
 
 
-def compared(wanted: Iterable[Case], jobs: int = 2) -> dict[Row, Found]:
+def compared(wanted: Iterable[NodeCase], jobs: int = 2) -> dict[Row, Compared]:
     """What each kernel and engine differ in; onnxruntime may end a process that computes."""
     by_name = {case.name: case for case in wanted}
-    found: dict[Row, Found] = {}
+    found: dict[Row, Compared] = {}
     again = []
     for outcome in Supervisor(jobs, LIMITS).run(examine, by_name.values()):
         case = by_name[outcome.name]
@@ -97,7 +97,7 @@ def compared(wanted: Iterable[Case], jobs: int = 2) -> dict[Row, Found]:
     return found
 
 
-def _note_all(found: dict[Row, Found], case: Case, detail: str) -> None:
+def _note_all(found: dict[Row, Compared], case: NodeCase, detail: str) -> None:
     for name, told in json.loads(detail).items():
         for engine, difference in told.items():
             if difference and engine == REFERENCE and told.get(RUNTIME) == "":
@@ -105,8 +105,8 @@ def _note_all(found: dict[Row, Found], case: Case, detail: str) -> None:
             _note(found, case, engine, name, difference)
 
 
-def _note(found: dict[Row, Found], case: Case, engine: str, name: str, told: str) -> None:
-    one = found.setdefault((label(case.key, case.kernel), engine), Found())
+def _note(found: dict[Row, Compared], case: NodeCase, engine: str, name: str, told: str) -> None:
+    one = found.setdefault((label(case.key, case.kernel), engine), Compared())
     one.compared += 1
     if told == NO_ANSWER and engine != DATA:
         one.refused += 1
@@ -115,7 +115,7 @@ def _note(found: dict[Row, Found], case: Case, engine: str, name: str, told: str
         one.first = one.first or f"{case.name}, {name}: {told}"
 
 
-def unexplained(found: dict[Row, Found], known: dict[Row, Reason]) -> Iterator[str]:
+def unexplained(found: dict[Row, Compared], known: dict[Row, Reason]) -> Iterator[str]:
     """The differences without a reason."""
     for row, one in sorted(found.items()):
         reason = known.get(row)
@@ -125,14 +125,14 @@ def unexplained(found: dict[Row, Found], known: dict[Row, Reason]) -> Iterator[s
             yield f"{' and '.join(row)} differ ({listed} of {one.compared}): {one.first}"
 
 
-def idle(found: dict[Row, Found], known: dict[Row, Reason]) -> Iterator[str]:
+def idle(found: dict[Row, Compared], known: dict[Row, Reason]) -> Iterator[str]:
     """The reasons that no difference needs."""
     for row in sorted(known):
         if row not in found or not found[row].sets:
             yield f"{' and '.join(row)} do not differ: remove the reason"
 
 
-def page(found: dict[Row, Found], known: dict[Row, Reason]) -> str:
+def page(found: dict[Row, Compared], known: dict[Row, Reason]) -> str:
     """The tables: how much was compared, and where they differ."""
     kernels = sorted(label(key, one) for key, rows in KERNELS.items() for one in rows)
     counts = [

@@ -31,7 +31,7 @@ NO_ANSWER = "the kernel has no answer"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Case:
+class NodeCase:
     """A model of one node that a kernel computes; `expected` are the official outputs."""
 
     name: str
@@ -55,7 +55,7 @@ class Case:
         return len(self.model)
 
 
-def cases(only: Sequence[str] = (), data: bool = True) -> Iterator[Case]:
+def cases(only: Sequence[str] = (), data: bool = True) -> Iterator[NodeCase]:
     """The examples of our adapters, and with `data` the official tests, of one node of a kernel.
 
     `only` are patterns of the names of operators.
@@ -69,17 +69,17 @@ def _named(op: str, only: Sequence[str]) -> bool:
     return not only or any(fnmatch.fnmatch(op, pattern) for pattern in only)
 
 
-def _official(only: Sequence[str]) -> Iterator[Case]:
+def _official(only: Sequence[str]) -> Iterator[NodeCase]:
     for test in official([]):
         model = ModelProto.FromString(test.model)
         given = dict(zip((i.name for i in model.graph.input), test.data[0], strict=False))
         if (found := _kernel_of(model)) is not None and _named(found[0][1], only):
             key, since = found
             text = _lowered(model, since).SerializeToString()
-            yield Case(test.name, key, since, text, given, test.data[1], test.rtol, test.atol)
+            yield NodeCase(test.name, key, since, text, given, test.data[1], test.rtol, test.atol)
 
 
-def _examples(only: Sequence[str]) -> Iterator[Case]:
+def _examples(only: Sequence[str]) -> Iterator[NodeCase]:
     for number, (adapter, example) in enumerate(testing.examples("opshift_adapters")):
         if example.invalid is not None or not any(_named(op, only) for op in adapter.ops):
             continue
@@ -91,7 +91,7 @@ def _examples(only: Sequence[str]) -> Iterator[Case]:
             key, since = found
             name = f"{number} {adapter.source.removeprefix('opshift_adapters.')}: {example.title}"
             text = _lowered(model, since).SerializeToString()
-            yield Case(name, key, since, text, dict(example.inputs))
+            yield NodeCase(name, key, since, text, dict(example.inputs))
 
 
 def _kernel_of(model: ModelProto) -> tuple[tuple[str, str], int] | None:
@@ -118,7 +118,7 @@ def _lowered(model: ModelProto, since: int) -> ModelProto:
     return model
 
 
-def examine(case: Case) -> Outcome:
+def examine(case: NodeCase) -> Outcome:
     """By set of inputs, how the kernel differs from each engine that answers ("": it does not)."""
     model = ModelProto.FromString(case.model)
     others = {RUNTIME: _runtime(model) if case.runtime else None, REFERENCE: _reference(model)}
