@@ -279,3 +279,16 @@ def test_a_vendors_set_is_exported_as_it_was_given(vendor):
     }
     assert isinstance(again, OperatorSet)
     assert [one.name for one in again.functions] == ["Twice"]
+
+
+def test_an_exported_operator_set_of_onnx_may_lie_beside_a_model(vendor):
+    """It tells what onnx tells, so it is passed over; given by name, it is refused."""
+    exported = run(
+        vendor, "ops", "--export", "ai.onnx", "13", "-o", "onnx13.onnxopset", given=False
+    )
+    assert exported.returncode == 0, exported.stderr
+    done = run(vendor, "convert", "twice.onnx", "-o", "o.onnx", "--to", "11")
+    assert done.returncode == 0, done.stderr
+    refused = run(vendor, "check", "twice.onnx", "--opset", "onnx13.onnxopset")
+    assert refused.returncode == 2
+    assert "describes ai.onnx, which ONNX describes" in refused.stderr

@@ -46,7 +46,7 @@ def _in_folder(folder: str) -> None:
     except OSError:  # whoever opens the model tells what is wrong with the folder
         return
     for name in names:
-        _read(os.path.join(folder, name))
+        _read(os.path.join(folder, name), foreign_only=True)
 
 
 def sets() -> list[OperatorSet]:
@@ -103,18 +103,23 @@ def _find() -> None:
                 _add(file.read_bytes(), f"{file.name} of {point.value}")
 
 
-def _read(path: str) -> None:
+def _read(path: str, *, foreign_only: bool = False) -> None:
     with open(path, "rb") as file:
-        _add(file.read(), path)
+        _add(file.read(), path, foreign_only=foreign_only)
 
 
-def _add(data: bytes, origin: str) -> None:
-    """Adds one document; who described the same version with other words is named."""
+def _add(data: bytes, origin: str, *, foreign_only: bool = False) -> None:
+    """Adds one document; who described the same version with other words is named.
+
+    A document of ONNX's own domains is an error, or passed over with `foreign_only`.
+    """
     from opshift import versions
     from opshift.opsets import changelog, operator_set, schemas
 
     found = operator_set.read(data, origin)
     if found.domain in versions.DOMAINS:
+        if foreign_only:
+            return
         raise BadTarget(f"{origin} describes {found.domain or 'ai.onnx'}, which ONNX describes")
     key = (found.domain, found.version)
     if key in _sets:
