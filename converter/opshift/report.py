@@ -52,6 +52,11 @@ class StepReport:
     kept: Mapping[str, int] = field(default_factory=dict)
 
     @property
+    def changed(self) -> bool:
+        """Whether a version or a node changed, be it in a function alone."""
+        return self.start != self.to or bool(self.rewritten)
+
+    @property
     def where(self) -> str:
         """`opset 12 -> 13`, or `opset 13` for what is replaced without a step."""
         way = f"{self.start} -> {self.to}" if self.start != self.to else f"{self.to}"
@@ -79,7 +84,7 @@ class Report(Paged):
     @property
     def changed(self) -> bool:
         versions = dict(self.source) != dict(self.result) or self.ir_before != self.ir_after
-        return versions or self.repaired
+        return versions or self.repaired or any(step.changed for step in self.steps)
 
     def as_dict(self) -> dict[str, Any]:
         """The documented JSON form, `docs/reference/json.md`."""

@@ -4,7 +4,7 @@
 import onnx
 import pytest
 from onnx import ModelProto, TensorProto, helper, parser
-from opshift import InvalidModel, convert_version
+from opshift import InvalidModel, convert_file, convert_version
 from opshift.convert.api import Request, convert
 from opshift.model import weights
 from opshift.verify import oracle
@@ -141,3 +141,20 @@ def test_what_is_wrong_in_such_a_function_is_still_found():
     )
     with pytest.raises(InvalidModel, match="axes"):
         convert_version(m, 13)
+
+
+def test_a_function_that_alone_changes_its_version_changes_the_model(tmp_path):
+    """The model has the version already, and one of its functions does not."""
+    text = """<ir_version: 8, opset_import: ["" : 18, "own" : 1]>
+        g (float[2,3] x) => (float[2] y) { y = own.F(x) }
+        <opset_import: ["" : 17], domain: "own">
+        F (x) => (y) { y = ReduceMax<axes = [1], keepdims = 0>(x) }"""
+    before = parser.parse_model(text)
+    onnx.save(before, tmp_path / "m.onnx")
+    report = convert_file(tmp_path / "m.onnx", tmp_path / "m.onnx", 18, in_place=True)
+    assert report.changed
+    written = onnx.load(tmp_path / "m.onnx")
+    assert written.functions[0].opset_import[0].version == 18
+    assert not convert_file(tmp_path / "m.onnx", tmp_path / "o.onnx", 18).changed
+    convert_version(before, 18, inplace=True)
+    assert before == written

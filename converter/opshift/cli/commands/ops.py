@@ -112,8 +112,9 @@ def _built(domain: str) -> bytes:
     from opshift.author.database import build
 
     if domain in versions.DOMAINS:
+        said = f"the database of {domain} is part of opshift" if domain else "no domain is given"
         raise click.UsageError(
-            "no domain is given; give the domain of the database, such as --domain com.acme"
+            f"{said}; give the domain of the database, such as --domain com.acme"
         )
     found = build((domain,))
     if not found.domains:
