@@ -1,31 +1,46 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which parts of an operator's meaning no example of a rewriting adapter covers.
 
-    python -m tools.author gaps
+    python -m tools.author gaps [--table]
 
-Each attribute must be off its default, and each optional input given and absent, in an example of
-every adapter that rewrites, or in a legal variant of one. `tools/author/gaps.toml` lists the gaps
-that stay, with reasons. The exit code is 1 if a gap has no reason, or a reason no gap.
+An example of every adapter that rewrites, or a legal variant of one, must have each attribute off
+its default, each optional input given and absent, each class of element types, an input of unknown
+rank, of unknown size and without elements, and a use in a subgraph. `tools/author/gaps.toml` lists
+the gaps that stay, with reasons. The exit code is 1 if a gap has no reason, or a reason no gap.
+`--table` prints for each operator and crossing what covers each part.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from opshift.testing.meaning import gaps
+from opshift.testing.meaning import coverage, gaps
 from opshift.testing.surveys import reasons
 
 PACKAGE = "opshift_adapters"
 REASONS = Path(__file__).with_suffix(".toml")
 
 
+def table() -> Iterator[str]:
+    """In Markdown, one row for each part of the meaning of an operator at a crossing."""
+    yield "| domain | operator | from | to | a gap if nothing covers it | covered by |"
+    yield "|---|---|---|---|---|---|"
+    for (domain, op, start, to), covered in coverage(PACKAGE):
+        for gap, by in covered.items():
+            yield f"| {domain or 'ai.onnx'} | {op} | {start} | {to} | {gap} | {by or 'nothing'} |"
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """The command."""
-    argparse.ArgumentParser(
+    parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    ).parse_args(argv)
+    )
+    parser.add_argument("--table", action="store_true", help="print what covers each part")
+    if parser.parse_args(argv).table:
+        print("\n".join(table()))
+        return 0
     found, known = gaps(PACKAGE), reasons(REASONS)
     new = [line for line in found if line not in known]
     closed = [line for line in known if line not in found]

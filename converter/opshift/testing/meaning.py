@@ -3,101 +3,100 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 from opshift.author import registry
 from opshift.author.example import Example
+from opshift.author.index import Crossing
 from opshift.author.verdicts import Adapter, Rewrite
 from opshift.convert.legal import checker
-from opshift.model.walk import nodes_in
 from opshift.opsets import schemas
 from opshift.opsets.schemas import Schema
-from opshift.protos import FunctionProto, GraphProto, NodeProto, helper
-from opshift.records import dataclass
+from opshift.protos import ModelProto
+from opshift.testing import variants
+from opshift.testing.aspects import Aspect, Use, aspects, uses
 from opshift.testing.example_models import example_model, stands_in
-from opshift.testing.variants import attributes
+from opshift.testing.input_sets import input_sets
+
+EXAMPLE, VARIANT = "example", "variant"
+Coverage = Mapping[str, str]
+"""What covers each part of the meaning, in the words of its gap: an example, a variant, or ""."""
 
 
 def gaps(package: str) -> list[str]:
-    """A line for each attribute and each optional input that no example covers.
-
-    Variants of the examples cover attributes, too; all of them have other element types, unknown
-    ranks and sizes, and a use in a branch (`opshift.testing.variants`).
-    """
+    """A line for each part of the meaning of an operator that no example covers, nor a variant."""
     return [
-        f"{domain or 'ai.onnx'} {op} {start}->{to}: {what}"
-        for (domain, op, start, to), adapter in sorted(registry.default(), key=lambda one: one[0])
-        if stands_in(package, adapter) and adapter.at_boundary
-        if isinstance(adapter.verdict, Rewrite)
-        for what in _missing(adapter, schemas.schema(domain, op, start))
+        f"{domain or 'ai.onnx'} {op} {start}->{to}: {gap}"
+        for (domain, op, start, to), covered in coverage(package)
+        for gap, by in covered.items()
+        if not by
     ]
 
 
-def _missing(adapter: Adapter, left: Schema | None) -> Iterator[str]:
-    """What the examples of an adapter leave out of an operator's schema at the opset left."""
-    if left is None:  # the installed onnx does not describe it
-        return
-    uses = [use for example in adapter.examples for use in _uses(adapter, example, left)]
-    unset = [
-        name
-        for name, attribute in left.attributes.items()
-        if not attribute.is_graph and not any(use.sets(name, attribute.default) for use in uses)
+def coverage(package: str) -> Iterator[tuple[Crossing, Coverage]]:
+    """What covers the meaning of each operator at each crossing that the package rewrites.
+
+    It is each attribute off its default, each optional input given and absent, each class of
+    element types, an unknown rank, unknown sizes, a tensor without elements, and a use in a
+    subgraph.
+    """
+    for crossing, adapter in sorted(registry.default(), key=lambda one: one[0]):
+        ours = stands_in(package, adapter) and adapter.at_boundary
+        if ours and isinstance(adapter.verdict, Rewrite):
+            domain, op, start, _ = crossing
+            left = schemas.schema(domain, op, start)
+            if left is not None:  # the installed onnx describes it
+                yield crossing, _covered(adapter, left)
+
+
+def _covered(adapter: Adapter, left: Schema) -> Coverage:
+    every = list(aspects(left))
+    found = [
+        use
+        for example in adapter.examples
+        if example.invalid is None
+        for use in _uses_of(example, example_model(adapter, example), left)
     ]
-    derived = _derived(adapter, left) if unset else set()
-    for name in unset:
-        if name not in derived:
-            yield f"attribute {name} is never off its default"
-    for place, param in enumerate(left.inputs):
-        if param.optional:
-            given = {use.gives(place) for use in uses}
-            if True not in given:
-                yield f"input {param.name} is never given"
-            if False not in given:
-                yield f"input {param.name} is always given"
+    covered = {one.gap: EXAMPLE if any(map(one.covered, found)) else "" for one in every}
+    open_ones = [one for one in every if not covered[one.gap]]
+    for gap in _by_variants(adapter, left, open_ones):
+        covered[gap] = VARIANT
+    return covered
 
 
-@dataclass(frozen=True, slots=True)
-class _Use:
-    """One node of the operator in an example."""
-
-    node: NodeProto
-
-    def sets(self, name: str, default: object) -> bool:
-        """Whether the attribute has another value than its default."""
-        for attribute in self.node.attribute:
-            if attribute.name == name:
-                if attribute.ref_attr_name:
-                    return True
-                return bool(helper.get_attribute_value(attribute) != default)
-        return False
-
-    def gives(self, place: int) -> bool:
-        return place < len(self.node.input) and bool(self.node.input[place])
+def _uses_of(example: Example, model: ModelProto, left: Schema) -> list[Use]:
+    empty = example.refuses is None and _runs_empty(model, example)
+    return list(uses(model, left, runs_empty=empty))
 
 
-def _uses(adapter: Adapter, example: Example, schema: Schema) -> Iterator[_Use]:
-    if example.invalid is not None:
-        return
-    model = example_model(adapter, example)
-    parts: list[GraphProto | FunctionProto] = [model.graph, *model.functions]
-    for part in parts:
-        for node in nodes_in(part):
-            domain = "" if node.domain == "ai.onnx" else node.domain
-            if (domain, node.op_type) == (schema.domain, schema.name):
-                yield _Use(node)
+def _runs_empty(model: ModelProto, example: Example) -> bool:
+    """Whether an input without elements is given, or is among the sets of inputs."""
+    if any(getattr(value, "size", 1) == 0 for value in example.inputs.values()):
+        return True
+    return any(input_sets(model, example.inputs, ("empty",)))
 
 
-def _derived(adapter: Adapter, schema: Schema) -> set[str]:
-    """The attributes that a legal variant of an example sets."""
-    found = set[str]()
+def _by_variants(adapter: Adapter, left: Schema, missing: Sequence[Aspect]) -> Iterator[str]:
+    """What a legal variant of an example covers."""
+    waiting = list(missing)
     for example in adapter.examples:
-        if example.refuses is None and example.invalid is None and not example.approximate:
-            model = example_model(adapter, example)
-            for name, variant in attributes(model, schema.domain, (schema.name,)):
-                attribute = name.partition("=")[0]
-                if (
-                    attribute not in found
-                    and checker.whole(variant, registry.default(), full=True) is None
-                ):
-                    found.add(attribute)
-    return found
+        if not waiting:
+            return
+        if example.refuses is not None or example.invalid is not None or example.approximate:
+            continue
+        model = example_model(adapter, example)
+        wanted = partial(_helps, waiting)
+        for _, variant in variants.variants(model, left.domain, (left.name,), wanted):
+            if checker.whole(variant, registry.default(), full=True) is not None:
+                continue  # the operator takes no such type or attribute
+            found = _uses_of(example, variant, left)
+            covered = [one for one in waiting if any(map(one.covered, found))]
+            waiting = [one for one in waiting if one not in covered]
+            yield from (one.gap for one in covered)
+
+
+def _helps(missing: Sequence[Aspect], variant: str) -> bool:
+    """Whether a variant of that name may cover what is missing."""
+    name = variant.partition("=")[0]
+    return any(name in one.variants for one in missing)

@@ -17,7 +17,8 @@ import pytest
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.getgroup("opshift").addoption(
         "--opshift-adapters", action="append", default=[], metavar="PACKAGE",
-        help="test the verdicts of this package, and its examples on many sets of inputs",
+        help="test the verdicts of this package, and its examples on many sets of inputs and as"
+        " many variants",
     )  # fmt: skip
     parser.addini(
         "opshift_reasons", "TOML files: parts of findings that stay, and the reasons", type="args"
@@ -31,6 +32,7 @@ def pytest_collection_modifyitems(
     for package in config.getoption("--opshift-adapters"):
         items.append(Verdicts.from_parent(session, name=f"opshift-adapters[{package}]"))
         items.append(Numbers.from_parent(session, name=f"opshift-examples[{package}]"))
+        items.append(Variants.from_parent(session, name=f"opshift-variants[{package}]"))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -90,6 +92,17 @@ class Numbers(PackageTest):
         if done.idle:
             told = "no engine computes it; run the tests that use the fixture opshift_evaluate, too"
             warnings.warn(f"{self.package}: {done.idle[0]}: {told}", stacklevel=1)
+
+
+class Variants(PackageTest):
+    """Every variant of an example is refused, or computes the same as its original."""
+
+    def runtest(self) -> None:
+        from opshift.testing.surveys import varied
+
+        done = varied(self.package, evaluate=self.config.stash.get(_EVALUATE, None))
+        if new := done.unexplained(self.known):
+            raise AssertionError("\n".join([f"{len(new)} variants differ:", *new]))
 
 
 @pytest.fixture(scope="session")

@@ -20,14 +20,13 @@ from opshift.convert.legal import checker
 from opshift.errors import InvalidModel, Refused
 from opshift.protos import ModelProto
 from opshift.records import dataclass
+from opshift.testing.compared import compared
 from opshift.testing.example_models import differences, example_model, example_target, examples
 from opshift.testing.input_sets import SETS, divisible
 from opshift.testing.judge_process import shared
 from opshift.testing.models import Evaluate
-from opshift.testing.variants import CONDITION, variants
+from opshift.testing.variants import UNKNOWN_SIZES, feeds, variants
 from opshift.verify import oracle
-
-IN_THE_BRANCH = {CONDITION: True}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +91,9 @@ def survey(
     return InputSurvey(ran, found)
 
 
-def varied(chosen: str | Iterable[ListedExample]) -> InputSurvey:
+def varied(
+    chosen: str | Iterable[ListedExample], *, evaluate: Evaluate | None = None
+) -> InputSurvey:
     """The variants of examples: each is refused, or computes the same as before."""
     ran, found = Counter[str](), []
     for subject in subjects(chosen) if isinstance(chosen, str) else chosen:
@@ -104,16 +105,19 @@ def varied(chosen: str | Iterable[ListedExample]) -> InputSurvey:
             if checker.whole(variant, registry.default(), full=True) is not None:
                 continue  # the operator takes no such type or attribute
             ran[subject.name] += 1
-            told = _variant(subject, variant, {**values, **IN_THE_BRANCH})
+            told = _variant(subject, name, variant, feeds(values), evaluate)
             if told:
                 found.append(f"{subject.name} [{name}]: {told}")
     return InputSurvey(ran, found)
 
 
-def _variant(subject: ListedExample, before: ModelProto, values: Mapping[str, Any]) -> str:
+def _variant(
+    subject: ListedExample, name: str, before: ModelProto, values: Mapping[str, Any],
+    evaluate: Evaluate | None,
+) -> str:  # fmt: skip
     """How a variant fails, or nothing; the opset that is left may not take it at all."""
     asked = {info.name for info in before.graph.input}
-    given = {name: value for name, value in values.items() if name in asked}
+    given = {key: value for key, value in values.items() if key in asked}
     given = divisible(before, oracle.make_inputs(before, overrides=given))
     try:
         after = convert_version(before, example_target(subject.adapter, subject.example))
@@ -121,9 +125,24 @@ def _variant(subject: ListedExample, before: ModelProto, values: Mapping[str, An
         return ""
     except Exception as error:
         return f"{type(error).__name__}: {str(error)[:200]}"
-    tolerance = subject.example.rtol, subject.example.atol
-    answers = shared().compare(before, after, given, ("given", "negative"), tolerance)
-    return "; ".join(f"{name}: {told}" for name, told in answers if told)
+    told = _differences(before, after, subject.example, given, ("given", "negative"), evaluate)
+    if name == UNKNOWN_SIZES:
+        fixed = subject.example.inputs
+        told += _differences(before, after, subject.example, fixed, ("empty",), evaluate)
+    return "; ".join(f"{inputs}: {what}" for inputs, what in told if what)
+
+
+def _differences(
+    before: ModelProto, after: ModelProto, example: Example, given: Mapping[str, Any],
+    sets: Sequence[str], evaluate: Evaluate | None,
+) -> list[tuple[str, str]]:  # fmt: skip
+    """How the results differ on sets made from these inputs; a vendor's engine is asked last."""
+    tolerance = example.rtol, example.atol
+    answers = shared().compare(before, after, given, sets, tolerance)
+    if not answers and evaluate is not None:
+        steps = compared(before, after, given, sets, evaluate, rtol=example.rtol, atol=example.atol)
+        answers = [(name, told) for name, told in steps if told]
+    return answers
 
 
 def sampled(every: Iterable[ListedExample], seed: int = 0) -> Iterator[ListedExample]:

@@ -20,6 +20,7 @@ def fast_conv_1_2(node: Node, op: Builder) -> Result:
 
 
 @adapter("FastConv", 2, 1, domain="com.acme")
+@example("relu", RELU.replace("relu=1", 'activation="relu"'), gives="FastConv")
 @example("no counterpart", GELU, refuses=Why.NOT_EXPRESSIBLE)
 def fast_conv_2_1(node: Node, op: Builder) -> Result:
     """Only `relu` and `none` could be said."""

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parts of what an operator means, and the uses of it in a model that cover them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from opshift.author import registry, safe_inference
+from opshift.model.walk import containers_in
+from opshift.opsets.elements import T
+from opshift.opsets.schemas import Param, Schema
+from opshift.protos import FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto, helper
+from opshift.records import dataclass
+
+CLASSES = {
+    "floats": "float16 float double",
+    "bfloat16": "bfloat16",
+    "8-bit floats": "float8e4m3fn float8e4m3fnuz float8e5m2 float8e5m2fnuz float8e8m0 float4e2m1",
+    "signed integers": "int8 int16 int32 int64",
+    "unsigned integers": "uint8 uint16 uint32 uint64",
+    "narrow integers": "int4 uint4 int2 uint2",
+    "bool": "bool",
+    "string": "string",
+    "complex numbers": "complex64 complex128",
+}
+"""Classes of element types; an adapter treats the types of one alike, or says why not."""
+
+OF_CLASS = {
+    "floats": ("of double", "of float16"),
+    "bfloat16": ("of bfloat16",),
+    "signed integers": ("of int32",),
+    "unsigned integers": ("of uint8", "of uint64"),
+    "bool": ("of bool",),
+    "string": ("of string",),
+    "complex numbers": ("of complex64",),
+}
+"""The variants of an example that have other element types."""
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """One node of an operator in a model."""
+
+    node: NodeProto
+    inputs: tuple[TypeProto | None, ...]
+    nested: bool
+    runs_empty: bool
+
+    def sets(self, name: str, default: object) -> bool:
+        """Whether the attribute has another value than its default."""
+        for attribute in self.node.attribute:
+            if attribute.name == name:
+                if attribute.ref_attr_name:
+                    return True
+                return bool(helper.get_attribute_value(attribute) != default)
+        return False
+
+    def gives(self, place: int) -> bool:
+        return place < len(self.node.input) and bool(self.node.input[place])
+
+    def leaves_out(self, place: int) -> bool:
+        return not self.gives(place)
+
+    @property
+    def tensors(self) -> list[TypeProto.Tensor]:
+        """The types of the inputs that are tensors, as far as they are known."""
+        return [one.tensor_type for one in self.inputs if one and one.HasField("tensor_type")]
+
+    @property
+    def of_unknown_rank(self) -> bool:
+        return any(not one.HasField("shape") for one in self.tensors)
+
+    @property
+    def of_unknown_size(self) -> bool:
+        sizes = [dim for one in self.tensors for dim in one.shape.dim]
+        return any(not dim.HasField("dim_value") for dim in sizes)
+
+    @property
+    def empty(self) -> bool:
+        sizes = [dim for one in self.tensors for dim in one.shape.dim]
+        return self.runs_empty or any(d.HasField("dim_value") and not d.dim_value for d in sizes)
+
+    def has_type(self, places: tuple[int, ...], types: frozenset[int]) -> bool:
+        """Whether one of these inputs, or one that follows a variadic one, has such a type."""
+        return any(
+            _elem_type(one) in types
+            for place, one in enumerate(self.inputs)
+            if one is not None and (place in places or place > places[-1])
+        )
+
+
+def _elem_type(kind: TypeProto) -> int:
+    while kind.HasField("sequence_type") or kind.HasField("optional_type"):
+        sequence = kind.HasField("sequence_type")
+        kind = kind.sequence_type.elem_type if sequence else kind.optional_type.elem_type
+    return kind.tensor_type.elem_type
+
+
+@dataclass(frozen=True, slots=True)
+class Aspect:
+    """One part of the meaning: what is said if nothing covers it, and which uses cover it."""
+
+    gap: str
+    covered: Callable[[Use], bool]
+    variants: tuple[str, ...] = ()
+
+
+def aspects(left: Schema) -> Iterator[Aspect]:
+    """Every part of an operator's meaning at the opset that is left."""
+    for name, attribute in left.attributes.items():
+        if not attribute.is_graph:
+            off = partial(_sets, name, attribute.default)
+            yield Aspect(f"attribute {name} is never off its default", off, (name,))
+    for place, param in enumerate(left.inputs):
+        if param.optional:
+            yield Aspect(f"input {param.name} is never given", partial(_gives, place))
+            yield Aspect(f"input {param.name} is always given", partial(_leaves_out, place))
+    if any(kind.startswith("tensor(") for param in left.inputs for kind in param.types):
+        rank, sizes = "unknown rank", "unknown sizes"
+        yield Aspect("no rank is unknown", lambda use: use.of_unknown_rank, (rank,))
+        yield Aspect("no size is unknown", lambda use: use.of_unknown_size, (sizes, rank))
+        yield Aspect("no tensor is without elements", lambda use: use.empty, (sizes,))
+    yield Aspect("no use is in a subgraph", lambda use: use.nested, ("in a branch",))
+    yield from _of_types(left)
+
+
+def _sets(name: str, default: object, use: Use) -> bool:
+    return use.sets(name, default)
+
+
+def _gives(place: int, use: Use) -> bool:
+    return use.gives(place)
+
+
+def _leaves_out(place: int, use: Use) -> bool:
+    return use.leaves_out(place)
+
+
+def _of_types(left: Schema) -> Iterator[Aspect]:
+    """Each class of types of each variable that stands for types of several classes."""
+    variables: dict[str, list[tuple[int, Param]]] = {}
+    for place, param in enumerate(left.inputs):
+        variables.setdefault(param.variable, []).append((place, param))
+    for listed in variables.values():
+        legal = {
+            one.rpartition("tensor(")[2].rstrip(")")
+            for one in listed[0][1].types
+            if "tensor(" in one
+        }
+        classes = {name: legal.intersection(types.split()) for name, types in CLASSES.items()}
+        present = {name: types for name, types in classes.items() if types}
+        places = tuple(place for place, _ in listed)
+        names = "/".join(param.name for _, param in listed)
+        for name, types in present.items() if len(present) > 1 else ():
+            numbers = frozenset(int(T[one.upper()]) for one in types)
+            yield Aspect(
+                f"input {names} is never of {name}",
+                partial(_has_type, places, numbers),
+                OF_CLASS.get(name, ()),
+            )
+
+
+def _has_type(places: tuple[int, ...], types: frozenset[int], use: Use) -> bool:
+    return use.has_type(places, types)
+
+
+def uses(model: ModelProto, left: Schema, *, runs_empty: bool) -> Iterator[Use]:
+    """The nodes of an operator in a model, with the types that inference finds."""
+    known = _types(model)
+    parts: list[GraphProto | FunctionProto] = [model.graph, *model.functions]
+    for part in parts:
+        for container in containers_in(part):
+            for node in container.node:
+                domain = "" if node.domain == "ai.onnx" else node.domain
+                if (domain, node.op_type) == (left.domain, left.name):
+                    inputs = tuple(known.get(name) if name else None for name in node.input)
+                    yield Use(node, inputs, container is not part, runs_empty)
+
+
+def _types(model: ModelProto) -> dict[str, TypeProto]:
+    """The type of every value of the graph and of the graphs inside it, by name."""
+    found: dict[str, TypeProto] = {}
+    inferred = safe_inference.infer(model, registry.default())
+    for graph in containers_in(inferred.graph):
+        if isinstance(graph, GraphProto):
+            for tensor in graph.initializer:
+                found[tensor.name] = helper.make_tensor_type_proto(tensor.data_type, tensor.dims)
+            for info in (*graph.value_info, *graph.input, *graph.output):
+                found[info.name] = info.type
+    return found
