@@ -28,7 +28,7 @@ from opshift.zoo import sources
 from opshift.zoo.journal import Journal
 
 from tools.bench.page import machine, write_between_marks
-from tools.bench.scale_run import Batch, Finding, killed
+from tools.bench.scale_run import Batch, WayResult, killed
 from tools.bench.scale_zoo import TARGET, bases, deed, made, vendor, write
 
 MARKS = "<!-- scale:begin -->", "<!-- scale:end -->"
@@ -94,7 +94,7 @@ def rerun(batch: Batch) -> float:
 
 def measured(
     models: int, ways: Sequence[str], kills: int, folder: Path, seed: int = 1
-) -> tuple[list[Finding], list[Costs], float, float]:
+) -> tuple[list[WayResult], list[Costs], float, float]:
     """What each way came to, what the parts cost, the rerun's seconds and the loop's rate."""
     package = vendor(folder / "vendor")
     source = write(folder / "zoo", models)
@@ -110,7 +110,7 @@ def measured(
     return found, parts, again, loop(models)
 
 
-def line(one: Finding) -> str:
+def line(one: WayResult) -> str:
     """A way in one row."""
     fates = ", ".join(f"{count:,} {fate}" for fate, count in sorted(one.fates.items()))
     return (
@@ -131,7 +131,7 @@ def calculated(rate: float) -> list[str]:
 
 
 def text(
-    found: Sequence[Finding], parts: Sequence[Costs], again: float, bare: float, told: str,
+    found: Sequence[WayResult], parts: Sequence[Costs], again: float, bare: float, told: str,
     load: tuple[float, float],
 ) -> str:  # fmt: skip
     """The tables of the page."""

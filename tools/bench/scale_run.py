@@ -27,7 +27,7 @@ WORKER = 4.0  # seconds between two kills of a worker
 
 
 @dataclass
-class Finding:
+class WayResult:
     """What one way of converting a zoo came to."""
 
     way: str
@@ -102,9 +102,9 @@ def results(folder: Path) -> Iterator[Path]:
     return (path for path in folder.glob("*/*.onnx") if not path.name.startswith("."))
 
 
-def killed(batch: Batch, way: str, kills: int, seed: int) -> Finding:
+def killed(batch: Batch, way: str, kills: int, seed: int) -> WayResult:
     """Runs until every model is converted or named; so many drivers are killed on the way."""
-    found, chance = Finding(way, batch.count), random.Random(seed)
+    found, chance = WayResult(way, batch.count), random.Random(seed)
     begun = time.monotonic()
     for number in range(kills):
         _until(batch, found, chance, enough=batch.count * (number + 1) // (kills + 2))
@@ -116,7 +116,7 @@ def killed(batch: Batch, way: str, kills: int, seed: int) -> Finding:
 
 
 def _until(
-    batch: Batch, found: Finding, chance: random.Random, enough: int | None,
+    batch: Batch, found: WayResult, chance: random.Random, enough: int | None,
     worker_kills: bool = True, more: Sequence[str] = (),
 ) -> None:  # fmt: skip
     """Runs to the end, or until there are enough results, where the drivers are killed."""
@@ -167,7 +167,7 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
-def check(batch: Batch, found: Finding) -> None:
+def check(batch: Batch, found: WayResult) -> None:
     """Every model is named once, and converted once or named with a reason."""
     named = Counter[str]()
     fates: dict[str, str] = {}

@@ -20,9 +20,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from opshift import toml
-from opshift.verify.oracle.registry import KERNELS, NEWEST, Kernel
+from opshift.verify.oracle.kernel_registry import KERNELS, NEWEST, Kernel
 from opshift.zoo.outcome import Fate
-from opshift.zoo.workers.limits import Limits
+from opshift.zoo.workers.limits import ModelLimits
 from opshift.zoo.workers.supervisor import Supervisor
 
 from tools.conformance.oracle_cases import (
@@ -37,7 +37,7 @@ from tools.conformance.oracle_cases import (
 )
 from tools.lib.markdown_tables import table, write_between
 
-LIMITS = Limits(seconds=120.0, megabytes=3072, retries=0)
+LIMITS = ModelLimits(seconds=120.0, megabytes=3072, retries=0)
 REASONS = Path(__file__).with_suffix(".toml")
 Row = tuple[str, str]  # a kernel, as "Clip 1..10", and whom it is compared with
 

@@ -16,10 +16,10 @@ from opshift import testing
 from opshift.opsets import schemas
 from opshift.testing.compared import HIGHEST
 from opshift.testing.input_sets import SETS, input_sets
-from opshift.verify import engines, oracle, randomness
+from opshift.verify import engine_choice, oracle, randomness
 from opshift.verify.oracle.engines import as_written
-from opshift.verify.oracle.registry import Kernel, find
-from opshift.verify.tolerance import Wanted
+from opshift.verify.oracle.kernel_registry import Kernel, find
+from opshift.verify.tolerance import StatedTolerance
 from opshift.zoo.outcome import Fate, Outcome
 
 from tools.conformance.node_tests import official
@@ -141,7 +141,7 @@ def examine(case: NodeCase) -> Outcome:
 
 
 def _runtime(model: ModelProto) -> Run | None:
-    if engines.objection(model, engines.RUNTIME):
+    if engine_choice.objection(model, engine_choice.RUNTIME):
         return None
     try:
         session = as_written(model)
@@ -179,7 +179,7 @@ def _difference(
     if mine is None:
         return NO_ANSWER
     for number, (one, other) in enumerate(zip(expected, mine, strict=False)):
-        usual = Wanted().at(other)
+        usual = StatedTolerance().at(other)
         limits = {"rtol": max(usual.rtol, rtol), "atol": max(usual.atol, atol), "ulp": usual.ulp}
         try:
             told = oracle.compare([_plain(one)], [_plain(other)], **limits)
