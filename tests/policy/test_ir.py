@@ -263,9 +263,9 @@ def test_metadata_is_dropped_only_on_request_and_reported(tmp_path):
         tmp_path / "in.onnx", tmp_path / "o.onnx", ir_version=8, drop_metadata=True
     )
     assert set(report.notes) == {
-        "dropped: metadata of graphs (1)",
-        "dropped: metadata of nodes (1)",
-        "dropped: metadata of values (1)",
+        "removed: metadata of graphs (1)",
+        "removed: metadata of nodes (1)",
+        "removed: metadata of values (1)",
     }
 
 
@@ -449,7 +449,7 @@ def test_training_information_goes_only_on_request(tmp_path):
     ):
         convert_file(*files, ir_version=6, drop_metadata=True)
     report = convert_file(*files, ir_version=6, drop_training=True)
-    assert report.notes == ("dropped: training information (1)",)
+    assert report.notes == ("removed: training information (1)",)
     after = onnx.load(files[1])
     assert not after.training_info
     assert [entry.domain for entry in after.opset_import] == [""]

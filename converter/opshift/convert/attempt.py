@@ -302,7 +302,7 @@ class Conversion:
         """Puts right what a runtime does not mind."""
         done = repair.rejected(self.skeleton, self._typed)
         if order.repair(self.skeleton):
-            done.append("the nodes were not in an order that runs; they have been sorted")
+            done.append("the nodes were not sorted topologically; they were sorted")
         if done:
             self.repaired = True
             self.notes += done

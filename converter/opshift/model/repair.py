@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runtimes load and onnx's checker rejects, put right before a conversion begins."""
+"""Corrects, before a conversion, what runtimes load and onnx's checker rejects."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from opshift.opsets.types import rank_of
 from opshift.protos import AttributeProto, FunctionProto, GraphProto, ModelProto, TypeProto
 from opshift.text import counted
 
-FIRST_WITH_IMPORTS = 3  # the IR version from which on a model says what it imports
+FIRST_WITH_IMPORTS = 3  # the first IR version in which a model lists its imports
 UNNAMED = "graph"
 
 _FIELDS = (
@@ -30,14 +30,14 @@ _FIELDS = (
 
 
 def before_opening(model: ModelProto) -> list[str]:
-    """IR 1 and 2 had no imports, which meant opset 1; IR 1 had no types of attributes."""
+    """Raises IR 1 and 2, which had no imports (they meant opset 1); IR 1 had no attribute types."""
     before = model.ir_version
     if not 0 < before < FIRST_WITH_IMPORTS:
         return []
-    notes = [f"IR {before} was raised to {FIRST_WITH_IMPORTS}, the first with operator sets"]
+    notes = [f"IR {before} was raised to {FIRST_WITH_IMPORTS}, the first IR with operator sets"]
     if not model.opset_import:
         model.opset_import.add(version=1)
-        notes.append(f"IR {before} names no operator set, which means ai.onnx 1")
+        notes.append(f"IR {before} has no imports and means ai.onnx 1; this import was added")
     for node in nodes(model):
         for attribute in node.attribute:
             if attribute.type == AttributeProto.UNDEFINED:
@@ -47,7 +47,7 @@ def before_opening(model: ModelProto) -> list[str]:
 
 
 def rejected(model: ModelProto, infer: Callable[[], ModelProto | None]) -> list[str]:
-    """Everything that can be put right in a model that the checker rejects."""
+    """Corrects what can be corrected in a model that the checker rejects; returns the notes."""
     return [
         *_names(model),
         *_spelling(model),
@@ -66,7 +66,7 @@ def _kind(attribute: AttributeProto) -> AttributeProto.AttributeType:
 
 
 def _spelling(model: ModelProto) -> Iterator[str]:
-    """The checker takes the default domain that is spelled out for another one."""
+    """Replaces the domain 'ai.onnx' by '', because the checker does not know the long name."""
     owners: list[ModelProto | FunctionProto] = [model, *model.functions]
     imports = [entry for owner in owners for entry in owner.opset_import]
     for what, entries in (("nodes", nodes(model)), ("imports", imports)):
@@ -74,18 +74,18 @@ def _spelling(model: ModelProto) -> Iterator[str]:
         for entry in spelled:
             entry.domain = ""
         if spelled:
-            told = f"the domain 'ai.onnx' of {counted(len(spelled), what[:-1])} was left out"
-            yield f"{told}: it is the default one"
+            told = f"the domain 'ai.onnx' of {counted(len(spelled), what[:-1])} was replaced by ''"
+            yield f"{told}, the name of the default domain that the checker knows"
 
 
 def _imports(model: ModelProto) -> Iterator[str]:
-    """A domain that has one version can be imported at no other."""
+    """Adds a missing import of a domain that has only one version."""
     imported = {schemas.normal(one.domain) for one in model.opset_import}
     used = {schemas.normal(node.domain) for node in nodes_in(model.graph)}
     for domain in sorted(used - imported):
         if schemas.latest(domain) == 1:
             model.opset_import.add(domain=domain, version=1)
-            yield f"{domain} was not imported; its only version is 1"
+            yield f"nodes use {domain}, which was not imported; its only version, 1, was added"
 
 
 def _names(model: ModelProto) -> Iterator[str]:
@@ -102,11 +102,11 @@ def _names(model: ModelProto) -> Iterator[str]:
             given.append(name)
     if given:
         more = f" to {given[-1]!r}" if len(given) > 1 else ""
-        yield f"{len(given)} graphs had no name; they are called {given[0]!r}{more}"
+        yield f"{counted(len(given), 'graph')} without a name got the name {given[0]!r}{more}"
 
 
 def _duplicates(model: ModelProto) -> Iterator[str]:
-    """Of initializers and functions that are equal in name and content, one is enough."""
+    """Removes an initializer or a function that repeats another in name and content."""
     graph = model.graph
     for what, kept, named in (
         ("initializer", graph.initializer, lambda one: one.name),
@@ -122,12 +122,12 @@ def _duplicates(model: ModelProto) -> Iterator[str]:
             if seen.setdefault(name, content) == content and names.index(name) != i:
                 gone.append(i)
         for i in reversed(gone):
-            yield f"{what} {names[i]!r} occurred twice with one content; one is left"
+            yield f"{what} {names[i]!r} occurred twice with equal content; one of them was removed"
             del kept[i]
 
 
 def _types(model: ModelProto, infer: Callable[[], ModelProto | None]) -> list[str]:
-    """Gives inputs and outputs without a type or a shape those that inference finds."""
+    """Gives inputs and outputs the types and shapes that they lack and that inference finds."""
     vague = [v for v in (*model.graph.input, *model.graph.output) if is_vague(v.type)]
     inferred = infer() if vague else None
     if inferred is None:
@@ -144,11 +144,11 @@ def _types(model: ModelProto, infer: Callable[[], ModelProto | None]) -> list[st
         return []
     more = f" and {len(filled) - 4} more" if len(filled) > 4 else ""
     named = ", ".join(map(repr, filled[:4])) + more
-    return [f"the type or shape of {named} was missing; it is the inferred one"]
+    return [f"the type or shape of {named} was missing; the inferred one was added"]
 
 
 def left_vague(model: ModelProto) -> list[str]:
-    """Inputs and outputs whose shape nobody knows; they stay as they came."""
+    """Notes inputs and outputs whose shape stays unknown."""
     names = [v.name for v in (*model.graph.input, *model.graph.output) if is_vague(v.type)]
     more = f" and {len(names) - 4} more" if len(names) > 4 else ""
     named = ", ".join(map(repr, names[:4])) + more
@@ -156,7 +156,7 @@ def left_vague(model: ModelProto) -> list[str]:
 
 
 def is_vague(kind: TypeProto) -> bool:
-    """Whether a type tells no rank."""
+    """Whether the rank is not known from a type."""
     if schemas.type_name(kind) is None:
         return True
     return kind.HasField("tensor_type") and rank_of(kind) is None

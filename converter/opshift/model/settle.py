@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What becomes of names, annotations and shardings when all steps are done."""
+"""Updates names, annotations and shardings after the last step."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Heritage:
-    """The name of a constant that another one takes the place of, and what is said about it."""
+    """The name, the documentation and the metadata of a constant that another one replaces."""
 
     owner: Scope
     name: str
@@ -26,24 +26,24 @@ class Heritage:
 
 
 def heritage_of(owner: Scope, tensor: TensorProto, name: str) -> Heritage:
-    """What a constant leaves to the one that takes its place."""
+    """What the constant that replaces another one may inherit from it."""
     noted = getattr(tensor, "metadata_props", ())
     return Heritage(owner, name, tensor.doc_string, tuple((p.key, p.value) for p in noted))
 
 
 def settle(document: Document) -> list[str]:
-    """Removes what is left unread, and mends or drops what refers to it; returns the notes."""
+    """Removes unread nodes and constants, and what refers to them; returns the notes."""
     document.sweep()
     for root in document.roots if document.heirs else ():
         _inherit(document, root)
     notes = [note for scope, note in _drop_annotations(document)]
     if notes:
-        document.sweep()  # what only the dropped annotations read
+        document.sweep()  # constants that only the removed annotations read
     return notes + list(_drop_shardings(document))
 
 
 def _inherit(document: Document, root: Root) -> None:
-    """Gives constants that took the place of others the names of those, where they are free."""
+    """Gives a new constant the name of the constant that it replaced, if the name is free."""
     names: dict[str, str] = {}
     for own in list(root.top.initializers):
         left = _left_to(document, own)
@@ -60,7 +60,7 @@ def _inherit(document: Document, root: Root) -> None:
 
 
 def _left_to(document: Document, name: str) -> Heritage | None:
-    """What a new constant inherits, also by way of one that an earlier step wrote."""
+    """What a new constant inherits; a constant of an earlier step passes on what it inherited."""
     left = document.heirs.get(name)
     while left is not None and document.is_fresh(left.name):
         left = document.heirs.get(left.name)
@@ -68,7 +68,7 @@ def _left_to(document: Document, name: str) -> Heritage | None:
 
 
 def _is_free(document: Document, left: Heritage, root: Root) -> bool:
-    """Whether a name has left the model, and no graph that sees the constant uses it."""
+    """Whether the model no longer has a name, and no graph that can read the constant uses it."""
     if left.name not in document.gone.get(left.owner, ()):
         return False
     return not any(
@@ -80,7 +80,7 @@ def _is_free(document: Document, left: Heritage, root: Root) -> bool:
 
 
 def _drop_annotations(document: Document) -> Iterator[tuple[Scope, str]]:
-    """Drops the quantization annotations of tensors that have left the model."""
+    """Removes the quantization annotations of tensors that the conversion removed."""
     for scope in [scope for root in document.roots for scope in root.scopes]:
         if not document.gone or not isinstance(scope.proto, GraphProto):
             continue
@@ -91,11 +91,12 @@ def _drop_annotations(document: Document) -> Iterator[tuple[Scope, str]]:
                 document.orphan(scope, [e.value for e in notes[i].quant_parameter_tensor_names])
                 del notes[i]
                 document.generation += 1
-                yield scope, f"dropped: the quantization annotation of {name!r}, which is removed"
+                told = f"removed the quantization annotation of {name!r}"
+                yield scope, f"{told}: the result has no such tensor"
 
 
 def move_shardings(document: Document, place: Place, companions: list[NodeProto]) -> None:
-    """Gives nodes that are written beside another one the shardings of the values they hold."""
+    """Moves the shardings of a node to the new nodes beside it that read or write the values."""
     scope, position = place
     node = scope.node(position)
     for configuration in getattr(node, "device_configurations", ()):
@@ -113,7 +114,7 @@ def move_shardings(document: Document, place: Place, companions: list[NodeProto]
 
 
 def _drop_shardings(document: Document) -> Iterator[str]:
-    """Drops the shardings of values that the rewritten nodes neither read nor write any more."""
+    """Removes the shardings of values that a rewritten node no longer reads or writes."""
     for scope, position in document.sharded:
         node = scope.node(position)
         for configuration in () if position in scope.removed else node.device_configurations:
@@ -123,8 +124,8 @@ def _drop_shardings(document: Document) -> Iterator[str]:
                     del configuration.sharding_spec[i]
                     called = node.name or next((o for o in node.output if o), "")
                     yield (
-                        f"dropped: the sharding of {name!r} at {node.op_type} {called!r}, which"
-                        " neither reads nor writes it any more"
+                        f"removed the sharding of {name!r} from {node.op_type} {called!r}: the"
+                        " node no longer reads or writes this value"
                     )
 
 

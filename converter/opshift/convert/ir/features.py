@@ -20,7 +20,7 @@ METADATA, TRAINING = "drop_metadata", "drop_training"  # the options that let co
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What a model holds: the outline of its bytes, its element types, and bare initializers."""
+    """What a model contains: the outline of its bytes, its element types, bare initializers."""
 
     content: Content
     types: frozenset[str]
@@ -46,7 +46,7 @@ class Feature:
 
     @property
     def computes(self) -> bool:
-        """Whether a reader that skips this content computes something else."""
+        """Whether a reader that skips this content computes a different result."""
         return self.drop != METADATA
 
     @property

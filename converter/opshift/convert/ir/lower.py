@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Content that an older IR version says in another way, written that way."""
+"""Writes content in the form that an older IR version has for it."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ def lower(
     only: Collection[str] | None = None,
     by_value: widen.Rules,
 ) -> list[str]:
-    """Writes the content of a model in the forms of IR `to`, in place; says what was done.
+    """Writes the content of a model in the forms of IR `to`, in place; returns the notes.
 
-    With `rewrite`, every feature that has an exact older form takes it; what has none is left.
-    `drop` holds the options that let content go. `inline` writes functions out at any IR. `only`
-    names the features that take their older form.
+    With `rewrite`, every feature that has an exact older form is written in it; the others stay.
+    `drop` holds the options that permit the removal of content. `inline` writes functions out
+    for every IR version. `only` restricts the work to the features that it names.
     """
     work = Lowering(model, weights, fresh, to, by_value)
     if inline and model.functions:
@@ -87,7 +87,7 @@ class Lowering:
     # -- functions -----------------------------------------------------------------------------
 
     def inline_functions(self) -> None:
-        """Callers first: what a call leaves out is then known to the functions it reaches."""
+        """Inlines callers before callees, so that the omitted inputs of a call are known inside."""
         for function in self.model.functions:
             _refuse_other_meaning(self.model, function)
         domains = {schemas.normal(function.domain) for function in self.model.functions}
@@ -97,14 +97,14 @@ class Lowering:
         self._forget_imports(domains)
 
     def _forget_imports(self, domains: set[str]) -> None:
-        """Takes away the imports of domains that no node uses any more."""
+        """Removes the imports of domains that no node uses any more."""
         used = {schemas.normal(node.domain) for node in nodes(self.model)}
         for entry in list(self.model.opset_import):
             if schemas.normal(entry.domain) in domains - used:
                 self.model.opset_import.remove(entry)
 
     def rename_overloads(self) -> None:
-        """Each overload becomes a function of its own name."""
+        """Gives each overload of a function its own function name."""
         names: dict[FunctionId, str] = {}
         taken = {(schemas.normal(node.domain), node.op_type) for node in nodes(self.model)}
         taken |= {function_id(function)[:2] for function in self.model.functions}
@@ -126,7 +126,7 @@ class Lowering:
                     node.ClearField("overload")
 
     def write_defaults(self) -> None:
-        """The defaults of a function's attributes are written out at the calls without them."""
+        """Writes the default attributes of a function into the calls that do not set them."""
         functions = {
             function_id(f): f for f in self.model.functions if getattr(f, "attribute_proto", ())
         }
@@ -152,7 +152,7 @@ class Lowering:
             self.done["constants given a wider type"] += count
 
     def densify(self) -> None:
-        """Sparse initializers and constants become dense ones of the same name."""
+        """Replaces sparse initializers and constants by dense ones with equal names."""
         for container in containers(self.model):
             if isinstance(container, GraphProto):
                 sparse = list(container.sparse_initializer)
@@ -177,7 +177,7 @@ class Lowering:
             attribute.t.CopyFrom(tensor)
 
     def _dense(self, sparse: SparseTensorProto) -> TensorProto | None:
-        """None where the element type does not survive the way through an array."""
+        """The dense tensor; None if an array cannot hold the element type."""
         if sparse.values.data_type == TensorProto.STRING:
             return None
         values, indices = self.weights.load(sparse.values), self.weights.load(sparse.indices)
@@ -188,7 +188,7 @@ class Lowering:
         return tensor
 
     def load_external_data(self) -> None:
-        """External data comes into the model."""
+        """Moves external data into the model."""
         for tensor in tensors(self.model):
             if tensor.data_location == TensorProto.EXTERNAL:
                 region = self.weights.locate(tensor)
@@ -198,7 +198,7 @@ class Lowering:
                 self.done["external tensors taken into the model"] += 1
 
     def initializers_as_inputs(self) -> None:
-        """Every initializer is an input of the graph too; those of subgraphs become constants."""
+        """Lists every initializer as a graph input; initializers of subgraphs become constants."""
         main = self.model.graph
         known = {value.name for value in main.input}
         for tensor in main.initializer:
@@ -228,7 +228,7 @@ class Lowering:
         self.done["initializers of subgraphs made constants"] += len(made)
 
     def _node_of(self, tensor: TensorProto) -> NodeProto:
-        """A node of a subgraph that gives a tensor; old Constants made nothing but floats."""
+        """A node that gives a tensor in a subgraph; an old Constant can only give floats."""
         own = (one.version for one in self.model.opset_import if not schemas.normal(one.domain))
         if tensor.data_type in _FLOATS or next(own, OTHER_CONSTANTS) >= OTHER_CONSTANTS:
             return _constant_of(tensor)
@@ -242,22 +242,22 @@ class Lowering:
     # -- what changes no result ----------------------------------------------------------------
 
     def drop_training(self) -> None:
-        """The graph stands alone; the operators of training go with what used them."""
+        """Removes the training information, and the imports that only its graphs use."""
         if self.model.training_info:
             self.model.ClearField("training_info")
             self._forget_imports({versions.TRAINING})
-            self.done["dropped: training information"] += 1
+            self.done["removed: training information"] += 1
 
     def clear(self, holders: Iterable[tuple[str, Holder]], name: str, what: str) -> None:
         """Removes a field from messages that have it."""
         for _, proto in holders:
             if getattr(proto, name, None):
                 proto.ClearField(name)
-                self.done[f"dropped: {what}"] += 1
+                self.done[f"removed: {what}"] += 1
 
 
 def _callers_first(model: ModelProto) -> list[FunctionId]:
-    """The functions in an order in which none comes before one that calls it."""
+    """The functions in an order in which every caller comes before its callees."""
     callers: dict[FunctionId, set[FunctionId]] = {function_id(f): set() for f in model.functions}
     for function in model.functions:
         for node in nodes_in(function):
@@ -271,7 +271,7 @@ def _callers_first(model: ModelProto) -> list[FunctionId]:
 
 
 def _refuse_other_meaning(model: ModelProto, function: FunctionProto) -> None:
-    """A body can only be written out where its operators mean the same."""
+    """Refuses to inline a body whose operators have another meaning in the model's imports."""
     theirs = {schemas.normal(entry.domain): entry.version for entry in model.opset_import}
     own = {schemas.normal(entry.domain): entry.version for entry in function.opset_import}
     if all(theirs.get(domain, version) == version for domain, version in own.items()):

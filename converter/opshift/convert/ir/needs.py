@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The IR version a model should carry: what its release pairs with, and what its content needs."""
+"""The IR version of a result: the one that fits its operator sets, and the one it needs."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ NEWEST = versions.RELEASES[-1].ir
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """An IR version, and the content that needs it, in words for a report."""
+    """An IR version, and a sentence for the report about the content that needs it."""
 
     ir: int
     reason: str
 
 
 def aim(current: int, imports: Mapping[str, int], wanted: str | int, moved: bool) -> int:
-    """The IR version to go for, whatever the content needs.
+    """The wanted IR version, before the needs of the content are considered.
 
     `auto` means the IR version that pairs with the imports, if an import was changed (`moved`).
     """
@@ -41,7 +41,7 @@ def aim(current: int, imports: Mapping[str, int], wanted: str | int, moved: bool
 
 
 def needs(document: Document, facts: Facts) -> list[Feature]:
-    """The content that computes something and ties a model to an IR version above 3."""
+    """The content that computes something and needs an IR version above 3."""
     return [feature for feature in held(document, facts, 3) if feature.computes]
 
 
@@ -60,7 +60,7 @@ def held(document: Document, facts: Facts, above: int) -> list[Feature]:
 
 
 def _types(document: Document, facts: Facts, above: int) -> frozenset[str]:
-    """The younger types that a model holds; those that the steps have removed do not count."""
+    """The element types of a model that came with a later IR version than `above`."""
     from opshift.author.present_types import take_census
 
     found = frozenset(facts.census & TYPES.keys())
@@ -73,25 +73,25 @@ def _types(document: Document, facts: Facts, above: int) -> frozenset[str]:
 def of_content(
     content: Content, types: Iterable[str], *, bare: bool, above: int = 3
 ) -> list[Feature]:
-    """The features of content; `bare` says that there are initializers that are no graph inputs."""
+    """The features of content; `bare` means that some initializers are not graph inputs."""
     whole = Held(content, frozenset(types), bare)
     found = [feature for feature in FEATURES if feature.ir > above and feature.find(whole)]
     return sorted(found, key=lambda feature: (-feature.ir, feature.says))
 
 
 def sentence(model: ModelProto, feature: Feature) -> str:
-    """What is in the way, where it is first met, and what to do about it."""
+    """The content that prevents an IR version, its first place, and what to do about it."""
     place = next(feature.where(model), "")
     return f"{feature.says} needs IR {feature.ir}{place and f' ({place})'}; {feature.way_out}"
 
 
 def skipped(features: Iterable[Feature], ir: int) -> list[str]:
-    """One note about fields that stay in a model and that readers of its IR version skip."""
+    """One note about the fields that stay in the result and that readers of its IR skip."""
     names = [feature.says for feature in features]
     if not names:
         return []
     listed = ", ".join(names)
     return [
-        f"the model keeps content that readers of IR {ir} skip and that computes nothing:"
-        f" {listed}; --drop-metadata removes it"
+        f"the result keeps content that computes nothing and that readers of IR {ir} skip:"
+        f" {listed}; use --drop-metadata to remove it"
     ]

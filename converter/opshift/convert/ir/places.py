@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The places in a model where content stands that an older IR version lacks."""
+"""Finds the places of content in a model that an older IR version does not have."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def of_functions(model: ModelProto) -> Placed:
 
 
 def with_field(placed: Iterable[tuple[str, Holder]], field: str) -> Iterator[str]:
-    """The words for those messages that have a field."""
+    """The descriptions of those messages in which a field is set."""
     return (words for words, one in placed if getattr(one, field, None))
 
 
@@ -53,7 +53,7 @@ def with_field(placed: Iterable[tuple[str, Holder]], field: str) -> Iterator[str
 
 
 def nowhere() -> Iterator[str]:
-    """For content that has no more precise place than the model."""
+    """The place of content that concerns the whole model."""
     return iter(())
 
 

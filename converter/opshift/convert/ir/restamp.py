@@ -101,7 +101,7 @@ def look(
     dst: Place,
     external: str,
 ) -> Restamp | None:
-    """What rewriting the header of a file comes to; None where that alone will not do."""
+    """The change of the header of a file; None if the whole model must be converted."""
     if not options.only_ir or external == "one-file":
         return None
     file = src if isinstance(src, Opened) else Opened(os.fspath(src))
@@ -112,7 +112,7 @@ def look(
     try:
         found = _header(file.view)
     except (wire.Malformed, IndexError):
-        return None  # the engine says what is wrong with it
+        return None  # the engine reports what is wrong with it
     if found is None or len(file.view) > wire.LIMIT:
         return None
     field, before, imports = found
@@ -128,7 +128,7 @@ def look(
 
 
 def _header(data: wire.Buffer) -> tuple[tuple[int, int], int, dict[str, int]] | None:
-    """Where the IR version is written, the version, and the imports; None for an odd file."""
+    """The place of the IR version, the version and the imports; None for an unusual file."""
     versions: list[tuple[int, int, int]] = []
     imports: list[tuple[str, int]] = []
     graphs = 0
@@ -182,7 +182,7 @@ def _same_folder(src: str, dst: str) -> bool:
 
 
 def _notes(file: Opened, options: Request, before: int, moves: bool) -> list[str] | None:
-    """What to tell about the content; None where rewriting the header alone will not do."""
+    """The notes about the content; None if the whole model must be converted."""
     from google.protobuf.message import DecodeError
 
     from opshift.model.bytes.outline import Content, skeleton

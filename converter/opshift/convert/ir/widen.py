@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Constants of small element types, written in a wider type where only their values matter."""
+"""Writes constants in a wider element type if only their values are read."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Rules: TypeAlias = Mapping[tuple[str, str], ByValue]
 
 @dataclass(slots=True)
 class _Constant:
-    """A tensor that nothing can replace, the values that it is, and who reads it."""
+    """A tensor that cannot be overridden, the names of its value, and its readers."""
 
     tensor: TensorProto
     wide: int
@@ -56,7 +56,7 @@ def widen(model: ModelProto, weights: Weights, to: int, by_value: Rules) -> int:
 
 
 def _constants(model: ModelProto, to: int) -> dict[str, list[_Constant]]:
-    """Candidates by name; a name may stand for one in each of several scopes."""
+    """The candidates by name; several scopes may each have a candidate of one name."""
     found: dict[str, list[_Constant]] = {}
     for name, tensor, overridable in _tensors(model):
         row = ELEMENTS.get(tensor.data_type)
@@ -99,7 +99,7 @@ def _find_readers(
 
 
 def _seen_outside(container: walk.Container) -> Iterator[str]:
-    """Names whose types somebody relies on who is no node."""
+    """The names whose types are read by something that is not a node."""
     if not isinstance(container, GraphProto):
         yield from container.output
         return
@@ -133,7 +133,7 @@ def _by_value(
 
 
 def _writes_text(node: NodeProto) -> bool:
-    """Whether numbers become strings, as floats do in the manner of their type."""
+    """Whether a node casts to strings, because the text of a float depends on its type."""
     return any(a.i == T.STRING for a in node.attribute if a.name in TYPE_ATTRIBUTES)
 
 
@@ -147,7 +147,7 @@ def _rewrite(one: _Constant, weights: Weights) -> None:
 
 
 def _declare(model: ModelProto, constants: dict[str, list[_Constant]]) -> None:
-    """What a graph says about the type of a constant follows it."""
+    """Updates the declared type of a constant in its graph."""
     for container in walk.containers(model):
         for value in getattr(container, "value_info", ()):
             kind = value.type.tensor_type
