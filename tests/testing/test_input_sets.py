@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from onnx import parser
@@ -71,16 +74,16 @@ def test_a_process_that_ends_is_a_difference_like_others(monkeypatch: pytest.Mon
     judge = JudgeProcess()
     asked = []
 
-    def ask(order: object, found: dict[str, str]) -> tuple[str, bool, int | None]:
+    def ask(order: object, found: dict[str, str]) -> tuple[str, bool, str]:
         _, _, _, sets, _, runtime = order  # type: ignore[misc]
         asked.append((list(sets), runtime))
         if sets[0] == "given" and runtime:  # the original ends it
-            return "given", False, -11
+            return "given", False, "ended with exit code -11"
         if sets[0] == "given":
             found["given"] = ""
-            return "nan", True, -8  # the result ends it
+            return "nan", True, "ended with exit code -8"  # the result ends it
         found.update(dict.fromkeys(sets, ""))
-        return sets[-1], False, None
+        return sets[-1], False, ""
 
     monkeypatch.setattr(judge, "_ask", ask)
     found = dict(judge.compare(MODEL, MODEL, {}, ["given", "nan", "one"]))
@@ -101,3 +104,24 @@ def test_an_infinite_or_open_result_may_be_another() -> None:
     assert policy.difference([np.float32([1, 1])], [nan], "nan")
     assert not policy.difference([np.int32([1])], [np.int32([2])], "nan")
     assert policy.difference([np.bool_([True])], [np.bool_([False])], "nan")
+
+
+def test_a_process_that_gives_no_answer_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = [sys.executable, "-c", "import time; time.sleep(3600)"]
+    pipe = subprocess.PIPE
+
+    def silent() -> subprocess.Popen[bytes]:
+        return subprocess.Popen(words, stdin=pipe, stdout=pipe)
+
+    judge = JudgeProcess(seconds=0.1)
+    monkeypatch.setattr(judge, "_started", silent)
+    end = "was ended after 0.1 s without an answer"
+    assert judge._ask((), {}) == ("", False, end)
+    with pytest.raises(RuntimeError, match=f"the judge {end} before any inputs"):
+        judge.compare(MODEL, MODEL, {}, ("given",))
+
+
+def test_an_original_that_never_answers_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    judge = JudgeProcess()
+    monkeypatch.setattr(judge, "_ask", lambda order, found: (order[3][0], False, "was ended"))
+    assert judge.compare(MODEL, MODEL, {}, SETS) == []

@@ -14,7 +14,7 @@ from onnx import numpy_helper
 from opshift import InvalidModel, convert_version
 from opshift.cli import terminal as cli
 from opshift.cli.entry import main
-from opshift.verify import Verification, engine_choice, generate, hints, oracle, verify
+from opshift.verify import Verification, engine_choice, generate, hints, oracle, precision, verify
 from opshift.verify.tolerance import StatedTolerance
 
 SOFTMAX = "(float[n,3,4] x) => (float[n,3,4] y) { s = Softmax(x) y = Neg(s) }"
@@ -191,3 +191,36 @@ def test_where_made_up_inputs_do_not_fit_the_note_says_so():
     found = verify(model(text, 13), model(text, 13))
     assert not found.equal
     assert "give your own" in found.notes[0]
+
+
+@pytest.mark.parametrize("computed_in", ["float16", "float"])
+def test_a_float_that_is_computed_in_half_precision_has_its_rounding(computed_in):
+    """A step of float16 between two ways to compute is rounding; one of float is a difference."""
+    text = "(float[n,8] x) => (float[n,8] y) {{ h = Cast<to = {kind}>(x) {last} }}"
+    kind = {"float16": 10, "float": 1}[computed_in]
+    one = "s = Sigmoid(h) y = Cast<to = 1>(s)"
+    step = "s = Sigmoid(h) c = Constant<value = float[1] {1.0004}>() z = Cast<to = 1>(s) y = Mul(z, c)"
+    a, b = (model(text.format(kind=kind, last=last)) for last in (one, step))
+    found = verify(a, b, engine="opshift")
+    assert found.equal is (computed_in == "float16")
+    note = "'y' is computed in float16: compared within the tolerance of float16"
+    assert (note in found.notes) is (computed_in == "float16")
+
+
+@pytest.mark.parametrize(
+    ("text", "coarse"),
+    [
+        ("(float16[2] x) => (float[2] y) { y = Cast<to = 1>(x) }", ""),  # what is given is exact
+        ("(float16[2] x) => (float[2] y) { h = Neg(x) y = Cast<to = 1>(h) }", "float16"),
+        ("(float[2] x) => (float[1] y) { h = Cast<to = 10>(x) s = Shape(h) y = Cast<to = 1>(s) }", ""),
+        (
+            "(float[2] x, bool c) => (float[2] y) { y = If(c) <"
+            " then_branch = t () => (float[2] a) { h = Cast<to = 10>(x) a = Cast<to = 1>(h) },"
+            " else_branch = e () => (float[2] b) { b = Neg(x) }> }",
+            "float16",
+        ),
+    ],
+)
+def test_the_coarsest_type_on_the_way_is_known(text, coarse):
+    found = precision.Precision(model(text)).of("y")
+    assert found == (coarse or "float32")

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from opshift.model import imports
 from opshift.protos import ModelProto
 from opshift.records import dataclass
 from opshift.testing.input_sets import OPEN, SETS, input_sets
@@ -17,8 +18,6 @@ from opshift.verify import engine_choice, oracle, randomness
 from opshift.verify.oracle.engines import as_written
 from opshift.verify.oracle.values import is_float
 from opshift.verify.tolerance import StatedTolerance
-
-HIGHEST = 26  # the newest opset of which onnxruntime has kernels
 
 Run = Callable[[Mapping[str, Any]], list[Any]]
 
@@ -110,9 +109,8 @@ def _by(evaluate: Evaluate, model: ModelProto) -> Run:
 
 
 def _newer(model: ModelProto) -> bool:
-    return any(
-        one.domain in ("", "ai.onnx") and one.version > HIGHEST for one in model.opset_import
-    )
+    """Whether the installed onnxruntime has no kernels of the opset."""
+    return imports.versions(model).get("", 0) > engine_choice.highest_of_runtime()
 
 
 def _session(model: ModelProto) -> Run | None:

@@ -8,17 +8,21 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import IO, Any
 
 from opshift.protos import ModelProto
 
+SECONDS = 600.0  # the limit for one set of inputs; the slowest example needs a hundredth of it
+
 
 class JudgeProcess:
     """Compares pairs of models in a child, which is started again when it ends."""
 
-    def __init__(self) -> None:
+    def __init__(self, seconds: float = SECONDS) -> None:
+        self._seconds = seconds
         self._child: subprocess.Popen[bytes] | None = None
         atexit.register(self.close)
 
@@ -32,27 +36,27 @@ class JudgeProcess:
         waiting, runtime = list(sets), True
         while waiting:
             order = (*models, dict(inputs), waiting, tolerance, runtime)
-            begun, answered, code = self._ask(order, found)
-            if code is None:
+            begun, answered, end = self._ask(order, found)
+            if not end:
                 break
             if answered:  # the original has an answer, so the result ended the process
-                found[begun] = f"the process ended with exit code {code}"
+                found[begun] = f"the process {end}"
             elif not begun and not runtime:
-                raise RuntimeError(f"the judge ended with exit code {code} before any inputs")
-            elif not begun or begun == "given":  # onnxruntime cannot run the original
+                raise RuntimeError(f"the judge {end} before any inputs")
+            elif runtime and (not begun or begun == "given"):  # it cannot run the original
                 runtime = False
                 continue
             waiting = waiting[waiting.index(begun) + 1 :]
         return list(found.items())
 
-    def _ask(self, order: Any, found: dict[str, str]) -> tuple[str, bool, int | None]:
-        """The last set that began, whether the original answered it, and the child's exit code."""
+    def _ask(self, order: Any, found: dict[str, str]) -> tuple[str, bool, str]:
+        """The last set that began, whether the original answered it, and how the child ended."""
         child = self._started()
-        begun, answered = "", False
+        begun, answered, late = "", False, threading.Event()
         try:
             pickle.dump(order, _pipe(child.stdin))
             _pipe(child.stdin).flush()
-            while (step := pickle.load(_pipe(child.stdout))) is not None:
+            while (step := self._step(child, late)) is not None:
                 name, told = step
                 answered = told is not None
                 begun = name
@@ -60,8 +64,24 @@ class JudgeProcess:
                     found[name] = told
         except (EOFError, BrokenPipeError, pickle.UnpicklingError):
             self._child = None
-            return begun, answered, child.wait()
-        return begun, answered, None
+            code = child.wait()
+            limit = f"was ended after {self._seconds:g} s without an answer"
+            return begun, answered, limit if late.is_set() else f"ended with exit code {code}"
+        return begun, answered, ""
+
+    def _step(self, child: subprocess.Popen[bytes], late: threading.Event) -> Any:
+        """The next answer of the child, which is ended where it gives none in time."""
+
+        def end() -> None:
+            late.set()
+            child.kill()
+
+        timer = threading.Timer(self._seconds, end)
+        timer.start()
+        try:
+            return pickle.load(_pipe(child.stdout))
+        finally:
+            timer.cancel()
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._child is None:

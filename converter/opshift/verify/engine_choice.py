@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 
 from opshift.author.present_types import element_types
 from opshift.model import imports
+from opshift.opsets import targets
 from opshift.protos import ModelProto
 from opshift.protos.library import defs
 from opshift.verify.oracle import OracleError, trust
@@ -21,6 +23,14 @@ CARRIED = frozenset(
         *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
     )
 )
+
+
+@functools.cache
+def highest_of_runtime() -> int:
+    """The newest opset of which the installed onnxruntime has kernels."""
+    import onnxruntime
+
+    return targets.find(f"{RUNTIME}=={onnxruntime.__version__}").imports[""]
 
 
 def choose(models: tuple[ModelProto, ModelProto], engine: str) -> tuple[tuple[str, str], ...]:

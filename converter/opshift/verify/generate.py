@@ -149,3 +149,9 @@ def _shapes(model: ModelProto) -> dict[str, TensorShapeProto]:
         dims = [TensorShapeProto.Dimension(dim_value=size) for size in tensor.dims]
         found[tensor.name] = TensorShapeProto(dim=dims)
     return found
+
+
+def is_dynamic(model: ModelProto) -> bool:
+    """Whether an input has a dimension without a fixed length."""
+    dims = (dim for info in model.graph.input for dim in info.type.tensor_type.shape.dim)
+    return any(not dim.HasField("dim_value") for dim in dims)

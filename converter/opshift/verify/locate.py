@@ -99,7 +99,7 @@ class ValueSearch:
             return self.among(names[:half]) or self.among(names[half:])
         for name in names if found is not None else ():
             mine, other = (values[name] for values in found or ())
-            if self.pair.difference(mine, other):
+            if self.pair.difference(mine, other, name):
                 return name, (mine, other)
             if isinstance(mine, np.ndarray):
                 self.same[name] = mine
@@ -113,7 +113,8 @@ class ValueSearch:
             if found is None:
                 yield Row(self.case.label, name, UNKNOWN, "no engine shows this value")
                 continue
-            told = self.pair.difference(*(values[name] for values in found))
+            mine, other = (values[name] for values in found)
+            told = self.pair.difference(mine, other, name)
             yield Row(self.case.label, name, DIFFERENT if told else EQUAL, told)
 
     def _run(self, models: tuple[ModelProto, ...], case: InputSet) -> list[dict[str, Any]] | None:
@@ -136,7 +137,7 @@ class ValueSearch:
         The nodes that lead to it from equal values may have only the last part in a difference
         that had been growing within the tolerance; then those from the inputs on are shown.
         """
-        detail = self.pair.difference(*values)
+        detail = self.pair.difference(values[0], values[1], name)
         nodes, small, inputs = self._cut(name, values, self.same)
         if not self._repeats(small, inputs, name):
             nodes, small, inputs = self._cut(name, values, self.case.values)
@@ -161,7 +162,10 @@ class ValueSearch:
 
     def _repeats(self, small: tuple[ModelProto, ...], inputs: Values, name: str) -> bool:
         found = self._run(small, InputSet("reduced", inputs))
-        return found is not None and bool(self.pair.difference(*(one[name] for one in found)))
+        if found is None:
+            return False
+        mine, other = (values[name] for values in found)
+        return bool(self.pair.difference(mine, other, name))
 
 
 def _exposing(model: ModelProto, names: list[str]) -> ModelProto:

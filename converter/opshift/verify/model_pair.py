@@ -7,6 +7,7 @@ import os
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from opshift.verify import (
 from opshift.verify.cases import Inputs, InputSet, given
 from opshift.verify.isolated import Limits
 from opshift.verify.isolated_task import Results
-from opshift.verify.oracle import compare
+from opshift.verify.precision import Precision
 from opshift.verify.subject import Model, Subject, opened
 from opshift.verify.tolerance import StatedTolerance
 from opshift.verify.verification import (
@@ -134,6 +135,10 @@ class Pair:
     wanted: StatedTolerance
     limits: Limits | None  # of the child processes; without any, the models run here
     runtime: str = ""  # the Python that runs the second model
+    precision: Precision = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "precision", Precision(self.a.model))
 
     @property
     def guest(self) -> str:
@@ -150,11 +155,16 @@ class Pair:
         done = isolated.run(engine, os.fspath(subject.path), values, self.seed, limits=self.limits)
         return done.value if not done.error else [({}, done.error)] * len(cases)
 
-    def difference(self, expected: Any, actual: Any) -> str:
-        """How two values differ, or nothing."""
-        usual = self.wanted.at(expected)
-        found = compare([expected], [actual], rtol=usual.rtol, atol=usual.atol, ulp=usual.ulp)
-        return (found or "").removeprefix("output 0").removeprefix(": ")
+    def difference(self, expected: Any, actual: Any, name: str) -> str:
+        """How the two values of a name in the first model differ, or nothing."""
+        found = self.wanted.at(expected).difference(expected, actual)
+        if not found:
+            return ""
+        computed_in = self.precision.of(name)
+        if self.wanted.at(expected, computed_in).difference(expected, actual):
+            return found
+        self.precision.used[name] = computed_in
+        return ""
 
 
 def compared(
@@ -185,6 +195,8 @@ def compared(
         rows += _rows(pair, case, before, after, names, random)
     if values and answered:
         rows += locate.inside(pair, (first.engine, second.engine), cases, values, folder)
+    for name, kind in sorted(pair.precision.used.items()):
+        notes.append(f"{name!r} is computed in {kind}: compared within the tolerance of {kind}")
     if objection := _interface(pair.a.model, pair.b.model):
         rows.append(Row("", "", DIFFERENT, objection))
     cause = None
@@ -204,7 +216,7 @@ def first_answers(
     found: list[tuple[InputSet, tuple[dict[str, Any], str]]] = []
     side, begun = Side(pair.a.name, engine, why), time.monotonic()
     for ladder, calm in generate.ATTEMPTS:
-        if ladder in (generate.SECOND, generate.LARGE) and not _dynamic(pair.a.model):
+        if ladder in (generate.SECOND, generate.LARGE) and not generate.is_dynamic(pair.a.model):
             continue
         cases = list(generate.cases(pair.a.model, pair.seed, ladder, calm=calm))
         tried, results = answers(pair, pair.a, engine, why, cases)
@@ -222,11 +234,6 @@ def _says(result: tuple[dict[str, Any], str]) -> bool:
     """Whether there is an answer that is not empty."""
     values, error = result
     return not error and any(not isinstance(v, np.ndarray) or v.size for v in values.values())
-
-
-def _dynamic(model: ModelProto) -> bool:
-    dims = (dim for info in model.graph.input for dim in info.type.tensor_type.shape.dim)
-    return any(not dim.HasField("dim_value") for dim in dims)
 
 
 def answers(
@@ -275,7 +282,7 @@ def _rows(
             found = randomness.unlike(expected, actual)
             yield Row(case.label, mine, DIFFERENT if found else LIKE, found)
         else:
-            found = pair.difference(expected, actual)
+            found = pair.difference(expected, actual, mine)
             yield Row(case.label, mine, DIFFERENT if found else EQUAL, found)
 
 

@@ -18,6 +18,13 @@ class Tolerance:
     atol: float = 0.0
     ulp: int = 0
 
+    def difference(self, expected: Any, actual: Any) -> str:
+        """How two values differ by more than this, or nothing."""
+        from opshift.verify.oracle import compare
+
+        told = compare([expected], [actual], rtol=self.rtol, atol=self.atol, ulp=self.ulp)
+        return (told or "").removeprefix("output 0").removeprefix(": ")
+
 
 EXACT = Tolerance()
 BY_TYPE = {
@@ -43,11 +50,17 @@ class StatedTolerance:
     atol: float | None = None
     ulp: int | None = None
 
-    def at(self, value: Any) -> Tolerance:
-        """The tolerance for a value, which for anything but floating types is none at all."""
+    def at(self, value: Any, computed_in: str = "") -> Tolerance:
+        """The tolerance for a value, which for anything but floating types is none at all.
+
+        A value that is computed in a coarser type has the tolerance of that type.
+        """
         usual = BY_TYPE.get(element_type(value), EXACT)
         if usual == EXACT:
             return EXACT
+        coarse = BY_TYPE.get(computed_in, EXACT)
+        if coarse.rtol > usual.rtol:
+            usual = Tolerance(coarse.rtol, coarse.atol, usual.ulp)
         return Tolerance(
             usual.rtol if self.rtol is None else self.rtol,
             usual.atol if self.atol is None else self.atol,

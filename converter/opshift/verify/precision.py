@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""In which type the values of a model are computed: a float that comes out of float16 is one."""
+
+from __future__ import annotations
+
+from opshift.author import registry, safe_inference
+from opshift.author.types_by_name import types_in
+from opshift.model import walk
+from opshift.opsets.elements import T
+from opshift.protos import GraphProto, ModelProto, NodeProto
+from opshift.verify.tolerance import BY_TYPE, EXACT
+
+NAMES = {T.FLOAT: "float32", T.DOUBLE: "float64"} | {
+    one: one.name.lower() for one in T if one.name.lower() in BY_TYPE
+}
+
+
+class Precision:
+    """The coarsest floating type on the way to each value of a model, found when it is asked for.
+
+    Two conversions of one formula round differently in that type. The type of the output alone
+    does not show this: many exports compute in float16 and end with a Cast to float.
+    """
+
+    def __init__(self, model: ModelProto) -> None:
+        self._model = model
+        self._found: dict[str, str] | None = None
+        self.used: dict[str, str] = {}  # the values that were compared in a coarser type
+
+    def of(self, name: str) -> str:
+        """The numpy name of the type, or nothing where no type of the value is known."""
+        if self._found is None:
+            self._found = self._looked_up()
+        return self._found.get(name, "")
+
+    def _looked_up(self) -> dict[str, str]:
+        try:
+            typed = safe_inference.infer(self._model, registry.default())
+        except safe_inference.COMPLAINTS:  # what is written down has to do
+            typed = self._model
+        types = {
+            name: NAMES.get(T(kind.tensor_type.elem_type), "exact")
+            for name, kind in types_in(typed).items()
+            if kind is not None and kind.HasField("tensor_type")
+        }
+        found: dict[str, str] = {}
+        _follow(typed.graph, types, found)
+        return found
+
+
+def _follow(graph: GraphProto, types: dict[str, str], found: dict[str, str]) -> None:
+    """Adds the values of a graph; a number that is read from a file has no rounding of its own."""
+    for node in graph.node:
+        for _, inner in walk.graphs_of(node):
+            _follow(inner, types, found)
+        ways = {found.get(name, "") for name in _read(node)}
+        for name in filter(None, node.output):
+            own = types.get(name, "")
+            if own != "exact":
+                found[name] = max((own if node.input else "", *ways), key=_coarseness)
+
+
+def _read(node: NodeProto) -> set[str]:
+    """What a node reads, and what its graphs give."""
+    inner = (output.name for _, graph in walk.graphs_of(node) for output in graph.output)
+    return {*walk.reads(node), *inner}
+
+
+def _coarseness(name: str) -> float:
+    return BY_TYPE.get(name, EXACT).rtol
