@@ -43,6 +43,7 @@ STAYS = {
             "per axis", "per axis, constant", "per last axis", "unknown rank, from the end",
             "16 bits per axis",
         ],
+        "the conversion down made floats of the few weights": ["weights of 4 bits in blocks"],
         "no formula has these types or these unknown lengths": [
             "16 bits", "float8 weights", "float8 with zero points", "blocks of float8",
             "blocks of unknown number",

@@ -125,6 +125,18 @@ def test_a_constant_that_would_be_much_larger_than_its_parts_is_not_written(with
     assert ops(converted(with_adapters, body)) == "Expand ReduceMax Mul"
 
 
+@pytest.mark.parametrize(("length", "written"), [(1000, "Mul"), (2000, "Cast Mul")])
+def test_a_weight_is_not_written_anew(with_adapters, length, written):
+    def run(node: Node, op: Builder) -> Result:
+        """A test's adapter."""
+        return node["A"] * op.Cast(node["B"], to=T.FLOAT)
+
+    with_adapters(adapter("MatMul", 13, 12, emits="Cast Mul")(run))
+    given = model("(float[N] x) => (float[n] y) { y = MatMul(x, w) }", 13)
+    given.graph.initializer.append(numpy_helper.from_array(np.zeros(length, np.float32), "w"))
+    assert ops(convert_version(given, 12)) == written
+
+
 KINDS = ("float32", "float64", "float16", "int64", "int32")
 ARITHMETIC = {"Add": 2, "Sub": 2, "Mul": 2, "Div": 2, "Floor": 1, "Ceil": 1, "Min": 2, "Max": 2}
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, overload
 
 from opshift.assumptions import Assumption
 from opshift.author.attributes import is_default, make_attribute, make_attributes
-from opshift.author.node import Node, Value
+from opshift.author.node import LARGEST_SMALL, Node, Value
 from opshift.author.traits import Fold
 from opshift.author.written import Crossing, Made, MadeEnv
 from opshift.errors import AdapterBug, Refusal, Why
@@ -119,13 +119,22 @@ class Builder:
     ) -> Value | None:
         """The result of an operator whose inputs are all constants, where a rule evaluates it."""
         fold = self.env.facts.adapters.rules(Fold).get((schema.domain, schema.name))
-        if fold is None or any(name and self.env.constant(name) is None for name in names):
+        if fold is None or not all(map(self._is_small_constant, filter(None, names))):
             return None
         proto = NodeProto(op_type=schema.name, input=names, output=["y"], attribute=attributes)
         found = fold.value(Node(proto, schema, self.env))
         if found is None or found.size > max(MOST_GROWN, *(self._size(name) for name in names)):
             return None
         return self.const(found)
+
+    def _is_small_constant(self, name: str) -> bool:
+        """Whether a value is a constant of the builder, or one of the model that is no weight."""
+        if name in self.made.constants:
+            return True
+        if self.env.is_weight(name):
+            return False
+        known = self.env.constant(name)
+        return known is not None and known.size <= LARGEST_SMALL
 
     def _size(self, name: str) -> int:
         known = self.env.constant(name) if name else None

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -105,6 +106,12 @@ class Facts:
                     waiting.append(behind.key)
             finally:
                 self._depth -= 1
+
+    def is_longer(self, scope: Scope, name: str, length: int) -> bool:
+        """Whether an initializer has more elements, which is known before it is read."""
+        owner = scope.owner(name)
+        tensor = owner.initializers.get(name) if owner is not None else None
+        return tensor is not None and math.prod(tensor.dims) > length
 
     def _find_constant(self, owner: Scope, name: str) -> Array | None:
         if name in owner.initializers:

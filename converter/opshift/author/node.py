@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from opshift.author.bounds import Bounds
     from opshift.author.builder import Builder
 
+LARGEST_SMALL = 1024  # numbers of a constant of the model that may be replaced by another one
 _Kind = TypeVar("_Kind")
 
 
@@ -73,6 +74,10 @@ class Env:
 
     def constant(self, name: str) -> Array | None:
         return self.facts.constant(self.scope, name)
+
+    def is_weight(self, name: str) -> bool:
+        """Whether a value is too large to be read and written anew."""
+        return self.facts.is_longer(self.scope, name, LARGEST_SMALL)
 
     def bounds(self, name: str) -> Bounds | None:
         return self.facts.bounds(self.scope, name)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterable
 
 from opshift.author.bounds import Bounds
@@ -29,7 +30,7 @@ from opshift.model.scope import Place, Scope
 from opshift.model.walk import holds_graphs
 from opshift.model.weights import Weights
 from opshift.opsets.elements import T
-from opshift.opsets.types import Dims
+from opshift.opsets.types import Dims, dims_of, rank_of
 from opshift.protos import ModelProto, TensorProto, TypeProto
 
 
@@ -132,6 +133,16 @@ class AskedFacts(Facts):
         if found is None and external(name) and not self._trust(name) & VARIABLE:
             self.journal.beyond("a value that may be constant")
         return found
+
+    def is_longer(self, scope: Scope, name: str, length: int) -> bool:
+        # A quotient holds no large initializer: an input that has its type stands for it.
+        found = self.type(scope, name) if external(name) else None
+        dims = dims_of(found) if rank_of(found) is not None and found is not None else (None,)
+        sizes = [size for size in dims if isinstance(size, int)]
+        if len(sizes) < len(dims) or math.prod(sizes) <= length:
+            return super().is_longer(scope, name, length)
+        self.tell(scope, name, found, TypePart.ALL)
+        return True
 
     def producer(self, scope: Scope, name: str) -> Node | None:
         if external(name):
