@@ -7,7 +7,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from onnx import parser
-from opshift.verify.oracle import compare, evaluate, make_inputs
+from opshift.verify.oracle import compare, evaluate, make_inputs, trust
 
 HEADER = '<ir_version: 10, opset_import: ["" : 13]> g '
 
@@ -70,6 +70,7 @@ def test_compare_tolerates_what_it_is_told_to() -> None:
     assert compare([one], [one, one]) == "1 outputs expected, 2 given"
 
 
+@pytest.mark.skipif(trust.OLD, reason="the reference of an older onnx takes no empty tensor there")
 def test_a_reference_that_writes_into_its_inputs_changes_no_initializer() -> None:
     """The reference of LogSoftmax does so where there are no elements."""
     model = parser.parse_model(
