@@ -112,19 +112,25 @@ def biases_of(
 
 
 ROTATION = (
-    "Reshape", "Shape", "Slice", "Gather", "Unsqueeze", "Mul", "Sub", "Add", "Concat", "Range",
+    "Reshape", "Shape", "Slice", "Split", "Gather", "Unsqueeze", "Mul", "Sub", "Add", "Concat",
+    "Range",
 )  # fmt: skip
 
 
 def turn(
-    op: Builder, x: Value, cos: Value, sin: Value, *, pairs: bool, half: int, partly: bool
+    op: Builder, x: Value, cos: Value, sin: Value, *, pairs: bool, half: int | None, partly: bool
 ) -> Value:
-    """Heads whose numbers turn by angles: neighbours, or those of two halves; all, or the first."""
-    turning = last(op, x, 0, 2 * half) if partly else x
+    """Turns pairs of numbers by angles: neighbours, or one number of each half.
+
+    If `partly`, the first 2 * half numbers turn; else all of them, whose half may be unknown.
+    """
+    turning = last(op, x, 0, 2 * half) if partly and half else x
     if pairs:
         first, second = last(op, turning, 0, END, 2), last(op, turning, 1, END, 2)
+    elif half is None:
+        first, second = op.Split(turning, axis=-1, num_outputs=2, outputs=2)
     else:
-        first, second = last(op, turning, 0, half), last(op, turning, half, END)
+        first, second = op.Split(turning, op.const([half, half]), axis=-1, outputs=2)
     real = cos * first - sin * second
     imaginary = sin * first + cos * second
     if pairs:
@@ -132,9 +138,10 @@ def turn(
         turned = op.Reshape(op.Concat(*each, axis=-1), op.Shape(turning))
     else:
         turned = op.Concat(real, imaginary, axis=-1)
-    return op.Concat(turned, last(op, x, 2 * half, END), axis=-1) if partly else turned
+    return op.Concat(turned, last(op, x, 2 * half, END), axis=-1) if partly and half else turned
 
 
 def last(op: Builder, x: Value, start: int, end: int, step: int = 1) -> Value:
     """A part of the last axis."""
-    return op.Slice(x, op.const([start]), op.const([end]), op.const([-1]), op.const([step]))
+    bounds = op.const([start]), op.const([end]), op.const([-1])
+    return op.Slice(x, *bounds) if step == 1 else op.Slice(x, *bounds, op.const([step]))

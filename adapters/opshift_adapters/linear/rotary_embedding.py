@@ -3,7 +3,7 @@
 
 from opshift.adapter import Builder, Node, Refusal, Result, Value, Why, adapter, example
 
-from opshift_adapters._lib.blocks import END
+from opshift_adapters._lib.heads import ROTATION, turn
 
 FOUR = "(float[2,3,4,8] x, float[2,4,4] c, float[2,4,4] s) => (float[2,3,4,8] y) "
 THREE = "(float[2,4,24] x, float[9,4] c, float[9,4] s, int64[2,4] p) => (float[2,4,24] y) "
@@ -11,9 +11,7 @@ PLACES = {"p": [[0, 1, 2, 3], [8, 7, 6, 5]]}
 RANKLESS = "(float[192] v, int64[n] t, float[2,4,4] c, float[2,4,4] s) => (float[a,b,d,e] y) { x = Reshape(v, t) "
 
 
-@adapter("RotaryEmbedding", 23, 22, emits=(
-    "Reshape", "Shape", "Split", "Slice", "Gather", "Unsqueeze", "Mul", "Sub", "Add", "Concat",
-))  # fmt: skip
+@adapter("RotaryEmbedding", 23, 22, emits=ROTATION)  # fmt: skip
 @example("four axes", FOUR + "{ y = RotaryEmbedding(x, c, s) }", gives="Unsqueeze Unsqueeze Split Mul Mul Sub Mul Mul Add Concat")
 @example("three axes", THREE + "{ y = RotaryEmbedding<num_heads=3>(x, c, s, p) }", inputs=PLACES)
 @example("interleaved", FOUR + "{ y = RotaryEmbedding<interleaved=1>(x, c, s) }")
@@ -35,21 +33,10 @@ def rotary_embedding_23_22(node: Node, op: Builder) -> Result:
     apart = _apart(op, x, heads) if packed else x
     cos, sin = (_angles(op, node, name, 2 if packed else 1) for name in ("cos_cache", "sin_cache"))
     size = node.attr("rotary_embedding_dim") or 0
-    turning = _last(op, apart, 0, size) if size else apart
-    pairs = bool(node.attr("interleaved"))
-    if pairs:
-        first, second = _last(op, turning, 0, END, 2), _last(op, turning, 1, END, 2)
-    else:
-        first, second = op.Split(turning, axis=-1, num_outputs=2, outputs=2)
-    real = cos * first - sin * second
-    imaginary = sin * first + cos * second
-    if pairs:
-        each = [op.Unsqueeze(part, op.const([-1])) for part in (real, imaginary)]
-        turned = op.Reshape(op.Concat(*each, axis=-1), op.Shape(turning))
-    else:
-        turned = op.Concat(real, imaginary, axis=-1)
-    if size:
-        turned = op.Concat(turned, _last(op, apart, size, END), axis=-1)
+    turned = turn(
+        op, apart, cos, sin,
+        pairs=bool(node.attr("interleaved")), half=size // 2 if size else None, partly=bool(size),
+    )  # fmt: skip
     return op.Reshape(turned, op.Shape(x)) if packed else turned
 
 
@@ -64,9 +51,3 @@ def _angles(op: Builder, node: Node, name: str, axis: int) -> Value:
     if places is not None:
         cache = op.Gather(cache, places)
     return op.Unsqueeze(cache, op.const([axis]))
-
-
-def _last(op: Builder, x: Value, start: int, end: int, step: int = 1) -> Value:
-    """A part of the last axis."""
-    bounds = op.const([start]), op.const([end]), op.const([-1])
-    return op.Slice(x, *bounds) if step == 1 else op.Slice(x, *bounds, op.const([step]))
