@@ -43,7 +43,7 @@ class Program(Protocol):
         """The exported model."""
 
 
-_Program = TypeVar("_Program", bound=Program)
+_Given = TypeVar("_Given", bound="ModelProto | onnx_ir.Model | Program")
 
 
 class ModelWishes(Wishes, total=False):
@@ -54,7 +54,7 @@ class ModelWishes(Wishes, total=False):
 
 @overload
 def convert_version(
-    model: ModelProto | str | os.PathLike[str],
+    model: str | os.PathLike[str],
     target: AnyTarget = None,
     *,
     target_version: AnyTarget = None,
@@ -62,20 +62,12 @@ def convert_version(
 ) -> ModelProto: ...
 @overload
 def convert_version(
-    model: onnx_ir.Model,
+    model: _Given,
     target: AnyTarget = None,
     *,
     target_version: AnyTarget = None,
     **wishes: Unpack[ModelWishes],
-) -> onnx_ir.Model: ...
-@overload
-def convert_version(
-    model: _Program,
-    target: AnyTarget = None,
-    *,
-    target_version: AnyTarget = None,
-    **wishes: Unpack[ModelWishes],
-) -> _Program: ...
+) -> _Given: ...
 @takes_wishes
 @diagnose.unreadable_text()
 def convert_version(
@@ -118,7 +110,7 @@ def convert_version(
 
 @overload
 def convert_with_report(
-    model: ModelProto | str | os.PathLike[str],
+    model: str | os.PathLike[str],
     target: AnyTarget = None,
     *,
     target_version: AnyTarget = None,
@@ -126,20 +118,12 @@ def convert_with_report(
 ) -> Result[ModelProto]: ...
 @overload
 def convert_with_report(
-    model: onnx_ir.Model,
+    model: _Given,
     target: AnyTarget = None,
     *,
     target_version: AnyTarget = None,
     **wishes: Unpack[ModelWishes],
-) -> Result[onnx_ir.Model]: ...
-@overload
-def convert_with_report(
-    model: _Program,
-    target: AnyTarget = None,
-    *,
-    target_version: AnyTarget = None,
-    **wishes: Unpack[ModelWishes],
-) -> Result[_Program]: ...
+) -> Result[_Given]: ...
 @takes_wishes
 def convert_with_report(
     model: Any,
