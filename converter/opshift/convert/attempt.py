@@ -655,7 +655,7 @@ def _runs(row: Ceiling, change: NodeChange) -> bool:
 
 def _nodes(document: Document) -> int:
     """The nodes of all graphs and functions."""
-    return sum(len(scope.proto.node) for root in document.roots for scope in root.scopes)
+    return sum(len(scope.proto.node) for scope in document.scopes())
 
 
 def _as_model(view: bytes | ModelProto) -> ModelProto:

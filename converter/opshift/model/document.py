@@ -158,10 +158,13 @@ class Document:
                 _prune(root.index, inside)
                 _prune(root.calls, inside)
 
+    def scopes(self) -> Iterator[Scope]:
+        """Every graph and function, at any depth."""
+        return (scope for root in self.roots for scope in root.scopes)
+
     def sort(self) -> None:
-        for root in self.roots:
-            for scope in root.scopes:
-                scope.sort()
+        for scope in self.scopes():
+            scope.sort()
 
     def is_call(self, node: NodeProto) -> bool:
         return call_id(node) in self.functions

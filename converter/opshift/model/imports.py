@@ -9,7 +9,7 @@ from opshift.errors import RefusedNode, Why
 from opshift.model.document import Document
 from opshift.model.functions import functions_of
 from opshift.model.scope import Imports, Root, call_id
-from opshift.model.walk import Container, nodes, nodes_in
+from opshift.model.walk import Container, name_of, nodes, nodes_in
 from opshift.opsets import schemas
 from opshift.protos import FunctionProto, ModelProto, NodeProto
 
@@ -95,11 +95,10 @@ def unknown(document: Document) -> list[RefusedNode]:
                 version = root.imports.get(domain) or 0
                 for scope, position in places:
                     node = scope.node(position)
-                    name = node.name or next((o for o in node.output if o), "")
                     why = Why.UNKNOWN_DOMAIN
                     said = f"no installed package describes domain {domain!r}"
                     boundary = (version, version)
-                    found.append(RefusedNode(name, op, domain, boundary, why, said))
+                    found.append(RefusedNode(name_of(node), op, domain, boundary, why, said))
     return found
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from opshift.model.rename import rename_own
 from opshift.model.scope import Place, Root, Scope
+from opshift.model.walk import named
 from opshift.protos import GraphProto, NodeProto, TensorProto
 from opshift.records import dataclass
 
@@ -81,7 +82,7 @@ def _is_free(document: Document, left: Heritage, root: Root) -> bool:
 
 def _drop_annotations(document: Document) -> Iterator[tuple[Scope, str]]:
     """Removes the quantization annotations of tensors that the conversion removed."""
-    for scope in [scope for root in document.roots for scope in root.scopes]:
+    for scope in list(document.scopes()):
         if not document.gone or not isinstance(scope.proto, GraphProto):
             continue
         notes = scope.proto.quantization_annotation
@@ -122,9 +123,8 @@ def _drop_shardings(document: Document) -> Iterator[str]:
                 name = configuration.sharding_spec[i].tensor_name
                 if not holds(node, name):
                     del configuration.sharding_spec[i]
-                    called = node.name or next((o for o in node.output if o), "")
                     yield (
-                        f"removed the sharding of {name!r} from {node.op_type} {called!r}: the"
+                        f"removed the sharding of {name!r} from {named(node)}: the"
                         " node no longer reads or writes this value"
                     )
 

@@ -57,6 +57,16 @@ def graphs_of(node: NodeProto) -> Iterator[tuple[str, GraphProto]]:
                 yield attribute.name, graph
 
 
+def name_of(node: NodeProto) -> str:
+    """The name of a node, or its first output where it has none."""
+    return node.name or next((o for o in node.output if o), "")
+
+
+def named(node: NodeProto) -> str:
+    """How a sentence names a node: its operator, and its name or its first output."""
+    return f"{node.op_type} {name_of(node)!r}"
+
+
 def holds_graphs(node: NodeProto) -> bool:
     """Whether a node holds a graph."""
     return any(True for _ in graphs_of(node))

@@ -49,12 +49,7 @@ def held(document: Document, facts: Facts, above: int) -> list[Feature]:
     """The content of a model that came with a later IR version than `above`."""
     from opshift.model.bytes.outline import Content
 
-    bare = any(
-        name not in scope.inputs
-        for root in document.roots
-        for scope in root.scopes
-        for name in scope.initializers
-    )
+    bare = any(n not in scope.inputs for scope in document.scopes() for n in scope.initializers)
     content = Content(document.model.SerializeToString())
     return of_content(content, _types(document, facts, above), bare=bare, above=above)
 

@@ -23,7 +23,7 @@ def of_model(model: ModelProto) -> Placed:
 
 
 def nodes(model: ModelProto) -> Placed:
-    return ((_node(node), node) for node in walk.nodes(model))
+    return ((walk.named(node), node) for node in walk.nodes(model))
 
 
 def graphs(model: ModelProto) -> Placed:
@@ -74,7 +74,7 @@ def attributes(model: ModelProto, *kinds: int) -> Iterator[str]:
     """Nodes with an attribute of one of these kinds, as AttributeProto numbers them."""
     for node in walk.nodes(model):
         if any(attribute.type in kinds for attribute in node.attribute):
-            yield _node(node)
+            yield walk.named(node)
 
 
 def of_type(model: ModelProto, name: str) -> Iterator[str]:
@@ -90,12 +90,8 @@ def of_type(model: ModelProto, name: str) -> Iterator[str]:
         for attribute in node.attribute:
             asked = attribute.i if attribute.name in TYPE_ATTRIBUTES else attribute.t.data_type
             if asked == number or name in element_types(attribute.tp):
-                yield _node(node)
+                yield walk.named(node)
 
 
 def _graphs(model: ModelProto) -> Iterator[GraphProto]:
     return (one for one in walk.containers(model) if isinstance(one, GraphProto))
-
-
-def _node(node: NodeProto) -> str:
-    return f"{node.op_type} {node.name or next((o for o in node.output if o), '')!r}"

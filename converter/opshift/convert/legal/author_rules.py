@@ -11,9 +11,10 @@ from opshift.author.facts import Facts
 from opshift.author.node import Env, Node
 from opshift.author.registry import Registry
 from opshift.author.traits import Differs, Flaw, Illegal
-from opshift.convert.legal.findings import Checked, named
+from opshift.convert.legal.findings import Checked
 from opshift.errors import Refusal
 from opshift.model.document import Document
+from opshift.model.walk import named
 from opshift.opsets import schemas
 
 DIFFERS = "onnxruntime answers differently from the specification here"

@@ -8,11 +8,10 @@ from collections.abc import Iterable, Iterator
 from opshift.author import safe_inference
 from opshift.author.registry import Registry
 from opshift.convert.change import Step
-from opshift.convert.legal.findings import named
 from opshift.model import repair
 from opshift.model.document import Document
 from opshift.model.scope import Imports, Root
-from opshift.model.walk import HOLDERS, Container
+from opshift.model.walk import HOLDERS, Container, named
 from opshift.model.weights import Weights
 from opshift.opsets import schemas
 from opshift.protos import (

@@ -12,7 +12,6 @@ from opshift.author.facts import Facts
 from opshift.author.registry import Registry
 from opshift.model.document import Document
 from opshift.model.weights import Weights
-from opshift.protos import NodeProto
 from opshift.records import dataclass
 from opshift.report import SCHEMA_VERSION
 from opshift.text import Line, Role, Shown, counted
@@ -122,8 +121,3 @@ class Findings(Shown):
         yield Line(f"{', '.join(told)}." if told else "Nothing is wrong.", role)
         for finding in self.found:
             yield Line(f"  {finding}", _ROLES[finding.level])
-
-
-def named(node: NodeProto) -> str:
-    """How a sentence names a node: its operator, and its name or its first output."""
-    return f"{node.op_type} {node.name or next((o for o in node.output if o), '')!r}"

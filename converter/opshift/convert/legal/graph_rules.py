@@ -6,22 +6,18 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection, Iterator
 
-from opshift.convert.legal.findings import Checked, named
+from opshift.convert.legal.findings import Checked
 from opshift.model.scope import Scope
+from opshift.model.walk import named
 from opshift.opsets import schemas
 from opshift.protos import AttributeProto, GraphProto, NodeProto
-
-
-def _scopes(checked: Checked) -> Iterator[Scope]:
-    return (scope for root in checked.document.roots for scope in root.scopes)
-
 
 # -- names and order ---------------------------------------------------------------------------
 
 
 def definitions(checked: Checked) -> Iterator[str]:
     """Single assignment, order, and outputs that a node writes."""
-    for scope in _scopes(checked):
+    for scope in checked.document.scopes():
         yield from _definitions(scope)
 
 
@@ -90,7 +86,7 @@ def _cycle(scope: Scope, name: str) -> list[str]:
 
 def shadowing(checked: Checked) -> Iterator[str]:
     """A name means one value along a chain of scopes."""
-    for scope in _scopes(checked):
+    for scope in checked.document.scopes():
         if scope.parent is None or not isinstance(scope.proto, GraphProto):
             continue
         for name in sorted(_defined(scope)):
@@ -103,7 +99,7 @@ def shadowing(checked: Checked) -> Iterator[str]:
 
 def untyped_attributes(checked: Checked) -> Iterator[str]:
     """Fields that must be there at the model's IR version."""
-    for node in (node for scope in _scopes(checked) for node in scope.proto.node):
+    for node in (node for scope in checked.document.scopes() for node in scope.proto.node):
         for attribute in node.attribute:
             if attribute.type == AttributeProto.UNDEFINED:
                 yield (

@@ -9,10 +9,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, TypeAlias
 
 from opshift.convert.ir import places
-from opshift.convert.legal.findings import ERROR, INFO, WARNING, Checked, Phase, Rule, named
+from opshift.convert.legal.findings import ERROR, INFO, WARNING, Checked, Phase, Rule
 from opshift.model.document import Document
 from opshift.model.names import TRAINING_PARTS
 from opshift.model.scope import FunctionId, Scope
+from opshift.model.walk import named
 from opshift.protos import FunctionProto, GraphProto, TrainingInfoProto, TypeProto, ValueInfoProto
 from opshift.text import counted
 
@@ -27,19 +28,6 @@ DIMENSION_DENOTATIONS = frozenset(
 
 NamedText: TypeAlias = tuple[frozenset[str], str]
 """What breaks a rule: the names that it is about, and a sentence."""
-
-
-def _scopes(document: Document) -> Iterator[Scope]:
-    return (scope for root in document.roots for scope in root.scopes)
-
-
-def _defines(scope: Scope, name: str) -> bool:
-    return (
-        name in scope.producers
-        or name in scope.inputs
-        or name in scope.initializers
-        or name in scope.sparse
-    )
 
 
 def _where(scope: Scope) -> str:
@@ -57,7 +45,7 @@ def _some(names: Collection[str], what: str) -> str:
 
 
 def _node_names(document: Document) -> Iterator[NamedText]:
-    for scope in _scopes(document):
+    for scope in document.scopes():
         if repeated := scope.repeated_names:
             yield (
                 repeated,
@@ -68,7 +56,7 @@ def _node_names(document: Document) -> Iterator[NamedText]:
 
 def _graph_names(document: Document) -> Iterator[NamedText]:
     """The names of graphs are unique within a model."""
-    names = Counter(s.proto.name for s in _scopes(document) if isinstance(s.proto, GraphProto))
+    names = Counter(s.proto.name for s in document.scopes() if isinstance(s.proto, GraphProto))
     if names[""]:
         yield (frozenset({""}), f"{counted(names.pop(''), 'graph')} without a name; name it")
     for name, count in sorted(names.items()):
@@ -96,14 +84,14 @@ _IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
 def _node_identifiers(document: Document) -> Iterator[NamedText]:
-    names = {node.name for scope in _scopes(document) for node in scope.proto.node}
+    names = {node.name for scope in document.scopes() for node in scope.proto.node}
     return _identifiers("node", names)
 
 
 def _value_identifiers(document: Document) -> Iterator[NamedText]:
     names = {
         name
-        for scope in _scopes(document)
+        for scope in document.scopes()
         for name in (*scope.inputs, *scope.initializers, *scope.producers)
     }
     return _identifiers("value", names)
@@ -152,10 +140,10 @@ def _binding(
 
 
 def _value_infos(document: Document) -> Iterator[NamedText]:
-    for scope in _scopes(document):
+    for scope in document.scopes():
         infos: Iterable[ValueInfoProto] = getattr(scope.proto, "value_info", ())
         stated = {value.name for value in infos}
-        lost = frozenset(name for name in stated if not _defines(scope, name))
+        lost = frozenset(name for name in stated if scope.owner(name) is not scope)
         if lost:
             yield (
                 lost,
@@ -165,9 +153,9 @@ def _value_infos(document: Document) -> Iterator[NamedText]:
 
 
 def _annotations(document: Document) -> Iterator[NamedText]:
-    for scope in _scopes(document):
+    for scope in document.scopes():
         for note in getattr(scope.proto, "quantization_annotation", ()):
-            if not _defines(scope, note.tensor_name):
+            if scope.owner(note.tensor_name) is not scope:
                 yield (
                     frozenset({note.tensor_name}),
                     f"a quantization annotation of {_where(scope)} describes"
@@ -184,7 +172,7 @@ def _annotations(document: Document) -> Iterator[NamedText]:
 
 def _devices(document: Document) -> Iterator[NamedText]:
     known = {one.name for one in getattr(document.model, "configuration", ())}
-    for scope in _scopes(document):
+    for scope in document.scopes():
         for node in scope.proto.node:
             for one in getattr(node, "device_configurations", ()):
                 called = named(node)

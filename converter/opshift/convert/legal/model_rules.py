@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from opshift.convert.ir import needs
 from opshift.convert.ir.features import Feature
 from opshift.convert.legal import checker
-from opshift.convert.legal.findings import Checked, named
+from opshift.convert.legal.findings import Checked
 from opshift.model import walk, weights
 from opshift.model.scope import FunctionId, Root
+from opshift.model.walk import named
 from opshift.opsets import schemas
 from opshift.protos import GraphProto, TensorProto
 

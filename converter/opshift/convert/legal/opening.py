@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-from opshift.convert.legal.findings import named
 from opshift.convert.legal.model_rules import unknown_version
 from opshift.errors import InvalidModel
 from opshift.model import functions
 from opshift.model.bytes.external import location_of, require_inside
-from opshift.model.walk import nodes_in, tensors
+from opshift.model.walk import named, nodes_in, tensors
 from opshift.protos import ModelProto, TensorProto
 
 _REFERENCE = b"\xaa\x01"  # how the field ref_attr_name is written

@@ -33,6 +33,7 @@ from opshift.convert.legal.findings import (
 from opshift.errors import AdapterBug, InvalidModel
 from opshift.model import weights
 from opshift.model.document import Document
+from opshift.model.walk import named
 from opshift.protos import ModelProto
 
 RULES = (
@@ -90,11 +91,9 @@ def require_legal(document: Document, adapters: Registry, error: str | None) -> 
 def before_step(change: written_rules.WrittenNodes) -> None:
     """Raises an AdapterBug that names the opsets, the adapter and the node."""
     for one in findings(Phase.BEFORE_STEP, change):
-        node = change.node
         opsets = f"{change.domain or 'ai.onnx'} {change.start}->{change.to}"
-        where = node.name or next((o for o in node.proto.output if o), "")
-        source = change.adapter.source
-        raise AdapterBug(f"at {opsets}, {source} on {node.op} {where!r}: {one.text}")
+        on = f"{change.adapter.source} on {named(change.node.proto)}"
+        raise AdapterBug(f"at {opsets}, {on}: {one.text}")
 
 
 def after_step(document: Document, step: Step) -> None:

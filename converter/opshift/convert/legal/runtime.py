@@ -14,6 +14,7 @@ from opshift.author.present_types import take_census
 from opshift.errors import RefusedNode, Why
 from opshift.model.document import Document
 from opshift.model.scope import Key, Place, Root, Scope
+from opshift.model.walk import name_of
 from opshift.opsets import schemas
 from opshift.protos import AttributeProto, NodeProto, TypeProto, helper
 from opshift.records import dataclass
@@ -239,6 +240,4 @@ def _value(attribute: AttributeProto) -> object:
 
 
 def _lack(domain: str, op: str, nodes: Collection[NodeProto], says: str) -> RuntimeLack:
-    first = next(iter(nodes))
-    name = first.name or next((o for o in first.output if o), "")
-    return RuntimeLack(op, domain, name, len(nodes), says)
+    return RuntimeLack(op, domain, name_of(next(iter(nodes))), len(nodes), says)
