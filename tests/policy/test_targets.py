@@ -67,7 +67,10 @@ def test_a_name_has_a_ceiling(text, opset, ir):
         ("tensorrt", "tensorrt needs a release; give one of 5.1"),
         ("", "no target is called ''"),
         ("onnxruntime==one", "onnxruntime one is not known"),
-        ("13", "no target is called '13'"),
+        ("13", "'13' is an opset and not a runtime; give it as the opset: --to N"),
+        ("opset 13", "'opset 13' is an opset and not a runtime"),
+        ("onnxruntime<=1.14", "names the newest release; give the oldest one that has to run"),
+        ("ort < 1.12", "names the newest release"),
     ],
 )
 def test_a_name_that_nobody_knows_gets_the_nearest(text, sentence):
@@ -81,10 +84,10 @@ def test_a_name_that_nobody_knows_gets_the_nearest(text, sentence):
     [
         ("ort 1.10", "onnxruntime==1.10", ""),
         ("onnxruntime-gpu==1.16", "onnxruntime==1.16", ""),
-        ("onnxruntime-web", "onnxruntime==1.31", "release 1.31 is used"),
+        ("onnxruntime-web", "onnxruntime==1.32", "release 1.32 is used"),
         ("onnxruntime>=1.10", "onnxruntime==1.10", "which later releases read"),
         (">=1.10", "onnxruntime==1.10", "without a name"),
-        ("onnxruntime==1.32", "onnxruntime==1.31", "is newer than the known releases; release 1.31 is used"),
+        ("onnxruntime==1.99", "onnxruntime==1.32", "is newer than the known releases; release 1.32 is used"),
         ("JetPack 4.6", "jetpack==4.6", ""),
         ("jetpack==6.1", "tensorrt==10.1", "tensorrt 10.3 is not known"),
         ("trt 8.4", "tensorrt==8.4", ""),

@@ -24,6 +24,8 @@ BAD_INPUT = 2  # the command, a file or the environment is at fault
 BUG = 3  # opshift or an adapter is at fault
 WOULD_CHANGE = 4  # `--check`: the conversion is possible and would change the model
 INTERRUPTED = 130
+# The messages of these codes are ours, and one that ends with what to do needs no general advice.
+OWN_CURE = ("BAD_USAGE", "BAD_TARGET", "BAD_DESTINATION")
 GRAVEST = (BUG, BAD_INPUT, REFUSED, WOULD_CHANGE, DONE)  # of several models, the first counts
 
 
@@ -75,7 +77,9 @@ class Output:
             self._data(error_as_dict(name, message, cure, code))
         told = [Line(f"error: {line}", Role.BAD) for line in message.splitlines()[:1]]
         told += [Line(f"  {line}") for line in message.splitlines()[1:]]
-        if self.verbosity >= 0 and cure not in message:
+        if self.verbosity >= 0 and name in OWN_CURE and "; " in message:
+            told.append(Line(f"  More about this error: opshift explain {name}"))
+        elif self.verbosity >= 0 and cure not in message:
             told.append(Line(f"  What to do: {cure} (opshift explain {name})"))
         self.say(told, err=True)
         if self.verbosity > 0 and sys.exc_info()[0] is not None:

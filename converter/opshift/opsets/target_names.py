@@ -29,6 +29,7 @@ class Name:
 def parse(text: str, known: Mapping[str, Sequence[str]]) -> Name:
     """Takes a text apart into one of the known names, by any of its spellings, and a version."""
     plain = _plain(text)
+    _require_runtime(text, plain)
     if re.match(r"(>=|~=)", plain) and "onnxruntime" in known:
         found = parse(f"onnxruntime{plain}", known)
         return Name(found.name, found.version, f"{text.strip()} without a name: onnxruntime")
@@ -43,6 +44,17 @@ def parse(text: str, known: Mapping[str, Sequence[str]]) -> Name:
             lower = f"{text.strip()}: taken as {version}, which later releases read, too"
             return Name(name, version, lower if rest[1] in (">=", "~=") and version else "")
     raise BadTarget(_unknown(text, [spelling for spelling, _ in spelled]))
+
+
+def _require_runtime(text: str, plain: str) -> None:
+    """Raises BadTarget for what names an opset, or the newest release of several."""
+    if re.fullmatch(r"(opset-*)?\d+|latest", plain):
+        raise BadTarget(f"{text!r} is an opset and not a runtime; give it as the opset: --to N")
+    if "<" in plain:
+        raise BadTarget(
+            f"{text!r} names the newest release; give the oldest one that has to run the model,"
+            " such as onnxruntime==1.10"
+        )
 
 
 def _plain(text: str) -> str:

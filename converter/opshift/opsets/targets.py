@@ -19,6 +19,7 @@ from opshift.records import dataclass
 
 GROUP = "opshift.targets"
 CONFIG = "OPSHIFT_TARGETS"
+TABLE_READ = "2026-11-22"  # when the releases of onnx were compared with its version table
 FIELDS = {"onnx": "", "ml": versions.ML, "training": versions.TRAINING}
 Key = tuple[str, str]  # (domain, operator)
 
@@ -303,5 +304,6 @@ def _releases_of_onnx() -> Runtime:
             if release.version(domain):
                 imports[domain] = release.version(domain)
         source = "onnx's own version table"
-        rows.append(Ceiling("onnx", listed, imports, release.ir, source, closed=True))
+        row = Ceiling("onnx", listed, imports, release.ir, source, date=TABLE_READ, closed=True)
+        rows.append(row)
     return Runtime("onnx", tuple(rows))

@@ -22,9 +22,9 @@ WHEELS = {
     "3.8": ("1.2.0", "1.19.2"),
     "3.9": ("1.7.0", "1.19.2"),
     "3.10": ("1.12.0", "1.23.2"),
-    "3.11": ("1.15.0", "1.31.1"),
-    "3.12": ("1.17.0", "1.31.1"),
-    "3.13": ("1.20.0", "1.31.1"),
+    "3.11": ("1.15.0", "1.32.0"),
+    "3.12": ("1.17.0", "1.32.0"),
+    "3.13": ("1.20.0", "1.32.0"),
 }
 # What the other runtimes are called in the registry of Python packages; pip finds the wheels.
 PACKAGES = {"openvino": "openvino", "opencv": "opencv-python-headless", "tract": "tract"}
