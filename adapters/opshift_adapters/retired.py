@@ -18,7 +18,7 @@ from opshift.adapter import (
 )
 
 from opshift_adapters._lib.blocks import END, SELECT, expand_to
-from opshift_adapters._lib.no_schema import first_input, number
+from opshift_adapters._lib.no_schema import needed, number
 
 FIRST = {"": 5}
 IMAGE = "(float[2,3,4,5] x) => (float[2,3,a,b] y) "
@@ -42,9 +42,10 @@ def _by_number(op: Builder, name: str, x: Value, number: float) -> Value:
 @example("both", "(float[2,3] x) => (float[2,3] y) { y = Affine<alpha=2.0,beta=0.5>(x) }", gives="Mul Add", imports=FIRST)
 @example("numpy broadcasting", "(double[2,3] x) => (double[2,3] y) { y = Affine<alpha=2.0>(x) }", gives="Mul Add", imports={"": 7})
 @example("nothing", '() => (float[2,3] y) { y = Affine<alpha=2.0,beta=0.5>("") }', imports=FIRST, refuses=Why.AMBIGUOUS)
+@example("another input", "(float[2,3] x, float z) => (float[2,3] y) { y = Affine<alpha=2.0>(x, z) }", imports=FIRST, refuses=Why.NOT_EXPRESSIBLE)
 def affine(node: Node, op: Builder) -> Result:
     """alpha x + beta."""
-    scaled = _by_number(op, "Mul", first_input(node), number(node, "alpha", 1))
+    scaled = _by_number(op, "Mul", needed(node, 0), number(node, "alpha", 1))
     return _by_number(op, "Add", scaled, number(node, "beta", 0))
 
 
@@ -52,7 +53,7 @@ def affine(node: Node, op: Builder) -> Result:
 @example("scale", "(float[2,3] x) => (float[2,3] y) { y = Scale<scale=2.5>(x) }", gives="Mul", imports=FIRST)
 def scale(node: Node, op: Builder) -> Result:
     """A product with one number."""
-    return _by_number(op, "Mul", first_input(node), number(node, "scale", 1))
+    return _by_number(op, "Mul", needed(node, 0), number(node, "scale", 1))
 
 
 @retired("ImageScaler", emits=("Mul", "Add"))
@@ -60,7 +61,7 @@ def scale(node: Node, op: Builder) -> Result:
 @example("numpy broadcasting", "(float16[2,3,4,5] x) => (float16[2,3,4,5] y) { y = ImageScaler<bias=[1.0,2.0,3.0]>(x) }", gives="Mul Add", imports={"": 7})
 def image_scaler(node: Node, op: Builder) -> Result:
     """x scale + bias, with a bias for each channel."""
-    x, bias = first_input(node), np.array(_needed(node, "bias"))
+    x, bias = needed(node, 0), np.array(_needed(node, "bias"))
     scaled = _by_number(op, "Mul", x, number(node, "scale", 1))
     if op.version >= 7:
         return scaled + op.const(bias.reshape(-1, 1, 1), like=x)
@@ -72,7 +73,7 @@ def image_scaler(node: Node, op: Builder) -> Result:
 @example("left out", "(float[2,3] x) => (float[2,3] y) { y = ParametricSoftplus<alpha=2.0>(x) }", refuses=Why.AMBIGUOUS, imports=FIRST)
 def parametric_softplus(node: Node, op: Builder) -> Result:
     """alpha log(1 + exp(beta x))."""
-    soft = op.Softplus(_by_number(op, "Mul", first_input(node), _needed(node, "beta")))
+    soft = op.Softplus(_by_number(op, "Mul", needed(node, 0), _needed(node, "beta")))
     return _by_number(op, "Mul", soft, _needed(node, "alpha"))
 
 
@@ -80,7 +81,7 @@ def parametric_softplus(node: Node, op: Builder) -> Result:
 @example("both", "(float[2,3] x) => (float[2,3] y) { y = ScaledTanh<alpha=2.0,beta=0.5>(x) }", gives="Mul Tanh Mul", imports=FIRST, atol=1e-6)
 def scaled_tanh(node: Node, op: Builder) -> Result:
     """alpha tanh(beta x)."""
-    bent = op.Tanh(_by_number(op, "Mul", first_input(node), _needed(node, "beta")))
+    bent = op.Tanh(_by_number(op, "Mul", needed(node, 0), _needed(node, "beta")))
     return _by_number(op, "Mul", bent, _needed(node, "alpha"))
 
 
@@ -111,7 +112,7 @@ def crop(node: Node, op: Builder) -> Result:
         raise InvalidModel(f"Crop {node.name!r}: border takes four numbers, scale two")
     left, top, right, bottom = border
     ends = [-bottom or END, -right or END] if size is None else [top + size[0], left + size[1]]
-    return _sliced(op, first_input(node), [top, left], ends, [2, 3])
+    return _sliced(op, needed(node, 0), [top, left], ends, [2, 3])
 
 
 def _sliced(op: Builder, x: Value, starts: list[int], ends: list[int], axes: list[int]) -> Value:

@@ -1,45 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What adapters of contrib operators share: nodes without a schema, and sums over the last axis."""
+"""The forms that adapters of contrib operators share: sums over the last axis, and activations."""
 
 from typing import Any
 
-from opshift.adapter import Builder, Node, Refusal, T, Value, Why, np
+from opshift.adapter import Builder, Refusal, T, Value, Why, np
 
 MICROSOFT = "com.microsoft"
-
-
-def attribute(node: Node, name: str, default: Any) -> Any:
-    """An attribute, or the default that onnxruntime gives it."""
-    found = node.attr(name)
-    if found is None:
-        return default
-    return found.decode() if isinstance(found, bytes) else found
-
-
-def given(node: Node, position: int) -> Value | None:
-    """An input by position that may be left out."""
-    return node.input_at(position)
-
-
-def needed(node: Node, position: int) -> Value:
-    """An input by position that must be there."""
-    found = given(node, position)
-    if found is None:  # pragma: no cover: onnxruntime rejects a node without a required input
-        raise Refusal(Why.NOT_EXPRESSIBLE, f"{node.op} lacks its input {position}")
-    return found
-
-
-def wants(node: Node, position: int) -> bool:
-    """Whether an output has a name."""
-    outputs = node.outputs
-    return position < len(outputs) and outputs[position] is not None
-
-
-def refuse(node: Node, *names: str) -> None:
-    """Refuses attributes that are on, because no form is known of what they change."""
-    for name in names:
-        if attribute(node, name, 0):
-            raise Refusal(Why.NOT_EXPRESSIBLE, f"{node.op} with {name}")
 
 
 NORMALIZED = ("LayerNormalization", "ReduceMean", "Sub", "Mul", "Add", "Sqrt", "Div", "Reciprocal", "Cast")

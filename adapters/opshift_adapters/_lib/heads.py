@@ -7,7 +7,8 @@ import numpy as np
 from opshift.adapter import Builder, Node, Refusal, Value, Why
 
 from opshift_adapters._lib.blocks import END
-from opshift_adapters._lib.contrib import attribute, number
+from opshift_adapters._lib.contrib import number
+from opshift_adapters._lib.no_schema import attribute
 
 HEADS = (
     "Reshape", "Transpose", "MatMul", "Mul", "Add", "Softmax", "Shape", "Gather", "Range", "Less",

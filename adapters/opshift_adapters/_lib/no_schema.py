@@ -1,15 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nodes that no schema describes at their version."""
 
+from typing import Any
+
 from opshift.adapter import Node, Refusal, Value, Why
 
 
-def first_input(node: Node) -> Value:
-    """The first input of a node whose inputs have no names."""
-    found = node.inputs[0] if node.inputs else None
+def attribute(node: Node, name: str, default: Any) -> Any:
+    """An attribute, or the default that onnxruntime gives it."""
+    found = node.attr(name)
     if found is None:
-        raise Refusal(Why.AMBIGUOUS, f"{node.op} without input")
+        return default
+    return found.decode() if isinstance(found, bytes) else found
+
+
+def needed(node: Node, position: int) -> Value:
+    """An input by position that must be there."""
+    found = node.input_at(position)
+    if found is None:
+        raise Refusal(Why.AMBIGUOUS, f"{node.op} lacks its input {position}")
     return found
+
+
+def wants(node: Node, position: int) -> bool:
+    """Whether an output has a name."""
+    outputs = node.outputs
+    return position < len(outputs) and outputs[position] is not None
+
+
+def refuse(node: Node, *names: str) -> None:
+    """Refuses attributes that are on, because no form is known of what they change."""
+    for name in names:
+        if attribute(node, name, 0):
+            raise Refusal(Why.NOT_EXPRESSIBLE, f"{node.op} with {name}")
 
 
 def number(node: Node, name: str, default: float) -> float:

@@ -4,7 +4,7 @@
 from opshift.adapter import Builder, Node, Result, T, Value, Why, example, leaving
 
 from opshift_adapters._lib.blocks import as_type
-from opshift_adapters._lib.contrib import MICROSOFT, attribute, given, needed, refuse, wants
+from opshift_adapters._lib.contrib import MICROSOFT
 from opshift_adapters._lib.heads import (
     HEADS,
     apart,
@@ -14,6 +14,7 @@ from opshift_adapters._lib.heads import (
     width,
     with_past,
 )
+from opshift_adapters._lib.no_schema import attribute, needed, refuse, wants
 
 WRITES = (*HEADS, "Split")
 BERT = "(float[2,3,8] x, float[8,24] w, float[24] b"
@@ -55,15 +56,15 @@ def _attended(
         apart(op, part, heads)
         for part in op.Split(projected, op.const(list(sizes)), axis=-1, outputs=3)
     )
-    before = given(node, past)
+    before = node.input_at(past)
     if before is not None:
         halves = op.Split(before, op.const([1, 1]), axis=0, outputs=2)
         k, v = (
             with_past(op, op.Squeeze(half, op.const([0])), new)
             for half, new in zip(halves, (k, v), strict=True)
         )
-    bias = given(node, 5) if node.op == "Attention" else None
-    biases = biases_of(node, op, given(node, mask), bias, q, k)
+    bias = node.input_at(5) if node.op == "Attention" else None
+    biases = biases_of(node, op, node.input_at(mask), bias, q, k)
     y = attended(op, q, k, v, scale_of(node, sizes[0] // heads), biases)
     if not wants(node, 1):
         return y
@@ -82,7 +83,7 @@ SCALES = {"s": 0.02, "t": 0.01, "z": 120, "u": 3, "m": MASK["m"]}
 @example("float16", CODES.replace("float", "float16") + ">(x, w, b, s, t) }", inputs=SCALES, atol=0.02)
 def qattention(node: Node, op: Builder) -> Result:
     """Attention whose projection is a product of integers."""
-    sums = op.MatMulInteger(needed(node, 0), needed(node, 1), given(node, 6), given(node, 7))
+    sums = op.MatMulInteger(needed(node, 0), needed(node, 1), node.input_at(6), node.input_at(7))
     bias, *scales = (as_type(op, needed(node, at), T.FLOAT) for at in (2, 3, 4))
     projected = op.Cast(sums, to=T.FLOAT) * op.Mul(*scales) + bias
     projected = as_type(op, projected, needed(node, 2).elem_type)

@@ -5,7 +5,8 @@ from typing import Any
 
 from opshift.adapter import Builder, Node, Result, T, Value, example, leaving
 
-from opshift_adapters._lib.contrib import MICROSOFT, attribute, given, needed
+from opshift_adapters._lib.contrib import MICROSOFT
+from opshift_adapters._lib.no_schema import attribute, needed
 
 AS_IN_LSTM = (
     "activation_alpha", "activation_beta", "activations", "clip", "direction", "hidden_size",
@@ -31,7 +32,7 @@ def dynamic_quantize_lstm(node: Node, op: Builder) -> Result:
         name: attribute(node, name, None) for name in AS_IN_LSTM if node.attr(name) is not None
     }
     w, r = _weights(node, op, 1, 8), _weights(node, op, 2, 10)
-    rest = [given(node, at) for at in range(3, 8)]
+    rest = [node.input_at(at) for at in range(3, 8)]
     x = op.DequantizeLinear(*op.DynamicQuantizeLinear(needed(node, 0), outputs=3))
     y: tuple[Value, ...] = op.LSTM(x, w, r, *rest, outputs=node.n_outputs, **named)
     return y

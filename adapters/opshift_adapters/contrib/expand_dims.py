@@ -3,7 +3,8 @@
 
 from opshift.adapter import Builder, Node, Result, T, example, leaving
 
-from opshift_adapters._lib.contrib import MICROSOFT, needed
+from opshift_adapters._lib.contrib import MICROSOFT
+from opshift_adapters._lib.no_schema import needed
 
 
 @leaving("ExpandDims", domain=MICROSOFT, since=13, emits="Cast Reshape Unsqueeze")

@@ -5,14 +5,8 @@ from typing import Any
 
 from opshift.adapter import Builder, Node, Result, example, leaving
 
-from opshift_adapters._lib.contrib import (
-    ACTIVATIONS,
-    MICROSOFT,
-    activated,
-    attribute,
-    given,
-    needed,
-)
+from opshift_adapters._lib.contrib import ACTIVATIONS, MICROSOFT, activated
+from opshift_adapters._lib.no_schema import attribute, needed
 
 IMAGE = "(float[1,2,5,5] x, float[3,2,3,3] w, float[3] b) => (float[1,3,p,q] y) { y = com.microsoft.FusedConv"
 AS_IN_CONV = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
@@ -30,7 +24,7 @@ def fused_conv(node: Node, op: Builder) -> Result:
     same: dict[str, Any] = {
         name: attribute(node, name, None) for name in AS_IN_CONV if node.attr(name) is not None
     }
-    y, added = op.Conv(needed(node, 0), needed(node, 1), given(node, 2), **same), given(node, 3)
+    y, added = op.Conv(needed(node, 0), needed(node, 1), node.input_at(2), **same), node.input_at(3)
     y = y if added is None else y + added
     told = [float(one) for one in attribute(node, "activation_params", [])]
     name = attribute(node, "activation", "")

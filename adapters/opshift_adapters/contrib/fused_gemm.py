@@ -3,14 +3,8 @@
 
 from opshift.adapter import Builder, Node, Result, Why, example, leaving
 
-from opshift_adapters._lib.contrib import (
-    ACTIVATIONS,
-    MICROSOFT,
-    activated,
-    attribute,
-    given,
-    needed,
-)
+from opshift_adapters._lib.contrib import ACTIVATIONS, MICROSOFT, activated
+from opshift_adapters._lib.no_schema import attribute, needed
 
 GIVEN = "(float[3,4] a, float[4,5] b, float[5] c) => (float[3,5] y) { y = com.microsoft.FusedGemm"
 
@@ -27,7 +21,7 @@ def fused_gemm(node: Node, op: Builder) -> Result:
         name: attribute(node, name, default)
         for name, default in (("alpha", 1.0), ("beta", 1.0), ("transA", 0), ("transB", 0))
     }
-    y = op.Gemm(needed(node, 0), needed(node, 1), given(node, 2), **same)
+    y = op.Gemm(needed(node, 0), needed(node, 1), node.input_at(2), **same)
     parameters = [attribute(node, f"activation_{one}", None) for one in ("alpha", "beta", "gamma")]
     told = [one for one in parameters if one is not None]
     return activated(op, y, attribute(node, "activation", ""), told)

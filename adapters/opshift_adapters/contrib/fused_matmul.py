@@ -3,7 +3,8 @@
 
 from opshift.adapter import Builder, Node, Result, Value, Why, example, leaving
 
-from opshift_adapters._lib.contrib import MICROSOFT, attribute, needed, number
+from opshift_adapters._lib.contrib import MICROSOFT, number
+from opshift_adapters._lib.no_schema import attribute, needed
 
 SQUARE = "(float[2,3,4] a, float[2,4,5] b) => (float[2,3,5] y) "
 

@@ -4,7 +4,8 @@
 from opshift.adapter import Builder, Node, Result, T, example, leaving
 
 from opshift_adapters._lib.blocks import as_type
-from opshift_adapters._lib.contrib import MICROSOFT, needed
+from opshift_adapters._lib.contrib import MICROSOFT
+from opshift_adapters._lib.no_schema import needed
 
 
 @leaving("GatherND", domain=MICROSOFT, since=11, emits="Cast GatherND")

@@ -5,7 +5,8 @@ import math
 
 from opshift.adapter import Builder, Node, Result, Value, example, leaving
 
-from opshift_adapters._lib.contrib import MICROSOFT, attribute, given, needed, number
+from opshift_adapters._lib.contrib import MICROSOFT, number
+from opshift_adapters._lib.no_schema import attribute, needed
 
 EDGES = {"x": [[-3.5, -0.5, 2.5], [float("inf"), float("-inf"), float("nan")]]}
 GELU = ("Gelu", "Div", "Erf", "Add", "Mul", "Tanh")
@@ -42,7 +43,7 @@ def bias_gelu(node: Node, op: Builder) -> Result:
 @example("late", "(float[2,3] x) => (float[2,3] y) { y = com.microsoft.FastGelu(x) }", gives="Gelu", imports={"": 20}, atol=1e-6)
 def fast_gelu(node: Node, op: Builder) -> Result:
     """The approximation of Gelu by tanh, of a sum where there is a bias."""
-    x, bias = needed(node, 0), given(node, 1)
+    x, bias = needed(node, 0), node.input_at(1)
     x = x if bias is None else x + bias
     if op.version >= 20:
         return op.Gelu(x, approximate="tanh")

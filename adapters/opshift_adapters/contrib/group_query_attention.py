@@ -3,15 +3,9 @@
 
 from opshift.adapter import Builder, Node, Result, T, Value, Why, example, leaving
 
-from opshift_adapters._lib.contrib import (
-    MICROSOFT,
-    attribute,
-    given,
-    needed,
-    number,
-    refuse,
-)
+from opshift_adapters._lib.contrib import MICROSOFT, number
 from opshift_adapters._lib.heads import HEADS, LOWEST, ROTATION, length, scale_of, turn, width
+from opshift_adapters._lib.no_schema import attribute, needed, refuse
 
 WRITES = (*HEADS, *ROTATION, "Split", "Max", "Min", "GatherND", "Tanh", "Div")
 STEP = "(float[2,1,32] q, float[2,1,16] k, float[2,1,16] v, float[2,2,4,8] c, float[2,2,4,8] d, int32[2] l, int32 t"
@@ -44,7 +38,7 @@ def group_query_attention(node: Node, op: Builder) -> Result:
     if attribute(node, "do_rotary", 0):
         q, k = (_rotated(node, op, one, places, size) for one in (q, k))
     keys, values = (
-        _continued(node, op, given(node, at), op.Transpose(new, perm=[0, 2, 1, 3]), past)
+        _continued(node, op, node.input_at(at), op.Transpose(new, perm=[0, 2, 1, 3]), past)
         for at, new in ((3, k), (4, v))
     )
     grouped = op.Reshape(q, op.const([0, 0, shared, heads // shared, size]))
@@ -64,7 +58,7 @@ def _parts(
     node: Node, op: Builder, heads: int, shared: int
 ) -> tuple[Value, Value, Value, int]:
     """Queries, keys and values as [batch, sequence, heads, size]."""
-    q, k, v = needed(node, 0), given(node, 1), given(node, 2)
+    q, k, v = needed(node, 0), node.input_at(1), node.input_at(2)
     whole = width(q, 2, "a query")
     if k is None or v is None:
         size = whole // (heads + 2 * shared)

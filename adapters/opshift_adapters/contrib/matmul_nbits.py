@@ -3,7 +3,8 @@
 
 from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, example, leaving
 
-from opshift_adapters._lib.contrib import MICROSOFT, attribute, given, needed, refuse
+from opshift_adapters._lib.contrib import MICROSOFT
+from opshift_adapters._lib.no_schema import attribute, needed, refuse
 
 UNPACKED = (
     "Cast", "Div", "Mul", "Sub", "Unsqueeze", "Concat", "Reshape", "Slice", "Transpose", "MatMul",
@@ -30,7 +31,7 @@ def matmul_nbits(node: Node, op: Builder) -> Result:
     """The weights are unpacked and scaled, then comes a product."""
     refuse(node, "weight_prepacked")
     bits = attribute(node, "bits", 4)
-    if bits not in (4, 8) or given(node, 4) is not None:
+    if bits not in (4, 8) or node.input_at(4) is not None:
         raise Refusal(Why.NOT_EXPRESSIBLE, f"{node.op} of {bits} bits, or with columns in an order")
     if attribute(node, "accuracy_level", 0) > 1:
         op.approximate(f"{node.op}: onnxruntime may quantise the other factor, which stays as it is")
@@ -39,12 +40,12 @@ def matmul_nbits(node: Node, op: Builder) -> Result:
     kind, size = scale.elem_type, attribute(node, "block_size", 32)
     blocks = -(-columns // size)
     whole = _unpacked(op, needed(node, 1), bits, [rows, blocks, -1], kind)
-    moved = whole - _zeros(op, given(node, 3), bits, rows, blocks, kind)
+    moved = whole - _zeros(op, node.input_at(3), bits, rows, blocks, kind)
     wide = moved * op.Reshape(scale, op.const([rows, blocks, 1]))
     weights = op.Reshape(wide, op.const([rows, -1]))
     if columns % size:
         weights = op.Slice(weights, op.const([0]), op.const([columns]), op.const([1]))
-    y, bias = op.MatMul(needed(node, 0), op.Transpose(weights, perm=[1, 0])), given(node, 5)
+    y, bias = op.MatMul(needed(node, 0), op.Transpose(weights, perm=[1, 0])), node.input_at(5)
     return y if bias is None else y + bias
 
 

@@ -3,7 +3,7 @@
 
 from opshift.adapter import Builder, Node, Refusal, Result, Value, Why, example, leaving
 
-from opshift_adapters._lib.contrib import MICROSOFT, attribute, given, wants
+from opshift_adapters._lib.contrib import MICROSOFT
 from opshift_adapters._lib.heads import (
     HEADS,
     apart,
@@ -13,6 +13,7 @@ from opshift_adapters._lib.heads import (
     width,
     with_past,
 )
+from opshift_adapters._lib.no_schema import attribute, wants
 
 QKV = "(float[2,3,8] q, float[2,5,8] k, float[2,5,8] v"
 CALL = "com.microsoft.MultiHeadAttention<num_heads=2>"
@@ -35,17 +36,17 @@ def multi_head_attention(node: Node, op: Builder) -> Result:
     """Softmax of the products of queries and keys, by values; what is added to them before."""
     if wants(node, 3):
         raise Refusal(Why.NOT_EXPRESSIBLE, f"{node.op} with the products as an output has no other form")
-    q, k, v = (given(node, at) for at in range(3))
+    q, k, v = (node.input_at(at) for at in range(3))
     if q is None or k is None or v is None or q.rank != 3:
         raise Refusal(Why.NOT_EXPRESSIBLE, f"{node.op} with queries, keys and values in one tensor has no other form")
-    heads, bias, known = attribute(node, "num_heads", 1), given(node, 3), k.rank == 4
+    heads, bias, known = attribute(node, "num_heads", 1), node.input_at(3), k.rank == 4
     size = width(q, 2, "a query") // heads
     if bias is not None and not known:
         q, k, v = _shifted(op, bias, q, k, v)
     q = apart(op, q, heads)
     k, v = (k, v) if known else (apart(op, k, heads), apart(op, v, heads))
-    k, v = with_past(op, given(node, 6), k), with_past(op, given(node, 7), v)
-    biases = biases_of(node, op, given(node, 4), given(node, 5), q, k)
+    k, v = with_past(op, node.input_at(6), k), with_past(op, node.input_at(7), v)
+    biases = biases_of(node, op, node.input_at(4), node.input_at(5), q, k)
     y = attended(op, q, k, v, scale_of(node, size), biases)
     return (y, k, v)[: node.n_outputs]
 

@@ -5,7 +5,8 @@ from typing import Any
 
 from opshift.adapter import Builder, Node, Result, Value, example, leaving
 
-from opshift_adapters._lib.contrib import MICROSOFT, attribute, needed
+from opshift_adapters._lib.contrib import MICROSOFT
+from opshift_adapters._lib.no_schema import attribute, needed
 
 POOL = ("auto_pad", "ceil_mode", "dilations", "kernel_shape", "pads", "strides")
 

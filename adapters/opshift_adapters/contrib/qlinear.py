@@ -9,7 +9,8 @@ from typing import Any
 from opshift.adapter import Builder, Node, Result, T, Value, Why, example, leaving
 
 from opshift_adapters._lib.blocks import ARITHMETIC
-from opshift_adapters._lib.contrib import MICROSOFT, attribute, given, needed
+from opshift_adapters._lib.contrib import MICROSOFT
+from opshift_adapters._lib.no_schema import attribute, needed
 
 QDQ = ("DequantizeLinear", "QuantizeLinear")
 PAIR = "(uint8[2,3] a, uint8[2,3] b) => (uint8[2,3] y) <float s = {0.1}, uint8 z = {128}, float t = {0.05}, uint8 u = {3}, float v = {0.2}, uint8 w = {100}> "
@@ -170,7 +171,7 @@ def qlinear_conv(node: Node, op: Builder) -> Result:
     named: dict[str, Any] = {
         name: attribute(node, name, None) for name in CONV if node.attr(name) is not None
     }
-    x, rest = needed(node, 0), [given(node, at) for at in range(1, len(node.inputs))]
+    x, rest = needed(node, 0), [node.input_at(at) for at in range(1, len(node.inputs))]
     if not attribute(node, "channels_last", 0):
         same: Value = op.QLinearConv(x, *rest, **named)
         return same
@@ -188,14 +189,14 @@ MATRICES = "(uint8[2,4] a, int8[4,3] b) => (uint8[2,3] y) <float s = {0.1}, uint
 @example("floats", "(uint8[4,2] a, int8[3,4] b) => (float[2,3] y) <float s = {0.1}, uint8 z = {128}, float[3] t = {0.05, 0.5, 0.25}, int8[3] q = {0, 0, 0}> { y = com.microsoft.QGemm<transA=1, transB=1, alpha=0.5>(a, s, z, b, t, q) }", gives="Transpose Transpose MatMulInteger Cast Mul", atol=1e-5)
 def qgemm(node: Node, op: Builder) -> Result:
     """A sum of integer products, scaled at the end."""
-    a, b, c = needed(node, 0), needed(node, 3), given(node, 6)
+    a, b, c = needed(node, 0), needed(node, 3), node.input_at(6)
     a = op.Transpose(a, perm=[1, 0]) if attribute(node, "transA", 0) else a
     b = op.Transpose(b, perm=[1, 0]) if attribute(node, "transB", 0) else b
-    sums = op.MatMulInteger(a, b, given(node, 2), given(node, 5))
+    sums = op.MatMulInteger(a, b, node.input_at(2), node.input_at(5))
     sums = sums if c is None else sums + c
     ratio = needed(node, 1) * needed(node, 4)
     ratio = op.const(attribute(node, "alpha", 1.0), T.FLOAT) * ratio
-    scale = given(node, 7)
+    scale = node.input_at(7)
     if scale is None:
         return op.Cast(sums, to=T.FLOAT) * ratio
     y = op.Cast(sums, to=T.FLOAT) * (ratio / scale)

@@ -3,7 +3,8 @@
 
 from opshift.adapter import Builder, Node, Result, example, leaving
 
-from opshift_adapters._lib.contrib import MICROSOFT, attribute, given, needed
+from opshift_adapters._lib.contrib import MICROSOFT
+from opshift_adapters._lib.no_schema import attribute, needed
 
 
 @leaving("QuantizeLinear", domain=MICROSOFT, since=21, emits="QuantizeLinear")
@@ -12,7 +13,7 @@ from opshift_adapters._lib.contrib import MICROSOFT, attribute, given, needed
 @example("16 bits before 21", "(float[2,3] x) => (int16[2,3] y) <float s = {0.01}, int16 z = {300}> { y = com.microsoft.QuantizeLinear(x, s, z) }")
 def quantize_linear(node: Node, op: Builder) -> Result:
     """The operator of ai.onnx, with the same inputs."""
-    zero, axis = given(node, 2), attribute(node, "axis", 1)
+    zero, axis = node.input_at(2), attribute(node, "axis", 1)
     return op.QuantizeLinear(needed(node, 0), needed(node, 1), zero, axis=axis)
 
 
@@ -22,5 +23,5 @@ def quantize_linear(node: Node, op: Builder) -> Result:
 @example("sums of products", "(int32[2,3] x) => (float[2,3] y) <float s = {0.01}> { y = com.microsoft.DequantizeLinear(x, s) }", gives="DequantizeLinear", imports={"": 13})
 def dequantize_linear(node: Node, op: Builder) -> Result:
     """The operator of ai.onnx, with the same inputs."""
-    zero, axis = given(node, 2), attribute(node, "axis", 1)
+    zero, axis = node.input_at(2), attribute(node, "axis", 1)
     return op.DequantizeLinear(needed(node, 0), needed(node, 1), zero, axis=axis)

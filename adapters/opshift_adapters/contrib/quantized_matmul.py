@@ -4,7 +4,8 @@
 from opshift.adapter import Builder, Node, Result, T, Value, example, leaving
 
 from opshift_adapters._lib.blocks import ARITHMETIC
-from opshift_adapters._lib.contrib import MICROSOFT, given, needed
+from opshift_adapters._lib.contrib import MICROSOFT
+from opshift_adapters._lib.no_schema import needed
 
 PRODUCT = ("MatMulInteger", *ARITHMETIC)
 SIGNED = "(float[2,4] a, int8[4,3] b) => (float[2,3] y) <float[3] s = {0.1, 0.2, 0.05}, int8[3] z = {3, 0, -7}, float[3] c = {1.0, -2.0, 0.5}> "
@@ -31,7 +32,7 @@ def dynamic_quantize_matmul(node: Node, op: Builder) -> Result:
     """DynamicQuantizeLinear, an integer product, and its scale."""
     a, scale, zero = op.DynamicQuantizeLinear(needed(node, 0), outputs=3)
     whole = scale * needed(node, 2)
-    return _product(op, a, needed(node, 1), (zero, given(node, 3)), whole, given(node, 4))
+    return _product(op, a, needed(node, 1), (zero, node.input_at(3)), whole, node.input_at(4))
 
 
 @leaving("MatMulIntegerToFloat", domain=MICROSOFT, since=10, emits=PRODUCT)
@@ -40,5 +41,5 @@ def dynamic_quantize_matmul(node: Node, op: Builder) -> Result:
 def matmul_integer_to_float(node: Node, op: Builder) -> Result:
     """An integer product, and its scale."""
     scale = needed(node, 2) * needed(node, 3)
-    zeros = given(node, 4), given(node, 5)
-    return _product(op, needed(node, 0), needed(node, 1), zeros, scale, given(node, 6))
+    zeros = node.input_at(4), node.input_at(5)
+    return _product(op, needed(node, 0), needed(node, 1), zeros, scale, node.input_at(6))

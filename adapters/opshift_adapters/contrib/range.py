@@ -3,7 +3,8 @@
 
 from opshift.adapter import Builder, Node, Result, example, leaving
 
-from opshift_adapters._lib.contrib import MICROSOFT, given, needed
+from opshift_adapters._lib.contrib import MICROSOFT
+from opshift_adapters._lib.no_schema import needed
 
 
 @leaving("Range", domain=MICROSOFT, since=11, emits="Range")
@@ -11,5 +12,5 @@ from opshift_adapters._lib.contrib import MICROSOFT, given, needed
 @example("no step", "(float a, float b) => (float[n] y) { y = com.microsoft.Range(a, b) }", gives="Range", inputs={"a": 2.5, "b": 7.0})
 def range_(node: Node, op: Builder) -> Result:
     """The operator of ai.onnx, which needs a step."""
-    start, step = needed(node, 0), given(node, 2)
+    start, step = needed(node, 0), node.input_at(2)
     return op.Range(start, needed(node, 1), op.const(1, like=start) if step is None else step)

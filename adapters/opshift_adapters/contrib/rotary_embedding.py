@@ -3,8 +3,9 @@
 
 from opshift.adapter import Builder, Node, Refusal, Result, Value, Why, example, leaving
 
-from opshift_adapters._lib.contrib import MICROSOFT, attribute, needed, refuse
+from opshift_adapters._lib.contrib import MICROSOFT
 from opshift_adapters._lib.heads import ROTATION, turn
+from opshift_adapters._lib.no_schema import attribute, needed, refuse
 
 FOUR = "(float[2,3,4,8] x, int64[2,4] p, float[9,4] c, float[9,4] s) => (float[2,3,4,8] y) "
 THREE = "(float[2,4,24] x, int64[{}] p, float[9,{}] c, float[9,{}] s) => (float[2,4,24] y) "

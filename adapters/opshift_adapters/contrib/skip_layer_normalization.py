@@ -6,13 +6,10 @@ from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, examp
 from opshift_adapters._lib.contrib import (
     MICROSOFT,
     NORMALIZED,
-    attribute,
-    given,
     layer_normalized,
-    needed,
     root_mean_square_normalized,
-    wants,
 )
+from opshift_adapters._lib.no_schema import attribute, needed, wants
 
 SKIP = "(float[2,3,4] x, float[2,3,4] s, float[4] g, float[4] b, float[4] c) => (float[2,3,4] y) "
 RMS = "(float[2,3,4] x, float[2,3,4] s, float[4] g, float[4] c) => (float[2,3,4] y) "
@@ -27,9 +24,9 @@ RMS = "(float[2,3,4] x, float[2,3,4] s, float[4] g, float[4] c) => (float[2,3,4]
 @example("float16", "(float16[2,3,4] x, float16[2,3,4] s, float16[4] g) => (float16[2,3,4] y) { y = com.microsoft.SkipLayerNormalization<epsilon=0.001>(x, s, g) }", imports={"": 13}, gives="Add Cast ReduceMean Sub Mul ReduceMean Add Sqrt Div Cast Mul", atol=0.01)
 def skip_layer_normalization(node: Node, op: Builder) -> Result:
     """LayerNormalization of a sum, which may be an output, too."""
-    total = _total(op, node, given(node, 4))
+    total = _total(op, node, node.input_at(4))
     epsilon = attribute(node, "epsilon", 1e-12)
-    return *layer_normalized(op, total, needed(node, 2), given(node, 3), epsilon), total
+    return *layer_normalized(op, total, needed(node, 2), node.input_at(3), epsilon), total
 
 
 @leaving("SkipSimplifiedLayerNormalization", domain=MICROSOFT, since=11, emits=NORMALIZED)
@@ -41,7 +38,7 @@ def skip_simplified_layer_normalization(node: Node, op: Builder) -> Result:
     """A sum over the root of its mean square, scaled; the sum may be an output, too."""
     if wants(node, 1) or wants(node, 2):
         raise Refusal(Why.NOT_EXPRESSIBLE, f"no specification defines the mean and the deviation of {node.op}")
-    total = _total(op, node, given(node, 3))
+    total = _total(op, node, node.input_at(3))
     epsilon = attribute(node, "epsilon", 1e-12)
     y = root_mean_square_normalized(op, total, needed(node, 2), epsilon)
     return y, y, y, total
@@ -67,7 +64,7 @@ EMBED = ("Gather", "Shape", "Slice", "Unsqueeze", "Range", "Cast", "ReduceSum", 
 def embed_layer_normalization(node: Node, op: Builder) -> Result:
     """LayerNormalization of the sum of embeddings; and the number of words that the mask leaves."""
     ids, words, places = needed(node, 0), needed(node, 2), needed(node, 3)
-    segments, kinds = given(node, 1), given(node, 4)
+    segments, kinds = node.input_at(1), node.input_at(4)
     total = op.Gather(words, ids, axis=0)
     total = total + op.Gather(places, _positions(node, op, ids), axis=0)
     if segments is not None and kinds is not None:
@@ -78,7 +75,7 @@ def embed_layer_normalization(node: Node, op: Builder) -> Result:
 
 
 def _positions(node: Node, op: Builder, ids: Value) -> Value:
-    own = given(node, 8)
+    own = node.input_at(8)
     if own is not None:
         return own
     length = op.Gather(op.Shape(ids), op.const(1), axis=0)
@@ -86,7 +83,7 @@ def _positions(node: Node, op: Builder, ids: Value) -> Value:
 
 
 def _mask_index(node: Node, op: Builder, ids: Value) -> Value:
-    mask = given(node, 7)
+    mask = node.input_at(7)
     if mask is None:  # onnxruntime counts nothing then
         mask = op.Cast(ids, to=T.INT32) * op.const(0, T.INT32)
     return op.ReduceSum(mask, op.const([1]), keepdims=0)

@@ -3,7 +3,8 @@
 
 from opshift.adapter import Builder, Node, Result, example, leaving
 
-from opshift_adapters._lib.contrib import MICROSOFT, attribute, given, needed
+from opshift_adapters._lib.contrib import MICROSOFT
+from opshift_adapters._lib.no_schema import attribute, needed
 
 
 @leaving("Trilu", domain=MICROSOFT, since=14, emits="Trilu")
@@ -12,4 +13,4 @@ from opshift_adapters._lib.contrib import MICROSOFT, attribute, given, needed
 @example("before 14", "(float[3,4] x) => (float[3,4] y) { y = com.microsoft.Trilu(x) }", imports={"": 13})
 def trilu(node: Node, op: Builder) -> Result:
     """The operator of ai.onnx, with the same inputs."""
-    return op.Trilu(needed(node, 0), given(node, 1), upper=attribute(node, "upper", 1))
+    return op.Trilu(needed(node, 0), node.input_at(1), upper=attribute(node, "upper", 1))

@@ -22,7 +22,7 @@ from opshift.adapter import (
 from opshift.combinators import cast_around, drop_attribute
 
 from opshift_adapters._lib.blocks import FLOATS, SELECT, select
-from opshift_adapters._lib.no_schema import first_input, number
+from opshift_adapters._lib.no_schema import needed, number
 
 EDGES = {"x": [[-3.5, -0.5, 2.5], [float("inf"), float("-inf"), float("nan")]]}
 AS_FLOAT = cast_around("float")
@@ -260,6 +260,6 @@ def thresholded_relu(node: Node, op: Builder) -> Result:
     """Runtimes took it before its birth at 10: x where it is above alpha."""
     if op.version < 7:
         raise Refusal(Why.NOT_EXPRESSIBLE, "no operator chooses between two values before opset 7")
-    x = first_input(node)
+    x = needed(node, 0)
     above = x > op.const(number(node, "alpha", 1), like=x)
     return select(op, above, x, op.const(0, like=x))

@@ -8,6 +8,7 @@ from opshift.author.node import Node, Value
 from opshift.author.verdicts import (
     KEEP,
     LEAVE,
+    RETIRED,
     Adapter,
     CastNarrowed,
     Impossible,
@@ -82,7 +83,7 @@ def _check_reads(adapter: Adapter, node: Node) -> None:
     overlooked = [name for name in node.overlooked() if name not in ignores]
     if overlooked:
         names = ", ".join(map(repr, overlooked))
-        if (adapter.start, adapter.to) == LEAVE:  # nothing describes the operator: it may be newer
+        if (adapter.start, adapter.to) in (LEAVE, RETIRED):  # no schema describes the operator
             raise Refusal(
                 Why.NOT_EXPRESSIBLE, f"{node.op} has {names}, whose meaning is not known here"
             )
