@@ -40,6 +40,10 @@ def test_a_path_that_only_several_commands_can_go_is_seen(monkeypatch):
 
 
 def test_numbers_that_depend_on_the_path_are_seen(monkeypatch):
-    case = next(one for one in sample() if paths.ONE_GO in paths.results(one))
-    monkeypatch.setattr(paths, "differences", lambda *given: [("given", "a test")])
+    told = [("given", "a test")]
+    compared = (
+        one for one in sample() if not one.example.approximate and not paths.explained(one, "given")
+    )
+    case = next(one for one in compared if paths.ONE_GO in paths.results(one))
+    monkeypatch.setattr(paths, "differences", lambda *given: told)
     assert any("the numbers differ: a test" in one for one in paths.broken(case))

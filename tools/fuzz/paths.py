@@ -183,11 +183,11 @@ def _unequal(journey: Journey, found: Mapping[str, ModelProto]) -> Iterator[str]
             pairs[" after training"] = (retrained(journey.model), retrained(result))
         for when, pair in pairs.items():
             for which, told in differences(*pair, journey.example, SETS):
-                if told and not _explained(journey, which):
+                if told and not explained(journey, which):
                     yield f"{name} to {_goal(journey)} the numbers differ{when}: {told}"
 
 
-def _explained(journey: Journey, which: str) -> bool:
+def explained(journey: Journey, which: str) -> bool:
     """Whether it is known that onnxruntime answers this example otherwise."""
     line = f"{journey.listed} [{which}]"
     return any(surveys.pattern(part).search(line) for part in _reasons())
