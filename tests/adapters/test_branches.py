@@ -22,6 +22,7 @@ def branches(*files: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_every_branch_is_taken_by_an_example() -> None:
+    """A branch without an example is code that no number has proved."""
     if any(examples.too_new(case) for case in examples.cases()):
         pytest.skip("the installed onnx is older than some examples")
     told = branches()

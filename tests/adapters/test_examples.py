@@ -20,6 +20,7 @@ READS_ALL = (schemas.latest("") or 0) >= 28  # an older onnx does not infer all 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
 def test_example(case: examples.Case) -> None:
+    """The examples are the proof of each adapter; nothing else has numbers for all of them."""
     if examples.too_new(case):
         pytest.skip("the installed onnx is older than the example")
     after = examples.run(case)

@@ -174,6 +174,7 @@ def sampled_examples():
 
 @pytest.mark.parametrize(("verdict", "example"), sampled_examples())
 def test_a_plan_never_contradicts_itself(verdict, example):
+    """A plan is compared with itself on examples of all kinds, which no adapter's own test does."""
     try:
         found = plan(example_model(verdict, example), example_target(verdict, example))
     except InvalidModel:

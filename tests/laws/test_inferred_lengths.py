@@ -90,6 +90,7 @@ def wrong_lengths(case: Any, model: ModelProto) -> Iterator[str]:
 
 
 def test_an_inferred_length_is_the_computed_one() -> None:
+    """A wrong length would be written into a result as a constant."""
     told = 0
     for case, seed in sample():
         model = made_vague(case, random.Random(seed))

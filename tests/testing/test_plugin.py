@@ -92,6 +92,7 @@ def test_the_assertions_are_fixtures_that_compute_as_the_project_says(pytester):
 
 
 def test_a_package_that_is_named_is_tested(pytester):
+    """Our own package passes the gate that vendors are given."""
     whole = ("--opshift-adapters", "opshift_adapters")
     family = ("--opshift-adapters", "opshift_adapters.normalize.softmax")
     folder = ROOT / "tools" / "author"

@@ -39,6 +39,7 @@ def test_weights_lie_in_the_file_or_beside_it(tmp_path: Path) -> None:
 
 
 def test_one_measurement(tmp_path: Path) -> None:
+    """The engines that are measured run in processes of their own, which nothing else starts."""
     case = Benchmark("W3", "few nodes", "memory", 13, 18, 100)
     _, by = bench.run_case(case, tmp_path, repeats=1, limit=60)
     for measured in by.values():

@@ -151,6 +151,7 @@ def press(browser, button, title):
 
 
 def test_a_model_is_shown_and_converted_in_the_browser(page, folder):
+    """Only a browser shows whether the page works there."""
     address, end = page
     with Browser() as browser:
         browser.open(address)

@@ -60,6 +60,7 @@ def test_the_package_index_would_accept_both(built):
 
 
 def test_the_tests_run_from_the_source_distribution(built, tmp_path):
+    """Whoever packages opshift has these files alone."""
     with tarfile.open(built[0]) as packed:
         packed.extractall(tmp_path, filter="data")
     (top,) = tmp_path.iterdir()

@@ -43,6 +43,7 @@ def pool() -> list[bytes]:
 
 
 def test_a_sample_ends_as_it_may(pool: list[bytes]) -> None:
+    """Broken models that nobody wrote by hand end in a model or a sentence, whatever was changed last."""
     tally = fuzz.Tally()
     for outcome in fuzz.fuzz(pool, range(FIRST, FIRST + RUNS), jobs=1):
         tally.add(outcome)
@@ -56,6 +57,7 @@ def test_a_sample_ends_as_it_may(pool: list[bytes]) -> None:
 
 
 def test_the_command(tmp_path: Path) -> None:
+    """Only here the command that runs at night is started as it is typed."""
     command = [
         sys.executable,
         "-m",

@@ -58,6 +58,7 @@ def test_a_difference_that_vanishes_and_comes_again_is_found_where_it_begins(wro
 
 
 def test_what_one_run_cannot_hold_is_looked_at_in_halves(wrong, monkeypatch):
+    """A model whose values exceed the memory is looked at in parts, which small models never are."""
     wrong(wrong_softmax)
     before = model(HIDDEN.replace("s = Softmax<axis=0>(x)", "s = Softplus(x)"))
     before.graph.node[3].name = "late"

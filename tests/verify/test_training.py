@@ -87,6 +87,7 @@ def steps(found) -> dict[str, set[str]]:
 @pytest.mark.parametrize("first", [FIRST, RANDOM])
 @pytest.mark.parametrize("to", [11, 13, 18])
 def test_one_step_of_training_is_run_on_both_sides(first, to):
+    """Nothing else runs what a conversion leaves of training_info."""
     before = learning(first)
     after = convert_version(before, to)
     for field in ("initialization_binding", "update_binding"):

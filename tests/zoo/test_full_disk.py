@@ -65,6 +65,7 @@ def whole(source, dst):
 
 
 def test_a_full_disk(source, small_disk, tmp_path):
+    """Only a disk that is really full shows which files are left behind."""
     first = batch(source, small_disk)
     assert sum(first["fates"].values()) == COUNT + 1
     lost = first["fates"]["lost"]

@@ -70,6 +70,7 @@ def with_data(folder, location="weights/m.data"):
 
 @pytest.mark.parametrize("ends", ["s3 to s3", "s3 to files", "files to s3"])
 def test_a_zoo_is_converted_and_a_second_run_does_nothing(ends, server, prefix, tmp_path):
+    """Each pair of file system and store takes another path through the code."""
     folder = zoo(tmp_path / "src", 12)
     onnx.save(model(ERF, 13, "e"), folder / "erf.onnx")
     (folder / "junk.onnx").write_bytes(b"no model")
@@ -124,6 +125,7 @@ def test_what_changed_in_a_store_is_done_again_and_nothing_else(server, prefix, 
 
 
 def test_patterns_and_lists_speak_of_stores(server, prefix, tmp_path):
+    """A zoo in a store is chosen in the three ways in which files are."""
     source = server.upload(zoo(tmp_path / "src", 12), f"{prefix}/src")
     client = server.client
     client.put_object(Bucket=BUCKET, Key=f"{prefix}/src/list.txt", Body=b"# two\n0/m0000.onnx\n\n1/m0011.onnx")  # fmt: skip
@@ -305,6 +307,7 @@ def test_a_store_that_ignores_create_only_is_told_of(server, prefix, tmp_path):
 
 
 def test_weights_are_not_held_in_memory(server, prefix, tmp_path):
+    """Only weights that are larger than the limit show that they are streamed."""
     weights = np.zeros(128 << 20, np.uint8)
     made = model("(float[2] x, uint8 w) => (float[2] y) { y = Identity(x) }")
     made.graph.initializer.append(numpy_helper.from_array(weights, "w"))

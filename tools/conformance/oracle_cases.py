@@ -14,10 +14,9 @@ import numpy as np
 from onnx import ModelProto, defs
 from opshift import testing
 from opshift.opsets import schemas
-from opshift.testing.compared import HIGHEST
 from opshift.testing.input_sets import SETS, input_sets
 from opshift.verify import engine_choice, oracle, randomness
-from opshift.verify.oracle.engines import as_written
+from opshift.verify.oracle.engines import RUNTIME_OPSETS, as_written
 from opshift.verify.oracle.kernel_registry import Kernel, find
 from opshift.verify.tolerance import StatedTolerance
 from opshift.zoo.outcome import Fate, Outcome
@@ -112,8 +111,8 @@ def _kernel_of(model: ModelProto) -> tuple[tuple[str, str], int] | None:
 def _lowered(model: ModelProto, since: int) -> ModelProto:
     """The model at the newest opset that onnxruntime has, if the operator is the same there."""
     for entry in model.opset_import:
-        if not schemas.normal(entry.domain) and since <= HIGHEST < entry.version:
-            entry.version = HIGHEST
+        if not schemas.normal(entry.domain) and since <= RUNTIME_OPSETS[""] < entry.version:
+            entry.version = RUNTIME_OPSETS[""]
     model.ir_version = min(model.ir_version, 11)
     return model
 
