@@ -51,6 +51,7 @@ def affine(node: Node, op: Builder) -> Result:
 
 @retired("Scale", emits=("Mul",))
 @example("scale", "(float[2,3] x) => (float[2,3] y) { y = Scale<scale=2.5>(x) }", gives="Mul", imports=FIRST)
+@example("no scale", "(float[2,3] x) => (float[2,3] y) { y = Scale(x) }", gives="Mul", imports=FIRST)
 def scale(node: Node, op: Builder) -> Result:
     """A product with one number."""
     return _by_number(op, "Mul", needed(node, 0), number(node, "scale", 1))
