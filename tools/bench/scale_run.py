@@ -162,8 +162,9 @@ def descendants(pid: int) -> list[int]:
     """The children of a process and theirs; what has gone in between has none."""
     found: list[int] = []
     with contextlib.suppress(OSError):
-        for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
-            found += [int(child), *descendants(int(child))]
+        for thread in Path(f"/proc/{pid}/task").iterdir():  # each has the children that it started
+            for child in (thread / "children").read_text().split():
+                found += [int(child), *descendants(int(child))]
     return found
 
 
