@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dataclass`, at a sixth of the time that the decorator of Python needs for a class.
+"""`dataclass`, for a quarter of the work that the decorator of Python has with a class.
 
 A command declares some ninety of them before it does anything. Python's decorator finds the fields
 here too, so `dataclasses.fields`, `replace` and `asdict` know these classes. The methods are what
