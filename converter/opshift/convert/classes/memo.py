@@ -37,7 +37,7 @@ from opshift.errors import AdapterBug, InvalidModel
 from opshift.model.arrays import from_array
 from opshift.model.bytes import wire
 from opshift.model.bytes.external import location_of, require_inside
-from opshift.model.weights.store import Weights
+from opshift.model.weights.store import Weights, marker_of
 from opshift.opsets import schemas
 from opshift.protos import (
     ModelProto,
@@ -55,24 +55,35 @@ Imports = tuple[tuple[str, int], ...]
 DOMAINS = frozenset({"", "ai.onnx.ml", "ai.onnx.training", "ai.onnx.preview.training"})
 UNKNOWN = 0  # the facet of a value of which nothing is known, and of an input left out
 MOST_CLASSES = 4000  # for each set of imports; then the memo begins anew
+MOST_CLASSES_IN_ALL = 50_000  # then the memo that was used least recently goes
+MOST_MEMOS = 256
 MOST_MAKERS = 50  # nodes before one of which its class consists
 _NO_NAMES = onnx_checker.LexicalScopeContext()
+_MARK = wire.MARK.encode()
 _VERSION_LIMIT = (1 << 31) - 1
+
+
+
+_memos: dict[Hashable, Memo] = {}  # the one that was used last is the last one
+_memos_lock = threading.Lock()
 
 
 def memo(imports: Imports, ir_version: int, adapters: Registry) -> Memo:
     """The memo of models with these imports and this IR version, for these adapters."""
-    return _memo(imports, ir_version, adapters, adapters.generation)
-
-
-@functools.lru_cache(maxsize=16)
-def _memo(imports: Imports, ir_version: int, adapters: Registry, _: int) -> Memo:
-    return Memo(imports, ir_version, adapters)
+    key = (imports, ir_version, adapters, adapters.generation)
+    with _memos_lock:
+        found = _memos.pop(key, None) or Memo(imports, ir_version, adapters)
+        _memos[key] = found
+        known = sum(len(one.classes) for one in _memos.values())
+        while len(_memos) > 1 and (known > MOST_CLASSES_IN_ALL or len(_memos) > MOST_MEMOS):
+            known -= len(_memos.pop(next(iter(_memos))).classes)
+    return found
 
 
 def forget() -> None:
     """Forgets every memo."""
-    _memo.cache_clear()
+    with _memos_lock:
+        _memos.clear()
 
 
 class Memo:
@@ -220,13 +231,14 @@ class Memo:
     def signature(self, key: Signature) -> int:
         """The number of a signature, which the checker looks at once."""
         number = self.signatures.get(key)
+        if number is None and _MARK in key[0] and (shared := _without_places(key)) != key:
+            number = self.signatures[key] = self.signature(shared)
         if number is None:
-            node = _named(key)
-            proto = NodeProto.FromString(node)
+            proto = NodeProto.FromString(_named(key))
             if not self._is_checked(proto) or not _is_plain(proto, self.adapters):
                 raise Unproven
             try:
-                onnx_checker.check_node(node, self.context, _NO_NAMES)
+                onnx_checker.check_node(_checkable(proto, key), self.context, _NO_NAMES)
             except onnx_checker.ValidationError:
                 raise Unproven from None
             illegal = self.adapters.traits(Illegal).get(_key(proto), ())
@@ -251,19 +263,20 @@ class Memo:
         _, proto = self.nodes[key[0]]
         given = len(proto.input) + 1
         inputs, declared = key[1:given], key[given:]
-        trust = self._trust(proto, inputs, proved=True)
+        folded = self._fold(proto, inputs)
+        trust = self._trust(proto, inputs) | (VARIABLE if folded is None else 0)
         kinds = self._kinds(key[0], inputs, ())
         ranked = self._ranked(key[0], inputs, kinds)
         if any(declared):
             alone, kinds = kinds, self._kinds(key[0], inputs, declared)
             if alone != kinds:
                 self.informed.add(key)
-        folded = self._folded(proto, inputs)
-        maker = self._maker(key[0], inputs, ranked) if not folded else ()
+        value = folded if isinstance(folded, bytes) else None
+        maker = self._maker(key[0], inputs, ranked) if not value else ()
         if maker and trust & EXACT:
             trust |= FOLLOWED
         facets = tuple(
-            self._output(kind, trust | COMPUTED, more, folded, maker)
+            self._output(kind, trust | COMPUTED, more, value, maker)
             for kind, more in zip(kinds, ranked, strict=True)
         )
         if proto.op_type == "Constant" and not proto.domain:
@@ -304,11 +317,6 @@ class Memo:
             maker = self.facets[number].maker
             self._lengths[number] = 1 + sum(map(self._length, maker[1:])) if maker else 0
         return self._lengths[number]
-
-    def _folded(self, node: NodeProto, inputs: Sequence[int]) -> bytes | None:
-        """The value that folding finds."""
-        found = self._fold(node, inputs)
-        return None if found is None or isinstance(found, Unsure) else found
 
     def _fold(self, node: NodeProto, inputs: Sequence[int]) -> bytes | Unsure | None:
         """The value that folding finds, None where it finds none."""
@@ -416,15 +424,14 @@ class Memo:
         if facet.value is not None and not (ranked and self._is_replaceable(facet)):
             graph.append(wire.framed(5, facet.value + wire.framed(8, name)))
 
-    def _trust(self, node: NodeProto, inputs: Sequence[int], *, proved: bool) -> int:
-        """How far the outputs of a class may be trusted."""
+    def _trust(self, node: NodeProto, inputs: Sequence[int]) -> int:
+        """How far the types of the outputs of a class may be trusted."""
         read = [self.facets[n] for n, name in zip(inputs, node.input, strict=True) if name]
-        trust = VARIABLE if self._fold(node, inputs) is None else 0
-        if proved and all(facet.trust & PROVED for facet in read):
-            trust |= PROVED
-            if all(facet.trust & EXACT and not self._may_carry(facet) for facet in read):
-                trust |= EXACT
-        return trust
+        if not all(facet.trust & PROVED for facet in read):
+            return 0
+        if all(facet.trust & EXACT and not self._may_carry(facet) for facet in read):
+            return PROVED | EXACT
+        return PROVED
 
     def _may_carry(self, facet: Facet) -> bool:
         """Whether inference of a whole model may know numbers in a value, and this one does not."""
@@ -487,6 +494,7 @@ def _key(node: NodeProto) -> tuple[str, str]:
     return schemas.normal(node.domain), node.op_type
 
 
+@functools.lru_cache(maxsize=1024)
 def _named(signature: Signature) -> bytes:
     """A node of this signature."""
     raw, inputs, outputs = signature
@@ -495,10 +503,33 @@ def _named(signature: Signature) -> bytes:
     return b"".join([*names, raw])
 
 
+def _without_places(signature: Signature) -> Signature:
+    """The signature of a node whose carved tensors may be anywhere."""
+    node = NodeProto.FromString(signature[0])
+    for one in node.attribute:
+        for entry in one.t.external_data:
+            if entry.key == wire.MARK:
+                entry.value = ""
+    return node.SerializeToString(deterministic=True), *signature[1:]
+
+
+def _checkable(node: NodeProto, signature: Signature) -> bytes:
+    """The bytes of a node for the checker, which must not miss the payload of a carved tensor."""
+    if not any(marker_of(one.t) is not None for one in node.attribute if one.HasField("t")):
+        return _named(signature)
+    shown = NodeProto()
+    shown.CopyFrom(node)
+    for one in shown.attribute:
+        if one.HasField("t") and marker_of(one.t) is not None:
+            one.t.CopyFrom(TensorProto(dims=[0], data_type=one.t.data_type))
+    return shown.SerializeToString()
+
+
 def _info(name: bytes, kind: bytes | None) -> bytes:
     return wire.framed(1, name) + (wire.framed(2, kind) if kind is not None else b"")
 
 
+@functools.lru_cache(maxsize=1024)
 def _input(name: bytes, kind: bytes | None) -> bytes:
     return wire.framed(11, _info(name, kind))
 

@@ -14,6 +14,7 @@ from opshift.model.bytes import wire
 from opshift.protos import ModelProto, onnx_checker
 
 FEWEST_NEW = 64
+MANY = 32  # nodes for which a model may bring one more new class
 
 # Fields of a model and of a graph, by number.
 _GRAPH, _TRAINING, _FUNCTION = 7, 20, 25
@@ -35,15 +36,17 @@ def prove(
     *,
     fewest: int = 0,
     room: int = FEWEST_NEW,
+    nodes_of_a_class: int = MANY,
     any_room: bool = False,
     stubs: bool = False,
 ) -> Proof | None:
     """The proof that onnx's full check would pass; None says nothing.
 
-    A model may bring `room` new classes and one for every 32 nodes. With `stubs`, the payloads of
-    its initializers may be elsewhere.
+    A model may bring `room` new classes and one for every
+    `nodes_of_a_class` nodes. With `stubs`, the payloads of its tensors may be elsewhere.
     """
     made = Proof(data, adapters, room, any_room)
+    made.nodes_of_a_class = nodes_of_a_class
     made.stubs = stubs
     try:
         return made if made.holds(fewest) else None
@@ -62,6 +65,7 @@ class Proof:
     def __init__(self, data: bytes, adapters: Registry, room: int, any_room: bool) -> None:
         self.adapters = adapters
         self.room = room
+        self.nodes_of_a_class = MANY
         self.stubs = False
         self.noted = False  # whether something has metadata
         self.data = data
@@ -166,7 +170,8 @@ class Proof:
     def _nodes(self, known: Memo, found: Rows) -> None:
         """Order, single assignment and types of all nodes."""
         count = len(found.signatures)
-        room = len(known.classes) + (count if self.any_room else self.room + count // 32)
+        more = count if self.any_room else self.room + count // self.nodes_of_a_class
+        room = len(known.classes) + more
         numbers = dict.fromkeys(found.signatures)
         if len(known.classes) + len(numbers.keys() - known.signatures.keys()) > room:
             raise Unproven

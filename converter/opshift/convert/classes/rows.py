@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 from typing import TypeAlias
@@ -235,10 +236,11 @@ def _names(
     return _slices(data, bodies, stops), ends, shapes
 
 
-def names_of(shape: int, letter: str) -> list[bytes]:
+@functools.lru_cache(maxsize=1024)
+def names_of(shape: int, letter: str) -> tuple[bytes, ...]:
     """A list of names of this shape: letter and number, empty where a node leaves one out."""
     count, absent = shape & (1 << ABSENT) - 1, shape >> ABSENT
-    return [b"" if absent >> i & 1 else f"{letter}{i}".encode() for i in range(count)]
+    return tuple(b"" if absent >> i & 1 else f"{letter}{i}".encode() for i in range(count))
 
 
 def _slices(data: bytes, starts: Positions, ends: Positions) -> list[bytes]:

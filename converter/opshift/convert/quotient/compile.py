@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from opshift.author.bounds import Bounds
 from opshift.author.builder import Builder
@@ -23,7 +24,7 @@ from opshift.convert.quotient.class_journal import ClassJournal, Order, external
 from opshift.convert.request import Request
 from opshift.convert.step import Stepper
 from opshift.errors import Refusal
-from opshift.model.arrays import Array
+from opshift.model.arrays import Array, to_array
 from opshift.model.document import Document
 from opshift.model.names import Names
 from opshift.model.scope import Place, Scope
@@ -40,7 +41,7 @@ class Compilation(Conversion):
     def __init__(
         self, model: ModelProto, options: Request, adapters: Registry, journal: ClassJournal
     ) -> None:
-        super().__init__(model, Weights(), options, adapters)
+        super().__init__(model, AbsentWeights(journal=journal), options, adapters)
         self.journal = journal
 
     def open(self) -> None:
@@ -74,6 +75,19 @@ class Compilation(Conversion):
         stepper.journal = self.journal
         self.journal.boundary = (self.journal.boundary[0] + 1, domain, start, to)
         return stepper
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AbsentWeights(Weights):
+    """The payloads of a quotient, which has only small ones: a class does not tell the others."""
+
+    journal: Journal
+
+    def load(self, tensor: TensorProto) -> Array:
+        if not self.is_stub(tensor):
+            return to_array(tensor)
+        self.journal.beyond("a payload")
+        return to_array(TensorProto(dims=[0], data_type=tensor.data_type))
 
 
 class Symbol(str):

@@ -32,7 +32,8 @@ _PARTS = frozenset(GraphField) - {GraphField.NODE, GraphField.SPARSE}
 LOWEST = 7  # below, models are raised to find the types of their values
 LOWEST_GOAL = 9  # below, the IR version wants initializers as inputs
 
-MOST_NEW = 200  # classes of one model that are worth learning, and one for every 32 nodes
+MOST_NEW = 200  # classes of one model that are worth learning
+NODES_OF_A_CLASS = 4  # nodes for which one more class is
 
 
 def convert(
@@ -46,7 +47,7 @@ def convert(
     head = _head(data) if to is not None else None
     if to is None or head is None:
         return None, False
-    proof = prove(data, adapters, room=MOST_NEW, stubs=True)
+    proof = prove(data, adapters, room=MOST_NEW, nodes_of_a_class=NODES_OF_A_CLASS, stubs=True)
     if proof is None:
         return None, False
     try:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from opshift.convert.change import Rewritten
 from opshift.convert.quotient.class_journal import Boundary, Deeds, Order, external
 from opshift.model.bytes import wire
+from opshift.model.weights.store import marker_of
 from opshift.protos import NodeProto
 from opshift.records import dataclass
 
@@ -92,6 +93,8 @@ class Reader:
             raise Beyond("a node with a name of its own")
         places = [self._place(10, name) for name in node.input]
         places += [self._place(18, name) for name in node.output]
+        if any(marker_of(one.t) is not None for one in node.attribute if one.HasField("t")):
+            raise Beyond("a payload")
         rest = NodeProto(op_type=node.op_type, attribute=node.attribute)
         if not main and node.HasField("domain"):
             rest.domain = node.domain
