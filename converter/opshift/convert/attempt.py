@@ -26,7 +26,7 @@ from opshift.convert.request import Request
 from opshift.convert.step import Stepper, StepRefused
 from opshift.convert.ways import STRAIGHT, Way, alternatives, climb_for, dip_for
 from opshift.errors import AdapterBug, InvalidModel, Refusal, Refused, RefusedNode, Why
-from opshift.model import functions, imports, order, repair, settle, signature, weights
+from opshift.model import functions, imports, numbering, order, repair, settle, signature, weights
 from opshift.model.document import Document
 from opshift.model.names import unused_prefix
 from opshift.model.scope import FunctionId, Imports
@@ -71,17 +71,33 @@ class Conversion:
     proved: bool = False  # the classes of the nodes show that the checker accepts the model
     sites: list[Site] = field(default_factory=list)  # what was modernized
     for_types: bool = False  # the result is looked at by inference and thrown away
+    prefixes: list[str] = field(default_factory=list)  # that new names begin with
 
     def run(self) -> Report:
         bump = self.options.bump_model_version
         before = signature.signature(self.skeleton) if bump else None
-        report = self._run()
+        report = self._numbered(self._run())
         if before is not None and report.changed:
             notes = (*report.notes, signature.bumped(self.skeleton, before))
             report = dataclasses.replace(report, notes=notes)
         if self.options.stamp and report.changed:
             stamp.stamp(self.skeleton, report)
         return report
+
+    def _numbered(self, report: Report) -> Report:
+        """Gives the new names the numbers that any way to this result would give them."""
+        if not self.prefixes or not report.changed:
+            return report
+        names = numbering.number(self.skeleton, self.prefixes)
+        sites = [
+            dataclasses.replace(one, value=names.get(one.value, one.value))
+            for one in report.modernized
+        ]
+        return dataclasses.replace(report, modernized=tuple(sites))
+
+    def _new_prefix(self, data: bytes) -> str:
+        self.prefixes.append(unused_prefix(data))
+        return self.prefixes[-1]
 
     def _run(self) -> Report:
         only_ir = dataclasses.replace(self.options, bump_model_version=False, stamp=False).only_ir
@@ -253,7 +269,7 @@ class Conversion:
         opening.header(self.skeleton)
         self._merge_imports()
         data = self.skeleton.SerializeToString(deterministic=True)
-        prefix = unused_prefix(data)
+        prefix = self._new_prefix(data)
         numbers = itertools.count()
         self._level()
         for function in self.way.inlined:
@@ -473,7 +489,7 @@ class Conversion:
         """Indexes the model as it is now, as if it had come like this."""
         self.notes += self.facts.believed()
         added = self.document.added_initializers
-        prefix = unused_prefix(self.skeleton.SerializeToString())
+        prefix = self._new_prefix(self.skeleton.SerializeToString())
         self.view = weights.checkable(self.skeleton)
         self.document = Document(self.skeleton, prefix)
         self.document.added_initializers = added
@@ -567,7 +583,7 @@ class Conversion:
         if wanted >= before and not drops:
             self.skeleton.ir_version = wanted
             return self._report(versions_before, versions_before, before)
-        prefix = unused_prefix(self.skeleton.SerializeToString())
+        prefix = self._new_prefix(self.skeleton.SerializeToString())
         self.document = Document(self.skeleton, prefix)
         self.facts = Facts(self.document, self.store, registry.Registry(), lambda: self.skeleton)
         self._settle_ir(moved=False)

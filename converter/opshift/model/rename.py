@@ -24,15 +24,18 @@ def rename_own(node: NodeProto, names: Mapping[str, str]) -> None:
                 field[i] = names[name]
     for configuration in getattr(node, "device_configurations", ()):
         for spec in configuration.sharding_spec:
-            spec.tensor_name = names.get(spec.tensor_name, spec.tensor_name)
+            if spec.tensor_name in names:
+                spec.tensor_name = names[spec.tensor_name]
 
 
 def rename_annotations(graph: GraphProto, names: Mapping[str, str]) -> None:
     """Renames the values that the quantization annotations of a graph refer to."""
     for note in graph.quantization_annotation:
-        note.tensor_name = names.get(note.tensor_name, note.tensor_name)
+        if note.tensor_name in names:
+            note.tensor_name = names[note.tensor_name]
         for entry in note.quant_parameter_tensor_names:
-            entry.value = names.get(entry.value, entry.value)
+            if entry.value in names:
+                entry.value = names[entry.value]
 
 
 def _rename_graph(graph: GraphProto, names: Mapping[str, str]) -> None:
@@ -42,5 +45,6 @@ def _rename_graph(graph: GraphProto, names: Mapping[str, str]) -> None:
         for node in graph.node:
             rename(node, seen)
         for output in graph.output:
-            output.name = seen.get(output.name, output.name)
+            if output.name in seen:
+                output.name = seen[output.name]
         rename_annotations(graph, seen)

@@ -60,7 +60,7 @@ class Instance:
     def _fill(self, row: int, template: Template) -> bytes:
         rows = self.rows
         inputs, outputs = rows.inputs_of(row), rows.outputs_of(row)
-        fresh = [self._fresh(hint) for hint in template.hints]
+        fresh: dict[int, bytes] = {}
         start, end = int(rows.name_starts[row]), int(rows.name_ends[row])
         out = []
         for node in template.nodes:
@@ -71,6 +71,8 @@ class Instance:
                 elif kind == OUTPUT:
                     name = outputs[number]
                 elif kind == FRESH:
+                    if number not in fresh:
+                        fresh[number] = self._fresh(template.hints[number])
                     name = fresh[number]
                 elif kind == CONSTANT:
                     name = self._constant(template.constants[number])
