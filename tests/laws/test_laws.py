@@ -12,7 +12,7 @@ import onnx
 import pytest
 from extras import with_references
 from graphs import NEWEST, NEWEST_ML, models
-from hypothesis import given
+from hypothesis import event, given
 from hypothesis import strategies as st
 from opshift import convert_version
 
@@ -86,6 +86,13 @@ def test_any_path_of_what_is_trained(task, ir, stop):
 @given(tasks())
 def test_deterministic(task):
     laws.deterministic(*task)
+
+
+@given(st.lists(tasks(), min_size=1, max_size=3))
+def test_the_classes_of_the_nodes_tell_what_each_node_gives(tasks):
+    for model, to in tasks:
+        if "" in to:
+            event(f"by classes: {laws.one_result(model, to[''])}")
 
 
 @given(tasks())

@@ -7,7 +7,8 @@ import contextlib
 import gc
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, overload
 
@@ -382,7 +383,10 @@ def convert(carve: Carve, options: Request) -> tuple[ModelProto, Weights, Report
 
 
 FEWEST_NODES = 24
-"""In a smaller model the classes cost more than they save, above all in the first conversion."""
+"""In a smaller model the classes cost more than they save, if few of its kind are converted."""
+
+FEWEST_MODELS = 4
+_small: Counter[Hashable] = Counter()  # models by what a memo of classes is for
 
 
 def by_classes(
@@ -392,13 +396,20 @@ def by_classes(
 
     Where they tell no result, each node must be looked at.
     """
-    if len(skeleton.graph.node) < FEWEST_NODES:
+    if len(skeleton.graph.node) < FEWEST_NODES and not _is_one_of_many(skeleton):
         return None, False
     from opshift.convert.quotient import conversion
 
     if conversion.goal_of(options) is None:
         return None, False
     return conversion.convert(skeleton.SerializeToString(), options, adapters)
+
+
+def _is_one_of_many(model: ModelProto) -> bool:
+    """Whether the process has met small models with the versions of this one before."""
+    kind = (model.ir_version, *((one.domain, one.version) for one in model.opset_import))
+    _small[kind] += 1
+    return _small[kind] > FEWEST_MODELS
 
 
 __all__ = ["Request", "Target", "convert", "convert_file", "convert_version"]

@@ -32,11 +32,13 @@ from opshift.convert.classes.facets import (
     value_of,
     without_symbols,
 )
-from opshift.convert.classes.rows import Signature, Unproven, names_of
+from opshift.convert.classes.nested import holds_graphs
+from opshift.convert.classes.rows import Signature, Unproven, inputs_of, names_of
 from opshift.errors import AdapterBug, InvalidModel
 from opshift.model.arrays import from_array
 from opshift.model.bytes import wire
 from opshift.model.bytes.external import location_of, require_inside
+from opshift.model.walk import graphs_of, nodes_in
 from opshift.model.weights.store import Weights, marker_of
 from opshift.opsets import schemas
 from opshift.protos import (
@@ -61,7 +63,6 @@ MOST_MAKERS = 50  # nodes before one of which its class consists
 _NO_NAMES = onnx_checker.LexicalScopeContext()
 _MARK = wire.MARK.encode()
 _VERSION_LIMIT = (1 << 31) - 1
-
 
 
 _memos: dict[Hashable, Memo] = {}  # the one that was used last is the last one
@@ -235,18 +236,34 @@ class Memo:
             number = self.signatures[key] = self.signature(shared)
         if number is None:
             proto = NodeProto.FromString(_named(key))
-            if not self._is_checked(proto) or not _is_plain(proto, self.adapters):
-                raise Unproven
-            try:
-                onnx_checker.check_node(_checkable(proto, key), self.context, _NO_NAMES)
-            except onnx_checker.ValidationError:
-                raise Unproven from None
-            illegal = self.adapters.traits(Illegal).get(_key(proto), ())
-            if any(rule.against(proto) for rule in illegal):
-                raise Unproven
+            self._check(key, proto)
             number = self.signatures[key] = len(self.nodes)
             self.nodes.append((key, proto))
         return number
+
+    def _check(self, key: Signature, node: NodeProto) -> None:
+        """Shows a node to the checker, and to the rules of adapters; nobody must object."""
+        nested = holds_graphs(key)
+        for one in (node, *(inner for _, graph in graphs_of(node) for inner in nodes_in(graph))):
+            if not self._is_checked(one) or not _is_plain(one, self.adapters, nested=nested):
+                raise Unproven
+            illegal = self.adapters.traits(Illegal).get(_key(one), ())
+            if any(rule.against(one) for rule in illegal):
+                raise Unproven
+        try:
+            if nested:
+                onnx_checker.check_model(self._alone(key))
+            else:
+                onnx_checker.check_node(_checkable(node, key), self.context, _NO_NAMES)
+        except (onnx_checker.ValidationError, RuntimeError, ValueError):
+            raise Unproven from None
+
+    def _alone(self, key: Signature) -> bytes:
+        """A model of one node, whose inputs have some type."""
+        number = helper.make_tensor_type_proto(TensorProto.FLOAT, ()).SerializeToString()
+        inputs = [_input(name, number) for name in inputs_of(key) if name]
+        graph = [wire.framed(1, _named(key)), wire.framed(2, b"alone"), *inputs]
+        return self._head + wire.framed(7, b"".join(graph))
 
     def _is_checked(self, node: NodeProto) -> bool:
         """Whether the checker and inference know an operator, or nothing of its domain.
@@ -261,10 +278,11 @@ class Memo:
     def outputs(self, key: tuple[int, ...]) -> tuple[int, ...]:
         """The facets of the outputs of a class: signature, inputs, then outputs as declared."""
         _, proto = self.nodes[key[0]]
-        given = len(proto.input) + 1
+        signature = self.nodes[key[0]][0]
+        given = 1 + len(inputs_of(signature))
         inputs, declared = key[1:given], key[given:]
         folded = self._fold(proto, inputs)
-        trust = self._trust(proto, inputs) | (VARIABLE if folded is None else 0)
+        trust = self._trust(signature, inputs) | (VARIABLE if folded is None else 0)
         kinds = self._kinds(key[0], inputs, ())
         ranked = self._ranked(key[0], inputs, kinds)
         if any(declared):
@@ -272,7 +290,7 @@ class Memo:
             if alone != kinds:
                 self.informed.add(key)
         value = folded if isinstance(folded, bytes) else None
-        maker = self._maker(key[0], inputs, ranked) if not value else ()
+        maker = self._maker(key[0], inputs, ranked) if not value and not signature[3] else ()
         if maker and trust & EXACT:
             trust |= FOLLOWED
         facets = tuple(
@@ -324,7 +342,7 @@ class Memo:
         key = _key(node)
         if key == ("", "Constant") or len(node.output) != 1:
             return UNSURE if key == ("", "Constant") else None
-        given = {n: self.facets[i] for n, i in zip(node.input, inputs, strict=True) if n}
+        given = {n: self.facets[i] for n, i in zip(node.input, inputs, strict=False) if n}
         env = ClassEnv(given, self)
         try:
             if key == ("", "Identity"):
@@ -350,7 +368,9 @@ class Memo:
         self, signature: int, inputs: Sequence[int], kinds: list[bytes | None]
     ) -> list[bytes | None]:
         """The types of the outputs with the ranks that adapters tell, as far as there are such."""
-        _, proto = self.nodes[signature]
+        key, proto = self.nodes[signature]
+        if holds_graphs(key):
+            return self._ranked_behind_graphs(signature, inputs)
         rule = self.adapters.rules(OutputRanks).get(_key(proto))
         facets = [self.facets[number] for number in inputs]
         if _key(proto) in self.adapters.rules(OutputShapes):
@@ -378,6 +398,14 @@ class Memo:
                 found[i] = known.SerializeToString(deterministic=True)
         return found
 
+    def _ranked_behind_graphs(self, signature: int, inputs: Sequence[int]) -> list[bytes | None]:
+        """The types that are found for the outputs of a node with graphs, as for a whole model."""
+        graph = self._graph(signature, inputs, (), ranked=True)
+        model = ModelProto.FromString(self._head + wire.framed(7, graph))
+        types = inference.infer_all(model, self.adapters).types
+        found = (types.get(name) for name in self.nodes[signature][1].output)
+        return [None if one is None else without_symbols(one) for one in found]
+
     def _is_other(self, facet: Facet) -> bool:
         """Whether adapters are told of a value otherwise than the checks."""
         return facet.kind != facet.ranked or bool(facet.maker) or self._is_replaceable(facet)
@@ -395,24 +423,32 @@ class Memo:
         ranked: bool = False,
     ) -> list[bytes | None]:
         """The types of the outputs, as strict inference finds them for one node of a class."""
-        key, proto = self.nodes[signature]
+        graph = self._graph(signature, inputs, declared, ranked=ranked)
+        found = self._infer(graph, data_prop=ranked)
+        types = {info.name: info.type for info in found.graph.value_info}
+        names = self.nodes[signature][1].output
+        return [without_symbols(types[name]) if name in types else None for name in names]
+
+    def _graph(
+        self, signature: int, inputs: Sequence[int], declared: Sequence[int], *, ranked: bool
+    ) -> bytes:
+        """A graph with one node of a class."""
+        key, _ = self.nodes[signature]
         graph: list[bytes] = []
-        for name, number in zip(names_of(key[1], "i"), inputs, strict=True):
+        for name, number in zip(inputs_of(key), inputs, strict=True):
             self._give(graph, name, self.facets[number], ranked=ranked)
         graph.append(wire.framed(1, _named(key)))
         outputs = names_of(key[2], "o")
         for name, number in zip(outputs, declared, strict=False):  # mostly none is declared
             if number != UNKNOWN:
                 graph.append(wire.framed(13, _info(name, self.facets[number][0])))
-        found = self._infer(b"".join(graph), data_prop=ranked)
-        types = {info.name: info.type for info in found.graph.value_info}
-        return [without_symbols(types[name]) if name in types else None for name in proto.output]
+        return b"".join(graph)
 
     def _give(self, graph: list[bytes], name: bytes, facet: Facet, *, ranked: bool) -> None:
         """Writes an input of a class: its type, its value, or the nodes that compute it."""
         kind = facet.ranked if ranked else facet.kind
         if ranked and facet.trust & FOLLOWED and facet.maker:
-            (raw, shape, _), _ = self.nodes[facet.maker[0]]
+            (raw, shape, *_), _ = self.nodes[facet.maker[0]]
             inputs = [name + b"_" + one if one else b"" for one in names_of(shape, "i")]
             for one, number in zip(inputs, facet.maker[1:], strict=True):
                 self._give(graph, one, self.facets[number], ranked=True)
@@ -424,9 +460,10 @@ class Memo:
         if facet.value is not None and not (ranked and self._is_replaceable(facet)):
             graph.append(wire.framed(5, facet.value + wire.framed(8, name)))
 
-    def _trust(self, node: NodeProto, inputs: Sequence[int]) -> int:
+    def _trust(self, signature: Signature, inputs: Sequence[int]) -> int:
         """How far the types of the outputs of a class may be trusted."""
-        read = [self.facets[n] for n, name in zip(inputs, node.input, strict=True) if name]
+        names = inputs_of(signature)
+        read = [self.facets[n] for n, name in zip(inputs, names, strict=True) if name]
         if not all(facet.trust & PROVED for facet in read):
             return 0
         if all(facet.trust & EXACT and not self._may_carry(facet) for facet in read):
@@ -497,7 +534,7 @@ def _key(node: NodeProto) -> tuple[str, str]:
 @functools.lru_cache(maxsize=1024)
 def _named(signature: Signature) -> bytes:
     """A node of this signature."""
-    raw, inputs, outputs = signature
+    raw, inputs, outputs, _ = signature
     names = [wire.framed(1, name) for name in names_of(inputs, "i")]
     names += [wire.framed(2, name) for name in names_of(outputs, "o")]
     return b"".join([*names, raw])
@@ -541,12 +578,14 @@ def _typed(kind: bytes) -> bytes:
     return TensorProto(data_type=found.elem_type, dims=dims).SerializeToString()
 
 
-def _is_plain(node: NodeProto, adapters: Registry) -> bool:
-    """Whether a node holds no graph and refers to no attribute, and inference outlives it."""
+def _is_plain(node: NodeProto, adapters: Registry, *, nested: bool) -> bool:
+    """Whether a node refers to no attribute, inference outlives it, and it may hold graphs."""
     if (node.domain, node.op_type) in adapters.traits(Fragile):
         return False
     return not any(
-        a.HasField("g") or a.graphs or a.ref_attr_name or a.HasField("sparse_tensor")
+        a.ref_attr_name
+        or a.HasField("sparse_tensor")
+        or (not nested and (a.HasField("g") or a.graphs))
         for a in node.attribute
     )
 

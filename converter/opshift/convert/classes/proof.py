@@ -9,6 +9,7 @@ from opshift.author.registry import Registry
 from opshift.convert.classes import FEWEST_NODES, rows
 from opshift.convert.classes.facets import INPUT
 from opshift.convert.classes.memo import MOST_CLASSES, UNKNOWN, Memo, memo
+from opshift.convert.classes.nested import Nested, holds_graphs, nested
 from opshift.convert.classes.rows import GraphField, Other, Rows, Signature, Unproven
 from opshift.model.bytes import wire
 from opshift.protos import ModelProto, onnx_checker
@@ -18,6 +19,7 @@ MANY = 32  # nodes for which a model may bring one more new class
 
 # Fields of a model and of a graph, by number.
 _GRAPH, _TRAINING, _FUNCTION = 7, 20, 25
+_NAME = GraphField.NAME
 
 
 def proves(data: bytes, adapters: Registry, *, at_any_cost: bool = False) -> bool:
@@ -73,6 +75,7 @@ class Proof:
         self.values: dict[bytes, int] = {b"": UNKNOWN}
         self.declared: dict[bytes, int] = {}
         self.classes: list[tuple[int, ...]] = []  # of each node
+        self.nested: dict[int, Nested] = {}  # the nodes with graphs, by row
 
     def holds(self, fewest: int) -> bool:
         """Looks at every node; whether nothing is wrong."""
@@ -89,10 +92,30 @@ class Proof:
             known.noted = False
             outputs = self._declarations(known, parts.others)
             self._initializers(known, parts.others)
+            self._take_names_out()
             self._nodes(known, self.rows)
             self.generation = known.classes
             self.noted = known.noted or self.rows.noted
-        return all(name in self.values for name in outputs)
+        inside = [name for one in self.nested.values() for name in one.values]
+        return (
+            all(name in self.values for name in outputs)
+            and self.values.keys().isdisjoint(inside)
+            and self.declared.keys().isdisjoint(inside)
+        )
+
+    def _take_names_out(self) -> None:
+        """Reads the nodes with graphs; a name inside them must mean one thing in the model."""
+        found = self.rows
+        held = [row for row, key in enumerate(found.signatures) if holds_graphs(key)]
+        if not held:
+            return
+        self.nested = {row: nested(found.signatures[row]) for row in held}
+        values = [name for one in self.nested.values() for name in one.values]
+        graphs = [name for one in self.nested.values() for name in one.graphs]
+        graphs += [self.data[body:end] for number, _, body, end in self.others if number == _NAME]
+        if len(set(values)) != len(values) or len(set(graphs)) != len(graphs):
+            raise Unproven
+        self.rows = found.with_graphs(self.nested)
 
     def _head(self) -> tuple[list[bytes], tuple[int, int]]:
         """The fields beside the graph, and where the graph is."""

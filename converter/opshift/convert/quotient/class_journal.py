@@ -10,14 +10,15 @@ from typing import Any, TypeAlias
 
 from opshift.convert.change import Rewritten
 from opshift.convert.classes.facets import EXACT, PROVED, VARIABLE
-from opshift.model.scope import Place
+from opshift.model.scope import Place, Root, Scope
+from opshift.model.walk import graphs_of
 from opshift.protos import NodeProto
 from opshift.records import dataclass
 
 Boundary: TypeAlias = tuple[int, str, int, int]  # the number of a step, its domain and versions
 Order: TypeAlias = tuple[Any, ...]  # where a node is in the index, with a hole for its row
 
-ROW = (-1, None)  # the place of a node that no step has written
+ROW = (-1,)  # the place of a node that no step has written
 _EXTERNAL = re.compile(r"k(\d+)([io])(\d+)")
 
 
@@ -71,6 +72,29 @@ class ClassJournal:
         self.boundary: Boundary = (0, "", 0, 0)
         self.current: Deeds | None = None
 
+    def open(self, root: Root) -> None:
+        """Files the nodes inside others, for the classes of those, in the order of the index."""
+        paths: dict[int, tuple[int, ...]] = {id(root.top): ()}
+        for scope in root.scopes:
+            path = paths[id(scope)]
+            first: dict[tuple[str, str], int] = {}
+            for i, node in enumerate(scope.proto.node):
+                start = first.setdefault((node.domain, node.op_type), i)
+                owner = self.owner((scope, i))
+                if owner is None:
+                    continue
+                if scope is not root.top:
+                    self.orders[id(scope), i] = (-1, *path, start, 0, i)
+                for j, (_, graph) in enumerate(graphs_of(node)):
+                    inner = root.scope_of(graph)
+                    paths[id(inner)] = (*path, start, 1, i, j) if path else (j,)
+                    self._enter_all(inner, owner)
+
+    def _enter_all(self, scope: Scope, number: int) -> None:
+        for i, node in enumerate(scope.proto.node):
+            self.owners[id(scope), i] = number
+            self.writers.update(dict.fromkeys(filter(None, node.output), number))
+
     def deeds_of(self, node: NodeProto) -> Deeds | None:
         """The deeds for the class of a node that still stands."""
         for name in node.output:
@@ -116,9 +140,12 @@ class ClassJournal:
             self.current.beyond = why
 
 
-def at(order: Order, row: int) -> Order:
-    """The order of a node of one row."""
-    if order == ROW:
-        return (-1, row)
+def at(order: Order, row: int, first: int) -> Order:
+    """The order of a node of one row, whose operator is that of an earlier row for the first time.
+
+    The index has the nodes inside the nodes of an operator behind all nodes of it.
+    """
+    if order[0] == -1:
+        return (-1, first, len(order) > 1, row, *order[1:])
     step, op, before, i = order
-    return (step, op, at(before, row), i)
+    return (step, op, at(before, row, first), i)

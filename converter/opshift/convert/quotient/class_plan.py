@@ -10,13 +10,15 @@ from typing import TypeAlias
 from opshift.author.verdicts import FORM
 from opshift.convert.classes.facets import Facet
 from opshift.convert.classes.memo import Memo
-from opshift.convert.classes.rows import Signature, names_of
+from opshift.convert.classes.nested import holds_graphs, rename
+from opshift.convert.classes.rows import Signature, inputs_of, names_of
 from opshift.convert.quotient.class_journal import ClassJournal, input_name, output_name
 from opshift.convert.quotient.compile import Compilation, content_of
 from opshift.convert.quotient.template import Answer, Beyond, Reader
 from opshift.convert.request import Request
 from opshift.convert.step import StepRefused
 from opshift.errors import OpshiftError, Refused
+from opshift.model.walk import graphs_of, nodes_in
 from opshift.opsets import schemas
 from opshift.opsets.types import rank_of
 from opshift.protos import GraphProto, ModelProto, NodeProto, TypeProto
@@ -53,15 +55,31 @@ class ClassPlan:
         """Whether a step may look at the nodes of a signature."""
         if signature not in self.touched:
             node = self.nodes[signature][1]
-            key = (schemas.normal(node.domain), node.op_type)
-            met = key[0] == "" and key[1] in self.changed
-            met = met or self.adapters.get(*key, *FORM) is not None
-            self.touched[signature] = met
+            inside = (inner for _, graph in graphs_of(node) for inner in nodes_in(graph))
+            self.touched[signature] = any(map(self._touches, (node, *inside)))
         return self.touched[signature]
 
+    def _touches(self, node: NodeProto) -> bool:
+        key = (schemas.normal(node.domain), node.op_type)
+        if key[0] == "" and key[1] in self.changed:
+            return True
+        return self.adapters.get(*key, *FORM) is not None
+
     def learn(self, keys: Iterable[Key], ir_version: int) -> None:
-        """Finds the answers for classes: converts one node of each, all in one model."""
-        asked = list(keys)
+        """Finds the answers for classes: converts one node of each, all in one model.
+
+        A node with graphs is converted alone: what is said of its inside spoils no other answer.
+        """
+        plain = []
+        for key in keys:
+            if holds_graphs(self.nodes[key[0][0]][0]):
+                self._learn([key], ir_version)
+            else:
+                plain.append(key)
+        if plain:
+            self._learn(plain, ir_version)
+
+    def _learn(self, asked: list[Key], ir_version: int) -> None:
         quotient = Quotient(self, asked)
         try:
             found = quotient.convert()
@@ -117,18 +135,21 @@ class Quotient:
         self, graph: GraphProto, number: int, row: Sequence[int], mask: int, named: bool
     ) -> None:
         plan = self.plan
-        (_, shape_in, shape_out), proto = plan.nodes[row[0]]
+        signature, proto = plan.nodes[row[0]]
         node, trust = NodeProto(), dict[str, int]()
         node.CopyFrom(proto)
         node.name = NAMED % number if named else ""
         node.doc_string = NAMED % number
-        for i, name in enumerate(names_of(shape_in, "i")):
-            node.input[i] = input_name(number, i) if name else ""
+        for i, name in enumerate(inputs_of(signature)):
+            given = input_name(number, i) if name else ""
+            if i < len(node.input):
+                node.input[i] = given
             if name:
-                trust[node.input[i]] = self._give(graph, node.input[i], plan.facets[row[1 + i]])
+                trust[given] = self._give(graph, given, plan.facets[row[1 + i]])
+        rename(node, f"k{number}{{}}".format, f"k{number}{{}}".format)
         self.trusts.append(trust)
         outputs = plan.classes[tuple(row)]
-        for i, name in enumerate(names_of(shape_out, "o")):
+        for i, name in enumerate(names_of(signature[2], "o")):
             node.output[i] = output_name(number, i) if name else ""
             facet = plan.facets[outputs[i]]
             if name and not mask >> i & 1:
@@ -197,7 +218,9 @@ class Quotient:
         if deeds.beyond:
             return None
         try:
-            return Reader(number, constants, self.prefix).answer(self.nodes[number], made, deeds)
+            inputs = inputs_of(self.plan.nodes[self.keys[number][0][0]][0])
+            reader = Reader(number, inputs, constants, self.prefix)
+            return reader.answer(self.nodes[number], made, deeds)
         except Beyond as why:
             deeds.beyond = str(why)
             return None

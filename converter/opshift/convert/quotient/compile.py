@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from opshift.author.bounds import Bounds
 from opshift.author.builder import Builder
@@ -33,6 +32,7 @@ from opshift.model.weights import Weights
 from opshift.opsets.elements import T
 from opshift.opsets.types import Dims, dims_of, rank_of
 from opshift.protos import ModelProto, TensorProto, TypeProto
+from opshift.records import dataclass
 
 
 class Compilation(Conversion):
@@ -46,6 +46,7 @@ class Compilation(Conversion):
 
     def open(self) -> None:
         Conversion.open(self)
+        self.journal.open(self.document.main.root)
         self.document.names = AskedNames(self.document, self.journal)
         self.facts = AskedFacts(self.document, self.store, self.adapters, self._inferable)
         self.facts.journal = self.journal
@@ -81,7 +82,7 @@ class Compilation(Conversion):
 class AbsentWeights(Weights):
     """The payloads of a quotient, which has only small ones: a class does not tell the others."""
 
-    journal: Journal
+    journal: ClassJournal
 
     def load(self, tensor: TensorProto) -> Array:
         if not self.is_stub(tensor):

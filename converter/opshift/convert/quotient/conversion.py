@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import operator
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -36,6 +37,10 @@ MOST_NEW = 200  # classes of one model that are worth learning
 NODES_OF_A_CLASS = 4  # nodes for which one more class is
 
 
+_NOTHING = Request(LOWEST_GOAL)
+_WISHES = operator.attrgetter(*(f.name for f in dataclasses.fields(Request) if f.name != "target"))
+
+
 def convert(
     data: bytes, options: Request, adapters: Registry
 ) -> tuple[tuple[bytes, Report] | None, bool]:
@@ -63,7 +68,7 @@ def goal_of(options: Request) -> int | None:
         to = to[""]
     if not isinstance(to, int) or isinstance(to, bool):
         return None
-    if dataclasses.replace(options, target=to) != Request(to):
+    if _WISHES(options) != _WISHES(_NOTHING):
         return None
     return to if LOWEST_GOAL <= to <= (schemas.latest("") or 0) else None
 
@@ -139,9 +144,9 @@ class _Work:
             answer = plan.answers.get(key)
             if answer is None:
                 raise Beyond("a class that does not tell")
-            if answer.renamed and key[2]:
+            if answer.renamed and (key[2] or row in self.proof.nested):
                 repeated = self._repeated() if repeated is None else repeated
-                if self._name(row) in repeated:
+                if not repeated.isdisjoint(self._names(row)):
                     raise Beyond("a name of several nodes")
             answers[row] = answer
         return answers
@@ -175,11 +180,21 @@ class _Work:
         return found
 
     def _name(self, row: int) -> bytes:
-        rows = self.proof.rows
-        return self.proof.data[int(rows.name_starts[row]) : int(rows.name_ends[row])]
+        rows, data = self.proof.rows, self.proof.data
+        if not rows.name_ends[row]:
+            return b""
+        _, start = wire.read_varint(data, int(rows.name_starts[row]) + 1)
+        return data[start : int(rows.name_ends[row])]
+
+    def _names(self, row: int) -> list[bytes]:
+        """The names of a node and of those in its graphs."""
+        name = self._name(row)
+        inside = self.proof.nested[row].titles if row in self.proof.nested else []
+        return [name, *inside] if name else inside
 
     def _repeated(self) -> frozenset[bytes]:
-        counts = Counter(map(self._name, range(len(self.proof.classes))))
+        rows = range(len(self.proof.classes))
+        counts = Counter(name for row in rows for name in self._names(row))
         return frozenset(name for name, count in counts.items() if count > 1)
 
     def _look_at_declarations(self, answers: Mapping[int, Answer]) -> None:
@@ -230,7 +245,7 @@ class _Work:
             self.ir,
             tuple(_step(*at, rewritten.get(at, nothing), kept.get(at, nothing)) for at in steps),
             notes=tuple(notes),
-            nodes_before=len(self.proof.classes),
+            nodes_before=len(self.proof.classes) + sum(n.nodes for n in self.proof.nested.values()),
             nodes_after=nodes,
         )
 

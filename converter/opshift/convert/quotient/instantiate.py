@@ -7,6 +7,7 @@ import bisect
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from opshift.convert.classes.nested import rename
 from opshift.convert.classes.proof import Proof
 from opshift.convert.classes.rows import GraphField, name_of, names_in
 from opshift.convert.quotient.class_journal import Order, at
@@ -21,6 +22,7 @@ from opshift.convert.quotient.template import (
     framed,
 )
 from opshift.model.bytes import wire
+from opshift.protos import NodeProto
 
 _NODE, _NAME = 1 << 3 | 2, 3 << 3 | 2
 
@@ -37,7 +39,10 @@ class Instance:
         self.made = 0
         self.constants: dict[bytes, bytes] = {}  # content -> name
         self.changed: dict[int, bytes] = {}  # row -> what stands in its place
-        self.nodes = len(proof.classes)
+        self.nested = proof.nested
+        self.nodes = len(proof.classes) + sum(one.nodes for one in proof.nested.values())
+        self.classes = proof.classes
+        self.known = proof.memo.nodes
         self.gone: set[bytes] = set()
 
     def graph(self) -> list[bytes | memoryview]:
@@ -47,7 +52,7 @@ class Instance:
         for row, template in rows:
             if row not in self.changed:
                 self.changed[row] = self._fill(row, template)
-                self.nodes += len(template.nodes) - 1
+                self.nodes += len(template.nodes) + template.inside - self._size(row)
         cuts = [
             (self.rows.starts[row], int(self.rows.ends[row]), new)
             for row, new in self.changed.items()
@@ -83,11 +88,41 @@ class Instance:
                 parts.append(self.data[start:end])
             elif node.hint:
                 parts.append(framed(_NAME, self._fresh(node.hint)))
-            parts.append(node.rest)
+            if node.graphs is None:
+                parts.append(node.rest)
+            else:
+                parts.append(self._graphs(row, node.graphs, template, fresh))
             if node.main:
                 parts.append(self.data[int(rows.stops[row]) : int(rows.ends[row])])
             out.append(framed(_NODE, b"".join(parts)))
         return b"".join(out)
+
+    def _graphs(
+        self, row: int, graphs: NodeProto, template: Template, fresh: dict[int, bytes]
+    ) -> bytes:
+        """The attributes of a node that holds graphs, with the names of one row inside."""
+        inputs, names = self.rows.inputs_of(row), self.nested[row].names
+
+        def name(encoded: str) -> str:
+            kind, number = encoded[0], int(encoded[1:])
+            if kind == "n":
+                return names[number].decode()
+            if kind == "i":
+                return inputs[number].decode()
+            if kind == "c":
+                return self._constant(template.constants[number]).decode()
+            if number not in fresh:
+                fresh[number] = self._fresh(template.hints[number])
+            return fresh[number].decode()
+
+        made = NodeProto()
+        made.CopyFrom(graphs)
+        rename(made, name, name)
+        return made.SerializeToString(deterministic=True)
+
+    def _size(self, row: int) -> int:
+        """How many nodes a row is, with those inside it."""
+        return 1 + (self.nested[row].nodes if row in self.nested else 0)
 
     def _fresh(self, hint: bytes) -> bytes:
         self.made += 1
@@ -104,17 +139,29 @@ class Instance:
         if not self.constants:
             return
         first: dict[bytes, Order] = {}
+        begins = self._begins() if self.nested else {}
         seen: set[int] = set()
         for row, answer in sorted(self.answers.items()):
             if answer.placed and id(answer) not in seen:
                 seen.add(id(answer))
                 for order, content in answer.placed:
-                    place = at(order, row)
+                    place = at(order, row, begins.get(self._operator(row), 0))
                     if content not in first or place < first[content]:
                         first[content] = place
         for content in sorted(self.constants, key=first.__getitem__):
             body = content + framed(8 << 3 | 2, self.constants[content])
             yield wire.framed(GraphField.INITIALIZER, body)
+
+    def _begins(self) -> dict[tuple[str, str], int]:
+        """The first row of each operator."""
+        found: dict[tuple[str, str], int] = {}
+        for row in range(len(self.classes)):
+            found.setdefault(self._operator(row), row)
+        return found
+
+    def _operator(self, row: int) -> tuple[str, str]:
+        node = self.known[self.classes[row][0]][1]
+        return node.domain, node.op_type
 
     # -- what is left unread -----------------------------------------------------------------
 
@@ -163,7 +210,7 @@ class Instance:
             for position, count in answer.template.lost:
                 left[inputs[position]] -= count
         self.changed[row] = b""
-        self.nodes -= 1
+        self.nodes -= self._size(row)
         self.gone.update(name for name in outputs if name)
         reads.subtract(left)
         return [name for name in left if name]

@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from opshift.convert.change import Rewritten
+from opshift.convert.classes.nested import rename
 from opshift.convert.quotient.class_journal import Boundary, Deeds, Order, external
 from opshift.model.bytes import wire
+from opshift.model.walk import graphs_of, holds_graphs, nodes_in
 from opshift.model.weights.store import marker_of
 from opshift.protos import NodeProto
 from opshift.records import dataclass
@@ -29,6 +32,7 @@ class Written:
     rest: bytes  # operator, attributes and domain
     hint: bytes  # of a new name
     main: bool  # whether it keeps the name and the notes of the old node
+    graphs: NodeProto | None = None  # the attributes, if they hold graphs, with encoded names
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,7 @@ class Template:
     hints: tuple[bytes, ...]  # of the new names
     constants: tuple[bytes, ...]  # tensors without names
     lost: tuple[tuple[int, int], ...]  # input, and reads
+    inside: int  # nodes in the graphs of the nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +61,11 @@ class Answer:
 class Reader:
     """Reads the template of one class from the nodes that stand for it in the result."""
 
-    def __init__(self, number: int, constants: Mapping[str, bytes], prefix: str) -> None:
+    def __init__(
+        self, number: int, inputs: Sequence[bytes], constants: Mapping[str, bytes], prefix: str
+    ) -> None:
         self.number = number
+        self.inputs = inputs
         self.known = constants
         self.prefix = prefix
         self.fresh: dict[str, int] = {}
@@ -82,10 +90,12 @@ class Reader:
         nodes = tuple(self._written(node) for node in after)
         if sum(node.main for node in nodes) != 1:
             raise Beyond("a node that is gone")
-        lost = [(i, 1 - self.reads[i]) for i, name in enumerate(before.input) if name]
+        lost = [(i, 1 - self.reads[i]) for i, name in enumerate(self.inputs) if name]
         hints = tuple(name.split("_", 2)[2].encode() for name in self.fresh)
         constants = tuple(self.known[name] for name in self.constants)
-        return Template(nodes, hints, constants, tuple((i, n) for i, n in lost if n))
+        graphs = [graph for node in after for _, graph in graphs_of(node)]
+        inside = sum(1 for graph in graphs for _ in nodes_in(graph))
+        return Template(nodes, hints, constants, tuple((i, n) for i, n in lost if n), inside)
 
     def _written(self, node: NodeProto) -> Written:
         main = node.doc_string == f"k{self.number}"
@@ -99,8 +109,28 @@ class Reader:
         if not main and node.HasField("domain"):
             rest.domain = node.domain
         hint = node.name.split("_", 2)[2] if node.name and not main else ""
+        if holds_graphs(node):
+            read: set[int] = set()
+            rename(
+                rest, functools.partial(self._inside, read), functools.partial(self._inside, read)
+            )
+            self.reads.update(read)
+            return Written(tuple(places), b"", hint.encode(), main, rest)
         data = rest.SerializeToString(deterministic=True)
         return Written(tuple(places), data, hint.encode(), main)
+
+    def _inside(self, read: set[int], name: str) -> str:
+        """What a template calls a name inside a node: a letter and a number."""
+        if (found := external(name)) is not None:
+            if found[:2] != (self.number, "i"):
+                raise Beyond("a node of two classes")
+            read.add(found[2])
+            return f"i{found[2]}"
+        own = f"k{self.number}n"
+        if name.startswith(own):
+            return name[len(own) - 1 :]
+        _, kind, number = self._place(0, name)
+        return f"{'f' if kind == FRESH else 'c'}{number}"
 
     def _place(self, tag: int, name: str) -> Place:
         if not name:

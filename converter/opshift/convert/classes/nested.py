@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nodes that hold graphs: without the names inside, equal ones are of one class."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from typing import NamedTuple
+
+from opshift.convert.classes.rows import ABSENT, Signature, Unproven
+from opshift.model.walk import defined_names, graphs_in, graphs_of, nodes_in
+from opshift.model.weights.store import Weights
+from opshift.protos import AttributeProto, GraphProto, NodeProto, TensorProto, ValueInfoProto
+
+Renamed = Callable[[str], str]
+
+_KINDS = (b"\xa0\x01\x05", b"\xa0\x01\x0a")  # the type of an attribute with graphs
+
+
+class Nested(NamedTuple):
+    """A node that holds graphs, without its names."""
+
+    signature: Signature
+    captures: list[bytes]  # the values around it that its graphs read
+    names: list[bytes]  # the names inside, which the signature calls n0, n1, and so on
+    values: frozenset[bytes]  # those that its graphs define
+    graphs: list[bytes]  # the names of its graphs
+    titles: list[bytes]  # the names of the nodes in them
+    nodes: int  # in its graphs
+
+
+def holds_graphs(signature: Signature) -> bool:
+    """Whether a node with this signature may hold graphs."""
+    return any(kind in signature[0] for kind in _KINDS)
+
+
+def nested(signature: Signature) -> Nested:
+    """A node that holds graphs, with its names taken out."""
+    raw, given, results, _ = signature
+    node = NodeProto.FromString(raw)
+    graphs = [graph for _, graph in graphs_of(node)]
+    values = {name for graph in graphs for name in defined_names(graph)} - {""}
+    own = given & (1 << ABSENT) - 1
+    inside: dict[str, str] = {}
+    captures: dict[str, str] = {}
+    called: list[bytes] = []
+    titles: list[bytes] = []
+
+    def token(name: str) -> str:
+        return inside.setdefault(name, f"n{len(inside)}")
+
+    def read(name: str) -> str:
+        if name in values:
+            return token(name)
+        return captures.setdefault(name, f"i{own + len(captures)}")
+
+    for graph in graphs:
+        for one in graphs_in(graph):
+            _require_plain(one, values)
+            called.append(one.name.encode())
+            titles += [held.name.encode() for held in one.node if held.name]
+    count = sum(len(list(nodes_in(graph))) for graph in graphs)
+    rename(node, token, read)
+    key = (node.SerializeToString(deterministic=True), given, results, len(captures))
+    return Nested(
+        key, _encoded(captures), _encoded(inside), frozenset(_encoded(values)), called, titles,
+        count,
+    )  # fmt: skip
+
+
+def _encoded(names: Iterable[str]) -> list[bytes]:
+    return [name.encode() for name in names]
+
+
+def _require_plain(graph: GraphProto, values: Collection[str]) -> None:
+    """What is rare in a graph inside a node goes node by node."""
+    if graph.sparse_initializer or graph.quantization_annotation or not graph.name:
+        raise Unproven
+    if not all(one.name in values for one in graph.value_info):
+        raise Unproven
+    held = (*graph.node, *graph.input, *graph.output, *graph.value_info, *graph.initializer)
+    if any(one.metadata_props for one in (graph, *held) if hasattr(one, "metadata_props")):
+        raise Unproven
+    if any(map(Weights.is_stub, graph.initializer)):
+        raise Unproven
+    for node in graph.node:
+        if getattr(node, "device_configurations", ()):
+            raise Unproven
+        for one in node.attribute:
+            if one.ref_attr_name or one.HasField("sparse_tensor") or Weights.is_stub(one.t):
+                raise Unproven
+
+
+def rename(node: NodeProto, token: Renamed, read: Renamed) -> None:
+    """Gives other names to all that has one inside a node; `read` is asked for values read."""
+    for one in node.attribute:
+        if one.type == AttributeProto.GRAPH:
+            _rename_graph(one.g, token, read)
+        elif one.type == AttributeProto.GRAPHS:
+            for graph in one.graphs:
+                _rename_graph(graph, token, read)
+
+
+def _rename_graph(graph: GraphProto, token: Renamed, read: Renamed) -> None:
+    graph.name = token(graph.name)
+    if graph.doc_string:
+        graph.doc_string = token(graph.doc_string)
+    for node in graph.node:
+        for i, name in enumerate(node.input):
+            if name:
+                node.input[i] = read(name)
+        for i, name in enumerate(node.output):
+            if name:
+                node.output[i] = token(name)
+        if node.name:
+            node.name = token(node.name)
+        if node.doc_string:
+            node.doc_string = token(node.doc_string)
+        if node.attribute:
+            rename(node, token, read)
+    for output in graph.output:
+        output.name = read(output.name)
+    for tensor in graph.initializer:
+        tensor.name = token(tensor.name)
+    for info in (*graph.input, *graph.value_info):
+        info.name = token(info.name)
+    described: list[TensorProto | ValueInfoProto] = [*graph.initializer, *graph.input]
+    for one in (*described, *graph.output, *graph.value_info):
+        if one.doc_string:
+            one.doc_string = token(one.doc_string)
