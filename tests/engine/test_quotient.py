@@ -26,11 +26,11 @@ from opshift.convert.request import Request
 from opshift.model.weights import carve_model
 from opshift.report import Report
 
-from tools.bench.workloads import layers, transformer
+from tools.bench.workloads import layers, nested, transformer
 
 WORKLOADS = [
     pytest.param(build, nodes, start, to, id=f"{build.__name__} {start} to {to}")
-    for build, nodes in ((transformer, 120), (layers, 40))
+    for build, nodes in ((transformer, 120), (layers, 40), (nested, 80))
     for start, to in ((13, 18), (11, 21), (21, 13), (7, 28), (9, 10), (18, 9))
 ]
 
@@ -78,7 +78,7 @@ def forget() -> None:
     memos.forget()
 
 
-TAKEN_NOT = {("transformer", 18, 9), ("transformer", 7, 28)}
+TAKEN_NOT = {("transformer", 18, 9), ("transformer", 7, 28), ("nested", 7, 28)}
 
 
 @pytest.mark.parametrize(("build", "nodes", "start", "to"), WORKLOADS)
@@ -310,3 +310,11 @@ def test_what_stays_with_the_nodes_is_told():
         assert conversion.convert(data, request, registry.default()) == (None, False)
     assert conversion.convert(data, Request(5), registry.default()) == (None, False)
     assert conversion.convert(data, Request(11), registry.default()) == (None, True)
+
+
+def test_a_rule_that_the_model_breaks_is_noted(monkeypatch):
+    model = layers(13, 30)
+    model.domain = "nowhere"
+    assert by_classes(model, 18) is None
+    (note,) = opshift.convert(model, 18).report.notes
+    assert "'nowhere' is no reverse DNS name" in note

@@ -63,6 +63,7 @@ class Proof:
     generation: dict[tuple[int, ...], tuple[int, ...]]  # of the memo: its numbers mean this
     rows: Rows
     others: list[Other]
+    shown: ModelProto  # without nodes, tensors and outputs
 
     def __init__(self, data: bytes, adapters: Registry, room: int, any_room: bool) -> None:
         self.adapters = adapters
@@ -143,7 +144,7 @@ class Proof:
             onnx_checker.check_model(model)
         except (onnx_checker.ValidationError, RuntimeError, ValueError):
             raise Unproven from None
-        shown = ModelProto.FromString(model)
+        shown = self.shown = ModelProto.FromString(model)
         imports = tuple((one.domain, one.version) for one in shown.opset_import)
         if shown.graph.sparse_initializer or any(domain == "ai.onnx" for domain, _ in imports):
             raise Unproven

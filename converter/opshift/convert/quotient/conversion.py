@@ -16,12 +16,14 @@ from opshift.convert.classes.proof import Proof, prove
 from opshift.convert.classes.rows import GraphField, names_in
 from opshift.convert.ir import needs
 from opshift.convert.ir.features import TYPES
+from opshift.convert.legal import rules
 from opshift.convert.quotient.class_journal import Boundary
 from opshift.convert.quotient.class_plan import ClassPlan, Key
 from opshift.convert.quotient.instantiate import Instance
 from opshift.convert.quotient.template import Answer, Beyond
 from opshift.convert.request import Request
 from opshift.model.bytes import wire
+from opshift.model.document import Document
 from opshift.model.names import unused_prefix
 from opshift.opsets import schemas
 from opshift.protos import OperatorSetIdProto
@@ -106,6 +108,9 @@ class _Work:
             raise Beyond("a part of the graph that is not understood")
         if self.ir < 4:
             raise Beyond("the IR version")
+        head = Document(self.proof.shown)
+        if rules.at_end(head, self.proof.adapters, visit_all=False).found:
+            raise Beyond("a rule that the model breaks")
         answers = self._answers()
         self._look_at_declarations(answers)
         prefix = unused_prefix(self.proof.data).encode()
