@@ -63,7 +63,7 @@ TWICE = "<float[4] s = {1.0, 1.0, 2.0, 1.5}> "
 @adapter("Upsample", 9, 8, emits=SAMPLING)
 @example("constant", IMAGE + TWICE + "{ y = Upsample(x, s) }", gives="Upsample")
 @example("computed", "(string[N,M] x, float[2] s) => (string[a,b] y) { y = Upsample(x, s) }", inputs={"s": [1, 2.5], "x": [["a", "b", "c"]]})
-@example("computed and linear", '(float[N,M] x, float[2] s) => (float[a,b] y) { y = Upsample<mode="linear">(x, s) }', refuses=Why.NEEDS_CONSTANT, inputs={"s": [1, 2]})
+@example("computed and linear", '(float[N,M] x, float[2] s) => (float[a,b] y) { y = Upsample<mode="linear">(x, s) }', inputs={"s": [1, 2]})
 def upsample_9_8(node: Node, op: Builder) -> Result:
     """`scales` was an attribute."""
     x, scales = node["X"], node["scales"]

@@ -15,9 +15,11 @@ from dataclasses import field, replace
 
 from opshift import versions
 from opshift.author.registry import Registry
+from opshift.convert import planner
 from opshift.convert.ir.features import Feature
 from opshift.errors import Refused, RefusedNode
 from opshift.model.scope import FunctionId
+from opshift.opsets import schemas
 from opshift.records import dataclass
 
 
@@ -120,10 +122,23 @@ def dip_for(refused: Refused, opset: int) -> int:
 
 
 def climb_for(refusals: Iterable[RefusedNode], adapters: Registry, opset: int) -> int:
-    """The opset of ai.onnx at which other domains can be stepped that are refused beside it."""
-    found = 0
+    """The opset of ai.onnx from which the way may go on that is refused at a lower one."""
+    found = [0]
     for one in refusals:
-        verdict = adapters.get(one.domain, one.op, *one.boundary) if one.domain else None
-        if verdict is not None and verdict.since > opset > 0:
-            found = max(found, verdict.since)
-    return found
+        start, to = one.boundary
+        if one.domain:
+            verdict = adapters.get(one.domain, one.op, start, to)
+            found += [verdict.since] if verdict is not None and verdict.since > opset > 0 else []
+        elif to < start and opset > 0:
+            found.append(_replaced_at(one.op, start, adapters))
+    return max(found)
+
+
+def _replaced_at(op: str, version: int, adapters: Registry) -> int:
+    """The opset above a version at which another operator, changed once, stands for one; or 0."""
+    here = schemas.schema("", op, version)
+    up = planner.verdict_of(adapters, "", op, here.since, down=False) if here is not None else None
+    if up is None or op in up.within(""):
+        return 0
+    later = (one.since for name in up.within("") for one in schemas.history("", name))
+    return max((since for since in later if up.to < since <= up.to + 1), default=up.to)
