@@ -159,12 +159,10 @@ def zero_points_of_other_counts(node: Node) -> str | None:
 @flaw("DequantizeLinear QuantizeLinear")
 def blocks_of_other_ranks(node: Node) -> str | None:
     """Scales of blocks have as many axes as the data; one scale alone has no blocks."""
-    if not node.attributes.get("block_size") or not node.int("block_size"):
-        return None
     data, scales = (value.rank_or_none if value else None for value in node.inputs[:2])
-    if data is None or not scales or data == scales:
-        return None
-    return f"it has blocks of a tensor with {data} axes, and its scales have {scales}"
+    blocked = "block_size" in node.attributes and node.int("block_size")
+    wrong = blocked and scales and data not in (None, scales)
+    return f"it has blocks of a tensor with {data} axes, and its scales have {scales}" if wrong else None
 
 
 @flaw("MelWeightMatrix")

@@ -386,7 +386,9 @@ FEWEST_NODES = 24
 """In a smaller model the classes cost more than they save, if few of its kind are converted."""
 
 FEWEST_MODELS = 4
-_small: Counter[Hashable] = Counter()  # models by what a memo of classes is for
+"""So many small models with the same versions come before their classes are worth learning."""
+
+small_models: Counter[Hashable] = Counter()
 
 
 def by_classes(
@@ -408,8 +410,8 @@ def by_classes(
 def _is_one_of_many(model: ModelProto) -> bool:
     """Whether the process has met small models with the versions of this one before."""
     kind = (model.ir_version, *((one.domain, one.version) for one in model.opset_import))
-    _small[kind] += 1
-    return _small[kind] > FEWEST_MODELS
+    small_models[kind] += 1
+    return small_models[kind] > FEWEST_MODELS
 
 
 __all__ = ["Request", "Target", "convert", "convert_file", "convert_version"]

@@ -101,7 +101,8 @@ def start(folder: str) -> bool:
     complete = importlib.util.find_spec("numpy") is not None
     if not complete:
         sys.meta_path.insert(0, WithoutNumpy())  # type: ignore[arg-type]
-        api.FEWEST_NODES = classes._FEWEST_BYTES = sys.maxsize  # they are columns of numpy
+        # The classes of nodes are columns of numpy.
+        api.FEWEST_MODELS = api.FEWEST_NODES = classes._FEWEST_BYTES = sys.maxsize
     return complete
 
 
