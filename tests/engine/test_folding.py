@@ -2,6 +2,7 @@
 """What is computed from constants and static shapes counts as a constant."""
 
 from functools import cache
+from random import Random
 
 import numpy as np
 import onnx.numpy_helper
@@ -168,6 +169,35 @@ def test_folds_agree_with_the_official_data(version: int, share: int) -> None:
             assert oracle.compare(expected, [found], ulp=1) is None, case.name
             compared += 1
     assert compared > 50 // share
+
+
+def damaged(data: list[Array], random: Random) -> list[Array]:
+    """The inputs, one of which has another shape or another element type than it may have."""
+    found, i = list(data), random.randrange(len(data))
+    value = found[i]
+    found[i] = random.choice(
+        (
+            value[None],
+            value.reshape(-1),
+            value.reshape(-1)[:1].reshape(()) if value.size else value[None],
+            value.reshape(-1)[:0],
+            np.negative(value.astype(np.float64)),
+            np.negative(value.astype(np.int64)) * 3,
+            np.full(value.shape, "a", dtype=object),
+        )
+    )
+    return found
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_is_not_legal_is_no_constant_and_no_error():
+    random, told = Random(7), 0
+    for case in official():
+        data, expected = case.data_sets[0]
+        if data and all(map(is_plain, (*data, *expected))) and is_readable(case.model):
+            for _ in range(6):
+                told += folded(case.model, damaged(data, random)) is not None
+    assert told > 50  # some damage is legal
 
 
 def is_plain(value: object) -> bool:

@@ -67,6 +67,14 @@ def listed(node: Node, name: str, position: int) -> list[int] | None:
     return None
 
 
+def row(node: Node, position: int) -> list[int]:
+    """Whole numbers in a vector, which another constant is not read as."""
+    found = known(node, position)
+    if found.ndim != 1 or found.dtype.kind not in "iu":
+        raise ValueError(found.shape)
+    return [int(one) for one in found]
+
+
 def sized(shape: Sequence[int]) -> tuple[int, ...]:
     """A shape that is small enough to be filled while converting."""
     if math.prod(shape) > MAX_FILLED:
@@ -219,7 +227,7 @@ def transpose(node: Node) -> Array | None:
 @example("too large", "() => (int64[n] y) <int64[1] a = {1}, int64[1] s = {999999999}> { y = Expand(a, s) }", refuses=Why.NEEDS_CONSTANT)
 def expand(node: Node) -> Array | None:
     data = known(node, 0)
-    wanted = np.broadcast_shapes(data.shape, sized(known(node, 1).tolist()))
+    wanted = np.broadcast_shapes(data.shape, sized(row(node, 1)))
     return np.array(np.broadcast_to(data, sized(wanted)))
 
 
@@ -230,7 +238,7 @@ def expand(node: Node) -> Array | None:
 def tile(node: Node) -> Array | None:
     if len(node.inputs) != 2:
         return None
-    data, repeats = known(node, 0), known(node, 1).tolist()
+    data, repeats = known(node, 0), row(node, 1)
     sized([n * times for n, times in zip(data.shape, repeats, strict=True)])
     return np.tile(data, repeats)
 
@@ -251,7 +259,7 @@ def non_zero(node: Node) -> Array | None:
 @example("a number", "() => (int64[2] y) <int64[1] s = {2}> { y = ConstantOfShape<value = int64[1] {7}>(s) }")
 def constant_of_shape(node: Node) -> Array | None:
     filler = node.tensor("value") if node.has("value") else np.zeros(1, dtype=np.float32)
-    return np.full(sized(known(node, 0).tolist()), filler.reshape(-1)[0], dtype=filler.dtype)
+    return np.full(sized(row(node, 0)), filler.reshape(-1)[0], dtype=filler.dtype)
 
 
 @fold("Range")

@@ -59,7 +59,7 @@ class Fold(SingleTrait):
         """What the node computes; None where an input is not constant or the node is not legal."""
         try:
             return self.run(node)
-        except (Refusal, ValueError, IndexError):
+        except (Refusal, ValueError, IndexError, ArithmeticError):
             return None
 
 

@@ -281,9 +281,9 @@ class Memo:
         signature = self.nodes[key[0]][0]
         given = 1 + len(inputs_of(signature))
         inputs, declared = key[1:given], key[given:]
+        kinds = self._kinds(key[0], inputs, ())  # first: what is not legal is not folded
         folded = self._fold(proto, inputs)
         trust = self._trust(signature, inputs) | (VARIABLE if folded is None else 0)
-        kinds = self._kinds(key[0], inputs, ())
         ranked = self._ranked(key[0], inputs, kinds)
         if any(declared):
             alone, kinds = kinds, self._kinds(key[0], inputs, declared)
