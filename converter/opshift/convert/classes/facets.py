@@ -8,6 +8,7 @@ from typing import NamedTuple
 from opshift.author.node import TypePart
 from opshift.author.present_types import element_types
 from opshift.opsets import schemas
+from opshift.opsets.elements import ELEMENTS
 from opshift.opsets.types import is_complete, rank_of
 from opshift.protos import TensorProto, TypeProto
 
@@ -27,6 +28,7 @@ class Facet(NamedTuple):
     ranked: bytes | None = None  # the type without declarations, and with the ranks of adapters
     folded: bytes | None = None  # the value of what folding finds to be constant
     maker: tuple[int, ...] = ()  # signature and inputs of the node that computes counts
+    long: bool = False  # whether it is a constant vector that is too long to be a value here
 
 
 # What is sure of a facet beside its being sound: nobody who infers more can contradict it anyway.
@@ -100,3 +102,15 @@ def value_of(tensor: TensorProto) -> bytes | None:
     bare.ClearField("name")
     bare.ClearField("doc_string")
     return bare.SerializeToString(deterministic=True)
+
+
+def zeros_like(facet: Facet) -> bytes | None:
+    """Zeros in place of a constant vector that is too long to be part of a class."""
+    kind = TypeProto.FromString(facet.kind or b"").tensor_type
+    element = ELEMENTS.get(kind.elem_type)
+    if not facet.long or len(kind.shape.dim) != 1 or element is None or not element.numpy:
+        return None
+    length = kind.shape.dim[0].dim_value
+    data = bytes(length * element.bits // 8)
+    zeros = TensorProto(dims=[length], data_type=kind.elem_type, raw_data=data)
+    return zeros.SerializeToString(deterministic=True)

@@ -31,6 +31,7 @@ from opshift.convert.classes.facets import (
     may_count,
     value_of,
     without_symbols,
+    zeros_like,
 )
 from opshift.convert.classes.nested import holds_graphs
 from opshift.convert.classes.rows import Signature, Unproven, inputs_of, names_of
@@ -135,9 +136,10 @@ class Memo:
         ranked: bytes | None = None,
         folded: bytes | None = None,
         maker: tuple[int, ...] = (),
+        long: bool = False,
     ) -> int:
         """The number of a type with a value."""
-        key = Facet(kind, value, listed, trust, ranked or kind, folded, maker)
+        key = Facet(kind, value, listed, trust, ranked or kind, folded, maker, long)
         number = self._numbers.get(key)
         if number is None:
             number = self._numbers[key] = len(self.facets)
@@ -206,7 +208,7 @@ class Memo:
         kind = helper.make_tensor_type_proto(tensor.data_type, tensor.dims)
         data = kind.SerializeToString(deterministic=True)
         value = None if Weights.is_stub(tensor) else value_of(tensor)
-        return self.facet(data, value, trust=PROVED | EXACT)
+        return self.facet(data, value, trust=PROVED | EXACT, long=_is_long(tensor, value))
 
     def declared_initializer(self, declared: int, tensor: int, is_input: bool) -> int:
         """The facet of an initializer that is declared beside, if the two agree."""
@@ -224,7 +226,8 @@ class Memo:
             elif merged == tensor_kind:
                 trust = PROVED | EXACT | (0 if is_input else ASSUMED)
             listed = is_input or not trust
-            self._declared[key] = self.facet(merged, value, listed, trust)
+            long = self.facets[tensor].long
+            self._declared[key] = self.facet(merged, value, listed, trust, long=long)
         return self._declared[key]
 
     # -- signatures and classes --------------------------------------------------------------
@@ -282,6 +285,7 @@ class Memo:
         given = 1 + len(inputs_of(signature))
         inputs, declared = key[1:given], key[given:]
         kinds = self._kinds(key[0], inputs, ())  # first: what is not legal is not folded
+        self._require_unread(key[0], inputs, kinds)
         folded = self._fold(proto, inputs)
         trust = self._trust(signature, inputs) | (VARIABLE if folded is None else 0)
         ranked = self._ranked(key[0], inputs, kinds)
@@ -444,6 +448,21 @@ class Memo:
                 graph.append(wire.framed(13, _info(name, self.facets[number][0])))
         return b"".join(graph)
 
+    def _require_unread(
+        self, signature: int, inputs: Sequence[int], kinds: Sequence[bytes | None]
+    ) -> None:
+        """What a class does not hold of a long vector, inference must not read."""
+        facets = [self.facets[number] for number in inputs]
+        zeros = [zeros_like(facet) for facet in facets]
+        if not any(zeros):
+            return
+        shown = [
+            number if zero is None else self.facet(facet.kind, zero, facet.listed, facet.trust)
+            for number, facet, zero in zip(inputs, facets, zeros, strict=True)
+        ]
+        if self._kinds(signature, shown, ()) != kinds:
+            raise Unproven
+
     def _give(self, graph: list[bytes], name: bytes, facet: Facet, *, ranked: bool) -> None:
         """Writes an input of a class: its type, its value, or the nodes that compute it."""
         kind = facet.ranked if ranked else facet.kind
@@ -504,7 +523,8 @@ class Memo:
                 raise Unproven
         kind, _, _, trust, *_ = self.facets[facet]
         trust &= ~FOLLOWED
-        return self.facet(kind, value_of(value), trust=trust)
+        known = value_of(value)
+        return self.facet(kind, known, trust=trust, long=_is_long(value, known))
 
     def _infer(self, graph: bytes, *, data_prop: bool = False) -> ModelProto:
         """What strict inference, with its checks of types, makes of a graph; it must not object."""
@@ -513,6 +533,11 @@ class Memo:
             return infer_shapes(data, check_type=True, strict_mode=True, data_prop=data_prop)
         except safe_inference.COMPLAINTS:
             raise Unproven from None
+
+
+def _is_long(tensor: TensorProto, value: bytes | None) -> bool:
+    """Whether a constant is a vector whose value no class holds."""
+    return value is None and len(tensor.dims) == 1
 
 
 def _has_notes(one: TensorProto | ValueInfoProto) -> bool:
