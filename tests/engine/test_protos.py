@@ -33,13 +33,13 @@ checker.check_model(model, full_check=True)
 onnx.checker.check_model(protos.ModelProto.FromString(model.SerializeToString()))
 import onnx.reference
 """
-OURS = "from opshift import protos\nfrom opshift.protos import checker, inference, library\n"
+OURS = "from opshift import protos\nfrom opshift.protos import library, onnx_checker as checker, shape_inference as inference\n"
 MESSAGES = "from opshift import protos\n"
 LIBRARY = "from opshift.protos import library\n"
 THREAD = """
 import threading
 stop = threading.Event()
-other = threading.Thread(target=stop.wait)
+other = threading.Thread(target=stop.wait, daemon=True)
 other.start()
 """
 
