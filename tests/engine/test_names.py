@@ -191,7 +191,7 @@ def test_a_sharding_of_a_value_that_is_gone_is_dropped_by_name(tmp_path):
     onnx.save(_sharded(text, 13, "x", "a"), tmp_path / "in.onnx")
     report = convert_file(tmp_path / "in.onnx", tmp_path / "out.onnx", 12)
     assert _shardings(onnx.load(tmp_path / "out.onnx")) == [("Squeeze", "x")]
-    assert [note for note in report.notes if "sharding of 'a' at Squeeze 'y'" in note]
+    assert [note for note in report.notes if "sharding of 'a' from Squeeze 'y'" in note]
 
 
 INT4 = """(float[4] x) => (float[4] y) <float s = {0.5}>

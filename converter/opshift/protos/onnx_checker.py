@@ -6,6 +6,7 @@ from __future__ import annotations
 from opshift.protos import ModelProto, library
 
 LARGEST = (1 << 31) - 1  # bytes of a message that every release of onnx reads
+LARGEST_VERSION = (1 << 31) - 1  # that a context can hold
 CheckerContext = library.checker.CheckerContext
 LexicalScopeContext = library.checker.LexicalScopeContext
 ValidationError = library.checker.ValidationError

@@ -63,7 +63,6 @@ MOST_MEMOS = 256
 MOST_MAKERS = 50  # nodes before one of which its class consists
 _NO_NAMES = onnx_checker.LexicalScopeContext()
 _MARK = wire.MARK.encode()
-_VERSION_LIMIT = (1 << 31) - 1
 
 
 _memos: dict[Hashable, Memo] = {}  # the one that was used last is the last one
@@ -103,7 +102,7 @@ class Memo:
         self.noted = False  # whether the values of the model at hand have metadata
         self.context = onnx_checker.CheckerContext()
         self.context.ir_version = ir_version
-        self.context.opset_imports = {d: min(v, _VERSION_LIMIT) for d, v in imports}
+        self.context.opset_imports = {d: min(v, onnx_checker.LARGEST_VERSION) for d, v in imports}
         head = ModelProto(ir_version=ir_version)
         for domain, version in imports:
             head.opset_import.add(domain=domain, version=version)

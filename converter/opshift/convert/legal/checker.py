@@ -34,7 +34,6 @@ _DEALT_WITH = (
 _OF_OPERATORS = ("deprecated", "No Op registered")
 _NO_NAMES = onnx_checker.LexicalScopeContext()
 _EMPTY_GRAPH = GraphProto(name="checked_on_its_own")
-_LARGEST = (1 << 31) - 1  # version that the checker can hold
 
 
 def rejected(document: Document, step: Step) -> Iterator[str]:
@@ -109,8 +108,9 @@ def _without_contents(node: NodeProto) -> NodeProto:
 
 def _context(document: Document, imports: Imports) -> onnx_checker.CheckerContext:
     context = onnx_checker.CheckerContext()
-    context.ir_version = document.model.ir_version
-    context.opset_imports = {d: min(v, _LARGEST) for d, v in imports.as_dict().items()}
+    largest = onnx_checker.LARGEST_VERSION
+    context.ir_version = max(0, min(document.model.ir_version, largest))
+    context.opset_imports = {d: min(v, largest) for d, v in imports.as_dict().items()}
     return context
 
 
