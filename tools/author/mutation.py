@@ -34,6 +34,7 @@ from typing import Any
 from opshift import InvalidModel, Refused, convert_version, testing
 from opshift.author.example import Example
 from opshift.author.verdicts import Adapter
+from opshift.convert.api import node_by_node
 from opshift.convert.legal.rules import Findings, check_model
 from opshift.testing.example_models import differences
 from opshift.testing.input_sets import SETS
@@ -68,7 +69,9 @@ class ExampleRun:
         """The model and its result."""
         before = testing.example_model(self.adapter, self.example)
         target = testing.example_target(self.adapter, self.example)
-        return before, convert_version(before, target, allow_approximate=self.example.approximate)
+        with node_by_node():
+            allowed = self.example.approximate
+            return before, convert_version(before, target, allow_approximate=allowed)
 
 
 Lines = dict[tuple[str, int], list[ExampleRun]]

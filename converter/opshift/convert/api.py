@@ -9,6 +9,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, overload
 
@@ -389,6 +390,17 @@ FEWEST_MODELS = 4
 """So many small models with the same versions come before their classes are worth learning."""
 
 small_models: Counter[Hashable] = Counter()
+_alone: ContextVar[bool] = ContextVar("alone", default=False)
+
+
+@contextlib.contextmanager
+def node_by_node() -> Iterator[None]:
+    """Adapters look at each node: what their classes have told before is not remembered."""
+    before = _alone.set(True)
+    try:
+        yield
+    finally:
+        _alone.reset(before)
 
 
 def by_classes(
@@ -398,6 +410,8 @@ def by_classes(
 
     Where they tell no result, each node must be looked at.
     """
+    if _alone.get():
+        return None, False
     if len(skeleton.graph.node) < FEWEST_NODES and not _is_one_of_many(skeleton):
         return None, False
     from opshift.convert.quotient import conversion

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from opshift.author import registry
-from opshift.convert.api import convert_version
+from opshift.convert.api import convert_version, node_by_node
 from opshift.convert.legal import checker
 from opshift.convert.legal.rules import check_model
 from opshift.convert.request import AnyTarget, Wishes
@@ -42,7 +42,8 @@ def assert_model_converts(
     strict = checker.whole(before, registry.default(), full=True) is None
     wishes: Wishes = {"allow_approximate": allow_approximate, "assume": assume}
     try:
-        after: ModelProto = convert_version(before, to, **wishes)
+        with node_by_node():
+            after: ModelProto = convert_version(before, to, **wishes)
         again: ModelProto = convert_version(before, to, **wishes)
     except Refused as refused:
         raise AssertionError(f"refused: {refused}") from None

@@ -148,7 +148,9 @@ class Proof:
         imports = tuple((one.domain, one.version) for one in shown.opset_import)
         if shown.graph.sparse_initializer or any(domain == "ai.onnx" for domain, _ in imports):
             raise Unproven
-        if len(dict(imports)) != len(imports) or not 0 < shown.ir_version <= onnx_checker.LARGEST_VERSION:
+        if len(dict(imports)) != len(imports):
+            raise Unproven
+        if not 0 < shown.ir_version <= onnx_checker.LARGEST_VERSION:
             raise Unproven
         return memo(imports, shown.ir_version, self.adapters)
 
