@@ -257,6 +257,7 @@ def non_zero(node: Node) -> Array | None:
 @fold("ConstantOfShape")
 @example("zeros", "() => (float[2,1] y) <int64[2] s = {2, 1}> { y = ConstantOfShape(s) }")
 @example("a number", "() => (int64[2] y) <int64[1] s = {2}> { y = ConstantOfShape<value = int64[1] {7}>(s) }")
+@example("sizes that are no vector", "() => (float[2,1] y) <int64[1,2] s = {2, 1}> { y = ConstantOfShape(s) }", refuses=Why.NEEDS_CONSTANT)
 def constant_of_shape(node: Node) -> Array | None:
     filler = node.tensor("value") if node.has("value") else np.zeros(1, dtype=np.float32)
     return np.full(sized(row(node, 0)), filler.reshape(-1)[0], dtype=filler.dtype)
