@@ -44,7 +44,12 @@ def same_numbers(before: ModelProto, after: ModelProto) -> str | None:
     random = randomness.drawn(before)
     for number, case in enumerate(generate.cases(before, 0, generate.FIRST)):
         values: dict[str, Any] = {**case.values, **(overridden(before) if number else {})}
-        expected, actual = (oracle.evaluate(one, values) for one in (before, after))
+        try:
+            expected, actual = (oracle.evaluate(one, values) for one in (before, after))
+        except oracle.OracleError:
+            if oracle.doubtful(before, after):  # an old reference fails on what is legal
+                return None
+            raise
         for info, one, other in zip(before.graph.output, expected, actual, strict=True):
             told = different(one, other) if info.name not in random else unlike(one, other)
             if told:
