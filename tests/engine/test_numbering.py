@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
-from onnx import ModelProto, TensorProto, helper
+from onnx import ModelProto, TensorProto, checker, helper
+from opshift import convert
 from opshift.model import numbering
+from text_models import model as parsed
 
 
 def test_names_are_numbered_as_the_nodes_mention_them():
@@ -38,3 +40,26 @@ def test_names_are_numbered_as_the_nodes_mention_them():
     assert model.graph.initializer[0].name == "opshift_2_c"
     assert not model.graph.initializer[1].HasField("name")
     assert numbering.number(model, ["opshift_"]) == {}
+
+
+def test_a_function_that_is_first_taken_to_the_opset_of_the_model_names_each_value_once():
+    """One function is written out at its call; another one is converted twice and stays."""
+    bounds = "".join(f"c{i} = Clip<min = 0.0, max = {i}.0>(c{i - 1}) " for i in range(1, 9))
+    before = parsed(
+        f"""(float[2,3] x) => (float[a,b] y, float[c,d] z) {{
+            y = own.Soft<axis = 1>(x) z = own.Bounded(x) }}
+        <opset_import: ["" : 12], domain: "own"> Soft <axis> (x) => (y) {{
+            y = Softmax<axis: int = @axis>(x) }}
+        <opset_import: ["" : 10], domain: "own"> Bounded (x) => (y) {{
+            c0 = Relu(x) {bounds} a = Unsqueeze<axes = [0]>(c8) y = Squeeze<axes = [0]>(a) }}""",
+        more=', "own" : 1',
+    )
+    found = convert(before, 13)
+    assert found.report.inlined == ("own::Soft",)
+    checker.check_model(found.model)
+    (bounded,) = found.model.functions
+    written = [name for node in bounded.node for name in node.output]
+    assert len(set(written)) == len(written)
+    assert [name for name in written if name.startswith("opshift_")] == [
+        f"opshift_{i}_Constant" for i in range(1, 19)
+    ]

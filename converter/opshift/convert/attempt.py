@@ -268,10 +268,10 @@ class Conversion:
         self._raise_old_ir()
         opening.header(self.skeleton)
         self._merge_imports()
+        self._level()
         data = self.skeleton.SerializeToString(deterministic=True)
         prefix = self._new_prefix(data)
         numbers = itertools.count()
-        self._level()
         for function in self.way.inlined:
             functions.inline_function(
                 self.skeleton, function, lambda hint: f"{prefix}f{next(numbers)}_{hint}"
@@ -313,6 +313,7 @@ class Conversion:
             raise level.refused(refused.refusals) from None
         self.steps += level.steps
         self.notes += level.notes
+        self.prefixes += level.prefixes
 
     def _repair(self) -> None:
         """Puts right what a runtime does not mind."""
