@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 from opshift import BadTarget, convert_version
 from opshift.cli.entry import main
-from opshift.convert import api, attempt
+from opshift.convert import api, end_checks
 from opshift.convert.legal import checker
 from text_models import model
 
@@ -24,7 +24,7 @@ def asked(monkeypatch):
         return genuine(view, adapters, full=full)
 
     monkeypatch.setattr(checker, "whole", watched)
-    monkeypatch.setattr(attempt.classes, "proves", lambda *_: True)
+    monkeypatch.setattr(end_checks.classes, "proves", lambda *_: True)
     monkeypatch.setattr(api, "by_classes", lambda *_: (None, False))
     return seen
 

@@ -2,7 +2,7 @@
 """The plan of operators that verdicts of other domains write."""
 
 from opshift.author import registry
-from opshift.convert import planner
+from opshift.convert import planner, verdict_edges
 from opshift.opsets import schemas
 
 
@@ -16,6 +16,6 @@ def test_a_verdict_spells_the_operators_of_its_own_domain_in_full():
 def test_every_name_that_a_verdict_writes_is_an_operator():
     for domain in ("", "ai.onnx.ml"):
         for down in (True, False):
-            graph = planner.graph(registry.default(), domain, down=down)
-            for _, edge in (place for place in graph if isinstance(place[1], planner.Edge)):
+            graph = verdict_edges.graph(registry.default(), domain, down=down)
+            for _, edge in (place for place in graph if isinstance(place[1], verdict_edges.Edge)):
                 assert set(edge.within(domain)) <= set(schemas.operators(domain))

@@ -11,7 +11,8 @@ from opshift.adapter import impossible
 from opshift.author import registry
 from opshift.convert.api import Request
 from opshift.convert.attempt import Conversion
-from opshift.convert.step import Stepper, StepRefused
+from opshift.convert.blockers import StepRefused
+from opshift.convert.step import Stepper
 from opshift.model import weights
 from text_models import model, ops
 

@@ -10,7 +10,8 @@ from click.testing import CliRunner
 from onnx import ModelProto
 from opshift import BadTarget, Refused, Why, convert, convert_version, plan
 from opshift.cli import main
-from opshift.convert.step import Stepper, StepRefused
+from opshift.convert.blockers import StepRefused
+from opshift.convert.step import Stepper
 from text_models import model
 from vendor_judge import on_onnxruntime
 

@@ -56,7 +56,7 @@ def test_only_the_ir_version_runs_no_checker(monkeypatch):
 
 
 def test_raising_opens_nothing(monkeypatch):
-    monkeypatch.setattr("opshift.convert.attempt.Document", None)
+    monkeypatch.setattr("opshift.convert.ir_version.Document", None)
     assert convert_version(model(PLAIN, 13), ir_version=10).ir_version == 10
 
 

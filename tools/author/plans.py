@@ -4,7 +4,7 @@
     python -m tools.author plans [--check]
 
 Run it when an adapter is added or names other operators in `emits=`; `--check` writes nothing and
-exits with 1 if the table is not what the planner computes.
+exits with 1 if the table is not what the verdict_edges computes.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from pathlib import Path
 
 import opshift
 from opshift.author import registry
-from opshift.convert import planner
+from opshift.convert import verdict_edges
 
-PATH = Path(opshift.__file__).parent / "convert" / planner.TABLE
+PATH = Path(opshift.__file__).parent / "convert" / verdict_edges.TABLE
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -28,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--check", action="store_true", help="write nothing")
     args = parser.parse_args(argv)
-    new = planner.table_of(registry.default())
+    new = verdict_edges.table_of(registry.default())
     if args.check:
         return int(PATH.read_text("utf-8") != new)
     PATH.write_text(new, "utf-8")

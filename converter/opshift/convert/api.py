@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, overload
 
 from opshift.author import registry
 from opshift.convert.attempt import Conversion
+from opshift.convert.blockers import StepRefused
 from opshift.convert.ir import restamp
 from opshift.convert.legal import diagnose
 from opshift.convert.request import AnyTarget, Request, Target, Wishes, takes_wishes
 from opshift.convert.result import Result
-from opshift.convert.step import StepRefused
 from opshift.convert.ways import STRAIGHT, Ways
 from opshift.errors import BadDestination, InvalidModel, Refused
 from opshift.model import weights

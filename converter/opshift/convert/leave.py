@@ -7,8 +7,9 @@ from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING
 
 from opshift.author.registry import Registry
+from opshift.convert.blockers import StepRefused
 from opshift.convert.change import Step
-from opshift.convert.step import Stepper, StepRefused
+from opshift.convert.step import Stepper
 from opshift.model.document import Document
 from opshift.model.scope import Key
 
@@ -54,8 +55,8 @@ def leave(document: Document, left: Collection[Key], cross: Cross) -> Iterator[S
             stepper.left = frozenset(key for key in left if key[0] == domain)
             stepper.partial = True
             step = stepper.run()
-            if stepper.refusals:
-                refused.append(stepper.refused)
+            if stepper.blockers:
+                refused.append(stepper.blockers.refused)
             if step.rewritten:
                 done = True
                 yield step

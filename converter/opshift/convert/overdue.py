@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from opshift.author.registry import Registry
+from opshift.convert.blockers import StepRefused
 from opshift.convert.change import Step
-from opshift.convert.step import Stepper, StepRefused
+from opshift.convert.step import Stepper
 from opshift.model.document import Document
 from opshift.model.scope import Key, Place, Root
 from opshift.opsets import schemas

@@ -2,71 +2,28 @@
 """The plan of a conversion: an AND/OR graph of operator implementations and verdicts.
 
 An implementation is left over one boundary by one verdict, which leads to every operator that
-it may write. Solved verdicts are kept in a table, so that a conversion needs no graph library;
-the table is written by `python -m tools.author plans`, and a row that the registry contradicts
-is solved again.
+it may write.
 """
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterable, Iterator
-from dataclasses import field, replace
+from collections.abc import Iterable
+from dataclasses import field
 from typing import TYPE_CHECKING
 
-from opshift import plugins, versions
-from opshift.author import registry
 from opshift.author.registry import Registry
-from opshift.author.verdicts import Adapter
+from opshift.author.verdicts import LEAVE, Adapter
+from opshift.convert.verdict_edges import MISSING, UNREVIEWED, Edge, edge_of
 from opshift.errors import AdapterBug
 from opshift.opsets import schemas
 from opshift.records import dataclass
 
 if TYPE_CHECKING:
-    import networkx as nx
-
     from opshift.model.document import Document
 
-TABLE = "plans.txt"
-MISSING, UNREVIEWED = "missing", "unreviewed"
-IMPOSSIBLE = "impossible"
-DEAD = frozenset({IMPOSSIBLE, MISSING, UNREVIEWED})
 ENGINE_WRITES = ("Constant", "Identity", "Cast")
 
-Implementation = tuple[str, str, int]  # (domain, op, since)
 Crossing = tuple[str, str, int, int]  # (domain, op, start, to)
-
-
-@dataclass(frozen=True, slots=True)
-class Edge:
-    """One verdict: it takes an implementation over a boundary, to all that it may write."""
-
-    start: int
-    to: int
-    verdict: str
-    approximate: bool
-    writes: tuple[str, ...]  # as emits= spells operators; the operator itself if it stays
-    reach: int = 0  # the farthest version to which the verdicts after this one can lead at best
-
-    @property
-    def dead(self) -> bool:
-        return self.verdict in DEAD
-
-    def within(self, domain: str) -> list[str]:
-        """The operators of one domain that it may write."""
-        pairs = (name.rpartition(".") for name in self.writes)
-        return [op for other, _, op in pairs if other == domain]
-
-    def __str__(self) -> str:
-        flag = "approximate" if self.approximate else "exact"
-        words = (str(self.start), str(self.to), self.verdict, flag, str(self.reach), *self.writes)
-        return " ".join(words)
-
-    @staticmethod
-    def read(words: list[str]) -> Edge:
-        start, to, verdict, flag, reach, *writes = words
-        approximate = flag == "approximate"
-        return Edge(int(start), int(to), verdict, approximate, tuple(writes), int(reach))
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,133 +165,13 @@ def _ended(plan: CrossingPlan, ops: set[str], domain: str, version: int) -> set[
     return found
 
 
-# -- single verdicts -----------------------------------------------------------------------------
-
-
-def edge_of(adapters: Registry, domain: str, op: str, since: int, *, down: bool) -> Edge | None:
-    """The solved verdict that an implementation is left by; None for the last one on the way."""
-    own = verdict_of(adapters, domain, op, since, down=down)
-    if own is None:
-        return None
-    if (domain, down) not in adapters.solved:
-        known = _shipped(domain, op, since, down)
-        if known is not None and _same(known, own):
-            return known
-    return solved(adapters, domain, down=down)[domain, op, since]
-
-
-def _same(one: Edge, other: Edge) -> bool:
-    return (one.start, one.to, one.verdict, one.approximate, one.writes) == (
-        other.start, other.to, other.verdict, other.approximate, other.writes
-    )  # fmt: skip
-
-
-def verdict_of(adapters: Registry, domain: str, op: str, since: int, *, down: bool) -> Edge | None:
-    """The verdict that an implementation is left by, its reach not known."""
-    own = adapters.edges.get((domain, op, since, down))
-    if own is None:
-        boundary = _boundary(domain, op, since, down=down)
-        if boundary is None:
-            return None
-        own = adapters.edges[domain, op, since, down] = _verdict(adapters, domain, op, *boundary)
-    return own
-
-
-def _boundary(domain: str, op: str, since: int, *, down: bool) -> tuple[int, int] | None:
-    """The boundary over which an implementation is left."""
-    if down:
-        return (since, since - 1) if since > 1 else None
-    later = [schema.since for schema in schemas.history(domain, op) if schema.since > since]
-    return (later[0] - 1, later[0]) if later else None
-
-
-def _verdict(adapters: Registry, domain: str, op: str, start: int, to: int) -> Edge:
-    adapter = adapters.get(domain, op, start, to)
-    if adapter is None:
-        return Edge(start, to, MISSING, False, ())
-    if not registry.reviewed(adapter, op):
-        return Edge(start, to, UNREVIEWED, False, ())
-    after = schemas.schema(domain, op, to)
-    stays = after is not None and not after.deprecated
-    dead = adapter.kind == IMPOSSIBLE
-    kind = adapter.kind if stays or dead else "decomposition"
-    own = f"{domain}.{op}" if domain else op
-    writes = tuple(sorted(adapter.emits | ({own} if stays else set())))
-    return Edge(start, to, kind, adapter.approximate, () if dead else writes)
-
-
-# -- solving -------------------------------------------------------------------------------------
-
-
-def solved(adapters: Registry, domain: str, *, down: bool) -> dict[Implementation, Edge]:
-    """Every verdict of a domain in one direction, with its reach; computed once per registry."""
-    found = adapters.solved.get((domain, down))
-    if found is None:
-        found = adapters.solved[domain, down] = dict(_solve(adapters, domain, down=down))
-    return found
-
-
-def graph(adapters: Registry, domain: str, *, down: bool) -> nx.DiGraph:
-    """Implementations lead to their verdict, and verdicts to all implementations they may write."""
-    import networkx as nx
-
-    found = nx.DiGraph()
-    for op in schemas.operators(domain):
-        for schema in schemas.history(domain, op):
-            here = (domain, op, schema.since)
-            found.add_node(here)
-            edge = verdict_of(adapters, domain, op, schema.since, down=down)
-            if edge is not None:
-                found.add_edge(here, (here, edge))
-                for name in edge.within(domain):
-                    there = schemas.schema(domain, name, edge.to)
-                    if there is not None:
-                        found.add_edge((here, edge), (domain, name, there.since))
-    return found
-
-
-def _solve(adapters: Registry, domain: str, *, down: bool) -> Iterator[tuple[Implementation, Edge]]:
-    import networkx as nx
-
-    end = 1 if down else schemas.latest(domain) or 1
-    best = min if down else max
-    ways, reach = graph(adapters, domain, down=down), dict[object, int]()
-    for place in reversed(list(nx.topological_sort(ways))):
-        after = [reach[next_place] for next_place in ways.successors(place)]
-        if isinstance(place[1], Edge):
-            here, edge = place
-            outside = len(after) < len(edge.writes)
-            far = edge.start if edge.dead else end if outside or not after else best(after)
-            reach[place] = far
-            yield here, replace(edge, reach=far)
-        else:
-            reach[place] = after[0] if after else end
-
-
-def table_of(adapters: Registry) -> str:
-    """The table of every solved verdict in the domains of onnx."""
-    lines = []
-    for domain in sorted(schemas.known_domains().intersection(versions.DOMAINS)):
-        for down in (True, False):
-            direction = "down" if down else "up"
-            for (_, op, since), edge in sorted(solved(adapters, domain, down=down).items()):
-                lines.append(f"{domain or '-'} {op} {since} {direction} {edge}")
-    return "\n".join([*lines, ""])
-
-
-def _shipped(domain: str, op: str, since: int, down: bool) -> Edge | None:
-    table, key = _table(), (domain, op, since, down)
-    row = table.get(key)
-    if isinstance(row, list):  # most rows are never asked for, so each is read when it is
-        row = table[key] = Edge.read(row)
-    return row
-
-
-@functools.cache
-def _table() -> dict[tuple[str, str, int, bool], list[str] | Edge]:
-    """The solved verdicts that are shipped: `domain op since direction` and an edge to a line."""
-    found: dict[tuple[str, str, int, bool], list[str] | Edge] = {}
-    for line in plugins.data("opshift.convert", TABLE).decode().splitlines():
-        domain, op, since, direction, *words = line.split()
-        found[domain.strip("-"), op, int(since), direction == "down"] = words
-    return found
+def lowest_to_write(verdicts: Iterable[Adapter], domain: str) -> int:
+    """The version at which a domain has every operator that the verdicts may write."""
+    since = [1]
+    for verdict in verdicts:
+        since += [verdict.since] if (verdict.start, verdict.to) == LEAVE else []
+        for name in verdict.emits:
+            written, _, op = name.rpartition(".")
+            known = schemas.history(domain, op) if written == domain else ()
+            since += [known[0].since] if known else []
+    return max(since)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 
 from opshift.assumptions import Assumption
@@ -12,46 +11,21 @@ from opshift.author.builder import Builder
 from opshift.author.facts import Facts
 from opshift.author.node import Node, Value
 from opshift.author.registry import Registry
-from opshift.author.verdicts import KEEP, Adapter, CastNarrowed, Keep, Unchanged
-from opshift.convert import guard
+from opshift.author.verdicts import KEEP, LEAVE, Adapter, CastNarrowed, Keep, Unchanged
+from opshift.convert import guard, planner
 from opshift.convert.apply import Applier
 from opshift.convert.ask import ask, check_emits, check_types, settle
+from opshift.convert.blockers import Blockers, Outgrown, refuse_what_is_read
 from opshift.convert.change import NodeChange, Step, Task
 from opshift.convert.guard import Guard
 from opshift.convert.legal import rules
 from opshift.convert.legal.written_rules import WrittenNodes
-from opshift.convert.planner import CrossingPlan
-from opshift.errors import AdapterBug, Refusal, RefusedNode, Why
-from opshift.model import walk
+from opshift.errors import AdapterBug, Refusal, Why
 from opshift.model.arrays import Array
 from opshift.model.document import Document
-from opshift.model.names import Owned
-from opshift.model.scope import FunctionId, Key, Place, Root, Scope, call_id
+from opshift.model.scope import Key, Place, Root
 from opshift.opsets import schemas
-from opshift.protos import NodeProto, TensorProto
-
-
-class StepRefused(Exception):  # noqa: N818 - an answer, turned into Refused by the loop
-    """Every blocker of one boundary, and the functions in whose bodies some of them lie."""
-
-    def __init__(self, refusals: list[RefusedNode], functions: frozenset[FunctionId]) -> None:
-        super().__init__(len(refusals))
-        self.refusals = refusals
-        self.functions = functions
-
-
-class Outgrown(Exception):  # noqa: N818 - an answer, not an error
-    """The steps have written more nodes than the node budget allows."""
-
-    def __init__(self, domain: str, version: int) -> None:
-        super().__init__(domain, version)
-        self.reached = {domain: version}
-
-
-# What a function's body may lack and its call sites may know.
-KNOWN_AT_CALL = frozenset(
-    {Why.NEEDS_CONSTANT, Why.NEEDS_TYPE, Why.NEEDS_RANK, Why.NEEDS_SHAPE, Why.NEEDS_STATIC_ATTR}
-)
+from opshift.protos import TensorProto
 
 
 class Stepper:
@@ -76,13 +50,11 @@ class Stepper:
         self.to = to
         self.goal = to
         self.node_budget: int | None = None
-        self.plan: CrossingPlan | None = None
+        self.plan: planner.CrossingPlan | None = None
         self.allow_approximate = allow_approximate
         self.assume = assume
         self.step = Step(domain, start, to)
-        self.refusals: list[RefusedNode] = []
-        self.functions: set[FunctionId] = set()
-        self.movable = True
+        self.blockers = Blockers(document, (start, to))
         self.settled = False  # whether what is nested in a taken graph has crossed
         self.checks = True  # whether what adapters write is checked where it is to stand
         self.given: set[str] = set()  # the new names of the change at hand
@@ -112,23 +84,17 @@ class Stepper:
         if domain == self.domain:
             return self.to
         return root.imports.get(domain) or self.document.add_import(
-            root, domain, self._lowest_to_write(domain)
+            root, domain, planner.lowest_to_write(self._met(domain), domain)
         )
 
-    def _lowest_to_write(self, domain: str) -> int:
-        """The version at which a domain has every operator that the adapters may write here."""
-        since = [1]
+    def _met(self, domain: str) -> Iterator[Adapter]:
+        """The verdicts on what the model has, of which one is to write in another domain."""
         for root in self.document.roots:
             for key in root.index:
-                verdict = self.adapters.get(*key, self.start, self.to)
-                if key in self.left and not domain:
-                    verdict = self.adapters.leaving(*key)
-                    since += [verdict.since] if verdict is not None else []
-                for name in verdict.emits if verdict is not None else ():
-                    written, _, op = name.rpartition(".")
-                    known = schemas.history(domain, op) if written == domain else ()
-                    since += [known[0].since] if known else []
-        return max(since)
+                leaves = key in self.left and not domain
+                verdict = self.adapters.get(*key, *(LEAVE if leaves else (self.start, self.to)))
+                if verdict is not None:
+                    yield verdict
 
     def constant(
         self, root: Root, content: Hashable, tensor: Callable[[], TensorProto]
@@ -167,13 +133,13 @@ class Stepper:
     def _take(self, roots: list[Root]) -> None:
         budget = self.node_budget
         changes = self._answers(roots)
-        if self.refusals and self.document.sweep():
+        if self.blockers and self.document.sweep():
             # A node that nobody reads any more must not block the others.
-            self.refusals, self.functions, self.movable = [], set(), True
+            self.blockers = Blockers(self.document, (self.start, self.to))
             self.step, self.node_budget = Step(self.domain, self.start, self.to), budget
             changes = self._answers(roots)
-        if self.refusals and not self.partial:
-            raise self.refused
+        if self.blockers and not self.partial:
+            raise self.blockers.refused
         self._apply(changes)
 
     def _apply(self, changes: list[NodeChange]) -> None:
@@ -187,7 +153,7 @@ class Stepper:
         ):
             key, adapter = change.task.key, change.task.adapter
             again = self._change(change.place, self._task(key, adapter))
-            if again is None or self.refusals:
+            if again is None or self.blockers:
                 raise AdapterBug(f"{adapter.source} changed its mind about {change.node.op}")
             applier.apply([again])
 
@@ -197,30 +163,9 @@ class Stepper:
 
     def _answers(self, roots: list[Root]) -> list[NodeChange]:
         changes = [c for root in roots for c in self._changes(root)]
-        self._keep_what_is_read(changes)
+        if not self.blockers:
+            refuse_what_is_read(self.document, changes, self.blockers)
         return changes
-
-    def _keep_what_is_read(self, changes: list[NodeChange]) -> None:
-        """Refuses to dissolve a node that is still read once all nodes have their answers."""
-        going = [c for c in changes if c.made.unread is not None]
-        if not going or self.refusals:
-            return
-        reads: Counter[Owned] = Counter()
-        for root in self.document.roots:
-            reads |= self.document.names.readers(root)
-        for change in changes:
-            scope = change.place[0]
-            reads.subtract((scope.owner(name), name) for name in change.node.proto.input)
-            # What a graph that was taken apart reads is counted where it still stands.
-            taken = change.node.graphs_taken
-            for made in change.made.nodes:
-                names = made.input if taken else walk.reads(made)
-                reads.update((scope.owner(name), name) for name in names)
-        for change in going:
-            scope, proto = change.place[0], change.node.proto
-            if any(reads[scope, name] > 0 for name in proto.output if name):
-                refusal = Refusal(Why.NOT_EXPRESSIBLE, change.made.unread or "")
-                self._refuse(scope, proto, refusal, known_at_call=True)
 
     def _changes(self, root: Root) -> Iterator[NodeChange]:
         for key, adapter in self._work(root):
@@ -297,19 +242,13 @@ class Stepper:
         found = self.adapters.get(self.domain, op, self.start, self.to)
         return found if found is not None and registry.reviewed(found, op) else None
 
-    @property
-    def refused(self) -> StepRefused:
-        """What was refused where other nodes were written."""
-        movable = frozenset(self.functions) if self.movable else frozenset()
-        return StepRefused(self.refusals, movable)
-
     def _refuse_all(self, root: Root, key: Key) -> None:
         declared = self.adapters.get(self.domain, key[1], self.start, self.to)
         why = Why.NO_ADAPTER if declared is None else Why.UNREVIEWED
         if key in self.left:
             why = Why.DOMAIN_LEFT
         for scope, position in self._places(root, key):
-            self._refuse(scope, scope.node(position), Refusal(why, why.sentence))
+            self.blockers.add(scope, scope.node(position), Refusal(why, why.sentence))
 
     def _idle(self, adapter: Adapter, key: Key) -> bool:
         """Whether the schemas alone prove that no node of this model has work here."""
@@ -342,7 +281,7 @@ class Stepper:
             check_types(op, self.facts.census)
         except Refusal as refusal:
             if self.forms is None:
-                self._refuse(scope, proto, refusal)
+                self.blockers.add(scope, proto, refusal)
             return None
         check_emits(node, op.made, adapter)
         if self.checks and (self.settled or not node.graphs_taken):
@@ -357,36 +296,3 @@ class Stepper:
     def ask(self, task: Task, node: Node, op: Builder) -> Value | tuple[Value, ...] | Keep:
         """The verdict on one node."""
         return ask(task, node, op)
-
-    def _refuse(
-        self, scope: Scope, proto: NodeProto, refusal: Refusal, *, known_at_call: bool = False
-    ) -> None:
-        root = scope.root
-        first = next((o for o in proto.output if o), "")
-        where = proto.name or first
-        if written_for := self.document.origins.get(first):
-            where = f"{where} (written for {written_for})"
-        if root.kind != "graph":
-            where = f"{where} (in {root.name})"
-        if root.function is not None and (known_at_call or refusal.why in KNOWN_AT_CALL):
-            self.functions.add(root.function)
-        elif refusal.why in KNOWN_AT_CALL and (behind := self._calls_behind(scope, proto)):
-            self.functions |= behind
-        else:
-            self.movable = False
-        domain = schemas.normal(proto.domain)
-        boundary = (self.start, self.to)
-        missed = self.document.missed.get(first)
-        self.refusals.append(
-            RefusedNode(where, proto.op_type, domain, boundary, refusal.why, refusal.detail, missed)
-        )
-
-    def _calls_behind(self, scope: Scope, proto: NodeProto) -> set[FunctionId]:
-        """The functions that compute what a node reads: written out, they may tell what it is."""
-        found = set()
-        for name in filter(None, proto.input):
-            owner = scope.owner(name)
-            position = owner.producers.get(name) if owner else None
-            if owner and position is not None and self.document.is_call(owner.node(position)):
-                found.add(call_id(owner.node(position)))
-        return found

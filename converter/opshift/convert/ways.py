@@ -15,8 +15,8 @@ from dataclasses import field, replace
 
 from opshift import versions
 from opshift.author.registry import Registry
-from opshift.convert import planner
 from opshift.convert.ir.features import Feature
+from opshift.convert.verdict_edges import verdict_of
 from opshift.errors import Refused, RefusedNode
 from opshift.model.scope import FunctionId
 from opshift.opsets import schemas
@@ -137,7 +137,7 @@ def climb_for(refusals: Iterable[RefusedNode], adapters: Registry, opset: int) -
 def _replaced_at(op: str, version: int, adapters: Registry) -> int:
     """The opset above a version at which another operator, changed once, stands for one; or 0."""
     here = schemas.schema("", op, version)
-    up = planner.verdict_of(adapters, "", op, here.since, down=False) if here is not None else None
+    up = verdict_of(adapters, "", op, here.since, down=False) if here is not None else None
     if up is None or op in up.within(""):
         return 0
     later = (one.since for name in up.within("") for one in schemas.history("", name))

@@ -12,10 +12,10 @@ from typing import Any
 from opshift.author import registry
 from opshift.author.facts import Facts
 from opshift.convert.api import Carve, carve_of
+from opshift.convert.blockers import Outgrown
 from opshift.convert.legal import diagnose, opening, runtime
 from opshift.convert.look.rehearse import NODE_BUDGET, rehearse
 from opshift.convert.request import Request
-from opshift.convert.step import Outgrown
 from opshift.errors import OpshiftError
 from opshift.model import imports, weights
 from opshift.model.bytes.source import Opened

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from opshift.author.registry import Registry
-from opshift.convert import planner
+from opshift.convert import planner, verdict_edges
 from opshift.convert.look.plan import Hop, Path
-from opshift.convert.planner import Edge
+from opshift.convert.verdict_edges import Edge
 from opshift.errors import RefusedNode, Why
 from opshift.opsets import schemas
 from opshift.report import StepReport
@@ -56,7 +56,7 @@ def _met(
     """The operators that meet a verdict at one boundary."""
     for name in sorted(present):
         here = schemas.schema(domain, name, version)
-        edge = here and planner.edge_of(adapters, domain, name, here.since, down=to < version)
+        edge = here and verdict_edges.edge_of(adapters, domain, name, here.since, down=to < version)
         if edge and (edge.start, edge.to) == (version, to):
             yield name, edge
 

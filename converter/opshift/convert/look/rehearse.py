@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, TypeAlias
 from opshift.author import registry
 from opshift.convert.api import Carve, carve_of, convert
 from opshift.convert.attempt import Conversion
+from opshift.convert.blockers import Outgrown
 from opshift.convert.legal import diagnose
 from opshift.convert.look import paths
 from opshift.convert.look.plan import Path, Plan
 from opshift.convert.request import Request
-from opshift.convert.step import Outgrown
 from opshift.errors import Refused, RefusedNode
 from opshift.opsets import schemas
 from opshift.records import dataclass

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from opshift.author.verdicts import FORM
+from opshift.convert.blockers import StepRefused
 from opshift.convert.classes.facets import Facet
 from opshift.convert.classes.memo import Memo
 from opshift.convert.classes.nested import holds_graphs, rename
@@ -16,7 +17,6 @@ from opshift.convert.quotient.class_journal import ClassJournal, input_name, out
 from opshift.convert.quotient.compile import Compilation, content_of
 from opshift.convert.quotient.template import Answer, Beyond, Reader
 from opshift.convert.request import Request
-from opshift.convert.step import StepRefused
 from opshift.errors import OpshiftError, Refused
 from opshift.model.walk import graphs_of, nodes_in
 from opshift.opsets import schemas

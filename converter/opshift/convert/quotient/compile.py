@@ -48,11 +48,11 @@ class Compilation(Conversion):
         Conversion.open(self)
         self.journal.open(self.document.main.root)
         self.document.names = AskedNames(self.document, self.journal)
-        self.facts = AskedFacts(self.document, self.store, self.adapters, self._inferable)
+        self.facts = AskedFacts(self.document, self.store, self.adapters, self.inferable)
         self.facts.journal = self.journal
         self.facts.widen_to([*(one.name.lower() for one in T), *TYPES])
 
-    def _differing(self) -> Iterable[str]:
+    def differing(self) -> Iterable[str]:
         root, differing = self.document.main.root, self.adapters.traits(Differs)
         for key in root.index.keys() & differing.keys():
             for place in root.index[key]:
@@ -70,8 +70,8 @@ class Compilation(Conversion):
     def stepper_of(self) -> type[Stepper]:
         return RecordingStepper
 
-    def _stepper(self, domain: str, start: int, to: int) -> Stepper:
-        stepper = super()._stepper(domain, start, to)
+    def stepper(self, domain: str, start: int, to: int) -> Stepper:
+        stepper = super().stepper(domain, start, to)
         assert isinstance(stepper, RecordingStepper)
         stepper.journal = self.journal
         self.journal.boundary = (self.journal.boundary[0] + 1, domain, start, to)

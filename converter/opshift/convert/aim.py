@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The versions to go for; a target by name depends on what the model has."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from opshift import versions
+from opshift.convert import request
+from opshift.convert.legal import opening, runtime
+from opshift.convert.state import State
+from opshift.opsets.wanted import Wanted
+
+
+def set_goal(state: State) -> None:
+    """Sets the versions to go for."""
+    target = state.options.target
+    if state.options.minimal:
+        state.goal = {domain: low for domain, (low, _) in request.spans(state.document).items()}
+    elif isinstance(target, Wanted):
+        _aim_at(state, target)
+        present = _present(state)
+        raised = any(to > present.get(domain, to) for domain, to in state.goal.items())
+        raised |= bool(target.at_least or target.exact)
+        current = state.skeleton.ir_version
+        ir = target.ir(state.options.ir_version, current, state.goal, raised=raised)
+        if not isinstance(state.options.ir_version, int) and isinstance(ir, int):
+            state.ir_limit = target.ceiling.ir if target.ceiling else None
+        state.options = dataclasses.replace(state.options, ir_version=ir)
+    else:
+        state.goal = request.goal(state.document, target)
+    for domain in state.goal:
+        opening.known_versions(domain, request.present(state.document, domain))
+
+
+def _aim_at(state: State, target: Wanted) -> None:
+    """The versions that a runtime reads, in view of the operators that the model has."""
+    present = _present(state)
+    operators = {key for root in state.document.roots for key in root.index}
+    state.goal = request.goal(state.document, target.goal(present, operators))
+    state.dips = target.dips(state.goal, operators)
+    row = target.ceiling
+    if row is None:
+        return
+    state.runtime = row
+    state.lacked = runtime.kernels(state.document, row, state.facts)
+    state.notes += [row.remark] * bool(row.remark)
+    for domain, floor in row.floors.items():
+        if present.get(domain, floor) < floor == state.goal.get(domain):
+            shown = domain or "ai.onnx"
+            state.notes.append(
+                f"raised to {shown} {floor}: {row.shown} has no kernels for a lower version"
+            )
+
+
+def _present(state: State) -> dict[str, int]:
+    return {d: max(request.present(state.document, d)) for d in state.document.imports}
+
+
+def ir_of_goal(state: State) -> int:
+    """The IR version that is wanted, or that pairs with the target."""
+    wanted = state.options.ir_version
+    after = {**state.document.imports.as_dict(), **state.goal}
+    return wanted if isinstance(wanted, int) else versions.ir_for(after)

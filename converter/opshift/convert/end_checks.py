@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The checks of a whole model by onnx: of the result, and after each step where that is wanted."""
+
+from __future__ import annotations
+
+from opshift.convert import classes
+from opshift.convert.blockers import StepRefused
+from opshift.convert.change import Step
+from opshift.convert.legal import checker, diagnose, rules
+from opshift.convert.state import State
+from opshift.errors import AdapterBug, InvalidModel
+from opshift.model import weights
+from opshift.model.scope import FunctionId
+from opshift.opsets import schemas
+
+
+def check_fully(state: State, step: Step) -> None:
+    """Asks onnx about the whole model after a step, in its present order of nodes."""
+    shown = weights.checkable(checker.in_order(state.document))
+    error = checker.lenient(shown, state.adapters, full=True)
+    if error is None or _namesakes(state) or _objected_before(state):
+        return
+    if not checker.tolerates(state.document, state.adapters, error):
+        raise AdapterBug(
+            f"after {step.domain or 'ai.onnx'} {step.start}->{step.to} the checker rejects the"
+            f" model: {error}"
+        )
+
+
+def check_whole(state: State) -> list[str]:
+    """The full check; types that inference rejected before the conversion are only noted."""
+    full = state.options.check == "full"
+    found = rules.at_end(state.document, state.adapters, visit_all=full)
+    for one in found.beyond(state.broken):
+        raise AdapterBug(f"the converted model breaks a rule: {one.text}")
+    result = weights.checkable(state.skeleton)
+    if not full and isinstance(result, bytes) and classes.proves(result, state.adapters):
+        return []
+    error = checker.lenient(result, state.adapters, full=True)
+    if error is None:
+        return []
+    structure = checker.lenient(result, state.adapters, full=False)
+    if structure is None and _objected_before(state):
+        return [f"type inference rejects the model, as it did before the conversion: {error}"]
+    if checker.tolerates(state.document, state.adapters, error):
+        return [f"the checker rejects an operator that the model came with: {error}"]
+    if namesakes := _namesakes(state):
+        raise StepRefused([], namesakes)
+    if told := diagnose.declarations(result, error, state.adapters):
+        raise InvalidModel(told)
+    raise AdapterBug(f"the checker rejects the converted model: {error}")
+
+
+def _objected_before(state: State) -> bool:
+    return bool(checker.lenient(state.view, state.adapters, full=True))
+
+
+def _namesakes(state: State) -> frozenset[FunctionId]:
+    """Functions called like an operator, for which inference takes them; better written out."""
+    return frozenset(key for key in state.document.functions if schemas.history(*key[:2]))

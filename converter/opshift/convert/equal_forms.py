@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Other forms of nodes at one version: newer operators, and forms that more runtimes run."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING
+
+from opshift.author.verdicts import ALTERNATIVE, FORM
+from opshift.convert import request
+from opshift.convert.change import NodeChange
+from opshift.convert.legal import runtime
+from opshift.convert.state import State
+from opshift.opsets.wanted import Wanted
+
+if TYPE_CHECKING:
+    from opshift.opsets.targets import Ceiling
+
+
+def write(state: State) -> None:
+    """Writes the other forms that the request and the runtime want."""
+    if state.options.modernize:
+        _modernize(state)
+    if state.steps or isinstance(state.options.target, Wanted):
+        _reform(state)
+    if state.runtime is not None:
+        _choose(state, state.runtime)
+
+
+def _modernize(state: State) -> None:
+    """Writes newer operators in place of the nodes that compute exactly what they do."""
+    from opshift.convert.modernize import Modernizer, in_order
+
+    for version in request.present(state.document, ""):
+        for rule in in_order(state.adapters, version):
+            stepper = Modernizer(
+                state.document, state.facts, state.adapters, "", version, version,
+                state.options.allow_approximate,
+            ).of(rule)  # fmt: skip
+            stepper.checks = state.options.checks
+            if (row := state.runtime) is not None:
+                stepper.runs = functools.partial(_runs, row)
+            step = stepper.run()
+            if step.rewritten:
+                state.done(step)
+                state.sites += stepper.sites
+                state.repaired = True
+                state.document.sweep()
+
+
+def _reform(state: State) -> None:
+    """Writes equal forms that more runtimes run."""
+    for domain in sorted(state.goal):
+        for version in sorted(request.present(state.document, domain)):
+            stepper = state.stepper(domain, version, version)
+            stepper.forms, stepper.goal = FORM, version
+            step = stepper.run()
+            if step.rewritten:
+                state.done(step)
+
+
+def _choose(state: State, row: Ceiling) -> None:
+    """Writes other forms of the nodes that a runtime has no kernel for, if it runs these."""
+    places = runtime.without_kernel(state.document, row, state.facts)
+    for root, domain in dict.fromkeys((place[0].root, key[0]) for place, key, _ in places):
+        version = root.imports.get(domain)
+        if version is None:
+            continue
+        stepper = state.stepper(domain, version, version)
+        stepper.forms, stepper.goal = ALTERNATIVE, version
+        stepper.runs = functools.partial(_runs, row)
+        mine = [place for place, key, _ in places if (place[0].root, key[0]) == (root, domain)]
+        step = stepper.run_at(root, mine)
+        if step.rewritten:
+            state.done(step)
+
+
+def _runs(row: Ceiling, change: NodeChange) -> bool:
+    """Whether a runtime has a kernel for each node of a change."""
+    return runtime.runs(change.made.nodes, change.builder, row)

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Opens a model for a conversion: it is validated, repaired where runtimes do not mind, indexed."""
+
+from __future__ import annotations
+
+import itertools
+
+from opshift.author import safe_inference
+from opshift.convert.legal import checker, opening, rules
+from opshift.convert.state import State
+from opshift.model import functions, imports, order, repair, weights
+from opshift.model.document import Document
+from opshift.protos import ModelProto
+
+
+def open_header(state: State) -> None:
+    """Puts the header right."""
+    notes = repair.before_opening(state.skeleton)
+    opening.header(state.skeleton)
+    notes += imports.merge(state.skeleton)
+    state.notes += notes
+    state.repaired |= bool(notes)
+
+
+def open_content(state: State) -> None:
+    """Writes out the functions of the way, validates the model and indexes it."""
+    data = state.skeleton.SerializeToString(deterministic=True)
+    prefix = state.new_prefix(data)
+    _inline(state, prefix)
+    inlined = bool(state.way.inlined)
+    state.view = weights.checkable(state.skeleton, b"" if inlined else data)
+    if state.options.checks:
+        opening.references(state.skeleton, data)
+    if weights.EXTERNAL_FIELD in data:
+        opening.external_data(state.skeleton)
+    looks = state.options.checks and not state.proved
+    error = checker.whole(state.view, state.adapters, full=False) if looks else None
+    if error is not None:
+        _repair(state)
+        error = checker.lenient(state.view, state.adapters, full=False)
+    state.document = Document(state.skeleton, prefix)
+    state.document.has_written = inlined
+    state.came_at = state.document.imports.get("") or 0
+    if state.options.checks:
+        rules.require_legal(state.document, state.adapters, error)
+        visit_all = state.options.check == "full"
+        state.broken = rules.at_end(state.document, state.adapters, visit_all=visit_all)
+        state.notes += [
+            f"the model broke this rule before the conversion: {one.text}"
+            for one in state.broken.found
+        ]
+    state.learn()
+
+
+def _inline(state: State, prefix: str) -> None:
+    numbers = itertools.count()
+    for function in state.way.inlined:
+        functions.inline_function(
+            state.skeleton, function, lambda hint: f"{prefix}f{next(numbers)}_{hint}"
+        )
+
+
+def _repair(state: State) -> None:
+    """Puts right what a runtime does not mind."""
+    done = repair.rejected(state.skeleton, lambda: _typed(state))
+    if order.repair(state.skeleton):
+        done.append("the nodes were not sorted topologically; they were sorted")
+    if done:
+        state.repaired = True
+        state.notes += done
+        state.view = weights.checkable(state.skeleton)
+    state.notes += repair.left_vague(state.skeleton)
+
+
+def _typed(state: State) -> ModelProto | None:
+    """The model with the types that inference finds."""
+    try:
+        return safe_inference.infer(
+            weights.checkable(state.skeleton), state.adapters, data_prop=True
+        )
+    except safe_inference.COMPLAINTS:
+        return None

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The steps of a conversion in their order: domains are left, boundaries are crossed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from opshift.convert import leave, overdue, planner, request
+from opshift.convert.end_checks import check_fully
+from opshift.convert.state import State
+from opshift.model import imports
+
+
+def travel(state: State) -> None:
+    """Takes the model to the goal, on its way through other versions."""
+    late = leaves_late(state)
+    if not late:
+        _leave(state)
+    _climb(state, state.way.climb)
+    if state.way.dip:
+        state.goal.setdefault("", max(request.present(state.document, "")))
+        state.dips[""] = min(state.dips.get("", state.way.dip), state.way.dip)
+    if state.dips:
+        _visit(state, state.dips)
+    _go(state)
+    if late:
+        _leave(state)
+
+
+def leaves_late(state: State) -> bool:
+    """Whether domains are left at the goal, where a later opset has shorter forms."""
+    own = max(request.present(state.document, ""), default=0)
+    goal = state.goal.get("", 0)
+    if not 0 < own < goal or state.way.leaves_first or state.dips:
+        return False
+    left = _left(state)
+    return bool(left) and leave.lowest(state.adapters, left) <= goal
+
+
+def _left(state: State) -> frozenset[tuple[str, str]]:
+    allowed, row = state.options.domains, state.runtime
+    return leave.operators(state.document, state.adapters, allowed, row)
+
+
+def _leave(state: State) -> None:
+    """Writes the operators of domains that the result must not use in ai.onnx.
+
+    A model whose opset lacks what is written is raised for it, and comes back afterwards.
+    """
+    allowed = state.options.domains
+    request.known_domains(state.document, allowed or ())
+    left = _left(state)
+    own = request.present(state.document, "")
+    if allowed is not None and len(own) == 1:
+        state.goal.setdefault("", own[0])
+    _climb(state, leave.lowest(state.adapters, left))
+    while left:
+        # what is written is planned when all of it is
+        state.plan = planner.CrossingPlan(state.adapters)
+        for step in leave.leave(state.document, left, state.stepper):
+            state.repaired = True
+            state.done(step)
+        state.settle_nodes()
+        state.reopen()
+        left = _left(state)
+
+
+def _climb(state: State, low: int) -> None:
+    """Raises a model below an opset for what is written there; it comes back afterwards."""
+    own = request.present(state.document, "")
+    if own and min(own) < low:
+        state.goal.setdefault("", max(own))
+        _visit(state, {"": max(low, *own)})
+
+
+def _visit(state: State, versions: dict[str, int]) -> None:
+    """Takes the model to other versions before the goal."""
+    goal, state.goal = state.goal, versions
+    _go(state)
+    state.goal = goal
+    state.settle_nodes()
+    state.reopen()
+
+
+def _go(state: State) -> None:
+    """Takes the model to the goal, by the plan."""
+    refuses = state.options.unknown_domains == "refuse"
+    if refuses and (unknown := imports.unknown(state.document)):
+        raise state.refused(unknown)
+    state.plan = planner.of_document(state.document, state.adapters, state.goal)
+    for domain, goal in sorted(state.goal.items()):
+        for step in overdue.replace(state.document, state.adapters, domain, goal, state.stepper):
+            state.done(step)
+    for boundary in _route(state):
+        _cross(state, *boundary)
+
+
+def _route(state: State) -> Iterator[tuple[str, int, int]]:
+    """The boundaries to cross, in order; first what left the registry is replaced."""
+    for domain in sorted(state.goal):
+        target = state.goal[domain]
+        for version in request.present(state.document, domain):
+            met = version != target or state.options.domains is not None
+            if met and state.adapters.replaced(state.document, domain, version, target):
+                yield domain, version, version
+    # Downwards the default domain goes last: what others are rewritten into is richer above.
+    for domain in sorted(state.goal, reverse=True):
+        target = state.goal[domain]
+        present = request.present(state.document, domain)
+        for version in range(max(present, default=target), target, -1):
+            yield domain, version, version - 1
+        for version in range(min(present, default=target), target):
+            yield domain, version, version + 1
+
+
+def _cross(state: State, domain: str, start: int, to: int) -> None:
+    stepper = state.stepper(domain, start, to)
+    stepper.goal, stepper.node_budget = state.goal[domain], state.node_budget
+    step, state.node_budget = stepper.run(), stepper.node_budget
+    state.done(step)
+    if state.options.check == "full":
+        check_fully(state, step)

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The state of one conversion: what it works on, what it wants, and what it has done."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import field
+from typing import TYPE_CHECKING
+
+from opshift.author.facts import Facts
+from opshift.author.registry import Registry
+from opshift.convert import planner
+from opshift.convert.change import Step
+from opshift.convert.legal import rules
+from opshift.convert.legal.findings import Findings
+from opshift.convert.legal.runtime import RuntimeLack
+from opshift.convert.request import Request
+from opshift.convert.step import Stepper
+from opshift.convert.ways import STRAIGHT, Way
+from opshift.errors import Refused, RefusedNode
+from opshift.model import settle, weights
+from opshift.model.document import Document
+from opshift.model.names import unused_prefix
+from opshift.model.weights import Weights
+from opshift.protos import ModelProto
+from opshift.records import dataclass
+from opshift.report import Site, StepReport, Work
+
+if TYPE_CHECKING:
+    from opshift.opsets.targets import Ceiling
+
+
+@dataclass(slots=True)
+class State(ABC):
+    """A skeleton on its way to a target, and what the parts of a conversion share."""
+
+    skeleton: ModelProto
+    store: Weights
+    options: Request
+    adapters: Registry
+    way: Way = STRAIGHT
+    steps: list[Step] = field(default_factory=list)
+    goal: dict[str, int] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    document: Document = field(init=False)
+    facts: Facts = field(init=False)
+    plan: planner.CrossingPlan = field(init=False)
+    view: bytes | ModelProto = b""
+    runtime: Ceiling | None = None
+    lacked: list[RuntimeLack] = field(default_factory=list)  # kernels, as the model came
+    dips: dict[str, int] = field(default_factory=dict)  # how far down to go before the goal
+    ir_limit: int | None = None  # what a named target takes, where the caller gave no number
+    repaired: bool = False
+    broken: Findings = field(init=False)  # the rules that were broken from the start
+    came_at: int = 0  # the version of the default domain, 0 where it is not imported
+    node_budget: int | None = None  # for nodes that steps may still write
+    proved: bool = False  # the classes of the nodes show that the checker accepts the model
+    sites: list[Site] = field(default_factory=list)  # what was modernized
+    for_types: bool = False  # the result is looked at by inference and thrown away
+    prefixes: list[str] = field(default_factory=list)  # that new names begin with
+
+    @abstractmethod
+    def inferable(self) -> bytes | ModelProto:
+        """The model as it came, for inference."""
+
+    def new_prefix(self, data: bytes) -> str:
+        """A prefix for new names, which are numbered at the end."""
+        self.prefixes.append(unused_prefix(data))
+        return self.prefixes[-1]
+
+    def learn(self) -> None:
+        """Begins to ask about the values of the document as it is now."""
+        self.facts = Facts(self.document, self.store, self.adapters, self.inferable)
+
+    def index(self) -> None:
+        """Indexes the skeleton anew, after it was changed beside the document."""
+        self.document = Document(self.skeleton, self.document.prefix)
+        self.learn()
+
+    def reopen(self) -> None:
+        """Indexes the model as it is now, as if it had come like this."""
+        self.notes += self.facts.believed()
+        added = self.document.added_initializers
+        prefix = self.new_prefix(self.skeleton.SerializeToString())
+        self.view = weights.checkable(self.skeleton)
+        self.document = Document(self.skeleton, prefix)
+        self.document.added_initializers = added
+        self.came_at = self.document.imports.get("") or 0
+        self.learn()
+
+    def settle_nodes(self) -> None:
+        """Removes what the steps have left unread, and puts the nodes where they belong."""
+        self.notes += settle.settle(self.document)
+        self.document.sort()
+
+    @property
+    def stepper_of(self) -> type[Stepper]:
+        """The class of the steps."""
+        return Stepper
+
+    def stepper(self, domain: str, start: int, to: int) -> Stepper:
+        """A step over one boundary, by the plan."""
+        made = self.stepper_of(
+            self.document,
+            self.facts,
+            self.adapters,
+            domain,
+            start,
+            to,
+            self.options.allow_approximate,
+            self.options.assumptions,
+        )
+        made.plan, made.checks = self.plan, self.options.checks
+        return made
+
+    def done(self, step: Step) -> None:
+        """Checks what a step changed, and remembers the step."""
+        if self.options.checks:
+            rules.after_step(self.document, step)
+        step.touched.clear()
+        self.steps.append(step)
+
+    def crossed(self) -> tuple[StepReport, ...]:
+        """What the steps did, for the report."""
+        return tuple(map(_step_report, self.steps))
+
+    def refused(self, refusals: list[RefusedNode]) -> Refused:
+        """The answer no, with how near the model has come."""
+        near = self.document.imports.as_dict()
+        ir = self.options.ir_version
+        asked = self.goal or ({"IR": ir} if isinstance(ir, int) else near)
+        plan = getattr(self, "plan", None)  # what is refused before there is a plan has none
+        ways = dict.fromkeys(dead.way for dead in plan.dead) if plan is not None else ()
+        return Refused(refusals, near, asked, self.crossed(), ways)
+
+
+def _step_report(step: Step) -> StepReport:
+    work = tuple(
+        Work(kind.op, kind.gives, kind.adapter, count, kind.id)
+        for kind, count in sorted(
+            step.rewritten.items(), key=lambda item: (item[0].op, item[0].gives)
+        )
+    )
+    return StepReport(step.domain, step.start, step.to, work, dict(sorted(step.kept.items())))
