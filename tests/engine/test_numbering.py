@@ -63,3 +63,23 @@ def test_a_function_that_is_first_taken_to_the_opset_of_the_model_names_each_val
     assert [name for name in written if name.startswith("opshift_")] == [
         f"opshift_{i}_Constant" for i in range(1, 19)
     ]
+
+
+def test_graphs_in_the_defaults_of_a_function_are_numbered_after_its_nodes():
+    model = ModelProto()
+    function = model.functions.add(name="f", domain="local")
+    function.node.append(helper.make_node("Neg", ["opshift_7_a"], ["opshift_5_b"]))
+    inner = helper.make_graph(
+        [helper.make_node("Abs", ["opshift_2_c"], ["opshift_9_d"])], "opshift_3_e", [], []
+    )
+    function.attribute_proto.append(helper.make_attribute("branch", inner))
+    names = numbering.number(model, ["opshift_"])
+    assert names == {
+        "opshift_7_a": "opshift_1_a",
+        "opshift_5_b": "opshift_2_b",
+        "opshift_2_c": "opshift_3_c",
+        "opshift_9_d": "opshift_4_d",
+        "opshift_3_e": "opshift_5_e",
+    }
+    (kept,) = function.attribute_proto
+    assert (kept.g.name, list(kept.g.node[0].output)) == ("opshift_5_e", ["opshift_4_d"])

@@ -46,11 +46,8 @@ def by_classes(model: ModelProto, to: int) -> tuple[ModelProto, Report] | None:
     return None if found is None else (ModelProto.FromString(found[0]), found[1])
 
 
-def by_nodes(
-    model: ModelProto, to: int, monkeypatch: pytest.MonkeyPatch
-) -> tuple[ModelProto, Report]:
-    with monkeypatch.context() as patch:
-        patch.setattr(api, "by_classes", lambda *_: (None, False))
+def by_nodes(model: ModelProto, to: int) -> tuple[ModelProto, Report]:
+    with api.node_by_node():
         found = opshift.convert(model, to)
     return found.model, found.report
 
@@ -59,15 +56,13 @@ def plain(model: ModelProto) -> bytes:
     return model.SerializeToString(deterministic=True)
 
 
-def assert_same(
-    model: ModelProto, to: int, monkeypatch: pytest.MonkeyPatch, *, taken: bool = False
-) -> bool:
+def assert_same(model: ModelProto, to: int, *, taken: bool = False) -> bool:
     """Both ways agree about the model and the report; says if the classes told the answer."""
     found = by_classes(model, to)
     assert found is not None or not taken
     if found is None:
         return False
-    wanted, report = by_nodes(model, to, monkeypatch)
+    wanted, report = by_nodes(model, to)
     assert plain(found[0]) == plain(wanted)
     assert found[1].as_dict() == report.as_dict()
     onnx.checker.check_model(found[0], full_check=True)
@@ -86,7 +81,7 @@ def test_a_workload_has_one_result(build, nodes, start, to, monkeypatch):
     if to > onnx.defs.onnx_opset_version():
         pytest.skip("the installed onnx does not know this opset")
     taken = (build.__name__, start, to) not in TAKEN_NOT
-    assert_same(build(start, nodes), to, monkeypatch, taken=taken)
+    assert_same(build(start, nodes), to, taken=taken)
 
 
 def _examples() -> Iterator[tuple[ModelProto, int]]:
@@ -105,7 +100,7 @@ def test_a_sample_of_the_examples_has_one_result(share, monkeypatch):
     taken = 0
     for model, to in sample:
         try:
-            taken += assert_same(model, to, monkeypatch)
+            taken += assert_same(model, to)
         except opshift.OpshiftError:
             continue  # the classes do not tell, and the nodes say why
     assert taken > 5
@@ -127,7 +122,7 @@ def test_a_constant_with_a_large_payload_is_of_a_class(to, monkeypatch):
     imports = [helper.make_opsetid("", 13)]
     model = helper.make_model(graph, opset_imports=imports, ir_version=8)
     found = opshift.convert(model, to)
-    wanted, report = by_nodes(model, to, monkeypatch)
+    wanted, report = by_nodes(model, to)
     assert plain(found.model) == plain(wanted)
     assert found.report.as_dict() == report.as_dict()
     skeleton, _ = carve_model(model)
@@ -209,7 +204,7 @@ def test_neighbours_do_not_change_the_answer(monkeypatch):
         model.graph.node.insert(position + 1, extra)
         types = {one.name: one.type for one in onnx.shape_inference.infer_shapes(model).graph.value_info}
         model.graph.output.add(name="other").type.CopyFrom(types["other"])
-        assert_same(model, 21, monkeypatch, taken=True)
+        assert_same(model, 21, taken=True)
 
 
 def _pair(op: str, opset: int, **attributes: object) -> ModelProto:
@@ -231,7 +226,7 @@ def test_names_of_nodes_are_part_of_the_answer(name, monkeypatch):
     model = _pair("ReduceMean", 13, axes=[2], keepdims=1)
     for node in model.graph.node:
         node.name = name
-    assert_same(model, 18, monkeypatch, taken=True)
+    assert_same(model, 18, taken=True)
 
 
 def test_metadata_and_unknown_fields_stay(monkeypatch):
@@ -241,7 +236,7 @@ def test_metadata_and_unknown_fields_stay(monkeypatch):
     model.graph.node[0].metadata_props.add(key="k", value="v")
     model.graph.metadata_props.add(key="k", value="v")
     for to in (18, 21):
-        assert_same(model, to, monkeypatch, taken=True)
+        assert_same(model, to, taken=True)
 
 
 def test_a_constant_that_only_replaced_nodes_read_goes(monkeypatch):
@@ -252,7 +247,7 @@ def test_a_constant_that_only_replaced_nodes_read_goes(monkeypatch):
         helper.make_node("ReduceMean", ["x", "axes"], ["y"], "a", keepdims=1)
     )
     model.graph.output[0].type.tensor_type.shape.dim[2].dim_value = 1
-    assert_same(model, 13, monkeypatch, taken=True)
+    assert_same(model, 13, taken=True)
     found = by_classes(model, 13)
     assert found is not None
     assert not found[0].graph.initializer

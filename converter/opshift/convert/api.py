@@ -410,9 +410,8 @@ def by_classes(
 
     Where they tell no result, each node must be looked at.
     """
-    if _alone.get():
-        return None, False
-    if len(skeleton.graph.node) < FEWEST_NODES and not _is_one_of_many(skeleton):
+    few = len(skeleton.graph.node) < FEWEST_NODES
+    if _alone.get() or (few and not _is_one_of_many(skeleton)):
         return None, False
     from opshift.convert.quotient import conversion
 

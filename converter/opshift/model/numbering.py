@@ -11,7 +11,7 @@ from opshift.model.rename import rename_annotations, rename_own
 from opshift.model.walk import (
     Container,
     containers,
-    containers_in,
+    graphs_in_defaults,
     graphs_of,
     stated_names,
     tops,
@@ -46,8 +46,9 @@ def _mentioned(container: Container) -> Iterator[str]:
         yield node.name
         for _, graph in graphs_of(node):
             yield from _mentioned(graph)
-    for inner in containers_in(container):
-        yield from _described(inner)
+    for graph in graphs_in_defaults(container):
+        yield from _mentioned(graph)
+    yield from _described(container)
 
 
 def _described(container: Container) -> Iterator[str]:

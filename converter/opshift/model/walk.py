@@ -99,10 +99,15 @@ def _defaults(container: Container) -> Iterable[AttributeProto]:
     return container.attribute_proto if isinstance(container, FunctionProto) else ()
 
 
-def graphs_directly_in(container: Container) -> Iterator[GraphProto]:
-    """The graphs that nodes of a container hold, or the defaults of a function."""
+def graphs_in_defaults(container: Container) -> Iterator[GraphProto]:
+    """The graphs that the defaults of a function hold."""
     for attribute in _defaults(container):
         yield from graphs_in_attribute(attribute)
+
+
+def graphs_directly_in(container: Container) -> Iterator[GraphProto]:
+    """The graphs that nodes of a container hold, or the defaults of a function."""
+    yield from graphs_in_defaults(container)
     for node in container.node:
         for attribute in node.attribute:
             if attribute.type in HOLDERS:
@@ -139,6 +144,12 @@ def nodes_in(container: Container) -> Iterator[NodeProto]:
     """Every node of a container, at any depth."""
     for inner in containers_in(container):
         yield from inner.node
+
+
+def nodes_inside(node: NodeProto) -> Iterator[NodeProto]:
+    """Every node of the graphs that a node holds, at any depth."""
+    for _, graph in graphs_of(node):
+        yield from nodes_in(graph)
 
 
 # -- tensors -------------------------------------------------------------------------------------

@@ -39,8 +39,8 @@ from opshift.errors import AdapterBug, InvalidModel
 from opshift.model.arrays import from_array
 from opshift.model.bytes import wire
 from opshift.model.bytes.external import location_of, require_inside
-from opshift.model.walk import graphs_of, nodes_in
-from opshift.model.weights.store import Weights, marker_of
+from opshift.model.walk import nodes_inside
+from opshift.model.weights.store import Weights, is_carved
 from opshift.opsets import schemas
 from opshift.protos import (
     ModelProto,
@@ -246,7 +246,7 @@ class Memo:
     def _check(self, key: Signature, node: NodeProto) -> None:
         """Shows a node to the checker, and to the rules of adapters; nobody must object."""
         nested = holds_graphs(key)
-        for one in (node, *(inner for _, graph in graphs_of(node) for inner in nodes_in(graph))):
+        for one in (node, *nodes_inside(node)):
             if not self._is_checked(one) or not _is_plain(one, self.adapters, nested=nested):
                 raise Unproven
             illegal = self.adapters.traits(Illegal).get(_key(one), ())
@@ -576,13 +576,12 @@ def _without_places(signature: Signature) -> Signature:
 
 def _checkable(node: NodeProto, signature: Signature) -> bytes:
     """The bytes of a node for the checker, which must not miss the payload of a carved tensor."""
-    if not any(marker_of(one.t) is not None for one in node.attribute if one.HasField("t")):
+    if not any(map(is_carved, node.attribute)):
         return _named(signature)
     shown = NodeProto()
     shown.CopyFrom(node)
-    for one in shown.attribute:
-        if one.HasField("t") and marker_of(one.t) is not None:
-            one.t.CopyFrom(TensorProto(dims=[0], data_type=one.t.data_type))
+    for one in filter(is_carved, shown.attribute):
+        one.t.CopyFrom(TensorProto(dims=[0], data_type=one.t.data_type))
     return shown.SerializeToString()
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
 from opshift.convert.classes.rows import ABSENT, Signature, Unproven
-from opshift.model.walk import defined_names, graphs_in, graphs_of, nodes_in
+from opshift.model.walk import defined_names, graphs_in, graphs_of, nodes_inside
 from opshift.model.weights.store import Weights
 from opshift.protos import AttributeProto, GraphProto, NodeProto, TensorProto, ValueInfoProto
 
@@ -58,7 +58,7 @@ def nested(signature: Signature) -> Nested:
             _require_plain(one, values)
             called.append(one.name.encode())
             titles += [held.name.encode() for held in one.node if held.name]
-    count = sum(len(list(nodes_in(graph))) for graph in graphs)
+    count = sum(1 for _ in nodes_inside(node))
     rename(node, token, read)
     key = (node.SerializeToString(deterministic=True), given, results, len(captures))
     return Nested(

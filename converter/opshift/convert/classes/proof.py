@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from google.protobuf.message import DecodeError
 
 from opshift.author.registry import Registry
@@ -14,8 +16,20 @@ from opshift.convert.classes.rows import GraphField, Other, Rows, Signature, Unp
 from opshift.model.bytes import wire
 from opshift.protos import ModelProto, onnx_checker
 
-FEWEST_NEW = 64
-MANY = 32  # nodes for which a model may bring one more new class
+
+class Room(NamedTuple):
+    """How many new classes a model may bring: some, and one for every so many nodes."""
+
+    classes: int
+    nodes: int
+
+    def of(self, count: int) -> int:
+        """The room for a model of so many nodes."""
+        return self.classes + count // self.nodes
+
+
+TO_CHECK = Room(64, 32)
+ANY = Room(0, 1)
 
 # Fields of a model and of a graph, by number.
 _GRAPH, _TRAINING, _FUNCTION = 7, 20, 25
@@ -28,28 +42,19 @@ def proves(data: bytes, adapters: Registry, *, at_any_cost: bool = False) -> boo
     False says nothing: the model is small or has many new classes (unless the cost does not
     matter), it holds what is not understood here, or onnx has an objection, which it must word.
     """
-    fewest = 0 if at_any_cost else FEWEST_NODES
-    return prove(data, adapters, fewest=fewest, any_room=at_any_cost) is not None
+    if at_any_cost:
+        return prove(data, adapters, room=ANY) is not None
+    return prove(data, adapters, fewest=FEWEST_NODES) is not None
 
 
 def prove(
-    data: bytes,
-    adapters: Registry,
-    *,
-    fewest: int = 0,
-    room: int = FEWEST_NEW,
-    nodes_of_a_class: int = MANY,
-    any_room: bool = False,
-    stubs: bool = False,
+    data: bytes, adapters: Registry, *, fewest: int = 0, room: Room = TO_CHECK, stubs: bool = False
 ) -> Proof | None:
     """The proof that onnx's full check would pass; None says nothing.
 
-    A model may bring `room` new classes and one for every
-    `nodes_of_a_class` nodes. With `stubs`, the payloads of its tensors may be elsewhere.
+    With `stubs`, the payloads of the tensors may be elsewhere.
     """
-    made = Proof(data, adapters, room, any_room)
-    made.nodes_of_a_class = nodes_of_a_class
-    made.stubs = stubs
+    made = Proof(data, adapters, room, stubs=stubs)
     try:
         return made if made.holds(fewest) else None
     except (Unproven, wire.Malformed, DecodeError, IndexError, UnicodeDecodeError):
@@ -65,18 +70,21 @@ class Proof:
     others: list[Other]
     shown: ModelProto  # without nodes, tensors and outputs
 
-    def __init__(self, data: bytes, adapters: Registry, room: int, any_room: bool) -> None:
+    def __init__(self, data: bytes, adapters: Registry, room: Room, *, stubs: bool) -> None:
         self.adapters = adapters
         self.room = room
-        self.nodes_of_a_class = MANY
-        self.stubs = False
+        self.stubs = stubs
         self.noted = False  # whether something has metadata
         self.data = data
-        self.any_room = any_room
         self.values: dict[bytes, int] = {b"": UNKNOWN}
         self.declared: dict[bytes, int] = {}
         self.classes: list[tuple[int, ...]] = []  # of each node
         self.nested: dict[int, Nested] = {}  # the nodes with graphs, by row
+
+    @property
+    def nodes(self) -> int:
+        """The nodes of the model, those inside others included."""
+        return len(self.classes) + sum(one.nodes for one in self.nested.values())
 
     def holds(self, fewest: int) -> bool:
         """Looks at every node; whether nothing is wrong."""
@@ -195,9 +203,7 @@ class Proof:
 
     def _nodes(self, known: Memo, found: Rows) -> None:
         """Order, single assignment and types of all nodes."""
-        count = len(found.signatures)
-        more = count if self.any_room else self.room + count // self.nodes_of_a_class
-        room = len(known.classes) + more
+        room = len(known.classes) + self.room.of(len(found.signatures))
         numbers = dict.fromkeys(found.signatures)
         if len(known.classes) + len(numbers.keys() - known.signatures.keys()) > room:
             raise Unproven

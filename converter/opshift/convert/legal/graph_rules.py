@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from collections.abc import Collection, Iterator
 
 from opshift.convert.legal.findings import Checked
@@ -52,7 +53,7 @@ def _defined(scope: Scope) -> set[str]:
 
 
 def _repeated(names: list[str]) -> list[str]:
-    return sorted({name for name in names if names.count(name) > 1})
+    return sorted(name for name, count in Counter(names).items() if count > 1)
 
 
 def _unread(scope: Scope, node: NodeProto, name: str) -> str:

@@ -74,13 +74,13 @@ def deprecated(checked: Checked) -> Iterator[str]:
         version = root.imports.get(domain)
         schema = schemas.schema(domain, op, version) if version else None
         if schema is None and (retired := adapters.retired(domain, op)) is not None:
-            named = ", ".join(sorted(retired.emits)) or "other operators"
-            yield f"{op} was removed from {domain or 'ai.onnx'}; a conversion writes {named}"
+            written = ", ".join(sorted(retired.emits)) or "other operators"
+            yield f"{op} was removed from {domain or 'ai.onnx'}; a conversion writes {written}"
         if schema is None or not schema.deprecated:
             continue
         instead = adapters.get(domain, op, schema.since - 1, schema.since)
-        named = ", ".join(sorted(instead.emits)) if instead else ""
-        way = f"use {named}, or convert from {schema.since - 1}" if named else "replace it"
+        written = ", ".join(sorted(instead.emits)) if instead else ""
+        way = f"use {written}, or convert from {schema.since - 1}" if written else "replace it"
         yield (
             f"{op} ({len(places)} nodes in {root.name}) is deprecated from"
             f" {domain or 'ai.onnx'} {schema.since} on; {way}"

@@ -18,7 +18,7 @@ from opshift.convert.quotient.compile import Compilation, content_of
 from opshift.convert.quotient.template import Answer, Beyond, Reader
 from opshift.convert.request import Request
 from opshift.errors import OpshiftError, Refused
-from opshift.model.walk import graphs_of, nodes_in
+from opshift.model.walk import nodes_inside
 from opshift.opsets import schemas
 from opshift.opsets.types import rank_of
 from opshift.protos import GraphProto, ModelProto, NodeProto, TypeProto
@@ -55,8 +55,8 @@ class ClassPlan:
         """Whether a step may look at the nodes of a signature."""
         if signature not in self.touched:
             node = self.nodes[signature][1]
-            inside = (inner for _, graph in graphs_of(node) for inner in nodes_in(graph))
-            self.touched[signature] = any(map(self._touches, (node, *inside)))
+            nodes = (node, *nodes_inside(node))
+            self.touched[signature] = any(map(self._touches, nodes))
         return self.touched[signature]
 
     def _touches(self, node: NodeProto) -> bool:

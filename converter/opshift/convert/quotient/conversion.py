@@ -12,7 +12,7 @@ from typing import Any
 from opshift.author.registry import Registry
 from opshift.convert.change import Rewritten
 from opshift.convert.classes.memo import Memo
-from opshift.convert.classes.proof import Proof, prove
+from opshift.convert.classes.proof import Proof, Room, prove
 from opshift.convert.classes.rows import GraphField, names_in
 from opshift.convert.ir import needs
 from opshift.convert.ir.features import TYPES
@@ -35,12 +35,10 @@ _PARTS = frozenset(GraphField) - {GraphField.NODE, GraphField.SPARSE}
 LOWEST = 7  # below, models are raised to find the types of their values
 LOWEST_GOAL = 9  # below, the IR version wants initializers as inputs
 
-MOST_NEW = 200  # classes of one model that are worth learning
-NODES_OF_A_CLASS = 4  # nodes for which one more class is
+TO_CONVERT = Room(200, 4)
 
-
-_NOTHING = Request(LOWEST_GOAL)
 _WISHES = operator.attrgetter(*(f.name for f in dataclasses.fields(Request) if f.name != "target"))
+_NO_WISHES = _WISHES(Request(LOWEST_GOAL))
 
 
 def convert(
@@ -54,7 +52,7 @@ def convert(
     head = _head(data) if to is not None else None
     if to is None or head is None:
         return None, False
-    proof = prove(data, adapters, room=MOST_NEW, nodes_of_a_class=NODES_OF_A_CLASS, stubs=True)
+    proof = prove(data, adapters, room=TO_CONVERT, stubs=True)
     if proof is None:
         return None, False
     try:
@@ -70,7 +68,7 @@ def goal_of(options: Request) -> int | None:
         to = to[""]
     if not isinstance(to, int) or isinstance(to, bool):
         return None
-    if _WISHES(options) != _WISHES(_NOTHING):
+    if _WISHES(options) != _NO_WISHES:
         return None
     return to if LOWEST_GOAL <= to <= (schemas.latest("") or 0) else None
 
@@ -250,7 +248,7 @@ class _Work:
             self.ir,
             tuple(_step(*at, rewritten.get(at, nothing), kept.get(at, nothing)) for at in steps),
             notes=tuple(notes),
-            nodes_before=len(self.proof.classes) + sum(n.nodes for n in self.proof.nested.values()),
+            nodes_before=self.proof.nodes,
             nodes_after=nodes,
         )
 

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import bisect
+import functools
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from opshift.convert.classes.nested import rename
 from opshift.convert.classes.proof import Proof
@@ -40,7 +41,7 @@ class Instance:
         self.constants: dict[bytes, bytes] = {}  # content -> name
         self.changed: dict[int, bytes] = {}  # row -> what stands in its place
         self.nested = proof.nested
-        self.nodes = len(proof.classes) + sum(one.nodes for one in proof.nested.values())
+        self.nodes = proof.nodes
         self.classes = proof.classes
         self.known = proof.memo.nodes
         self.gone: set[bytes] = set()
@@ -65,7 +66,7 @@ class Instance:
     def _fill(self, row: int, template: Template) -> bytes:
         rows = self.rows
         inputs, outputs = rows.inputs_of(row), rows.outputs_of(row)
-        fresh: dict[int, bytes] = {}
+        fresh = functools.cache(lambda number: self._fresh(template.hints[number]))
         start, end = int(rows.name_starts[row]), int(rows.name_ends[row])
         out = []
         for node in template.nodes:
@@ -76,9 +77,7 @@ class Instance:
                 elif kind == OUTPUT:
                     name = outputs[number]
                 elif kind == FRESH:
-                    if number not in fresh:
-                        fresh[number] = self._fresh(template.hints[number])
-                    name = fresh[number]
+                    name = fresh(number)
                 elif kind == CONSTANT:
                     name = self._constant(template.constants[number])
                 else:
@@ -98,7 +97,7 @@ class Instance:
         return b"".join(out)
 
     def _graphs(
-        self, row: int, graphs: NodeProto, template: Template, fresh: dict[int, bytes]
+        self, row: int, graphs: NodeProto, template: Template, fresh: Callable[[int], bytes]
     ) -> bytes:
         """The attributes of a node that holds graphs, with the names of one row inside."""
         inputs, names = self.rows.inputs_of(row), self.nested[row].names
@@ -111,9 +110,7 @@ class Instance:
                 return inputs[number].decode()
             if kind == "c":
                 return self._constant(template.constants[number]).decode()
-            if number not in fresh:
-                fresh[number] = self._fresh(template.hints[number])
-            return fresh[number].decode()
+            return fresh(number).decode()
 
         made = NodeProto()
         made.CopyFrom(graphs)

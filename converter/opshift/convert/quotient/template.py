@@ -11,8 +11,8 @@ from opshift.convert.change import Rewritten
 from opshift.convert.classes.nested import rename
 from opshift.convert.quotient.class_journal import Boundary, Deeds, Order, external
 from opshift.model.bytes import wire
-from opshift.model.walk import graphs_of, holds_graphs, nodes_in
-from opshift.model.weights.store import marker_of
+from opshift.model.walk import holds_graphs, nodes_inside
+from opshift.model.weights.store import is_carved
 from opshift.protos import NodeProto
 from opshift.records import dataclass
 
@@ -93,8 +93,7 @@ class Reader:
         lost = [(i, 1 - self.reads[i]) for i, name in enumerate(self.inputs) if name]
         hints = tuple(name.split("_", 2)[2].encode() for name in self.fresh)
         constants = tuple(self.known[name] for name in self.constants)
-        graphs = [graph for node in after for _, graph in graphs_of(node)]
-        inside = sum(1 for graph in graphs for _ in nodes_in(graph))
+        inside = sum(1 for node in after for _ in nodes_inside(node))
         return Template(nodes, hints, constants, tuple((i, n) for i, n in lost if n), inside)
 
     def _written(self, node: NodeProto) -> Written:
@@ -103,7 +102,7 @@ class Reader:
             raise Beyond("a node with a name of its own")
         places = [self._place(10, name) for name in node.input]
         places += [self._place(18, name) for name in node.output]
-        if any(marker_of(one.t) is not None for one in node.attribute if one.HasField("t")):
+        if any(map(is_carved, node.attribute)):
             raise Beyond("a payload")
         rest = NodeProto(op_type=node.op_type, attribute=node.attribute)
         if not main and node.HasField("domain"):
@@ -111,9 +110,8 @@ class Reader:
         hint = node.name.split("_", 2)[2] if node.name and not main else ""
         if holds_graphs(node):
             read: set[int] = set()
-            rename(
-                rest, functools.partial(self._inside, read), functools.partial(self._inside, read)
-            )
+            encoded = functools.partial(self._inside, read)
+            rename(rest, encoded, encoded)
             self.reads.update(read)
             return Written(tuple(places), b"", hint.encode(), main, rest)
         data = rest.SerializeToString(deterministic=True)
