@@ -54,6 +54,20 @@ def transform_of_one_target(node: Node) -> str | None:
     return None
 
 
+@differs("TreeEnsembleClassifier", domain=ML)
+def votes_for_both_classes(node: Node) -> str | None:
+    """Two classes that both get votes, or a base value each."""
+    labels = node.strings("classlabels_strings") or node.ints("classlabels_int64s")
+    if len(labels) != 2:
+        return None
+    bases = [name for name in ("base_values", "base_values_as_tensor") if node.has(name)]
+    if any(np.size(node.attr(name) if name == "base_values" else node.tensor(name)) == 2 for name in bases):
+        return "of two base values one is left out"
+    if len(set(node.ints("class_ids"))) < 2:
+        return None
+    return "of two classes with votes the second wins as soon as its score is above zero"
+
+
 @differs("TreeEnsemble", domain=ML)
 def exchanged_transforms(node: Node) -> str | None:
     """The codes of two transforms."""
