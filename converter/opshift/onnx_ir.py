@@ -13,7 +13,7 @@ try:
     import onnx_ir
     from onnx_ir.passes import FunctionalPass, PassResult
 except ImportError as error:
-    raise MissingExtra("onnx_ir is missing; pip install 'opshift[ir]'") from error
+    raise MissingExtra("onnx_ir is missing; run `pip install 'opshift[ir]'`") from error
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -92,4 +92,4 @@ def _exporter() -> Any:
     try:
         return importlib.import_module("torch.onnx")
     except ImportError as error:
-        raise MissingExtra("torch is missing; pip install 'opshift[torch]'") from error
+        raise MissingExtra("torch is missing; run `pip install 'opshift[torch]'`") from error

@@ -9,7 +9,8 @@ import onnx
 import pytest
 from click.testing import CliRunner
 from onnx import parser
-from opshift import codes
+from opshift import codes, plugins
+from opshift.author import registry
 from opshift.cli import terminal as cli
 from opshift.cli.entry import main
 
@@ -74,7 +75,7 @@ def test_a_refusal_says_what_to_do_before_the_detail(folder):
     ("words", "code", "name"),
     [
         (["convert", "missing.onnx", "--to", "9", "-o", "o"], 2, "FILE_ERROR"),
-        (["convert", "junk.onnx", "--to", "9", "-o", "o"], 2, "INVALID_MODEL"),
+        (["convert", "junk.onnx", "--to", "9", "-o", "o"], 2, "UNREADABLE_MODEL"),
         (["convert", "erf.onnx", "--for", "nope", "-o", "o"], 2, "BAD_TARGET"),
         (["convert", "erf.onnx", "--nope"], 2, "BAD_USAGE"),
         (["explain", "NEEDS_SHOE"], 2, "BAD_USAGE"),
@@ -88,6 +89,42 @@ def test_every_error_is_json_too(folder, words, code, name, form):
     told = json.loads(done.stdout)
     assert (told["kind"], told["code"], told["exit_code"]) == ("error", name, code)
     assert told["cure"] == codes.page(name).cure
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["-v", "convert"], "`opshift` has no option -v; options stand after the name of a command"),
+        (["convert", "--too", "13"], "`opshift convert` has no option --too; did you mean --to"),
+        (["check"], "`opshift check` needs the argument IN..."),
+        (["explain", "NEEDS_SHOE"], "no code is called 'NEEDS_SHOE'; did you mean NEEDS_SHAPE"),
+        (["check", "."], ".: this is a folder and not a model; give the path of the model"),
+        (["targets", "missing.onnx"], "missing.onnx: No such file or directory"),
+        (["targets", "coreml"], "no versions are known for 'coreml'"),
+    ],
+)
+def test_an_error_has_one_cure(folder, words, sentence):
+    done = run(*words)
+    first, *cures = done.stderr.splitlines()
+    assert (done.exit_code, done.stdout) == (cli.BAD_INPUT, "")
+    assert first.startswith(f"error: {sentence}")
+    expected = "More about this error" if "; " in first else "What to do"
+    assert len(cures) == 1
+    assert cures[0].strip().startswith(expected)
+
+
+def test_without_adapters_the_answer_is_what_to_install(folder, monkeypatch):
+    monkeypatch.setattr(plugins, "offered", lambda group: [])
+    registry.default.cache_clear()
+    try:
+        done = run("convert", "erf.onnx", "--to", "9", "-o", "o")
+        listed = run("adapters")
+    finally:
+        registry.default.cache_clear()
+    for one in (done, listed):
+        assert one.exit_code == cli.BAD_INPUT
+        assert one.stderr.startswith("error: no package with adapters is installed")
+        assert "install opshift again: pip install" in one.stderr
 
 
 def test_colours(folder):

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from opshift import InvalidModel, codes, convert_version
+from opshift import InvalidModel, codes, convert_version, lowest_versions
 from opshift.cli.entry import main
 from opshift.convert.look.info import info
+from text_models import model
 
 MODEL = Path(__file__).parents[2] / "examples" / "attention_opset12.onnx"
 
@@ -37,6 +38,19 @@ def test_what_a_model_is():
 def test_the_command_and_its_short_form():
     assert run(MODEL).stdout == run("info", MODEL).stdout
     assert json.loads(run("info", MODEL, "--output-format", "json").stdout)["kind"] == "info"
+    assert "reachable without a rewrite: opset 12, ai.onnx.ml 1 to 5" in run(MODEL).stdout
+    assert f"`opshift lowest {MODEL}` tries" in run(MODEL).stdout
+
+
+def test_where_the_adapters_can_lead_a_model(tmp_path):
+    for opset, node, lowest in ((13, "Acos(x)", 7), (22, "Acos(x)", 7), (13, "Neg(x)", 1)):
+        made = model(f"(float[2] x) => (float[2] y) {{ y = {node} }}", opset)
+        (path := tmp_path / "m.onnx").write_bytes(made.SerializeToString())
+        found = info(path).reach[""]
+        assert found[0] == lowest
+        tried = lowest_versions(made)[""]
+        assert found[0] <= tried.lowest
+        assert found[1] >= tried.highest
 
 
 def test_it_costs_no_import_of_onnx():
@@ -72,5 +86,15 @@ def test_a_file_that_is_something_else_is_named_with_its_cure(code, tmp_path):
         convert_version(path, 13)
     assert caught.value.code == code
     assert codes.page(code).cure in str(caught.value)
-    told = json.loads(run("check", path, "--output-format", "json").stdout)
-    assert (told["kind"], told["code"]) == ("error", code)
+    for command in ("check", "info", "lowest", "targets"):
+        told = json.loads(run(command, path, "--output-format", "json").stdout)
+        assert (told["kind"], told["code"]) == ("error", code)
+
+
+@pytest.mark.parametrize("command", ["check", "info"])
+def test_a_file_that_is_nothing_known_is_no_model_to_check(command, tmp_path):
+    (path := tmp_path / "m.onnx").write_bytes(bytes(range(256)))
+    done = run(command, path)
+    assert "not a readable ONNX model" in done.stderr
+    assert codes.page("UNREADABLE_MODEL").cure in done.stderr
+    assert "opshift check" not in done.stderr

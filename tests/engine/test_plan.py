@@ -14,7 +14,7 @@ import pytest
 from opshift import AdapterBug, InvalidModel, Refused, Why, convert_version, plan, plugins
 from opshift.adapter import Builder, Node, Result, adapter, impossible
 from opshift.author import registry
-from opshift.convert import planner, verdict_edges
+from opshift.convert import plan_table, planner, verdict_edges
 from opshift.convert.look import paths, rehearse
 from opshift.model.document import Document
 from opshift.opsets import schemas
@@ -136,7 +136,7 @@ def test_a_dead_end_names_the_operators_that_lead_to_it(with_adapters):
     (schemas.latest("") or 0) < 28, reason="the table is written with the newest onnx"
 )
 def test_the_table_is_what_the_planner_computes():
-    found = plugins.data("opshift.convert", verdict_edges.TABLE).decode()
+    found = plugins.data("opshift.convert", plan_table.TABLE).decode()
     assert found == verdict_edges.table_of(registry.default()), "run `python -m tools.author plans`"
 
 
@@ -144,7 +144,7 @@ def test_without_the_table_and_the_graph_library_nothing_converts(monkeypatch):
     proto = model("(float[2] x) => (float[2] y) { y = Gelu(x) }", 20)
     branch = registry.default().branch()  # one that has solved nothing so far
     monkeypatch.setattr(registry, "default", lambda: branch)
-    monkeypatch.setattr(verdict_edges, "_table", dict)
+    monkeypatch.setattr(plan_table, "_table", dict)
     convert_version(proto, 19)
     fresh = branch.branch()
     monkeypatch.setattr(registry, "default", lambda: fresh)
@@ -264,6 +264,6 @@ def test_a_refusal_names_the_dead_ends_of_the_plan():
 
 
 def test_a_dead_end_in_words_names_the_operators_that_lead_to_it():
-    edge = verdict_edges.Edge(9, 8, "impossible", False, ())
+    edge = plan_table.Edge(9, 8, "impossible", False, ())
     assert planner.DeadEnd("", "Gelu", ("Gelu", "Erf"), edge).way == "Gelu, which becomes Erf 9->8"
     assert planner.DeadEnd("ai.onnx.ml", "Scaler", ("Scaler",), edge).way == "ai.onnx.ml.Scaler 9->8"

@@ -2,7 +2,7 @@
 """The plan of operators that verdicts of other domains write."""
 
 from opshift.author import registry
-from opshift.convert import planner, verdict_edges
+from opshift.convert import plan_table, planner, verdict_edges
 from opshift.opsets import schemas
 
 
@@ -17,5 +17,5 @@ def test_every_name_that_a_verdict_writes_is_an_operator():
     for domain in ("", "ai.onnx.ml"):
         for down in (True, False):
             graph = verdict_edges.graph(registry.default(), domain, down=down)
-            for _, edge in (place for place in graph if isinstance(place[1], verdict_edges.Edge)):
+            for _, edge in (place for place in graph if isinstance(place[1], plan_table.Edge)):
                 assert set(edge.within(domain)) <= set(schemas.operators(domain))

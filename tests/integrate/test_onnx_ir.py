@@ -73,4 +73,4 @@ def test_without_onnx_ir_the_extra_is_named():
         "except opshift.MissingExtra as missing:\n    print(missing)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "onnx_ir is missing; pip install 'opshift[ir]'\n"
+    assert done.stdout == "onnx_ir is missing; run `pip install 'opshift[ir]'`\n"

@@ -132,7 +132,7 @@ def test_without_torch_the_extra_is_named():
         "except opshift.MissingExtra as missing:\n    print(missing)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "torch is missing; pip install 'opshift[torch]'\n"
+    assert done.stdout == "torch is missing; run `pip install 'opshift[torch]'`\n"
 
 
 def test_the_package_does_not_import_torch():

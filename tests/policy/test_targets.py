@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import onnx
@@ -62,7 +63,18 @@ def test_a_name_has_a_ceiling(text, opset, ir):
         ("tensorrt==4", "tensorrt 4 is not known; the known releases are 5.1, 6.0"),
         ("openvino", "openvino needs a release; give one of 2022.1, 2023.0"),
         ("triton 23.05", "Triton runs the onnxruntime that it bundles; look up which one"),
-        ("coreml", "the versions that 'coreml' reads are not known: Core ML reads no ONNX by itself"),
+        ("coreml", "no versions are known for 'coreml': Core ML reads no ONNX by itself"),
+        ("deepstream 6.0", "DeepStream runs models with TensorRT, or with Triton; look up the TensorRT"),
+        ("Jetson Orin", "its JetPack brings the TensorRT that reads the model; use --for jetpack==VERSION"),
+        ("ascend 310", "the name is that of a chip, and the release of its software CANN decides"),
+        ("ml.net", "Microsoft.ML.OnnxRuntime; use --for onnxruntime==VERSION"),
+        ("onnx.js", "onnxruntime-web took its place; use --for onnxruntime-web==VERSION"),
+        ("wonnx", "no versions are known for 'wonnx': the authors of wonnx name opset 16"),
+        ("iree", "imports models at opset 17 and names no highest opset; try --to 17"),
+        ("onnx2tf", "no versions are known for 'onnx2tf': no number of this converter is known"),
+        ("torch 2.1", "PyTorch writes ONNX and reads none; name the runtime that is to run the model"),
+        ("rocm 5.4", "migraphx 5.4 is not known; the known releases are 6.2.4..7.2.2"),
+        ("k210", "no target is called 'k210'; if you know what it reads"),
         ("foobar 3", "no target is called 'foobar'; if you know what it reads, give the versions"),
         ("tensorrt", "tensorrt needs a release; give one of 5.1"),
         ("", "no target is called ''"),
@@ -92,7 +104,11 @@ def test_a_name_that_nobody_knows_gets_the_nearest(text, sentence):
         ("jetpack==6.1", "tensorrt==10.1", "tensorrt 10.3 is not known"),
         ("trt 8.4", "tensorrt==8.4", ""),
         ("tensorrt==10.3", "tensorrt==10.1", "tensorrt 10.3 is not known; release 10.1, the nearest"),
-        ("tensorrt==10.x", "tensorrt==10.1", ""),
+        ("tensorrt==10.x", "tensorrt==10.1", "tensorrt 10 is several releases; 10.0, the oldest known one"),
+        ("tensorrt 8", "tensorrt==8.0", "8.0, the oldest known one, is used"),
+        ("ov 2022", "openvino==2022.1", "2022.1, the oldest known one, is used"),
+        ("ort==1.10.0rc1", "onnxruntime==1.10", ""),
+        ("rocm 6.3", "migraphx==7.0", ""),
         ("win10", "winml==win10-1809", "taken as 1809"),
         ("Windows 10 2004", "winml==win10-2004", ""),
         ("windows 11", "winml==win11", ""),
@@ -122,6 +138,15 @@ def test_every_alias_and_sign_means_the_same_release(release, sign, shout):
         typed = alias + sign + version if version else alias
         found = targets.find(typed.upper() if shout else typed)
         assert (found.name, found.remark) == (name, targets.find(f"{name}=={version}").remark)
+
+
+def test_every_name_without_a_number_says_what_to_do():
+    for name, spellings in targets.names().items():
+        if targets._runtimes()[name].answer:
+            for one in (name, *spellings):
+                with pytest.raises(BadTarget, match=r"; |\. .*--for") as caught:
+                    targets.rows(one)
+                assert re.search("--to|--for", str(caught.value)), one
 
 
 def test_every_row_finds_itself():

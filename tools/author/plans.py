@@ -16,9 +16,9 @@ from pathlib import Path
 
 import opshift
 from opshift.author import registry
-from opshift.convert import verdict_edges
+from opshift.convert import plan_table, verdict_edges
 
-PATH = Path(opshift.__file__).parent / "convert" / verdict_edges.TABLE
+PATH = Path(opshift.__file__).parent / "convert" / plan_table.TABLE
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -35,7 +35,10 @@ SMOKE = (
     "tests/policy/test_versions.py",
     "tests/engine/test_plan.py",
 )
-BASE = ("click", "ml-dtypes", "networkx", "numpy", "rich", "tomli", "pytest", "hypothesis")
+BASE = (
+    "click", "ml-dtypes", "networkx", "numpy", "rich", "tomli",
+    "pytest", "pytest-xdist", "hypothesis",
+)  # fmt: skip
 SECONDS = 600
 
 
@@ -92,10 +95,10 @@ def attempt(inside: Path, version: str, onnx: str, protobuf: str) -> Combination
     done = subprocess.run(
         words, cwd=ROOT, env=env, capture_output=True, text=True, timeout=SECONDS, check=False
     )
-    last = (done.stdout.strip().splitlines() or [""])[-1]
-    told = "passed" if done.returncode == 0 else f"FAILED: {last}"
+    said = f"{done.stdout}\n{done.stderr}".strip()  # pytest names a missing plugin on stderr
+    told = "passed" if done.returncode == 0 else f"FAILED: {said.splitlines()[-1]}"
     if done.returncode:
-        print(done.stdout[-3000:], file=sys.stderr)
+        print(said[-3000:], file=sys.stderr)
     return CombinationResult(version, _version(inside, "onnx"), _version(inside, "protobuf"), told)
 
 

@@ -16,7 +16,7 @@ from opshift.author.index import Crossing, TraitKey
 from opshift.author.tables import Declared, LazyTable, declarations, places
 from opshift.author.traits import KINDS, SingleTrait, Trait
 from opshift.author.verdicts import LEAVE, RETIRED, Adapter
-from opshift.errors import AdapterBug
+from opshift.errors import AdapterBug, MissingExtra
 from opshift.opsets import schemas
 
 if TYPE_CHECKING:
@@ -234,9 +234,15 @@ def reviewed(adapter: Adapter, op: str) -> bool:
 
 @functools.cache
 def default() -> Registry:
-    """Every adapter package that is installed."""
+    """Every adapter package that is installed, of which there is at least one."""
     registry = Registry()
-    for point in plugins.offered(GROUP):
+    packages = plugins.offered(GROUP)
+    if not packages:
+        raise MissingExtra(
+            "no package with adapters is installed, and without one no operator can be converted;"
+            " install opshift again: pip install --force-reinstall opshift"
+        )
+    for point in packages:
         loaded = point.load()
         if not isinstance(loaded, ModuleType):
             raise AdapterBug(f"entry point {point.name!r} of {GROUP} is not a package")

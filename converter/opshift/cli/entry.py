@@ -61,11 +61,31 @@ class Commands(click.Group):
         try:
             code = super().main(words, prog_name, complete_var, standalone_mode=False, **extra)
         except click.ClickException as error:
-            message = error.format_message()
-            code = _output(words).failed(message, BAD_INPUT, "BAD_USAGE")
+            code = _output(words).failed(_sentence(error), BAD_INPUT, "BAD_USAGE")
         except click.Abort:
             code = _output(words).failed("interrupted", INTERRUPTED, "INTERRUPTED")
         sys.exit(code if isinstance(code, int) else 0)
+
+
+def _sentence(error: click.ClickException) -> str:
+    """What is wrong with the words, in the form of our own messages."""
+    if isinstance(error, click.NoSuchOption) and error.ctx is not None:
+        if error.ctx.parent is None:
+            cure = "; options stand after the name of a command: opshift COMMAND [OPTIONS]"
+        else:
+            known = [word for one in error.ctx.command.params for word in one.opts]
+            cure = suggestion(error.option_name, [word for word in known if word.startswith("-")])
+        return f"{_called(error.ctx)} has no option {error.option_name}{cure}"
+    if isinstance(error, click.MissingParameter) and error.param is not None and error.ctx:
+        kind = "argument" if isinstance(error.param, click.Argument) else "option"
+        name = error.param.make_metavar(error.ctx) if kind == "argument" else error.param.opts[0]
+        return f"{_called(error.ctx)} needs the {kind} {name}"
+    return error.format_message()
+
+
+def _called(ctx: click.Context) -> str:
+    """`opshift convert`, however the program was started."""
+    return "`opshift`" if ctx.parent is None else f"`opshift {ctx.info_name}`"
 
 
 def _output(words: list[str]) -> Output:

@@ -25,7 +25,9 @@ BUG = 3  # opshift or an adapter is at fault
 WOULD_CHANGE = 4  # `--check`: the conversion is possible and would change the model
 INTERRUPTED = 130
 # The messages of these codes are ours, and one that ends with what to do needs no general advice.
-OWN_CURE = ("BAD_USAGE", "BAD_TARGET", "BAD_DESTINATION")
+OWN_CURE = (
+    "BAD_DESTINATION", "BAD_TARGET", "BAD_USAGE", "FILE_ERROR", "INVALID_MODEL", "MISSING_EXTRA",
+)  # fmt: skip
 GRAVEST = (BUG, BAD_INPUT, REFUSED, WOULD_CHANGE, DONE)  # of several models, the first counts
 
 

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from opshift.author.registry import Registry
 from opshift.author.verdicts import LEAVE, Adapter
-from opshift.convert.verdict_edges import MISSING, UNREVIEWED, Edge, edge_of
+from opshift.convert.plan_table import MISSING, UNREVIEWED, Edge
+from opshift.convert.verdict_edges import edge_of
 from opshift.errors import AdapterBug
 from opshift.opsets import schemas
 from opshift.records import dataclass

@@ -285,10 +285,8 @@ def _in_range(domain: str, shown: str, version: int) -> None:
     newest = schemas.latest(domain)
     if newest is None:
         near = suggestion(shown, [one or "ai.onnx" for one in schemas.known().domains])
-        raise BadTarget(
-            f"the versions of {shown!r} are not known{near}; install the package that describes the"
-            " domain, or leave it out of the target"
-        )
+        install = "install the package that describes the domain, or leave it out of the target"
+        raise BadTarget(f"the versions of {shown!r} are not known{near or '; ' + install}")
     if version < 1:
         raise BadTarget(f"{shown} {version} does not exist; the versions of {shown} begin at 1")
     if version > newest and domain not in versions.DOMAINS:

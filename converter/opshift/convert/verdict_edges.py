@@ -7,58 +7,20 @@ written by `python -m tools.author plans`, and a row that the registry contradic
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from opshift import plugins, versions
+from opshift import versions
 from opshift.author import registry
 from opshift.author.registry import Registry
+from opshift.convert.plan_table import IMPOSSIBLE, MISSING, UNREVIEWED, Edge, shipped
 from opshift.opsets import schemas
-from opshift.records import dataclass
 
 if TYPE_CHECKING:
     import networkx as nx
 
-TABLE = "plans.txt"
-MISSING, UNREVIEWED = "missing", "unreviewed"
-IMPOSSIBLE = "impossible"
-DEAD = frozenset({IMPOSSIBLE, MISSING, UNREVIEWED})
-
 Implementation = tuple[str, str, int]  # (domain, op, since)
-
-
-@dataclass(frozen=True, slots=True)
-class Edge:
-    """One verdict: it takes an implementation over a boundary, to all that it may write."""
-
-    start: int
-    to: int
-    verdict: str
-    approximate: bool
-    writes: tuple[str, ...]  # as emits= spells operators; the operator itself if it stays
-    reach: int = 0  # the farthest version to which the verdicts after this one can lead at best
-
-    @property
-    def dead(self) -> bool:
-        return self.verdict in DEAD
-
-    def within(self, domain: str) -> list[str]:
-        """The operators of one domain that it may write."""
-        pairs = (name.rpartition(".") for name in self.writes)
-        return [op for other, _, op in pairs if other == domain]
-
-    def __str__(self) -> str:
-        flag = "approximate" if self.approximate else "exact"
-        words = (str(self.start), str(self.to), self.verdict, flag, str(self.reach), *self.writes)
-        return " ".join(words)
-
-    @staticmethod
-    def read(words: list[str]) -> Edge:
-        start, to, verdict, flag, reach, *writes = words
-        approximate = flag == "approximate"
-        return Edge(int(start), int(to), verdict, approximate, tuple(writes), int(reach))
 
 
 def edge_of(adapters: Registry, domain: str, op: str, since: int, *, down: bool) -> Edge | None:
@@ -67,7 +29,7 @@ def edge_of(adapters: Registry, domain: str, op: str, since: int, *, down: bool)
     if own is None:
         return None
     if (domain, down) not in adapters.solved:
-        known = _shipped(domain, op, since, down)
+        known = shipped(domain, op, since, down)
         if known is not None and _same(known, own):
             return known
     return solved(adapters, domain, down=down)[domain, op, since]
@@ -170,21 +132,3 @@ def table_of(adapters: Registry) -> str:
             for (_, op, since), edge in sorted(solved(adapters, domain, down=down).items()):
                 lines.append(f"{domain or '-'} {op} {since} {direction} {edge}")
     return "\n".join([*lines, ""])
-
-
-def _shipped(domain: str, op: str, since: int, down: bool) -> Edge | None:
-    table, key = _table(), (domain, op, since, down)
-    row = table.get(key)
-    if isinstance(row, list):  # most rows are never asked for, so each is read when it is
-        row = table[key] = Edge.read(row)
-    return row
-
-
-@functools.cache
-def _table() -> dict[tuple[str, str, int, bool], list[str] | Edge]:
-    """The solved verdicts that are shipped: `domain op since direction` and an edge to a line."""
-    found: dict[tuple[str, str, int, bool], list[str] | Edge] = {}
-    for line in plugins.data("opshift.convert", TABLE).decode().splitlines():
-        domain, op, since, direction, *words = line.split()
-        found[domain.strip("-"), op, int(since), direction == "down"] = words
-    return found

@@ -14,7 +14,9 @@ ADVICE = "if you know what it reads, give the versions: --to N --ir M"
 
 
 # A sign and what follows it, a number with or without a dash, or a dash and a word with a number.
-_VERSION = r"(?:-*(==?|>=|~=|:|@)-*v?(\S*?)|-*v?(\d\S*?)|-+([a-z]+\d\S*?))?-*"
+_NUMBER = r"\d+(?:[.+-](?:\w+|\*))*(?:ea|ga|(?:a|b|rc)\d+)?"
+_PRERELEASE = r"(?:\.[x*])+$|(?:(?:a|b|rc)\d+|\.(?:dev|post)\d+)?(?:\+[\w.]+)?$"
+_VERSION = rf"(?:-*(==?|>=|~=|:|@)-*v?(\S*?)|-*v?({_NUMBER})|-+([a-z]+\d\S*?))?-*"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ def parse(text: str, known: Mapping[str, Sequence[str]]) -> Name:
     for spelling, name in spelled:
         rest = re.fullmatch(re.escape(spelling) + _VERSION, plain)
         if rest is not None:
-            version = re.sub(r"(\.[x*])+$", "", rest[2] or rest[3] or rest[4] or "")
+            version = re.sub(_PRERELEASE, "", rest[2] or rest[3] or rest[4] or "")
             lower = f"{text.strip()}: taken as {version}, which later releases read, too"
             return Name(name, version, lower if rest[1] in (">=", "~=") and version else "")
     raise BadTarget(_unknown(text, [spelling for spelling, _ in spelled]))
@@ -62,7 +64,7 @@ def _plain(text: str) -> str:
 
 
 def _unknown(text: str, spellings: Sequence[str]) -> str:
-    name = (re.match(r"\s*([^\d=:<>~]*[^\s\d=:<>~-])", text) or ["", text.strip()])[1]
+    name = re.split(rf"\s*(?:[=:<>~@]|[\s-]v?{_NUMBER}\s*$)", text.strip(), maxsplit=1)[0]
     near = difflib.get_close_matches(_plain(name), spellings, n=3, cutoff=0.75) if name else []
     listed = f"did you mean {', '.join(near)}?" if near else ADVICE
     return f"no target is called {name!r}; {listed} (`opshift targets` lists all that are known)"
@@ -85,6 +87,13 @@ def choose(name: str, asked: str, rows: Sequence[tuple[str, Mapping[str, str]]])
     listed = ", ".join(listed for listed, _ in rows)
     if not asked:
         raise BadTarget(f"{name} needs a release; give one of {listed}")
+    within = [
+        (parts, n) for n, (text, _) in enumerate(rows) for parts in _releases_of(text, asked)
+    ]
+    if within:
+        oldest, number = min(within)
+        shown = ".".join(map(str, oldest))
+        return number, f"{name} {asked} is several releases; {shown}, the oldest known one, is used"
     earlier = [(end, n) for n, (text, _) in enumerate(rows) for end in _ends(text, _parts(asked))]
     if not earlier:
         raise BadTarget(f"{name} {asked} is not known; the known releases are {listed}; {ADVICE}")
@@ -110,7 +119,7 @@ def _fits_one(one: str, asked: str) -> tuple[int, int] | None:
     low, dots, high = one.partition("..")
     parts = _parts(asked)
     if dots and parts:
-        above = _parts(low) <= parts or parts == _parts(low)[: len(parts)]
+        above = _parts(low) <= parts
         top = _parts(high)
         return (0, len(top)) if above and (not top or parts[: len(top)] <= top) else None
     if one == "":
@@ -123,6 +132,13 @@ def between(first: str, release: str, last: str) -> bool:
     """Whether a release lies in a range; an end may name a minor version for all of its patches."""
     parts, low, high = _parts(release), _parts(first), _parts(last)
     return bool(parts) and low <= parts and parts[: len(high)] <= high
+
+
+def _releases_of(listed: str, series: str) -> list[tuple[int, ...]]:
+    """The releases of a list that begin with the number of a series, such as 2022 or 4."""
+    wanted = _parts(series)
+    starts = (_parts(one.strip().partition("..")[0]) for one in listed.split(","))
+    return [one for one in starts if wanted and one[: len(wanted)] == wanted]
 
 
 def _ends(listed: str, before: tuple[int, ...]) -> list[tuple[int, ...]]:

@@ -157,7 +157,7 @@ def find(text: str) -> Ceiling:
     found = target_names.parse(text, {n: (n, *one.aliases) for n, one in known.items()})
     runtime = known[found.name]
     if runtime.answer:
-        raise BadTarget(f"the versions that {text.strip()!r} reads are not known: {runtime.answer}")
+        raise BadTarget(f"no versions are known for {text.strip()!r}: {runtime.answer}")
     asked = found.version or runtime.default
     if not found.version and asked:
         found = replace(
@@ -174,6 +174,8 @@ def find(text: str) -> Ceiling:
 def rows(word: str) -> list[Ceiling]:
     """All releases of a name, or the one release that a name and a version mean."""
     name = called(word)
+    if name and _runtimes()[name].answer:
+        find(word)
     return [row for row in table() if row.name == name] if name else [find(word)]
 
 

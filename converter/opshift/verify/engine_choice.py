@@ -59,7 +59,7 @@ def objection(model: ModelProto, engine: str) -> str:
 
 def _against_runtime(model: ModelProto) -> str:
     if importlib.util.find_spec("onnxruntime") is None:
-        return "onnxruntime is missing; pip install 'opshift[verify]'"
+        return "onnxruntime is missing; run `pip install 'opshift[verify]'`"
     version = imports.versions(model).get("", LOWEST_OF_RUNTIME)
     if version < LOWEST_OF_RUNTIME:
         return f"onnxruntime promises nothing for opset {version}"

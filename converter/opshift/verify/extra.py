@@ -14,4 +14,4 @@ def onnxruntime() -> Any:
     try:
         return importlib.import_module("onnxruntime")
     except ImportError as error:
-        raise MissingExtra("onnxruntime is missing; pip install 'opshift[verify]'") from error
+        raise MissingExtra("onnxruntime is missing; run `pip install 'opshift[verify]'`") from error

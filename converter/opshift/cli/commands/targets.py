@@ -26,9 +26,14 @@ def command(output: Output, words: tuple[str, ...], as_json: bool) -> int:
     """
     if as_json:
         output.form = "json"
-    if words and os.path.isfile(words[0]):
+    if words and _is_path(words[0]):
         return _survey(output, words[0], words[1:])
     return _list(output, words)
+
+
+def _is_path(word: str) -> bool:
+    """Whether a word names a model, also one that does not exist."""
+    return os.path.exists(word) or word.lower().endswith(".onnx")
 
 
 def _survey(output: Output, source: str, names: tuple[str, ...]) -> int:

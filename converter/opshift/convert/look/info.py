@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -13,15 +14,17 @@ from typing import Any
 from google.protobuf.message import DecodeError
 
 from opshift.convert.look import header
+from opshift.convert.plan_table import farthest
 from opshift.errors import InvalidModel
+from opshift.model.bytes import foreign, wire
 from opshift.model.bytes import outline_pb2 as outline
-from opshift.model.bytes import wire
 from opshift.model.bytes.outline import skeleton
 from opshift.model.bytes.source import Opened
 from opshift.opsets import changelog, targets
 from opshift.opsets.elements import T
 from opshift.records import dataclass
 from opshift.text import Line, Role, Shown, counted, show_versions, size
+from opshift.versions import DOMAINS
 
 _IR, _PRODUCER, _PRODUCER_VERSION, _GRAPH = 1, 2, 3, 7  # fields of ModelProto
 _INITIALIZER, _INPUT, _OUTPUT = 5, 11, 12  # fields of GraphProto
@@ -29,7 +32,11 @@ _INITIALIZER, _INPUT, _OUTPUT = 5, 11, 12  # fields of GraphProto
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Info(Shown):
-    """A model at a glance; `same` are the versions at which no operator changes its meaning."""
+    """A model at a glance.
+
+    `same` are the versions at which no operator changes its meaning, and `reach` those to which
+    the adapters of opshift can lead its operators at best.
+    """
 
     path: str
     size: int
@@ -44,6 +51,7 @@ class Info(Shown):
     weights: int
     weight_bytes: int
     same: Mapping[str, tuple[int, int]]
+    reach: Mapping[str, tuple[int, int]]
     runtimes: tuple[str, ...]
 
     def as_dict(self) -> dict[str, Any]:
@@ -68,10 +76,21 @@ class Info(Shown):
         ranked = sorted(self.operators.items(), key=lambda one: (-one[1], one[0]))
         yield Line("  " + ", ".join(f"{op} x{count}" for op, count in ranked[:12]))
         yield Line("  " + ", ".join(f"{op} x{count}" for op, count in ranked[12:]), more=True)
-        for domain, (low, high) in self.same.items():
-            yield Line(f"  no operator changes from {domain or 'opset'} {low} to {high}")
+        yield Line(f"  reachable without a rewrite: {_ranges(self.same)}")
+        yield Line(f"  reachable at best: {_ranges(self.reach)}")
         yield Line(f"  runtimes whose versions fit: {', '.join(self.runtimes) or 'none known'}")
-        yield Line("  `opshift targets IN` checks operators; `opshift lowest IN` converts.")
+        path = shlex.quote(self.path)
+        yield Line(f"  `opshift lowest {path}` tries which versions the model reaches.")
+        yield Line(f"  `opshift targets {path}` tries which runtimes run it.")
+
+
+def _ranges(found: Mapping[str, tuple[int, int]]) -> str:
+    """`opset 7 to 21, ai.onnx.ml 1`."""
+    shown = (
+        f"{domain or 'opset'} {low}" + (f" to {high}" if high > low else "")
+        for domain, (low, high) in found.items()
+    )
+    return ", ".join(shown) or "not known"
 
 
 def info(path: str | os.PathLike[str]) -> Info:
@@ -94,12 +113,14 @@ def info(path: str | os.PathLike[str]) -> Info:
             sum(operators.values()), {_name(*key): n for key, n in operators.items()},
             len(listing.functions), len(graph.get(_INITIALIZER, ())),
             sum(stop - begin for begin, stop, _ in graph.get(_INITIALIZER, ())),
-            dict(_spans(operators, imports)), _loading(imports, listing.ir_version),
+            dict(_spans(operators, imports)), dict(_reach(operators, imports)),
+            _loading(imports, listing.ir_version),
         )  # fmt: skip
     except (wire.Malformed, DecodeError, UnicodeDecodeError, ValueError, IndexError) as error:
         if isinstance(error, InvalidModel):
             raise
-        raise InvalidModel(f"{file.path}: not a readable ONNX model: {error}") from None
+        head = bytes(file.view[: foreign.HEAD])
+        raise foreign.unreadable(file.path, head, error) from None
 
 
 _Field = tuple[int, int, int]  # where the body starts and ends, and the value of a number
@@ -164,6 +185,22 @@ def _spans(
         while high < newest and same(high + 1):
             high += 1
         yield domain, (low, high)
+
+
+def _reach(
+    operators: Counter[header.Key], imports: Mapping[str, int]
+) -> Iterator[tuple[str, tuple[int, int]]]:
+    """For each known domain, the versions to which the verdicts on every operator can lead."""
+    known = changelog.default()
+    for domain, version in imports.items():
+        newest = changelog.latest(domain)
+        own = [op for place, op in operators if place == domain]
+        unknown = any(known.meaning(domain, op, version) is None for op in own)
+        if newest is None or not 1 <= version <= newest or domain not in DOMAINS or unknown:
+            continue
+        lows = (farthest(domain, op, version, True) for op in own)
+        highs = (farthest(domain, op, version, False) for op in own)
+        yield domain, (max(lows, default=1), min(highs, default=newest))
 
 
 def _loading(imports: Mapping[str, int], ir_version: int) -> tuple[str, ...]:

@@ -72,7 +72,7 @@ def _cells(row: Ceiling) -> tuple[str, ...]:
     return (
         row.name, row.versions or "any", _range(row, ""), _range(row, versions.ML),
         str(row.ir or "-"), ", ".join(lacks) or "-", row.date or "-",
-        row.same_as or row.remark or row.source,
+        "; ".join(filter(None, (row.remark, row.same_as or row.source))),
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from opshift.author.registry import Registry
 from opshift.convert import planner, verdict_edges
 from opshift.convert.look.plan import Hop, Path
-from opshift.convert.verdict_edges import Edge
+from opshift.convert.plan_table import Edge
 from opshift.errors import RefusedNode, Why
 from opshift.opsets import schemas
 from opshift.report import StepReport

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from opshift import codes
+from opshift.errors import InvalidModel
+
 HEAD = 512  # bytes that are looked at
 
 _MARKS: tuple[tuple[int, bytes, str], ...] = (
@@ -39,3 +42,16 @@ def text_code_of(head: bytes) -> str | None:
         return "JSON_FILE"
     plain = all(32 <= octet < 127 or octet in b"\t\r\n" for octet in head)
     return "TEXT_FILE" if plain else None
+
+
+def error(path: str, code: str) -> InvalidModel:
+    """The error for a file that is something else."""
+    page = codes.page(code)
+    return InvalidModel(f"{path}: not a readable ONNX model: {page.sentence} {page.cure}", code)
+
+
+def unreadable(path: str, head: bytes, reason: object) -> InvalidModel:
+    """The error for a file that could not be read: by what it is, else by what went wrong."""
+    if (code := code_of(head) or text_code_of(head)) is not None:
+        return error(path, code)
+    return InvalidModel(f"{path}: not a readable ONNX model: {reason}", "UNREADABLE_MODEL")

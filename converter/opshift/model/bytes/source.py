@@ -69,7 +69,11 @@ class Named(NamedTuple):
 
 
 def changed(path: str) -> InvalidModel:
-    return InvalidModel(f"{path}: the file changed while it was read; run the command again")
+    return _error(path, "the file changed while it was read; run the command again")
+
+
+def _error(path: str, sentence: str) -> InvalidModel:
+    return InvalidModel(f"{path}: {sentence}", "FILE_ERROR")
 
 
 class Opened:
@@ -128,9 +132,9 @@ class Opened:
 def _opened(path: str) -> int:
     mode = os.stat(path).st_mode
     if stat.S_ISDIR(mode):
-        raise InvalidModel(f"{path}: this is a folder and not a model; give the path of the model")
+        raise _error(path, "this is a folder and not a model; give the path of the model")
     if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
-        raise InvalidModel(f"{path}: this is a device and not a model; give a file or a pipe")
+        raise _error(path, "this is a device and not a model; give a file or a pipe")
     return os.open(path, os.O_RDONLY | BINARY)
 
 
@@ -139,10 +143,8 @@ def _chunks(fd: int, path: str) -> Iterator[bytes]:
     while chunk := os.read(fd, _CHUNK):
         total += len(chunk)
         if total > PIPE_LIMIT:
-            raise InvalidModel(
-                f"{path}: the pipe holds more than {PIPE_LIMIT} bytes; write the model to a"
-                " file first"
-            )
+            size = f"more than {PIPE_LIMIT} bytes"
+            raise _error(path, f"the pipe holds {size}; write the model to a file first")
         yield chunk
 
 

@@ -9,7 +9,6 @@ from math import prod
 from google.protobuf.message import DecodeError
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-from opshift import codes
 from opshift.errors import InvalidModel
 from opshift.model.bytes import foreign, wire
 from opshift.model.bytes.external import location_of
@@ -27,17 +26,13 @@ def carve_file(path: str | os.PathLike[str] | Opened) -> tuple[ModelProto, Weigh
     name, file = opened.path, forms.binary(opened)
     head = bytes(file.view[: foreign.HEAD])
     if (code := foreign.code_of(head)) is not None:
-        raise _foreign(name, code)
+        raise foreign.error(name, code)
     try:
         data, payloads = wire.carve(file.view, copy.THRESHOLD)
         skeleton = ModelProto.FromString(data)
         _refuse_foreign(skeleton)
     except (wire.Malformed, DecodeError) as error:
-        if (code := foreign.text_code_of(head)) is not None:
-            raise _foreign(name, code) from None
-        raise InvalidModel(
-            f"{name}: not a readable ONNX model: {error}; is the file complete, and binary ONNX?"
-        ) from None
+        raise foreign.unreadable(name, head, error) from None
     sources = tuple(
         InFile(field, tuple(Region(file, start, stop - start) for start, stop in runs))
         for field, runs in payloads
@@ -46,12 +41,6 @@ def carve_file(path: str | os.PathLike[str] | Opened) -> tuple[ModelProto, Weigh
     store = Weights(sources, os.path.dirname(name), file, locations)
     _refuse_torn(skeleton, store)
     return skeleton, store
-
-
-def _foreign(name: str, code: str) -> InvalidModel:
-    """The error for a file that is something else."""
-    page = codes.page(code)
-    return InvalidModel(f"{name}: not a readable ONNX model: {page.sentence} {page.cure}", code)
 
 
 def _locations(skeleton: ModelProto) -> tuple[str, ...]:

@@ -31,7 +31,9 @@ def binary(file: Opened) -> Opened:
             model = _serializer(file.path).deserialize_proto(file.view[:], ModelProto())
     except Exception as error:  # each form has errors of its own
         said = " ".join(str(error).split())[:300]
-        raise InvalidModel(f"{file.path}: not a readable ONNX model: {said}") from None
+        raise InvalidModel(
+            f"{file.path}: not a readable ONNX model: {said}", "UNREADABLE_MODEL"
+        ) from None
     return file.replaced(model.SerializeToString(deterministic=True))
 
 

@@ -73,7 +73,7 @@ def _opened(root: str) -> Store:
     try:
         found: Store = importlib.import_module(f"opshift.zoo.stores.{kind}").opened(root)
     except ImportError as error:
-        raise MissingExtra(f"{root}: {error}; pip install 'opshift[remote]'") from error
+        raise MissingExtra(f"{root}: {error}; run `pip install 'opshift[remote]'`") from error
     return found
 
 

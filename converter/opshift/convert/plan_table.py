@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table of solved verdicts that is shipped; `python -m tools.author plans` writes it."""
+
+from __future__ import annotations
+
+import functools
+
+from opshift import plugins
+from opshift.opsets import changelog
+from opshift.records import dataclass
+
+TABLE = "plans.txt"
+MISSING, UNREVIEWED = "missing", "unreviewed"
+IMPOSSIBLE = "impossible"
+DEAD = frozenset({IMPOSSIBLE, MISSING, UNREVIEWED})
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """One verdict: it takes an implementation over a boundary, to all that it may write."""
+
+    start: int
+    to: int
+    verdict: str
+    approximate: bool
+    writes: tuple[str, ...]  # as emits= spells operators; the operator itself if it stays
+    reach: int = 0  # the farthest version to which the verdicts after this one can lead at best
+
+    @property
+    def dead(self) -> bool:
+        return self.verdict in DEAD
+
+    def within(self, domain: str) -> list[str]:
+        """The operators of one domain that it may write."""
+        pairs = (name.rpartition(".") for name in self.writes)
+        return [op for other, _, op in pairs if other == domain]
+
+    def __str__(self) -> str:
+        flag = "approximate" if self.approximate else "exact"
+        words = (str(self.start), str(self.to), self.verdict, flag, str(self.reach), *self.writes)
+        return " ".join(words)
+
+    @staticmethod
+    def read(words: list[str]) -> Edge:
+        start, to, verdict, flag, reach, *writes = words
+        approximate = flag == "approximate"
+        return Edge(int(start), int(to), verdict, approximate, tuple(writes), int(reach))
+
+
+def shipped(domain: str, op: str, since: int, down: bool) -> Edge | None:
+    """The solved verdict that an implementation is left by, if the table has it."""
+    table, key = _table(), (domain, op, since, down)
+    row = table.get(key)
+    if isinstance(row, list):  # most rows are never asked for, so each is read when it is
+        row = table[key] = Edge.read(row)
+    return row
+
+
+def farthest(domain: str, op: str, version: int, down: bool) -> int:
+    """The farthest version to which the verdicts lead an operator at best.
+
+    An operator that is written as others is followed as the first of them.
+    """
+    known = changelog.default()
+    at, name = version, op
+    while (here := known.meaning(domain, name, at)) is not None:
+        edge = shipped(domain, name, here.operator.since_version, down)
+        if edge is None:
+            break
+        if edge.dead:
+            return edge.start
+        at, own = edge.to, edge.within(domain)
+        name = name if name in own else next(iter(own), "")
+    return 1 if down else changelog.latest(domain) or version
+
+
+@functools.cache
+def _table() -> dict[tuple[str, str, int, bool], list[str] | Edge]:
+    """The solved verdicts that are shipped: `domain op since direction` and an edge to a line."""
+    found: dict[tuple[str, str, int, bool], list[str] | Edge] = {}
+    for line in plugins.data("opshift.convert", TABLE).decode().splitlines():
+        domain, op, since, direction, *words = line.split()
+        found[domain.strip("-"), op, int(since), direction == "down"] = words
+    return found
