@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar, overload
 
 from opshift.author import registry
 from opshift.convert.attempt import Conversion
@@ -316,7 +316,9 @@ def _load(path: str | os.PathLike[str]) -> ModelProto:
 def _convert_proto(
     model: ModelProto, options: Request, base_dir: str, *, inplace: bool
 ) -> Result[ModelProto]:
-    skeleton, store, report = convert(lambda: weights.carve_model(model, base_dir), options)
+    carve, data = (lambda: weights.carve_model(model, base_dir)), weights.bytes_of(model)
+    whole = None if data is None else Whole(model, data, Weights((), base_dir))
+    skeleton, store, report = convert(carve if whole is None else whole.carve, options, whole)
     if inplace:
         if report.changed:
             weights.transplant(skeleton, store, model)
@@ -350,14 +352,33 @@ def _collector_paused() -> Iterator[None]:
             gc.enable()
 
 
+class Whole(NamedTuple):
+    """A model without large payloads: while only its bytes are read, it needs no copy."""
+
+    model: ModelProto
+    data: bytes
+    store: Weights
+
+    def carve(self) -> tuple[ModelProto, Weights]:
+        """A copy."""
+        return ModelProto.FromString(self.data), self.store
+
+
 @_collector_paused()  # around the whole call: what it made is gone when collecting begins again
-def convert(carve: Carve, options: Request) -> tuple[ModelProto, Weights, Report]:
-    """Converts a skeleton the straight way, or the cheapest other way where that is refused."""
+def convert(
+    carve: Carve, options: Request, whole: Whole | None = None
+) -> tuple[ModelProto, Weights, Report]:
+    """Converts a skeleton the straight way, or the cheapest other way where that is refused.
+
+    `whole` is the model that is carved, where its bytes are those of the skeleton.
+    """
     adapters = registry.default()
-    skeleton, store = carve()
-    found, proved = by_classes(skeleton, options, adapters)
+    skeleton, store = carve() if whole is None else (whole.model, whole.store)
+    found, proved = by_classes(skeleton, options, adapters, None if whole is None else whole.data)
     if found is not None:
         return ModelProto.FromString(found[0]), store, found[1]
+    if whole is not None:
+        skeleton, store = carve()
     ways, approximate = Ways(), None
     for way in ways:
         skeleton, store = (skeleton, store) if way == STRAIGHT else carve()
@@ -404,11 +425,14 @@ def node_by_node() -> Iterator[None]:
 
 
 def by_classes(
-    skeleton: ModelProto, options: Request, adapters: registry.Registry
+    skeleton: ModelProto,
+    options: Request,
+    adapters: registry.Registry,
+    data: bytes | None = None,
 ) -> tuple[tuple[bytes, Report] | None, bool]:
     """What the classes of the nodes tell: the result, and whether the model is certainly sound.
 
-    Where they tell no result, each node must be looked at.
+    Where they tell no result, each node must be looked at. `data` are the bytes of the skeleton.
     """
     few = len(skeleton.graph.node) < FEWEST_NODES
     if _alone.get() or (few and not _is_one_of_many(skeleton)):
@@ -417,7 +441,7 @@ def by_classes(
 
     if conversion.goal_of(options) is None:
         return None, False
-    return conversion.convert(skeleton.SerializeToString(), options, adapters)
+    return conversion.convert(data or skeleton.SerializeToString(), options, adapters)
 
 
 def _is_one_of_many(model: ModelProto) -> bool:

@@ -12,7 +12,7 @@ from opshift.convert.classes import FEWEST_NODES, rows
 from opshift.convert.classes.facets import INPUT
 from opshift.convert.classes.memo import MOST_CLASSES, UNKNOWN, Memo, memo
 from opshift.convert.classes.nested import Nested, holds_graphs, nested
-from opshift.convert.classes.rows import GraphField, Other, Rows, Signature, Unproven
+from opshift.convert.classes.rows import GraphField, Other, Rows, Unproven
 from opshift.model.bytes import wire
 from opshift.protos import ModelProto, onnx_checker
 
@@ -115,10 +115,14 @@ class Proof:
     def _take_names_out(self) -> None:
         """Reads the nodes with graphs; a name inside them must mean one thing in the model."""
         found = self.rows
-        held = [row for row, key in enumerate(found.signatures) if holds_graphs(key)]
-        if not held:
+        holders = {kind for kind, key in enumerate(found.signatures) if holds_graphs(key)}
+        if not holders:
             return
-        self.nested = {row: nested(found.signatures[row]) for row in held}
+        self.nested = {
+            row: nested(found.signatures[kind])
+            for row, kind in enumerate(found.kinds)
+            if kind in holders
+        }
         values = [name for one in self.nested.values() for name in one.values]
         graphs = [name for one in self.nested.values() for name in one.graphs]
         graphs += [self.data[body:end] for number, _, body, end in self.others if number == _NAME]
@@ -203,18 +207,18 @@ class Proof:
 
     def _nodes(self, known: Memo, found: Rows) -> None:
         """Order, single assignment and types of all nodes."""
-        room = len(known.classes) + self.room.of(len(found.signatures))
-        numbers = dict.fromkeys(found.signatures)
-        if len(known.classes) + len(numbers.keys() - known.signatures.keys()) > room:
+        room = len(known.classes) + self.room.of(len(found.kinds))
+        new = sum(key not in known.signatures for key in found.signatures)
+        if len(known.classes) + new > room:
             raise Unproven
-        self._walk(known, found, {key: known.signature(key) for key in numbers}, room)
+        self._walk(known, found, [known.signature(key) for key in found.signatures], room)
 
-    def _walk(self, known: Memo, found: Rows, number_of: dict[Signature, int], room: int) -> None:
+    def _walk(self, known: Memo, found: Rows, numbers: list[int], room: int) -> None:
         values, declared, classes = self.values, self.declared, known.classes
-        inputs, outputs = found.inputs, found.outputs
+        inputs, outputs, add = found.inputs, found.outputs, self.classes.append
         at = out_at = 0
         for signature, end, out_end in zip(
-            map(number_of.__getitem__, found.signatures),
+            map(numbers.__getitem__, found.kinds),
             found.input_ends,
             found.output_ends,
             strict=True,
@@ -230,19 +234,27 @@ class Proof:
             except KeyError:  # a node reads what nothing before it defines
                 raise Unproven from None
             at = end
-            names = outputs[out_at:out_end]
-            out_at = out_end
-            for name in names:
+            if out_end - out_at == 1:
+                name = outputs[out_at]
                 if name in declared:
+                    row += (declared[name],)
+                facets = classes.get(row) or self._learn(known, row, room)
+                if name in values:
+                    raise Unproven  # written twice, or left out
+                values[name] = facets[0]
+            else:
+                names = outputs[out_at:out_end]
+                if not declared.keys().isdisjoint(names):
                     row += tuple([declared.get(name, UNKNOWN) for name in names])
-                    break
-            facets = classes.get(row)
-            if facets is None:
-                if len(classes) >= room:
-                    raise Unproven
-                facets = known.outputs(row)
-            self.classes.append(row)
-            for name, facet in zip(names, facets, strict=True):
-                if name in values and name:
-                    raise Unproven  # written twice
-                values[name] = facet
+                facets = classes.get(row) or self._learn(known, row, room)
+                for name, facet in zip(names, facets, strict=True):
+                    if name and name in values:
+                        raise Unproven
+                    values[name] = facet if name else UNKNOWN
+            out_at = out_end
+            add(row)
+
+    def _learn(self, known: Memo, row: tuple[int, ...], room: int) -> tuple[int, ...]:
+        if len(known.classes) >= room:
+            raise Unproven
+        return known.outputs(row)

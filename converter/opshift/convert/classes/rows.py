@@ -67,6 +67,7 @@ class Rows:
     name_starts: Sequence[int] | Positions
     name_ends: Sequence[int] | Positions
     noted: bool  # whether some node has metadata
+    kinds: list[int]  # which of the signatures a node has
     signatures: list[Signature]
     inputs: list[bytes]
     input_ends: list[int]
@@ -75,15 +76,15 @@ class Rows:
 
     def with_graphs(self, nested: Mapping[int, Nested]) -> Rows:
         """The rows with the signatures of nodes that hold graphs, which read what they capture."""
-        signatures, inputs, ends = list(self.signatures), list[bytes](), list[int]()
-        for row, one in nested.items():
-            signatures[row] = one.signature
-        for row in range(len(signatures)):
+        signatures, inputs, ends = list[Signature](), list[bytes](), list[int]()
+        for row, kind in enumerate(self.kinds):
             inputs += self.inputs_of(row)
             if row in nested:
                 inputs += nested[row].captures
+            signatures.append(nested[row].signature if row in nested else self.signatures[kind])
             ends.append(len(inputs))
-        return replace(self, signatures=signatures, inputs=inputs, input_ends=ends)
+        kinds, signatures = _distinct(signatures)
+        return replace(self, kinds=kinds, signatures=signatures, inputs=inputs, input_ends=ends)
 
     def inputs_of(self, row: int) -> Sequence[bytes]:
         return self.inputs[self.input_ends[row - 1] if row else 0 : self.input_ends[row]]
@@ -161,6 +162,12 @@ def split(data: bytes, pos: int, end: int) -> Parts:
     return Parts(tags, np.array(starts, np.int64), np.array(ends, np.int64), others)
 
 
+def _distinct(keys: Iterable[Signature]) -> tuple[list[int], list[Signature]]:
+    """Which of the distinct keys each one is, and those."""
+    index: dict[Signature, int] = {}
+    return [index.setdefault(key, len(index)) for key in keys], list(index)
+
+
 def read(data: bytes, parts: Parts) -> Rows:
     """The rows of the nodes of a graph."""
     return _read_few(data, parts) if len(parts.tags) < FEW else _read_many(data, parts)
@@ -215,7 +222,7 @@ def _read_few(data: bytes, parts: Parts) -> Rows:
         output_ends.append(len(outputs))
     return Rows(
         parts.tags, stops, ends, name_starts, name_ends, noted,
-        signatures, inputs, input_ends, outputs, output_ends,
+        *_distinct(signatures), inputs, input_ends, outputs, output_ends,
     )  # fmt: skip
 
 
@@ -248,13 +255,13 @@ def _read_many(data: bytes, parts: Parts) -> Rows:
             raw[row] += wire.framed(7, domain) if domain else b""
     inputs, input_ends, input_shapes = _names(data, columns.get(_INPUT), count)
     outputs, output_ends, output_shapes = _names(data, columns.get(_OUTPUT), count)
-    signatures = list(zip(raw, input_shapes, output_shapes, itertools.repeat(0)))
+    kinds, signatures = _distinct(zip(raw, input_shapes, output_shapes, itertools.repeat(0)))
     name_starts, name_ends = np.zeros(count, np.int64), np.zeros(count, np.int64)
     if (names := columns.get(_NAME)) is not None:
         name_starts[names.row], name_ends[names.row] = names.start, names.end
     return Rows(
         parts.tags, stop, parts.ends, name_starts, name_ends, _METADATA in columns,
-        signatures, inputs, input_ends, outputs, output_ends,
+        kinds, signatures, inputs, input_ends, outputs, output_ends,
     )  # fmt: skip
 
 

@@ -165,20 +165,20 @@ class _Work:
 
     def _keys(self, plan: ClassPlan) -> dict[int, Key]:
         proof, rows = self.proof, self.proof.rows
-        outputs = names_in(proof.data, proof.others, GraphField.OUTPUT)
-        read = set(rows.inputs).union(outputs)
+        read = set(rows.inputs)
+        read.update(names_in(proof.data, proof.others, GraphField.OUTPUT))
+        signatures = {row[0] for row in set(proof.classes)}
+        touched = set(filter(plan.touches, signatures))
+        outputs, ends = rows.outputs, rows.output_ends
         found: dict[int, Key] = {}
-        touched = plan.touched
         for index, row in enumerate(proof.classes):
-            met = touched.get(row[0])
-            if met is None:
-                met = plan.touches(row[0])
-            if not met:
+            if row[0] not in touched:
                 continue
             mask = 0
-            for i, name in enumerate(rows.outputs_of(index)):
-                if name and name not in read:
-                    mask |= 1 << i
+            first = ends[index - 1] if index else 0
+            for i in range(first, ends[index]):
+                if outputs[i] not in read and outputs[i]:
+                    mask |= 1 << i - first
             found[index] = (row, mask, bool(rows.name_ends[index] > rows.name_starts[index] + 2))
         return found
 

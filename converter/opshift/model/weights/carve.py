@@ -83,15 +83,15 @@ def _refuse_foreign(model: ModelProto) -> None:
 
 def carve_model(model: ModelProto, base_dir: str = "") -> tuple[ModelProto, Weights]:
     """Copy a model without its large payloads, which stay in the model."""
-    if (whole := _copy_whole(model)) is not None:
-        return whole, Weights((), base_dir)
+    if (data := bytes_of(model)) is not None:
+        return ModelProto.FromString(data), Weights((), base_dir)
     skeleton, sources = ModelProto(), list[Source]()
     copy.copy_lean(model, skeleton, sources)
     return skeleton, Weights(tuple(sources), base_dir)
 
 
-def _copy_whole(model: ModelProto) -> ModelProto | None:
-    """A copy by bytes of a model without large payloads, else None."""
+def bytes_of(model: ModelProto) -> bytes | None:
+    """The bytes of a model without large payloads, else None."""
     # Serializing copies every payload, so those that are cheap to find are looked for first.
     if any(map(copy.is_large, model.graph.initializer)):
         return None
@@ -100,7 +100,7 @@ def _copy_whole(model: ModelProto) -> ModelProto | None:
         _, payloads = wire.carve(data, copy.THRESHOLD)
     except wire.Malformed:
         return None
-    return None if payloads else ModelProto.FromString(data)
+    return None if payloads else data
 
 
 def fetch(model: ModelProto, weights: Weights) -> None:
