@@ -3,17 +3,18 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
+from opshift.convert.classes import frames
+from opshift.convert.classes.frames import Frame, filled, take_apart
 from opshift.convert.classes.rows import ABSENT, Signature, Unproven
 from opshift.model.walk import defined_names, graphs_in, graphs_of, nodes_inside
 from opshift.model.weights.store import Weights
 from opshift.protos import AttributeProto, GraphProto, NodeProto, TensorProto, ValueInfoProto
 
 Renamed = Callable[[str], str]
-
-_KINDS = (b"\xa0\x01\x05", b"\xa0\x01\x0a")  # the type of an attribute with graphs
 
 
 class Nested(NamedTuple):
@@ -30,20 +31,53 @@ class Nested(NamedTuple):
 
 def holds_graphs(signature: Signature) -> bool:
     """Whether a node with this signature may hold graphs."""
-    return any(kind in signature[0] for kind in _KINDS)
+    return frames.holds_graphs(signature[0])
 
 
 def nested(signature: Signature) -> Nested:
     """A node that holds graphs, with its names taken out."""
     raw, given, results, _ = signature
+    frame, names = take_apart(raw)
+    index: dict[bytes, int] = {}
+    found = _without_names(
+        frame, tuple([index.setdefault(name, len(index)) for name in names]), given, results
+    )
+    known = list(index)
+    return Nested(
+        found.signature,
+        [known[i] for i in found.captures],
+        [known[i] for i in found.names],
+        frozenset([known[i] for i in found.values]),
+        [known[i] for i in found.graphs],
+        [known[i] for i in found.titles],
+        found.nodes,
+    )
+
+
+class _Numbered(NamedTuple):
+    """What `Nested` tells, with a number in place of each name."""
+
+    signature: Signature
+    captures: list[int]
+    names: list[int]
+    values: list[int]
+    graphs: list[int]
+    titles: list[int]
+    nodes: int
+
+
+@functools.lru_cache(maxsize=1024)
+def _without_names(frame: Frame, pattern: tuple[int, ...], given: int, results: int) -> _Numbered:
+    """What is known of all nodes with this frame whose names are equal in the same places."""
+    raw = filled(frame, (b"%d" % number for number in pattern))
     node = NodeProto.FromString(raw)
     graphs = [graph for _, graph in graphs_of(node)]
     values = {name for graph in graphs for name in defined_names(graph)} - {""}
     own = given & (1 << ABSENT) - 1
     inside: dict[str, str] = {}
     captures: dict[str, str] = {}
-    called: list[bytes] = []
-    titles: list[bytes] = []
+    called: list[str] = []
+    titles: list[str] = []
 
     def token(name: str) -> str:
         return inside.setdefault(name, f"n{len(inside)}")
@@ -56,19 +90,24 @@ def nested(signature: Signature) -> Nested:
     for graph in graphs:
         for one in graphs_in(graph):
             _require_plain(one, values)
-            called.append(one.name.encode())
-            titles += [held.name.encode() for held in one.node if held.name]
+            called.append(one.name)
+            titles += [held.name for held in one.node if held.name]
     count = sum(1 for _ in nodes_inside(node))
     rename(node, token, read)
     key = (node.SerializeToString(deterministic=True), given, results, len(captures))
-    return Nested(
-        key, _encoded(captures), _encoded(inside), frozenset(_encoded(values)), called, titles,
+    return _Numbered(
+        key,
+        _numbers(captures),
+        _numbers(inside),
+        _numbers(values),
+        _numbers(called),
+        _numbers(titles),
         count,
-    )  # fmt: skip
+    )
 
 
-def _encoded(names: Iterable[str]) -> list[bytes]:
-    return [name.encode() for name in names]
+def _numbers(names: Iterable[str]) -> list[int]:
+    return list(map(int, names))
 
 
 def _require_plain(graph: GraphProto, values: Collection[str]) -> None:

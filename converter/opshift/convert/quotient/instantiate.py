@@ -8,7 +8,7 @@ import functools
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
-from opshift.convert.classes.nested import rename
+from opshift.convert.classes.frames import filled, framed
 from opshift.convert.classes.proof import Proof
 from opshift.convert.classes.rows import GraphField, name_of, names_in
 from opshift.convert.quotient.class_journal import Order, at
@@ -20,10 +20,8 @@ from opshift.convert.quotient.template import (
     Answer,
     Beyond,
     Template,
-    framed,
 )
 from opshift.model.bytes import wire
-from opshift.protos import NodeProto
 
 _NODE, _NAME = 1 << 3 | 2, 3 << 3 | 2
 
@@ -90,32 +88,31 @@ class Instance:
             if node.graphs is None:
                 parts.append(node.rest)
             else:
-                parts.append(self._graphs(row, node.graphs, template, fresh))
+                names = self._inside(row, node.inside, template, fresh)
+                parts.append(filled(node.graphs, names))
             if node.main:
                 parts.append(self.data[int(rows.stops[row]) : int(rows.ends[row])])
             out.append(framed(_NODE, b"".join(parts)))
         return b"".join(out)
 
-    def _graphs(
-        self, row: int, graphs: NodeProto, template: Template, fresh: Callable[[int], bytes]
-    ) -> bytes:
-        """The attributes of a node that holds graphs, with the names of one row inside."""
+    def _inside(
+        self,
+        row: int,
+        inside: Sequence[tuple[str, int]],
+        template: Template,
+        fresh: Callable[[int], bytes],
+    ) -> Iterator[bytes]:
+        """The names of one row in the graphs of a node."""
         inputs, names = self.rows.inputs_of(row), self.nested[row].names
-
-        def name(encoded: str) -> str:
-            kind, number = encoded[0], int(encoded[1:])
+        for kind, number in inside:
             if kind == "n":
-                return names[number].decode()
-            if kind == "i":
-                return inputs[number].decode()
-            if kind == "c":
-                return self._constant(template.constants[number]).decode()
-            return fresh(number).decode()
-
-        made = NodeProto()
-        made.CopyFrom(graphs)
-        rename(made, name, name)
-        return made.SerializeToString(deterministic=True)
+                yield names[number]
+            elif kind == "i":
+                yield inputs[number]
+            elif kind == "c":
+                yield self._constant(template.constants[number])
+            else:
+                yield fresh(number)
 
     def _size(self, row: int) -> int:
         """How many nodes a row is, with those inside it."""

@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from opshift.convert.change import Rewritten
+from opshift.convert.classes.frames import Frame, take_apart
 from opshift.convert.classes.nested import rename
 from opshift.convert.quotient.class_journal import Boundary, Deeds, Order, external
-from opshift.model.bytes import wire
 from opshift.model.walk import holds_graphs, nodes_inside
 from opshift.model.weights.store import is_carved
 from opshift.protos import NodeProto
@@ -32,7 +32,8 @@ class Written:
     rest: bytes  # operator, attributes and domain
     hint: bytes  # of a new name
     main: bool  # whether it keeps the name and the notes of the old node
-    graphs: NodeProto | None = None  # the attributes, if they hold graphs, with encoded names
+    graphs: Frame | None = None  # of the same, if the attributes hold graphs
+    inside: tuple[tuple[str, int], ...] = ()  # what the names in the graphs stand for
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +114,9 @@ class Reader:
             encoded = functools.partial(self._inside, read)
             rename(rest, encoded, encoded)
             self.reads.update(read)
-            return Written(tuple(places), b"", hint.encode(), main, rest)
+            graphs, names = take_apart(rest.SerializeToString(deterministic=True))
+            inside = tuple((chr(name[0]), int(name[1:])) for name in names)
+            return Written(tuple(places), b"", hint.encode(), main, graphs, inside)
         data = rest.SerializeToString(deterministic=True)
         return Written(tuple(places), data, hint.encode(), main)
 
@@ -144,9 +147,3 @@ class Reader:
         if not name.startswith(self.prefix):
             raise Beyond("a name that nobody made")
         return tag, FRESH, self.fresh.setdefault(name, len(self.fresh))
-
-
-def framed(tag: int, body: bytes) -> bytes:
-    """A field of one byte's tag."""
-    size = len(body)
-    return bytes((tag, size)) + body if size < 0x80 else wire.framed(tag >> 3, body)

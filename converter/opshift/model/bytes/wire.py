@@ -185,6 +185,15 @@ def fields(data: Buffer, pos: int, end: int) -> Iterator[tuple[int, int, int, in
         yield start, tag, base + body, pos, value
 
 
+def skip(data: Buffer, pos: int, end: int) -> int:
+    """Where the field at a position ends, whatever its kind is."""
+    tag, body = read_varint(data, pos)
+    if tag & 7 == 2:
+        size, body = read_varint(data, body)
+        return body + size
+    return _skip(data, body, end, tag)
+
+
 def _end(view: bytes, at: int) -> int:
     """Where a varint ends."""
     return at + 1 if view[at] < 0x80 else read_varint(view, at)[1]
