@@ -13,6 +13,8 @@ from click.testing import CliRunner
 from elements import assert_alone
 from onnx import TensorProto, helper, numpy_helper, parser
 from opshift.cli.entry import main
+from opshift.convert import api
+from opshift.convert.look import pages, rehearse
 from opshift.errors import Refused
 from opshift.model import weights
 from opshift.report import Report, StepReport, Work
@@ -206,3 +208,43 @@ def test_a_browser_shows_a_page_without_scrolling_sideways(tmp_path, monkeypatch
         assert wide <= room == 390
         assert browser.run("return document.title") != "owned"
         assert browser.run("return document.images.length") == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "most"),
+    [
+        (["convert", "squeeze.onnx", "--to", "13", "-o", "o.onnx"], 1),
+        (["convert", "erf.onnx", "--to", "9", "-o", "o.onnx"], 1),
+        (["plan", "squeeze.onnx", "--to", "13"], 3),  # the plan also tries how far a model can go
+    ],
+)
+def test_a_page_needs_no_conversion_of_its_own(folder, monkeypatch, words, most):
+    counted = []
+    own = api.convert
+    for module in (api, pages, rehearse):
+        monkeypatch.setattr(
+            module, "convert", lambda *words: (counted.append(words), own(*words))[1]
+        )
+    assert run(*words).exit_code == 0
+    without = len(counted)
+    assert run(*words, "--report", "page.html").exit_code == 0
+    assert len(counted) == 2 * without <= 2 * most
+
+
+def test_a_page_shows_the_result_and_not_what_writing_left_of_it(folder):
+    values = np.arange(4096, dtype=np.float32).reshape(64, 64)
+    node = helper.make_node("Squeeze", ["x"], ["s"], axes=[0])
+    graph = helper.make_graph(
+        [node, helper.make_node("MatMul", ["s", "w"], ["y"])], "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 2, 64])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 64])],
+        [numpy_helper.from_array(values, "w")],
+    )  # fmt: skip
+    onnx.save(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 12)], ir_version=7), "w.onnx"
+    )
+    words = ("convert", "w.onnx", "--to", "13", "-o", "o.onnx", "--report")
+    assert run(*words, "inside.html").exit_code == 0
+    assert run(*words, "beside.html", "--external-data", "one-file").exit_code == 0
+    inside, beside = ((folder / name).read_text() for name in ("inside.html", "beside.html"))
+    assert inside == beside

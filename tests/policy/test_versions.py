@@ -84,4 +84,5 @@ def test_a_domain_that_needs_a_newer_default_domain_is_stepped_beside_it():
     )
     found = opshift.convert(m, {"ai.onnx.ml": 5})
     assert found.report.result == {"": 6, "ai.onnx.ml": 5}
+    pytest.importorskip("onnxruntime")  # nothing else runs ensembles of trees
     assert verify(m, found.model).equal

@@ -16,6 +16,7 @@ from opshift.cli.terminal import Output
 from opshift.cli.wish_options import wishes
 
 if TYPE_CHECKING:
+    from opshift.convert.look.pages import Models
     from opshift.convert.request import Request
     from opshift.errors import Refused
     from opshift.model.bytes.place import File, Stream
@@ -130,20 +131,23 @@ def _convert(
     if not verifies and (stamp := restamp.look(file, request, target, external_data)):
         if wish == "write":
             stamp.write(target, in_place=in_place)
-        talk.page(page, lambda: _page(stamp.report, file, request))
+        talk.page(page, lambda: _page(stamp.report, models().converted(file, request), file))
         return converted(talk, stamp.report, wish, target.name)
 
     from opshift.convert.api import convert
     from opshift.errors import Refused
     from opshift.model import weights
+    from opshift.model.weights.copy import copy_of
 
     try:
         with talk.working(f"converting {os.path.basename(source)}"):
             skeleton, store, report = convert(lambda: weights.carve_file(file), request)
     except Refused as refused:
         told = refused
-        talk.page(page, lambda: _page(told, file, request))
+        talk.page(page, lambda: _page(told, models().of(file, None), file))
         raise
+    # What is written can leave the skeleton, such as weights that go to another file.
+    shown = (copy_of(skeleton), store) if page else None
     found = None
     if verifies:
         with talk.working("verifying"):
@@ -154,21 +158,28 @@ def _convert(
             weights.put(
                 skeleton, store, target, report.changed, external=external_data, in_place=in_place
             )
-    talk.page(page, lambda: _page(report, file, request, found))
+    talk.page(page, lambda: _page(report, models().of(file, shown), file, found))
     return converted(talk, report, wish, target.name, found)
 
 
+def models() -> type[Models]:
+    """The class of what a page shows, which only a page needs."""
+    from opshift.convert.look.pages import Models
+
+    return Models
+
+
 def _page(
-    told: Report | Refused, file: Opened, request: Request, found: Verification | None = None
+    told: Report | Refused, models: Models, file: Opened, found: Verification | None = None
 ) -> Page:
     """The page of a conversion; one whose results are not equal has this as its verdict."""
-    from opshift.convert.look.pages import Models, complete
+    from opshift.convert.look.pages import complete
 
     page = told.page()
     if found is not None and not found.equal:
         page = dataclasses.replace(page, verdict=found.page().verdict)
     more = [found.section()] if found is not None else []
-    return complete(page, Models.of(file, request), file, *more)
+    return complete(page, models, file, *more)
 
 
 def _places(source: str, output: str | None, in_place: bool) -> tuple[Opened, File | Stream]:

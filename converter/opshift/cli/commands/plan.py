@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
@@ -35,16 +36,22 @@ def command(
 
     If no conversion is possible, show every node that blocks it. Nothing is written.
     """
-    from opshift.convert.look.plan import plan
-
     with output.working(f"planning {os.path.basename(source)}"):
-        found = plan(source, request)
-    output.page(report, lambda: _page(found, source, request))
+        found, page = _planned(source, request, drawn=report is not None)
+    output.page(report, page)
     output.result(found.lines, found.as_dict, good=found.possible)
     return DONE if found.possible else REFUSED
 
 
-def _page(found: Plan, source: str, request: Request) -> Page:
-    from opshift.convert.look.pages import Models, complete
+def _planned(source: str, request: Request, *, drawn: bool) -> tuple[Plan, Callable[[], Page]]:
+    """The plan, and its page with drawings if somebody wants to see it."""
+    if not drawn:
+        from opshift.convert.look.plan import plan
 
-    return complete(found.page(), Models.of(source, request), source)
+        found = plan(source, request)
+        return found, found.page
+    from opshift.convert.look.pages import complete, planned
+    from opshift.model.bytes.source import Opened
+
+    found, models = planned(file := Opened(source), request)
+    return found, lambda: complete(found.page(), models, file)

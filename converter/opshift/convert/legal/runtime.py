@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from opshift.author.builder import Builder
 from opshift.author.facts import Facts
@@ -22,6 +22,9 @@ from opshift.records import dataclass
 if TYPE_CHECKING:
     from opshift.opsets.kernels import Types
     from opshift.opsets.targets import Ceiling, Form
+
+# The element types that nodes choose, by their root, their operator and its type variables.
+Seen: TypeAlias = "dict[tuple[int, Key, tuple[str, ...]], list[Types]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +65,15 @@ def forms(document: Document, row: Ceiling, facts: Facts) -> list[RuntimeLack]:
     return found
 
 
-def kernels(document: Document, row: Ceiling, facts: Facts) -> list[RuntimeLack]:
-    """Operators of element types for which a runtime has no kernel."""
+def kernels(
+    document: Document, row: Ceiling, facts: Facts, seen: Seen | None = None
+) -> list[RuntimeLack]:
+    """Operators of element types for which a runtime has no kernel.
+
+    A caller that asks about one document for many releases gives the same `seen` each time.
+    """
     found: dict[str, tuple[Key, list[NodeProto]]] = {}
-    for (scope, at), key, types in without_kernel(document, row, facts):
+    for (scope, at), key, types in without_kernel(document, row, facts, seen):
         name = f"{key[0]}.{key[1]}" if key[0] else key[1]
         says = f"{name} of {', '.join(types)} has no kernel in {row.name} {row.release}"
         found.setdefault(says, (key, []))[1].append(scope.node(at))
@@ -73,20 +81,24 @@ def kernels(document: Document, row: Ceiling, facts: Facts) -> list[RuntimeLack]
 
 
 def without_kernel(
-    document: Document, row: Ceiling, facts: Facts
+    document: Document, row: Ceiling, facts: Facts, seen: Seen | None = None
 ) -> list[tuple[Place, Key, Types]]:
     """The nodes for whose element types a runtime has no kernel, with these types."""
-    found = []
+    seen, found = {} if seen is None else seen, []
     for root in document.roots:
         for key, places in sorted(root.index.items()):
             missing = row.no_kernels(key, _since(root, key))
             if missing is None or not missing.variables:
                 continue
-            for scope, at in places:
-                known = functools.partial(facts.type, scope)
-                types = _chosen(scope.node(at), root, known, missing.variables)
-                if types in missing.choices:
-                    found.append(((scope, at), key, types))
+            asked = (id(root), key, missing.variables)
+            if asked not in seen:
+                seen[asked] = [
+                    _chosen(scope.node(at), root, functools.partial(facts.type, scope), asked[2])
+                    for scope, at in places
+                ]
+            if not missing.choices.isdisjoint(seen[asked]):
+                pairs = zip(places, seen[asked], strict=True)
+                found += [(place, key, types) for place, types in pairs if types in missing.choices]
     return found
 
 
@@ -185,12 +197,13 @@ def _domains(document: Document, row: Ceiling) -> Iterator[RuntimeLack]:
 def _operators(document: Document, row: Ceiling) -> Iterator[RuntimeLack]:
     for root in document.roots:
         for key, places in sorted(root.index.items()):
-            version = _since(root, key)
-            nodes = [scope.node(position) for scope, position in places]
+            version, says = _since(root, key), ""
             if any(one.meets(key, version) for one in row.without):
-                yield _lack(*key, nodes, f"{row.shown} does not read {key[1]} {version}")
+                says = f"{row.shown} does not read {key[1]} {version}"
             elif row.is_strange(key):
-                yield _lack(*key, nodes, f"{row.shown} has no operator {key[0]}.{key[1]}")
+                says = f"{row.shown} has no operator {key[0]}.{key[1]}"
+            if says:
+                yield _lack(*key, [scope.node(position) for scope, position in places], says)
 
 
 def _types(document: Document, row: Ceiling) -> Iterator[RuntimeLack]:

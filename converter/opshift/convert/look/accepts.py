@@ -130,11 +130,11 @@ def accepts(model: Source, target: str) -> Acceptance:
 
 def survey(model: Source, names: Iterable[str] = ()) -> RuntimeSurvey:
     """Each of the named runtimes or releases (all but onnx itself), now and after a conversion."""
-    document, facts = _opened(carve_of(model))
+    opened = _opened(carve_of(model))
     rehearsed: dict[object, tuple[bool | None, tuple[str, ...]]] = {}
     fits = []
     for row in _rows(names):
-        now = _accepted(document, facts, row)
+        now = _accepted(*opened, row)
         key = repr(dataclasses.replace(row, name="", versions="", same_as="", also={}))
         if key not in rehearsed:
             rehearsed[key] = _after(model, row)
@@ -174,19 +174,21 @@ def _names(row: Ceiling) -> tuple[str, str]:
 
 
 @diagnose.unreadable_text()
-def _opened(carve: Carve) -> tuple[Document, Facts]:
+def _opened(carve: Carve) -> tuple[Document, Facts, runtime.Seen]:
     skeleton, store = carve()
     opening.header(skeleton)
     imports.merge(skeleton)
     document = Document(skeleton)
     view = weights.checkable(skeleton)
-    return document, Facts(document, store, registry.default(), lambda: view)
+    return document, Facts(document, store, registry.default(), lambda: view), {}
 
 
-def _accepted(document: Document, facts: Facts, row: Ceiling) -> Acceptance:
+def _accepted(
+    document: Document, facts: Facts, seen: runtime.Seen, row: Ceiling
+) -> Acceptance:
     found = [
         *runtime.below_floor(document, row), *runtime.lacking(document, row),
-        *runtime.forms(document, row, facts), *runtime.kernels(document, row, facts),
+        *runtime.forms(document, row, facts), *runtime.kernels(document, row, facts, seen),
     ]  # fmt: skip
     reasons = (*runtime.stamps(document, row), *map(str, found))
     unknown = ([row.remark] if row.remark else []) + runtime.unknown(document, row)

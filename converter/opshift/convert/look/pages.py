@@ -5,23 +5,21 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any
 
 from opshift.convert.api import Carve, carve_of, convert
-from opshift.convert.look import accepts, drawn
-from opshift.convert.look.accepts import Source
+from opshift.convert.look import accepts, drawn, rehearse
+from opshift.convert.look.plan import Plan, of_header
+from opshift.convert.look.rehearse import Carved, Source
 from opshift.convert.request import Request
 from opshift.errors import Refused
 from opshift.model import imports, walk
 from opshift.model.bytes.source import Opened
-from opshift.model.weights import Weights
 from opshift.page.page_parts import Block, Notes, Releases, reasons
 from opshift.page.sheet import Page, Section, facts_of
 from opshift.protos import ModelProto
 from opshift.records import dataclass
 from opshift.text import Line, counted, size
-
-Carved: TypeAlias = tuple[ModelProto, Weights]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +30,25 @@ class Models:
     after: Carve | None
 
     @staticmethod
-    def of(model: Source, request: Request) -> Models:
+    def of(model: Source, result: Carved | None) -> Models:
+        """A model and the result of its conversion, which nothing changes from here on."""
+        return Models(carve_of(model), None if result is None else lambda: result)
+
+    @staticmethod
+    def converted(model: Source, request: Request) -> Models:
         """Converts a model to look at the result."""
-        before = carve_of(model)
         try:
-            skeleton, store, _ = convert(before, request)
+            return Models.of(model, convert(carve_of(model), request)[:2])
         except Refused:
-            return Models(before, None)
-        return Models(before, lambda: (skeleton, store))
+            return Models.of(model, None)
+
+
+def planned(file: Opened, request: Request) -> tuple[Plan, Models]:
+    """The plan of a conversion, and the models that its page shows."""
+    if (found := of_header(file, request)) is not None:
+        return found, Models.converted(file, request)
+    found, result = rehearse.plan_with_result(file, request)
+    return found, Models.of(file, result)
 
 
 def complete(page: Page, models: Models, model: Source, *more: Section) -> Page:

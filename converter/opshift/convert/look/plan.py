@@ -198,17 +198,19 @@ def plan(
     True
     """
     request = Request.of(target, **wishes)
-    source: ModelProto | Opened
-    if isinstance(model, (str, os.PathLike)):
-        source = Opened(os.fspath(model))
-        plain = request == Request(request.target)
-        found = header.changes(source, request.target) if plain else None
-        if found is not None:
-            paths = tuple(Path(*key, count, (), None) for key, count in found.operators)
-            to = found.target
-            return Plan(found.source, to, paths, (), (), found.result, {}, {}, (), header_only=True)
-    else:
-        source = model
     from opshift.convert.look import rehearse
 
-    return rehearse.plan(source, request)
+    if not isinstance(model, (str, os.PathLike)):
+        return rehearse.plan(model, request)
+    file = Opened(os.fspath(model))
+    return of_header(file, request) or rehearse.plan(file, request)
+
+
+def of_header(file: Opened, request: Request) -> Plan | None:
+    """The plan for a file of which only the header would change, else None."""
+    found = header.changes(file, request.target) if request == Request(request.target) else None
+    if found is None:
+        return None
+    paths = tuple(Path(*key, count, (), None) for key, count in found.operators)
+    to = found.target
+    return Plan(found.source, to, paths, (), (), found.result, {}, {}, (), header_only=True)

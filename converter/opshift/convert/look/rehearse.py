@@ -23,8 +23,10 @@ from opshift.report import Report
 
 if TYPE_CHECKING:
     from opshift.model.bytes.source import Opened
+    from opshift.model.weights import Weights
     from opshift.protos import ModelProto
 
+Carved: TypeAlias = "tuple[ModelProto, Weights]"
 Source: TypeAlias = "ModelProto | str | os.PathLike[str] | Opened"
 NODE_BUDGET = 50_000  # nodes that are written to learn how far a model can go: some seconds
 
@@ -35,6 +37,7 @@ class Rehearsed:
 
     report: Report | None
     refused: Refused | None
+    result: Carved | None = None
 
     @property
     def refusals(self) -> tuple[RefusedNode, ...]:
@@ -50,9 +53,14 @@ class Limit:
     outgrown: bool = False  # the model became too large to look further
 
 
-@diagnose.unreadable_text()
 def plan(model: Source, options: Request) -> Plan:
     """What a conversion would do, node by node; nothing is written or changed."""
+    return plan_with_result(model, options)[0]
+
+
+@diagnose.unreadable_text()
+def plan_with_result(model: Source, options: Request) -> tuple[Plan, Carved | None]:
+    """What a conversion would do, and what the model would become, if it can be converted."""
     carve = carve_of(model)
     opened = Conversion(*carve(), options, registry.default())
     with diagnose.on_the_model(opened):
@@ -64,7 +72,7 @@ def plan(model: Source, options: Request) -> Plan:
     steps = report.steps if report else refused.steps if refused else ()
     low = {d: furthest(carve, options, d, source, 1, told, wanted) for d in wanted}
     high = {d: furthest(carve, options, d, source, newest(d, source), told, wanted) for d in wanted}
-    return Plan(
+    found = Plan(
         source,
         wanted,
         tuple(_paths(opened, told)),
@@ -79,6 +87,7 @@ def plan(model: Source, options: Request) -> Plan:
         assumptions=report.assumptions if report else (),
         modernized=report.modernized if report else (),
     )
+    return found, told.result
 
 
 def _paths(opened: Conversion, told: Rehearsed) -> Iterator[Path]:
@@ -104,7 +113,8 @@ def newest(domain: str, source: Mapping[str, int]) -> int:
 def rehearse(carve: Carve, options: Request) -> Rehearsed:
     """A conversion of the skeleton alone: its report, or its refusal."""
     try:
-        return Rehearsed(convert(carve, options)[2], None)
+        skeleton, store, report = convert(carve, options)
+        return Rehearsed(report, None, (skeleton, store))
     except Refused as refused:
         return Rehearsed(None, refused)
 
