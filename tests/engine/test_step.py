@@ -9,6 +9,7 @@ import pytest
 from opshift import convert_file, convert_version
 from opshift.adapter import impossible
 from opshift.author import registry
+from opshift.convert import planner
 from opshift.convert.api import Request
 from opshift.convert.attempt import Conversion
 from opshift.convert.blockers import StepRefused
@@ -32,7 +33,8 @@ def test_a_step_that_refuses_has_changed_nothing(with_adapters):
     with_adapters(impossible("Erf", 13, 12, "it is a test", cases=[]))
     attempt = opened(REFUSING, 13, 12)
     before = attempt.skeleton.SerializeToString(deterministic=True)
-    stepper = Stepper(attempt.document, attempt.facts, registry.default(), "", 13, 12, False)
+    crossings = planner.of_document(attempt.document, registry.default(), {"": 12})
+    stepper = Stepper(attempt.document, attempt.facts, crossings, "", 13, 12, False)
     with pytest.raises(StepRefused):
         stepper.run()
     assert attempt.skeleton.SerializeToString(deterministic=True) == before

@@ -20,7 +20,7 @@ from opshift.errors import AdapterBug, MissingExtra
 from opshift.opsets import schemas
 
 if TYPE_CHECKING:
-    from opshift.model.document import Document
+    from opshift.model.scope import Key, Root
 
 GROUP = "opshift.adapters"
 _Rule = TypeVar("_Rule", bound=SingleTrait)
@@ -140,20 +140,15 @@ class Registry:
         """The verdict that writes an operator of a vendor's domain in ai.onnx."""
         return self._found((domain, op, *LEAVE))
 
-    def replaced(self, document: Document, domain: str, version: int, goal: int) -> list[str]:
-        """The operators of a document that no schema describes, neither here nor at the goal."""
-        found = {
-            op
-            for root in document.roots
-            if root.imports.get(domain) == version
-            for d, op in root.index
-            if d == domain and self.retired(d, op)
-        }
+    def replaced(self, root: Root, domain: str, version: int, goal: int) -> list[Key]:
+        """The operators of a root that no schema describes, neither here nor at the goal."""
         return sorted(
-            op
-            for op in found
-            if schemas.schema(domain, op, version) is None
-            and schemas.schema(domain, op, goal) is None
+            key
+            for key in root.index
+            if key[0] == domain
+            and self.retired(*key)
+            and schemas.schema(*key, version) is None
+            and schemas.schema(*key, goal) is None
         )
 
     def __iter__(self) -> Iterator[tuple[Crossing, Adapter]]:

@@ -38,6 +38,8 @@ LEAVE: Final = (-2, -2)
 ALTERNATIVE: Final = (-3, -3)
 # The boundary of newer operators that are written for nodes that compute exactly what they do.
 MODERN: Final = (-4, -4)
+# The forms that are written at one version, each for nodes that need not have one.
+EQUAL_FORMS: Final = (FORM, ALTERNATIVE, MODERN)
 _PLACES = {
     RETIRED: "retired", FORM: "form", LEAVE: "leave", ALTERNATIVE: "alternative", MODERN: "modern",
 }  # fmt: skip
@@ -71,6 +73,13 @@ class Impossible:
 
     why: Why
     reason: str
+
+
+def place_of(domain: str, boundary: tuple[int, int]) -> str:
+    """Where a verdict is declared, in words."""
+    if (place := _PLACES.get(boundary)) is not None:
+        return f"the verdict `{place}` of {domain or 'ai.onnx'}"
+    return f"{domain or 'ai.onnx'} {boundary[0]}->{boundary[1]}"
 
 
 Verdict: TypeAlias = Unchanged | Rewrite | CastNarrowed | Impossible

@@ -78,6 +78,7 @@ class Conversion(State):
         nodes = _nodes(self.document)
         self.aim()
         self.notes += self.differing()
+        ir_version.plan(self)
         ir_version.write_early(self)
         route.travel(self)
         equal_forms.write(self)

@@ -34,7 +34,7 @@ def _modernize(state: State) -> None:
     for version in request.present(state.document, ""):
         for rule in in_order(state.adapters, version):
             stepper = Modernizer(
-                state.document, state.facts, state.adapters, "", version, version,
+                state.document, state.facts, state.plan, "", version, version,
                 state.options.allow_approximate,
             ).of(rule)  # fmt: skip
             stepper.checks = state.options.checks
@@ -53,7 +53,7 @@ def _reform(state: State) -> None:
     for domain in sorted(state.goal):
         for version in sorted(request.present(state.document, domain)):
             stepper = state.stepper(domain, version, version)
-            stepper.forms, stepper.goal = FORM, version
+            stepper.boundary, stepper.goal = FORM, version
             step = stepper.run()
             if step.rewritten:
                 state.done(step)
@@ -67,7 +67,7 @@ def _choose(state: State, row: Ceiling) -> None:
         if version is None:
             continue
         stepper = state.stepper(domain, version, version)
-        stepper.forms, stepper.goal = ALTERNATIVE, version
+        stepper.boundary, stepper.goal = ALTERNATIVE, version
         stepper.runs = functools.partial(_runs, row)
         mine = [place for place, key, _ in places if (place[0].root, key[0]) == (root, domain)]
         step = stepper.run_at(root, mine)

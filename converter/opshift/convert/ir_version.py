@@ -3,27 +3,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from opshift.author.facts import Facts
 from opshift.author.registry import Registry
 from opshift.author.traits import ByValue
+from opshift.convert import ir_plan
 from opshift.convert.aim import ir_of_goal
 from opshift.convert.ir import lower, needs
-from opshift.convert.ir.features import METADATA, TRAINING
+from opshift.convert.ir.features import METADATA, TRAINING, Feature
 from opshift.convert.state import State
 from opshift.errors import Refusal, Refused, RefusedNode, Why
 from opshift.model.document import Document
 
 
+def plan(state: State) -> None:
+    """Plans what becomes of the content that a later IR version brought, if it may be changed."""
+    rewrite = isinstance(state.options.ir_version, int) or bool(state.way.early)
+    drop, inline = _drop(state), _inlines(state)
+    if rewrite or drop or inline:
+        held = needs.held(state.document, state.facts, above=0)
+        state.lowerings = ir_plan.of_features(held, rewrite=rewrite, drop=drop, inline=inline)
+
+
 def write_early(state: State) -> None:
     """Writes the older form of content before the steps, where the way wants it so."""
-    if not state.way.early:
-        return
-    done = lower.lower(
-        state.skeleton, state.store, state.document.fresh, ir_of_goal(state), drop=(),
-        rewrite=True, only=state.way.early, by_value=state.adapters.rules(ByValue),
-    )  # fmt: skip
-    if done:
-        state.notes += done
+    to = ir_of_goal(state)
+    features = ir_plan.due(state.lowerings, to, rewrite=True, inline=False)
+    if _lowered(state, to, [one for one in features if one.says in state.way.early]):
         state.repaired = True
         state.reopen()
 
@@ -38,6 +45,7 @@ def restamp(state: State) -> None:
     prefix = state.new_prefix(state.skeleton.SerializeToString())
     state.document = Document(state.skeleton, prefix)
     state.facts = Facts(state.document, state.store, Registry(), lambda: state.skeleton)
+    plan(state)
     settle_ir(state, moved=False)
 
 
@@ -45,14 +53,15 @@ def settle_ir(state: State, *, moved: bool) -> None:
     """Gives the model its IR version, what is older in another form being rewritten first."""
     wanted, current = state.options.ir_version, state.skeleton.ir_version
     aim = needs.aim(current, state.document.imports.as_dict(), wanted, moved)
-    lowers = aim < current or state.document.added_initializers
-    _lower(state, aim, rewrite=lowers and isinstance(wanted, int))
+    lowers = aim < current or bool(state.document.added_initializers)
     found = needs.held(state.document, state.facts, aim) if lowers else []
+    if _lower(state, aim, found, rewrite=lowers and isinstance(wanted, int)) and lowers:
+        found = needs.held(state.document, state.facts, aim)
     binding = [one for one in found if one.computes or state.options.strict_ir]
     limit = (state.ir_limit or wanted) if isinstance(wanted, int) else needs.NEWEST
     if any(feature.ir > limit for feature in binding):
         told = [needs.sentence(state.skeleton, feature) for feature in binding]
-        raise _refused(state, [Refusal(Why.IR_TOO_LOW, text) for text in told], aim)
+        raise _refused(state, [Refusal(Why.IR_TOO_LOW, text) for text in told], aim, binding)
     ir = max([aim, *(feature.ir for feature in binding)])
     state.skeleton.ir_version = ir
     state.notes += [
@@ -61,30 +70,46 @@ def settle_ir(state: State, *, moved: bool) -> None:
     state.notes += needs.skipped((f for f in found if f.ir > ir and f not in binding), ir)
 
 
-def _lower(state: State, aim: int, *, rewrite: bool) -> None:
-    drop = [METADATA] * state.options.drop_metadata + [TRAINING] * state.options.drop_training
-    inline = state.runtime is not None and not state.runtime.functions
-    inline &= bool(state.skeleton.functions)
-    if not (rewrite or drop or inline):
-        return
+def _lower(state: State, aim: int, found: list[Feature], *, rewrite: bool) -> bool:
+    """Writes the older forms that are planned; says whether there were any."""
+    if rewrite:
+        ir_plan.require_planned(state.lowerings, found)
+    features = ir_plan.due(state.lowerings, aim, rewrite=rewrite, inline=_inlines(state))
     try:
-        done = lower.lower(
-            state.skeleton, state.store, state.document.fresh, aim, drop=drop, rewrite=rewrite,
-            inline=inline, by_value=state.adapters.rules(ByValue),
-        )  # fmt: skip
+        done = _lowered(state, aim, features)
     except Refusal as refusal:
-        raise _refused(state, [refusal], aim) from None
-    state.notes += done
+        raise _refused(state, [refusal], aim, found) from None
     if done:
         state.repaired |= aim >= state.skeleton.ir_version
         state.index()
+    return done
 
 
-def _refused(state: State, refusals: list[Refusal], aim: int) -> Refused:
+def _lowered(state: State, to: int, features: list[Feature]) -> bool:
+    """Writes the older forms of features; says whether there were any."""
+    by_value = state.adapters.rules(ByValue) if features else {}
+    done = lower.lower(state.skeleton, state.store, state.document.fresh, to, features, by_value)
+    state.notes += done
+    return bool(done)
+
+
+def _drop(state: State) -> list[str]:
+    """The options that permit the removal of content."""
+    return [METADATA] * state.options.drop_metadata + [TRAINING] * state.options.drop_training
+
+
+def _inlines(state: State) -> bool:
+    """Whether functions are written out for every IR version."""
+    runs_none = state.runtime is not None and not state.runtime.functions
+    return runs_none and bool(state.skeleton.functions)
+
+
+def _refused(state: State, refusals: list[Refusal], aim: int, found: Iterable[Feature]) -> Refused:
     current = state.skeleton.ir_version
     nodes = [
         RefusedNode("the model", "IR", "", (current, aim), refusal.why, refusal.detail)
         for refusal in refusals
     ]
     nearest = {**state.document.imports.as_dict(), "IR": current}
-    return Refused(nodes, nearest, {**state.goal, "IR": aim}, state.crossed())
+    ways = ir_plan.dead_ends(state.lowerings, found)
+    return Refused(nodes, nearest, {**state.goal, "IR": aim}, state.crossed(), ways)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING
 
 from opshift.author.registry import Registry
+from opshift.author.verdicts import LEAVE
 from opshift.convert.blockers import StepRefused
 from opshift.convert.change import Step
 from opshift.convert.step import Stepper
@@ -52,6 +53,7 @@ def leave(document: Document, left: Collection[Key], cross: Cross) -> Iterator[S
     for domain in sorted({domain for domain, _ in left}):
         for version in sorted({root.imports.get(domain) or 1 for root in document.roots}):
             stepper = cross(domain, version, version)
+            stepper.boundary = LEAVE
             stepper.left = frozenset(key for key in left if key[0] == domain)
             stepper.partial = True
             step = stepper.run()

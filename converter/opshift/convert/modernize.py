@@ -51,7 +51,7 @@ class Modernizer(Stepper):
 
     def of(self, rule: Modern) -> Modernizer:
         """The stepper for a rule."""
-        self.rule, self.sites, self.forms = rule, [], MODERN
+        self.rule, self.sites, self.boundary = rule, [], MODERN
         self._taken: set[tuple[int, int]] = set()  # the nodes of the formulas that were found
         return self
 
@@ -60,16 +60,12 @@ class Modernizer(Stepper):
         heads = sorted(formula.heads(self.rule.formula, known))
         for op in heads:
             if ("", op) in root.index and self._places(root, ("", op)):
-                yield (
-                    ("", op),
-                    Adapter(
-                        (op,), *MODERN,
-                        Rewrite(
-                            self._write, handles_types=True, approximate=bool(self.rule.differs)
-                        ),
-                        emits=frozenset({self.rule.op}), source=self.rule.source,
-                    ),
+                adapter = Adapter(
+                    (op,), *MODERN,
+                    Rewrite(self._write, handles_types=True, approximate=bool(self.rule.differs)),
+                    emits=frozenset({self.rule.op}), source=self.rule.source,
                 )  # fmt: skip
+                yield ("", op), self.plan.form(("", op), adapter)
 
     def _change(self, place: Place, task: Task) -> NodeChange | None:
         change = super()._change(place, task)

@@ -7,15 +7,16 @@ it may write.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import field
 from typing import TYPE_CHECKING
 
 from opshift.author.registry import Registry
-from opshift.author.verdicts import LEAVE, Adapter
+from opshift.author.verdicts import EQUAL_FORMS, LEAVE, RETIRED, Adapter, place_of
 from opshift.convert.plan_table import MISSING, UNREVIEWED, Edge
-from opshift.convert.verdict_edges import edge_of
+from opshift.convert.verdict_edges import edge_at, edge_of
 from opshift.errors import AdapterBug
+from opshift.model.scope import Key
 from opshift.opsets import schemas
 from opshift.records import dataclass
 
@@ -52,19 +53,37 @@ class CrossingPlan:
     """The crossings that a conversion may make; any other is a bug."""
 
     adapters: Registry
+    present: frozenset[Key] = frozenset()  # the operators of the model that it begins with
     edges: dict[Crossing, Edge] = field(default_factory=dict)
     dead: list[DeadEnd] = field(default_factory=list)
 
-    def verdict(self, domain: str, op: str, start: int, to: int) -> Adapter | None:
+    def verdict(self, key: Key, boundary: tuple[int, int]) -> Adapter | None:
         """The adapter of a planned crossing, None where the plan knows that there is none."""
-        edge = self.edges.get((domain, op, start, to))
+        found = self.adapters.get(*key, *boundary)
+        if boundary in EQUAL_FORMS:
+            return self.form(key, found) if found is not None else None
+        edge = self.edges.get((*key, *boundary))
         if edge is None:
-            raise AdapterBug(
-                f"{op} meets {domain or 'ai.onnx'} {start}->{to}, where no planned edge leads; an"
-                " adapter wrote it without naming it in emits="
-            )
-        found = self.adapters.get(domain, op, start, to)
+            raise _unplanned(key, boundary)
         return None if edge.verdict in (MISSING, UNREVIEWED) else found
+
+    def form(self, key: Key, adapter: Adapter) -> Adapter:
+        """A verdict that writes another form of an operator to which the plan leads."""
+        boundary = adapter.start, adapter.to
+        if not self._leads_to(key):
+            raise _unplanned(key, boundary)
+        known = self.edges.get((*key, *boundary))
+        writes = adapter.emits.union(known.writes if known is not None else ())
+        edge = Edge(*boundary, adapter.kind, adapter.approximate, tuple(sorted(writes)))
+        self.edges[(*key, *boundary)] = edge
+        return adapter
+
+    def _leads_to(self, key: Key) -> bool:
+        """Whether the model begins with an operator, or a planned verdict may write it."""
+        domain, op = key
+        name = f"{domain}.{op}" if domain else op
+        begins = key in self.present or name in ENGINE_WRITES
+        return begins or any(name in edge.writes for edge in self.edges.values())
 
     def follow(self, domain: str, ops: Iterable[str], version: int, goal: int) -> None:
         """Plans the way of some operators of a domain from one version to another."""
@@ -120,10 +139,17 @@ def _lies_before(edge: Edge, goal: int) -> bool:
     return edge.to >= goal if edge.to < edge.start else edge.to <= goal
 
 
-def of_document(document: Document, adapters: Registry, goal: dict[str, int]) -> CrossingPlan:
-    """The plan for every operator of a model, from the versions imported to the goal."""
-    plan = CrossingPlan(adapters)
-    from_others = {domain: set[str]() for domain in goal}
+def of_document(
+    document: Document, adapters: Registry, goal: dict[str, int], left: Collection[Key] = ()
+) -> CrossingPlan:
+    """The plan for every operator of a model, from the versions imported to the goal.
+
+    The operators that are `left` are first written in ai.onnx.
+    """
+    plan = CrossingPlan(adapters, frozenset(key for root in document.roots for key in root.index))
+    leaves = {(*key, *LEAVE): edge_at(adapters, *key, *LEAVE) for key in left}
+    plan.edges.update(leaves)
+    from_others = {d: {op for edge in leaves.values() for op in edge.within(d)} for d in goal}
     for domain in sorted(goal, reverse=True):
         for version in sorted({r.imports[domain] for r in document.roots if domain in r.imports}):
             ops = {
@@ -133,7 +159,7 @@ def of_document(document: Document, adapters: Registry, goal: dict[str, int]) ->
                 for key, op in root.index
                 if key == domain
             }
-            written = _without_schema(ops, adapters, domain, version)
+            written = _without_schema(plan, ops, domain, version)
             written |= _ended(plan, ops, domain, version)
             every = {*ops, *written, *from_others[domain], *ENGINE_WRITES}
             plan.follow(domain, sorted(every), version, goal[domain])
@@ -146,11 +172,22 @@ def of_document(document: Document, adapters: Registry, goal: dict[str, int]) ->
     return plan
 
 
-def _without_schema(ops: set[str], adapters: Registry, domain: str, version: int) -> set[str]:
+def _without_schema(plan: CrossingPlan, ops: set[str], domain: str, version: int) -> set[str]:
     """What stands in place of operators that no schema describes."""
-    unknown = [op for op in ops if schemas.schema(domain, op, version) is None]
-    found = [adapter for op in unknown if (adapter := adapters.retired(domain, op)) is not None]
-    return {name for adapter in found for name in adapter.emits}
+    found = set[str]()
+    for op in ops:
+        if schemas.schema(domain, op, version) is None and plan.adapters.retired(domain, op):
+            edge = edge_at(plan.adapters, domain, op, *RETIRED)
+            plan.edges[(domain, op, *RETIRED)] = edge
+            found.update(edge.writes)
+    return found
+
+
+def _unplanned(key: Key, boundary: tuple[int, int]) -> AdapterBug:
+    return AdapterBug(
+        f"{key[1]} meets {place_of(key[0], boundary)}, where no planned edge leads; an adapter"
+        " wrote it without naming it in emits="
+    )
 
 
 def _ended(plan: CrossingPlan, ops: set[str], domain: str, version: int) -> set[str]:

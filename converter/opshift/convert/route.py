@@ -55,8 +55,7 @@ def _leave(state: State) -> None:
         state.goal.setdefault("", own[0])
     _climb(state, leave.lowest(state.adapters, left))
     while left:
-        # what is written is planned when all of it is
-        state.plan = planner.CrossingPlan(state.adapters)
+        state.plan = planner.of_document(state.document, state.adapters, state.goal, left)
         for step in leave.leave(state.document, left, state.stepper):
             state.repaired = True
             state.done(step)
@@ -101,7 +100,8 @@ def _route(state: State) -> Iterator[tuple[str, int, int]]:
         target = state.goal[domain]
         for version in request.present(state.document, domain):
             met = version != target or state.options.domains is not None
-            if met and state.adapters.replaced(state.document, domain, version, target):
+            roots = [r for r in state.document.roots if r.imports.get(domain) == version]
+            if met and any(state.adapters.replaced(r, domain, version, target) for r in roots):
                 yield domain, version, version
     # Downwards the default domain goes last: what others are rewritten into is richer above.
     for domain in sorted(state.goal, reverse=True):

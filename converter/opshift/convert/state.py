@@ -11,6 +11,7 @@ from opshift.author.facts import Facts
 from opshift.author.registry import Registry
 from opshift.convert import planner
 from opshift.convert.change import Step
+from opshift.convert.ir_plan import FeaturePlan
 from opshift.convert.legal import rules
 from opshift.convert.legal.findings import Findings
 from opshift.convert.legal.runtime import RuntimeLack
@@ -45,6 +46,7 @@ class State(ABC):
     document: Document = field(init=False)
     facts: Facts = field(init=False)
     plan: planner.CrossingPlan = field(init=False)
+    lowerings: FeaturePlan = field(default_factory=dict)  # what becomes of features of the IR
     view: bytes | ModelProto = b""
     runtime: Ceiling | None = None
     lacked: list[RuntimeLack] = field(default_factory=list)  # kernels, as the model came
@@ -103,14 +105,14 @@ class State(ABC):
         made = self.stepper_of(
             self.document,
             self.facts,
-            self.adapters,
+            self.plan,
             domain,
             start,
             to,
             self.options.allow_approximate,
             self.options.assumptions,
         )
-        made.plan, made.checks = self.plan, self.options.checks
+        made.checks = self.options.checks
         return made
 
     def done(self, step: Step) -> None:

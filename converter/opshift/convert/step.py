@@ -10,8 +10,16 @@ from opshift.author import registry
 from opshift.author.builder import Builder
 from opshift.author.facts import Facts
 from opshift.author.node import Node, Value
-from opshift.author.registry import Registry
-from opshift.author.verdicts import KEEP, LEAVE, Adapter, CastNarrowed, Keep, Unchanged
+from opshift.author.verdicts import (
+    EQUAL_FORMS,
+    KEEP,
+    LEAVE,
+    RETIRED,
+    Adapter,
+    CastNarrowed,
+    Keep,
+    Unchanged,
+)
 from opshift.convert import guard, planner
 from opshift.convert.apply import Applier
 from opshift.convert.ask import ask, check_emits, check_types, settle
@@ -35,7 +43,7 @@ class Stepper:
         self,
         document: Document,
         facts: Facts,
-        adapters: Registry,
+        plan: planner.CrossingPlan,
         domain: str,
         start: int,
         to: int,
@@ -44,13 +52,13 @@ class Stepper:
     ) -> None:
         self.document = document
         self.facts = facts
-        self.adapters = adapters
+        self.plan = plan
+        self.adapters = plan.adapters
         self.domain = domain
         self.start = start
         self.to = to
         self.goal = to
         self.node_budget: int | None = None
-        self.plan: planner.CrossingPlan | None = None
         self.allow_approximate = allow_approximate
         self.assume = assume
         self.step = Step(domain, start, to)
@@ -60,10 +68,9 @@ class Stepper:
         self.given: set[str] = set()  # the new names of the change at hand
         self.typed: set[tuple[object, ...]] = set()  # the kinds of changes whose types were checked
         self.only: frozenset[tuple[int, int]] | None = None  # the nodes that cross, if not all
-        self.forms: tuple[int, int] | None = None  # which other forms it writes at one version
-        self.runs: Callable[[NodeChange], bool] | None = (
-            None  # whether a runtime runs what is written
-        )
+        # where its verdicts are declared: at one version, operators without a schema are replaced
+        self.boundary = (start, to) if start != to else RETIRED
+        self.runs: Callable[[NodeChange], bool] | None = None  # whether a runtime runs a change
         self.left: frozenset[Key] = frozenset()  # operators that are written in another domain
         self.lowest = 1  # the version of another domain that the verdict at hand needs
         self.partial = False  # whether nodes are written although others are refused
@@ -92,7 +99,8 @@ class Stepper:
         for root in self.document.roots:
             for key in root.index:
                 leaves = key in self.left and not domain
-                verdict = self.adapters.get(*key, *(LEAVE if leaves else (self.start, self.to)))
+                boundary = LEAVE if leaves else (self.start, self.to)
+                verdict = self.adapters.get(*key, *boundary)
                 if verdict is not None:
                     yield verdict
 
@@ -193,50 +201,37 @@ class Stepper:
 
     def _task(self, key: Key, adapter: Adapter) -> Task:
         schema = schemas.schema(*key, self.start) if key[0] == self.domain else None
-        derived = guard.derive(*key, self.start, self.to) if self.start != self.to else None
+        derived = self._derived(key)
         if schema is None:  # met before its birth: read as it was born
             schema = next(iter(schemas.history(*key)), None)
         return Task(key, adapter, schema, derived, self._lost(derived))
 
     def _work(self, root: Root) -> Iterator[tuple[Key, Adapter]]:
-        """The operators of this root that have something to do or to prove at this boundary."""
-        if self.forms:
-            for key in sorted(key for key in root.index if key[0] == self.domain):
-                form = self.adapters.get(*key, *self.forms)
-                if form is not None and self._places(root, key):
-                    yield key, form
-            return
-        if self.left:
-            for key in sorted(self.left & root.index.keys()):
-                verdict = self.adapters.leaving(*key)
-                if verdict is None:
-                    self._refuse_all(root, key)
-                else:
-                    yield key, verdict
-            return
-        if self.start == self.to:
-            for op in self.adapters.replaced(self.document, self.domain, self.start, self.goal):
-                verdict = self.adapters.retired(self.domain, op)
-                if verdict is not None and (self.domain, op) in root.index:
-                    yield (self.domain, op), verdict
-            return
-        changed = schemas.changed(self.domain, max(self.start, self.to))
-        for key in sorted(key for key in root.index if key[0] == self.domain and key[1] in changed):
-            if schemas.schema(*key, self.start) is None or not self._places(root, key):
+        """The operators of this root that have something to do or to prove, with their verdict."""
+        for key in sorted(self._keys(root)):
+            if not (places := self._places(root, key)):
                 continue
-            adapter = self._planned(key[1])
+            adapter = self.plan.verdict(key, self.boundary)
             if adapter is None:
                 self._refuse_all(root, key)
             elif self._idle(adapter, key):
-                self.step.kept[key[1]] += len(self._places(root, key))
+                self.step.kept[key[1]] += len(places)
             else:
                 yield key, adapter
 
-    def _planned(self, op: str) -> Adapter | None:
-        """The verdict that the plan has for an operator of the model."""
-        if self.plan is None:
-            return self._verdict(op)
-        return self.plan.verdict(self.domain, op, self.start, self.to)
+    def _keys(self, root: Root) -> Iterable[Key]:
+        """The operators of this root that must have a verdict."""
+        own = [key for key in root.index if key[0] == self.domain]
+        if self.boundary == LEAVE:
+            return self.left & root.index.keys()
+        if self.boundary in EQUAL_FORMS:
+            return [key for key in own if self.adapters.get(*key, *self.boundary) is not None]
+        if self.boundary == RETIRED:
+            return self.adapters.replaced(root, self.domain, self.start, self.goal)
+        changed = schemas.changed(self.domain, max(self.boundary))
+        return [
+            key for key in own if key[1] in changed and schemas.schema(*key, self.start) is not None
+        ]
 
     def _verdict(self, op: str) -> Adapter | None:
         found = self.adapters.get(self.domain, op, self.start, self.to)
@@ -252,12 +247,16 @@ class Stepper:
 
     def _idle(self, adapter: Adapter, key: Key) -> bool:
         """Whether the schemas alone prove that no node of this model has work here."""
-        derived = guard.derive(*key, self.start, self.to)
+        derived = self._derived(key)
         if derived is None:
             return False
         lost = self._lost(derived)
         claimed = isinstance(adapter.verdict, Unchanged | CastNarrowed)
         return claimed and not lost and not derived.structural
+
+    def _derived(self, key: Key) -> Guard | None:
+        """What the two schemas of an operator tell of its nodes."""
+        return guard.derive(*key, self.start, self.to) if self.start != self.to else None
 
     def _lost(self, derived: Guard | None) -> frozenset[str]:
         """The types that the other version lacks and the model can hold; mostly there are none."""
@@ -280,7 +279,7 @@ class Stepper:
             settle(node, answer, op, adapter)
             check_types(op, self.facts.census)
         except Refusal as refusal:
-            if self.forms is None:
+            if self.boundary not in EQUAL_FORMS:
                 self.blockers.add(scope, proto, refusal)
             return None
         check_emits(node, op.made, adapter)

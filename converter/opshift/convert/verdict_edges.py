@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from types import ModuleType
+from typing import TYPE_CHECKING, cast
 
 from opshift import versions
 from opshift.author import registry
 from opshift.author.registry import Registry
 from opshift.convert.plan_table import IMPOSSIBLE, MISSING, UNREVIEWED, Edge, shipped
+from opshift.errors import MissingExtra
 from opshift.opsets import schemas
 
 if TYPE_CHECKING:
@@ -48,7 +50,7 @@ def verdict_of(adapters: Registry, domain: str, op: str, since: int, *, down: bo
         boundary = _boundary(domain, op, since, down=down)
         if boundary is None:
             return None
-        own = adapters.edges[domain, op, since, down] = _verdict(adapters, domain, op, *boundary)
+        own = adapters.edges[domain, op, since, down] = edge_at(adapters, domain, op, *boundary)
     return own
 
 
@@ -60,7 +62,8 @@ def _boundary(domain: str, op: str, since: int, *, down: bool) -> tuple[int, int
     return (later[0] - 1, later[0]) if later else None
 
 
-def _verdict(adapters: Registry, domain: str, op: str, start: int, to: int) -> Edge:
+def edge_at(adapters: Registry, domain: str, op: str, start: int, to: int) -> Edge:
+    """The verdict on an operator at a boundary."""
     adapter = adapters.get(domain, op, start, to)
     if adapter is None:
         return Edge(start, to, MISSING, False, ())
@@ -86,10 +89,20 @@ def solved(adapters: Registry, domain: str, *, down: bool) -> dict[Implementatio
     return found
 
 
+def _library() -> ModuleType:
+    """The library of graphs, which takes a tenth of a second to import."""
+    try:
+        import networkx
+    except ImportError:
+        raise MissingExtra(
+            "networkx, which plans conversions, is not installed; install it: pip install networkx"
+        ) from None
+    return cast(ModuleType, networkx)
+
+
 def graph(adapters: Registry, domain: str, *, down: bool) -> nx.DiGraph:
     """Implementations lead to their verdict, and verdicts to all implementations they may write."""
-    import networkx as nx
-
+    nx = _library()
     found = nx.DiGraph()
     for op in schemas.operators(domain):
         for schema in schemas.history(domain, op):
@@ -106,8 +119,7 @@ def graph(adapters: Registry, domain: str, *, down: bool) -> nx.DiGraph:
 
 
 def _solve(adapters: Registry, domain: str, *, down: bool) -> Iterator[tuple[Implementation, Edge]]:
-    import networkx as nx
-
+    nx = _library()
     end = 1 if down else schemas.latest(domain) or 1
     best = min if down else max
     ways, reach = graph(adapters, domain, down=down), dict[object, int]()

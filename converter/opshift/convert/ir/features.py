@@ -33,7 +33,8 @@ class Feature:
 
     `find` tells whether a model holds it and `where` names its places. `lower` writes the exact
     older form; where `drop` names an option, `lower` removes the content if that option is given.
-    A plan may write the older form of what is `sooner` before the steps.
+    A plan may write the older form of what is `sooner` before the steps. The older form may hold
+    the features to which it `leads`.
     """
 
     ir: int
@@ -43,6 +44,7 @@ class Feature:
     lower: Callable[[Lowering], None] | None = None
     drop: str = ""
     sooner: bool = False  # whether the older form may let a step pass that refuses this content
+    leads: tuple[Feature, ...] = ()
 
     @property
     def computes(self) -> bool:
@@ -112,17 +114,31 @@ def _in_attributes(*kinds: int) -> Callable[[Held], bool]:
     return lambda held: any({*kinds} & {*one.type} for one in held.content.attributes)
 
 
+FUNCTIONS = Feature(
+    8, "a model-local function", lambda held: held.content.all.HasField("functions"),
+    lambda model: _places().functions(model), lambda work: work.inline_functions(),
+)  # fmt: skip
+TYPE_IN_ATTRIBUTE = Feature(
+    8, "a type in an attribute", _in_attributes(13, 14),
+    lambda model: _places().attributes(model, 13, 14),
+)  # fmt: skip
+BARE = Feature(
+    4, "an initializer that is not a graph input", lambda held: held.bare,
+    lambda model: _places().nowhere(), lambda work: work.initializers_as_inputs(),
+)  # fmt: skip
+OF_TYPES = tuple(_type(name) for name in TYPES)
+
+BROUGHT = (*OF_TYPES, TYPE_IN_ATTRIBUTE, BARE)
+"""What steps may bring into a model; everything else is there from the start."""
+
 # In the order in which older forms are written: calls are settled before what they contain.
 FEATURES = (
     Feature(
         7, "training information", lambda held: held.content.all.HasField("training_info"),
         lambda model: _places().nowhere(), lambda work: work.drop_training(), TRAINING,
     ),
-    *(_type(name) for name in TYPES),
-    Feature(
-        8, "a model-local function", lambda held: held.content.all.HasField("functions"),
-        lambda model: _places().functions(model), lambda work: work.inline_functions(),
-    ),
+    *OF_TYPES,
+    FUNCTIONS,
     Feature(
         10, "a function overload",
         lambda held: any(held.content.all.functions.overload)
@@ -138,24 +154,18 @@ FEATURES = (
     Feature(
         6, "a sparse initializer",
         lambda held: any(one.HasField("sparse_initializer") for one in held.content.graphs),
-        lambda model: _places().sparse_initializers(model), _densify, sooner=True,
+        lambda model: _places().sparse_initializers(model), _densify, sooner=True, leads=(BARE,),
     ),
     Feature(
         6, "a sparse tensor in an attribute", _in_attributes(11, 12),
         lambda model: _places().attributes(model, 11, 12), _densify, sooner=True,
     ),
-    Feature(
-        8, "a type in an attribute", _in_attributes(13, 14),
-        lambda model: _places().attributes(model, 13, 14),
-    ),
+    TYPE_IN_ATTRIBUTE,
     Feature(
         4, "external data", lambda held: held.content.external,
         lambda model: _places().external_tensors(model), lambda work: work.load_external_data(),
     ),
-    Feature(
-        4, "an initializer that is not a graph input", lambda held: held.bare,
-        lambda model: _places().nowhere(), lambda work: work.initializers_as_inputs(),
-    ),
+    BARE,
     _note(
         11, "a device configuration of the model",
         lambda held: bool(held.content.all.configuration),

@@ -6,13 +6,13 @@ from __future__ import annotations
 import graphlib
 import itertools
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import field
 from typing import TYPE_CHECKING
 
 from opshift import versions
 from opshift.convert.ir import widen
-from opshift.convert.ir.features import FEATURES
+from opshift.convert.ir.features import Feature
 from opshift.convert.ir.places import Holder
 from opshift.errors import Refusal, Why
 from opshift.model import functions
@@ -42,29 +42,13 @@ def lower(
     weights: Weights,
     fresh: Callable[[str], str],
     to: int,
-    *,
-    drop: Collection[str],
-    rewrite: bool,
-    inline: bool = False,
-    only: Collection[str] | None = None,
+    features: Iterable[Feature],
     by_value: widen.Rules,
 ) -> list[str]:
-    """Writes the content of a model in the forms of IR `to`, in place; returns the notes.
-
-    With `rewrite`, every feature that has an exact older form is written in it; the others stay.
-    `drop` holds the options that permit the removal of content. `inline` writes functions out
-    for every IR version. `only` restricts the work to the features that it names.
-    """
+    """Writes features of a model in the forms of IR `to`, in place; returns the notes."""
     work = Lowering(model, weights, fresh, to, by_value)
-    if inline and model.functions:
-        work.inline_functions()
-    wanted = {  # several features may share one way to be lowered
-        feature.lower: None
-        for feature in FEATURES
-        if feature.ir > to and (feature.drop in drop if feature.drop else rewrite)
-        if only is None or feature.says in only
-    }
-    for write in filter(None, wanted):
+    ways = dict.fromkeys(feature.lower for feature in features)  # several features may share one
+    for write in filter(None, ways):
         write(work)
     return [f"{what} ({count})" for what, count in work.done.items()]
 

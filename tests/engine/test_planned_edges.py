@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every step of an operator and every lowering of an IR feature is a planned edge."""
+
+from __future__ import annotations
+
+import random
+import sys
+from types import SimpleNamespace
+
+import pytest
+from onnx import ModelProto, SparseTensorProto, TensorProto, helper
+from opshift import AdapterBug, MissingExtra, Refused, convert, convert_version
+from opshift.adapter import Builder, Node, Result, adapter
+from opshift.author import registry
+from opshift.author.verdicts import ALTERNATIVE, FORM, LEAVE, RETIRED
+from opshift.convert import api, ir_plan, plan_table, planner
+from opshift.convert.ir.features import BARE, BROUGHT, FEATURES, FUNCTIONS, METADATA, TRAINING
+from opshift.opsets import schemas
+from opshift.testing import example_model, example_target
+from text_models import model
+
+import examples
+
+SEED, SAMPLE = 20261122, 60
+RELU = "(float[2] x) => (float[2] y) { y = Relu(x) }"
+GELU = """<float r = {1.4142135}, float one = {1}, float half = {0.5}> {
+    d = Div(x, r) e = Erf(d) a = Add(e, one) m = Mul(x, a) y = Mul(m, half) }"""
+
+
+def written_by(kind: tuple[int, int]) -> examples.Case:
+    """An example that a verdict of a kind rewrites."""
+    return next(
+        case
+        for case in examples.cases()
+        if (case.adapter.start, case.adapter.to) == kind
+        and not (case.example.refuses or case.example.approximate)
+        and not examples.too_new(case)
+    )
+
+
+def converted(case: examples.Case) -> ModelProto:
+    target = example_target(case.adapter, case.example)
+    return convert_version(example_model(case.adapter, case.example), target, **case.example.wishes)
+
+
+@pytest.mark.parametrize("kind", [RETIRED, LEAVE])
+def test_a_replacement_without_a_planned_edge_is_a_bug(kind, monkeypatch):
+    case, plan_of = written_by(kind), planner.of_document
+
+    def without_the_edge(*given):
+        plan = plan_of(*given)
+        plan.edges = {at: edge for at, edge in plan.edges.items() if at[2:] != kind}
+        return plan
+
+    assert converted(case)
+    monkeypatch.setattr(planner, "of_document", without_the_edge)
+    with pytest.raises(AdapterBug, match="no planned edge"):
+        converted(case)
+
+
+@pytest.mark.parametrize("kind", [FORM, ALTERNATIVE])
+def test_a_form_of_an_operator_that_the_plan_does_not_lead_to_is_a_bug(kind, monkeypatch):
+    case = written_by(kind)
+    assert converted(case)
+    monkeypatch.setattr(planner.CrossingPlan, "_leads_to", lambda self, key: False)
+    with pytest.raises(AdapterBug, match="where no planned edge leads"):
+        converted(case)
+
+
+def test_a_newer_operator_for_what_the_plan_does_not_lead_to_is_a_bug(monkeypatch):
+    before = model(f"(float[2,3] x) => (float[2,3] y) {GELU}", 20)
+    monkeypatch.setattr(api, "by_classes", lambda *_: (None, False))
+    assert [node.op_type for node in convert_version(before, 20, modernize=True).graph.node] == ["Gelu"]
+    monkeypatch.setattr(planner.CrossingPlan, "_leads_to", lambda self, key: False)
+    with pytest.raises(AdapterBug, match="meets the verdict `modern`"):
+        convert_version(before, 20, modernize=True)
+
+
+def test_a_plan_leads_to_what_its_verdicts_write_and_to_nothing_else():
+    document = SimpleNamespace(roots=[])
+    plan = planner.of_document(document, registry.default(), {"": 7})
+    assert not plan._leads_to(("", "Erf"))
+    plan.follow("", ["Gelu"], 20, 7)
+    assert plan._leads_to(("", "Erf"))
+    assert not plan._leads_to(("", "Relu"))
+
+
+@pytest.fixture
+def unsolved(monkeypatch):
+    """Neither the table of solved verdicts nor the library that solves them."""
+    branch = registry.default().branch()  # one that has solved nothing so far
+    monkeypatch.setattr(registry, "default", lambda: branch)
+    monkeypatch.setattr(plan_table, "_table", dict)
+    monkeypatch.setattr(api, "by_classes", lambda *_: (None, False))
+    monkeypatch.setitem(sys.modules, "networkx", None)
+
+
+def test_without_the_table_and_the_graph_library_no_example_converts(unsolved):
+    cases = [case for case in examples.cases() if not examples.too_new(case)]
+    fit = [case for case in cases if not (case.example.invalid or case.example.refuses)]
+    for case in random.Random(SEED).sample(fit, SAMPLE):
+        proto, target = examples.model_of(case), example_target(case.adapter, case.example)
+        if isinstance(target, int) and target == proto.opset_import[0].version:
+            continue
+        with pytest.raises(MissingExtra, match="networkx"):
+            convert_version(proto, target, **case.example.wishes)
+
+
+@pytest.mark.parametrize("step", [1, -1])
+def test_without_the_table_and_the_graph_library_no_opset_is_left(step, unsolved):
+    """At both ends of the opsets, no operator that may occur is another one at the next opset."""
+    for start in range(6, (schemas.latest("") or 0) - 1):
+        pair = (start, start + 1) if step > 0 else (start + 1, start)
+        with pytest.raises(MissingExtra, match="networkx"):
+            convert_version(model(RELU, pair[0], ir=10), pair[1])
+
+
+def test_without_the_table_alone_each_verdict_is_solved(monkeypatch):
+    plan_table._table.cache_clear()
+
+    def absent(package, name):
+        raise FileNotFoundError(name)
+
+    monkeypatch.setattr(plan_table.plugins, "data", absent)
+    branch = registry.default().branch()
+    monkeypatch.setattr(registry, "default", lambda: branch)
+    try:
+        assert convert_version(model(RELU, 14), 12).opset_import[0].version == 12
+        assert branch.solved
+    finally:
+        plan_table._table.cache_clear()
+
+
+# -- features of the IR ----------------------------------------------------------------------------
+
+
+def sparse(ir: int = 11) -> ModelProto:
+    """A model with a sparse initializer, which IR 5 and older lack."""
+    values = helper.make_tensor("w", TensorProto.FLOAT, [1], [2.0])
+    indices = helper.make_tensor("i", TensorProto.INT64, [1], [1])
+    made = model("(float[3] x) => (float[3] y) { y = Add(x, w) }", 13, ir=ir)
+    made.graph.sparse_initializer.append(SparseTensorProto(values=values, indices=indices, dims=[3]))
+    return made
+
+
+def test_a_lowered_feature_leads_to_what_its_older_form_has():
+    held = [one for one in FEATURES if one.says == "a sparse initializer"]
+    plan = ir_plan.of_features(held, rewrite=True, drop=(), inline=False)
+    edge = plan[held[0]]
+    assert (edge.start, edge.to, edge.verdict, edge.writes) == (6, 5, "lower", (BARE.says,))
+    assert ir_plan.due(plan, 3, rewrite=True, inline=False)[-2:] == [held[0], BARE]
+    assert convert_version(sparse(), ir_version=3).graph.input[1].name == "w"
+
+
+def calling() -> ModelProto:
+    """A model with a function, which IR 7 and older lack."""
+    text = """(float[2] x) => (float[2] y) { y = own.Half(x) }
+        <opset_import: ["" : 13], domain: "own"> Half (x) => (y) { y = Relu(x) }"""
+    return model(text, 13, more=', "own" : 1')
+
+
+@pytest.mark.parametrize(
+    ("before", "target", "ir", "meets"),
+    [
+        (sparse(), None, 5, "a sparse initializer meets IR 6->5"),
+        (calling(), None, 7, "a model-local function meets IR 8->7"),
+        (calling(), 12, 7, "a model-local function meets IR 8->7"),
+    ],
+)
+def test_a_lowering_without_a_planned_edge_is_a_bug(before, target, ir, meets, monkeypatch):
+    assert convert_version(before, target, ir_version=ir).ir_version == ir
+    monkeypatch.setattr(ir_plan, "of_features", lambda *given, **known: {})
+    with pytest.raises(AdapterBug, match=f"{meets}, where no planned edge leads"):
+        convert_version(before, target, ir_version=ir)
+
+
+def test_a_feature_that_only_an_adapter_brought_is_a_bug(with_adapters):
+    def scattered(node: Node, op: Builder) -> Result:
+        """A test's adapter."""
+        tensor = sparse().graph.sparse_initializer[0]
+        tensor.dims[:] = [2]
+        return op.Add(node["X"], op.Constant(sparse_value=tensor))
+
+    with_adapters(adapter("Relu", 14, 13, emits=("Add", "Constant"))(scattered))
+    before = model(RELU, 14)
+    assert convert_version(before, 13, ir_version=8).graph.node[0].op_type == "Constant"
+    with pytest.raises(AdapterBug, match="a sparse tensor in an attribute meets IR 6->5"):
+        convert_version(before, 13, ir_version=5)
+
+
+def test_what_steps_may_bring_is_always_planned():
+    plan = ir_plan.of_features((), rewrite=True, drop=(), inline=False)
+    assert plan.keys() == {*BROUGHT}
+
+
+def test_content_without_an_older_form_is_a_dead_end_that_the_refusal_names():
+    trained = model(RELU, 13)
+    trained.training_info.add().algorithm.name = "none"
+    with pytest.raises(Refused) as caught:
+        convert(trained, ir_version=6)
+    assert caught.value.dead_ends == ("training information, IR 7->6",)
+    assert convert(trained, ir_version=6, drop_training=True).model.ir_version == 6
+
+
+@pytest.mark.parametrize(
+    ("drop", "inline", "expected"),
+    [((), False, {"lower", "keep", "impossible"}), ((METADATA, TRAINING), True, {"lower", "remove", "impossible"})],
+)  # fmt: skip
+def test_each_feature_has_one_verdict(drop, inline, expected):
+    plan = ir_plan.of_features(FEATURES, rewrite=True, drop=drop, inline=inline)
+    assert plan.keys() == {*FEATURES}
+    assert {edge.verdict for edge in plan.values()} == expected
+    for feature, edge in plan.items():
+        assert (edge.verdict == "impossible") == (
+            feature.lower is None or (feature.drop == TRAINING and TRAINING not in drop)
+        )
+
+
+def test_functions_are_written_out_first_for_a_runtime_that_has_none():
+    plan = ir_plan.of_features(FEATURES, rewrite=False, drop=(), inline=True)
+    assert ir_plan.due(plan, 11, rewrite=False, inline=True) == [FUNCTIONS]
