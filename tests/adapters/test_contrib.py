@@ -12,6 +12,7 @@ from opshift import convert_version, testing
 from opshift.author.example import Example
 from opshift.author.verdicts import LEAVE
 from opshift.testing.example_models import EVERYDAY, example_target
+from text_models import model, ops
 from vendor_judge import on_onnxruntime
 
 import examples
@@ -87,3 +88,14 @@ def close(one: np.ndarray, other: np.ndarray, case: examples.Case, seed: int) ->
     rtol = 2e-3 if one.dtype == np.float16 else 1e-5
     allowed = max(rtol, case.example.atol, case.example.rtol) * largest
     assert np.abs(one - other)[finite].max(initial=0) <= allowed, f"seed {seed}"
+
+
+def test_codes_of_an_operator_of_onnxruntime_s_own_are_left_alone() -> None:
+    """Its QuantizeLinear bears the name of ONNX's, and ONNX's schema does not describe it."""
+    text = "(float[4] x) => (float[4] y) <float s = {0.5}, uint8 z = {7}> { q = com.microsoft.QuantizeLinear(x, s, z) y = DequantizeLinear(q, s, z) }"
+    before = model(text, 10, 5, ', "com.microsoft" : 1')
+    after = convert_version(before, 9)
+    assert ops(after) == "QuantizeLinear Cast Sub Mul"
+    feeds = {"x": np.array([-3.5, 0.25, 0.75, 1e9], np.float32)}
+    run = on_onnxruntime()
+    np.testing.assert_array_equal(run(before, feeds)[0], run(after, feeds)[0])

@@ -36,6 +36,10 @@ STAYS = {
         ],
     },
     "DequantizeLinear": {
+        "the nodes compute what a pair of operators computes, and a formula is one operator": [
+            "of codes that nothing else reads", "of codes without a zero point",
+            "of codes around a computed point", "of codes that are an output",
+        ],
         "a product alone is no quantization": [
             "constant zero point of zero", "int32 and its zero point", "int32",
         ],

@@ -194,6 +194,11 @@ def column(op: Builder, vector: Value, rank: int, axis: int) -> Value:
     return op.Reshape(vector, op.const([-1] + [1] * (rank - axis - 1)))
 
 
+def squared(op: Builder, x: Value, kind: int) -> Value:
+    """`x` to the power of two: exporters write this form, and runtimes fuse it; writes Pow."""
+    return op.Pow(x, op.const(2, kind))
+
+
 # -- counting ------------------------------------------------------------------------------------
 
 ARANGE = ("Range", "ConstantOfShape", "NonZero", "Reshape", "Cast", "Loop", "Identity", "Add")
@@ -347,7 +352,7 @@ ADD_WHERE_NEGATIVE = ("Cast", "Less", "Mul", "Add")
 def add_where_negative(
     op: Builder, place: Value, size: Value, negative: Value | None = None
 ) -> Value:
-    """Where an int64 is negative, its sum with `size` (version 7 and later).
+    """Where an int64 is negative, its sum with `size`, whatever its size (version 7 and later).
 
     A cast to float keeps the sign of every integer. Old runtimes compare no int64, and choose none.
     `negative` tells where, if the place is a float that was cast: old runtimes merge two casts.
@@ -357,21 +362,76 @@ def add_where_negative(
     return place + op.Cast(negative, to=T.INT64) * size
 
 
-EQUAL = ("Greater", "Not", *LESS)
+FROM_FRONT = ("Div", "Sub", *ADD_WHERE_NEGATIVE)
+
+
+def count_from_front(op: Builder, place: Value, size: Value) -> Value:
+    """int64 places from -size to size - 1 counted from the front (version 7 and later).
+
+    The remainder of place + size by a known size. A computed size may be 0, where there is no place
+    and runtimes refuse to divide.
+    """
+    known = size.const_or_none()
+    if known is None or not known.all():
+        return add_where_negative(op, place, size)
+    shifted = place + size
+    return shifted - shifted / size * size
+
+
+def neighbours(op: Builder, x: Value) -> tuple[Value, Value] | None:
+    """The floats just below and just above constant floats.
+
+    None where one of them is subnormal: some runtimes read it as zero.
+    """
+    known, kind = x.const_or_none(), x.elem_type_or_none
+    if known is None or kind not in (T.FLOAT, T.DOUBLE, T.FLOAT16) or not np.isfinite(known).all():
+        return None
+    both = [np.nextafter(known, known.dtype.type(end)) for end in (-np.inf, np.inf)]
+    if any((np.abs(one) < np.finfo(known.dtype).smallest_normal).any() for one in both):
+        return None
+    return op.const(both[0], kind), op.const(both[1], kind)
+
+
+EQUAL = ("Greater", "Not", "IsNaN", *LESS)
 
 
 def equal(op: Builder, a: Value, b: Value) -> Value:
     """a == b below 11 (to 7) for numbers of which Equal knew nothing, by what compared them."""
     kind = a.elem_type
     if kind in FLOATS:
-        same = ~((a < b) | (a > b))
-        return same & (not_nan(op, a) & not_nan(op, b))
+        return _equal_floats(op, a, b)
     if kind in SMALL_INTS:
         return op.Equal(op.Cast(a, to=T.INT32), op.Cast(b, to=T.INT32))
     if kind == T.UINT32:
         return op.Equal(op.Cast(a, to=T.INT64), op.Cast(b, to=T.INT64))
     pairs = zip(_halves(op, a), _halves(op, b), strict=True)  # uint64
     return op.And(*(op.Equal(op.Cast(p, to=T.INT64), op.Cast(q, to=T.INT64)) for p, q in pairs))
+
+
+def _equal_floats(op: Builder, a: Value, b: Value) -> Value:
+    """Between the neighbours of a constant, or neither less nor greater nor no number."""
+    for x, other in ((a, b), (b, a)):
+        if _is_one_zero(other, x):
+            return ~op.Cast(x, to=T.BOOL)  # all but the zeros are true, what is no number, too
+        around = neighbours(op, other)
+        if around is not None:
+            return (x > around[0]) & (x < around[1])
+    doubtful = [x for x in (a, b) if not _is_number(x)]
+    differs = (a < b) | (a > b)
+    if op.version < 9 or a.elem_type == T.DOUBLE:  # runtimes learned IsNaN of double later
+        return functools.reduce(op.And, [~differs, *(not_nan(op, x) for x in doubtful)])
+    return ~functools.reduce(op.Or, [differs, *(op.IsNaN(x) for x in doubtful)])
+
+
+def _is_one_zero(x: Value, other: Value) -> bool:
+    """Whether a value is a constant zero that does not stretch the other."""
+    known = x.const_or_none()
+    return known is not None and known.size == 1 and not known.any() and known.ndim <= (other.rank_or_none or 0)
+
+
+def _is_number(x: Value) -> bool:
+    known = x.const_or_none()
+    return known is not None and not np.isnan(known).any()
 
 
 # -- rounding ------------------------------------------------------------------------------------

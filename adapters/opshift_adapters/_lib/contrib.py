@@ -5,10 +5,12 @@ from typing import Any
 
 from opshift.adapter import Builder, Refusal, T, Value, Why, np
 
+from opshift_adapters._lib.blocks import squared
+
 MICROSOFT = "com.microsoft"
 
 
-NORMALIZED = ("LayerNormalization", "ReduceMean", "Sub", "Mul", "Add", "Sqrt", "Div", "Reciprocal", "Cast")
+NORMALIZED = ("LayerNormalization", "ReduceMean", "Sub", "Pow", "Mul", "Add", "Sqrt", "Div", "Reciprocal", "Cast")
 
 
 def mean_of_last(op: Builder, x: Value) -> Value:
@@ -31,11 +33,16 @@ def layer_normalized(
     wide = x if kind != T.FLOAT16 else op.Cast(x, to=T.FLOAT)
     mean = mean_of_last(op, wide)
     gap = wide - mean
-    variance = mean_of_last(op, gap * gap)
+    variance = mean_of_last(op, squared(op, gap, _stash(kind)))
     deviation = op.Sqrt(variance + number(op, epsilon, wide))
     normal = gap / deviation
     y = (normal if kind != T.FLOAT16 else op.Cast(normal, to=kind)) * scale
     return y if bias is None else y + bias, mean, op.Reciprocal(deviation)
+
+
+def _stash(kind: int) -> int:
+    """The type in which a runtime computes means: float for float16."""
+    return T.FLOAT if kind == T.FLOAT16 else kind
 
 
 def root_mean_square_normalized(
@@ -44,7 +51,7 @@ def root_mean_square_normalized(
     """x over the root of the mean square of its last axis, scaled (version 11 and later)."""
     kind = scale.elem_type
     wide = x if kind != T.FLOAT16 else op.Cast(x, to=T.FLOAT)
-    square = mean_of_last(op, wide * wide)
+    square = mean_of_last(op, squared(op, wide, _stash(kind)))
     root = op.Sqrt(square + number(op, epsilon, wide))
     normal = wide / root
     return (normal if kind != T.FLOAT16 else op.Cast(normal, to=kind)) * scale

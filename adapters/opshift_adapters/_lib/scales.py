@@ -86,7 +86,7 @@ def to(op: Builder, x: Value, kind: int) -> Value:
     return x if x.elem_type_or_none == kind else op.Cast(x, to=kind)
 
 
-MULTIPLIED = ("Cast", "Sub", "Mul")
+MULTIPLIED = ("Cast", "Sub", "Mul", "Div", "Add", "Clip")
 IN_FLOAT = (T.INT8, T.UINT8, T.INT16, T.UINT16, *FLOAT8)  # a float holds their differences
 
 
@@ -94,6 +94,9 @@ def multiplied(op: Builder, node: Node, place: Place, x: Value | None = None) ->
     """(x - zero point) * scale: an exact difference, a product in float."""
     x, zero = x or node["x"], widened(op, node.input("x_zero_point"))
     shaped = to(op, place(node["x_scale"]), T.FLOAT)
+    unseen = requantized(op, x, zero)
+    if unseen is not None:
+        return unseen * shaped
     if zero is not None:
         whole = T.FLOAT if zero.elem_type in IN_FLOAT else T.INT32
         known = zero.const_or_none()
@@ -109,9 +112,8 @@ ROUNDED = ("Cast", "Div", "Round", "Add", "Sub", "Clip")
 
 def rounded(op: Builder, node: Node, place: Place, kind: int) -> Value:
     """x / scale, to the nearest even, shifted and cut off at the limits of an integer type."""
-    scale, zero = node["y_scale"], widened(op, node.input("y_zero_point"))
-    x, scale = (to(op, v, T.FLOAT) if v.elem_type == T.INT32 else v for v in (node["x"], scale))
-    ratio = to(op, x / place(scale), T.FLOAT)
+    zero = widened(op, node.input("y_zero_point"))
+    ratio = _ratio(op, node, place)
     if op.version < 11:
         return quantized(op, ratio, zero, kind)
     steps = op.Round(ratio)
@@ -127,19 +129,49 @@ QUANTIZED = ("Clip", "Add", "Cast", "Sub")
 
 
 def quantized(op: Builder, ratio: Value, zero: Value | None, kind: int) -> Value:
-    """A float to the nearest even, shifted and cut off at the limits of 8 bits (version 6 to 10).
+    """A float to the nearest even, shifted and cut off at the limits of 8 bits (version 6 to 10)."""
+    return op.Cast(_codes(op, ratio, _point(op, zero), kind), to=kind)
 
-    The shift back is done in integers: some runtimes merge two sums of floats, which undoes both.
+
+def _codes(op: Builder, ratio: Value, point: int | Value, kind: int, less: int = 0) -> Value:
+    """The codes of 8 bits in float, less a number.
+
+    The limits stand between the two sums: some runtimes merge two sums of floats, which undoes both.
     """
     low, high = LIMITS[T(kind)]
-    known = np.array(0) if zero is None else zero.const_or_none()
-    point = int(known.item()) if known is not None else 0
-    if known is not None:
-        cut = op.Clip(ratio, min=low - point, max=high - point)
-        whole = cut + op.const(WHOLE, T.FLOAT)
+    whole, start = ratio + op.const(WHOLE, T.FLOAT), WHOLE
+    if isinstance(point, int):
+        start -= point
     else:
-        cut = op.Clip(ratio, min=low - high, max=high - low)
-        shifted = cut + op.const(WHOLE, T.FLOAT) + op.Cast(zero, to=T.FLOAT)
-        whole = op.Clip(shifted, min=WHOLE + low, max=WHOLE + high)
-    steps = op.Cast(whole, to=T.INT32) - op.const(WHOLE - point, T.INT32)
-    return op.Cast(steps, to=kind)
+        whole = whole + point
+    cut = op.Clip(whole, min=start + low, max=start + high)
+    return cut - op.const(start + less, T.FLOAT)
+
+
+def _point(op: Builder, zero: Value | None) -> int | Value:
+    """A zero point as a number if it is known, else as a float."""
+    known = np.array(0) if zero is None else zero.const_or_none()
+    return op.Cast(zero, to=T.FLOAT) if known is None else int(known.item())
+
+
+def _ratio(op: Builder, node: Node, place: Place) -> Value:
+    x, scale = (
+        to(op, v, T.FLOAT) if v.elem_type == T.INT32 else v for v in (node["x"], node["y_scale"])
+    )
+    return to(op, x / place(scale), T.FLOAT)
+
+
+def requantized(op: Builder, x: Value, zero: Value | None) -> Value | None:
+    """What QuantizeLinear made of floats, less a zero point, with no integers between (below 11)."""
+    source = x.producer
+    own_name = source is not None and source.op == "QuantizeLinear" and source.schema is not None
+    if op.version >= 11 or source is None or not own_name:  # runtimes have one of their own
+        return None
+    own = source.input("y_zero_point")
+    ratio, point = _ratio(op, source, as_it_is), _point(op, own)
+    alike = own is not None and zero is not None and own.name == zero.name
+    other = point if alike else _point(op, zero)
+    kind = own.elem_type if own is not None else T.UINT8
+    if isinstance(other, int):
+        return _codes(op, ratio, point, kind, other)
+    return _codes(op, ratio, point, kind) - other

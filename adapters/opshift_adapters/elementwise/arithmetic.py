@@ -234,6 +234,8 @@ EXTREME_REMAINDERS = {
 @example("uint64", "(uint64[2] a, uint64[2] b) => (uint64[2] y) { y = Mod(a, b) }", gives="Div Mul Sub", inputs={"a": [18446744073709551615, 7], "b": [10, 9223372036854775809]})
 @example("floats", "(float[7] a, float[7] b) => (float[7] y) { y = Mod<fmod=1>(a, b) }", inputs=SIGNS)
 @example("extreme floats", "(float[N] a, float[N] b) => (float[N] y) { y = Mod<fmod=1>(a, b) }", inputs=EXTREME_REMAINDERS)
+@example("floats by a constant", "(float[9] a) => (float[9] y) <float b = {0.3}> { y = Mod<fmod=1>(a, b) }", inputs={"a": [3.4e38, -3.4e38, 1e30, 16777217, -0.0, 0.3, -0.29999998, math.inf, math.nan]})
+@example("floats by constants, a zero among them", "(float[2] a) => (float[2] y) <float[2] b = {0, 3}> { y = Mod<fmod=1>(a, b) }", inputs={"a": [3.4e38, 3.4e38]})
 @example("extreme halfs", "(float16[5] a, float16[5] b) => (float16[5] y) { y = Mod<fmod=1>(a, b) }", inputs={"a": [65504, -65504, 6e-8, -0.0, 1000], "b": [6e-8, 3.14, 65504, 2, math.inf]})
 @example("stretched floats", "(float[2,1] a, float[3] b) => (float[2,3] y) { y = Mod<fmod=1>(a, b) }", inputs={"a": [[7.5], [-9.25]], "b": [2, -0.3, 1e-5]})
 @example("no floats", "(float[2,0] a, float b) => (float[2,0] y) { y = Mod<fmod=1>(a, b) }")
@@ -244,7 +246,7 @@ def mod_10_9(node: Node, op: Builder) -> Result:
     a, b = node["A"], node["B"]
     kind = a.elem_type
     if kind in (T.FLOAT, T.FLOAT16):
-        return _remainder(op, a, b, rounds=10 if kind == T.FLOAT else 2)
+        return _remainder(op, a, b, rounds=_rounds(b, kind))
     if kind in FLOATS:
         op.approximate(
             "the exact remainder of doubles has no older form; large quotients and infinite divisors fail"
@@ -272,11 +274,23 @@ def _other_side(op: Builder, rest: Value, b: Value, divisor: Value) -> Value:
     return _other_sign(op, rest, b)
 
 
+BITS = 28  # of a quotient whose product with a float is exact in a double
+
+
+def _rounds(b: Value, kind: int) -> int:
+    """How many times so many bits a quotient of floats may have, which depends on the divisor."""
+    limits, known = np.finfo(dtype_of(kind)), b.const_or_none()
+    smallest = float(limits.smallest_subnormal)
+    if known is not None and known.size and np.all(known != 0):
+        smallest = max(smallest, float(np.min(np.abs(known.astype(np.float64)))))
+    return max(1, math.ceil(math.log2(float(limits.max) / smallest) / BITS))
+
+
 def _remainder(op: Builder, a: Value, b: Value, rounds: int) -> Value:
-    """The exact remainder of floats: in doubles, which hold 28 bits of the quotient times b."""
+    """The exact remainder of floats: in doubles, some bits of the quotient in each round."""
     rest, size = (op.Abs(op.Cast(x, to=T.DOUBLE)) for x in (a, b))
     inside = rest < size
-    for power in range(28 * (rounds - 1), -1, -28):
+    for power in range(BITS * (rounds - 1), -1, -BITS):
         unit = size * op.const(2.0**power, T.DOUBLE) if power else size
         rest = rest - op.Floor(rest / unit) * unit
     return op.Where(inside, a, op.Cast(rest, to=a.elem_type) * op.Sign(a))

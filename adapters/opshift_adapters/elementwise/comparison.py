@@ -18,12 +18,14 @@ from opshift.combinators import cast_around
 
 from opshift_adapters._lib.blocks import (
     EQUAL,
+    INTS,
     LESS,
     RESHAPE_TO,
     SELECT,
     as_type,
     equal,
     less,
+    neighbours,
     reshape_to,
     select,
 )
@@ -110,6 +112,10 @@ EQUAL_11 = boundary(
         _compare_equal,
         example("int64", "(int64[2,3] a, int64[3] b) => (bool[2,3] y) { y = Equal(a, b) }", gives="Equal"),
         example("floats", "(float[5] a, float[5] b) => (bool[5] y) { y = Equal(a, b) }", inputs={"a": [NAN, INF, 0.0, 1, NAN], "b": [NAN, INF, -0.0, 2, 1]}),
+        example("doubles", "(double[5] a, double[5] b) => (bool[5] y) { y = Equal(a, b) }", inputs={"a": [NAN, INF, 0.0, 1, NAN], "b": [NAN, INF, -0.0, 2, 1]}),
+        example("constant zero", "(float[5] a) => (bool[5] y) <float b = {0}> { y = Equal(a, b) }", gives="Cast Not", inputs={"a": [NAN, -0.0, 0.0, 1e-45, -INF]}),
+        example("a constant", "(float[5] a) => (bool[5] y) <float b = {1.5}> { y = Equal(b, a) }", gives="Greater Less And", inputs={"a": [NAN, INF, 1.5, 1.4999999, 1.5000001]}),
+        example("constants, a zero among them", "(float[2] a, float[2] c) => (bool[2] y) <float[2] b = {1, 0}> { d = Equal(a, b) e = Equal(c, b) y = And(d, e) }", inputs={"a": [1, 0], "c": [1, NAN]}),
         example("half, stretched", "(float16[2,1] a, float16[3] b) => (bool[2,3] y) { y = Equal(a, b) }", inputs={"a": [[1], [2]], "b": [1, 2, NAN]}),
         example("uint8", "(uint8[3] a, uint8[3] b) => (bool[3] y) { y = Equal(a, b) }", gives="Cast Cast Equal", inputs={"a": [1, 2, 255], "b": [1, 3, 255]}),
         example("uint32", "(uint32[3] a, uint32[3] b) => (bool[3] y) { y = Equal(a, b) }", gives="Cast Cast Equal", inputs={"a": [1, 2**32 - 1, 2**31], "b": [1, 2**32 - 1, 0]}),
@@ -121,16 +127,28 @@ EQUAL_11 = boundary(
 COMPARISON_13 = boundary(13, "Equal:b27392 Greater:dce3c3 Less:724d71")
 
 
-@adapter("GreaterOrEqual LessOrEqual", 12, 11, emits=("Greater", "Less", "Equal", "Or"))
+@adapter("GreaterOrEqual LessOrEqual", 12, 11, emits=("Greater", "Less", "Equal", "Or", "Not"))
+@example("integers", "(int64[3] a, int64[3] b) => (bool[3] y) { y = {op}(a, b) }", inputs={"a": [2**63 - 1, -(2**63), 3], "b": [2**63 - 2, 2**63 - 1, 3]})
+@example("a constant", "(float[5] a) => (bool[5] y) <float b = {1.5}> { y = {op}(a, b) }", inputs={"a": [NAN, INF, 1.5, 1.4999999, 1.5000001]})
+@example("a constant on the left", "(float16[5] b) => (bool[5] y) <float16 a = {15872}> { y = {op}(a, b) }", inputs={"b": [NAN, -INF, 1.5, 1.499, 1.501]})
+@example("constant zero", "(float[5] a) => (bool[5] y) <float b = {0}> { y = {op}(a, b) }", inputs={"a": [NAN, -0.0, 0.0, 1e-45, -1e-45]})
 @example("not a number", "(float[5] a, float[5] b) => (bool[5] y) { y = {op}(a, b) }", inputs={"a": [NAN, INF, 0.0, 1, 2], "b": [NAN, INF, -0.0, 2, 1]})
 @example("uint64", "(uint64[3] a, uint64[3] b) => (bool[3] y) { y = {op}(a, b) }", inputs={"a": [2**64 - 1, 2**53 + 1, 3], "b": [2**63, 2**53 + 2, 3]})
 @example("stretched", "(int8[N,1] a, int8[3] b) => (bool[N,3] y) { y = {op}(a, b) }")
 @example("unknown rank", "(double[6] v, int64[n] s, double b) => (bool[k,m] y) { a = Reshape(v, s) y = {op}(a, b) }", inputs={"s": [2, 3]})
 def order_12_11(node: Node, op: Builder) -> Result:
-    """Born in 12; before, greater (or less) or equal."""
+    """Born in 12; before, not less (or greater), and of floats greater (or less) or equal."""
     a, b = node["A"], node["B"]
-    beyond = a > b if node.op == "GreaterOrEqual" else a < b
-    return beyond | op.Equal(a, b)
+    above = node.op == "GreaterOrEqual"
+    if a.elem_type in INTS:
+        return ~(a < b if above else a > b)
+    for place, x in enumerate((a, b)):
+        around = neighbours(op, x)
+        if around is not None:
+            beside = around[above == (place == 0)]
+            a, b = (beside, b) if place == 0 else (a, beside)
+            return a > b if above else a < b
+    return (a > b if above else a < b) | op.Equal(a, b)
 
 
 ORDER_16 = boundary(

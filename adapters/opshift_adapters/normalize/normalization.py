@@ -27,6 +27,7 @@ from opshift_adapters._lib.blocks import (
     from_image,
     part,
     size_of,
+    squared,
 )
 
 UNRANKED = "(float[24] w, int64[n] d, float[c] s) => (float[a,b,c] y) { x = Reshape(w, d) "
@@ -84,21 +85,21 @@ def _mean(op: Builder, x: Value, axes: list[int]) -> Value:
     return op.ReduceMean(x, axes=axes)
 
 
-LAYER = (*MEAN_FROM, "Cast", "Sub", "Mul", "Add", "Sqrt", "Div", "Reciprocal")
+LAYER = (*MEAN_FROM, "Cast", "Sub", "Pow", "Mul", "Add", "Sqrt", "Div", "Reciprocal")
 LAYER_UNRANKED = UNRANKED + "y = LayerNormalization"
 
 
 @adapter("LayerNormalization", 17, 16, emits=LAYER)
-@example("last axis", "(float[2,3,4] x, float[4] s, float[4] b) => (float[2,3,4] y) { y = LayerNormalization(x, s, b) }", gives="ReduceMean Sub Mul ReduceMean Add Sqrt Div Mul Add", atol=1e-6)
+@example("last axis", "(float[2,3,4] x, float[4] s, float[4] b) => (float[2,3,4] y) { y = LayerNormalization(x, s, b) }", gives="ReduceMean Sub Pow ReduceMean Add Sqrt Div Mul Add", atol=1e-6)
 @example("no bias", "(float[2,3,4] x, float[4] s) => (float[2,3,4] y) { y = LayerNormalization<epsilon=0.5>(x, s) }", atol=1e-6)
 @example("two axes", "(float[2,3,4] x, float[3,4] s, float[3,4] b) => (float[2,3,4] y) { y = LayerNormalization<axis=1>(x, s, b) }", atol=1e-6)
 @example("scale that broadcasts", "(float[2,3,4] x, float[3,1] s, float[1] b) => (float[2,3,4] y) { y = LayerNormalization<axis=-2>(x, s, b) }", atol=1e-6)
 @example("all outputs", "(float[2,3,4] x, float[4] s, float[4] b) => (float[2,3,4] y, float[2,3,1] m, float[2,3,1] d) { y, m, d = LayerNormalization(x, s, b) }", atol=1e-6)
 @example("deviation alone", '(float[2,3,4] x, float[4] s, float[4] b) => (float[2,3,1] d) { y, "", d = LayerNormalization(x, s, b) }', atol=1e-6)
-@example("float16 in float", "(float16[2,3,4] x, float16[4] s, float16[4] b) => (float16[2,3,4] y, float[2,3,1] m) { y, m = LayerNormalization(x, s, b) }", gives="Cast ReduceMean Sub Mul ReduceMean Add Sqrt Div Cast Mul Add", atol=0.002)
+@example("float16 in float", "(float16[2,3,4] x, float16[4] s, float16[4] b) => (float16[2,3,4] y, float[2,3,1] m) { y, m = LayerNormalization(x, s, b) }", gives="Cast ReduceMean Sub Pow ReduceMean Add Sqrt Div Cast Mul Add", atol=0.002)
 @example("bfloat16 in bfloat16", "(bfloat16[2,3,4] x, bfloat16[4] s) => (bfloat16[2,3,4] y) { y = LayerNormalization<stash_type=16>(x, s) }", atol=0.05)
 @example("double", "(double[2,3,4] x, double[4] s) => (double[2,3,4] y) { y = LayerNormalization(x, s) }", atol=1e-6)
-@example("unknown rank", LAYER_UNRANKED + "<axis=-1>(x, s) }", inputs=RANK_3, gives="Reshape ReduceMean Sub Mul ReduceMean Add Sqrt Div Mul", atol=1e-6)
+@example("unknown rank", LAYER_UNRANKED + "<axis=-1>(x, s) }", inputs=RANK_3, gives="Reshape ReduceMean Sub Pow ReduceMean Add Sqrt Div Mul", atol=1e-6)
 @example("unknown rank, axis from the front", LAYER_UNRANKED + "<axis=1>(x, s) }", inputs=RANK_3, atol=1e-6)
 def layer_normalization_17_16(node: Node, op: Builder) -> Result:
     """Born in 17: mean and variance over the last axes in `stash_type`, then scale and shift."""
@@ -107,7 +108,7 @@ def layer_normalization_17_16(node: Node, op: Builder) -> Result:
     x = node["X"] if kind == stash else op.Cast(node["X"], to=stash)
     mean = mean_from(op, x, axis)
     gap = x - mean
-    variance = mean_from(op, gap * gap, axis)
+    variance = mean_from(op, squared(op, gap, stash), axis)
     deviation = op.Sqrt(variance + op.const(node.float("epsilon"), stash))
     normal = gap / deviation
     y = (normal if kind == stash else op.Cast(normal, to=kind)) * scale
@@ -117,7 +118,7 @@ def layer_normalization_17_16(node: Node, op: Builder) -> Result:
 
 
 @retired("LayerNormalization", emits=LAYER)
-@example("early", "(float[2,3,4] x, float[4] s, float[4] b) => (float[2,3,4] y) { y = LayerNormalization<axis=-1, epsilon=0.001>(x, s, b) }", imports={"": 13}, gives="ReduceMean Sub Mul ReduceMean Add Sqrt Div Mul Add", atol=1e-6)
+@example("early", "(float[2,3,4] x, float[4] s, float[4] b) => (float[2,3,4] y) { y = LayerNormalization<axis=-1, epsilon=0.001>(x, s, b) }", imports={"": 13}, gives="ReduceMean Sub Pow ReduceMean Add Sqrt Div Mul Add", atol=1e-6)
 @example("two in a row", "(float[2,3,4] x, float[4] s) => (float[2,3,4] y) { z = LayerNormalization<axis=-1>(x, s) y = LayerNormalization<axis=-1>(z, s) }", imports={"": 11}, atol=1e-6)
 @example("before anybody took it", "(float[2,3,4] x, float[4] s) => (float[2,3,4] y) { y = LayerNormalization(x, s) }", imports={"": 6}, refuses=Why.AMBIGUOUS)
 def layer_normalization_early(node: Node, op: Builder) -> Result:
@@ -133,8 +134,8 @@ def _not_before_7(node: Node, op: Builder) -> None:
 
 
 @retired("SimplifiedLayerNormalization", emits=LAYER)
-@example("last axis", "(float[2,3,4] x, float[4] s) => (float[2,3,4] y) { y = SimplifiedLayerNormalization<axis=-1, epsilon=0.001>(x, s) }", imports={"": 13}, gives="Mul ReduceMean Add Sqrt Div Mul")
-@example("float16 in float", "(float16[2,3,4] x, float16[4] s) => (float16[2,3,4] y) { y = SimplifiedLayerNormalization(x, s) }", imports={"": 17}, gives="Cast Mul ReduceMean Add Sqrt Div Cast Mul", atol=0.002)
+@example("last axis", "(float[2,3,4] x, float[4] s) => (float[2,3,4] y) { y = SimplifiedLayerNormalization<axis=-1, epsilon=0.001>(x, s) }", imports={"": 13}, gives="Pow ReduceMean Add Sqrt Div Mul")
+@example("float16 in float", "(float16[2,3,4] x, float16[4] s) => (float16[2,3,4] y) { y = SimplifiedLayerNormalization(x, s) }", imports={"": 17}, gives="Cast Pow ReduceMean Add Sqrt Div Cast Mul", atol=0.002)
 @example("two results", "(float[2,3,4] x, float[4] s) => (float[2,3,4] y, float[2,3,1] d) { y, d = SimplifiedLayerNormalization(x, s) }", imports={"": 13}, refuses=Why.AMBIGUOUS)
 def simplified_layer_normalization(node: Node, op: Builder) -> Result:
     """A runtime's own: divided by the root of the mean square, then scaled."""
@@ -147,7 +148,7 @@ def simplified_layer_normalization(node: Node, op: Builder) -> Result:
     stash = int(node.attr("stash_type") if node.has("stash_type") else T.FLOAT)
     kind = values[0].elem_type
     x = as_type(op, values[0], stash)
-    root = op.Sqrt(mean_from(op, x * x, axis) + op.const(epsilon, stash))
+    root = op.Sqrt(mean_from(op, squared(op, x, stash), axis) + op.const(epsilon, stash))
     return as_type(op, x / root, kind) * values[1]
 
 
@@ -155,18 +156,18 @@ RMS_UNRANKED = UNRANKED + "y = RMSNormalization"
 
 
 @adapter("RMSNormalization", 23, 22, emits=LAYER)
-@example("last axis", "(float[2,3,4] x, float[4] s) => (float[2,3,4] y) { y = RMSNormalization(x, s) }", gives="Mul ReduceMean Add Sqrt Div Mul")
+@example("last axis", "(float[2,3,4] x, float[4] s) => (float[2,3,4] y) { y = RMSNormalization(x, s) }", gives="Pow ReduceMean Add Sqrt Div Mul")
 @example("two axes", "(float[2,3,4] x, float[1,4] s) => (float[2,3,4] y) { y = RMSNormalization<axis=1, epsilon=0.5>(x, s) }")
-@example("float16 in float", "(float16[2,3,4] x, float16[4] s) => (float16[2,3,4] y) { y = RMSNormalization(x, s) }", gives="Cast Mul ReduceMean Add Sqrt Div Cast Mul")
-@example("float16 data, float scale", "(float16[2,3,4] x, float[4] s) => (float[2,3,4] y) { y = RMSNormalization(x, s) }", gives="Cast Mul ReduceMean Add Sqrt Div Cast Cast Mul")
-@example("in double", "(float[2,3,4] x, float[4] s) => (float[2,3,4] y) { y = RMSNormalization<stash_type=11>(x, s) }", gives="Cast Mul ReduceMean Add Sqrt Div Cast Mul")
-@example("unknown rank", RMS_UNRANKED + "<axis=-1>(x, s) }", inputs=RANK_3, gives="Reshape Mul ReduceMean Add Sqrt Div Mul")
+@example("float16 in float", "(float16[2,3,4] x, float16[4] s) => (float16[2,3,4] y) { y = RMSNormalization(x, s) }", gives="Cast Pow ReduceMean Add Sqrt Div Cast Mul")
+@example("float16 data, float scale", "(float16[2,3,4] x, float[4] s) => (float[2,3,4] y) { y = RMSNormalization(x, s) }", gives="Cast Pow ReduceMean Add Sqrt Div Cast Cast Mul")
+@example("in double", "(float[2,3,4] x, float[4] s) => (float[2,3,4] y) { y = RMSNormalization<stash_type=11>(x, s) }", gives="Cast Pow ReduceMean Add Sqrt Div Cast Mul")
+@example("unknown rank", RMS_UNRANKED + "<axis=-1>(x, s) }", inputs=RANK_3, gives="Reshape Pow ReduceMean Add Sqrt Div Mul")
 @example("unknown rank, axis from the front", RMS_UNRANKED + "<axis=1>(x, s) }", inputs=RANK_3)
 def rms_normalization_23_22(node: Node, op: Builder) -> Result:
     """Born in 23: divided by the root of the mean square in `stash_type`, then scaled."""
     scale, kind, stash = node["scale"], node["X"].elem_type, node.int("stash_type")
     x = as_type(op, node["X"], stash)
-    square = mean_from(op, x * x, node.int("axis"))
+    square = mean_from(op, squared(op, x, stash), node.int("axis"))
     root = op.Sqrt(square + op.const(node.float("epsilon"), stash))
     normal = as_type(op, x / root, kind)
     return as_type(op, normal, scale.elem_type) * scale

@@ -374,14 +374,18 @@ def quantize_linear_13_12(node: Node, op: Builder) -> Result:
 @example("constant zero point of zero", "(int8[2,3] x, float s) => (float[2,3] y) <int8 z = {0}> { y = DequantizeLinear(x, s, z) }", gives="Cast Mul")
 @example("int32 and its zero point", "(int32[2,3] x, float s, int32 z) => (float[2,3] y) { y = DequantizeLinear(x, s, z) }", gives="Sub Cast Mul", inputs={"z": 0})
 @example("int32", "(int32[2,3] x, float s) => (float[2,3] y) { y = DequantizeLinear(x, s) }", gives="Cast Mul")
+@example("of codes that nothing else reads", "(float[2,4] x) => (float[2,4] y) <float s = {1.0}, int8 z = {-128}> { q = QuantizeLinear(x, s, z) y = DequantizeLinear(q, s, z) }", gives="Div Add Clip Sub Mul", inputs={"x": [[1e30, -1e30, 254.5, -0.5], [2.5, 255.5, 0.50000006, 0.49999997]]})
+@example("of codes without a zero point", "(int32[2,3] x, float s) => (float[2,3] y) { q = QuantizeLinear(x, s) y = DequantizeLinear(q, s) }", inputs={"x": [[-3, 0, 1], [2, 3000, 255]], "s": 2.0})
+@example("of codes around a computed point", "(float[2,4] x, uint8 z) => (float[2,4] y) <float s = {1.0}> { q = QuantizeLinear(x, s, z) y = DequantizeLinear(q, s, z) }", inputs={"x": [[1e30, -1e30, 54.5, -0.5], [-200.5, 255.5, -199.5, 55.5]], "z": 200})
+@example("of codes that are an output", "(float[2,4] x) => (uint8[2,4] q, float[2,4] y) <float s = {1.0}, uint8 z = {7}> { q = QuantizeLinear(x, s, z) y = DequantizeLinear(q, s, z) }", inputs={"x": [[1e30, -1e30, 54.5, -0.5], [-200.5, 255.5, -199.5, 55.5]]})
 def dequantize_linear_10_9(node: Node, op: Builder) -> Result:
     """Born in 10; below it a difference and a product."""
     return multiplied(op, node, as_it_is)
 
 
 @adapter("QuantizeLinear", 10, 9, emits=ROUNDED)
-@example("int8", "(float[2,3] x, float s, int8 z) => (int8[2,3] y) { y = QuantizeLinear(x, s, z) }", gives="Div Clip Add Cast Add Clip Cast Sub Cast")
-@example("constant zero point", "(float[2,4] x) => (int8[2,4] y) <float s = {1.0}, int8 z = {-128}> { y = QuantizeLinear(x, s, z) }", gives="Div Clip Add Cast Sub Cast", inputs={"x": [[1e30, -1e30, 254.5, -0.5], [2.5, 255.5, 0.50000006, 0.49999997]]})
+@example("int8", "(float[2,3] x, float s, int8 z) => (int8[2,3] y) { y = QuantizeLinear(x, s, z) }", gives="Div Cast Add Add Clip Sub Cast")
+@example("constant zero point", "(float[2,4] x) => (int8[2,4] y) <float s = {1.0}, int8 z = {-128}> { y = QuantizeLinear(x, s, z) }", gives="Div Add Clip Sub Cast", inputs={"x": [[1e30, -1e30, 254.5, -0.5], [2.5, 255.5, 0.50000006, 0.49999997]]})
 @example("computed zero point, beyond the limits", "(float[2,4] x, uint8 z) => (uint8[2,4] y) <float s = {1.0}> { y = QuantizeLinear(x, s, z) }", inputs={"x": [[1e30, -1e30, 54.5, -0.5], [-200.5, 255.5, -199.5, 55.5]], "z": 200})
 @example("no zero point", "(int32[2,3] x, float s) => (uint8[2,3] y) { y = QuantizeLinear(x, s) }")
 @example("halves and beyond the limits", "(float[2,4] x, float s) => (uint8[2,4] y) { y = QuantizeLinear(x, s) }", inputs={"x": [[1e30, -1e30, 3.0, -np.inf], [2.5, 3.5, np.inf, 0.49999997]], "s": 1.0})

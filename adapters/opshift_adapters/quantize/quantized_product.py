@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from opshift.adapter import Builder, Node, Result, T, Value, adapter, boundary, example, shown
 
-from opshift_adapters._lib.scales import QUANTIZED, quantized, to
+from opshift_adapters._lib.scales import QUANTIZED, quantized, requantized, to
 
 # -- DynamicQuantizeLinear -----------------------------------------------------------------------
 
-FOUND = ("ReduceMin", "ReduceMax", "Min", "Max", "Sub", "Div", "Clip", "Cast", "QuantizeLinear", "Identity", "Not", "Add")
+FOUND = ("ReduceMin", "ReduceMax", "Min", "Max", "Sub", "Div", "Clip", "Cast", "QuantizeLinear", "Where", "Add")
 
 
 @adapter("DynamicQuantizeLinear", 11, 10, emits=(*FOUND, *QUANTIZED))
@@ -24,7 +24,7 @@ def dynamic_quantize_linear_11_10(node: Node, op: Builder) -> Result:
     high = op.Max(op.ReduceMax(x, keepdims=0), zero)
     scale = (high - low) / steps
     # Where nothing but zeros is quantised, runtimes give a scale of 1 in place of a division by 0.
-    scale = scale + op.Cast(~op.Cast(scale, to=T.BOOL), to=T.FLOAT)
+    scale = op.Where(op.Cast(scale, to=T.BOOL), scale, op.const(1, T.FLOAT))
     point = quantized(op, zero - low / scale, None, T.UINT8)
     return op.QuantizeLinear(x, scale, point), scale, point
 
@@ -32,19 +32,34 @@ def dynamic_quantize_linear_11_10(node: Node, op: Builder) -> Result:
 # -- sums of integer products --------------------------------------------------------------------
 
 
-@adapter("MatMulInteger", 10, 9, emits=("Cast", "Sub", "MatMul", "Unsqueeze", "Reshape"))
+PRODUCT_OF_CODES = "(float[2,K] x, uint8[K,4] b, uint8 p, uint8[4] q) => (int32[2,4] y) <float s = {0.5}> { a = QuantizeLinear(x, s, p) y = MatMulInteger(a, b, p, q) }"
+
+
+@adapter("MatMulInteger", 10, 9, emits=("Cast", "Sub", "MatMul", "Unsqueeze", "Reshape", "Div", *QUANTIZED))
+@example("of codes that nothing else reads", PRODUCT_OF_CODES.replace("K", "3"), gives="Div Cast Add Add Clip Sub Sub Cast Cast Sub MatMul Cast", inputs={"x": [[1e9, -1e9, 0.25], [7.75, 8.25, -3.0]]})
+@example("of codes that nothing else reads, long sums", PRODUCT_OF_CODES.replace("K", "300"), gives="Div Cast Add Add Clip Sub Sub Cast Cast Cast Sub MatMul", inputs={"x": np.full((2, 300), 1e9), "b": np.full((300, 4), 255), "p": 1, "q": [0, 1, 128, 255]})
+@example("of codes and a vector", "(float[2,3] x, uint8[3] b) => (int32[2] y) <float s = {0.5}> { a = QuantizeLinear(x, s) y = MatMulInteger(a, b) }", gives="Div Add Clip Sub Cast MatMul Cast")
 @example("no zero points", "(uint8[2,3] a, int8[3,4] b) => (int32[2,4] y) { y = MatMulInteger(a, b) }", gives="Cast Cast MatMul")
 @example("zero points", "(uint8[2,3] a, uint8[3,4] b, uint8 p, uint8 q) => (int32[2,4] y) { y = MatMulInteger(a, b, p, q) }", gives="Cast Cast Sub Cast Cast Sub MatMul")
 @example("per row and column", "(int8[2,3] a, int8[3,4] b, int8[2] p, int8[4] q) => (int32[2,4] y) { y = MatMulInteger(a, b, p, q) }", gives="Cast Cast Unsqueeze Sub Cast Cast Sub MatMul")
 @example("per row of many", "(int8[2,2,3] a, int8[3,4] b, int8[2,2,1] p) => (int32[2,2,4] y) { y = MatMulInteger(a, b, p) }", gives="Cast Cast Sub Cast MatMul")
 @example("a vector", "(int8[3] a, int8[3,4] b, int8[1] p) => (int32[4] y) { y = MatMulInteger(a, b, p) }")
 def mat_mul_integer_10_9(node: Node, op: Builder) -> Result:
-    """Born in 10; below it a product of 32-bit differences."""
-    a, b = (
-        _shifted(op, node[name], node.input(zero), T.INT32, rows=name == "A")
-        for name, zero in (("A", "a_zero_point"), ("B", "b_zero_point"))
-    )
-    return op.MatMul(a, b)
+    """Born in 10; below it a product of 32-bit differences, or of floats that hold all sums."""
+    a, zero = node["A"], node.input("a_zero_point")
+    codes = requantized(op, a, zero) if zero is None or zero.rank_or_none == 0 else None
+    kind = T.INT32 if codes is None or not _few_products(node["B"]) else T.FLOAT
+    rows = _shifted(op, a, zero, kind, rows=True) if codes is None else to(op, codes, kind)
+    columns = _shifted(op, node["B"], node.input("b_zero_point"), kind, rows=False)
+    product = op.MatMul(rows, columns)
+    return product if kind == T.INT32 else op.Cast(product, to=T.INT32)
+
+
+def _few_products(b: Value) -> bool:
+    """Whether a float is known to hold each sum of products of differences of 8 bits."""
+    dims = b.dims_or_none
+    depth = dims[-2:][0] if dims else None
+    return isinstance(depth, int) and depth * 255**2 < 2**24
 
 
 def _shifted(op: Builder, x: Value, zero: Value | None, kind: int, *, rows: bool) -> Value:
@@ -61,13 +76,14 @@ def _per_row(op: Builder, p: Value, rows: bool) -> Value:
     return op.Unsqueeze(p, axes=[1]) if rows and p.rank == 1 else p
 
 
-CONVOLUTION = ("Cast", "Sub", "Conv", "Reshape")
+CONVOLUTION = ("Cast", "Sub", "Conv", "Reshape", "Div", *QUANTIZED)
 MANY = "(uint8[1,33,4,4] x, uint8[2,33,3,3] w, uint8 p, uint8 q) => (int32[1,2,a,b] y) { y = ConvInteger(x, w, p, q) }"
 
 
 @adapter("ConvInteger", 10, 9, emits=CONVOLUTION)
 @example("no zero points", "(uint8[1,1,4,4] x, uint8[2,1,3,3] w) => (int32[1,2,2,2] y) { y = ConvInteger(x, w) }", gives="Cast Cast Conv Cast")
 @example("padded, zero points", "(uint8[1,2,4,5] x, int8[2,2,3,3] w, uint8 p, int8 q) => (int32[a,b,c,d] y) { y = ConvInteger<kernel_shape=[3,3], pads=[1,1,1,1], strides=[2,1], dilations=[1,2]>(x, w, p, q) }", gives="Cast Cast Cast Sub Cast Sub Conv Cast")
+@example("of codes that nothing else reads", "(float[1,1,4,4] x, uint8[2,1,3,3] w, uint8 p, uint8 q) => (int32[1,2,2,2] y) <float s = {0.5}> { c = QuantizeLinear(x, s, p) y = ConvInteger(c, w, p, q) }", gives="Div Cast Add Add Clip Sub Sub Cast Cast Sub Conv Cast")
 @example("per output channel", '(int8[1,4,6] x, int8[2,2,3] w, int8 p, int8[2] q) => (int32[a,b,c] y) { y = ConvInteger<group=2, auto_pad="SAME_UPPER">(x, w, p, q) }', gives="Cast Cast Cast Sub Cast Reshape Sub Conv Cast")
 @example("many products", MANY, inputs={"x": np.full((1, 33, 4, 4), 255), "w": np.full((2, 33, 3, 3), 253), "p": 0, "q": 0})
 def conv_integer_10_9(node: Node, op: Builder) -> Result:
@@ -83,8 +99,9 @@ def _convolved(
     kernel = w.shape_or_none
     few = kernel is not None and np.prod(kernel[1:]) * 255**2 < 2**24
     kind = T.FLOAT if few else T.DOUBLE
-    data, weights = op.Cast(x, to=kind), op.Cast(w, to=kind)
-    if x_zero is not None:
+    codes, weights = requantized(op, x, x_zero), op.Cast(w, to=kind)
+    data = op.Cast(x, to=kind) if codes is None else to(op, codes, kind)
+    if x_zero is not None and codes is None:
         data = data - op.Cast(x_zero, to=kind)
     if w_zero is not None:
         weights = weights - _per_channel(op, op.Cast(w_zero, to=kind), w.rank - 1)

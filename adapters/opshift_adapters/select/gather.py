@@ -17,18 +17,18 @@ from opshift.adapter import (
 )
 
 from opshift_adapters._lib.blocks import (
-    ADD_WHERE_NEGATIVE,
     ARANGE,
+    FROM_FRONT,
     RESHAPE_TO,
     SIZE_OF,
-    add_where_negative,
     arange,
+    count_from_front,
     part,
     reshape_to,
     size_of,
 )
 
-FRONT = (*ADD_WHERE_NEGATIVE, *SIZE_OF)
+FRONT = (*FROM_FRONT, *SIZE_OF)
 
 
 def from_front(op: Builder, indices: Value, data: Value, axis: int) -> Value:
@@ -42,7 +42,7 @@ def from_front(op: Builder, indices: Value, data: Value, axis: int) -> Value:
         return op.const(np.where(known < 0, known + limit, known))
     if indices.elem_type_or_none != T.INT64:
         indices = op.Cast(indices, to=T.INT64)
-    return add_where_negative(op, indices, size)
+    return count_from_front(op, indices, size)
 
 
 LINEAR = ("Mul", *FRONT)
@@ -80,10 +80,10 @@ ROWS = "(float[N,4] x, int64[2] i) => (float[2,4] y) { y = Gather(x, i) }"
 @example("constant negative indices", "(float[3,4] x) => (float[3,2] y) <int32[2] i = {-1, 0}> { y = Gather<axis=-1>(x, i) }", gives="Gather")
 @example("into an unknown dimension", "(float[N,4] x) => (float[4] y) <int64 i = {-1}> { y = Gather(x, i) }", gives="Shape Gather Mul Add Gather")
 @example("computed indices", ROWS, gives="Shape Gather Cast Less Cast Mul Add Gather", inputs={"i": [-1, 0]})
-@example("int32 indices", "(float[3,4] x, int32[1,2] i) => (float[3,1,2] y) { y = Gather<axis=1>(x, i) }", gives="Cast Cast Less Cast Mul Add Gather", inputs={"i": [[-4, 3]]})
+@example("int32 indices", "(float[3,4] x, int32[1,2] i) => (float[3,1,2] y) { y = Gather<axis=1>(x, i) }", gives="Cast Add Div Mul Sub Gather", inputs={"i": [[-4, 3]]})
 @example("indices that are sizes", "(float[3,4] x, float[N] z) => (float[1,4] y) { i = Shape(z) y = Gather(x, i) }", gives="Shape Gather", inputs={"z": [1, 2]})
-@example("no indices", "(float[3,4] x, int64[0] i) => (float[0,4] y) { y = Gather(x, i) }", gives="Cast Less Cast Mul Add Gather")
-@example("default that callers may replace", "(float[3,4] x, int64[2] i) => (float[2,4] y) <int64[2] i = {1, 0}> { y = Gather(x, i) }", gives="Cast Less Cast Mul Add Gather", inputs={"i": [-1, 0]})
+@example("no indices", "(float[3,4] x, int64[0] i) => (float[0,4] y) { y = Gather(x, i) }", gives="Add Div Mul Sub Gather")
+@example("default that callers may replace", "(float[3,4] x, int64[2] i) => (float[2,4] y) <int64[2] i = {1, 0}> { y = Gather(x, i) }", gives="Add Div Mul Sub Gather", inputs={"i": [-1, 0]})
 @example("unknown rank, negative axis", "(float[12] v, int64[n] s, int64[2] i) => (float[a,b] y) { x = Reshape(v, s) y = Gather<axis=-1>(x, i) }", refuses=Why.NEEDS_RANK)
 @example("unknown rank", "(float[12] v, int64[n] s, int64[2] i) => (float[a,b] y) { x = Reshape(v, s) y = Gather<axis=1>(x, i) }", inputs={"s": [3, 4], "i": [-1, 0]})
 def gather_11_10(node: Node, op: Builder) -> Result:

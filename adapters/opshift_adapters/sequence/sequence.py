@@ -18,10 +18,10 @@ from opshift.adapter import (
 )
 
 from opshift_adapters._lib.blocks import (
-    ADD_WHERE_NEGATIVE,
+    FROM_FRONT,
     RESHAPE_TO,
     SIZE_OF,
-    add_where_negative,
+    count_from_front,
     part,
     reshape_to,
     shape_of,
@@ -125,7 +125,7 @@ SPLIT = "(float[4,3] x, float[N,3] d, int64 i) => (float[a,b] y) <int64 one = {1
 ROW = SPLIT.replace("[a,b]", "[a]")
 
 
-@adapter("SequenceAt", 11, 10, emits=("Slice", "Squeeze", "Unsqueeze", "Concat", "Gather", "Reshape", "Identity", *ADD_WHERE_NEGATIVE, *SIZE_OF))
+@adapter("SequenceAt", 11, 10, emits=("Slice", "Squeeze", "Unsqueeze", "Concat", "Gather", "Reshape", "Identity", *FROM_FRONT, *SIZE_OF))
 @example("constant position", OF_TWO + "y = SequenceAt(s, one) }", gives="Identity")
 @example("from the end", OF_TWO + "t = SequenceInsert(s, a) y = SequenceAt(t, last) }", gives="Identity")
 @example("inserted and erased", OF_TWO + "t = SequenceInsert(s, b, one) u = SequenceErase(t) v = SequenceErase(u, last) y = SequenceAt(v, last) }", gives="Identity")
@@ -179,7 +179,7 @@ def wrapped(op: Builder, position: Value, size: Value) -> Value:
         at = int(known.reshape(-1)[0])
         return op.const(at if at >= 0 or length is None else at + int(length.reshape(-1)[0]))
     index = op.Reshape(op.Cast(position, to=T.INT64), op.const([]))
-    return add_where_negative(op, index, op.Reshape(size, op.const([])))
+    return count_from_front(op, index, op.Reshape(size, op.const([])))
 
 
 def _row(op: Builder, split: Node, position: Value) -> Value:
