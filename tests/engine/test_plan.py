@@ -172,6 +172,15 @@ def sampled_examples():
     return [(case.adapter, case.example) for case in chosen]
 
 
+def test_a_node_that_is_refused_where_it_stands_is_not_called_unchanged():
+    early = "(float[2,3,4] x, float[4] s) => (float[2,3,4] y) { y = LayerNormalization(x, s) }"
+    found = plan(model(early, 6), 7)
+    assert not found.possible
+    (path,) = found.paths
+    assert "no runtime accepted LayerNormalization before opset 7" in path.dead_end
+    assert "unchanged" not in str(found)
+
+
 @pytest.mark.parametrize(("verdict", "example"), sampled_examples())
 def test_a_plan_never_contradicts_itself(verdict, example):
     """A plan is compared with itself on examples of all kinds, which no adapter's own test does."""

@@ -91,7 +91,15 @@ def test_a_long_word_is_hidden_at_its_end_and_told_when_pointed_at():
     word = "a" * 60
     assert f'title="{word}"' in words(word)
     assert "<wbr>" not in words(word)
-    assert words("/model/layer/weight").count("<wbr>") == 3
+    assert words("/model/encoder/layer/weight").count("<wbr>") == 4
+
+
+def test_a_part_of_a_name_stays_whole_where_a_stronger_separator_leaves_room():
+    adapter = words("opshift_adapters.linear.einsum.einsum_12_11")
+    assert adapter.split("<wbr>") == ["opshift_adapters.", "linear.", "einsum.", "einsum_12_11"]
+    assert words("/tmp/some/where/model.onnx:").endswith("<wbr>model.onnx:")
+    assert words("a_node_without_any_other_separator").count("<wbr>") == 5
+    assert words("opshift_adapters.elementwise.arithmetic:74").endswith("<wbr>arithmetic:74")
 
 
 def test_names_are_shortened_at_their_parts():

@@ -10,10 +10,11 @@ from collections.abc import Iterable
 from opshift.text import Line, Role, markup
 
 TIMES = "\N{MULTIPLICATION SIGN}"
-SHORT = 18  # letters of a name that is not divided
+SHORT = 22  # letters of a name that is not divided
 WHOLE = 16  # letters of a text that is too short to be wrapped
 LONGEST = 26  # letters that a narrow screen has room for
-_SEPARATED = re.compile(r"(?<=[/._:,;=|\\-])(?=.)")
+# A line ends rather between the parts of a path than inside one of them.
+_SEPARATED = [re.compile(rf"(?<=[{one}])(?=.)") for one in (r"/\\|,;", r".=", r":_\-")]
 
 CLASSES = {
     Role.PLAIN: "",
@@ -32,9 +33,11 @@ def words(text: object) -> str:
     return f"<span class=whole>{found}</span>" if " " in text and len(text) <= WHOLE else found
 
 
-def _parts(word: str) -> list[str]:
+def _parts(word: str, depth: int = 0) -> list[str]:
     """A long name in its parts; a short one, such as a date or a version, stays whole."""
-    return [word] if len(word) <= SHORT else _SEPARATED.split(word)
+    if len(word) <= SHORT or depth == len(_SEPARATED):
+        return [word]
+    return [one for part in _SEPARATED[depth].split(word) for one in _parts(part, depth + 1)]
 
 
 def _word(word: str) -> str:

@@ -29,9 +29,10 @@ def path_of(
     """
     (domain, op), (start, goal) = key, versions
     taken = {(one.start, one.to): one for one in steps or () if one.domain == domain}
-    hops, stopped, present = list[Hop](), None, {op}
+    hops, present = list[Hop](), {op}
+    stopped = _stopped(domain, present, (start, start), refusals)  # where it stands
     step = 1 if goal > start else -1
-    for version in range(start, goal, step):
+    for version in range(start, start if stopped else goal, step):
         boundary = version, version + step
         met = list(_met(adapters, domain, present, *boundary))
         hops += [_hop(adapters, domain, *one) for one in met if not one[1].dead]

@@ -131,11 +131,12 @@ class Plan(Paged):
         caution = [Line(f"Approximate: {text}", Role.CAUTION) for text in self.approximations]
         notes = [*self.notes, *(OUTGROWN.format(domain or "ai.onnx") for domain in self.outgrown)]
         changes, *rest = sections_of(self.steps, caution, notes)
-        rows = [_row(path) for path in self.paths if path.hops or path.dead_end]
+        ways = [_row(path) for path in self.paths if path.hops or path.dead_end]
+        rows = [tuple(cell.replace("->", " → ") for cell in row) for row in ways]
         table = Table(("Operator", "Nodes", "Way to the target"), rows, frozenset((1,)))
-        ways = Section("The way of each operator", (table,) if rows else ())
+        way = Section("The way of each operator", (table,) if rows else ())
         sections = (blocking(self.refusals), changes) if self.refusals else (changes,)
-        return Page("plan", self._verdict(), "", facts, (*sections, ways, *rest))
+        return Page("plan", self._verdict(), "", facts, (*sections, way, *rest))
 
     def _verdict(self) -> Line:
         goal = show_versions(self.target)

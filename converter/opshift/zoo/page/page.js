@@ -1,6 +1,6 @@
 "use strict";
 const data = JSON.parse(document.getElementById("data").textContent);
-const at = id => document.getElementById(id), STEP = 100, LONGEST = 26, SHORT = 18, WHOLE = 16;
+const at = id => document.getElementById(id), STEP = 100, LONGEST = 26, SHORT = 22, WHOLE = 16;
 const NAME = 0, OUTCOME = 1, WHY = 2, DETAIL = 3, SOURCE = 4, RESULT = 5, BYTES = 6, SECONDS = 7,
   WORK = 8, BLOCKERS = 9, RUNS = 10;
 const show = versions => Object.entries(versions)
@@ -50,11 +50,13 @@ function add(parent, kind, words, name) {
   parent.append(made);
   return made;
 }
+const SEPARATED = [/(?<=[\/\\|,;])/, /(?<=[.=])/, /(?<=[:_-])/];
 /* A line may end at a space or after a separator of a long name, and never inside a word. */
 function wrap(parent, words) {
-  const parts = word => word.length > SHORT ? word.split(/(?<=[\/._:,;=|\\-])/) : [word];
+  const parts = (word, depth = 0) => word.length <= SHORT || depth === SEPARATED.length
+    ? [word] : word.split(SEPARATED[depth]).flatMap(part => parts(part, depth + 1));
   if (String(words).length <= WHOLE) parent.classList.add("whole");
-  for (const piece of String(words).split(/(?<= )/).flatMap(parts)) {
+  for (const piece of String(words).split(/(?<= )/).flatMap(word => parts(word))) {
     if (piece.length > LONGEST) {
       const long = document.createElement("span");
       long.className = "long";
