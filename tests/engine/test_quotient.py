@@ -106,6 +106,18 @@ def test_a_sample_of_the_examples_has_one_result(share, monkeypatch):
     assert taken > 5
 
 
+def test_nodes_that_several_classes_write_are_of_their_classes():
+    """The names that the steps give stay as they are until each node has its class."""
+    text = """<ir_version: 8, opset_import: ["": 17]>
+    g (float[2,3,4] x) => (float[2,3,4] y) <float[4] s = {1, 2, 3, 4}, float[4] b = {0, 1, 0, 1}> {
+        a = Add(x, x)
+        n = LayerNormalization(a, s, b)
+        c = Mul(n, a)
+        y = LayerNormalization <epsilon = 0.5> (c, s)
+    }"""
+    assert_same(onnx.parser.parse_model(text), 13, taken=True)
+
+
 @pytest.mark.parametrize("to", [10, 11, 18, 21])
 def test_a_constant_with_a_large_payload_is_of_a_class(to, monkeypatch):
     """Its payload is carved; two payloads of one type are one class and stay apart."""
@@ -202,7 +214,9 @@ def test_neighbours_do_not_change_the_answer(monkeypatch):
         node = model.graph.node[position]
         extra = helper.make_node("Identity", [node.output[0]], ["other"], "other")
         model.graph.node.insert(position + 1, extra)
-        types = {one.name: one.type for one in onnx.shape_inference.infer_shapes(model).graph.value_info}
+        types = {
+            one.name: one.type for one in onnx.shape_inference.infer_shapes(model).graph.value_info
+        }
         model.graph.output.add(name="other").type.CopyFrom(types["other"])
         assert_same(model, 21, taken=True)
 

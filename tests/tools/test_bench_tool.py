@@ -10,7 +10,7 @@ from typing import Any
 import onnx
 import pytest
 
-from tools.bench import bench_engines, workloads
+from tools.bench import bench_engines, real, workloads
 from tools.bench import benchmark as bench_case
 from tools.bench import page as bench_page
 from tools.bench import run as bench
@@ -30,7 +30,9 @@ def test_workloads_are_legal(build: Callable[[int, int], Any], opset: int) -> No
 
 def test_weights_lie_in_the_file_or_beside_it(tmp_path: Path) -> None:
     for workload, beside in (("W1", False), ("W2", True)):
-        bench_engines.generate(Benchmark(workload, "", "file", 11, 21, 24), str(tmp_path / workload))
+        bench_engines.generate(
+            Benchmark(workload, "", "file", 11, 21, 24), str(tmp_path / workload)
+        )
         data = tmp_path / workload / "m.data"
         assert data.exists() is beside
         weights = data if beside else tmp_path / workload / "m.onnx"
@@ -46,6 +48,16 @@ def test_one_measurement(tmp_path: Path) -> None:
         assert measured.done
         assert measured.note == ""
         assert measured.peak_mb >= measured.base_mb > 0
+
+
+def test_real_models_are_counted_by_the_way_they_went(tmp_path: Path) -> None:
+    for name, build, nodes in (("many", workloads.transformer, 120), ("few", workloads.layers, 3)):
+        (tmp_path / name).mkdir()
+        onnx.save(build(13, nodes), tmp_path / name / "model.onnx")
+    lines, alone = real.rows(tmp_path, 18)
+    assert len(lines) == real.PASSES
+    assert all("| 1 of 2 |" in line for line in lines)
+    assert [one.split()[0] for one in alone] == ["few"]
 
 
 def row(goal: Goal, size: int = 10, **by: Measurement) -> bench_case.Row:

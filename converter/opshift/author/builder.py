@@ -119,7 +119,12 @@ class Builder:
     ) -> Value | None:
         """The result of an operator whose inputs are all constants, where a rule evaluates it."""
         fold = self.env.facts.adapters.rules(Fold).get((schema.domain, schema.name))
-        if fold is None or not all(map(self._is_small_constant, filter(None, names))):
+        if fold is None:
+            return None
+        made = {name for node in self.made.nodes for name in node.output}
+        # The values of nodes that are written here come first: about the model nothing is asked.
+        given = sorted(filter(None, names), key=lambda name: name not in made)
+        if not all(map(self._is_small_constant, given)):
             return None
         proto = NodeProto(op_type=schema.name, input=names, output=["y"], attribute=attributes)
         found = fold.value(Node(proto, schema, self.env))

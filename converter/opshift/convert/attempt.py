@@ -47,7 +47,7 @@ class Conversion(State):
     def run(self) -> Report:
         bump = self.options.bump_model_version
         before = signature.signature(self.skeleton) if bump else None
-        report = self._numbered(self._run())
+        report = self.numbered(self._run())
         if before is not None and report.changed:
             notes = (*report.notes, signature.bumped(self.skeleton, before))
             report = dataclasses.replace(report, notes=notes)
@@ -55,7 +55,7 @@ class Conversion(State):
             stamp.stamp(self.skeleton, report)
         return report
 
-    def _numbered(self, report: Report) -> Report:
+    def numbered(self, report: Report) -> Report:
         """Gives the new names the numbers that any way to this result would give them."""
         if not self.prefixes or not report.changed:
             return report

@@ -193,23 +193,26 @@ def _read_few(data: bytes, parts: Parts) -> Rows:
             if size > 0x7F:
                 size, body = wire.read_varint(data, pos + 1)
             after = body + size
-            if tag < last or tag not in _FIELDS or after > end:
+            if tag < last or after > end:
                 raise Unproven
             if tag == _INPUT:
                 inputs.append(data[body:after])
             elif tag == _OUTPUT:
                 outputs.append(data[body:after])
-            elif tag == _NAME:
-                name = (pos, after)
+            elif tag == _ATTRIBUTE:
+                stop = after
             elif tag == _OP:
                 if begin >= 0:
                     raise Unproven
                 begin, stop = pos, after
-            elif tag == _ATTRIBUTE:
-                stop = after
-            elif tag == _DOMAIN and size:
-                domain += wire.framed(7, data[body:after])
-            noted |= tag == _METADATA
+            elif tag == _NAME:
+                name = (pos, after)
+            elif tag == _DOMAIN:
+                domain += wire.framed(7, data[body:after]) if size else b""
+            elif tag == _METADATA:
+                noted = True
+            elif tag != _DOC:
+                raise Unproven
             pos, last = after, tag
         if begin < 0:
             raise Unproven
@@ -230,8 +233,9 @@ def _shape(names: Sequence[bytes]) -> int:
     """How many names there are, and which are empty."""
     if len(names) >= 1 << ABSENT:
         raise Unproven
-    absent = sum(1 << ABSENT + i for i, name in enumerate(names) if not name)
-    return len(names) | absent
+    if b"" not in names:
+        return len(names)
+    return len(names) | sum(1 << ABSENT + i for i, name in enumerate(names) if not name)
 
 
 def _read_many(data: bytes, parts: Parts) -> Rows:

@@ -33,6 +33,7 @@ from opshift.opsets.elements import T
 from opshift.opsets.types import Dims, dims_of, rank_of
 from opshift.protos import ModelProto, TensorProto, TypeProto
 from opshift.records import dataclass
+from opshift.report import Report
 
 
 class Compilation(Conversion):
@@ -65,6 +66,10 @@ class Compilation(Conversion):
                             self.journal.beyond("a node that a runtime answers otherwise")
         self.journal.current = None
         return ()
+
+    def numbered(self, report: Report) -> Report:
+        """The journal knows the new names as they are; those of an instance get numbers."""
+        return report
 
     @property
     def stepper_of(self) -> type[Stepper]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import dataclasses
 import operator
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TypeVar
 
 from opshift.author.registry import Registry
 from opshift.convert.change import Rewritten
@@ -17,7 +17,6 @@ from opshift.convert.classes.rows import GraphField, names_in
 from opshift.convert.ir import needs
 from opshift.convert.ir.features import TYPES
 from opshift.convert.legal import rules
-from opshift.convert.quotient.class_journal import Boundary
 from opshift.convert.quotient.class_plan import ClassPlan, Key
 from opshift.convert.quotient.instantiate import Instance
 from opshift.convert.quotient.template import Answer, Beyond
@@ -229,16 +228,15 @@ class _Work:
     def _report(self, answers: Mapping[int, Answer], nodes: int, notes: list[str]) -> Report:
         counts = Counter(map(id, answers.values()))
         kinds = {id(answer): answer for answer in answers.values()}
-        kept: dict[tuple[int, int], Counter[str]] = {}
-        rewritten: dict[tuple[int, int], Counter[Rewritten]] = {}
+        kept = _Counts[str]()
+        rewritten = _Counts[Rewritten]()
         for which, count in counts.items():
             answer = kinds[which]
             for boundary, op, n in answer.kept:
-                kept.setdefault(_versions(boundary), Counter())[op] += n * count
+                kept[boundary[2:]][op] += n * count
             for boundary, kind, n in answer.rewritten:
-                rewritten.setdefault(_versions(boundary), Counter())[kind] += n * count
+                rewritten[boundary[2:]][kind] += n * count
         way = 1 if self.to > self.start else -1
-        nothing: Counter[Any] = Counter()
         steps = [(at, at + way) for at in range(self.start, self.to, way)]
         steps += [(self.to, self.to)] * ((self.to, self.to) in rewritten)
         return Report(
@@ -246,18 +244,27 @@ class _Work:
             self.after,
             self.memo.ir_version,
             self.ir,
-            tuple(_step(*at, rewritten.get(at, nothing), kept.get(at, nothing)) for at in steps),
+            tuple([_step(*at, rewritten.get(at, {}), kept.get(at, {})) for at in steps]),
             notes=tuple(notes),
             nodes_before=self.proof.nodes,
             nodes_after=nodes,
         )
 
 
-def _versions(boundary: Boundary) -> tuple[int, int]:
-    return boundary[2], boundary[3]
+_Kind = TypeVar("_Kind")
 
 
-def _step(start: int, to: int, rewritten: Counter[Rewritten], kept: Counter[str]) -> StepReport:
+class _Counts(dict[tuple[int, int], dict[_Kind, int]]):
+    """How often something occurs in each step."""
+
+    def __missing__(self, step: tuple[int, int]) -> dict[_Kind, int]:
+        self[step] = found = defaultdict[_Kind, int](int)
+        return found
+
+
+def _step(
+    start: int, to: int, rewritten: Mapping[Rewritten, int], kept: Mapping[str, int]
+) -> StepReport:
     order = sorted(rewritten.items(), key=lambda item: (item[0].op, item[0].gives))
-    work = tuple(Work(kind.op, kind.gives, kind.adapter, count, kind.id) for kind, count in order)
+    work = tuple([Work(kind.op, kind.gives, kind.adapter, count, kind.id) for kind, count in order])
     return StepReport("", start, to, work, dict(sorted(kept.items())))

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import bisect
-import functools
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
@@ -64,7 +63,13 @@ class Instance:
     def _fill(self, row: int, template: Template) -> bytes:
         rows = self.rows
         inputs, outputs = rows.inputs_of(row), rows.outputs_of(row)
-        fresh = functools.cache(lambda number: self._fresh(template.hints[number]))
+        made: dict[int, bytes] = {}
+
+        def fresh(number: int) -> bytes:
+            if number not in made:
+                made[number] = self._fresh(template.hints[number])
+            return made[number]
+
         start, end = int(rows.name_starts[row]), int(rows.name_ends[row])
         out = []
         for node in template.nodes:
