@@ -4,18 +4,16 @@
 from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, example, leaving
 
 from opshift_adapters._lib.contrib import MICROSOFT
+from opshift_adapters._lib.nbits import UNPACKED, unpacked
 from opshift_adapters._lib.no_schema import attribute, needed, refuse
 
-UNPACKED = (
-    "Cast", "Div", "Mul", "Sub", "Unsqueeze", "Concat", "Reshape", "Slice", "Transpose", "MatMul",
-    "Add",
-)  # fmt: skip
+WRITTEN = (*UNPACKED, "Transpose", "MatMul", "Add")
 CALL = "com.microsoft.MatMulNBits<K=32, N=3, bits={}, block_size=16{}>"
 FOUR = "(float[2,32] a, uint8[3,2,8] b, float[{}] s{}) => (float[2,3] y) {{ y = " + CALL.format(4, "{}") + "(a, b, s{}) }}"
 EIGHT = "(float[2,32] a, uint8[3,2,16] b, float[6] s, uint8[{}] z) => (float[2,3] y) {{ y = " + CALL.format(8, "") + "(a, b, s, z) }}"
 
 
-@leaving("MatMulNBits", domain=MICROSOFT, since=13, emits=UNPACKED, approximate=True)
+@leaving("MatMulNBits", domain=MICROSOFT, since=13, emits=WRITTEN, approximate=True)
 @example("no zero points", FOUR.format(6, "", "", ""), atol=1e-4)
 @example("packed zero points", FOUR.format("3,2", ", uint8[3,1] z", "", ", z"), atol=1e-4)
 @example("zero points as numbers", FOUR.format(6, ", float[6] z", "", ", z"), atol=1e-4)
@@ -39,7 +37,7 @@ def matmul_nbits(node: Node, op: Builder) -> Result:
     scale = needed(node, 2)
     kind, size = scale.elem_type, attribute(node, "block_size", 32)
     blocks = -(-columns // size)
-    whole = _unpacked(op, needed(node, 1), bits, [rows, blocks, -1], kind)
+    whole = unpacked(op, needed(node, 1), bits, [rows, blocks, -1], kind)
     moved = whole - _zeros(op, node.input_at(3), bits, rows, blocks, kind)
     wide = moved * op.Reshape(scale, op.const([rows, blocks, 1]))
     weights = op.Reshape(wide, op.const([rows, -1]))
@@ -55,19 +53,7 @@ def _zeros(op: Builder, zero: Value | None, bits: int, rows: int, blocks: int, k
         return op.const(1 << (bits - 1), kind)
     if zero.elem_type != T.UINT8:
         return op.Reshape(zero, op.const([rows, blocks, 1]))
-    found = _unpacked(op, zero, bits, [rows, -1], kind)
+    found = unpacked(op, zero, bits, [rows, -1], kind)
     if bits == 4 and blocks % 2:
         found = op.Slice(found, op.const([0]), op.const([blocks]), op.const([1]))
     return op.Reshape(found, op.const([rows, blocks, 1]))
-
-
-def _unpacked(op: Builder, packed: Value, bits: int, shape: list[int], kind: int) -> Value:
-    """The codes in bytes, the lower half of a byte first."""
-    wide = op.Cast(packed, to=T.INT32)
-    if bits == 4:
-        sixteen = op.const(16, T.INT32)
-        high = wide / sixteen
-        low = wide - high * sixteen
-        pair = [op.Unsqueeze(half, op.const([-1])) for half in (low, high)]
-        wide = op.Concat(*pair, axis=-1)
-    return op.Reshape(op.Cast(wide, to=kind), op.const(shape))

@@ -43,3 +43,11 @@ def matmul_integer_to_float(node: Node, op: Builder) -> Result:
     scale = needed(node, 2) * needed(node, 3)
     zeros = node.input_at(4), node.input_at(5)
     return _product(op, needed(node, 0), needed(node, 1), zeros, scale, node.input_at(6))
+
+
+@leaving("MatMulInteger16", domain=MICROSOFT, since=9, emits=("Cast", "MatMul"))
+@example("signed", "(int16[2,4] a, int16[4,3] b) => (int32[2,3] y) { y = com.microsoft.MatMulInteger16(a, b) }", gives="Cast Cast MatMul")
+def matmul_integer_16(node: Node, op: Builder) -> Result:
+    """A product of 32-bit integers."""
+    a, b = (op.Cast(needed(node, at), to=T.INT32) for at in range(2))
+    return op.MatMul(a, b)

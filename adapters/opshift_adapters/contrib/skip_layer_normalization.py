@@ -66,7 +66,7 @@ def embed_layer_normalization(node: Node, op: Builder) -> Result:
     ids, words, places = needed(node, 0), needed(node, 2), needed(node, 3)
     segments, kinds = node.input_at(1), node.input_at(4)
     total = op.Gather(words, ids, axis=0)
-    total = total + op.Gather(places, _positions(node, op, ids), axis=0)
+    total = total + op.Gather(places, _positions(op, ids, node.input_at(8)), axis=0)
     if segments is not None and kinds is not None:
         total = total + op.Gather(kinds, segments, axis=0)
     epsilon = attribute(node, "epsilon", 1e-12)
@@ -74,10 +74,10 @@ def embed_layer_normalization(node: Node, op: Builder) -> Result:
     return (y, _mask_index(node, op, ids), total)[: node.n_outputs]
 
 
-def _positions(node: Node, op: Builder, ids: Value) -> Value:
-    own = node.input_at(8)
-    if own is not None:
-        return own
+def _positions(op: Builder, ids: Value, given: Value | None) -> Value:
+    """The places of the words, which are counted where none are given."""
+    if given is not None:
+        return given
     length = op.Gather(op.Shape(ids), op.const(1), axis=0)
     return op.Range(op.const(0), length, op.const(1))
 
@@ -87,3 +87,34 @@ def _mask_index(node: Node, op: Builder, ids: Value) -> Value:
     if mask is None:  # onnxruntime counts nothing then
         mask = op.Cast(ids, to=T.INT32) * op.const(0, T.INT32)
     return op.ReduceSum(mask, op.const([1]), keepdims=0)
+
+
+CODES = "(int32[2,3] i, int32[2,3] j, uint8[9,4] w, uint8[5,4] p, uint8[2,4] t, uint8[4] g, uint8[4] b) => (float[2,3,4] y) <float s = {0.02}, uint8 z = {128}> "
+QEMBED = (*EMBED, "DequantizeLinear")
+
+
+@leaving("QEmbedLayerNormalization", domain=MICROSOFT, since=13, emits=QEMBED)
+@example("words, segments, positions", CODES + '{ y, n = com.microsoft.QEmbedLayerNormalization<epsilon=0.001>(i, j, w, p, t, g, b, "", s, s, s, s, s, z, z, z, z, z) }', inputs=IDS, atol=1e-4)
+@example("no segments", CODES.replace("int32[2,3] j, ", "").replace("uint8[2,4] t, ", "") + '{ y, n = com.microsoft.QEmbedLayerNormalization<epsilon=0.001>(i, "", w, p, "", g, b, "", s, s, "", s, s, z, z, "", z, z) }', inputs=IDS, atol=1e-4, imports={"": 14})
+def q_embed_layer_normalization(node: Node, op: Builder) -> Result:
+    """EmbedLayerNormalization of what the codes of the tables stand for."""
+    ids, segments = needed(node, 0), node.input_at(1)
+    places = _positions(op, ids, None)
+    total = _looked_up(node, op, 2, ids) + _looked_up(node, op, 3, places)
+    if segments is not None and node.input_at(4) is not None:
+        total = total + _looked_up(node, op, 4, segments)
+    scale, bias = (op.DequantizeLinear(*_quantized(node, at)) for at in (5, 6))
+    y, _, _ = layer_normalized(op, total, scale, bias, attribute(node, "epsilon", 1e-12))
+    return (y, _mask_index(node, op, ids))[: node.n_outputs]
+
+
+def _quantized(node: Node, at: int) -> tuple[Value, Value, Value]:
+    """Codes with their scale and their zero point, which stand behind all codes and the mask."""
+    order = at - 2
+    return needed(node, at), needed(node, 8 + order), needed(node, 13 + order)
+
+
+def _looked_up(node: Node, op: Builder, at: int, places: Value) -> Value:
+    """Rows of a table of codes, dequantised."""
+    codes, scale, zero = _quantized(node, at)
+    return op.DequantizeLinear(op.Gather(codes, places, axis=0), scale, zero)

@@ -36,8 +36,10 @@ OPTIMIZED = (
     ),
     output_types(MICROSOFT, "Attention PackedAttention MultiHeadAttention", (0, 1, 2)),
     output_types(MICROSOFT, "GroupQueryAttention", (0, 1, 2), (3,), (4,)),
-    output_types(MICROSOFT, "GroupNorm NhwcMaxPool Pad QMoE RemovePadding RestorePadding RotaryEmbedding", (0,)),
+    output_types(MICROSOFT, "CDist GroupNorm NhwcMaxPool Pad QMoE RemovePadding RestorePadding RotaryEmbedding", (0,)),
     output_types(MICROSOFT, "MatMulNBits MatMulBnb4", (0, 2)),
+    output_types(MICROSOFT, "GatherBlockQuantized", (2,)),
+    output_types(MICROSOFT, "Unique", (0,), "int64", "int64"),
     output_types(MICROSOFT, "EmbedLayerNormalization", (2, 3, 4, 5, 6), "int32", (2, 3, 4)),
     output_types(
         MICROSOFT,

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CDist: distances of all pairs of rows, which exporters of nearest neighbours write."""
+
+from opshift.adapter import Builder, Node, Refusal, Result, Value, Why, example, leaving
+
+from opshift_adapters._lib.contrib import MICROSOFT, number
+from opshift_adapters._lib.no_schema import attribute, needed
+
+ROWS = "(float[3,4] a, float[2,4] b) => (float[3,2] y) { y = com.microsoft.CDist"
+
+
+@leaving("CDist", domain=MICROSOFT, since=8, emits="MatMul Transpose Mul ReduceSumSquare Add Max Sqrt")
+@example("squares", ROWS + "(a, b) }", gives="Transpose MatMul Mul ReduceSumSquare Add ReduceSumSquare Transpose Add Max", atol=1e-5)
+@example("roots", ROWS + '<metric="euclidean">(a, b) }', gives="Transpose MatMul Mul ReduceSumSquare Add ReduceSumSquare Transpose Add Max Sqrt", atol=1e-4)
+@example("double", ROWS.replace("float", "double") + '<metric="sqeuclidean">(a, b) }', atol=1e-5)
+@example("at 18", ROWS + "(a, b) }", imports={"": 18}, atol=1e-5)
+@example("another metric", ROWS + '<metric="cityblock">(a, b) }', refuses=Why.NOT_EXPRESSIBLE)
+def cdist(node: Node, op: Builder) -> Result:
+    """The squares of both rows less twice their product, as onnxruntime computes it."""
+    metric = attribute(node, "metric", "sqeuclidean")
+    if metric not in ("sqeuclidean", "euclidean"):
+        raise Refusal(Why.NOT_EXPRESSIBLE, f"{node.op} with the metric {metric!r}")
+    a, b = needed(node, 0), needed(node, 1)
+    twice = op.MatMul(a, op.Transpose(b, perm=[1, 0])) * number(op, -2.0, a)
+    squares = twice + _squares(op, a) + op.Transpose(_squares(op, b), perm=[1, 0])
+    distances = op.Max(squares, number(op, 0.0, a))
+    return op.Sqrt(distances) if metric == "euclidean" else distances
+
+
+def _squares(op: Builder, x: Value) -> Value:
+    """The sum of the squares of each row."""
+    if op.version >= 18:
+        return op.ReduceSumSquare(x, op.const([1]))
+    return op.ReduceSumSquare(x, axes=[1])

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GatherBlockQuantized: rows of a table whose numbers are quantised in blocks."""
+
+from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, example, leaving
+
+from opshift_adapters._lib.contrib import MICROSOFT
+from opshift_adapters._lib.nbits import UNPACKED, unpacked
+from opshift_adapters._lib.no_schema import attribute, needed
+
+CALL = "{ y = com.microsoft.GatherBlockQuantized<block_size=16, quantize_axis=1, gather_axis=0{}>(w, i, s{}) }}".replace("{ y", "{{ y", 1)
+TABLE = "(uint8[5,16] w, int64[2,2] i, float[5,2] s{}) => (float[2,2,32] y) "
+PLACES = {"i": [[0, 4], [2, 2]]}
+
+
+@leaving("GatherBlockQuantized", domain=MICROSOFT, since=13, emits=("Gather", "Shape", *UNPACKED))
+@example("no zero points", TABLE.format("") + CALL.format(", bits=4", ""), inputs=PLACES, atol=1e-5)
+@example("packed zero points", TABLE.format(", uint8[5,1] z") + CALL.format("", ", z"), inputs=PLACES, atol=1e-5)
+@example("an odd number of blocks", "(uint8[5,24] w, int64[2] i, float[5,3] s, uint8[5,2] z) => (float[2,48] y) " + CALL.format("", ", z"), inputs={"i": [4, 1]}, atol=1e-5)
+@example("8 bits", "(uint8[5,32] w, int32[3] i, float[5,2] s, uint8[5,2] z) => (float[3,32] y) " + CALL.format(", bits=8", ", z"), inputs={"i": [4, 0, 1]}, atol=1e-5)
+@example("one row, 8 bits", "(uint8[5,32] w, int64 i, float[5,2] s) => (float[32] y) " + CALL.format(", bits=8", ""), inputs={"i": 3}, atol=1e-5)
+@example("numbers of 4 bits", "(int64[2] i, float[2,1] s) => (float[2,16] y) <int4[2,16] w = {1,2,3,4,5,6,7,-8,1,2,3,4,5,6,7,-8,1,2,3,4,5,6,7,-8,1,2,3,4,5,6,7,-8}> " + CALL.format("", ""), imports={"": 21}, refuses=Why.NOT_EXPRESSIBLE, inputs={"i": [0, 1]})
+@example("blocks along the rows", TABLE.format("") + CALL.format("", "").replace("quantize_axis=1", "quantize_axis=0"), refuses=Why.NOT_EXPRESSIBLE)
+@example("a block in part", "(uint8[5,12] w, int64[2,2] i, float[5,2] s) => (float[2,2,24] y) " + CALL.format("", ""), refuses=Why.NOT_EXPRESSIBLE)
+def gather_block_quantized(node: Node, op: Builder) -> Result:
+    """The rows are chosen, unpacked and scaled block by block."""
+    data, scale, zero = needed(node, 0), needed(node, 2), node.input_at(3)
+    bits, size = attribute(node, "bits", 4), attribute(node, "block_size", 128)
+    along = attribute(node, "quantize_axis", 1) % 2, attribute(node, "gather_axis", 0)
+    blocks, width = scale.shape[-1], data.shape[-1] * 8 // bits
+    if data.elem_type != T.UINT8 or bits not in (4, 8) or data.rank != 2 or along != (1, 0):
+        raise Refusal(Why.NOT_EXPRESSIBLE, f"{node.op} of other data than rows of bytes with blocks in each row")
+    if width != blocks * size:
+        raise Refusal(Why.NOT_EXPRESSIBLE, f"{node.op} whose last block is not full")
+    indices, kind = needed(node, 1), scale.elem_type
+    codes = unpacked(op, op.Gather(data, indices, axis=0), bits, [-1, blocks, size], kind)
+    moved = codes - _points(op, zero, indices, bits, blocks, kind)
+    scales = op.Reshape(op.Gather(scale, indices, axis=0), op.const([-1, blocks, 1]))
+    rank = indices.rank
+    shape = op.Concat(op.Shape(indices), op.const([width]), axis=0) if rank else op.const([width])
+    return op.Reshape(moved * scales, shape)
+
+
+def _points(op: Builder, zero: Value | None, indices: Value, bits: int, blocks: int, kind: int) -> Value:
+    """The zero point of each block of the chosen rows, or the middle of all codes."""
+    if zero is None:
+        return op.const(1 << (bits - 1), kind)
+    width = zero.shape[-1] * 8 // bits
+    found = unpacked(op, op.Gather(zero, indices, axis=0), bits, [-1, width, 1], kind)
+    if width != blocks:
+        found = op.Slice(found, op.const([0]), op.const([blocks]), op.const([1]))
+    return found

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Inverse: the inverse of small matrices."""
+
+from opshift.adapter import Builder, Node, Refusal, Result, Value, Why, example, leaving, np
+
+from opshift_adapters._lib.contrib import MICROSOFT
+from opshift_adapters._lib.no_schema import needed
+
+COFACTORS = "the inverse is computed by cofactors, and onnxruntime's by elimination"
+
+
+@leaving("Inverse", domain=MICROSOFT, since=11, emits="Reciprocal Gather Mul Sub ReduceSum Transpose Div", approximate=True)
+@example("1 by 1", "(float[5,1,1] x) => (float[5,1,1] y) { y = com.microsoft.Inverse(x) }", gives="Reciprocal", inputs={"x": [[[2]], [[-0.5]], [[1e-3]], [[7]], [[1]]]})
+@example("2 by 2", "(float[2,2,2] x) => (float[2,2,2] y) { y = com.microsoft.Inverse(x) }", approximate=True, atol=1e-4, inputs={"x": [[[1, 2], [3, 4]], [[0, 2], [-1, 0.5]]]})
+@example("3 by 3", "(double[3,3] x) => (double[3,3] y) { y = com.microsoft.Inverse(x) }", approximate=True, atol=1e-6, inputs={"x": [[0, 2, 1], [1, 1, 4], [-3, 0.5, 2]]})
+@example("early", "(float[2,3,3] x) => (float[2,3,3] y) { y = com.microsoft.Inverse(x) }", imports={"": 12}, approximate=True, atol=1e-4, inputs={"x": [[[0, 2, 1], [1, 1, 4], [-3, 0.5, 2]], [[1, 0, 0], [0, 2, 0], [0, 0, 4]]]})
+@example("not allowed", "(float[3,3] x) => (float[3,3] y) { y = com.microsoft.Inverse(x) }", refuses=Why.APPROXIMATE_ONLY)
+@example("larger", "(float[4,4] x) => (float[4,4] y) { y = com.microsoft.Inverse(x) }", refuses=Why.NOT_EXPRESSIBLE)
+@example("of unknown size", "(float[N,N] x) => (float[N,N] y) { y = com.microsoft.Inverse(x) }", refuses=Why.NOT_EXPRESSIBLE)
+def inverse(node: Node, op: Builder) -> Result:
+    """The transposed cofactors by the determinant."""
+    x = needed(node, 0)
+    size = x.dims[-1]
+    if size == 1:
+        return op.Reciprocal(x)
+    if size not in (2, 3):
+        raise Refusal(Why.NOT_EXPRESSIBLE, f"{node.op} of matrices that are not known to be of 1 to 3 rows")
+    op.approximate(f"{node.op}: {COFACTORS}")
+    cofactors = _of_two(op, x) if size == 2 else _of_three(op, x)
+    determinant = _sum_of_rows(op, x * cofactors)
+    axes = list(range(x.rank))
+    return op.Transpose(cofactors, perm=[*axes[:-2], axes[-1], axes[-2]]) / determinant
+
+
+def _of_two(op: Builder, x: Value) -> Value:
+    """The opposite element, with the other sign beside the diagonal."""
+    turned = op.Gather(op.Gather(x, op.const([1, 0]), axis=x.rank - 2), op.const([1, 0]), axis=x.rank - 1)
+    return turned * op.const(np.array([[1, -1], [-1, 1]]), like=x)
+
+
+def _of_three(op: Builder, x: Value) -> Value:
+    """Products of the elements one and two steps behind, in rows and columns that go round."""
+    steps = {1: op.const([1, 2, 0]), 2: op.const([2, 0, 1])}
+
+    def behind(rows: int, columns: int) -> Value:
+        moved = op.Gather(x, steps[rows], axis=x.rank - 2)
+        return op.Gather(moved, steps[columns], axis=x.rank - 1)
+
+    return behind(1, 1) * behind(2, 2) - behind(1, 2) * behind(2, 1)
+
+
+def _sum_of_rows(op: Builder, x: Value) -> Value:
+    """The sum of each row, which stays with size 1."""
+    if op.version >= 13:
+        return op.ReduceSum(x, op.const([x.rank - 1]), keepdims=1)
+    return op.ReduceSum(x, axes=[x.rank - 1], keepdims=1)

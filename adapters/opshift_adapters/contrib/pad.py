@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pad, as ai.onnx has it since 11."""
+
+from opshift.adapter import Builder, Node, Result, example, leaving
+
+from opshift_adapters._lib.contrib import MICROSOFT
+from opshift_adapters._lib.no_schema import attribute, needed
+
+
+@leaving("Pad", domain=MICROSOFT, since=11, emits="Pad Reshape")
+@example("zeros", "(float[2,3] x) => (float[a,b] y) <int64[4] p = {0, 1, 2, 0}> { y = com.microsoft.Pad(x, p) }", gives="Pad")
+@example("a number, computed pads", "(float[2,3] x, int64[4] p, float v) => (float[a,b] y) { y = com.microsoft.Pad(x, p, v) }", inputs={"p": [1, 0, 0, 2]}, gives="Pad")
+@example("a number in a vector", "(float[2,3] x, float[1] v) => (float[a,b] y) <int64[4] p = {0, 1, 2, 0}> { y = com.microsoft.Pad(x, p, v) }", gives="Reshape Pad")
+@example("pads in a row", "(float[2,3] x) => (float[a,b] y) <int64[1,4] p = {0, 1, 2, 0}> { y = com.microsoft.Pad(x, p) }", gives="Pad")
+@example("edges", '(float[2,3] x) => (float[a,b] y) <int64[4] p = {0, 1, 2, 0}> { y = com.microsoft.Pad<mode="edge">(x, p) }', gives="Pad")
+def pad(node: Node, op: Builder) -> Result:
+    """The operator of ai.onnx, whose pads are a vector and whose number is a scalar."""
+    pads, value = needed(node, 1), node.input_at(2)
+    if pads.rank != 1:
+        pads = op.Reshape(pads, op.const([-1]))
+    if value is not None and value.rank_or_none != 0:
+        value = op.Reshape(value, op.const([]))
+    return op.Pad(needed(node, 0), pads, value, mode=attribute(node, "mode", "constant"))
