@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from opshift.adapter import Builder, Node, Result, Why, example, leaving
+from opshift.adapter import Builder, Node, Result, Value, Why, example, leaving
 
 from opshift_adapters._lib.contrib import MICROSOFT
 from opshift_adapters._lib.no_schema import attribute, needed
@@ -23,4 +23,6 @@ def conv_transpose_with_dynamic_pads(node: Node, op: Builder) -> Result:
         name: attribute(node, name, None) for name in AS_IN_CONV if node.attr(name) is not None
     }
     pads = needed(node, 2).const().tolist()
-    return op.ConvTranspose(needed(node, 0), needed(node, 1), node.input_at(3), pads=pads, **named)
+    x, w, bias = needed(node, 0), needed(node, 1), node.input_at(3)
+    y: Value = op.ConvTranspose(x, w, bias, pads=pads, **named)
+    return y
