@@ -92,7 +92,7 @@ class CrossingPlan:
 
     def dead_end(self, domain: str, op: str, version: int, goal: int) -> DeadEnd | None:
         """Where the verdicts stop an operator on its way to a goal that none of them reaches."""
-        trail, name, at = [op], op, version
+        trail, name, at = [op], op, _entry(domain, op, version, goal)
         while (here := schemas.schema(domain, name, at)) is not None:
             edge = edge_of(self.adapters, domain, name, here.since, down=goal < version)
             if edge is None or not _lies_before(edge, goal):
@@ -116,7 +116,7 @@ def _way(adapters: Registry, domain: str, op: str, version: int, goal: int) -> d
     if known is not None:
         return known
     edges: dict[Crossing, Edge] = {}
-    waiting, seen = [(op, version)], set[tuple[str, int]]()
+    waiting, seen = [(op, _entry(domain, op, version, goal))], set[tuple[str, int]]()
     while waiting:
         op_now, at = waiting.pop()
         here = schemas.schema(domain, op_now, at)
@@ -133,6 +133,14 @@ def _way(adapters: Registry, domain: str, op: str, version: int, goal: int) -> d
             ]
     adapters.ways[domain, op, version, goal] = edges
     return edges
+
+
+def _entry(domain: str, op: str, version: int, goal: int) -> int:
+    """The version at which the way of an operator begins, which a model may have before it."""
+    if schemas.schema(domain, op, version) is None:
+        born = next((one.since for one in schemas.history(domain, op)), 0)
+        return born if version < born <= goal else version
+    return version
 
 
 def _lies_before(edge: Edge, goal: int) -> bool:
