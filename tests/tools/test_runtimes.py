@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -152,9 +153,23 @@ def test_an_operator_that_the_conversion_wrote_is_no_excuse():
     assert runtime_table.lacks({"outcome": "not loaded", "why": why.format("opshift_12_Less")}) == ""
 
 
-def test_it_runs_as_a_program():
+def program(*words):
+    """The tool as a maintainer runs it."""
+    words = [sys.executable, "-m", "tools.corpus", "runtimes", *words]
     top = Path(__file__).parents[2]
-    words = [sys.executable, "-m", "tools.corpus", "runtimes", "--help"]
-    done = subprocess.run(words, cwd=top, capture_output=True, text=True, check=False)
+    return subprocess.run(words, cwd=top, capture_output=True, text=True, check=False)
+
+
+def test_it_runs_as_a_program():
+    done = program("--help")
     assert done.returncode == 0
     assert "Converts a corpus for runtimes" in done.stdout
+
+
+def test_the_program_converts_a_corpus_in_other_processes(runtime, tmp_path):
+    folder_of(MODELS["gelu"], tmp_path / "gelu")
+    told = tmp_path / "told.json"
+    done = program("--ort", OLD, "--corpus", str(tmp_path), "--workers", "1", "--json", str(told))
+    assert done.returncode == 0, done.stderr
+    (measured,) = json.loads(told.read_text())[OLD].values()
+    assert measured["after"]["outcome"] == "right"

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import ast
 import importlib
-import runpy
 import sys
 from pathlib import Path
 
@@ -23,9 +22,8 @@ def run(package: str, names: list[str]) -> int:
         return 2
     sys.argv = [f"python -m {package} {words[0]}", *words[1:]]
     module = importlib.import_module(f"{package}.{words[0]}")
-    if hasattr(module, "__path__"):
-        runpy.run_module(module.__name__, run_name="__main__")
-        return 0
+    if hasattr(module, "__path__"):  # by its own name, by which processes find its functions
+        module = importlib.import_module(f"{module.__name__}.__main__")
     return int(module.main() or 0)
 
 

@@ -10,6 +10,7 @@ from opshift.author.registry import Registry
 from opshift.author.verdicts import LEAVE
 from opshift.convert.blockers import StepRefused
 from opshift.convert.change import Step
+from opshift.convert.legal import runtime
 from opshift.convert.step import Stepper
 from opshift.model.document import Document
 from opshift.model.scope import Key
@@ -27,10 +28,12 @@ def operators(
 
     What a runtime lacks and no adapter writes is refused at the end, with all that it lacks.
     """
+    fielded = runtime.unknown_fields(document, row) if row is not None else ()
+    formed = {key for key, _ in fielded}
     found = set()
     for key in {key for root in document.roots for key in root.index}:
         domain = key[0]
-        strange = row is not None and (row.lacks(domain) or row.is_strange(key))
+        strange = row is not None and (row.lacks(domain) or row.is_strange(key) or key in formed)
         lacked = strange and adapters.leaving(*key) is not None
         if lacked or (allowed is not None and domain not in allowed):
             found.add(key)

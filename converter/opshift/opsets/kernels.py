@@ -11,10 +11,10 @@ at all.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from opshift import plugins
-from opshift.opsets import target_names
+from opshift.opsets import measured
 from opshift.opsets.elements import ELEMENTS
 from opshift.records import dataclass
 
@@ -48,24 +48,9 @@ class KernelTable:
     releases: tuple[str, ...]
     lacks: Mapping[Key, Mapping[int, Lack]]  # by operator, and by its version
 
-    def around(self, release: str) -> frozenset[int]:
-        """The measured releases that stand for one: itself, or the nearest before and after it.
-
-        None stands for a release that is older or newer than all of them.
-        """
-        earlier = [
-            n for n, measured in enumerate(self.releases)
-            if target_names.between(measured, release, "")
-        ]  # fmt: skip
-        nearest = max(earlier, default=-1)
-        if nearest < 0 or target_names.between(release, release, self.releases[nearest]):
-            return frozenset({nearest} - {-1})
-        both = {nearest, nearest + 1}
-        return frozenset(both if nearest + 1 < len(self.releases) else ())
-
     def mentions(self, key: Key, release: str) -> bool:
         """Whether a release lacks any kernel of an operator."""
-        around = self.around(release)
+        around = measured.around(release, self.releases)
         return bool(around) and any(
             around <= set(releases)
             for lack in self.lacks.get(key, {}).values()
@@ -74,7 +59,7 @@ class KernelTable:
 
     def missing(self, key: Key, since: int, release: str) -> Missing | None:
         """The choices of element types that a release has no kernel for; None for none."""
-        around, lack = self.around(release), self.lacks.get(key, {}).get(since)
+        around, lack = measured.around(release, self.releases), self.lacks.get(key, {}).get(since)
         if not around or lack is None:
             return None
         found = frozenset(types for types, where in lack.choices.items() if around <= set(where))
@@ -102,7 +87,7 @@ def read(text: str) -> KernelTable:
             where, *listed = group.split()
             for one in listed or [""]:
                 types = tuple(LONG[short] for short in one.split("/")) if one else ()
-                choices.setdefault(types, []).extend(_numbers(where, releases))
+                choices.setdefault(types, []).extend(measured.numbers(where, releases))
         found = {types: tuple(sorted(numbers)) for types, numbers in choices.items()}
         lacks.setdefault((domain, op), {})[int(since)] = Lack(tuple(variables), found)
     return KernelTable(runtime, tuple(releases), lacks)
@@ -115,25 +100,8 @@ def written(table: KernelTable) -> Iterator[str]:
         for since, lack in sorted(versions.items()):
             groups: dict[str, list[str]] = {}
             for types, numbers in sorted(lack.choices.items()):
-                where = ",".join(_ranges(numbers, table.releases))
+                where = measured.shown(numbers, table.releases)
                 groups.setdefault(where, []).append("/".join(SHORT[name] for name in types))
             name = f"{domain}.{op}" if domain else op
             head = " ".join([name, str(since), *lack.variables])
             yield "; ".join([head, *(" ".join([w, *ones]).strip() for w, ones in groups.items())])
-
-
-def _numbers(where: str, releases: list[str]) -> list[int]:
-    found: list[int] = []
-    for one in where.split(","):
-        low, _, high = one.partition("..")
-        found += range(releases.index(low), releases.index(high or low) + 1)
-    return found
-
-
-def _ranges(numbers: Iterable[int], releases: tuple[str, ...]) -> Iterator[str]:
-    waiting = sorted(numbers)
-    while waiting:
-        first = last = waiting.pop(0)
-        while waiting and waiting[0] == last + 1:
-            last = waiting.pop(0)
-        yield releases[first] + (f"..{releases[last]}" if last > first else "")

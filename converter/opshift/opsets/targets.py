@@ -13,6 +13,7 @@ from typing import Any
 
 from opshift import plugins, toml, versions
 from opshift.errors import BadTarget
+from opshift.opsets import fields as field_tables
 from opshift.opsets import kernels as kernel_tables
 from opshift.opsets import target_names
 from opshift.records import dataclass
@@ -121,10 +122,16 @@ class Ceiling:
         missing = self.no_kernels(key, 1)
         return missing is not None and not missing.variables
 
+    def unknown_fields(self, key: Key) -> frozenset[str]:
+        """The attributes, inputs and outputs of an operator that it does not know."""
+        table = field_tables.shipped().get(self.kernels)
+        return table.of(key, self.release) if table else frozenset()
+
     def may_lack(self, key: Key) -> bool:
-        """Whether it has no kernel of an operator for some element type."""
+        """Whether it has no kernel of an operator for some element type or field."""
         table = kernel_tables.shipped().get(self.kernels)
-        return table is not None and table.mentions(key, self.release)
+        found = table is not None and table.mentions(key, self.release)
+        return found or bool(self.unknown_fields(key))
 
     def lacks(self, domain: str) -> bool:
         """Whether it is known that no release up to this one has a domain."""

@@ -36,10 +36,10 @@ def probed(data):
     except Exception as failure:
         why = str(failure)
         if LACKS.search(why):
-            return {"kernel": False, "why": why[:200]}
+            return {"kernel": False, "why": why}
         if BEFORE.search(why):
-            return {"kernel": None, "why": why[:200]}
-        return {"kernel": True, "why": why[:200]}  # the kernel itself has complained
+            return {"kernel": None, "why": why}
+        return {"kernel": True, "why": why}  # the kernel itself has complained
     return {"kernel": True}
 
 

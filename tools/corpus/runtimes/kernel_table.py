@@ -45,7 +45,7 @@ Choice: TypeAlias = "tuple[str, str, int, tuple[str, ...], tuple[str, ...]]"
 
 
 def main() -> int:
-    args = _parser().parse_args()
+    args = parser(__doc__ or "", FILE).parse_args()
     args.results.mkdir(parents=True, exist_ok=True)
     lacking: dict[str, set[Choice]] = {}
     contrib = _contrib()
@@ -154,15 +154,16 @@ def _contrib() -> list[str]:
     return sorted({s.name for s in state.get_all_operator_schema() if s.domain == CONTRIB})
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+def parser(says: str, file: Path) -> argparse.ArgumentParser:
+    """The options of the tools that write a table of all releases."""
+    found = argparse.ArgumentParser(
+        description=says, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--ort", nargs="+", default=RELEASES, metavar="VERSION")
-    parser.add_argument("--cache", type=Path, default=CACHE, help="where runtimes are installed")
-    parser.add_argument("--results", type=Path, default=CACHE / "kernels", help="where answers go")
-    parser.add_argument("--write", type=Path, nargs="?", const=FILE, help="where the table goes")
-    return parser
+    found.add_argument("--ort", nargs="+", default=RELEASES, metavar="VERSION")
+    found.add_argument("--cache", type=Path, default=CACHE, help="where runtimes are installed")
+    found.add_argument("--results", type=Path, default=CACHE / "kernels", help="where answers go")
+    found.add_argument("--write", type=Path, nargs="?", const=file, help="where it goes")
+    return found
 
 
 if __name__ == "__main__":

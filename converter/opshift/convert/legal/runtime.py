@@ -15,7 +15,7 @@ from opshift.errors import RefusedNode, Why
 from opshift.model.document import Document
 from opshift.model.scope import Key, Place, Root, Scope
 from opshift.model.walk import name_of
-from opshift.opsets import schemas
+from opshift.opsets import fields, schemas
 from opshift.protos import AttributeProto, NodeProto, TypeProto, helper
 from opshift.records import dataclass
 
@@ -204,6 +204,21 @@ def _operators(document: Document, row: Ceiling) -> Iterator[RuntimeLack]:
                 says = f"{row.shown} has no operator {key[0]}.{key[1]}"
             if says:
                 yield _lack(*key, [scope.node(position) for scope, position in places], says)
+    for (key, says), nodes in unknown_fields(document, row).items():
+        yield _lack(*key, nodes, f"{row.shown} has no operator {key[0]}.{key[1]} with {says}")
+
+
+def unknown_fields(document: Document, row: Ceiling) -> dict[tuple[Key, str], list[NodeProto]]:
+    """The nodes with an attribute, an input or an output that a runtime does not know."""
+    found: dict[tuple[Key, str], list[NodeProto]] = {}
+    for root in document.roots:
+        for key, places in sorted(root.index.items()):
+            unknown = row.unknown_fields(key)
+            for scope, position in places if unknown else ():
+                node = scope.node(position)
+                if (says := fields.given(node, unknown)) is not None:
+                    found.setdefault((key, says), []).append(node)
+    return found
 
 
 def _types(document: Document, row: Ceiling) -> Iterator[RuntimeLack]:

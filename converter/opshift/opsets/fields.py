@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which attributes, inputs and outputs of an operator a runtime does not know.
+
+`fields.txt` is written by `python -m tools.corpus.runtimes.field_table`. Its first line names a
+runtime and its measured releases. Each further line names an operator and its unknown fields, each
+with the releases that do not know it: an attribute by its name, more than two outputs as
+`outputs>2`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Collection, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from opshift import plugins
+from opshift.opsets import measured
+from opshift.records import dataclass
+
+if TYPE_CHECKING:
+    from opshift.protos import NodeProto
+
+Key = tuple[str, str]  # (domain, operator)
+
+
+@dataclass(frozen=True, slots=True)
+class FieldTable:
+    """The fields that the measured releases of one runtime do not know."""
+
+    runtime: str
+    releases: tuple[str, ...]
+    unknown: Mapping[Key, Mapping[str, tuple[int, ...]]]  # by operator and field: which releases
+
+    def of(self, key: Key, release: str) -> frozenset[str]:
+        """The fields of an operator that a release does not know."""
+        around = measured.around(release, self.releases)
+        found = self.unknown.get(key, {}).items() if around else ()
+        return frozenset(field for field, releases in found if around <= set(releases))
+
+
+def given(node: NodeProto, unknown: Collection[str]) -> str | None:
+    """The first of these fields that a node has, in words."""
+    for attribute in node.attribute:
+        if attribute.name in unknown:
+            return f"an attribute {attribute.name}"
+    for side, names in (("inputs", node.input), ("outputs", node.output)):
+        for field in sorted(unknown):
+            kind, _, most = field.partition(">")
+            if kind == side and most and len(names) > int(most):
+                return f"more than {most} {side}"
+    return None
+
+
+@functools.cache
+def shipped() -> Mapping[str, FieldTable]:
+    """The tables by the name of their runtime."""
+    table = read(plugins.data("opshift.opsets", "fields.txt").decode())
+    return {table.runtime: table}
+
+
+def read(text: str) -> FieldTable:
+    """The table of a text."""
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    runtime, *releases = lines[0].split()
+    unknown: dict[Key, dict[str, tuple[int, ...]]] = {}
+    for line in lines[1:]:
+        name, *groups = line.split("; ")
+        domain, _, op = name.rpartition(".")
+        pairs = [group.split() for group in groups]
+        unknown[domain, op] = {
+            field: tuple(measured.numbers(where, releases)) for field, where in pairs
+        }
+    return FieldTable(runtime, tuple(releases), unknown)
+
+
+def written(table: FieldTable) -> Iterator[str]:
+    """The lines of the text that `read` reads."""
+    yield " ".join([table.runtime, *table.releases])
+    for (domain, op), fields in sorted(table.unknown.items()):
+        groups = [
+            f"{field} {measured.shown(where, table.releases)}"
+            for field, where in sorted(fields.items())
+        ]
+        yield "; ".join([f"{domain}.{op}" if domain else op, *groups])
