@@ -21,9 +21,8 @@ ULP = 8  # two conversions, each of which may round in another order
 # The titles of the examples of decompositions whose operator does not come back, and why.
 STAYS = {
     "Attention": {
-        "the positions are compared, the scores are capped, cast or given out by other nodes": [
-            "causal", "past", "soft cap", "raw scores", "capped scores", "masked scores", "chances",
-            "half", "no queries",
+        "the scores are cast, or given out by other nodes": [
+            "raw scores", "capped scores", "masked scores", "chances", "half",
         ],
         "the lengths or the mask are not known to fit": [
             "mask of one column", "unknown sizes", "unknown rank",
@@ -41,11 +40,10 @@ STAYS = {
             "of codes around a computed point", "of codes that are an output",
         ],
         "a product alone is no quantization": [
-            "constant zero point of zero", "int32 and its zero point", "int32",
+            "constant zero point of zero", "int32 and its zero point", "int32", "per last axis",
         ],
         "the scales of channels stand in another shape": [
-            "per axis", "per axis, constant", "per last axis", "unknown rank, from the end",
-            "16 bits per axis",
+            "unknown rank, from the end", "16 bits per axis",
         ],
         "the conversion down made floats of the few weights": ["weights of 4 bits in blocks"],
         "no formula has these types or these unknown lengths": [
@@ -55,7 +53,7 @@ STAYS = {
     },
     "QuantizeLinear": {
         "the scales of channels or blocks stand in another shape": [
-            "per axis", "per axis from the end, no zero point", "beyond the limits",
+            "per axis from the end, no zero point", "beyond the limits",
             "16 bits of float16", "blocks", "blocks of float8", "one scale and a size of blocks",
         ],
         "no formula has these types": ["16 bits", "4 bits between the two"],

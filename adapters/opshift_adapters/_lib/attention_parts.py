@@ -169,6 +169,9 @@ def softmax_in(op: Builder, scores: Value, precise: int, kind: int) -> Value:
 
 def nothing_if_hidden(op: Builder, chances: Value, bias: Value) -> Value:
     """A query that sees no key has zeros for a result, not NaN."""
+    known = bias.const_or_none()
+    if known is not None and not (known == -np.inf).all(axis=-1).any():
+        return chances
     highest = op.ReduceMax(bias, op.const([-1]))
     blind = op.Equal(highest, op.const(-np.inf, like=bias))
     return op.Where(blind, op.const(0, like=chances), chances)

@@ -174,6 +174,8 @@ def attention_24_23(node: Node, op: Builder) -> Result:
 @example("unknown heads", "(float[2,H,3,4] q, float[2,G,5,4] k, float[2,G,5,6] v) => (float[2,H,3,6] y) { y = Attention(q, k, v) }", inputs={"q": np.ones((2, 4, 3, 4)), "k": np.ones((2, 2, 5, 4)), "v": np.ones((2, 2, 5, 6))}, rtol=1e-5, atol=1e-6)
 @example("unknown sizes", "(float[B,S,D] q, float[B,N,D] k, float[B,N,E] v) => (float[B,S,E] y) { y = Attention<is_causal=1," + HEADS + ">(q, k, v) }", inputs={"q": np.sin(np.arange(48)).reshape(2, 3, 8), "k": np.sin(np.arange(80)).reshape(2, 5, 8), "v": np.sin(np.arange(120)).reshape(2, 5, 12)}, rtol=1e-5, atol=1e-6)
 @example("heads of four axes", QKV + Y + "{ y = Attention<" + HEADS + ">(q, k, v) }", rtol=1e-5, atol=1e-6)
+@example("constant mask", QKV + ") => (float[2,2,3,6] y) <float[3,5] m = {0, -inf, -inf, -inf, -inf, 0, 0, -inf, -inf, -inf, 0, 0, 0, -inf, -inf}> { y = Attention(q, k, v, m) }", gives="Transpose Mul Mul MatMul Add Softmax MatMul", rtol=1e-5, atol=1e-6)
+@example("constant mask that hides a query", QKV + ") => (float[2,2,3,6] y) <float[3,5] m = {-inf, -inf, -inf, -inf, -inf, 0, 0, -inf, -inf, -inf, 0, 0, 0, -inf, -inf}> { y = Attention(q, k, v, m) }", rtol=1e-5, atol=1e-6)
 @example("soft cap", QKV + Y + "{ y = Attention<softcap=2.0,is_causal=1>(q, k, v) }", rtol=1e-5, atol=1e-6)
 @example("raw scores", QKV + ") => (float[2,2,3,6] y, float[2,2,3,5] s) { y, k2, v2, s = Attention<softcap=2.0>(q, k, v) }", rtol=1e-5, atol=1e-6)
 @example("capped scores", QKV + ") => (float[2,2,3,6] y, float[2,2,3,5] s) { y, k2, v2, s = Attention<softcap=2.0,is_causal=1,qk_matmul_output_mode=1>(q, k, v) }", rtol=1e-5, atol=1e-6)

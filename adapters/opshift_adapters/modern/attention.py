@@ -63,6 +63,60 @@ def attention(op: Formula, q: Term, k: Term, v: Term) -> Term:
     return op.MatMul(op.Softmax(scores(op, q, k), axis=-1), v)
 
 
+def shows(found: Found) -> dict[str, Any] | None:
+    """A constant mask that shows each query at least one key."""
+    known = found["mask"].const_or_none()
+    if known is None or known.dtype.kind != "f" or not np.isfinite(known).any(axis=-1).all():
+        return None
+    return None if (known == np.inf).any() or np.isnan(known).any() else fits(found)
+
+
+def caps(found: Found) -> dict[str, Any] | None:
+    """The scores are divided and multiplied by one positive number."""
+    told, cap = fits(found), found.numbers["softcap"]
+    return None if told is None or not 0 < cap < math.inf else {**told, "softcap": cap}
+
+
+def caps_and_shows(found: Found) -> dict[str, Any] | None:
+    return None if shows(found) is None else caps(found)
+
+
+CAUSAL = " float[3,5] m = {0, -inf, -inf, -inf, -inf, 0, 0, -inf, -inf, -inf, 0, 0, 0, -inf, -inf}> "
+
+
+@modern("Attention", since=23, when=shows)
+@example("each query sees a key", QKV + Y.replace("}> ", "}," + CAUSAL) + SCORES + "b = Add(z, m) p = Softmax(b) y = MatMul(p, v) }", gives="Attention", rtol=1e-5, atol=1e-6)
+@example("a query sees no key", QKV + Y.replace("}> ", "}," + CAUSAL.replace("{0,", "{-inf,")) + SCORES + "b = Add(z, m) p = Softmax(b) y = MatMul(p, v) }", gives="Transpose MatMul Mul Add Softmax MatMul", rtol=1e-5, atol=1e-6)
+@example("a key is infinitely near", QKV + Y.replace("}> ", "}," + CAUSAL.replace("{0,", "{inf,")) + SCORES + "b = Add(z, m) p = Softmax(b) y = MatMul(p, v) }", gives="Transpose MatMul Mul Add Softmax MatMul", rtol=1e-5, atol=1e-6)
+def attention_with_a_known_mask(op: Formula, q: Term, k: Term, v: Term, mask: Term) -> Term:
+    """The chances of the scaled scores and a mask that hides no query, times the values."""
+    return op.MatMul(op.Softmax(scores(op, q, k) + mask, axis=-1), v)
+
+
+CAP = Y.replace("c = {0.5}", "c = {0.5}, float o = {2}")
+CAPPED = SCORES + "d = Div(z, o) t = Tanh(d) u = Mul(t, o) "
+
+
+@modern("Attention", since=23, when=caps)
+@example("a soft cap", QKV + CAP + CAPPED + "p = Softmax(u) y = MatMul(p, v) }", gives="Attention", rtol=1e-5, atol=1e-6)
+@example("a negative cap", QKV + CAP.replace("o = {2}", "o = {-2}") + CAPPED + "p = Softmax(u) y = MatMul(p, v) }", gives="Transpose MatMul Mul Div Tanh Mul Softmax MatMul", rtol=1e-5, atol=1e-6)
+@example("two caps", QKV + CAP.replace("o = {2}", "o = {2}, float w = {3}") + CAPPED.replace("Mul(t, o)", "Mul(t, w)") + "p = Softmax(u) y = MatMul(p, v) }", gives="Transpose MatMul Mul Div Tanh Mul Softmax MatMul", rtol=1e-5, atol=1e-6)
+@example("keys of one head", QKV.replace("float[2,2,5,4] k", "float[2,1,5,4] k") + CAP + CAPPED + "p = Softmax(u) y = MatMul(p, v) }", gives="Transpose MatMul Mul Div Tanh Mul Softmax MatMul", rtol=1e-5, atol=1e-6)
+def attention_with_a_soft_cap(op: Formula, q: Term, k: Term, v: Term) -> Term:
+    """The chances of the scaled and capped scores, times the values."""
+    return op.MatMul(op.Softmax(capped(op, q, k), axis=-1), v)
+
+
+@modern("Attention", since=23, when=caps_and_shows)
+@example("a soft cap and a mask", QKV + CAP.replace("}> ", "}," + CAUSAL) + CAPPED + "b = Add(u, m) p = Softmax(b) y = MatMul(p, v) }", gives="Attention", rtol=1e-5, atol=1e-6)
+@example("a soft cap and a mask that hides a query", QKV + CAP.replace("}> ", "}," + CAUSAL.replace("{0,", "{-inf,")) + CAPPED + "b = Add(u, m) p = Softmax(b) y = MatMul(p, v) }", gives="Transpose MatMul Mul Div Tanh Mul Add Softmax MatMul", rtol=1e-5, atol=1e-6)
+def attention_with_a_soft_cap_and_a_mask(
+    op: Formula, q: Term, k: Term, v: Term, mask: Term
+) -> Term:
+    """The chances of the scaled and capped scores and a mask, times the values."""
+    return op.MatMul(op.Softmax(capped(op, q, k) + mask, axis=-1), v)
+
+
 NO_KEYS = "a query that sees no key gives zeros, not NaN"
 
 
@@ -106,3 +160,9 @@ def scores(op: Formula, q: Term, k: Term) -> Term:
     return op.either(
         op.MatMul(q, turned) * op.number("scale"), op.MatMul(q * root, turned * root)
     )
+
+
+def capped(op: Formula, q: Term, k: Term) -> Term:
+    """The scores, bent towards a largest number."""
+    cap = op.number("softcap")
+    return op.Tanh(scores(op, q, k) / cap) * cap

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""QuantizeLinear and DequantizeLinear of whole tensors from their arithmetic."""
+"""QuantizeLinear and DequantizeLinear of whole tensors and of blocks from their arithmetic."""
 
 from typing import Any
 
