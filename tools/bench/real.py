@@ -28,7 +28,7 @@ MARKS = "<!-- real:begin -->", "<!-- real:end -->"
 PASSES = 3
 
 
-class Taken(NamedTuple):
+class Timed(NamedTuple):
     """One conversion: CPU seconds, the nodes of the model and whether their classes told all."""
 
     seconds: float
@@ -36,7 +36,7 @@ class Taken(NamedTuple):
     by_classes: bool
 
 
-def ours(folder: str, to: int) -> list[dict[str, Taken]]:
+def ours(folder: str, to: int) -> list[dict[str, Timed]]:
     """Each pass over the models, without those that are refused or have the version already."""
     import onnx
     from opshift import OpshiftError, convert_version
@@ -52,7 +52,7 @@ def ours(folder: str, to: int) -> list[dict[str, Taken]]:
 
     api.by_classes = watched
     convert_version(onnx.parser.parse_model(TINY), 18)
-    passes: list[dict[str, Taken]] = []
+    passes: list[dict[str, Timed]] = []
     models = _models(folder, to)
     for _ in range(PASSES):
         passes.append({})
@@ -62,7 +62,7 @@ def ours(folder: str, to: int) -> list[dict[str, Taken]]:
             with contextlib.suppress(OpshiftError):
                 convert_version(model, to)
                 seconds = time.process_time() - start
-                passes[-1][name] = Taken(seconds, _count(model), any(told))
+                passes[-1][name] = Timed(seconds, _count(model), any(told))
     return passes
 
 

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The fields of many nodes at once: the first of every node, then the second, and so on."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from opshift.convert.classes.rows import (
+    ABSENT,
+    ATTRIBUTE,
+    DOC,
+    DOMAIN,
+    INPUT,
+    METADATA,
+    NAME,
+    OP,
+    OUTPUT,
+    Parts,
+    Rows,
+    Unproven,
+    distinct,
+)
+from opshift.model.bytes import wire
+from opshift.records import dataclass
+
+Positions: TypeAlias = NDArray[np.int64]
+
+_KNOWN = np.zeros(256, bool)
+_KNOWN[[INPUT, OUTPUT, NAME, OP, ATTRIBUTE, DOC, DOMAIN, METADATA]] = True
+
+
+@dataclass(slots=True)
+class Column:
+    """One field of all nodes: which node it is in, where it begins, its body and its end."""
+
+    row: Positions
+    start: Positions
+    body: Positions
+    end: Positions
+
+
+def read(data: bytes, parts: Parts) -> Rows:
+    """The rows of the nodes of a graph."""
+    starts, ends = np.array(parts.starts, np.int64), np.array(parts.ends, np.int64)
+    columns = _columns(np.frombuffer(data, np.uint8), starts, ends)
+    count = len(parts.tags)
+    op = columns.get(OP)
+    if op is None or len(op.row) != count:
+        raise Unproven
+    begin, stop = np.full(count, -1, np.int64), np.empty(count, np.int64)
+    begin[op.row], stop[op.row] = op.start, op.end
+    if begin.min() < 0:
+        raise Unproven
+    if (attributes := columns.get(ATTRIBUTE)) is not None:
+        np.maximum.at(stop, attributes.row, attributes.end)
+    raw = _slices(data, begin, stop)
+    if (domains := columns.get(DOMAIN)) is not None:
+        for row, domain in zip(
+            domains.row.tolist(), _slices(data, domains.body, domains.end), strict=True
+        ):
+            raw[row] += wire.framed(7, domain) if domain else b""
+    inputs, input_ends, input_shapes = _names(data, columns.get(INPUT), count)
+    outputs, output_ends, output_shapes = _names(data, columns.get(OUTPUT), count)
+    kinds, signatures = distinct(zip(raw, input_shapes, output_shapes, itertools.repeat(0)))
+    name_starts, name_ends = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    if (names := columns.get(NAME)) is not None:
+        name_starts[names.row], name_ends[names.row] = names.start, names.end
+    return Rows(
+        parts.tags, stop, parts.ends, name_starts, name_ends, METADATA in columns,
+        kinds, signatures, inputs, input_ends, outputs, output_ends,
+    )  # fmt: skip
+
+
+def _columns(buffer: NDArray[np.uint8], starts: Positions, ends: Positions) -> dict[int, Column]:
+    """Reads the first field of every node, then the second, and so on, all nodes at once."""
+    found: dict[int, list[tuple[Positions, ...]]] = {}
+    rows, pos, ends_left = np.arange(len(starts), dtype=np.int64), starts, ends
+    last = np.zeros(len(starts), np.uint8)
+    while True:
+        more = pos < ends_left
+        if not more.all():
+            rows, pos, ends_left = rows[more], pos[more], ends_left[more]
+            last = last[more]
+        if not len(rows):
+            break
+        tags = buffer[pos]
+        body, stop = _bodies(buffer, pos)
+        # Every writer writes fields in the order of their numbers; others are left to onnx.
+        if not _KNOWN[tags].all() or (tags < last).any() or (stop > ends_left).any():
+            raise Unproven
+        for tag in np.flatnonzero(np.bincount(tags)).tolist():
+            here = np.flatnonzero(tags == tag)
+            part = (rows[here], pos[here], body[here], stop[here])
+            found.setdefault(tag, []).append(part)
+        pos, last = stop, tags
+    return {
+        tag: Column(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+        for tag, parts in found.items()
+    }
+
+
+def _bodies(buffer: NDArray[np.uint8], pos: Positions) -> tuple[Positions, Positions]:
+    """Where the bodies of the fields at these positions begin and end."""
+    at = pos + 1
+    byte = buffer.take(at, mode="clip").astype(np.int64)
+    size, shift = byte & 0x7F, 7
+    longer = np.flatnonzero(byte > 0x7F)
+    while len(longer):
+        if shift > 28:
+            raise Unproven
+        at[longer] += 1
+        byte = buffer.take(at[longer], mode="clip").astype(np.int64)
+        size[longer] |= (byte & 0x7F) << shift
+        longer, shift = longer[byte > 0x7F], shift + 7
+    body = at + 1
+    return body, body + size
+
+
+def _names(
+    data: bytes, column: Column | None, count: int
+) -> tuple[list[bytes], list[int], list[int]]:
+    """The names in a field of all nodes, where those of each node end, and their shapes."""
+    if column is None:
+        return [], [0] * count, [0] * count
+    order = np.argsort(column.body)
+    bodies, stops = column.body[order], column.end[order]
+    sizes = np.bincount(column.row, minlength=count)
+    ends, shapes = sizes.cumsum().tolist(), sizes.tolist()
+    if len(column.row) and max(shapes) >= 1 << ABSENT:
+        raise Unproven
+    for index in np.flatnonzero(bodies == stops).tolist():
+        row = int(column.row[order[index]])
+        first = ends[row - 1] if row else 0
+        shapes[row] |= 1 << ABSENT + index - first
+    return _slices(data, bodies, stops), ends, shapes
+
+
+def _slices(data: bytes, starts: Positions, ends: Positions) -> list[bytes]:
+    return [data[i:j] for i, j in zip(starts.tolist(), ends.tolist(), strict=True)]
