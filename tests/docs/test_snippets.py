@@ -17,6 +17,7 @@ import sys
 from pathlib import Path
 
 import distributions
+import numpy as np
 import onnx
 import pytest
 from opshift.opsets import schemas
@@ -24,6 +25,7 @@ from opshift.opsets import schemas
 ROOT = Path(__file__).resolve().parents[2]
 START = sorted((ROOT / "docs" / "start").glob("*.md"))
 PAGES = START + [ROOT / "docs" / "howto" / name for name in ("big-models.md", "report.md")]
+HOWTOS = sorted({*(ROOT / "docs" / "howto").glob("*.md")} - {*PAGES})
 BLOCK = re.compile(
     r"(?P<left><!-- not run: [^>]+ -->\s*)?(?:<!-- needs: (?P<needs>\w+) -->\s*)?"
     r"^```(?P<kind>sh|python)\n(?P<text>.*?)^```$",
@@ -60,6 +62,45 @@ def folder(tmp_path):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_the_snippets_of_a_page_run(page, folder):
     run_all(page, folder, sys.path)
+
+
+@pytest.fixture
+def files(folder):
+    """The files that the how-tos name."""
+    older, newer = folder / "attention_opset12.onnx", folder / "model.onnx"
+    for name in ("before", "in", "old", "optimized"):
+        shutil.copy(older, folder / f"{name}.onnx")
+    for name in ("after", "new"):
+        shutil.copy(newer, folder / f"{name}.onnx")
+    (folder / "models").mkdir()
+    shutil.copy(older, folder / "models" / "resnet18.onnx")
+    (folder / "list.txt").write_text("models/resnet18.onnx\n")
+    np.savez(folder / "data.npz", x=np.ones((2, 3), np.int32))
+    return folder
+
+
+ANSWERED = {0, 1, 4}  # no, and "it would change", are answers; 2 is bad usage and 3 a bug
+# What a snippet of an adapter begins with, where the page tells of one part of its file.
+HEAD = """from collections.abc import Mapping, Sequence
+from typing import Any
+from opshift.adapter import *
+"""
+
+
+@pytest.mark.skipif((schemas.latest("") or 0) < 28, reason="the pages name the newest opsets")
+@pytest.mark.parametrize("page", HOWTOS, ids=lambda page: page.stem)
+def test_every_command_of_a_how_to_is_answered(page, files):
+    pytest.importorskip("onnxruntime")
+    code = [HEAD] if page.stem in ("modernize", "write-an-adapter") else []
+    for kind, text in snippets(page):
+        if kind == "python":
+            code.append(text)
+            continue
+        for line in filter(None, text.splitlines()):
+            done = run(["sh", "-eu", "-c", line], files, sys.path)
+            assert done.returncode in ANSWERED, f"{line}\n{done.stdout}\n{done.stderr}"
+    done = run([sys.executable, "-c", "\n".join(code)], files, sys.path)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.fixture(scope="module")
