@@ -68,16 +68,18 @@ class ClassPlan:
     def learn(self, keys: Iterable[Key], ir_version: int) -> None:
         """Finds the answers for classes: converts one node of each, all in one model.
 
-        A node with graphs is converted alone: what is said of its inside spoils no other answer.
+        Where that does not answer all, each node with graphs is converted alone: what is said of
+        its inside spoils no other answer.
         """
-        plain = []
-        for key in keys:
-            if holds_graphs(self.nodes[key[0][0]][0]):
-                self._learn([key], ir_version)
-            else:
-                plain.append(key)
-        if plain:
-            self._learn(plain, ir_version)
+        asked = list(keys)
+        self._learn(asked, ir_version)
+        if all(self.answers.get(key) is not None for key in asked):
+            return
+        plain = [key for key in asked if not holds_graphs(self.nodes[key[0][0]][0])]
+        if len(plain) < len(asked) > 1:
+            alone = [[key] for key in asked if key not in plain]
+            for group in filter(None, [plain, *alone]):
+                self._learn(group, ir_version)
 
     def _learn(self, asked: list[Key], ir_version: int) -> None:
         quotient = Quotient(self, asked)
