@@ -12,6 +12,7 @@ html_static_path = ["_static"]
 html_css_files = ["coverage.css"]
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
+napoleon_use_ivar = True  # attributes are told in the text of their class
 autodoc_typehints = "description"
 autodoc_member_order = "bysource"
 exclude_patterns = ["_build"]

@@ -135,7 +135,28 @@ class RefusedNode:
 
 
 class Refused(OpshiftError, RuntimeError):  # noqa: N818
-    """No equal model exists at the target: every blocker of the boundary, and how near one gets."""
+    """No equal model exists at the target: every blocker of the boundary, and how near one gets.
+
+    Attributes
+    ----------
+    refusals : tuple of RefusedNode
+        Every node that blocks the conversion, with `why`, `detail` and `cure`.
+    nearest, target : dict of str to int
+        The nearest versions that the model reaches, and those that were wanted, by domain.
+    steps : tuple of StepReport
+        What was done before the node was met.
+    dead_ends : tuple of str
+        The ways that the plan knows to end before the target.
+
+    Examples
+    --------
+    >>> import opshift
+    >>> try:
+    ...     opshift.convert_version("model.onnx", 1)
+    ... except opshift.Refused as refused:
+    ...     print(refused.nearest[""], refused.refusals[0].why.name)
+    5 NEEDS_CONSTANT
+    """
 
     def __init__(
         self,

@@ -65,7 +65,34 @@ class StepReport:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Report(Paged):
-    """What a conversion did."""
+    """What a conversion did.
+
+    Attributes
+    ----------
+    source, result : mapping of str to int
+        The versions before and after, by domain.
+    ir_before, ir_after : int
+        The IR versions.
+    steps : tuple of StepReport
+        What was rewritten and kept at each step, with the adapter.
+    approximations, assumptions, notes : tuple of str
+        What is not exact, what the result relies on, and what else is worth knowing.
+    inlined : tuple of str
+        The functions that were written out at their calls.
+    repaired : bool
+        Whether something was repaired that runtimes accept and onnx rejects.
+    nodes_before, nodes_after : int or None
+        The number of nodes.
+    modernized : tuple of Site
+        The newer operators that were written in place of several nodes.
+
+    Examples
+    --------
+    >>> import opshift
+    >>> report = opshift.convert("model.onnx", 13).report
+    >>> report.changed, report.result[""], report.nodes_after
+    (True, 13, 50)
+    """
 
     source: Mapping[str, int]
     result: Mapping[str, int]
@@ -83,6 +110,7 @@ class Report(Paged):
 
     @property
     def changed(self) -> bool:
+        """Whether the result differs from the model."""
         versions = dict(self.source) != dict(self.result) or self.ir_before != self.ir_after
         return versions or self.repaired or any(step.changed for step in self.steps)
 
@@ -95,6 +123,7 @@ class Report(Paged):
 
     @staticmethod
     def from_json(text: str) -> Report:
+        """The report that `to_json` wrote."""
         raw = json.loads(text)
         check_schema(raw, "report")
         steps = tuple(

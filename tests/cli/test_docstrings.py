@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import doctest
 import importlib
 import inspect
@@ -33,6 +34,13 @@ FUNCTIONS = [
     getattr(importlib.import_module(home), name) for home, names in HOMES.items() for name in names
 ]
 NEEDS_TORCH = {"export"}
+# Exceptions and lists of values tell all in their sentence; one that holds more has attributes.
+CLASSES = [
+    found
+    for name in opshift.__all__
+    if isinstance(found := getattr(opshift, name), type)
+    and (dataclasses.is_dataclass(found) or found is opshift.Refused)
+]
 SECTION = r"\n    {}\n    -+\n(.*?)(?=\n\n    \w+\n    -+\n|\Z)"
 
 
@@ -93,6 +101,37 @@ def test_the_example_runs(function, tmp_path, monkeypatch):
         runner.run(test, out=told.append)
     assert runner.failures == 0, "".join(told)
     onnx.checker.check_model("model.onnx")
+
+
+@pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
+def test_every_class_explains_its_attributes_and_shows_an_example(kind, tmp_path, monkeypatch):
+    listed = re.findall(
+        r"^    ([\w, ]+) : .+\n        \S", section(kind, "Attributes"), re.M
+    )
+    named = {name for entry in listed for name in entry.split(", ")}
+    if kind is opshift.Refused:
+        assert named == {"refusals", "nearest", "target", "steps", "dead_ends"}
+    else:
+        assert named == {one.name for one in dataclasses.fields(kind)}
+    for name, member in vars(kind).items():
+        if not name.startswith("_") and isinstance(member, (FunctionType, property)):
+            assert name in ("to_json", "page") or member.__doc__, name
+    test_the_example_runs(kind, tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: opshift.convert_version("model.onnx", 13, chek="full"), "there is no option 'chek'; did you mean check"),
+        (lambda: opshift.Request.of(13, drop_meta=True), "there is no option 'drop_meta'; did you mean drop_metadata"),
+        (lambda: opshift.plan(3, 13), "model is a ModelProto or a path, not int"),
+        (lambda: opshift.lowest_versions(None), "model is a ModelProto or a path, not NoneType"),
+        (lambda: opshift.check_model(None), "model is a ModelProto or a path, not NoneType"),
+    ],
+)  # fmt: skip
+def test_an_argument_of_a_wrong_kind_is_named(call, sentence):
+    with pytest.raises(TypeError, match=sentence):
+        call()
 
 
 def test_every_wish_has_a_text():

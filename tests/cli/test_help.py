@@ -16,9 +16,10 @@ import pytest
 from click.testing import CliRunner
 from onnx import parser
 from opshift import Why, codes
-from opshift.cli import commands
+from opshift.cli import commands, options
 from opshift.cli import terminal as cli
 from opshift.cli.entry import main
+from opshift.opsets import targets
 
 NAMES = [info.name for info in pkgutil.iter_modules(commands.__path__)]
 SOFTMAX = '<ir_version: 7, opset_import: ["" : 12]> g (float[2,3,4] x) => (float[2,3,4] y) { y = Softmax(x) }'
@@ -142,3 +143,11 @@ def test_a_wrong_settings_file_is_an_error(folder, text, sentence):
     done = run("convert", "m.onnx", "--to", "13", "--check")
     assert done.exit_code == cli.BAD_INPUT
     assert sentence in done.stderr
+
+
+def test_runtimes_are_completed():
+    complete = options.complete_runtimes
+    assert complete(None, None, "onnxr") == ["onnxruntime"]
+    assert "onnxruntime==1.10" in complete(None, None, "onnxruntime==1.1")
+    assert all(targets.find(one) for one in complete(None, None, "tensorrt=="))
+    assert complete(None, None, "nothing") == []

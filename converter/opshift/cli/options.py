@@ -165,6 +165,17 @@ def reports(function: _Command) -> _Command:
     return found
 
 
+def complete_runtimes(ctx: click.Context, param: click.Parameter, word: str) -> list[str]:
+    """The runtimes that a word begins, and the releases of one that is named."""
+    from opshift.opsets import targets
+
+    name, sign, _ = word.partition("==")
+    rows = targets.rows(name) if sign and name in targets.names() else []
+    ends = [f"{name}=={one.strip().rpartition('..')[2] or one.strip().rpartition('..')[0]}"
+            for row in rows for one in row.versions.split(",")]  # fmt: skip
+    return [one for one in ends or targets.names() if one.startswith(word.lower())]
+
+
 def give_documents(paths: Sequence[str]) -> None:
     """Uses some documents; a fault of one is a mistake in the words."""
     if not paths:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from opshift.assumptions import NAMES
-from opshift.cli.options import read_ir, read_target
+from opshift.cli.options import complete_runtimes, read_ir, read_target
 from opshift.wishes import help_of
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ TARGET = (
         "--for",
         "runtime",
         metavar="NAME==VERSION",
+        shell_complete=complete_runtimes,
         help="Convert for this runtime: not above the versions that it reads, and without operators"
         " that it lacks. `opshift targets` lists the runtimes.",
     ),

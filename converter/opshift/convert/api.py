@@ -24,7 +24,7 @@ from opshift.convert.ways import STRAIGHT, Ways
 from opshift.errors import BadDestination, InvalidModel, Refused
 from opshift.model import weights
 from opshift.model.bytes import place
-from opshift.model.bytes.source import Opened
+from opshift.model.bytes.source import Opened, opened
 from opshift.model.weights import Weights
 from opshift.protos import ModelProto
 from opshift.report import Report
@@ -300,7 +300,7 @@ def carve_of(model: ModelProto | str | os.PathLike[str] | Opened) -> Carve:
     """The way to a skeleton of a model or a file, as often as it is asked for."""
     if isinstance(model, ModelProto):
         return lambda: weights.carve_model(model)
-    file = model if isinstance(model, Opened) else Opened(os.fspath(model))
+    file = opened(model)
     return lambda: weights.carve_file(file)
 
 

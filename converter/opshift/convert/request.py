@@ -59,7 +59,24 @@ CHECKS: dict[Any, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The wanted result of a conversion; `convert_version` takes one in place of a target."""
+    """The wanted result of a conversion; `convert_version` takes one in place of a target.
+
+    Attributes
+    ----------
+    target : mapping of str to int
+        The wanted versions by domain. `Request.of` also takes an opset or the name of a runtime.
+    **wishes
+        The options of a conversion.
+    node_budget : int, optional
+        The number of nodes that a rehearsal may write before it gives up.
+
+    Examples
+    --------
+    >>> import opshift
+    >>> wanted = opshift.Request.of(13, ir_version=7)
+    >>> opshift.convert_version("model.onnx", wanted).ir_version
+    7
+    """
 
     target: Target | Wanted = dataclasses.field(default_factory=dict)
     ir_version: str | int = "auto"
@@ -98,6 +115,7 @@ class Request:
     @staticmethod
     def of(target: AnyTarget = None, **wishes: Any) -> Request:
         """The request that a target and wishes make; wishes change a request that is given."""
+        _require_known(wishes)
         at_least = _floors(wishes.pop("at_least", None))
         if isinstance(target, Request):
             if at_least is not None:
@@ -174,6 +192,21 @@ def takes_wishes(function: _Function) -> _Function:
 
 
 _FLAGS = tuple(one.name for one in dataclasses.fields(Request) if one.default is False)
+
+
+_OPTIONS = ("at_least", *(one.name for one in dataclasses.fields(Request) if one.name != "target"))
+if Request.__doc__:  # python -OO leaves none
+    Request.__doc__ = Request.__doc__.replace(
+        "    **wishes\n        The options of a conversion.\n",
+        wishes.parameters([name for name in _OPTIONS[1:] if name in wishes.WISHES], "    ") + "\n",
+    )
+
+
+def _require_known(options: Mapping[str, object]) -> None:
+    """Refuses an option that does not exist, as Python does, and suggests one that does."""
+    for name in options:
+        if name not in _OPTIONS:
+            raise TypeError(f"there is no option {name!r}{suggestion(name, _OPTIONS)}")
 
 
 def _require_flag(name: str, value: object) -> None:

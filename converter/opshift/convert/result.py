@@ -19,7 +19,22 @@ _Model = TypeVar("_Model")
 
 @dataclass(frozen=True, repr=False)
 class Result(Paged, Generic[_Model]):
-    """What `opshift.convert` returns: the model, of the type that was given, and the report."""
+    """What `opshift.convert` returns: the model, of the type that was given, and the report.
+
+    Attributes
+    ----------
+    model : ModelProto, onnx_ir.Model or ONNXProgram
+        The converted model.
+    report : Report
+        What the conversion did.
+
+    Examples
+    --------
+    >>> import opshift
+    >>> found = opshift.convert("model.onnx", 13)
+    >>> found.model.opset_import[0].version, str(found.report).splitlines()[0]
+    (13, 'Converted: opset 12 -> 13.')
+    """
 
     model: _Model
     report: Report

@@ -43,6 +43,21 @@ class ModelVersion:
 
     A model does not store the pre-release and the build: `pack` leaves them out, and no version
     that was read from a model has them. A pre-release comes before its version; builds are equal.
+
+    Attributes
+    ----------
+    major, minor, patch : int
+        The numbers of the version.
+    form : VersionFormat
+        How the version is written into `model_version`.
+    pre_release, build : str
+        The words of SemVer after the numbers.
+
+    Examples
+    --------
+    >>> import opshift
+    >>> str(opshift.ModelVersion.unpack(0x0001000200000159))
+    '1.2.345'
     """
 
     major: int = 0

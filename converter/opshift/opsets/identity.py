@@ -16,7 +16,21 @@ def normal(domain: str) -> str:
 
 @dataclass(frozen=True, slots=True, order=True)
 class OperatorId:
-    """One implementation of an operator; the default domain is the empty string."""
+    """One implementation of an operator; the default domain is the empty string.
+
+    Attributes
+    ----------
+    domain, op_type : str
+        The domain and the name of the operator.
+    since_version : int
+        The version of the domain with which the implementation began.
+
+    Examples
+    --------
+    >>> import opshift
+    >>> str(opshift.OperatorId.of("", "Relu", 20))
+    'ai.onnx.Relu:14'
+    """
 
     domain: str
     op_type: str

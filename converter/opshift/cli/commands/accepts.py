@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     "opshift accepts models/*.onnx --opset 15 --ir 8 --model-version 1.2",
 )
 @click.argument("sources", metavar="IN...", nargs=-1, required=True, type=click.Path())
-@click.option("--for", "runtime", metavar="NAME==VERSION",
+@click.option("--for", "runtime", metavar="NAME==VERSION", shell_complete=options.complete_runtimes,
               help="Ask for this runtime. `opshift targets` lists the runtimes.")  # fmt: skip
 @click.option(
     "--opset",

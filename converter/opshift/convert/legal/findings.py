@@ -85,11 +85,24 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Findings(Shown):
-    """All that was found in a model, errors first."""
+    """All that was found in a model, errors first.
+
+    Attributes
+    ----------
+    found : tuple of Finding
+        Each finding with its `level` (`"error"`, `"warning"` or `"info"`), `rule` and `text`.
+
+    Examples
+    --------
+    >>> import opshift
+    >>> opshift.check_model("model.onnx").fails(strict=False)
+    False
+    """
 
     found: tuple[Finding, ...]
 
     def fails(self, *, strict: bool) -> bool:
+        """Whether there is an error; if `strict`, a warning counts as one."""
         grave = {ERROR, WARNING} if strict else {ERROR}
         return any(finding.level in grave for finding in self.found)
 

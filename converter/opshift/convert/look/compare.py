@@ -56,7 +56,26 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Diff(Shown):
-    """All differences, gravest first, and the version that follows from them."""
+    """All differences, gravest first, and the version that follows from them.
+
+    Attributes
+    ----------
+    changes : tuple of SignatureChange
+        What is different for the users of the model, each with its level and a text.
+    before, after : ModelVersion
+        The versions that the models have.
+    differences : tuple of Difference
+        Versions, nodes, weights and metadata that are different.
+    same : str
+        How it was shown that the second model computes the same, or an empty text.
+
+    Examples
+    --------
+    >>> import opshift
+    >>> found = opshift.diff("model.onnx", "model.onnx")
+    >>> found.level.name, str(found.advised)
+    ('NONE', '0')
+    """
 
     changes: tuple[SignatureChange, ...]
     before: ModelVersion
@@ -66,10 +85,12 @@ class Diff(Shown):
 
     @property
     def level(self) -> Level:
+        """The gravest change, by SemVer."""
         return max((change.level for change in self.changes), default=Level.NONE)
 
     @property
     def advised(self) -> ModelVersion:
+        """The version that SemVer asks for in the second model."""
         return self.before.bump(self.level)
 
     @property

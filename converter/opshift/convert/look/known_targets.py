@@ -18,7 +18,20 @@ from opshift.text import table as shown_table
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Targets(Shown):
-    """Releases of runtimes, with the versions that they read and what they lack."""
+    """Releases of runtimes, with the versions that they read and what they lack.
+
+    Attributes
+    ----------
+    rows : tuple of Ceiling
+        The highest versions by domain (`imports`), the lowest (`floors`), the IR version (`ir`),
+        the operators and forms that the release lacks, and the source of these facts.
+
+    Examples
+    --------
+    >>> import opshift
+    >>> opshift.targets("onnxruntime==1.10").rows[0].ir
+    8
+    """
 
     rows: tuple[Ceiling, ...]
 

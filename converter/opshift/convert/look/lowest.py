@@ -44,7 +44,25 @@ class Reach:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Lowest(Shown):
-    """The reach of every domain whose versions are known, and what ties the content to an IR."""
+    """The reach of every domain whose versions are known, and what ties the content to an IR.
+
+    Attributes
+    ----------
+    domains : tuple of Reach
+        For each domain `lowest` and `highest`, and `below` and `above`: the nodes that block the
+        next version. `found[""]` is the reach of ai.onnx.
+    ir_version : int
+        The IR version of the model.
+    ir_needs : tuple of Need
+        What in the model needs an IR version, with that version.
+
+    Examples
+    --------
+    >>> import opshift
+    >>> found = opshift.lowest_versions("model.onnx")
+    >>> found[""].lowest, found.lowest_ir
+    (5, 4)
+    """
 
     domains: tuple[Reach, ...]
     ir_version: int = 3

@@ -53,7 +53,36 @@ class Path:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Plan(Paged):
-    """What a conversion would do, or why there is none and how near one gets."""
+    """What a conversion would do, or why there is none and how near one gets.
+
+    Attributes
+    ----------
+    source, target : mapping of str to int
+        The versions that the model has, and those that are wanted, by domain.
+    paths : tuple of Path
+        The verdict for each operator at each step, and where its way ends.
+    steps : tuple of StepReport
+        What the conversion rewrites and keeps at each step.
+    refusals : tuple of RefusedNode
+        Every node that blocks the conversion, with the reason and what to do.
+    nearest, lowest, highest : mapping of str to int
+        The nearest versions to the target that the model reaches, and how far it can go.
+    approximations, assumptions, notes : tuple of str
+        What is not exact, what the result relies on, and what else is worth knowing.
+    header_only : bool
+        Whether no operator changes.
+    outgrown : tuple of str
+        The domains in which the model became too large to look further.
+    modernized : tuple of Site
+        The newer operators that would be written in place of several nodes.
+
+    Examples
+    --------
+    >>> import opshift
+    >>> found = opshift.plan("model.onnx", 1)
+    >>> found.possible, found.nearest[""], found.refusals[0].why.name
+    (False, 5, 'NEEDS_CONSTANT')
+    """
 
     source: Mapping[str, int]
     target: Mapping[str, int]
@@ -72,6 +101,7 @@ class Plan(Paged):
 
     @property
     def possible(self) -> bool:
+        """Whether nothing blocks the conversion."""
         return not self.refusals
 
     def as_dict(self) -> dict[str, Any]:

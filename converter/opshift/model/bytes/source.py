@@ -129,6 +129,15 @@ class Opened:
             Named(self.path, self.seen).check_unchanged()
 
 
+def opened(model: object) -> Opened:
+    """The file that a caller gives, by its path or already open."""
+    if isinstance(model, Opened):
+        return model
+    if not isinstance(model, (str, os.PathLike)):
+        raise TypeError(f"model is a ModelProto or a path, not {type(model).__name__}")
+    return Opened(os.fspath(model))
+
+
 def _opened(path: str) -> int:
     mode = os.stat(path).st_mode
     if stat.S_ISDIR(mode):

@@ -13,7 +13,7 @@ from opshift.errors import InvalidModel
 from opshift.model.bytes import foreign, wire
 from opshift.model.bytes.external import location_of
 from opshift.model.bytes.ranges import Region
-from opshift.model.bytes.source import Opened
+from opshift.model.bytes.source import Opened, opened
 from opshift.model.walk import nested_tensors, tensors
 from opshift.model.weights import copy, forms
 from opshift.model.weights.store import EXTERNAL_KEY, InFile, Source, Weights
@@ -22,8 +22,8 @@ from opshift.protos import ModelProto, TensorProto
 
 def carve_file(path: str | os.PathLike[str] | Opened) -> tuple[ModelProto, Weights]:
     """Read a model file without its large payloads."""
-    opened = path if isinstance(path, Opened) else Opened(os.fspath(path))
-    name, file = opened.path, forms.binary(opened)
+    given = opened(path)
+    name, file = given.path, forms.binary(given)
     head = bytes(file.view[: foreign.HEAD])
     if (code := foreign.code_of(head)) is not None:
         raise foreign.error(name, code)
