@@ -119,6 +119,8 @@ def folder(tmp_path, monkeypatch):
     ("name", "text"),
     [
         ("opshift.toml", 'output-format = "json"\n[convert]\nto = [13]\ncheck = true\n'),
+        ("opshift.toml", 'output-format = "json"\n[convert]\nto = 13\ncheck = true\n'),
+        ("opshift.toml", 'output-format = "json"\n[convert]\nto = "13"\ncheck = true\n'),
         ("pyproject.toml", '[tool.opshift]\noutput-format = "json"\nconvert = {to = ["13"], check = true}\n'),
     ],
 )
@@ -133,6 +135,7 @@ def test_defaults_from_a_file(folder, name, text):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
+        ("[convert]\nir = [8]\n", "--ir has one value and is given a list; give one value"),
         ("[convert]\ntoo = 13\n", "convert has no option --too; did you mean to?"),
         ("[convert\n", "cannot be read"),
         ("convert = 1\n", "[convert] is not a table"),

@@ -60,13 +60,14 @@ def defaults(command: click.Command | None, name: str) -> dict[str, Any]:
             near = suggestion(key, list(options))
             raise click.UsageError(f"{path}: {name} has no option --{key}{near}")
     general = {k: v for k, v in table.items() if k in options and not isinstance(v, Mapping)}
-    return {options[key]: _value(value) for key, value in {**general, **own}.items()}
+    given = {**general, **own}
+    return {options[key].name or "": _value(path, key, options[key], given[key]) for key in given}
 
 
-def _options(command: click.Command) -> dict[str, str]:
-    """The long names of the options of a command and the parameters that they set."""
+def _options(command: click.Command) -> dict[str, click.Option]:
+    """The options of a command by their long names."""
     return {
-        name.lstrip("-"): parameter.name
+        name.lstrip("-"): parameter
         for parameter in command.params
         if isinstance(parameter, click.Option) and parameter.name
         for name in parameter.opts
@@ -74,8 +75,10 @@ def _options(command: click.Command) -> dict[str, str]:
     }
 
 
-def _value(value: Any) -> Any:
-    """A number may stand where the command line has a word."""
+def _value(path: object, key: str, option: click.Option, value: Any) -> Any:
+    """What click takes: a number may stand for a word, and one word for a list of one."""
+    if option.multiple:
+        return [str(one) for one in (value if isinstance(value, list) else [value])]
     if isinstance(value, list):
-        return [str(one) for one in value]
+        raise click.UsageError(f"{path}: --{key} has one value and is given a list; give one value")
     return value
