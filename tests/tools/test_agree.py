@@ -53,11 +53,15 @@ def test_a_dead_end_that_is_none_and_one_that_was_not_known_are_seen(monkeypatch
     trip = agree.Trip("a test", model(STOPPED, 20), 18)
     known = agree.known_dead_ends
     monkeypatch.setattr(agree, "known_dead_ends", lambda *given: ({}, known(*given)[1]))
-    assert agree.broken(trip) == ["StringSplit is stopped by an impossible verdict, and no dead end was known"]
+    assert agree.broken(trip) == [
+        "StringSplit is stopped by an impossible verdict, and no dead end was known"
+    ]
     dead = {("", "Relu"): "Relu 14->13"}
     monkeypatch.setattr(agree, "known_dead_ends", lambda *given: (dead, set()))
     easy = agree.Trip("a test", model("(float[2] x) => (float[2] y) { y = Relu(x) }", 14), 13)
-    assert agree.broken(easy) == ["the plan knew no way for Relu 14->13, and the conversion found one"]
+    assert agree.broken(easy) == [
+        "the plan knew no way for Relu 14->13, and the conversion found one"
+    ]
 
 
 @pytest.mark.parametrize("goal", [11, 22])
