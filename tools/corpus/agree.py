@@ -54,7 +54,7 @@ def of_example(case: findings.Case, targets: Sequence[int]) -> Iterator[Trip]:
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class ConversionEnd:
     """How a conversion ended that had no fault: with its refusal, if there is one."""
 
     refused: Any = None
@@ -89,10 +89,10 @@ def _converted(source: Path, trip: Trip) -> Any:
     try:
         convert(source, trip.target, allow_approximate=trip.approximate)
     except Refused as refused:
-        return Ending(refused)
+        return ConversionEnd(refused)
     except OpshiftError as error:
         return error
-    return Ending()
+    return ConversionEnd()
 
 
 def _planned(source: Path, trip: Trip) -> Any:
@@ -105,7 +105,7 @@ def _planned(source: Path, trip: Trip) -> Any:
         return error
 
 
-def _unlike(told: Any, done: Ending) -> Iterator[str]:
+def _unlike(told: Any, done: ConversionEnd) -> Iterator[str]:
     """What a plan says other than the conversion."""
     refused = done.refused
     if told.possible != (refused is None):
@@ -119,7 +119,7 @@ def _unlike(told: Any, done: Ending) -> Iterator[str]:
         yield f"the plan is possible, and has a dead end for {', '.join(dead)}"
 
 
-def _unforeseen(source: Path, trip: Trip, done: Ending) -> Iterator[str]:
+def _unforeseen(source: Path, trip: Trip, done: ConversionEnd) -> Iterator[str]:
     """Where the verdicts alone say other than the conversion."""
     refused = done.refused
     dead, present = known_dead_ends(source, trip.target)
