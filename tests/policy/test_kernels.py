@@ -114,3 +114,16 @@ def test_an_operator_that_a_release_does_not_know_is_a_named_blocker():
     text = f'<ir_version: 4, opset_import: ["": 10, "com.microsoft": 1]> g {graph}'
     found = plan(parser.parse_model(text), "onnxruntime==0.4")
     assert "onnxruntime==0.4 has no operator com.microsoft.BeamSearch" in str(found.refusals[0])
+
+
+def test_a_form_that_the_runtime_misreads_is_written_otherwise():
+    """The release ends the process at a DequantizeLinear of rank 0, but not at one of rank 1."""
+    graph = "(int8 x, int8[2] z) => (float y, float[2] w) <float s = {0.5}> { y = DequantizeLinear(x, s) w = DequantizeLinear(z, s) }"
+    before, target = model(11, graph), "onnxruntime==1.2"
+    found = accepts(before, target)
+    assert [reason for reason in found.reasons if "rank 0" in reason]
+    after = convert_version(before, target)
+    assert [node.op_type for node in after.graph.node] == [
+        "Unsqueeze", "DequantizeLinear", "Squeeze", "DequantizeLinear",
+    ]  # fmt: skip
+    assert accepts(after, target).accepted

@@ -256,8 +256,8 @@ def run_for(name, proto, **more):
 
 
 FOREIGN = [
-    ("com.microsoft", "CDist(x, x)", "tensorrt==8.4"),
-    ("com.microsoft", "CDist(x, x)", "onnx==1.16"),
+    ("com.microsoft", "Rfft(x)", "tensorrt==8.4"),
+    ("com.microsoft", "Rfft(x)", "onnx==1.16"),
     ("ai.onnx.ml", "Normalizer(x)", "tensorrt==8.4"),
     ("ai.onnx.preview", "FlexAttention(x, x, x)", "onnxruntime==1.17"),
     ("ai.onnx.preview", "FlexAttention(x, x, x)", "onnx==1.16"),

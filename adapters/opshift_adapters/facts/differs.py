@@ -57,8 +57,8 @@ def transform_of_one_target(node: Node) -> str | None:
 @differs("TreeEnsembleClassifier", domain=ML)
 def votes_for_both_classes(node: Node) -> str | None:
     """Two classes that both get votes, or a base value each."""
-    labels = node.strings("classlabels_strings") or node.ints("classlabels_int64s")
-    if len(labels) != 2:
+    labels = node.attr("classlabels_strings") or node.attr("classlabels_int64s")
+    if labels is None or len(labels) != 2:
         return None
     bases = [name for name in ("base_values", "base_values_as_tensor") if node.has(name)]
     if any(np.size(node.attr(name) if name == "base_values" else node.tensor(name)) == 2 for name in bases):

@@ -12,6 +12,7 @@ from opshift.adapter import (
     Value,
     Why,
     adapter,
+    alternative,
     boundary,
     by_value,
     example,
@@ -53,6 +54,17 @@ def int32_multiplied(node: Node, op: Builder) -> Result:
     if zero is not None and (known is None or known.any()):
         return KEEP
     return op.Cast(node["x"], to=T.FLOAT) * node["x_scale"]
+
+
+@alternative("DequantizeLinear", runtime="onnxruntime==1.2", emits=("Unsqueeze", "Squeeze"))
+@example("a scalar", "(int8 x) => (float y) <float s = {0.5}, int8 z = {3}> { y = DequantizeLinear(x, s, z) }", imports={"": 11}, gives="Unsqueeze DequantizeLinear Squeeze", inputs={"x": -7})
+@example("a constant scalar", "(float[2] a) => (float[2] y) <uint8 x = {9}, float s = {0.5}> { d = DequantizeLinear(x, s) y = Mul(a, d) }", imports={"": 11}, gives="DequantizeLinear Squeeze Mul")
+@example("a row without a kernel", "(int32[2] x, int32 z) => (float[2] y) <float s = {0.5}> { y = DequantizeLinear(x, s, z) }", imports={"": 11}, gives="DequantizeLinear", inputs={"z": 0})
+def scalars_in_a_row(node: Node, op: Builder) -> Result:
+    """onnxruntime 1.0 to 1.2 end the process at a tensor of rank 0."""
+    if node["x"].rank_or_none != 0:
+        return KEEP
+    return op.Squeeze(op.same(node, inputs={"x": op.Unsqueeze(node["x"], axes=[0])}))
 
 
 # -- types that are only in weights, or between the two operators --------------------------------

@@ -11,6 +11,7 @@ from opshift.convert import request
 from opshift.convert.change import NodeChange
 from opshift.convert.legal import runtime
 from opshift.convert.state import State
+from opshift.model.scope import Place, Root
 from opshift.opsets.wanted import Wanted
 
 if TYPE_CHECKING:
@@ -60,21 +61,26 @@ def _reform(state: State) -> None:
 
 
 def _choose(state: State, row: Ceiling) -> None:
-    """Writes other forms of the nodes that a runtime has no kernel for, if it runs these."""
-    places = runtime.without_kernel(state.document, row, state.facts)
-    for root, domain in dict.fromkeys((place[0].root, key[0]) for place, key, _ in places):
+    """Writes other forms of the nodes that a runtime does not run, if it runs these."""
+    asked = (state.document, row, state.facts)
+    lacked: dict[tuple[Root, str], list[Place]] = {}
+    for place, key, _ in runtime.without_kernel(*asked):
+        lacked.setdefault((place[0].root, key[0]), []).append(place)
+    for _, places in runtime.in_form(*asked):
+        for place in places:
+            lacked.setdefault((place[0].root, ""), []).append(place)
+    for (root, domain), places in lacked.items():
         version = root.imports.get(domain)
         if version is None:
             continue
         stepper = state.stepper(domain, version, version)
         stepper.boundary, stepper.goal = ALTERNATIVE, version
         stepper.runs = functools.partial(_runs, row)
-        mine = [place for place, key, _ in places if (place[0].root, key[0]) == (root, domain)]
-        step = stepper.run_at(root, mine)
+        step = stepper.run_at(root, places)
         if step.rewritten:
             state.done(step)
 
 
 def _runs(row: Ceiling, change: NodeChange) -> bool:
-    """Whether a runtime has a kernel for each node of a change."""
+    """Whether a runtime runs each node of a change."""
     return runtime.runs(change.made.nodes, change.builder, row)

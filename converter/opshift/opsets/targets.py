@@ -32,6 +32,7 @@ class Form:
     A node has the form if it names the attribute (with one of `values`, if there are any) or
     leaves out the input, and if its operator set is at least `since` and below `before`. With
     `holds`, a position and a number, that input is or is made from a constant with the number.
+    With `rank`, the first input is known to have this rank.
     """
 
     op: str
@@ -40,6 +41,7 @@ class Form:
     values: tuple[Any, ...] = ()
     without_input: int | None = None
     holds: tuple[int, ...] = ()
+    rank: int | None = None
     since: int = 1
     before: int = 1 << 30
 

@@ -16,6 +16,7 @@ from opshift.model.document import Document
 from opshift.model.scope import Key, Place, Root, Scope
 from opshift.model.walk import name_of
 from opshift.opsets import fields, schemas
+from opshift.opsets.types import rank_of
 from opshift.protos import AttributeProto, NodeProto, TypeProto, helper
 from opshift.records import dataclass
 
@@ -54,15 +55,28 @@ def lacking(document: Document, row: Ceiling) -> list[RuntimeLack]:
 
 def forms(document: Document, row: Ceiling, facts: Facts) -> list[RuntimeLack]:
     """Legal forms of operators that a runtime does not run."""
-    found = []
+    found = [
+        (form, [scope.node(at) for scope, at in places])
+        for form, places in in_form(document, row, facts)
+    ]
+    return [
+        _lack("", form.op, nodes, f"{row.shown}: {form.says}") for form, nodes in found if nodes
+    ]
+
+
+def in_form(
+    document: Document, row: Ceiling, facts: Facts
+) -> Iterator[tuple[Form, list[Place]]]:
+    """The nodes of each form that a runtime does not run."""
     for form in row.forms:
-        nodes = [
-            node for scope, node, at in _nodes(document, ("", form.op))
-            if _has(node, at, form) and (not form.holds or _holds(scope, node, form, facts))
-        ]  # fmt: skip
-        if nodes:
-            found.append(_lack("", form.op, nodes, f"{row.shown}: {form.says}"))
-    return found
+        key = ("", form.op)
+        yield form, [
+            (scope, at)
+            for root in document.roots
+            for scope, at in root.index.get(key, ())
+            if _has(scope.node(at), _since(root, key), form, functools.partial(facts.type, scope))
+            and (not form.holds or _holds(scope, scope.node(at), form, facts))
+        ]
 
 
 def kernels(
@@ -103,7 +117,7 @@ def without_kernel(
 
 
 def runs(nodes: Iterable[NodeProto], op: Builder, row: Ceiling) -> bool:
-    """Whether a runtime is not known to lack a kernel for any of the nodes that were written."""
+    """Whether a runtime is known neither to lack a kernel nor to misread a form of these nodes."""
     root = op.scope.root
 
     def type_of(name: str) -> TypeProto | None:
@@ -111,7 +125,10 @@ def runs(nodes: Iterable[NodeProto], op: Builder, row: Ceiling) -> bool:
 
     for node in nodes:
         key = schemas.normal(node.domain), node.op_type
-        missing = row.no_kernels(key, _since(root, key))
+        since = _since(root, key)
+        if any(form.names(key) and _has(node, since, form, type_of) for form in row.forms):
+            return False
+        missing = row.no_kernels(key, since)
         if missing is None:
             continue
         if _chosen(node, root, type_of, missing.variables) in missing.choices:
@@ -233,16 +250,14 @@ def _since(root: Root, key: Key) -> int:
     return schema.since if schema is not None else imported
 
 
-def _nodes(document: Document, key: Key) -> Iterator[tuple[Scope, NodeProto, int]]:
-    """The nodes of an operator, with their scope and its version."""
-    for root in document.roots:
-        for scope, position in root.index.get(key, ()):
-            yield scope, scope.node(position), _since(root, key)
-
-
-def _has(node: NodeProto, version: int, form: Form) -> bool:
+def _has(
+    node: NodeProto, version: int, form: Form, type_of: Callable[[str], TypeProto | None]
+) -> bool:
     if not form.since <= version < form.before:
         return False
+    if form.rank is not None:
+        known = type_of(node.input[0]) if node.input else None
+        return known is not None and rank_of(known) == form.rank
     if form.without_input is not None:
         return len(node.input) <= form.without_input or not node.input[form.without_input]
     given = next((one for one in node.attribute if one.name == form.attribute), None)
