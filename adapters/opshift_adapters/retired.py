@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators of the first releases that no schema describes any more."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 from opshift.adapter import (
@@ -20,15 +21,16 @@ from opshift.adapter import (
 from opshift_adapters._lib.blocks import END, SELECT, expand_to
 from opshift_adapters._lib.no_schema import needed, number
 
+V = TypeVar("V")
 FIRST = {"": 5}
 IMAGE = "(float[2,3,4,5] x) => (float[2,3,a,b] y) "
 
 
-def _needed(node: Node, name: str) -> Any:
-    value = node.attr(name)
-    if value is None:
+def _needed(node: Node, name: str, read: Callable[[str], V]) -> V:
+    """An attribute that must be there, read as what it has to be."""
+    if node.attr(name) is None:
         raise Refusal(Why.AMBIGUOUS, f"no specification defines {node.op} without {name!r}")
-    return value
+    return read(name)
 
 
 def _by_number(op: Builder, name: str, x: Value, number: float) -> Value:
@@ -62,7 +64,7 @@ def scale(node: Node, op: Builder) -> Result:
 @example("numpy broadcasting", "(float16[2,3,4,5] x) => (float16[2,3,4,5] y) { y = ImageScaler<bias=[1.0,2.0,3.0]>(x) }", gives="Mul Add", imports={"": 7})
 def image_scaler(node: Node, op: Builder) -> Result:
     """x scale + bias, with a bias for each channel."""
-    x, bias = needed(node, 0), np.array(_needed(node, "bias"))
+    x, bias = needed(node, 0), np.array(_needed(node, "bias", node.floats))
     scaled = _by_number(op, "Mul", x, number(node, "scale", 1))
     if op.version >= 7:
         return scaled + op.const(bias.reshape(-1, 1, 1), like=x)
@@ -74,16 +76,16 @@ def image_scaler(node: Node, op: Builder) -> Result:
 @example("left out", "(float[2,3] x) => (float[2,3] y) { y = ParametricSoftplus<alpha=2.0>(x) }", refuses=Why.AMBIGUOUS, imports=FIRST)
 def parametric_softplus(node: Node, op: Builder) -> Result:
     """alpha log(1 + exp(beta x))."""
-    soft = op.Softplus(_by_number(op, "Mul", needed(node, 0), _needed(node, "beta")))
-    return _by_number(op, "Mul", soft, _needed(node, "alpha"))
+    soft = op.Softplus(_by_number(op, "Mul", needed(node, 0), _needed(node, "beta", node.float)))
+    return _by_number(op, "Mul", soft, _needed(node, "alpha", node.float))
 
 
 @retired("ScaledTanh", emits=("Mul", "Tanh"))
 @example("both", "(float[2,3] x) => (float[2,3] y) { y = ScaledTanh<alpha=2.0,beta=0.5>(x) }", gives="Mul Tanh Mul", imports=FIRST, atol=1e-6)
 def scaled_tanh(node: Node, op: Builder) -> Result:
     """alpha tanh(beta x)."""
-    bent = op.Tanh(_by_number(op, "Mul", needed(node, 0), _needed(node, "beta")))
-    return _by_number(op, "Mul", bent, _needed(node, "alpha"))
+    bent = op.Tanh(_by_number(op, "Mul", needed(node, 0), _needed(node, "beta", node.float)))
+    return _by_number(op, "Mul", bent, _needed(node, "alpha", node.float))
 
 
 @retired("FC", emits=("Flatten", "Gemm"))
@@ -105,10 +107,11 @@ def fc(node: Node, op: Builder) -> Result:
 @example("border", IMAGE + "{ y = Crop<border=[1,2,1,0]>(x) }", gives="Slice", imports=FIRST)
 @example("border and size", IMAGE + "{ y = Crop<border=[1,2,0,0],scale=[2,3]>(x) }", gives="Slice", imports=FIRST)
 @example("later", IMAGE + "{ y = Crop<border=[1,2,1,0]>(x) }", gives="Slice", imports={"": 10})
+@example("a border of one number", IMAGE + "{ y = Crop<border=1>(x) }", invalid="attribute 'border' cannot be 1", imports=FIRST)
 @example("a border too few", IMAGE + "{ y = Crop<border=[1,2,1]>(x) }", invalid="border takes four numbers", imports=FIRST)
 def crop(node: Node, op: Builder) -> Result:
     """The inner part of pictures: left, top, right and bottom are cut, or a size is taken."""
-    border, size = _needed(node, "border"), node.ints_or_none("scale")
+    border, size = _needed(node, "border", node.ints), node.ints_or_none("scale")
     if len(border) != 4 or (size is not None and len(size) != 2):
         raise InvalidModel(f"Crop {node.name!r}: border takes four numbers, scale two")
     left, top, right, bottom = border
@@ -181,7 +184,7 @@ def _fill_shape(node: Node, op: Builder) -> Value:
     """From the attribute, the input's shape, or the input's value; with what is to be appended."""
     extra = node.ints_or_none("extra_shape") or []
     if not node.inputs or node.inputs[0] is None:
-        return op.const(_sizes(node, [*_needed(node, "shape"), *extra]))
+        return op.const(_sizes(node, [*_needed(node, "shape", node.ints), *extra]))
     x = node.inputs[0]
     if number(node, "input_as_shape", 0):
         known, shape = x.const_or_none(), x
@@ -200,7 +203,7 @@ def _fill_shape(node: Node, op: Builder) -> Value:
 def given_tensor_fill(node: Node, op: Builder) -> Result:
     """A constant."""
     shape = _fill_shape(node, op).const()
-    values = np.array(_needed(node, "values"))
+    values = np.array(_needed(node, "values", node.floats))
     if values.size != np.prod(shape):
         raise InvalidModel(f"GivenTensorFill {node.name!r} has {values.size} values for {shape.tolist()}")
     return op.const(values.reshape(shape), T.FLOAT)

@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import json
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from random import Random
 
 import numpy as np
@@ -327,3 +330,15 @@ def test_a_rule_that_the_model_breaks_is_noted(monkeypatch):
     assert by_classes(model, 18) is None
     (note,) = opshift.convert(model, 18).report.notes
     assert "'nowhere' is no reverse DNS name" in note
+
+
+@pytest.mark.parametrize(
+    "name", ["text_that_is_not_utf8_by_classes", "graph_attribute_without_graph"]
+)
+def test_a_broken_node_has_no_class(name):
+    """The way node by node finds the words."""
+    frozen = Path(__file__).parents[1] / "corpus" / "fuzz" / f"{name}.json"
+    broken = ModelProto.FromString(base64.b64decode(json.loads(frozen.read_text())["model"]))
+    assert by_classes(broken, 13) is None
+    with pytest.raises(opshift.InvalidModel):
+        opshift.convert(broken, 13)

@@ -87,6 +87,13 @@ def _check_reads(adapter: Adapter, node: Node) -> None:
             raise Refusal(
                 Why.NOT_EXPRESSIBLE, f"{node.op} has {names}, whose meaning is not known here"
             )
+        schema = node.schema
+        foreign = [name for name in overlooked if name in node.attributes]
+        if schema is not None and (unknown := set(foreign) - set(schema.attributes)):
+            raise InvalidModel(
+                f"{node.op} {node.name!r} has an attribute {min(unknown)!r}, which the operator"
+                " does not have; remove it"
+            )
         raise AdapterBug(
             f"{adapter.source} replaced {node.op} {node.name!r} without reading {names}; read it,"
             " or declare the reason with ignores={name: reason}"

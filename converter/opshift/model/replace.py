@@ -45,6 +45,7 @@ def replace(document: Document, replacement: Replacement) -> list[Place]:
     if scope._producers is not None:
         for name in node.output:
             scope._producers.pop(name, None)
+    document.gone.setdefault(scope, set()).update(name for name in node.output if name)
     scope.removed.add(position)
     return []
 

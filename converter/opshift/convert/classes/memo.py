@@ -39,6 +39,7 @@ from opshift.errors import AdapterBug, InvalidModel
 from opshift.model.arrays import from_array
 from opshift.model.bytes import wire
 from opshift.model.bytes.external import location_of, require_inside
+from opshift.model.illegible import illegible
 from opshift.model.walk import nodes_inside
 from opshift.model.weights.store import Weights, is_carved
 from opshift.opsets import schemas
@@ -245,6 +246,8 @@ class Memo:
 
     def _check(self, key: Signature, node: NodeProto) -> None:
         """Shows a node to the checker, and to the rules of adapters; nobody must object."""
+        if illegible(node):
+            raise Unproven
         nested = holds_graphs(key)
         for one in (node, *nodes_inside(node)):
             if not self._is_checked(one) or not _is_plain(one, self.adapters, nested=nested):

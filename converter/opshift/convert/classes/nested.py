@@ -10,9 +10,10 @@ from typing import NamedTuple
 from opshift.convert.classes import frames
 from opshift.convert.classes.frames import Frame, filled, take_apart
 from opshift.convert.classes.rows import ABSENT, Signature, Unproven
+from opshift.model.illegible import illegible
 from opshift.model.walk import defined_names, graphs_in, graphs_of, nodes_inside
 from opshift.model.weights.store import Weights
-from opshift.protos import AttributeProto, GraphProto, NodeProto, TensorProto, ValueInfoProto
+from opshift.protos import GraphProto, NodeProto, TensorProto, ValueInfoProto
 
 Renamed = Callable[[str], str]
 
@@ -71,6 +72,8 @@ def _without_names(frame: Frame, pattern: tuple[int, ...], given: int, results: 
     """What is known of all nodes with this frame whose names are equal in the same places."""
     raw = filled(frame, (b"%d" % number for number in pattern))
     node = NodeProto.FromString(raw)
+    if illegible(node):
+        raise Unproven
     graphs = [graph for _, graph in graphs_of(node)]
     values = {name for graph in graphs for name in defined_names(graph)} - {""}
     own = given & (1 << ABSENT) - 1
@@ -131,12 +134,8 @@ def _require_plain(graph: GraphProto, values: Collection[str]) -> None:
 
 def rename(node: NodeProto, token: Renamed, read: Renamed) -> None:
     """Gives other names to all that has one inside a node; `read` is asked for values read."""
-    for one in node.attribute:
-        if one.type == AttributeProto.GRAPH:
-            _rename_graph(one.g, token, read)
-        elif one.type == AttributeProto.GRAPHS:
-            for graph in one.graphs:
-                _rename_graph(graph, token, read)
+    for _, graph in graphs_of(node):
+        _rename_graph(graph, token, read)
 
 
 def _rename_graph(graph: GraphProto, token: Renamed, read: Renamed) -> None:

@@ -110,7 +110,9 @@ def _context(document: Document, imports: Imports) -> onnx_checker.CheckerContex
     context = onnx_checker.CheckerContext()
     largest = onnx_checker.LARGEST_VERSION
     context.ir_version = max(0, min(document.model.ir_version, largest))
-    context.opset_imports = {d: min(v, largest) for d, v in imports.as_dict().items()}
+    context.opset_imports = {
+        domain: max(0, min(version, largest)) for domain, version in imports.as_dict().items()
+    }
     return context
 
 

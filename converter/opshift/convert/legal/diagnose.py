@@ -7,9 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-from google.protobuf.descriptor import FieldDescriptor
-from google.protobuf.message import Message
-
 from opshift.author.facts import Facts
 from opshift.author.registry import Registry
 from opshift.convert.legal import checker, rules
@@ -17,6 +14,7 @@ from opshift.convert.legal.findings import ERROR, WARNING, Checked, Phase
 from opshift.errors import AdapterBug, InvalidModel
 from opshift.model import walk, weights
 from opshift.model.document import Document
+from opshift.model.illegible import illegible
 from opshift.model.weights.copy import copy_of
 from opshift.protos import GraphProto, ModelProto
 
@@ -44,25 +42,12 @@ def on_the_model(attempt: OpenConversion) -> Iterator[None]:
     try:
         yield
     except (AdapterBug, AttributeError, TypeError, MemoryError) as error:
-        told = _illegible(attempt.skeleton)
+        told = illegible(attempt.skeleton)
         if told is None and isinstance(error, AdapterBug | MemoryError) and attempt.view:
             told = _contradiction(attempt.view, attempt.adapters)
         if told is None:
             raise
         raise InvalidModel(told) from error
-
-
-def _illegible(message: Message) -> str | None:
-    """The first text that is bytes, which is how protobuf hands out what is not UTF-8."""
-    for field, value in message.ListFields():
-        if field.type not in (FieldDescriptor.TYPE_MESSAGE, FieldDescriptor.TYPE_STRING):
-            continue
-        for one in [value] if isinstance(value, (str, bytes, Message)) else value:
-            if isinstance(one, bytes):
-                return f"the {field.name} {one!r} of a {message.DESCRIPTOR.name} is not UTF-8"
-            if isinstance(one, Message) and (told := _illegible(one)):
-                return told
-    return None
 
 
 def _contradiction(before: bytes | ModelProto, adapters: Registry) -> str | None:
