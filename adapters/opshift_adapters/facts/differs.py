@@ -60,7 +60,7 @@ def votes_for_both_classes(node: Node) -> str | None:
     labels = node.attr("classlabels_strings") or node.attr("classlabels_int64s")
     if labels is None or len(labels) != 2:
         return None
-    bases = [name for name in ("base_values", "base_values_as_tensor") if node.has(name)]
+    bases = {"base_values", "base_values_as_tensor"} & node.attributes.keys()
     if any(np.size(node.attr(name) if name == "base_values" else node.tensor(name)) == 2 for name in bases):
         return "of two base values one is left out"
     if len(set(node.ints("class_ids"))) < 2:
