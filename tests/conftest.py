@@ -19,6 +19,8 @@ vendors = (place for name, place in plugins.distributions(sys.path) if name != "
 os.environ.setdefault(plugins.IGNORED, os.pathsep.join(vendors))
 for name in ("OPSHIFT_OPSETS", "OPSHIFT_TARGETS"):
     os.environ.pop(name, None)
+# What a child process compiles is kept, or each of them compiles the engine again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # A pytest that a test runs loads our plugin as it is installed, and no other.
 os.environ.update(PYTEST_DISABLE_PLUGIN_AUTOLOAD="1", PYTEST_PLUGINS="opshift.testing.plugin")
 

@@ -121,9 +121,8 @@ class Builder:
         fold = self.env.facts.adapters.rules(Fold).get((schema.domain, schema.name))
         if fold is None:
             return None
-        made = {name for node in self.made.nodes for name in node.output}
         # The values of nodes that are written here come first: about the model nothing is asked.
-        given = sorted(filter(None, names), key=lambda name: name not in made)
+        given = sorted(filter(None, names), key=lambda name: name not in self.made.makers)
         if not all(map(self._is_small_constant, given)):
             return None
         proto = NodeProto(op_type=schema.name, input=names, output=["y"], attribute=attributes)
@@ -343,7 +342,7 @@ class Builder:
                 if output:
                     names[output] = self.crossing.fresh(copy.op_type)
             rename(copy, names)
-            self.made.nodes.append(copy)
+            self.made.add(copy)
         for info in graph.output:
             if info.HasField("type") and info.name in names:
                 self.env.types.setdefault(names[info.name], info.type)
@@ -437,7 +436,7 @@ class Builder:
         if len(self.made.nodes) == MOST:
             raise Refusal(Why.NOT_EXPRESSIBLE, f"its other form takes more than {MOST:,} nodes")
         made = [self.crossing.fresh(op_type) for _ in range(max(outputs, 1))]
-        self.made.nodes.append(
+        self.made.add(
             NodeProto(
                 op_type=op_type, domain=domain, input=names, output=made, attribute=attributes
             )

@@ -47,6 +47,7 @@ class Made:
     """What one adapter call wrote: nodes, the constants they use, permissions it needed."""
 
     nodes: list[NodeProto] = field(default_factory=list)
+    makers: dict[str, NodeProto] = field(default_factory=dict)  # which of them writes a value
     constants: dict[str, tuple[TensorProto, Array]] = field(default_factory=dict)
     approximations: list[str] = field(default_factory=list)
     assumptions: set[Assumption] = field(default_factory=set)  # that it relies on
@@ -55,6 +56,10 @@ class Made:
     carried: frozenset[str] = frozenset()
     ops: set[str] = field(default_factory=set)
     unread: str | None = None  # why the node cannot stay, if it goes once nobody reads it
+
+    def add(self, node: NodeProto) -> None:
+        self.nodes.append(node)
+        self.makers.update(dict.fromkeys(node.output, node))
 
 
 class MadeEnv(Env):
@@ -120,9 +125,8 @@ class MadeEnv(Env):
     def _maker(self, name: str) -> NodeProto | None:
         env: MadeEnv | None = self
         while env is not None:
-            for node in env.made.nodes:
-                if name in node.output:
-                    return node
+            if name in env.made.makers:
+                return env.made.makers[name]
             env = env.outer
         return None
 

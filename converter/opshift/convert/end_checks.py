@@ -9,7 +9,7 @@ from opshift.convert.change import Step
 from opshift.convert.legal import checker, diagnose, rules
 from opshift.convert.state import State
 from opshift.errors import AdapterBug, InvalidModel
-from opshift.model import weights
+from opshift.model import repair, weights
 from opshift.model.scope import FunctionId
 from opshift.opsets import schemas
 
@@ -44,6 +44,10 @@ def check_whole(state: State) -> list[str]:
     if error is None:
         return []
     structure = checker.lenient(result, state.adapters, full=False)
+    if structure is None and repair.remove_shapes(state.skeleton, state.typed):
+        named = repair.first_names(state.typed)
+        note = f"the shape that was added to {named} does not fit the result; it was taken away"
+        return [note, *check_whole(state)]
     if structure is None and _objected_before(state):
         return [f"type inference rejects the model, as it did before the conversion: {error}"]
     if checker.tolerates(state.document, state.adapters, error):

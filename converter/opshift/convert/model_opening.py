@@ -62,7 +62,11 @@ def _inline(state: State, prefix: str) -> None:
 
 def _repair(state: State) -> None:
     """Puts right what a runtime does not mind."""
-    done = repair.rejected(state.skeleton, lambda: _typed(state))
+    done = repair.rejected(state.skeleton)
+    state.typed = repair.add_types(state.skeleton, lambda: _typed(state))
+    if state.typed:
+        named = repair.first_names(state.typed)
+        done.append(f"the type or shape of {named} was missing; the inferred one was added")
     if order.repair(state.skeleton):
         done.append("the nodes were not sorted topologically; they were sorted")
     if done:

@@ -53,6 +53,7 @@ class State(ABC):
     dips: dict[str, int] = field(default_factory=dict)  # how far down to go before the goal
     ir_limit: int | None = None  # what a named target takes, where the caller gave no number
     repaired: bool = False
+    typed: list[str] = field(default_factory=list)  # inputs and outputs that were given a type
     broken: Findings = field(init=False)  # the rules that were broken from the start
     came_at: int = 0  # the version of the default domain, 0 where it is not imported
     node_budget: int | None = None  # for nodes that steps may still write

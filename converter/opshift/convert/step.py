@@ -119,7 +119,7 @@ class Stepper:
         if adapter is not None:
             answer = ask(self._task((domain, name), adapter), node, op)
         if isinstance(answer, Keep):
-            op.made.nodes.append(node.proto)
+            op.made.add(node.proto)
             return tuple(Value(n, op.env) for n in node.proto.output)
         return answer if isinstance(answer, tuple) else (answer,)
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from opshift.model.walk import containers, nodes, nodes_in
 from opshift.opsets import schemas
@@ -46,15 +46,9 @@ def before_opening(model: ModelProto) -> list[str]:
     return notes
 
 
-def rejected(model: ModelProto, infer: Callable[[], ModelProto | None]) -> list[str]:
+def rejected(model: ModelProto) -> list[str]:
     """Corrects what can be corrected in a model that the checker rejects; returns the notes."""
-    return [
-        *_names(model),
-        *_spelling(model),
-        *_imports(model),
-        *_duplicates(model),
-        *_types(model, infer),
-    ]
+    return [*_names(model), *_spelling(model), *_imports(model), *_duplicates(model)]
 
 
 def _kind(attribute: AttributeProto) -> AttributeProto.AttributeType:
@@ -126,33 +120,46 @@ def _duplicates(model: ModelProto) -> Iterator[str]:
             del kept[i]
 
 
-def _types(model: ModelProto, infer: Callable[[], ModelProto | None]) -> list[str]:
-    """Gives inputs and outputs the types and shapes that they lack and that inference finds."""
+def add_types(model: ModelProto, infer: Callable[[], ModelProto | None]) -> list[str]:
+    """Gives inputs and outputs the types and shapes that they lack; returns their names."""
     vague = [v for v in (*model.graph.input, *model.graph.output) if is_vague(v.type)]
     inferred = infer() if vague else None
     if inferred is None:
         return []
     found = inferred.graph
     known = {v.name: v.type for v in (*found.output, *found.value_info, *found.input)}
-    filled = []
+    added = []
     for value in vague:
         kind = known.get(value.name)
         if kind is not None and not is_vague(kind):
             value.type.CopyFrom(kind)
-            filled.append(value.name)
-    if not filled:
-        return []
-    more = f" and {len(filled) - 4} more" if len(filled) > 4 else ""
-    named = ", ".join(map(repr, filled[:4])) + more
-    return [f"the type or shape of {named} was missing; the inferred one was added"]
+            added.append(value.name)
+    return added
+
+
+def remove_shapes(model: ModelProto, names: Sequence[str]) -> bool:
+    """Takes the shapes of these outputs away; returns whether there were any."""
+    shaped = [
+        value.type.tensor_type
+        for value in model.graph.output
+        if value.name in names and value.type.tensor_type.HasField("shape")
+    ]
+    for kind in shaped:
+        kind.ClearField("shape")
+    return bool(shaped)
 
 
 def left_vague(model: ModelProto) -> list[str]:
     """Notes inputs and outputs whose shape stays unknown."""
     names = [v.name for v in (*model.graph.input, *model.graph.output) if is_vague(v.type)]
+    told = f"the type or shape of {first_names(names)} is missing, and inference finds none"
+    return [told] if names else []
+
+
+def first_names(names: Sequence[str]) -> str:
+    """The first names of a list, and how many there are besides."""
     more = f" and {len(names) - 4} more" if len(names) > 4 else ""
-    named = ", ".join(map(repr, names[:4])) + more
-    return [f"the type or shape of {named} is missing, and inference finds none"] if names else []
+    return ", ".join(map(repr, names[:4])) + more
 
 
 def is_vague(kind: TypeProto) -> bool:
