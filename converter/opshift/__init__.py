@@ -68,8 +68,14 @@ __all__ = [
 _HOMES = {
     "convert.api": ("convert_file", "convert_version"),
     "errors": (
-        "AdapterBug", "BadDestination", "BadTarget", "InvalidModel", "MissingExtra",
-        "OpshiftError", "Refused", "Why",
+        "AdapterBug",
+        "BadDestination",
+        "BadTarget",
+        "InvalidModel",
+        "MissingExtra",
+        "OpshiftError",
+        "Refused",
+        "Why",
     ),
     "convert.look.compare": ("Diff", "diff"),
     "opsets.identity": ("OperatorId",),

@@ -28,7 +28,9 @@ def test_example(case: examples.Case) -> None:
         assert written_forms.objections(examples.model_of(case), after) == []
 
 
-@pytest.mark.parametrize(("fold", "example"), FOLDS, ids=[f"{f.ops[0]} {e.title}" for f, e in FOLDS])
+@pytest.mark.parametrize(
+    ("fold", "example"), FOLDS, ids=[f"{f.ops[0]} {e.title}" for f, e in FOLDS]
+)
 def test_fold(fold: Fold, example: Example) -> None:
     testing.assert_fold(fold, example)
 

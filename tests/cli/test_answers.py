@@ -94,7 +94,10 @@ def test_every_error_is_json_too(folder, words, code, name, form):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["-v", "convert"], "`opshift` has no option -v; options stand after the name of a command"),
+        (
+            ["-v", "convert"],
+            "`opshift` has no option -v; options stand after the name of a command",
+        ),
         (["convert", "--too", "13"], "`opshift convert` has no option --too; did you mean --to"),
         (["check"], "`opshift check` needs the argument IN..."),
         (["explain", "NEEDS_SHOE"], "no code is called 'NEEDS_SHOE'; did you mean NEEDS_SHAPE"),

@@ -105,9 +105,7 @@ def test_the_example_runs(function, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
 def test_every_class_explains_its_attributes_and_shows_an_example(kind, tmp_path, monkeypatch):
-    listed = re.findall(
-        r"^    ([\w, ]+) : .+\n        \S", section(kind, "Attributes"), re.M
-    )
+    listed = re.findall(r"^    ([\w, ]+) : .+\n        \S", section(kind, "Attributes"), re.M)
     named = {name for entry in listed for name in entry.split(", ")}
     if kind is opshift.Refused:
         assert named == {"refusals", "nearest", "target", "steps", "dead_ends"}

@@ -121,7 +121,10 @@ def folder(tmp_path, monkeypatch):
         ("opshift.toml", 'output-format = "json"\n[convert]\nto = [13]\ncheck = true\n'),
         ("opshift.toml", 'output-format = "json"\n[convert]\nto = 13\ncheck = true\n'),
         ("opshift.toml", 'output-format = "json"\n[convert]\nto = "13"\ncheck = true\n'),
-        ("pyproject.toml", '[tool.opshift]\noutput-format = "json"\nconvert = {to = ["13"], check = true}\n'),
+        (
+            "pyproject.toml",
+            '[tool.opshift]\noutput-format = "json"\nconvert = {to = ["13"], check = true}\n',
+        ),
     ],
 )
 def test_defaults_from_a_file(folder, name, text):

@@ -134,7 +134,9 @@ def test_every_option_is_documented():
 
     text = opshift.convert_version.__doc__
     assert all(name in text for name in inspect.signature(opshift.convert_version).parameters)
-    assert all(f"\n    {part}\n" in text for part in ("Parameters", "Returns", "Raises", "Examples"))
+    assert all(
+        f"\n    {part}\n" in text for part in ("Parameters", "Returns", "Raises", "Examples")
+    )
 
 
 def test_a_users_file_is_typed(tmp_path):

@@ -189,7 +189,10 @@ def test_an_undeclared_approximation_is_a_bug(with_adapters):
 
 def test_what_the_checker_rejects_is_a_bug_with_node_and_boundary(with_adapters):
     with_adapters(declared(lambda node, op: op.Concat(node["input"]), emits=("Concat",)))
-    with pytest.raises(AdapterBug, match=r"at ai.onnx 12->13, .* on Softmax 'y': Concat .*: attribute 'axis' is missing"):
+    with pytest.raises(
+        AdapterBug,
+        match=r"at ai.onnx 12->13, .* on Softmax 'y': Concat .*: attribute 'axis' is missing",
+    ):
         convert_version(model(SOFTMAX), 13)
 
 

@@ -17,7 +17,9 @@ def test_inference_that_knows_too_little_is_no_objection() -> None:
 
 
 def test_a_contradiction_is_an_objection_even_beside_missing_types() -> None:
-    assert "differ in rank" in (checker.whole(model(WRONG, opset=5, ir=3), registry.default(), full=True) or "")
+    assert "differ in rank" in (
+        checker.whole(model(WRONG, opset=5, ir=3), registry.default(), full=True) or ""
+    )
 
 
 def test_a_body_whose_types_are_not_known_is_no_objection() -> None:

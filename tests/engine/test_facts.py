@@ -42,7 +42,9 @@ def test_a_symbol_of_an_input_counts_before_a_declared_number():
 
 
 def test_a_declared_number_is_no_length_where_inference_knows_none():
-    m = model("(float[4] x) => (float[a,b] y) { h = custom.Op(x) y = Neg(h) }", opset=13, more=CUSTOM)
+    m = model(
+        "(float[4] x) => (float[a,b] y) { h = custom.Op(x) y = Neg(h) }", opset=13, more=CUSTOM
+    )
     facts = facts_of(declare(m, "h", [8, 4]))
     assert dims(facts, "h") == (None, None)
     assert facts.is_assumed(facts.document.main, "y")
@@ -98,7 +100,9 @@ def test_the_report_names_no_rank_that_inference_confirms():
 
 
 def test_a_wrong_declaration_is_corrected_in_the_result():
-    text = "(float[N,4] x) => (float[N] y) <int64 i = {-1}> { h = Relu(x) y = Gather<axis=1>(h, i) }"
+    text = (
+        "(float[N,4] x) => (float[N] y) <int64 i = {-1}> { h = Relu(x) y = Gather<axis=1>(h, i) }"
+    )
     m = declare(model(text, opset=11), "h", [8, 4])
     after, told = report(m, 10)
     (kept,) = [value for value in after.graph.value_info if value.name == "h"]

@@ -145,7 +145,12 @@ def test_flaws_can_be_asked_at_every_version_of_an_operator():
             imports = [helper.make_opsetid(domain, schema.since)]
             proto = helper.make_model(graph, opset_imports=imports)
             document = Document(proto)
-            facts = Facts(document, Weights(), adapters, functools.partial(ModelProto.FromString, proto.SerializeToString()))
+            facts = Facts(
+                document,
+                Weights(),
+                adapters,
+                functools.partial(ModelProto.FromString, proto.SerializeToString()),
+            )
             list(author_rules.flaws(Checked(document, adapters, facts)))
             asked += 1
     assert asked > 100

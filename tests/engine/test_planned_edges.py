@@ -70,7 +70,9 @@ def test_a_form_of_an_operator_that_the_plan_does_not_lead_to_is_a_bug(kind, mon
 def test_a_newer_operator_for_what_the_plan_does_not_lead_to_is_a_bug(monkeypatch):
     before = model(f"(float[2,3] x) => (float[2,3] y) {GELU}", 20)
     monkeypatch.setattr(api, "by_classes", lambda *_: (None, False))
-    assert [node.op_type for node in convert_version(before, 20, modernize=True).graph.node] == ["Gelu"]
+    assert [node.op_type for node in convert_version(before, 20, modernize=True).graph.node] == [
+        "Gelu"
+    ]
     monkeypatch.setattr(planner.CrossingPlan, "_leads_to", lambda self, key: False)
     with pytest.raises(AdapterBug, match="meets the verdict `modern`"):
         convert_version(before, 20, modernize=True)
@@ -139,7 +141,9 @@ def sparse(ir: int = 11) -> ModelProto:
     values = helper.make_tensor("w", TensorProto.FLOAT, [1], [2.0])
     indices = helper.make_tensor("i", TensorProto.INT64, [1], [1])
     made = model("(float[3] x) => (float[3] y) { y = Add(x, w) }", 13, ir=ir)
-    made.graph.sparse_initializer.append(SparseTensorProto(values=values, indices=indices, dims=[3]))
+    made.graph.sparse_initializer.append(
+        SparseTensorProto(values=values, indices=indices, dims=[3])
+    )
     return made
 
 

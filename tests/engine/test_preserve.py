@@ -183,7 +183,9 @@ def test_an_onnx_ir_model_comes_back_as_one():
 
 
 def test_anything_else_is_a_type_error():
-    with pytest.raises(TypeError, match=r"ModelProto, a path, an onnx_ir\.Model or an ONNXProgram, not int"):
+    with pytest.raises(
+        TypeError, match=r"ModelProto, a path, an onnx_ir\.Model or an ONNXProgram, not int"
+    ):
         convert_version(3, 13)
 
 

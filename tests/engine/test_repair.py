@@ -114,7 +114,11 @@ def test_an_output_whose_rank_nobody_knows_stays_as_it_came(field):
 OTHER_VERSIONS = {
     "Softmax flattens below 13": (18, 12, "y = Softmax<axis=1>(x)"),
     "axes are attributes below 13": (18, 11, "y = ReduceSum<axes=[1]>(x)"),
-    "Upsample ends with 9": (18, 9, "s = Constant<value = float[3] {1.0, 1.0, 2.0}>() y = Upsample(x, s)"),
+    "Upsample ends with 9": (
+        18,
+        9,
+        "s = Constant<value = float[3] {1.0, 1.0, 2.0}>() y = Upsample(x, s)",
+    ),
     "a later function": (13, 18, "a = Constant<value_ints=[1]>() y = ReduceMax(x, a)"),
 }
 

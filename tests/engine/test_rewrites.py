@@ -77,9 +77,18 @@ def test_the_places_are_the_whole_difference():
     seen = 0
     for case, before, after in converted():
         found = list(rewrites(before, after))
-        left = counted(nodes_of(before.graph)) + counted(n for f in before.functions for n in nodes_of(f))
-        came = counted(nodes_of(after.graph)) + counted(n for f in after.functions for n in nodes_of(f))
-        if any(attribute.HasField("g") for one in found for n in one.removed for attribute in n.attribute):
+        left = counted(nodes_of(before.graph)) + counted(
+            n for f in before.functions for n in nodes_of(f)
+        )
+        came = counted(nodes_of(after.graph)) + counted(
+            n for f in after.functions for n in nodes_of(f)
+        )
+        if any(
+            attribute.HasField("g")
+            for one in found
+            for n in one.removed
+            for attribute in n.attribute
+        ):
             continue  # what was in a graph that is gone has no place of its own
         removed = counted(node for one in found for node in one.removed)
         written = counted(node for one in found for node in flat(one.written))

@@ -36,10 +36,13 @@ def test_where_the_type_is_known_nothing_is_hidden():
     model = onnx.parser.parse_model(HEADER + TYPED)
     assert safe_inference.is_at_risk(model, registry.default())
     types = {
-        info.name: info.type.tensor_type for info in safe_inference.infer(model, registry.default()).graph.value_info
+        info.name: info.type.tensor_type
+        for info in safe_inference.infer(model, registry.default()).graph.value_info
     }
     assert types["z"].elem_type == onnx.TensorProto.INT64
 
 
 def test_what_is_declared_fragile():
-    assert {("", "EyeLike"), ("ai.onnx.ml", "LabelEncoder")} <= set(registry.default().traits(Fragile))
+    assert {("", "EyeLike"), ("ai.onnx.ml", "LabelEncoder")} <= set(
+        registry.default().traits(Fragile)
+    )

@@ -24,7 +24,9 @@ REFUSING = """(float[2,3,4] x) => (float[2,3,4] z) {
 
 
 def opened(text, opset, target):
-    attempt = Conversion(*weights.carve_model(model(text, opset)), Request(target), registry.default())
+    attempt = Conversion(
+        *weights.carve_model(model(text, opset)), Request(target), registry.default()
+    )
     attempt.open()
     return attempt
 

@@ -177,7 +177,7 @@ def test_what_an_adapter_of_another_domain_needs_is_declared():
 
 def test_an_operator_goes_up_to_its_successor_in_order_to_come_down():
     """Upsample 9 with computed scales has no older form; Resize 11, which replaces it, has one."""
-    text = "(float[1,1,2,2] x, float[4] s) => (float[a,b,c,d] y) { y = Upsample<mode = \"linear\">(x, s) }"
+    text = '(float[1,1,2,2] x, float[4] s) => (float[a,b,c,d] y) { y = Upsample<mode = "linear">(x, s) }'
     found = convert(model(text, 9), 7)
     assert found.model.opset_import[0].version == 7
     assert [(one.start, one.to) for one in found.report.steps][:2] == [(9, 10), (10, 11)]

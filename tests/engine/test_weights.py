@@ -588,7 +588,10 @@ def test_a_file_that_shrinks_is_noticed(outside, tmp_path):
     skeleton, carved = carve_file(outside)
     region = carved.locate(skeleton.graph.initializer[1])
     os.truncate(outside.parent / "a.bin", 100)
-    with pytest.raises(InvalidModel, match="changed while it was read"), open(tmp_path / "out", "wb") as file:
+    with (
+        pytest.raises(InvalidModel, match="changed while it was read"),
+        open(tmp_path / "out", "wb") as file,
+    ):
         region.write(file.fileno())
 
 

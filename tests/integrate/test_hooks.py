@@ -66,11 +66,16 @@ def test_the_limit_hook_names_the_model_that_is_too_new(folder):
 def action(folder, **inputs):
     """Runs the last step of the action as a shell would."""
     step = yaml.safe_load((ACTION / "action.yml").read_text("utf-8"))["runs"]["steps"][-1]
-    asked = {name: re.fullmatch(r"\$\{\{ inputs\.(.+) \}\}", text)[1] for name, text in step["env"].items()}
+    asked = {
+        name: re.fullmatch(r"\$\{\{ inputs\.(.+) \}\}", text)[1]
+        for name, text in step["env"].items()
+    }
     defaults = yaml.safe_load((ACTION / "action.yml").read_text("utf-8"))["inputs"]
     given = {name: inputs.get(key, defaults[key]["default"]) for name, key in asked.items()}
     words = ["bash", "-euo", "pipefail", "-c", step["run"]]
-    return ran(words, folder, OPSHIFT_PYTHON=sys.executable, GITHUB_ACTION_PATH=str(ACTION), **given)
+    return ran(
+        words, folder, OPSHIFT_PYTHON=sys.executable, GITHUB_ACTION_PATH=str(ACTION), **given
+    )
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
@@ -94,7 +99,11 @@ def test_every_input_of_the_action_is_used():
 
 def test_the_container_file_copies_what_is_there():
     text = (ROOT / ".ci" / "Containerfile").read_text("utf-8")
-    copied = [word for line in re.findall(r"^COPY (?!--from)(.+) \S+$", text, re.M) for word in line.split()]
+    copied = [
+        word
+        for line in re.findall(r"^COPY (?!--from)(.+) \S+$", text, re.M)
+        for word in line.split()
+    ]
     assert {"converter", "adapters", "pyproject.toml"} <= {*copied}
     assert all((ROOT / name).exists() for name in copied)
     project = toml.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]

@@ -26,7 +26,10 @@ FORMS = {
     "made": lambda: dataclasses.field(init=False, default_factory=tuple),
 }
 OPTIONS = st.fixed_dictionaries(
-    {}, optional={name: st.booleans() for name in ("frozen", "slots", "eq", "repr", "order", "kw_only")}
+    {},
+    optional={
+        name: st.booleans() for name in ("frozen", "slots", "eq", "repr", "order", "kw_only")
+    },
 )
 
 
@@ -84,7 +87,13 @@ CALLS = st.tuples(
 
 
 @settings(max_examples=300, deadline=None, derandomize=True)
-@given(st.lists(st.sampled_from(sorted(FORMS)), min_size=1, max_size=4), OPTIONS, st.booleans(), CALLS, CALLS)
+@given(
+    st.lists(st.sampled_from(sorted(FORMS)), min_size=1, max_size=4),
+    OPTIONS,
+    st.booleans(),
+    CALLS,
+    CALLS,
+)
 def test_it_is_what_python_makes(forms, options, after, first, second):
     try:
         expected = made(dataclasses.dataclass, forms, options, after)

@@ -30,13 +30,17 @@ def drawings(draw):
                 wires.append(((True, draw(st.integers(0, number - 1))), number))
             elif inputs:
                 wires.append(((False, draw(st.integers(0, inputs - 1))), number))
-    ends = tuple((f"out{i}", draw(st.integers(0, count - 1))) for i in range(draw(st.integers(1, 3))))
+    ends = tuple(
+        (f"out{i}", draw(st.integers(0, count - 1))) for i in range(draw(st.integers(1, 3)))
+    )
     return Drawing(tuple(boxes), tuple(names), tuple(wires), ends)
 
 
 def rectangles(svg):
     root = ElementTree.fromstring(svg)
-    return [tuple(float(one.get(k)) for k in ("x", "y", "width", "height")) for one in root.iter("rect")]
+    return [
+        tuple(float(one.get(k)) for k in ("x", "y", "width", "height")) for one in root.iter("rect")
+    ]
 
 
 @given(drawings())
@@ -72,7 +76,14 @@ def test_names_stay_text():
     svg = Drawing((Box(EVIL, ((EVIL, EVIL),)),), (EVIL,), (((False, 0), 0),), ((EVIL, 0),)).svg()
     assert "<script" not in svg
     assert "\u202e" not in svg
-    assert {one.tag for one in ElementTree.fromstring(svg).iter()} <= {"svg", "g", "rect", "text", "path", "title"}
+    assert {one.tag for one in ElementTree.fromstring(svg).iter()} <= {
+        "svg",
+        "g",
+        "rect",
+        "text",
+        "path",
+        "title",
+    }
 
 
 @given(st.text(), st.sampled_from(Role))

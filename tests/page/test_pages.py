@@ -22,7 +22,9 @@ from opshift.verify import Row, Side, Verification
 
 from tools.lib.browser import MISSING, Browser
 
-EVIL = "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
+EVIL = (
+    "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
+)
 SQUEEZE = """<ir_version: 7, opset_import: ["": 12]> g (float[1,2,1] x) => (float[2,1] a, float[1,2] b, float[2,1] c)
  { a = Squeeze<axes=[0]>(x)  b = Squeeze<axes=[2]>(x)  t = Relu(x)  c = Squeeze<axes=[0]>(t) }"""
 ERF = '<ir_version: 8, opset_import: ["": 13]> g (double[2] x) => (double[2] y) { y = Erf(x) }'
@@ -68,7 +70,12 @@ def test_convert_writes_a_page(folder):
     assert "3 places of this form" in seen.text
     assert "axes = varies" in seen.text
     assert "prefers-color-scheme: dark" in (folder / "out.html").read_text()
-    assert sorted(path.name for path in folder.iterdir()) == ["erf.onnx", "out.html", "out.onnx", "squeeze.onnx"]
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "erf.onnx",
+        "out.html",
+        "out.onnx",
+        "squeeze.onnx",
+    ]
 
 
 def test_the_page_changes_nothing_else(folder):
@@ -184,7 +191,13 @@ def test_sizes_are_those_of_the_files(tmp_path):
     graph = helper.make_graph(nodes, "g", info[:1], info[1:], [data, large])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
     onnx.save(model, tmp_path / "in.onnx")
-    onnx.save(model, tmp_path / "out.onnx", save_as_external_data=True, location="out.data", size_threshold=0)
+    onnx.save(
+        model,
+        tmp_path / "out.onnx",
+        save_as_external_data=True,
+        location="out.data",
+        size_threshold=0,
+    )
     inside = (tmp_path / "in.onnx").stat().st_size
     skeleton, store = weights.carve_file(tmp_path / "in.onnx")
     assert abs(store.size_with(skeleton) - inside) < 16  # lengths of lengths
@@ -192,9 +205,11 @@ def test_sizes_are_those_of_the_files(tmp_path):
     skeleton, store = weights.carve_file(tmp_path / "out.onnx")
     assert outside - 4096 * 2 < store.size_with(skeleton) <= outside  # data files have gaps
     (tmp_path / "out.data").unlink()
-    assert run("plan", tmp_path / "out.onnx", "--to", "12", "--report", tmp_path / "p.html").exit_code == 0
+    assert (
+        run("plan", tmp_path / "out.onnx", "--to", "12", "--report", tmp_path / "p.html").exit_code
+        == 0
+    )
     assert "Opset13 → 12" in assert_alone((tmp_path / "p.html").read_text()).text
-
 
 
 @pytest.mark.skipif(bool(MISSING), reason=f"{' and '.join(MISSING)} not installed")
@@ -241,7 +256,8 @@ def test_a_page_shows_the_result_and_not_what_writing_left_of_it(folder):
         [numpy_helper.from_array(values, "w")],
     )  # fmt: skip
     onnx.save(
-        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 12)], ir_version=7), "w.onnx"
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 12)], ir_version=7),
+        "w.onnx",
     )
     words = ("convert", "w.onnx", "--to", "13", "-o", "o.onnx", "--report")
     assert run(*words, "inside.html").exit_code == 0

@@ -232,7 +232,12 @@ def test_findings_of_the_source_are_noted():
         "the model broke this rule before the conversion: domain 'acme' is no reverse DNS name; write it as com.acme is written",
     )
     told = convert(proto, 12, check="full").report.notes
-    assert any(note.startswith("the model broke this rule before the conversion: several nodes of graph 'g'") for note in told)
+    assert any(
+        note.startswith(
+            "the model broke this rule before the conversion: several nodes of graph 'g'"
+        )
+        for note in told
+    )
 
 
 def test_what_is_inlined_has_names_of_its_own():
@@ -267,14 +272,18 @@ def test_a_conversion_notes_what_was_broken_and_breaks_nothing(tmp_path):
     branch.initializer.append(numpy_helper.from_array(np.zeros(2, np.float32), "h"))
     onnx.save(proto, tmp_path / "m.onnx")
     report = convert_file(tmp_path / "m.onnx", tmp_path / "o.onnx", 13)
-    assert report.notes[0] == ("the model broke this rule before the conversion: 'h' in graph 't' is defined around it too; rename one")
+    assert report.notes[0] == (
+        "the model broke this rule before the conversion: 'h' in graph 't' is defined around it too; rename one"
+    )
 
 
 def test_every_rule_and_phase_is_documented():
     docs = Path(__file__).parents[2] / "docs"
     page = (docs / "howto" / "check.md").read_text("utf-8")
     of_steps = (Phase.BEFORE_STEP, Phase.AFTER_STEP)
-    assert not [one.code for one in RULES if one.phase not in of_steps and f"`{one.code}`" not in page]
+    assert not [
+        one.code for one in RULES if one.phase not in of_steps and f"`{one.code}`" not in page
+    ]
     assert len({one.code for one in RULES}) == len(RULES)
     phases = (docs / "explain" / "architecture.md").read_text("utf-8")
     assert not [phase.name for phase in Phase if f"| `{phase.name}` |" not in phases]

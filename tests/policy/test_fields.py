@@ -21,7 +21,10 @@ def model(graph: str, opset: int = 11) -> ModelProto:
 
 
 def operators(proto: ModelProto) -> set[str]:
-    return {f"{node.domain}.{node.op_type}" if node.domain else node.op_type for node in proto.graph.node}
+    return {
+        f"{node.domain}.{node.op_type}" if node.domain else node.op_type
+        for node in proto.graph.node
+    }
 
 
 def test_a_table_is_read_as_it_was_written():

@@ -58,7 +58,9 @@ def test_different_imports_of_one_domain_are_refused():
 def test_unknown_domains_pass_or_are_refused():
     before = model(FOREIGN, 13, more=', "com.acme" : 1')
     assert convert_version(before, 14).graph.node[0] == before.graph.node[0]
-    with pytest.raises(Refused, match=r"com\.acme\.Run 'a' .* no installed package describes domain"):
+    with pytest.raises(
+        Refused, match=r"com\.acme\.Run 'a' .* no installed package describes domain"
+    ):
         convert_version(before, 14, unknown_domains="refuse")
     with pytest.raises(BadTarget, match="'keep' or 'refuse', not 'drop'"):
         convert_version(before, 14, unknown_domains="drop")

@@ -221,7 +221,11 @@ def converted(proto, folder, target, **more):
 def test_what_computes_nothing_holds_up_no_ir_version(name, target, tmp_path):
     target, ir = target
     plain, told = converted(noted(), tmp_path, target, ir_version=ir)
-    done = [note for note in told if not note.startswith("the model broke this rule before the conversion: ")]
+    done = [
+        note
+        for note in told
+        if not note.startswith("the model broke this rule before the conversion: ")
+    ]
     assert not done or "the IR version stays at 8" in done[0]
     after, notes = converted(noted(name), tmp_path, target, ir_version=ir)
     assert after.ir_version == plain.ir_version == 8  # there is a function

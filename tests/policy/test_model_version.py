@@ -61,7 +61,9 @@ def test_a_bump_grows(number, level):
     assert (before.bump(level) > before) is (level is not Level.NONE)
 
 
-@pytest.mark.parametrize("text", ["1.2", "v1.2.3", "", "1.2.3-", "1.2.3+", "1.2.3-01", "1.02.3", "-1.0.0", "1.2.3-a..b"])
+@pytest.mark.parametrize(
+    "text", ["1.2", "v1.2.3", "", "1.2.3-", "1.2.3+", "1.2.3-01", "1.02.3", "-1.0.0", "1.2.3-a..b"]
+)
 def test_what_is_no_version(text):
     with pytest.raises(BadTarget, match=r"MAJOR\.MINOR\.PATCH or a number"):
         ModelVersion.parse(text)

@@ -139,7 +139,9 @@ def test_an_operator():
     assert entry["operator"]["since_version"] == 1
     assert entry["status"] == "stable"
     assert entry["inputs"] == [{"name": "X", "option": "", "type": "T"}]
-    assert entry["attributes"] == [{"name": "norm", "type": "STRING", "required": False, "default": '"MAX"'}]
+    assert entry["attributes"] == [
+        {"name": "norm", "type": "STRING", "required": False, "default": '"MAX"'}
+    ]
 
 
 def test_a_change_of_behaviour_is_named_and_breaks():

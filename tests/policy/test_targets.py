@@ -64,15 +64,24 @@ def test_a_name_has_a_ceiling(text, opset, ir):
         ("openvino", "openvino needs a release; give one of 2022.1, 2023.0"),
         ("triton 23.05", "Triton runs the onnxruntime that it bundles; look up which one"),
         ("coreml", "no versions are known for 'coreml': Core ML reads no ONNX by itself"),
-        ("deepstream 6.0", "DeepStream runs models with TensorRT, or with Triton; look up the TensorRT"),
-        ("Jetson Orin", "its JetPack brings the TensorRT that reads the model; use --for jetpack==VERSION"),
+        (
+            "deepstream 6.0",
+            "DeepStream runs models with TensorRT, or with Triton; look up the TensorRT",
+        ),
+        (
+            "Jetson Orin",
+            "its JetPack brings the TensorRT that reads the model; use --for jetpack==VERSION",
+        ),
         ("ascend 310", "the name is that of a chip, and the release of its software CANN decides"),
         ("ml.net", "Microsoft.ML.OnnxRuntime; use --for onnxruntime==VERSION"),
         ("onnx.js", "onnxruntime-web took its place; use --for onnxruntime-web==VERSION"),
         ("wonnx", "no versions are known for 'wonnx': the authors of wonnx name opset 16"),
         ("iree", "imports models at opset 17 and names no highest opset; try --to 17"),
         ("onnx2tf", "no versions are known for 'onnx2tf': no number of this converter is known"),
-        ("torch 2.1", "PyTorch writes ONNX and reads none; name the runtime that is to run the model"),
+        (
+            "torch 2.1",
+            "PyTorch writes ONNX and reads none; name the runtime that is to run the model",
+        ),
         ("rocm 5.4", "migraphx 5.4 is not known; the known releases are 6.2.4..7.2.2"),
         ("k210", "no target is called 'k210'; if you know what it reads"),
         ("foobar 3", "no target is called 'foobar'; if you know what it reads, give the versions"),
@@ -99,12 +108,24 @@ def test_a_name_that_nobody_knows_gets_the_nearest(text, sentence):
         ("onnxruntime-web", "onnxruntime==1.32", "release 1.32 is used"),
         ("onnxruntime>=1.10", "onnxruntime==1.10", "which later releases read"),
         (">=1.10", "onnxruntime==1.10", "without a name"),
-        ("onnxruntime==1.99", "onnxruntime==1.32", "is newer than the known releases; release 1.32 is used"),
+        (
+            "onnxruntime==1.99",
+            "onnxruntime==1.32",
+            "is newer than the known releases; release 1.32 is used",
+        ),
         ("JetPack 4.6", "jetpack==4.6", ""),
         ("jetpack==6.1", "tensorrt==10.1", "tensorrt 10.3 is not known"),
         ("trt 8.4", "tensorrt==8.4", ""),
-        ("tensorrt==10.3", "tensorrt==10.1", "tensorrt 10.3 is not known; release 10.1, the nearest"),
-        ("tensorrt==10.x", "tensorrt==10.1", "tensorrt 10 is several releases; 10.0, the oldest known one"),
+        (
+            "tensorrt==10.3",
+            "tensorrt==10.1",
+            "tensorrt 10.3 is not known; release 10.1, the nearest",
+        ),
+        (
+            "tensorrt==10.x",
+            "tensorrt==10.1",
+            "tensorrt 10 is several releases; 10.0, the oldest known one",
+        ),
         ("tensorrt 8", "tensorrt==8.0", "8.0, the oldest known one, is used"),
         ("ov 2022", "openvino==2022.1", "2022.1, the oldest known one, is used"),
         ("ort==1.10.0rc1", "onnxruntime==1.10", ""),
@@ -235,7 +256,10 @@ def test_the_command(tmp_path):
     assert bad.exit_code == 2
     assert "did you mean tensorrt" in bad.stderr
     words = ("--for", "onnxruntime==1.10", "--to", "16")
-    assert "up to 15, and 16 is asked for" in run("convert", tmp_path / "in.onnx", "--in-place", *words).stderr
+    assert (
+        "up to 15, and 16 is asked for"
+        in run("convert", tmp_path / "in.onnx", "--in-place", *words).stderr
+    )
     assert "Possible" in run("plan", tmp_path / "in.onnx", "--for", "onnx==1.11").stdout
 
 
@@ -244,7 +268,9 @@ def test_a_model_below_the_floor_is_raised_and_this_is_noted(tmp_path):
     onnx.save(model(text, 6, ir=3), tmp_path / "in.onnx")
     report = convert_file(tmp_path / "in.onnx", tmp_path / "o.onnx", "onnxruntime==1.10")
     assert report.result == {"": 7}
-    assert "raised to ai.onnx 7: onnxruntime==1.10 has no kernels for a lower version" in report.notes
+    assert (
+        "raised to ai.onnx 7: onnxruntime==1.10 has no kernels for a lower version" in report.notes
+    )
     assert convert_version(model(PLAIN, 9), "rknn 2.0").opset_import[0].version == 12
     with pytest.raises(BadTarget, match=r"reads ai.onnx from 7 on, and 6 is asked for"):
         run_for("onnxruntime==1.10", model(PLAIN, 9), exact={"": 6})

@@ -53,9 +53,7 @@ def run(case: Case) -> ModelProto | None:
         evaluate = on_onnxruntime()  # no reference knows the operators of a vendor
     try:
         # Other sets of inputs: tests/adapters/test_edges.py.
-        return testing.assert_example(
-            case.adapter, case.example, evaluate=evaluate, sets=["given"]
-        )
+        return testing.assert_example(case.adapter, case.example, evaluate=evaluate, sets=["given"])
     except AssertionError as error:
         if not re.match("the numbers differ|nobody can compute", str(error)) or not doubtful(case):
             raise

@@ -87,14 +87,18 @@ def test_without_numpy_no_result_differs(folder):
         for where in ("{}",)
     ]
     ran = {
-        where: session(*[[w.format(where) for w in one] for one in words], folder=folder, before=before)
+        where: session(
+            *[[w.format(where) for w in one] for one in words], folder=folder, before=before
+        )
         for where, before in (("with", ""), ("without", ABSENT))
     }
     assert {one["code"] for one in ran["with"]} == {0}
     made = list(folder.glob("without_*.onnx"))
     assert len(made) >= 7
     for path in made:
-        assert path.read_bytes() == path.with_name(path.name.replace("without", "with")).read_bytes()
+        assert (
+            path.read_bytes() == path.with_name(path.name.replace("without", "with")).read_bytes()
+        )
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +135,9 @@ def page(built):
 def until(browser, script, seconds=240):
     """Waits until a script returns something true."""
     for _ in range(seconds * 10):
-        if (found := browser.run(f"return {script}")) or browser.run("return state.className === 'bad'"):
+        if (found := browser.run(f"return {script}")) or browser.run(
+            "return state.className === 'bad'"
+        ):
             return found
         time.sleep(0.1)
     raise AssertionError(f"{script} stays false: {browser.run('return document.body.innerText')}")
@@ -155,7 +161,9 @@ def test_a_model_is_shown_and_converted_in_the_browser(page, folder):
     address, end = page
     with Browser() as browser:
         browser.open(address)
-        assert until(browser, "state.textContent.startsWith('Ready')"), browser.run("return state.textContent")
+        assert until(browser, "state.textContent.startsWith('Ready')"), browser.run(
+            "return state.textContent"
+        )
         assert browser.run("return known.children.length") > 50
         until(browser, "offline.textContent")
         end()  # from here on nothing is fetched

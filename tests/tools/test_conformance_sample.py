@@ -43,7 +43,9 @@ def test_what_cancels_in_a_transform_is_rounding_in_every_shape(shape: str) -> N
 
 
 def test_every_kind_of_outcome_is_told() -> None:
-    told = [TargetResult("t", "Add", "", 14, 13, outcome, "because") for outcome in ("wrong", "equal")]
+    told = [
+        TargetResult("t", "Add", "", 14, 13, outcome, "because") for outcome in ("wrong", "equal")
+    ]
     assert list(failures(told)) == ["wrong: t Add 14->13: because"]
     rows = list(report(told, "title"))
     assert "| down | ai.onnx | 1 | 0 | 0 | 1 | 0 | 0 | 0 |" in rows

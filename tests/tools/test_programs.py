@@ -27,7 +27,9 @@ def test_the_tools_are_five_programs():
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_the_table_names_every_tool(program):
-    rows = re.findall(rf"^\| `tools\.{program} (\w+)`", (ROOT / "tools/README.md").read_text(), re.M)
+    rows = re.findall(
+        rf"^\| `tools\.{program} (\w+)`", (ROOT / "tools/README.md").read_text(), re.M
+    )
     assert sorted(rows) == listed(program) != []
 
 

@@ -150,7 +150,9 @@ def test_the_table_counts_what_can_be_expressed():
 def test_an_operator_that_the_conversion_wrote_is_no_excuse():
     why = "Could not find an implementation for the node {}:Less(9)"
     assert runtime_table.lacks({"outcome": "not loaded", "why": why.format("node_3")}) == "Less(9)"
-    assert runtime_table.lacks({"outcome": "not loaded", "why": why.format("opshift_12_Less")}) == ""
+    assert (
+        runtime_table.lacks({"outcome": "not loaded", "why": why.format("opshift_12_Less")}) == ""
+    )
 
 
 def program(*words):

@@ -91,7 +91,9 @@ def test_one_step_of_training_is_run_on_both_sides(first, to):
     before = learning(first)
     after = convert_version(before, to)
     for field in ("initialization_binding", "update_binding"):
-        pairs = [[(e.key, e.value) for e in getattr(m.training_info[0], field)] for m in (before, after)]
+        pairs = [
+            [(e.key, e.value) for e in getattr(m.training_info[0], field)] for m in (before, after)
+        ]
         assert pairs[0] == pairs[1]
     found = verify(before, after)
     assert found.equal, found

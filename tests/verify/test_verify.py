@@ -159,7 +159,9 @@ def test_tolerances_are_by_element_type():
     wanted = StatedTolerance(rtol=0.5)
     assert wanted.at(np.ones(1, np.float32)).rtol == 0.5
     assert wanted.at(np.ones(1, np.int32)).rtol == 0
-    assert StatedTolerance().at([{"a": 1.0}]).rtol == StatedTolerance().at(np.ones(1, np.float32)).rtol
+    assert (
+        StatedTolerance().at([{"a": 1.0}]).rtol == StatedTolerance().at(np.ones(1, np.float32)).rtol
+    )
 
 
 def test_the_command(tmp_path):
@@ -199,7 +201,9 @@ def test_a_float_that_is_computed_in_half_precision_has_its_rounding(computed_in
     text = "(float[n,8] x) => (float[n,8] y) {{ h = Cast<to = {kind}>(x) {last} }}"
     kind = {"float16": 10, "float": 1}[computed_in]
     one = "s = Sigmoid(h) y = Cast<to = 1>(s)"
-    step = "s = Sigmoid(h) c = Constant<value = float[1] {1.0004}>() z = Cast<to = 1>(s) y = Mul(z, c)"
+    step = (
+        "s = Sigmoid(h) c = Constant<value = float[1] {1.0004}>() z = Cast<to = 1>(s) y = Mul(z, c)"
+    )
     a, b = (model(text.format(kind=kind, last=last)) for last in (one, step))
     found = verify(a, b, engine="opshift")
     assert found.equal is (computed_in == "float16")
@@ -212,7 +216,10 @@ def test_a_float_that_is_computed_in_half_precision_has_its_rounding(computed_in
     [
         ("(float16[2] x) => (float[2] y) { y = Cast<to = 1>(x) }", ""),  # what is given is exact
         ("(float16[2] x) => (float[2] y) { h = Neg(x) y = Cast<to = 1>(h) }", "float16"),
-        ("(float[2] x) => (float[1] y) { h = Cast<to = 10>(x) s = Shape(h) y = Cast<to = 1>(s) }", ""),
+        (
+            "(float[2] x) => (float[1] y) { h = Cast<to = 10>(x) s = Shape(h) y = Cast<to = 1>(s) }",
+            "",
+        ),
         (
             "(float[2] x, bool c) => (float[2] y) { y = If(c) <"
             " then_branch = t () => (float[2] a) { h = Cast<to = 10>(x) a = Cast<to = 1>(h) },"

@@ -70,7 +70,12 @@ def test_the_page_tells_how_it_was_made():
 
 def test_failures_come_first_and_everything_is_counted():
     text = page(outcomes())
-    for words in ('<b class="good">2</b>', '<b class="caution">1</b>', "acme.Evil&lt;b&gt;", "9 → 8"):
+    for words in (
+        '<b class="good">2</b>',
+        '<b class="caution">1</b>',
+        "acme.Evil&lt;b&gt;",
+        "9 → 8",
+    ):
         assert words in text
     found = data(text)
     assert [row[1] for row in found["rows"]] == ["refused", "crashed", "ok", "ok", "skipped"]
@@ -83,7 +88,9 @@ def test_failures_come_first_and_everything_is_counted():
 
 
 def test_what_stands_for_models_names_a_filter():
-    filters = [json.loads(unescape(f)) for f in re.findall(r'data-filter="(.*?)"', page(outcomes()))]
+    filters = [
+        json.loads(unescape(f)) for f in re.findall(r'data-filter="(.*?)"', page(outcomes()))
+    ]
     assert {"outcome": "crashed"} in filters
     assert {"outcome": "refused", "why": EVIL} in filters
     assert {"before": "12", "after": "8"} in filters
@@ -242,7 +249,7 @@ def test_it_is_dark_where_the_reader_wants_it(tmp_path):
 def test_the_report_tells_in_which_runtimes_the_models_run(tmp_path):
     (tmp_path / "src").mkdir()
     for name, opset in (("old", 10), ("new", 20)):
-        head = f"<ir_version: 5, opset_import: [\"\": {opset}]>"
+        head = f'<ir_version: 5, opset_import: ["": {opset}]>'
         text = f"{head} g (float[2] x) => (float[2] y) {{ y = Relu(x) }}"
         onnx.save(onnx.parser.parse_model(text), tmp_path / "src" / f"{name}.onnx")
     report, dst = tmp_path / "report.html", tmp_path / "dst"

@@ -29,9 +29,7 @@ class TraitKey(NamedTuple):
     op: str
 
 
-def known(
-    package: ModuleType, sources: Mapping[str, str]
-) -> dict[str, list[Crossing | TraitKey]]:
+def known(package: ModuleType, sources: Mapping[str, str]) -> dict[str, list[Crossing | TraitKey]]:
     """The modules that need not be imported to know what they declare, and what that is."""
     found = {}
     for folder in getattr(package, "__path__", ()):

@@ -22,7 +22,6 @@ class _Callable(ModuleType):
 
         return convert_with_report(model, target, **wishes)
 
-
     @property
     def __doc__(self) -> str | None:  # type: ignore[override]
         """The docstring of the function, where a user looks for it."""

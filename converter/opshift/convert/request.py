@@ -156,6 +156,7 @@ class Request:
 
     def for_domains(self, domains: Collection[str]) -> Request:
         """The request for a model that imports some domains: no other is asked of it."""
+
         def own(asked: Mapping[str, int]) -> dict[str, int]:
             return {domain: to for domain, to in asked.items() if normal(domain) in domains}
 

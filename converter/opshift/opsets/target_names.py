@@ -87,9 +87,7 @@ def choose(name: str, asked: str, rows: Sequence[tuple[str, Mapping[str, str]]])
     listed = ", ".join(listed for listed, _ in rows)
     if not asked:
         raise BadTarget(f"{name} needs a release; give one of {listed}")
-    within = [
-        (parts, n) for n, (text, _) in enumerate(rows) for parts in _releases_of(text, asked)
-    ]
+    within = [(parts, n) for n, (text, _) in enumerate(rows) for parts in _releases_of(text, asked)]
     if within:
         oldest, number = min(within)
         shown = ".".join(map(str, oldest))

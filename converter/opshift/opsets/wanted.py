@@ -26,9 +26,7 @@ class Wanted:
     at_least: Mapping[str, int] = field(default_factory=dict)
 
     @staticmethod
-    def of(
-        runtime: str | None, exact: Mapping[str, int], at_least: Mapping[str, int]
-    ) -> Wanted:
+    def of(runtime: str | None, exact: Mapping[str, int], at_least: Mapping[str, int]) -> Wanted:
         """The target that names a runtime, if there is one, and versions."""
         if runtime is None:
             return Wanted(None, exact, at_least)

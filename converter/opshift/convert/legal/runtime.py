@@ -64,19 +64,22 @@ def forms(document: Document, row: Ceiling, facts: Facts) -> list[RuntimeLack]:
     ]
 
 
-def in_form(
-    document: Document, row: Ceiling, facts: Facts
-) -> Iterator[tuple[Form, list[Place]]]:
+def in_form(document: Document, row: Ceiling, facts: Facts) -> Iterator[tuple[Form, list[Place]]]:
     """The nodes of each form that a runtime does not run."""
     for form in row.forms:
         key = ("", form.op)
-        yield form, [
-            (scope, at)
-            for root in document.roots
-            for scope, at in root.index.get(key, ())
-            if _has(scope.node(at), _since(root, key), form, functools.partial(facts.type, scope))
-            and (not form.holds or _holds(scope, scope.node(at), form, facts))
-        ]
+        yield (
+            form,
+            [
+                (scope, at)
+                for root in document.roots
+                for scope, at in root.index.get(key, ())
+                if _has(
+                    scope.node(at), _since(root, key), form, functools.partial(facts.type, scope)
+                )
+                and (not form.holds or _holds(scope, scope.node(at), form, facts))
+            ],
+        )
 
 
 def kernels(

@@ -183,9 +183,7 @@ def _opened(carve: Carve) -> tuple[Document, Facts, runtime.Seen]:
     return document, Facts(document, store, registry.default(), lambda: view), {}
 
 
-def _accepted(
-    document: Document, facts: Facts, seen: runtime.Seen, row: Ceiling
-) -> Acceptance:
+def _accepted(document: Document, facts: Facts, seen: runtime.Seen, row: Ceiling) -> Acceptance:
     found = [
         *runtime.below_floor(document, row), *runtime.lacking(document, row),
         *runtime.forms(document, row, facts), *runtime.kernels(document, row, facts, seen),
