@@ -112,6 +112,8 @@ class Conversion(State):
 
     def others(self, refused: StepRefused | Refused | None = None) -> Iterator[Way]:
         """The ways that may avoid a refusal; without one, an approximation."""
+        if not hasattr(self, "document"):  # refused on the way to an index: nothing can be told
+            return iter(())
         own = request.present(self.document, "")
         if isinstance(refused, Refused):  # by the IR version or a runtime, at the end of the steps
             return alternatives(self.way, (), (), dip=dip_for(refused, max(own, default=0)))
