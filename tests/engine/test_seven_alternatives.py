@@ -10,8 +10,11 @@ from typing import Any
 import pytest
 from onnx import ModelProto, TensorProto, helper
 from opshift import Refused, convert, plan
-from opshift.convert import api, equal_forms
+from opshift.author import registry
+from opshift.author.verdicts import ALTERNATIVE
+from opshift.convert import api, equal_forms, route
 from opshift.convert.attempt import Conversion
+from opshift.convert.request import Request
 from opshift.convert.ways import Way
 from opshift.opsets import schemas
 from opshift.opsets.elements import T
@@ -161,6 +164,47 @@ def test_the_form_of_the_step_has_no_kernel_in_the_runtime(monkeypatch):
 
 def _notes() -> tuple[str, ...]:
     return convert(less(), "onnxruntime==0.4").report.notes
+
+
+def crossings(target, before=None):
+    """The plan of a conversion before anything is touched."""
+    opened = Conversion(*api.carve_of(before or less())(), Request.of(target), registry.default())
+    opened.open()
+    opened.aim()
+    with pytest.MonkeyPatch.context() as only:
+        only.setattr(route, "_cross", lambda *given: None)
+        route.travel(opened)
+    return opened.plan
+
+
+def test_the_other_form_is_planned_before_anything_is_written():
+    edge = crossings("onnxruntime==0.4").edges[("", "Less", *ALTERNATIVE)]
+    assert {"Less", "Sub", "Div"} < {*edge.writes}
+
+
+@pytest.mark.parametrize("target", ["onnx==1.5", 10])
+def test_a_target_that_is_known_to_lack_no_kernel_has_no_other_form_in_the_plan(target):
+    assert not [at for at in crossings(target).edges if at[2:] == ALTERNATIVE]
+
+
+def test_the_own_form_costs_nothing_and_is_kept_where_the_runtime_runs_it():
+    two = model(
+        """(int64[3] a, int64[3] b, float[3] c) => (bool[3] y, bool[3] z) {
+            y = Less(a, b) z = Less(c, c) }""",
+        10,
+        ir=4,
+    )
+    found = convert(two, "onnxruntime==0.4")
+    assert [work.count for step in found.report.steps for work in step.rewritten] == [1]
+    assert ["c", "c"] in [list(node.input) for node in found.model.graph.node]
+
+
+def test_the_plan_of_an_operator_shows_its_other_form():
+    found = plan(less(), "onnxruntime==0.4")
+    (path,) = found.paths
+    assert [(hop.where, hop.verdict) for hop in path.hops] == [("at 10, another", "form")]
+    assert "at 10, another form" in str(found)
+    assert "unchanged" not in str(found)
 
 
 @pytest.mark.skipif((schemas.latest("") or 0) < 20, reason="the installed onnx is older")

@@ -15,6 +15,7 @@ from opshift.author.registry import Registry
 from opshift.author.unify import Binding, FormulaSearch, Found, arithmetic_of
 from opshift.author.verdicts import KEEP, MODERN, Adapter, Result, Rewrite
 from opshift.convert.change import NodeChange, Task
+from opshift.convert.plan_table import Edge
 from opshift.convert.step import Stepper
 from opshift.lazy import deferred
 from opshift.model.arrays import is_array
@@ -42,6 +43,20 @@ def in_order(adapters: Registry, version: int) -> list[Modern]:
     return found
 
 
+def edges(adapters: Registry, newest: int) -> dict[Key, Edge]:
+    """The operators that rules write up to an opset, by the last operator of a formula."""
+    known, found = arithmetic_of(adapters), dict[Key, list[Modern]]()
+    for rule in adapters.each(Modern):
+        for op in formula.heads(rule.formula, known) if rule.since <= newest else ():
+            found.setdefault(("", op), []).append(rule)
+    return {key: _edge(key[1], rules) for key, rules in found.items()}
+
+
+def _edge(op: str, rules: list[Modern]) -> Edge:
+    writes = tuple(sorted({op, *(rule.op for rule in rules)}))
+    return Edge(*MODERN, "rewrite", any(rule.differs for rule in rules), writes)
+
+
 class Modernizer(Stepper):
     """Writes the operator of one rule wherever its formula stands."""
 
@@ -65,7 +80,8 @@ class Modernizer(Stepper):
                     Rewrite(self._write, handles_types=True, approximate=bool(self.rule.differs)),
                     emits=frozenset({self.rule.op}), source=self.rule.source,
                 )  # fmt: skip
-                yield ("", op), self.plan.form(("", op), adapter)
+                self.plan.edge(("", op), MODERN)  # which leads to the operator of the rule
+                yield ("", op), adapter
 
     def _change(self, place: Place, task: Task) -> NodeChange | None:
         change = super()._change(place, task)

@@ -32,8 +32,12 @@ class Edge:
 
     def within(self, domain: str) -> list[str]:
         """The operators of one domain that it may write."""
-        pairs = (name.rpartition(".") for name in self.writes)
-        return [op for other, _, op in pairs if other == domain]
+        return [op for other, op in self.keys if other == domain]
+
+    @property
+    def keys(self) -> list[tuple[str, str]]:
+        """The operators that it may write, with their domains."""
+        return [(name.rpartition(".")[0], name.rpartition(".")[2]) for name in self.writes]
 
     def __str__(self) -> str:
         flag = "approximate" if self.approximate else "exact"

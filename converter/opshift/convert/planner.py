@@ -12,7 +12,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING
 
 from opshift.author.registry import Registry
-from opshift.author.verdicts import EQUAL_FORMS, LEAVE, RETIRED, Adapter, place_of
+from opshift.author.verdicts import LEAVE, RETIRED, Adapter, place_of
 from opshift.convert.plan_table import MISSING, UNREVIEWED, Edge
 from opshift.convert.verdict_edges import edge_at, edge_of
 from opshift.errors import AdapterBug
@@ -59,31 +59,21 @@ class CrossingPlan:
 
     def verdict(self, key: Key, boundary: tuple[int, int]) -> Adapter | None:
         """The adapter of a planned crossing, None where the plan knows that there is none."""
-        found = self.adapters.get(*key, *boundary)
-        if boundary in EQUAL_FORMS:
-            return self.form(key, found) if found is not None else None
+        if self.edge(key, boundary).verdict in (MISSING, UNREVIEWED):
+            return None
+        return self.adapters.get(*key, *boundary)
+
+    def edge(self, key: Key, boundary: tuple[int, int]) -> Edge:
+        """The edge of a planned crossing."""
         edge = self.edges.get((*key, *boundary))
         if edge is None:
             raise _unplanned(key, boundary)
-        return None if edge.verdict in (MISSING, UNREVIEWED) else found
+        return edge
 
-    def form(self, key: Key, adapter: Adapter) -> Adapter:
-        """A verdict that writes another form of an operator to which the plan leads."""
-        boundary = adapter.start, adapter.to
-        if not self._leads_to(key):
-            raise _unplanned(key, boundary)
-        known = self.edges.get((*key, *boundary))
-        writes = adapter.emits.union(known.writes if known is not None else ())
-        edge = Edge(*boundary, adapter.kind, adapter.approximate, tuple(sorted(writes)))
-        self.edges[(*key, *boundary)] = edge
-        return adapter
-
-    def _leads_to(self, key: Key) -> bool:
-        """Whether the model begins with an operator, or a planned verdict may write it."""
-        domain, op = key
-        name = f"{domain}.{op}" if domain else op
-        begins = key in self.present or name in ENGINE_WRITES
-        return begins or any(name in edge.writes for edge in self.edges.values())
+    def leads_to(self) -> set[Key]:
+        """The operators that the model begins with, and all that a planned edge may write."""
+        written = (edge.keys for edge in self.edges.values())
+        return {*self.present, *(("", op) for op in ENGINE_WRITES)}.union(*written)
 
     def follow(self, domain: str, ops: Iterable[str], version: int, goal: int) -> None:
         """Plans the way of some operators of a domain from one version to another."""

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
-from opshift.convert import leave, overdue, planner, request
+from opshift.convert import form_plan, leave, overdue, planner, request
 from opshift.convert.end_checks import check_fully
 from opshift.convert.state import State
 from opshift.model import imports
+from opshift.model.scope import Key
 
 
 def travel(state: State) -> None:
@@ -55,7 +56,7 @@ def _leave(state: State) -> None:
         state.goal.setdefault("", own[0])
     _climb(state, leave.lowest(state.adapters, left))
     while left:
-        state.plan = planner.of_document(state.document, state.adapters, state.goal, left)
+        _plan(state, left)
         for step in leave.leave(state.document, left, state.stepper):
             state.repaired = True
             state.done(step)
@@ -86,12 +87,18 @@ def _go(state: State) -> None:
     refuses = state.options.unknown_domains == "refuse"
     if refuses and (unknown := imports.unknown(state.document)):
         raise state.refused(unknown)
-    state.plan = planner.of_document(state.document, state.adapters, state.goal)
+    _plan(state)
     for domain, goal in sorted(state.goal.items()):
         for step in overdue.replace(state.document, state.adapters, domain, goal, state.stepper):
             state.done(step)
     for boundary in _route(state):
         _cross(state, *boundary)
+
+
+def _plan(state: State, left: Collection[Key] = ()) -> None:
+    """Plans every step from here to the goal, and the forms there."""
+    state.plan = planner.of_document(state.document, state.adapters, state.goal, left)
+    form_plan.plan_forms(state)
 
 
 def _route(state: State) -> Iterator[tuple[str, int, int]]:

@@ -46,6 +46,8 @@ def path_of(
                 present |= set(edge.within(domain))
             else:
                 present |= _written(name, taken.get(boundary))
+    if stopped is None:
+        hops += _forms(domain, goal, present, steps or ())
     if stopped is None and (refusals or steps is None):
         stopped = _dead_end(adapters, key, versions)
     return Path(domain, op, count, tuple(hops), stopped)
@@ -65,6 +67,16 @@ def _met(
 def _written(op: str, step: StepReport | None) -> set[str]:
     """What a step wrote in place of an operator."""
     return {name for w in (step.rewritten if step else ()) if w.op == op for name in w.gives}
+
+
+def _forms(domain: str, goal: int, present: set[str], steps: Sequence[StepReport]) -> Iterator[Hop]:
+    """What the rehearsal wrote at the goal in place of an operator that stands there."""
+    for step in steps:
+        if (step.domain, step.start, step.to) == (domain, goal, goal):
+            for work in step.rewritten:
+                if work.op in present:
+                    emits = tuple(sorted({*work.gives}))
+                    yield Hop(work.op, goal, goal, "form", emits, "another form of the operator")
 
 
 def _stopped(

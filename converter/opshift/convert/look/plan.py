@@ -30,7 +30,7 @@ OUTGROWN = "Beyond this range of {} the model would become too large; opshift di
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """One boundary that changes an operator, and what crossing it takes."""
+    """One boundary that changes an operator, or one version at which it gets another form."""
 
     op: str
     start: int
@@ -38,6 +38,11 @@ class Hop:
     verdict: str
     emits: tuple[str, ...]
     summary: str
+
+    @property
+    def where(self) -> str:
+        """`12->13`, or `at 13, another` before the word `form`."""
+        return f"{self.start}->{self.to}" if self.start != self.to else f"at {self.to}, another"
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +190,7 @@ def _name(path: Path) -> str:
 
 def _row(path: Path) -> tuple[str, str, str]:
     hops = [
-        f"{hop.start}->{hop.to} {hop.verdict}" + (f" ({hop.op})" if hop.op != path.op else "")
+        f"{hop.where} {hop.verdict}" + (f" ({hop.op})" if hop.op != path.op else "")
         for hop in path.hops
     ]
     if path.dead_end:

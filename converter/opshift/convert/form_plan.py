@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plan of the forms at the goal: what may be written for the operators that stand there.
+
+Each other form of an operator is a planned edge, which leads to every operator that it may write.
+The own form writes no node, so it is the cheapest: another form is for a node that cannot keep it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from opshift.author.verdicts import ALTERNATIVE, FORM
+from opshift.convert import request
+from opshift.convert.plan_table import Edge
+from opshift.convert.state import State
+from opshift.model.scope import Key
+
+
+def plan_forms(state: State) -> None:
+    """Plans the other forms of all to which the plan leads, and of what these forms write."""
+    newer = _newer(state) if state.options.modernize else {}
+    waiting = state.plan.leads_to()
+    known = set(waiting)
+    while waiting:
+        key = waiting.pop()
+        for edge in (*_others(state, key), *([newer[key]] if key in newer else ())):
+            state.plan.edges[(*key, edge.start, edge.to)] = edge
+            waiting.update(one for one in edge.keys if one not in known)
+            known.update(edge.keys)
+
+
+def _others(state: State, key: Key) -> Iterator[Edge]:
+    """The forms that more runtimes run, and the form for a runtime that may not run its own."""
+    for place in (FORM, ALTERNATIVE):
+        adapter = state.adapters.get(*key, *place)
+        if adapter is not None and (place == FORM or _may_lack(state, key)):
+            own = f"{key[0]}.{key[1]}" if key[0] else key[1]
+            writes = tuple(sorted({own, *adapter.emits}))
+            yield Edge(*place, adapter.kind, adapter.approximate, writes)
+
+
+def _may_lack(state: State, key: Key) -> bool:
+    """Whether the runtime may not run an operator in its own form."""
+    row = state.runtime
+    return row is not None and (row.may_lack(key) or any(one.names(key) for one in row.forms))
+
+
+def _newer(state: State) -> dict[Key, Edge]:
+    """The newer operators, by the last operator of what they replace."""
+    from opshift.convert.modernize import edges
+
+    newest = max([state.goal.get("", 0), *request.present(state.document, "")])
+    return edges(state.adapters, newest)
