@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable
+from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Protocol
 
@@ -14,6 +14,7 @@ from opshift.author.inference import infer_node
 from opshift.author.node import Env, Node, Value
 from opshift.errors import AdapterBug
 from opshift.model.arrays import Array
+from opshift.model.rename import rename
 from opshift.model.scope import Root, Scope
 from opshift.opsets import schemas
 from opshift.protos import NodeProto, TensorProto, TypeProto, helper
@@ -60,6 +61,12 @@ class Made:
     def add(self, node: NodeProto) -> None:
         self.nodes.append(node)
         self.makers.update(dict.fromkeys(node.output, node))
+
+    def rename(self, names: Mapping[str, str]) -> None:
+        """Gives values that the nodes write or read other names."""
+        for node in self.nodes:
+            rename(node, names)
+        self.makers = {name: node for node in self.nodes for name in node.output}
 
 
 class MadeEnv(Env):

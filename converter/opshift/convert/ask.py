@@ -19,7 +19,6 @@ from opshift.author.verdicts import (
 from opshift.author.written import Made
 from opshift.convert.change import Task
 from opshift.errors import AdapterBug, InvalidModel, MissingExtra, Refusal, Why
-from opshift.model.rename import rename
 from opshift.model.walk import holds_graphs
 from opshift.opsets import schemas
 
@@ -126,8 +125,7 @@ def settle(node: Node, answer: Value | tuple[Value, ...], op: Builder, adapter: 
         names[value.name] = output
     if spare:
         _leave_out(op.made, spare - names.keys())
-    for made in op.made.nodes:
-        rename(made, names)
+    op.made.rename(names)
     if not op.made.nodes:
         raise AdapterBug(f"{adapter.source} answered {node.op} without writing a node")
 
