@@ -106,7 +106,7 @@ def test_content_above_the_ir_version_and_names_are_warnings():
     proto = changed(spoil, ir=8)
     assert texts(proto) == []
     assert texts(proto, "warning") == [
-        "element type or container float8e5m2 needs IR 9, and the model states IR 8; raise it with --ir",
+        "element type or container float8e5m2 needs IR 9, and the model states IR 8; raise it with `opshift convert --ir 9`",
         "a node name is no C identifier, such as '/a/b'",
         "a value name is no C identifier, such as 'w.1'",
     ]
@@ -194,7 +194,7 @@ def test_two_graphs_of_one_name():
 def test_a_function_that_nothing_calls_is_information():
     proto = model(FUNCTION, 13, more=', "com.acme" : 1')
     (one,) = check_model(proto).found
-    assert str(one) == "info: function 'Idle' of 'com.acme' is never called"
+    assert str(one) == "info: function 'Idle' of 'com.acme' is never called; it can be removed"
     assert not check_model(proto).fails(strict=True)
 
 
@@ -204,6 +204,7 @@ def test_a_cycle_of_functions():
     errors = [one for one in check_model(proto).found if one.level == "error"]
     assert errors
     assert all("calls itself" in one.text for one in errors)
+    assert any("'Run' of 'com.acme' calls itself through 'Idle'; " in one.text for one in errors)
 
 
 @pytest.mark.skipif(

@@ -224,7 +224,19 @@ def test_two_descriptions_of_one_version(vendor):
     assert "describes com.acme 1 as" in done.stderr
     missing = run(vendor, "check", "run.onnx", "--opset", "none.onnxopset")
     assert missing.returncode == 2
-    assert "none.onnxopset" in missing.stderr
+    assert "none.onnxopset: No such file or directory; check the path that" in missing.stderr
+
+
+def test_a_consumer_knows_the_version_that_a_document_describes(vendor):
+    proto = onnx.load(vendor / "twice.onnx")
+    proto.opset_import[1].version = 2
+    onnx.save(proto, vendor / "later.onnx")
+    one = ["--opset", "sets/acme1.onnxopset"]
+    done = run(vendor, "accepts", "later.onnx", *one, given=False)
+    assert done.returncode == 1
+    assert "the consumer knows com.acme up to 1" in done.stdout
+    assert run(vendor, "accepts", "twice.onnx", *one, given=False).returncode == 0
+    assert run(vendor, "accepts", "later.onnx").returncode == 0  # with both documents
 
 
 def test_what_changed_is_listed(vendor):

@@ -176,19 +176,19 @@ def complete_runtimes(ctx: click.Context, param: click.Parameter, word: str) -> 
     return [one for one in ends or targets.names() if one.startswith(word.lower())]
 
 
-def give_documents(paths: Sequence[str]) -> None:
-    """Uses some documents; a fault of one is a mistake in the words."""
+def give_documents(paths: Sequence[str]) -> dict[str, int]:
+    """Uses some documents and tells their versions; a fault of one is a mistake in the words."""
     if not paths:
-        return
+        return {}
     from opshift.errors import BadTarget
     from opshift.opsets import described
 
     try:
-        described.give(paths)
+        return described.give(paths)
     except BadTarget as error:
         raise click.UsageError(str(error)) from None
     except OSError as error:
-        raise click.UsageError(_sentence(error)) from None
+        raise click.UsageError(f"{_sentence(error)}; check the path that --opset names") from None
 
 
 def guarded(output: Output, work: Callable[[], int]) -> int:

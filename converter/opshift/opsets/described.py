@@ -23,15 +23,15 @@ SUFFIX = ".onnxopset"
 _sets: dict[tuple[str, int], tuple[OperatorSet, bytes, str]] = {}
 
 
-def give(paths: Iterable[str]) -> None:
-    """Makes this process, and those that it starts, use some documents."""
+def give(paths: Iterable[str]) -> dict[str, int]:
+    """Makes this process, and those that it starts, use some documents; tells their versions."""
     listed = [os.path.abspath(path) for path in paths]
-    for path in listed:
-        _read(path)
+    found = dict(sorted(map(_read, listed)))  # of two versions of a domain, the later one
     known = list(filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)))
     added = [path for path in listed if path not in known]
     if added:
         os.environ[VARIABLE] = os.pathsep.join([*known, *added])
+    return found
 
 
 def beside(path: str) -> None:
@@ -103,13 +103,13 @@ def _find() -> None:
                 _add(file.read_bytes(), f"{file.name} of {point.value}")
 
 
-def _read(path: str, *, foreign_only: bool = False) -> None:
+def _read(path: str, *, foreign_only: bool = False) -> tuple[str, int]:
     with open(path, "rb") as file:
-        _add(file.read(), path, foreign_only=foreign_only)
+        return _add(file.read(), path, foreign_only=foreign_only)
 
 
-def _add(data: bytes, origin: str, *, foreign_only: bool = False) -> None:
-    """Adds one document; who described the same version with other words is named.
+def _add(data: bytes, origin: str, *, foreign_only: bool = False) -> tuple[str, int]:
+    """Adds one document and tells its version; who described it with other words is named.
 
     A document of ONNX's own domains is an error, or passed over with `foreign_only`.
     """
@@ -117,16 +117,21 @@ def _add(data: bytes, origin: str, *, foreign_only: bool = False) -> None:
     from opshift.opsets import changelog, operator_set, schemas
 
     found = operator_set.read(data, origin)
+    key = (found.domain, found.version)
     if found.domain in versions.DOMAINS:
         if foreign_only:
-            return
-        raise BadTarget(f"{origin} describes {found.domain or 'ai.onnx'}, which ONNX describes")
-    key = (found.domain, found.version)
+            return key
+        raise BadTarget(
+            f"{origin} describes {found.domain or 'ai.onnx'}, which ONNX describes; leave it out"
+        )
     if key in _sets:
         if _sets[key][1] != data:
-            raise BadTarget(f"{origin} describes {key[0]} {key[1]} as {_sets[key][2]} does not")
-        return
+            raise BadTarget(
+                f"{origin} describes {key[0]} {key[1]} as {_sets[key][2]} does not; leave one out"
+            )
+        return key
     _sets[key] = found, data, origin
     forget: tuple[Any, ...] = (described, changelog.default, *schemas.REMEMBERED)
     for one in forget:
         one.cache_clear()
+    return key

@@ -135,7 +135,10 @@ def read(data: bytes, origin: str) -> OperatorSet:
     except Exception as error:  # protobuf has several classes of errors for this
         raise BadTarget(f"{origin} is no OperatorSetProto: {error}") from None
     if proto.magic != MAGIC:
-        raise BadTarget(f"{origin} is no OperatorSetProto: its magic is {proto.magic!r}")
+        raise BadTarget(
+            f"{origin} is no OperatorSetProto: its magic is {proto.magic!r}; give a document as"
+            " `opshift ops --export` writes it"
+        )
     if proto.opset_version < 1:
         raise BadTarget(f"{origin} does not say the version of its operator set")
     names = [one.op_type for one in proto.operator]

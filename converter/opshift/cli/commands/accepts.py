@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     "opsets",
     multiple=True,
     metavar="N|DOMAIN=N|FILE",
-    help="The consumer knows this opset, this version of DOMAIN, or the operators of a document.",
+    help="The consumer knows this opset, this version of DOMAIN, or the version that a document"
+    " describes.",
 )
 @click.option("--ir", type=click.IntRange(min=1),
               help="The consumer reads IR versions up to this one.")  # fmt: skip
@@ -51,10 +52,10 @@ def command(
     The consumer is a runtime by name, whose operators, types and forms are known, or a program
     that knows certain versions, by the rules of ONNX's versioning. Nothing is converted.
     """
-    options.give_documents([word for word in opsets if word.endswith(SUFFIX)])
-    opsets = tuple(word for word in opsets if not word.endswith(SUFFIX))
-    versions = (opsets, ir, model_version)
-    if (runtime is None) == (not any(versions)):
+    documents = options.give_documents([word for word in opsets if word.endswith(SUFFIX)])
+    words = tuple(word for word in opsets if not word.endswith(SUFFIX))
+    known = any((words, ir, model_version)) or (documents and runtime is None)
+    if (runtime is None) == (not known):
         raise click.UsageError(
             "no consumer is given, or two; give either --for NAME==VERSION, or --opset, --ir and"
             " --model-version"
@@ -62,22 +63,25 @@ def command(
 
     def ask(source: str) -> int:
         with output.working(f"looking at {os.path.basename(source)}"):
-            found = _asked(source, runtime, opsets, ir, model_version)
+            if runtime is None:
+                knows = {**documents, **options.read_target(words, "--opset")}
+                found = _knows(source, knows, ir, model_version)
+            else:
+                found = _runs(source, runtime)
         output.result(found.lines, found.as_dict, good=found.accepted)
         return DONE if found.accepted else REFUSED
 
     return output.each(sources, lambda source: guarded(output, lambda: ask(source)))
 
 
-def _asked(
-    source: str, runtime: str | None, opsets: tuple[str, ...], ir: int | None, version: str | None
-) -> Acceptance:
-    if runtime is not None:
-        from opshift.convert.look.accepts import accepts
+def _runs(source: str, runtime: str) -> Acceptance:
+    from opshift.convert.look.accepts import accepts
 
-        return accepts(source, runtime)
+    return accepts(source, runtime)
+
+
+def _knows(source: str, opsets: dict[str, int], ir: int | None, version: str | None) -> Acceptance:
     from opshift.convert.look import consumer
 
     written = consumer.written_for(version) if version is not None else None
-    knows = options.read_target(opsets, "--opset")
-    return consumer.may_use(source, consumer.Consumer(knows, ir, written))
+    return consumer.may_use(source, consumer.Consumer(opsets, ir, written))

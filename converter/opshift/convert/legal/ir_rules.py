@@ -206,7 +206,8 @@ def _denotations(document: Document) -> Iterator[NamedText]:
     for word, where in sorted(unknown.items()):
         yield (
             frozenset({word}),
-            f"{where} has the denotation {word!r}, which ONNX does not define",
+            f"{where} has the denotation {word!r}, which ONNX does not define;"
+            " remove it, or use one that ONNX defines",
         )
 
 
@@ -239,7 +240,7 @@ def _unused_functions(document: Document) -> Iterator[NamedText]:
     for domain, name, _ in sorted(calls.keys() - reached):
         yield (
             frozenset({f"{domain}.{name}"}),
-            f"function {name!r} of {domain or 'ai.onnx'!r} is never called",
+            f"function {name!r} of {domain or 'ai.onnx'!r} is never called; it can be removed",
         )
 
 

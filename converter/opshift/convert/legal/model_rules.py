@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from opshift.convert.ir import needs
 from opshift.convert.ir.features import Feature
@@ -53,13 +53,23 @@ def recursion(checked: Checked) -> Iterator[str]:
     """Functions that come back to themselves; the checker looks for them from IR 8 on only."""
     calls = {root.function: set(root.calls) for root in checked.document.roots if root.function}
     for start in sorted(calls):
-        reached, waiting = set[FunctionId](), [start]
-        while waiting:
-            new = calls.get(waiting.pop(), set()) - reached
-            reached |= new
-            waiting += new
-        if start in reached:
-            yield f"function {start[1]!r} of {start[0]!r} calls itself"
+        back = [one for one in calls[start] if one == start or start in _reached(calls, one)]
+        if back:
+            way = "" if start in back else f" through {min(back)[1]!r}"
+            yield (
+                f"function {start[1]!r} of {start[0]!r} calls itself{way}; ONNX has no recursion:"
+                " remove a call, or write a Loop"
+            )
+
+
+def _reached(calls: Mapping[FunctionId, set[FunctionId]], start: FunctionId) -> set[FunctionId]:
+    """The functions that a function calls, directly or not."""
+    reached, waiting = set[FunctionId](), [start]
+    while waiting:
+        new = calls.get(waiting.pop(), set()) - reached
+        reached |= new
+        waiting += new
+    return reached
 
 
 def _owner(root: Root) -> str:
@@ -130,7 +140,7 @@ def above_ir(checked: Checked) -> Iterator[tuple[frozenset[str], str]]:
     for one in _held(checked):
         if one.computes:
             text = f"{one.says} needs IR {one.ir}, and the model states IR {_ir(checked)}"
-            yield frozenset({one.says}), f"{text}; raise it with --ir"
+            yield frozenset({one.says}), f"{text}; raise it with `opshift convert --ir {one.ir}`"
 
 
 def skipped_above_ir(checked: Checked) -> Iterator[tuple[frozenset[str], str]]:
