@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Relu and its relatives: Elu, Selu, Celu, Gelu, Mish, HardSwish, Swish, Shrink, ..."""
+"""Activation functions: Relu, Elu, Selu, Celu, Gelu, Mish, HardSwish, Swish, Shrink and others."""
 
 from typing import Any
 
@@ -32,13 +32,13 @@ WITHOUT_CONSUMED = shown(
     example("plain", "(double[2,3] x) => (double[2,3] y) { y = {op}(x) }", gives="{op}"),
 )
 
-# -- changes of what was there -------------------------------------------------------------------
+# -- changes of existing operators ---------------------------------------------------------------
 
 ACTIVATION_6 = boundary(6, "Elu:7faca4 HardSigmoid:5108d7 LeakyRelu:fb33b2 Relu:ec92d9", up=WITHOUT_CONSUMED)
 
 
 def selu_defaults(node: Node, op: Builder) -> Result:
-    """The defaults of `alpha` and `gamma` changed, so they are written out."""
+    """Opset 6 changed the defaults of `alpha` and `gamma`; absent ones are written out."""
     absent: dict[str, Any] = {n: node.float(n) for n in ("alpha", "gamma") if not node.has(n)}
     same: Value = op.same(node, consumed_inputs=None, **absent)
     return same
@@ -62,7 +62,7 @@ RELU_13 = boundary(13, "Relu:5bc785")
 
 
 def relu_14_13(node: Node, op: Builder) -> Result:
-    """Integers were not taken: the larger of x and zero."""
+    """Opset 14 added integers to Relu; below it, Max(x, 0) is written."""
     x = node["X"]
     return op.Max(x, op.const(0, like=x))
 
@@ -95,7 +95,7 @@ ACTIVATION_22 = boundary(
 
 
 def celu_28_27(node: Node, op: Builder) -> Result:
-    """Only float was taken: smaller types go through it, double is written out."""
+    """Below opset 28 Celu accepts only float: small types are cast, double becomes a formula."""
     x = node["X"]
     return _celu(op, x, node.float("alpha")) if x.elem_type == T.DOUBLE else AS_FLOAT(node, op)
 
@@ -121,11 +121,11 @@ CELU_28 = boundary(
     emits=CELU,
 )
 
-# -- born after 1, newest first ------------------------------------------------------------------
+# -- operators added after opset 1, newest first -------------------------------------------------
 
 
 def _number(op: Builder, value: Any, x: Value) -> Value:
-    """A number of x's element type, even if that is not known (version 15 and later)."""
+    """A constant of x's element type, by CastLike if that type is unknown (opset 15 and later)."""
     if x.elem_type_or_none is None:
         return op.CastLike(op.const(value, T.FLOAT), x)
     return op.const(value, like=x)
@@ -135,7 +135,7 @@ def _number(op: Builder, value: Any, x: Value) -> Value:
 @example("default", "(float[2,3] a, float[2,3] b) => (float[2,3] y) { y = SwiGLU(a, b) }", gives="Swish Mul")
 @example("alpha", "(float16[2,N] a, float16[2,N] b) => (float16[2,N] y) { y = SwiGLU<alpha=1.702>(a, b) }", gives="Swish Mul")
 def swiglu_28_27(node: Node, op: Builder) -> Result:
-    """Born in 28; below it, what its name says: Swish of one input times the other."""
+    """Opset 28 added SwiGLU; below it, Swish(A) * B is written."""
     return op.Swish(node["A"], alpha=node.float("alpha")) * node["B"]
 
 
@@ -145,7 +145,7 @@ def swiglu_28_27(node: Node, op: Builder) -> Result:
 @example("bfloat16", "(bfloat16[2,3] x) => (bfloat16[2,3] y) { y = Swish<alpha=2.0>(x) }", gives="Mul Sigmoid Mul")
 @example("a function of two types", "(float[2,3] x, double[2,3] w) => (float[2,3] y, double[2,3] z) { y = own.f(x) z = own.f(w) }", functions='<opset_import: ["" : 24], domain: "own"> f (x) => (y) { y = Swish<alpha=2.0>(x) }', imports={"own": 1})
 def swish_24_23(node: Node, op: Builder) -> Result:
-    """Born in 24; below it, x times the Sigmoid of alpha times x."""
+    """Opset 24 added Swish; below it, x * Sigmoid(alpha * x) is written."""
     x, alpha = node["X"], node.float("alpha")
     steep = x if alpha == 1 else x * _number(op, alpha, x)
     return x * op.Sigmoid(steep)
@@ -159,11 +159,11 @@ def swish_24_23(node: Node, op: Builder) -> Result:
 @example("bfloat16", '(bfloat16[2,3] x) => (bfloat16[2,3] y) { y = Gelu<approximate="tanh">(x) }')
 @example("a function of two types", "(float[2,3] x, double[2,3] w) => (float[2,3] y, double[2,3] z) { y = own.f(x) z = own.f(w) }", functions='<opset_import: ["" : 20], domain: "own"> f (x) => (y) { y = Gelu(x) }', imports={"own": 1})
 def gelu_20_19(node: Node, op: Builder) -> Result:
-    """Born in 20; below it, half of x times one plus the error function, or tanh of a cubic."""
+    """Opset 20 added Gelu; below it, its formula is written with Erf or with Tanh."""
     x = node["X"]
 
     def root(value: float) -> Value:
-        rounded = np.float32(value)  # as the definition has it
+        rounded = np.float32(value)  # the definition of Gelu rounds it to float
         if x.elem_type_or_none is None:
             return op.Sqrt(_number(op, rounded, x))
         kind = dtype_of(x.elem_type)
@@ -181,7 +181,7 @@ def gelu_20_19(node: Node, op: Builder) -> Result:
 @example("float", "(float[2,3] x) => (float[2,3] y) { y = Mish(x) }", gives="Softplus Tanh Mul", inputs=EDGES)
 @example("double", "(double[2,N] x) => (double[2,N] y) { y = Mish(x) }", gives="Softplus Tanh Mul")
 def mish_18_17(node: Node, op: Builder) -> Result:
-    """Born in 18; below it, x times the tanh of its Softplus."""
+    """Opset 18 added Mish; below it, x * Tanh(Softplus(x)) is written."""
     x = node["X"]
     return x * op.Tanh(op.Softplus(x))
 
@@ -190,7 +190,7 @@ def mish_18_17(node: Node, op: Builder) -> Result:
 @example("float", "(float[2,3] x) => (float[2,3] y) { y = HardSwish(x) }", gives="HardSigmoid Mul", inputs=EDGES)
 @example("float16", "(float16[2,N] x) => (float16[2,N] y) { y = HardSwish(x) }", gives="HardSigmoid Mul")
 def hard_swish_14_13(node: Node, op: Builder) -> Result:
-    """Born in 14; below it, x times a HardSigmoid of slope one sixth."""
+    """Opset 14 added HardSwish; below it, x * HardSigmoid(x, alpha=1/6, beta=0.5) is written."""
     x = node["X"]
     return x * op.HardSigmoid(x, alpha=1 / 6, beta=0.5)
 
@@ -200,7 +200,7 @@ def hard_swish_14_13(node: Node, op: Builder) -> Result:
 @example("alpha", "(float[2,N] x) => (float[2,N] y) { y = Celu<alpha=0.3>(x) }", atol=1e-7)
 @example("negative alpha", "(float[2,3] x) => (float[2,3] y) { y = Celu<alpha=-1.5>(x) }", inputs=EDGES, atol=1e-6)
 def celu_12_11(node: Node, op: Builder) -> Result:
-    """Born in 12; below it, Relu plus an Elu of the negative part, with alpha around it."""
+    """Opset 12 added Celu; below it, Elu is written, or Exp if `alpha` is negative."""
     x, alpha = node["X"], node.float("alpha")
     if alpha == 1:
         return op.Elu(x)
@@ -216,14 +216,14 @@ def celu_12_11(node: Node, op: Builder) -> Result:
 @example("float16", "(float16[3] x) => (float16[3] y) { y = ThresholdedRelu<alpha=0.7>(x) }", gives="Cast Greater Where", inputs={"x": [0.7, 0.8, -1]})
 @example("negative", "(double[2,N] x) => (double[2,N] y) { y = ThresholdedRelu<alpha=-0.5>(x) }", gives="Greater Where")
 def thresholded_relu_10_9(node: Node, op: Builder) -> Result:
-    """Born in 10; below it, x where it is above alpha."""
+    """Opset 10 added ThresholdedRelu; below it, Where(x > alpha, x, 0) is written."""
     x = node["X"]
     real = _wide(op, x)
     return op.Where(real > op.const(node.float("alpha"), like=real), x, op.const(0, like=x))
 
 
 def _wide(op: Builder, x: Value) -> Value:
-    """As what kernels compare and add with attributes, which are floats."""
+    """x as float or double, the types in which kernels compare x with float attributes."""
     if x.elem_type in (T.FLOAT, T.DOUBLE):
         return x
     return op.Cast(x, to=T.FLOAT if x.elem_type == T.FLOAT16 else T.DOUBLE)
@@ -237,7 +237,7 @@ def _wide(op: Builder, x: Value) -> Value:
 @example("int32", "(int32[2,N] x) => (int32[2,N] y) { y = Shrink<lambd=1.5, bias=1.5>(x) }")
 @example("uint8", "(uint8[2,3] x) => (uint8[2,3] y) { y = Shrink<lambd=2.0, bias=2.0>(x) }")
 def shrink_9_8(node: Node, op: Builder) -> Result:
-    """Born in 9; below it, x moved towards zero by `bias` where it lies beyond `lambd`."""
+    """Opset 9 added Shrink; below it, comparisons with `lambd` select x + bias, x - bias or 0."""
     x, bias, lambd = node["input"], node.float("bias"), node.float("lambd")
     real = _wide(op, x)
     kind = real.elem_type
@@ -257,7 +257,7 @@ def shrink_9_8(node: Node, op: Builder) -> Result:
 @example("early", "(float[2,3] x) => (float[2,3] y) { y = ThresholdedRelu<alpha=0.5>(x) }", imports={"": 8})
 @example("very early", "(float[2,3] x) => (float[2,3] y) { y = ThresholdedRelu<alpha=0.5>(x) }", refuses=Why.NOT_EXPRESSIBLE, imports={"": 5})
 def thresholded_relu(node: Node, op: Builder) -> Result:
-    """Runtimes took it before its birth at 10: x where it is above alpha."""
+    """ThresholdedRelu has no schema below 10, but runtimes run it; x > alpha selects x or 0."""
     if op.version < 7:
         raise Refusal(Why.NOT_EXPRESSIBLE, "no operator chooses between two values before opset 7")
     x = needed(node, 0)

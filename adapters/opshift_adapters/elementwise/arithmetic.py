@@ -34,9 +34,9 @@ from opshift_adapters._lib.wide_integers import WIDE, wide_arithmetic
 
 
 def _through_double(node: Node, op: Builder) -> Result:
-    """Only floats were taken: a double holds 32 bits, sums and products over an axis hold 64."""
+    """Integers need opset 6: 32 bits go through double, 64 bits through Reduce operators."""
     a, b = node["A"], node["B"]
-    node.has("axis")  # without broadcast it has no meaning
+    node.has("axis")  # `axis` has no meaning without `broadcast`
     kind = a.elem_type
     if kind not in (T.INT32, T.UINT32):
         return wide_arithmetic(node, op)
@@ -58,7 +58,7 @@ def _through_double(node: Node, op: Builder) -> Result:
 
 
 def _split(op: Builder, x: Value, unit: float) -> tuple[Value, Value]:
-    """How many whole units below x, and what remains; exact for whole numbers in a double."""
+    """The floor of x / unit and the remainder; both are exact for whole numbers in a double."""
     size = _double(op, unit)
     high = op.Floor(op.Div(x, size, broadcast=1))
     return high, x - op.Mul(high, size, broadcast=1)
@@ -100,7 +100,7 @@ ARITHMETIC_13 = boundary(13, "Add:16145e Sub:79a520 Mul:179f58 Div:6a3efd Pow:e1
 
 
 def in_64_bits(node: Node, op: Builder) -> Result:
-    """In 64 bits nothing overflows; the low bits of it are what a narrow operator computes."""
+    """Opset 14 added 8-bit and 16-bit integers; below it, they are computed in int64 and wrap."""
     kind = node["A"].elem_type
     (wide,) = op.same_but(node, [op.Cast(node[name], to=T.INT64) for name in ("A", "B")])
     return op.Cast(wrapped(op, wide, kind), to=kind)
@@ -142,7 +142,7 @@ POW_12 = boundary(12, "Pow:8c38fc", directions="up")
 @example("int32, square root", "(int32[3] x) => (int32[3] y) <float p = {0.5}> { y = Pow(x, p) }", gives="Cast Pow Cast", inputs={"x": [4, 8, 9]})
 @example("int64, dynamic exponent", "(int64[3] x, int64[3] p) => (int64[3] y) { y = Pow(x, p) }", refuses=Why.NOT_EXPRESSIBLE)
 def pow_12_11(node: Node, op: Builder) -> Result:
-    """Base and exponent were of one floating-point type."""
+    """Below opset 12 Pow has one floating-point type; other inputs are cast or multiplied out."""
     x, y = node["X"], node["Y"]
     base, power = x.elem_type, y.elem_type
     if base not in FLOATS:
@@ -162,7 +162,7 @@ def _as(op: Builder, x: Value, kind: int) -> Value:
 
 
 def _power_type(base: int, y: Value) -> int:
-    """A type that holds the base and every exponent; parity of the exponent decides a sign."""
+    """The floating-point type for Pow; it holds the exponents, whose parity decides the sign."""
     known, power = y.const_or_none(), y.elem_type
     if known is not None and _holds(base, known):
         return base
@@ -189,7 +189,7 @@ def _integer_power(op: Builder, x: Value, y: Value) -> Value:
 
 
 def _repeated_product(op: Builder, x: Value, exponent: int) -> Value:
-    """Square and multiply, which wraps around like the integers themselves."""
+    """`x` to a constant power by squaring and multiplying, which wraps around like integer Pow."""
     if exponent == 0:
         return x - x + op.const(1, like=x)
     result = x
@@ -242,7 +242,7 @@ EXTREME_REMAINDERS = {
 @example("doubles", "(double[7] a, double[7] b) => (double[7] y) { y = Mod<fmod=1>(a, b) }", refuses=Why.APPROXIMATE_ONLY)
 @example("doubles, with permission", "(double[7] a, double[7] b) => (double[7] y) { y = Mod<fmod=1>(a, b) }", approximate=True, inputs=SIGNS)
 def mod_10_9(node: Node, op: Builder) -> Result:
-    """Born in 10; before, what a truncating division leaves, moved to the divisor's sign."""
+    """Opset 10 added Mod; below it, Div, Mul and Sub compute the remainder and its sign."""
     a, b = node["A"], node["B"]
     kind = a.elem_type
     if kind in (T.FLOAT, T.FLOAT16):
@@ -265,7 +265,7 @@ def mod_10_9(node: Node, op: Builder) -> Result:
 
 
 def _other_side(op: Builder, rest: Value, b: Value, divisor: Value) -> Value:
-    """Where a remainder is not on the side of zero of the divisor, whose sign may be known."""
+    """Whether the remainder and the divisor, whose sign may be known, have opposite signs."""
     known, zero = divisor.bounds_or_none, op.const(0, like=rest)
     if known is not None and known.lowest > 0:
         return rest < zero
@@ -274,11 +274,11 @@ def _other_side(op: Builder, rest: Value, b: Value, divisor: Value) -> Value:
     return _other_sign(op, rest, b)
 
 
-BITS = 28  # of a quotient whose product with a float is exact in a double
+BITS = 28  # the product of a float and a quotient of so many bits is exact in a double
 
 
 def _rounds(b: Value, kind: int) -> int:
-    """How many times so many bits a quotient of floats may have, which depends on the divisor."""
+    """The number of rounds of `BITS` bits for the largest quotient that this divisor allows."""
     limits, known = np.finfo(dtype_of(kind)), b.const_or_none()
     smallest = float(limits.smallest_subnormal)
     if known is not None and known.size and np.all(known != 0):
@@ -287,7 +287,7 @@ def _rounds(b: Value, kind: int) -> int:
 
 
 def _remainder(op: Builder, a: Value, b: Value, rounds: int) -> Value:
-    """The exact remainder of floats: in doubles, some bits of the quotient in each round."""
+    """The exact remainder of floats, in double: each round removes `BITS` bits of the quotient."""
     rest, size = (op.Abs(op.Cast(x, to=T.DOUBLE)) for x in (a, b))
     inside = rest < size
     for power in range(BITS * (rounds - 1), -1, -BITS):
@@ -317,7 +317,7 @@ SPECIAL = {
 @example("half, stretched", "(float16[3,1] a, float16[2] b) => (float16[3,2] y) { y = Mod(a, b) }", inputs={"a": [[-5], [0], [4]], "b": [3, -3]})
 @example("bfloat16", "(bfloat16[7] a, bfloat16[7] b) => (bfloat16[7] y) { y = Mod(a, b) }", inputs=SIGNS)
 def mod_28_27(node: Node, op: Builder) -> Result:
-    """`fmod=0` was for integers: for floats, the divisor is added where the signs differ."""
+    """Opset 28 allows fmod=0 for floats; below it, the divisor is added where signs differ."""
     a, b = node["A"], node["B"]
     if node.int("fmod") == 1 or a.elem_type in INTS:
         return KEEP
@@ -346,7 +346,7 @@ UNRANKED = "(float[24] v, int64[n] s, float[3] b) => (float[a,b,c] y) { a = Resh
 @example("no elements", "(float[2,0,4] a, float[2,0] b) => (float[2,0,4] y) { y = {op}<broadcast=1, axis=0>(a, b) }", gives="Unsqueeze {op}")
 @example("negative axis", "(float[2,3,4] a, float[2] b) => (float[2,3,4] y) { y = {op}<broadcast=1, axis=-3>(a, b) }", refuses=Why.AMBIGUOUS)
 def arithmetic_6_7(node: Node, op: Builder) -> Result:
-    """The second operand was stretched along `axis`; now both are, aligned at the end."""
+    """Opset 7 changed broadcasting to numpy's; instead of `axis`, B gets axes of size 1."""
     return drop_legacy_broadcast(node, op)
 
 
@@ -372,5 +372,5 @@ def arithmetic_6_7(node: Node, op: Builder) -> Result:
 @example("unknown rank", UNRANKED + "y = {op}(a, b) }", refuses=Why.NEEDS_RANK)
 @example("in a branch", "(bool c, float[2,3] a, float[1,3] b) => (float[2,3] y) { y = If (c) <then_branch = t () => (float[2,3] u) { u = {op}(a, b) }, else_branch = e () => (float[2,3] w) { w = {op}(b, a) }> }")
 def arithmetic_7_6(node: Node, op: Builder) -> Result:
-    """Before, only the second operand was stretched, and only along one block of the first."""
+    """Below opset 7 only B broadcasts, along one block of axes of A; other inputs are expanded."""
     return to_legacy_broadcast(node, op)

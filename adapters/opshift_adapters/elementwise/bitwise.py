@@ -32,7 +32,7 @@ UNSIGNED_OF = {8: T.UINT8, 16: T.UINT16, 32: T.UINT32, 64: T.UINT64}
 @example("64 bits to the left", '(uint64[2] x, uint64[2] n) => (uint64[2] y) { y = BitShift<direction="LEFT">(x, n) }', gives="Cast Gather Mul", inputs={"x": [2**64 - 1, 7], "n": [63, 1]})
 @example("64 bits to the right", '(uint64[2] x, uint64[2] n) => (uint64[2] y) { y = BitShift<direction="RIGHT">(x, n) }', gives="Cast Gather Div", inputs={"x": [2**64 - 1, 7], "n": [63, 1]})
 def bit_shift_11_10(node: Node, op: Builder) -> Result:
-    """Born in 11; before, a product with a power of two, or a quotient."""
+    """Opset 11 added BitShift; below it, Mul or Div by a power of two is written."""
     x, left = node["X"], node.str("direction") == "LEFT"
     kind, bits = x.elem_type, BITS[x.elem_type]
     wide = x if bits == 64 else op.Cast(x, to=T.INT64)
@@ -60,7 +60,7 @@ SIGNED_SHIFT = {"x": [-128, 127, -7, 7, -7, 7, -1], "n": [1, 3, 2, -1, 8, 9, 7]}
 @example("signed by a constant", '(int64[3,1] x) => (int64[3,2] y) <int64[2] n = {3, 0}> { y = BitShift<direction="RIGHT">(x, n) }', inputs={"x": [[-(2**63)], [-1], [2**63 - 1]]})
 @example("signed, stretched", '(int16[2,1] x, int16[3] n) => (int16[2,3] y) { y = BitShift<direction="RIGHT">(x, n) }', inputs={"x": [[-32768], [32767]], "n": [15, 16, -1]})
 def bit_shift_28_27(node: Node, op: Builder) -> Result:
-    """Only unsigned integers were shifted, and not by their width or more."""
+    """Opset 28 added signed types and shifts beyond the width; below it, Where handles them."""
     x, amount = node["X"], node["Y"]
     kind, bits = x.elem_type, BITS[x.elem_type]
     known = amount.const_or_none()
@@ -86,7 +86,7 @@ def _where(op: Builder, condition: Value | None, x: Value, y: Value) -> Value:
 
 
 def _shift(node: Node, op: Builder, x: Value, amount: Value) -> Value:
-    """The old operator, on the same bits read without a sign."""
+    """BitShift of the older opset, which reads the bits of signed integers as unsigned."""
     kind, direction = node["X"].elem_type, node.str("direction")
     if kind in UNSIGNED:
         return op.BitShift(x, amount, direction=direction)
@@ -111,7 +111,7 @@ PLANES = (
 @example("unknown rank", "(int8[24] w, int64[k] s, int8[3] b) => (int8[p,q,r] y) { a = Reshape(w, s) y = {op}(a, b) }", inputs={"s": [2, 4, 3]})
 @example("no elements", "(int32[2,0] a, int32[1] b) => (int32[2,0] y) { y = {op}(a, b) }")
 def bitwise_18_17(node: Node, op: Builder) -> Result:
-    """Born in 18; before, bit by bit on a new last axis."""
+    """Opset 18 added this operator; below it, bits on a new last axis go through And, Or or Xor."""
     logical = getattr(op, node.op.removeprefix("Bitwise"))
     a, b = node["A"], node["B"]
     kind, bits = a.elem_type, BITS[a.elem_type]
@@ -126,7 +126,7 @@ def bitwise_18_17(node: Node, op: Builder) -> Result:
 
 
 def _bare(op: Builder, x: Value) -> Value:
-    """The bits of up to 32 as a number that is not negative."""
+    """An integer of up to 32 bits as int64, with its bits read as unsigned."""
     wide = op.Cast(x, to=T.INT64)
     return wide if x.elem_type in UNSIGNED else op.Mod(wide, op.const(2 ** BITS[x.elem_type]))
 
@@ -145,9 +145,9 @@ def _bits(op: Builder, x: Value, count: int) -> Value:
 
 
 def _joined(op: Builder, bits: Value, count: int) -> Value:
-    """The sum of the powers of two whose bits are set; no MatMul, which took only floats once."""
+    """The integer with these bits. ReduceSum, because MatMul needs floats below opset 9."""
     parts = op.Cast(bits, to=T.INT64) * op.const([2**i for i in range(count)])
-    # onnxruntime keeps the axis of no elements where it is counted from the end.
+    # onnxruntime keeps an axis without elements if the number of the axis is negative.
     rank = parts.rank_or_none
     return op.ReduceSum(parts, op.const([-1 if rank is None else rank - 1]), keepdims=0)
 
@@ -158,7 +158,7 @@ def _joined(op: Builder, bits: Value, count: int) -> Value:
 @example("int64", "(int64[2] x) => (int64[2] y) { y = BitwiseNot(x) }", gives="Sub", inputs={"x": [-(2**63), 2**63 - 1]})
 @example("uint64", "(uint64[2] x) => (uint64[2] y) { y = BitwiseNot(x) }", gives="Sub", inputs={"x": [0, 2**64 - 1]})
 def bitwise_not_18_17(node: Node, op: Builder) -> Result:
-    """Born in 18; before, subtracted from all ones."""
+    """Opset 18 added BitwiseNot; below it, x is subtracted from the number with all bits set."""
     x = node["X"]
     ones = 2 ** BITS[x.elem_type] - 1 if x.elem_type in UNSIGNED else -1
     return op.const(ones, like=x) - x
@@ -167,7 +167,7 @@ def bitwise_not_18_17(node: Node, op: Builder) -> Result:
 # -- BitCast -------------------------------------------------------------------------------------
 
 UINT2, INT2 = 25, 26  # older releases of onnx do not name them
-# Casts between these change no bit.
+# A Cast between the two types of a pair changes no bit.
 SAME_BITS = (
     {T.INT8, T.UINT8}, {T.INT16, T.UINT16}, {T.INT32, T.UINT32}, {T.INT64, T.UINT64},
     {T.INT4, T.UINT4}, {INT2, UINT2},
@@ -182,7 +182,7 @@ SAME_BITS = (
 @example("constant", "(int32[2] z) => (int32[2] y) <float[2] x = {1.0, -0.0}> { b = BitCast<to=6>(x) y = Add(b, z) }", gives="Identity Add")
 @example("float to its bits", "(float[2] x) => (int32[2] y) { y = BitCast<to=6>(x) }", refuses=Why.NOT_EXPRESSIBLE)
 def bit_cast_26_25(node: Node, op: Builder) -> Result:
-    """Born in 26; before, only integers of one width could be read as each other."""
+    """Opset 26 added BitCast; below it, only constants and integers of one width are converted."""
     x, to = node["input"], node.int("to")
     if x.elem_type == to:
         return x

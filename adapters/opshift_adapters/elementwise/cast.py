@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cast, CastLike: the element types grew, and two attributes for the smallest of them."""
+"""Cast and CastLike: new element types, and the attributes `saturate` and `round_mode`."""
 
 from opshift.adapter import (
     Builder,
@@ -38,7 +38,7 @@ STACK = '(int64[2] a, int64[2] b) => (int64[2] y) { p = Unsqueeze<axes=[0]>(a) q
 @example("sum with the axis kept", '(int64[2,3] x) => (int64[1,3] y) { s = ReduceSum<axes=[0]>(x) y = Cast<to="INT64">(s) }', gives="ReduceSum Cast")
 @example("unknown name", '(float[2,3] x) => (float16[2,3] y) { y = Cast<to="half">(x) }', refuses=Why.AMBIGUOUS)
 def cast_5_6(node: Node, op: Builder) -> Result:
-    """The target type was spelled by name; now it is a number."""
+    """Opset 6 made `to` of Cast a number; it was the name of the type."""
     number = T.__members__.get(node.str("to").upper())
     if not number:
         raise Refusal(Why.AMBIGUOUS, f"{node.str('to')!r} is not the name of an element type")
@@ -52,15 +52,15 @@ def cast_5_6(node: Node, op: Builder) -> Result:
 @example("float", "(int32[2,3] x) => (float[2,3] y) { y = Cast<to=1>(x) }", gives="Cast")
 @example("bool", "(float[2,3] x) => (bool[2,3] y) { y = Cast<to=9>(x) }", gives="Cast")
 def cast_6_5(node: Node, op: Builder) -> Result:
-    """The target type was spelled by name."""
+    """Opset 6 made `to` of Cast a number; below it, the name of the type is written."""
     return op.same(node, to=T(node.int("to")).name)
 
 
 def cast_while_converting(node: Node, op: Builder) -> Result:
-    """A constant of a type that the older Cast cannot read is cast while converting."""
+    """The older Cast lacks this type; a constant is cast during the conversion."""
     x, to = node["input"], node.int("to")
     if "saturate" in node.attributes:
-        node.has("saturate")  # it is about 8-bit floats alone
+        node.has("saturate")  # it affects only 8-bit floats
     known, text = x.const_or_none(), x.elem_type == T.STRING
     if known is None or to not in DTYPES or (text and to == T.BOOL):
         kinds = f"{T(x.elem_type).name} to {T(to).name}".lower()
@@ -101,12 +101,12 @@ CAST_13 = boundary(
 @example("type known from inference", "(int64[2] x, float[1] t) => (int64[2] y) { s = Shape(t) f = Cast<to=1>(x) y = CastLike(f, s) }", gives="Cast Cast")
 @example("in a function", "(float[2] x, int64[1] t) => (int64[2] y) { y = own.like(x, t) }", functions='<opset_import: ["" : 15], domain: "own"> like (x, t) => (y) { y = CastLike(x, t) }', imports={"own": 1})
 def cast_like_15_14(node: Node, op: Builder) -> Result:
-    """Born in 15; before it the target type was always written down."""
+    """Opset 15 added CastLike; below it, Cast to the element type of `target_type` is written."""
     return op.Cast(node["input"], to=node["target_type"].elem_type)
 
 
 def drop_saturate(node: Node, op: Builder) -> Result:
-    """`saturate` speaks of the 8-bit floats, which did not exist."""
+    """Opset 19 added `saturate`, which affects only the new 8-bit floats; it is removed."""
     return op.same(node, saturate=None)
 
 
@@ -121,7 +121,7 @@ CAST_UP_19 = boundary(19, "Cast:24656c", directions="up")
 @example("a type that is not known", "(float[2] x) => (float[2] y) <float8e4m3fn[2] w = {56, 184}> { v = acme.F(x, w) y = Cast<to=1>(v) }", imports={"acme": 1}, refuses=Why.NEEDS_TYPE)
 @example("to float8", "(float[2] x) => (float[2] y) { f = Cast<to=17>(x) y = Cast<to=1>(f) }", refuses=Why.TYPE_NOT_AVAILABLE)
 def cast_19_18(node: Node, op: Builder) -> Result:
-    """`saturate` is about the 8-bit floats, which 19 brought; constants of them are cast here."""
+    """Opset 19 added 8-bit floats and `saturate`; constants are cast and `saturate` is removed."""
     x, to = node["input"], node.int("to")
     known = x.elem_type_or_none
     if known is None and any(map(x.may_be, FLOAT8)):
@@ -160,7 +160,7 @@ CAST_LIKE_23 = boundary(23, "CastLike:e6a4ed")
 
 
 def drop_round_mode(node: Node, op: Builder) -> Result:
-    """`round_mode` speaks of float8e8m0, which did not exist."""
+    """Opset 24 added `round_mode`, which affects only the new float8e8m0; it is removed."""
     return op.same(node, round_mode=None)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clip: its bounds were attributes, then inputs; integers came later."""
+"""Clip: bounds as attributes (below opset 11) and as inputs (from 11), and integers (from 12)."""
 
 import math
 from typing import Any
@@ -27,13 +27,13 @@ EDGES_8 = {"x": [-128, -1, 0, 5, 127]}
 
 
 def _limits(elem_type: int) -> tuple[Array, Array]:
-    """The smallest and largest finite number: what an absent bound stands for."""
+    """The smallest and the largest finite number of a type, the default bounds of Clip."""
     kind = dtype_of(elem_type)
     return np.array(np.finfo(kind).min), np.array(np.finfo(kind).max)
 
 
 def _elem_type(node: Node) -> int:
-    """The type that all inputs share, of whichever knows it."""
+    """The element type that all inputs share, from any input whose type is known."""
     kinds = [value.elem_type_or_none for value in node.inputs if value is not None]
     return next(filter(None, kinds), None) or node["input"].elem_type
 
@@ -47,7 +47,7 @@ def _elem_type(node: Node) -> int:
 @example("other bound, double", "(double[2,3] x) => (double[2,3] y) { y = Clip<max=1.0>(x) }", gives="Clip", inputs=INFINITE)
 @example("no bound", "(float[2,3] x) => (float[2,3] y) { y = Clip(x) }", gives="Identity", inputs=INFINITE)
 def clip_5_6(node: Node, op: Builder) -> Result:
-    """An absent bound meant none; from 6 it means the largest finite number."""
+    """Below opset 6 an absent bound of Clip means no bound; opset 6 gets an infinite bound."""
     if not node.has("min") and not node.has("max"):
         return op.Identity(node["input"])
     absent = {"min": -np.inf, "max": np.inf}
@@ -66,7 +66,7 @@ def clip_5_6(node: Node, op: Builder) -> Result:
 @example("unknown rank", "(float[24] v, int64[n] s) => (float[a,b] y) { x = Reshape(v, s) y = Clip<min=0.0, max=6.0>(x) }", gives="Reshape Clip", inputs={"s": [4, 6]})
 @example("float16 had no limits", "(float16[2,3] x) => (float16[2,3] y) { y = Clip<min=0.1>(x) }", gives="Clip", inputs=INFINITE)
 def clip_10_11(node: Node, op: Builder) -> Result:
-    """The attributes became inputs of the data's type, which has limits of its own."""
+    """Opset 11 made `min` and `max` inputs with the type of the data; they were attributes."""
     x = node["input"]
     kind = dtype_of(x.elem_type)
     bounds: dict[str, Value | None] = {}
@@ -83,7 +83,7 @@ def clip_10_11(node: Node, op: Builder) -> Result:
 @example("float", "(float[3] x) => (float[3] y) <float l = {-1}> { y = Clip(x, l) }", imports={"": 12}, gives="Clip")
 @example("double at 12", "(double[3] x) => (double[3] y) <double l = {-1}> { y = Clip(x, l) }", imports={"": 13}, gives="Clip")
 def by_max_and_min(node: Node, op: Builder) -> Result:
-    """No onnxruntime has a kernel for a Clip of doubles below opset 12."""
+    """No onnxruntime runs Clip of doubles below opset 12; Max and Min are written."""
     x = node["input"]
     if x.elem_type_or_none != T.DOUBLE or not 8 <= op.version < 12:
         return KEEP
@@ -107,7 +107,7 @@ def by_max_and_min(node: Node, op: Builder) -> Result:
 @example("computed", "(float[2,3] x, float l, float h) => (float[2,3] y) { y = Clip(x, l, h) }", gives="Clip", inputs={"l": -1, "h": 1})
 @example("upper bound", "(float[2,3] x, float h) => (float[2,3] y) { y = Clip(x, , h) }", gives="Clip")
 def clip_13_12(node: Node, op: Builder) -> Result:
-    """That the upper bound wins where the two are crossed was not written down."""
+    """Opset 13 defines that `max` wins if `min` > `max`; such bounds become Max and Min."""
     low, high = node.input("min"), node.input("max")
     if low is None or high is None:
         return KEEP
@@ -128,7 +128,7 @@ CLIP_12 = boundary(12, "Clip:0bea62", directions="up")
 @example("no bound", "(int32[2,3] x) => (int32[2,3] y) { y = Clip(x) }", gives="Identity")
 @example("float", "(float[2,3] x, float l) => (float[2,3] y) { y = Clip(x, l) }", gives="Clip")
 def clip_12_11(node: Node, op: Builder) -> Result:
-    """Integers were not taken: each bound is a comparison and a choice."""
+    """Opset 12 added integers to Clip; below it, each bound is written as Less and Where."""
     if _elem_type(node) in FLOATS:
         return KEEP
     x, low, high = node["input"], node.input("min"), node.input("max")
@@ -153,7 +153,7 @@ def clip_12_11(node: Node, op: Builder) -> Result:
 @example("computed and crossed", "(float[2,3] x, float l) => (float[2,3] y) <float h = {-2}> { y = Clip(x, l, h) }", gives="Max Min", inputs={"l": 1})
 @example("not a number", "(float[2,3] x) => (float[2,3] y) <float h = {nan}> { y = Clip(x, , h) }", gives="Max Min")
 def clip_11_10(node: Node, op: Builder) -> Result:
-    """The bounds were attributes, floats: what is not such a constant takes Max and Min."""
+    """Below opset 11 the bounds of Clip are float attributes; others are written as Max and Min."""
     kind = _elem_type(node)
     bounds: dict[str, Value] = {}
     for name, limit in zip(("min", "max"), _limits(kind), strict=True):
@@ -162,14 +162,14 @@ def clip_11_10(node: Node, op: Builder) -> Result:
     if low is None or high is None or not _are_floats(low, high) or low > high:
         return op.Min(op.Max(node["input"], bounds["min"]), bounds["max"])
     attributes: dict[str, Any] = {"min": low.item(), "max": high.item()}
-    if kind == T.FLOAT:  # its limits are the defaults
+    if kind == T.FLOAT:  # the limits of float are the defaults
         attributes = {name: v for name, v in attributes.items() if node.input(name) is not None}
     same: Value = op.same(node, inputs={"min": None, "max": None}, **attributes)
     return same
 
 
 def _are_floats(*bounds: Array) -> bool:
-    """Whether attributes can hold these numbers."""
+    """Whether each bound is one number that a float attribute holds exactly."""
     with np.errstate(over="ignore"):
         return all(b.size == 1 and b.astype(np.float32) == b for b in bounds)
 
@@ -179,7 +179,7 @@ def _are_floats(*bounds: Array) -> bool:
 @example("one bound", "(float[2,3] x) => (float[2,3] y) { y = Clip<min=-1.0>(x) }", gives="Clip", inputs=INFINITE)
 @example("no bound", "(double[2,3] x) => (double[2,3] y) { y = Clip(x) }", gives="Clip", inputs=INFINITE)
 def clip_6_5(node: Node, op: Builder) -> Result:
-    """An absent bound means the largest float; before 6 it meant none."""
+    """Opset 6 made the largest float the default bound of Clip; absent bounds are written out."""
     absent: dict[str, Any] = {n: node.float(n) for n in ("min", "max") if not node.has(n)}
     same: Value = op.same(node, **absent)
     return same

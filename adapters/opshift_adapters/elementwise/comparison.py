@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Less, Greater, Equal, their relatives and Where."""
+"""Less, Greater, Equal, LessOrEqual, GreaterOrEqual and Where."""
 
 from opshift.adapter import (
     KEEP,
@@ -38,7 +38,7 @@ from opshift_adapters._lib.legacy_broadcast import (
 
 
 def _compare(node: Node, op: Builder) -> Result:
-    """Integers were not compared: they go through floats that hold them, 64 bits in halves."""
+    """Opset 9 added integers to Less and Greater; below it, they are cast to floats."""
     a, b = node["A"], node["B"]
     return less(op, a, b) if node.op == "Less" else less(op, b, a)
 
@@ -59,7 +59,7 @@ ORDER_9 = boundary(
 
 
 def _compare_equal(node: Node, op: Builder) -> Result:
-    """Only bool, int32 and int64 were compared for equality: others through order or a Cast."""
+    """Below opset 11 Equal lacks this type; Cast, or Less and Greater, compare the numbers."""
     return equal(op, node["A"], node["B"])
 
 
@@ -75,7 +75,7 @@ ENDS = {"a": [-(2**63), 2**53 + 1, -1, 5, 2**63 - 1], "b": [2**63 - 1, 2**53, 1,
 @example("uint32", "(uint32[3] a, uint32[3] b) => (bool[3] y) { y = {op}(a, b) }", imports={"": 10}, inputs={"a": [2**32 - 1, 1, 2**24 + 1], "b": [2**31, 1, 2**24]})
 @example("double", "(double[3] a, double[3] b) => (bool[3] y) { y = {op}(a, b) }", imports={"": 10}, gives="{op}")
 def by_the_sign_of_the_difference(node: Node, op: Builder) -> Result:
-    """Integers are compared in float: small numbers themselves, others by the sign of a - b."""
+    """Integers are compared as float: small numbers directly, others by the sign of a - b."""
     a, b = node["A"], node["B"]
     kind = a.elem_type_or_none
     if kind not in (T.INT8, T.INT16, T.INT64, T.UINT8, T.UINT16, T.UINT32):
@@ -85,7 +85,7 @@ def by_the_sign_of_the_difference(node: Node, op: Builder) -> Result:
     if any(_is_small(one) for one in (a, b)) or kind not in (T.INT64, T.UINT32):
         return op.Cast(a, to=T.FLOAT) < op.Cast(b, to=T.FLOAT)
     a, b = as_type(op, a, T.INT64), as_type(op, b, T.INT64)
-    # The difference of the halves does not overflow; one of 2**24 or more outweighs the rest.
+    # The difference of the halves cannot overflow; from 2**24 on it alone decides the sign.
     (half_a, rest_a), (half_b, rest_b) = _halved(op, a), _halved(op, b)
     half = op.Cast(half_a - half_b, to=T.FLOAT)
     rest = op.Cast(rest_a - rest_b, to=T.FLOAT)
@@ -98,7 +98,7 @@ def _is_small(x: Value) -> bool:
 
 
 def _halved(op: Builder, x: Value) -> tuple[Value, Value]:
-    """Half of an int64, and what remains."""
+    """The quotient and the remainder of an int64 divided by 2."""
     two = op.const(2)
     half = x / two
     return half, x - half * two
@@ -137,7 +137,7 @@ COMPARISON_13 = boundary(13, "Equal:b27392 Greater:dce3c3 Less:724d71")
 @example("stretched", "(int8[N,1] a, int8[3] b) => (bool[N,3] y) { y = {op}(a, b) }")
 @example("unknown rank", "(double[6] v, int64[n] s, double b) => (bool[k,m] y) { a = Reshape(v, s) y = {op}(a, b) }", inputs={"s": [2, 3]})
 def order_12_11(node: Node, op: Builder) -> Result:
-    """Born in 12; before, not less (or greater), and of floats greater (or less) or equal."""
+    """Opset 12 added this operator; below it, Less, Greater, Equal, Or and Not express it."""
     a, b = node["A"], node["B"]
     above = node.op == "GreaterOrEqual"
     if a.elem_type in INTS:
@@ -165,7 +165,7 @@ ORDER_16 = boundary(
 
 
 def _compare_strings(node: Node, op: Builder) -> Result:
-    """Strings were not compared: each becomes its number among the distinct ones."""
+    """Opset 19 added strings to Equal; below it, their numbers from Unique are compared."""
     a, b = node["A"], node["B"]
     flat = op.const([-1])
     left, right = op.Reshape(a, flat), op.Reshape(b, flat)
@@ -216,7 +216,7 @@ EQUAL_19 = boundary(
 @example("one value", "(bool c, double a, double b) => (double y) { y = Where(c, a, b) }")
 @example("shapes that do not fit", "(bool[2] c, float[2] a, float[3] b) => (float[n] y) { y = Where(c, a, b) }", invalid="do not broadcast")
 def where_9_8(node: Node, op: Builder) -> Result:
-    """Born in 9; before, a Gather from both tensors, or arithmetic where that loses nothing."""
+    """Opset 9 added Where; below it, a Gather from both tensors or exact arithmetic is written."""
     return select(op, node["condition"], node["X"], node["Y"])
 
 
@@ -225,7 +225,7 @@ def where_9_8(node: Node, op: Builder) -> Result:
 @example("reversed order", "(float[2,3,4] a, float[3,4] b) => (bool[2,3,4] y) { y = Greater<broadcast=1>(a, b) }", gives="Greater")
 @example("equality", "(int64[2,3,4] a, int64[2] b) => (bool[2,3,4] y) { y = Equal<broadcast=1, axis=0>(a, b) }", gives="Unsqueeze Equal")
 def comparison_6_7(node: Node, op: Builder) -> Result:
-    """The second operand was stretched along `axis`; now both are, aligned at the end."""
+    """Opset 7 changed broadcasting to numpy's; instead of `axis`, B gets axes of size 1."""
     return drop_legacy_broadcast(node, op)
 
 
@@ -236,7 +236,7 @@ def comparison_6_7(node: Node, op: Builder) -> Result:
 @example("equality", "(int64 a, int64[2,3] b) => (bool[2,3] y) { y = Equal(a, b) }", gives="Equal")
 @example("both stretched", "(int32[3,1] a, int32[N] b) => (bool[3,N] y) { y = Equal(a, b) }")
 def comparison_7_6(node: Node, op: Builder) -> Result:
-    """Before, only the second operand was stretched, and only along one block of the first."""
+    """Below opset 7 only B broadcasts, along one block of axes of A; other inputs are expanded."""
     return to_legacy_broadcast(node, op)
 
 
@@ -246,6 +246,6 @@ def comparison_7_6(node: Node, op: Builder) -> Result:
 @example("double", "(bool[2,3] c, double[3] a, double b) => (double[2,3] y) { y = Where(c, a, b) }", imports={"": 10}, inputs={"a": [NAN, INF, -0.0], "b": -INF})
 @example("float", "(bool[2,3] c, float[3] a, float b) => (float[2,3] y) { y = Where(c, a, b) }", imports={"": 10}, gives="Where")
 def by_other_means(node: Node, op: Builder) -> Result:
-    """As where Where does not exist: a Gather from both tensors, or arithmetic if it is exact."""
+    """Where is written as a Gather from both tensors, or as exact arithmetic."""
     return select(op, node["condition"], node["X"], node["Y"])
 

@@ -17,7 +17,8 @@ from opshift.adapter import (
 
 from opshift_adapters._lib.blocks import FLOATS, NOT_NAN, as_type, not_nan
 
-# Of powers of x*x: erf(x) / x is their quotient within 9e-12 of itself, for |x| up to 4.
+# Coefficients of polynomials in x*x. ABOVE / BELOW is erf(x) / x with a relative error below 9e-12
+# for |x| <= 4.
 ABOVE = (
     1.128379167086793, 0.20018190748002146, 0.05809199025867835, 0.0049543268091999165,
     0.000512487400027933, 2.172986992063951e-05, 7.519845838733505e-07, 3.0065555892207223e-09,
@@ -26,7 +27,7 @@ BELOW = (
     1.0, 0.5107399293215366, 0.12172933257961303, 0.017702620758625266, 0.0017129871414253233,
     0.00011132374103577891, 4.509167297810264e-06, 7.329077336592791e-08,
 )  # fmt: skip
-ONE_FROM = 4.0  # from here on 1 is the nearest number that single precision has
+ONE_FROM = 4.0  # from here on erf(x) rounds to 1 in single precision
 
 LINE = np.concatenate([np.linspace(-4.5, 4.5, 181), [0.0, -0.0, 1e-40, 3e38, np.nan, np.inf, -np.inf]])
 WHOLE = {"x": [[-9, -1, 0], [1, 3, 9]]}
@@ -42,7 +43,7 @@ WHOLE = {"x": [[-9, -1, 0], [1, 3, 9]]}
 @example("double, not asked", "(double[2,3] x) => (double[2,3] y) { y = Erf(x) }", refuses=Why.APPROXIMATE_ONLY)
 @example("double", "(double[188] x) => (double[188] y) { y = Erf(x) }", approximate=True, inputs={"x": LINE}, atol=1e-7)
 def erf_9_8(node: Node, op: Builder) -> Result:
-    """Born in 9; below it, a quotient of polynomials in double, which rounds to the nearest float."""
+    """Opset 9 added Erf; below it, a quotient of polynomials in double is rounded to the type."""
     x = node["input"]
     if x.elem_type == T.DOUBLE:
         op.approximate("the error function is written as a quotient that is right to 1e-11, and 1 from 4 on")
@@ -51,9 +52,10 @@ def erf_9_8(node: Node, op: Builder) -> Result:
     square = near * near
     ratio = _polynomial(op, square, ABOVE) / _polynomial(op, square, BELOW)
     number = op.Cast(not_nan(op, real), to=T.DOUBLE)
-    result = near * ratio * (number / number)  # Clip may lose what is not one
+    result = near * ratio * (number / number)  # restores NaN, which Clip may lose
     if x.elem_type not in FLOATS:
-        # It is rounded before its fraction is cut off. Some runtimes merge two Casts in a row.
+        # The Cast to float rounds before the next Cast truncates. Some runtimes merge two Casts
+        # in a row, so Clip separates them.
         result = op.Clip(op.Cast(result, to=T.FLOAT), min=-1.0, max=1.0)
     return op.Cast(result, to=x.elem_type)
 
@@ -73,7 +75,7 @@ ERF_13 = boundary(13, "Erf:bd89e1/0a3472", directions="down")
 @example("float", "(float[2,3] x) => (float[2,3] y) { y = Erf(x) }", gives="Erf")
 @example("int32", "(int32[2,3] x) => (int32[2,3] y) { y = Erf(x) }", gives="Cast Erf Cast", inputs={"x": [[-9, -1, 0], [1, 2, 9]]})
 def erf_12_13(node: Node, op: Builder) -> Result:
-    """Integers are no longer taken: computed as float and truncated, as they were."""
+    """Opset 13 removed integers from Erf; they are cast to float, and the result is truncated."""
     x = node["input"]
     if x.elem_type in FLOATS:
         return KEEP

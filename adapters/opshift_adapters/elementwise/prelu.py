@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PRelu: a slope for each channel, then for whatever it broadcasts to; integers came later."""
+"""PRelu: slopes per channel (below opset 7) or that broadcast (from 7), and integers (from 9)."""
 
 from opshift.adapter import (
     KEEP,
@@ -45,7 +45,7 @@ PRELU_6 = boundary(
 @example("unknown rank, one element", "(float[24] v, int64[n] s) => (float[a,b] y) <float[1] c = {0.5}> { x = Reshape(v, s) y = PRelu(x, c) }", gives="Reshape PRelu", inputs={"s": [4, 6]})
 @example("slope of unknown rank", "(float[3,4] x, float[4] v, int64[n] s) => (float[3,4] y) { c = Reshape(v, s) y = PRelu(x, c) }", refuses=Why.NEEDS_RANK, inputs={"s": [4]})
 def prelu_6_7(node: Node, op: Builder) -> Result:
-    """A vector of slopes lay along axis 1; now it lies along the last axis."""
+    """Below opset 7 a vector of slopes lies along axis 1; it gets trailing axes of size 1."""
     x, slope = node["X"], node["slope"]
     rank = x.rank_or_none
     if set(slope.dims) <= {1}:
@@ -76,7 +76,7 @@ def prelu_6_7(node: Node, op: Builder) -> Result:
 @example("infinite", "(float[2,3] x) => (float[2,3] y) <float[2,1] s = {inf, 1}> { y = PRelu(x, s) }", refuses=Why.NOT_EXPRESSIBLE)
 @example("unknown rank", RANKLESS.replace("[3]", "[4]") + "y = PRelu(x, c) }", refuses=Why.NEEDS_RANK, inputs=SHAPE)
 def prelu_7_6(node: Node, op: Builder) -> Result:
-    """Slopes were for channels or shared; others are written out with what Relu leaves of each side."""
+    """Opset 7 broadcasts the slopes of PRelu; below it, Relu(x) - slope * Relu(-x) is written."""
     x, slope = node["X"], node["slope"]
     dims = slope.dims
     if set(dims) <= {1}:
@@ -95,7 +95,7 @@ def prelu_7_6(node: Node, op: Builder) -> Result:
 
 
 def prelu_9_8(node: Node, op: Builder) -> Result:
-    """Integers were not taken: the slope's part is added where x is negative."""
+    """Opset 9 added integers to PRelu; below it, slope * x - x is added where x is negative."""
     x, slope = node["X"], node["slope"]
     if x.elem_type in UNSIGNED:
         return op.Identity(x)

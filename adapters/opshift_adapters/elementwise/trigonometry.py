@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sin, Cos, Tan, Sinh, Cosh and the inverses: circular and hyperbolic functions."""
+"""Sin, Cos, Tan, Sinh, Cosh and their inverses."""
 
 from opshift.adapter import (
     Builder,
@@ -38,7 +38,7 @@ def _number(op: Builder, value: float) -> Value:
 
 
 def _cosh(op: Builder, x: Value) -> Value:
-    """Half of e^x and half of e^-x, each as a product that does not overflow before its time."""
+    """e^x / 2 + e^-x / 2, where each half is a product that overflows only if the half does."""
     half = _number(op, 0.5)
     root = op.Exp(x * half)
     growing = root * half * root
@@ -53,7 +53,7 @@ COSH = ("Cast", "Exp", "Mul", "Add", "Div", "Reciprocal")
 @example("float16", "(float16[N] x) => (float16[N] y) { y = Cosh(x) }")
 @example("double near overflow", "(double[3] x) => (double[3] y) { y = Cosh(x) }", inputs={"x": [710.4, -710.4, 1e-9]}, rtol=1e-13)
 def cosh_9_8(node: Node, op: Builder) -> Result:
-    """Born in 9; below it, the mean of e^x and e^-x."""
+    """Opset 9 added Cosh; below it, (e^x + e^-x) / 2 is written."""
     x = node["input"]
     return _back(op, _cosh(op, _double(op, x)), x)
 
@@ -63,7 +63,7 @@ def cosh_9_8(node: Node, op: Builder) -> Result:
 @example("near zero", "(float[3] x) => (float[3] y) { y = Sinh(x) }", inputs={"x": [1e-30, -1e-4, 0.01]})
 @example("double near overflow", "(double[3] x) => (double[3] y) { y = Sinh(x) }", inputs={"x": [710.4, -710.4, 1e-9]}, rtol=1e-13)
 def sinh_9_8(node: Node, op: Builder) -> Result:
-    """Born in 9; below it, tanh times cosh, which keeps the digits that e^x - e^-x loses."""
+    """Opset 9 added Sinh; below it, Tanh(x) * Cosh(x) is written, which is exact for small x."""
     x = node["input"]
     wide = _double(op, x)
     return _back(op, op.Tanh(wide) * _cosh(op, wide), x)
@@ -73,7 +73,7 @@ LOG1P = ("Add", "Sub", "Min", "Cast", "Not", "Log", "Mul", "Div")
 
 
 def _log1p(op: Builder, y: Value) -> Value:
-    """log(1 + y) with all digits for y > -1: what rounding 1 + y did to y is undone by a factor."""
+    """log(1 + y) in full precision for y > -1: a factor corrects the rounding of 1 + y."""
     one = _number(op, 1)
     finite = op.Min(y, _number(op, 1e30))
     added = finite + one - one
@@ -83,7 +83,7 @@ def _log1p(op: Builder, y: Value) -> Value:
 
 
 def _odd(op: Builder, x: Value, result: Value) -> Value:
-    """The result for the absolute value with the sign of x, of -0 too."""
+    """The result for |x| with the sign of x, also for -0."""
     signed = x + op.Reciprocal(x)
     negative = op.Cast(signed < _number(op, 0), to=T.DOUBLE)
     return result * (negative * _number(op, -2) + _number(op, 1))
@@ -97,7 +97,7 @@ ODD = ("Abs", "Reciprocal", "Less", *LOG1P)
 @example("near zero", "(float[3] x) => (float[3] y) { y = Asinh(x) }", inputs={"x": [1e-30, -1e-4, 0]})
 @example("double", "(double[4] x) => (double[4] y) { y = Asinh(x) }", inputs={"x": [1.5e308, -1e200, 1e-200, 1]})
 def asinh_9_8(node: Node, op: Builder) -> Result:
-    """Born in 9; below it, log(|x| + sqrt(x^2 + 1)) in factors that neither overflow nor cancel."""
+    """Opset 9 added Asinh; below it, log(|x| + sqrt(x^2 + 1)) is written in a stable form."""
     x = node["input"]
     wide = _double(op, x)
     one, size = _number(op, 1), op.Abs(wide)
@@ -112,7 +112,7 @@ def asinh_9_8(node: Node, op: Builder) -> Result:
 @example("near one", "(float[3] x) => (float[3] y) { y = Acosh(x) }", inputs={"x": [1, 1.0000001, 1.5]})
 @example("double", "(double[4] x) => (double[4] y) { y = Acosh(x) }", inputs={"x": [1.5e308, 1e200, 1, -1e10]})
 def acosh_9_8(node: Node, op: Builder) -> Result:
-    """Born in 9; below it, log(x + sqrt(x^2 - 1)) in factors that neither overflow nor cancel."""
+    """Opset 9 added Acosh; below it, log(x + sqrt(x^2 - 1)) is written in a stable form."""
     x = node["input"]
     above = _double(op, x) - _number(op, 1)
     finite = op.Min(above, _number(op, 1e30))
@@ -126,7 +126,7 @@ def acosh_9_8(node: Node, op: Builder) -> Result:
 @example("near the ends", "(float[4] x) => (float[4] y) { y = Atanh(x) }", inputs={"x": [1e-30, -0.9999999, 0.3, 0]})
 @example("double", "(double[3] x) => (double[3] y) { y = Atanh(x) }", inputs={"x": [-0.9999999999, 0.5, 1e-200]})
 def atanh_9_8(node: Node, op: Builder) -> Result:
-    """Born in 9; below it, half of log((1 + x) / (1 - x)) written as log(1 + 2x / (1 - x))."""
+    """Opset 9 added Atanh; below it, log(1 + 2x / (1 - x)) / 2 is written."""
     x = node["input"]
     wide = _double(op, x)
     size = op.Abs(wide)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Abs, Exp, Sqrt, Round, IsNaN, ...: mathematics of one operand, element by element."""
+"""Abs, Exp, Sqrt, Round, IsNaN and other mathematical operators with one input."""
 
 from opshift.adapter import (
     Builder,
@@ -23,7 +23,7 @@ from opshift_adapters._lib.wide_integers import STACKED, multiply_stacked
 EDGES = {"x": [[-3.5, -0.5, 2.5], [float("inf"), float("-inf"), float("nan")]]}
 SIGNED = {"x": [[-128, -1, 0], [1, 5, 127]]}
 
-# -- 6: `consumed_inputs` is gone, Abs and Neg take integers -------------------------------------
+# -- 6: `consumed_inputs` is removed, Abs and Neg accept integers --------------------------------
 
 WITHOUT_CONSUMED = shown(
     drop_attribute("consumed_inputs"),
@@ -37,18 +37,18 @@ MATH_6 = boundary(6, (
 
 
 def abs_6_5(node: Node, op: Builder) -> Result:
-    """Integers were not taken: a product flips the negative ones, wrapping as the integer does."""
+    """Opset 6 added integers to Abs; below it, ReduceProd multiplies x by 1 or -1."""
     x = node["X"]
     return op.Identity(x) if x.elem_type in UNSIGNED else _flipped(op, x, below=0)
 
 
 def neg_6_5(node: Node, op: Builder) -> Result:
-    """Integers were not taken: a product flips them, wrapping as the integer does."""
+    """Opset 6 added integers to Neg; below it, ReduceProd multiplies x by -1."""
     return _flipped(op, node["X"], below=np.inf)
 
 
 def _flipped(op: Builder, x: Value, below: float) -> Value:
-    """x * -1 where x < below."""
+    """`x * -1` where `x < below`, else `x`."""
     wide = x.elem_type if x.elem_type in (T.INT32, T.INT64) else T.INT32
     flip = op.Less(op.Cast(x, to="FLOAT"), op.const(below, T.FLOAT), broadcast=1)
     sign = op.Cast(~flip, to="FLOAT") - op.Cast(flip, to="FLOAT")
@@ -57,7 +57,7 @@ def _flipped(op: Builder, x: Value, below: float) -> Value:
 
 
 def _as(op: Builder, x: Value, elem_type: int) -> Value:
-    """Before 6 Cast named its type in letters."""
+    """Cast below opset 6, whose `to` is the name of the type."""
     return op.Cast(x, to=T(elem_type).name)
 
 
@@ -91,7 +91,7 @@ NEG_6 = boundary(
     emits=FLIPPED,
 )
 
-# -- 9, 10, 11: what was born ---------------------------------------------------------------------
+# -- 9, 10, 11: new operators ---------------------------------------------------------------------
 
 @adapter("Sign", 9, 8, emits=("Cast", "Greater", "Less", "Sub", "Or", "Div"))
 @example("float", "(float[2,3] x) => (float[2,3] y) { y = Sign(x) }", inputs=EDGES)
@@ -100,10 +100,10 @@ NEG_6 = boundary(
 @example("int64", "(int64[3] x) => (int64[3] y) { y = Sign(x) }", inputs={"x": [-(2**63), 0, 2**63 - 1]})
 @example("uint64", "(uint64[3] x) => (uint64[3] y) { y = Sign(x) }", inputs={"x": [0, 1, 2**64 - 1]})
 def sign_9_8(node: Node, op: Builder) -> Result:
-    """Born in 9; below it, whether x is positive minus whether it is negative; NaN stays NaN."""
+    """Opset 9 added Sign; below it, (x > 0) - (x < 0) is written, and NaN stays NaN."""
     x = node["input"]
     kind = x.elem_type if x.elem_type in FLOATS else T.FLOAT
-    real = x if kind == x.elem_type else op.Cast(x, to=kind)  # no integer changes its sign
+    real = x if kind == x.elem_type else op.Cast(x, to=kind)  # which keeps every sign
     zero = op.const(0, kind)
     positive = real > zero
     sign = op.Cast(positive, to=kind) - op.Cast(real < zero, to=kind)
@@ -117,7 +117,7 @@ def sign_9_8(node: Node, op: Builder) -> Result:
 @example("float", "(float[2,3] x) => (bool[2,3] y) { y = IsNaN(x) }", gives="Greater Less Or Not", inputs=EDGES)
 @example("float16", "(float16[2,3] x) => (bool[2,3] y) { y = IsNaN(x) }", inputs=EDGES)
 def is_nan_9_8(node: Node, op: Builder) -> Result:
-    """Born in 9; below it, what is neither above 0 nor below 1."""
+    """Opset 9 added IsNaN; below it, Not(x > 0 or x < 1) is written."""
     return ~not_nan(op, node["X"])
 
 
@@ -127,7 +127,7 @@ def is_nan_9_8(node: Node, op: Builder) -> Result:
 @example("negative", "(float[2,3] x) => (bool[2,3] y) { y = IsInf<detect_positive=0>(x) }", gives="Less", inputs=EDGES)
 @example("neither", "(float[N,3] x) => (bool[N,3] y) { y = IsInf<detect_positive=0, detect_negative=0>(x) }", gives="Greater Less And")
 def is_inf_10_9(node: Node, op: Builder) -> Result:
-    """Born in 10; below it, what lies beyond the largest finite number."""
+    """Opset 10 added IsInf; below it, x is compared with the largest finite number."""
     x = node["X"]
     positive, negative = node.int("detect_positive"), node.int("detect_negative")
     if not positive and not negative:
@@ -145,7 +145,7 @@ def is_inf_10_9(node: Node, op: Builder) -> Result:
 @example("double", "(double[N] x) => (double[N] y) { y = Round(x) }")
 @example("float16", "(float16[3] x) => (float16[3] y) { y = Round(x) }", inputs={"x": [1023.5, 1022.5, -0.5]})
 def round_11_10(node: Node, op: Builder) -> Result:
-    """Born in 11; below it, up to the next integer and back by one where that is nearer."""
+    """Opset 11 added Round; below it, Ceil(x) is written, minus 1 where the lower integer wins."""
     return round_half_even(op, node["X"])
 
 
@@ -153,7 +153,7 @@ def round_11_10(node: Node, op: Builder) -> Result:
 @example("int64", "(int64[3] x) => (int64[3] y) { y = Neg(x) }", imports={"": 10}, gives="Mul", inputs={"x": [-5, 0, 2**62]})
 @example("double", "(double[3] x) => (double[3] y) { y = Neg(x) }", imports={"": 10}, gives="Mul", inputs={"x": [0.0, float("inf"), -1.5]})
 def times_minus_one(node: Node, op: Builder) -> Result:
-    """The product with -1, which is exact."""
+    """Neg is written as a product with -1, which is exact."""
     return node["X"] * -1
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Max, Min, Sum and Mean: any number of inputs, which broadcast from 8 on."""
+"""Max, Min, Sum and Mean: any number of inputs, which broadcast from opset 8 on."""
 
 from functools import reduce
 
@@ -37,7 +37,7 @@ VARIADIC_8 = boundary(8, "Max:189642 Min:f3f263 Sum:2f2c7b Mean:9f9851", directi
 @example("unknown rank", "(float[6] v, int64[n] s, float[3] b) => (float[k,m] y) { a = Reshape(v, s) y = {op}(a, b) }", inputs={"s": [2, 3]})
 @example("no input", '() => (float[2] y) { y = {op}("") }', invalid="has no input")
 def sums_8_7(node: Node, op: Builder) -> Result:
-    """Inputs were of one shape; Add broadcasts one after the other."""
+    """Opset 8 broadcasts the inputs of Sum and Mean; below it, Add (and Div) is written."""
     inputs = _given(node)
     if not inputs:
         raise InvalidModel(f"{node.op} {node.name!r} has no input")
@@ -57,7 +57,7 @@ def sums_8_7(node: Node, op: Builder) -> Result:
 @example("signs of zero", "(float[2,1] a, float[2] b) => (float[2,2] y) { y = {op}(a, b) }", inputs={"a": [[-0.0], [-0.0]], "b": [-0.0, -1]})
 @example("unknown rank", "(float[6] v, int64[n] s, float[3] b) => (float[k,m] y) { a = Reshape(v, s) y = {op}(a, b) }", inputs={"s": [2, 3]})
 def extremes_8_7(node: Node, op: Builder) -> Result:
-    """Inputs were of one shape; adding -0.0 in all shapes gives each the common one, unchanged."""
+    """Opset 8 broadcasts the inputs of Max and Min; below it, adding -0.0 gives them one shape."""
     inputs = _given(node)
     if _one_shape(inputs):
         return KEEP
@@ -72,14 +72,14 @@ def _given(node: Node) -> list[Value]:
 
 
 def _one_shape(inputs: list[Value]) -> bool:
-    """Whether all shapes are surely the same."""
+    """Whether there is one input, or all shapes are static and equal."""
     shapes = {x.dims_or_none for x in inputs}
     (first,) = shapes if len(shapes) == 1 else (None,)
     return len(inputs) == 1 or (first is not None and None not in first)
 
 
 def _largest(inputs: list[Value]) -> list[Value]:
-    """The inputs without the scalars, which do not shape the result."""
+    """The inputs that are not scalars, or all inputs if each is a scalar."""
     return [x for x in inputs if x.rank_or_none != 0] or inputs
 
 
@@ -88,7 +88,7 @@ def _negative_zeros(op: Builder, x: Value) -> Value:
 
 
 def _pairwise(node: Node, op: Builder) -> Result:
-    """Integers were not taken; a comparison picks from each pair."""
+    """Opset 12 added integers to Max and Min; below it, Less and Where choose from each pair."""
     inputs = _given(node)
     if node.op == "Max":
         return reduce(lambda a, b: op.Where(a < b, b, a), inputs)

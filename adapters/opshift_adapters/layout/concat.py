@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Concat, Split, Tile: tensors put together, taken apart, repeated."""
+"""Concat, Split and Tile: tensors joined, divided and repeated."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -57,7 +57,7 @@ WIDEST = {"a": [2**63 - 1, -(2**63), 2**53 + 1, -1], "b": [-(2**53) - 1, 0, 2**3
 @example("string", "(string[2] a) => (string[4] y) { y = Concat<axis=0>(a, a) }", refuses=Why.TYPE_NOT_AVAILABLE)
 @example("sizes beside a number", "(float[N,3] x, int64[1] n) => (int64[5] y) { s = Shape(x) c = Concat<axis=0>(s, n) y = Concat<axis=0>(c, s) }", inputs={"n": [2**53 + 1]})
 def concat_4_3(node: Node, op: Builder) -> Result:
-    """Only floating-point tensors could be put together."""
+    """Below opset 4 Concat accepts only floats; other types are cast to floats and back."""
     values = [value for value in node.inputs if value is not None]
     if any(value.elem_type_or_none in FLOATS for value in values):
         return KEEP
@@ -68,7 +68,7 @@ def concat_4_3(node: Node, op: Builder) -> Result:
 @example("default", "(float[2,3] a, float[2,1] b) => (float[2,4] y) { y = Concat(a, b) }", gives="Concat")
 @example("first axis", "(float[2,3] a, float[1,3] b) => (float[3,3] y) { y = Concat<axis=0>(a, b) }", gives="Concat")
 def concat_3_4(node: Node, op: Builder) -> Result:
-    """`axis` must be written; absent it meant 1."""
+    """Opset 4 requires `axis` of Concat; the old default 1 is written."""
     return KEEP if node.has("axis") else op.same(node, axis=1)
 
 
@@ -84,7 +84,7 @@ HALVES = "(float[2,N] x) => (float[2,a] p, float[2,b] q) { p, q = Split<axis=-1,
 @example("lengths left out", '(float[2,6] x) => (float[1,6] a, float[1,6] b) { a, b = Split(x, "") }', gives="Split")
 @example("one part", "(float[2,6] x) => (float[2,6] a) { a = Split(x) }", gives="Split")
 def split_17_18(node: Node, op: Builder) -> Result:
-    """Without lengths the number of parts must be said."""
+    """Opset 18 requires `num_outputs` if Split has no input `split`; it is written."""
     if node.input("split") is not None:
         return KEEP
     return op.same(node, outputs=len(node.outputs), num_outputs=len(node.outputs))
@@ -101,7 +101,7 @@ def split_17_18(node: Node, op: Builder) -> Result:
 @example("one part of unknown size", "(float[N] x) => (float[N] y) { y = Split<num_outputs=1>(x) }", gives="Split")
 @example("unknown rank", "(float[10] v, int64[n] s) => (float[a,b] p, float[c,d] q) { x = Reshape(v, s) p, q = Split<axis=1,num_outputs=2>(x) }", inputs={"s": [2, 5]})
 def split_18_17(node: Node, op: Builder) -> Result:
-    """Only even parts could go without lengths."""
+    """Below opset 18 Split needs lengths unless the parts are equal; they are computed."""
     x, axis, count = node["input"], node.int("axis"), len(node.outputs)
     if node.input("split") is not None or count == 1:
         return op.same(node, outputs=count, num_outputs=None)
@@ -121,7 +121,7 @@ def split_18_17(node: Node, op: Builder) -> Result:
 
 
 def _lengths(op: Builder, x: Value, axis: int, count: int) -> Value:
-    """Parts rounded up, the last one what remains."""
+    """The lengths of the parts: equal and rounded up, the last one with the remainder."""
     size = op.Gather(op.Shape(x), op.const([axis]), axis=0)
     chunk = (size + op.const([count - 1])) / op.const([count])
     last = size - chunk * op.const([count - 1])
@@ -132,7 +132,7 @@ def _lengths(op: Builder, x: Value, axis: int, count: int) -> Value:
 @example("lengths", "(float[2,6] x) => (float[2,2] a, float[2,4] b) { a, b = Split<axis=1,split=[2,4]>(x) }", gives="Split")
 @example("even", "(float[2,6] x) => (float[2,3] a, float[2,3] b) { a, b = Split<axis=1>(x) }", gives="Split")
 def split_12_13(node: Node, op: Builder) -> Result:
-    """The attribute `split` became an input."""
+    """Opset 13 made `split` an input of Split; it was an attribute."""
     lengths = node.ints_or_none("split")
     count = len(node.outputs)
     if not lengths:
@@ -146,7 +146,7 @@ def split_12_13(node: Node, op: Builder) -> Result:
 @example("computed lengths", "(float[2,6] x, int64[3] s) => (float[2,d] a, float[2,e] b, float[2,f] c) { a, b, c = Split<axis=-1>(x, s) }", gives="Slice Slice Slice Add Slice Slice Add Slice", inputs={"s": [2, 0, 4]})
 @example("middle part unused", "(string[6] x, int64[3] s) => (string[d] a, string[f] c) { a, b, c = Split(x, s) }", inputs={"s": [2, 1, 3]})
 def split_13_12(node: Node, op: Builder) -> Result:
-    """`split` was an attribute; computed lengths become running bounds of slices."""
+    """Below opset 13 `split` is an attribute; for computed lengths Slices are written."""
     x, lengths, count = node["input"], node.input("split"), len(node.outputs)
     if lengths is None:
         return op.same(node, outputs=count)
@@ -170,7 +170,7 @@ def split_13_12(node: Node, op: Builder) -> Result:
 @example("even strings", "(string[4] x) => (string[2] a, string[2] b) { a, b = Split(x) }", gives="Slice Slice")
 @example("even integers of unknown size", "(int64[N] x) => (int64[a] p, int64[b] q) { p, q = Split(x) }", refuses=Why.NEEDS_SHAPE)
 def split_2_1(node: Node, op: Builder) -> Result:
-    """`axis` had no default, and only floating-point tensors were split; Slice took them all."""
+    """Below opset 2 `axis` has no default and Split accepts only floats; others become Slices."""
     x, axis, lengths = node["input"], node.int("axis"), node.ints_or_none("split")
     count = len(node.outputs)
     if x.elem_type in FLOATS:
@@ -194,7 +194,7 @@ def split_2_1(node: Node, op: Builder) -> Result:
 @example("one axis only", "(float[6] x) => (float[3] a, float[3] b) { a, b = Split(x) }", gives="Split")
 @example("no axis", "(float[2,6] x) => (float[a,b] p, float[c,d] q) { p, q = Split(x) }", refuses=Why.AMBIGUOUS)
 def split_1_2(node: Node, op: Builder) -> Result:
-    """`axis` had no default, and lengths could come as a tensor of the data's type."""
+    """Opset 2 removed the input `split` of Split; its constant value becomes the attribute."""
     lengths, axis, split = node.input("split"), node.attr("axis"), node.ints_or_none("split")
     if axis is None:
         if node["input"].rank != 1:
@@ -209,7 +209,7 @@ def split_1_2(node: Node, op: Builder) -> Result:
 
 # -- Tile ----------------------------------------------------------------------------------------
 
-UNHELD = (T.INT64, T.UINT64, T.STRING, T.COMPLEX64, T.COMPLEX128)  # no float holds their values
+UNHELD = (T.INT64, T.UINT64, T.STRING, T.COMPLEX64, T.COMPLEX128)  # no float holds all their values
 MOST_COPIES = 256
 TILE_2 = "(float[2,3] x, float t) => (float[a,b] y) <float axis = {1.0}> { y = Tile(x, t, axis) }"
 TILE_RANKLESS = "(float[24] v, int64[n] s, float t) => (float[a,b,c] y) <float axis = {1.0}> { x = Reshape(v, s) y = Tile(x, t, axis) }"
@@ -222,7 +222,7 @@ TILE_RANKLESS = "(float[24] v, int64[n] s, float t) => (float[a,b,c] y) <float a
 @example("unknown rank", TILE_RANKLESS, inputs={"s": [2, 3, 4], "t": 3})
 @example("unknown rank, computed axis", TILE_RANKLESS.replace("float t)", "float t, float axis)").replace("<float axis = {1.0}> ", ""), inputs={"s": [2, 3, 4], "t": 3, "axis": 2})
 def tile_5_6(node: Node, op: Builder) -> Result:
-    """One axis was tiled at a time, both numbers of the data's type."""
+    """Opset 6 repeats all axes by `repeats`; below it, `tiles` and `axis` concern one axis."""
     x, tiles, axis = node["input"], node["tiles"], node["axis"]
     count, place, rank = tiles.const_or_none(), axis.const_or_none(), x.rank_or_none
     if count is not None and place is not None and rank is not None:
@@ -241,7 +241,7 @@ def tile_5_6(node: Node, op: Builder) -> Result:
 
 
 def _at(op: Builder, times: Value, axis: Value, places: Value) -> Value:
-    """`times` where a place is the axis, else 1."""
+    """A vector with `times` at the place of the axis, and 1 elsewhere."""
     axis = op.Cast(op.Reshape(axis, op.const([1])), to=T.INT64)
     there = op.Cast(op.Equal(places, axis, broadcast=1), to=T.INT64)
     more = times - op.const([1])
@@ -267,7 +267,7 @@ def _at(op: Builder, times: Value, axis: Value, places: Value) -> Value:
 @example("computed string", "(string[2] x, int64[1] r) => (string[n] y) { y = Tile(x, r) }", refuses=Why.TYPE_NOT_AVAILABLE, inputs={"r": [3]})
 @example("unknown rank", "(float[24] v, int64[n] s, int64[n] r) => (float[a,b] y) { x = Reshape(v, s) y = Tile(x, r) }", refuses=Why.NEEDS_RANK, inputs={"s": [4, 6], "r": [1, 2]})
 def tile_6_5(node: Node, op: Builder) -> Result:
-    """One axis was tiled at a time, of floating-point tensors."""
+    """Below opset 6 Tile repeats one axis of floats; one Tile, or Concat, per axis is written."""
     x, repeats = node["input"], node["repeats"]
     known = repeats.const_or_none()
     if known is not None and x.elem_type in UNHELD and known.max(initial=0) <= MOST_COPIES:
@@ -275,7 +275,7 @@ def tile_6_5(node: Node, op: Builder) -> Result:
     if known is not None and not (known != 1).any():
         return op.Identity(x)
     each = known.tolist() if known is not None else _counts(op, repeats, _rank(x, repeats))
-    if x.elem_type == T.FLOAT16:  # which holds few counts
+    if x.elem_type == T.FLOAT16:  # float16 does not hold large counts
         return cast(op, _one_by_one(op, cast(op, x, T.FLOAT), each, T.FLOAT), T.FLOAT16)
     return moved(op, [x], lambda floats, kind: _one_by_one(op, floats[0], each, kind))
 
@@ -300,7 +300,7 @@ def _one_by_one(op: Builder, x: Value, repeats: Sequence[int | Value], kind: int
 
 
 def _side_by_side(op: Builder, x: Value, repeats: Sequence[int]) -> Value:
-    """Tile by what moves any element type."""
+    """Tile written with Concat and Slice, which accept every element type."""
     tiled = x
     for axis, times in enumerate(repeats):
         if times == 0:
@@ -312,6 +312,6 @@ def _side_by_side(op: Builder, x: Value, repeats: Sequence[int]) -> Value:
 
 @illegal("Split")
 def parts(given: Mapping[str, Any], inputs: int, outputs: int) -> str | None:
-    """As many outputs as parts: onnx's inference ends the process otherwise."""
+    """`num_outputs` must be the number of outputs: otherwise onnx's inference ends the process."""
     wanted = given.get("num_outputs", outputs)
     return None if wanted == outputs else f"num_outputs is {wanted}, and it has {outputs} outputs"

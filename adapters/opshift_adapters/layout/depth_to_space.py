@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DepthToSpace, SpaceToDepth, Col2Im: blocks of an image and channels."""
+"""DepthToSpace, SpaceToDepth and Col2Im: blocks of an image as channels or columns."""
 
 from collections.abc import Sequence
 
@@ -39,7 +39,7 @@ REORDER = ("Gather", "Shape", "Reshape", "Transpose", *ARANGE)
 
 
 def _transposed_channels(op: Builder, x: Value, shape: Sequence[int]) -> Value:
-    """The channels of an image laid out in two axes, which change places."""
+    """`x` with reordered channels: the channel axis in the given shape of two axes, transposed."""
     channels = x.dims_or_none[1] if x.dims_or_none is not None else None
     if isinstance(channels, int):
         order = op.const(np.arange(channels).reshape(shape).T.reshape(-1))
@@ -61,7 +61,7 @@ SPACE_28_UP = boundary(28, "SpaceToDepth:63a0a0", directions="up")
 @example("unknown sizes", '(int8[N,C,4,6] x) => (int8[N,c,2,3] y) { y = SpaceToDepth<blocksize=2,mode="CRD">(x) }')
 @example("empty", '(float[0,3,4,6] x) => (float[0,12,2,3] y) { y = SpaceToDepth<blocksize=2,mode="CRD">(x) }')
 def space_to_depth_28_27(node: Node, op: Builder) -> Result:
-    """The channel was always the fastest; the other order is a permutation of the channels."""
+    """Opset 28 added `mode` to SpaceToDepth; below it, a Gather reorders the channels."""
     result = op.same(node, mode=None)
     if node.str("mode") == "DCR":
         return result
@@ -80,7 +80,7 @@ DEPTH_11_UP = boundary(11, "DepthToSpace:753dba", directions="up")
 @example("empty", '(float[0,12,2,3] x) => (float[0,3,4,6] y) { y = DepthToSpace<blocksize=2,mode="CRD">(x) }')
 @example("channels left over", '(float[2,3,2,3] x) => (float[2,c,4,6] y) { y = DepthToSpace<blocksize=2,mode="CRD">(x) }', invalid="3 channels are not a multiple of 4")
 def depth_to_space_11_10(node: Node, op: Builder) -> Result:
-    """The channel was always the fastest; the other order is a permutation of the channels."""
+    """Opset 11 added `mode` to DepthToSpace; below it, a Gather reorders the channels."""
     if node.str("mode") == "DCR":
         return op.same(node, mode=None)
     ordered = _transposed_channels(op, node["input"], [-1, node.int("blocksize") ** 2])
@@ -117,7 +117,7 @@ COVERING = (
 @example("computed, unknown number of axes", "(float[1,5,5] x, int64[n] image) => (float[1,1,h,w] y) <int64[2] block = {1,5}> { y = Col2Im(x, image, block) }", inputs={"image": [5, 5]})
 @example("all unknown", "(float[1,5,5] x, int64[n] image, int64[n] block) => (float[1,1,h,w] y) { y = Col2Im(x, image, block) }", refuses=Why.NEEDS_SHAPE, inputs={"image": [5, 5], "block": [1, 5]})
 def col2im_18_17(node: Node, op: Builder) -> Result:
-    """Born in 18; below it every pixel gathers the elements of the blocks that cover it."""
+    """Opset 18 added Col2Im; below it, each pixel gathers and sums its elements of the blocks."""
     x, kind = node["input"], node["input"].elem_type
     if kind in (T.BOOL, T.STRING, T.COMPLEX64, T.COMPLEX128):
         raise Refusal(Why.TYPE_NOT_AVAILABLE, "that opset can sum only real numbers")
@@ -143,9 +143,10 @@ def col2im_18_17(node: Node, op: Builder) -> Result:
 
 
 def _sources(node: Node, image: Array, block: Array) -> tuple[Array, int]:
-    """For each pixel the elements of a channel that make it, and how many elements there are.
+    """For each pixel the indices of the elements that it sums, and the number of elements.
 
-    An element is counted by its place in the block, then by the block; one more stands for none.
+    The index of an element is its place in the block, then the block. The index after the last one
+    stands for no element.
     """
     axes = len(image)
     strides = np.array(node.ints_or_none("strides") or [1] * axes)
@@ -166,7 +167,7 @@ def _sources(node: Node, image: Array, block: Array) -> tuple[Array, int]:
 def _computed_sources(
     node: Node, op: Builder, image: Value, block: Value
 ) -> tuple[Value, Value, Value]:
-    """The same table from computed shapes, how many elements there are, how many in a block."""
+    """The table of `_sources` for computed shapes, the number of elements, the size of a block."""
     axes = (image if image.shape_or_none is not None else block).shape[0]
     strides, dilations = (node.ints_or_none(n) or [1] * axes for n in ("strides", "dilations"))
     pads = node.ints_or_none("pads") or [0] * (2 * axes)
@@ -196,7 +197,7 @@ def _computed_sources(
 
 
 def _by_channel(op: Builder, x: Value, columns: Value, size: Value) -> Value:
-    """The shape in which each channel has all elements of its blocks in a row."""
+    """The shape in which each channel has all elements of its blocks in one row."""
     dims, total, block = x.dims_or_none, columns.const_or_none(), size.const_or_none()
     if dims is not None and total is not None and block is not None:
         batch, channels = dims[:2]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pad and CenterCropPad: what stands around a tensor."""
+"""Pad and CenterCropPad: elements added around a tensor, or removed from its borders."""
 
 from collections.abc import Sequence
 
@@ -49,10 +49,10 @@ BY_AXIS = (
 
 
 def _by_axis(node: Node, op: Builder) -> Value:
-    """Pad by what moves any element type: cut what is negative, then join or pick again."""
+    """Pad axis by axis for any element type: Slice for negative pads, then Concat or Gather."""
     data, pads, axes = node["data"], *_amounts(node, op)
     x, mode, known = data, node.str("mode"), pads.const_or_none()
-    rank = len(axes) if node.inputs[3:] in ((), (None,)) else None  # `axes` names some of them
+    rank = len(axes) if node.inputs[3:] in ((), (None,)) else None  # else `axes` may name only some
     for i, axis in enumerate(axes):
         if known is not None and not known[i] and not known[i + len(axes)]:
             continue
@@ -73,7 +73,7 @@ def _by_axis(node: Node, op: Builder) -> Value:
 
 
 def _amount(op: Builder, pads: Value, at: int) -> Value:
-    """One of the amounts, which may be known where the others are not."""
+    """The pad at one place, as a constant if its bounds are equal."""
     found = pads.bounds_or_none
     if found is not None and found.each and found.low.reshape(-1)[at] == found.high.reshape(-1)[at]:
         return op.const([int(found.low.reshape(-1)[at])])
@@ -88,7 +88,7 @@ def _never_negative(pads: Value, at: int) -> bool:
 
 
 def _amounts(node: Node, op: Builder) -> tuple[Value, list[int]]:
-    """The pads, and the axes that they speak of."""
+    """The pads, and the axes to which they apply."""
     x, pads = node["data"], node["pads"]
     named = node.input("axes") if node.schema and node.schema.since >= 18 else None
     if named is None:
@@ -120,7 +120,7 @@ def _size(op: Builder, x: Value, axis: int) -> Value:
 
 
 def _cropped(op: Builder, x: Value, axis: int, begin: Value, end: Value) -> Value:
-    """Negative amounts cut."""
+    """`x` without the elements that negative pads remove."""
     first, last = begin.const_or_none(), end.const_or_none()
     if first is None or last is None:
         start = _positive(op, -begin)
@@ -131,7 +131,7 @@ def _cropped(op: Builder, x: Value, axis: int, begin: Value, end: Value) -> Valu
 
 
 def _shape(op: Builder, x: Value, rank: int | None) -> Value:
-    """The shape; of an unknown rank, which pads for every axis tell, a vector of known length."""
+    """The shape of `x`, as a vector of known length if pads for every axis give the rank."""
     if x.rank_or_none is not None or rank is None:
         return shape_of(op, x)
     return op.Gather(op.Shape(x), op.const(list(range(rank))), axis=0)
@@ -140,7 +140,7 @@ def _shape(op: Builder, x: Value, rank: int | None) -> Value:
 def _joined(
     op: Builder, x: Value, shape: Value, axis: int, more: Sequence[Value], filler: Value
 ) -> Value:
-    """The filler before and after."""
+    """`x` with the filler before and after it along one axis."""
     known = shape.const_or_none()
     sides = []
     for amount in more:
@@ -155,7 +155,7 @@ def _joined(
 
 
 def _picked(op: Builder, x: Value, axis: int, mode: str, begin: Value, end: Value) -> Value:
-    """For each place along the longer axis, the place in `x` that it repeats."""
+    """For each place along the padded axis, the index in `x` that it repeats."""
     size = _size(op, x, axis)
     known = [one.const_or_none() for one in (begin, size, end)]
     if all(one is not None for one in known):
@@ -193,7 +193,7 @@ CROPPED = "(float[N,5] x) => (float[a,b] y) { y = Pad<pads = [1, -1, 0, 2]>(x) }
 @example("only cropped", CROPPED.replace("[1, -1, 0, 2]", "[0, -1, 0, 0]"), imports={"": 9}, gives="Pad")
 @example("at an edge", CROPPED.replace("<pads", '<mode = "edge", pads'), imports={"": 9}, gives="Pad")
 def cropped_last(node: Node, op: Builder) -> Result:
-    """Below opset 11, onnxruntime 0.4 gives wrong numbers where some pads crop and others pad."""
+    """onnxruntime 0.4 errs below opset 11 if pads crop and pad at once; Slice crops after Pad."""
     pads = node.attr("pads") if 2 <= op.version < 11 else None
     if not pads or min(pads) >= 0 or max(pads) <= 0 or node.str("mode") != "constant":
         return KEEP
@@ -222,7 +222,7 @@ RANKLESS = "(float[24] v, int64[n] s) => (float[a,b,c] y) "
 @example("computed axes", WRAP.replace("int64[4] p)", "int64[2] p, int64[1] axes)").replace("(x, p)", '(x, p, "", axes)'), inputs={"p": [2, 4], "axes": [-1]})
 @example("wrap of unknown rank", RANKLESS + '<int64[6] p = {0,1,1,0,2,-1}> { x = Reshape(v, s) y = Pad<mode="wrap">(x, p) }', inputs={"s": [2, 3, 4]})
 def pad_19_18(node: Node, op: Builder) -> Result:
-    """The mode `wrap` did not exist."""
+    """Opset 19 added the mode `wrap`; below it, Slice and Gather pad axis by axis."""
     return _by_axis(node, op) if node.str("mode") == "wrap" else KEEP
 
 
@@ -239,7 +239,7 @@ SOME = '(float[2,3,4] x, int64[4] p, int64[2] axes) => (float[a,b,c] y) { y = Pa
 @example("computed int32 axes", SOME.replace("int64[2]", "int32[2]"), inputs={"p": [1, 0, -1, 2], "axes": [2, 0]})
 @example("unknown rank", RANKLESS + '<int64[2] p = {1,2}, int64[1] axes = {-2}> { x = Reshape(v, s) y = Pad<mode="reflect">(x, p, "", axes) }', inputs={"s": [2, 3, 4]})
 def pad_18_17(node: Node, op: Builder) -> Result:
-    """There was no `axes`: `pads` spoke of all."""
+    """Opset 18 added `axes` to Pad; below it, `pads` is written for all axes, with zeros."""
     x, pads, axes = node["data"], node["pads"], node.input("axes")
     if axes is None:
         return op.same(node, inputs={"axes": None})
@@ -261,7 +261,7 @@ def pad_18_17(node: Node, op: Builder) -> Result:
 
 
 def _computed_places(op: Builder, x: Value, axes: Value) -> tuple[Value, Value]:
-    """As many zeros as all axes have ends, and where among them those of some axes stand."""
+    """Zeros for the pads of all axes, and the indices among them of the pads of `axes`."""
     rank = op.Shape(op.Shape(x))
     axes = op.Cast(axes, to=T.INT64)
     first = op.Where(axes < op.const([0]), axes + rank, axes)
@@ -273,7 +273,7 @@ PAD_18_UP = boundary(18, "Pad:94bb8d", directions="up")
 
 
 def _pad_13_12(node: Node, op: Builder) -> Result:
-    """Only numbers were padded: bool goes as uint8, the rest is joined axis by axis."""
+    """Below opset 13 Pad accepts only numbers: bool is cast, other types are padded by axis."""
     data, pads, value = node["data"], node["pads"], node.input("constant_value")
     if data.elem_type != T.BOOL:
         return _by_axis(node, op)
@@ -328,7 +328,7 @@ ANY = "(float[2,3] x, int64[4] p, float v) => (float[a,b] y) { y = Pad(x, p, v) 
 @example("computed, of a folded length", "(float[6] v, int64[n] s, int64[2] p) => (float[a,b] y) <int64 four = {4}> { x = Reshape(v, s) k = Shape(p) m = Sub(four, k) z = ConstantOfShape<value = int64[1] {0}>(m) q = Concat<axis=0>(p, z) y = Pad(x, q) }", inputs={"s": [2, 3], "p": [1, 2]})
 @example("int64 edge of unknown rank", RANKLESS.replace("float", "int64") + '<int64[6] p = {0,1,1,0,2,-1}> { x = Reshape(v, s) y = Pad<mode="edge">(x, p) }', inputs={"s": [2, 3, 4]})
 def pad_11_10(node: Node, op: Builder) -> Result:
-    """`pads` and the value were attributes, the value a float; only floats were padded."""
+    """Below opset 11 `pads` and `value` are attributes; other pads use Concat or Gather by axis."""
     data, pads, mode = node["data"], node["pads"].const_or_none(), node.str("mode")
     value = node.input("constant_value") if mode == "constant" else None
     filler = None if value is None else value.const_or_none()
@@ -344,7 +344,7 @@ def pad_11_10(node: Node, op: Builder) -> Result:
 
 
 def _is_float(number: float) -> bool:
-    """Whether single precision holds it."""
+    """Whether single precision holds the number exactly."""
     with np.errstate(over="ignore"):
         return number != number or float(np.float32(number)) == number
 
@@ -356,7 +356,7 @@ def _is_float(number: float) -> bool:
 @example("minus zero", "(float[2,3] x) => (float[4,3] y) { y = Pad<pads=[1,0,1,0],value=-0.0>(x) }", gives="Pad")
 @example("edge", '(float[2,3] x) => (float[4,3] y) { y = Pad<mode="edge",pads=[1,0,1,0],value=1.5>(x) }', gives="Pad")
 def pad_10_11(node: Node, op: Builder) -> Result:
-    """`pads` and the value became inputs, the value of the data's type."""
+    """Opset 11 made `pads` and `value` inputs of Pad; they were attributes."""
     value, inputs = node.float("value"), {"pads": op.const(node.ints("pads"))}
     if node.str("mode") == "constant" and str(value) != "0.0":
         inputs["constant_value"] = op.const(value, like=node["data"])
@@ -366,14 +366,14 @@ def pad_10_11(node: Node, op: Builder) -> Result:
 @adapter("Pad", 2, 1)
 @example("pads", "(float[2,3] x) => (float[3,5] y) { y = Pad<pads=[1,0,0,2]>(x) }", gives="Pad")
 def pad_2_1(node: Node, op: Builder) -> Result:
-    """`pads` was called `paddings`."""
+    """Opset 2 renamed the attribute `paddings` of Pad to `pads`; the old name is written."""
     return op.same(node, pads=None, paddings=node.ints("pads"))
 
 
 @adapter("Pad", 1, 2)
 @example("paddings", "(float[2,3] x) => (float[3,5] y) { y = Pad<paddings=[1,0,0,2]>(x) }", gives="Pad")
 def pad_1_2(node: Node, op: Builder) -> Result:
-    """`paddings` is called `pads`; like these it is taken as all begins, then all ends."""
+    """Opset 2 renamed `paddings` of Pad to `pads`; both list all begins, then all ends."""
     return op.same(node, paddings=None, pads=node.ints("paddings"))
 
 
@@ -388,7 +388,7 @@ def pad_1_2(node: Node, op: Builder) -> Result:
 @example("computed, some axes", "(bool[5,2,4] x, int64[2] s) => (bool[a,2,b] y) { y = CenterCropPad<axes=[-1,0]>(x, s) }", inputs={"s": [3, 8]})
 @example("unknown rank", RANKLESS + "<int64[1] t = {7}> { x = Reshape(v, s) y = CenterCropPad<axes=[-2]>(x, t) }", inputs={"s": [2, 4, 3]})
 def center_crop_pad_18_17(node: Node, op: Builder) -> Result:
-    """Born in 18; below it Pad does both, cutting where the amount is negative."""
+    """Opset 18 added CenterCropPad; below it, Pad is written, with negative pads where it crops."""
     x, goal, axes = node["input_data"], node["shape"], node.ints_or_none("axes")
     own, known = x.shape_or_none, goal.const_or_none()
     if own is not None and known is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reshape, Flatten, Transpose, Expand; Shape, Size, Identity: the same elements in another shape."""
+"""Reshape, Flatten, Transpose, Expand, Shape, Size and Identity."""
 
 from opshift.adapter import (
     KEEP,
@@ -47,7 +47,7 @@ TYPES_23 = boundary(23, "Flatten:03e5cd Identity:55d9bd Reshape:896b48 Shape:fa6
 @example("computed shape of something", "(float[N,4] x, int64[2] s) => (float[a,b] y) { y = Reshape<allowzero=1>(x, s) }", imports={"": 18}, gives="Reshape", inputs={"s": [2, -1]}, assume=Assumption.NO_ZERO_DIMS)
 @example("computed beside a -1", "(float[N,4] x, int64[1] n) => (float[a,b] y) <int64[1] r = {-1}> { s = Concat<axis=0>(n, r) y = Reshape<allowzero=1>(x, s) }", imports={"": 18}, gives="Concat Reshape", inputs={"n": [2]})
 def without_allowzero(node: Node, op: Builder) -> Result:
-    """`allowzero` decides about zeros alone; onnxruntime 1.8 to 1.10 cannot run it beside a -1."""
+    """`allowzero` has no effect if `shape` has no 0; it is removed for onnxruntime 1.8 to 1.10."""
     if "allowzero" not in node.attributes or not node.int("allowzero"):
         return KEEP
     shape = node["shape"].const_or_none()
@@ -59,7 +59,7 @@ def without_allowzero(node: Node, op: Builder) -> Result:
 
 
 def _has_no_zero(shape: Value) -> bool:
-    """A -1 among the sizes: beside it, `allowzero` forbids a 0 whatever the others are."""
+    """Whether a -1 is among the sizes: beside it, `allowzero` forbids a 0."""
     concat = shape.producer
     parts = concat.inputs if concat is not None and concat.op == "Concat" else ()
     known = [size for part in parts if part and (size := part.const_or_none()) is not None]
@@ -67,13 +67,13 @@ def _has_no_zero(shape: Value) -> bool:
 
 
 def _assumes_no_zero(op: Builder, node: Node) -> bool:
-    """Whether the caller assumes that neither the tensor nor the sizes it gets are 0."""
+    """Whether the caller assumes that no size of the tensor and of its new shape is 0."""
     shape = node["shape"].const_or_none()
     return (shape is None or 0 not in shape) and op.assumes(Assumption.NO_ZERO_DIMS, node["data"])
 
 
 def by_reshape(node: Node, op: Builder) -> Result:
-    """Of the 8-bit floats only Reshape takes all, so it moves the elements to the result's shape."""
+    """The older operator lacks 8-bit floats; a Reshape to the shape of the result is written."""
     data, *others = node.inputs
     assert data is not None
     (wide,) = op.same_but(node, [op.Cast(data, to=T.FLOAT16), *others])
@@ -81,7 +81,7 @@ def by_reshape(node: Node, op: Builder) -> Result:
 
 
 def by_float16(node: Node, op: Builder) -> Result:
-    """An 8-bit float goes there and back as float16, infinities included."""
+    """The older operator lacks 8-bit floats; they are cast to float16 and back."""
     kind = next(v for v in node.inputs if v is not None).elem_type
     inputs = [op.Cast(v, to=T.FLOAT16) if v and v.elem_type == kind else v for v in node.inputs]
     return op.Cast(op.same_but(node, inputs)[0], to=kind, saturate=0)
@@ -123,7 +123,7 @@ SHAPE_15_UP = boundary(15, "Shape:9d1b71", directions="up")
 @example("beyond", "(float[N,3,4] x) => (int64[3] y) { y = Shape<start=-7,end=9>(x) }", gives="Shape Slice")
 @example("nothing", "(float[2,3,4] x) => (int64[0] y) { y = Shape<start=2,end=1>(x) }", gives="Shape Slice")
 def shape_15_14(node: Node, op: Builder) -> Result:
-    """There was no `start` and no `end`: the whole shape is cut."""
+    """Opset 15 added `start` and `end` to Shape; below it, a Slice of the shape is written."""
     start, end = node.int("start"), node.int("end") if node.has("end") else END
     whole = op.same(node, start=None, end=None)
     return whole if (start, end) == (0, END) else part(op, whole, start, end)
@@ -135,7 +135,7 @@ MAKING_SEQUENCES = (
 
 
 def _passed_through_loop(node: Node, op: Builder) -> Result:
-    """A sequence could not pass Identity: it is made twice, or passes a Loop that never runs."""
+    """Opset 14 added sequences to Identity; below it, the producer is copied or a Loop is used."""
     x, going = node["input"], op.const(True, T.BOOL)
     made = x.producer
     if made is not None and made.op in MAKING_SEQUENCES:
@@ -174,7 +174,7 @@ ALLOW = "{ y = Reshape<allowzero=1>(x, s) }"
 @example("computed, empty and inferred", "(float[0,4] x, int64[2] s) => (float[a,b] y) " + ALLOW, inputs={"s": [4, -1]})
 @example("computed to a scalar", "(string[N] x, int64[n] s) => (string y) " + ALLOW, inputs={"s": [], "x": ["a"]})
 def reshape_14_13(node: Node, op: Builder) -> Result:
-    """A 0 always copied the input's size."""
+    """Below opset 14 a 0 copies the input's size; an empty input is first given only sizes 0."""
     if not node.int("allowzero"):
         return op.same(node, allowzero=None)
     x, shape = node["data"], node["shape"]
@@ -197,7 +197,7 @@ RANKLESS = "(float[24] v, int64[n] s) => (float[a,b] y) { x = Reshape(v, s) "
 
 
 def _flatten(op: Builder, x: Value, axis: int) -> Value:
-    """Flatten by Reshape, whatever the type, the rank and the sizes."""
+    """Flatten written as Reshape, for every type, rank and size."""
     known = x.shape_or_none
     if known is None:
         whole = op.Shape(x)
@@ -220,7 +220,7 @@ def _flatten(op: Builder, x: Value, axis: int) -> Value:
 @example("unknown rank, minus rank", RANKLESS + "y = Flatten<axis=-3>(x) }", inputs={"s": [2, 3, 4]})
 @example("unknown rank, empty", RANKLESS.replace("24", "2,0") + "y = Flatten<axis=-1>(x) }", inputs={"s": [2, 0, 3, 4]})
 def flatten_11_10(node: Node, op: Builder) -> Result:
-    """`axis` could not count from the end."""
+    """Opset 11 allows a negative `axis`; below it, it is made positive, or Reshape is written."""
     x, axis = node["input"], node.int("axis")
     if axis >= 0:
         return KEEP
@@ -229,7 +229,7 @@ def flatten_11_10(node: Node, op: Builder) -> Result:
 
 
 def _flatten_9_8(node: Node, op: Builder) -> Result:
-    """Flatten took floating-point tensors alone, Reshape takes all."""
+    """Opset 9 added types that are no floats to Flatten; below it, a Reshape is written."""
     return _flatten(op, node["input"], node.int("axis"))
 
 
@@ -271,7 +271,7 @@ OPEN = "(float[6] v, int64[n] t"
 @example("all unknown", OPEN + ", int64[n] s) => (float[a,b,c] y) { x = Reshape(v, t) y = Expand(x, s) }", refuses=Why.NEEDS_SHAPE, inputs={"t": [2, 3, 1], "s": [2, 1, 4]})
 @example("no axes", "(float x, int64[0] s) => (float y) { y = Expand(x, s) }", gives="Identity")
 def expand_8_7(node: Node, op: Builder) -> Result:
-    """Born in 8; below it axes of size one are tiled, or an operator stretches the operand."""
+    """Opset 8 added Expand; below it, Tile or an operator that broadcasts is written."""
     x, shape = node["input"], node["shape"]
     if x.rank_or_none is not None and shape.shape_or_none is not None:
         return expand_to(op, x, shape)
@@ -282,7 +282,7 @@ def expand_8_7(node: Node, op: Builder) -> Result:
 
 
 def _nowhere(op: Builder, shape: Value) -> Value:
-    """A tensor of bools in a computed shape, all of them false, whatever its rank."""
+    """A tensor of bools that are all false, in a computed shape of any rank."""
     measured = shape.producer
     x = measured.inputs[0] if measured is not None and measured.op == "Shape" else None
     kind = x.elem_type_or_none if x is not None else None
@@ -295,7 +295,7 @@ def _nowhere(op: Builder, shape: Value) -> Value:
 
 
 def _stretched(op: Builder, x: Value, nowhere: Value) -> Value:
-    """The operand broadcast with bools that are false: a product with ones loses nothing."""
+    """`x` broadcast to the shape of `nowhere`, by Or with false or by a product with ones."""
     kind = x.elem_type
     if kind == T.BOOL:
         return x | nowhere
@@ -311,7 +311,7 @@ def _stretched(op: Builder, x: Value, nowhere: Value) -> Value:
 @example("scalar", "(float[1] x) => (float y) { y = Reshape<shape: ints=[]>(x) }", gives="Reshape")
 @example("no shape", "(float[1] x) => (float y) { y = Reshape(x) }", refuses=Why.AMBIGUOUS)
 def reshape_4_5(node: Node, op: Builder) -> Result:
-    """The attribute `shape` became an input."""
+    """Opset 5 made `shape` an input of Reshape; it was an attribute."""
     if not node.has("shape"):
         raise Refusal(Why.AMBIGUOUS, "Reshape without a shape is not defined")
     shape = op.const(node.ints("shape"))
@@ -339,7 +339,7 @@ WIDEST = [[2**63 - 1, -(2**63), -1], [2**53 + 1, -(2**53) - 1, 0]]
 @example("string", "(string[2,3] x) => (string[3,2] y) <int64[2] s = {3,2}> { y = Reshape(x, s) }", refuses=Why.TYPE_NOT_AVAILABLE)
 @example("computed size beside an unknown one", "(float[N,6] x, int64[2] s) => (float[N,b] y) { y = Reshape(x, s) }", refuses=Why.NEEDS_CONSTANT, inputs={"s": [-1, 6]})
 def reshape_5_4(node: Node, op: Builder) -> Result:
-    """`shape` was an attribute, so its value must be known, and only floats had another shape."""
+    """Below opset 5 `shape` is an attribute, so it must be known; types but floats are cast."""
     x, shape = node["data"], node["shape"]
     goal = _implied_shape(node)
     if goal is None:
@@ -350,7 +350,7 @@ def reshape_5_4(node: Node, op: Builder) -> Result:
 
 
 def _implied_shape(node: Node) -> list[int] | None:
-    """What the result's shape says when `shape` is computed, if it says enough."""
+    """The value of a computed `shape` that the declared shape of the result implies, else None."""
     x, result = node["data"].dims_or_none or (), node.outputs[0]
     if node["shape"].const_or_none() is not None or result is None:
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Slice: bounds that were attributes, then inputs, then with steps."""
+"""Slice: bounds as attributes (below opset 10), and as inputs with steps (from 10)."""
 
 from collections.abc import Sequence
 
@@ -36,7 +36,7 @@ RANKLESS = "(float[24] v, int64[n] t) => (float[a,b,c] y) <int64[1] s = {1}, int
 @example("unknown rank", RANKLESS, inputs={"t": [2, 3, 4]})
 @example("steps", "(float[5,6] x) => (float[a,b] y) <int64[2] s = {-1,1}, int64[2] e = {-99,5}, int64[2] axes = {-1,-2}, int64[2] t = {-2,3}> { y = Slice(x, s, e, axes, t) }", gives="Slice")
 def slice_11_10(node: Node, op: Builder) -> Result:
-    """`axes` could not count from the end."""
+    """Opset 11 allows negative `axes` of Slice; below it, the rank is added to them."""
     x, axes = node["data"], node.input("axes")
     known = None if axes is None else axes.const_or_none()
     if axes is None or (known is not None and (known >= 0).all()):
@@ -83,7 +83,7 @@ FIVE = np.arange(25.0).reshape(5, 5)
 @example("a bound too few", "(float[3,4] x) => (float[a,b] y) <int64[2] s = {0,1}, int64[1] e = {2}, int64[2] k = {0,1}> { y = Slice(x, s, e, k) }", invalid="1 bounds of a slice for 2 axes")
 @example("computed axes, places of which one is a size", "(float[5,6] x, float[N] z, int64[1] b, int64[2] axes) => (float[i,j] y) <int64[2] e = {9, 9}> { n = Shape(z) s = Concat<axis=0>(n, b) y = Slice(x, s, e, axes) }", inputs={"z": [1, 2], "b": [-3], "axes": [1, 0]})
 def slice_10_9(node: Node, op: Builder) -> Result:
-    """Bounds were attributes and steps did not exist; what they cannot say is gathered."""
+    """Below opset 10 the bounds of Slice are attributes without steps; others become Gather."""
     x, named = node["data"], node.input("axes")
     bounds = [node["starts"], node["ends"], node.input("steps")]
     places = None if named is None else named.const_or_none()
@@ -116,7 +116,7 @@ def slice_10_9(node: Node, op: Builder) -> Result:
 def _of_all_axes(
     op: Builder, bounds: Sequence[Value | None], axes: Value, rank: int
 ) -> list[Value | None]:
-    """Bounds that leave alone the axes which `axes` does not name."""
+    """Bounds of all axes; the axes that `axes` does not name stay whole."""
     axes = op.Cast(axes, to=T.INT64)
     neutral = (op.const([fill] * rank) for fill in (0, END, 1))
     return [
@@ -126,7 +126,7 @@ def _of_all_axes(
 
 
 def _listed(value: Value | None, length: int) -> list[int] | None:
-    """The numbers, if they are known; absent steps are ones."""
+    """The numbers of an input if they are constant, else None; absent steps are ones."""
     if value is None:
         return [1] * length
     found = value.const_or_none()
@@ -136,7 +136,7 @@ def _listed(value: Value | None, length: int) -> list[int] | None:
 
 
 def _indices(start: int, end: int, step: int, size: int) -> np.ndarray:
-    """What Slice picks along an axis of that size."""
+    """The indices that Slice picks along an axis of the given size."""
     back = int(step < 0)
     start = min(max(start + size if start < 0 else start, 0), size - back)
     end = min(max(end + size if end < 0 else end, -back), size - back)
@@ -144,7 +144,7 @@ def _indices(start: int, end: int, step: int, size: int) -> np.ndarray:
 
 
 def _one(op: Builder, values: Value | None, known: Sequence[int] | None, i: int) -> Value:
-    """One of the bounds as a vector of a single int64."""
+    """One of the bounds as an int64 vector of one element."""
     if known is not None:
         return op.const([known[i]])
     assert values is not None
@@ -153,7 +153,7 @@ def _one(op: Builder, values: Value | None, known: Sequence[int] | None, i: int)
 
 
 def _never_negative(places: Value, i: int) -> bool:
-    """Whether one of the bounds surely counts from the front."""
+    """Whether one of the bounds is known to be non-negative."""
     found = places.bounds_or_none
     if found is None or not found.each:
         return found is not None and found.never_negative
@@ -163,9 +163,10 @@ def _never_negative(places: Value, i: int) -> bool:
 def _gather(
     op: Builder, x: Value, axis: int, bounds: Sequence[Value], ahead: tuple[bool, bool]
 ) -> Value:
-    """The same arithmetic as `_indices`, done by the graph; steps are cut so that none overflows.
+    """A Gather of the indices of `_indices`, computed by nodes.
 
-    `ahead` tells which of start and end surely count from the front.
+    Steps are limited so that none overflows. `ahead` states which of start and end are known to be
+    non-negative.
     """
     start, end, step = bounds
     zero, one = op.const([0]), op.const([1])
@@ -187,7 +188,7 @@ def _gather(
 
 
 def _run(op: Builder, start: Value, end: Value, size: Value, ahead: tuple[bool, bool]) -> Value:
-    """Each place from the start to the end."""
+    """The indices from the start to the end, with step 1."""
     zero = op.const([0])
     first, last = (
         _below(op, place if known else _at_least(op, _wrapped(op, place, size), zero), size)
@@ -199,7 +200,7 @@ def _run(op: Builder, start: Value, end: Value, size: Value, ahead: tuple[bool, 
 
 
 def _below(op: Builder, place: Value, size: Value) -> Value:
-    """A place that is no larger than the size of its axis."""
+    """The smaller one of an index and the size of its axis."""
     known = place.const_or_none()
     if known is not None and known in (0, END):
         return place if known == 0 else size
@@ -222,7 +223,7 @@ def _at_least(op: Builder, value: Value, low: Value) -> Value:
 
 
 def _clamped(op: Builder, value: Value, low: Value, high: Value) -> Value:
-    """Not below `low`, and above all not above `high`."""
+    """The value limited to `low` and `high`; `high` wins if `low` is larger."""
     raised = _at_least(op, value, low)
     return op.Where(high < raised, high, raised)
 
@@ -231,7 +232,7 @@ def _clamped(op: Builder, value: Value, low: Value, high: Value) -> Value:
 @example("axes", "(float[4,6] x) => (float[4,3] y) { y = Slice<axes=[1],starts=[1],ends=[4]>(x) }", gives="Slice")
 @example("fewer starts than dimensions", "(float[4,6] x) => (float[2,6] y) { y = Slice<starts=[1],ends=[3]>(x) }", gives="Slice")
 def slice_9_10(node: Node, op: Builder) -> Result:
-    """The attributes became inputs; absent axes were the first ones."""
+    """Opset 10 made `starts`, `ends` and `axes` inputs of Slice; they were attributes."""
     starts, ends = node.ints("starts"), node.ints("ends")
     axes = node.ints_or_none("axes") or list(range(len(starts)))
     inputs = {"starts": op.const(starts), "ends": op.const(ends), "axes": op.const(axes)}

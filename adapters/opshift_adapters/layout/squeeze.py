@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Squeeze and Unsqueeze: axes of size one taken away and put in."""
+"""Squeeze and Unsqueeze: axes of size one removed and inserted."""
 
 from opshift.adapter import (
     KEEP,
@@ -39,7 +39,7 @@ TYPES_21 = boundary(
 @example("no axis of size one", "(float[2,3] x) => (float[2,3] y) { y = Squeeze(x) }", imports={"": 12}, gives="Squeeze")
 @example("symbolic", "(float[N,1,3] x) => (float[a,b] y) { y = Squeeze(x) }", imports={"": 12}, gives="Squeeze")
 def known_axes(node: Node, op: Builder) -> Result:
-    """Below opset 13, onnxruntime 0.4 has to be told the axes."""
+    """onnxruntime 0.4 needs `axes` of Squeeze below opset 13; static axes are written."""
     shape = node["data"].shape_or_none if op.version < 13 else None
     axes = [axis for axis, size in enumerate(shape or ()) if size == 1]
     if not axes or node.attr("axes") is not None:
@@ -54,7 +54,7 @@ def known_axes(node: Node, op: Builder) -> Result:
 @example("unsqueeze", "(float[2,3] x) => (float[2,1,3,1] y) { y = Unsqueeze<axes=[-1,1]>(x) }", gives="Unsqueeze")
 @example("unsqueeze nothing", "(float[2,3] x) => (float[2,3] y) { y = Unsqueeze<axes: ints=[]>(x) }", gives="Unsqueeze")
 def squeeze_12_13(node: Node, op: Builder) -> Result:
-    """The attribute `axes` became an input; an empty list for Squeeze was taken for none."""
+    """Opset 13 made `axes` an input; an empty list for Squeeze becomes an absent input."""
     axes = node.ints_or_none("axes")
     if not axes and node.op == "Squeeze":
         return op.same(node, axes=None)
@@ -86,7 +86,7 @@ RANKLESS = "(float[24] v, int64[n] s, int64[k] axes) => (float[a,b,c] y) { x = R
 @example("computed axes to insert, unknown rank", RANKLESS + "y = Unsqueeze(x, axes) }", inputs={"s": [24], "axes": [-1, 0]})
 @example("computed from a constant, in a function", "(float[2,3,1] x) => (float[2,3] y) { y = own.f(x) }", functions='<opset_import: ["" : 13], domain: "own"> f (x) => (y) { c = Constant<value=int64[2] {5, 6}>() a = Shape(c) y = Squeeze(x, a) }', imports={"own": 1}, gives="f")
 def squeeze_13_12(node: Node, op: Builder) -> Result:
-    """`axes` was an attribute; computed axes give a computed shape."""
+    """Below opset 13 `axes` is an attribute; for computed axes a Reshape is written."""
     x, axes = node["data"], node.input("axes")
     if axes is None:
         return op.same(node)
@@ -110,7 +110,7 @@ def _unsqueezed(op: Builder, x: Value, axes: Value) -> Value:
 
 
 def _others(op: Builder, rank: Value, axes: Value) -> tuple[Value, Value]:
-    """As many ones as the rank, and the axes below it that `axes` does not name."""
+    """A vector of ones as long as the rank, and the axes that `axes` does not name."""
     ones = op.Expand(op.const([1]), rank)
     zeros = op.Expand(op.const([0]), op.Shape(axes))
     marked = op.ScatterElements(ones, axes, zeros, axis=0)
@@ -131,7 +131,7 @@ EMPTY = RANKLESS_11.replace("24", "1,0")
 @example("unknown rank, empty", EMPTY + "y = Squeeze<axes=[-4]>(x) }", inputs={"s": [1, 0, 3, 2]})
 @example("unknown rank, both signs", RANKLESS_11 + "y = Squeeze<axes=[-1,0]>(x) }", refuses=Why.NEEDS_RANK, inputs={"s": [1, 2, 3, 4, 1]})
 def squeeze_11_10(node: Node, op: Builder) -> Result:
-    """`axes` could not count from the end."""
+    """Opset 11 allows negative `axes`; below it, they are positive, or a Reshape is written."""
     x, axes = node["data"], sorted(node.ints_or_none("axes") or [])
     if not axes or axes[0] >= 0:
         return KEEP
@@ -154,7 +154,7 @@ def squeeze_11_10(node: Node, op: Builder) -> Result:
 @example("unknown rank, both signs", RANKLESS_11 + "y = Unsqueeze<axes=[-1,0]>(x) }", refuses=Why.NEEDS_RANK, inputs={"s": [24]})
 @example("unknown rank, further from the end than any", RANKLESS_11 + "y = Unsqueeze<axes=[-1,-65]>(x) }", refuses=Why.NEEDS_RANK, inputs={"s": [24]})
 def unsqueeze_11_10(node: Node, op: Builder) -> Result:
-    """`axes` could not count from the end of the result."""
+    """Opset 11 allows negative `axes`; below it, they are positive, or a Reshape is written."""
     x, axes = node["data"], sorted(node.ints("axes"))
     if not axes or axes[0] >= 0:
         return KEEP
@@ -162,7 +162,7 @@ def unsqueeze_11_10(node: Node, op: Builder) -> Result:
         rank = x.rank + len(axes)
         return op.same(node, axes=sorted(axis % rank for axis in axes))
     shape, ones = op.Shape(x), op.const([1])
-    old = -len(set(range(axes[0], 0)) - set(axes))  # how much of the shape lies behind the first
+    old = -len(set(range(axes[0], 0)) - set(axes))  # minus the old axes after the first new one
     pieces = [part(op, shape, 0, old)] if old else [shape]
     for axis in range(axes[0], 0):
         if axis in axes:

@@ -21,7 +21,7 @@ LOWER = "{ y = Trilu<upper=0>(x, k) }"
 @example("complex", "(complex64[3,3] x) => (complex64[3,3] y) { y = Trilu(x) }")
 @example("unknown rank", "(float[24] v, int64[n] s) => (float[a,b,c] y) { x = Reshape(v, s) y = Trilu(x) }", inputs={"s": [2, 3, 4]})
 def trilu_14_13(node: Node, op: Builder) -> Result:
-    """Born in 14; below it the distance to the diagonal chooses between the matrix and zeros."""
+    """Opset 14 added Trilu; below it, Where chooses x or 0 by the distance to the diagonal."""
     x, k = node["input"], node.input("k") or op.const(0)
     kind = x.elem_type
     if kind == T.STRING:

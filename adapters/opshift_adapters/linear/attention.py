@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attention: what 25 and 24 hide by windows and lengths is a mask in 23, and products in 22."""
+"""Attention: windows (25) and valid lengths (24) become a mask; below 23, it is decomposed."""
 
 import numpy as np
 from opshift.adapter import KEEP, Builder, Node, Refusal, Result, Value, Why, adapter, example
@@ -42,7 +42,7 @@ RANKLESS = "(float[48] v1, int64[n] t, float[2,2,5,4] k, float[2,2,5,6] v) => (f
 @example("lengths and present", QKV + ", int64[2] n) => (float[2,2,3,6] y, float[2,2,5,4] k2) { y, k2, v2 = Attention<is_causal=1," + HEADS + ">(q, k, v, , , , n) }", gives="Sub Unsqueeze Add LessOrEqual Attention", inputs={"n": [3, 5]})
 @example("mask and past", QKV + ", float[3,7] m" + PAST + PRESENT + "{ y, k2, v2 = Attention(q, k, v, m, pk, pv) }", gives="Attention")
 def attention_24_25(node: Node, op: Builder) -> Result:
-    """Numbers of heads no longer stand beside an axis of heads, nor lengths beside a present."""
+    """Opset 25 forbids head counts on 4-D inputs; lengths with a present output become a mask."""
     shown = node.output("present_key") or node.output("present_value")
     heads = {} if is_packed(node) else {"q_num_heads": None, "kv_num_heads": None}
     if shown and node.input("nonpad_kv_seqlen") is not None:
@@ -51,13 +51,13 @@ def attention_24_25(node: Node, op: Builder) -> Result:
 
 
 def lengths_as_mask(node: Node, op: Builder, **attributes: None) -> Result:
-    """The same node, its mask hiding what lies behind the valid keys."""
+    """Attention whose mask hides the keys beyond `nonpad_kv_seqlen`, which is removed."""
     queries, keys, before = lengths(node, op)
-    if node.int("is_causal"):  # the last query stands at the last valid key
+    if node.int("is_causal"):  # the last query is aligned with the last valid key
         query, key = grid(op, queries, keys, offset_of(node, op, queries, before))
         allowed = op.LessOrEqual(key, query)
     else:
-        # One row for each query, because onnxruntime takes no mask that broadcasts over them.
+        # One row for each query, because onnxruntime accepts no mask that broadcasts over queries.
         valid = op.Unsqueeze(node["nonpad_kv_seqlen"], op.const([1, 2, 3]))
         count, one = queries.const_or_none(), op.const([1])
         if count is None:
@@ -85,7 +85,7 @@ def lengths_as_mask(node: Node, op: Builder, **attributes: None) -> Result:
 @example("unknown rank", RANKLESS + "y = Attention<left_window_size=1>(q, k, v) }", inputs={"t": [2, 2, 3, 4]})
 @example("bias given out", QKV + ") => (float[2,2,3,6] y, float[2,2,3,5] s) { y, k2, v2, s = Attention<left_window_size=1,qk_matmul_output_mode=2>(q, k, v) }")
 def attention_25_24(node: Node, op: Builder) -> Result:
-    """There were no windows: keys too far to either side are hidden by the mask."""
+    """Opset 25 added windows; below it, the mask hides the keys outside the window."""
     left, right = node.int("left_window_size"), node.int("right_window_size")
     if left < 0 and right < 0:
         return op.same(node, left_window_size=None, right_window_size=None)
@@ -114,7 +114,7 @@ def attention_25_24(node: Node, op: Builder) -> Result:
 @example("one present", QKV + PAST + PRESENT.replace(", float[2,2,7,6] v2", "") + "{ y, k2 = Attention(q, k, v, , pk, pv) }", gives="Attention")
 @example("the other present", QKV + PAST + PRESENT.replace(" float[2,2,7,4] k2,", "") + "{ y, , v2 = Attention(q, k, v, , pk, pv) }", refuses=Why.NOT_EXPRESSIBLE)
 def attention_23_24(node: Node, op: Builder) -> Result:
-    """A mask of one column held for all keys, and from 24 it hides all but the first; present_key and present_value come together."""
+    """Opset 24 pairs the present outputs and hides keys that the mask lacks; it is expanded."""
     outputs = 3 if node.n_outputs == 2 else node.n_outputs
     if outputs == 3 and node.output("present_key") is None:
         raise Refusal(Why.NOT_EXPRESSIBLE, "from opset 24 on, present_value exists only together with present_key")
@@ -126,7 +126,7 @@ def attention_23_24(node: Node, op: Builder) -> Result:
 
 
 def _has_columns(mask: Value) -> bool:
-    """Whether a mask is known to have another number of columns than one."""
+    """Whether the number of columns of the mask is known and is not one."""
     length = None if mask.dims_or_none is None else mask.dims[-1]
     return isinstance(length, int) and length != 1
 
@@ -146,7 +146,7 @@ def _has_columns(mask: Value) -> bool:
 @example("lengths of unknown sizes", "(float[B,2,S,4] q, float[B,2,N,4] k, float[B,2,N,4] v, bool[S,M] m, int64[B] n) => (float[B,2,S,4] y) { y = Attention<is_causal=1>(q, k, v, m, , , n) }", inputs={"q": np.sin(np.arange(48)).reshape(2, 2, 3, 4), "k": np.sin(np.arange(80)).reshape(2, 2, 5, 4), "v": np.sin(np.arange(80)).reshape(2, 2, 5, 4), "m": np.tri(3, 4, 1, dtype=bool), "n": [4, 3]}, atol=1e-6)
 @example("whole numbers as a mask", QKV + ", int32[3,5] m, int64[2] n" + Y + "{ y = Attention(q, k, v, m, , , n) }", inputs={"n": [3, 5]}, rtol=1e-5, atol=1e-6)
 def attention_24_23(node: Node, op: Builder) -> Result:
-    """Masks were never short, and keys behind the valid ones are hidden by the mask alone."""
+    """Opset 24 added `nonpad_kv_seqlen` and short masks; below it, a full mask is written."""
     mask = node.input("attn_mask")
     if node.input("nonpad_kv_seqlen") is not None:
         return lengths_as_mask(node, op)
@@ -190,7 +190,7 @@ def attention_24_23(node: Node, op: Builder) -> Result:
 @example("no queries", QKV.replace("2,2,3,4", "2,2,0,4") + ") => (float[2,2,0,6] y) { y = Attention<is_causal=1>(q, k, v) }", rtol=1e-5, atol=1e-6)
 @example("two types", QKV.replace("float[2,2,5,6]", "double[2,2,5,6]") + Y + "{ y = Attention(q, k, v) }", refuses=Why.AMBIGUOUS)
 def attention_23_22(node: Node, op: Builder) -> Result:
-    """Born in 23; below it, two products and a softmax."""
+    """Opset 23 added Attention; below it, MatMul, Softmax and MatMul are written."""
     packed, kind = is_packed(node), node["Q"].elem_type
     if node["V"].elem_type != kind:
         raise Refusal(Why.AMBIGUOUS, "no specification defines products of two element types")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Einsum: below 12 a chain of diagonals, products, sums and transpositions."""
+"""Einsum: below opset 12 a chain of diagonals, products, sums and transpositions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ from opshift_adapters._lib.blocks import (
 from opshift_adapters._lib.exact_integers import INTEGER_SUM, sum_last_axis
 
 ELLIPSIS = "..."
-HIDDEN = "0123456789"  # stand for the dimensions of an ellipsis
+HIDDEN = "0123456789"  # these digits stand for the dimensions of an ellipsis
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ EMITS = (
 @example("stray dots", '(float[2,3] a) => (float[n] y) { y = Einsum<equation="i.j->i">(a) }', invalid="dots that are no ellipsis")
 @example("an ellipsis over too much", f'(float[{",".join("1" * 30)}] a) => (float y) {{ y = Einsum<equation="...->">(a) }}', refuses=Why.NOT_EXPRESSIBLE)
 def einsum_12_11(node: Node, op: Builder) -> Result:
-    """Born in 12; before, the terms are multiplied pair by pair and summed when a letter is done."""
+    """Opset 12 added Einsum; below it, terms are multiplied in turn, and summed over letters."""
     values = [x for x in node.inputs if x is not None]
     names, wanted = _parsed(node.str("equation"), values)
     kind = values[0].elem_type
@@ -107,7 +107,7 @@ def einsum_12_11(node: Node, op: Builder) -> Result:
 
 
 def _parsed(equation: str, values: list[Value]) -> tuple[list[str], str]:
-    """The letters of each term and of the result, an ellipsis replaced by letters of its own."""
+    """The letters of each term and of the result; digits replace an ellipsis."""
     terms, arrow, wanted = equation.replace(" ", "").partition("->")
     names = terms.split(",")
     if len(names) != len(values):
@@ -129,7 +129,7 @@ def _parsed(equation: str, values: list[Value]) -> tuple[list[str], str]:
 
 
 def _distinct(op: Builder, term: Operand) -> Operand:
-    """The diagonal, as long as a letter stands twice."""
+    """The diagonal over each letter that occurs more than once in the term."""
     repeated = next((x for x in term.letters if term.letters.count(x) > 1), None)
     if repeated is None:
         return term
@@ -151,18 +151,18 @@ def _diagonal_places(op: Builder, x: Value, axis: int) -> Value:
 
 
 def _merged(op: Builder, x: Value, first: int) -> Value:
-    """All dimensions from `first` on as one."""
+    """`x` with all dimensions from `first` on merged into one."""
     known = x.shape_or_none
     if known is not None:
         return reshape_to(op, x, op.const([*known[:first], prod(known[first:])]))
     shape = op.Shape(x)
     merged = count_elements(op, part(op, shape, first))
     flat = reshape_to(op, x, op.Concat(part(op, shape, 0, first), merged, axis=0))
-    return op.Reshape(flat, op.const([0] * (first + 1)))  # changes nothing, but says its rank
+    return op.Reshape(flat, op.const([0] * (first + 1)))  # declares the rank
 
 
 def _summed(op: Builder, term: Operand, needed: set[str]) -> Operand:
-    """Without the letters that nobody needs."""
+    """The term summed over the letters that are not needed."""
     axes = [i for i, x in enumerate(term.letters) if x not in needed]
     if not axes:
         return term
@@ -181,7 +181,10 @@ def _ordered(op: Builder, term: Operand, letters: str) -> Operand:
 
 
 def _spread(op: Builder, term: Operand, letters: str, core: int = 0) -> Operand:
-    """These letters in order, a one for each that the term lacks, none in front before the core."""
+    """The term with its letters in this order and size 1 for each letter that it lacks.
+
+    Leading axes of size 1 are left out, but not among the last `core` letters.
+    """
     own = "".join(x for x in letters if x in term.letters)
     value = _ordered(op, term, own).value
     start = min([letters.index(x) for x in own] + [len(letters) - core])
@@ -190,7 +193,7 @@ def _spread(op: Builder, term: Operand, letters: str, core: int = 0) -> Operand:
 
 
 def _product(op: Builder, a: Operand, b: Operand, needed: set[str]) -> Operand:
-    """Two terms multiplied, and summed over the letters that nobody needs afterwards."""
+    """The product of two terms, summed over the letters that are not needed afterwards."""
     both = "".join(x for x in a.letters if x in b.letters and x in needed)
     gone = "".join(x for x in a.letters if x in b.letters and x not in needed)
     left = "".join(x for x in a.letters if x not in b.letters)
@@ -231,7 +234,7 @@ EINSUM_28 = boundary(
 
 @illegal("Einsum")
 def stray_dots(given: Mapping[str, Any], inputs: int, outputs: int) -> str | None:
-    """One ellipsis a term and no other dots: onnx's inference never returns from the rest."""
+    """A term has at most one ellipsis and no other dots: else onnx's inference never returns."""
     equation = given.get("equation", b"")
     text = equation.decode(errors="replace") if isinstance(equation, bytes) else ""
     terms = text.replace(" ", "").replace("->", ",").split(",")

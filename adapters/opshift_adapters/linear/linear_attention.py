@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""LinearAttention and CausalConvWithState: born in 27."""
+"""LinearAttention and CausalConvWithState, which opset 27 added."""
 
 import numpy as np
 from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, adapter, example
@@ -27,7 +27,7 @@ HEADS = "q_num_heads=2,kv_num_heads=2"
 @example("unknown sizes", "(float[B,N,D] q, float[B,N,D] k, float[B,N,E] v) => (float[B,N,E] y, float[B,2,a,b] s) { y, s = LinearAttention<" + HEADS + ',update_rule="linear">(q, k, v) }', rtol=1e-5, atol=1e-5)
 @example("no time", "(float[2,0,8] q, float[2,0,8] k, float[2,0,12] v) => (float[2,0,12] y, float[2,2,4,6] s) { y, s = LinearAttention<" + HEADS + ',update_rule="linear">(q, k, v) }')
 def linear_attention_27_26(node: Node, op: Builder) -> Result:
-    """Born in 27; below it, a scan over time whose state is kept in float."""
+    """Opset 27 added LinearAttention; below it, a Scan over time with a float state is written."""
     query, past = node["query"], node.input("past_state")
     heads, kv_heads = node.int("q_num_heads"), node.int("kv_num_heads")
     decays, corrects = (word in node.str("update_rule") for word in ("gated", "delta"))
@@ -78,7 +78,7 @@ def _as_float(op: Builder, x: Value) -> Value:
 
 
 def _packed(op: Builder, x: Value, sizes: list[int]) -> Value:
-    """[batch, time, heads x width] as floats with the last axis taken apart; -1 is what remains."""
+    """[batch, time, heads x width] as float, its last axis split into `sizes` (-1 is the rest)."""
     width = x.dims[2]
     if isinstance(width, int):
         rest = width // -int(np.prod(sizes))
@@ -111,7 +111,7 @@ CONV = "{ y, s = CausalConvWithState"
 @example("result only", "(float[2,C,6] x, float[4,1,3] w) => (float[2,C,6] y) " + CONV + "(x, w) }", atol=1e-6, inputs={"x": np.ones((2, 4, 6))})
 @example("unknown channels", "(float[2,C,6] x, float[D,1,3] w) => (float[2,C,6] y) " + CONV + "(x, w) }", refuses=Why.NEEDS_SHAPE, inputs={"x": np.ones((2, 4, 6)), "w": np.ones((4, 1, 3))})
 def causal_conv_27_26(node: Node, op: Builder) -> Result:
-    """Born in 27; below it, a depthwise convolution of what is in front and the input."""
+    """Opset 27 added CausalConvWithState; below it, Conv of the past and the input is written."""
     x, weight, past = node["input"], node["weight"], node.input("past_state")
     before = _in_front(op, x, weight) if past is None else op.Concat(past, x, axis=2)
     y = op.Conv(before, weight, node.input("bias"), group=_channels(x, weight))
@@ -122,7 +122,7 @@ def causal_conv_27_26(node: Node, op: Builder) -> Result:
 
 
 def _in_front(op: Builder, x: Value, weight: Value) -> Value:
-    """The input behind as many zeros as the kernel looks back."""
+    """The input after as many zeros as the kernel looks back."""
     size = weight.dims[2]
     if isinstance(size, int):
         return op.Pad(x, op.const([size - 1, 0]), axes=op.const([2]))

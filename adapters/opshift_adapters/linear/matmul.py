@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MatMul, Gemm and Det (Einsum has its own file)."""
+"""MatMul, Gemm and Det."""
 
 from itertools import combinations
 
@@ -36,7 +36,7 @@ GEMM_6 = boundary(6, "Gemm:ddbc0c")
 @example("exact C", "(float[2,3] a, float[3,4] b, float[2,4] c) => (float[2,4] y) { y = Gemm<alpha=0.5>(a, b, c) }", gives="Gemm")
 @example("broadcast C", "(float[N,3] a, float[4,3] b, float[4] c) => (float[N,4] y) { y = Gemm<broadcast=1, transB=1>(a, b, c) }", gives="Gemm")
 def gemm_6_7(node: Node, op: Builder) -> Result:
-    """C broadcasts without being told."""
+    """Opset 7 removed `broadcast` of Gemm; C always broadcasts."""
     return op.same(node, broadcast=None)
 
 
@@ -57,7 +57,7 @@ BIAS = "(float[N,3] a, float[3,4] b, {c} c) => (float[N,4] y) {{ y = Gemm<alpha=
 @example("unknown rank of C", "(float[2,3] a, float[3,4] b, float[4] v, int64[n] s) => (float[2,4] y) { c = Reshape(v, s) y = Gemm(a, b, c) }", refuses=Why.NEEDS_RANK, inputs={"s": [1, 4]})
 @example("no matrix", "(float[2,3,1] a, float[3,4] b, float[4] c) => (float[n,m] y) { y = Gemm(a, b, c) }", invalid="what are no matrices")
 def gemm_7_6(node: Node, op: Builder) -> Result:
-    """C was of the result's shape, or with `broadcast` a row or one element."""
+    """Below opset 7 C is a row, one element or whole; other shapes are transposed or expanded."""
     c = node["C"]
     rows, columns = _result_dims(node)
     if c.rank < 2:
@@ -81,7 +81,7 @@ def _result_dims(node: Node) -> tuple[int | str | None, int | str | None]:
 
 
 def _surely(size: int | str | None, wanted: int | str | None) -> bool:
-    """A size that is a number other than one is the wanted one."""
+    """Whether a size other than 1 is known to be the wanted one; a number always is."""
     return isinstance(size, int) or (size is not None and size == wanted)
 
 
@@ -92,7 +92,7 @@ def _result_shape(node: Node, op: Builder) -> Value:
 
 
 def _column(node: Node, op: Builder, c: Value) -> Value:
-    """Of the transposed product a column is a row."""
+    """Gemm of the transposed matrices, where the column C is a row, transposed back."""
     turned = op.Gemm(
         node["B"], node["A"], c,
         alpha=node.float("alpha"), beta=node.float("beta"), broadcast=1,
@@ -107,7 +107,7 @@ WIDE_RANGE = [2**63 - 1, -(2**63), -7, 2**53 + 1, 2**62, 65535, -65536, 1, 0]
 
 
 def _integer_product(node: Node, op: Builder) -> Result:
-    """Only floats were multiplied as matrices: integers are, digit by digit, and wrap."""
+    """Opset 9 added integers; below it, products of their digits are computed in double."""
     a, b = node["A"], node["B"]
     if node.op == "MatMul":
         return multiply_matrices(op, a, b)
@@ -153,7 +153,7 @@ GEMM_11 = boundary(11, "Gemm:113567", directions="up")
 @example("without C", "(double[3,2] a, double[4,3] b) => (double[2,4] y) { y = Gemm<transA=1, transB=1, beta=3.0>(a, b) }", gives="Gemm")
 @example("empty name", "(int32[2,3] a, int32[3,4] b) => (int32[2,4] y) { y = Gemm(a, b, ) }", gives="Gemm")
 def gemm_11_10(node: Node, op: Builder) -> Result:
-    """C was required; a zero is none."""
+    """Opset 11 made C of Gemm optional; below it, zeros are written."""
     if node.input("C") is not None:
         return KEEP
     zeros = _zero_row(node, op)
@@ -172,7 +172,7 @@ MOST_ZEROS = 1 << 16
 @example("unknown rank", "(float[2,3] a, float[12] c, int64[n] s) => (float[2,N] y) { b = Reshape(c, s) y = Gemm(a, b) }", inputs={"s": [3, 4]}, imports={"": 13}, gives="Reshape Gemm")
 @example("double", "(double[2,3] a, double[3,4] b) => (double[2,4] y) { y = Gemm(a, b) }", imports={"": 13}, gives="Gemm")
 def gemm_with_c(node: Node, op: Builder) -> Result:
-    """onnxruntime 1.4 to 1.12 (opset 12 to 17) cannot fuse a Gemm without C with an activation."""
+    """onnxruntime 1.4 to 1.12 cannot fuse Gemm without C and an activation; zeros are written."""
     if node.input("C") is not None or not 11 <= op.version <= 17:
         return KEEP
     zeros = _zero_row(node, op) if node["B"].elem_type_or_none == T.FLOAT else None
@@ -180,7 +180,7 @@ def gemm_with_c(node: Node, op: Builder) -> Result:
 
 
 def _zero_row(node: Node, op: Builder) -> Value | None:
-    """A C that adds nothing to any column, where their number is known."""
+    """A row of zeros for C, or None if the number of columns is unknown or too large."""
     columns, flag = node["B"].dims_or_none, node.attributes.get("transB")
     if columns is None or len(columns) != 2 or (flag is not None and flag.ref_attr_name):
         return None
@@ -191,7 +191,7 @@ def _zero_row(node: Node, op: Builder) -> Value | None:
 
 # -- Det -----------------------------------------------------------------------------------------
 
-WRITTEN_OUT = 4  # from here on the number of products doubles with each row
+WRITTEN_OUT = 4  # the most rows; the number of products doubles with each row
 
 
 @adapter("Det", 11, 10, emits=("Gather", "Cast", "Mul", "Add", "Sub"), approximate=True)
@@ -206,7 +206,7 @@ WRITTEN_OUT = 4  # from here on the number of products doubles with each row
 @example("five rows", "(float[5,5] x) => (float y) { y = Det(x) }", refuses=Why.NOT_EXPRESSIBLE)
 @example("unknown number of rows", "(float[N,N] x) => (float y) { y = Det(x) }", refuses=Why.NEEDS_SHAPE, inputs={"x": [[2]]})
 def det_11_10(node: Node, op: Builder) -> Result:
-    """Born in 11; below it, the sum of products of few rows, in double."""
+    """Opset 11 added Det; below it, up to 4 rows are written as sums of products in double."""
     x, kind = node["X"], node["X"].elem_type
     size = x.dims[-1]
     if not isinstance(size, int):
@@ -229,7 +229,7 @@ def det_11_10(node: Node, op: Builder) -> Result:
 def _by_first_row(
     op: Builder, row: list[Value], columns: Columns, smaller: dict[Columns, Value]
 ) -> Value:
-    """A determinant by what is left of it without its first row and each of its columns."""
+    """A determinant by cofactor expansion along its first row."""
     products = [
         row[c] * smaller[columns[:i] + columns[i + 1 :]] for i, c in enumerate(columns)
     ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RNN, GRU, LSTM: layout, what is put out, and the reset gate."""
+"""RNN, GRU and LSTM: `layout`, `output_sequence` and `linear_before_reset`."""
 
 from opshift.adapter import (
     KEEP,
@@ -51,7 +51,7 @@ LAYOUT_14 = boundary(14, "RNN:228454 GRU:452a0a LSTM:ec6f5e", directions="up")
 @example("time first, every input of LSTM", LSTM_ALL + ">(x, w, r, b, l, i, c, p) }", gives="LSTM", inputs=ENDS)
 @example("batch first, gated alone", GRU + ') => (float[4,1,5] h) { "", h = GRU<hidden_size=5, layout=1>(x, w, r) }', gives="Transpose GRU Transpose")
 def layout_14_13(node: Node, op: Builder) -> Result:
-    """The batch came second: take it there and back."""
+    """Opset 14 added `layout`; below it, Transposes move the batch to axis 1 and back."""
     if not node.int("layout"):
         return op.same(node, layout=None)
     inputs: dict[str, Value | None] = {}
@@ -74,7 +74,7 @@ def layout_14_13(node: Node, op: Builder) -> Result:
 @example("every input of GRU", GRU_ALL + ">(x, w, r, b, l, i) }", gives="GRU", inputs=ENDS)
 @example("every input of LSTM", LSTM_ALL + ">(x, w, r, b, l, i, c, p) }", gives="LSTM", inputs=ENDS)
 def output_sequence_7_6(node: Node, op: Builder) -> Result:
-    """Whether all steps are put out was an attribute."""
+    """Opset 7 removed `output_sequence`; below it, 1 is written if the output Y has a name."""
     return op.same(node, output_sequence=int(node.output("Y") is not None))
 
 
@@ -86,7 +86,7 @@ def output_sequence_7_6(node: Node, op: Builder) -> Result:
 @example("every input of LSTM", LSTM_ALL + ", output_sequence=1>(x, w, r, b, l, i, c, p) }", gives="LSTM", inputs=ENDS)
 @example("without bias", GRU + f") => ({Y}) {{ y = GRU<hidden_size=5, output_sequence=1>(x, w, r) }}", gives="GRU")
 def output_sequence_6_7(node: Node, op: Builder) -> Result:
-    """Whether all steps are put out shows in the outputs that are named."""
+    """Opset 7 removed `output_sequence`; the names of the outputs replace it."""
     return op.same(node, output_sequence=None)
 
 
@@ -97,8 +97,7 @@ def output_sequence_6_7(node: Node, op: Builder) -> Result:
 @example("linear before reset", GRU + f') => ({LAST}) {{ "", h = GRU<hidden_size=5, linear_before_reset=1>(x, w, r) }}', refuses=Why.NOT_EXPRESSIBLE)
 @example("every input", GRU_ALL + ", output_sequence=1>(x, w, r, b, l, i) }", gives="GRU", inputs=ENDS)
 def gru_3_2(node: Node, op: Builder) -> Result:
-    """The reset gate always came before the product, Y_h was always put out, and no default
-    direction was spelled right."""
+    """Opset 3 added `linear_before_reset`; below it, 0 is the only value."""
     if node.int("linear_before_reset"):
         raise Refusal(Why.NOT_EXPRESSIBLE, "GRU has no linear_before_reset before opset 3")
     direction, count = node.str("direction"), node.n_outputs
@@ -112,7 +111,7 @@ def gru_3_2(node: Node, op: Builder) -> Result:
 @example("reverse", GRU + f') => ({LAST}) {{ "", h = GRU<hidden_size=5, direction="reverse">(x, w, r) }}', gives="GRU")
 @example("every input", GRU_ALL.replace("y = GRU", "y, h = GRU") + ", output_sequence=1>(x, w, r, b, l, i) }", gives="GRU", inputs=ENDS)
 def gru_2_3(node: Node, op: Builder) -> Result:
-    """The default direction was misspelled."""
+    """Opset 3 corrected the default `foward` of `direction`; `forward` is written."""
     if node.str("direction") == "foward":
         return op.same(node, direction="forward")
     return KEEP

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RotaryEmbedding: born in 23."""
+"""RotaryEmbedding, which opset 23 added."""
 
 from opshift.adapter import Builder, Node, Refusal, Result, Value, Why, adapter, example
 
@@ -25,7 +25,7 @@ RANKLESS = "(float[192] v, int64[n] t, float[2,4,4] c, float[2,4,4] s) => (float
 @example("unknown rank with heads", RANKLESS + "y = RotaryEmbedding<num_heads=3>(x, c, s) }", refuses=Why.NEEDS_RANK, inputs={"t": [2, 3, 4, 8]})
 @example("three axes without heads", THREE + "{ y = RotaryEmbedding(x, c, s, p) }", refuses=Why.AMBIGUOUS, inputs=PLACES)
 def rotary_embedding_23_22(node: Node, op: Builder) -> Result:
-    """Born in 23; below it, pairs of numbers are turned by their angle."""
+    """Opset 23 added RotaryEmbedding; below it, Mul, Sub and Add rotate pairs of elements."""
     x, heads = node["X"], node.attr("num_heads") or 0
     packed = (x.rank if heads else x.rank_or_none) == 3
     if packed and not heads:
@@ -41,7 +41,7 @@ def rotary_embedding_23_22(node: Node, op: Builder) -> Result:
 
 
 def _apart(op: Builder, x: Value, heads: int) -> Value:
-    """[batch, sequence, heads x size] with the last axis taken apart."""
+    """[batch, sequence, heads x size] with the last axis split into heads and size."""
     width = x.dims[2]
     return op.Reshape(x, op.const([0, 0, heads, width // heads if isinstance(width, int) else -1]))
 

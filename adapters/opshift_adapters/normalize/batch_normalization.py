@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""BatchNormalization: what tells it to train, which statistics come out, and their types."""
+"""BatchNormalization: the training mode, the statistics that are outputs, and the element types."""
 
 from opshift.adapter import (
     KEEP,
@@ -48,7 +48,7 @@ TYPES_15 = boundary(15, "BatchNormalization:241e77", directions="up")
 @example("other statistics", f"(float16[2,3,4] x, float16[3] s, float16[3] b, {STATISTICS}) => (float16[2,3,4] y) {{ y = {CALL}", gives="BatchNormalization", inputs=POSITIVE)
 @example("training in two types", f"(float16[2,3,4] x, {PARAMETERS}) => (float16[2,3,4] y, float[3] rm, float[3] rv) {{ {TRAIN}", gives="Cast BatchNormalization Cast", inputs=POSITIVE)
 def batch_normalization_15_14(node: Node, op: Builder) -> Result:
-    """`scale` and `B` had the type of the data."""
+    """Opset 15 lets `scale` and `B` have another type than X; below it, they are cast to one."""
     x, y, scale = node["X"], node.output("Y"), node["scale"].elem_type
     data = y.elem_type if y is not None and x.elem_type_or_none is None else x.elem_type
     if data == scale:
@@ -60,7 +60,7 @@ def batch_normalization_15_14(node: Node, op: Builder) -> Result:
 
 
 def widest(*kinds: int) -> int:
-    """The narrowest of half, float and double that holds the values of all."""
+    """The narrowest of float16, float and double that holds the values of all these types."""
     if T.BFLOAT16 in kinds:
         kinds = (*kinds, T.FLOAT)
     return max((kind for kind in kinds if kind != T.BFLOAT16), key=WIDTH.index)
@@ -77,7 +77,7 @@ def widest(*kinds: int) -> int:
 @example("wider statistics in training", f"(float16[2,3,4] x, float16[3] s, float16[3] b, {STATISTICS}) => (float16[2,3,4] y, float[3] rm, float[3] rv) {{ {TRAIN}", gives="Cast Cast Cast BatchNormalization Cast", inputs=POSITIVE)
 @example("bfloat16", "(bfloat16[2,3,4] x, bfloat16[3] s, bfloat16[3] b, bfloat16[3] m, bfloat16[3] v) => (bfloat16[2,3,4] y) { y = " + CALL, inputs=POSITIVE)
 def batch_normalization_14_13(node: Node, op: Builder) -> Result:
-    """Naming all five outputs meant training; all inputs had one type."""
+    """Opset 14 added `training_mode`; below it, 5 outputs mean training and types are equal."""
     training = node.int("training_mode")
     data, statistics = node["scale"].elem_type, node["input_mean"].elem_type
     wide = widest(data, statistics)
@@ -110,7 +110,7 @@ def batch_normalization_14_13(node: Node, op: Builder) -> Result:
 @example("saved mean of a vector", "(float[6] x, float[1] s, float[1] b, float[1] m, float[1] v) => (float[6] y, float[1] sm) { " + ALL + CALL, gives="BatchNormalization Reshape ReduceMean", inputs=ONE)
 @example("saved variance", HEAD + ", float[3] sv) { " + ALL + CALL, refuses=Why.AMBIGUOUS)
 def batch_normalization_13_14(node: Node, op: Builder) -> Result:
-    """Training, once implied by five outputs, is now `training_mode`; saved_* are gone."""
+    """Opset 14 replaced five outputs by `training_mode`; saved_mean becomes a ReduceMean."""
     if node.n_outputs == 1:
         return KEEP
     if wanted(node, 4):
@@ -123,14 +123,14 @@ def batch_normalization_13_14(node: Node, op: Builder) -> Result:
 
 
 def wanted(node: Node, position: int) -> bool:
-    """Whether somebody reads an output."""
+    """Whether an output is read."""
     outputs = node.outputs
     output = outputs[position] if position < len(outputs) else None
     return output is not None and output.used
 
 
 def batch_mean(node: Node, op: Builder) -> Value:
-    """The mean of each channel, which is axis 1; a vector is one channel."""
+    """The mean of each channel, which is axis 1; with a single scale, all data is one channel."""
     x, scale = node["X"], node["scale"]
     half = scale.elem_type == T.FLOAT16
     if half:
@@ -149,7 +149,7 @@ def batch_mean(node: Node, op: Builder) -> Value:
 @example("unknown rank", UNRANKED + ") { x = Reshape(w, d) y = " + CALL, gives="Reshape BatchNormalization", inputs=RANK_3)
 @example("unknown rank, one channel", "(float[8] w, int64[n] d, float[1] s, float[1] b, float[1] m, float[1] v) => (float[a,c,e] y) { x = Reshape(w, d) y = " + CALL, refuses=Why.NEEDS_RANK)
 def batch_normalization_9_8(node: Node, op: Builder) -> Result:
-    """A vector was not taken as one channel."""
+    """Opset 9 accepts a vector as one channel; below it, Unsqueeze adds the axis of the channel."""
     x = node["X"]
     if node["scale"].shape_or_none not in ((1,), None) or x.rank > 1:
         return KEEP
@@ -164,7 +164,7 @@ def batch_normalization_9_8(node: Node, op: Builder) -> Result:
 @example("each element in training", "(float[5,3,4] x, float[3,4] s, float[3,4] b, float[3,4] m, float[3,4] v) => (float[5,3,4] y, float[3,4] rm, float[3,4] rv) { y, rm, rv, sm, sv = BatchNormalization<spatial=0>(x, s, b, m, v) }", inputs={"v": [[1, 2, 3, 4]] * 3})
 @example("all at once", HEAD + ") { y = " + CALL, gives="BatchNormalization", inputs=POSITIVE)
 def batch_normalization_8_9(node: Node, op: Builder) -> Result:
-    """`spatial=0` normalised each element on its own: every one is a channel now."""
+    """Opset 9 removed `spatial`; for spatial=0, Flatten makes each element a channel."""
     if node.int("spatial"):
         return op.same(node, outputs=arity(node), spatial=None)
     x, mean = node["X"], node["mean"]
@@ -184,7 +184,7 @@ def batch_normalization_8_9(node: Node, op: Builder) -> Result:
 @example("training", HEAD + ", float[3] rm, float[3] rv, float[3] sm, float[3] sv) { " + ALL + CALL, gives="BatchNormalization", inputs=POSITIVE)
 @example("outputs left out", HEAD + ', float[3] rv) { y, "", rv, "", "" = ' + CALL, gives="BatchNormalization", inputs=POSITIVE)
 def batch_normalization_7_6(node: Node, op: Builder) -> Result:
-    """`is_test` said what the number of outputs says."""
+    """Opset 7 removed `is_test`; below it, 1 is written for one output and 0 for more."""
     count = arity(node)
     return op.same(node, outputs=count, is_test=int(count == 1))
 
@@ -196,7 +196,7 @@ def batch_normalization_7_6(node: Node, op: Builder) -> Result:
 @example("training with outputs left out", HEAD + ') { y, "", "", "", "" = ' + CALL, gives="BatchNormalization", inputs=POSITIVE)
 @example("statistics of inference", HEAD + ", float[3] rm) { y, rm, rv, sm, sv = BatchNormalization<is_test=1>(x, s, b, m, v) }", refuses=Why.AMBIGUOUS)
 def batch_normalization_6_7(node: Node, op: Builder) -> Result:
-    """Training, once the absence of `is_test`, is now said by five outputs."""
+    """Opset 7 removed `is_test`; for is_test=0, five outputs are written."""
     if not node.int("is_test"):
         return op.same(node, outputs=5, is_test=None)[: node.n_outputs]
     if any(wanted(node, i) for i in range(1, 5)):
@@ -225,7 +225,7 @@ CONSUMED_6 = boundary(
 @example("training", HEAD + ", float[3] rm, float[3] rv) { " + ALL + CALL, gives="Unsqueeze BatchNormalization Squeeze", inputs=POSITIVE)
 @example("each element", f"(float[2,3,4] x, {PARAMETERS}) => (float[2,3,4] y) {{ y = BatchNormalization<is_test=1, spatial=0>(x, s, b, m, v) }}", refuses=Why.NOT_EXPRESSIBLE)
 def batch_normalization_6_5(node: Node, op: Builder) -> Result:
-    """The data had four axes, and `consumed_inputs` was required though it meant nothing."""
+    """Below opset 6 data is 4-D and `consumed_inputs` is required; other ranks are reshaped."""
     x, unused = node["X"], [0, 0, 0, 1, 1]
     if x.rank_or_none == 4:
         return op.same(node, consumed_inputs=unused)

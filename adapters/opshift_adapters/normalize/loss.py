@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NegativeLogLikelihoodLoss, SoftmaxCrossEntropyLoss."""
+"""NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss."""
 
 from opshift.adapter import Builder, Node, Result, Value, adapter, boundary, example, shown
 from opshift.combinators import cast_around
@@ -35,7 +35,7 @@ OPS = "NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss"
 @example("unknown rank", RANKLESS + "y = {op}(x, t) }", inputs=FLAT)
 @example("the logarithms", "(float[2,3,4] x, int64[2,4] t) => (float y, float[2,3,4] z) { y, z = SoftmaxCrossEntropyLoss(x, t) }", inputs={"t": [[0, 1, 2, 0], [2, 1, 0, 1]]}, rtol=1e-6)
 def loss_12_11(node: Node, op: Builder) -> Result:
-    """Born in 12; the classes' logarithms are picked, weighted and reduced by single operators."""
+    """Opset 12 added this loss; below it, GatherElements, Mul and a reduction compute it."""
     scores, labels, weights = (*node.inputs, None)[:3]
     assert scores is not None
     assert labels is not None
@@ -47,7 +47,7 @@ def loss_12_11(node: Node, op: Builder) -> Result:
 
 
 def log_softmax(op: Builder, x: Value) -> Value:
-    """LogSoftmax along axis 1, which is the last one of a matrix only."""
+    """LogSoftmax along axis 1; LogSoftmax itself does this only for a matrix."""
     if x.rank_or_none == 2:
         return op.LogSoftmax(x, axis=1)
     below = x - op.ReduceMax(x, axes=[1])
@@ -55,7 +55,7 @@ def log_softmax(op: Builder, x: Value) -> Value:
 
 
 def reduced(node: Node, op: Builder, x: Value, target: Value, weights: Value | None) -> Value:
-    """The loss from logarithms; `target` has an axis of one in the place of the classes."""
+    """The loss from logarithms; `target` has size 1 on the axis of the classes."""
     ignored = each = None
     if node.has("ignore_index"):
         ignored = op.Equal(target, op.const(node.int("ignore_index"), like=target))

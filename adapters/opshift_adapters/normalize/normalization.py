@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Instance, layer, group and RMS normalisation, LRN, LpNormalization, MeanVarianceNormalization."""
+"""Instance, layer, group and RMS normalization, LRN, LpNormalization, MeanVarianceNormalization."""
 
 import numpy as np
 from opshift.adapter import (
@@ -59,7 +59,7 @@ CONSUMED_6 = boundary(
 @example("signal", "(float[2,3,4] x, float[3] s, float[3] b) => (float[2,3,4] y) { y = InstanceNormalization(x, s, b) }", gives="Unsqueeze InstanceNormalization Squeeze")
 @example("unknown rank", "(float[24] w, int64[n] d, float[3] s, float[3] b) => (float[a,b,c] y) { x = Reshape(w, d) y = InstanceNormalization(x, s, b) }", inputs={"d": [2, 3, 4]})
 def instance_normalization_6_5(node: Node, op: Builder) -> Result:
-    """The data had four axes."""
+    """Below opset 6 the data is 4-D; other ranks are reshaped and back."""
     x = node["input"]
     if x.rank_or_none == 4:
         return KEEP
@@ -70,7 +70,7 @@ MEAN_FROM = ("ReduceMean", "Flatten", "Reshape", "Shape", "Slice", "ConstantOfSh
 
 
 def mean_from(op: Builder, x: Value, axis: int) -> Value:
-    """The mean over `axis` and all that follow, which stay with size 1."""
+    """The mean over `axis` and all axes after it, which keep size 1."""
     if axis >= 0 and x.rank_or_none is None:
         sizes = op.Shape(x)
         after = op.ConstantOfShape(op.Shape(part(op, sizes, axis)), value=np.array([1]))
@@ -102,7 +102,7 @@ LAYER_UNRANKED = UNRANKED + "y = LayerNormalization"
 @example("unknown rank", LAYER_UNRANKED + "<axis=-1>(x, s) }", inputs=RANK_3, gives="Reshape ReduceMean Sub Pow ReduceMean Add Sqrt Div Mul", atol=1e-6)
 @example("unknown rank, axis from the front", LAYER_UNRANKED + "<axis=1>(x, s) }", inputs=RANK_3, atol=1e-6)
 def layer_normalization_17_16(node: Node, op: Builder) -> Result:
-    """Born in 17: mean and variance over the last axes in `stash_type`, then scale and shift."""
+    """Opset 17 added LayerNormalization; below it, its formula is written in `stash_type`."""
     scale, bias, axis = node["Scale"], node.input("B"), node.int("axis")
     kind, stash = scale.elem_type, node.int("stash_type")
     x = node["X"] if kind == stash else op.Cast(node["X"], to=stash)
@@ -122,13 +122,13 @@ def layer_normalization_17_16(node: Node, op: Builder) -> Result:
 @example("two in a row", "(float[2,3,4] x, float[4] s) => (float[2,3,4] y) { z = LayerNormalization<axis=-1>(x, s) y = LayerNormalization<axis=-1>(z, s) }", imports={"": 11}, atol=1e-6)
 @example("before anybody took it", "(float[2,3,4] x, float[4] s) => (float[2,3,4] y) { y = LayerNormalization(x, s) }", imports={"": 6}, refuses=Why.AMBIGUOUS)
 def layer_normalization_early(node: Node, op: Builder) -> Result:
-    """A runtime took it years before its birth in 17, with the meaning it was born with."""
+    """LayerNormalization has no schema below 17, but runtimes run it; its formula is written."""
     _not_before_7(node, op)
     return layer_normalization_17_16(node, op)
 
 
 def _not_before_7(node: Node, op: Builder) -> None:
-    """It scales by what broadcasts, which nothing did before."""
+    """Refuses opsets below 7, where the scale cannot broadcast."""
     if op.version < 7:
         raise Refusal(Why.AMBIGUOUS, f"no runtime accepted {node.op} before opset 7")
 
@@ -138,7 +138,7 @@ def _not_before_7(node: Node, op: Builder) -> None:
 @example("float16 in float", "(float16[2,3,4] x, float16[4] s) => (float16[2,3,4] y) { y = SimplifiedLayerNormalization(x, s) }", imports={"": 17}, gives="Cast Pow ReduceMean Add Sqrt Div Cast Mul", atol=0.002)
 @example("two results", "(float[2,3,4] x, float[4] s) => (float[2,3,4] y, float[2,3,1] d) { y, d = SimplifiedLayerNormalization(x, s) }", imports={"": 13}, refuses=Why.AMBIGUOUS)
 def simplified_layer_normalization(node: Node, op: Builder) -> Result:
-    """A runtime's own: divided by the root of the mean square, then scaled."""
+    """This operator is onnxruntime's own; x / Sqrt(mean of x * x) * scale is written."""
     _not_before_7(node, op)
     values = [value for value in node.inputs if value is not None]
     if len(values) != 2 or node.n_outputs != 1:
@@ -164,7 +164,7 @@ RMS_UNRANKED = UNRANKED + "y = RMSNormalization"
 @example("unknown rank", RMS_UNRANKED + "<axis=-1>(x, s) }", inputs=RANK_3, gives="Reshape Pow ReduceMean Add Sqrt Div Mul")
 @example("unknown rank, axis from the front", RMS_UNRANKED + "<axis=1>(x, s) }", inputs=RANK_3)
 def rms_normalization_23_22(node: Node, op: Builder) -> Result:
-    """Born in 23: divided by the root of the mean square in `stash_type`, then scaled."""
+    """Opset 23 added RMSNormalization; below it, x / Sqrt(mean of x * x) * scale is written."""
     scale, kind, stash = node["scale"], node["X"].elem_type, node.int("stash_type")
     x = as_type(op, node["X"], stash)
     square = mean_from(op, squared(op, x, stash), node.int("axis"))
@@ -177,7 +177,7 @@ GROUP = ("Reshape", "ReduceMean", "Mul", "Sub", "Add", "Sqrt", "Div", "Shape", "
 
 
 def by_group(op: Builder, x: Value, groups: int, epsilon: float, kind: int) -> Value:
-    """[N, groups, rest] normalised along the last axis, by the variance E[x^2] - E[x]^2."""
+    """[N, groups, rest] normalized along the last axis, with the variance E[x^2] - E[x]^2."""
     rows = op.Reshape(x, op.const([0, groups, -1]))
     mean = _mean(op, rows, [2])
     variance = _mean(op, rows * rows, [2]) - mean * mean
@@ -186,7 +186,7 @@ def by_group(op: Builder, x: Value, groups: int, epsilon: float, kind: int) -> V
 
 
 def scaled(op: Builder, rows: Value, scale: Value, bias: Value) -> Value:
-    """Scale and bias along the middle of three axes."""
+    """Rows times scale plus bias, along the middle of three axes."""
     middle = op.const([1, -1, 1])
     return rows * op.Reshape(scale, middle) + op.Reshape(bias, middle)
 
@@ -197,7 +197,7 @@ def scaled(op: Builder, rows: Value, scale: Value, bias: Value) -> Value:
 @example("float16 in float", "(float16[2,4,3] x, float16[4] s, float16[4] b) => (float16[2,4,3] y) { y = GroupNormalization<num_groups=2, epsilon=0.5>(x, s, b) }", atol=0.002)
 @example("float16 in float16", "(float16[2,4,3] x, float16[4] s, float16[4] b) => (float16[2,4,3] y) { y = GroupNormalization<num_groups=2, stash_type=10>(x, s, b) }", atol=0.01)
 def group_normalization_21_20(node: Node, op: Builder) -> Result:
-    """Deprecated at 18 to 20, where no node may use it: the formula itself."""
+    """GroupNormalization is deprecated in opsets 18 to 20; its formula is written."""
     x, scale, stash = node["X"], node["scale"], node.int("stash_type")
     kind = scale.elem_type
     work = x if kind == stash else op.Cast(x, to=stash)
@@ -213,7 +213,7 @@ def group_normalization_21_20(node: Node, op: Builder) -> Result:
 @example("unknown channels", "(float[N,C,H] x, float[2] s, float[2] b) => (float[N,C,H] y) { y = GroupNormalization<num_groups=2, epsilon=0.5>(x, s, b) }", inputs={"x": np.arange(24).reshape(2, 4, 3) % 7}, atol=1e-6)
 @example("float16", "(float16[2,4,3] x, float16[2] s, float16[2] b) => (float16[2,4,3] y) { y = GroupNormalization<num_groups=2, epsilon=0.5>(x, s, b) }", atol=0.01)
 def group_normalization_20_21(node: Node, op: Builder) -> Result:
-    """Scale and bias, one for each group before, are one for each channel now."""
+    """Opset 21 has a scale and a bias for each channel, not each group; they are expanded."""
     channels, groups = size_of(op, node["X"], 1), node.int("num_groups")
     known = channels.const_or_none()
     if known is None:
@@ -233,14 +233,14 @@ def group_normalization_20_21(node: Node, op: Builder) -> Result:
 @adapter("GroupNormalization", 18, 17, emits=GROUP)
 @example("groups", "(float[2,4,3] x, float[2] s, float[2] b) => (float[2,4,3] y) { y = GroupNormalization<num_groups=2, epsilon=0.5>(x, s, b) }", atol=1e-6)
 def group_normalization_18_17(node: Node, op: Builder) -> Result:
-    """Born in 18, with a scale for each group: the formula itself."""
+    """Opset 18 added GroupNormalization, with a scale per group; its formula is written."""
     x, scale, groups = node["X"], node["scale"], node.int("num_groups")
     rows = by_group(op, x, groups, node.float("epsilon"), scale.elem_type)
     return op.Reshape(scaled(op, rows, scale, node["bias"]), op.Shape(x))
 
 
 def written_axes(node: Node, op: Builder) -> Result:
-    """Unchanged, but its function body at 13 takes only axes that are written out."""
+    """Opset 13 defines a function body, which needs `axes`; the default is written out."""
     return KEEP if node.has("axes") else op.same(node, axes=node.ints("axes"))
 
 
@@ -259,7 +259,7 @@ MEAN_VARIANCE_13 = boundary(
 @example("default axes", "(float[2,3,4,5] x) => (float[2,3,4,5] y) { y = MeanVarianceNormalization(x) }", gives="ReduceMean Sub Mul ReduceMean Sqrt Add Div", atol=1e-5)
 @example("axes", "(double[2,3,4] x) => (double[2,3,4] y) { y = MeanVarianceNormalization<axes=[0, 2]>(x) }", gives="ReduceMean Sub Mul ReduceMean Sqrt Add Div", rtol=1e-8)
 def mean_variance_normalization_9_8(node: Node, op: Builder) -> Result:
-    """Born in 9: the distance from the mean, in standard deviations."""
+    """Opset 9 added MeanVarianceNormalization; below it, (x - mean) / deviation is written."""
     kind, axes = node["X"].elem_type, node.ints("axes")
     work = T.FLOAT if kind == T.FLOAT16 else kind
     x = as_type(op, node["X"], work)

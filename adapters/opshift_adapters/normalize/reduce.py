@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reduce*: axes were an attribute and became an input, of ReduceSum at 13 and of the others at 18."""
+"""Reduce operators: `axes` became an input of ReduceSum in opset 13, of the others in opset 18."""
 
 from opshift.adapter import (
     KEEP,
@@ -31,7 +31,7 @@ SHAPE = {"s": [2, 3, 4]}
 
 
 def from_the_front(node: Node, op: Builder) -> Result:
-    """`axes` could not count from the end: where the rank is unknown, the tensor is turned round."""
+    """Opset 11 allows negative `axes`; below it, they are positive, or the axes are reversed."""
     axes, x = node.ints_or_none("axes") or [], node["data"]
     if all(axis >= 0 for axis in axes):
         return KEEP
@@ -63,7 +63,7 @@ REDUCE_11 = boundary(
 
 
 def through_float(node: Node, op: Builder) -> Result:
-    """Bytes, which the older version lacks, go through float; of nothing comes the type's limit."""
+    """Opset 12 added int8 and uint8; below it, they go through float, and Clip if empty."""
     x = node["data"]
     low, high = (-128.0, 127.0) if x.elem_type == T.INT8 else (0.0, 255.0)
     wide = op.same(node, inputs={"data": op.Cast(x, to=T.FLOAT)})
@@ -102,7 +102,7 @@ REDUCE_13 = boundary(
 @example("empty list", "(float[2,3] x) => (float[1,1] y) { y = ReduceSum<axes: ints = []>(x) }", gives="ReduceSum")
 @example("whole numbers", "(int64[2,3] x) => (int64[2] y) { y = ReduceSum<axes=[1], keepdims=0>(x) }", gives="ReduceSum")
 def reduce_sum_12_13(node: Node, op: Builder) -> Result:
-    """The attribute `axes` became an input; an empty list still means all of them."""
+    """Opset 13 made `axes` an input of ReduceSum; an empty list still means all axes."""
     axes = node.ints_or_none("axes")
     if not axes:
         return op.same(node, axes=None)
@@ -113,7 +113,8 @@ NOTHING_REDUCED = dict.fromkeys(("keepdims", "axes"), "without axes, nothing is 
 
 
 def over(node: Node, op: Builder, axes: list[int]) -> Value:
-    """The reduction over axes that are known; what stays of it when there are none to reduce."""
+    """The reduction over known axes; no axes and `noop_with_empty_axes` leave what is elementwise.
+    """
     if axes or not node.int("noop_with_empty_axes"):
         return op.same(node, inputs={"axes": None}, axes=axes or None, noop_with_empty_axes=None)
     x = node["data"]
@@ -129,7 +130,7 @@ def over(node: Node, op: Builder, axes: list[int]) -> Value:
 
 
 def over_computed(node: Node, op: Builder) -> Value:
-    """The same for axes that only a run knows: a decision for each axis, a reduction at each end."""
+    """The reduction over computed axes: a tree of If nodes, with a reduction at each leaf."""
     axes, rank = node["axes"], node["data"].rank
     count = axes.shape_or_none
     named: dict[int, Value] = {}
@@ -152,14 +153,14 @@ def over_computed(node: Node, op: Builder) -> Value:
 
 
 def is_named(op: Builder, axes: Value, axis: int, rank: int) -> Value:
-    """Whether an axis is in a list, counted from the front or from the end."""
+    """Whether an axis is in a list of axes, counted from the front or from the end."""
     front, back = op.Equal(axes, op.const(axis)), op.Equal(axes, op.const(axis - rank))
     times = op.ReduceSum(op.Cast(front | back, to=T.FLOAT), keepdims=0)
     return op.Cast(times, to=T.BOOL)
 
 
 def known_axes(node: Node) -> list[int] | None:
-    """The axes, an empty list if the input is left out, None if only a run knows them."""
+    """The axes; an empty list if the input is absent, None if they are not constant."""
     axes = node.input("axes")
     if axes is None:
         return []
@@ -186,7 +187,7 @@ FLAT = "(float[2,3,4] x, int64[2] a) => (float[p] y) "
 @example("computed axes, dropped", FLAT + "{ y = ReduceSum<keepdims=0>(x, a) }", inputs={"a": [-2, 0]})
 @example("computed axes of unknown rank", "(float[24] v, int64[n] s, int64[k] a) => (float[p,q,r] y) { x = Reshape(v, s) y = ReduceSum(x, a) }", refuses=Why.NEEDS_RANK)
 def reduce_sum_13_12(node: Node, op: Builder) -> Result:
-    """`axes` was an attribute, and no axes always meant all of them."""
+    """Below opset 13 `axes` is an attribute; computed axes become If nodes, one for each axis."""
     axes = known_axes(node)
     return over_computed(node, op) if axes is None else over(node, op, axes)
 
@@ -196,7 +197,7 @@ def reduce_sum_13_12(node: Node, op: Builder) -> Result:
 @example("no axes", "(float[2,3] x) => (float y) { y = {op}<keepdims=0>(x) }", gives="{op}", rtol=1e-6)
 @example("empty list", "(float[2,3] x) => (float[1,1] y) { y = {op}<axes: ints = []>(x) }", gives="{op}", rtol=1e-6)
 def reduce_17_18(node: Node, op: Builder) -> Result:
-    """The attribute `axes` became an input; an empty list still means all of them."""
+    """Opset 18 made `axes` an input of this operator; an empty list still means all axes."""
     return reduce_sum_12_13(node, op)
 
 
@@ -217,7 +218,7 @@ def reduce_17_18(node: Node, op: Builder) -> Result:
 @example("norm of unknown rank", RANKLESS_AXES + "y = ReduceL2(x, a) }", inputs={**SHAPE, "a": [1]})
 @example("largest of unknown rank", RANKLESS_AXES + "y = ReduceMax(x, a) }", refuses=Why.NEEDS_RANK)
 def reduce_18_17(node: Node, op: Builder) -> Result:
-    """`axes` was an attribute, and no axes always meant all of them."""
+    """Below opset 18 `axes` is an attribute; computed axes become ReduceSum or If nodes."""
     axes = known_axes(node)
     if axes is not None:
         return over(node, op, axes)
@@ -225,7 +226,7 @@ def reduce_18_17(node: Node, op: Builder) -> Result:
 
 
 def through_sum(node: Node, op: Builder) -> Value | None:
-    """Computed axes where ReduceSum, which takes them, says the same."""
+    """The reduction over computed axes, written with ReduceSum; None if that is not possible."""
     x, keepdims = node["data"], node.int("keepdims")
     noop = node.int("noop_with_empty_axes")
 
@@ -263,7 +264,7 @@ REDUCE_20 = boundary(
 @example("computed axes", "(uint64[2,3] x, int64[n] a) => (uint64[p,q] y) { y = ReduceLogSum<noop_with_empty_axes=1>(x, a) }", gives="ReduceSum Cast Log Cast", inputs={"x": [[1, 2, 3], [4, 5, 6]], "a": np.zeros(0)})
 @example("floats", "(float[2,3] x) => (float[1,1] y) { y = ReduceLogSum(x) }", gives="ReduceLogSum")
 def reduce_log_sum_27_28(node: Node, op: Builder) -> Result:
-    """Whole numbers were summed as they are, and the logarithm was cut off."""
+    """Opset 28 removed integers from ReduceLogSum; the Log of their sum is truncated by a Cast."""
     x = node["data"]
     if x.elem_type in FLOATS:
         return KEEP
@@ -278,7 +279,7 @@ def reduce_log_sum_27_28(node: Node, op: Builder) -> Result:
 @example("whole numbers", "(int64[2,3] x) => (int64[2] y) { a = Constant<value_ints=[1]>() y = ReduceLogSumExp<keepdims=0>(x, a) }", gives="Constant Cast ReduceLogSumExp Cast")
 @example("floats", "(float16[2,3] x) => (float16[1,1] y) { y = ReduceLogSumExp(x) }", gives="ReduceLogSumExp")
 def reduce_log_sum_exp_27_28(node: Node, op: Builder) -> Result:
-    """Whole numbers went through double, and the result was cut off."""
+    """Opset 28 removed integers from ReduceLogSumExp; they go through double and are truncated."""
     x = node["data"]
     if x.elem_type in FLOATS:
         return KEEP
@@ -299,7 +300,7 @@ MEAN = "(int64[2,3] x) => (int64[2,1] y) { y = ReduceMean<axes = [1]>(x) }"
 @example("no elements", "(int64[2,0] x) => (int64[0] y) { y = ReduceMean<axes = [0], keepdims = 0>(x) }", imports={"": 13}, gives="ReduceSum Div")
 @example("the mean of nothing", "(int64[0,0] x) => (int64[0] y) { y = ReduceMean<axes = [0], keepdims = 0>(x) }", imports={"": 13}, gives="ReduceMean")
 def sum_by_count(node: Node, op: Builder) -> Result:
-    """The sum of int64 by the number of its terms, which truncates like the mean."""
+    """ReduceMean of int64 is written as ReduceSum / count, which truncates like the mean."""
     x, shape = node["data"], node["data"].shape_or_none
     if x.elem_type_or_none != T.INT64 or shape is None or op.version >= 18:
         return KEEP

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Softmax, LogSoftmax, Hardmax: through 12 the input is a matrix, from 13 one axis counts."""
+"""Softmax, LogSoftmax and Hardmax: of a matrix up to opset 12, along one axis from opset 13 on."""
 
 from opshift.adapter import (
     KEEP,
@@ -27,7 +27,7 @@ WRITTEN_OUT = ("Exp", "Log", "Sub", "Div", "ReduceMax", "ReduceSum")
 
 
 def written_out(op: Builder, name: str, x: Value, axes: list[int]) -> Value:
-    """Softmax or LogSoftmax by their definition, whatever the rank."""
+    """Softmax or LogSoftmax by its definition, for any rank."""
     below = x - op.ReduceMax(x, axes=axes)
     powers = op.Exp(below)
     total = op.ReduceSum(powers, axes=axes)
@@ -35,7 +35,7 @@ def written_out(op: Builder, name: str, x: Value, axes: list[int]) -> Value:
 
 
 def softmax_11_10(node: Node, op: Builder) -> Result:
-    """`axis` could not count from the end: where the rank is unknown, the tensor is turned round."""
+    """Opset 11 allows a negative `axis`; below it, it is positive, or the axes are reversed."""
     x, axis = node["input"], node.int("axis")
     if axis >= 0:
         return KEEP
@@ -84,7 +84,7 @@ SOFTMAX_11 = boundary(
 @example("matrix", "(float16[N,3] x) => (float16[N,3] y) { y = {op}(x) }", gives="{op}")
 @example("default axis of a vector", "(float[3] x) => (float[3] y) { y = {op}(x) }", refuses=Why.AMBIGUOUS)
 def softmax_12_13(node: Node, op: Builder) -> Result:
-    """Through 12 the input is coerced to 2-D at `axis`; from 13 `axis` alone is normalised."""
+    """Opset 13 normalizes `axis` alone; before, all axes from `axis` on, so Flatten is written."""
     x, axis = node["input"], node.int("axis")
     rank = x.rank_or_none
     if rank is not None and not -rank <= axis < rank:
@@ -101,7 +101,7 @@ def softmax_12_13(node: Node, op: Builder) -> Result:
 
 
 def sizes_survive(dims: tuple[int | str | None, ...], axis: int) -> bool:
-    """Whether a size that may be 0, which Reshape copies, is 0 in the matrix at the same place."""
+    """Whether each size that may be 0 keeps its place in the matrix, so that Reshape copies it."""
     kept = ({0} if axis > 0 else set()) | ({1} if axis <= 1 else set())
     return all(at in kept or (isinstance(n, int) and n > 0) for at, n in enumerate(dims))
 
@@ -122,7 +122,7 @@ def only_ones_after(dims: tuple[int | str | None, ...], axis: int) -> bool:
 @example("unknown rank", RANKLESS + "y = {op}<axis=1>(x) }", inputs=SHAPE)
 @example("unknown rank, from the end", RANKLESS + "y = {op}<axis=-2>(x) }", inputs=SHAPE)
 def softmax_13_12(node: Node, op: Builder) -> Result:
-    """On the last axis both definitions agree: take `axis` there and back."""
+    """Below opset 13 only the last axis has the same meaning; Transposes move `axis` there."""
     x, axis = node["input"], node.int("axis")
     if axis == -1:
         return op.same(node, axis=-1)
