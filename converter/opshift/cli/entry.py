@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import importlib
 import os
@@ -27,7 +28,7 @@ class Commands(click.Group):
     """The commands: one for each module of `commands`, imported when it is needed."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [info.name for info in pkgutil.iter_modules(commands.__path__)]
+        return list(_names())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.list_commands(ctx):
@@ -65,6 +66,11 @@ class Commands(click.Group):
         except click.Abort:
             code = _output(words).failed("interrupted", INTERRUPTED, "INTERRUPTED")
         sys.exit(code if isinstance(code, int) else 0)
+
+
+@functools.cache
+def _names() -> tuple[str, ...]:
+    return tuple(info.name for info in pkgutil.iter_modules(commands.__path__))
 
 
 def _sentence(error: click.ClickException) -> str:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -119,6 +118,8 @@ class Output:
         if self._several is not None:
             self._several.append(dict(data))
             return
+        import json
+
         indent = 2 if self.form == "json" else None
         click.echo(json.dumps(data, indent=indent, sort_keys=True), err=self.aside)
 

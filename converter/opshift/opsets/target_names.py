@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping, Sequence
 
@@ -64,6 +63,8 @@ def _plain(text: str) -> str:
 
 
 def _unknown(text: str, spellings: Sequence[str]) -> str:
+    import difflib
+
     name = re.split(rf"\s*(?:[=:<>~@]|[\s-]v?{_NUMBER}\s*$)", text.strip(), maxsplit=1)[0]
     near = difflib.get_close_matches(_plain(name), spellings, n=3, cutoff=0.75) if name else []
     listed = f"did you mean {', '.join(near)}?" if near else ADVICE

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import importlib
-import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -225,6 +224,7 @@ def read_shard(text: str) -> Shard:
 @contextmanager
 def _stops_cleanly(engine: Supervisor | Spread) -> Iterator[None]:
     """The first Ctrl-C lets models that are being worked on end; the second does not."""
+    import signal
 
     def asked(number: int, frame: object) -> None:
         if engine.stopping:

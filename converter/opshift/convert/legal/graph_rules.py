@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
 from collections.abc import Collection, Iterator
 
@@ -163,6 +162,8 @@ def _unknown(domain: str, op: str, version: int) -> str:
     if later:
         since = f"it first appears in {shown} {later[0].since}"
         return f"{since}, and the model imports {shown} {version}"
+    import difflib
+
     near = difflib.get_close_matches(op, list(schemas.operators(domain)), n=1)
     guess = f"; did you mean {near[0]}?" if near else ""
     return f"no operator of that name exists in {shown} {version}{guess}"

@@ -13,7 +13,6 @@ import errno
 import json
 import os
 import re
-import secrets
 import sys
 import time
 from collections.abc import Iterator
@@ -46,7 +45,7 @@ class Claim:
     def on(folder: str) -> Claim:
         """Claims names in a folder for as long as this process lives."""
         while True:
-            token = secrets.token_hex(6)
+            token = os.urandom(6).hex()
             path = os.path.join(folder, f".opshift-{token}.run")
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
             if _lock(fd) is not False and os.path.exists(path):  # no sweeper was quicker

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import tempfile
 from collections.abc import Collection, Iterable, Iterator
 from itertools import chain
 from math import prod
@@ -152,6 +151,8 @@ def _in_form(
     """The bytes of a result, in the form that its name means."""
     if not is_text(name):
         return pieces
+    import tempfile
+
     with tempfile.TemporaryFile() as file:
         write_pieces(file.fileno(), pieces)
         file.seek(0)
