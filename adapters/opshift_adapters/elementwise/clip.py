@@ -80,6 +80,7 @@ def clip_10_11(node: Node, op: Builder) -> Result:
 @form("Clip", emits=("Max", "Min"))
 @example("double", "(double[3] x) => (double[3] y) <double l = {-1}, double h = {1}> { y = Clip(x, l, h) }", imports={"": 12}, gives="Max Min", inputs={"x": [-3, math.nan, 0.5]})
 @example("double, one bound", "(double[3] x) => (double[3] y) { y = Clip<max=0.5>(x) }", imports={"": 10}, gives="Max Min", inputs={"x": [-1e300, math.inf, 0.5]})
+@example("double, lower bound", "(double[3] x) => (double[3] y) <double l = {-1}> { y = Clip(x, l) }", imports={"": 12}, gives="Max", inputs={"x": [-3, math.nan, 0.5]})
 @example("float", "(float[3] x) => (float[3] y) <float l = {-1}> { y = Clip(x, l) }", imports={"": 12}, gives="Clip")
 @example("double at 12", "(double[3] x) => (double[3] y) <double l = {-1}> { y = Clip(x, l) }", imports={"": 13}, gives="Clip")
 def by_max_and_min(node: Node, op: Builder) -> Result:

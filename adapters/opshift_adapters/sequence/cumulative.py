@@ -6,9 +6,9 @@ from collections.abc import Callable
 import numpy as np
 from opshift.adapter import Builder, Node, Result, T, Value, Why, adapter, boundary, example, shown
 
-from opshift_adapters._lib.blocks import part
+from opshift_adapters._lib.blocks import END, part
 
-EMITS = ("Scan", "If", "Expand", "Shape", "Slice", "Concat", "Reshape", "Equal", "Or", "Cast", "Identity", "Size")
+EMITS = ("Scan", "If", "Expand", "Flatten", "Shape", "Slice", "Concat", "Reshape", "Equal", "Or", "Cast", "Identity", "Size")
 Step = Callable[[Builder, Value, Value], Value]
 ROW = " => ({0} y) <int64 a = {{{1}}}> {{ y = {{op}}{2}(x, a) }}"
 COMPUTED = "(float[2,3,4] x, {0} a) => (float[2,3,4] y) {{ y = {{op}}{1}(x, a) }}"
@@ -70,7 +70,9 @@ def along_axis(
         axis += x.rank
     kind = x.elem_type
     dims = x.dims_or_none
-    others = None if dims is None else [*dims[:axis], *dims[axis:][1:]]
+    if dims is None:
+        wide, dims, axis = _with_three_axes(op, wide, axis), (None,) * 3, 1
+    others = [*dims[:axis], *dims[axis:][1:]]
 
     def body(b: Builder, before: Value, element: Value) -> tuple[Value, Value]:
         after = step(b, before, element)
@@ -78,7 +80,7 @@ def along_axis(
             after = b.Cast(b.Cast(after, to=kind), to=wide.elem_type)
         return after, before if exclusive else after
 
-    state = op.Expand(op.const(start, like=wide), without(op, x, axis))
+    state = op.Expand(op.const(start, like=wide), without(op, wide, axis))
     shape = (wide.elem_type, others)
     _, found = op.Scan(
         state,
@@ -91,9 +93,19 @@ def along_axis(
         scan_output_directions=[reverse],
         outputs=2,
     )
-    if others is None or not all(isinstance(size, int) for size in others):
+    if not all(isinstance(size, int) for size in others):
         found = op.Reshape(found, op.Shape(x))  # no step tells how large an element would be
     return found
+
+
+def _with_three_axes(op: Builder, x: Value, axis: int) -> Value:
+    """`x` with one axis for those before `axis` and one for those behind it.
+
+    onnxruntime runs a Scan only if it knows the ranks in the body.
+    """
+    size = part(op, op.Shape(x), axis, axis + 1 or END)
+    shape = op.Concat(op.const([0]), size, op.const([-1]), axis=0)
+    return op.Reshape(op.Flatten(x, axis=axis), shape)
 
 
 def without(op: Builder, x: Value, axis: int) -> Value:
@@ -102,8 +114,6 @@ def without(op: Builder, x: Value, axis: int) -> Value:
     if shape is not None:
         return op.const([*shape[:axis], *shape[axis + 1 :]])
     sizes = op.Shape(x)
-    if axis == -1:
-        return part(op, sizes, 0, -1)
     if axis == 0:
         return part(op, sizes, 1)
     return op.Concat(part(op, sizes, 0, axis), part(op, sizes, axis + 1), axis=0)
@@ -150,6 +160,7 @@ CUM_SUM_14 = boundary(
 @example("unknown sizes", row("double[N,3,M]", -2), gives="Size Cast If")
 @example("nothing to multiply, unknown sizes", row("float[M,N]", 0), inputs={"x": np.zeros((0, 2))})
 @example("computed axis", COMPUTED.format("int64", "<reverse=1>"), inputs={"a": -1})
+@example("unknown rank, last axis", RANKLESS % -1, inputs={"s": [2, 3, 4]})
 @example("unknown rank", RANKLESS % -2, inputs={"s": [2, 3, 4]})
 def cum_prod_26_25(node: Node, op: Builder) -> Result:
     """Born in 26."""

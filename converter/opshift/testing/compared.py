@@ -19,6 +19,7 @@ from opshift.verify.oracle.engines import as_written
 from opshift.verify.oracle.values import is_float
 from opshift.verify.tolerance import StatedTolerance
 
+LACKS_A_KERNEL = "NOT_IMPLEMENTED"
 Run = Callable[[Mapping[str, Any]], list[Any]]
 
 
@@ -92,16 +93,20 @@ def _judges(
     ):
         first = _session(before)
         if first is not None and _answer(first, plain) is not None:
-            second = _session(after)
-            if second is not None and _answer(second, plain) is not None:
-                return first, second
-            if not trusted or _answer(ours[0], plain) is None:
-                return first, second or _unable
+            try:
+                return first, _loaded(after)
+            except Exception as error:
+                lacks = LACKS_A_KERNEL in str(error)
+                if not lacks or not trusted or _answer(ours[0], plain) is None:
+                    return first, _unable(str(error))
     return ours if trusted else None
 
 
-def _unable(feeds: Mapping[str, Any]) -> list[Any]:
-    raise RuntimeError("onnxruntime does not load the result")
+def _unable(told: str) -> Run:
+    def run(feeds: Mapping[str, Any]) -> list[Any]:
+        raise RuntimeError(f"onnxruntime does not load the result: {told}")
+
+    return run
 
 
 def _by(evaluate: Evaluate, model: ModelProto) -> Run:
@@ -114,11 +119,16 @@ def _newer(model: ModelProto) -> bool:
 
 
 def _session(model: ModelProto) -> Run | None:
-    """onnxruntime with the model as it is written; None if it has no kernel for a node."""
+    """onnxruntime with the model as it is written; None if it does not load the model."""
     try:
-        session = as_written(model)
+        return _loaded(model)
     except Exception:
         return None
+
+
+def _loaded(model: ModelProto) -> Run:
+    """onnxruntime with the model as it is written."""
+    session = as_written(model)
     asked = {one.name for one in session.get_inputs()}
 
     def run(feeds: Mapping[str, Any]) -> list[Any]:
