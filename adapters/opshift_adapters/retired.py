@@ -27,14 +27,14 @@ IMAGE = "(float[2,3,4,5] x) => (float[2,3,a,b] y) "
 
 
 def _needed(node: Node, name: str, read: Callable[[str], V]) -> V:
-    """An attribute that must be there, read as what it has to be."""
+    """A required attribute, read as the type that it must have."""
     if node.attr(name) is None:
         raise Refusal(Why.AMBIGUOUS, f"no specification defines {node.op} without {name!r}")
     return read(name)
 
 
 def _by_number(op: Builder, name: str, x: Value, number: float) -> Value:
-    """A product or sum with one number, which had to be spread explicitly before 7."""
+    """A product or sum with one number, which needs `broadcast` below opset 7."""
     spread: dict[str, Any] = {} if op.version >= 7 else {"broadcast": 1}
     made: Value = op.emit(name, x, op.const(number, like=x), **spread)
     return made
@@ -46,7 +46,7 @@ def _by_number(op: Builder, name: str, x: Value, number: float) -> Value:
 @example("nothing", '() => (float[2,3] y) { y = Affine<alpha=2.0,beta=0.5>("") }', imports=FIRST, refuses=Why.AMBIGUOUS)
 @example("another input", "(float[2,3] x, float z) => (float[2,3] y) { y = Affine<alpha=2.0>(x, z) }", imports=FIRST, refuses=Why.NOT_EXPRESSIBLE)
 def affine(node: Node, op: Builder) -> Result:
-    """alpha x + beta."""
+    """Affine is alpha * x + beta; Mul and Add are written."""
     scaled = _by_number(op, "Mul", needed(node, 0), number(node, "alpha", 1))
     return _by_number(op, "Add", scaled, number(node, "beta", 0))
 
@@ -55,7 +55,7 @@ def affine(node: Node, op: Builder) -> Result:
 @example("scale", "(float[2,3] x) => (float[2,3] y) { y = Scale<scale=2.5>(x) }", gives="Mul", imports=FIRST)
 @example("no scale", "(float[2,3] x) => (float[2,3] y) { y = Scale(x) }", gives="Mul", imports=FIRST)
 def scale(node: Node, op: Builder) -> Result:
-    """A product with one number."""
+    """Scale is a product with one number; Mul is written."""
     return _by_number(op, "Mul", needed(node, 0), number(node, "scale", 1))
 
 
@@ -63,7 +63,7 @@ def scale(node: Node, op: Builder) -> Result:
 @example("channels", "(float[2,3,4,5] x) => (float[2,3,4,5] y) { y = ImageScaler<scale=0.5,bias=[1.0,2.0,3.0]>(x) }", gives="Mul Add", imports=FIRST)
 @example("numpy broadcasting", "(float16[2,3,4,5] x) => (float16[2,3,4,5] y) { y = ImageScaler<bias=[1.0,2.0,3.0]>(x) }", gives="Mul Add", imports={"": 7})
 def image_scaler(node: Node, op: Builder) -> Result:
-    """x scale + bias, with a bias for each channel."""
+    """ImageScaler is scale * x + bias with a bias for each channel; Mul and Add are written."""
     x, bias = needed(node, 0), np.array(_needed(node, "bias", node.floats))
     scaled = _by_number(op, "Mul", x, number(node, "scale", 1))
     if op.version >= 7:
@@ -75,7 +75,7 @@ def image_scaler(node: Node, op: Builder) -> Result:
 @example("both", "(float[2,3] x) => (float[2,3] y) { y = ParametricSoftplus<alpha=2.0,beta=0.5>(x) }", gives="Mul Softplus Mul", imports=FIRST, atol=1e-6)
 @example("left out", "(float[2,3] x) => (float[2,3] y) { y = ParametricSoftplus<alpha=2.0>(x) }", refuses=Why.AMBIGUOUS, imports=FIRST)
 def parametric_softplus(node: Node, op: Builder) -> Result:
-    """alpha log(1 + exp(beta x))."""
+    """ParametricSoftplus is alpha * log(1 + exp(beta * x)); Mul and Softplus are written."""
     soft = op.Softplus(_by_number(op, "Mul", needed(node, 0), _needed(node, "beta", node.float)))
     return _by_number(op, "Mul", soft, _needed(node, "alpha", node.float))
 
@@ -83,7 +83,7 @@ def parametric_softplus(node: Node, op: Builder) -> Result:
 @retired("ScaledTanh", emits=("Mul", "Tanh"))
 @example("both", "(float[2,3] x) => (float[2,3] y) { y = ScaledTanh<alpha=2.0,beta=0.5>(x) }", gives="Mul Tanh Mul", imports=FIRST, atol=1e-6)
 def scaled_tanh(node: Node, op: Builder) -> Result:
-    """alpha tanh(beta x)."""
+    """ScaledTanh is alpha * tanh(beta * x); Mul and Tanh are written."""
     bent = op.Tanh(_by_number(op, "Mul", needed(node, 0), _needed(node, "beta", node.float)))
     return _by_number(op, "Mul", bent, _needed(node, "alpha", node.float))
 
@@ -92,7 +92,7 @@ def scaled_tanh(node: Node, op: Builder) -> Result:
 @example("matrices", "(float[2,3] x, float[4,3] w, float[4] b) => (float[2,4] y) { y = FC(x, w, b) }", gives="Flatten Flatten Gemm", imports=FIRST, atol=1e-6)
 @example("axes", "(float[2,3,2] x, float[2,2,2] w, float[4] b) => (float[6,4] y) { y = FC<axis=2,axis_w=2>(x, w, b) }", gives="Flatten Flatten Gemm", imports=FIRST, atol=1e-6)
 def fc(node: Node, op: Builder) -> Result:
-    """A matrix product with the transposed weights, after both became matrices."""
+    """FC is a product with transposed weights; Flatten of both inputs and Gemm are written."""
     x, w, b = node.inputs
     assert x is not None
     assert w is not None
@@ -110,7 +110,7 @@ def fc(node: Node, op: Builder) -> Result:
 @example("a border of one number", IMAGE + "{ y = Crop<border=1>(x) }", invalid="attribute 'border' cannot be 1", imports=FIRST)
 @example("a border too few", IMAGE + "{ y = Crop<border=[1,2,1]>(x) }", invalid="border takes four numbers", imports=FIRST)
 def crop(node: Node, op: Builder) -> Result:
-    """The inner part of pictures: left, top, right and bottom are cut, or a size is taken."""
+    """Crop cuts the borders of pictures or takes a part of a given size; Slice is written."""
     border, size = _needed(node, "border", node.ints), node.ints_or_none("scale")
     if len(border) != 4 or (size is not None and len(size) != 2):
         raise InvalidModel(f"Crop {node.name!r}: border takes four numbers, scale two")
@@ -133,7 +133,7 @@ def _sliced(op: Builder, x: Value, starts: list[int], ends: list[int], axes: lis
 @example("computed later", "(float[2,3,4] x, int64[2] s, int64[2] e) => (float[a,b,4] y) { y = DynamicSlice(x, s, e) }", gives="Slice", imports={"": 10}, inputs={"s": [1, 0], "e": [2, 2]})
 @example("nothing at all", "() => (float[a,b,c] y) { y = DynamicSlice() }", invalid="lacks its data or its bounds", imports=FIRST)
 def dynamic_slice(node: Node, op: Builder) -> Result:
-    """Slice with its bounds as inputs, which Slice has since 10."""
+    """DynamicSlice has its bounds as inputs, as Slice from opset 10 on; Slice is written."""
     x, *bounds = node.inputs or (None,)
     if x is None or None in bounds[:2] or len(bounds) < 2:
         raise InvalidModel(f"DynamicSlice {node.name!r} lacks its data or its bounds")
@@ -158,7 +158,7 @@ FILL = ("Shape", "Concat", "ConstantOfShape", *SELECT)
 @example("no type", "() => (float[2] y) { y = ConstantFill<shape=[2],dtype=99>() }", invalid="its dtype is 99", imports=FIRST)
 @example("no shape", "() => (float[2] y) { y = ConstantFill<shape=[-2]>() }", invalid="its shape is [-2]", imports=FIRST)
 def constant_fill(node: Node, op: Builder) -> Result:
-    """One number in a shape that is given, computed, or another's."""
+    """ConstantFill repeats a number; ConstantOfShape, Expand or a constant is written."""
     kind = int(number(node, "dtype", T.FLOAT))
     if kind not in set(T) - {T.STRING, T.UNDEFINED}:
         raise InvalidModel(f"ConstantFill {node.name!r} makes no numbers: its dtype is {kind}")
@@ -181,7 +181,7 @@ def _sizes(node: Node, sizes: list[int]) -> list[int]:
 
 
 def _fill_shape(node: Node, op: Builder) -> Value:
-    """From the attribute, the input's shape, or the input's value; with what is to be appended."""
+    """The shape from an attribute, the input's shape or its value, followed by `extra_shape`."""
     extra = node.ints_or_none("extra_shape") or []
     if not node.inputs or node.inputs[0] is None:
         return op.const(_sizes(node, [*_needed(node, "shape", node.ints), *extra]))
@@ -201,7 +201,7 @@ def _fill_shape(node: Node, op: Builder) -> Value:
 @example("values", "(float x) => (float[2,2] y, float z) { y = GivenTensorFill<shape=[2,2],values=[1.0,2.0,3.0,4.0]>() z = Identity(x) }", imports=FIRST)
 @example("too few", "() => (float[2,2] y) { y = GivenTensorFill<shape=[2,2],values=[1.0,2.0]>() }", invalid="has 2 values for [2, 2]", imports=FIRST)
 def given_tensor_fill(node: Node, op: Builder) -> Result:
-    """A constant."""
+    """GivenTensorFill gives the numbers of its attribute `values`; a constant is written."""
     shape = _fill_shape(node, op).const()
     values = np.array(_needed(node, "values", node.floats))
     if values.size != np.prod(shape):
@@ -214,5 +214,5 @@ def given_tensor_fill(node: Node, op: Builder) -> Result:
 @example("one step", "(float[1,2,3] h, float[1,2,9] g, int32[2] l, int32[1] t) => (float[1,2,3] y) { y = GRUUnit(h, g, l, t) }", refuses=Why.NOT_EXPRESSIBLE, imports=FIRST)
 @example("element of a loop", "(float[2,3] x, int32 i) => (float[3] y) { y = LoopIndexTensor<axis=0>(x, i) }", refuses=Why.NOT_EXPRESSIBLE, imports=FIRST)
 def unknown_by_now(node: Node, op: Builder) -> Result:
-    """Experiments of which no text fixes the meaning."""
+    """This operator was an experiment; no specification defines what it computes."""
     raise Refusal(Why.NOT_EXPRESSIBLE, f"no specification defines what {node.op} computes")

@@ -7,13 +7,13 @@ from opshift_adapters._lib.blocks import ARANGE, arange, extent
 
 
 def is_packed(node: Node) -> bool:
-    """Whether the heads lie side by side in a third axis; four axes have an axis for them."""
+    """Whether heads lie side by side on axis 2; inputs of rank 4 have an axis for them."""
     rank = node["Q"].rank_or_none
     return node.attr("q_num_heads") is not None if rank is None else rank == 3
 
 
 def lengths(node: Node, op: Builder) -> tuple[Value, Value, Value | None]:
-    """How many queries, keys in all, and keys of the past, each a vector of one."""
+    """The numbers of queries, of all keys and of past keys, each as a vector of one element."""
     axis = 1 if is_packed(node) else 2
     past = node.input("past_key")
     queries, keys = size_at(op, node["Q"], axis), size_at(op, node["K"], axis)
@@ -31,7 +31,7 @@ COUNTING = ("Shape", "Squeeze", "Unsqueeze", "Add", "Sub", "Reshape", *ARANGE)
 
 
 def grid(op: Builder, queries: Value, keys: Value, offset: Value | None) -> tuple[Value, Value]:
-    """The places of the queries as a column and of the keys as a row."""
+    """The positions of the queries as a column and of the keys as a row."""
     column = counted(op, queries, [-1, 1])
     return column if offset is None else column + offset, counted(op, keys, [-1])
 
@@ -44,7 +44,7 @@ def counted(op: Builder, size: Value, shape: list[int]) -> Value:
 
 
 def offset_of(node: Node, op: Builder, queries: Value, before: Value | None) -> Value | None:
-    """How far the first query stands behind the first key; of each batch if the keys are padded."""
+    """The distance of the first query from the first key, for each batch if keys are padded."""
     valid = node.input("nonpad_kv_seqlen")
     if valid is None:
         return before
@@ -55,7 +55,7 @@ MASKING = ("Pad", "Where", "And", "Shape", "Sub", "Concat", "Add")
 
 
 def mask_of(node: Node, op: Builder) -> Value | None:
-    """What allows (bool) or is added, in the type of the scores."""
+    """The mask, as bool or in the type of the scores, to which it is added."""
     mask = node.input("attn_mask")
     if mask is None or mask.elem_type in (T.BOOL, node["Q"].elem_type):
         return mask
@@ -63,7 +63,7 @@ def mask_of(node: Node, op: Builder) -> Value | None:
 
 
 def reaches_all(node: Node, mask: Value) -> bool:
-    """Whether the mask is known to be as long as the keys are."""
+    """Whether the mask is known to be as long as the keys."""
     keys, past = node["K"].dims_or_none, node.input("past_key")
     if keys is None or mask.dims_or_none is None:
         return False
@@ -75,7 +75,7 @@ def reaches_all(node: Node, mask: Value) -> bool:
 
 
 def full_mask(node: Node, op: Builder, keys: Value) -> Value | None:
-    """The mask; a short one hides the keys that it does not reach."""
+    """The mask for all keys; a short one hides the keys that it does not reach."""
     mask = mask_of(node, op)
     if mask is None or reaches_all(node, mask):
         return mask
@@ -91,7 +91,7 @@ def full_mask(node: Node, op: Builder, keys: Value) -> Value | None:
 
 
 def hide(op: Builder, mask: Value | None, allowed: Value) -> Value:
-    """The mask, and what is not allowed besides."""
+    """The mask, which also hides what is not allowed."""
     if mask is None:
         return allowed
     if mask.elem_type == T.BOOL:
@@ -111,7 +111,7 @@ def by_head(op: Builder, node: Node, name: str) -> Value:
 
 
 def result_width(node: Node) -> int:
-    """The size of the result's last axis; -1 if it is to be inferred."""
+    """The size of the last axis of the result; -1 if it is inferred."""
     width = None if node["V"].dims_or_none is None else node["V"].dims[2]
     if not isinstance(width, int):
         return -1
@@ -119,7 +119,7 @@ def result_width(node: Node) -> int:
 
 
 def for_each_query_head(op: Builder, node: Node, x: Value, query: Value) -> Value:
-    """Keys or values repeated where several heads of queries share them."""
+    """Keys or values repeated for each head of queries that shares them."""
     if is_packed(node):
         heads, own = node.int("q_num_heads"), node.int("kv_num_heads")
         wanted, times = op.const([heads]), op.const([1, 1, heads // own, 1, 1])
@@ -138,10 +138,10 @@ def for_each_query_head(op: Builder, node: Node, x: Value, query: Value) -> Valu
 
 
 def root_of_scale(op: Builder, given: float | None, query: Value) -> Value:
-    """Both factors of the product are scaled, by the root each."""
+    """The root of the scale, by which both factors of the product are multiplied."""
     size = None if query.dims_or_none is None else query.dims[3]
     if given is not None:
-        return op.const(np.sqrt(np.float32(given)), like=query)  # a float attribute, and its root
+        return op.const(np.sqrt(np.float32(given)), like=query)  # in float, like the attribute
     if isinstance(size, int):
         return op.const(np.sqrt(1 / np.sqrt(np.float64(size))), like=query)
     root = op.Sqrt(op.Cast(size_at(op, query, 3), to=T.DOUBLE))
@@ -149,7 +149,7 @@ def root_of_scale(op: Builder, given: float | None, query: Value) -> Value:
 
 
 def added_to_scores(node: Node, op: Builder) -> Value | None:
-    """What is added to the scores: minus infinity hides a key."""
+    """What is added to the scores, or None; minus infinity hides a key."""
     mask = mask_of(node, op)
     if node.int("is_causal"):
         queries, keys, before = lengths(node, op)
@@ -168,7 +168,7 @@ def softmax_in(op: Builder, scores: Value, precise: int, kind: int) -> Value:
 
 
 def nothing_if_hidden(op: Builder, chances: Value, bias: Value) -> Value:
-    """A query that sees no key has zeros for a result, not NaN."""
+    """The probabilities, with zeros instead of NaN for a query that sees no key."""
     known = bias.const_or_none()
     if known is not None and not (known == -np.inf).all(axis=-1).any():
         return chances

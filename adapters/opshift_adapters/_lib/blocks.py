@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small pieces that many decompositions share; each writes for the version being entered.
+"""Small parts that many decompositions share; each writes nodes of the opset that is entered.
 
-A tuple in capitals lists what its block may write, for an adapter's `emits=`.
+A tuple in capitals lists the operators that a function may write, for `emits=` of an adapter.
 """
 
 import functools
@@ -13,7 +13,7 @@ SMALL_INTS = (T.INT8, T.UINT8, T.INT16, T.UINT16)
 WIDE_INTS = (T.INT32, T.UINT32, T.INT64, T.UINT64)
 INTS = SMALL_INTS + WIDE_INTS
 UNSIGNED = (T.UINT8, T.UINT16, T.UINT32, T.UINT64)
-LARGEST_RANK = 64  # of numpy, which is the most generous
+LARGEST_RANK = 64  # of numpy, which allows more than the runtimes
 
 
 ARITHMETIC = (
@@ -34,7 +34,7 @@ SIZE_OF = ("Shape", "Gather")
 
 
 def size_of(op: Builder, x: Value, axis: int) -> Value:
-    """One dimension as an int64 scalar; below 11 a negative axis needs the rank."""
+    """One dimension as an int64 scalar; below opset 11 a negative axis needs the rank."""
     if axis < 0 and (op.version < 11 or x.rank_or_none is not None):
         axis += x.rank
     dims = x.dims_or_none
@@ -45,7 +45,7 @@ def size_of(op: Builder, x: Value, axis: int) -> Value:
 
 
 def extent(op: Builder, x: Value, axis: int) -> Value:
-    """One dimension as an int64 vector of one element (version 15 and later); writes Shape."""
+    """One dimension as an int64 vector of one element (opset 15 and later); writes Shape."""
     size = x.dims[axis]
     if isinstance(size, int):
         return op.const([size])
@@ -56,7 +56,7 @@ COMMON_SHAPE = ("Shape", "Concat", "Equal", "Cast", "Not", "Mul", "Add")
 
 
 def common_shape(op: Builder, a: Value, b: Value) -> Value:
-    """The shape to which two values of known rank broadcast each other (version 6 and later)."""
+    """The shape to which two values of known rank broadcast (opset 6 and later)."""
     left, right = a.shape_or_none, b.shape_or_none
     if left is not None and right is not None:
         return op.const(broadcast(left, right))
@@ -65,7 +65,7 @@ def common_shape(op: Builder, a: Value, b: Value) -> Value:
 
 
 def broadcast(*shapes: tuple[int, ...]) -> list[int]:
-    """The shape of what values of these shapes give together."""
+    """The shape to which values of these shapes broadcast."""
     try:
         return list(np.broadcast_shapes(*shapes))
     except ValueError:
@@ -74,7 +74,7 @@ def broadcast(*shapes: tuple[int, ...]) -> list[int]:
 
 
 def _padded(op: Builder, shape: Value, rank: int) -> Value:
-    """A shape with ones in front up to a rank."""
+    """A shape with leading ones up to a rank."""
     (length,) = shape.shape
     if length == rank:
         return shape
@@ -82,7 +82,7 @@ def _padded(op: Builder, shape: Value, rank: int) -> Value:
 
 
 def _longer(op: Builder, own: Value, other: Value) -> Value:
-    """Where `own` is one, the other; shapes of equal length."""
+    """Each size of `own`, or of `other` where `own` is 1; the shapes have equal length."""
     one = op.Equal(own, op.const([1] * own.shape[0]))
     taken = op.Cast(one, to=T.INT64) * other
     return taken + op.Cast(~one, to=T.INT64) * own
@@ -92,7 +92,7 @@ EXPAND = ("Expand", "Unsqueeze", "Tile", *COMMON_SHAPE)
 
 
 def expand_to(op: Builder, x: Value, shape: Value) -> Value:
-    """`x` broadcast with `shape` like Expand; below 8 (to 6) by Tile, which needs the ranks."""
+    """`x` broadcast with `shape` as by Expand; below opset 8 (to 6) by Tile, if ranks are known."""
     if op.version >= 8:
         return op.Expand(x, shape)
     (length,) = shape.shape
@@ -131,7 +131,7 @@ COUNTED = ("Slice", "Mul", "Concat", "ReduceProd")
 
 
 def count_elements(op: Builder, shape: Value) -> Value:
-    """The product of the sizes in a vector, as a vector of one element (version 7 and later)."""
+    """The product of the sizes in a vector, as a vector of one element (opset 7 and later)."""
     length = shape.shape_or_none
     if length is None:
         return op.ReduceProd(op.Concat(op.const([1]), shape, axis=0), keepdims=1)
@@ -143,9 +143,10 @@ RESHAPE_TO = ("Reshape", "Size", "Cast", "Shape", "Expand")
 
 
 def reshape_to(op: Builder, x: Value, shape: Value) -> Value:
-    """Reshape where a 0 is the size 0 (version 8 and later); before 14 it copied the input's size.
+    """Reshape in which a 0 means the size 0 (opset 8 and later).
 
-    An empty input gets a 0 everywhere before, so that copying is right.
+    Below opset 14 a 0 copies the size of the input. Therefore an empty input first gets the size 0
+    on each axis, so that the copy is right.
     """
     if op.version >= 14:
         return op.Reshape(x, shape, allowzero=1)
@@ -161,7 +162,7 @@ AS_IMAGE = ("Reshape", "Shape", "Squeeze", "Unsqueeze")
 
 
 def as_image(op: Builder, x: Value) -> Value:
-    """[N, C, ...] as [N, C, the rest, 1], for operators that took 4-D data only (before 13)."""
+    """[N, C, ...] as [N, C, rest, 1], for operators that accept only 4-D data (below opset 13)."""
     if x.rank_or_none in (2, 3):
         return op.Unsqueeze(x, axes=list(range(x.rank, 4)))
     return op.Reshape(x, op.const([0, 0, -1, 1]))
@@ -175,12 +176,12 @@ def from_image(op: Builder, y: Value, x: Value) -> Value:
 
 
 def cast(op: Builder, x: Value, to: int) -> Value:
-    """Cast, which names the type by a word below version 6."""
+    """Cast, whose `to` is the name of the type below opset 6."""
     return op.Cast(x, to=to if op.version >= 6 else T(to).name)
 
 
 def as_type(op: Builder, x: Value, kind: int) -> Value:
-    """`x` in an element type, which may be its own."""
+    """`x` cast to an element type, or `x` itself if it has that type."""
     return x if x.elem_type_or_none == kind else cast(op, x, kind)
 
 
@@ -195,7 +196,7 @@ def column(op: Builder, vector: Value, rank: int, axis: int) -> Value:
 
 
 def squared(op: Builder, x: Value, kind: int) -> Value:
-    """`x` to the power of two: exporters write this form, and runtimes fuse it; writes Pow."""
+    """`x` to the power of 2, in the form that exporters write and runtimes fuse; writes Pow."""
     return op.Pow(x, op.const(2, kind))
 
 
@@ -204,11 +205,11 @@ def squared(op: Builder, x: Value, kind: int) -> Value:
 ARANGE = ("Range", "ConstantOfShape", "NonZero", "Reshape", "Cast", "Loop", "Identity", "Add")
 
 
-LONGEST = 1 << 20  # a longer table would be most of the model
+LONGEST = 1 << 20  # a longer constant would be most of the model
 
 
 def arange(op: Builder, n: Value) -> Value:
-    """0, 1, ... n-1 for an int64 scalar."""
+    """0, 1, ..., n-1 for an int64 scalar n."""
     known = n.const_or_none()
     if known is not None and known.reshape(-1)[0] <= LONGEST:
         return op.const(np.arange(int(known.reshape(-1)[0])))
@@ -226,7 +227,7 @@ def arange(op: Builder, n: Value) -> Value:
     )
     going = op.const(True, T.BOOL)
     counted = op.Loop(n, going, op.const(0), body=body, outputs=2)[1]
-    # Nothing else says what a Loop gives, and Add will want the rank.
+    # The Cast and the Reshape declare the type and the rank of the Loop's output, which Add needs.
     return op.Reshape(op.Cast(counted, to=T.INT64), op.const([-1]))
 
 
@@ -234,9 +235,9 @@ LINEAR_INDEX = ("Gather", "Unsqueeze", "Mul", *ARANGE)
 
 
 def positions(op: Builder, shape: Value) -> Value:
-    """Each element's position in the flattened tensor, in that shape (version 7 to 12)."""
+    """Each element's position in the flattened tensor, in the given shape (opset 7 to 12)."""
     known = shape.const_or_none()
-    if known is not None and np.prod(known) <= 1024:  # larger ones would swell the model
+    if known is not None and np.prod(known) <= 1024:  # a larger constant would swell the model
         return op.const(np.arange(np.prod(known, dtype=np.int64)).reshape(known))
     index = op.const(0)
     for axis in range(shape.shape[0]):
@@ -255,7 +256,7 @@ SELECT = (
 
 
 def select(op: Builder, condition: Value, x: Value, y: Value) -> Value:
-    """Where below 9 (to 7): `x` where the condition holds, else `y`, by the element type's own means."""
+    """Where(condition, x, y) below opset 9 (to 7), by operators that accept the element type."""
     kind = x.elem_type
     if kind == T.BOOL:
         return condition & x | ~condition & y
@@ -274,7 +275,7 @@ def select(op: Builder, condition: Value, x: Value, y: Value) -> Value:
 
 
 def _gathered_flat(op: Builder, condition: Value, x: Value, y: Value) -> Value:
-    """The same of unknown ranks, at version 8: the common shape is that of a sum of zeros."""
+    """`_gathered` for unknown ranks, at opset 8: a sum of zeros has the common shape."""
     zeros = [op.Expand(op.const(0), op.Shape(v)) for v in (condition, x, y)]
     shape = op.Shape(zeros[0] + zeros[1] + zeros[2])
     wide = [op.Expand(v, shape) for v in (condition, y, x)]
@@ -282,7 +283,7 @@ def _gathered_flat(op: Builder, condition: Value, x: Value, y: Value) -> Value:
     size = op.Size(flat[0])
     place = op.Cast(flat[0], to=T.INT64) * size + arange(op, size)
     chosen = op.Gather(op.Concat(*flat[1:], axis=0), place, axis=0)
-    return op.If(  # a shape with a zero in it is no shape for Reshape
+    return op.If(  # Reshape copies the size of the input for a 0
         op.Cast(size, to=T.BOOL),
         then_branch=op.graph(lambda b: b.Reshape(chosen, shape)),
         else_branch=op.graph(lambda b: b.Identity(wide[2])),
@@ -290,14 +291,14 @@ def _gathered_flat(op: Builder, condition: Value, x: Value, y: Value) -> Value:
 
 
 def _gathered(op: Builder, condition: Value, x: Value, y: Value) -> Value:
-    """Picks from both tensors laid side by side: no arithmetic, so any element type, any value."""
+    """A Gather from both tensors laid side by side, for any element type and any value."""
     shape = _common_of_three(op, condition, x, y)
     flat = op.const([-1, 1])
     pair = [op.Reshape(expand_to(op, v, shape), flat) for v in (y, x)]
     both = op.Reshape(op.Concat(*pair, axis=1), op.const([-1]))
     place, chosen = positions(op, shape), expand_to(op, condition, shape)
     known = place.const_or_none()
-    if known is not None:  # added in double, for nothing adds whole numbers below 6
+    if known is not None:  # added in double, because Add accepts no integers below opset 6
         doubled = op.const(2 * known, T.DOUBLE)
         return op.Gather(both, op.Cast(op.Cast(chosen, to=T.DOUBLE) + doubled, to=T.INT64))
     index = place + place + op.Cast(chosen, to=T.INT64)
@@ -317,7 +318,7 @@ NOT_NAN = ("Greater", "Less", "Or")
 
 
 def not_nan(op: Builder, x: Value) -> Value:
-    """Whether each element is a number."""
+    """Whether each element is not NaN."""
     zero, one = op.const(0, like=x), op.const(1, like=x)
     return (x > zero) | (x < one)
 
@@ -326,7 +327,7 @@ LESS = ("Less", "Cast", "Div", "Mul", "Sub", "Equal", "And", "Or")
 
 
 def less(op: Builder, a: Value, b: Value) -> Value:
-    """a < b for integers below 9 (to 7), through a float that holds them."""
+    """a < b for integers below opset 9 (to 7), by Casts to a float that holds them."""
     kind = a.elem_type
     if kind in (T.INT64, T.UINT64):
         (high_a, low_a), (high_b, low_b) = _halves(op, a), _halves(op, b)
@@ -336,7 +337,7 @@ def less(op: Builder, a: Value, b: Value) -> Value:
 
 
 def _halves(op: Builder, x: Value) -> tuple[Value, Value]:
-    """x / 2**32 truncated, and what remains: two numbers that a double holds."""
+    """x / 2**32 truncated, and the remainder: two numbers that a double holds exactly."""
     base = op.const(2**32, like=x)
     high = x / base
     return high, x - high * base
@@ -352,10 +353,10 @@ ADD_WHERE_NEGATIVE = ("Cast", "Less", "Mul", "Add")
 def add_where_negative(
     op: Builder, place: Value, size: Value, negative: Value | None = None
 ) -> Value:
-    """Where an int64 is negative, its sum with `size`, whatever its size (version 7 and later).
+    """The sum with `size` where an int64 is negative, else the int64 (opset 7 and later).
 
-    A cast to float keeps the sign of every integer. Old runtimes compare no int64, and choose none.
-    `negative` tells where, if the place is a float that was cast: old runtimes merge two casts.
+    A Cast to float keeps the sign of every integer; old runtimes neither compare nor select int64.
+    `negative` states where, if the place is a float that was cast: old runtimes merge two Casts.
     """
     if negative is None:
         negative = op.Cast(place, to=T.FLOAT) < op.const(0.0, T.FLOAT)
@@ -366,10 +367,10 @@ FROM_FRONT = ("Div", "Sub", *ADD_WHERE_NEGATIVE)
 
 
 def count_from_front(op: Builder, place: Value, size: Value) -> Value:
-    """int64 places from -size to size - 1 counted from the front (version 7 and later).
+    """int64 places from -size to size - 1, counted from the front (opset 7 and later).
 
-    The remainder of place + size by a known size. A computed size may be 0, where there is no place
-    and runtimes refuse to divide.
+    For a known size, the remainder of place + size. A computed size may be 0, where there is no
+    place and runtimes refuse to divide.
     """
     known = size.const_or_none()
     if known is None or not known.all():
@@ -381,7 +382,7 @@ def count_from_front(op: Builder, place: Value, size: Value) -> Value:
 def neighbours(op: Builder, x: Value) -> tuple[Value, Value] | None:
     """The floats just below and just above constant floats.
 
-    None where one of them is subnormal: some runtimes read it as zero.
+    None if one of them is subnormal, because some runtimes read it as zero.
     """
     known, kind = x.const_or_none(), x.elem_type_or_none
     if known is None or kind not in (T.FLOAT, T.DOUBLE, T.FLOAT16) or not np.isfinite(known).all():
@@ -396,7 +397,7 @@ EQUAL = ("Greater", "Not", "IsNaN", *LESS)
 
 
 def equal(op: Builder, a: Value, b: Value) -> Value:
-    """a == b below 11 (to 7) for numbers of which Equal knew nothing, by what compared them."""
+    """a == b below opset 11 (to 7) for types that Equal lacks, by what compares them there."""
     kind = a.elem_type
     if kind in FLOATS:
         return _equal_floats(op, a, b)
@@ -409,22 +410,22 @@ def equal(op: Builder, a: Value, b: Value) -> Value:
 
 
 def _equal_floats(op: Builder, a: Value, b: Value) -> Value:
-    """Between the neighbours of a constant, or neither less nor greater nor no number."""
+    """a == b: between the neighbours of a constant, or neither less nor greater nor NaN."""
     for x, other in ((a, b), (b, a)):
         if _is_one_zero(other, x):
-            return ~op.Cast(x, to=T.BOOL)  # all but the zeros are true, what is no number, too
+            return ~op.Cast(x, to=T.BOOL)  # Cast gives true for all but zeros, also for NaN
         around = neighbours(op, other)
         if around is not None:
             return (x > around[0]) & (x < around[1])
     doubtful = [x for x in (a, b) if not _is_number(x)]
     differs = (a < b) | (a > b)
-    if op.version < 9 or a.elem_type == T.DOUBLE:  # runtimes learned IsNaN of double later
+    if op.version < 9 or a.elem_type == T.DOUBLE:  # older runtimes lack IsNaN of double
         return functools.reduce(op.And, [~differs, *(not_nan(op, x) for x in doubtful)])
     return ~functools.reduce(op.Or, [differs, *(op.IsNaN(x) for x in doubtful)])
 
 
 def _is_one_zero(x: Value, other: Value) -> bool:
-    """Whether a value is a constant zero that does not stretch the other."""
+    """Whether a value is one constant zero that does not broadcast the other value."""
     known = x.const_or_none()
     return known is not None and known.size == 1 and not known.any() and known.ndim <= (other.rank_or_none or 0)
 
@@ -440,7 +441,7 @@ ROUND = ("Ceil", "Sub", "Mul", "Floor", "Greater", "Less", "Not", "And", "Or", "
 
 
 def round_half_even(op: Builder, x: Value) -> Value:
-    """Round below 11 (to 7): up to the next integer, and back by one where that is nearer."""
+    """Round below opset 11 (to 7): Ceil, minus 1 where the lower integer wins."""
     half, two = op.const(0.5, like=x), op.const(2, like=x)
     above = op.Ceil(x)
     over = above - x

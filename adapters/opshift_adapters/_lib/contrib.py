@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The forms that adapters of contrib operators share: sums over the last axis, and activations."""
+"""What adapters of contrib operators share: normalization over the last axis, and activations."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ def mean_of_last(op: Builder, x: Value) -> Value:
 def layer_normalized(
     op: Builder, x: Value, scale: Value, bias: Value | None, epsilon: float
 ) -> tuple[Value, Value, Value]:
-    """LayerNormalization over the last axis (version 11 and later): result, mean, 1/deviation."""
+    """LayerNormalization over the last axis (opset 11 and later): result, mean, 1 / deviation."""
     if op.version >= 17:
         y, mean, inverse = op.LayerNormalization(
             x, scale, bias, axis=-1, epsilon=epsilon, outputs=3
@@ -41,14 +41,14 @@ def layer_normalized(
 
 
 def _stash(kind: int) -> int:
-    """The type in which a runtime computes means: float for float16."""
+    """The type in which a runtime computes means: float for float16, else the type itself."""
     return T.FLOAT if kind == T.FLOAT16 else kind
 
 
 def root_mean_square_normalized(
     op: Builder, x: Value, scale: Value, epsilon: float
 ) -> Value:
-    """x over the root of the mean square of its last axis, scaled (version 11 and later)."""
+    """x / Sqrt(mean of x * x) * scale over the last axis (opset 11 and later)."""
     kind = scale.elem_type
     wide = x if kind != T.FLOAT16 else op.Cast(x, to=T.FLOAT)
     square = mean_of_last(op, squared(op, wide, _stash(kind)))
@@ -58,7 +58,7 @@ def root_mean_square_normalized(
 
 
 def number(op: Builder, value: float, like: Value) -> Value:
-    """A constant of another value's element type."""
+    """A constant with the element type of another value."""
     return op.const(np.asarray(value), like=like)
 
 
@@ -74,7 +74,7 @@ _PARAMETERS: dict[str, tuple[str, ...]] = {
 
 
 def activated(op: Builder, x: Value, name: str, parameters: list[float]) -> Value:
-    """The activation that a fused operator ends with; parameters come in the schema's order."""
+    """The activation at the end of a fused operator; parameters are in the order of the schema."""
     if name == "Clip" and len(parameters) == 2:
         low, high = (number(op, one, x) for one in parameters)
         return op.Clip(x, low, high)

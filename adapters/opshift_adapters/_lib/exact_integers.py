@@ -14,7 +14,7 @@ INTEGER_MATMUL = ("Cast", "Div", "Mul", "Sub", "Add", "MatMul", "Shape", "Gather
 
 
 def multiply_matrices(op: Builder, a: Value, b: Value) -> Value:
-    """MatMul of 32-bit or 64-bit integers that wrap, by products of their digits in double (7, 8)."""
+    """MatMul of 32-bit or 64-bit integers, by products of digits in double (opset 7 and 8)."""
     kind = a.elem_type
     length = (a.dims_or_none or (None,))[-1]
     bits = 16 if isinstance(length, int) and length < 2**21 else 11
@@ -35,7 +35,7 @@ def multiply_matrices(op: Builder, a: Value, b: Value) -> Value:
 
 
 def _digits(op: Builder, x: Value, bits: int, count: int) -> list[Value]:
-    """Signed digits in double, the lowest first: their products add up without rounding."""
+    """Signed digits in double, the lowest first; sums of their products are exact."""
     rest = x if x.elem_type == T.INT64 else op.Cast(x, to=T.INT64)
     base, digits = op.const(2**bits), []
     for _ in range(count - 1):
@@ -46,7 +46,7 @@ def _digits(op: Builder, x: Value, bits: int, count: int) -> list[Value]:
 
 
 def _one_unless_empty(op: Builder, a: Value) -> Value:
-    """1, or 0 where rows have no elements: runtimes leave such a product of doubles unset."""
+    """1, or 0 if rows have no elements: runtimes do not set such a product of doubles."""
     length = op.Gather(op.Shape(a), op.const(a.rank - 1), axis=0)
     return op.Cast(~op.Equal(length, op.const(0)), to=T.INT64)
 
@@ -55,7 +55,7 @@ INTEGER_SUM = ("Cast", "MatMul", "Shape", "Slice", "Expand")
 
 
 def sum_last_axis(op: Builder, x: Value) -> Value:
-    """The sum of integers over their last axis (version 9 and later)."""
+    """The sum of integers over their last axis (opset 9 and later)."""
     kind, length = x.elem_type, (x.dims_or_none or (None,))[-1]
     wide = x if kind == T.INT64 else op.Cast(x, to=T.INT64)
     if isinstance(length, int):
@@ -70,9 +70,9 @@ WRAPPED = ("Mod", "Add", "Sub")
 
 
 def wrapped(op: Builder, x: Value, kind: int) -> Value:
-    """The number of an integer type that has the low bits of an int64 (version 10 and later).
+    """The number of an integer type with the low bits of an int64 (opset 10 and later).
 
-    A Cast would find it too, but some runtimes merge that Cast with one that follows.
+    A Cast gives it too, but some runtimes merge that Cast with one that follows.
     """
     size = op.const(2 ** BITS[kind])
     if kind in UNSIGNED:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decision trees as a graph of splits and leaves, read from and written to either form."""
+"""Decision trees as a graph of splits and leaves, read from and written to both ONNX forms."""
 
 import itertools
 from collections.abc import Iterable, Iterator
@@ -13,12 +13,12 @@ MODES = (
     "BRANCH_MEMBER",
 )  # fmt: skip
 
-MOST = 100_000  # nodes of one tree, if it has no tenth of them to begin with
+MOST = 100_000  # nodes of a written tree, or ten times the nodes that the ensemble has
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """An inner node: the test, and where it leads."""
+    """An inner node: its test, and the nodes to which the test leads."""
 
     feature: int
     mode: str
@@ -31,14 +31,14 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """Where a tree ends: what is added to which target."""
+    """The end of a tree: the weight that it adds to each target."""
 
     votes: tuple[tuple[int, Any], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Forest:
-    """All nodes of all trees in one list, and which of them are the roots."""
+    """All nodes of all trees in one list, and the indices of the roots."""
 
     nodes: tuple[Split | Leaf, ...]
     roots: tuple[int, ...]
@@ -57,7 +57,7 @@ class Forest:
 
     @property
     def targets(self) -> set[int]:
-        """Who gets votes."""
+        """The targets that get votes."""
         return {target for leaf in self.leaves for target, _ in leaf.votes}
 
     @property
@@ -65,7 +65,7 @@ class Forest:
         return min((weight for leaf in self.leaves for _, weight in leaf.votes), default=0.0)
 
     def always_votes(self, targets: set[int]) -> bool:
-        """Whether each of these gets a vote, whichever leaves are reached."""
+        """Whether each of these targets gets a vote, whichever leaves are reached."""
         sure: set[int] = set()
         for root in self.roots:
             reached = [
@@ -77,12 +77,12 @@ class Forest:
         return sure >= targets
 
     def after(self, index: int) -> tuple[int, ...]:
-        """What a node leads to."""
+        """The nodes to which a node leads."""
         node = self.nodes[index]
         return (node.false, node.true) if isinstance(node, Split) else ()
 
     def below(self, root: int) -> list[int]:
-        """The nodes of one tree, each before what it leads to."""
+        """The nodes of one tree, each before the nodes to which it leads."""
         found, waiting, seen = [], [root], {root}
         while waiting:
             index = waiting.pop()
@@ -95,7 +95,7 @@ class Forest:
 
 
 def grown(node: Node, nodes: list[Split | Leaf], roots: Iterable[int]) -> Forest:
-    """A forest whose every way ends at a leaf."""
+    """A forest in which every path ends at a leaf; another one is an invalid model."""
     forest = Forest(tuple(nodes), tuple(roots))
     state = dict.fromkeys(range(len(nodes)), "new")
     waiting = [*state, *forest.roots]
@@ -115,13 +115,13 @@ def grown(node: Node, nodes: list[Split | Leaf], roots: Iterable[int]) -> Forest
 
 
 def with_constant(forest: Forest, base: Array) -> Forest:
-    """One more tree, a leaf that adds the base values."""
+    """The forest with one more tree: a leaf that adds the base values."""
     leaf = Leaf(tuple(enumerate(base.tolist())))
     return Forest((*forest.nodes, leaf), (*forest.roots, len(forest.nodes)))
 
 
 def counting(forest: Forest) -> Forest:
-    """The same trees, where every vote weighs one."""
+    """The same trees, in which every vote weighs 1."""
     nodes = (
         Leaf(tuple((target, 1.0) for target, _ in node.votes)) if isinstance(node, Leaf) else node
         for node in forest.nodes
@@ -130,7 +130,7 @@ def counting(forest: Forest) -> Forest:
 
 
 def numbered(forest: Forest) -> Forest:
-    """The same trees, where every leaf votes with its number among them."""
+    """The same trees, in which every leaf votes with its number."""
     numbers = itertools.count()
     nodes = (Leaf(((0, next(numbers)),)) if isinstance(n, Leaf) else n for n in forest.nodes)
     return replace(forest, nodes=tuple(nodes))
@@ -140,20 +140,20 @@ def numbered(forest: Forest) -> Forest:
 
 
 def fits_float(values: Array) -> bool:
-    """Whether float32 holds these numbers."""
+    """Whether float32 holds these numbers exactly."""
     with np.errstate(over="ignore"):
         return np.array_equal(values.astype(np.float32).astype(values.dtype), values, equal_nan=True)
 
 
 def in_float(values: Array) -> Array:
-    """The same numbers as float32, if it holds them."""
+    """The numbers as float32; refuses them if float32 does not hold them."""
     if not fits_float(values):
         raise Refusal(Why.NOT_EXPRESSIBLE, "double tree parameters need ai.onnx.ml 3")
     return values.astype(np.float32)
 
 
 def float_splits(values: Array, modes: list[str]) -> Array:
-    """Float thresholds on the same side of every float."""
+    """Float thresholds that lie on the same side of every float as these thresholds."""
     if values.dtype == np.float32:
         return values
     with np.errstate(over="ignore"):
@@ -169,7 +169,7 @@ def float_splits(values: Array, modes: list[str]) -> Array:
 
 
 def narrowed(forest: Forest) -> Forest:
-    """Float thresholds and weights that decide floats just as these do."""
+    """The forest with float thresholds and weights that decide floats in the same way."""
     modes = [node.mode if isinstance(node, Split) else "LEAF" for node in forest.nodes]
     values = np.array([node.value if isinstance(node, Split) else 0 for node in forest.nodes])
     in_float(np.array([weight for leaf in forest.leaves for _, weight in leaf.votes]))
@@ -184,7 +184,7 @@ def narrowed(forest: Forest) -> Forest:
 
 
 def read_classic(node: Node, votes: str) -> Forest:
-    """From nodes with ids and votes (`target` or `class`) that refer to them."""
+    """A forest from nodes with ids, and votes (`target` or `class`) that refer to them."""
     trees, ids = node.ints("nodes_treeids"), node.ints("nodes_nodeids")
     modes = node.strings("nodes_modes")
     values = _either(node, "nodes_values")
@@ -212,14 +212,14 @@ def read_classic(node: Node, votes: str) -> Forest:
 
 
 def _either(node: Node, name: str) -> Array:
-    """A list, or the tensor that may stand in its place."""
+    """A list of floats, or the tensor that may replace it."""
     if f"{name}_as_tensor" in node.attributes:
         return node.tensor(f"{name}_as_tensor").reshape(-1)
     return np.array(node.attr(name) or [], dtype=np.float32)
 
 
 def write_classic(forest: Forest) -> dict[str, Any]:
-    """Trees written out with ids of their own; a test for membership becomes one test for each."""
+    """The attributes of a forest with ids; a test for membership becomes a test for each member."""
     rows: dict[str, list[Any]] = {
         f"nodes_{name}": []
         for name in (
@@ -276,7 +276,7 @@ def _tested(split: Split, member: int) -> Any:
 
 
 def read_ensemble(node: Node) -> Forest:
-    """From splits and leaves in lists of their own."""
+    """A forest from the separate lists of splits and leaves of TreeEnsemble."""
     modes = node.tensor("nodes_modes").tolist()
     splits, weights = node.tensor("nodes_splits"), node.tensor("leaf_weights")
     missing = node.ints_or_none("nodes_missing_value_tracks_true") or [0] * len(modes)
@@ -299,7 +299,7 @@ def read_ensemble(node: Node) -> Forest:
 
 
 def _members(node: Node, count: int) -> Iterator[tuple[float, ...]]:
-    """The sets of values to be tested for, which NaN separates."""
+    """The sets of values of the membership tests, which NaN separates."""
     sets: list[list[float]] = [[]]
     if "membership_values" in node.attributes:
         for value in node.tensor("membership_values").reshape(-1).tolist():
@@ -313,7 +313,7 @@ def _members(node: Node, count: int) -> Iterator[tuple[float, ...]]:
 
 
 def copies(forest: Forest, *, repeat: bool) -> Forest:
-    """As many copies of the trees as a leaf has votes; where it has fewer, it repeats one or adds 0."""
+    """The trees once for each vote of a leaf; a leaf with fewer votes repeats one, or adds 0."""
     nodes: list[Split | Leaf] = []
     roots: list[int] = []
     for slot in range(max(forest.most_votes, 1)):
@@ -329,7 +329,7 @@ def copies(forest: Forest, *, repeat: bool) -> Forest:
 
 
 def write_ensemble(forest: Forest, targets: int, kind: Any) -> dict[str, Any]:
-    """Splits and leaves apart; each leaf has one vote, and a tree that is a leaf gets a split."""
+    """Splits and leaves in separate lists; each leaf has one vote, and a lone leaf gets a split."""
     nodes = list(forest.nodes)
     roots = []
     for root in forest.roots:

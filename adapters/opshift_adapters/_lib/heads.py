@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attention of contrib operators, from heads to heads (version 13 and later)."""
+"""Attention of contrib operators, with one axis for the heads (opset 13 and later)."""
 
 import math
 
@@ -29,7 +29,7 @@ def together(op: Builder, x: Value) -> Value:
 
 
 def width(x: Value, axis: int, what: str) -> int:
-    """A length that must be known."""
+    """One size of a value; refuses the node if it is unknown."""
     dims = x.dims_or_none
     found = dims[axis] if dims is not None else None
     if not isinstance(found, int):
@@ -38,19 +38,19 @@ def width(x: Value, axis: int, what: str) -> int:
 
 
 def length(op: Builder, x: Value, axis: int) -> Value:
-    """One length as a scalar."""
+    """One size of a value as an int64 scalar."""
     return op.Gather(op.Shape(x), op.const(axis), axis=0)
 
 
 def with_past(op: Builder, past: Value | None, new: Value) -> Value:
-    """Keys or values of the past, then the new ones."""
+    """Past keys or values, if there are any, followed by the new ones."""
     return new if past is None else op.Concat(past, new, axis=2)
 
 
 def attended(
     op: Builder, q: Value, k: Value, v: Value, scale: float, biases: list[Value]
 ) -> Value:
-    """Values by the softmax of scaled products, to which biases are added."""
+    """The values weighted by the softmax of the scaled products plus biases."""
     products = op.MatMul(q, op.Transpose(k, perm=[0, 1, 3, 2]))
     scores = products * number(op, scale, q)
     for bias in biases:
@@ -59,12 +59,12 @@ def attended(
 
 
 def scale_of(node: Node, size: int) -> float:
-    """The factor of the products: an attribute, or by the size of a head."""
+    """The factor of the products: the attribute `scale`, or 1 / sqrt(size of a head)."""
     return attribute(node, "scale", 0.0) or 1 / math.sqrt(size)
 
 
 def padding(node: Node, op: Builder, mask: Value, batch: Value, k: Value, fill: Value) -> Value:
-    """What is added for a mask: of each key, of each pair, or by the ends (and starts) of rows."""
+    """What is added for a mask: of rank 1 it holds the ends of rows, and perhaps their starts."""
     none = number(op, 0, k)
     kept = _between(op, mask, batch, k) if mask.rank == 1 else mask > 0
     added = op.Where(kept, none, fill)
@@ -76,7 +76,7 @@ def padding(node: Node, op: Builder, mask: Value, batch: Value, k: Value, fill: 
 
 
 def _between(op: Builder, mask: Value, batch: Value, k: Value) -> Value:
-    """Which keys lie before the end of each row, and from its start on where there are starts."""
+    """Which keys lie before the end of each row, and not before its start if there are starts."""
     rows, places = length(op, batch, 0), op.Range(op.const(0), length(op, k, 2), op.const(1))
     places = op.Cast(places, to=mask.elem_type)
     count = op.Unsqueeze(rows, op.const([0]))
@@ -85,14 +85,14 @@ def _between(op: Builder, mask: Value, batch: Value, k: Value) -> Value:
     own, whole = mask.dims[0], batch.dims[0]
     if own is not None and own == whole:
         return before
-    none = ends * op.const(0, like=mask)  # where no starts follow, all rows begin at 0
+    none = ends * op.const(0, like=mask)  # without starts, all rows begin at 0
     rest = op.Concat(mask, none, axis=0)
     starts = op.Slice(rest, count, count + count, op.const([0]))
     return before & op.GreaterOrEqual(places, op.Unsqueeze(starts, op.const([1])))
 
 
 def causal(op: Builder, q: Value, k: Value, fill: float) -> Value:
-    """What is added so that no key behind a query counts."""
+    """What is added to the products to hide the keys after each query."""
     one, zero = op.const(1), op.const(0)
     total, own = length(op, k, 2), length(op, q, 2)
     keys = op.Range(zero, total, one)
@@ -104,7 +104,7 @@ def causal(op: Builder, q: Value, k: Value, fill: float) -> Value:
 def biases_of(
     node: Node, op: Builder, mask: Value | None, bias: Value | None, q: Value, k: Value
 ) -> list[Value]:
-    """Everything that is added to the products: mask, order, and a bias that is given."""
+    """All that is added to the products: the mask, the causal order and a given bias."""
     fill = number(op, attribute(node, "mask_filter_value", -10000.0), k)
     found = [] if mask is None else [padding(node, op, mask, q, k, fill)]
     if attribute(node, "unidirectional", 0):
@@ -121,9 +121,9 @@ ROTATION = (
 def turn(
     op: Builder, x: Value, cos: Value, sin: Value, *, pairs: bool, half: int | None, partly: bool
 ) -> Value:
-    """Turns pairs of numbers by angles: neighbours, or one number of each half.
+    """Rotates pairs of numbers by angles: neighbours, or one number of each half.
 
-    If `partly`, the first 2 * half numbers turn; else all of them, whose half may be unknown.
+    If `partly`, only the first 2 * half numbers rotate; else all do, and their half may be unknown.
     """
     turning = last(op, x, 0, 2 * half) if partly and half else x
     if pairs:

@@ -14,7 +14,7 @@ Dims = tuple[int | str | None, ...]
 
 
 def drop_legacy_broadcast(node: Node, op: Builder) -> Result:
-    """`axis` and `broadcast` gave way to numpy's rules: an operand is lengthened by ones instead."""
+    """Replaces `axis` and `broadcast` by trailing axes of size 1, for numpy's broadcasting."""
     a, b = node.inputs
     assert a is not None
     assert b is not None
@@ -45,7 +45,7 @@ ALIGNED = ("Unsqueeze", "Shape", "Sub", "Tile", "Concat", "Reshape")
 
 
 def to_legacy_broadcast(node: Node, op: Builder) -> Result:
-    """The second operand repeats along a block of the first; else swapped, or written out whole."""
+    """Writes `broadcast` if B repeats along a block of A; else swaps or expands the inputs."""
     name, (a, b) = node.op, node.inputs
     assert a is not None
     assert b is not None
@@ -68,12 +68,12 @@ def to_legacy_broadcast(node: Node, op: Builder) -> Result:
 
 
 def _equal(a: Dims | None, b: Dims | None) -> bool:
-    """Whether two shapes are the same whatever their symbols stand for."""
+    """Whether two shapes are equal, whatever number each symbol means."""
     return a is not None and a == b and None not in a
 
 
 def _block(large: Dims | None, small: Dims | None) -> tuple[int, int] | None:
-    """The part of `small` that repeats a part of `large`, without ones around it; None if none does."""
+    """Start and end of the part of `small` that matches `large`, without ones around, or None."""
     if small == ():
         return 0, 0
     if large is None or small is None or len(small) > len(large):
@@ -100,7 +100,7 @@ def _stretched(op: Builder, name: str, a: Value, b: Value, block: tuple[int, int
 
 
 def _covers(large: Dims, small: Dims) -> bool:
-    """Whether the common shape is surely that of `large`."""
+    """Whether the common shape is known to be that of `large`."""
     if len(small) > len(large):
         return False
     pairs = zip(large[len(large) - len(small) :], small, strict=True)

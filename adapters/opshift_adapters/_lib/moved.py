@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers of every type through operators that moved floating-point tensors only (below 6)."""
+"""Tensors of any type through operators that accept only floating-point tensors (below opset 6)."""
 
 from collections.abc import Callable, Sequence
 
@@ -20,7 +20,7 @@ Move = Callable[[list[Value], int], Value]
 
 
 def moved(op: Builder, values: Sequence[Value], move: Move) -> Value:
-    """What `move`, which takes floats of the type it is told, makes of values of one type."""
+    """The result of `move`, which accepts floats of a given type, for values of any one type."""
     typed = next((v for v in values if v.elem_type_or_none is not None), values[0])
     kind = typed.elem_type
     if kind in FLOATS:
@@ -34,7 +34,7 @@ def moved(op: Builder, values: Sequence[Value], move: Move) -> Value:
 
 
 def _holder(op: Builder, x: Value) -> int:
-    """A floating-point type that holds the values of `x`, as long as they have few digits."""
+    """A floating-point type that holds the values of `x`, if these have few digits."""
     kind = x.elem_type
     if kind in (T.BOOL, *SMALL_INTS):
         return T.FLOAT
@@ -53,7 +53,7 @@ def _held(op: Builder, x: Value, kind: int) -> Value:
 
 
 def _few_digits(x: Value, depth: int = 4) -> bool:
-    """Whether a double is known to hold the integers of `x`: constants, sizes, and moved ones."""
+    """Whether a double surely holds the integers of `x`: constants, sizes, or copies of them."""
     known = x.const_or_none()
     if known is not None:
         return bool(np.all((known >= -EXACT) & (known <= EXACT)))
@@ -67,7 +67,7 @@ def _few_digits(x: Value, depth: int = 4) -> bool:
 
 
 def _halves(op: Builder, x: Value) -> tuple[Value, Value]:
-    """The lower 32 bits, which a Cast keeps, and all above them: two doubles that add up to `x`.
+    """The lower 32 bits, which a Cast keeps, and all above them: two doubles whose sum is `x`.
 
     The double nearest to `x` is at most 2**10 away from it, far less than half of the upper unit.
     """
@@ -81,6 +81,6 @@ def _by(op: Builder, operator: Callable[..., Value], x: Value, number: float) ->
 
 
 def _together(op: Builder, high: Value, low: Value, kind: int) -> Value:
-    """The sum of two doubles as a 64-bit integer (below 6)."""
+    """The sum of two doubles as a 64-bit integer (below opset 6)."""
     both = op.Concat(op.Unsqueeze(high, axes=[0]), op.Unsqueeze(low, axes=[0]), axis=0)
     return add_rows(op, kind, cast(op, both, kind))

@@ -7,7 +7,7 @@ UNPACKED = ("Cast", "Div", "Mul", "Sub", "Unsqueeze", "Concat", "Reshape", "Slic
 
 
 def unpacked(op: Builder, packed: Value, bits: int, shape: list[int], kind: int) -> Value:
-    """The codes in bytes, the lower half of a byte first."""
+    """The codes that are packed in bytes; of 4 bits, the lower half of a byte comes first."""
     wide = op.Cast(packed, to=T.INT32)
     if bits == 4:
         sixteen = op.const(16, T.INT32)

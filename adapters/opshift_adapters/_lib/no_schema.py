@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes that no schema describes at their version."""
+"""Access to nodes whose operator has no schema at their opset."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from opshift.adapter import Node, Refusal, Value, Why
 
 
 def attribute(node: Node, name: str, default: Any) -> Any:
-    """An attribute, or the default that onnxruntime gives it."""
+    """An attribute, or the default that the caller gives."""
     found = node.attr(name)
     if found is None:
         return default
@@ -15,7 +15,7 @@ def attribute(node: Node, name: str, default: Any) -> Any:
 
 
 def needed(node: Node, position: int) -> Value:
-    """An input by position that must be there."""
+    """The input at a position; refuses the node if the input is absent."""
     found = node.input_at(position)
     if found is None:
         raise Refusal(Why.AMBIGUOUS, f"{node.op} lacks its input {position}")
@@ -23,18 +23,18 @@ def needed(node: Node, position: int) -> Value:
 
 
 def wants(node: Node, position: int) -> bool:
-    """Whether an output has a name."""
+    """Whether the output at a position has a name."""
     outputs = node.outputs
     return position < len(outputs) and outputs[position] is not None
 
 
 def refuse(node: Node, *names: str) -> None:
-    """Refuses attributes that are on, because no form is known of what they change."""
+    """Refuses attributes that are set, because no adapter expresses their effect."""
     for name in names:
         if attribute(node, name, 0):
             raise Refusal(Why.NOT_EXPRESSIBLE, f"{node.op} with {name}")
 
 
 def number(node: Node, name: str, default: float) -> float:
-    """An attribute that no schema describes."""
+    """A float attribute that no schema describes, or its default."""
     return default if node.attr(name) is None else node.float(name)

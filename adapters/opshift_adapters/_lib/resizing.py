@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a Resize node says: its lists on every axis, how the axes change, and all of it written out."""
+"""Resize: its lists for every axis, the change of each axis, and its definition written out."""
 
 from collections.abc import Mapping
 
@@ -21,7 +21,7 @@ Lists = Mapping[str, Value | None]
 
 
 def given(node: Node) -> dict[str, Value | None]:
-    """The three lists, None where one is absent or empty; of scales and sizes one counts."""
+    """The inputs roi, scales and sizes, None if absent or empty; only scales or sizes remains."""
     lists = {name: _unless_empty(node.input(name)) for name in ("roi", "scales", "sizes")}
     scales = lists["scales"]
     if scales is not None and scales.shape_or_none:
@@ -36,7 +36,7 @@ def _unless_empty(value: Value | None) -> Value | None:
 
 
 def written_out(node: Node, op: Builder) -> Value:
-    """Resize by its definition, which needs no more than the rank."""
+    """Resize written by its definition, which needs only the rank."""
     x = node["X"]
     lists = all_axes(node, op)
     rank = rank_of(x, lists["scales"], lists["sizes"])
@@ -53,7 +53,7 @@ def _filter(node: Node) -> Filter:
 
 
 def _lines(node: Node, op: Builder, rank: int, lists: Lists) -> list[ResampledAxis]:
-    """How each axis changes."""
+    """The change of each axis."""
     x, scales, sizes = node["X"], lists["scales"], lists["sizes"]
     kind = place_type(x, node.str("mode"))
     if sizes is not None:
@@ -83,7 +83,7 @@ def _lines(node: Node, op: Builder, rank: int, lists: Lists) -> list[ResampledAx
 
 
 def _copied(x: Value, sizes: Value) -> int:
-    """How many of the first sizes are surely those of `x`: Concat(Slice(Shape(x)), ...)."""
+    """The number of first sizes known to be those of `x`: Concat(Slice(Shape(x)), ...)."""
     joined = sizes.producer
     first = joined.inputs[0] if joined is not None and joined.op == "Concat" else None
     cut = first.producer if first is not None else None
@@ -100,7 +100,7 @@ def _copied(x: Value, sizes: Value) -> int:
 
 
 def _whole_only(node: Node, lines: list[ResampledAxis]) -> None:
-    """Where a size that scales give is no whole number, not all modes are agreed upon."""
+    """Refuses modes on which texts differ if scales give a size that is not whole."""
     if node.str("coordinate_transformation_mode") not in ("align_corners", "tf_crop_and_resize"):
         return
     for one in lines:
@@ -111,11 +111,11 @@ def _whole_only(node: Node, lines: list[ResampledAxis]) -> None:
             raise Refusal(Why.AMBIGUOUS, "scales may give a fraction of an element")
 
 
-# -- axes, proportion, smoothing: what came at 18 -------------------------------------------------
+# -- axes, proportion and smoothing, which opset 18 added -----------------------------------------
 
 
 def all_axes(node: Node, op: Builder) -> dict[str, Value | None]:
-    """The lists with an entry for every axis, whatever `axes` says."""
+    """The lists with an entry for every axis, also if `axes` names only some."""
     x = node["X"]
     lists = given(node)
     if "axes" not in node.attributes:
@@ -148,14 +148,14 @@ def _rearranged(op: Builder, given: Value, rest: Value, index: list[int]) -> Val
 
 
 def keeps_aspect(node: Node) -> bool:
-    """Whether one scale counts for several axes."""
+    """Whether one scale applies to several axes."""
     if "keep_aspect_ratio_policy" not in node.attributes or given(node)["sizes"] is None:
         return False
     return node.str("keep_aspect_ratio_policy") != "stretch" and len(axes(node)) != 1
 
 
 def in_proportion(node: Node, op: Builder, sizes: Value, kind: int) -> list[ResampledAxis]:
-    """The axes under one scale, which is not that of the rounded sizes."""
+    """The axes under their common scale, which is not the ratio of the rounded sizes."""
     x, wide = node["X"], T.DOUBLE
     olds = {axis: size_of(op, x, axis) for axis in sorted(axes(node))}
     widths = {axis: op.Cast(old, to=wide) for axis, old in olds.items()}
@@ -176,7 +176,7 @@ def in_proportion(node: Node, op: Builder, sizes: Value, kind: int) -> list[Resa
 
 
 def smooth(node: Node, lists: Lists, x: Value) -> bool:
-    """Whether a filter may smooth what shrinks; what grows it leaves alone."""
+    """Whether an antialias filter may apply; it does so only to axes that shrink."""
     if not _antialias(node):
         return False
     known = {name: value.const_or_none() if value else None for name, value in lists.items()}

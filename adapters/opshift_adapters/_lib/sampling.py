@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resampling axis by axis with Gather and arithmetic: what Resize means, written out.
+"""Resampling axis by axis with Gather and arithmetic: the definition of Resize, written out.
 
-What is constant is computed while converting; static sizes leave nothing but indices and weights.
+Constants are computed during the conversion; static sizes leave only indices and weights.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ SAMPLING = ("Gather", "Shape", "Reshape", "ReduceSum", *ARITHMETIC, *ARANGE)
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """The attributes of Resize that choose and weigh the elements."""
+    """The attributes of Resize that select and weigh the elements."""
 
     mode: str
     places: str = "asymmetric"
@@ -36,7 +36,7 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class ResampledAxis:
-    """An axis to be resampled: sizes before and after, scale, and the part that is looked at."""
+    """An axis to resample: the sizes before and after, the scale, and the region to crop."""
 
     axis: int
     old: Value
@@ -47,7 +47,7 @@ class ResampledAxis:
 
     @property
     def idle(self) -> bool:
-        """Whether the axis surely stays as it is."""
+        """Whether the axis is known to stay unchanged."""
         whole = self.start is None or (_is(self.start, 0) and _is(self.end, 1))
         return whole and _is(self.scale, 1)
 
@@ -61,12 +61,12 @@ def _is(value: Value | None, number: float) -> bool:
 
 
 def place_type(x: Value, mode: str) -> int:
-    """Places are float32, as everywhere, but for doubles that are blended."""
+    """The type of positions: float, but double if doubles are interpolated."""
     return T.DOUBLE if mode != "nearest" and x.elem_type == T.DOUBLE else T.FLOAT
 
 
 def scaled_line(op: Builder, x: Value, axis: int, scales: Value, kind: int) -> ResampledAxis:
-    """An axis of which the scale is given."""
+    """An axis whose scale is given."""
     scale, old = element(op, scales, axis), size_of(op, x, axis)
     wide = op.Cast(old, to=T.FLOAT) * scale
     new = op.Cast(op.Floor(wide), to=T.INT64)
@@ -79,7 +79,7 @@ def scale_is_one(scales: Value, axis: int) -> bool:
 
 
 def sized_line(op: Builder, x: Value, axis: int, sizes: Value, kind: int) -> ResampledAxis:
-    """An axis of which the new size is given."""
+    """An axis whose new size is given."""
     new, old = element(op, sizes, axis), size_of(op, x, axis)
     have = old.const_or_none()
     if have is not None and _is(new, int(have)):
@@ -109,7 +109,7 @@ def resampled(op: Builder, x: Value, rank: int, lines: list[ResampledAxis], how:
 
 
 def by_scales(op: Builder, x: Value, scales: Value, how: Filter) -> Value:
-    """The resampling of which only the scales are given."""
+    """The resampling for which only scales are given."""
     rank, kind = rank_of(x, scales), place_type(x, how.mode)
     changing = [axis for axis in range(rank) if not scale_is_one(scales, axis)]
     lines = [scaled_line(op, x, axis, scales, kind) for axis in changing]
@@ -117,7 +117,7 @@ def by_scales(op: Builder, x: Value, scales: Value, how: Filter) -> Value:
 
 
 def rank_of(x: Value, *per_axis: Value | None) -> int:
-    """The rank, which the length of a list with one entry for each axis may tell, too."""
+    """The rank of `x`, or the length of a list that has one entry for each axis."""
     if x.rank_or_none is None:
         for value in per_axis:
             shape = value.shape_or_none if value else None
@@ -133,7 +133,7 @@ def _nearest(op: Builder, x: Value, rank: int, one: ResampledAxis, how: Filter) 
 
 
 def _blended(op: Builder, x: Value, rank: int, one: ResampledAxis, how: Filter) -> Value:
-    """The weighted sum of the elements around each place."""
+    """The weighted sum of the elements around each position."""
     if how.smooth and not _is(one.scale < 1, 0):
         return _smoothed(op, x, rank, one, how)
     kind = place_type(x, how.mode)
@@ -153,14 +153,14 @@ def _blended(op: Builder, x: Value, rank: int, one: ResampledAxis, how: Filter) 
     for part in parts[1:]:
         total = total + part
     if one.scale.const_or_none() is None and not how.exclude_outside:
-        # The axis may stay as it is, and an infinity next door must not come in with weight 0.
+        # The axis may stay unchanged; then an infinite neighbour with weight 0 must not count.
         between = column(op, off > 0, rank, one.axis)
         total = op.Where(between, total, _picked(op, x, base, one, kind))
     return _extrapolated(op, total, rank, place, one, how)
 
 
 def _smoothed(op: Builder, x: Value, rank: int, one: ResampledAxis, how: Filter) -> Value:
-    """Weighted sums of what the filter sees, which is as much wider as the axis gets shorter."""
+    """Weighted sums under the filter, which is wider by the factor by which the axis shrinks."""
     old, new, scale = (v.const_or_none() for v in (one.old, one.new, one.scale))
     if old is None or new is None or scale is None:
         raise Refusal(Why.NEEDS_SHAPE, "antialiased down-sampling of unknown sizes needs opset 18")
@@ -185,10 +185,10 @@ def _smoothed(op: Builder, x: Value, rank: int, one: ResampledAxis, how: Filter)
 
 
 def _read_only(matrix: Array) -> tuple[Array, Array]:
-    """For each column the rows that count and their weights.
+    """For each column the rows with a weight, and their weights.
 
-    An infinity must not come in with weight 0. Therefore a column with fewer rows than others
-    reads its last row several times, and halves the weight each time.
+    An infinity must not be multiplied by 0. Therefore a column with fewer rows than others reads
+    its last row several times, and halves the weight each time.
     """
     columns = [np.flatnonzero(column) for column in matrix.T]
     width = max((len(rows) for rows in columns), default=1)
@@ -206,7 +206,7 @@ def _read_only(matrix: Array) -> tuple[Array, Array]:
 
 
 def _filter_height(how: Filter, t: Array) -> Array:
-    """What an element at a distance counts for."""
+    """The weight of an element at a distance."""
     if how.mode == "linear":
         return np.asarray(np.clip(1 - t, 0, None))
     a = how.cubic
@@ -221,7 +221,7 @@ def _times(op: Builder, x: Value, weight: Value, rank: int, axis: int) -> Value:
 
 
 def _picked(op: Builder, x: Value, at: Value, one: ResampledAxis, kind: int) -> Value:
-    """The elements at whole places, those outside taken from the edge."""
+    """The elements at whole positions; a position outside reads the edge."""
     last = _last(op, one, kind)
     inside = op.Min(op.Max(at, op.const(0, kind)), last)
     return op.Gather(x, op.Cast(inside, to=T.INT64), axis=one.axis)
@@ -244,7 +244,7 @@ def _rounded(op: Builder, place: Value, one: ResampledAxis, rounding: str) -> Va
 
 
 def tap_weights(off: Value, mode: str, a: float) -> list[Value]:
-    """What the elements around a place count for, which lies `off` behind the second or first."""
+    """The weights of the elements around a position, which lies `off` after the lower one."""
     rest = 1 - off
     if mode == "linear":
         return [rest, off]
@@ -254,19 +254,19 @@ def tap_weights(off: Value, mode: str, a: float) -> list[Value]:
 
 
 def _outer(t: Value, a: float) -> Value:
-    """The weight of an element that is farther away than one, and not farther than two."""
+    """The weight of an element at a distance between 1 and 2."""
     return ((t * a + -5 * a) * t + 8 * a) * t + -4 * a
 
 
 def _inner(t: Value, a: float) -> Value:
-    """The weight of an element that is not farther away than one."""
+    """The weight of an element at a distance of at most 1."""
     return (t * (a + 2) - (a + 3)) * t * t + 1
 
 
 def _inside_only(
     op: Builder, taps: list[Value], weights: list[Value], one: ResampledAxis, kind: int
 ) -> list[Value]:
-    """Nothing outside counts; what is left makes up for it."""
+    """Weights of 0 outside, and the other weights scaled to the sum 1."""
     last = _last(op, one, kind)
     kept = [
         weight * op.Cast(~_outside(tap, last), to=kind)
@@ -299,7 +299,7 @@ def _extrapolated(
 
 
 def _places(op: Builder, one: ResampledAxis, name: str, kind: int) -> Value:
-    """Where each element of the result lies in the input, a vector."""
+    """The position in the input of each element of the result, as a vector."""
     at = op.Cast(arange(op, one.new), to=kind)
     if name == "asymmetric":
         return at / one.scale
@@ -323,7 +323,7 @@ def _places(op: Builder, one: ResampledAxis, name: str, kind: int) -> Value:
 
 
 def _unless_kept(op: Builder, one: ResampledAxis, places: Value, at: Value) -> Value:
-    """These places, but those of the input where the axis keeps its size."""
+    """These positions, but those of the input if the axis keeps its size."""
     changed = (one.scale < 1) | (one.scale > 1)
     return op.Where(changed, places, at)
 

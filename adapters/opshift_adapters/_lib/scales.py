@@ -12,7 +12,7 @@ LIMITS = {
     T.INT2: (-2, 1), T.UINT2: (0, 3), T.INT4: (-8, 7), T.UINT4: (0, 15), T.INT8: (-128, 127),
     T.UINT8: (0, 255), T.INT16: (-32768, 32767), T.UINT16: (0, 65535),
 }  # fmt: skip
-# A type that holds all values of another, signed zeros included.
+# For each type, a type that holds all its values, signed zeros included.
 WIDER: dict[int, int] = {
     T.INT2: T.INT8, T.UINT2: T.UINT8, T.INT4: T.INT8, T.UINT4: T.UINT8, T.FLOAT8E8M0: T.FLOAT,
     T.FLOAT4E2M1: T.FLOAT8E4M3FN, T.FLOAT6E2M3: T.FLOAT8E4M3FN, T.FLOAT6E3M2: T.FLOAT8E4M3FN,
@@ -24,7 +24,7 @@ BORN: dict[int, int] = {
 
 
 def widened(op: Builder, value: Value | None) -> Value | None:
-    """A constant of a type that does not exist there, in one that does and holds its values."""
+    """A constant of a type that the opset lacks, in a type that holds its values."""
     if value is None or op.version >= BORN.get(value.elem_type, 0):
         return value
     known = value.const_or_none()
@@ -55,7 +55,7 @@ def along(op: Builder, p: Value, x: Value, axis: int, block: int = 0) -> Value:
 
 
 def _each_block_spread(op: Builder, p: Value, x: Value, axis: int, block: int) -> Value:
-    """Every element repeated along its block, and the last block cut."""
+    """Each element repeated along its block; the last block is cut."""
     behind = x.rank - 1 - axis
     repeats = op.const([1] * (axis + 1) + [block] + [1] * behind)
     repeated = op.Expand(op.Unsqueeze(p, op.const([axis + 1])), repeats)
@@ -74,7 +74,7 @@ Place = Callable[[Value], Value]
 
 
 def as_it_is(p: Value) -> Value:
-    """Below 13 scales and zero points are scalars."""
+    """The scale or zero point itself, which is a scalar below opset 13."""
     return p
 
 
@@ -87,11 +87,11 @@ def to(op: Builder, x: Value, kind: int) -> Value:
 
 
 MULTIPLIED = ("Cast", "Sub", "Mul", "Div", "Add", "Clip")
-IN_FLOAT = (T.INT8, T.UINT8, T.INT16, T.UINT16, *FLOAT8)  # a float holds their differences
+IN_FLOAT = (T.INT8, T.UINT8, T.INT16, T.UINT16, *FLOAT8)  # float holds their differences
 
 
 def multiplied(op: Builder, node: Node, place: Place, x: Value | None = None) -> Value:
-    """(x - zero point) * scale: an exact difference, a product in float."""
+    """(x - zero point) * scale: the difference is exact, the product is in float."""
     x, zero = x or node["x"], widened(op, node.input("x_zero_point"))
     shaped = to(op, place(node["x_scale"]), T.FLOAT)
     unseen = requantized(op, x, zero)
@@ -111,7 +111,7 @@ ROUNDED = ("Cast", "Div", "Round", "Add", "Sub", "Clip")
 
 
 def rounded(op: Builder, node: Node, place: Place, kind: int) -> Value:
-    """x / scale, to the nearest even, shifted and cut off at the limits of an integer type."""
+    """x / scale rounded to the nearest even, plus the zero point, within the limits of the type."""
     zero = widened(op, node.input("y_zero_point"))
     ratio = _ratio(op, node, place)
     if op.version < 11:
@@ -124,19 +124,20 @@ def rounded(op: Builder, node: Node, place: Place, kind: int) -> Value:
     return op.Cast(cut, to=WIDER.get(kind, kind))
 
 
-WHOLE = 3 * 2**22  # floats of this size have no fraction: adding it rounds to the nearest even
+WHOLE = 3 * 2**22  # floats of this size have no fraction, so adding it rounds to the nearest even
 QUANTIZED = ("Clip", "Add", "Cast", "Sub")
 
 
 def quantized(op: Builder, ratio: Value, zero: Value | None, kind: int) -> Value:
-    """A float to the nearest even, shifted and cut off at the limits of 8 bits (version 6 to 10)."""
+    """A float rounded to the nearest even, plus the zero point, as 8 bits (opset 6 to 10)."""
     return op.Cast(_codes(op, ratio, _point(op, zero), kind), to=kind)
 
 
 def _codes(op: Builder, ratio: Value, point: int | Value, kind: int, less: int = 0) -> Value:
-    """The codes of 8 bits in float, less a number.
+    """The codes of 8 bits in float, minus a number.
 
-    The limits stand between the two sums: some runtimes merge two sums of floats, which undoes both.
+    Clip stands between the two sums, because some runtimes merge two sums of floats, which undoes
+    both.
     """
     low, high = LIMITS[T(kind)]
     whole, start = ratio + op.const(WHOLE, T.FLOAT), WHOLE
@@ -149,7 +150,7 @@ def _codes(op: Builder, ratio: Value, point: int | Value, kind: int, less: int =
 
 
 def _point(op: Builder, zero: Value | None) -> int | Value:
-    """A zero point as a number if it is known, else as a float."""
+    """A zero point as a number if it is constant, else as a float value."""
     known = np.array(0) if zero is None else zero.const_or_none()
     return op.Cast(zero, to=T.FLOAT) if known is None else int(known.item())
 
@@ -162,10 +163,10 @@ def _ratio(op: Builder, node: Node, place: Place) -> Value:
 
 
 def requantized(op: Builder, x: Value, zero: Value | None) -> Value | None:
-    """What QuantizeLinear made of floats, less a zero point, with no integers between (below 11)."""
+    """The input of QuantizeLinear as codes in float, minus a zero point (below opset 11)."""
     source = x.producer
     own_name = source is not None and source.op == "QuantizeLinear" and source.schema is not None
-    if op.version >= 11 or source is None or not own_name:  # runtimes have one of their own
+    if op.version >= 11 or source is None or not own_name:  # runtimes also have such an operator
         return None
     own = source.input("y_zero_point")
     ratio, point = _ratio(op, source, as_it_is), _point(op, own)

@@ -12,11 +12,11 @@ from opshift.adapter import Builder, Node, Refusal, T, Value, Why
 
 from opshift_adapters._lib.blocks import WIDE_INTS, cast
 
-UNDER_ONE = 1 - 2.0**-50  # what rounds up in a double stays below by it
+UNDER_ONE = 1 - 2.0**-50  # a product that double rounds up stays below with it
 
 
 def wide_arithmetic(node: Node, op: Builder) -> Value:
-    """Add, Sub, Mul or Div of int64 or uint64, which wrap around as they always did."""
+    """Add, Sub, Mul or Div of int64 or uint64, which wrap around (below opset 6)."""
     a, kind = node["A"], node["A"].elem_type
     if node.op == "Div" and kind == T.UINT64:
         raise Refusal(Why.TYPE_NOT_AVAILABLE, "dividing unsigned 64-bit integers needs opset 6")
@@ -33,17 +33,17 @@ WIDE = ("Gather", "Less", "Greater", "Not", *STACKED)
 
 
 def add_stacked(op: Builder, kind: int, *values: Value) -> Value:
-    """The sum of integers of one shape and type (below 6)."""
+    """The sum of integers of one shape and type (below opset 6)."""
     return add_rows(op, kind, _stacked(op, values))
 
 
 def add_rows(op: Builder, kind: int, stack: Value) -> Value:
-    """The sum over the first axis of integers (below 6)."""
+    """The sum of integers over the first axis (below opset 6)."""
     return cast(op, op.ReduceSum(stack, axes=[0], keepdims=0), kind)
 
 
 def multiply_stacked(op: Builder, kind: int, *values: Value) -> Value:
-    """The product of integers of one shape and type (below 6)."""
+    """The product of integers of one shape and type (below opset 6)."""
     return cast(op, op.ReduceProd(_stacked(op, values), axes=[0], keepdims=0), kind)
 
 
@@ -56,7 +56,7 @@ MOST_ROWS = 8
 
 
 def combine_rows(op: Builder, x: Value) -> Value | None:
-    """`x` by Add or Mul if it is the sum or the product of a few rows of integers (6 and later)."""
+    """`x` by Add or Mul if it is a sum or product of a few rows (opset 6 and later), else None."""
     reduction = x.producer
     if reduction is None or reduction.op not in ("ReduceSum", "ReduceProd"):
         return None
@@ -69,7 +69,7 @@ def combine_rows(op: Builder, x: Value) -> Value | None:
 
 
 def _rows(op: Builder, stack: Value) -> list[Value]:
-    """What lies in each row of a stack; nothing if that is unknown."""
+    """The value in each row of a stack; empty if that is unknown."""
     producer = stack.producer
     if producer is not None and producer.op == "Cast":
         found = [cast(op, row, stack.elem_type) for row in _stacked_values(producer["input"])]
@@ -82,7 +82,7 @@ def _rows(op: Builder, stack: Value) -> list[Value]:
 
 
 def _stacked_values(stack: Value) -> list[Value]:
-    """The values that Unsqueeze and Concat stack; nothing where something else makes the stack."""
+    """The values that Unsqueeze and Concat stack; empty if other nodes make the stack."""
     concat = stack.producer
     if concat is None or concat.op != "Concat" or concat.int("axis") != 0:
         return []
@@ -110,7 +110,7 @@ def _scaled(op: Builder, x: Value, factor: float) -> Value:
 
 
 def _stretched(node: Node, op: Builder, kind: int) -> Value:
-    """The second operand in the shape of the first: its two halves fit into doubles, which stretch."""
+    """B in the shape of A: doubles, which broadcast, hold each of its two halves exactly."""
     a, b = node["A"], node["B"]
     if not node.int("broadcast"):
         return b
@@ -127,7 +127,7 @@ def _stretched(node: Node, op: Builder, kind: int) -> Value:
 
 
 def _quotient(op: Builder, a: Value, b: Value) -> Value:
-    """a / b towards zero: twice a quotient in double from below, then one more if one fits."""
+    """a / b towards zero: two quotients in double, rounded towards 0, and 1 more if that fits."""
     real_a, real_b = _double(op, a), _double(op, b)
     first = _from_below(op, real_a, real_b)
     rest = _difference(op, a, multiply_stacked(op, T.INT64, first, b))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the windows of a pooling operator lie, and sums over them, for the pooling adapters."""
+"""The windows of pooling operators: pads, spans, and sums over each window."""
 
 from typing import Any
 
@@ -10,12 +10,12 @@ from opshift_adapters._lib.blocks import part
 
 
 def knows(node: Node, attribute: str) -> bool:
-    """Whether the version being left has an attribute."""
+    """Whether the operator has an attribute at the opset that is left."""
     return node.schema is not None and attribute in node.schema.attributes
 
 
 def per_axis(node: Node, name: str) -> list[int]:
-    """Strides or dilations; 1 where they are absent or the version has none."""
+    """Strides or dilations; 1 if they are absent or the opset has none."""
     return (node.ints_or_none(name) if knows(node, name) else None) or [1] * len(node.ints("kernel_shape"))
 
 
@@ -25,25 +25,25 @@ def dilated(node: Node) -> bool:
 
 
 def spans(node: Node) -> list[int]:
-    """How far a window reaches along each axis."""
+    """The number of elements that a window covers along each axis, gaps included."""
     pairs = zip(node.ints("kernel_shape"), per_axis(node, "dilations"), strict=True)
     return [(kernel - 1) * dilation + 1 for kernel, dilation in pairs]
 
 
 def same_size(node: Node) -> bool:
-    """Whether pads follow from sizes so that only strides make the result smaller."""
+    """Whether `auto_pad` computes the pads, so that only strides reduce the size."""
     return node.str("auto_pad").startswith("SAME")
 
 
 def size(x: Value, axis: int) -> int | None:
-    """A dimension if it is known."""
+    """A dimension if it is static, else None."""
     dims = x.dims_or_none
     found = dims[axis] if dims is not None else None
     return found if isinstance(found, int) else None
 
 
 def explicit_pads(node: Node, x: Value) -> list[int]:
-    """The pads, begins then ends, whatever says them."""
+    """The pads, all begins then all ends, from `pads` or from `auto_pad`."""
     rank = len(node.ints("kernel_shape"))
     pads = node.ints_or_none("pads")  # auto_pad replaces them
     if not same_size(node):
@@ -62,7 +62,7 @@ def explicit_pads(node: Node, x: Value) -> list[int]:
 
 
 def floor_pads(node: Node, x: Value) -> list[int]:
-    """Pads with which rounding down gives the windows that `ceil_mode` gives."""
+    """Pads for which rounding down gives the same windows as `ceil_mode`."""
     pads, rank = explicit_pads(node, x), len(node.ints("kernel_shape"))
     for axis, (span, stride) in enumerate(zip(spans(node), per_axis(node, "strides"), strict=True)):
         begin, end, length = pads[axis], pads[axis + rank], size(x, 2 + axis)
@@ -80,7 +80,7 @@ def floor_pads(node: Node, x: Value) -> list[int]:
 
 
 def _end(length: int, end: int, span: int, stride: int) -> int:
-    """An end pad, as near to the given one as it can be; no window starts in it."""
+    """The end pad nearest to the given one for which no window starts in it."""
     count = -(-(length + end - span) // stride) + 1
     if (count - 1) * stride >= length:
         count -= 1
@@ -89,7 +89,7 @@ def _end(length: int, end: int, span: int, stride: int) -> int:
 
 
 def counted_pads(node: Node, x: Value) -> tuple[list[int], list[int]]:
-    """Pads that AveragePool counts as elements, and pads around them that it does not."""
+    """The pads that AveragePool counts as elements, and the pads around them that it does not."""
     asked = explicit_pads(node, x)
     total = floor_pads(node, x) if rounds_up(node) else asked
     if not node.int("count_include_pad"):
@@ -104,9 +104,10 @@ def rounds_up(node: Node) -> bool:
 
 
 def last_starts_in_pad(node: Node, op: Builder) -> bool:
-    """Whether `ceil_mode`, taken at its word, counts a window that lies in the end padding.
+    """Whether `ceil_mode`, by its text, counts a window that starts in the end padding.
 
-    Of an unknown size nobody infers that window; inside a function a call's inference may.
+    For an unknown size no inference finds that window, but inside a function the inference of a
+    call may.
     """
     x = node["X"]
     pads, rank = explicit_pads(node, x), len(node.ints("kernel_shape"))
@@ -122,7 +123,7 @@ def last_starts_in_pad(node: Node, op: Builder) -> bool:
 
 
 def rounded_down(node: Node, op: Builder) -> Result:
-    """The same windows without `ceil_mode` and without dilations, of which there are none."""
+    """The pooling without `ceil_mode` and `dilations`, whose windows must have no gaps."""
     gone = {name: None for name in ("ceil_mode", "dilations") if knows(node, name)}
     if not rounds_up(node):
         kept: Value | tuple[Value, ...] = op.same(node, **gone)
@@ -133,7 +134,7 @@ def rounded_down(node: Node, op: Builder) -> Result:
 
 
 def padded(op: Builder, x: Value, pads: list[int], value: float) -> Value:
-    """`x` with spatial pads written out."""
+    """`x` with its spatial pads written as Pad."""
     if not any(pads):
         return x
     half = len(pads) // 2
@@ -147,7 +148,7 @@ WINDOW_SUMS = ("Shape", "Slice", "Concat", "Reshape", "Conv", "Cast")
 
 
 def window_sums(op: Builder, x: Value, kernel: list[int], **where: Any) -> Value:
-    """The sum of every window of every channel, as a convolution with ones (version 5 and later)."""
+    """The sum of every window of every channel, by a Conv with ones (opset 5 and later)."""
     channels = size(x, 1)
     if channels is not None:
         return ones_conv(op, x, kernel, channels, **where)
@@ -157,14 +158,14 @@ def window_sums(op: Builder, x: Value, kernel: list[int], **where: Any) -> Value
 
 
 def ones_conv(op: Builder, x: Value, kernel: list[int], channels: int, **where: Any) -> Value:
-    """The sum of every window, where the number of channels is known."""
+    """The sum of every window, for a known number of channels."""
     ones = op.const(np.ones([channels, 1, *kernel]), like=x)
     sums: Value = op.Conv(x, ones, kernel_shape=kernel, group=channels, **where)
     return sums
 
 
 def one_channel(op: Builder, x: Value, batch: int) -> Value:
-    """The shape of `x` with a batch of that size and one channel."""
+    """The shape of `x` with a batch of this size and one channel."""
     known = x.shape_or_none
     if known is not None:
         return op.const([batch, 1, *known[2:]])
@@ -172,7 +173,7 @@ def one_channel(op: Builder, x: Value, batch: int) -> Value:
 
 
 def as_wide(op: Builder, x: Value) -> Value:
-    """Sums of float16 are made in float."""
+    """`x`, as float if it is float16, because sums need float."""
     return op.Cast(x, to=T.FLOAT) if x.elem_type == T.FLOAT16 else x
 
 
@@ -182,7 +183,7 @@ def from_wide(op: Builder, y: Value, x: Value) -> Value:
 
 
 def without_windows_in_pad(node: Node, op: Builder) -> Result:
-    """A pooling whose last window, counted by the text below 22, does not lie in the end padding."""
+    """A pooling whose last window, by the text below opset 22, is not in the end padding."""
     x = node["X"]
     if x.may_be(T.BFLOAT16) and x.elem_type == T.BFLOAT16:
         return cast_around("float")(node, op)

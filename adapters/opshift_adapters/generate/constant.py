@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Constant, ConstantOfShape, EyeLike, Range: values from nothing but attributes and shapes."""
+"""Constant, ConstantOfShape, EyeLike and Range: values from attributes and shapes."""
 
 from collections.abc import Sequence
 
@@ -38,7 +38,7 @@ CONSTANT_9 = boundary(9, "Constant:d85bdf", directions="up")
 @example("in a function", "(int64[2] x) => (int64[2] y) { y = own.plus(x) }", functions='<opset_import: ["" : 9], domain: "own"> plus (x) => (y) { k = Constant<value = int64[2] {1, 2}>() y = Add(x, k) }', imports={"own": 1})
 @example("too wide for a function", "(int64[2] x) => (int64[2] y) { y = own.plus(x) }", functions='<opset_import: ["" : 9], domain: "own"> plus (x) => (y) { k = Constant<value = int64[1] {9007199254740993}>() y = Add(x, k) }', imports={"own": 1})
 def constant_9_8(node: Node, op: Builder) -> Result:
-    """Constant made floats only; anything else is an initializer."""
+    """Opset 9 added all types to Constant; below it, other types than floats are initializers."""
     kind = node.attr("value").data_type
     return KEEP if kind in FLOATS else op.const(node.tensor("value"), kind)
 
@@ -49,7 +49,7 @@ CONSTANT_11 = boundary(11, "Constant:c0237c", directions="up")
 @adapter("Constant", 11, 10)
 @example("value", "() => (float[2] y) { y = Constant<value = float[2] {1, 2}>() }", gives="Constant")
 def constant_11_10(node: Node, op: Builder) -> Result:
-    """A sparse value is written out."""
+    """Opset 11 added `sparse_value` to Constant; below it, a dense value is written."""
     if node.has("sparse_value"):  # pragma: no cover: examples cannot hold one; test_constant.py does
         (dense,) = node.outputs
         assert dense is not None
@@ -71,7 +71,7 @@ CONSTANT_12 = boundary(12, "Constant:882c28", directions="up")
 @example("strings", '() => (string[2] y) { y = Constant<value_strings = ["a", ""]>() }', gives="Constant")
 @example("from a function's attribute", "() => (int64[2] y) { y = own.two<n = [4, 5]>() }", functions='<opset_import: ["" : 12], domain: "own"> two <n> () => (y) { y = Constant<value_ints: ints = @n>() }', imports={"own": 1})
 def constant_12_11(node: Node, op: Builder) -> Result:
-    """Numbers and text that stood in the node itself become a tensor."""
+    """Opset 12 added attributes for numbers and strings; below it, `value` is written."""
     for form, dtype in CONSTANT_FORMS.items():
         if node.has(form):
             return op.same(node, value=np.array(node.attr(form), dtype=dtype), **{form: None})
@@ -94,7 +94,7 @@ CONSTANT_25 = boundary(25, "Constant:54abdd ConstantOfShape:3c555e")
 @example("minus zero", "(int64[1] s) => (float[a] y) { z = ConstantOfShape<value = float[1] {-0.0}>(s) o = Constant<value = float {1}>() y = Div(o, z) }", inputs={"s": [2]})
 @example("filled with two numbers", "(int64[2] s) => (float[a,b] y) { y = ConstantOfShape<value=float[2] {1.0, 2.0}>(s) }", invalid="value holds 2 numbers, and takes one")
 def constant_of_shape_9_8(node: Node, op: Builder) -> Result:
-    """Born in 9; before it a scalar was expanded."""
+    """Opset 9 added ConstantOfShape; below it, Expand of a scalar is written."""
     value, kind = np.zeros(1), T.FLOAT
     if node.has("value"):
         value, kind = node.tensor("value"), node.attr("value").data_type
@@ -104,7 +104,7 @@ def constant_of_shape_9_8(node: Node, op: Builder) -> Result:
 @example("bfloat16", "(int64[2] s) => (bfloat16[a,b] y) { y = ConstantOfShape<value = bfloat16[1] {16320}>(s) }", gives="ConstantOfShape Cast", inputs={"s": [2, 3]})
 @example("float8", "(int64[2] s) => (float8e5m2[a,b] y) { y = ConstantOfShape<value = float8e5m2[1] {62}>(s) }", gives="ConstantOfShape Cast", inputs={"s": [2, 3]})
 def constant_of_shape_20_19(node: Node, op: Builder) -> Result:
-    """bfloat16 and the 8-bit floats are made in float; `saturate=0` keeps an infinity."""
+    """Opset 20 added bfloat16 and 8-bit floats; below it, a float tensor is made and cast."""
     kind = node.attr("value").data_type
     wide = op.same(node, value=node.tensor("value").astype(np.float32))
     return op.Cast(wide, to=kind, saturate=None if kind == T.BFLOAT16 else 0)
@@ -126,7 +126,7 @@ EYE_LIKE = fragile("EyeLike")
 @example("unknown dimensions", EYE + "(float[N,M] y) { y = EyeLike<k=1>(x) }")
 @example("far diagonal", EYE + "(double[N,M] y) { y = EyeLike<k=-5, dtype=11>(x) }")
 def eye_like_9_8(node: Node, op: Builder) -> Result:
-    """Born in 9; before it row and column numbers were compared."""
+    """Opset 9 added EyeLike; below it, Equal compares the numbers of rows and columns."""
     x = node["input"]
     kind, shape = node.attr("dtype") or x.elem_type, x.shape_or_none
     if shape is not None and shape[0] * shape[1] <= 1024:  # larger ones would swell the model
@@ -140,7 +140,7 @@ def eye_like_9_8(node: Node, op: Builder) -> Result:
 @example("bfloat16 by default", BFLOAT + "b = Cast<to=16>(x) y = EyeLike<k=1>(b) }", gives="Cast Cast EyeLike Cast")
 @example("bfloat16 input", "(bfloat16[2,3] x) => (float[2,3] y) { y = EyeLike<dtype=1>(x) }", gives="Cast EyeLike")
 def eye_like_22_21(node: Node, op: Builder) -> Result:
-    """bfloat16 is made in float: both hold zeros and ones."""
+    """Opset 22 added bfloat16 to EyeLike; below it, a float tensor is made and cast."""
     x = node["input"]
     kind = node.attr("dtype") or x.elem_type
     like = op.Cast(x, to=T.FLOAT) if x.elem_type == T.BFLOAT16 else x
@@ -177,7 +177,7 @@ SMALL_RANGE = "(int16 a, int16 b, int16 d) => (int16[N] y) { y = Range(a, b, d) 
 @example("no floats", RANGE, inputs={"a": 2.0, "b": -3.0, "d": 0.75})
 @example("type unknown inside a function", "(int64 b) => (int64[N] y) { y = own.upto(b) }", functions='<opset_import: ["" : 11], domain: "own"> upto (b) => (y) { a = Constant<value = int64 {0}>() d = Constant<value = int64 {1}>() y = Range(a, b, d) }', imports={"own": 1}, inputs={"b": 3})
 def range_11_10(node: Node, op: Builder) -> Result:
-    """Born in 11; before it, `start + i * delta` over as many i as the definition counts."""
+    """Opset 11 added Range; below it, start + i * delta is written for each i."""
     ends = [node["start"], node["limit"], node["delta"]]
     kind = _type_of_one(ends)
     (result,) = node.outputs
@@ -210,7 +210,7 @@ def _not_below_zero(op: Builder, count: Value) -> Value:
 
 
 def _counted_by_one(op: Builder, start: Value, limit: Value, kind: int) -> Value:
-    """Each number from the start on, of which there are none if the limit lies below it."""
+    """The integers from start to limit with step 1; none if the limit is below the start."""
     low, high = start.bounds_or_none, limit.bounds_or_none
     rises = low is not None and high is not None and high.lowest >= low.highest
     begin, end = (_wide(op, v, kind) for v in (start, limit))
@@ -228,7 +228,7 @@ def _float_range(op: Builder, kind: int, start: Value, limit: Value, delta: Valu
 
 
 def _type_of_one(values: Sequence[Value]) -> int:
-    """The type they share, if it is known of any."""
+    """The type that the values share, from any value whose type is known."""
     known = (v.elem_type_or_none for v in values)
     return next((kind for kind in known if kind is not None), None) or values[0].elem_type
 
@@ -244,7 +244,7 @@ RANGE_27 = boundary(27, "Range:770b92", directions="up")
 @example("float16 in float16", HALF + "<stash_type=10>(a, b, d) }", refuses=Why.NOT_EXPRESSIBLE)
 @example("bfloat16", "(bfloat16 a, bfloat16 b, bfloat16 d) => (bfloat16[N] y) { y = Range(a, b, d) }", inputs={"a": 250, "b": 262, "d": 2}, gives="Cast Cast Cast Range Cast")
 def range_27_26(node: Node, op: Builder) -> Result:
-    """The 16-bit floats are counted up in `stash_type`; other types never looked at it."""
+    """Opset 27 added `stash_type` for 16-bit floats; below it, Casts to it are written."""
     ends = [node["start"], node["limit"], node["delta"]]
     kind, stash = _type_of_one(ends), node.int("stash_type")
     if kind not in (T.FLOAT16, T.BFLOAT16):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dropout: who says whether it drops, where the ratio is, and what the mask is."""
+"""Dropout: the training mode, the ratio, and the type of the mask."""
 
 from typing import Any
 
@@ -27,13 +27,13 @@ EIGHT_BITS = (T.FLOAT8E4M3FN, T.FLOAT8E4M3FNUZ, T.FLOAT8E5M2, T.FLOAT8E5M2FNUZ)
 
 
 def mask_of(node: Node) -> Value | None:
-    """The mask if somebody reads it."""
+    """The output `mask` if it is read, else None."""
     mask = node.output("mask")
     return mask if mask is not None and mask.used else None
 
 
 def trains(node: Node) -> bool | None:
-    """Whether version 12 and later drop; None when only the running model knows."""
+    """Whether Dropout of opset 12 or later drops; None if that is computed."""
     training = node.input("training_mode")
     known = None if training is None else training.const_or_none()
     if training is None:
@@ -42,7 +42,7 @@ def trains(node: Node) -> bool | None:
 
 
 def narrow_types(node: Node, op: Builder) -> Result:
-    """Data of 8 bits goes through float, the ratio is a float that it took before."""
+    """Opset 22 added 8-bit floats and more types of `ratio`; below it, both are cast to float."""
     data, ratio = node["data"], node.input("ratio")
     if ratio is not None:
         known = ratio.const_or_none()
@@ -72,7 +72,7 @@ BFLOAT16_13 = boundary(13, "Dropout:03e4f9")
 
 
 def dropped(op: Builder, x: Value, ratio: Value, seed: int | None) -> tuple[Value, Value]:
-    """`scale * data * mask`, and the mask, which keeps an element with probability 1 - ratio."""
+    """`scale * data * mask` and the mask, which keeps an element with probability 1 - ratio."""
     kind, known = x.elem_type, ratio.const_or_none()
     draws: dict[str, Any] = {} if seed is None else {"seed": float(seed)}
     draw = op.RandomUniformLike(x, dtype=T.FLOAT, **draws)
@@ -102,7 +102,7 @@ def dropped(op: Builder, x: Value, ratio: Value, seed: int | None) -> tuple[Valu
 @example("perhaps training", "(float[4,5] x, float r, bool t) => (float[4,5] y, bool[4,5] m) { y, m = Dropout<seed=3>(x, r, t) }", inputs={"r": 0.25, "t": True})
 @example("perhaps not training", "(float[4,5] x, float r, bool t) => (float[4,5] y, bool[4,5] m) { y, m = Dropout<seed=3>(x, r, t) }", inputs={"r": 0.25, "t": False})
 def dropout_12_11(node: Node, op: Builder) -> Result:
-    """There was no switch: it copied. `ratio` was an attribute, and a mask had no defined value."""
+    """Below opset 12 Dropout only copies; in training, a random mask is drawn and multiplied."""
     x, ratio, training = node["data"], node.input("ratio"), trains(node)
     if training is False:
         known = None if ratio is None else ratio.const_or_none()
@@ -124,7 +124,7 @@ def dropout_12_11(node: Node, op: Builder) -> Result:
 @example("default ratio", "(float[2,3] x) => (float[2,3] y) { y = Dropout(x) }", gives="Dropout")
 @example("ratio", "(float[2,3] x) => (float[2,3] y, bool[2,3] m) { y, m = Dropout<ratio=0.25>(x) }", gives="Dropout")
 def dropout_11_12(node: Node, op: Builder) -> Result:
-    """`ratio` became an input."""
+    """Opset 12 made `ratio` an input of Dropout; it was an attribute."""
     if not node.has("ratio"):
         return KEEP
     inputs = {"ratio": op.const(node.float("ratio"), T.FLOAT)}
@@ -136,7 +136,7 @@ def dropout_11_12(node: Node, op: Builder) -> Result:
 @example("mask", "(float[2,3] x) => (float[2,3] y, bool[2,3] m) { y, m = Dropout<ratio=0.25>(x) }", gives="Dropout Cast")
 @example("mask that nobody reads", "(float[2,3] x) => (float[2,3] y) { y, m = Dropout(x) }", gives="Dropout")
 def dropout_10_9(node: Node, op: Builder) -> Result:
-    """The mask had the type of the data."""
+    """Opset 10 made the mask bool; below it, it has the type of the data and is cast."""
     if mask_of(node) is None:
         return op.same(node, outputs=1)
     y, mask = op.same(node, outputs=2)
@@ -148,7 +148,7 @@ def dropout_10_9(node: Node, op: Builder) -> Result:
 @example("mask", "(double[2,3] x) => (double[2,3] y, double[2,3] m) { y, m = Dropout(x) }", gives="Dropout Cast")
 @example("mask that nobody reads", "(float[2,3] x) => (float[2,3] y) { y, m = Dropout(x) }", gives="Dropout")
 def dropout_9_10(node: Node, op: Builder) -> Result:
-    """The mask, of the data's type before, is boolean."""
+    """Opset 10 made the mask bool; it is cast to the type of the data, which it had."""
     if mask_of(node) is None:
         return op.same(node, outputs=1)
     y, mask = op.same(node, outputs=2)
@@ -159,7 +159,7 @@ def dropout_9_10(node: Node, op: Builder) -> Result:
 @example("no mask", "(float[2,3] x) => (float[2,3] y) { y = Dropout<ratio=0.25>(x) }", gives="Dropout")
 @example("mask", "(float[2,3] x) => (float[2,3] y, float[2,3] m) { y, m = Dropout(x) }", gives="Dropout Cast Not Or Cast")
 def dropout_7_6(node: Node, op: Builder) -> Result:
-    """`is_test` said that it copies, and then left the mask undefined."""
+    """Opset 7 removed `is_test`; below it, is_test=1 is written, and a mask that is all true."""
     x = node["data"]
     (y,) = op.same(node, outputs=1, is_test=1)
     if mask_of(node) is None:
@@ -174,7 +174,7 @@ def dropout_7_6(node: Node, op: Builder) -> Result:
 @example("training with a mask", "(double[4,5] x) => (double[4,5] y, double[4,5] m) { y, m = Dropout<is_test=0>(x) }")
 @example("mask of inference", "(float[2,3] x) => (float[2,3] y, float[2,3] m) { y, m = Dropout<is_test=1>(x) }", refuses=Why.AMBIGUOUS)
 def dropout_6_7(node: Node, op: Builder) -> Result:
-    """It dropped unless `is_test` was set; through 11 it copies."""
+    """Opset 7 removed `is_test` and only copies; for is_test=0 a random mask is drawn."""
     mask, x = mask_of(node), node["data"]
     if node.int("is_test"):
         if mask is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RandomNormal, RandomUniform and their -Like forms, Multinomial, Bernoulli."""
+"""RandomNormal, RandomUniform, their Like forms, Multinomial and Bernoulli."""
 
 from opshift.adapter import Builder, Node, Result, T, adapter, boundary, example, impossible, shown
 from opshift.combinators import cast_around
@@ -20,7 +20,7 @@ MULTINOMIAL_7 = impossible(
 @example("float16", "(float16[20] p) => (float16[20] y) { y = Bernoulli(p) }", gives="RandomUniformLike Cast Less Cast")
 @example("double", "(double[20] p) => (bool[20] y) { y = Bernoulli<dtype=9>(p) }", gives="RandomUniformLike Cast Less Cast")
 def bernoulli_15_14(node: Node, op: Builder) -> Result:
-    """Born in 15; before it, a uniform draw was compared with the probability."""
+    """Opset 15 added Bernoulli; below it, RandomUniformLike < probability is written."""
     p = node["input"]
     draw = op.RandomUniformLike(p, dtype=T.FLOAT, seed=node.attr("seed"))
     if p.elem_type == T.DOUBLE:
@@ -32,7 +32,7 @@ def bernoulli_15_14(node: Node, op: Builder) -> Result:
 
 @example("asked for", "() => (bfloat16[4] y) { y = {op}<dtype=16, shape=[4]>() }", gives="{op} Cast")
 def drawn_in_float(node: Node, op: Builder) -> Result:
-    """bfloat16 is drawn in float and rounded."""
+    """Opset 22 added bfloat16; below it, floats are drawn and cast."""
     return op.Cast(op.same(node, dtype=T.FLOAT), to=T.BFLOAT16)
 
 
@@ -40,7 +40,7 @@ def drawn_in_float(node: Node, op: Builder) -> Result:
 @example("by default", "(bfloat16[4] x) => (bfloat16[4] y) { y = {op}<seed=1.0>(x) }", gives="Cast {op} Cast")
 @example("input only", "(bfloat16[4] x) => (double[4] y) { y = {op}<dtype=11>(x) }", gives="Cast {op}")
 def drawn_like_in_float(node: Node, op: Builder) -> Result:
-    """bfloat16 is drawn in float and rounded; only the shape of the input matters."""
+    """Opset 22 added bfloat16; below it, floats of the input's shape are drawn and cast."""
     x = node["input"]
     kind = node.attr("dtype") or x.elem_type
     like = op.Cast(x, to=T.FLOAT) if x.elem_type == T.BFLOAT16 else x
@@ -52,7 +52,7 @@ def drawn_like_in_float(node: Node, op: Builder) -> Result:
 @example("by default", "(bfloat16[20] x) => (bfloat16[20] y) { p = Sigmoid(x) y = Bernoulli(p) }", gives="Sigmoid Cast Bernoulli")
 @example("asked for", "(bfloat16[20] x) => (int32[20] y) { p = Sigmoid(x) y = Bernoulli<dtype=6>(p) }", gives="Sigmoid Cast Bernoulli")
 def bernoulli_22_21(node: Node, op: Builder) -> Result:
-    """bfloat16 probabilities are read as floats; bfloat16 results were there before."""
+    """Opset 22 added bfloat16 probabilities to Bernoulli; below it, they are cast to float."""
     p = node["input"]
     return op.same(
         node,

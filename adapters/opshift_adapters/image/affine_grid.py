@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AffineGrid and ImageDecoder: places in pictures."""
+"""AffineGrid and ImageDecoder."""
 
 from opshift.adapter import (
     Builder,
@@ -37,7 +37,7 @@ SOLID = "(double[1,3,4] t) => (double[1,2,3,4,3] y) <int64[5] s = {1,1,2,3,4}> "
 @example("computed corners", "(double[N,3,4] t, int64[5] s) => (double[a,b,c,d,e] y) { y = AffineGrid<align_corners=1>(t, s) }", atol=1e-14, inputs={"s": [2, 1, 3, 4, 2]})
 @example("unknown number of axes", "(float[N,2,3] t, int64[k] s) => (float[a,b,c,d] y) { y = AffineGrid(t, s) }", refuses=Why.NEEDS_SHAPE, inputs={"s": [2, 1, 3, 4]})
 def affine_grid_20_19(node: Node, op: Builder) -> Result:
-    """Before its birth: evenly spaced places times the matrix."""
+    """Opset 20 added AffineGrid; below it, even positions are multiplied by the matrix theta."""
     theta, size, kind = node["theta"], node["size"], node["theta"].elem_type
     work = T.DOUBLE if kind == T.DOUBLE else T.FLOAT
     count = size.shape[0] - 2
@@ -54,7 +54,7 @@ def affine_grid_20_19(node: Node, op: Builder) -> Result:
 
 
 def _line(node: Node, op: Builder, size: Value, kind: int) -> Value:
-    """Places along one axis between -1 and 1, from edge to edge or from centre to centre."""
+    """Positions along one axis between -1 and 1, from edge to edge or from centre to centre."""
     corners, known = node.int("align_corners"), size.const_or_none()
     if corners and known is not None and known == 1:
         raise Refusal(Why.AMBIGUOUS, "no specification defines the position of the only element of an axis")
@@ -66,7 +66,7 @@ def _line(node: Node, op: Builder, size: Value, kind: int) -> Value:
 
 
 def _places(op: Builder, lines: list[Value], sizes: Value, kind: int) -> Value:
-    """Every place as a row of coordinates, the last axis first, with a 1 behind them."""
+    """Each position as a row of coordinates, the last axis first, followed by a 1."""
     columns = [column(op, line, len(lines), i) for i, line in enumerate(lines)][::-1]
     columns.append(op.const(1, kind))
     last = op.const([-1])

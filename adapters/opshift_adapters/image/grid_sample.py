@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GridSample: named as Resize names its modes from 20 on, for pictures alone before, born in 16."""
+"""GridSample: opset 16 added it, opset 20 renamed its modes and added other ranks."""
 
 import functools
 
@@ -43,7 +43,7 @@ OPEN = "(float[N,C,H,W] x, float[N,P,Q,2] g) => (float[N,C,P,Q] y) "
 @example("bicubic", PICTURE + '{ y = GridSample<mode="bicubic",padding_mode="border">(x, g) }', gives="GridSample")
 @example("nearest", PICTURE + '{ y = GridSample<mode="nearest"> (x, g) }', gives="GridSample")
 def grid_sample_19_20(node: Node, op: Builder) -> Result:
-    """bilinear and bicubic are called linear and cubic."""
+    """Opset 20 renamed the modes bilinear and bicubic to linear and cubic."""
     mode = node.str("mode") if node.has("mode") else None
     return op.same(node, mode=NEW_NAMES.get(mode, mode) if mode else None)
 
@@ -69,7 +69,7 @@ SOLID = "(float[1,2,3,4,5] x, float[1,2,3,2,3] g) => (float[1,2,2,3,2] y) "
 @example("unknown rank", "(float[n] v, int64[k] s, float[2,6,7,2] g) => (float[a,b,c,d] y) { x = Reshape(v, s) y = GridSample(x, g) }", gives="Reshape GridSample", inputs={"v": range(120), "s": [2, 3, 4, 5]})
 @example("unknown ranks", "(float[n] v, int64[k] s, int64[4] t, float[m] w) => (float[a,b,c,d] y) { x = Reshape(v, s) g = Reshape(w, t) y = GridSample(x, g) }", gives="Reshape Reshape GridSample", inputs={"v": range(120), "s": [2, 3, 4, 5], "w": [0.5] * 168, "t": [2, 6, 7, 2]})
 def grid_sample_20_19(node: Node, op: Builder) -> Result:
-    """There were only pictures, and linear and cubic were called bilinear and bicubic."""
+    """Opset 20 added ranks other than 4 and renamed modes; below it, other ranks are rewritten."""
     x, grid = node["X"], node["grid"]
     rank = x.rank_or_none or grid.rank
     mode = OLD_NAMES.get(node.str("mode"), node.str("mode"))
@@ -98,16 +98,16 @@ def grid_sample_20_19(node: Node, op: Builder) -> Result:
 @example("half", "(float16[1,1,3,4] x, float16[1,4,2,2] g) => (float16[1,1,4,2] y) { y = GridSample(x, g) }", atol=2e-3)
 @example("whole numbers", "(int32[1,1,3,4] x, float[1,4,2,2] g) => (int32[1,1,4,2] y) { y = GridSample(x, g) }", refuses=Why.AMBIGUOUS)
 def grid_sample_16_15(node: Node, op: Builder) -> Result:
-    """Before its birth: the weighted sum of the elements around each place."""
+    """Opset 16 added GridSample; below it, a weighted sum of gathered elements is written."""
     mode = NEW_NAMES.get(node.str("mode"), node.str("mode"))
     return _sampled(node, op, mode, 4)
 
 
 def _sampled(node: Node, op: Builder, mode: str, rank: int) -> Value:
-    """GridSample by one Gather of all elements around all places, and one sum.
+    """GridSample by one Gather of all elements around all positions, and one sum.
 
-    The coordinates of a place are those of the last axis first. They lie in one dimension, and what
-    the mode looks at along an axis, its taps, in another one behind it.
+    The coordinates of a position begin with the last axis. They lie in one dimension. The next
+    dimension holds the taps: the elements along an axis that the mode reads.
     """
     x, grid, kind = node["X"], node["grid"], node["X"].elem_type
     if mode != "nearest" and kind not in FLOATS:
@@ -128,7 +128,7 @@ def _sampled(node: Node, op: Builder, mode: str, rank: int) -> Value:
 
 
 def _sizes(op: Builder, x: Value, rank: int) -> Value:
-    """The sizes of the axes that are sampled, the last one first."""
+    """The sizes of the sampled axes, the last one first."""
     known = x.dims_or_none
     if known is not None and all(isinstance(size, int) for size in known[2:]):
         return op.const([size for size in reversed(known[2:]) if isinstance(size, int)])
@@ -136,7 +136,7 @@ def _sizes(op: Builder, x: Value, rank: int) -> Value:
 
 
 def _positions(node: Node, op: Builder, place: Value, size: Value, kind: int) -> Value:
-    """Coordinates between -1 and 1 as places in the tensor."""
+    """Coordinates between -1 and 1 as positions in the tensor."""
     if node.int("align_corners"):
         return (place + 1) / 2 * (size - 1)
     return ((place + 1) * size - 1) / 2
@@ -145,7 +145,7 @@ def _positions(node: Node, op: Builder, place: Value, size: Value, kind: int) ->
 def _read_nearest(
     node: Node, op: Builder, data: Value, at: Value, sizes: Value, mode: str
 ) -> Value:
-    """The element next to each place."""
+    """The element nearest to each position."""
     index, outside = _cells(node, op, op.Round(at), sizes)
     coordinates = range(sizes.shape[0])
     axis = len(coordinates) + 1
@@ -161,7 +161,7 @@ def _read_nearest(
 def _read_around(
     node: Node, op: Builder, data: Value, at: Value, sizes: Value, mode: str
 ) -> Value:
-    """The weighted sum of the elements around each place; a weight of zero counts for nothing."""
+    """The weighted sum of the elements around each position; a weight of 0 ignores the element."""
     kind, count = data.elem_type, sizes.shape[0]
     at = op.Unsqueeze(at, op.const([count + 2]))
     base = op.Floor(at)
@@ -181,7 +181,7 @@ def _read_around(
 
 
 def _weights(op: Builder, off: Value, taps: Array, kind: int) -> Value:
-    """What each tap counts for, of which the one at 0 lies `off` before the place."""
+    """The weight of each tap; tap 0 lies `off` before the position."""
     if len(taps) == 2:
         return op.Abs(1 - taps - off)
     distance = op.Abs(taps - off)
@@ -196,7 +196,7 @@ def _weights(op: Builder, off: Value, taps: Array, kind: int) -> Value:
 def _cells(
     node: Node, op: Builder, at: Value, sizes: Value, *, taps: bool = False
 ) -> tuple[Value, Value | None]:
-    """Which elements whole places look at along each axis, and whether these are outside."""
+    """The index along each axis of the element at a whole position, and whether it is outside."""
     kind = at.elem_type
     zero, outside = op.const(0, kind), None
     last = op.Cast(sizes, to=kind) - 1
@@ -206,11 +206,11 @@ def _cells(
     elif node.str("padding_mode") == "reflection":
         at = _reflected(node, op, at, last, kind)
     inside = op.Cast(op.Min(op.Max(at, zero), last), to=T.INT64)
-    return op.Max(inside, op.const(0)), outside  # a place that is no number is any
+    return op.Max(inside, op.const(0)), outside  # NaN may read any element
 
 
 def _strides(op: Builder, sizes: Value) -> Value:
-    """How far apart neighbours along each axis lie among all elements."""
+    """The distance of neighbours along each axis in the flattened picture."""
     strides = [op.const([1])]
     for axis in range(sizes.shape[0] - 1):
         strides.append(strides[-1] * part(op, sizes, axis, axis + 1))
@@ -218,7 +218,7 @@ def _strides(op: Builder, sizes: Value) -> Value:
 
 
 def _rows(op: Builder, x: Value, data: Value, place: Value, sizes: Value, rank: int) -> Value:
-    """The elements of all channels at places within each picture."""
+    """The elements of all channels at flat positions within each picture."""
     if (x.dims_or_none or (None,))[0] != 1:
         first = arange(op, size_of(op, x, 0)) * count_elements(op, sizes)
         place = place + column(op, first, rank, 0)
@@ -226,7 +226,7 @@ def _rows(op: Builder, x: Value, data: Value, place: Value, sizes: Value, rank: 
 
 
 def _spread(op: Builder, values: Value, number: int, count: int) -> Value:
-    """The taps of one coordinate, in a dimension of their own behind the places."""
+    """The taps of one coordinate, in a dimension of their own behind the positions."""
     own = 2 * count - number
     others = [axis for axis in range(count + 1, 2 * count + 1) if axis != own]
     picked = op.Gather(values, op.const(number), axis=count + 1)
@@ -234,7 +234,7 @@ def _spread(op: Builder, values: Value, number: int, count: int) -> Value:
 
 
 def _reflected(node: Node, op: Builder, at: Value, last: Value, kind: int) -> Value:
-    """Mirrored at both edges, as often as it takes."""
+    """Positions mirrored at both edges until they lie inside."""
     if node.int("align_corners"):
         low, span = op.const(0, kind), op.Max(last, op.const(0.5, kind))  # one element: any span will do
     else:

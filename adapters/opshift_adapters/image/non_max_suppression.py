@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NonMaxSuppression: boxes that overlap a better one."""
+"""NonMaxSuppression: removes boxes that overlap a better one."""
 
 import functools
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ NO_BOXES = dict.fromkeys(("boxes", "scores", "iou_threshold", "score_threshold",
 @example("none good enough", OPEN, inputs=SOME | LIMITS | {"t": 2})
 @example("in a branch", "(bool c, float[1,3,4] b, float[1,1,3] s) => (int64[n,3] y) <int64 m = {2}> { y = If(c) <then_branch = g () => (int64[k,3] p) { p = NonMaxSuppression(b, s, m) }, else_branch = h () => (int64[k,3] q) { q = NonMaxSuppression(b, s, m) }> }", inputs={"c": True, "b": [SOME["b"][0][2:5]], "s": [[[0.1, 0.3, 0.2]]]})
 def non_max_suppression_10_9(node: Node, op: Builder) -> Result:
-    """A Loop takes the best box left of every batch and class, and drops what overlaps it."""
+    """Opset 10 added NonMaxSuppression; below it, a Loop takes the best box and drops overlaps."""
     limit = node.input("max_output_boxes_per_class")
     if limit is None:
         return op.Identity(op.const(np.zeros((0, 3), np.int64)))
@@ -68,15 +68,15 @@ def non_max_suppression_10_9(node: Node, op: Builder) -> Result:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """What is chosen from, [batch, class or 1, box], and how much of it."""
+    """The candidates, [batch, class or 1, box], and the limits of the choice."""
 
     scores: Value
     alive: Value
     sides: tuple[tuple[Value, Value], ...]
     area: Value
     count: Value
-    numbers: Value  # of the boxes
-    offsets: Value  # of each batch's first box among all
+    numbers: Value  # the indices of the boxes
+    offsets: Value  # the flat index of each batch's first box
     limit: Value
     overlap: Value
 
@@ -100,7 +100,8 @@ def _field(node: Node, op: Builder, limit: Value) -> Field:
 
 
 def _candidates(node: Node, op: Builder) -> tuple[Value, Value, Value]:
-    """Boxes, scores, and which are good enough; at the end of perhaps none one that is not."""
+    """Boxes, scores, and which scores suffice; a box that never suffices ends the list if needed.
+    """
     boxes, scores, least = node["boxes"], node["scores"], node.input("score_threshold")
     if least is None:
         good = op.ConstantOfShape(op.Shape(scores), value=np.array([True]))
@@ -121,7 +122,7 @@ def _candidates(node: Node, op: Builder) -> tuple[Value, Value, Value]:
 
 
 def _side(node: Node, op: Builder, first: Value, second: Value) -> tuple[Value, Value]:
-    """From where to where the boxes reach along one axis."""
+    """The start and the end of the boxes along one axis."""
     if node.int("center_point_box"):
         half = second / op.const(2, T.FLOAT)
         return first - half, first + half
@@ -129,7 +130,7 @@ def _side(node: Node, op: Builder, first: Value, second: Value) -> tuple[Value, 
 
 
 def _round(op: Builder, field: Field, i: Value, alive: Value) -> tuple[Value, ...]:
-    """Whether to go on, which boxes are left, and what was chosen if anything was."""
+    """Whether to continue, the boxes that are left, the chosen box, and whether it is valid."""
     masked = op.Where(alive, field.scores, op.const(-np.inf, T.FLOAT))
     best = op.ReduceMax(masked, axes=[2], keepdims=1)
     among = alive & ~(field.scores < best)
@@ -145,7 +146,7 @@ def _round(op: Builder, field: Field, i: Value, alive: Value) -> tuple[Value, ..
 
 
 def _overlapped(op: Builder, field: Field, place: Value) -> Value:
-    """Which boxes overlap those at `place` too much, in the arithmetic that runtimes share."""
+    """Which boxes overlap those at `place` too much, computed as runtimes do."""
 
     def there(values: Value) -> Value:
         return op.Unsqueeze(op.Gather(op.Reshape(values, op.const([-1])), place, axis=0), axes=[2])

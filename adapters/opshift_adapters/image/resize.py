@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resize: from asymmetric places and two modes to a choice of everything."""
+"""Resize: asymmetric sampling in opset 10, then more modes, sizes, axes and smoothing."""
 
 from typing import Any
 
@@ -53,7 +53,7 @@ ADDED_18 = ("antialias", "axes", "keep_aspect_ratio_policy")
 @example("computed and linear", '(float[N,M] x, float[2] s) => (float[a,b] y) { y = Resize<mode="linear">(x, s) }', inputs={"s": [0.6, 2.5]}, atol=1e-6)
 @example("computed, one stays", '(float[2,2] x, float[2] s) => (float[a,b] y) { y = Resize<mode="linear">(x, s) }', inputs={"s": [1, 2], "x": [[np.inf, 1], [2, 3]]})
 def resize_10_9(node: Node, op: Builder) -> Result:
-    """Upsample could not shrink."""
+    """Opset 10 added Resize; below it, Upsample is written, or sampling if an axis shrinks."""
     x, scales = node["X"], node["scales"]
     known = scales.const_or_none()
     if known is not None and (known >= 1).all():
@@ -64,7 +64,7 @@ def resize_10_9(node: Node, op: Builder) -> Result:
 @form("Resize")
 @example("constant", "(float[1,2,3,4] x, float[0] r) => (float[a,b,c,d] y) " + TWICE + ASYMMETRIC + 'nearest_mode="floor">(x, r, s) }', imports={"": 11}, gives="Resize")
 def typed_scales(node: Node, op: Builder) -> Result:
-    """At opset 10, onnxruntime 0.4 reads scales from the typed field of their tensor alone."""
+    """At opset 10 onnxruntime 0.4 reads scales only from their typed field; they are rewritten."""
     known = node["scales"].const_or_none() if op.version == 10 else None
     return KEEP if known is None else op.same(node, inputs={"scales": op.const(known)})
 
@@ -80,7 +80,7 @@ SCALED = "(float[1,2,3,4] x, float[4] s) => (float[a,b,c,d] y) "
 @example("linear", OPEN + TWICE + '{ y = Resize<mode="linear">(x, s) }', gives="Resize", inputs=COUNT)
 @example("linear, computed", SCALED + '{ y = Resize<mode="linear">(x, s) }', gives="Resize", inputs={"s": [1, 1, 0.5, 2], **COUNT})
 def resize_10_11(node: Node, op: Builder) -> Result:
-    """Coordinates and rounding, once asymmetric and away from the old size, are named."""
+    """Opset 11 added modes of coordinates and rounding; those of opset 10 are written out."""
     x, scales = node["X"], node["scales"]
     if node.str("mode") == "linear":
         return _asymmetric(node, op, x, scales)
@@ -134,7 +134,7 @@ def _asymmetric(node: Node, op: Builder, x: Value, scales: Value, **named: Any) 
 @example("neither scales nor sizes", IMAGE + "<float[0] r = {}, float[0] s = {}> { y = Resize(x, r, s) }", refuses=Why.AMBIGUOUS)
 @example("crop of no region", IMAGE + '<float[0] r = {}, float[4] s = {1.0,1.0,2.0,2.0}> { y = Resize<coordinate_transformation_mode="tf_crop_and_resize">(x, r, s) }', refuses=Why.AMBIGUOUS)
 def resize_11_10(node: Node, op: Builder) -> Result:
-    """Asymmetric, down when enlarging and up when shrinking, was all there was."""
+    """Opset 11 added modes and `sizes`; below it, other modes are written as sampling."""
     lists = given(node)
     scales, sizes = lists["scales"], lists["sizes"]
     plain = scales if sizes is None else _as_scales(op, node["X"], sizes)
@@ -147,18 +147,18 @@ def resize_11_10(node: Node, op: Builder) -> Result:
 
 
 def _as_scales(op: Builder, x: Value, sizes: Value) -> Value | None:
-    """Static scales of which the floor gives exactly these sizes."""
+    """Static scales whose products, rounded down, are exactly these sizes, else None."""
     goal, own = sizes.const_or_none(), x.shape_or_none
     if goal is None or own is None or 0 in own:
         return None
     scales = goal.astype(np.float32) / np.array(own, dtype=np.float32)
-    kinds = (np.float32, np.float64)  # who multiplies may do so in either
+    kinds = (np.float32, np.float64)  # runtimes multiply in either type
     fits = all((np.floor(scales.astype(k) * np.array(own, dtype=k)) == goal).all() for k in kinds)
     return op.const(scales) if fits else None
 
 
 def _always_so(node: Node, scales: Array | None) -> bool:
-    """Whether Resize-10 does the same on every axis."""
+    """Whether Resize of opset 10 has the same result on every axis."""
     where = node.str("coordinate_transformation_mode")
     if node.str("mode") != "nearest":
         return node.str("mode") == "linear" and where == "asymmetric" and not node.int("exclude_outside")
@@ -168,7 +168,7 @@ def _always_so(node: Node, scales: Array | None) -> bool:
 
 
 def _same_nearest(where: str, rounding: str, scale: float) -> bool:
-    """Whether one axis is sampled at the places of opset 10."""
+    """Whether opset 10 samples one axis at the same positions."""
     whole, centred = scale.is_integer(), rounding.startswith("round_prefer")
     if where == "asymmetric":
         if scale >= 1:
@@ -186,7 +186,7 @@ def _same_nearest(where: str, rounding: str, scale: float) -> bool:
 @example("half a pixel", "(float[1,1,5,7] x, float[0] r, float[0] s) => (float[1,1,7,4] y) <int64[4] z = {1,1,7,4}> " + HALF + 'nearest_mode="floor">(x, r, s, z) }', gives="Resize")
 @example("half a pixel, rounded", "(float[1,1,5,7] x, float[0] r, float[0] s) => (float[1,1,7,4] y) <int64[4] z = {1,1,7,4}> " + HALF + 'nearest_mode="ceil">(x, r, s, z) }', gives="Gather Gather")
 def resize_12_13(node: Node, op: Builder) -> Result:
-    """Lists that are not used may be left out; tf_half_pixel_for_nn is gone."""
+    """Opset 13 made unused lists optional and removed tf_half_pixel_for_nn, which is replaced."""
     if node.str("coordinate_transformation_mode") == "tf_half_pixel_for_nn":
         if (node.str("mode"), node.str("nearest_mode")) != ("nearest", "floor"):
             return written_out(node, op)
@@ -201,7 +201,7 @@ def resize_12_13(node: Node, op: Builder) -> Result:
 @example("sizes", '(float[1,1,2,3] x) => (float[1,1,4,4] y) <int64[4] z = {1,1,4,4}> { y = Resize<mode="linear">(x, , , z) }', gives="Resize")
 @example("crop", '(float[1,1,4,4] x, double[8] r) => (float[1,1,3,3] y) <int64[4] z = {1,1,3,3}> { y = Resize<mode="linear",coordinate_transformation_mode="tf_crop_and_resize">(x, r, , z) }', gives="Resize", inputs={"r": [0, 0, 0.5, 0, 1, 1, 1, 1]})
 def resize_13_12(node: Node, op: Builder) -> Result:
-    """Lists that are not used were empty, not left out."""
+    """Opset 13 made `roi` and `scales` optional; below it, empty tensors are written."""
     empty = op.const([], T.FLOAT)
     lists = {name: node.input(name) or empty for name in ("roi", "scales")}
     return op.same(node, inputs=lists)
@@ -237,7 +237,7 @@ AXES = "{ y = Resize<axes=[3,-2],"
 @example("unknown rank", "(float[n] v, int64[k] w, float[1] s) => (float[a,b] y) { x = Reshape(v, w) y = Resize<axes=[1]>(x, , s) }", refuses=Why.NEEDS_RANK, inputs={"v": [1, 2, 3, 4], "w": [2, 2], "s": [2]})
 @example("nothing new", IMAGE + "<float[4] s = {1.0,1.0,2.0,2.0}> { y = Resize(x, , s) }", gives="Resize")
 def resize_18_17(node: Node, op: Builder) -> Result:
-    """There were no `axes`, no smoothing, and no policy to keep the aspect ratio."""
+    """Opset 18 added `axes`, `antialias` and an aspect policy; below it, they are written out."""
     if not any(node.has(name) for name in ADDED_18):
         return KEEP
     x, lists = node["X"], all_axes(node, op)
@@ -252,7 +252,7 @@ def resize_18_17(node: Node, op: Builder) -> Result:
 
 
 def _whole_sizes(node: Node, op: Builder, sizes: Value | None) -> Value | None:
-    """All sizes, if all is known and under their one scale none of them had to be rounded."""
+    """The sizes of all axes, if all is static and their common scale rounds no size, else None."""
     x = node["X"]
     if sizes is None or sizes.const_or_none() is None or x.shape_or_none is None:
         return None
@@ -281,7 +281,7 @@ SYMMETRIC = '{ y = Resize<coordinate_transformation_mode="half_pixel_symmetric",
 @example("smooth", IMAGE + "<float[4] s = {1.0, 1.0, 1.5, 0.6}> " + SYMMETRIC + ",antialias=1>(x, , s) }", atol=2e-6)
 @example("unknown rank", "(float[n] v, int64[k] w) => (float[a,b] y) <float[2] s = {1.0, 1.5}> { x = Reshape(v, w) " + SYMMETRIC[2:] + ">(x, , s) }", inputs={"v": [1, 2, 3, 4], "w": [2, 2]}, atol=1e-6)
 def resize_19_18(node: Node, op: Builder) -> Result:
-    """There was no half_pixel_symmetric, which is half_pixel where sizes are whole."""
+    """Opset 19 added half_pixel_symmetric; below it, half_pixel or sampling is written."""
     if node.str("coordinate_transformation_mode") != "half_pixel_symmetric":
         return KEEP
     scales = given(node)["scales"]

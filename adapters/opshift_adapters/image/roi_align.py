@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RoiAlign: regions of pictures, sampled."""
+"""RoiAlign: samples of the regions of pictures."""
 
 from dataclasses import dataclass
 
@@ -27,7 +27,7 @@ NOWHERE = ANYWHERE | {"r": np.zeros((0, 4)), "b": np.zeros(0)}
 @example("average", REGIONS + f"{{ y = RoiAlign<{SIZED}>(x, r, b) }}", gives="RoiAlign", inputs=PLACES)
 @example("largest", REGIONS + f'{{ y = RoiAlign<{SIZED},mode="max",sampling_ratio=2,spatial_scale=0.5>(x, r, b) }}', gives="RoiAlign", inputs=PLACES)
 def roi_align_15_16(node: Node, op: Builder) -> Result:
-    """Pixels were not shifted by half, which became a choice, and not the default."""
+    """Opset 16 added `coordinate_transformation_mode`; output_half_pixel is the old meaning."""
     return op.same(node, coordinate_transformation_mode="output_half_pixel")
 
 
@@ -47,7 +47,7 @@ WRITTEN_OUT = (
 @example("shifted, some samples", OPEN + ",sampling_ratio=2>(x, r, b) }", inputs=ANYWHERE, atol=1e-5)
 @example("shifted, no regions", OPEN + ">(x, r, b) }", inputs=NOWHERE)
 def roi_align_16_15(node: Node, op: Builder) -> Result:
-    """There was no shift by half a pixel, and regions grew to one pixel at least."""
+    """Opset 16 added half_pixel; below it, the regions are shifted, or samples are written out."""
     if node.str("coordinate_transformation_mode") == "output_half_pixel":
         return op.same(node, coordinate_transformation_mode=None)
     regions = node["rois"].const_or_none()
@@ -73,21 +73,21 @@ def roi_align_16_15(node: Node, op: Builder) -> Result:
 @example("half", OPEN.replace("float", "float16") + ",sampling_ratio=2>(x, r, b) }", inputs=ANYWHERE, atol=1e-2)
 @example("no regions", OPEN + ">(x, r, b) }", inputs=NOWHERE)
 def roi_align_10_9(node: Node, op: Builder) -> Result:
-    """Born in 10; below it a Loop over the regions takes the samples."""
+    """Opset 10 added RoiAlign; below it, a Loop over the regions computes the samples."""
     return _written_out(node, op, shift=0.0, least=1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class SampledAxis:
-    """Where samples lie along one axis: between which pixels, how near to each, and whether at all."""
+    """The samples along one axis: two pixels for each, their weights, and whether it is inside."""
 
     low: Value
     high: Value
     near: Value
     far: Value
     inside: Value
-    each: Value  # how many samples a bin has, a vector of one
-    some: Value | None  # whether it has any, where that is not sure
+    each: Value  # the number of samples of a bin, as a vector of one
+    some: Value | None  # whether a bin has samples; None if it always has
 
 
 def _written_out(node: Node, op: Builder, *, shift: float, least: float | None) -> Value:
@@ -153,7 +153,7 @@ def _line(
 
 
 def _samples(op: Builder, picture: Value, rows: SampledAxis, columns: SampledAxis, mode: str, kind: int) -> Value:
-    """What lies at each crossing, of the four pixels around it: their sum, or the largest share."""
+    """The value at each crossing from its four pixels: their weighted sum, or the largest share."""
     shares = []
     for row, height in ((rows.low, rows.near), (rows.high, rows.far)):
         line = op.Gather(picture, row, axis=1)

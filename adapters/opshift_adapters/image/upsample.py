@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Upsample, which became Resize at 10: two factors for pictures, then one for each axis."""
+"""Upsample, which Resize replaced in opset 10: two factors for pictures, then one for each axis."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ OPEN = "(float[N,C,H,W] x) => (float[a,b,c,d] y) "
 @example("bilinear", IMAGE + '{ y = Upsample<height_scale=1.0,width_scale=2.0,mode="bilinear">(x) }', gives="Upsample")
 @example("unknown sizes", "(int32[N,C,H,W] x) => (int32[a,b,c,d] y) { y = Upsample<height_scale=2.0,width_scale=3.0>(x) }", gives="Upsample")
 def upsample_6_7(node: Node, op: Builder) -> Result:
-    """Two factors for pictures became one for each axis, and bilinear is called linear."""
+    """Opset 7 replaced the two factors by `scales` and renamed the mode bilinear to linear."""
     scales = [1.0, 1.0, node.float("height_scale"), node.float("width_scale")]
     mode = "linear" if node.str("mode") == "bilinear" else node.str("mode")
     return op.same(node, height_scale=None, width_scale=None, scales=scales, mode=mode)
@@ -32,7 +32,7 @@ def upsample_6_7(node: Node, op: Builder) -> Result:
 @example("words", "(string[3] x) => (string[6] y) { y = Upsample<scales=[2.0]>(x) }", gives="Gather")
 @example("bytes, unknown sizes", "(uint8[N] x) => (uint8[a] y) { y = Upsample<scales=[2.0]>(x) }", refuses=Why.NEEDS_SHAPE)
 def upsample_7_6(node: Node, op: Builder) -> Result:
-    """Only the last two of four axes could grow, of a few element types."""
+    """Below opset 7 only two of four axes can grow; other scales are written as sampling."""
     x, scales = node["X"], node.floats("scales")
     rank = len(scales)
     mode = "bilinear" if node.str("mode") == "linear" else node.str("mode")
@@ -53,7 +53,7 @@ def upsample_7_6(node: Node, op: Builder) -> Result:
 @example("nearest", IMAGE + "{ y = Upsample<scales=[1.0,1.0,2.0,2.0]>(x) }", gives="Upsample")
 @example("linear", OPEN + '{ y = Upsample<scales=[1.0,1.0,2.0,1.5],mode="linear">(x) }', gives="Upsample")
 def upsample_8_9(node: Node, op: Builder) -> Result:
-    """`scales` became an input."""
+    """Opset 9 made `scales` an input of Upsample; it was an attribute."""
     return op.same(node, scales=None, inputs={"scales": op.const(node.floats("scales"), T.FLOAT)})
 
 
@@ -65,7 +65,7 @@ TWICE = "<float[4] s = {1.0, 1.0, 2.0, 1.5}> "
 @example("computed", "(string[N,M] x, float[2] s) => (string[a,b] y) { y = Upsample(x, s) }", inputs={"s": [1, 2.5], "x": [["a", "b", "c"]]})
 @example("computed and linear", '(float[N,M] x, float[2] s) => (float[a,b] y) { y = Upsample<mode="linear">(x, s) }', inputs={"s": [1, 2]})
 def upsample_9_8(node: Node, op: Builder) -> Result:
-    """`scales` was an attribute."""
+    """Below opset 9 `scales` is an attribute; for computed scales sampling is written."""
     x, scales = node["X"], node["scales"]
     if node.str("mode") == "nearest" and scales.const_or_none() is None:
         return by_scales(op, x, scales, Filter("nearest"))
@@ -76,9 +76,9 @@ def upsample_9_8(node: Node, op: Builder) -> Result:
 @example("nearest", IMAGE + TWICE + "{ y = Upsample(x, s) }", gives="Resize")
 @example("computed", '(float[N,M] x, float[2] s) => (float[a,b] y) { y = Upsample<mode="linear">(x, s) }', gives="Resize", inputs={"s": [1, 2]})
 def upsample_9_10(node: Node, op: Builder) -> Result:
-    """Upsample became Resize, which shrinks as well."""
+    """Opset 10 replaced Upsample by Resize."""
     return op.Resize(node["X"], node["scales"], mode=node.attr("mode"))
 
 
-# It was deprecated at 10: who has it above 10 all the same may take it to where it was legal.
+# Opset 10 deprecated Upsample; a model that has it there may convert down to where it is legal.
 UPSAMPLE_10_DOWN = boundary(10, "Upsample:43dd8a", directions="down")

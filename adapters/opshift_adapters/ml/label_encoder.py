@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""LabelEncoder of ai.onnx.ml: a list of names, then a table of lists, then a table of tensors."""
+"""LabelEncoder of ai.onnx.ml: a list of names (1), lists of keys and values (2), tensors (4)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ OTHERS = dict.fromkeys(
 
 @dataclass(frozen=True, slots=True)
 class KeyTable:
-    """What each key becomes, and what all else becomes."""
+    """The value of each key, and the default for all other keys."""
 
     keys: Array
     values: Array
@@ -60,7 +60,7 @@ def _table(node: Node) -> KeyTable:
 
 
 def _side(node: Node, side: str) -> tuple[Array, str]:
-    """The keys or the values, and the kind of attribute they stand in."""
+    """The keys or the values, and the kind of the attribute that holds them."""
     written = [name for name in node.attributes if name.startswith(f"{side}_")]
     if len(written) != 1:
         raise Refusal(Why.AMBIGUOUS, f"{len(written)} lists of {side}")
@@ -73,7 +73,7 @@ def _side(node: Node, side: str) -> tuple[Array, str]:
 
 
 def _distinct(table: KeyTable, *, last_wins: bool) -> KeyTable:
-    """The table with each key once; before version 4 nobody said which of equal keys counts."""
+    """The table with each key once; below version 4 it is undefined which of equal keys counts."""
     rows: dict[Any, int] = {}
     plain = table.keys.tolist()
     for i, key in enumerate(plain):
@@ -87,7 +87,7 @@ def _distinct(table: KeyTable, *, last_wins: bool) -> KeyTable:
 
 
 def _encoder(op: Builder, x: Value, table: KeyTable) -> Value:
-    """LabelEncoder as versions 2 and 3 have it; keys and values of its own types."""
+    """A LabelEncoder of version 2 or 3; keys and values have types of their own."""
     named: dict[str, Any] = {}
     for side, array in (("keys", table.keys), ("values", table.values)):
         named[f"{side}_{_list(array)}"] = array.tolist()
@@ -106,7 +106,7 @@ def _gathered(op: Builder, index: Value, items: Sequence[Any], dtype: Any) -> Va
 
 
 def _compared(op: Builder, x: Value, table: KeyTable) -> Value:
-    """The table looked up by comparing with every key, in operators of the default domain."""
+    """The table looked up by a comparison with every key, in operators of ai.onnx."""
     keys = op.const(table.keys)
     wide = op.Unsqueeze(x, op.const([-1])) if op.opset() >= 13 else _unsqueezed(op, x)
     same = _equal(op, wide, keys, table)
@@ -151,7 +151,7 @@ FLOATS = {"x": [0.5, -1.5, 2, np.nan]}
 @example("twice the same name", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<classes_strings=["a","b","a"]>(x) }', refuses=Why.AMBIGUOUS, inputs=WORDS, imports=BOTH)
 @example("to strings by default", "(int64[4] x) => (string[4] y) { y = ai.onnx.ml.LabelEncoder<classes_strings=[\"a\",\"b\"], default_string=\"none\">(x) }", gives="LabelEncoder", inputs=NUMBERS, imports=BOTH)
 def label_encoder_1_2(node: Node, op: Builder) -> Result:
-    """Names and their numbers became a table from any keys to any values."""
+    """ai.onnx.ml 2 replaced the list of names by keys and values of any type."""
     names = np.array(node.strings("classes_strings"), dtype="O")
     numbers = np.arange(len(names))
     if node["X"].elem_type == T.STRING:
@@ -181,7 +181,7 @@ def label_encoder_1_2(node: Node, op: Builder) -> Result:
 @example("two kinds of keys", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],keys_int64s=[1,2],values_int64s=[0,1]>(x) }', refuses=Why.AMBIGUOUS, inputs=WORDS, imports=BOTH)
 @example("names to numbers of their own", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_int64s=[5,6]>(x) }', gives="LabelEncoder Gather", inputs=WORDS, imports=BOTH)
 def label_encoder_2_1(node: Node, op: Builder) -> Result:
-    """Only names became their place in a list, or places their name."""
+    """ai.onnx.ml 2 added keys and values; below it, a list of names, or Gather, is written."""
     x, table = node["X"], _distinct(_table(node), last_wins=False)
     count = len(table.keys)
     pair = (_list(table.keys), _list(table.values))
@@ -209,7 +209,7 @@ def _names(op: Builder, x: Value, names: list[str], **default: Any) -> Value:
 @example("numbers to words", '(int64[4] x) => (string[4] y) { y = ai.onnx.ml.LabelEncoder<keys_int64s=[1,7],values_strings=["a","b"],default_string="none">(x) }', gives="LabelEncoder", inputs=NUMBERS, imports=BOTH)
 @example("floats", "(float[4] x) => (float[4] y) { y = ai.onnx.ml.LabelEncoder<keys_floats=[0.5,2.0],values_floats=[0.1,0.2]>(x) }", gives="LabelEncoder", inputs=FLOATS, imports=BOTH)
 def label_encoder_3_4(node: Node, op: Builder) -> Result:
-    """Of equal keys the last counts, which nobody said before."""
+    """ai.onnx.ml 4 defines that the last of equal keys counts; differing values are refused."""
     _distinct(_table(node), last_wins=False)
     return KEEP
 
@@ -230,7 +230,7 @@ DOUBLES = "<keys_tensor=double[3] {0.5, 0.1, -1.5}, values_tensor=double[3] {0.1
 @example("numbers to words", '(int64[4] x) => (string[4] y) { y = ai.onnx.ml.LabelEncoder<keys_int64s=[1,7],values_strings=["a","b"],default_string="none">(x) }', gives="LabelEncoder", inputs=NUMBERS, imports=BOTH)
 @example("words to floats", '(string[4] x) => (float[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_floats=[0.1,0.2]>(x) }', gives="LabelEncoder", inputs=WORDS, imports=BOTH)
 def label_encoder_4_3(node: Node, op: Builder) -> Result:
-    """There were lists of strings, int64 and float alone, and NaN was compared bit by bit."""
+    """ai.onnx.ml 4 added more types; below it, they are cast, or every key is compared."""
     x, table = node["X"], _distinct(_table(node), last_wins=True)
     keys, values = table.keys, table.values
     if keys.dtype == np.float64 or table.has_nan:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tree ensembles of ai.onnx.ml: lists, then tensors beside them, then one operator for all."""
+"""Tree ensembles of ai.onnx.ml: lists, then also tensors (3), then one operator for all (5)."""
 
 from collections.abc import Callable
 from typing import Any
@@ -70,13 +70,13 @@ ROWS = {"x": [[0, 0], [0.5, 3], [1, 0], [1, -1], [2, -1.5], [np.nan, 0], [3, np.
 
 
 def _in_tree(text: str) -> str:
-    """The same with thresholds, weights and base values as doubles."""
+    """The text of an ensemble, with its thresholds as doubles."""
     return text.replace(SPLITS, "nodes_values_as_tensor=double[6] {0.5, 0.0, -1.1, 0.0, 0.0, 0.0}")
 
 
 @flaw(BOTH, domain=ML)
 def lists_that_do_not_fit(node: Node) -> str | None:
-    """Each node and each vote has its entry in each of its lists, and refers to what is there."""
+    """The lists of nodes and votes have equal lengths and refer only to nodes that exist."""
     votes = "target" if node.op == "TreeEnsembleRegressor" else "class"
     for kind, needed in (("nodes", NODE_LISTS), (votes, VOTE_LISTS)):
         sizes = {name: _count(node, f"{kind}_{name}") for name in needed.split()}
@@ -101,7 +101,7 @@ def _count(node: Node, name: str) -> int:
 
 @flaw("TreeEnsemble", domain=ML)
 def codes_of_nothing(node: Node) -> str | None:
-    """Modes, transforms and ways to aggregate are numbered."""
+    """The codes of modes, transforms, aggregations and targets are defined ones."""
     codes = {"post_transform": len(TRANSFORMS), "aggregate_function": len(WAYS)}
     wrong = [f"{name} {node.int(name)}" for name, count in codes.items() if not 0 <= node.int(name) < count]
     wrong += [f"mode {mode}" for mode in node.tensor("nodes_modes").tolist() if mode >= len(MODES)]
@@ -128,7 +128,7 @@ TENSORS_3_UP = boundary(3, "TreeEnsembleClassifier:878395 TreeEnsembleRegressor:
 @example("all lists of a regressor", X + TWO + ",base_values=[0.5,-0.25],nodes_hitrates=[1.0,0.5,0.5,0.25,0.25,1.0],nodes_missing_value_tracks_true=[1,0,0,0,0,0]>(x) }", gives="TreeEnsembleRegressor", inputs=ROWS, imports=NEW)
 @example("a base in a tensor", X + TWO + ",base_values_as_tensor=double[2] {0.5, -0.25}>(x) }", gives="TreeEnsembleRegressor", inputs=ROWS, imports=NEW)
 def trees_3_2(node: Node, op: Builder) -> Result:
-    """Thresholds, weights and base values were lists of floats."""
+    """ai.onnx.ml 3 added tensors of doubles; below it, lists of floats are written."""
     changed: dict[str, Any] = {}
     for name in sorted(PAIRS):
         long = f"{name}_as_tensor"
@@ -175,7 +175,7 @@ HINTS = dict.fromkeys(("nodes_hitrates", "nodes_hitrates_as_tensor"), "how often
 @example("a node that is not there", X + ONE.replace("falsenodeids=[2,0,4,", "falsenodeids=[2,0,9,") + ">(x) }", invalid="refers to node 9 of tree 0", imports=NEW)
 @example("a circle", X + ONE.replace("falsenodeids=[2,0,4,", "falsenodeids=[2,0,0,") + ">(x) }", invalid="goes round in a circle", imports=NEW)
 def regressor_4_5(node: Node, op: Builder) -> Result:
-    """All tree ensembles became one operator, with a single vote at each leaf."""
+    """ai.onnx.ml 5 has TreeEnsemble for all ensembles; it has one vote for each leaf."""
     forest = read_classic(node, "target")
     how = node.str("aggregate_function")
     if how in ("MIN", "MAX") and forest.least_votes < 1:
@@ -190,7 +190,7 @@ TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 def _scores(
     node: Node, op: Builder, forest: Forest, targets: int, how: str = "SUM", post: str = "NONE"
 ) -> Value:
-    """The aggregated votes with the base values, after a transform if the trees are to do it."""
+    """The aggregated votes plus base values, with a transform if the trees must apply it."""
     x, base = node["X"], _base(node)
     trees, kind = len(forest.roots), np.float64 if _in_double(node) else np.float32
     if not _in_double(node):
@@ -215,7 +215,7 @@ def _scores(
 
 
 def _in_double(node: Node) -> bool:
-    """Whether the sums are of doubles: the input's, or weights that no float holds."""
+    """Whether sums are in double, because the input is double or no float holds the weights."""
     if node["X"].elem_type == T.DOUBLE:
         return True
     lists = ("target_weights", "class_weights", "base_values")
@@ -234,12 +234,12 @@ def _base(node: Node) -> Array | None:
 def _transformed(
     node: Node, op: Builder, forest: Forest, targets: int, how: str = "SUM", scores: Value | None = None
 ) -> Value:
-    """The scores after their transform; two of them by the trees, which nothing else computes."""
+    """The scores after their transform; two transforms exist only in the trees."""
     post = node.str("post_transform")
     if post in TRANSFORMS[3:]:
         return _scores(node, op, forest, targets, how, post)
     y = _scores(node, op, forest, targets, how) if scores is None else scores
-    # Not by `post_transform`: a runtime takes the code of one for the other.
+    # Not by `post_transform`, because a runtime confuses the codes of these two.
     if post == "LOGISTIC":
         return op.Sigmoid(y)
     return op.Softmax(y, axis=1) if post == "SOFTMAX" else y
@@ -280,7 +280,7 @@ HALF = '(float[N,2] x) => (int64[N] l, float[N,2] z) { l, z = ai.onnx.ml.TreeEns
 @example("a leaf of two branches", CLASSIFIED + 'nodes_treeids=[0,0,0,0,1],nodes_nodeids=[0,1,2,3,0],nodes_featureids=[0,0,1,0,0],nodes_modes=["BRANCH_LEQ","LEAF","BRANCH_GT","LEAF","LEAF"],nodes_truenodeids=[1,0,3,0,0],nodes_falsenodeids=[2,0,3,0,0],nodes_values=[0.5,0.0,-1.0,0.0,0.0],class_treeids=[0,0,0,0,1,1,1],class_nodeids=[1,1,3,3,0,0,0],class_ids=[0,1,1,2,0,1,2],class_weights=[1.5,0.5,2.25,0.25,0.1,0.2,0.15]>(x) }', gives="TreeEnsemble ArgMax Gather", inputs=ROWS, imports=NEW, atol=1e-6)
 @example("a node that nothing leads to", CLASSIFIED + CLASSES.replace("falsenodeids=[2,0,4,", "falsenodeids=[2,0,3,") + ">(x) }", refuses=Why.AMBIGUOUS, inputs=ROWS, imports=NEW)
 def classifier_4_5(node: Node, op: Builder) -> Result:
-    """The scores of a TreeEnsemble, and the label of the greatest."""
+    """ai.onnx.ml 5 has TreeEnsemble for all ensembles; ArgMax and Gather give the label."""
     words = node.attr("classlabels_strings")
     labels = np.array(node.strings("classlabels_strings"), "O") if words else np.array(
         node.ints("classlabels_int64s"), np.int64
@@ -302,7 +302,7 @@ def classifier_4_5(node: Node, op: Builder) -> Result:
 
 
 def _of_voted(node: Node, op: Builder, forest: Forest, scores: Value, count: int) -> Value:
-    """The scores, and minus infinity for a class without a vote: it does not win."""
+    """The scores, with minus infinity for a class without a vote, which cannot win."""
     if _base(node) is not None or forest.always_votes(set(range(count))) or forest.least_weight > 0:
         return scores
     votes = _scores(node, op, counting(forest), count)
@@ -311,7 +311,7 @@ def _of_voted(node: Node, op: Builder, forest: Forest, scores: Value, count: int
 
 
 def _one_sum(node: Node, op: Builder, forest: Forest, base: Array | None) -> tuple[Value, Value]:
-    """Which of two classes, and both scores, where only one of them gets votes (decision 9)."""
+    """The winning class and the scores of both, if only one of two gets votes (decision 9)."""
     post, shares = node.str("post_transform"), forest.least_weight >= 0
     (voted,) = forest.targets
     sure = forest.always_votes({voted})
@@ -334,7 +334,7 @@ def _one_sum(node: Node, op: Builder, forest: Forest, base: Array | None) -> tup
     return op.Cast(op.Reshape(wins, op.const([-1])), to=T.INT64), z
 
 
-# Deprecated at 5: who has them above all the same may take them to where they were legal.
+# ai.onnx.ml 5 deprecated them; a model that has them there may convert down to legal versions.
 DEPRECATED_5_DOWN = boundary(5, "TreeEnsembleClassifier:dca779 TreeEnsembleRegressor:fbe62a", domain="ai.onnx.ml", directions="down")
 
 NODES = (
@@ -375,7 +375,7 @@ MEMBERS = {"x": [[0, 0], [1, 1], [1, -1], [1, 2], [2, 5], [1, np.nan], [np.nan, 
 @example("an unknown mode", ENSEMBLE + NODES.replace("{0, 6, 5}", "{0, 6, 7}") + ">(x) }", invalid="no mode 7", imports=NEW)
 @example("branches that share too much", SHARED, refuses=Why.NOT_EXPRESSIBLE, imports=NEW)
 def tree_ensemble_5_4(node: Node, op: Builder) -> Result:
-    """Before its birth TreeEnsembleRegressor, which gives float and asks for one value at a time."""
+    """ai.onnx.ml 5 added TreeEnsemble; below it, TreeEnsembleRegressor is written."""
     forest, post = read_ensemble(node), TRANSFORMS[node.int("post_transform")]
     how = WAYS[node.int("aggregate_function")]
     x = node["X"]
@@ -396,7 +396,7 @@ def tree_ensemble_5_4(node: Node, op: Builder) -> Result:
 
 
 def _of_doubles(node: Node, op: Builder, forest: Forest, how: str, post: str) -> Value:
-    """TreeEnsembleRegressor returns floats, which hold the number of a leaf: each tree gives its own."""
+    """Votes in double: TreeEnsembleRegressor returns the number of each tree's leaf as a float."""
     targets = node.int("n_targets")
     if post in TRANSFORMS[3:] or (how in ("MIN", "MAX") and targets > 1):
         raise Refusal(Why.NOT_EXPRESSIBLE, "TreeEnsembleRegressor returns float")
@@ -418,7 +418,7 @@ def _of_doubles(node: Node, op: Builder, forest: Forest, how: str, post: str) ->
 
 
 def _over_trees(op: Builder, reduce: Callable[..., Value], votes: Value, since: int) -> Value:
-    """Axes are an input since some version of the other domain."""
+    """The reduction over the trees; `axes` is an input from opset `since` of ai.onnx on."""
     if op.opset("") >= since:
         return reduce(votes, op.const([1]), keepdims=0)
     return reduce(votes, axes=[1], keepdims=0)

@@ -113,8 +113,7 @@ NOTHING_REDUCED = dict.fromkeys(("keepdims", "axes"), "without axes, nothing is 
 
 
 def over(node: Node, op: Builder, axes: list[int]) -> Value:
-    """The reduction over known axes; no axes and `noop_with_empty_axes` leave what is elementwise.
-    """
+    """The reduction over known axes; if nothing is to be reduced, what is left of the operator."""
     if axes or not node.int("noop_with_empty_axes"):
         return op.same(node, inputs={"axes": None}, axes=axes or None, noop_with_empty_axes=None)
     x = node["data"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""QuantizeLinear, DequantizeLinear: which types, how finely scaled, and how precisely divided."""
+"""QuantizeLinear and DequantizeLinear: element types, blocks, and the precision of the division."""
 
 import numpy as np
 from opshift.adapter import (
@@ -46,7 +46,7 @@ READ_BY_VALUE = by_value("DequantizeLinear", 0, 2)  # with its zero point
 @example("int32 with a computed zero point", "(int32[3] x, int32 z) => (float[3] y) <float s = {0.5}> { y = DequantizeLinear(x, s, z) }", imports={"": 13}, gives="DequantizeLinear", inputs={"z": 0})
 @example("int32 at 13", "(int32[3] x) => (float[3] y) <float s = {0.5}> { y = DequantizeLinear(x, s) }", imports={"": 14}, gives="DequantizeLinear")
 def int32_multiplied(node: Node, op: Builder) -> Result:
-    """onnxruntime 1.2 and 1.4 (opset 11 and 12) have no kernel for int32, the type of biases."""
+    """onnxruntime 1.2 and 1.4 cannot dequantize int32 below opset 13; Cast and Mul are written."""
     if op.version > 12 or node["x"].elem_type_or_none != T.INT32:
         return KEEP
     zero = node.input("x_zero_point")
@@ -61,7 +61,7 @@ def int32_multiplied(node: Node, op: Builder) -> Result:
 @example("a constant scalar", "(float[2] a) => (float[2] y) <uint8 x = {9}, float s = {0.5}> { d = DequantizeLinear(x, s) y = Mul(a, d) }", imports={"": 11}, gives="DequantizeLinear Squeeze Mul")
 @example("a row without a kernel", "(int32[2] x, int32 z) => (float[2] y) <float s = {0.5}> { y = DequantizeLinear(x, s, z) }", imports={"": 11}, gives="DequantizeLinear", inputs={"z": 0})
 def scalars_in_a_row(node: Node, op: Builder) -> Result:
-    """onnxruntime 1.0 to 1.2 end the process at a tensor of rank 0."""
+    """onnxruntime 1.0 to 1.2 end the process at a scalar; it becomes a vector of one element."""
     if node["x"].rank_or_none != 0:
         return KEEP
     return op.Squeeze(op.same(node, inputs={"x": op.Unsqueeze(node["x"], axes=[0])}))
@@ -73,14 +73,14 @@ PAIR = ("Clip", "QuantizeLinear")
 
 
 def dequantize_widened(node: Node, op: Builder) -> Result:
-    """A type that does not exist there becomes one that holds its values, where it is not seen."""
+    """The older opset lacks this type; a type that holds its values is written instead."""
     x = _from_a_wider_pair(node["x"], op) or widened(op, node["x"])
     zero, scale = widened(op, node.input("x_zero_point")), widened(op, node["x_scale"])
     return op.same(node, inputs={"x": x, "x_zero_point": zero, "x_scale": scale})
 
 
 def _from_a_wider_pair(x: Value, op: Builder) -> Value | None:
-    """What QuantizeLinear makes for this operator alone, in a wider integer type."""
+    """The output of QuantizeLinear in a wider integer type, for this node alone."""
     source = x.producer
     if source is None or source.op != "QuantizeLinear" or x.elem_type not in (T.INT2, T.UINT2):
         return None
@@ -95,7 +95,8 @@ def _from_a_wider_pair(x: Value, op: Builder) -> Value | None:
 
 
 def gone_with_its_reader(node: Node, op: Builder) -> Result:
-    """A type that does not exist there is seen only by the DequantizeLinear that reads it."""
+    """The older opset lacks this type; the node is removed if DequantizeLinear no longer reads it.
+    """
     result = node.outputs[0]
     assert result is not None
     return op.dissolve(f"{_name(result)} does not exist there")
@@ -139,7 +140,7 @@ DEQUANTIZE_24 = boundary(24, "DequantizeLinear:3afd7a", cast=shown(
 
 
 def quantize_widened(node: Node, op: Builder) -> Result:
-    """A scale of powers of two divides in the precision that is said, else in float."""
+    """Opset 24 added float8e8m0 scales; below it, they are widened and `precision` is written."""
     precision = node.int("precision") or T.FLOAT
     return op.same(node, inputs={"y_scale": widened(op, node["y_scale"])}, precision=precision)
 
@@ -165,7 +166,7 @@ QUANTIZE_23_UP = boundary(23, "QuantizeLinear:d1c854 DequantizeLinear:3bd8fa", d
 @example("int4", "(int4[4] w, float s) => (float[4] y) { y = DequantizeLinear<output_dtype=1>(w, s) }", gives="DequantizeLinear")
 @example("float4", "(float4e2m1[4] w, float s) => (float[4] y) { y = DequantizeLinear(w, s) }", refuses=Why.TYPE_NOT_AVAILABLE)
 def dequantize_linear_23_22(node: Node, op: Builder) -> Result:
-    """The result had the type of the scale."""
+    """Opset 23 added `output_dtype`; below it, the result has the scale's type and is cast."""
     scale, kind = node["x_scale"], node.int("output_dtype")
     alike = kind == 0 or kind == scale.elem_type
     inputs = {
@@ -184,7 +185,7 @@ def dequantize_linear_23_22(node: Node, op: Builder) -> Result:
 @example("int32", "(int32[2,3] x, float s) => (uint8[2,3] y) { y = QuantizeLinear(x, s) }", gives="Cast QuantizeLinear")
 @example("float4", "(float[2,3] x, float s) => (float4e2m1[2,3] y) { y = QuantizeLinear<output_dtype=23>(x, s) }", refuses=Why.TYPE_NOT_AVAILABLE)
 def quantize_linear_23_22(node: Node, op: Builder) -> Result:
-    """Input and scale had one type, and that was the precision of the division."""
+    """Opset 23 added `precision`; below it, the input and the scale are cast to that type."""
     x, scale = node["x"], node["y_scale"]
     precision = node.int("precision") or scale.elem_type
     inputs = {"x": to(op, x, precision), "y_scale": to(op, scale, precision)}
@@ -214,7 +215,7 @@ ARITHMETIC_21 = tuple({*MULTIPLIED, *ROUNDED, *ALONG})
 @example("4 bits", "(int4[2,3] x, float s) => (float[2,3] y) { y = DequantizeLinear(x, s) }", refuses=Why.TYPE_NOT_AVAILABLE)
 @example("too few zero points", "(float[4] x, float[2,2] s) => (float[2,4] y) <uint4[2,4] w = {0,1,2,3,15,14,13,12}, uint4[3] z = {8,7,8}> { d = DequantizeLinear<block_size=2>(w, s, z) y = Add(x, d) }", invalid="it has 4 scales and 3 zero points")
 def dequantize_linear_21_20(node: Node, op: Builder) -> Result:
-    """There were no blocks, no 16 bits and no 4 bits."""
+    """Opset 21 added blocks, 16-bit and 4-bit integers; below it, Sub and Mul are written."""
     x, scale, axis, block = node["x"], node["x_scale"], node.int("axis"), node.int("block_size")
     data = _quantized_again(x, op) or widened(op, x)
     assert data is not None
@@ -226,7 +227,7 @@ def dequantize_linear_21_20(node: Node, op: Builder) -> Result:
 
 
 def _quantized_again(x: Value, op: Builder) -> Value | None:
-    """What QuantizeLinear makes for this operator alone, in 8 instead of 4 bits."""
+    """The output of QuantizeLinear in 8 instead of 4 bits, for this node alone."""
     source = x.producer
     if source is None or source.op != "QuantizeLinear" or x.elem_type not in (T.INT4, T.UINT4):
         return None
@@ -255,7 +256,7 @@ BLOCKS_OF = "(float[3,5] x, float[3,3] s) => (TYPE[3,5] y) { y = QuantizeLinear<
 @example("4 bits between the two", BETWEEN.replace("TYPE", "uint4"), gives="Div Round Add Clip Cast DequantizeLinear")
 @example("4 bits", "(float[2,3] x, float s) => (int4[2,3] y) { y = QuantizeLinear<output_dtype=22>(x, s) }", refuses=Why.NOT_EXPRESSIBLE)
 def quantize_linear_21_20(node: Node, op: Builder) -> Result:
-    """There were no blocks, no 16 bits and no 4 bits, and a type was named by a zero point."""
+    """Opset 21 added blocks, 16 and 4 bits and `output_dtype`; below it, quotients are rounded."""
     scale, zero, block = node["y_scale"], node.input("y_zero_point"), node.int("block_size")
     named = node.int("output_dtype")
     kind = zero.elem_type if zero else named or T.UINT8
@@ -265,7 +266,7 @@ def quantize_linear_21_20(node: Node, op: Builder) -> Result:
         ratio = node["x"] / along(op, scale, node["x"], node.int("axis"), block)
         return op.Cast(ratio, to=kind, saturate=node.int("saturate"))
     if block or kind in (T.INT16, T.UINT16):
-        node.has("saturate")  # it is about 8-bit floats alone
+        node.has("saturate")  # it affects only 8-bit floats
         return _in_integers(node, op, kind)
     if zero is None and kind != T.UINT8:
         zero = _zeros(op, scale, kind)
@@ -283,7 +284,7 @@ def _zeros(op: Builder, scale: Value, kind: int) -> Value:
 
 
 def dequantize_in_float(node: Node, op: Builder) -> Result:
-    """The scale was a float, and so was the result; float8 is computed from its constants."""
+    """Below opset 19 the scale is float and float8 is missing; Casts or constants are written."""
     x, scale = node["x"], node["x_scale"]
     if x.elem_type in FLOAT8:
         known = x.const_or_none()
@@ -318,7 +319,7 @@ DEQUANTIZE_19 = boundary(19, "DequantizeLinear:ae89f5", cast=shown(
 @example("int32", "(int32[2,3] x, float[3] s, int8[3] z) => (int8[2,3] y) { y = QuantizeLinear(x, s, z) }", gives="Cast QuantizeLinear")
 @example("unknown type", "(float[2,3] x, float s) => (uint8[2,3] y) { f = own.keep(x) y = QuantizeLinear(f, s) }", functions='<opset_import: ["" : 18], domain: "own"> keep (x) => (y) { y = Identity(x) }', imports={"own": 1})
 def quantize_linear_18_19(node: Node, op: Builder) -> Result:
-    """Input and scale have one type."""
+    """Opset 19 requires one type for input and scale; the input is cast to float."""
     x = to(op, node["x"], T.FLOAT)
     return op.same(node, inputs={"x": x})
 
@@ -332,7 +333,7 @@ def quantize_linear_18_19(node: Node, op: Builder) -> Result:
 @example("int32", "(int32[2,3] x, int32 s, int8 z) => (int8[2,3] y) { y = QuantizeLinear(x, s, z) }", gives="Cast QuantizeLinear", inputs={"s": 3})
 @example("float8", "(float[2,3] x, float s, float8e5m2 z) => (float8e5m2[2,3] y) { y = QuantizeLinear(x, s, z) }", refuses=Why.TYPE_NOT_AVAILABLE)
 def quantize_linear_19_18(node: Node, op: Builder) -> Result:
-    """The scale was a float; what was divided in less precision is divided before."""
+    """Below opset 19 the scale is float; a division in another type is written before."""
     x, scale, zero = node["x"], node["y_scale"], node.input("y_zero_point")
     if scale.elem_type in (T.FLOAT, T.INT32):
         return op.same(node, inputs={"y_scale": to(op, scale, T.FLOAT)}, saturate=None)
@@ -361,7 +362,7 @@ GIVEN = {"v": np.arange(6), "g": [2, 3]}
 @example("unknown rank, from the end", RANKLESS + "<axis=-1>(x, s, z) }", inputs=GIVEN)
 @example("unknown rank", RANKLESS + "<axis=1>(x, s, z) }", refuses=Why.NEEDS_RANK)
 def dequantize_linear_13_12(node: Node, op: Builder) -> Result:
-    """There was one scale for the whole tensor."""
+    """Opset 13 added scales along an axis; below it, Sub and Mul are written."""
     if per_tensor(node["x_scale"]):
         return op.same(node, axis=None)
     return multiplied(op, node, lambda p: along(op, p, node["x"], node.int("axis")))
@@ -373,7 +374,7 @@ def dequantize_linear_13_12(node: Node, op: Builder) -> Result:
 @example("per axis from the end, no zero point", "(int32[N,3] x, float[3] s) => (uint8[N,3] y) { y = QuantizeLinear<axis=-1>(x, s) }", gives="Cast Div Round Clip Cast")
 @example("beyond the limits", "(float[2,3] x, float[2] s) => (uint8[2,3] y) { y = QuantizeLinear<axis=0>(x, s) }", inputs={"x": [[1e30, -1e30, 3.0], [2.5, 3.5, np.inf]], "s": [1.0, 1.0]})
 def quantize_linear_13_12(node: Node, op: Builder) -> Result:
-    """There was one scale for the whole tensor."""
+    """Opset 13 added scales along an axis; below it, Div, rounding and limits are written."""
     if per_tensor(node["y_scale"]):
         return op.same(node, axis=None)
     zero = node.input("y_zero_point")
@@ -392,7 +393,7 @@ def quantize_linear_13_12(node: Node, op: Builder) -> Result:
 @example("of codes around a computed point", "(float[2,4] x, uint8 z) => (float[2,4] y) <float s = {1.0}> { q = QuantizeLinear(x, s, z) y = DequantizeLinear(q, s, z) }", inputs={"x": [[1e30, -1e30, 54.5, -0.5], [-200.5, 255.5, -199.5, 55.5]], "z": 200})
 @example("of codes that are an output", "(float[2,4] x) => (uint8[2,4] q, float[2,4] y) <float s = {1.0}, uint8 z = {7}> { q = QuantizeLinear(x, s, z) y = DequantizeLinear(q, s, z) }", inputs={"x": [[1e30, -1e30, 54.5, -0.5], [-200.5, 255.5, -199.5, 55.5]]})
 def dequantize_linear_10_9(node: Node, op: Builder) -> Result:
-    """Born in 10; below it a difference and a product."""
+    """Opset 10 added DequantizeLinear; below it, Sub and Mul are written."""
     return multiplied(op, node, as_it_is)
 
 
@@ -403,6 +404,6 @@ def dequantize_linear_10_9(node: Node, op: Builder) -> Result:
 @example("no zero point", "(int32[2,3] x, float s) => (uint8[2,3] y) { y = QuantizeLinear(x, s) }")
 @example("halves and beyond the limits", "(float[2,4] x, float s) => (uint8[2,4] y) { y = QuantizeLinear(x, s) }", inputs={"x": [[1e30, -1e30, 3.0, -np.inf], [2.5, 3.5, np.inf, 0.49999997]], "s": 1.0})
 def quantize_linear_10_9(node: Node, op: Builder) -> Result:
-    """Born in 10; below it a quotient, rounded, shifted and cut off."""
+    """Opset 10 added QuantizeLinear; below it, Div, rounding, Add and limits are written."""
     zero = node.input("y_zero_point")
     return rounded(op, node, as_it_is, zero.elem_type if zero else T.UINT8)

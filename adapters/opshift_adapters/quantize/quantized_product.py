@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Products of quantised numbers, and DynamicQuantizeLinear: arithmetic on what they stand for."""
+"""Products of quantized numbers, and DynamicQuantizeLinear, written as ordinary arithmetic."""
 
 from typing import Any
 
@@ -18,12 +18,12 @@ FOUND = ("ReduceMin", "ReduceMax", "Min", "Max", "Sub", "Div", "Clip", "Cast", "
 @example("positive", "(float[4] x) => (uint8[4] y, float s, uint8 z) { y, s, z = DynamicQuantizeLinear(x) }", inputs={"x": [1.0, 2.1, 1.3, 2.5]})
 @example("scale only", "(float[4] x) => (float s) { y, s, z = DynamicQuantizeLinear(x) }", inputs={"x": [-1.0, -2.1, -1.3, -2.5]})
 def dynamic_quantize_linear_11_10(node: Node, op: Builder) -> Result:
-    """Born in 11; below it the range is found, then quantised with."""
+    """Opset 11 added DynamicQuantizeLinear; below it, its range is computed for QuantizeLinear."""
     x, zero, steps = node["x"], op.const(0, T.FLOAT), op.const(255, T.FLOAT)
     low = op.Min(op.ReduceMin(x, keepdims=0), zero)
     high = op.Max(op.ReduceMax(x, keepdims=0), zero)
     scale = (high - low) / steps
-    # Where nothing but zeros is quantised, runtimes give a scale of 1 in place of a division by 0.
+    # If all elements are zero, runtimes use a scale of 1 instead of a division by 0.
     scale = op.Where(op.Cast(scale, to=T.BOOL), scale, op.const(1, T.FLOAT))
     point = quantized(op, zero - low / scale, None, T.UINT8)
     return op.QuantizeLinear(x, scale, point), scale, point
@@ -45,7 +45,7 @@ PRODUCT_OF_CODES = "(float[2,K] x, uint8[K,4] b, uint8 p, uint8[4] q) => (int32[
 @example("per row of many", "(int8[2,2,3] a, int8[3,4] b, int8[2,2,1] p) => (int32[2,2,4] y) { y = MatMulInteger(a, b, p) }", gives="Cast Cast Sub Cast MatMul")
 @example("a vector", "(int8[3] a, int8[3,4] b, int8[1] p) => (int32[4] y) { y = MatMulInteger(a, b, p) }")
 def mat_mul_integer_10_9(node: Node, op: Builder) -> Result:
-    """Born in 10; below it a product of 32-bit differences, or of floats that hold all sums."""
+    """Opset 10 added MatMulInteger; below it, a MatMul of differences is written."""
     a, zero = node["A"], node.input("a_zero_point")
     codes = requantized(op, a, zero) if zero is None or zero.rank_or_none == 0 else None
     kind = T.INT32 if codes is None or not _few_products(node["B"]) else T.FLOAT
@@ -56,14 +56,14 @@ def mat_mul_integer_10_9(node: Node, op: Builder) -> Result:
 
 
 def _few_products(b: Value) -> bool:
-    """Whether a float is known to hold each sum of products of differences of 8 bits."""
+    """Whether a float is known to hold each sum of products of 8-bit differences."""
     dims = b.dims_or_none
     depth = dims[-2:][0] if dims else None
     return isinstance(depth, int) and depth * 255**2 < 2**24
 
 
 def _shifted(op: Builder, x: Value, zero: Value | None, kind: int, *, rows: bool) -> Value:
-    """x less its zero point; a list of zero points is one for each row, or each column."""
+    """`x` minus its zero point; a vector of zero points has one for each row, or each column."""
     wide = op.Cast(x, to=kind)
     return wide if zero is None else wide - _per_row(op, op.Cast(zero, to=kind), rows)
 
@@ -87,7 +87,7 @@ MANY = "(uint8[1,33,4,4] x, uint8[2,33,3,3] w, uint8 p, uint8 q) => (int32[1,2,a
 @example("per output channel", '(int8[1,4,6] x, int8[2,2,3] w, int8 p, int8[2] q) => (int32[a,b,c] y) { y = ConvInteger<group=2, auto_pad="SAME_UPPER">(x, w, p, q) }', gives="Cast Cast Cast Sub Cast Reshape Sub Conv Cast")
 @example("many products", MANY, inputs={"x": np.full((1, 33, 4, 4), 255), "w": np.full((2, 33, 3, 3), 253), "p": 0, "q": 0})
 def conv_integer_10_9(node: Node, op: Builder) -> Result:
-    """Born in 10; below it a convolution of differences in a float that holds all sums."""
+    """Opset 10 added ConvInteger; below it, Conv of differences in float or double is written."""
     zeros = node.input("x_zero_point"), node.input("w_zero_point")
     sums = _convolved(node, op, node["x"], node["w"], *zeros)
     return op.Cast(sums, to=T.INT32)
@@ -112,7 +112,7 @@ def _convolved(
 
 
 def _per_channel(op: Builder, p: Value, behind: int) -> Value:
-    """One number for all, or one for each output channel with so many axes behind."""
+    """One number for all, or one for each output channel, followed by `behind` axes."""
     return p if p.rank == 0 else op.Reshape(p, op.const([-1] + [1] * behind))
 
 
@@ -127,7 +127,7 @@ def _scaled(op: Builder, sums: Value, factor: Value, zero: Value) -> Value:
 
 
 def scales_in_float(node: Node, op: Builder) -> Result:
-    """The scales were floats."""
+    """Opset 21 added scales of other types; below it, they are cast to float."""
     scales = {name: to(op, node[name], T.FLOAT) for name in ("a_scale", "b_scale", "y_scale")}
     return op.same(node, inputs=scales)
 
@@ -145,7 +145,7 @@ Q_LINEAR_MAT_MUL_21 = boundary(21, "QLinearMatMul:b67ba5", cast=shown(
 @example("one scale each", PRODUCT.replace("TYPE", "float"), approximate=True, inputs=SCALES)
 @example("per row and column", "(int8[2,3] a, float[2] p, int8[2] i, int8[3,4] b, float[4] q, int8[4] j, float s, int8 k) => (int8[2,4] y) { y = QLinearMatMul(a, p, i, b, q, j, s, k) }", approximate=True, inputs={"s": 100.0})
 def q_linear_mat_mul_10_9(node: Node, op: Builder) -> Result:
-    """Born in 10; below it a product of differences, scaled, rounded and cut off."""
+    """Opset 10 added QLinearMatMul; below it, MatMul of differences is scaled and rounded."""
     op.approximate(ORDER)
     a = _shifted(op, node["a"], node["a_zero_point"], T.INT32, rows=True)
     b = _shifted(op, node["b"], node["b_zero_point"], T.INT32, rows=False)
@@ -160,7 +160,7 @@ def q_linear_mat_mul_10_9(node: Node, op: Builder) -> Result:
 @example("groups, strides and dilations", '(uint8[1,2,8] x, uint8[2,1,2] w) => (uint8[1,2,n] y) <float p = {0.1}, float q = {0.2}, float s = {0.9}, uint8 i = {3}, uint8 j = {5}, uint8 k = {100}> { y = QLinearConv<kernel_shape=[2], group=2, strides=[3], dilations=[2]>(x, p, i, w, q, j, s, k) }', approximate=True)
 @example("the same size", '(uint8[1,2,8] x, uint8[2,2,2] w) => (uint8[1,2,n] y) <float p = {0.1}, float q = {0.2}, float s = {0.9}, uint8 i = {3}, uint8 j = {5}, uint8 k = {100}> { y = QLinearConv<auto_pad="SAME_LOWER">(x, p, i, w, q, j, s, k) }', approximate=True)
 def q_linear_conv_10_9(node: Node, op: Builder) -> Result:
-    """Born in 10; below it a convolution of differences, scaled, rounded and cut off."""
+    """Opset 10 added QLinearConv; below it, Conv of differences is scaled and rounded."""
     op.approximate(ORDER)
     w, bias = node["w"], node.input("B")
     sums = _convolved(node, op, node["x"], w, node["x_zero_point"], node["w_zero_point"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compress, NonZero, OneHot, ReverseSequence: which elements, by condition or position."""
+"""Compress, NonZero, OneHot and ReverseSequence: elements chosen by a condition or an index."""
 
 import numpy as np
 from opshift.adapter import (
@@ -37,7 +37,10 @@ TRUE_POSITIONS = ("ReduceSum", "Reshape", "Cast", "Gather", "Not", "Add", "Loop"
 
 
 def true_positions(op: Builder, mask: Value) -> Value:
-    """Where a vector of bools is true, at version 8: one loop looks for the next, one collects."""
+    """The indices of the true elements of a vector, at opset 8.
+
+    An inner Loop finds the next true element, an outer Loop collects the indices.
+    """
     total = op.ReduceSum(op.Cast(mask, to=T.DOUBLE), axes=[0], keepdims=0)
     count = op.Cast(total, to=T.INT64)
     one, going = op.const(1), op.const(True, T.BOOL)
@@ -51,12 +54,12 @@ def true_positions(op: Builder, mask: Value) -> Value:
 
     def collect(b: Builder, i: Value, keep: Value, at: Value) -> tuple[Value, Value, Value]:
         body = b.graph(advance, (T.INT64, ()), (T.BOOL, ()), (T.INT64, ()))
-        found = b.Cast(b.Loop(None, is_false(b, at), at, body=body), to=T.INT64)  # says the type
+        found = b.Cast(b.Loop(None, is_false(b, at), at, body=body), to=T.INT64)  # its type
         return b.Identity(keep), found + one, found
 
     body = op.graph(collect, (T.INT64, ()), (T.BOOL, ()), (T.INT64, ()))
     found = op.Loop(count, going, op.const(0), body=body, outputs=2)[1]
-    return op.Reshape(op.Cast(found, to=T.INT64), op.const([-1]))  # says the type and the rank
+    return op.Reshape(op.Cast(found, to=T.INT64), op.const([-1]))  # declares the type and the rank
 
 
 NON_ZERO = "(float[2,3] x) => (int64[2,N] y) { y = NonZero(x) }"
@@ -73,7 +76,7 @@ NON_ZERO = "(float[2,3] x) => (int64[2,N] y) { y = NonZero(x) }"
 @example("strings", "(string[3] x) => (int64[1,N] y) { y = NonZero(x) }", refuses=Why.NOT_EXPRESSIBLE)
 @example("scalar", "(float x) => (int64[A,N] y) { y = NonZero(x) }", refuses=Why.NOT_EXPRESSIBLE)
 def non_zero_9_8(node: Node, op: Builder) -> Result:
-    """Born in 9; before it a loop collected the positions one by one."""
+    """Opset 9 added NonZero; below it the positions are collected by a Loop."""
     (result,) = node.outputs
     if result is not None and (known := result.const_or_none()) is not None:
         return op.const(known)
@@ -92,7 +95,7 @@ def non_zero_9_8(node: Node, op: Builder) -> Result:
 
 
 def _at_least_one(op: Builder, size: Value) -> Value:
-    """A size to divide by: where it is 0, nothing is divided, and yet runtimes would not divide."""
+    """A size of at least 1, because runtimes refuse to divide by 0 even without elements."""
     known = size.const_or_none()
     if known is not None:
         return op.const(max(int(known), 1))
@@ -111,7 +114,7 @@ CONDITION = "(float[2,3] x, bool[2] c) => "
 @example("computed condition, flattened", CONDITION + "(float[N] y) { y = Compress(x, c) }", inputs={"c": [True, True]})
 @example("nothing chosen", CONDITION + "(float[N,3] y) { y = Compress<axis=0>(x, c) }", inputs={"c": [False, False]})
 def compress_9_8(node: Node, op: Builder) -> Result:
-    """Born in 9; before it the chosen positions were gathered."""
+    """Opset 9 added Compress; below it a Gather of the chosen positions is written."""
     x, condition, axis = node["input"], node["condition"], node.attr("axis")
     if axis is None:
         x = op.Reshape(x, op.const([-1]))
@@ -143,7 +146,7 @@ INDICES = {"i": [[0, -1], [4, 2]], "d": 3}
 @example("last axis", COMPUTED + "<axis=2>(i, d, v) }", inputs=INDICES)
 @example("fractions and words", "(float[3] i, float[1] d, string[2] v) => (string[3,N] y) { y = OneHot(i, d, v) }", inputs={"i": [0, 1.7, -0.5], "d": [2]})
 def one_hot_9_8(node: Node, op: Builder) -> Result:
-    """Born in 9; before it each index was compared with all there are."""
+    """Opset 9 added OneHot; below it Equal compares the indices, and Gather picks the values."""
     indices, axis = node["indices"], node.int("axis")
     rank = indices.rank
     axis = rank if axis == -1 else axis
@@ -159,14 +162,14 @@ def _whole(op: Builder, x: Value) -> Value:
 
 
 def _cut_below_zero(op: Builder, x: Value) -> Value | None:
-    """Where a fraction is negative once it is cut to a whole number; None for whole numbers."""
+    """Whether a float index is negative after truncation; None for integers."""
     if x.elem_type_or_none not in FLOATS:
         return None
     return ~(x > -1.0)
 
 
 def _whole_scalar(op: Builder, x: Value) -> Value:
-    """A depth, which may be a vector of one, as an int64 scalar."""
+    """A depth, which may be a vector of one element, as an int64 scalar."""
     known = x.const_or_none()
     if known is not None:
         return op.const(int(known.reshape(-1)[0]))
@@ -185,7 +188,7 @@ def _counts_from_the_front(indices: Value) -> bool:
 @example("scalar depth", "(float[2] v) => (float[2,3] y) <int64 d = {3}, int64[2] i = {0, 2}> { y = OneHot(i, d, v) }", imports={"": 11}, gives="OneHot")
 @example("computed depth", "(int64 d, float[2] v) => (float[2,n] y) <int64[2] i = {0, 2}> { y = OneHot(i, d, v) }", imports={"": 11}, gives="OneHot", inputs={"d": 3})
 def depth_in_a_vector(node: Node, op: Builder) -> Result:
-    """Below opset 11, onnxruntime 0.4 takes no scalar depth."""
+    """onnxruntime 0.4 accepts no scalar depth below opset 11; a vector of one is written."""
     known = node["depth"].const_or_none() if op.version < 11 else None
     if known is None or known.ndim:
         return KEEP
@@ -196,7 +199,7 @@ def depth_in_a_vector(node: Node, op: Builder) -> Result:
 @example("float values", "(int64[4] i, float[2] v) => (float[4,3] y) <int64[1] d = {3}> { y = OneHot(i, d, v) }", imports={"": 10}, gives="Cast OneHot", inputs={"i": [0, 2, 2**24 + 1, 3]})
 @example("computed depth", "(int64[4] i, int64[1] d, float[2] v) => (float[A,B] y) { y = OneHot(i, d, v) }", imports={"": 10}, gives="OneHot", inputs={"i": [0, 2, 1, 3], "d": [3]})
 def indices_and_depth_as_values(node: Node, op: Builder) -> Result:
-    """Indices and depth in the type of float values, where a float holds each index below the depth."""
+    """Indices and depth are cast to float, the type of the values, if float holds all indices."""
     indices, depth, values = node["indices"], node["depth"].const_or_none(), node["values"]
     if depth is None or depth.max() >= 2**24 or values.elem_type_or_none != T.FLOAT:
         return KEEP
@@ -214,7 +217,7 @@ ONE_HOT = ("Reshape", "Sub", "Greater", "Not", *ADD_WHERE_NEGATIVE)
 @example("constant indices", "(float[2] v) => (float[2,3] y) <int64 d = {3}, int64[2] i = {0, 3}> { y = OneHot(i, d, v) }", gives="OneHot")
 @example("fractions", "(float[3] i) => (float[3,2] y) <int64 d = {2}, float[2] v = {-1, 5}> { y = OneHot(i, d, v) }", inputs={"i": [0, 1.7, -1.5]}, gives="Cast Greater Not Sub Cast Mul Add OneHot")
 def one_hot_10_11(node: Node, op: Builder) -> Result:
-    """A negative index, once outside, counts from the end: it is moved behind the end."""
+    """Opset 11 counts negative indices from the end; they become the depth, which is outside."""
     if _counts_from_the_front(node["indices"]):
         return KEEP
     depth, indices = _whole_scalar(op, node["depth"]), _whole(op, node["indices"])
@@ -232,7 +235,7 @@ def one_hot_10_11(node: Node, op: Builder) -> Result:
 @example("unknown rank", "(int64[4] w, int64[n] s, float[2] v) => (float[a,b,c] y) <int64 d = {3}> { i = Reshape(w, s) y = OneHot<axis=-2>(i, d, v) }", inputs={"s": [2, 2]}, refuses=Why.NEEDS_RANK)
 @example("unknown rank, last axis", "(int64[4] w, int64[n] s, float[2] v) => (float[a,b,c] y) <int64 d = {3}> { i = Reshape(w, s) y = OneHot(i, d, v) }", inputs={"s": [2, 2]})
 def one_hot_11_10(node: Node, op: Builder) -> Result:
-    """No index counted from the end, and no axis but the last."""
+    """Below opset 11 indices count from the front; the depth is added to negative ones."""
     indices, axis = node["indices"], node.int("axis")
     if axis < -1:
         axis += indices.rank + 1
@@ -255,7 +258,7 @@ TIMES = "(float[4,3] x, int64[3] n) => (float[4,3] y) { y = ReverseSequence"
 @example("unknown rank", "(float[24] v, int64[k] s, int64[3] n) => (float[a,b,c] y) { x = Reshape(v, s) y = ReverseSequence(x, n) }", inputs={"s": [4, 3, 2], "n": [4, 1, 2]})
 @example("empty steps", "(float[4,3,5,0] x, int64[3] n) => (float[4,3,5,0] y) { y = ReverseSequence(x, n) }", inputs={"n": [4, 1, 2]})
 def reverse_sequence_10_9(node: Node, op: Builder) -> Result:
-    """Born in 10; before it steps were gathered from where they stand when reversed."""
+    """Opset 10 added ReverseSequence; below it a Gather of the reversed positions is written."""
     x, time_axis, batch_axis = node["input"], node.int("time_axis"), node.int("batch_axis")
     time = op.Unsqueeze(arange(op, size_of(op, x, time_axis)), axes=[batch_axis])
     batch = op.Unsqueeze(arange(op, size_of(op, x, batch_axis)), axes=[time_axis])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gather, GatherElements, GatherND, and what shares their indices: linear positions."""
+"""Gather, GatherElements and GatherND, and the linear positions that they share."""
 
 import numpy as np
 from opshift.adapter import (
@@ -32,7 +32,7 @@ FRONT = (*FROM_FRONT, *SIZE_OF)
 
 
 def from_front(op: Builder, indices: Value, data: Value, axis: int) -> Value:
-    """Indices along an axis with the negative ones counted from the front (version 9 and later)."""
+    """Indices along an axis, the negative ones counted from the front (opset 9 and later)."""
     known = indices.const_or_none()
     if indices.never_negative:
         return indices
@@ -49,7 +49,7 @@ LINEAR = ("Mul", *FRONT)
 
 
 def linear(op: Builder, indices: Value, data: Value) -> Value:
-    """Where each row of `indices` points to in `data` flattened over the dimensions it names."""
+    """For each row of `indices`, the position in `data` flattened over the dimensions it names."""
     width = row_width(indices)
     place = from_front(op, _column(op, indices, 0), data, 0)
     for axis in range(1, width):
@@ -59,7 +59,7 @@ def linear(op: Builder, indices: Value, data: Value) -> Value:
 
 
 def row_width(indices: Value) -> int:
-    """How many dimensions each row of indices names."""
+    """The number of dimensions that each row of `indices` names."""
     width = indices.dims[-1]
     if not isinstance(width, int):
         raise Refusal(Why.NEEDS_SHAPE, f"the last dimension of {indices.name!r} is unknown")
@@ -87,7 +87,7 @@ ROWS = "(float[N,4] x, int64[2] i) => (float[2,4] y) { y = Gather(x, i) }"
 @example("unknown rank, negative axis", "(float[12] v, int64[n] s, int64[2] i) => (float[a,b] y) { x = Reshape(v, s) y = Gather<axis=-1>(x, i) }", refuses=Why.NEEDS_RANK)
 @example("unknown rank", "(float[12] v, int64[n] s, int64[2] i) => (float[a,b] y) { x = Reshape(v, s) y = Gather<axis=1>(x, i) }", inputs={"s": [3, 4], "i": [-1, 0]})
 def gather_11_10(node: Node, op: Builder) -> Result:
-    """Indices counted from the front only."""
+    """Opset 11 allows negative indices of Gather; below it, the size of the axis is added."""
     indices = from_front(op, node["indices"], node["data"], node.int("axis"))
     return op.same(node, inputs={"indices": indices})
 
@@ -109,7 +109,7 @@ ELEMENTS = "(float[3,4] x, int64[2,3] i) => (float[2,3] y) { y = GatherElements"
 @example("unknown rank", "(float[12] v, int64[n] s) => (float[a,b] y) { x = Reshape(v, s) i = ArgMax(x) y = GatherElements(x, i) }", inputs={"s": [3, 4]}, refuses=Why.NEEDS_RANK)
 @example("unequal ranks", "(float[3,4] x, int64[2] i) => (float[a,b] y) { y = GatherElements(x, i) }", invalid="unequal ranks")
 def gather_elements_11_10(node: Node, op: Builder) -> Result:
-    """Born in 11; before it elements were gathered by their position in the flattened tensor."""
+    """Opset 11 added GatherElements; below it, Gather reads positions in the flattened tensor."""
     data, indices = node["data"], node["indices"]
     if indices.elem_type_or_none != T.INT64:
         indices = op.Cast(indices, to=T.INT64)
@@ -149,7 +149,7 @@ ND = "(float[2,3,4] x, int64[2,2] i) => (float[2,4] y) "
 @example("unknown width", "(float[2,3,4] x, int64[2,W] i) => (float[a,b] y) { y = GatherND(x, i) }", inputs={"i": [[0, 2], [-1, -3]]}, refuses=Why.NEEDS_SHAPE)
 @example("a dimension too many", "(float[3,4] x, int64[2,3] i) => (float[a] y) { y = GatherND(x, i) }", invalid="names 3 dimensions of 2")
 def gather_nd_11_10(node: Node, op: Builder) -> Result:
-    """Born in 11; before it rows were gathered by their position in the flattened tensor."""
+    """Opset 11 added GatherND; below it, Gather reads positions in the flattened tensor."""
     data, indices = node["data"], node["indices"]
     width, rank = row_width(indices), data.rank_or_none
     if rank is not None and width > rank:
@@ -174,7 +174,7 @@ BATCHES = ("Slice", "Sub", "Add", "Concat", "Unsqueeze", *ARANGE, *SIZE_OF)
 @example("unknown dimensions", "(float[A,B,4] x, int64[A,B,C,1] i) => (float[A,B,C] y) { y = GatherND<batch_dims=2>(x, i) }", inputs={"x": np.arange(24).reshape(2, 3, 4), "i": np.arange(12).reshape(2, 3, 2, 1) % 4})
 @example("no batches", "(float[0,3,4] x, int64[0,1] i) => (float[0,4] y) { y = GatherND<batch_dims=1>(x, i) }")
 def gather_nd_12_11(node: Node, op: Builder) -> Result:
-    """Batch dimensions were written into the indices like any others."""
+    """Opset 12 added `batch_dims`; below it, the batch positions are written into the indices."""
     count = node.int("batch_dims")
     if count == 0:
         return op.same(node, batch_dims=None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scatter, and TensorScatter."""
+"""Scatter and TensorScatter."""
 
 import math
 
@@ -52,7 +52,7 @@ WRITTEN = (*SCATTERED, *RESHAPE_TO, *SIZE_OF)
 @example("outside", "(float[3] x, float[1] u) => (float[3] y) <int64[1] i = {3}> { y = Scatter<axis=0>(x, i, u) }", invalid="writes outside of 'x'")
 @example("places for more than there is", "(float[3,2] x, float[1,2] u) => (float[3,2] y) <int64[3] i = {1,0,0}> { y = Scatter(x, i, u) }", invalid="data, indices and updates have 2, 1, 2 dimensions")
 def scatter_9_8(node: Node, op: Builder) -> Result:
-    """Nothing wrote at computed positions: each element is chosen from old and new side by side."""
+    """Opset 9 added Scatter; below it, each element is gathered from the old and the new ones."""
     data, updates, axis = node["data"], node["updates"], node.int("axis")
     indices = node["indices"]
     if indices.rank == 0:
@@ -70,7 +70,7 @@ def scatter_9_8(node: Node, op: Builder) -> Result:
 
 
 def _chosen(places: Array, shape: tuple[int, ...], axis: int) -> Array:
-    """For each element its position among the old and behind them the new ones."""
+    """For each element its position in the old elements followed by the new ones."""
     coordinates: list[Array] = list(np.indices(places.shape))
     coordinates[axis] = places
     source = np.arange(math.prod(shape)).reshape(shape)
@@ -79,7 +79,7 @@ def _chosen(places: Array, shape: tuple[int, ...], axis: int) -> Array:
 
 
 def _flat_places(op: Builder, data: Value, indices: Value, axis: int) -> Value:
-    """Where each update goes in the flattened data."""
+    """The position of each update in the flattened data."""
     rank, stride = indices.rank, op.const(1)
     place = as_type(op, indices, T.INT64)
     total = None
@@ -96,13 +96,13 @@ def _flat_places(op: Builder, data: Value, indices: Value, axis: int) -> Value:
 
 
 def scattered(op: Builder, data: Value, places: Value, updates: Value) -> Value:
-    """A vector after each update went to its place (version 7 and 8); of several the last one stays."""
+    """A vector with each update written at its place (opset 7 and 8); the last update wins."""
     both: Value = op.Concat(data, updates, axis=0)
     return op.Gather(both, _last_writer(op, data, places), axis=0)
 
 
 def _last_writer(op: Builder, data: Value, places: Value) -> Value:
-    """For each element its position among old and new, from a loop over all that is written."""
+    """For each element its position in the old and new ones, by a Loop over the updates."""
     shape = data.shape_or_none
     size = op.Size(data) if shape is None else op.const(math.prod(shape))
     positions = arange(op, size)
@@ -113,14 +113,14 @@ def _last_writer(op: Builder, data: Value, places: Value) -> Value:
 
     body = op.graph(write, (T.INT64, ()), (T.BOOL, ()), (T.INT64, (None,)))
     written = op.Loop(op.Size(places), op.const(True, T.BOOL), positions, body=body)
-    return op.Cast(written, to=T.INT64)  # says the type
+    return op.Cast(written, to=T.INT64)  # declares the type
 
 
 @adapter("Scatter", 10, 11, emits=("ScatterElements",))
 @example("first axis", "(float[3,2] x, float[1,2] u) => (float[3,2] y) <int64[1,2] i = {1, 0}> { y = Scatter(x, i, u) }", gives="ScatterElements")
 @example("negative axis", "(float[2,3] x, float[2,1] u) => (float[2,3] y) <int32[2,1] i = {1, 0}> { y = Scatter<axis=-1>(x, i, u) }", gives="ScatterElements")
 def scatter_10_11(node: Node, op: Builder) -> Result:
-    """Renamed."""
+    """Opset 11 renamed Scatter to ScatterElements."""
     return op.ScatterElements(*node.inputs, axis=node.int("axis"))
 
 
@@ -141,7 +141,7 @@ TENSOR = "(float[2,4,3] c, float[2,2,3] u{}) => (float[2,4,3] y) {{ y = TensorSc
 @example("float8e8m0", "(float8e8m0[2,4,3] c, float8e8m0[2,2,3] u) => (float8e8m0[2,4,3] y) { y = TensorScatter(c, u) }", refuses=Why.TYPE_NOT_AVAILABLE)
 @example("unknown rank", "(float[24] v, int64[n] s, float[2,2,3] u) => (float[a,b,c] y) { x = Reshape(v, s) y = TensorScatter(x, u) }", inputs={"s": [2, 4, 3]})
 def tensor_scatter_24_23(node: Node, op: Builder) -> Result:
-    """Born in 24; before it ScatterElements was told each place."""
+    """Opset 24 added TensorScatter; below it, ScatterElements with all positions is written."""
     cache, update, first = node["past_cache"], node["update"], node.input("write_indices")
     rank = update.rank
     axis = node.int("axis") % rank
@@ -162,7 +162,7 @@ def tensor_scatter_24_23(node: Node, op: Builder) -> Result:
 
 
 def _movable(kind: int | None) -> int | None:
-    """A type that ScatterElements takes for one that it does not; None where it takes that one."""
+    """A type that ScatterElements accepts instead of this one; None if it accepts this one."""
     name = T(kind or 0).name
     if name.startswith(("FLOAT8", "FLOAT4")):
         return T.FLOAT16

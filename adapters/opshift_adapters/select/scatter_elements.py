@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ScatterElements and ScatterND: Scatter below 11; `reduction` adds since 16, and compares since 18."""
+"""ScatterElements and ScatterND, which are Scatter below opset 11, and `reduction` (from 16 on)."""
 
 import math
 
@@ -64,7 +64,7 @@ OPEN_INPUTS = {"x": [[1, 2, 3]], "i": [[0, -1, 0]] * 2, "u": [[1, 2, 3], [0.1, 0
 @example("places from the front of an unknown size", '(float[N] x, float[2] u) => (float[N] y) <int64[2] i = {1, 0}> { y = ScatterElements<reduction="add">(x, i, u) }', gives="GatherElements Add ScatterElements", inputs={"x": [1, 2, 3]})
 @example("an unknown reduction", '(float[4] x, int64[2] i, float[2] u) => (float[4] y) { y = ScatterElements<reduction="up">(x, i, u) }', invalid="reduction is 'up', and can be none, add, mul, max, min")
 def scatter_elements_16_15(node: Node, op: Builder) -> Result:
-    """No `reduction` yet: gathered, computed and scattered, one by one where places may repeat."""
+    """Opset 16 added `reduction`; below it, elements are gathered, combined and scattered."""
     if node.str("reduction") == "none":
         return op.same(node, reduction=None)
     return _reduced_elements(node, op)
@@ -76,7 +76,7 @@ def scatter_elements_16_15(node: Node, op: Builder) -> Result:
 @example("computed places", ELEMENTS + '<reduction="min">(x, i, u) }', inputs=REPEATED)
 @example("int8", '(int8[3] x, int64[2] i, int8[2] u) => (int8[3] y) { y = ScatterElements<reduction="max">(x, i, u) }', inputs={"i": [0, -3]})
 def scatter_elements_18_17(node: Node, op: Builder) -> Result:
-    """`reduction` could not be max or min."""
+    """Opset 18 added the reductions max and min; below it, elements are gathered and combined."""
     return _reduced_elements(node, op) if node.str("reduction") in ("max", "min") else KEEP
 
 
@@ -94,7 +94,7 @@ ROWS = "(float[4,2] x, int64[3,1] i, float[3,2] u) => (float[4,2] y) { y = Scatt
 @example("no updates", '(float[4,2] x, int64[0,1] i, float[0,2] u) => (float[4,2] y) { y = ScatterND<reduction="add">(x, i, u) }')
 @example("places from the end of an unknown size", '(float[N,2] x, float[2,2] u) => (float[N,2] y) <int64[2,1] i = {-1, 0}> { y = ScatterND<reduction="add">(x, i, u) }', inputs={"x": [[1, 2], [3, 4]]})
 def scatter_nd_16_15(node: Node, op: Builder) -> Result:
-    """No `reduction` yet: gathered, computed and scattered, one by one where places may repeat."""
+    """Opset 16 added `reduction`; below it, rows are gathered, combined and scattered."""
     if node.str("reduction") == "none":
         return op.same(node, reduction=None)
     return _reduced_rows(node, op)
@@ -105,7 +105,7 @@ def scatter_nd_16_15(node: Node, op: Builder) -> Result:
 @example("places all different", '(float[4,2] x, float[3,2] u) => (float[4,2] y) <int64[3,1] i = {0, -1, 2}> { y = ScatterND<reduction="min">(x, i, u) }', gives="GatherND Min ScatterND")
 @example("computed places", ROWS + '<reduction="max">(x, i, u) }', inputs={"i": [[0], [-1], [3]]})
 def scatter_nd_18_17(node: Node, op: Builder) -> Result:
-    """`reduction` could not be max or min."""
+    """Opset 18 added the reductions max and min; below it, rows are gathered and combined."""
     return _reduced_rows(node, op) if node.str("reduction") in ("max", "min") else KEEP
 
 
@@ -137,7 +137,7 @@ def _combined(op: Builder, name: str, old: Value, new: Value) -> Value:
 
 
 def _different_along(indices: Array, axis: int, data: Value) -> bool:
-    """Whether no place is written twice, each line along the axis looked at on its own."""
+    """Whether no place is written twice, for each line along the axis."""
     places = _from_front(indices, data, axis)
     if places is None:
         return False
@@ -157,7 +157,7 @@ def _different_rows(indices: Array, data: Value) -> bool:
 
 
 def _from_front(indices: Array, data: Value, axis: int) -> Array | None:
-    """The same with negative indices counted from the front; None where the size is needed."""
+    """The indices with negative ones counted from the front; None if an unknown size is needed."""
     if not (indices < 0).any():
         return indices
     dims = data.dims_or_none
@@ -166,7 +166,7 @@ def _from_front(indices: Array, data: Value, axis: int) -> Array | None:
 
 
 def _full_places(op: Builder, indices: Value, axis: int) -> Value:
-    """Indices along one axis as coordinates in all of them."""
+    """Indices along one axis as coordinates along all axes."""
     rank = indices.rank
     columns = []
     for each in range(rank):
@@ -181,7 +181,7 @@ def _full_places(op: Builder, indices: Value, axis: int) -> Value:
 
 
 def _one_by_one(op: Builder, name: str, data: Value, indices: Value, updates: Value) -> Value:
-    """One row of indices after the other, in a loop."""
+    """The reduction by a Loop, one row of the indices after the other."""
     count = _row_count(op, indices)
     rows = _as_rows(op, indices, count, indices.rank - 1)
     news = _as_rows(op, updates, count, indices.rank - 1)
@@ -205,7 +205,7 @@ def _row_count(op: Builder, indices: Value) -> Value:
 
 
 def _as_rows(op: Builder, x: Value, count: Value, leading: int) -> Value:
-    """A tensor with its leading dimensions made one."""
+    """A tensor with its leading dimensions merged into one."""
     known, shape = count.const_or_none(), x.shape_or_none
     if known is not None and shape is not None:
         goal = op.const([*known.tolist(), *shape[leading:]])
@@ -226,7 +226,7 @@ PLACES = {"i": [[0, -1, 2], [1, -3, 0]]}
 @example("unknown dimension", "(float[N] x, int32[2] i, float[2] u) => (float[N] y) { y = ScatterElements(x, i, u) }", inputs={"x": [1, 2, 3], "i": [-1, 0]}, gives="Shape Gather Cast Cast Less Cast Mul Add Scatter")
 @example("no updates", "(float[3,4] x, int64[0,4] i, float[0,4] u) => (float[3,4] y) { y = ScatterElements(x, i, u) }")
 def scatter_elements_11_10(node: Node, op: Builder) -> Result:
-    """Its first name was Scatter, and its indices counted from the front."""
+    """Opset 11 renamed Scatter to ScatterElements and allows negative indices; they are shifted."""
     data, axis = node["data"], node.int("axis")
     indices = from_front(op, node["indices"], data, axis)
     return op.Scatter(data, indices, node["updates"], axis=axis)
@@ -248,7 +248,7 @@ ND_ROWS = {"i": [[0, 2], [-1, -3]]}
 @example("unknown width", "(float[2,3,4] x, int64[2,W] i, float[2,4] u) => (float[2,3,4] y) { y = ScatterND(x, i, u) }", inputs=ND_ROWS, refuses=Why.NEEDS_SHAPE)
 @example("places beyond the data", "(float[2,3,4] x, float[2,4] u) => (float[2,3,4] y) <int64[5] i = {0,2,-1,-3,-3}> { y = ScatterND(x, i, u) }", invalid="its indices name 5 of 3 dimensions")
 def scatter_nd_11_10(node: Node, op: Builder) -> Result:
-    """Born in 11; before it rows were scattered by their position in the flattened tensor."""
+    """Opset 11 added ScatterND; below it, Scatter writes the rows of the flattened tensor."""
     data, indices = node["data"], node["indices"]
     rows = op.Flatten(data, axis=row_width(indices))
     updates = node["updates"]

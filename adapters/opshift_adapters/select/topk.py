@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ArgMax, ArgMin, TopK: where the largest and the smallest elements are."""
+"""ArgMax, ArgMin and TopK: the positions of the largest and the smallest elements."""
 
 from opshift.adapter import (
     KEEP,
@@ -31,7 +31,7 @@ TIES = {"x": [[1, 2, 2, 1], [3, 3, 3, 3], [0, -1, 4, 4]]}
 
 
 def from_the_front(node: Node, op: Builder) -> Result:
-    """`axis` could not count from the end: where the rank is unknown, the tensor is turned round."""
+    """Opset 11 allows a negative `axis`; below it, it is positive, or the axes are reversed."""
     x, axis = node["data"], node.int("axis")
     if axis >= 0:
         return KEEP
@@ -62,7 +62,7 @@ ARG_13 = boundary(13, "ArgMax:535301 ArgMin:5cea2b")
 @example("last of ties, unknown size", "(int32[N,4] x) => (int64[4] y) { y = {op}<keepdims=0, select_last_index=1>(x) }", inputs=TIES)
 @example("unknown rank", RANKLESS + "(int64[a,b,c] y) { x = Reshape(w, s) y = {op}<axis=-1, select_last_index=1>(x) }", inputs={"w": [1, 2, 2, 1] * 6, "s": [2, 3, 4]})
 def arg_12_11(node: Node, op: Builder) -> Result:
-    """The last of equal elements was no choice: it is the first one when read backwards."""
+    """Opset 12 added `select_last_index`; below it, a Slice reverses the axis."""
     x, axis = node["data"], node.int("axis")
     if not node.int("select_last_index"):
         return op.same(node, select_last_index=None)
@@ -75,7 +75,7 @@ def arg_12_11(node: Node, op: Builder) -> Result:
 @example("default axis", BEST + "{ v, i = TopK<k=2>(x) }", gives="TopK")
 @example("first axis", "(float[3,4] x) => (float[1,4] v, int64[1,4] i) { v, i = TopK<axis=0, k=1>(x) }", gives="TopK", inputs=TIES)
 def topk_9_10(node: Node, op: Builder) -> Result:
-    """The attribute `k` became an input."""
+    """Opset 10 made `k` an input of TopK; it was an attribute."""
     return op.same(node, inputs={"K": op.const([node.int("k")])}, k=None)
 
 
@@ -86,7 +86,7 @@ def topk_9_10(node: Node, op: Builder) -> Result:
 @example("computed, first axis", "(float[3,N] x, int64[1] k) => (float[n,N] v, int64[n,N] i) { v, i = TopK<axis=0>(x, k) }", inputs={"k": [2]})
 @example("computed, unknown size", "(float[3,N] x, int64[1] k) => (float[3,n] v, int64[3,n] i) { v, i = TopK(x, k) }", refuses=Why.NEEDS_CONSTANT)
 def topk_10_9(node: Node, op: Builder) -> Result:
-    """`k` was an attribute: a number that only a run knows is cut from all of them, sorted."""
+    """Below opset 10 `k` is an attribute; for a computed k all elements are sorted, then cut."""
     x, k, axis = node["X"], node["K"], node.int("axis")
     known, dims = k.const_or_none(), x.dims_or_none
     if known is not None and known.item() == 0:
@@ -106,7 +106,7 @@ def topk_10_9(node: Node, op: Builder) -> Result:
 @form("TopK")
 @example("constant", BEST + TWO + "{ v, i = TopK(x, k) }", imports={"": 11}, gives="TopK", inputs=TIES)
 def typed_k(node: Node, op: Builder) -> Result:
-    """At opset 10, onnxruntime 0.4 reads K from the typed field of its tensor alone."""
+    """At opset 10 onnxruntime 0.4 reads K only from its typed field; K is rewritten."""
     known = node["K"].const_or_none() if op.version == 10 else None
     return KEEP if known is None else op.same(node, inputs={"K": op.const(known)})
 
@@ -127,7 +127,7 @@ SORTING = ("Less", "Greater", "Or", "Not", "And", "ReduceSum", *ELEMENTS_AT)
 @example("smallest int64", "(int64[N,4] x) => (int64[2,4] v, int64[2,4] i) " + TWO + "{ v, i = TopK<largest=0, axis=0>(x, k) }")
 @example("smallest uint64", "(uint64[2,3,4] x) => (uint64[2,2,4] v, int64[2,2,4] i) " + TWO + "{ v, i = TopK<largest=0, axis=1, sorted=0>(x, k) }")
 def topk_11_10(node: Node, op: Builder) -> Result:
-    """Only floats were sorted, and only the largest found; `sorted` is kept when never promised."""
+    """Opset 11 added integers and `largest` to TopK; below it, Cast and Neg surround it."""
     x, axis, largest = node["X"], node.int("axis"), node.int("largest")
     if x.elem_type in (T.INT64, T.UINT64):
         return by_comparing(node, op)
@@ -151,7 +151,7 @@ def topk_11_10(node: Node, op: Builder) -> Result:
 
 
 def by_comparing(node: Node, op: Builder) -> tuple[Value, Value]:
-    """Whole numbers that no float holds: each one's rank is how many come before it."""
+    """TopK of 64-bit integers: the rank of an element is the number of elements before it."""
     x, rank = node["X"], node["X"].rank
     axis = node.int("axis") % rank
     one, other = op.Unsqueeze(x, axes=[axis + 1]), op.Unsqueeze(x, axes=[axis])

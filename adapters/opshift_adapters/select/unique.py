@@ -35,7 +35,7 @@ SEVEN = {"x": [2, 1, 1, 3, 4, 3, -1]}
 @example("along an axis", "(float[2,3] x) => (float[2,N] y) { y = Unique<axis=1>(x) }", refuses=Why.NOT_EXPRESSIBLE)
 @example("strings", "(string[3] x) => (string[N] y) { y = Unique(x) }", refuses=Why.NOT_EXPRESSIBLE)
 def unique_11_10(node: Node, op: Builder) -> Result:
-    """Born in 11; before it every element was compared with every other."""
+    """Opset 11 added Unique; below it, each element is compared with every other element."""
     x = node["X"]
     if x.elem_type in (T.STRING, T.COMPLEX64, T.COMPLEX128):
         raise Refusal(Why.NOT_EXPRESSIBLE, "de-duplication of strings needs opset 11")
@@ -66,10 +66,10 @@ def unique_11_10(node: Node, op: Builder) -> Result:
 
 
 def _order(op: Builder, x: Value) -> tuple[Value, Value]:
-    """Whether the element of the row is smaller than, or the same as, that of the column."""
+    """Whether the row's element is smaller than the column's, and whether they are equal."""
     column, row = op.Unsqueeze(x, axes=[1]), op.Unsqueeze(x, axes=[0])
     smaller, larger = row < column, column < row
-    if x.elem_type in FLOATS:  # NaN is the largest number, and one number
+    if x.elem_type in FLOATS:  # NaN is larger than every number and equal to NaN
         column_nan, row_nan = op.IsNaN(column), op.IsNaN(row)
         smaller = smaller | column_nan & ~row_nan
         larger = larger | row_nan & ~column_nan
@@ -77,7 +77,7 @@ def _order(op: Builder, x: Value) -> tuple[Value, Value]:
 
 
 def _count(op: Builder, matrix: Value) -> Value:
-    """How many elements of each row are true."""
+    """The number of true elements in each row."""
     return op.Cast(op.ReduceSum(op.Cast(matrix, to=T.DOUBLE), axes=[1], keepdims=0), to=T.INT64)
 
 

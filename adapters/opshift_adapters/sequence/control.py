@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""If and Loop: what their branches and bodies may hold."""
+"""If and Loop: the types and shapes that may enter and leave their branches and bodies."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -33,7 +33,7 @@ CONTROL_19 = boundary(19, "If:74e247 Loop:a2e96d")
 
 
 def through_float(node: Node, op: Builder) -> Result:
-    """Nothing of bfloat16 came in or out: it comes as float, and is what it was inside."""
+    """Below opset 16 control flow carries no bfloat16; it is cast to float at the borders."""
     for value in (*node.inputs, *node.outputs):
         if value is not None and value.elem_type_or_none is None:
             raise Refusal(
@@ -53,7 +53,7 @@ def through_float(node: Node, op: Builder) -> Result:
 
 
 def _around(op: Builder, graph: GraphProto) -> GraphProto:
-    """A subgraph whose inputs and outputs are floats where they were bfloat16."""
+    """A subgraph whose inputs and outputs are float instead of bfloat16."""
     narrow = [info.type.tensor_type.elem_type == T.BFLOAT16 for info in graph.input]
 
     def write(b: Builder, *inputs: Value) -> tuple[Value, ...]:
@@ -93,7 +93,7 @@ IF_13 = boundary(13, "If:7afcd9")
 
 
 def grown_as_scanned(node: Node, op: Builder) -> Result:
-    """A Loop carried no sequence; one that only grows by equal tensors is what a scan collects."""
+    """Opset 13 lets Loop carry sequences; below it, appended tensors become a scan output."""
     results, body = node.results("body")[1:], node.graph("body")
     trips, condition, *states = node.inputs
     growing = {i: v for i, v in enumerate(states) if v and v.elem_type_or_none is None}
@@ -127,7 +127,7 @@ TENSORS_ONLY = "control flow carries only tensors before opset 13"
 
 
 def _appended(result: Value, sequence: str) -> Value:
-    """The tensor of a known shape that a body appends to a sequence."""
+    """The tensor of static shape that a body appends to a sequence."""
     grown = result.producer
     if grown is not None and grown.op == "SequenceInsert" and grown.input("position") is None:
         tensor = grown["tensor"]
@@ -142,7 +142,7 @@ def _empty(sequence: Value) -> bool:
 
 
 def _reads(graph: GraphProto, name: str) -> int:
-    """How often a graph, with those inside it, reads a value."""
+    """How often a graph and its subgraphs read a value."""
     count = sum(output.name == name for output in graph.output)
     for node in graph.node:
         count += list(node.input).count(name)
@@ -174,7 +174,7 @@ def branches(then: str, other: str) -> str:
 @example("unknown shape", branches("float[2,3] p) { p = Relu(x) }", "float[k,l] q) { q = Reshape(x, s) }"), inputs={"c": False, "s": [6, 1]})
 @example("other rank, captured", "(bool c, string[2,3] x) => (string y, float[2] z) { y, z = If(c) <then_branch = t () => (string[2,3] p, float[2] r) { p = Identity(x) r = Constant<value=float[2] {1.0, 2.0}>() }, else_branch = e () => (string[6] q, float[2] w) <int64[1] s = {-1}, float[2] v = {3.0, 4.0}> { q = Reshape(x, s) w = Identity(v) } > }")
 def if_11_10(node: Node, op: Builder) -> Result:
-    """Before 11 both branches gave the same shape; a Loop that runs once or not at all gives any."""
+    """Below opset 11 both branches have one shape; others become Loops of at most one trip."""
     pairs = zip(node.results("then_branch"), node.results("else_branch"), strict=True)
     if all(_alike(a.claimed_dims_or_none, b.claimed_dims_or_none) for a, b in pairs):
         return KEEP
@@ -194,7 +194,7 @@ def if_11_10(node: Node, op: Builder) -> Result:
 
 
 def _alike(one: Dims | None, other: Dims | None) -> bool:
-    """Whether two shapes are the same, symbol for symbol."""
+    """Whether two shapes are equal, symbol for symbol."""
     return one is not None and one == other and None not in one
 
 
@@ -205,9 +205,9 @@ def _once(
     old: tuple[Value, ...],
     kept: Sequence[tuple[int, int | None]],
 ) -> tuple[Value, ...]:
-    """What a branch gives if there is a trip, else the old values.
+    """The outputs of a branch if there is a trip, else the old values.
 
-    The body says the rank where all values have one: onnxruntime 0.4 asks for a shape.
+    The body declares the rank if all values have one, because onnxruntime 0.4 needs a shape.
     """
     body = op.graph(
         lambda b, i, keep, *_: (b.Identity(keep), *b.inline(branch)),
@@ -222,7 +222,7 @@ def _once(
 @example("a number of trips", "(float[2] x) => (float[2] y) <int64 n = {3}> { y = Loop(n, \"\", x) <body = b (int64 i, bool k, float[2] p) => (bool o, float[2] q) { o = Identity(k) q = Add(p, p) } > }", imports={"": 18}, gives="Loop")
 @example("inside a branch", "(bool c, float[2] x) => (float[2] y) <int64 n = {3}> { y = If(c) <then_branch = t () => (float[2] w) { w = Loop(n, \"\", x) <body = b (int64 i, bool k, float[2] p) => (bool o, float[2] q) { o = Identity(k) q = Add(p, p) } > }, else_branch = e () => (float[2] w) { w = Identity(x) } > }", imports={"": 15}, gives="If")
 def with_condition(node: Node, op: Builder) -> Result:
-    """A Loop without a condition ends the process of onnxruntime 1.2 to 1.10; true is none."""
+    """onnxruntime 1.2 to 1.10 end the process at a Loop without `cond`; true is written."""
     if node.input("cond") is not None:
         return KEEP
     return op.same(node, inputs={"cond": op.const(True, T.BOOL)})
@@ -238,7 +238,7 @@ ROWS = "(float[3,2] x) => (float[3,2] y) <int64 n = {3}, bool go = {1}> { y = Lo
 @example("a state", "(float[2] x) => (float[2] y) <int64 n = {3}> { y = Loop(n, \"\", x) <body = b (int64 i, bool k, float[2] p) => (bool o, float[2] q) { o = Identity(k) q = Add(p, p) } > }", gives="Loop")
 @example("as long as it goes on", '(float[2] x) => (float[2] y) <bool go = {1}, int64 last = {2}> { y = Loop("", go, x) <body = b (int64 i, bool k, float[2] p) => (bool o, float[2] q) { q = Add(p, p) o = Less(i, last) } > }', gives="Loop")
 def loop_11_10(node: Node, op: Builder) -> Result:
-    """Before 11 a Loop carried at least one value."""
+    """Below opset 11 a Loop carries at least one value; an unused zero is added."""
     if len(node.inputs) > 2:
         return KEEP
     old = node.graph("body")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CumSum, CumProd: running sums and products; where they do not exist, a Scan takes the steps."""
+"""CumSum and CumProd: running sums and products, written as a Scan in older opsets."""
 
 from collections.abc import Callable
 
@@ -21,9 +21,9 @@ def row(x: str, axis: int, settings: str = "") -> str:
 
 
 def along(node: Node, op: Builder, step: Step, start: int) -> Value:
-    """`step` from one element to the next, beginning at `start`."""
+    """The result of `step` from each element to the next, beginning with `start`."""
     x = node["x"]
-    narrow = x.elem_type == T.BFLOAT16 and op.version < 16  # neither Scan nor If carried it
+    narrow = x.elem_type == T.BFLOAT16 and op.version < 16  # which Scan and If do not carry
     wide = op.Cast(x, to=T.FLOAT) if narrow else x
     if _may_be_empty(x):
         found = op.If(  # runtimes cannot scan a tensor without elements
@@ -64,7 +64,7 @@ def along_any_axis(node: Node, op: Builder, x: Value, step: Step, start: int) ->
 def along_axis(
     node: Node, op: Builder, wide: Value, step: Step, start: int, axis: int
 ) -> Value:
-    """The elements of `wide`, which are those of the node's `x`, rounded to its type."""
+    """A Scan of `wide` along one axis; each step rounds to the type of `x`."""
     x, exclusive, reverse = node["x"], node.int("exclusive"), node.int("reverse")
     if axis < 0 and (op.version < 11 or x.rank_or_none is not None):
         axis += x.rank
@@ -94,14 +94,14 @@ def along_axis(
         outputs=2,
     )
     if not all(isinstance(size, int) for size in others):
-        found = op.Reshape(found, op.Shape(x))  # no step tells how large an element would be
+        found = op.Reshape(found, op.Shape(x))  # the body does not declare the sizes of an element
     return found
 
 
 def _with_three_axes(op: Builder, x: Value, axis: int) -> Value:
-    """`x` with one axis for those before `axis` and one for those behind it.
+    """`x` with one axis for the axes before `axis` and one for those after it.
 
-    onnxruntime runs a Scan only if it knows the ranks in the body.
+    onnxruntime runs a Scan only if the ranks in the body are known.
     """
     size = part(op, op.Shape(x), axis, axis + 1 or END)
     shape = op.Concat(op.const([0]), size, op.const([-1]), axis=0)
@@ -109,7 +109,7 @@ def _with_three_axes(op: Builder, x: Value, axis: int) -> Value:
 
 
 def without(op: Builder, x: Value, axis: int) -> Value:
-    """The shape of `x` but for one axis."""
+    """The shape of `x` without one axis."""
     shape = x.shape_or_none
     if shape is not None:
         return op.const([*shape[:axis], *shape[axis + 1 :]])
@@ -133,7 +133,7 @@ def without(op: Builder, x: Value, axis: int) -> Value:
 @example("unknown rank", RANKLESS % 1, inputs={"s": [2, 3, 4]})
 @example("unknown rank, from the end", RANKLESS % -1, refuses=Why.NEEDS_RANK)
 def cum_sum_11_10(node: Node, op: Builder) -> Result:
-    """Born in 11."""
+    """Opset 11 added CumSum, and 14 its 16-bit floats; below it, a Scan adds the elements."""
     return along(node, op, lambda b, before, element: before + element, 0)
 
 
@@ -163,5 +163,5 @@ CUM_SUM_14 = boundary(
 @example("unknown rank, last axis", RANKLESS % -1, inputs={"s": [2, 3, 4]})
 @example("unknown rank", RANKLESS % -2, inputs={"s": [2, 3, 4]})
 def cum_prod_26_25(node: Node, op: Builder) -> Result:
-    """Born in 26."""
+    """Opset 26 added CumProd; below it, a Scan multiplies the elements."""
     return along(node, op, lambda b, before, element: before * element, 1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Optional, OptionalGetElement, OptionalHasElement: born in 15; from 18 they take what is no optional."""
+"""Optional, OptionalGetElement and OptionalHasElement, which opset 15 added."""
 
 from opshift.adapter import (
     KEEP,
@@ -27,7 +27,7 @@ TYPES_18_UP = boundary(18, "OptionalGetElement:79fb9b OptionalHasElement:9ab68b"
 @example("sequence", "(float[2] x) => (seq(float[2]) y) { s = SequenceConstruct(x) y = OptionalGetElement(s) }", gives="SequenceConstruct Identity")
 @example("unknown", "(float[2] x) => (float[2] y) { u = own.mystery(x) y = OptionalGetElement(u) }", functions='<opset_import: ["" : 18], domain: "own"> mystery (x) => (u) { u = Optional(x) }', imports={"own": 1}, gives="mystery OptionalGetElement")
 def optional_get_element_18_17(node: Node, op: Builder) -> Result:
-    """What is no optional could not be given: it is its own element."""
+    """Opset 18 accepts an input that is no optional; below it, that input is the result."""
     return KEEP if _is_optional(node["input"]) else node["input"]
 
 
@@ -38,7 +38,7 @@ def optional_get_element_18_17(node: Node, op: Builder) -> Result:
 @example("left out", '(float[2] x) => (bool y) { y = OptionalHasElement("") }', gives="Identity")
 @example("of nobody knows what", "(float[2] x) => (bool y) { u = other.thing(x) y = OptionalHasElement(u) }", imports={"other": 1}, refuses=Why.NEEDS_TYPE)
 def optional_has_element_18_17(node: Node, op: Builder) -> Result:
-    """Nothing has no element, and what is no optional has one."""
+    """Opset 18 accepts no input or no optional; below it, the known answer is a constant."""
     value = node.input("input")
     if value is not None and _is_optional(value):
         return KEEP
@@ -59,7 +59,7 @@ def _is_optional(value: Value) -> bool:
 @example("in a function", "(float[2] x) => (float[2] y) { u = own.wrap(x) y = OptionalGetElement(u) }", functions='<opset_import: ["" : 15], domain: "own"> wrap (x) => (u) { u = Optional(x) }', imports={"own": 1})
 @example("the element of nothing", "() => (float[2] y) { o = Optional<type = float[2]>() y = OptionalGetElement(o) }", refuses=Why.NOT_EXPRESSIBLE)
 def optional_element_15_14(node: Node, op: Builder) -> Result:
-    """The element of an optional is what was put there."""
+    """Opset 15 added optionals; below it, the value that was given to Optional is used."""
     optional = node["input"]
     source = optional.producer
     if source is None or source.op != "Optional":
@@ -79,5 +79,5 @@ def optional_element_15_14(node: Node, op: Builder) -> Result:
 @example("read by nobody", "(float[2] x) => (float[2] y) { o = Optional(x) y = Neg(x) }", gives="Neg")
 @example("nothing, read by nobody", "(float[2] x) => (float[2] y) { o = Optional<type=float[2]>() y = Neg(x) }", gives="Neg")
 def optional_15_14(node: Node, op: Builder) -> Result:
-    """An optional goes with the last that reads it."""
+    """Opset 15 added Optional; below it, the node is removed with the last node that reads it."""
     return op.dissolve(GONE)

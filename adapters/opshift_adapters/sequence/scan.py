@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scan: where it has its batch and its time, and below 8 the Loop that it is."""
+"""Scan: the axes of the batch and of time; below opset 8 a Loop is written."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -42,7 +42,7 @@ AXES_11 = boundary(11, "Scan:787e3b", directions="up")
 @example("axes from the front", "(float[2] s, float[3,2] x) => (float[2] t, float[3,2] y) { t, y = Scan(s, x) " + COLUMNS.format("scan_input_axes=[0]") + " }", gives="Scan")
 @example("backwards", "(float[2] s, float[2,3] x) => (float[2] t, float[a,b] y) { t, y = Scan(s, x) <num_scan_inputs=1, scan_input_axes=[-1], scan_output_axes=[-1], scan_input_directions=[1], scan_output_directions=[1], body = b (float[2] s, float[2] i) => (float[2] t, float[2] o) { t = Add(s, i) o = Mul(t, i) } > }", gives="Scan")
 def scan_11_10(node: Node, op: Builder) -> Result:
-    """Axes could not count from the end."""
+    """Opset 11 allows negative axes of Scan; below it, the rank is added."""
     scanned = node.int("num_scan_inputs")
     changed: dict[str, Any] = {}
     for name, values, extra in (
@@ -77,7 +77,7 @@ LENGTHS = {"n": [4, 0, 2]}
 @example("lengths", SUM_8, inputs=LENGTHS)
 @example("lengths and backwards", scan_8("3", "n", "directions=[1],"), refuses=Why.AMBIGUOUS)
 def scan_8_9(node: Node, op: Builder) -> Result:
-    """The batch on axis 0 and the lengths of its items are gone: a Scan over items scans each."""
+    """Opset 9 removed the batch and the lengths; a Scan over the batch scans each item."""
     lengths, values, scanned, directions = _read_scan_8(node)
     count = len(values) - scanned
     named: dict[str, Any] = {"num_scan_inputs": scanned, "scan_input_directions": directions}
@@ -134,7 +134,7 @@ def _known(value: Value) -> tuple[int, Sequence[Any] | None]:
 
 
 def _item(value: Value) -> tuple[int, Sequence[Any] | None]:
-    """The type of one element along the first axis."""
+    """The element type and the shape of one element along the first axis."""
     dims = value.dims_or_none
     return value.elem_type, None if dims is None else dims[1:]
 
@@ -151,7 +151,7 @@ def scan_9(attributes: str, x: str = "3,2", y: str = "3,2") -> str:
 @example("unknown rank, other axis", "(float[n] v, int64[k] g) => (float[a,b] y) { x = Reshape(v, g) y = Scan(x) <num_scan_inputs=1, scan_input_axes=[1], body = b (float[m] i) => (float[m] o) { o = Neg(i) } > }", refuses=Why.NEEDS_RANK)
 @example("a body that computes nothing", "(bool c, float[2] s, float[2,2] x) => (float[2] t, float[2,2] y, float[2] z) { z = If(c) <then_branch = t () => (float[2] p) { p = Neg(s) }, else_branch = e () => (float[2] q) { q = Identity(s) }> t, y = Scan<num_scan_inputs=1, body = b (float[2] u, float[2] e) => () { d = Add(u, e) }, scan_output_axes=[-1]>(s, x) }", invalid="body computes 0 of 2 outputs")
 def scan_9_8(node: Node, op: Builder) -> Result:
-    """Scan had a batch on axis 0 and its time on axis 1: a batch of one, time taken to the front."""
+    """Below opset 9 Scan has a batch on axis 0 and time on axis 1; a batch of one is written."""
     scanned = node.int("num_scan_inputs")
     values = [value for value in node.inputs if value is not None]
     count = len(values) - scanned
@@ -189,7 +189,7 @@ def _to_front(op: Builder, value: Value, axis: int) -> Value:
 
 
 def _backwards(op: Builder, value: Value, element: Value) -> Value:
-    """The same values, the last in time first."""
+    """The same values in the reverse order of time."""
     body = op.graph(lambda b, x: b.Identity(x), _known(element))
     return op.Scan(None, value, num_scan_inputs=1, directions=[1], body=body, outputs=1)[0]
 
@@ -203,7 +203,7 @@ def _backwards(op: Builder, value: Value, element: Value) -> Value:
 @example("lengths", SUM_8, inputs=LENGTHS)
 @example("lengths and backwards", scan_8("3", "n", "directions=[1],"), refuses=Why.AMBIGUOUS)
 def scan_8_7(node: Node, op: Builder) -> Result:
-    """Born in 8; below it a Loop takes one element after the other."""
+    """Opset 8 added Scan; below it, a Loop processes one element after the other."""
     lengths, values, scanned, directions = _read_scan_8(node)
     count, n_outputs = len(values) - scanned, node.n_outputs
     body = node.graph("body")
@@ -245,7 +245,7 @@ def scan_8_7(node: Node, op: Builder) -> Result:
 def _loop(
     op: Builder, trips: Value, write: Any, states: Sequence[Value], outputs: int
 ) -> tuple[Value, ...]:
-    """A Loop with these states; it must carry something, so without any it carries a zero."""
+    """A Loop with these states, or with a zero, because it must carry a value."""
     idle = () if states else (op.const(0),)
 
     def step(b: Builder, i: Value, keep: Value, *old: Value) -> tuple[Value, ...]:

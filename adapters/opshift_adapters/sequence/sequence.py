@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sequences: born in 11; below it they are no values, but what is known to be in them is."""
+"""Sequences, which opset 11 added; below it, their known elements are used as tensors."""
 
 from dataclasses import dataclass
 
@@ -33,7 +33,7 @@ GONE = "sequence values do not exist before opset 11"
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """An element that is a part of a tensor, from `start` to `end` along an axis."""
+    """An element that is the part of a tensor from `start` to `end` along an axis."""
 
     whole: Value
     axis: int
@@ -46,7 +46,7 @@ Element = Value | Piece
 
 
 def elements(sequence: Value) -> list[Element]:
-    """What is in a sequence, if the model says so."""
+    """The elements of a sequence, if the model shows them."""
     node = sequence.producer
     if node is None:
         raise _unknown(sequence)
@@ -73,7 +73,7 @@ def _unknown(sequence: Value) -> Refusal:
 
 
 def _position(node: Node, items: list[Element], last: int) -> int:
-    """A constant position that is there; `last` is where an operator goes by itself."""
+    """A constant position that exists; `last` is the one that an operator uses by default."""
     given = node.input("position")
     position = last if given is None else int(given.const().reshape(-1)[0])
     if not -len(items) <= position <= last:
@@ -82,7 +82,7 @@ def _position(node: Node, items: list[Element], last: int) -> int:
 
 
 def pieces(node: Node) -> list[Element]:
-    """The parts into which SplitToSequence cuts."""
+    """The parts into which SplitToSequence divides its input."""
     whole, split, axis = node["input"], node.input("split"), split_axis(node)
     known = np.array(1) if split is None else split.const()
     if known.ndim:
@@ -114,7 +114,7 @@ def taken(op: Builder, element: Element) -> Value:
 
 
 def split_one_by_one(sequence: Value) -> Node | None:
-    """The SplitToSequence that makes one element of each position, however many there are."""
+    """The SplitToSequence that makes one element of each index along an axis, else None."""
     node = sequence.producer
     alone = node is not None and node.op == "SplitToSequence" and node.input("split") is None
     return node if alone else None
@@ -145,7 +145,7 @@ ROW = SPLIT.replace("[a,b]", "[a]")
 @example("of nobody knows what", "(float[2] a) => (float[n] y) <int64 z = {0}> { s = other.thing(a) y = SequenceAt(s, z) }", imports={"other": 1}, refuses=Why.NEEDS_CONSTANT)
 @example("computed part of unknown rank", "(float[12] x, int64[k] g, int64 i) => (float[a,b] y) <int64[2] parts = {2,2}> { r = Reshape(x, g) s = SplitToSequence(r, parts) y = SequenceAt(s, i) }", inputs={"g": [4, 3], "i": 1}, refuses=Why.NEEDS_CONSTANT)
 def sequence_at_11_10(node: Node, op: Builder) -> Result:
-    """An element is the tensor that was put there."""
+    """Opset 11 added sequences; below it, the tensor at the position is used, or gathered."""
     sequence, position = node["input_sequence"], node["position"]
     split = split_one_by_one(sequence)
     if split is not None:
@@ -173,7 +173,7 @@ def _dims(element: Element) -> tuple[int | str | None, ...] | None:
 
 
 def wrapped(op: Builder, position: Value, size: Value) -> Value:
-    """A position that counts from the end, counted from the start, as an int64 scalar."""
+    """A position counted from the start, as an int64 scalar."""
     known, length = position.const_or_none(), size.const_or_none()
     if known is not None and (known.reshape(-1)[0] >= 0 or length is not None):
         at = int(known.reshape(-1)[0])
@@ -183,7 +183,7 @@ def wrapped(op: Builder, position: Value, size: Value) -> Value:
 
 
 def _row(op: Builder, split: Node, position: Value) -> Value:
-    """One position along the axis of a tensor."""
+    """The element at one index along the axis of a tensor."""
     x, axis = split["input"], split_axis(split)
     index = wrapped(op, position, size_of(op, x, axis))
     if split.int("keepdims"):
@@ -198,7 +198,7 @@ def _row(op: Builder, split: Node, position: Value) -> Value:
 @example("split of many", "(float[4,N] x) => (int64 y) { s = SplitToSequence<axis=1>(x) y = SequenceLength(s) }", gives="Shape Gather")
 @example("of an input", "(seq(float[n]) s) => (int64 y) { y = SequenceLength(s) }", refuses=Why.NEEDS_CONSTANT)
 def sequence_length_11_10(node: Node, op: Builder) -> Result:
-    """The number of elements is known."""
+    """Opset 11 added sequences; below it, the known number of elements is written."""
     split = split_one_by_one(node["input_sequence"])
     if split is not None:
         return size_of(op, split["input"], split_axis(split))
@@ -221,7 +221,7 @@ def sequence_length_11_10(node: Node, op: Builder) -> Result:
 @example("of an input", "(seq(float[n]) s) => (float[a] y) { y = ConcatFromSequence<axis=0>(s) }", refuses=Why.NEEDS_CONSTANT)
 @example("nothing", "() => (float[n] y) { s = SequenceEmpty() y = ConcatFromSequence<axis=0>(s) }", refuses=Why.AMBIGUOUS)
 def concat_from_sequence_11_10(node: Node, op: Builder) -> Result:
-    """The elements are joined, or stacked, as they are."""
+    """Opset 11 added sequences; below it, Concat joins the known elements."""
     sequence, axis, new = node["input_sequence"], node.int("axis"), node.int("new_axis") == 1
     split = split_one_by_one(sequence)
     if split is not None:
@@ -237,7 +237,7 @@ def concat_from_sequence_11_10(node: Node, op: Builder) -> Result:
 
 
 def _rejoined(op: Builder, split: Node, axis: int, new: bool) -> Value:
-    """What was split one by one, put together: its axis moves, and merges with another."""
+    """A tensor that was split one by one, joined: its axis moves to `axis` or merges with it."""
     x, kept, cut = split["input"], split.int("keepdims") == 1, split_axis(split)
     if axis < 0:
         axis += x.rank - 1 + kept + new
@@ -251,7 +251,7 @@ def _rejoined(op: Builder, split: Node, axis: int, new: bool) -> Value:
 
 
 def _merged(op: Builder, x: Value, axis: int) -> Value:
-    """Two axes next to each other made one."""
+    """`x` with two neighbouring axes merged into one."""
     shape = shape_of(op, x)
     product = size_of(op, x, axis) * size_of(op, x, axis + 1)
     middle = op.Reshape(product, op.const([1]))
@@ -265,7 +265,7 @@ def _merged(op: Builder, x: Value, axis: int) -> Value:
 @example("a split as output", "(float[2] a) => (seq(float[1]) s) { s = SplitToSequence(a) }", refuses=Why.NOT_EXPRESSIBLE)
 @example("in a function", "(float[2] a, float[2] b) => (float[2] y) <int64 one = {1}> { s = own.pair(a, b) y = SequenceAt(s, one) }", functions='<opset_import: ["" : 11], domain: "own"> pair (a, b) => (s) { s = SequenceConstruct(a, b) }', imports={"own": 1})
 def sequence_11_10(node: Node, op: Builder) -> Result:
-    """A sequence goes with the last that reads it."""
+    """Opset 11 added sequences; below it, the node is removed with the last node that reads it."""
     return op.dissolve(GONE)
 
 
@@ -283,7 +283,7 @@ PAIRED = "(seq(float[n]) s, seq(float[n]) t, float[1] c) => (seq(float[n]) y, se
 @example("an element grows at the boundary", "(float[2,3] a, float[3] w) => (float[n,3] y) <int64 z = {0}> { s = SequenceConstruct(a) m = SequenceMap(s) <body = g (float[2,3] e) => (float[2,3] f) { f = LayerNormalization(e, w) }> y = SequenceAt(m, z) }", atol=1e-6)
 @example("of nobody knows what", "(float[2] a) => (seq(float[2]) y) { s = other.thing(a) y = SequenceMap(s) <body = g (float[2] e) => (float[2] f) { f = Neg(e) }> }", imports={"other": 1}, refuses=Why.NEEDS_TYPE)
 def sequence_map_17_16(node: Node, op: Builder) -> Result:
-    """Born in 17; below it a Loop takes each element, or each known one gets nodes of its own."""
+    """Opset 17 added SequenceMap; below it, a Loop or nodes for each known element are written."""
     first, *others = (value for value in node.inputs if value is not None)
     body, kinds = node.graph("body"), [value.elem_type for value in node.results("body")]
     given = [(value, _is_sequence(value)) for value in (first, *others)]
@@ -306,7 +306,7 @@ def sequence_map_17_16(node: Node, op: Builder) -> Result:
 
 
 def _count(sequence: Value) -> int | None:
-    """How many elements are known to be in a sequence, if there are some and not too many."""
+    """The number of elements known to be in a sequence, if there are some and not too many."""
     try:
         count = len(elements(sequence))
     except Refusal:

@@ -27,7 +27,7 @@ TF_IDF_9 = impossible(
 
 
 def _texts(node: Node, reason: str) -> list[Array]:
-    """All inputs as constants, or the reason why the operator cannot do without running."""
+    """All inputs as constants; refuses the node with this reason if one is not constant."""
     found = [value.const_or_none() if value else None for value in node.inputs]
     if any(one is None for one in found):
         raise Refusal(Why.NOT_EXPRESSIBLE, reason)
@@ -38,7 +38,7 @@ def _texts(node: Node, reason: str) -> list[Array]:
 @example("computed", "(string[2] a, string[2] b) => (string[2] y) { y = StringConcat(a, b) }", refuses=Why.NOT_EXPRESSIBLE)
 @example("constant", '(string[N] x) => (string[2] y, string[N] z) <string[2] a = {"k", "l"}, string[1] b = {"-1"}> { y = StringConcat(a, b) z = Identity(x) }', gives="Identity Identity")
 def string_concat_20_19(node: Node, op: Builder) -> Result:
-    """String concatenation has no operator before opset 20."""
+    """Opset 20 added StringConcat; below it, only constants are joined."""
     left, right = _texts(node, "string concatenation has no operator before opset 20")
     return op.const(np.char.add(left.astype(str), right.astype(str)).astype(object))
 

@@ -13,5 +13,5 @@ BFLOAT16_22 = boundary(
         example("bfloat16, transposed", "(bfloat16[1,2,6] x, bfloat16[2,3,3] w) => (bfloat16[1,3,8] y) { y = ConvTranspose(x, w) }", gives="Cast Cast ConvTranspose Cast"),
     ),
 )  # fmt: skip
-# The text of 1 splits odd pads of ConvTranspose the other way round; no runtime ever did.
+# The text of opset 1 puts the odd pad of ConvTranspose at the other end; no runtime does.
 TEXT_11 = boundary(11, "Conv:2d0976 ConvTranspose:52a9e2")

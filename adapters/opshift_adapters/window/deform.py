@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DeformConv: below 19, four gathers around each place and a product with the weights."""
+"""DeformConv: below opset 19, four Gathers around each sample and a product with the weights."""
 
 import numpy as np
 from opshift.adapter import (
@@ -41,7 +41,7 @@ TAIL = ") => (float[1,3,3,4] y) { y = DeformConv"
 @example("three axes", "(float[1,1,2,2,2] x, float[1,1,1,1,1] w, float[1,3,2,2,2] o) => (float[1,1,2,2,2] y) { y = DeformConv(x, w, o) }", refuses=Why.NOT_EXPRESSIBLE)
 @example("unknown weights", "(float[1,2,4,5] x, float[A,2,K,K] w, float[1,8,3,4] o) => (float[1,A,3,4] y) { y = DeformConv(x, w, o) }", refuses=Why.NEEDS_SHAPE)
 def deform_conv_19_18(node: Node, op: Builder) -> Result:
-    """Born in 19: a convolution whose taps are moved by `offset`, read by linear interpolation."""
+    """Opset 19 added DeformConv; below it, samples are interpolated and multiplied by weights."""
     kind = node["X"].elem_type
     wide = T.FLOAT if kind == T.FLOAT16 else kind
     x, w, offset = (as_type(op, node[name], wide) for name in ("X", "W", "offset"))
@@ -64,7 +64,7 @@ def deform_conv_19_18(node: Node, op: Builder) -> Result:
 
 
 def _places(node: Node, op: Builder, offset: Value, kernel: list[int]) -> Value:
-    """Row and column that each tap reads: [2, N, offset groups, 1, taps * outputs]."""
+    """The row and the column that each tap reads: [2, N, offset groups, 1, taps * outputs]."""
     dilations = node.ints_or_none("dilations") or [1, 1]
     groups, taps = node.int("offset_group"), kernel[0] * kernel[1]
     lattice = np.stack(np.meshgrid(*(np.arange(k) for k in kernel), indexing="ij"), axis=-1)
@@ -76,7 +76,7 @@ def _places(node: Node, op: Builder, offset: Value, kernel: list[int]) -> Value:
 
 
 def _corners(node: Node, op: Builder, offset: Value) -> Value:
-    """Row and column of the first tap for each output: [2, outputs]."""
+    """The row and the column of the first tap of each output: [2, outputs]."""
     strides = node.ints_or_none("strides") or [1, 1]
     pads = node.ints_or_none("pads") or [0, 0]
     height, width = (size_of(op, offset, axis) for axis in (2, 3))
@@ -94,11 +94,11 @@ def _corners(node: Node, op: Builder, offset: Value) -> Value:
 
 
 def sampled(op: Builder, data: Value, places: Value, x: Value, each: int) -> Value:
-    """Each plane of [N, groups, each, height * width] between four neighbours; zero outside."""
+    """Samples of each plane of [N, groups, each, height * width] from four pixels; 0 outside."""
     low = op.Floor(places)
     share = places - low
     one, zero = op.const(1, like=x), op.const(0, like=x)
-    ways = []  # for rows, then for columns: the neighbour, its weight, whether it is there
+    ways = []  # for rows, then for columns: the neighbour, its weight, whether it is inside
     for axis in (0, 1):
         at, upper = (op.Gather(v, op.const(axis), axis=0) for v in (low, share))
         sizes = op.Cast(size_of(op, x, 2 + axis), to=x.elem_type)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""LpPool and GlobalLpPool: gaps, rounding up, and a norm that was a fraction."""
+"""LpPool and GlobalLpPool: dilations, rounding up, and `p`, which was a float."""
 
 from opshift.adapter import Builder, Node, Refusal, Result, Value, Why, adapter, boundary, example
 from opshift.combinators import cast_around
@@ -35,7 +35,7 @@ BFLOAT16_22 = boundary(22, "GlobalLpPool:ad52a7/c56e93", cast=cast_around("float
 @example("bfloat16", "(bfloat16[1,2,7] x) => (bfloat16[1,2,o] y) { y = LpPool<kernel_shape=[3]>(x) }", gives="Cast LpPool Cast", atol=0.02)
 @example("gaps", "(float[1,2,7] x) => (float[1,2,o] y) { y = LpPool<kernel_shape=[2], dilations=[3]>(x) }", gives="LpPool")
 def lp_pool_22_21(node: Node, op: Builder) -> Result:
-    """The text counted a last window in the end padding, which no engine made; bfloat16 is new."""
+    """Opset 22 added bfloat16 and drops windows in the end padding; below it, pads drop them."""
     return without_windows_in_pad(node, op)
 
 
@@ -53,7 +53,7 @@ DILATIONS_18 = boundary(18, "LpPool:1b2195", directions="up")
 @example("gaps, unknown size", OPEN.replace(",2,", ",C,") + "<kernel_shape=[3], dilations=[2]>(x) }", rtol=1e-6, inputs={"x": [[[1, 2, 3, 4, 5, 6, 7]]]}, gives="Abs Pow Shape Slice Concat Reshape Conv Shape Slice Shape Slice Concat Reshape Pow")
 @example("gaps in float16", "(float16[1,2,7] x) => (float16[1,2,o] y) { y = LpPool<kernel_shape=[3], dilations=[2]>(x) }")
 def lp_pool_18_17(node: Node, op: Builder) -> Result:
-    """Windows had no gaps, and their number was rounded down."""
+    """Opset 18 added `dilations` and `ceil_mode`; below it, a Conv sums powers, or pads grow."""
     if not dilated(node):
         return rounded_down(node, op)
     x, p = as_wide(op, node["X"]), float(node.int("p"))
@@ -78,7 +78,7 @@ TEXT_11 = boundary(11, "LpPool:680ffd")
 @example("p", LINE + "<kernel_shape=[3], strides=[2], pads=[1, 0], p=3>(x) }", gives="LpPool")
 @example("default", "(float[1,2,7] x) => (float[1,2,1] y) { y = GlobalLpPool(x) }", gives="GlobalLpPool")
 def lp_pool_2_1(node: Node, op: Builder) -> Result:
-    """`p` was a floating-point number."""
+    """Opset 2 made `p` an integer; below it, `p` is a float."""
     return op.same(node, p=float(node.int("p")))
 
 
@@ -91,7 +91,7 @@ def lp_pool_2_1(node: Node, op: Builder) -> Result:
 @example("no kernel_shape", LINE + "(x) }", refuses=Why.AMBIGUOUS)
 @example("p beyond whole numbers", LINE + "<kernel_shape=[3], p=1e19>(x) }", refuses=Why.NOT_EXPRESSIBLE)
 def lp_pool_1_2(node: Node, op: Builder) -> Result:
-    """`p` became a whole number, `kernel_shape` required."""
+    """Opset 2 made `p` an integer and requires `kernel_shape`; a fractional p becomes a Conv."""
     x, p = node["X"], node.float("p")
     if not node.has("kernel_shape"):
         raise Refusal(Why.AMBIGUOUS, "no specification defines LpPool without kernel_shape")
@@ -111,7 +111,7 @@ def lp_pool_1_2(node: Node, op: Builder) -> Result:
 @example("whole p", "(float[1,2,7] x) => (float[1,2,1] y) { y = GlobalLpPool<p=3.0>(x) }", gives="GlobalLpPool")
 @example("fraction", "(float[1,2,7,6] x) => (float[1,2,1,1] y) { y = GlobalLpPool<p=1.5>(x) }", gives="Abs Pow ReduceSum Pow", rtol=1e-6)
 def global_lp_pool_1_2(node: Node, op: Builder) -> Result:
-    """`p` became a whole number."""
+    """Opset 2 made `p` an integer; for a fractional p, Pow and ReduceSum are written."""
     x, p = node["X"], node.float("p")
     if p.is_integer():
         return op.same(node, p=int(p))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AveragePool, MaxPool, their global forms, MaxRoiPool."""
+"""AveragePool, MaxPool, their global forms and MaxRoiPool."""
 
 import numpy as np
 from opshift.adapter import (
@@ -73,7 +73,7 @@ CEIL_22 = boundary(
 @example("gaps", "(float[1,2,7] x) => (float[1,2,o] y) { y = {op}<kernel_shape=[2], dilations=[3]>(x) }", gives="{op}")
 @example("last window in pads that count, of one axis", "(float[1,2,7,6] x) => (float[1,2,o,p] y) { y = AveragePool<kernel_shape=[2, 3], strides=[3, 2], pads=[1, 0, 2, 0], ceil_mode=1, count_include_pad=1>(x) }", gives="Pad AveragePool")
 def pool_22_21(node: Node, op: Builder) -> Result:
-    """The text counted a last window in the end padding, which no engine made; bfloat16 is new."""
+    """Opset 22 added bfloat16 and drops windows in the end padding; below it, pads drop them."""
     return without_windows_in_pad(node, op)
 
 
@@ -95,7 +95,7 @@ DILATIONS_19 = boundary(19, "AveragePool:79361c", directions="up")
 @example("gaps, unknown size", OPEN.replace(",2,", ",C,") + "<kernel_shape=[3], dilations=[2], pads=[1, 1]>(x) }", inputs=SEVEN, atol=1e-6)
 @example("gaps in float16", "(float16[1,2,7] x) => (float16[1,2,o] y) { y = AveragePool<kernel_shape=[3], dilations=[2]>(x) }")
 def average_pool_19_18(node: Node, op: Builder) -> Result:
-    """Windows had no gaps: sums by convolution, divided by how much each window counts."""
+    """Opset 19 added `dilations`; below it, a Conv sums each window and Div averages it."""
     if not dilated(node):
         return op.same(node, dilations=None)
     x, kernel = as_wide(op, node["X"]), node.ints("kernel_shape")
@@ -138,7 +138,7 @@ CEIL_10 = boundary(10, "AveragePool:a52562 MaxPool:93431a", directions="up")
 @example("rounded up, unknown rank", UNRANKED + "<kernel_shape=[3], strides=[2], pads=[1, 1], ceil_mode=1>(x) }", inputs=FLAT_SEVEN, gives="Reshape {op}")
 @example("a window of another rank", "(float[14] w, int64[n] s) => (float[a,b,c] y) { x = Reshape(w, s) z = AveragePool<kernel_shape=[3], ceil_mode=1>(x) y = AveragePool<kernel_shape=[3], strides=[2, 2], pads=[1, 1], ceil_mode=1>(z) }", invalid="strides has 2 numbers for 1 dimensions")
 def average_pool_10_9(node: Node, op: Builder) -> Result:
-    """The number of windows was rounded down: wider end pads that do not count give the rest."""
+    """Opset 10 added `ceil_mode`; below it, wider end pads that do not count are written."""
     x = node["X"]
     if not (rounds_up(node) and node.int("count_include_pad")):
         return rounded_down(node, op)
@@ -162,7 +162,7 @@ def average_pool_10_9(node: Node, op: Builder) -> Result:
 @example("gaps and indices", "(float[1,2,7] x) => (float[1,2,o] y, int64[1,2,o] i) { y, i = MaxPool<kernel_shape=[3], dilations=[2]>(x) }", refuses=Why.NOT_EXPRESSIBLE)
 @example("gaps beside a kernel of one", PLANE + "<kernel_shape=[3, 1], dilations=[2, 1]>(x) }", gives="Slice Unsqueeze Slice Unsqueeze Slice Unsqueeze Concat ReduceMax")
 def max_pool_10_9(node: Node, op: Builder) -> Result:
-    """Windows had no gaps, and their number was rounded down."""
+    """Opset 10 added `dilations` and `ceil_mode`; below it, Slices or wider pads replace them."""
     x, strides = node["X"], per_axis(node, "strides")
     if not dilated(node):
         return rounded_down(node, op)
@@ -197,7 +197,7 @@ INDICES_8 = boundary(8, "MaxPool:20f670", directions="up")
 @example("indices that nobody reads", "(float[1,2,7] x) => (float[1,2,o] y) { y, i = MaxPool<kernel_shape=[3]>(x) }", gives="MaxPool")
 @example("indices", "(float[1,2,7] x) => (float[1,2,o] y, int64[1,2,o] i) { y, i = MaxPool<kernel_shape=[3]>(x) }", refuses=Why.NOT_EXPRESSIBLE)
 def max_pool_8_7(node: Node, op: Builder) -> Result:
-    """There were no Indices, and so no order for them."""
+    """Opset 8 added the output Indices and `storage_order`; unused ones are removed."""
     indices = node.output("Indices")
     if indices is not None and indices.used:
         raise Refusal(Why.NOT_EXPRESSIBLE, "MaxPool has no Indices output before opset 8")
@@ -215,7 +215,7 @@ INCLUDE_PAD_7 = boundary(7, "AveragePool:19e318", directions="up")
 @example("unknown size, same size", OPEN + '<kernel_shape=[4], auto_pad="SAME_UPPER", count_include_pad=1>(x) }', gives="Pad {op}")
 @example("unknown size, same size by strides", OPEN + '<kernel_shape=[3], strides=[2], auto_pad="SAME_UPPER", count_include_pad=1>(x) }', refuses=Why.NEEDS_SHAPE)
 def average_pool_7_6(node: Node, op: Builder) -> Result:
-    """Pads never counted: those that do are written out."""
+    """Opset 7 added `count_include_pad`; below it, pads that count are written as Pad."""
     x = node["X"]
     inner = counted_pads(node, x)[0] if node.int("count_include_pad") else []
     if not any(inner):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DFT, STFT, the windows and the mel matrix: born in 17, where the transform itself is new."""
+"""DFT, STFT, the window functions and MelWeightMatrix, which opset 17 added."""
 
 import numpy as np
 from opshift.adapter import Array, Builder, Node, Refusal, Result, T, Value, Why, adapter, example
@@ -24,7 +24,7 @@ COMPUTED = "{ y = DFT(x, , axis) }"
 @example("from the end", "(float[2,5,3,2] x) => (float[2,5,3,2] y) { y = DFT<axis=-3>(x) }", gives="DFT", atol=1e-6)
 @example("length", "(double[2,5,1] x) => (double[2,a,2] y) <int32 n = {8}> { y = DFT<onesided=1>(x, n) }", gives="DFT", atol=1e-14)
 def dft_19_20(node: Node, op: Builder) -> Result:
-    """The attribute `axis` became an input, and what it is by default another axis."""
+    """Opset 20 made `axis` an input of DFT and changed its default; the axis is written out."""
     return op.same(node, inputs={"axis": op.const(node.int("axis"))}, axis=None)
 
 
@@ -44,7 +44,7 @@ ANY_AXIS = (
 @example("computed, a vector", "(float[5,2] x, int64 axis) => (float[5,2] y) " + COMPUTED, inputs={"axis": 0}, atol=1e-6)
 @example("unknown rank", RANKLESS + "k = Size(s) two = Constant<value_int = 2>() axis = Sub(two, k) y = DFT(x, , axis) }", inputs={"s": [2, 3, 4, 1]}, atol=1e-6)
 def dft_20_19(node: Node, op: Builder) -> Result:
-    """`axis` was an attribute: what is computed is made the second of four axes."""
+    """Below opset 20 `axis` is an attribute; a computed axis becomes axis 1 by a Reshape."""
     x, axis = node["input"], node.input("axis")
     if axis is None:
         return op.same(node, axis=-2)
@@ -68,9 +68,9 @@ def dft_20_19(node: Node, op: Builder) -> Result:
     return op.Reshape(result, op.Concat(sizes, part(op, new, 3), axis=0), allowzero=1)
 
 
-# In double the product is nearer to the transform than what runtimes compute: of random floats, up
-# to 1024 of them, the nearest float, where onnxruntime is 4 to 5000 ulp of the largest element off;
-# of doubles within 10 ulp of the largest, where numpy is within 4 and onnxruntime within 5000.
+# In double the product is more exact than what runtimes compute. For up to 1024 random floats it
+# gives the nearest float, while onnxruntime errs by 4 to 5000 ulp of the largest element. For
+# doubles it errs by at most 10 ulp of the largest element, numpy by 4 and onnxruntime by 5000.
 TRANSFORM = (
     "Shape", "Slice", "Concat", "Gather", "Reshape", "Cast", "Mul", "Add", "Sub", "Div", "Mod",
     "Cos", "Sin", "Neg", "Pad", "Min", "Max", "Equal", "Where", "MatMul", "Unsqueeze", *COUNTED, *ARANGE,
@@ -91,7 +91,7 @@ TRANSFORM = (
 @example("real or complex: complex", "(double[2,5,c] x) => (double[2,5,d] y) { y = DFT<inverse=1>(x) }", inputs={"x": np.sin(np.arange(20)).reshape(2, 5, 2)}, atol=1e-14)
 @example("unknown rank", RANKLESS + "y = DFT<axis=-2>(x) }", inputs={"s": [2, 3, 4, 1]}, atol=1e-6)
 def dft_17_16(node: Node, op: Builder) -> Result:
-    """Born in 17; below it, a product with the matrix of sines and cosines, in double."""
+    """Opset 17 added DFT; below it, a product with sines and cosines in double is written."""
     x, axis, length = node["input"], node.int("axis"), node.input("dft_length")
     inverse, onesided = node.int("inverse") == 1, node.int("onesided") == 1
     shape = op.Shape(x)
@@ -114,7 +114,7 @@ def dft_17_16(node: Node, op: Builder) -> Result:
 
 
 def as_parts(op: Builder, four: Value, x: Value) -> tuple[Value, int]:
-    """How many numbers make an element: one if it is real, two if it is complex, or made so."""
+    """The elements and the number of their parts: 1 if real, 2 if complex or made complex."""
     dims = x.dims_or_none
     last = dims[-1] if dims else None
     if isinstance(last, int):
@@ -123,27 +123,27 @@ def as_parts(op: Builder, four: Value, x: Value) -> tuple[Value, int]:
 
 
 def whole(op: Builder, x: Value) -> Value:
-    """A number given as a scalar or a vector of one, as an int64 scalar."""
+    """A scalar, or a vector of one element, as an int64 scalar."""
     return op.Cast(op.Reshape(x, op.const(np.array([], np.int64))), to=T.INT64)
 
 
 def transform(
     op: Builder, x: Value, n_parts: int, size: Value, length: Value, *, inverse: bool, onesided: bool
 ) -> Value:
-    """The Fourier transform along axis 1 of [outer, size, inner, parts] by its definition."""
+    """The Fourier transform along axis 1 of [outer, size, inner, parts], by its definition."""
     half = length / 2 + 1
     given, wanted = (half, length) if inverse else (length, half)
     if not onesided:
         given = wanted = length
     read = op.Slice(x, op.const([0]), op.Reshape(given, op.const([1])), op.const([1]))
     column = arange(op, op.Min(given, size))
-    period = op.Max(length, op.const(1))  # nothing has no remainder
+    period = op.Max(length, op.const(1))  # a remainder by 0 is not defined
     cos, sin = _waves(op, arange(op, wanted), column, period)
     over = op.Cast(period, to=T.DOUBLE)
     if inverse:
         sin = -sin
         cos, sin = cos / over, sin / over
-    if inverse and onesided:  # what is not written down mirrors all but the first and the middle
+    if inverse and onesided:  # the half that is left out mirrors all but the first and the middle
         alone = op.Equal(op.Mod(column * 2, period), op.const(0))
         weight = op.Where(alone, op.const(1.0, T.DOUBLE), op.const(2.0, T.DOUBLE))
         cos, sin = cos * weight, sin * weight
@@ -161,7 +161,7 @@ def transform(
 
 
 def _waves(op: Builder, rows: Value, columns: Value, length: Value) -> tuple[Value, Value]:
-    """Cosine and sine of row * column turns of a length, as matrices."""
+    """The cosine and the sine of 2 pi * row * column / length, as matrices."""
     known = [value.const_or_none() for value in (rows, columns, length)]
     if all(one is not None and one.size <= 32 for one in known):  # larger ones would swell the model
         row, column, whole = (np.asarray(one) for one in known)
@@ -181,7 +181,7 @@ def _waves(op: Builder, rows: Value, columns: Value, length: Value) -> tuple[Val
 @example("real or complex", "(float[1,20,c] x, float[8] w) => (float[1,a,b,2] y) <int64 step = {3}> { y = STFT(x, step, w) }", inputs={"x": np.sin(np.arange(20)).reshape(1, 20, 1)}, atol=1e-6)
 @example("one frame", "(float16[1,8,1] x) => (float16[1,a,b,2] y) <int64 step = {1}> { y = STFT(x, step) }", gives="Gather Shape Slice Concat Reshape Slice Cast Gather MatMul MatMul Neg Unsqueeze Unsqueeze Concat Cast Shape Slice Concat Reshape", atol=1e-2)
 def stft_17_16(node: Node, op: Builder) -> Result:
-    """Born in 17; below it, the frames are gathered, weighted and transformed."""
+    """Opset 17 added STFT; below it, frames are gathered, multiplied and transformed."""
     x, step = node["signal"], whole(op, node["frame_step"])
     window, given = node.input("window"), node.input("frame_length")
     if given is not None:
@@ -219,9 +219,9 @@ WAVES = {
 @example("computed, whole numbers", "(int64 n) => (uint8[N] y) { y = {op}<output_datatype=2>(n) }", inputs={"n": 10})
 @example("computed, symmetric", "(int64 n) => (float16[N] y) { y = {op}<periodic=0,output_datatype=10>(n) }", inputs={"n": 9}, atol=1e-3)
 def window_17_16(node: Node, op: Builder) -> Result:
-    """Born in 17; below it, a constant, or a sum of cosines if the size is computed."""
+    """Opset 17 added this window; below it, a constant or a sum of cosines is written."""
     kind, size = node.int("output_datatype"), node["size"].const_or_none()
-    up = 2**-25 if kind in INTS else 0.0  # whole numbers are cut off, and the peak is to be 1
+    up = 2**-25 if kind in INTS else 0.0  # integers are truncated, and the peak must be 1
     if size is not None:
         return op.const(_known_window(node, int(size.item())) + up, kind)
     wave = _computed_window(node, op)
@@ -261,7 +261,7 @@ SPEECH = "<int64 bins = {8}, int64 n = {64}, int64 rate = {16000}, float low = {
 @example("rounding decides", "() => (float[8,2] y) <int64 bins = {2}, int64 n = {15}, int64 rate = {16}, float low = {4.0}, float high = {7.0}> " + MEL, refuses=Why.APPROXIMATE_ONLY)
 @example("bands that end before they begin", "() => (float[9,8] y) <int64 bins = {8}, int64 n = {16}, int64 rate = {8000}, float low = {0}, float high = {-1}> " + MEL, invalid="its bands lie between 0.0 and -1.0")
 def mel_17_16(node: Node, op: Builder) -> Result:
-    """Born in 17; below it, a constant."""
+    """Opset 17 added MelWeightMatrix; below it, a constant is written."""
     names = ("num_mel_bins", "dft_length", "sample_rate", "lower_edge_hertz", "upper_edge_hertz")
     bands, length, rate, low, high = (node[name].const().item() for name in names)
     matrix = np.zeros((length // 2 + 1, bands))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MaxUnpool: what MaxPool picked, put back where it stood."""
+"""MaxUnpool: the elements that MaxPool picked, written back at their indices."""
 
 import numpy as np
 from opshift.adapter import Builder, Node, Value, adapter, boundary, example
@@ -38,7 +38,7 @@ SIZED = TILES.replace(") =>", ", int64[4] o) =>") + ", strides=[2,2]>(x, i, o) }
 @example("a size said", SIZED, inputs=CORNERS | {"o": [1, 1, 5, 5]})
 @example("the size that follows", SIZED, inputs=CORNERS | {"o": [1, 1, 4, 4]})
 def max_unpool_9_8(node: Node, op: Builder) -> Value:
-    """Nothing wrote at computed positions: each place looks for the last element that goes there."""
+    """Opset 9 added MaxUnpool; below it, a Loop finds the last element for each place."""
     x, kernel = node["X"], np.array(node.ints("kernel_shape"))
     strides = np.array(node.ints_or_none("strides") or [1] * kernel.size)
     pads = np.array(node.ints_or_none("pads") or [0] * 2 * kernel.size).reshape(2, -1)
@@ -53,7 +53,7 @@ def max_unpool_9_8(node: Node, op: Builder) -> Value:
 
 
 def _in_corner(op: Builder, places: Value, own: Value, whole: Value, rank: int) -> Value:
-    """Flat positions in a tensor as those in a larger one that has it in its first corner."""
+    """Flat positions in a tensor as positions in a larger one that has it in its first corner."""
     moved, stride = op.const([0]), op.const([1])
     for axis in reversed(range(rank)):
         size = part(op, own, axis, axis + 1)
