@@ -11,10 +11,19 @@ import onnx.parser
 import pytest
 from click.testing import CliRunner
 from onnx import numpy_helper
-from opshift import InvalidModel, convert_version
+from opshift import InvalidModel, MissingExtra, convert_version
 from opshift.cli import terminal as cli
 from opshift.cli.entry import main
-from opshift.verify import Verification, engine_choice, generate, hints, oracle, precision, verify
+from opshift.verify import (
+    Verification,
+    engine_choice,
+    extra,
+    generate,
+    hints,
+    oracle,
+    precision,
+    verify,
+)
 from opshift.verify.tolerance import StatedTolerance
 
 SOFTMAX = "(float[n,3,4] x) => (float[n,3,4] y) { s = Softmax(x) y = Neg(s) }"
@@ -52,6 +61,20 @@ def test_the_first_difference_is_named_and_reproduced(tmp_path):
     assert again.different
     assert again.cause.value == "s"
     assert [n.op_type for n in onnx.load(tmp_path / "a.onnx").graph.node] == ["Softmax"]
+
+
+def test_without_onnxruntime_the_answer_says_how_to_get_it(monkeypatch, tmp_path):
+    monkeypatch.setattr(extra, "is_missing", lambda: True)
+    with pytest.raises(MissingExtra, match=r"opshift\[verify\]'`, or choose the engine opshift"):
+        verify(model(SOFTMAX), model(SOFTMAX), engine="onnxruntime")
+    foreign = model(
+        "(float[2] x) => (float[2] y) { y = com.acme.Run(x) }", 12, more=', "com.acme" : 1'
+    )
+    onnx.save(foreign, tmp_path / "m.onnx")
+    found = verify(tmp_path / "m.onnx", tmp_path / "m.onnx")
+    assert not found.equal
+    assert found.notes == (f"A gives no answer for generated inputs; {extra.MISSING}",)
+    assert verify(model(SOFTMAX), model(SOFTMAX)).sides[0].engine == "opshift"
 
 
 def test_json_there_and_back():

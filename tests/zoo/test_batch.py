@@ -16,7 +16,7 @@ import onnx
 import pytest
 from click.testing import CliRunner
 from onnx import numpy_helper
-from opshift import BadTarget, InvalidModel, Request, convert_version
+from opshift import BadTarget, InvalidModel, Request, codes, convert_version
 from opshift.cli import terminal as cli
 from opshift.cli.entry import main
 from opshift.errors import printable
@@ -64,6 +64,8 @@ def test_every_model_is_converted_or_named(mixed, tmp_path):
     assert (refused.blockers[0].op, refused.blockers[0].boundary) == ("Erf", (9, 8))
     assert (refused.source, refused.result) == ({"": 13}, {"": 9})
     assert not (tmp_path / "dst" / "erf.onnx").exists()
+    invalid = next(one for one in heard if one.fate is Fate.INVALID)
+    assert codes.page(invalid.why)
     assert all(Outcome.from_dict(json.loads(json.dumps(o.as_dict()))) == o for o in heard)
 
 

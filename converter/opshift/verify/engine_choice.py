@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import functools
-import importlib.util
 
 from opshift.author.present_types import element_types
 from opshift.model import imports
 from opshift.opsets import targets
 from opshift.protos import ModelProto
 from opshift.protos.library import defs
+from opshift.verify import extra
 from opshift.verify.oracle import OracleError, trust
 from opshift.verify.oracle.strict_schema import schema_of
 
@@ -58,8 +58,8 @@ def objection(model: ModelProto, engine: str) -> str:
 
 
 def _against_runtime(model: ModelProto) -> str:
-    if importlib.util.find_spec("onnxruntime") is None:
-        return "onnxruntime is missing; run `pip install 'opshift[verify]'`"
+    if extra.is_missing():
+        return extra.MISSING
     version = imports.versions(model).get("", LOWEST_OF_RUNTIME)
     if version < LOWEST_OF_RUNTIME:
         return f"onnxruntime promises nothing for opset {version}"

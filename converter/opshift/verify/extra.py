@@ -4,9 +4,17 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from typing import Any
 
 from opshift.errors import MissingExtra
+
+MISSING = "onnxruntime is missing; run `pip install 'opshift[verify]'`"
+
+
+def is_missing() -> bool:
+    """Whether onnxruntime is not installed, which is seen without importing it."""
+    return importlib.util.find_spec("onnxruntime") is None
 
 
 def onnxruntime() -> Any:
@@ -14,4 +22,4 @@ def onnxruntime() -> Any:
     try:
         return importlib.import_module("onnxruntime")
     except ImportError as error:
-        raise MissingExtra("onnxruntime is missing; run `pip install 'opshift[verify]'`") from error
+        raise MissingExtra(MISSING) from error

@@ -13,11 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from opshift.errors import MissingExtra
 from opshift.protos import ModelProto
 from opshift.records import dataclass
 from opshift.verify import (
     elsewhere,
     engine_choice,
+    extra,
     generate,
     isolated,
     isolated_task,
@@ -110,6 +112,8 @@ def verify(
     """
     if engine not in ("auto", *engine_choice.ENGINES):
         raise ValueError(f"the engine is auto, onnxruntime or opshift, not {engine!r}")
+    if engine == engine_choice.RUNTIME and extra.is_missing():
+        raise MissingExtra(f"{extra.MISSING}, or choose the engine opshift")
     with tempfile.TemporaryDirectory(prefix="opshift-") as name:
         folder = Path(name)
         pair = Pair(
@@ -190,7 +194,8 @@ def compared(
         shown = ", ".join(map(repr, drawn))
         notes.append(f"{shown} follow random draws: compared by type and shape only")
     if inputs is None and not answered:
-        notes.append("A gives no answer for made-up inputs; give your own, or raise the limits")
+        helps = extra.MISSING if extra.is_missing() else "give your own, or raise the limits"
+        notes.append(f"A gives no answer for generated inputs; {helps}")
     for case, before, after in zip(cases, expected, actual, strict=True):
         rows += _rows(pair, case, before, after, names, random)
     if values and answered:

@@ -74,7 +74,7 @@ def migrate_one(recipe: Recipe, item: Item, layout: Layout = NO_LAYOUT) -> Outco
 
 
 def _failed(item: Item, fate: Fate, error: Exception, folder: str) -> Outcome:
-    why, detail = type(error).__name__, str(error)
+    why, detail = str(getattr(error, "code", type(error).__name__)), str(error)
     if isinstance(error, OSError) and error.strerror:
         why = error.strerror
     if folder:  # nobody knows what was brought by its name here
