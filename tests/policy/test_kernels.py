@@ -127,3 +127,50 @@ def test_a_form_that_the_runtime_misreads_is_written_otherwise():
         "Unsqueeze", "DequantizeLinear", "Squeeze", "DequantizeLinear",
     ]  # fmt: skip
     assert accepts(after, target).accepted
+
+
+LOOP = "(float[2] x, int64[r] s, int64 n) => (float[a,b] y, float[k] z) <bool go = {1}> { v = Reshape(x, s) y, z = Loop(n, go, v) <body = b (int64 i, bool k, float[] p) => (bool o, float[] q, float w) <int64[2] t = {1,2}> { o = Identity(k) q = Reshape(p, t) w = Cast<to = 1>(i) }> }"
+IF = "(float[2] x, bool c) => (float[2] y) { y = If(c) <then_branch = t () => (float[] p) { p = Neg(x) }, else_branch = e () => (float[] q) { q = Abs(x) }> }"
+
+
+@pytest.mark.parametrize(
+    ("graph", "says"),
+    [
+        (LOOP, ("the number of the iteration has the shape [1]", "passes the body of a Loop")),
+        (IF, ("a result of a branch of If has no declared shape",)),
+    ],
+)
+def test_a_graph_inside_a_node_gets_the_form_that_an_old_release_runs(graph, says):
+    before, target = model(10, graph), "onnxruntime==0.4"
+    for part in says:
+        assert [reason for reason in accepts(before, target).reasons if part in reason]
+    assert accepts(convert_version(before, target), target).accepted
+    unread = graph.replace("Cast<to = 1>(i)", "ReduceSum<keepdims = 0>(p)")
+    assert says[0] not in str(accepts(model(10, unread), target).reasons) or graph == IF
+
+
+NORM = "(float[2,4] x, float[4] s) => (float[2,4] y) <float e = {0.1}> { m = ReduceMean<axes = [-1]>(x) d = Sub(x, m) q = Mul(d, d) v = ReduceMean<axes = [-1]>(q) w = Add(v, e) r = Sqrt(w) n = Div(d, r) y = Mul(n, s) }"
+LIST = "(float[2] x) => (float y) { i = Constant<value_ints = [0]>() y = ReduceSum<keepdims = 0>(x, i) }"
+
+
+@pytest.mark.parametrize(
+    ("graph", "opset", "release", "says"),
+    [
+        (NORM, 11, "1.2", "a LayerNormalization without a bias"),
+        (LIST, 15, "1.10", "Constant with a list of numbers or texts is read as a scalar"),
+        (LIST, 15, "1.11", "Constant with a list of numbers or texts is read as a scalar"),
+    ],
+)
+def test_a_form_that_an_old_release_misreads_is_told_and_written_otherwise(
+    graph, opset, release, says
+):
+    before, target = model(opset, graph), f"onnxruntime=={release}"
+    assert [reason for reason in accepts(before, target).reasons if says in reason]
+    assert accepts(convert_version(before, target), target).accepted
+    later = accepts(before, "onnxruntime==1.12").reasons
+    assert not [reason for reason in later if says in reason]
+
+
+def test_a_normalization_before_another_node_is_not_the_end_of_a_graph():
+    graph = NORM.replace("y = Mul(n, s)", "u = Mul(n, s) y = Neg(u)")
+    assert accepts(model(11, graph), "onnxruntime==1.2").accepted

@@ -14,6 +14,7 @@ from opshift.adapter import (
     Value,
     Why,
     adapter,
+    alternative,
     boundary,
     dtype_of,
     example,
@@ -125,6 +126,15 @@ ARITHMETIC_14 = boundary(
 # -- Pow -----------------------------------------------------------------------------------------
 
 POW_12 = boundary(12, "Pow:8c38fc", directions="up")
+
+
+@alternative("Mul", runtime="onnxruntime==1.2", emits="Identity")
+@example("at the end", "(float[2,4] x, float[4] s) => (float[2,4] y) <float e = {0.1}> { m = ReduceMean<axes = [-1]>(x) d = Sub(x, m) q = Mul(d, d) v = ReduceMean<axes = [-1]>(q) w = Add(v, e) r = Sqrt(w) n = Div(d, r) y = Mul(n, s) }", imports={"": 11}, gives="ReduceMean Sub Mul ReduceMean Add Sqrt Div Mul Identity")
+@example("before another node", "(float[2,4] x, float[2,4] w) => (float[2,4] y) { r = Sqrt(w) n = Div(x, r) z = Mul(n, x) y = Neg(z) }", imports={"": 11}, gives="Sqrt Div Mul Neg", inputs={"w": [[1, 2, 3, 4], [5, 6, 7, 8]]})
+@example("after another node", "(float[2] x, float[2] w) => (float[2] y) { n = Div(x, w) y = Mul(n, x) }", imports={"": 11}, gives="Div Mul", inputs={"w": [1, 2]})
+def with_a_node_behind(node: Node, op: Builder) -> Result:
+    """onnxruntime 1.1 to 1.3 look for the bias of a LayerNormalization behind it, even at the end."""
+    return op.Identity(op.same(node))
 
 
 @adapter("Pow", 12, 11, emits=("Cast", "Mul", "Sub", "Add"), handles_types=True)

@@ -14,6 +14,7 @@ from opshift.adapter import (
     Value,
     Why,
     adapter,
+    alternative,
     boundary,
     example,
     fragile,
@@ -76,6 +77,16 @@ def constant_12_11(node: Node, op: Builder) -> Result:
         if node.has(form):
             return op.same(node, value=np.array(node.attr(form), dtype=dtype), **{form: None})
     return KEEP
+
+
+@alternative("Constant", runtime="onnxruntime==1.10")
+@example("ints", "(float[2] x) => (float y) { i = Constant<value_ints = [0]>() y = ReduceSum<keepdims = 0>(x, i) }", imports={"": 15}, gives="Constant ReduceSum")
+@example("floats", "() => (float[2] y) { y = Constant<value_floats = [0.1, 2.0]>() }", imports={"": 15}, gives="Constant")
+@example("strings", '() => (string[2] y) { y = Constant<value_strings = ["a", ""]>() }', imports={"": 15}, gives="Constant")
+@example("from a function's attribute", "() => (int64[2] y) { y = own.two<n = [4, 5]>() }", functions='<opset_import: ["" : 15], domain: "own"> two <n> () => (y) { y = Constant<value_ints: ints = @n>() }', imports={"": 15, "own": 1})
+def constant_as_tensor(node: Node, op: Builder) -> Result:
+    """onnxruntime 1.3 to 1.11 read a list as a scalar; OpenCV and OpenVINO read no value_float."""
+    return constant_12_11(node, op)
 
 
 CONSTANT_13 = boundary(13, "Constant:04a9fc")

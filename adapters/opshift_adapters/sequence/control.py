@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """If and Loop: the types and shapes that may enter and leave their branches and bodies."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from opshift.adapter import (
@@ -16,12 +16,15 @@ from opshift.adapter import (
     ValueInfoProto,
     Why,
     adapter,
+    alternative,
     boundary,
     example,
     form,
     np,
     shown,
 )
+
+from opshift_adapters._lib.blocks import RESHAPE_TO, reshape_to
 
 Dims = tuple[int | str | None, ...]
 
@@ -71,13 +74,21 @@ def _wide(op: Builder, value: Value | None) -> Value | None:
 
 
 def _floated(info: ValueInfoProto) -> tuple[int, Sequence[Any] | None]:
-    tensor = info.type.tensor_type
-    kind = T.FLOAT if tensor.elem_type == T.BFLOAT16 else tensor.elem_type
+    kind, dims = _declared(info)
     if not kind:
         raise Refusal(Why.NEEDS_TYPE, f"the element type of {info.name!r} is unknown")
+    return T.FLOAT if kind == T.BFLOAT16 else kind, dims
+
+
+def _declared(info: ValueInfoProto) -> tuple[int, Sequence[Any] | None]:
+    """The element type of an input of a graph, 0 where it is not declared, and its dimensions."""
+    tensor = info.type.tensor_type
     if not tensor.HasField("shape"):
-        return kind, None
-    return kind, [d.dim_value if d.HasField("dim_value") else d.dim_param for d in tensor.shape.dim]
+        return tensor.elem_type, None
+    dims = tensor.shape.dim
+    return tensor.elem_type, [
+        d.dim_value if d.HasField("dim_value") else d.dim_param for d in dims
+    ]
 
 
 CHOICE = "(bool c, bfloat16[2] x) => (bfloat16[2] y, int64[1] z) { y, z = If(c) <then_branch = t () => (bfloat16[2] p, int64[1] q) { p = Add(x, x) q = Shape(x) }, else_branch = e () => (bfloat16[2] r, int64[1] s) { r = Neg(x) s = Shape(x) }> }"
@@ -226,6 +237,109 @@ def with_condition(node: Node, op: Builder) -> Result:
     if node.input("cond") is not None:
         return KEEP
     return op.same(node, inputs={"cond": op.const(True, T.BOOL)})
+
+
+TWO_RANKS = "(float[2,3] x, int64[r] s, int64 n) => (float[a,b] y, float[k] z) <bool go = {1}> { v = Reshape(x, s) y, z = Loop(n, go, v) <body = b (int64 i, bool k, float[] p) => (bool o, float[] q, float w) <int64[2] t = {3,2}> { o = Identity(k) q = Reshape(p, t) w = ReduceSum<keepdims=0>(p) } > }"
+
+
+@alternative("Loop", runtime="onnxruntime==0.4", emits=RESHAPE_TO)
+@example("a number that is read", "(float[3,2] x, bool go) => (float[3,2] y, int64[k] z) <int64 n = {3}> { u, y, z = Loop (n, go, x) <body = b (int64 i, bool k, float[3,2] p) => (bool o, float[3,2] q, float[2] r, int64 j) { o = Identity(k) q = Identity(p) r = Gather(p, i) j = Identity(i) } > }", imports={"": 10}, gives="Loop", inputs={"go": True})
+@example("a number that a branch reads", "(float[3] x, bool c) => (float[3] y) <int64 n = {3}, bool go = {1}> { u, y = Loop (n, go, x) <body = b (int64 i, bool k, float[3] p) => (bool o, float[3] q, float r) { o = Identity(k) q = Identity(p) r = If(c) <then_branch = t () => (float v) { v = Gather(p, i) }, else_branch = e () => (float w) <float m = {2.5}> { w = Identity(m) }> } > }", imports={"": 10}, gives="Loop", inputs={"c": True})
+@example("a number that nobody reads", "(float[2] x) => (float[2] y) <int64 n = {3}, bool go = {1}> { y = Loop(n, go, x) <body = b (int64 i, bool k, float[2] p) => (bool o, float[2] q) { o = Identity(k) q = Add(p, p) } > }", imports={"": 10}, gives="Loop")
+@example("a value of several ranks", TWO_RANKS, imports={"": 10}, gives="Reshape Reshape Shape Loop Size Cast Cast Reshape Shape Expand Expand Reshape", inputs={"s": [1, 6, 1], "n": 2})
+@example("a value of several ranks, empty", TWO_RANKS.replace("2,3", "0,3").replace("{3,2}", "{0,2}"), imports={"": 10}, inputs={"s": [0, 3, 1], "n": 1})
+@example("a value of an undeclared type", "(float[2] x, int64 n) => (float[2] y) <bool go = {1}> { y = Loop(n, go, x) <body = b (int64 i, bool k, p) => (bool o, q) { o = Identity(k) q = Add(p, p) } > }", imports={"": 10}, gives="Loop", inputs={"n": 2})
+@example("rows of an unknown rank", "(float[2] x, int64[r] s, int64 n) => (float[2] y, float[a,b] z) <bool go = {1}> { y, z = Loop(n, go, x) <body = b (int64 i, bool k, float[2] p) => (bool o, float[2] q, float[] w) { o = Identity(k) q = Neg(p) w = Reshape(p, s) } > }", imports={"": 10}, gives="Loop", inputs={"n": 2, "s": [2]})
+@example("a value of an undeclared rank", "(float[2,3] x, int64 n) => (float[2,3] y) <bool go = {1}> { y = Loop(n, go, x) <body = b (int64 i, bool k, float[] p) => (bool o, float[2,3] q) { o = Identity(k) q = Neg(p) } > }", imports={"": 10}, gives="Loop", inputs={"n": 2})
+def as_a_body_of_known_shapes(node: Node, op: Builder) -> Result:
+    """onnxruntime 0.4 wants the rank of all that passes a body, and numbers trips by tensors [1].
+
+    A value that has several ranks passes the body as its elements and its shape.
+    """
+    old, (trips, condition, *states) = node.graph("body"), node.inputs
+    given, results = [_declared(info) for info in old.input], node.results("body")
+    ranks = [
+        before.rank_or_none if before and before.rank_or_none == after.rank_or_none else None
+        for before, after in zip(states, results[1:], strict=False)
+    ]
+    declare_shapes(old.output, ranks_of(results))
+    if not all(kind for kind, _ in given) or None in states:
+        return KEEP
+
+    def write(b: Builder, number: Value, keep: Value, *carried: Value) -> tuple[Value, ...]:
+        parts = iter(carried)
+        inside = [_unpacked(b, parts, rank) for rank in ranks]
+        scalar = b.Reshape(number, b.const(np.zeros(0), T.INT64))
+        going, *found = b.inline(old, scalar, keep, *inside)
+        return (going, *_packed(b, found, ranks), *found[len(ranks) :])
+
+    params: list[tuple[int, Sequence[Any] | None]] = [(T.INT64, ()), (T.BOOL, ())]
+    for (kind, _), rank in zip(given[2:], ranks, strict=True):
+        params.append((kind, [None] * (1 if rank is None else rank)))
+        params += [(T.INT64, [None])] if rank is None else []
+    body = op.graph(write, *params)
+    passing = (*body.input, *body.output)
+    if not declare_shapes(passing, [None] * len(passing)):
+        return KEEP
+    packed = _packed(op, states, ranks)
+    made = iter(op.Loop(trips, condition, *packed, body=body, outputs=len(body.output) - 1))
+    return (*(_unpacked(op, made, rank) for rank in ranks), *made)
+
+
+UNDECLARED = "(bool c, float[2,3] x{}) => (float[2,3] y) {{ y = If(c) <then_branch = t () => (float[] p) {{ p = {} }}, else_branch = e () => (float[] q) {{ q = Neg(x) }}> }}"
+
+
+@alternative("If", runtime="onnxruntime==0.4")
+@example("ranks that are known", UNDECLARED.format("", "Relu(x)"), imports={"": 10}, gives="If", inputs={"c": True})
+@example("a size that a branch computes", "(bool c, float[N] x) => (float[M] y) { y = If(c) <then_branch = t () => (float[?] p) { p = Concat<axis = 0>(x, x) }, else_branch = e () => (float[?] q) { q = Neg(x) }> }", imports={"": 10}, gives="If", inputs={"c": True})
+@example("a rank that is not known", UNDECLARED.format(", int64[r] s", "Reshape(x, s)"), imports={"": 10}, gives="If", inputs={"c": True, "s": [2, 3]})
+def with_declared_ranks(node: Node, op: Builder) -> Result:
+    """onnxruntime 0.4 wants a rank and sizes of all that a branch gives: none is read as 0."""
+    then, other = node.graph("then_branch"), node.graph("else_branch")
+    for name, graph in (("then_branch", then), ("else_branch", other)):
+        if not declare_shapes(graph.output, ranks_of(node.results(name))):
+            return KEEP
+    return op.same(node, outputs=node.n_outputs, then_branch=then, else_branch=other)
+
+
+def declare_shapes(infos: Iterable[ValueInfoProto], ranks: Iterable[int | None]) -> bool:
+    """Declares the known ranks, and a name for each size that has none; whether all are known."""
+    known = True
+    for info, rank in zip(infos, ranks, strict=True):
+        tensor = info.type.tensor_type
+        if not tensor.HasField("shape") and rank is not None:
+            tensor.shape.SetInParent()
+            for _ in range(rank):
+                tensor.shape.dim.add()
+        known = known and tensor.HasField("shape")
+        for i, dim in enumerate(tensor.shape.dim):
+            if not dim.HasField("dim_value") and not dim.dim_param:
+                dim.dim_param = f"{info.name}_{i}"
+    return known
+
+
+def ranks_of(values: Iterable[Value | None]) -> list[int | None]:
+    """The ranks of values, None for each that is not known."""
+    return [value.rank_or_none if value is not None else None for value in values]
+
+
+def _packed(
+    op: Builder, values: Sequence[Value | None], ranks: Sequence[int | None]
+) -> Iterator[Value]:
+    """Values of a known rank as they are, and of each other one its elements and its shape."""
+    for value, rank in zip(values, ranks, strict=False):
+        assert value is not None
+        if rank is None:
+            yield op.Reshape(value, op.const([-1]))
+            yield op.Shape(value)
+        else:
+            yield value
+
+
+def _unpacked(op: Builder, parts: Iterator[Value], rank: int | None) -> Value:
+    """The next value of those that `_packed` made."""
+    value = next(parts)
+    return value if rank is not None else reshape_to(op, value, next(parts))
 
 
 ROWS = "(float[3,2] x) => (float[3,2] y) <int64 n = {3}, bool go = {1}> { y = Loop"

@@ -14,13 +14,14 @@ from opshift.adapter import (
     Value,
     Why,
     adapter,
+    alternative,
     boundary,
     example,
     shown,
 )
 
 from opshift_adapters._lib.blocks import ARANGE, SIZE_OF, arange, size_of
-from opshift_adapters.sequence.control import through_float
+from opshift_adapters.sequence.control import declare_shapes, ranks_of, through_float
 
 COLUMNS = "<num_scan_inputs=1, {}, body = b (float[2] s, float[2] i) => (float[2] t, float[2] o) {{ t = Add(s, i) o = Mul(t, i) }} >"
 
@@ -35,6 +36,21 @@ BFLOAT16_16 = boundary(16, "Scan:90a9ec", cast=shown(
     example("scan", "(bfloat16[2] s, bfloat16[2,3] x) => (bfloat16[2] t, bfloat16[2,3] y) { t, y = Scan(s, x) <num_scan_inputs=1, scan_input_axes=[1], scan_output_axes=[-1], body = b (bfloat16[2] p, bfloat16[2] i) => (bfloat16[2] q, bfloat16[2] o) { q = Add(p, i) o = Mul(p, i) }> }", gives="Cast Cast Scan Cast Cast"),
 ))  # fmt: skip
 AXES_11 = boundary(11, "Scan:787e3b", directions="up")
+
+
+@alternative("Scan", runtime="onnxruntime==0.4")
+@example("sizes without a name", "(float[N] s, float[M,N] x) => (float[N] t, float[a,b] y) { t, y = Scan(s, x) <num_scan_inputs=1, body = b (float[?] p, float[?] i) => (float[?] q, float[?] o) { q = Add(p, i) o = Mul(q, i) }> }", imports={"": 10}, gives="Scan")
+@example("ranks that are known", "(float[2] s, float[3,2] x) => (float[2] t, float[a,b] y) { t, y = Scan(s, x) <num_scan_inputs=1, body = b (float[] p, float[] i) => (float[] q, float[] o) { q = Add(p, i) o = Mul(q, i) }> }", imports={"": 10}, gives="Scan")
+@example("a rank that is not known", "(float[2] s, float[6] v, int64[r] g) => (float[2] t, float[a,b] y) { x = Reshape(v, g) t, y = Scan(s, x) <num_scan_inputs=1, body = b (float[] p, float[] i) => (float[] q, float[] o) { q = Add(p, i) o = Mul(q, i) }> }", imports={"": 10}, gives="Reshape Scan", inputs={"g": [3, 2]})
+def with_declared_shapes(node: Node, op: Builder) -> Result:
+    """onnxruntime 0.4 wants the ranks of all that passes a body; a size without a name is 0 to it."""
+    body, scanned = node.graph("body"), node.int("num_scan_inputs")
+    given, results = ranks_of(node.inputs), ranks_of(node.results("body"))
+    first = len(given) - scanned
+    inside = [rank if i < first or rank is None else rank - 1 for i, rank in enumerate(given)]
+    if not declare_shapes((*body.input, *body.output), (*inside, *results)):
+        return KEEP
+    return op.same(node, outputs=node.n_outputs, body=body)
 
 
 @adapter("Scan", 11, 10)

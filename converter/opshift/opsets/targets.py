@@ -29,10 +29,16 @@ Key = tuple[str, str]  # (domain, operator)
 class Form:
     """A legal form of an operator that a runtime does not run.
 
-    A node has the form if it names the attribute (with one of `values`, if there are any) or
-    leaves out the input, and if its operator set is at least `since` and below `before`. With
-    `holds`, a position and a number, that input is or is made from a constant with the number.
-    With `rank`, the first input is known to have this rank.
+    A node has the form if it has the attribute (a name or a pattern, with one of `values`, if
+    there are any) or leaves out the input, and if its operator set is at least `since` and below
+    `before`. With `holds`, a position and a number, that input is or is made from a constant with
+    the number. With `rank`, the first input is known to have this rank. With `read_beside`,
+    a position and an operator, nodes of other operators read that input of the graph that the
+    attribute holds.
+    With `unsized`, an input or an output of this graph is declared without a shape, or a size has
+    no number or name. With `ends_after`, the node gives an output of its graph, and its first
+    inputs come from these operators, the nearest one first; another node behind it makes that
+    another form.
     """
 
     op: str
@@ -42,6 +48,9 @@ class Form:
     without_input: int | None = None
     holds: tuple[int, ...] = ()
     rank: int | None = None
+    read_beside: tuple[Any, ...] = ()
+    unsized: bool = False
+    ends_after: tuple[str, ...] = ()
     since: int = 1
     before: int = 1 << 30
 
@@ -283,7 +292,9 @@ def _row(name: str, row: Mapping[str, Any]) -> Ceiling:
 
 
 def _form(raw: Mapping[str, Any]) -> Form:
-    lists = {key: tuple(raw.get(key, ())) for key in ("values", "holds")}
+    lists = {
+        key: tuple(raw.get(key, ())) for key in ("values", "holds", "read_beside", "ends_after")
+    }
     return Form(**{**raw, **lists})
 
 

@@ -2,7 +2,7 @@
 """Converts a corpus for runtimes, runs it there, and prints how many models are right.
 
     python -m tools.corpus runtimes [--ort 1.10.0 1.4.0 ...] [--runtimes openvino==2026.4.0 ...]
-        [--corpus FOLDER] [--only GLOB ...] [--json FILE] [--page FILE]
+        [--corpus FOLDER] [--only GLOB ...] [--json FILE [--resume]] [--page FILE]
 
 FOLDER holds a folder for each model, with model.onnx, inputs.npz and expected.npz. A release that
 cannot be installed here is passed over with the reason. Who runs it: whoever changes a target or
@@ -17,6 +17,7 @@ import json
 import os
 import sys
 import tempfile
+from collections.abc import Collection, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
@@ -42,10 +43,12 @@ def main() -> int:
             print(f"passed over: {reason}", file=sys.stderr)
             found.passed_over[asked] = str(reason)
             continue
-        found.models[asked] = measure(runtime, args)
+        measured = found.models.setdefault(asked, {})
+        for name, outcomes in measure(runtime, args, measured if args.resume else ()):
+            measured[name] = outcomes
+            if args.json:
+                _save(found, args.json)
         print(runtime_table.row(asked, found), file=sys.stderr, flush=True)
-        if args.json:
-            args.json.write_text(json.dumps(found.models, indent=1, sort_keys=True))
     found.models = dict(sorted(found.models.items(), key=lambda item: _order(item[0])))
     print(runtime_table.table(found))
     if args.page:
@@ -53,30 +56,38 @@ def main() -> int:
     return 0
 
 
+def _save(found: runtime_table.Results, path: Path) -> None:
+    """Writes the outcomes so that whoever stops the tool never leaves half a file."""
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(found.models, indent=1, sort_keys=True))
+    part.replace(path)
+
+
 def _order(asked: str) -> tuple[str, tuple[int, ...]]:
     name, _, version = asked.rpartition("==")
     return name, numbers(version)
 
 
-def measure(runtime: Installed, args: argparse.Namespace) -> dict[str, runtime_table.Measured]:
-    """What becomes of each model of the corpus, as it came and converted."""
+def measure(
+    runtime: Installed, args: argparse.Namespace, known: Collection[str]
+) -> Iterator[tuple[str, runtime_table.Measured]]:
+    """What becomes of each model that is not known yet, as it came and converted."""
     folders = [
         folder for folder in sorted(args.corpus.iterdir())
         if (folder / "model.onnx").exists() and (folder / "expected.npz").exists()
         and (not args.only or any(fnmatch.fnmatch(folder.name, glob) for glob in args.only))
+        and folder.name not in known
     ]  # fmt: skip
+    runner = Runner(runtime)
     with tempfile.TemporaryDirectory(prefix="runtimes-") as scratch:
         tasks = [
             (str(f / "model.onnx"), f"{scratch}/{f.name}.onnx", runtime.target) for f in folders
         ]
-        with ProcessPoolExecutor(args.workers) as pool:
-            converted = list(pool.map(convert, tasks, chunksize=4))
-        runner = Runner(runtime)
         try:
-            return {
-                folder.name: _judged(runner, folder, Path(task[1]), told)
-                for folder, task, told in zip(folders, tasks, converted, strict=True)
-            }
+            with ProcessPoolExecutor(args.workers) as pool:
+                converted = pool.map(convert, tasks)
+                for folder, task, told in zip(folders, tasks, converted, strict=True):
+                    yield folder.name, _judged(runner, folder, Path(task[1]), told)
         finally:
             runner.close()
 
@@ -132,6 +143,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--cache", type=Path, default=CACHE, help="where runtimes are installed")
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     parser.add_argument("--json", type=Path, help="where all outcomes go; what it has is kept")
+    parser.add_argument("--resume", action="store_true",
+                        help="leave out the models that the file of --json has")  # fmt: skip
     parser.add_argument("--page", type=Path, help="where the page with the table goes")
     return parser
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, TypeAlias
 
 from opshift.author.builder import Builder
@@ -14,10 +15,10 @@ from opshift.author.present_types import take_census
 from opshift.errors import RefusedNode, Why
 from opshift.model.document import Document
 from opshift.model.scope import Key, Place, Root, Scope
-from opshift.model.walk import name_of
+from opshift.model.walk import graphs_in, name_of, nodes_in
 from opshift.opsets import fields, schemas
 from opshift.opsets.types import rank_of
-from opshift.protos import AttributeProto, NodeProto, TypeProto, helper
+from opshift.protos import AttributeProto, GraphProto, NodeProto, TypeProto, ValueInfoProto, helper
 from opshift.records import dataclass
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ def in_form(document: Document, row: Ceiling, facts: Facts) -> Iterator[tuple[Fo
                     scope.node(at), _since(root, key), form, functools.partial(facts.type, scope)
                 )
                 and (not form.holds or _holds(scope, scope.node(at), form, facts))
+                and (not form.ends_after or _ends(scope, scope.node(at), form))
             ],
         )
 
@@ -129,7 +131,8 @@ def runs(nodes: Iterable[NodeProto], op: Builder, row: Ceiling) -> bool:
     for node in nodes:
         key = schemas.normal(node.domain), node.op_type
         since = _since(root, key)
-        if any(form.names(key) and _has(node, since, form, type_of) for form in row.forms):
+        forms = (form for form in row.forms if form.names(key) and not form.ends_after)
+        if any(_has(node, since, form, type_of) for form in forms):
             return False
         missing = row.no_kernels(key, since)
         if missing is None:
@@ -261,10 +264,33 @@ def _has(
     if form.rank is not None:
         known = type_of(node.input[0]) if node.input else None
         return known is not None and rank_of(known) == form.rank
+    if form.ends_after:
+        return True
     if form.without_input is not None:
         return len(node.input) <= form.without_input or not node.input[form.without_input]
-    given = next((one for one in node.attribute if one.name == form.attribute), None)
-    return given is not None and (not form.values or _value(given) in form.values)
+    given = next((one for one in node.attribute if fnmatchcase(one.name, form.attribute)), None)
+    if given is None or (form.read_beside and not _reads(given.g, *form.read_beside)):
+        return False
+    if form.unsized and all(map(_is_sized, (*given.g.input, *given.g.output))):
+        return False
+    return not form.values or _value(given) in form.values
+
+
+def _is_sized(info: ValueInfoProto) -> bool:
+    """Whether a declared shape has a number or a name for each size."""
+    tensor = info.type.tensor_type
+    return tensor.HasField("shape") and all(
+        dim.HasField("dim_value") or dim.dim_param for dim in tensor.shape.dim
+    )
+
+
+def _reads(graph: GraphProto, position: int, op: str) -> bool:
+    """Whether a graph uses one of its inputs otherwise than as the first input of an operator."""
+    name = graph.input[position].name
+    given = [one.name for inside in graphs_in(graph) for one in inside.output]
+    for node in nodes_in(graph):
+        given += node.input[node.op_type == op :]
+    return name in given
 
 
 def _holds(scope: Scope, node: NodeProto, form: Form, facts: Facts) -> bool:
@@ -276,6 +302,20 @@ def _holds(scope: Scope, node: NodeProto, form: Form, facts: Facts) -> bool:
     names = [name, *(owner.node(at).input if owner and at is not None else ())]
     known = [facts.constant(scope, one) for one in names if one]
     return any(value is not None and number in value for value in known)
+
+
+def _ends(scope: Scope, node: NodeProto, form: Form) -> bool:
+    """Whether a node gives an output of its graph, and the operators before it have the form."""
+    if all(info.name != node.output[0] for info in getattr(scope.proto, "output", ())):
+        return False
+    for op in form.ends_after:
+        made = (scope.producers.get(name) for name in node.input)
+        found = (scope.node(at) for at in made if at is not None)
+        before = next((one for one in found if one.op_type == op), None)
+        if before is None:
+            return False
+        node = before
+    return True
 
 
 def _value(attribute: AttributeProto) -> object:
