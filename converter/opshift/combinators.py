@@ -38,7 +38,9 @@ def cast_around(via: str) -> Run:
             values.append(value)
         return tuple(values)
 
-    cast.__doc__ = f"An element type that the older version lacks goes through {via} and back."
+    cast.__doc__ = (
+        f"Casts an element type that the older version lacks to {via}, and the results back."
+    )
     return cast
 
 
@@ -96,9 +98,11 @@ def enum_grew(name: str, known: str) -> Run:
     def down(node: Node, op: Builder) -> Result:
         if node.str(name) in known.split():
             return op.same(node)
-        raise Refusal(Why.NOT_EXPRESSIBLE, f"{name}={node.str(name)!r} does not exist there")
+        raise Refusal(
+            Why.NOT_EXPRESSIBLE, f"the older version does not allow {name}={node.str(name)!r}"
+        )
 
-    down.__doc__ = f"`{name}` knew only {known.replace(' ', ', ')}."
+    down.__doc__ = f"The older version allows only {known.replace(' ', ', ')} for `{name}`."
     return down
 
 
@@ -108,7 +112,7 @@ def drop_attribute(name: str) -> Run:
     def rewrite(node: Node, op: Builder) -> Result:
         return op.same(node, **{name: None}) if node.has(name) else KEEP
 
-    rewrite.__doc__ = f"`{name}` never had a meaning for the result."
+    rewrite.__doc__ = f"`{name}` never affected the result."
     return rewrite
 
 
@@ -128,5 +132,5 @@ def positive_axis(name: str = "axis", *, of: int = 0, extra: int = 0) -> Run:
         counted: Value = op.same(node, **changed)
         return counted
 
-    down.__doc__ = f"`{name}` could not count from the end."
+    down.__doc__ = f"The older version does not allow a negative `{name}`."
     return down

@@ -28,7 +28,7 @@ def ranks(ops: str, *, domain: str = "", **allowed: str) -> Flaw:
             rank, known = value.rank_or_none, allowed[name]
             if rank is not None and str(rank) not in known.split():
                 wanted = known.replace(" ", " or ")
-                return f"{name} {value.name!r} has {rank} dimensions, and takes {wanted}"
+                return f"{name} {value.name!r} has {rank} dimensions, but must have {wanted}"
         return None
 
     return look
@@ -50,7 +50,7 @@ def singles(ops: str, inputs: str, *, domain: str = "") -> Flaw:
         for name, value in _given(node, inputs.split()):
             dims = value.dims_or_none
             if dims is not None and any(d != 1 and isinstance(d, int) for d in dims):
-                return f"{name} {value.name!r} has the shape {list(dims)}, and takes one number"
+                return f"{name} {value.name!r} has the shape {list(dims)}, but must hold one number"
         return None
 
     return look
@@ -64,7 +64,9 @@ def positive(ops: str, inputs: str, *, domain: str = "") -> Flaw:
         for name, value in _given(node, inputs.split()):
             known = value.const_or_none()
             if known is not None and not np.all((known > 0) & (known < np.inf)):
-                return f"{name} holds {known.reshape(-1).tolist()}, and takes numbers above 0"
+                return (
+                    f"{name} holds {known.reshape(-1).tolist()}, but may hold only numbers above 0"
+                )
         return None
 
     return look
@@ -81,7 +83,7 @@ def choices(ops: str, *, domain: str = "", **allowed: str) -> Illegal:
         for name, value in given.items():
             shown = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
             if shown not in known[name]:
-                return f"{name} is {shown!r}, and can be {', '.join(known[name])}"
+                return f"{name} is {shown!r}, but must be one of {', '.join(known[name])}"
         return None
 
     return Illegal(ops=listed(ops), domain=domain, objection=object_to, reads=frozenset(known))
@@ -101,7 +103,7 @@ def at_least(ops: str, *, domain: str = "", **least: int) -> Flaw:
             given = node.attr(name) if name in node.attributes else None
             for number in given if isinstance(given, list) else [given]:
                 if isinstance(number, int) and number < bound:
-                    return f"{name} holds {number}, and takes no less than {bound}"
+                    return f"{name} holds {number}, but must be at least {bound}"
         return None
 
     return look
@@ -122,7 +124,7 @@ def axes(ops: str, names: str = "axis", *, extra: int = 0, domain: str = "") -> 
             for axis in given if isinstance(given, list) else [given]:
                 if isinstance(axis, int | float) and not -most <= axis < most:
                     has = "cannot have so many" if rank is None else f"has {rank}"
-                    return f"{name} is {axis}, and the input {has} dimensions"
+                    return f"{name} is {axis}, but the input {has} dimensions"
         return None
 
     return look

@@ -43,10 +43,10 @@ def test_every_number_is_a_switch_or_known_to_be_none():
 @pytest.mark.parametrize(
     ("opset", "graph", "sentence"),
     [
-        (23, "(float[1,2,3,4] q) => (float[1,2,3,4] y) { y = Attention<is_causal=2>(q, q, q) }", "is_causal is '2', and can be 0, 1"),
+        (23, "(float[1,2,3,4] q) => (float[1,2,3,4] y) { y = Attention<is_causal=2>(q, q, q) }", "is_causal is '2', but must be one of 0, 1"),
         (23, "(float[1,2,3,4] x, float[1,3,2] c) => (float[1,2,3,4] y) { y = RotaryEmbedding<interleaved=3>(x, c, c) }", "interleaved is '3'"),
         (13, "(float[2,3] a, float[3,4] b) => (float[2,4] y) { y = Gemm<transA=-1>(a, b) }", "transA is '-1'"),
-        (20, '(float[2] x) => (float[2] y) { y = Gelu<approximate="Tanh">(x) }', "approximate is 'Tanh', and can be none, tanh"),
+        (20, '(float[2] x) => (float[2] y) { y = Gelu<approximate="Tanh">(x) }', "approximate is 'Tanh', but must be one of none, tanh"),
         (13, "(bool c, float[2] x) => (float[a] y) { y = If(c) <then_branch = t () => (float[1] p) { p = ReduceSum<keepdims=2>(x) }, else_branch = e () => (float[2] q) { q = Neg(x) }> }", "keepdims is '2'"),
     ],
 )  # fmt: skip

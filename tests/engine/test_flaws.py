@@ -45,7 +45,7 @@ def test_a_trip_on_a_legal_model_is_a_bug():
 
 @pytest.mark.usefixtures("clumsy")
 def test_a_trip_on_an_illegal_model_is_the_models_mistake():
-    with pytest.raises(InvalidModel, match="condition 'c' has 2 dimensions, and takes 1"):
+    with pytest.raises(InvalidModel, match="condition 'c' has 2 dimensions, but must have 1"):
         convert_version(model(COMPRESS.replace("SHAPE", "2,2")), 13)
 
 
@@ -108,23 +108,23 @@ def test_a_negative_dimension_is_an_unknown_one(with_adapters):
     [
         (
             "(float[4] x) => (float[4] y) <int64[2] a = {0,1}> { y = CumSum(x, a)",
-            "axis 'a' has the shape [2], and takes one number",
+            "axis 'a' has the shape [2], but must hold one number",
         ),
         (
             "(float[4] x) => (float[4] y) <int64 a = {4}> { y = CumSum(x, a)",
-            "axis is 4, and the input has 1 dimensions",
+            "axis is 4, but the input has 1 dimensions",
         ),
         (
             "(float[1,1,4] x) => (float[1,1,4] y) { y = LpPool<kernel_shape=[1], p=0>(x)",
-            "p holds 0, and takes no less than 1",
+            "p holds 0, but must be at least 1",
         ),
         (
             "(float[1,4] x, float[0] r) => (float[1,n] y) <float[2] s = {1.0,inf}> { y = Resize(x, r, s)",
-            "scales holds [1.0, inf], and takes numbers above 0",
+            "scales holds [1.0, inf], but may hold only numbers above 0",
         ),
         (
             "(float[4,2] x) => (float[n,2] y) <int64 s = {1}, int64 e = {2}> { y = Slice(x, s, e)",
-            "starts 's' has 0 dimensions, and takes 1",
+            "starts 's' has 0 dimensions, but must have 1",
         ),
     ],
 )

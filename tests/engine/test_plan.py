@@ -162,7 +162,7 @@ def test_the_table_needs_no_graph_library(monkeypatch):
 
 def test_a_step_without_a_planned_edge_is_a_bug(monkeypatch):
     monkeypatch.setattr(planner.CrossingPlan, "follow", lambda *given: None)
-    with pytest.raises(AdapterBug, match="no planned edge"):
+    with pytest.raises(AdapterBug, match="the plan does not contain"):
         convert_version(model("(float[2] x) => (float[2] y) { y = Gelu(x) }", 20), 19)
 
 

@@ -16,7 +16,7 @@ from opshift.model import weights
 import examples
 
 SEED = 20261122
-BELIEVED = "only declared"  # in the note of a report
+BELIEVED = "comes from a declaration"  # in the note of a report
 SAMPLE = int(os.environ.get("OPSHIFT_VAGUE", "100"))
 
 

@@ -92,7 +92,9 @@ def test_a_function_with_other_imports():
     text = """(float[2] x) => (float[2] y) { y = acme.Run(x) }
         <opset_import: ["" : 11], domain: "acme"> Run (v) => (w) { w = Softmax(v) }"""
     proto = model(text, 13, more=', "acme" : 1')
-    assert any("imports ai.onnx 11 and the model 13, where Softmax is" in t for t in texts(proto))
+    assert any(
+        "imports ai.onnx 11 and the model 13, and Softmax differs" in t for t in texts(proto)
+    )
 
 
 def test_content_above_the_ir_version_and_names_are_warnings():
@@ -107,8 +109,8 @@ def test_content_above_the_ir_version_and_names_are_warnings():
     assert texts(proto) == []
     assert texts(proto, "warning") == [
         "element type or container float8e5m2 needs IR 9, and the model states IR 8; raise it with `opshift convert --ir 9`",
-        "a node name is no C identifier, such as '/a/b'",
-        "a value name is no C identifier, such as 'w.1'",
+        "a node name is not written like an identifier of C, such as '/a/b'",
+        "a value name is not written like an identifier of C, such as 'w.1'",
     ]
     assert texts(proto, "info") == ["metadata of a node came with IR 10; readers of IR 8 skip it"]
 
@@ -230,7 +232,7 @@ def test_findings_of_the_source_are_noted():
 
     proto = changed(spoil, opset=13)
     assert convert(proto, 12).report.notes == (
-        "the model broke this rule before the conversion: domain 'acme' is no reverse DNS name; write it as com.acme is written",
+        "the model broke this rule before the conversion: domain 'acme' is no reverse DNS name; use a name such as com.acme",
     )
     told = convert(proto, 12, check="full").report.notes
     assert any(

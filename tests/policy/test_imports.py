@@ -46,7 +46,7 @@ def test_equal_imports_of_one_domain_become_one(tmp_path):
     onnx.save(twice(13), tmp_path / "m.onnx")
     report = convert_file(tmp_path / "m.onnx", tmp_path / "m.onnx", 13, in_place=True)
     assert report.changed
-    assert report.notes == ("ai.onnx was imported twice; one import is left",)
+    assert report.notes == ("ai.onnx was imported twice; one import was removed",)
     assert len(onnx.load(tmp_path / "m.onnx").opset_import) == 1
 
 

@@ -221,7 +221,7 @@ def test_two_descriptions_of_one_version(vendor):
     (vendor / "other.onnxopset").write_bytes(document(1, Run=(1, TWICE)))
     done = run(vendor, "check", "run.onnx", "--opset", "other.onnxopset")
     assert done.returncode == 2
-    assert "describes com.acme 1 as" in done.stderr
+    assert "describe com.acme 1 differently" in done.stderr
     missing = run(vendor, "check", "run.onnx", "--opset", "none.onnxopset")
     assert missing.returncode == 2
     assert "none.onnxopset: No such file or directory; check the path that" in missing.stderr

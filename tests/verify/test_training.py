@@ -115,7 +115,7 @@ def test_a_binding_that_is_gone_is_a_difference():
     found = verify(learning(), other)
     assert found.different
     (row,) = (row for row in found.rows if row.inputs.endswith("bindings"))
-    assert row.detail == "only one of the models sets 'h'"
+    assert row.detail == "only one of the models binds 'h'"
 
 
 def test_training_that_the_second_model_lacks_is_named():
@@ -123,4 +123,4 @@ def test_training_that_the_second_model_lacks_is_named():
     other.ClearField("training_info")
     found = verify(trained(), other)
     assert found.equal
-    assert sum("B does not have it" in note for note in found.notes) == 2
+    assert sum("B has no such graph" in note for note in found.notes) == 2

@@ -86,7 +86,7 @@ def test_random_outputs_are_compared_by_type_and_shape_only():
     text = "(float[2] x) => (float[2] y, float[2] z) { r = RandomNormalLike(x) y = Add(r, x) z = Neg(x) }"
     found = verify(model(text, 13), model(text, 14), engine="opshift")
     assert [row.outcome for row in found.rows[:2]] == ["type and shape only", "equal"]
-    assert "'y' follow random draws" in found.notes[0]
+    assert "'y' depend on random numbers" in found.notes[0]
 
 
 def test_a_side_without_an_answer_is_not_equal():
@@ -230,7 +230,7 @@ def test_a_float_that_is_computed_in_half_precision_has_its_rounding(computed_in
     a, b = (model(text.format(kind=kind, last=last)) for last in (one, step))
     found = verify(a, b, engine="opshift")
     assert found.equal is (computed_in == "float16")
-    note = "'y' is computed in float16: compared within the tolerance of float16"
+    note = "'y' is computed in float16, so the tolerance of float16 was used"
     assert (note in found.notes) is (computed_in == "float16")
 
 

@@ -334,6 +334,6 @@ def test_interrupting_finishes_cleanly_and_says_how_to_go_on(tmp_path):
     os.killpg(driver.pid, signal.SIGINT)  # as a terminal does: to the workers, too
     out, err = driver.communicate(timeout=60)
     assert driver.returncode == cli.INTERRUPTED
-    assert "the same command goes on" in err
-    assert "had no turn" in out
+    assert "run the same command again" in err
+    assert "are not done" in out
     assert "Traceback" not in err

@@ -227,7 +227,7 @@ def test_interrupting_a_cluster_of_its_own_finishes_cleanly(kind, tmp_path):
     while not list(dst.glob("*/*.onnx")):
         assert driver.poll() is None
     os.killpg(driver.pid, signal.SIGINT)
-    assert "the same command goes on" in driver.communicate(timeout=120)[1]
+    assert "run the same command" in driver.communicate(timeout=120)[1]
     assert driver.returncode == cli.INTERRUPTED
 
 

@@ -62,7 +62,7 @@ OPEN_INPUTS = {"x": [[1, 2, 3]], "i": [[0, -1, 0]] * 2, "u": [[1, 2, 3], [0.1, 0
 @example("unknown rank", '(float[12] v, int64[n] s, int64[m] t, int64[4] w, float[4] z) => (float[a,b] y) { x = Reshape(v, s) i = Reshape(w, t) u = Reshape(z, t) y = ScatterElements<reduction="add">(x, i, u) }', inputs={"s": [3, 4], "t": [1, 4], "w": [0, 1, 2, 0]}, refuses=Why.NEEDS_RANK)
 @example("places from the end of an unknown size", '(float[N] x, float[2] u) => (float[N] y) <int64[2] i = {-1, 0}> { y = ScatterElements<reduction="add">(x, i, u) }', inputs={"x": [1, 2, 3]})
 @example("places from the front of an unknown size", '(float[N] x, float[2] u) => (float[N] y) <int64[2] i = {1, 0}> { y = ScatterElements<reduction="add">(x, i, u) }', gives="GatherElements Add ScatterElements", inputs={"x": [1, 2, 3]})
-@example("an unknown reduction", '(float[4] x, int64[2] i, float[2] u) => (float[4] y) { y = ScatterElements<reduction="up">(x, i, u) }', invalid="reduction is 'up', and can be none, add, mul, max, min")
+@example("an unknown reduction", '(float[4] x, int64[2] i, float[2] u) => (float[4] y) { y = ScatterElements<reduction="up">(x, i, u) }', invalid="reduction is 'up', but must be one of none, add, mul, max, min")
 def scatter_elements_16_15(node: Node, op: Builder) -> Result:
     """Opset 16 added `reduction`; below it, elements are gathered, combined and scattered."""
     if node.str("reduction") == "none":

@@ -185,8 +185,8 @@ class Builder:
                 kept.append(proto)
             elif not is_default(node.schema, proto):
                 raise AdapterBug(
-                    f"{node.op}-{schema.since} has no attribute {proto.name!r}: say what becomes"
-                    " of it (None takes it away)"
+                    f"{node.op}-{schema.since} has no attribute {proto.name!r}, which the node"
+                    f" sets; give {proto.name}=None to remove it"
                 )
         for name, value in attributes.items():
             if value is None:
@@ -257,7 +257,9 @@ class Builder:
             if array.dtype.kind in "iu" or array.size == 0:
                 array = array.astype(np.int64)
             elif array.dtype.kind == "f":
-                raise AdapterBug("a floating-point constant needs dtype= or like=")
+                raise AdapterBug(
+                    "a floating-point constant has no element type; give dtype= or like="
+                )
 
         # Below opset 11 readers exist that infer shapes from such fields alone.
         typed = array.size <= MOST_TYPED and self.opset() < 11
@@ -414,15 +416,17 @@ class Builder:
             shown = domain or "ai.onnx"
             raise Refusal(
                 Why.NOT_EXPRESSIBLE,
-                f"it is written with {op_type} of {shown} {needed} or later, and the model imports"
-                f" {shown} {version}; convert {shown} first",
+                f"its replacement uses {op_type} and needs {shown} {needed} or later, but the model"
+                f" imports {shown} {version}; convert {shown} first",
             )
 
     def _input_name(self, op_type: str, value: Value | None) -> str:
         if value is None:
             return ""
         if not isinstance(value, Value):
-            raise AdapterBug(f"an input of {op_type} is {value!r}: inputs are values (op.const?)")
+            raise AdapterBug(
+                f"an input of {op_type} is {value!r}, which is no Value; use op.const for it"
+            )
         return value.name
 
     def _append(
@@ -434,7 +438,7 @@ class Builder:
         attributes: Sequence[AttributeProto],
     ) -> tuple[Value, ...]:
         if len(self.made.nodes) == MOST:
-            raise Refusal(Why.NOT_EXPRESSIBLE, f"its other form takes more than {MOST:,} nodes")
+            raise Refusal(Why.NOT_EXPRESSIBLE, f"its replacement needs more than {MOST:,} nodes")
         made = [self.crossing.fresh(op_type) for _ in range(max(outputs, 1))]
         self.made.add(
             NodeProto(
@@ -456,7 +460,10 @@ def _widened(tensor: TensorProto) -> Array:
         wide = array.astype(np.float64)
         if list(map(int, wide.flat)) == array.reshape(-1).tolist():
             return wide
-    raise Refusal(Why.NEEDS_CONSTANT, "no function body can hold such a constant before opset 9")
+    raise Refusal(
+        Why.NEEDS_CONSTANT,
+        "below opset 9 a function body holds only constants of numbers that doubles can express",
+    )
 
 
 def _tensor_type(elem_type: int, shape: Sequence[Any] | None) -> TypeProto:

@@ -205,7 +205,7 @@ class Facts:
         while True:
             owner = scope.owner(name)
             if owner is None:
-                return f"{name!r} is not known here"
+                return f"no graph around the node defines {name!r}"
             told = self._why_given(owner, name)
             if told is not None:
                 return told
@@ -320,7 +320,7 @@ class Facts:
         for name, what in self.assumptions.items():
             found.setdefault(what, []).append(self.document.origins.get(name) or repr(name))
         return [
-            f"the {what} of {_listed(names)} is only declared: inference does not confirm it"
+            f"the {what} of {_listed(names)} comes from a declaration, not confirmed by inference"
             for what, names in found.items()
         ]
 

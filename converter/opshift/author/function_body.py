@@ -41,14 +41,22 @@ def _body(node: Node, op: Builder) -> FunctionProto:
     if found is None:
         types = [value.type if value else None for value in node.inputs]
         if any(t is None for v, t in zip(node.inputs, types, strict=True) if v):
-            raise Refusal(Why.NEEDS_TYPE, f"the body of {node.op} depends on input types")
+            raise Refusal(
+                Why.NEEDS_TYPE,
+                f"the function body of {node.op} depends on the types of its inputs, and one is"
+                " unknown",
+            )
         raw = [t.SerializeToString() if t else b"" for t in types]
         bare = node.proto.SerializeToString()
         found = schemas.body_for_node(domain, node.op, since, version, bare, raw)
     if found is None:
         if not node.schema.has_body:
-            raise AdapterBug(f"{node.op}-{since} ships no function body to expand")
-        raise Refusal(Why.NOT_EXPRESSIBLE, f"the body of {node.op} does not cover this use")
+            raise AdapterBug(
+                f"onnx defines no function body of {node.op}-{since}, so op.expand cannot write it"
+            )
+        raise Refusal(
+            Why.NOT_EXPRESSIBLE, f"onnx has no function body of {node.op} for these inputs"
+        )
     return found
 
 
@@ -68,7 +76,11 @@ def _bindings(node: Node, body: FunctionProto) -> dict[str, AttributeProto]:
                 bound.setdefault(name, attribute.default_value)
     for proto in node.attribute_protos():
         if proto.ref_attr_name:
-            raise Refusal(Why.NEEDS_STATIC_ATTR, f"attribute {proto.name!r} of {node.op}")
+            raise Refusal(
+                Why.NEEDS_STATIC_ATTR,
+                f"attribute {proto.name!r} has the value of the attribute {proto.ref_attr_name!r}"
+                " of the function around the node",
+            )
         bound[proto.name] = proto
     return bound
 

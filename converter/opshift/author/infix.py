@@ -87,9 +87,11 @@ def _written(pick: Pick, *operands: Any) -> Value:
 
 def _number(op: Builder, number: Any, like: Value) -> Value:
     if not isinstance(number, int | float) and not is_array(number):
-        raise AdapterBug(f"an operand is {number!r}: operands are values and numbers")
+        raise AdapterBug(f"an operand is {number!r}, but operands must be values or numbers")
     made = op.const(number, like=like)
     held = made.const_or_none()
     if held is not None and held.dtype.kind in "iub" and (held != number).any():
-        raise AdapterBug(f"the operand {number!r} has no place among whole numbers")
+        raise AdapterBug(
+            f"the operand {number!r} is not exact in the element type of the other operand"
+        )
     return made

@@ -55,7 +55,9 @@ class Env:
     @property
     def builder(self) -> Builder:
         """The Builder that writes where the values are known."""
-        raise AdapterBug("only the values of the node that is written again have operators")
+        raise AdapterBug(
+            "only values of the node that the adapter replaces have Python's operators"
+        )
 
     def type(self, name: str) -> TypeProto | None:
         return self.facts.type(self.scope, name)
@@ -307,7 +309,10 @@ class Value(Infix):
     def bounds(self) -> Bounds:
         found = self.bounds_or_none
         if found is None:
-            raise Refusal(Why.NEEDS_CONSTANT, f"the bounds of {self.name!r} are unknown")
+            raise Refusal(
+                Why.NEEDS_CONSTANT,
+                f"the smallest and the largest element of {self.name!r} are unknown",
+            )
         return found
 
     @property
@@ -487,7 +492,8 @@ class Node:
         if proto.ref_attr_name:
             raise Refusal(
                 Why.NEEDS_STATIC_ATTR,
-                f"attribute {name!r} is {proto.ref_attr_name!r} of the function around it",
+                f"attribute {name!r} has the value of the attribute {proto.ref_attr_name!r} of"
+                " the function around the node",
             )
         return helper.get_attribute_value(proto)
 
@@ -504,7 +510,10 @@ class Node:
     def _needed(self, name: builtins.str) -> Any:
         found = self.attr(name)
         if found is None:
-            raise Refusal(Why.NOT_EXPRESSIBLE, f"{self.op} lacks attribute {name!r}")
+            raise Refusal(
+                Why.NOT_EXPRESSIBLE,
+                f"{self.op} does not set attribute {name!r}, which has no default",
+            )
         return found
 
     def _known(self, name: builtins.str) -> schemas.Attribute | None:

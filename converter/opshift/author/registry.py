@@ -122,7 +122,10 @@ class Registry:
                         self._file(one, declared)
                     found.update(mine)
             if missing := expected - found:
-                raise AdapterBug(f"{name} does not declare {min(missing)}, which its index names")
+                raise AdapterBug(
+                    f"{name} does not declare {min(missing)}, which its index names; write the"
+                    " index of the package again"
+                )
             del self._unread[name]
             for one in expected:
                 if not isinstance(one, TraitKey):
@@ -240,7 +243,7 @@ def default() -> Registry:
     for point in packages:
         loaded = point.load()
         if not isinstance(loaded, ModuleType):
-            raise AdapterBug(f"entry point {point.name!r} of {GROUP} is not a package")
+            raise AdapterBug(f"entry point {point.name!r} of {GROUP} must name a package")
         registry.load(loaded)
     return registry
 

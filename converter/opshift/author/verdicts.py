@@ -163,7 +163,7 @@ def adapter(
     """
     names = listed(ops)
     if abs(start - to) != 1 and (start, to) not in (RETIRED, FORM, LEAVE, ALTERNATIVE):
-        raise AdapterBug(f"adapter for {names}: {start} and {to} are not neighbours")
+        raise AdapterBug(f"adapter for {names}: versions {start} and {to} are not neighbours")
 
     def declare(below: Run | Draft) -> Adapter:
         draft = drafted(below)
@@ -295,7 +295,7 @@ def boundary(
 
     if down is not None and cast is not None:
         raise AdapterBug(
-            f"{source}: `down` must deal with types itself; `cast` cannot stand beside"
+            f"{source}: `down` and `cast` are given; give one, because `down` handles types itself"
         )
     claims = {"up": rewrite(version - 1, version, up)}
     if cast is None:

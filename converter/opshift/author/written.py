@@ -91,7 +91,7 @@ class MadeEnv(Env):
     def builder(self) -> Builder:
         found = self.written_by()
         if found is None:
-            raise AdapterBug("a value is used after its node was written")
+            raise AdapterBug("a value is used after the adapter that it belongs to has returned")
         return found
 
     def type(self, name: str) -> TypeProto | None:

@@ -84,7 +84,7 @@ def _check_reads(adapter: Adapter, node: Node) -> None:
         names = ", ".join(map(repr, overlooked))
         if (adapter.start, adapter.to) in (LEAVE, RETIRED):  # no schema describes the operator
             raise Refusal(
-                Why.NOT_EXPRESSIBLE, f"{node.op} has {names}, whose meaning is not known here"
+                Why.NOT_EXPRESSIBLE, f"{node.op} has {names}, which its adapter does not know"
             )
         schema = node.schema
         foreign = [name for name in overlooked if name in node.attributes]
@@ -103,7 +103,10 @@ def settle(node: Node, answer: Value | tuple[Value, ...], op: Builder, adapter: 
     """Gives the values that replace the node's outputs the names those outputs have."""
     if op.made.unread is not None:
         if answer != () or op.made.nodes:
-            raise AdapterBug(f"{adapter.source} writes beside {node.op}, which it dissolves")
+            raise AdapterBug(
+                f"{adapter.source} called op.dissolve for {node.op} and also wrote a replacement;"
+                " do one of both"
+            )
         return
     values = answer if isinstance(answer, tuple) else (answer,)
     outputs = node.proto.output
@@ -127,7 +130,7 @@ def settle(node: Node, answer: Value | tuple[Value, ...], op: Builder, adapter: 
         _leave_out(op.made, spare - names.keys())
     op.made.rename(names)
     if not op.made.nodes:
-        raise AdapterBug(f"{adapter.source} answered {node.op} without writing a node")
+        raise AdapterBug(f"{adapter.source} returned values for {node.op} but wrote no node")
 
 
 def _leave_out(made: Made, spare: set[str]) -> None:
@@ -144,10 +147,13 @@ def check_emits(node: Node, made: Made, adapter: Adapter) -> None:
     undeclared = made.ops - adapter.emits - {node.op, "Identity"}  # the engine writes that itself
     if undeclared:
         raise AdapterBug(
-            f"{adapter.source} writes {', '.join(sorted(undeclared))} without saying so in emits="
+            f"{adapter.source} writes {', '.join(sorted(undeclared))}, which its emits= does not"
+            " name; add the name"
         )
     if made.approximations and not adapter.approximate:
-        raise AdapterBug(f"{adapter.source} approximates without saying so in approximate=")
+        raise AdapterBug(
+            f"{adapter.source} calls op.approximate, but does not declare it; add approximate=True"
+        )
 
 
 def check_types(op: Builder, census: frozenset[str]) -> None:
@@ -168,8 +174,8 @@ def check_types(op: Builder, census: frozenset[str]) -> None:
             if text is not None and text not in param.types:
                 raise Refusal(
                     Why.TYPE_NOT_AVAILABLE,
-                    f"{proto.op_type} takes no {text} at {domain or 'ai.onnx'} {version};"
-                    f" value {name!r}",
+                    f"{proto.op_type} of {domain or 'ai.onnx'} {version} does not accept {text},"
+                    f" the type of {name!r}",
                 )
 
 

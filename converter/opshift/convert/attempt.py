@@ -196,9 +196,7 @@ class Conversion(State):
         self.notes += map(str, left)
         says = {one.says for one in left}
         gone = [one for one in self.lacked if one.says not in says]
-        self.notes += [
-            f"{one}; the result has another form of the operator, which it runs" for one in gone
-        ]
+        self.notes += [f"{one}; the result has a form of the operator that it runs" for one in gone]
         self.notes += runtime.unknown(document, row)
 
     def _result(self) -> bytes | ModelProto:

@@ -46,12 +46,14 @@ def check_whole(state: State) -> list[str]:
     structure = checker.lenient(result, state.adapters, full=False)
     if structure is None and repair.remove_shapes(state.skeleton, state.typed):
         named = repair.first_names(state.typed)
-        note = f"the shape that was added to {named} does not fit the result; it was taken away"
+        note = f"the shape that was added to {named} does not fit the result; it was removed"
         return [note, *check_whole(state)]
     if structure is None and _objected_before(state):
         return [f"type inference rejects the model, as it did before the conversion: {error}"]
     if checker.tolerates(state.document, state.adapters, error):
-        return [f"the checker rejects an operator that the model came with: {error}"]
+        return [
+            f"the checker rejects an operator that the model had before the conversion: {error}"
+        ]
     if namesakes := _namesakes(state):
         raise StepRefused([], namesakes)
     if told := diagnose.declarations(result, error, state.adapters):

@@ -30,6 +30,11 @@ class Guard:
         return frozenset(t for t in every if tokens(t) <= census)
 
     @property
+    def _entered(self) -> str:
+        """The operator and its version after the step, such as `Relu-6`."""
+        return f"{self.new.name}-{self.new.since}"
+
+    @property
     def structural(self) -> bool:
         """Whether something other than types can fail."""
         return bool(self.lost_attributes or self.lost_inputs or self.fewer_outputs)
@@ -46,13 +51,13 @@ class Guard:
             if text is None:
                 raise Refusal(
                     Why.NEEDS_TYPE,
-                    f"the element type of {value.name!r} is unknown, and"
-                    f" {'/'.join(sorted(lost))} does not exist there",
+                    f"the element type of {value.name!r} is unknown, and {self._entered} does not"
+                    f" accept {' or '.join(sorted(lost))}",
                 )
             if text in lost:
                 raise Refusal(
                     Why.TYPE_NOT_AVAILABLE,
-                    f"{self.old.name} does not take {text} there; value {value.name!r}",
+                    f"{self._entered} does not accept {text}, the type of {value.name!r}",
                 )
 
     def _touched(self, node: Node) -> list[tuple[Value, Param, str | None]]:
@@ -90,13 +95,15 @@ class Guard:
                 from opshift.protos.whole import helper
 
                 shown = helper.printable_attribute(proto)
-                raise Refusal(Why.NOT_EXPRESSIBLE, f"attribute {shown} does not exist there")
+                raise Refusal(Why.NOT_EXPRESSIBLE, f"{self._entered} has no attribute {shown}")
         for name in sorted(self.lost_inputs):
             if node.input(name) is not None:
-                raise Refusal(Why.NOT_EXPRESSIBLE, f"input {name!r} does not exist there")
+                raise Refusal(Why.NOT_EXPRESSIBLE, f"{self._entered} has no input {name!r}")
         if 0 <= self.new.max_output < node.n_outputs:
             raise Refusal(
-                Why.NOT_EXPRESSIBLE, f"it has at most {self.new.max_output} outputs there"
+                Why.NOT_EXPRESSIBLE,
+                f"{self._entered} has at most {self.new.max_output} outputs, and the node has"
+                f" {node.n_outputs}",
             )
 
 

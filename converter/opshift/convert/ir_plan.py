@@ -59,8 +59,8 @@ def require_planned(plan: FeaturePlan, present: Iterable[Feature]) -> None:
     for feature in present:
         if feature not in plan:
             raise AdapterBug(
-                f"{feature.says} meets IR {feature.ir}->{feature.ir - 1}, where no planned edge"
-                " leads; the model did not begin with it, and an adapter must not write it"
+                f"the plan has no step IR {feature.ir}->{feature.ir - 1} for {feature.says},"
+                " because the model did not have it before; an adapter must not write it"
             )
 
 

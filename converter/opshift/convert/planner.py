@@ -183,8 +183,8 @@ def _without_schema(plan: CrossingPlan, ops: set[str], domain: str, version: int
 
 def _unplanned(key: Key, boundary: tuple[int, int]) -> AdapterBug:
     return AdapterBug(
-        f"{key[1]} meets {place_of(key[0], boundary)}, where no planned edge leads; an adapter"
-        " wrote it without naming it in emits="
+        f"the plan does not contain {place_of(key[0], boundary)} for {key[1]}; an adapter wrote"
+        " it without naming it in emits="
     )
 
 

@@ -162,7 +162,9 @@ class Stepper:
             key, adapter = change.task.key, change.task.adapter
             again = self._change(change.place, self._task(key, adapter))
             if again is None or self.blockers:
-                raise AdapterBug(f"{adapter.source} changed its mind about {change.node.op}")
+                raise AdapterBug(
+                    f"{adapter.source} gave two different answers about one {change.node.op} node"
+                )
             applier.apply([again])
 
     def applier(self) -> Applier:

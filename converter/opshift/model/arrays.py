@@ -118,7 +118,9 @@ def _refuse_torn(tensor: TensorProto) -> None:
     if kind != T.STRING and kind not in ELEMENTS:
         raise InvalidModel(f"tensor {tensor.name!r} has the element type {kind}, which is unknown")
     if tensor.HasField("segment"):
-        raise InvalidModel(f"tensor {tensor.name!r} is one segment of another; put it together")
+        raise InvalidModel(
+            f"tensor {tensor.name!r} holds one segment of a larger tensor; store the whole tensor"
+        )
     if kind == T.STRING:
         held, wanted, what = len(tensor.string_data), count, "strings"
     elif tensor.HasField("raw_data"):

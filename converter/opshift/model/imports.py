@@ -38,7 +38,7 @@ def operators(model: ModelProto) -> Iterator[tuple[NodeProto, Versions]]:
 def merge(model: ModelProto) -> list[str]:
     """Keeps one of several equal imports of a domain; `ai.onnx` beside the empty name goes."""
     merged = [name for where in owners(model) if (name := _merge(where, model)) is not None]
-    return [f"{name or 'ai.onnx'} was imported twice; one import is left" for name in merged]
+    return [f"{name or 'ai.onnx'} was imported twice; one import was removed" for name in merged]
 
 
 def _merge(container: ModelProto | FunctionProto, model: ModelProto) -> str | None:

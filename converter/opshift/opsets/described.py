@@ -127,7 +127,8 @@ def _add(data: bytes, origin: str, *, foreign_only: bool = False) -> tuple[str, 
     if key in _sets:
         if _sets[key][1] != data:
             raise BadTarget(
-                f"{origin} describes {key[0]} {key[1]} as {_sets[key][2]} does not; leave one out"
+                f"{origin} and {_sets[key][2]} describe {key[0]} {key[1]} differently; leave one"
+                " out"
             )
         return key
     _sets[key] = found, data, origin

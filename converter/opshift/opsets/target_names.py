@@ -33,7 +33,9 @@ def parse(text: str, known: Mapping[str, Sequence[str]]) -> Name:
     _require_runtime(text, plain)
     if re.match(r"(>=|~=)", plain) and "onnxruntime" in known:
         found = parse(f"onnxruntime{plain}", known)
-        return Name(found.name, found.version, f"{text.strip()} without a name: onnxruntime")
+        return Name(
+            found.name, found.version, f"{text.strip()!r} names no runtime; onnxruntime is used"
+        )
     spelled = sorted(
         ((_plain(one), name) for name, spellings in known.items() for one in spellings),
         key=lambda pair: -len(pair[0]),
@@ -42,7 +44,10 @@ def parse(text: str, known: Mapping[str, Sequence[str]]) -> Name:
         rest = re.fullmatch(re.escape(spelling) + _VERSION, plain)
         if rest is not None:
             version = re.sub(_PRERELEASE, "", rest[2] or rest[3] or rest[4] or "")
-            lower = f"{text.strip()}: taken as {version}, which later releases read, too"
+            lower = (
+                f"{text.strip()!r}: release {version} is used, and later releases run its models"
+                " too"
+            )
             return Name(name, version, lower if rest[1] in (">=", "~=") and version else "")
     raise BadTarget(_unknown(text, [spelling for spelling, _ in spelled]))
 
@@ -87,7 +92,7 @@ def choose(name: str, asked: str, rows: Sequence[tuple[str, Mapping[str, str]]])
         return max(fitting)[1], ""
     listed = ", ".join(listed for listed, _ in rows)
     if not asked:
-        raise BadTarget(f"{name} needs a release; give one of {listed}")
+        raise BadTarget(f"{name} is given without a release; give one of {listed}")
     within = [(parts, n) for n, (text, _) in enumerate(rows) for parts in _releases_of(text, asked)]
     if within:
         oldest, number = min(within)

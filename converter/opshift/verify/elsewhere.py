@@ -37,7 +37,9 @@ def _prepare(folder: Path, path: str, cases: Sequence[Mapping[str, Any]]) -> str
     """Writes the job; says why it cannot be written."""
     for number, case in enumerate(cases):
         if bad := [name for name, value in case.items() if not isinstance(value, np.ndarray)]:
-            return f"the input {bad[0]!r} is no tensor, and only tensors reach another Python"
+            return (
+                f"the input {bad[0]!r} is no tensor, and only tensors can be sent to another Python"
+            )
         arrays = {k: v.astype(str) if v.dtype.kind == "O" else v for k, v in case.items()}
         np.savez(folder / f"in{number}.npz", **arrays)
     job = {"model": os.path.abspath(path), "cases": len(cases)}
@@ -60,7 +62,7 @@ def _call(python: str, folder: Path, limits: Limits | None) -> str:
         return f"{python} cannot be run: {error.strerror}"
     if (folder / "answer.json").exists():
         return ""
-    last = (done.stderr.strip().splitlines() or ["it wrote nothing"])[-1]
+    last = (done.stderr.strip().splitlines() or ["it wrote no message"])[-1]
     code = done.returncode
     return f"{python} ended {f'by signal {-code}' if code < 0 else f'with code {code}'}: {last}"
 

@@ -49,7 +49,7 @@ def _first(model: ModelProto) -> tuple[str, str]:
     for name, other in (ENGINES, ENGINES[::-1]):
         if not against[name]:
             return name, against[other] or "trusted for it"
-    return RUNTIME, f"nobody is trusted: {against[RUNTIME]}; {against[OURS]}"
+    return RUNTIME, f"no engine is trusted: {against[RUNTIME]}; {against[OURS]}"
 
 
 def objection(model: ModelProto, engine: str) -> str:
@@ -62,7 +62,7 @@ def _against_runtime(model: ModelProto) -> str:
         return extra.MISSING
     version = imports.versions(model).get("", LOWEST_OF_RUNTIME)
     if version < LOWEST_OF_RUNTIME:
-        return f"onnxruntime promises nothing for opset {version}"
+        return f"onnxruntime does not promise to run opset {version}"
     for info in (*model.graph.input, *model.graph.output):
         for name in sorted(element_types(info.type) - CARRIED):
             return f"onnxruntime has no way to pass {name} in Python"
@@ -75,7 +75,7 @@ def _against_ours(model: ModelProto) -> str:
         try:
             since = schema_of(node.op_type, versions.get(domain, 0), domain).since_version
         except (OracleError, defs.SchemaError):
-            return f"nobody has told opshift what {domain or 'ai.onnx'} {node.op_type} computes"
+            return f"opshift does not know what {domain or 'ai.onnx'} {node.op_type} computes"
         if trust.judged(domain, node.op_type, since) is None:
             return f"opshift cannot compute {node.op_type}"
     return ""

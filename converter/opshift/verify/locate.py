@@ -111,7 +111,7 @@ class ValueSearch:
         found = self._run(wider, self.case)
         for name in names:
             if found is None:
-                yield Row(self.case.label, name, UNKNOWN, "no engine shows this value")
+                yield Row(self.case.label, name, UNKNOWN, "no engine returned this value")
                 continue
             mine, other = (values[name] for values in found)
             told = self.pair.difference(mine, other, name)
@@ -141,7 +141,7 @@ class ValueSearch:
         nodes, small, inputs = self._cut(name, values, self.same)
         if not self._repeats(small, inputs, name):
             nodes, small, inputs = self._cut(name, values, self.case.values)
-            detail += " (grown over several nodes)"
+            detail += " (the difference grows over several nodes)"
         before, after = (_called(part) for part in nodes)
         adapters = tuple(_writers(small[0], imports.versions(self.models[1])))
         saved = "" if reduce is None else cut.saved(Path(reduce), small, inputs)

@@ -192,7 +192,7 @@ def compared(
     random = randomness.drawn(pair.a.model)
     if drawn := sorted(random & {name for name, _ in names}):
         shown = ", ".join(map(repr, drawn))
-        notes.append(f"{shown} follow random draws: compared by type and shape only")
+        notes.append(f"{shown} depend on random numbers, so only type and shape were compared")
     if inputs is None and not answered:
         helps = extra.MISSING if extra.is_missing() else "give your own, or raise the limits"
         notes.append(f"A gives no answer for generated inputs; {helps}")
@@ -201,7 +201,7 @@ def compared(
     if values and answered:
         rows += locate.inside(pair, (first.engine, second.engine), cases, values, folder)
     for name, kind in sorted(pair.precision.used.items()):
-        notes.append(f"{name!r} is computed in {kind}: compared within the tolerance of {kind}")
+        notes.append(f"{name!r} is computed in {kind}, so the tolerance of {kind} was used")
     if objection := _interface(pair.a.model, pair.b.model):
         rows.append(Row("", "", DIFFERENT, objection))
     cause = None

@@ -47,7 +47,7 @@ class OneStep:
         first, second = (training.part(model, number, name) for model in self.models)
         bound, other = (training.bindings(model, number, name) for model in self.models)
         if lost := sorted(bound.keys() ^ other.keys()):
-            told = f"only one of the models sets {', '.join(map(repr, lost))}"
+            told = f"only one of the models binds {', '.join(map(repr, lost))}"
             self.rows.append(Row(f"{label}: bindings", "", DIFFERENT, told))
         if first is None:
             return
@@ -101,7 +101,7 @@ def _not_compared(models: tuple[ModelProto | None, ...]) -> str:
     """Why no engine can run a graph for training, or nothing."""
     for model, letter in zip(models, "AB", strict=True):
         if model is None:
-            return f"{letter} does not have it"
+            return f"{letter} has no such graph"
         asked = [engine_choice.OURS] if _trains(model) else list(engine_choice.ENGINES)
         against = [engine_choice.objection(model, name) for name in asked]
         if all(against):

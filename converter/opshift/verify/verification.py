@@ -56,7 +56,7 @@ class Cause(Shown):
 
     def lines(self) -> Iterator[Line]:
         """The value, the nodes that compute it, and how to see it again."""
-        who = ", ".join(self.adapters) or "no adapter: the node came as it is"
+        who = ", ".join(self.adapters) or "no adapter: the conversion did not change the node"
         yield Line(f"first difference: {self.value!r}: {self.detail}", Role.BAD)
         yield Line(f"  computed by {self.before}, now {self.after}")
         yield Line(f"  written by {who}")

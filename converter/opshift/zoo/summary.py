@@ -85,7 +85,9 @@ class Summary(Shown):
         role = Role.BAD if self.failures else Role.GOOD
         yield Line(f"{counted(self.total, 'model')}: {counts or 'nothing to do'}.", role)
         if self.left:
-            yield Line(f"{self.left} of {self.total} had no turn: run the command again.", Role.BAD)
+            yield Line(
+                f"{self.left} of {self.total} are not done: run the command again.", Role.BAD
+            )
         for (fate, why), count in self.reasons.most_common():
             example = self.examples[fate, why]
             yield Line(f"{fate.value}: {why} x{count}")

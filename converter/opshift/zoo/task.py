@@ -133,7 +133,7 @@ def _runs(recipe: Recipe, path: str) -> tuple[Runs, ...]:
 
 def _words_of(refused: Refused) -> dict[str, Any]:
     first, nearest = refused.refusals[0], refused.nearest
-    detail = shortened(f"nearest is {show_versions(nearest)}: {first}")
+    detail = shortened(f"the nearest versions are {show_versions(nearest)}: {first}")
     return {
         "why": first.why.name, "detail": detail, "result": nearest,
         "blockers": blockers_of(refused),

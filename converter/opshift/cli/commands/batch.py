@@ -174,7 +174,8 @@ def command(
     output.result(summary.lines, summary.as_dict)
     if engine.stopping:
         text = (
-            f"stopped with {summary.left} of {summary.total} models left; the same command goes on"
+            f"stopped with {summary.left} of {summary.total} models left; run the same command"
+            " again to go on"
         )
         click.echo(text, err=True)
         return INTERRUPTED
@@ -230,7 +231,10 @@ def _stops_cleanly(engine: Supervisor | Spread) -> Iterator[None]:
         if engine.stopping:
             raise KeyboardInterrupt
         engine.stop()
-        click.echo("stopping after the models in work; once more to stop at once", err=True)
+        click.echo(
+            "stopping when the present models are done; press Ctrl-C again to stop at once",
+            err=True,
+        )
 
     before = signal.signal(signal.SIGINT, asked)
     try:

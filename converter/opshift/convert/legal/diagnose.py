@@ -96,8 +96,8 @@ def declarations(after: bytes | ModelProto, error: str, adapters: Registry) -> s
     if checker.types(model, adapters) is not None:
         return None
     return (
-        f"what the model declares of its values does not fit its operators: {error}; if it runs as"
-        " it is, report it"
+        f"a type or shape that the model declares does not fit its operators: {error}; correct the"
+        " declaration, or report the model if a runtime runs it"
     )
 
 

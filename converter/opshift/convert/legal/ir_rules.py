@@ -76,7 +76,7 @@ def _domain_names(document: Document) -> Iterator[NamedText]:
         if not _DOMAIN.fullmatch(domain):
             yield (
                 frozenset({domain}),
-                f"domain {domain!r} is no reverse DNS name; write it as com.acme is written",
+                f"domain {domain!r} is no reverse DNS name; use a name such as com.acme",
             )
 
 
@@ -102,7 +102,7 @@ def _identifiers(what: str, names: Iterable[str]) -> Iterator[NamedText]:
     bad = frozenset(name for name in names if name and not _IDENTIFIER.fullmatch(name))
     if bad:
         count = f"{len(bad)} {what} names are" if len(bad) > 1 else f"a {what} name is"
-        yield (bad, f"{count} no C identifier, such as {min(bad)!r}")
+        yield (bad, f"{count} not written like an identifier of C, such as {min(bad)!r}")
 
 
 # -- names that point at nothing -----------------------------------------------------------------

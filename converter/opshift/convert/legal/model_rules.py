@@ -46,7 +46,7 @@ def missing_imports(checked: Checked) -> Iterator[str]:
                     f" {_owner(root)} does not import; add an opset_import for it"
                 )
             elif op == "":
-                yield f"a node of {root.name} has no op_type"
+                yield f"a node of {root.name} has no op_type; set it"
 
 
 def recursion(checked: Checked) -> Iterator[str]:
@@ -107,8 +107,8 @@ def function_imports(checked: Checked) -> Iterator[str]:
             continue
         if schemas.schema(domain, op, own) != schemas.schema(domain, op, theirs):
             yield (
-                f"{root.name} imports {domain or 'ai.onnx'} {own} and the model {theirs}, where"
-                f" {op} is another operator; convert both to one version"
+                f"{root.name} imports {domain or 'ai.onnx'} {own} and the model {theirs}, and {op}"
+                " differs between them; convert both to one version"
             )
 
 

@@ -20,7 +20,7 @@ def header(model: ModelProto) -> None:
     if not model.opset_import:
         raise InvalidModel("the model imports no operator set; add an opset_import")
     if not all(function.name for function in model.functions):
-        raise InvalidModel("a function of the model has no name")
+        raise InvalidModel("a function of the model has no name; give it one")
     functions.require_bounded(model)
 
 
@@ -32,8 +32,8 @@ def references(model: ModelProto, data: bytes) -> None:
         for attribute in node.attribute:
             if attribute.ref_attr_name:
                 raise InvalidModel(
-                    f"{named(node)}: attribute {attribute.name!r} refers to one of a"
-                    " function, and there is none around it"
+                    f"{named(node)}: attribute {attribute.name!r} refers to an attribute of a"
+                    " function, but the node is in no function; give it a value"
                 )
 
 

@@ -20,6 +20,7 @@ from opshift.opsets import fields, schemas
 from opshift.opsets.types import rank_of
 from opshift.protos import AttributeProto, GraphProto, NodeProto, TypeProto, ValueInfoProto, helper
 from opshift.records import dataclass
+from opshift.text import counted
 
 if TYPE_CHECKING:
     from opshift.opsets.kernels import Types
@@ -168,7 +169,7 @@ def unknown(document: Document, row: Ceiling) -> list[str]:
     used = Counter(key[0] for root in document.roots for key in root.index)
     return [
         f"it is not known whether {row.shown} has the domain {domain or 'ai.onnx'}; its nodes are"
-        f" kept ({count})"
+        f" kept ({counted(count, 'node')})"
         for domain, count in sorted(used.items())
         if domain and domain not in row.imports and not row.lacks(domain)
     ]
@@ -198,9 +199,9 @@ def below_floor(document: Document, row: Ceiling) -> list[RuntimeLack]:
                 continue
             for key, places in root.index.items():
                 if key[0] == domain and _changed(key, version, floor):
-                    says = f"{row.shown} has no kernels for {key[1]} of ai.onnx {version}; it reads"
+                    says = f"{row.shown} has no kernels for {key[1]} of ai.onnx {version}; it has"
                     nodes = [scope.node(position) for scope, position in places]
-                    found.append(_lack(*key, nodes, f"{says} ai.onnx from {floor}"))
+                    found.append(_lack(*key, nodes, f"{says} kernels from ai.onnx {floor} on"))
     return found
 
 
@@ -214,7 +215,8 @@ def _domains(document: Document, row: Ceiling) -> Iterator[RuntimeLack]:
             if row.lacks(domain):
                 nodes = [scope.node(position) for scope, position in places]
                 shown = domain or "ai.onnx"
-                yield _lack(domain, op, nodes, f"{row.shown} has no domain {shown}, {op}")
+                says = f"{row.shown} has no domain {shown}, to which {op} belongs"
+                yield _lack(domain, op, nodes, says)
 
 
 def _operators(document: Document, row: Ceiling) -> Iterator[RuntimeLack]:

@@ -56,7 +56,9 @@ def _identity(path: str, location: str, tensor: str) -> Identity:
     try:
         status = os.stat(path)
     except OSError:
-        raise InvalidModel(f"tensor {tensor!r}: its data file {location!r} is missing") from None
+        raise InvalidModel(
+            f"tensor {tensor!r}: its data file {location!r} is missing; copy it beside the model"
+        ) from None
     if not stat.S_ISREG(status.st_mode):
         raise InvalidModel(f"tensor {tensor!r}: its data file {location!r} is no regular file")
     if status.st_nlink > 1:

@@ -64,7 +64,7 @@ def splice(
     pieces = _woven(data, weights)
     if wire.total(pieces) > LIMIT:
         if external == "inline":
-            raise InvalidModel(f"{goal.name}: it would exceed 2 GiB; choose one-file")
+            raise InvalidModel(f"{goal.name}: the model would exceed 2 GiB; choose one-file")
         external = "one-file"
     if isinstance(goal, Stream):
         return _stream(goal, _in_form(pieces, goal.name), weights, external, outside)
@@ -74,7 +74,9 @@ def splice(
         if external == "one-file":
             pieces, beside = _one_file(copy_of(skeleton), weights, result, staging)
             if wire.total(pieces) > LIMIT:
-                raise InvalidModel(f"{goal.name}: it would exceed 2 GiB even without its weights")
+                raise InvalidModel(
+                    f"{goal.name}: the model would exceed 2 GiB even without its weights"
+                )
         elif external != "inline":
             _bring(outside, weights, goal.name, external, staging)
             beside = _beside(goal.name, outside)

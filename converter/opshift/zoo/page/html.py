@@ -96,7 +96,7 @@ def _verdict(summary: Summary) -> str:
     failed = summary.failures
     text = f"{counted(failed, 'model')} of {summary.done:,} failed." if failed else ""
     text = text or "Nothing failed."
-    left = f" {counted(summary.left, 'model')} had no turn: run the command again."
+    left = f" {counted(summary.left, 'model')} not done: run the command again."
     role = "bad" if failed else "caution" if summary.left else "good"
     return f'<p class="verdict {role}"><span>{words(text + left * bool(summary.left))}</span></p>'
 

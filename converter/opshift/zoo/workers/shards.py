@@ -82,7 +82,7 @@ class Spread:
             outcomes = self.carrier.result(handle)
         except Exception as error:
             if len(shard) == 1:
-                detail = f"the engine lost it: {type(error).__name__}: {error}"
+                detail = f"the cluster lost the model: {type(error).__name__}: {error}"
                 yield Outcome(shard[0].name, Fate.LOST, type(error).__name__, shortened(detail))
             elif not self.stopping:
                 middle = len(shard) // 2
