@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attention and QAttention: projections of one input, and what they attend to."""
+"""Attention and QAttention: one input is projected to queries, keys and values."""
 
 from opshift.adapter import Builder, Node, Result, T, Value, Why, example, leaving
 
@@ -40,7 +40,7 @@ MASK = {"m": [[1, 1, 0], [1, 0, 0]], "n": [3, 1], "e": [3, 2, 1, 0], "t": [[[1, 
 @example("rotation inside", BERT + ") => (float[2,3,8] y) { y = com.microsoft.Attention<num_heads=2, do_rotary=1>(x, w, b) }", refuses=Why.NOT_EXPRESSIBLE)
 @example("unknown width", "(float[2,3,8] x, float[8,W] w, float[W] b) => (float[2,3,V] y) { y = " + CALL + "(x, w, b) }", inputs={"w": [[0.1] * 24] * 8}, refuses=Why.NEEDS_SHAPE)
 def attention(node: Node, op: Builder) -> Result:
-    """Projections to queries, keys and values, then softmax of their products."""
+    """Attention projects its input to Q, K and V; MatMul, Split and Softmax are written."""
     projected = op.MatMul(needed(node, 0), needed(node, 1)) + needed(node, 2)
     return _attended(node, op, projected, needed(node, 1), past=4, mask=3)
 
@@ -82,7 +82,7 @@ SCALES = {"s": 0.02, "t": 0.01, "z": 120, "u": 3, "m": MASK["m"]}
 @example("no zero points", CODES + ">(x, w, b, s, t) }", inputs=SCALES, atol=1e-5)
 @example("float16", CODES.replace("float", "float16") + ">(x, w, b, s, t) }", inputs=SCALES, atol=0.02)
 def qattention(node: Node, op: Builder) -> Result:
-    """Attention whose projection is a product of integers."""
+    """QAttention is Attention with an integer projection; MatMulInteger is written for it."""
     sums = op.MatMulInteger(needed(node, 0), needed(node, 1), node.input_at(6), node.input_at(7))
     bias, *scales = (as_type(op, needed(node, at), T.FLOAT) for at in (2, 3, 4))
     projected = op.Cast(sums, to=T.FLOAT) * op.Mul(*scales) + bias

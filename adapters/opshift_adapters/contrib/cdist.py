@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CDist: distances of all pairs of rows, which exporters of nearest neighbours write."""
+"""CDist: distances between all pairs of rows, which exporters of nearest neighbours write."""
 
 from opshift.adapter import Builder, Node, Refusal, Result, Value, Why, example, leaving
 
@@ -16,7 +16,7 @@ ROWS = "(float[3,4] a, float[2,4] b) => (float[3,2] y) { y = com.microsoft.CDist
 @example("at 18", ROWS + "(a, b) }", imports={"": 18}, atol=1e-5)
 @example("another metric", ROWS + '<metric="cityblock">(a, b) }', refuses=Why.NOT_EXPRESSIBLE)
 def cdist(node: Node, op: Builder) -> Result:
-    """The squares of both rows less twice their product, as onnxruntime computes it."""
+    """CDist is a^2 + b^2 - 2ab of all pairs of rows; MatMul and ReduceSumSquare are written."""
     metric = attribute(node, "metric", "sqeuclidean")
     if metric not in ("sqeuclidean", "euclidean"):
         raise Refusal(Why.NOT_EXPRESSIBLE, f"{node.op} with the metric {metric!r}")

@@ -18,7 +18,7 @@ CALL = "{ y = com.microsoft.ConvTransposeWithDynamicPads<kernel_shape=[3,3], str
 @example("no pads", IMAGE + CALL + '(x, w, "", b) }', refuses=Why.AMBIGUOUS)
 @example("computed pads", IMAGE.replace("float[3] b", "float[3] b, int64[4] d") + CALL + "(x, w, d, b) }", refuses=Why.NEEDS_CONSTANT)
 def conv_transpose_with_dynamic_pads(node: Node, op: Builder) -> Result:
-    """ConvTranspose with the pads as an attribute."""
+    """ConvTranspose is written; the pads, an input, must be constant and become an attribute."""
     named: dict[str, Any] = {
         name: attribute(node, name, None) for name in AS_IN_CONV if node.attr(name) is not None
     }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DynamicQuantizeLSTM: LSTM with quantised weights, which quantises data and state at each step."""
+"""DynamicQuantizeLSTM: LSTM with quantized weights, which quantizes data and state at each step."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ WRITES = (
 @example("all outputs", LAYER + '{ y, h, c = com.microsoft.DynamicQuantizeLSTM<hidden_size=2>(x, w, r, b, "", "", "", "", s, z, s, z) }', approximate=True, atol=0.03)
 @example("per column, alone", COLUMNS + '{ y = com.microsoft.DynamicQuantizeLSTM<hidden_size=2>(x, w, r, "", "", "", "", "", s, z, s, z) }', approximate=True, inputs=GIVEN, atol=0.1)
 def dynamic_quantize_lstm(node: Node, op: Builder) -> Result:
-    """LSTM with the weights that the codes stand for, of quantised data; its state is not quantised."""
+    """LSTM of quantized data with dequantized weights is written; its state is not quantized."""
     op.approximate(f"{node.op}: onnxruntime quantises the state at each step, and LSTM does not")
     named: dict[str, Any] = {
         name: attribute(node, name, None) for name in AS_IN_LSTM if node.attr(name) is not None
@@ -39,7 +39,7 @@ def dynamic_quantize_lstm(node: Node, op: Builder) -> Result:
 
 
 def _weights(node: Node, op: Builder, at: int, scale: int) -> Value:
-    """What the codes stand for, with rows for columns; one scale is for a direction or a column."""
+    """The dequantized weights, transposed; a scale is for a direction or for a column."""
     shape = op.const([0, 1, -1])
     zero = op.Reshape(op.Cast(needed(node, scale + 1), to=T.FLOAT), shape)
     moved = op.Cast(needed(node, at), to=T.FLOAT) - zero

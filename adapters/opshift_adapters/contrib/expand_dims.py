@@ -11,7 +11,7 @@ from opshift_adapters._lib.no_schema import needed
 @example("constant", "(float[2,3] x) => (float[2,1,3] y) <int32 a = {1}> { y = com.microsoft.ExpandDims(x, a) }", gives="Unsqueeze")
 @example("computed", "(float[2,3] x, int32 a) => (float[p,q,r] y) { y = com.microsoft.ExpandDims(x, a) }", inputs={"a": -1}, gives="Cast Reshape Unsqueeze")
 def expand_dims(node: Node, op: Builder) -> Result:
-    """Unsqueeze, whose axes are a vector."""
+    """ExpandDims is Unsqueeze at one axis; the axis becomes a vector."""
     axis = needed(node, 1)
     known = axis.const_or_none()
     if known is not None:

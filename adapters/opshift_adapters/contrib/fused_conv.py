@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FusedConv: Conv with a sum and an activation behind it."""
+"""FusedConv: Conv followed by a sum and an activation."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ AS_IN_CONV = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides
 @example("sum of groups", '(float[1,2,5,5] x, float[2,1,3,3] w, float[2] b, float[1,2,3,3] z) => (float[1,2,3,3] y) { y = com.microsoft.FusedConv<activation="Relu", group=2>(x, w, b, z) }', gives="Conv Add Relu", atol=1e-5)
 @example("no bias, sum alone", "(float[1,2,5,5] x, float[3,2,3,3] w, float[1,3,3,3] z) => (float[1,3,3,3] y) { y = com.microsoft.FusedConv(x, w, , z) }", gives="Conv Add", atol=1e-5)
 def fused_conv(node: Node, op: Builder) -> Result:
-    """Conv, then what is added, then the activation."""
+    """FusedConv is Conv, an optional Add and an activation; these are written."""
     same: dict[str, Any] = {
         name: attribute(node, name, None) for name in AS_IN_CONV if node.attr(name) is not None
     }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FusedGemm: Gemm with an activation behind it."""
+"""FusedGemm: Gemm followed by an activation."""
 
 from opshift.adapter import Builder, Node, Result, Why, example, leaving
 
@@ -16,7 +16,7 @@ GIVEN = "(float[3,4] a, float[4,5] b, float[5] c) => (float[3,5] y) { y = com.mi
 @example("transposed, no sum", '(float[4,3] a, float[5,4] b) => (float[3,5] y) { y = com.microsoft.FusedGemm<activation="Tanh", transA=1, transB=1>(a, b) }', gives="Gemm Tanh", atol=1e-6)
 @example("another activation", GIVEN + '<activation="Mish">(a, b, c) }', refuses=Why.NOT_EXPRESSIBLE)
 def fused_gemm(node: Node, op: Builder) -> Result:
-    """Gemm, then its activation."""
+    """FusedGemm is Gemm and an activation; both are written."""
     same = {
         name: attribute(node, name, default)
         for name, default in (("alpha", 1.0), ("beta", 1.0), ("transA", 0), ("transB", 0))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FusedMatMul and TransposeMatMul: products of tensors that are transposed and scaled first."""
+"""FusedMatMul and TransposeMatMul: scaled products of tensors that may be transposed."""
 
 from opshift.adapter import Builder, Node, Result, Value, Why, example, leaving
 
@@ -19,7 +19,7 @@ SQUARE = "(float[2,3,4] a, float[2,4,5] b) => (float[2,3,5] y) "
 @example("a vector", "(float[4] a, float[4,5] b) => (float[5] y) { y = com.microsoft.{op}<transA=1>(a, b) }", gives="MatMul", atol=1e-6)
 @example("unknown rank", "(float[24] v, int64[n] t, float[2,3,5] b) => (float[p,q,r] y) { a = Reshape(v, t) y = com.microsoft.{op}<transA=1>(a, b) }", refuses=Why.NEEDS_RANK, inputs={"t": [2, 3, 4]})
 def fused_matmul(node: Node, op: Builder) -> Result:
-    """Transposes of the last two axes, or of the batch, then the product, then the scale."""
+    """FusedMatMul is alpha * A @ B of transposed inputs; Transpose, MatMul and Mul are written."""
     a = _turned(node, op, needed(node, 0), "A")
     b = _turned(node, op, needed(node, 1), "B")
     product, alpha = op.MatMul(a, b), attribute(node, "alpha", 1.0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GatherBlockQuantized: rows of a table whose numbers are quantised in blocks."""
+"""GatherBlockQuantized: rows of a table that is quantized in blocks."""
 
 from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, example, leaving
 
@@ -22,7 +22,7 @@ PLACES = {"i": [[0, 4], [2, 2]]}
 @example("blocks along the rows", TABLE.format("") + CALL.format("", "").replace("quantize_axis=1", "quantize_axis=0"), refuses=Why.NOT_EXPRESSIBLE)
 @example("a block in part", "(uint8[5,12] w, int64[2,2] i, float[5,2] s) => (float[2,2,24] y) " + CALL.format("", ""), refuses=Why.NOT_EXPRESSIBLE)
 def gather_block_quantized(node: Node, op: Builder) -> Result:
-    """The rows are chosen, unpacked and scaled block by block."""
+    """GatherBlockQuantized chooses rows; they are gathered, unpacked and scaled by block."""
     data, scale, zero = needed(node, 0), needed(node, 2), node.input_at(3)
     bits, size = attribute(node, "bits", 4), attribute(node, "block_size", 128)
     along = attribute(node, "quantize_axis", 1) % 2, attribute(node, "gather_axis", 0)
@@ -41,7 +41,7 @@ def gather_block_quantized(node: Node, op: Builder) -> Result:
 
 
 def _points(op: Builder, zero: Value | None, indices: Value, bits: int, blocks: int, kind: int) -> Value:
-    """The zero point of each block of the chosen rows, or the middle of all codes."""
+    """The zero point of each block of the chosen rows, or the middle code if there are none."""
     if zero is None:
         return op.const(1 << (bits - 1), kind)
     width = zero.shape[-1] * 8 // bits

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GatherND, as ai.onnx has it since 11."""
+"""GatherND, which ai.onnx has from opset 11 on."""
 
 from opshift.adapter import Builder, Node, Result, T, example, leaving
 
@@ -12,5 +12,5 @@ from opshift_adapters._lib.no_schema import needed
 @example("pairs", "(float[3,4] x, int32[2,2] i) => (float[2] y) { y = com.microsoft.GatherND(x, i) }", gives="Cast GatherND", inputs={"i": [[0, 3], [2, 1]]})
 @example("rows", "(float[3,4] x, int64[2,1] i) => (float[2,4] y) { y = com.microsoft.GatherND(x, i) }", gives="GatherND", inputs={"i": [[0], [2]]})
 def gather_nd(node: Node, op: Builder) -> Result:
-    """The operator of ai.onnx, whose indices are int64."""
+    """GatherND of ai.onnx is written; its indices are cast to int64."""
     return op.GatherND(needed(node, 0), as_type(op, needed(node, 1), T.INT64))

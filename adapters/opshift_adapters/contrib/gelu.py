@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gelu, BiasGelu, FastGelu and QuickGelu: x times a curve from 0 to 1."""
+"""Gelu, BiasGelu, FastGelu and QuickGelu."""
 
 import math
 
@@ -13,7 +13,7 @@ GELU = ("Gelu", "Div", "Erf", "Add", "Mul", "Tanh")
 
 
 def _gelu(op: Builder, x: Value) -> Value:
-    """x (1 + erf(x / sqrt 2)) / 2."""
+    """Gelu; below opset 20 its formula x * (1 + Erf(x / sqrt(2))) / 2."""
     if op.version >= 20:
         return op.Gelu(x)
     bent = op.Erf(x / number(op, math.sqrt(2), x))
@@ -25,7 +25,7 @@ def _gelu(op: Builder, x: Value) -> Value:
 @example("late", "(float[2,3] x) => (float[2,3] y) { y = com.microsoft.Gelu(x) }", gives="Gelu", imports={"": 20}, atol=1e-6)
 @example("raised and lowered again", "(float[2,3] x) => (float[2,3] y) { y = com.microsoft.Gelu(x) }", imports={"": 8}, atol=1e-6)
 def gelu(node: Node, op: Builder) -> Result:
-    """As in ai.onnx, which has it since 20."""
+    """Gelu of ai.onnx is written; below opset 20 its formula with Erf."""
     return _gelu(op, needed(node, 0))
 
 
@@ -33,7 +33,7 @@ def gelu(node: Node, op: Builder) -> Result:
 @example("bias", "(float[2,3] x, float[3] b) => (float[2,3] y) { y = com.microsoft.BiasGelu(x, b) }", gives="Add Div Erf Mul Add Mul", atol=1e-6)
 @example("late", "(float[2,3] x, float[3] b) => (float[2,3] y) { y = com.microsoft.BiasGelu(x, b) }", gives="Add Gelu", imports={"": 20}, atol=1e-6)
 def bias_gelu(node: Node, op: Builder) -> Result:
-    """Gelu of a sum."""
+    """BiasGelu is Gelu of a sum; Add and Gelu are written, below opset 20 its formula with Erf."""
     return _gelu(op, needed(node, 0) + needed(node, 1))
 
 
@@ -42,7 +42,7 @@ def bias_gelu(node: Node, op: Builder) -> Result:
 @example("bias", "(float[2,3] x, float[3] b) => (float[2,3] y) { y = com.microsoft.FastGelu(x, b) }", atol=1e-6)
 @example("late", "(float[2,3] x) => (float[2,3] y) { y = com.microsoft.FastGelu(x) }", gives="Gelu", imports={"": 20}, atol=1e-6)
 def fast_gelu(node: Node, op: Builder) -> Result:
-    """The approximation of Gelu by tanh, of a sum where there is a bias."""
+    """FastGelu approximates Gelu with Tanh; Gelu is written, below opset 20 its formula."""
     x, bias = needed(node, 0), node.input_at(1)
     x = x if bias is None else x + bias
     if op.version >= 20:
@@ -56,6 +56,6 @@ def fast_gelu(node: Node, op: Builder) -> Result:
 @example("default", "(float[2,3] x) => (float[2,3] y) { y = com.microsoft.QuickGelu(x) }", gives="Mul Sigmoid Mul", inputs={"x": [[-3.5, -0.5, 2.5], [88.0, -88.0, 0.0]]}, atol=1e-6)
 @example("of its own", "(float[2,3] x) => (float[2,3] y) { y = com.microsoft.QuickGelu<alpha=1.0>(x) }", gives="Sigmoid Mul", atol=1e-6)
 def quick_gelu(node: Node, op: Builder) -> Result:
-    """x sigmoid(alpha x)."""
+    """QuickGelu is x * Sigmoid(alpha * x); Mul and Sigmoid are written."""
     x, alpha = needed(node, 0), attribute(node, "alpha", 1.702)
     return x * op.Sigmoid(x if alpha == 1 else x * number(op, alpha, x))

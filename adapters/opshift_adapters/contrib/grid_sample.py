@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GridSample, as ai.onnx has it since 16."""
+"""GridSample, which ai.onnx has from opset 16 on."""
 
 from opshift.adapter import Builder, Node, Result, example, leaving
 
@@ -13,7 +13,7 @@ GRID = "(float[1,2,4,5] x, float[1,3,2,2] g) => (float[1,2,3,2] y) { y = com.mic
 @example("plain", GRID + "(x, g) }", imports={"": 16}, gives="GridSample", atol=1e-5, inputs={"g": [[[[0.1, -0.3], [0.9, 0.2]], [[-1.2, 0.5], [0.4, 0.4]], [[0.0, 1.0], [-0.7, -0.8]]]]})
 @example("all attributes", GRID + '<mode="nearest", padding_mode="border", align_corners=1>(x, g) }', imports={"": 18}, gives="GridSample", inputs={"g": [[[[0.1, -0.3], [0.9, 0.2]], [[-1.2, 0.5], [0.4, 0.45]], [[0.0, 0.9], [-0.7, -0.8]]]]})
 def grid_sample(node: Node, op: Builder) -> Result:
-    """The operator of ai.onnx, with the same attributes."""
+    """GridSample of ai.onnx is written, with the same attributes."""
     return op.GridSample(
         needed(node, 0),
         needed(node, 1),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GroupQueryAttention: some queries share a head of keys, behind a cache with rows of own lengths."""
+"""GroupQueryAttention: query heads share heads of keys; each row has a cache of its own length."""
 
 from opshift.adapter import Builder, Node, Result, T, Value, Why, example, leaving
 
@@ -27,7 +27,7 @@ FULL, NEW = {"l": [4, 4], "t": 5}, {"l": [2, 1], "t": 3}
 @example("all in one", "(float[2,1,64] q, float[2,2,4,8] c, float[2,2,4,8] d, int32[2] l, int32 t" + RESULT + '>(q, "", "", c, d, l, t) }', inputs=FULL, atol=1e-5)
 @example("smooth", STEP + RESULT + ", smooth_softmax=1>(q, k, v, c, d, l, t) }", inputs=FULL, refuses=Why.NOT_EXPRESSIBLE)
 def group_query_attention(node: Node, op: Builder) -> Result:
-    """Each row continues its cache; a query sees the keys up to its own place."""
+    """GroupQueryAttention extends the cache of each row; queries see keys up to their position."""
     refuse(node, "smooth_softmax")
     heads, shared = attribute(node, "num_heads", 1), attribute(node, "kv_num_heads", 1)
     q, k, v, size = _parts(node, op, heads, shared)
@@ -81,7 +81,7 @@ def _rotated(node: Node, op: Builder, x: Value, places: Value, size: int) -> Val
 
 
 def _continued(node: Node, op: Builder, cache: Value | None, new: Value, past: Value) -> Value:
-    """The cache with new rows at the place where each of its rows ends."""
+    """The cache with the new rows after the last valid row of each batch element."""
     total = op.Cast(needed(node, 6), to=T.INT64)
     if cache is None:
         return new
@@ -95,7 +95,7 @@ def _continued(node: Node, op: Builder, cache: Value | None, new: Value, past: V
 
 
 def _hidden(node: Node, op: Builder, places: Value, keys: Value) -> Value:
-    """What is added so that a query sees no key behind it, nor before its window."""
+    """What is added to the scores to hide the keys after a query and before its window."""
     along = op.Range(op.const(0), length(op, keys, 2), op.const(1))
     own = op.Unsqueeze(places, op.const([2]))  # [batch, sequence, 1]
     ends = op.Unsqueeze(op.Cast(needed(node, 5), to=T.INT64), op.const([1, 2]))

@@ -18,7 +18,7 @@ COFACTORS = "the inverse is computed by cofactors, and onnxruntime's by eliminat
 @example("larger", "(float[4,4] x) => (float[4,4] y) { y = com.microsoft.Inverse(x) }", refuses=Why.NOT_EXPRESSIBLE)
 @example("of unknown size", "(float[N,N] x) => (float[N,N] y) { y = com.microsoft.Inverse(x) }", refuses=Why.NOT_EXPRESSIBLE)
 def inverse(node: Node, op: Builder) -> Result:
-    """The transposed cofactors by the determinant."""
+    """Inverse of at most 3 rows is the transposed cofactors divided by the determinant."""
     x = needed(node, 0)
     size = x.dims[-1]
     if size == 1:
@@ -33,13 +33,13 @@ def inverse(node: Node, op: Builder) -> Result:
 
 
 def _of_two(op: Builder, x: Value) -> Value:
-    """The opposite element, with the other sign beside the diagonal."""
+    """The cofactors of 2 x 2: the opposite element, negated outside the diagonal."""
     turned = op.Gather(op.Gather(x, op.const([1, 0]), axis=x.rank - 2), op.const([1, 0]), axis=x.rank - 1)
     return turned * op.const(np.array([[1, -1], [-1, 1]]), like=x)
 
 
 def _of_three(op: Builder, x: Value) -> Value:
-    """Products of the elements one and two steps behind, in rows and columns that go round."""
+    """The cofactors of 3 x 3: products of the elements one and two places further, cyclically."""
     steps = {1: op.const([1, 2, 0]), 2: op.const([2, 0, 1])}
 
     def behind(rows: int, columns: int) -> Value:
@@ -50,7 +50,7 @@ def _of_three(op: Builder, x: Value) -> Value:
 
 
 def _sum_of_rows(op: Builder, x: Value) -> Value:
-    """The sum of each row, which stays with size 1."""
+    """The sum of each row, which keeps size 1."""
     if op.version >= 13:
         return op.ReduceSum(x, op.const([x.rank - 1]), keepdims=1)
     return op.ReduceSum(x, axes=[x.rank - 1], keepdims=1)

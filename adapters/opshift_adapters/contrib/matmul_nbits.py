@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MatMulNBits: a product with weights that are packed, in blocks, into bytes."""
+"""MatMulNBits: a product with weights that are quantized in blocks and packed into bytes."""
 
 from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, example, leaving
 
@@ -26,7 +26,7 @@ EIGHT = "(float[2,32] a, uint8[3,2,16] b, float[6] s, uint8[{}] z) => (float[2,3
 @example("weights in an order of the processor", FOUR.format(6, "", ", weight_prepacked=1", ""), refuses=Why.NOT_EXPRESSIBLE)
 @example("2 bits", "(float[2,32] a, uint8[3,2,4] b, float[6] s) => (float[2,3] y) { y = com.microsoft.MatMulNBits<K=32, N=3, bits=2, block_size=16>(a, b, s) }", refuses=Why.NOT_EXPRESSIBLE)
 def matmul_nbits(node: Node, op: Builder) -> Result:
-    """The weights are unpacked and scaled, then comes a product."""
+    """MatMulNBits has packed weights; they are unpacked and scaled, and MatMul is written."""
     refuse(node, "weight_prepacked")
     bits = attribute(node, "bits", 4)
     if bits not in (4, 8) or node.input_at(4) is not None:
@@ -48,7 +48,7 @@ def matmul_nbits(node: Node, op: Builder) -> Result:
 
 
 def _zeros(op: Builder, zero: Value | None, bits: int, rows: int, blocks: int, kind: int) -> Value:
-    """Zero points, one for each block: packed, as numbers, or the middle of all codes."""
+    """The zero point of each block: packed, or as numbers, or the middle code if there are none."""
     if zero is None:
         return op.const(1 << (bits - 1), kind)
     if zero.elem_type != T.UINT8:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MultiHeadAttention: attention of queries, keys and values that are projected already."""
+"""MultiHeadAttention: attention of queries, keys and values that are already projected."""
 
 from opshift.adapter import Builder, Node, Refusal, Result, Value, Why, example, leaving
 
@@ -33,7 +33,7 @@ MASK = {"m": [[1, 1, 0, 1, 1], [1, 0, 0, 0, 0]], "n": [5, 2], "t": [[[1, 1, 0, 1
 @example("products", QKV + ') => (float[2,3,8] y, float[2,2,3,5] p) { y, "", "", p = ' + CALL + "(q, k, v) }", refuses=Why.NOT_EXPRESSIBLE)
 @example("bias of unknown width", "(float[2,3,D] q, float[2,5,D] k, float[2,5,E] v, float[F] b) => (float[2,3,G] y) { y = " + CALL + "(q, k, v, b) }", refuses=Why.NEEDS_SHAPE)
 def multi_head_attention(node: Node, op: Builder) -> Result:
-    """Softmax of the products of queries and keys, by values; what is added to them before."""
+    """MultiHeadAttention is Softmax(Q @ K^T * scale + biases) @ V; this formula is written."""
     if wants(node, 3):
         raise Refusal(Why.NOT_EXPRESSIBLE, f"{node.op} with the products as an output has no other form")
     q, k, v = (node.input_at(at) for at in range(3))
@@ -52,7 +52,7 @@ def multi_head_attention(node: Node, op: Builder) -> Result:
 
 
 def _shifted(op: Builder, bias: Value, q: Value, k: Value, v: Value) -> tuple[Value, ...]:
-    """Each projection with its part of the bias."""
+    """Each projection plus its part of the bias."""
     sizes = [width(one, 2, "a projection") for one in (q, k, v)]
     parts = op.Split(bias, op.const(sizes), axis=0, outputs=3)
     return tuple(one + part for one, part in zip((q, k, v), parts, strict=True))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NhwcMaxPool: MaxPool of codes whose channels come last."""
+"""NhwcMaxPool: MaxPool of quantized data whose channels come last."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ POOL = ("auto_pad", "ceil_mode", "dilations", "kernel_shape", "pads", "strides")
 @example("padded", "(uint8[1,6,6,2] x) => (uint8[1,a,b,2] y) { y = com.microsoft.NhwcMaxPool<kernel_shape=[3,2], pads=[1,0,1,0], strides=[2,1]>(x) }", gives="Transpose MaxPool Transpose")
 @example("one axis", "(int8[1,9,2] x) => (int8[1,a,2] y) { y = com.microsoft.NhwcMaxPool<kernel_shape=[3]>(x) }", gives="Transpose MaxPool Transpose")
 def nhwc_max_pool(node: Node, op: Builder) -> Result:
-    """MaxPool between two Transposes."""
+    """NhwcMaxPool has the channels last; MaxPool between two Transposes is written."""
     x = needed(node, 0)
     named: dict[str, Any] = {
         name: attribute(node, name, None) for name in POOL if node.attr(name) is not None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pad, as ai.onnx has it since 11."""
+"""Pad, which ai.onnx has from opset 11 on."""
 
 from opshift.adapter import Builder, Node, Result, example, leaving
 
@@ -14,7 +14,7 @@ from opshift_adapters._lib.no_schema import attribute, needed
 @example("pads in a row", "(float[2,3] x) => (float[a,b] y) <int64[1,4] p = {0, 1, 2, 0}> { y = com.microsoft.Pad(x, p) }", gives="Pad")
 @example("edges", '(float[2,3] x) => (float[a,b] y) <int64[4] p = {0, 1, 2, 0}> { y = com.microsoft.Pad<mode="edge">(x, p) }', gives="Pad")
 def pad(node: Node, op: Builder) -> Result:
-    """The operator of ai.onnx, whose pads are a vector and whose number is a scalar."""
+    """Pad of ai.onnx is written; its pads become a vector and its value a scalar."""
     pads, value = needed(node, 1), node.input_at(2)
     if pads.rank != 1:
         pads = op.Reshape(pads, op.const([-1]))

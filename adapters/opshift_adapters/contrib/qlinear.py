@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""QLinear operators: quantised numbers are computed with as numbers, and quantised again.
+"""QLinear operators: quantized numbers are dequantized, computed with, and quantized again.
 
-Where onnxruntime does not dequantise, its own arithmetic is written, so that no result differs.
+If onnxruntime does not dequantize, its own arithmetic is written, so that no result differs.
 """
 
 from typing import Any
@@ -23,12 +23,12 @@ LAST = "(uint8[1,6,6,2] x) => (uint8[1,a,b,2] y) <float s = {0.1}, uint8 z = {12
 
 
 def real(node: Node, op: Builder, at: int) -> Value:
-    """The numbers that a quantised input, with scale and zero point behind it, stands for."""
+    """The dequantized input at a position, where its scale and zero point follow it."""
     return op.DequantizeLinear(needed(node, at), needed(node, at + 1), needed(node, at + 2))
 
 
 def codes(node: Node, op: Builder, y: Value, at: int) -> Value:
-    """Quantised, by the scale and the zero point at two inputs."""
+    """`y` quantized by the scale and the zero point at two inputs."""
     return op.QuantizeLinear(y, needed(node, at), needed(node, at + 1))
 
 
@@ -38,12 +38,12 @@ def rounded(op: Builder, y: Value, like: Value) -> Value:
 
 
 def zero_point(node: Node, op: Builder, at: int) -> Value:
-    """A zero point as a float."""
+    """The zero point at a position, as a float."""
     return as_float(op, needed(node, at))
 
 
 def as_float(op: Builder, x: Value) -> Value:
-    """Codes as floats, folded if they are constant."""
+    """Codes as floats; constants are folded."""
     known = x.const_or_none()
     return op.Cast(x, to=T.FLOAT) if known is None else op.const(known.astype("float32"))
 
@@ -52,7 +52,7 @@ def as_float(op: Builder, x: Value) -> Value:
 @example("constants", PAIR + "{ y = com.microsoft.QLinearAdd(a, s, z, b, t, u, v, w) }", gives="Cast Mul Add Cast Mul Add QuantizeLinear")
 @example("computed scales", COMPUTED + "{ y = com.microsoft.QLinearAdd(a, s, z, b, t, u, s, u) }", inputs=SCALES, imports={"": 11})
 def qlinear_add(node: Node, op: Builder) -> Result:
-    """A sum of codes by the ratios of the scales."""
+    """QLinearAdd is a sum of codes, multiplied by ratios of the scales; Mul and Add are written."""
     a, b, scale = needed(node, 0), needed(node, 3), needed(node, 6)
     left, right = (needed(node, at) / scale for at in (1, 4))
     lost = left * zero_point(node, op, 2) + right * zero_point(node, op, 5)  # fmt: skip
@@ -65,7 +65,7 @@ def qlinear_add(node: Node, op: Builder) -> Result:
 @example("constants", PAIR + "{ y = com.microsoft.QLinearMul(a, s, z, b, t, u, v, w) }", gives="DequantizeLinear DequantizeLinear Mul Mul Add QuantizeLinear")
 @example("computed scales", COMPUTED + "{ y = com.microsoft.QLinearMul(a, s, z, b, t, u, s, u) }", inputs=SCALES, imports={"": 11})
 def qlinear_mul(node: Node, op: Builder) -> Result:
-    """A product of codes by the ratio of the scales."""
+    """QLinearMul is a product of codes, multiplied by the ratio of the scales; Mul is written."""
     a, b, one = needed(node, 0), needed(node, 3), op.const(1, T.FLOAT)
     left, right = (
         op.DequantizeLinear(x, one, needed(node, at)) for x, at in ((a, 2), (b, 5))
@@ -78,7 +78,7 @@ def qlinear_mul(node: Node, op: Builder) -> Result:
 @leaving("QLinearSigmoid", domain=MICROSOFT, since=10, emits=(*QDQ, "Sigmoid"))
 @example("constants", ONE + "{ y = com.microsoft.QLinearSigmoid(x, s, z, t, u) }", gives="DequantizeLinear Sigmoid QuantizeLinear")
 def qlinear_sigmoid(node: Node, op: Builder) -> Result:
-    """Sigmoid of the numbers that the codes stand for."""
+    """QLinearSigmoid becomes DequantizeLinear, Sigmoid and QuantizeLinear."""
     y = op.Sigmoid(real(node, op, 0))
     return codes(node, op, y, 3)
 
@@ -87,7 +87,7 @@ def qlinear_sigmoid(node: Node, op: Builder) -> Result:
 @example("constants", ONE + "{ y = com.microsoft.QLinearLeakyRelu(x, s, z, t, u) }", gives="DequantizeLinear LeakyRelu QuantizeLinear")
 @example("another slope", SIGNED + '{ y = com.microsoft.QLinearLeakyRelu<alpha=0.3>(x, s, z, t, u) }', gives="DequantizeLinear LeakyRelu QuantizeLinear")
 def qlinear_leaky_relu(node: Node, op: Builder) -> Result:
-    """LeakyRelu of the numbers that the codes stand for."""
+    """QLinearLeakyRelu becomes DequantizeLinear, LeakyRelu and QuantizeLinear."""
     y = op.LeakyRelu(real(node, op, 0), alpha=attribute(node, "alpha", 0.01))
     return codes(node, op, y, 3)
 
@@ -97,7 +97,7 @@ def qlinear_leaky_relu(node: Node, op: Builder) -> Result:
 @example("as before 13", "(uint8[2,3,4] x) => (uint8[2,3,4] y) <float s = {0.1}, uint8 z = {128}, float t = {0.01}, uint8 u = {3}> { y = com.microsoft.QLinearSoftmax<axis=1, opset=12>(x, s, z, t, u) }", approximate=True, gives="DequantizeLinear Shape Flatten Softmax Reshape QuantizeLinear")
 @example("not allowed", ONE + "{ y = com.microsoft.QLinearSoftmax<axis=-1, opset=13>(x, s, z, t, u) }", refuses=Why.APPROXIMATE_ONLY)
 def qlinear_softmax(node: Node, op: Builder) -> Result:
-    """Softmax of the numbers that the codes stand for; before opset 13 over all last axes."""
+    """QLinearSoftmax becomes DequantizeLinear, Softmax (below 13 after Flatten), QuantizeLinear."""
     op.approximate(f"{node.op}: onnxruntime adds up a table of integers, so a code may be the next")
     x, axis = real(node, op, 0), attribute(node, "axis", -1)
     if attribute(node, "opset", 13) >= 13:
@@ -111,7 +111,7 @@ def qlinear_softmax(node: Node, op: Builder) -> Result:
 @leaving("QLinearConcat", domain=MICROSOFT, since=10, emits=(*QDQ, "Concat"))
 @example("two", "(uint8[2,3] a, uint8[2,4] b) => (uint8[2,7] y) <float s = {0.1}, uint8 z = {128}, float t = {0.05}, uint8 u = {3}> { y = com.microsoft.QLinearConcat<axis=1>(t, u, a, s, z, b, t, u) }", gives="DequantizeLinear DequantizeLinear Concat QuantizeLinear")
 def qlinear_concat(node: Node, op: Builder) -> Result:
-    """Concat of the numbers that the codes stand for."""
+    """QLinearConcat becomes DequantizeLinear of each input, Concat and QuantizeLinear."""
     parts = [real(node, op, at) for at in range(2, len(node.inputs), 3)]
     y = op.Concat(*parts, axis=attribute(node, "axis", 0))
     return codes(node, op, y, 0)
@@ -120,7 +120,7 @@ def qlinear_concat(node: Node, op: Builder) -> Result:
 @leaving("QLinearWhere", domain=MICROSOFT, since=10, emits=(*QDQ, "Where"))
 @example("constants", PAIR.replace("(uint8", "(bool[2,3] c, uint8", 1) + "{ y = com.microsoft.QLinearWhere(c, a, s, z, b, t, u, v, w) }", gives="DequantizeLinear DequantizeLinear Where QuantizeLinear")
 def qlinear_where(node: Node, op: Builder) -> Result:
-    """Where of the numbers that the codes stand for."""
+    """QLinearWhere becomes DequantizeLinear of both inputs, Where and QuantizeLinear."""
     y = op.Where(needed(node, 0), real(node, op, 1), real(node, op, 4))
     return codes(node, op, y, 7)
 
@@ -132,7 +132,7 @@ POOL = ("ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides", "au
 @example("padded", IMAGE + "{ y = com.microsoft.QLinearAveragePool<kernel_shape=[3,3], pads=[1,1,1,1], strides=[2,1], count_include_pad=1>(x, s, z, t, u) }", gives="DequantizeLinear AveragePool Div Add QuantizeLinear")
 @example("channels last", LAST + "{ y = com.microsoft.QLinearAveragePool<kernel_shape=[3,2], channels_last=1>(x, s, z, t, u) }", gives="DequantizeLinear Transpose AveragePool Transpose Div Add QuantizeLinear")
 def qlinear_average_pool(node: Node, op: Builder) -> Result:
-    """AveragePool of the numbers that the codes stand for; the zero point is added before rounding."""
+    """QLinearAveragePool becomes DequantizeLinear, AveragePool, Div, Add and QuantizeLinear."""
     named: dict[str, Any] = {
         name: attribute(node, name, None) for name in POOL if node.attr(name) is not None
     }
@@ -145,7 +145,7 @@ def qlinear_average_pool(node: Node, op: Builder) -> Result:
 @example("channels first", IMAGE.replace("a,b", "1,1") + "{ y = com.microsoft.QLinearGlobalAveragePool<channels_last=0>(x, s, z, t, u) }", gives="DequantizeLinear GlobalAveragePool QuantizeLinear")
 @example("channels last", LAST.replace("a,b", "1,1") + "{ y = com.microsoft.QLinearGlobalAveragePool<channels_last=1>(x, s, z, t, u) }", gives="DequantizeLinear Transpose GlobalAveragePool Transpose QuantizeLinear")
 def qlinear_global_average_pool(node: Node, op: Builder) -> Result:
-    """GlobalAveragePool of the numbers that the codes stand for."""
+    """QLinearGlobalAveragePool becomes DequantizeLinear, GlobalAveragePool, QuantizeLinear."""
     y = _pooled(node, op, "GlobalAveragePool", {})
     return codes(node, op, y, 3)
 
@@ -167,7 +167,7 @@ CONV = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
 @example("channels first", "(uint8[1,2,6,6] x, int8[3,2,3,3] k, int32[3] b) => (uint8[1,3,4,4] y) <float s = {0.1}, uint8 z = {128}, int8 q = {0}, float t = {5.0}, uint8 u = {3}> { y = com.microsoft.QLinearConv<kernel_shape=[3,3]>(x, s, z, k, s, q, t, u, b) }", gives="QLinearConv")
 @example("channels last", "(uint8[1,6,6,2] x, int8[3,2,3,3] k) => (uint8[1,4,4,3] y) <float s = {0.1}, uint8 z = {128}, int8 q = {0}, float t = {5.0}, uint8 u = {3}> { y = com.microsoft.QLinearConv<channels_last=1>(x, s, z, k, s, q, t, u) }", gives="Transpose QLinearConv Transpose")
 def qlinear_conv(node: Node, op: Builder) -> Result:
-    """QLinearConv of ai.onnx, whose channels come first."""
+    """QLinearConv of ai.onnx is written, between Transposes if the channels come last."""
     named: dict[str, Any] = {
         name: attribute(node, name, None) for name in CONV if node.attr(name) is not None
     }
@@ -188,7 +188,7 @@ MATRICES = "(uint8[2,4] a, int8[4,3] b) => (uint8[2,3] y) <float s = {0.1}, uint
 @example("sum", MATRICES + "{ y = com.microsoft.QGemm(a, s, z, b, t, q, c, v, w) }", gives="MatMulInteger Add Cast Mul Add QuantizeLinear")
 @example("floats", "(uint8[4,2] a, int8[3,4] b) => (float[2,3] y) <float s = {0.1}, uint8 z = {128}, float[3] t = {0.05, 0.5, 0.25}, int8[3] q = {0, 0, 0}> { y = com.microsoft.QGemm<transA=1, transB=1, alpha=0.5>(a, s, z, b, t, q) }", gives="Transpose Transpose MatMulInteger Cast Mul", atol=1e-5)
 def qgemm(node: Node, op: Builder) -> Result:
-    """A sum of integer products, scaled at the end."""
+    """QGemm is MatMulInteger plus C, scaled at the end; MatMulInteger, Add and Mul are written."""
     a, b, c = needed(node, 0), needed(node, 3), node.input_at(6)
     a = op.Transpose(a, perm=[1, 0]) if attribute(node, "transA", 0) else a
     b = op.Transpose(b, perm=[1, 0]) if attribute(node, "transB", 0) else b

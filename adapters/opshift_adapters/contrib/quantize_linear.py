@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""QuantizeLinear and DequantizeLinear of com.microsoft, whose types ai.onnx has since 21."""
+"""QuantizeLinear and DequantizeLinear of com.microsoft, whose types ai.onnx has from 21 on."""
 
 from opshift.adapter import Builder, Node, Result, example, leaving
 
@@ -12,7 +12,7 @@ from opshift_adapters._lib.no_schema import attribute, needed
 @example("along an axis, before 21", "(float[2,3] x) => (int8[2,3] y) <float[2] s = {0.01, 0.5}, int8[2] z = {3, -7}> { y = com.microsoft.QuantizeLinear<axis=0>(x, s, z) }", gives="QuantizeLinear", imports={"": 13})
 @example("16 bits before 21", "(float[2,3] x) => (int16[2,3] y) <float s = {0.01}, int16 z = {300}> { y = com.microsoft.QuantizeLinear(x, s, z) }")
 def quantize_linear(node: Node, op: Builder) -> Result:
-    """The operator of ai.onnx, with the same inputs."""
+    """QuantizeLinear of ai.onnx is written, with the same inputs."""
     zero, axis = node.input_at(2), attribute(node, "axis", 1)
     return op.QuantizeLinear(needed(node, 0), needed(node, 1), zero, axis=axis)
 
@@ -22,6 +22,6 @@ def quantize_linear(node: Node, op: Builder) -> Result:
 @example("along an axis, before 21", "(int8[2,3] x) => (float[2,3] y) <float[3] s = {0.01, 0.5, 0.25}, int8[3] z = {3, -7, 0}> { y = com.microsoft.DequantizeLinear<axis=1>(x, s, z) }", gives="DequantizeLinear", imports={"": 13})
 @example("sums of products", "(int32[2,3] x) => (float[2,3] y) <float s = {0.01}> { y = com.microsoft.DequantizeLinear(x, s) }", gives="DequantizeLinear", imports={"": 13})
 def dequantize_linear(node: Node, op: Builder) -> Result:
-    """The operator of ai.onnx, with the same inputs."""
+    """DequantizeLinear of ai.onnx is written, with the same inputs."""
     zero, axis = node.input_at(2), attribute(node, "axis", 1)
     return op.DequantizeLinear(needed(node, 0), needed(node, 1), zero, axis=axis)

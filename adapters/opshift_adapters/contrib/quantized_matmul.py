@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DynamicQuantizeMatMul and MatMulIntegerToFloat: integer products that become floats."""
+"""DynamicQuantizeMatMul, MatMulIntegerToFloat and MatMulInteger16: products of integers."""
 
 from opshift.adapter import Builder, Node, Result, T, Value, example, leaving
 
@@ -29,7 +29,7 @@ def _product(
 @example("per column", SIGNED + "{ y = com.microsoft.DynamicQuantizeMatMul(a, b, s, z, c) }", gives="DynamicQuantizeLinear Mul MatMulInteger Cast Mul Add", atol=1e-5)
 @example("scalar scale, nothing added", "(float[2,4] a, uint8[4,3] b) => (float[2,3] y) <float s = {0.1}> { y = com.microsoft.DynamicQuantizeMatMul(a, b, s) }", gives="DynamicQuantizeLinear Mul MatMulInteger Cast Mul", atol=1e-5)
 def dynamic_quantize_matmul(node: Node, op: Builder) -> Result:
-    """DynamicQuantizeLinear, an integer product, and its scale."""
+    """DynamicQuantizeMatMul becomes DynamicQuantizeLinear, MatMulInteger, and Mul by the scales."""
     a, scale, zero = op.DynamicQuantizeLinear(needed(node, 0), outputs=3)
     whole = scale * needed(node, 2)
     return _product(op, a, needed(node, 1), (zero, node.input_at(3)), whole, node.input_at(4))
@@ -39,7 +39,7 @@ def dynamic_quantize_matmul(node: Node, op: Builder) -> Result:
 @example("per column", CODES + "{ y = com.microsoft.MatMulIntegerToFloat(a, b, s, t, z, q, c) }", gives="MatMulInteger Cast Mul Add", atol=1e-5)
 @example("nothing added", CODES + "{ y = com.microsoft.MatMulIntegerToFloat(a, b, s, t) }", gives="MatMulInteger Cast Mul", atol=1e-5)
 def matmul_integer_to_float(node: Node, op: Builder) -> Result:
-    """An integer product, and its scale."""
+    """MatMulIntegerToFloat becomes MatMulInteger, and Mul by the scales."""
     scale = needed(node, 2) * needed(node, 3)
     zeros = node.input_at(4), node.input_at(5)
     return _product(op, needed(node, 0), needed(node, 1), zeros, scale, node.input_at(6))
@@ -48,6 +48,6 @@ def matmul_integer_to_float(node: Node, op: Builder) -> Result:
 @leaving("MatMulInteger16", domain=MICROSOFT, since=9, emits=("Cast", "MatMul"))
 @example("signed", "(int16[2,4] a, int16[4,3] b) => (int32[2,3] y) { y = com.microsoft.MatMulInteger16(a, b) }", gives="Cast Cast MatMul")
 def matmul_integer_16(node: Node, op: Builder) -> Result:
-    """A product of 32-bit integers."""
+    """MatMulInteger16 becomes MatMul of int32."""
     a, b = (op.Cast(needed(node, at), to=T.INT32) for at in range(2))
     return op.MatMul(a, b)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Range, as ai.onnx has it since 11."""
+"""Range, which ai.onnx has from opset 11 on."""
 
 from opshift.adapter import Builder, Node, Result, example, leaving
 
@@ -11,6 +11,6 @@ from opshift_adapters._lib.no_schema import needed
 @example("a step", "(int64 a, int64 b, int64 d) => (int64[n] y) { y = com.microsoft.Range(a, b, d) }", gives="Range", inputs={"a": 2, "b": 11, "d": 3})
 @example("no step", "(float a, float b) => (float[n] y) { y = com.microsoft.Range(a, b) }", gives="Range", inputs={"a": 2.5, "b": 7.0})
 def range_(node: Node, op: Builder) -> Result:
-    """The operator of ai.onnx, which needs a step."""
+    """Range of ai.onnx is written; it needs a step, which is 1 if the node has none."""
     start, step = needed(node, 0), node.input_at(2)
     return op.Range(start, needed(node, 1), op.const(1, like=start) if step is None else step)

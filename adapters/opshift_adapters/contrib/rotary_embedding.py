@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RotaryEmbedding of com.microsoft: positions may begin at one number."""
+"""RotaryEmbedding of com.microsoft, whose positions may count from a single number."""
 
 from opshift.adapter import Builder, Node, Refusal, Result, Value, Why, example, leaving
 
@@ -22,7 +22,7 @@ PLACES = {"p": [[0, 1, 2, 3], [8, 7, 6, 5]]}
 @example("packed", FOUR + "{ y = com.microsoft.RotaryEmbedding<is_packed_batching=1>(x, p, c, s) }", inputs=PLACES, refuses=Why.NOT_EXPRESSIBLE)
 @example("heads of unknown size", "(float[2,4,24] x, int64[2,4] p, float[9,E] c, float[9,E] s) => (float[2,4,24] y) { y = com.microsoft.RotaryEmbedding(x, p, c, s) }", inputs=PLACES, refuses=Why.NEEDS_SHAPE)
 def rotary_embedding(node: Node, op: Builder) -> Result:
-    """Pairs of numbers are turned by the angles of their position."""
+    """RotaryEmbedding rotates pairs by the angles of their positions; Mul and Add are written."""
     refuse(node, "is_packed_batching")
     x, partly = needed(node, 0), attribute(node, "rotary_embedding_dim", 0)
     packed = x.rank == 3
@@ -34,7 +34,7 @@ def rotary_embedding(node: Node, op: Builder) -> Result:
 
 
 def _half(node: Node, partly: int) -> int:
-    """How many pairs turn: all of a head, or some."""
+    """The number of pairs that rotate: all pairs of a head, or some."""
     if partly:
         return partly // 2
     half = needed(node, 2).dims[1]
@@ -44,7 +44,7 @@ def _half(node: Node, partly: int) -> int:
 
 
 def _heads(node: Node, op: Builder, partly: int) -> Value:
-    """[batch, sequence, heads, size]."""
+    """The shape [batch, sequence, heads, size]."""
     if partly:
         return op.const([0, 0, attribute(node, "num_heads", 1), -1])
     return op.const([0, 0, -1, 2 * _half(node, partly)])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SkipLayerNormalization and its relatives: sums that are normalised over the last axis."""
+"""SkipLayerNormalization and similar operators: sums that are normalized over the last axis."""
 
 from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, example, leaving
 
@@ -23,7 +23,7 @@ RMS = "(float[2,3,4] x, float[2,3,4] s, float[4] g, float[4] c) => (float[2,3,4]
 @example("the sum, too", '(float[2,3,4] x, float[2,3,4] s, float[4] g, float[4] b) => (float[2,3,4] y, float[2,3,4] t) { y, "", "", t = com.microsoft.SkipLayerNormalization<epsilon=0.001>(x, s, g, b) }', gives="Add LayerNormalization", atol=1e-5)
 @example("float16", "(float16[2,3,4] x, float16[2,3,4] s, float16[4] g) => (float16[2,3,4] y) { y = com.microsoft.SkipLayerNormalization<epsilon=0.001>(x, s, g) }", imports={"": 13}, gives="Add Cast ReduceMean Sub Pow ReduceMean Add Sqrt Div Cast Mul", atol=0.01)
 def skip_layer_normalization(node: Node, op: Builder) -> Result:
-    """LayerNormalization of a sum, which may be an output, too."""
+    """SkipLayerNormalization is LayerNormalization of a sum, which may also be an output."""
     total = _total(op, node, node.input_at(4))
     epsilon = attribute(node, "epsilon", 1e-12)
     return *layer_normalized(op, total, needed(node, 2), node.input_at(3), epsilon), total
@@ -35,7 +35,7 @@ def skip_layer_normalization(node: Node, op: Builder) -> Result:
 @example("a deviation", '(float[2,3,4] x, float[2,3,4] s, float[4] g) => (float[2,3,4] y, float[2,3,1] d) { y, "", d = com.microsoft.SkipSimplifiedLayerNormalization(x, s, g) }', refuses=Why.NOT_EXPRESSIBLE)
 @example("float16", "(float16[2,3,4] x, float16[2,3,4] s, float16[4] g) => (float16[2,3,4] y) { y = com.microsoft.SkipSimplifiedLayerNormalization<epsilon=0.001>(x, s, g) }", gives="Add Cast Pow ReduceMean Add Sqrt Div Cast Mul", atol=0.01)
 def skip_simplified_layer_normalization(node: Node, op: Builder) -> Result:
-    """A sum over the root of its mean square, scaled; the sum may be an output, too."""
+    """The sum divided by its root mean square, and scaled; the sum may also be an output."""
     if wants(node, 1) or wants(node, 2):
         raise Refusal(Why.NOT_EXPRESSIBLE, f"no specification defines the mean and the deviation of {node.op}")
     total = _total(op, node, node.input_at(3))
@@ -62,7 +62,7 @@ EMBED = ("Gather", "Shape", "Slice", "Unsqueeze", "Range", "Cast", "ReduceSum", 
 @example("mask without a mask", WORDS + ") => (float[2,3,4] y, int32[2] n) { y, n = com.microsoft.EmbedLayerNormalization<epsilon=0.001>(i, j, w, p, t, g, b) }", inputs=IDS, atol=1e-5)
 @example("given positions", WORDS + ', int32[2,3] k) => (float[2,3,4] y) { y, n = com.microsoft.EmbedLayerNormalization<epsilon=0.001>(i, j, w, p, t, g, b, "", k) }', inputs=IDS, atol=1e-5)
 def embed_layer_normalization(node: Node, op: Builder) -> Result:
-    """LayerNormalization of the sum of embeddings; and the number of words that the mask leaves."""
+    """LayerNormalization of summed embeddings, and the number of words that the mask keeps."""
     ids, words, places = needed(node, 0), needed(node, 2), needed(node, 3)
     segments, kinds = node.input_at(1), node.input_at(4)
     total = op.Gather(words, ids, axis=0)
@@ -75,7 +75,7 @@ def embed_layer_normalization(node: Node, op: Builder) -> Result:
 
 
 def _positions(op: Builder, ids: Value, given: Value | None) -> Value:
-    """The places of the words, which are counted where none are given."""
+    """The given positions of the words, or 0, 1, 2, ..."""
     if given is not None:
         return given
     length = op.Gather(op.Shape(ids), op.const(1), axis=0)
@@ -84,7 +84,7 @@ def _positions(op: Builder, ids: Value, given: Value | None) -> Value:
 
 def _mask_index(node: Node, op: Builder, ids: Value) -> Value:
     mask = node.input_at(7)
-    if mask is None:  # onnxruntime counts nothing then
+    if mask is None:  # onnxruntime then counts no words
         mask = op.Cast(ids, to=T.INT32) * op.const(0, T.INT32)
     return op.ReduceSum(mask, op.const([1]), keepdims=0)
 
@@ -97,7 +97,7 @@ QEMBED = (*EMBED, "DequantizeLinear")
 @example("words, segments, positions", CODES + '{ y, n = com.microsoft.QEmbedLayerNormalization<epsilon=0.001>(i, j, w, p, t, g, b, "", s, s, s, s, s, z, z, z, z, z) }', inputs=IDS, atol=1e-4)
 @example("no segments", CODES.replace("int32[2,3] j, ", "").replace("uint8[2,4] t, ", "") + '{ y, n = com.microsoft.QEmbedLayerNormalization<epsilon=0.001>(i, "", w, p, "", g, b, "", s, s, "", s, s, z, z, "", z, z) }', inputs=IDS, atol=1e-4, imports={"": 14})
 def q_embed_layer_normalization(node: Node, op: Builder) -> Result:
-    """EmbedLayerNormalization of what the codes of the tables stand for."""
+    """EmbedLayerNormalization of dequantized tables is written."""
     ids, segments = needed(node, 0), node.input_at(1)
     places = _positions(op, ids, None)
     total = _looked_up(node, op, 2, ids) + _looked_up(node, op, 3, places)
@@ -109,12 +109,12 @@ def q_embed_layer_normalization(node: Node, op: Builder) -> Result:
 
 
 def _quantized(node: Node, at: int) -> tuple[Value, Value, Value]:
-    """Codes with their scale and their zero point, which stand behind all codes and the mask."""
+    """Codes with their scale and zero point, whose inputs follow all codes and the mask."""
     order = at - 2
     return needed(node, at), needed(node, 8 + order), needed(node, 13 + order)
 
 
 def _looked_up(node: Node, op: Builder, at: int, places: Value) -> Value:
-    """Rows of a table of codes, dequantised."""
+    """Dequantized rows of a table of codes."""
     codes, scale, zero = _quantized(node, at)
     return op.DequantizeLinear(op.Gather(codes, places, axis=0), scale, zero)

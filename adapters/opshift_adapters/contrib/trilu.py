@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trilu, as ai.onnx has it since 14."""
+"""Trilu, which ai.onnx has from opset 14 on."""
 
 from opshift.adapter import Builder, Node, Result, example, leaving
 
@@ -12,5 +12,5 @@ from opshift_adapters._lib.no_schema import attribute, needed
 @example("lower, diagonal", "(int64[3,4] x, int64 k) => (int64[3,4] y) { y = com.microsoft.Trilu<upper=0>(x, k) }", gives="Trilu", inputs={"k": -1})
 @example("before 14", "(float[3,4] x) => (float[3,4] y) { y = com.microsoft.Trilu(x) }", imports={"": 13})
 def trilu(node: Node, op: Builder) -> Result:
-    """The operator of ai.onnx, with the same inputs."""
+    """Trilu of ai.onnx is written, with the same inputs."""
     return op.Trilu(needed(node, 0), node.input_at(1), upper=attribute(node, "upper", 1))

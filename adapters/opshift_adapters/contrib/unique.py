@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Unique, as ai.onnx has it since 11 with other outputs."""
+"""Unique, which ai.onnx has from opset 11 on with other outputs."""
 
 from opshift.adapter import Builder, Node, Result, example, leaving
 
@@ -11,6 +11,6 @@ from opshift_adapters._lib.no_schema import needed
 @example("all outputs", "(float[6] x) => (float[a] y, int64[6] i, int64[a] c) { y, i, c = com.microsoft.Unique(x) }", gives="Unique", inputs={"x": [2, 1, 1, 3, 4, 3]})
 @example("values", "(float[6] x) => (float[a] y) { y, i, c = com.microsoft.Unique(x) }", gives="Unique", inputs={"x": [2, 1, 1, 3, 4, 3]})
 def unique(node: Node, op: Builder) -> Result:
-    """The values in the order in which they appear, where each value is among them, and how often."""
+    """Unique of ai.onnx is written, unsorted and without its output of first indices."""
     y, _, place, count = op.Unique(needed(node, 0), sorted=0, outputs=4)
     return (y, place, count)[: node.n_outputs]

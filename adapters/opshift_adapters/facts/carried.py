@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators whose body hands values on from one iteration to the next."""
+"""Operators whose body passes values from one iteration to the next."""
 
 from opshift.adapter import carries
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Element types behind the operators that onnxruntime's quantizer and optimizer write.
+"""Output types of the operators that the quantizer and the optimizer of onnxruntime write.
 
-onnx has no schemas of them. The positions are those of the inputs that share the output's type.
+onnx has no schemas for them. The positions are those of the inputs that share the output's type.
 """
 
 from opshift.adapter import output_types

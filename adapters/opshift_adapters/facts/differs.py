@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where onnxruntime answers differently from the specification, which conversions follow.
+"""Where onnxruntime differs from the specification, which conversions follow.
 
 `tests/adapters/test_differs.py` runs each of these on onnxruntime.
 """
@@ -12,7 +12,7 @@ UNSIGNED = (T.UINT8, T.UINT16, T.UINT32, T.UINT64)
 
 @differs("LabelEncoder", domain=ML)
 def keys_that_match_nothing(node: Node) -> str | None:
-    """Keys that are NaN or equal."""
+    """Keys of LabelEncoder that are NaN or equal."""
     named = next((name for name in node.attributes if name.startswith("keys_")), None)
     if named is None or node.schema is None:
         return None
@@ -26,7 +26,7 @@ def keys_that_match_nothing(node: Node) -> str | None:
 
 @differs("OneHot")
 def indices_from_the_end(node: Node) -> str | None:
-    """Negative indices before opset 11."""
+    """Negative indices of OneHot below opset 11."""
     indices = node["indices"]
     known = indices.const_or_none()
     if node.schema is None or node.schema.since >= 11 or indices.elem_type_or_none in UNSIGNED:
@@ -38,7 +38,7 @@ def indices_from_the_end(node: Node) -> str | None:
 
 @differs("Dropout")
 def mask_of_nothing(node: Node) -> str | None:
-    """The mask between opsets 7 and 11."""
+    """The mask of Dropout from opset 7 to 11."""
     mask = node.output("mask")
     since = node.schema.since if node.schema is not None else 0
     if mask is None or not mask.used or not 7 <= since < 12:
@@ -48,7 +48,7 @@ def mask_of_nothing(node: Node) -> str | None:
 
 @differs("TreeEnsembleRegressor", domain=ML)
 def transform_of_one_target(node: Node) -> str | None:
-    """The transform of a single target."""
+    """The transform of TreeEnsembleRegressor with a single target."""
     if node.attr("n_targets") == 1 and node.str("post_transform") == "LOGISTIC":
         return "the transform of a single target is left out"
     return None
@@ -56,7 +56,7 @@ def transform_of_one_target(node: Node) -> str | None:
 
 @differs("TreeEnsembleClassifier", domain=ML)
 def votes_for_both_classes(node: Node) -> str | None:
-    """Two classes that both get votes, or a base value each."""
+    """TreeEnsembleClassifier with two classes that both get votes or base values."""
     labels = node.attr("classlabels_strings") or node.attr("classlabels_int64s")
     if labels is None or len(labels) != 2:
         return None
@@ -70,14 +70,14 @@ def votes_for_both_classes(node: Node) -> str | None:
 
 @differs("TreeEnsemble", domain=ML)
 def exchanged_transforms(node: Node) -> str | None:
-    """The codes of two transforms."""
+    """The codes of SOFTMAX and LOGISTIC in TreeEnsemble."""
     named = {1: "SOFTMAX", 2: "LOGISTIC"}.get(node.int("post_transform"))
     return f"{named} is computed as {'LOGISTIC' if named == 'SOFTMAX' else 'SOFTMAX'}" if named else None
 
 
 @differs("AveragePool MaxPool LpPool")
 def padding_without_dilations(node: Node) -> str | None:
-    """Automatic padding beside dilations."""
+    """`auto_pad` together with dilations."""
     known = node.schema.attributes if node.schema is not None else {}
     dilations = node.ints_or_none("dilations") if "dilations" in known else None
     if not node.str("auto_pad").startswith("SAME") or not dilations or set(dilations) == {1}:
@@ -87,7 +87,7 @@ def padding_without_dilations(node: Node) -> str | None:
 
 @differs("Clip")
 def bounds_that_are_nan(node: Node) -> str | None:
-    """Bounds that are NaN."""
+    """Bounds of Clip that are NaN."""
     known = node.schema.attributes if node.schema is not None else {}
     for name in ("min", "max"):
         if name in known:
@@ -103,7 +103,7 @@ def bounds_that_are_nan(node: Node) -> str | None:
 
 @differs("Squeeze")
 def axes_of_none(node: Node) -> str | None:
-    """An empty list of axes."""
+    """An empty list of axes of Squeeze."""
     known = node.schema.input_positions if node.schema is not None else {}
     axes = node.input("axes") if "axes" in known else None
     found = axes.const_or_none() if axes is not None else None
@@ -114,7 +114,7 @@ def axes_of_none(node: Node) -> str | None:
 
 @differs("MaxUnpool")
 def places_in_a_larger_shape(node: Node) -> str | None:
-    """Places beside a shape that is given."""
+    """Indices of MaxUnpool together with `output_shape`."""
     if node.input("output_shape") is None:
         return None
     return "places are taken in output_shape, not in the shape that the kernel gives"

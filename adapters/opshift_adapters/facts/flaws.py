@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the text of an operator rules out, and onnx's checker and inference let pass."""
+"""Nodes that the text of an operator forbids and that onnx's checker and inference accept."""
 
 from math import prod
 
@@ -44,7 +44,7 @@ SINGLES = (
     singles("Range", "start limit delta"),
     singles("SequenceAt SequenceErase SequenceInsert", "position"),
     singles("STFT", "frame_step frame_length"),
-    singles("Tile", "tiles axis"),  # as it was once
+    singles("Tile", "tiles axis"),  # below opset 6
     singles("TopK", "K"),
 )
 
@@ -118,7 +118,7 @@ AXES = (
 
 @flaw("Concat Loop Max Mean Min Sum")
 def gaps(node: Node) -> str | None:
-    """None of the values of a list of inputs can be left out."""
+    """No value in the list of inputs is absent."""
     first = 2 if node.op == "Loop" else 0
     lost = [at for at, value in enumerate(node.inputs) if at >= first and value is None]
     return f"its input {lost[0]} is left out" if lost else None
@@ -126,7 +126,7 @@ def gaps(node: Node) -> str | None:
 
 @flaw("Scatter ScatterElements")
 def places_of_other_ranks(node: Node) -> str | None:
-    """There is a place for each update, and it is found in all dimensions of the data."""
+    """Data, indices and updates have the same rank."""
     ranks = [value.rank_or_none if value else None for value in node.inputs]
     words = f"data, indices and updates have {', '.join(map(str, ranks))} dimensions"
     return None if None in ranks or len(set(ranks)) == 1 else words
@@ -134,7 +134,7 @@ def places_of_other_ranks(node: Node) -> str | None:
 
 @flaw("ScatterND")
 def places_beyond_the_data(node: Node) -> str | None:
-    """Each place names some of the first dimensions of the data."""
+    """Each row of the indices names some of the first dimensions of the data."""
     rank, dims = node["data"].rank_or_none, node["indices"].dims_or_none
     named = dims[-1] if dims else None
     wrong = rank is not None and isinstance(named, int) and not 0 < named <= rank
@@ -143,14 +143,14 @@ def places_beyond_the_data(node: Node) -> str | None:
 
 @flaw("ConstantOfShape")
 def fillings(node: Node) -> str | None:
-    """It is filled with one number."""
+    """`value` of ConstantOfShape holds one number."""
     count = node.tensor("value").size if "value" in node.attributes else 1
     return f"value holds {count} numbers, and takes one" if count != 1 else None
 
 
 @flaw("DequantizeLinear QuantizeLinear")
 def zero_points_of_other_counts(node: Node) -> str | None:
-    """Each scale has its zero point."""
+    """There are as many zero points as scales."""
     shapes = [value.shape_or_none if value else None for value in node.inputs[1:]]
     counts = [prod(shape) for shape in shapes if shape is not None]
     return f"it has {counts[0]} scales and {counts[1]} zero points" if len(set(counts)) > 1 else None
@@ -158,7 +158,7 @@ def zero_points_of_other_counts(node: Node) -> str | None:
 
 @flaw("DequantizeLinear QuantizeLinear")
 def blocks_of_other_ranks(node: Node) -> str | None:
-    """Scales of blocks have as many axes as the data; one scale alone has no blocks."""
+    """Scales of blocks have as many axes as the data; a single scale has no blocks."""
     data, scales = (value.rank_or_none if value else None for value in node.inputs[:2])
     blocked = "block_size" in node.attributes and node.int("block_size")
     wrong = blocked and scales and data not in (None, scales)
@@ -167,7 +167,7 @@ def blocks_of_other_ranks(node: Node) -> str | None:
 
 @flaw("MelWeightMatrix")
 def bands_of_nothing(node: Node) -> str | None:
-    """Bands lie between an end and a greater one."""
+    """The lower edge of the bands is neither negative nor above the upper edge."""
     low, high = node["lower_edge_hertz"].const_or_none(), node["upper_edge_hertz"].const_or_none()
     wrong = low is not None and high is not None and not np.all((low >= 0) & (low <= high))
     return f"its bands lie between {low} and {high}" if wrong else None
@@ -175,7 +175,7 @@ def bands_of_nothing(node: Node) -> str | None:
 
 @flaw(POOLS)
 def windows_of_other_ranks(node: Node) -> str | None:
-    """A window has a size, a step and two borders for each dimension behind batch and channels."""
+    """A window has a size, a stride, a dilation and two pads for each spatial dimension."""
     rank = node["X"].rank_or_none
     spatial = len(node.ints("kernel_shape")) if rank is None else rank - 2
     sizes = {"kernel_shape": spatial, "strides": spatial, "dilations": spatial, "pads": 2 * spatial}
@@ -187,7 +187,7 @@ def windows_of_other_ranks(node: Node) -> str | None:
 
 @flaw("Attention")
 def half_a_past(node: Node) -> str | None:  # pragma: no cover: asked only when several boundaries are crossed
-    """Keys and values of the past are of no use alone."""
+    """past_key and past_value are given together."""
     if (node.input("past_key") is None) == (node.input("past_value") is None):
         return None
     return "past_key and past_value must be provided together"
@@ -196,7 +196,7 @@ def half_a_past(node: Node) -> str | None:  # pragma: no cover: asked only when 
 @flaw("Scan Loop If")
 def results_of_nobody(node: Node) -> str | None:
     """A body computes every output of its node."""
-    silent = 1 if node.op == "Loop" else 0  # whether to go on is no output
+    silent = 1 if node.op == "Loop" else 0  # the condition is no output of the node
     for name in ("body", "then_branch", "else_branch"):
         if name in node.attributes and (count := len(node.results(name)) - silent) < node.n_outputs:
             return f"{name} computes {max(count, 0)} of {node.n_outputs} outputs"
@@ -205,7 +205,7 @@ def results_of_nobody(node: Node) -> str | None:
 
 @flaw("DepthToSpace")
 def channels_left_over(node: Node) -> str | None:
-    """Each block is made of whole channels."""
+    """The number of channels is a multiple of the number of elements in a block."""
     dims, size = node["input"].dims_or_none, node.int("blocksize") ** 2
     channels = dims[1] if dims is not None and len(dims) == 4 else None
     left_over = isinstance(channels, int) and size > 0 and channels % size > 0

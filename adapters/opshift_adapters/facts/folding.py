@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shapes, axes and bounds that the graph makes of constants are constants: what moves and fills.
+"""Constant folding of shapes, axes and bounds: operators that move elements and fill tensors.
 
-A function returns None where it is not sure; a Refusal, as for a value that is not constant, and
-an illegal operand mean the same. Versions differ in attribute or input, so both forms are read.
+A function returns None if it is not sure. A Refusal, as for a value that is not constant, and an
+error for an illegal operand mean the same. Both forms of an operand, attribute and input, are read.
 """
 
 import math
@@ -11,7 +11,7 @@ from typing import Any
 
 from opshift.adapter import Array, Node, T, Value, Why, example, fold, np
 
-MAX_ELEMENTS = 1 << 16  # of a weight that is read
+MAX_ELEMENTS = 1 << 16  # the most elements of a constant that is read
 MAX_FILLED = 1 << 20
 DTYPES: dict[int, Any] = {
     T.FLOAT: "float32",
@@ -30,7 +30,7 @@ DTYPES: dict[int, Any] = {
 
 
 def small(value: Value) -> Array:
-    """A constant that is no weight: those are not read for nothing."""
+    """A constant that is not large: weights are not read, because that is slow."""
     shape = None if value.computed else value.shape_or_none
     if shape is not None and math.prod(shape) > MAX_ELEMENTS:
         raise ValueError(shape)
@@ -38,7 +38,7 @@ def small(value: Value) -> Array:
 
 
 def known(node: Node, position: int) -> Array:
-    """An input that must be there and be constant."""
+    """The constant at an input; an absent input or a computed one is an error."""
     value = node.inputs[position]
     if value is None:
         raise IndexError(position)
@@ -46,7 +46,7 @@ def known(node: Node, position: int) -> Array:
 
 
 def numbers(node: Node, position: int) -> Array:
-    """The same, of an element type that numpy computes with as onnx does."""
+    """The constant at an input, if numpy computes with its element type as onnx does."""
     found = known(node, position)
     if found.dtype.kind not in "iufb":
         raise ValueError(found.dtype)
@@ -54,12 +54,12 @@ def numbers(node: Node, position: int) -> Array:
 
 
 def setting(node: Node, name: str, default: Any = None) -> Any:
-    """An attribute, or what it is where it is not written or not there yet."""
+    """An attribute, or the default if it is not written or the version has none."""
     return node.attr(name) if name in node.attributes else default
 
 
 def listed(node: Node, name: str, position: int) -> list[int] | None:
-    """Whole numbers that are an attribute in some versions and an input in others."""
+    """Integers that are an attribute in some versions and an input in others."""
     if name in node.attributes:
         return [int(v) for v in node.attr(name)]
     if position < len(node.inputs) and node.inputs[position] is not None:
@@ -68,7 +68,7 @@ def listed(node: Node, name: str, position: int) -> list[int] | None:
 
 
 def row(node: Node, position: int) -> list[int]:
-    """Whole numbers in a vector, which another constant is not read as."""
+    """The integers in a constant vector; another constant is an error."""
     found = known(node, position)
     if found.ndim != 1 or found.dtype.kind not in "iu":
         raise ValueError(found.shape)
@@ -76,7 +76,7 @@ def row(node: Node, position: int) -> list[int]:
 
 
 def sized(shape: Sequence[int]) -> tuple[int, ...]:
-    """A shape that is small enough to be filled while converting."""
+    """A shape that is small enough to be filled during the conversion."""
     if math.prod(shape) > MAX_FILLED:
         raise ValueError(shape)
     return tuple(int(size) for size in shape)
@@ -86,19 +86,19 @@ def sized(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def sizes(node: Node) -> list[int | str | None]:
-    """The dimensions a Shape node gives, with symbols or None where they are not static."""
+    """The dimensions that a Shape node gives, with symbols, or None for unknown ones."""
     return list(node["data"].dims)[setting(node, "start", 0) : setting(node, "end")]
 
 
 def static(entries: Array) -> Array | None:
-    """Picked dimensions, if each of them is a number."""
+    """The chosen dimensions, if each of them is a number, else None."""
     if not all(isinstance(size, int) and size >= 0 for size in entries.reshape(-1)):
         return None
     return entries.astype(np.int64)
 
 
 def entries(value: Value) -> Array:
-    """A constant, or the dimensions of which perhaps only some are needed."""
+    """A constant, or all dimensions of a Shape node, of which perhaps only some are used."""
     node = value.producer
     if node is None or node.proto.domain not in ("", "ai.onnx") or node.op != "Shape":
         return small(value)

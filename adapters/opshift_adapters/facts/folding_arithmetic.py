@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Evaluation of small operators, as in `folding`: what computes and compares."""
+"""Constant folding of small operators, as in `folding`: arithmetic and comparisons."""
 
 from collections.abc import Callable
 from typing import Any
@@ -33,7 +33,7 @@ def cast(node: Node) -> Array | None:
 
 
 def elementwise(compute: Compute, kinds: str = "iuf") -> Run:
-    """An operator that numpy has, on operands that are stretched to fit."""
+    """The folding of an operator that numpy has, with broadcasting."""
 
     def run(node: Node) -> Array | None:
         operands = [numbers(node, i) for i in range(len(node.inputs))]
@@ -49,7 +49,7 @@ def elementwise(compute: Compute, kinds: str = "iuf") -> Run:
 
 
 def divide(a: Array, b: Array) -> Array | None:
-    """Whole numbers are cut off towards zero; dividing them by zero has no result."""
+    """The quotient; of integers truncated towards zero, and None for a division by zero."""
     if a.dtype.kind == "f":
         return np.asarray(a / b)
     if not np.all(b):
@@ -59,7 +59,7 @@ def divide(a: Array, b: Array) -> Array | None:
 
 
 def over_all(step: Compute) -> Compute:
-    """A function of two operands for any number of them."""
+    """A function of any number of operands, from a function of two."""
 
     def run(*operands: Array) -> Array:
         found = operands[0]
@@ -158,7 +158,7 @@ def mod(node: Node) -> Array | None:
 
 
 def reduction(compute: Compute) -> Run:
-    """Whole numbers only: the order in which floats are added is not known."""
+    """The folding of a reduction of integers; the order in which floats are added is unknown."""
 
     def run(node: Node) -> Array | None:
         data, axes = numbers(node, 0), listed(node, "axes", 1)

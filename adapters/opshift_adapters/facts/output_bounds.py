@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bounds of whole numbers: sizes and positions are never negative, and arithmetic keeps count."""
+"""Bounds of integers: sizes and positions are never negative, and arithmetic keeps bounds."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -19,7 +19,7 @@ from opshift.adapter import (
 
 LONGEST = 2**40  # no dimension is longer: a tensor of so many bytes fits into no memory
 LIMITS: dict[int, tuple[int, int]] = {T.INT32: (-(2**31), 2**31 - 1), T.INT64: (-(2**63), 2**63 - 1)}
-NARROW: dict[int, tuple[int, int]] = {  # what values of these types are, whatever computes them
+NARROW: dict[int, tuple[int, int]] = {  # the limits of these types
     T.BOOL: (0, 1), T.UINT8: (0, 255), T.INT8: (-128, 127), T.UINT16: (0, 65535),
     T.INT16: (-32768, 32767), T.UINT32: (0, 2**32 - 1), T.INT32: (-(2**31), 2**31 - 1),
 }  # fmt: skip
@@ -28,7 +28,7 @@ SIZES = "(float[N,3] x) => (int64[k] y) { s = Shape(x) "
 
 
 def needed(value: Value | None) -> Value:
-    assert value is not None  # none of these inputs may be left out
+    assert value is not None  # none of these inputs may be absent
     return value
 
 
@@ -100,7 +100,7 @@ def cast(node: Node) -> Told:
 
 
 def _held(bounds: Bounds, kind: Any) -> Bounds | None:
-    """The bounds, if no number between them wraps in an integer type."""
+    """The bounds, if no number between them overflows the integer type, else None."""
     low, high = LIMITS.get(kind, (1, 0))
     return bounds if low <= bounds.lowest and bounds.highest <= high else None
 
@@ -110,7 +110,7 @@ NEGATED = "n = Neg(s) a = Constant<value = int64[2] {7, -3}>() "
 
 
 def computed(node: Node, compute: Callable[..., tuple[Any, Any]]) -> Told:
-    """Bounds by the bounds of each operand, which `compute` gets as pairs of low and high."""
+    """The bounds of a result; `compute` gets the low and the high bound of each operand."""
     operands = [needed(value) for value in node.inputs]
     bounds = [value.bounds for value in operands]
     each = all(one.each for one in bounds) and "broadcast" not in node.attributes

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranks that follow from the lengths of inputs, where onnx's inference wants their values."""
+"""Ranks that follow from the lengths of inputs, where onnx's inference needs their values."""
 
 from collections.abc import Sequence
 
@@ -53,7 +53,7 @@ def reduction(node: Node) -> Sequence[int]:
     if node.int("keepdims"):
         return [rank]
     count = length(node, "axes")
-    return [rank - count] if count else []  # no axes are all axes, or none
+    return [rank - count] if count else []  # no axes mean all axes or none
 
 
 @output_ranks("Split")

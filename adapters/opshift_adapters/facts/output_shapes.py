@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shapes of outputs for which onnx's inference tells lengths that the values do not have."""
+"""Shapes of outputs for which onnx's inference gives wrong lengths."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from opshift.adapter import Node, ToldDims, example, output_shapes
 @example("a past of any length", "(float[1,1,2] q, float[1,2,2] k, float[1,2,2] v, float[1,2,P,1] pk, float[1,2,P,1] pv) => (float y, float a, float b, float c) { y, a, b, c = Attention<q_num_heads=2, kv_num_heads=2>(q, k, v, , pk, pv) }")
 @example("a past, and no present", "(float[1,1,2] q, float[1,2,2] k, float[1,2,2] v, float[1,2,5,1] pk, float[1,2,5,1] pv) => (float y, float c) { y, , , c = Attention<q_num_heads=2, kv_num_heads=2>(q, k, v, , pk, pv) }")
 def attention(node: Node) -> Sequence[ToldDims | None]:
-    """onnx takes an unknown length for 0, and leaves the past out of the scores."""
+    """onnx reads an unknown length as 0, and does not count the past in the scores."""
     rank = node["Q"].rank_or_none or (3 if node.attr("q_num_heads") is not None else 4)
     unknown = (None,) * rank
     queries, keys, values = (node[name].dims_or_none or unknown for name in ("Q", "K", "V"))
@@ -25,7 +25,7 @@ def attention(node: Node) -> Sequence[ToldDims | None]:
 
 
 def _length(node: Node, keys: int | str | None) -> int | str | None:
-    """How many keys there are together with those of the past."""
+    """The number of keys, together with the past keys."""
     past = node.input("past_key")
     if past is None:
         return keys
@@ -38,7 +38,7 @@ def _length(node: Node, keys: int | str | None) -> int | str | None:
 @example("half of the bins by default, a frame length", "(float[1,128,1] x) => (float y) <int64 s = {8}, int64 n = {16}> { y = STFT(x, s, , n) }")
 @example("all bins", "(float[1,128,1] x, float[16] w) => (float y) <int64 s = {8}> { y = STFT<onesided=0>(x, s, w) }")
 def stft(node: Node) -> Sequence[ToldDims | None]:
-    """onnx takes a missing `onesided` for 0."""
+    """onnx reads an absent `onesided` as 0."""
     if "onesided" in node.attributes:
         return [None]
     window, frame = node.input("window"), node.input("frame_length")

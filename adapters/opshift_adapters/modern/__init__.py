@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The formulas of newer operators, which `--modernize` looks for: inverses of decompositions."""
+"""The formulas that `--modernize` replaces by newer operators: inverses of decompositions."""

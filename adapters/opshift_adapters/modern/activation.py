@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Activations from their parts: HardSwish, Mish, Celu, Swish, SwiGLU."""
+"""Activations from their formulas: HardSwish, Mish, Celu, Swish and SwiGLU."""
 
 from opshift.adapter import Formula, Found, Term, example, modern
 
@@ -12,21 +12,21 @@ CUT = "(float[2,3] x) => (float[2,3] y) <float three = {3}, float zero = {0}, fl
 @example("of Clip", CUT + "{ a = Add(x, three) c = Clip(a, zero, six) m = Mul(x, c) y = Div(m, six) }", gives="HardSwish", atol=1e-6)
 @example("divided first", CUT + "{ a = Add(x, three) c = Clip(a, zero, six) d = Div(c, six) y = Mul(x, d) }", gives="HardSwish", atol=1e-6)
 def hard_swish(op: Formula, x: Term) -> Term:
-    """X times a HardSigmoid of slope one sixth, or times x plus three, cut off at zero and six."""
+    """x * HardSigmoid(x, alpha=1/6, beta=0.5), or x * Clip(x + 3, 0, 6) / 6."""
     return op.either(x * op.HardSigmoid(x, alpha=1 / 6, beta=0.5), x * op.Clip(x + 3, 0, 6) / 6)
 
 
 @modern("Mish", since=18)
 @example("of Softplus", "(float[2,3] x) => (float[2,3] y) { s = Softplus(x) t = Tanh(s) y = Mul(x, t) }", gives="Mish", atol=1e-6)
 def mish(op: Formula, x: Term) -> Term:
-    """X times the hyperbolic tangent of its Softplus."""
+    """x * Tanh(Softplus(x))."""
     return x * op.Tanh(op.Softplus(x))
 
 
 @modern("Celu", since=12)
 @example("of Elu", "(float[2,3] x) => (float[2,3] y) <float a = {0.25}> { n = Neg(x) r = Relu(n) m = Neg(r) d = Div(m, a) e = Elu(d) b = Mul(e, a) p = Relu(x) y = Add(p, b) }", gives="Celu", atol=1e-6)
 def celu(op: Formula, x: Term) -> Term:
-    """Relu plus an Elu of the negative part, with alpha around it."""
+    """Relu(x) + alpha * Elu(-Relu(-x) / alpha)."""
     alpha = op.number("alpha")
     return op.Relu(x) + alpha * op.Elu(op.Neg(op.Relu(op.Neg(x))) / alpha)
 
@@ -36,12 +36,12 @@ def celu(op: Formula, x: Term) -> Term:
 @example("of another value", "(float[2,3] x, float[2,3] z) => (float[2,3] y) { s = Sigmoid(z) y = Mul(s, x) }", gives="Sigmoid Mul")
 @example("alpha", "(float[2,3] x) => (float[2,3] y) <float a = {1.5}> { m = Mul(x, a) s = Sigmoid(m) y = Mul(x, s) }", gives="Swish", atol=1e-6)
 def swish(op: Formula, x: Term) -> Term:
-    """X times the Sigmoid of alpha times x."""
+    """x * Sigmoid(alpha * x)."""
     return x * op.Sigmoid(op.either(x, op.number("alpha") * x))
 
 
 def equal_shapes(found: Found) -> dict[str, object] | None:
-    """SwiGLU does not broadcast."""
+    """The attributes, if both shapes are equal, because SwiGLU does not broadcast; else None."""
     a, b = found["a"].dims_or_none, found["b"].dims_or_none
     if a is None or a != b or None in a:
         return None
@@ -53,5 +53,5 @@ def equal_shapes(found: Found) -> dict[str, object] | None:
 @example("alpha", "(float[2,3] x, float[2,3] b) => (float[2,3] y) { w = Swish<alpha=1.5>(x) y = Mul(b, w) }", gives="SwiGLU", atol=1e-6)
 @example("a gate that broadcasts", "(float[2,3] x, float[3] b) => (float[2,3] y) { w = Swish(x) y = Mul(w, b) }", gives="Swish Mul")
 def swiglu(op: Formula, a: Term, b: Term) -> Term:
-    """Swish of one input times the other."""
+    """Swish(a, alpha) * b."""
     return op.Swish(a, alpha=op.attribute("alpha")) * b

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operators of sums and products, whose operands formulas find in any order and grouping."""
+"""Sums and products, whose operands a formula matches in any order and grouping."""
 
 from opshift.adapter import arithmetic, commutes
 

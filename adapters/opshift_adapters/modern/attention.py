@@ -12,7 +12,7 @@ SCORES = "{ kt = Transpose<perm=[0, 1, 3, 2]>(k) r = MatMul(q, kt) z = Mul(r, c)
 
 
 def fits(found: Found) -> dict[str, Any] | None:
-    """Four axes with equal batches and heads, and a mask of the size of the scores."""
+    """The scale, if the inputs have four axes with equal batches and heads and the mask fits."""
     q, k, v = (found[name].dims_or_none for name in ("q", "k", "v"))
     if q is None or k is None or v is None or not len(q) == len(k) == len(v) == 4:
         return None
@@ -33,7 +33,7 @@ def reaches(mask: Value, scores: tuple[Any, ...]) -> bool:
 
 
 def scaled(numbers: dict[str, Any], q: Value) -> dict[str, Any] | None:
-    """The attribute of the scale; it is left out where it is the usual one."""
+    """The attribute `scale`, left out if it is the default; None if it is not positive."""
     root, width, kind = numbers.get("root"), q.dims[3], dtype_of(q.elem_type)
     given = numbers["scale"] if root is None else root
     if not given > 0:
@@ -59,12 +59,12 @@ def scaled(numbers: dict[str, Any], q: Value) -> dict[str, Any] | None:
 @example("a negative scale", QKV + Y.replace("0.5", "-0.5") + SCORES + "p = Softmax(z) y = MatMul(p, v) }", gives="Transpose MatMul Mul Softmax MatMul", rtol=1e-5, atol=1e-6)
 @example("a width that is not known", QKV.replace("2,2,3,4", "2,2,3,D").replace("2,2,5,4", "2,2,5,D") + Y + SCORES + "p = Softmax(z) y = MatMul(p, v) }", gives="Attention", inputs={"q": [[[[1.0, -1.0]] * 3] * 2] * 2, "k": [[[[0.5, -2.0]] * 5] * 2] * 2}, rtol=1e-5, atol=1e-6)
 def attention(op: Formula, q: Term, k: Term, v: Term) -> Term:
-    """The chances of the scaled scores, times the values."""
+    """MatMul(Softmax(scaled scores), V)."""
     return op.MatMul(op.Softmax(scores(op, q, k), axis=-1), v)
 
 
 def shows(found: Found) -> dict[str, Any] | None:
-    """A constant mask that shows each query at least one key."""
+    """The scale, if a constant mask shows each query at least one key, else None."""
     known = found["mask"].const_or_none()
     if known is None or known.dtype.kind != "f" or not np.isfinite(known).any(axis=-1).all():
         return None
@@ -72,7 +72,7 @@ def shows(found: Found) -> dict[str, Any] | None:
 
 
 def caps(found: Found) -> dict[str, Any] | None:
-    """The scores are divided and multiplied by one positive number."""
+    """The scale and `softcap`, if the scores are divided and multiplied by one positive number."""
     told, cap = fits(found), found.numbers["softcap"]
     return None if told is None or not 0 < cap < math.inf else {**told, "softcap": cap}
 
@@ -89,7 +89,7 @@ CAUSAL = " float[3,5] m = {0, -inf, -inf, -inf, -inf, 0, 0, -inf, -inf, -inf, 0,
 @example("a query sees no key", QKV + Y.replace("}> ", "}," + CAUSAL.replace("{0,", "{-inf,")) + SCORES + "b = Add(z, m) p = Softmax(b) y = MatMul(p, v) }", gives="Transpose MatMul Mul Add Softmax MatMul", rtol=1e-5, atol=1e-6)
 @example("a key is infinitely near", QKV + Y.replace("}> ", "}," + CAUSAL.replace("{0,", "{inf,")) + SCORES + "b = Add(z, m) p = Softmax(b) y = MatMul(p, v) }", gives="Transpose MatMul Mul Add Softmax MatMul", rtol=1e-5, atol=1e-6)
 def attention_with_a_known_mask(op: Formula, q: Term, k: Term, v: Term, mask: Term) -> Term:
-    """The chances of the scaled scores and a mask that hides no query, times the values."""
+    """MatMul(Softmax(scaled scores + mask), V), where each query sees at least one key."""
     return op.MatMul(op.Softmax(scores(op, q, k) + mask, axis=-1), v)
 
 
@@ -103,7 +103,7 @@ CAPPED = SCORES + "d = Div(z, o) t = Tanh(d) u = Mul(t, o) "
 @example("two caps", QKV + CAP.replace("o = {2}", "o = {2}, float w = {3}") + CAPPED.replace("Mul(t, o)", "Mul(t, w)") + "p = Softmax(u) y = MatMul(p, v) }", gives="Transpose MatMul Mul Div Tanh Mul Softmax MatMul", rtol=1e-5, atol=1e-6)
 @example("keys of one head", QKV.replace("float[2,2,5,4] k", "float[2,1,5,4] k") + CAP + CAPPED + "p = Softmax(u) y = MatMul(p, v) }", gives="Transpose MatMul Mul Div Tanh Mul Softmax MatMul", rtol=1e-5, atol=1e-6)
 def attention_with_a_soft_cap(op: Formula, q: Term, k: Term, v: Term) -> Term:
-    """The chances of the scaled and capped scores, times the values."""
+    """MatMul(Softmax(capped scores), V), where capped is Tanh(scores / cap) * cap."""
     return op.MatMul(op.Softmax(capped(op, q, k), axis=-1), v)
 
 
@@ -113,7 +113,7 @@ def attention_with_a_soft_cap(op: Formula, q: Term, k: Term, v: Term) -> Term:
 def attention_with_a_soft_cap_and_a_mask(
     op: Formula, q: Term, k: Term, v: Term, mask: Term
 ) -> Term:
-    """The chances of the scaled and capped scores and a mask, times the values."""
+    """MatMul(Softmax(capped scores + mask), V), where each query sees at least one key."""
     return op.MatMul(op.Softmax(capped(op, q, k) + mask, axis=-1), v)
 
 
@@ -126,7 +126,7 @@ NO_KEYS = "a query that sees no key gives zeros, not NaN"
 @example("a mask of one row and column", QKV + ", float[3,1] m" + Y + SCORES + "b = Add(z, m) p = Softmax(b) y = MatMul(p, v) }", gives="Transpose MatMul Mul Add Softmax MatMul", approximate=True)
 @example("without permission", QKV + ", float[3,5] m" + Y + SCORES + "b = Add(z, m) p = Softmax(b) y = MatMul(p, v) }", gives="Transpose MatMul Mul Add Softmax MatMul")
 def attention_with_a_mask(op: Formula, q: Term, k: Term, v: Term, mask: Term) -> Term:
-    """The chances of the scaled scores and a mask, times the values."""
+    """MatMul(Softmax(scaled scores + mask), V)."""
     return op.MatMul(op.Softmax(scores(op, q, k) + mask, axis=-1), v)
 
 
@@ -138,7 +138,7 @@ FACTORS = "{ qs = Mul(q, c) kt = Transpose<perm=[0, 1, 3, 2]>(k) ks = Mul(kt, c)
 @modern("Attention", since=23, when=fits)
 @example("a mask that may hide all keys", MASK.replace("float i", "int64[1] a = {-1}, float i") + FACTORS + HIDES, gives="Attention", rtol=1e-5, atol=1e-6)
 def attention_that_hides(op: Formula, q: Term, k: Term, v: Term, mask: Term) -> Term:
-    """The chances of the scaled scores and a mask; none if all keys are hidden."""
+    """MatMul(Softmax(scaled scores + mask), V), but 0 for a query whose keys are all hidden."""
     chances = op.Softmax(scores(op, q, k) + mask, axis=-1)
     hidden = op.Equal(op.ReduceMax(mask, axes=[-1], keepdims=1), -math.inf)
     return op.MatMul(op.Where(hidden, 0, chances), v)
@@ -147,7 +147,7 @@ def attention_that_hides(op: Formula, q: Term, k: Term, v: Term, mask: Term) -> 
 @modern("Attention", since=23, when=fits)
 @example("a mask of bool", MASK.replace("float[2,1,3,5]", "bool[2,1,3,5]").replace("float i", "int64[1] a = {-1}, float i") + FACTORS + "n = Where(m, o, i) " + HIDES.replace("m)", "n)").replace("(m,", "(n,"), gives="Attention", rtol=1e-5, atol=1e-6)
 def attention_of_what_is_shown(op: Formula, q: Term, k: Term, v: Term, mask: Term) -> Term:
-    """The chances of the scaled scores where a mask says so."""
+    """MatMul(Softmax(scaled scores where mask), V), but 0 for a query without visible keys."""
     bias = op.Where(mask, 0, -math.inf)
     chances = op.Softmax(scores(op, q, k) + bias, axis=-1)
     hidden = op.Equal(op.ReduceMax(bias, axes=[-1], keepdims=1), -math.inf)
@@ -155,7 +155,7 @@ def attention_of_what_is_shown(op: Formula, q: Term, k: Term, v: Term, mask: Ter
 
 
 def scores(op: Formula, q: Term, k: Term) -> Term:
-    """The scaled product of queries and keys, or the product of both scaled by the root."""
+    """The scaled product of queries and keys, or the product of both scaled by its root."""
     turned, root = op.Transpose(k, perm=[0, 1, 3, 2]), op.number("root")
     return op.either(
         op.MatMul(q, turned) * op.number("scale"), op.MatMul(q * root, turned * root)
@@ -163,6 +163,6 @@ def scores(op: Formula, q: Term, k: Term) -> Term:
 
 
 def capped(op: Formula, q: Term, k: Term) -> Term:
-    """The scores, bent towards a largest number."""
+    """The capped scores: Tanh(scores / cap) * cap."""
     cap = op.number("softcap")
     return op.Tanh(scores(op, q, k) / cap) * cap

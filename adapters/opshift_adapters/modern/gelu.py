@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gelu from its error function or its hyperbolic tangent."""
+"""Gelu from its formula with Erf or with Tanh."""
 
 from math import pi
 
@@ -16,7 +16,7 @@ EXACT = "(float[2,3] x) => (float[2,3] y) <float two = {2}, float one = {1}, flo
 @example("another number", EXACT.replace("{2}", "{3}") + "{ r = Sqrt(two) d = Div(x, r) e = Erf(d) a = Add(e, one) m = Mul(x, a) y = Mul(m, half) }", gives="Sqrt Div Erf Add Mul Mul")
 @example("another input", EXACT.replace("(float[2,3] x)", "(float[2,3] x, float[2,3] z)") + "{ r = Sqrt(two) d = Div(x, r) e = Erf(d) a = Add(e, one) m = Mul(z, a) y = Mul(m, half) }", gives="Sqrt Div Erf Add Mul Mul")
 def by_error_function(op: Formula, x: Term) -> Term:
-    """Half of x times one plus the error function of x by the root of two."""
+    """x / 2 * (1 + Erf(x / sqrt(2)))."""
     return 0.5 * x * (op.Erf(x / op.root(2)) + 1)
 
 
@@ -28,7 +28,7 @@ TANH = "(float[2,3] x) => (float[2,3] y) <float three = {3}, float c = {0.044715
 @example("products", TANH + "{ p = Mul(x, x) p3 = Mul(p, x) q = Mul(c, p3) s = Add(x, q) i = Mul(r, s) t = Tanh(i) u = Add(one, t) h = Mul(half, x) y = Mul(h, u) }", gives="Gelu")
 @example("the cubic as a product", TANH.replace("float three = {3}, ", "") + "{ p = Mul(x, x) q = Mul(c, p) s = Add(one, q) xs = Mul(x, s) i = Mul(r, xs) t = Tanh(i) u = Add(one, t) h = Mul(half, x) y = Mul(h, u) }", gives="Gelu")
 def by_tanh(op: Formula, x: Term) -> Term:
-    """Half of x times one plus the hyperbolic tangent of a cubic, a sum or a product."""
+    """x / 2 * (1 + Tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))."""
     root = op.root(2 / pi)
     cubic = root * (x + 0.044715 * (x * x * x))
     product = root * x * (0.044715 * (x * x) + 1)

@@ -8,7 +8,7 @@ from opshift.adapter import Formula, Found, T, Term, Value, example, modern
 LAYER = "(float[2,3,4] x, float[4] s, float[4] b) => (float[2,3,4] y) <float e = {0.00001}, float two = {2}, int64[1] a = {-1}> "
 MEANS = "{ m = ReduceMean(x, a) d = Sub(x, m) p = Pow(d, two) v = ReduceMean(p, a) w = Add(v, e) r = Sqrt(w) n = Div(d, r) "
 AT_18 = {"": 18}
-STASHES = (T.FLOAT, T.BFLOAT16)  # what the mean and the deviation of LayerNormalization may be
+STASHES = (T.FLOAT, T.BFLOAT16)  # types of the mean and the deviation of LayerNormalization
 
 
 def stretches(x: Value, part: Value, axis: int) -> bool:
@@ -25,7 +25,7 @@ def stretches(x: Value, part: Value, axis: int) -> bool:
 
 
 def fits(found: Found) -> dict[str, Any] | None:
-    """Scale and bias must not make the result larger than x is."""
+    """The attributes, if scale and bias do not make the result larger than `x`, else None."""
     told = found.numbers
     parts = [found[name] for name in ("scale", "bias") if name in found]
     if told["stash_type"] not in STASHES:
@@ -34,9 +34,9 @@ def fits(found: Found) -> dict[str, Any] | None:
 
 
 def rms_fits(found: Found) -> dict[str, Any] | None:
-    """The quotient has the type of x, and the scale does not make the result larger than x is.
+    """The attributes, if the quotient has the type of `x` and the scale does not enlarge it.
 
-    Runtimes compute in float what the nodes would compute in float16.
+    Else None. A formula in float16 is refused, because runtimes compute RMSNormalization in float.
     """
     told = found.numbers
     if told.pop("kind") != found["x"].elem_type_or_none or told["stash_type"] == T.FLOAT16:
@@ -45,12 +45,12 @@ def rms_fits(found: Found) -> dict[str, Any] | None:
 
 
 def mean(op: Formula, x: Term) -> Term:
-    """The mean along the last axes, which stay with size 1."""
+    """The mean along the last axes, which keep size 1."""
     return op.ReduceMean(x, axes=op.last_axes("axis"), keepdims=1)
 
 
 def normal(op: Formula, x: Term) -> Term:
-    """The distance from the mean, in standard deviations."""
+    """(x - mean) / Sqrt(variance + epsilon), computed in `stash_type`."""
     x = op.cast(x, "stash_type")
     gap = x - mean(op, x)
     return op.cast(gap / op.Sqrt(mean(op, gap * gap) + op.number("epsilon")))
@@ -66,14 +66,14 @@ def normal(op: Formula, x: Term) -> Term:
 @example("a scale of one number", LAYER.replace("float[4] s, float[4] b", "float[1] s, float[1] b") + MEANS + "t = Mul(n, s) y = Add(t, b) }", gives="LayerNormalization", atol=1e-5, imports=AT_18)
 @example("unknown rank", "(float[24] f, int64[k] g, float[4] s, float[4] b) => (float[p,q,r] y) <float e = {0.00001}, float two = {2}, int64[1] a = {-1}> " + MEANS.replace("{ ", "{ x = Reshape(f, g) ", 1) + "t = Mul(n, s) y = Add(t, b) }", gives="Reshape ReduceMean Sub Pow ReduceMean Add Sqrt Div Mul Add", inputs={"g": [2, 3, 4]}, imports=AT_18)
 def layer_normalization(op: Formula, x: Term, scale: Term, bias: Term) -> Term:
-    """The distance from the mean in standard deviations, scaled and shifted."""
+    """(x - mean) / Sqrt(variance + epsilon) * scale + bias."""
     return normal(op, x) * scale + bias
 
 
 @modern("LayerNormalization", since=17, when=fits)
 @example("no bias", LAYER.replace(", float[4] b", "") + MEANS + "y = Mul(s, n) }", gives="LayerNormalization", atol=1e-5, imports=AT_18)
 def layer_normalization_without_bias(op: Formula, x: Term, scale: Term) -> Term:
-    """The distance from the mean in standard deviations, scaled."""
+    """(x - mean) / Sqrt(variance + epsilon) * scale."""
     return normal(op, x) * scale
 
 
@@ -88,7 +88,7 @@ SQUARES = "{ p = Pow(x, two) v = ReduceMean(p, a) w = Add(v, e) r = Sqrt(w) "
 @example("float16 in float", "(float16[2,3,4] h, float16[4] s) => (float16[2,3,4] y) <float e = {0.00001}, float two = {2}, int64[1] a = {-1}> " + SQUARES.replace("{ ", "{ x = Cast<to=1>(h) ", 1) + "n = Div(x, r) k = Cast<to=10>(n) y = Mul(k, s) }", gives="RMSNormalization", atol=0.01)
 @example("in float16", RMS.replace("float", "float16").replace("0.00001", "5145").replace("{2}", "{16384}") + SQUARES + "n = Div(x, r) y = Mul(n, s) }", gives="Pow ReduceMean Add Sqrt Div Mul", atol=0.01)
 def rms_normalization(op: Formula, x: Term, scale: Term) -> Term:
-    """X by the root of its mean square, scaled."""
+    """x / Sqrt(mean of x * x + epsilon) * scale."""
     wide = op.cast(x, "stash_type")
     root = op.Sqrt(mean(op, wide * wide) + op.number("epsilon"))
     return op.cast(op.cast(wide / root, "kind")) * scale

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""QuantizeLinear and DequantizeLinear of whole tensors and of blocks from their arithmetic."""
+"""QuantizeLinear and DequantizeLinear, of whole tensors and of blocks, from their arithmetic."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ def is_scalar(found: Found, *names: str) -> bool:
 
 
 def whole_point(found: Found) -> dict[str, Any] | None:
-    """The zero point, which a constant may hold in another type than that of the data."""
+    """The zero point in the type of the data, if it has that type or is a constant that fits."""
     x, zero = found["x"], found["x_zero_point"]
     if zero.elem_type_or_none == x.elem_type_or_none:
         return {}
@@ -27,7 +27,7 @@ def whole_point(found: Found) -> dict[str, Any] | None:
 
 
 def dequantizes(found: Found) -> dict[str, Any] | None:
-    """Scale and zero point are scalars, and the data is of 8 bits: a float holds the difference."""
+    """The zero point, if the data has 8 bits and the scale and the zero point are scalars."""
     if found["x"].elem_type_or_none not in LIMITS or not is_scalar(found, "x_scale", "x_zero_point"):
         return None
     return whole_point(found)
@@ -41,7 +41,7 @@ def dequantizes(found: Found) -> dict[str, Any] | None:
 @example("a scale for each column", BYTES.replace("float s", "float[3] s") + "{ a = Cast<to=1>(x) b = Cast<to=1>(z) d = Sub(a, b) y = Mul(d, s) }", gives="Cast Cast Sub Mul")
 @example("a difference of bytes", BYTES + "{ d = Sub(x, z) a = Cast<to=1>(d) y = Mul(a, s) }", gives="Sub Cast Mul", imports={"": 14})
 def dequantize_linear(op: Formula, x: Term, x_scale: Term, x_zero_point: Term) -> Term:
-    """The difference from the zero point, times the scale."""
+    """(x - zero point) * scale."""
     return (op.Cast(x, to=T.FLOAT) - op.cast(x_zero_point)) * x_scale
 
 
@@ -61,7 +61,7 @@ def spread(op: Formula, part: Term) -> Term:
 
 
 def blocks(found: Found) -> dict[str, Any] | None:
-    """The axis and the size of the blocks, if all lengths are known to fit."""
+    """The axis and the size of the blocks, if all sizes are known to fit, else None."""
     told, x, parts = found.numbers, found["x"], [found["x_scale"]]
     parts += [found["x_zero_point"]] if "x_zero_point" in found else []
     shape, own = x.shape_or_none, parts[0].shape_or_none
@@ -80,7 +80,7 @@ def blocks(found: Found) -> dict[str, Any] | None:
 
 
 def block_of(told: dict[str, Any], rank: int) -> tuple[int | None, int]:
-    """The axis along which a tensor is repeated, and how often; None where it is not one axis."""
+    """The axis along which a tensor is repeated, and how often; None if it is not one axis."""
     behind, repeats = told["behind"], told["repeats"]
     if not behind or len(behind) != 1 or not repeats or len(repeats) != rank + 1:
         return None, 0
@@ -97,7 +97,7 @@ def block_of(told: dict[str, Any], rank: int) -> tuple[int | None, int]:
 @example("the last block is cut", CUT, gives="DequantizeLinear")
 @example("another axis is cut", CUT.replace("o = {1}", "o = {0}").replace("h = {3}", "h = {2}").replace("[3,3] x", "[2,4] x").replace("[3,3] y", "[2,4] y"), gives="Unsqueeze Expand Reshape Slice Cast Unsqueeze Expand Reshape Slice Cast Sub Mul")
 def dequantize_blocks(op: Formula, x: Term, x_scale: Term, x_zero_point: Term) -> Term:
-    """The difference from the zero point of its block, times the scale of its block."""
+    """(x - zero point) * scale, with a zero point and a scale for each block."""
     shifted = op.cast(x, "kind") - spread(op, op.cast(x_zero_point))
     return op.cast(shifted * op.cast(spread(op, x_scale), "kind"))
 
@@ -105,12 +105,12 @@ def dequantize_blocks(op: Formula, x: Term, x_scale: Term, x_zero_point: Term) -
 @modern("DequantizeLinear", since=21, when=blocks)
 @example("blocks without a zero point", BLOCKS.replace(", uint8[3,2] z", "").replace(" zf = Cast<to=1>(z) uz = Unsqueeze(zf, n) ez = Expand(uz, r) fz = Reshape(ez, g)", "").replace("d = Sub(a, fz) y = Mul(d, fs)", "y = Mul(a, fs)"), gives="DequantizeLinear")
 def dequantize_blocks_around_zero(op: Formula, x: Term, x_scale: Term) -> Term:
-    """The data times the scale of its block."""
+    """x * scale, with a scale for each block."""
     return op.cast(op.cast(x, "kind") * op.cast(spread(op, x_scale), "kind"))
 
 
 def quantizes(found: Found) -> dict[str, Any] | None:
-    """Scale and zero point are scalars, and the limits are those of the type."""
+    """An empty dict if scale and zero point are scalars and the limits fit the type, else None."""
     told = found.numbers
     limits = LIMITS.get(found["y_zero_point"].elem_type_or_none or 0)
     fits = limits == (told["low"], told["high"]) and is_scalar(found, "y_scale", "y_zero_point")
@@ -125,7 +125,7 @@ ROUNDED = "(float[2,3] x, float s, uint8 z) => (uint8[2,3] y) <float l = {0}, fl
 @example("other limits", ROUNDED.replace("255", "127") + "y = Cast<to=2>(c) }", gives="Div Round Cast Add Clip Cast")
 @example("another type", ROUNDED.replace("(uint8[2,3] y)", "(int8[2,3] y)") + "y = Cast<to=3>(c) }", gives="Div Round Cast Add Clip Cast")
 def quantize_linear(op: Formula, x: Term, y_scale: Term, y_zero_point: Term) -> Term:
-    """The quotient by the scale, rounded, shifted by the zero point and cut off at the limits."""
+    """Round(x / scale) + zero point, within the limits of the type."""
     shifted = op.Round(x / y_scale) + op.Cast(y_zero_point, to=T.FLOAT)
     cut = op.Clip(shifted, op.number("low"), op.number("high"))
     return op.Cast(cut, to=op.attribute("to"))

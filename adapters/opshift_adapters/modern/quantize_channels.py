@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""QuantizeLinear and DequantizeLinear with a scale for each channel from their arithmetic."""
+"""QuantizeLinear and DequantizeLinear with a scale for each channel, from their arithmetic."""
 
 from typing import Any
 
@@ -14,14 +14,14 @@ AS_WRITTEN = "Reshape Cast Reshape Cast Sub Mul"
 
 
 def length_of(x: Value, axis: int) -> int | None:
-    """One dimension of a value of known rank, if it is known."""
+    """One dimension of a value if it is known, else None."""
     dims = x.dims_or_none
     size = dims[axis] if dims is not None and -len(dims) <= axis < len(dims) else None
     return size if isinstance(size, int) else None
 
 
 def reshaped(found: Found, x: str, scale: str, zero: str, kind: int | None) -> dict[str, Any] | None:
-    """The axis of a scale and a zero point that are vectors turned to lie along it."""
+    """The axis, if scale and zero point are vectors reshaped to lie along it, else None."""
     told, parts = found.numbers, (found[scale], found[zero])
     goal = told["goal"]
     if goal != told["zero_goal"] or goal[:1] != [-1] or any(size != 1 for size in goal[1:]):
@@ -33,7 +33,7 @@ def reshaped(found: Found, x: str, scale: str, zero: str, kind: int | None) -> d
 
 
 def lying(found: Found, x: str, scale: str, zero: str, kind: int | None) -> dict[str, Any] | None:
-    """The axis of constants that lie along it already, or of vectors along the last one."""
+    """The axis of constants that lie along it already, or of vectors along the last axis."""
     shape = found[scale].shape_or_none
     if not shape or found[zero].shape_or_none != shape or any(size != 1 for size in shape[1:]):
         return None
@@ -64,7 +64,7 @@ def dequantizes_lying(found: Found) -> dict[str, Any] | None:
 
 
 def dequantized(op: Formula, x: Term, scale: Term, zero: Term) -> Term:
-    """The difference from the zero point, times the scale."""
+    """(x - zero point) * scale."""
     return (op.Cast(x, to=T.FLOAT) - zero) * scale
 
 
@@ -75,7 +75,7 @@ def dequantized(op: Formula, x: Term, scale: Term, zero: Term) -> Term:
 @example("a zero point of another type", CHANNELS.replace("uint8[3] z", "int16[3] z"), gives=AS_WRITTEN, inputs={"z": [0, 3, 5]})
 @example("16 bits", CHANNELS.replace("uint8", "int16"), gives=AS_WRITTEN)
 def dequantize_channels(op: Formula, x: Term, x_scale: Term, x_zero_point: Term) -> Term:
-    """The difference from the zero point of its channel, times the scale of its channel."""
+    """(x - zero point) * scale, with a zero point and a scale for each channel."""
     scale = op.Reshape(x_scale, shape=op.attribute("goal"))
     zero = op.Reshape(op.cast(x_zero_point), shape=op.attribute("zero_goal"))
     return dequantized(op, x, scale, zero)
@@ -90,7 +90,7 @@ def dequantize_channels(op: Formula, x: Term, x_scale: Term, x_zero_point: Term)
 @example("a channel that is stretched", FIXED.replace("int8[2,3,2] x", "int8[2,1,2] x"), gives="Cast Sub Mul")
 @example("zero points of another type", LAST.replace("uint8[3] z", "int16[3] z"), gives="Cast Cast Sub Mul", inputs={"z": [0, 3, 5]})
 def dequantize_by_the_last_axes(op: Formula, x: Term, x_scale: Term, x_zero_point: Term) -> Term:
-    """The difference from the zero point of its channel, times the scale of its channel."""
+    """(x - zero point) * scale, whose shapes already broadcast along the channels."""
     return dequantized(op, x, x_scale, op.cast(x_zero_point))
 
 
@@ -98,7 +98,7 @@ ROUNDED = "(float[2,3,4] x, float[3] s, uint8[3] z) => (uint8[2,3,4] y) <int64[2
 
 
 def quantizes_reshaped(found: Found) -> dict[str, Any] | None:
-    """The limits are those of the type of the zero points."""
+    """The axis, if the limits are those of the type of the zero points, else None."""
     told, kind = found.numbers, found["y_zero_point"].elem_type_or_none
     fits = LIMITS.get(kind or 0) == (told["low"], told["high"]) and told["to"] == kind
     return reshaped(found, "x", "y_scale", "y_zero_point", kind) if fits else None
@@ -109,7 +109,7 @@ def quantizes_reshaped(found: Found) -> dict[str, Any] | None:
 @example("other limits", ROUNDED.replace("255", "127") + "y = Cast<to=2>(c) }", gives="Reshape Div Round Cast Reshape Add Clip Cast")
 @example("a channel that is stretched", ROUNDED.replace("float[2,3,4] x", "float[2,1,4] x") + "y = Cast<to=2>(c) }", gives="Reshape Div Round Cast Reshape Add Clip Cast")
 def quantize_channels(op: Formula, x: Term, y_scale: Term, y_zero_point: Term) -> Term:
-    """The quotient by the scale of its channel, rounded, shifted by the zero point and cut off."""
+    """Round(x / scale) + zero point within the limits, with a scale for each channel."""
     scale = op.Reshape(y_scale, shape=op.attribute("goal"))
     zero = op.Reshape(op.Cast(y_zero_point, to=T.FLOAT), shape=op.attribute("zero_goal"))
     cut = op.Clip(op.Round(x / scale) + zero, op.number("low"), op.number("high"))

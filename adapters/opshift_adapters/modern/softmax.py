@@ -15,7 +15,7 @@ OVERFLOWS = "large numbers no longer overflow in its exponentials"
 @example("two axes", SHIFTED.replace("[1] a = {-1}", "[2] a = {1, 2}") + "e = Exp(d) s = ReduceSum<keepdims=1>(e, a) y = Div(e, s) }", gives="ReduceMax Sub Exp ReduceSum Div", imports=AT_18)
 @example("two sums", SHIFTED.replace("a =", "b = {0}, int64[1] a =") + "e = Exp(d) s = ReduceSum<keepdims=1>(e, b) y = Div(e, s) }", gives="ReduceMax Sub Exp ReduceSum Div", imports=AT_18)
 def softmax(op: Formula, input: Term) -> Term:
-    """Exponentials of the distances from the largest value, by their sum."""
+    """Exp(x - max) / ReduceSum(Exp(x - max))."""
     axis = op.axis("axis")
     power = op.Exp(input - op.ReduceMax(input, axes=axis, keepdims=1))
     return power / op.ReduceSum(power, axes=axis, keepdims=1)
@@ -25,7 +25,7 @@ def softmax(op: Formula, input: Term) -> Term:
 @example("of the values", "(float[2,3] x) => (float[2,3] y) <int64[1] a = {-1}> { e = Exp(x) s = ReduceSum(e, a) y = Div(e, s) }", gives="Softmax", approximate=True, atol=1e-6)
 @example("without permission", "(float[2,3] x) => (float[2,3] y) <int64[1] a = {-1}> { e = Exp(x) s = ReduceSum(e, a) y = Div(e, s) }", gives="Exp ReduceSum Div")
 def softmax_of_the_values(op: Formula, input: Term) -> Term:
-    """Exponentials by their sum."""
+    """Exp(x) / ReduceSum(Exp(x))."""
     power = op.Exp(input)
     return power / op.ReduceSum(power, axes=op.axis("axis"), keepdims=1)
 
@@ -33,7 +33,7 @@ def softmax_of_the_values(op: Formula, input: Term) -> Term:
 @modern("LogSoftmax", since=13)
 @example("of the distance from the largest", SHIFTED + "e = Exp(d) s = ReduceSum<keepdims=1>(e, a) l = Log(s) y = Sub(d, l) }", gives="LogSoftmax", atol=1e-6, imports=AT_18)
 def log_softmax(op: Formula, input: Term) -> Term:
-    """The distances from the largest value, less the logarithm of the sum of their exponentials."""
+    """x - max - Log(ReduceSum(Exp(x - max)))."""
     axis = op.axis("axis")
     gap = input - op.ReduceMax(input, axes=axis, keepdims=1)
     return gap - op.Log(op.ReduceSum(op.Exp(gap), axes=axis, keepdims=1))
@@ -43,5 +43,5 @@ def log_softmax(op: Formula, input: Term) -> Term:
 @example("of Softmax", "(float[2,3] x) => (float[2,3] y) { s = Softmax<axis=0>(x) y = Log(s) }", gives="LogSoftmax", approximate=True, atol=1e-6)
 @example("without permission", "(float[2,3] x) => (float[2,3] y) { s = Softmax<axis=0>(x) y = Log(s) }", gives="Softmax Log")
 def log_of_softmax(op: Formula, input: Term) -> Term:
-    """The logarithm of Softmax."""
+    """Log(Softmax(x))."""
     return op.Log(op.Softmax(input, axis=op.attribute("axis")))

@@ -95,8 +95,7 @@ def _from_a_wider_pair(x: Value, op: Builder) -> Value | None:
 
 
 def gone_with_its_reader(node: Node, op: Builder) -> Result:
-    """The older opset lacks this type; the node is removed if DequantizeLinear no longer reads it.
-    """
+    """The older opset lacks this type; the node is removed if nothing reads it any more."""
     result = node.outputs[0]
     assert result is not None
     return op.dissolve(f"{_name(result)} does not exist there")

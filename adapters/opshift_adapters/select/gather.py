@@ -121,7 +121,7 @@ def gather_elements_11_10(node: Node, op: Builder) -> Result:
 
 
 def gather_elements(op: Builder, data: Value, indices: Value, rank: int, along: int) -> Value:
-    """GatherElements of int64 indices that count from the front (version 7 to 12)."""
+    """GatherElements of int64 indices that count from the front (opset 7 to 12)."""
     place = None
     for axis in range(rank):
         if axis == along:
