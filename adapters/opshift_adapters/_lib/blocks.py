@@ -139,23 +139,23 @@ def count_elements(op: Builder, shape: Value) -> Value:
     return functools.reduce(op.Mul, sizes) if sizes else op.const([1])
 
 
-RESHAPE_TO = ("Reshape", "Size", "Cast", "Shape", "Expand")
+RESHAPE_TO = ("Reshape", "Cast", "Expand")
 
 
 def reshape_to(op: Builder, x: Value, shape: Value) -> Value:
     """Reshape in which a 0 means the size 0 (opset 8 and later).
 
-    Below opset 14 a 0 copies the size of the input. Therefore an empty input first gets the size 0
-    on each axis, so that the copy is right.
+    Below opset 14 a 0 copies the size of the input. Therefore an empty input first gets a 0 on each
+    axis where the shape has one, so that the copy is right.
     """
     if op.version >= 14:
         return op.Reshape(x, shape, allowzero=1)
     goal, own = shape.const_or_none(), x.shape_or_none
     if (goal is not None and 0 not in goal) or (own is not None and 0 not in own):
         return op.Reshape(x, shape)
-    any_at_all = op.Cast(op.Cast(op.Size(x), to=T.BOOL), to=T.INT64)
-    flat = op.Reshape(x, op.const([-1]))
-    return op.Reshape(op.Expand(flat, op.Expand(any_at_all, shape_of(op, shape))), shape)
+    ones = op.Cast(op.Cast(shape, to=T.BOOL), to=T.INT64)  # and zeros, if the shape has some
+    flat = x if x.rank_or_none == 1 else op.Reshape(x, op.const([-1]))
+    return op.Reshape(op.Expand(flat, ones), shape)
 
 
 AS_IMAGE = ("Reshape", "Shape", "Squeeze", "Unsqueeze")

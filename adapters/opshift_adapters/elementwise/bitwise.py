@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """BitShift, the bitwise operators and BitCast."""
 
+import numpy as np
 from opshift.adapter import (
     KEEP,
     Builder,
@@ -16,8 +17,8 @@ from opshift.adapter import (
     example,
 )
 
-from opshift_adapters._lib.blocks import UNSIGNED
-from opshift_adapters._lib.exact_integers import BITS, wrapped
+from opshift_adapters._lib.blocks import UNSIGNED, as_type
+from opshift_adapters._lib.exact_integers import BITS
 
 UNSIGNED_OF = {8: T.UINT8, 16: T.UINT16, 32: T.UINT32, 64: T.UINT64}
 
@@ -97,9 +98,7 @@ def _shift(node: Node, op: Builder, x: Value, amount: Value) -> Value:
 
 # -- BitwiseAnd, BitwiseOr, BitwiseXor, BitwiseNot -----------------------------------------------
 
-PLANES = (
-    "Cast", "Unsqueeze", "Div", "Mod", "Mul", "ReduceSum", "Sub", "Add", "And", "Or", "Xor",
-)  # fmt: skip
+PLANES = ("Cast", "Unsqueeze", "BitShift", "Div", "Mod", "Add", "Sub", "Mul", "ReduceSum", "MatMul")
 
 
 @adapter("BitwiseAnd BitwiseOr BitwiseXor", 18, 17, emits=PLANES)
@@ -108,45 +107,49 @@ PLANES = (
 @example("uint32", "(uint32[N] a, uint32 b) => (uint32[N] y) { y = {op}(a, b) }", inputs={"a": [2**32 - 1, 2**31], "b": 2**31 + 1})
 @example("int64", "(int64[4] a, int64[4] b) => (int64[4] y) { y = {op}(a, b) }", inputs={"a": [-(2**63), 2**63 - 1, -1, 6], "b": [-1, 2**40 + 1, 2**32, 3]})
 @example("uint64", "(uint64[2] a, uint64[2] b) => (uint64[2] y) { y = {op}(a, b) }", inputs={"a": [2**64 - 1, 2**63], "b": [2**63 + 5, 2**63]})
+@example("constant int16", "(int16[4] a) => (int16[4] y) <int16[4] b = {-32768, 255, -1, 7}> { y = {op}(a, b) }", inputs={"a": [-1, 3, 127, -128]})
+@example("constant uint64", "(uint64[2] b) => (uint64[2] y) <uint64 a = {9223372036854775809}> { y = {op}(a, b) }", inputs={"b": [2**64 - 1, 2**63]})
 @example("unknown rank", "(int8[24] w, int64[k] s, int8[3] b) => (int8[p,q,r] y) { a = Reshape(w, s) y = {op}(a, b) }", inputs={"s": [2, 4, 3]})
 @example("no elements", "(int32[2,0] a, int32[1] b) => (int32[2,0] y) { y = {op}(a, b) }")
 def bitwise_18_17(node: Node, op: Builder) -> Result:
-    """Opset 18 added this operator; below it, bits on a new last axis go through And, Or or Xor."""
-    logical = getattr(op, node.op.removeprefix("Bitwise"))
-    a, b = node["A"], node["B"]
-    kind, bits = a.elem_type, BITS[a.elem_type]
-    if bits < 64:
-        both = logical(_bits(op, _bare(op, a), bits), _bits(op, _bare(op, b), bits))
-        whole = _joined(op, both, bits)
-        return op.Cast(whole if kind in UNSIGNED else wrapped(op, whole, kind), to=kind)
-    pairs = zip(_halves(op, a), _halves(op, b), strict=True)
-    low, high = (_joined(op, logical(_bits(op, p, 32), _bits(op, q, 32)), 32) for p, q in pairs)
-    whole = high * op.const(2**32) + low
-    return op.Cast(whole, to=kind) if kind == T.UINT64 else whole
+    """Opset 18 added this operator; below it, sums of bits on a new last axis are written."""
+    a, b = (_bits(op, node[name]) for name in ("A", "B"))
+    kind, bits = node["A"].elem_type, BITS[node["A"].elem_type]
+    if node.op == "BitwiseXor":
+        apart = a - b
+        both = apart * apart
+    else:
+        both = (a + b if node.op == "BitwiseAnd" else a + b + 1) / 2
+    weights = [2**i for i in range(bits)]
+    if kind not in UNSIGNED or bits == 64:
+        weights[-1] = -weights[-1]
+    return as_type(op, _joined(op, as_type(op, both, T.INT64), op.const(weights)), kind)
 
 
-def _bare(op: Builder, x: Value) -> Value:
-    """An integer of up to 32 bits as int64, with its bits read as unsigned."""
-    wide = op.Cast(x, to=T.INT64)
-    return wide if x.elem_type in UNSIGNED else op.Mod(wide, op.const(2 ** BITS[x.elem_type]))
+MOST_KNOWN = 256  # elements of a constant whose bits are written as a constant
 
 
-def _halves(op: Builder, x: Value) -> tuple[Value, Value]:
-    x = op.Cast(x, to=T.INT64) if x.elem_type == T.UINT64 else x
-    size = op.const(2**32)
-    low = op.Mod(x, size)
-    return low, op.Mod((x - low) / size, size)
+def _bits(op: Builder, x: Value) -> Value:
+    """The bits of integers as zeros and ones on a new last axis, the lowest bit first."""
+    kind, bits, last = x.elem_type, BITS[x.elem_type], op.const([-1])
+    work, known = T.UINT64 if bits == 64 else T.INT64, x.const_or_none()
+    if known is not None and known.size <= MOST_KNOWN:
+        places = np.arange(bits).astype(known.dtype)
+        return op.const(known[..., None] >> places & known.dtype.type(1), work)
+    wide = as_type(op, x, work)
+    if bits == 64:
+        shifted = op.BitShift(op.Unsqueeze(wide, last), op.const(range(64), work), direction="RIGHT")
+    else:
+        bare = wide if kind in UNSIGNED else op.Mod(wide, op.const(2**bits))
+        shifted = op.Unsqueeze(bare, last) / op.const([2**i for i in range(bits)])
+    return op.Mod(shifted, op.const(2, work))
 
 
-def _bits(op: Builder, x: Value, count: int) -> Value:
-    powers = op.const([2**i for i in range(count)])
-    column = op.Unsqueeze(x, op.const([-1]))
-    return op.Cast(op.Mod(column / powers, op.const(2)), to=T.BOOL)
-
-
-def _joined(op: Builder, bits: Value, count: int) -> Value:
-    """The integer with these bits. ReduceSum, because MatMul needs floats below opset 9."""
-    parts = op.Cast(bits, to=T.INT64) * op.const([2**i for i in range(count)])
+def _joined(op: Builder, bits: Value, weights: Value) -> Value:
+    """The sum of the weights of the bits; a ReduceSum is exact up to 32 bits."""
+    if weights.shape[0] == 64:
+        return op.MatMul(bits, weights)
+    parts = bits * weights
     # onnxruntime keeps an axis without elements if the number of the axis is negative.
     rank = parts.rank_or_none
     return op.ReduceSum(parts, op.const([-1 if rank is None else rank - 1]), keepdims=0)

@@ -192,7 +192,7 @@ EQUAL_19 = boundary(
         example("stretched strings", "(string[2,1] a, string[3] b) => (bool[2,3] y) { y = Equal(a, b) }", inputs={"a": [["x"], ["y"]], "b": ["x", "y", "z"]}),
         example("strings of unknown rank", "(string[4] v, int64[n] s, string b) => (bool[k,m] y) { a = Reshape(v, s) y = Equal(a, b) }", inputs={"v": ["p", "q", "p", "r"], "s": [2, 2], "b": "p"}),
     ),
-    emits=("Concat", "Unique", "Slice", "Reshape", *RESHAPE_TO),
+    emits=("Concat", "Unique", "Slice", "Shape", *RESHAPE_TO),
 )
 
 

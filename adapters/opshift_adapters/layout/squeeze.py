@@ -61,7 +61,7 @@ def squeeze_12_13(node: Node, op: Builder) -> Result:
     return op.same(node, inputs={"axes": op.const(axes or [])}, axes=None)
 
 
-DYNAMIC = ("Expand", "ScatterElements", "NonZero", "Squeeze", "Gather", "Add", *RESHAPE_TO)
+DYNAMIC = ("Shape", "Expand", "ScatterElements", "NonZero", "Squeeze", "Gather", "Add", *RESHAPE_TO)
 RANKLESS = "(float[24] v, int64[n] s, int64[k] axes) => (float[a,b,c] y) { x = Reshape(v, s) "
 
 

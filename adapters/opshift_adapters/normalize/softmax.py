@@ -71,7 +71,7 @@ SOFTMAX_11 = boundary(
 )
 
 
-@adapter(COERCING, 12, 13, emits=("Flatten", *RESHAPE_TO))
+@adapter(COERCING, 12, 13, emits=("Flatten", "Shape", *RESHAPE_TO))
 @example("last axis", "(float[2,3,4] x) => (float[2,3,4] y) { y = {op}<axis=2>(x) }", gives="{op}")
 @example("default axis of rank 3", "(float[2,3,4] x) => (float[2,3,4] y) { y = {op}(x) }", gives="Flatten {op} Shape Reshape")
 @example("negative axis", "(float[2,3,4] x) => (float[2,3,4] y) { y = {op}<axis=-2>(x) }", gives="Flatten {op} Shape Reshape")

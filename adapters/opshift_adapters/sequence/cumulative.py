@@ -119,13 +119,22 @@ def without(op: Builder, x: Value, axis: int) -> Value:
     return op.Concat(part(op, sizes, 0, axis), part(op, sizes, axis + 1), axis=0)
 
 
-@adapter("CumSum", 11, 10, emits=(*EMITS, "Add"))
-@example("first axis", row("float[2,3,4]", 0), gives="Scan")
-@example("middle axis", row("double[2,3,4]", 1, "<exclusive=1>"), gives="Scan")
+LONGEST_PICKED = 64  # elements along the axis: so many times more are gathered
+PICKED = ("Pad", "Gather", "ReduceSum")
+
+
+@adapter("CumSum", 11, 10, emits=(*EMITS, "Add", *PICKED))
+@example("first axis", row("float[2,3,4]", 0), gives="Pad Gather ReduceSum", atol=1e-6)
+@example("middle axis", row("double[2,3,4]", 1, "<exclusive=1>"), gives="Pad Gather ReduceSum", atol=1e-14)
+@example("last axis of unknown sizes, backwards", row("float[N,M,5]", -1, "<reverse=1>"), gives="Pad Gather ReduceSum", atol=1e-6)
+@example("what is not finite", row("float[2,5]", 1, "<exclusive=1, reverse=1>"), inputs={"x": [[1, np.inf, 2, 3, -np.inf], [-0.0, -0.0, np.nan, 1, 2]]})
+@example("one element", row("float[N,1]", 1))
+@example("many elements", row("float[2,65]", 1), gives="Scan")
 @example("last axis, backwards", row("int64[2,3,4]", -1, "<reverse=1>"), gives="Scan")
 @example("vector, backwards", row("uint32[5]", 0, "<exclusive=1, reverse=1>"), gives="Scan")
 @example("unknown sizes", row("int32[N,3,M]", 1), gives="Size Cast If")
-@example("empty", row("float[N,3]", 1), inputs={"x": np.zeros((0, 3))})
+@example("empty", row("int64[N,3]", 1), inputs={"x": np.zeros((0, 3))})
+@example("empty, in floats", row("float[N,3]", 1), inputs={"x": np.zeros((0, 3))})
 @example("nothing to sum", row("float[2,N]", 1), inputs={"x": np.zeros((2, 0))})
 @example("nothing to sum, unknown sizes", row("float[M,N]", 1), inputs={"x": np.zeros((2, 0))})
 @example("computed axis", COMPUTED.format("int64", "<exclusive=1>"), inputs={"a": -2})
@@ -133,15 +142,46 @@ def without(op: Builder, x: Value, axis: int) -> Value:
 @example("unknown rank", RANKLESS % 1, inputs={"s": [2, 3, 4]})
 @example("unknown rank, from the end", RANKLESS % -1, refuses=Why.NEEDS_RANK)
 def cum_sum_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 added CumSum, and 14 its 16-bit floats; below it, a Scan adds the elements."""
+    """Opset 11 added CumSum; below it, few floats are gathered and summed, others are scanned."""
+    short = _short_axis(node["x"], node["axis"])
+    if short is not None:
+        return _sums_of_picked(node, op, *short)
+    return _step_by_step(node, op)
+
+
+def _step_by_step(node: Node, op: Builder) -> Value:
+    """Opset 14 added the 16-bit floats of CumSum; below it, a Scan adds the elements."""
     return along(node, op, lambda b, before, element: before + element, 0)
+
+
+def _short_axis(x: Value, axis: Value) -> tuple[int, int] | None:
+    """The axis and its size, if few floats lie along it. A ReduceSum of integers is not exact."""
+    dims, known = x.dims_or_none, axis.const_or_none()
+    if dims is None or known is None or x.elem_type not in (T.FLOAT, T.DOUBLE):
+        return None
+    (size,) = dims[known.item() :][:1] or (None,)
+    if not isinstance(size, int) or not 0 < size <= LONGEST_PICKED:
+        return None
+    return int(known.item()) % len(dims), size
+
+
+def _sums_of_picked(node: Node, op: Builder, axis: int, size: int) -> Value:
+    """For each element, the sum of the elements up to it, and of a zero for each other one."""
+    x, place = node["x"], np.arange(size)
+    before = place - place[:, None]
+    before = -before if node.int("reverse") else before
+    picked = np.where(before < (0 if node.int("exclusive") else 1), place, size)
+    pads = np.zeros(2 * x.rank, dtype=np.int64)
+    pads[x.rank + axis] = 1
+    lines = op.Gather(op.Pad(x, pads=pads.tolist()), op.const(picked), axis=axis)
+    return op.ReduceSum(lines, axes=[axis + 1], keepdims=0)
 
 
 CUM_SUM_14 = boundary(
     14,
     "CumSum:5c797f",
     cast=shown(
-        cum_sum_11_10,
+        _step_by_step,
         example("half precision", row("float16[2,3]", 1), gives="Scan"),
         example("bfloat16", row("bfloat16[2,3]", 0, "<exclusive=1, reverse=1>"), gives="Cast Scan Cast"),
         example("bfloat16, unknown sizes", row("bfloat16[N,3]", 0), gives="Cast Size Cast If Cast"),

@@ -25,7 +25,7 @@ CORNERS = {"x": [[[[1, 2], [3, 4]]]], "i": [[[[5, 7], [13, 15]]]]}
 SIZED = TILES.replace(") =>", ", int64[4] o) =>") + ", strides=[2,2]>(x, i, o) }"
 
 
-@adapter("MaxUnpool", 9, 8, emits=(*SCATTERED, *RESHAPE_TO, "Div", "Expand", *COUNTED))
+@adapter("MaxUnpool", 9, 8, emits=(*SCATTERED, *RESHAPE_TO, "Shape", "Div", "Expand", *COUNTED))
 @example("pairs", f"(float[1,2,2] x, int64[1,2,2] i) => (float[1,2,4] y) {{ y = MaxUnpool{HALVES}(x, i) }}", inputs=PICKED)
 @example("half", f"(float16[1,2,2] x, int64[1,2,2] i) => (float16[1,2,4] y) {{ y = MaxUnpool{HALVES}(x, i) }}", inputs=PICKED)
 @example("what is not finite", f"(float[1,2,2] x, int64[1,2,2] i) => (float[1,2,4] y) {{ y = MaxUnpool{HALVES}(x, i) }}", inputs=PICKED | {"x": [[[np.nan, np.inf], [-np.inf, -0.0]]]})
