@@ -103,6 +103,7 @@ COVERING = (
 @example("overlapping", "(float[2,18,9] x) => (float[2,3,4,5] y) " + OVERLAP + "{ y = Col2Im(x, image, block) }")
 @example("strides and pads", "(double[1,6,6] x) => (double[1,1,4,5] y) " + OVERLAP + "{ y = Col2Im<strides=[2,2],pads=[0,1,1,1]>(x, image, block) }")
 @example("dilations", "(float[1,12,3] x) => (float[1,2,4,5] y) " + OVERLAP + "{ y = Col2Im<dilations=[1,2]>(x, image, block) }")
+@example("side by side of an unknown number", "(float[N,8,4] x) => (float[N,2,4,4] y) <int64[2] image = {4,4}, int64[2] block = {2,2}> { y = Col2Im<strides=[2,2]>(x, image, block) }", gives="Reshape Gather", inputs={"x": np.sin(np.arange(64)).reshape(2, 8, 4)})
 @example("infinite", "(float[1,6,9] x) => (float[1,1,4,5] y) " + OVERLAP + "{ y = Col2Im(x, image, block) }", inputs={"x": [[[np.inf] * 9] + [[1] * 9] * 5]})
 @example("integers", "(int64[N,C,9] x) => (int64[N,c,4,5] y) " + OVERLAP + "{ y = Col2Im(x, image, block) }", inputs={"x": np.arange(108).reshape(1, 12, 9)})
 @example("small integers", "(int8[1,6,9] x) => (int8[1,1,4,5] y) " + OVERLAP + "{ y = Col2Im(x, image, block) }")
@@ -124,22 +125,39 @@ def col2im_18_17(node: Node, op: Builder) -> Result:
     image, block = node["image_shape"], node["block_shape"]
     size, span = image.const_or_none(), block.const_or_none()
     if size is not None and span is not None:
-        known, columns = _sources(node, size, span)
-        sources = op.const(known)
-        lines = _by_channel(op, x, op.const(columns), op.const(int(span.prod())))
-    else:
-        sources, total, each = _computed_sources(node, op, image, block)
-        lines = _by_channel(op, x, total, each)
-    elements = op.Reshape(x, lines, allowzero=1)
-    elements = op.Pad(elements, op.const([0, 0, 0, 0, 0, 1]))
-    covering = op.Gather(elements, sources, axis=2)
-    if kind in FLOATS:
-        flat = op.ReduceSum(covering, op.const([3]), keepdims=0)
-    else:
-        flat = sum_last_axis(op, covering)
+        return _known_sources(node, op, size, span)
+    sources, total, each = _computed_sources(node, op, image, block)
+    elements = op.Reshape(x, _by_channel(op, x, total, each), allowzero=1)
+    flat = _covering(op, elements, sources)
     if size is not None:
         return op.Reshape(flat, op.const([0, 0, *size]))
     return op.Reshape(flat, op.Concat(op.const([0, 0]), image, axis=0))
+
+
+def _known_sources(node: Node, op: Builder, image: Array, block: Array) -> Value:
+    """The pixels of an image of known size: sums of the elements of the blocks."""
+    x = node["input"]
+    sources, columns = _sources(node, image, block)
+    dims, count = x.dims_or_none, int(block.prod())
+    channels = dims[1] if dims is not None else None
+    if isinstance(channels, int):
+        elements = op.Reshape(x, op.const([0, channels // count, columns]))
+    else:
+        lines = _by_channel(op, x, op.const(columns), op.const(count))
+        elements = op.Reshape(x, lines, allowzero=1)
+    sources = sources.reshape(*image, -1)
+    if (sources < columns).all() and sources.shape[-1] == 1:
+        return op.Gather(elements, op.const(sources[..., 0]), axis=2)
+    return _covering(op, elements, op.const(sources))
+
+
+def _covering(op: Builder, elements: Value, sources: Value) -> Value:
+    """The sums of the elements of each channel; a zero behind the last one stands for no element."""
+    padded = op.Pad(elements, op.const([0, 0, 0, 0, 0, 1]))
+    covering = op.Gather(padded, sources, axis=2)
+    if elements.elem_type in FLOATS:
+        return op.ReduceSum(covering, op.const([-1]), keepdims=0)
+    return sum_last_axis(op, covering)
 
 
 def _sources(node: Node, image: Array, block: Array) -> tuple[Array, int]:
@@ -198,11 +216,6 @@ def _computed_sources(
 
 def _by_channel(op: Builder, x: Value, columns: Value, size: Value) -> Value:
     """The shape in which each channel has all elements of its blocks in one row."""
-    dims, total, block = x.dims_or_none, columns.const_or_none(), size.const_or_none()
-    if dims is not None and total is not None and block is not None:
-        batch, channels = dims[:2]
-        if isinstance(batch, int) and isinstance(channels, int):
-            return op.const([batch, channels // int(block), int(total)])
     shape = op.Shape(x)
     count = part(op, shape, 1, 2) / size
     return op.Concat(part(op, shape, 0, 1), count, op.Reshape(columns, op.const([1])), axis=0)

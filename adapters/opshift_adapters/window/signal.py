@@ -9,6 +9,7 @@ from opshift_adapters._lib.blocks import (
     COUNTED,
     INTS,
     arange,
+    as_type,
     count_elements,
     part,
     size_of,
@@ -73,16 +74,23 @@ def dft_20_19(node: Node, op: Builder) -> Result:
 # doubles it errs by at most 10 ulp of the largest element, numpy by 4 and onnxruntime by 5000.
 TRANSFORM = (
     "Shape", "Slice", "Concat", "Gather", "Reshape", "Cast", "Mul", "Add", "Sub", "Div", "Mod",
-    "Cos", "Sin", "Neg", "Pad", "Min", "Max", "Equal", "Where", "MatMul", "Unsqueeze", *COUNTED, *ARANGE,
+    "Cos", "Sin", "Neg", "Pad", "Transpose", "Min", "Max", "Equal", "Where", "MatMul", "Unsqueeze", *COUNTED, *ARANGE,
 )  # fmt: skip
 
 
 @adapter("DFT", 17, 16, emits=TRANSFORM)
-@example("real", "(float[2,5,1] x) => (float[2,5,2] y) { y = DFT(x) }", atol=1e-5)
+@example("real", "(float[2,5,1] x) => (float[2,5,2] y) { y = DFT(x) }", gives="Cast Reshape MatMul Reshape Cast", atol=1e-5)
+@example("a vector", "(double[5,2] x) => (double[5,2] y) { y = DFT<axis=0>(x) }", gives="Reshape MatMul Reshape", atol=1e-12)
+@example("real, unknown sizes of others", "(float[N,5,M,1] x) => (float[N,5,M,2] y) { y = DFT<axis=1>(x) }", gives="Cast Transpose Reshape MatMul Reshape Transpose Cast", atol=1e-5)
+@example("many", "(double[1,40,1] x) => (double[1,40,2] y) { y = DFT(x) }", atol=1e-12)
+@example("constant length", "(float[2,5,2] x) => (float[2,9,2] y) <int64 n = {9}> { y = DFT<inverse=1>(x, n) }", atol=1e-5)
+@example("constant odd length", "(float[2,4,2] x) => (float[2,a,1] y) <int64 n = {7}> { y = DFT<onesided=1,inverse=1>(x, n) }", gives="Cast Reshape MatMul Reshape Cast", atol=1e-5)
+@example("constant length, shorter", "(float[2,5,1] x) => (float[2,a,2] y) <int64 n = {4}> { y = DFT<onesided=1>(x, n) }", atol=1e-5)
 @example("complex", "(float[2,5,2] x) => (float[2,5,2] y) { y = DFT(x) }", atol=1e-5)
 @example("inverse", "(double[2,N,3,2] x) => (double[2,N,3,2] y) { y = DFT<inverse=1>(x) }", atol=1e-12)
 @example("onesided", "(float[2,3,N,1] x) => (float[2,3,a,2] y) { y = DFT<onesided=1,axis=-2>(x) }", atol=1e-5)
 @example("onesided inverse", "(float[2,4,2] x) => (float[2,a,1] y) { y = DFT<onesided=1,inverse=1>(x) }", atol=1e-5)
+@example("onesided inverse of an unknown size", "(float[2,N,2] x) => (float[2,a,1] y) { y = DFT<onesided=1,inverse=1>(x) }", inputs={"x": np.sin(np.arange(16)).reshape(2, 4, 2)}, atol=1e-5)
 @example("onesided inverse, odd", "(float[2,4,2] x, int32 n) => (float[2,a,1] y) { y = DFT<onesided=1,inverse=1>(x, n) }", inputs={"n": 7}, atol=1e-5)
 @example("longer", "(float[2,5,1] x, int64 n) => (float[2,a,2] y) { y = DFT(x, n) }", inputs={"n": 8}, atol=1e-5)
 @example("shorter", "(float[2,5,3,1] x, int64 n) => (float[2,a,3,2] y) { y = DFT<onesided=1>(x, n) }", inputs={"n": 4}, atol=1e-5)
@@ -94,6 +102,9 @@ def dft_17_16(node: Node, op: Builder) -> Result:
     """Opset 17 added DFT; below it, a product with sines and cosines in double is written."""
     x, axis, length = node["input"], node.int("axis"), node.input("dft_length")
     inverse, onesided = node.int("inverse") == 1, node.int("onesided") == 1
+    matrix = _whole_matrix(x, axis, length, inverse=inverse, onesided=onesided)
+    if matrix is not None:
+        return _by_one_product(op, x, axis % x.rank, matrix)
     shape = op.Shape(x)
     before, after = part(op, shape, 0, axis), op.Slice(shape, op.const([axis + 1]), op.const([-1]))
     size = op.Slice(shape, op.const([axis]), op.const([axis + 1]))
@@ -111,6 +122,60 @@ def dft_17_16(node: Node, op: Builder) -> Result:
     new = op.Shape(result)
     sizes = op.Concat(before, part(op, new, 1, 2), after, part(op, new, 3), axis=0)
     return op.Reshape(result, sizes)
+
+
+LARGEST_MATRIX = 2048  # elements of the constant that is written
+
+
+def _whole_matrix(
+    x: Value, axis: int, length: Value | None, *, inverse: bool, onesided: bool
+) -> Array | None:
+    """The factors of a transform of known size, [elements, parts, elements of the result, parts].
+
+    None if a size is unknown, if the length removes elements, or if the matrix is large.
+    """
+    dims, told = x.dims_or_none, None if length is None else length.const_or_none()
+    if dims is None or not -len(dims) <= axis < len(dims) or (length is not None and told is None):
+        return None
+    size, parts = dims[axis], dims[-1]
+    if not isinstance(size, int) or parts not in (1, 2):
+        return None
+    whole = (size - 1) * 2 if inverse and onesided else size
+    if told is not None:
+        whole = int(told.item())
+    half = whole // 2 + 1
+    given, wanted = (half, whole) if inverse else (whole, half)
+    if not onesided:
+        given = wanted = whole
+    ends = 1 if inverse and onesided else 2
+    if not 0 < size <= given or size * parts * wanted * ends > LARGEST_MATRIX:
+        return None
+    turns = np.arange(size)[:, None] * np.arange(wanted) % whole
+    angle = 2 * np.pi * turns / whole
+    cos, sin = np.cos(angle), np.sin(angle) * (-1 if inverse else 1)
+    matrix = np.stack([np.stack([cos, -sin], axis=-1), np.stack([sin, cos], axis=-1)], axis=1)
+    if inverse:
+        matrix = matrix / whole
+    if inverse and onesided:  # the half that is left out mirrors all but the first and the middle
+        alone = np.arange(size) * 2 % whole == 0
+        matrix = matrix * np.where(alone, 1.0, 2.0)[:, None, None, None]
+    return matrix[:, :parts, :, :ends]
+
+
+def _by_one_product(op: Builder, x: Value, axis: int, matrix: Array) -> Value:
+    """The product of the elements along the axis, with their parts, and the matrix."""
+    size, parts, places, ends = matrix.shape
+    others = [at for at in range(x.rank - 1) if at != axis]
+    order, kept = [*others, axis, x.rank - 1], [0] * len(others)
+    turned = order != sorted(order)
+    wide = as_type(op, x, T.DOUBLE)
+    rows = op.Transpose(wide, perm=order) if turned else wide
+    rows = op.Reshape(rows, op.const([*kept, size * parts]))
+    made = op.MatMul(rows, op.const(matrix.reshape(size * parts, places * ends)))
+    made = op.Reshape(made, op.const([*kept, places, ends]))
+    if turned:
+        made = op.Transpose(made, perm=[order.index(at) for at in range(x.rank)])
+    return as_type(op, made, x.elem_type)
 
 
 def as_parts(op: Builder, four: Value, x: Value) -> tuple[Value, int]:
