@@ -30,7 +30,8 @@ def operators(proto: ModelProto) -> set[str]:
 def test_a_table_is_read_as_it_was_written():
     unknown = {
         ("", "Loop"): {"outputs>3": (0,)},
-        SKIP: {"epsilon": (0, 1, 3), "inputs>4": (2,)},
+        SKIP: {"epsilon": (0, 1, 3), "i1@0+2": (3,), "inputs>4": (2,)},
+        (MS, "Irfft"): {"*": (0, 1)},
     }
     before = fields.FieldTable("runtime", ("0.9", "1.2", "1.10", "1.11"), unknown)
     assert fields.read("\n".join(fields.written(before))) == before
@@ -82,3 +83,32 @@ def test_what_no_adapter_writes_is_refused_by_name():
     (one,) = refused.value.refusals
     assert one.why is Why.TARGET_LACKS
     assert one.detail.endswith("GatedRelativePositionBias with more than 6 inputs")
+
+
+@pytest.mark.parametrize(
+    ("types", "unknown", "lacked"),
+    [
+        ({"x": "int8"}, {"i1@0+2"}, "int8"), ({"z": "int8"}, {"i1@0+2"}, "int8"),
+        ({"y": "int8"}, {"i1@0+2"}, None), ({"x": "uint8"}, {"i1@0+2"}, None),
+        ({}, {"*", "alpha"}, ""), ({"x": "int8"}, {"alpha", "inputs>1"}, None),
+    ],
+)  # fmt: skip
+def test_a_type_lacks_a_kernel_at_the_inputs_that_are_named(types, unknown, lacked):
+    node = helper.make_node("A", ["x", "y", "z"], ["w"])
+    assert fields.without_kernel(node, unknown, lambda name: types.get(name, "")) == lacked
+
+
+@pytest.mark.parametrize(
+    ("graph", "release", "says"),
+    [
+        ("(double[2] x) => (double[2] y) { y = com.microsoft.Gelu(x) }", "1.4", "Gelu of double has no kernel on the CPU in onnxruntime 1.4"),
+        ("(float[2] x) => (float[2] y) { y = com.microsoft.FastGelu(x) }", "1.2", "FastGelu has no kernel on the CPU in onnxruntime 1.2"),
+    ],
+)  # fmt: skip
+def test_a_plan_names_a_contrib_operator_without_a_kernel(graph, release, says):
+    target = f"onnxruntime=={release}"
+    before = model(graph)
+    assert [note for note in plan(before, target).notes if says in note]
+    assert [reason for reason in accepts(before, target).reasons if says in reason]
+    plain = graph.replace("double", "float")
+    assert accepts(model(plain), "onnxruntime==1.10").accepted

@@ -1,20 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which attributes, inputs and outputs of an operator a runtime does not know.
+"""Which attributes, inputs, outputs and element types of contrib operators a runtime lacks.
 
 `fields.txt` is written by `python -m tools.corpus.runtimes.field_table`. Its first line names a
 runtime and its measured releases. Each further line names an operator and its unknown fields, each
 with the releases that do not know it: an attribute by its name, more than two outputs as
-`outputs>2`.
+`outputs>2`. A field such as `i1@0+2` says that there is no kernel on the CPU where the first or
+the third input is int8, and `*` that there is none at all.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from opshift import plugins
 from opshift.opsets import measured
+from opshift.opsets.kernels import LONG
 from opshift.records import dataclass
 
 if TYPE_CHECKING:
@@ -48,6 +50,21 @@ def given(node: NodeProto, unknown: Collection[str]) -> str | None:
             kind, _, most = field.partition(">")
             if kind == side and most and len(names) > int(most):
                 return f"more than {most} {side}"
+    return None
+
+
+def without_kernel(
+    node: NodeProto, unknown: Collection[str], type_of: Callable[[str], str]
+) -> str | None:
+    """The element type for which a node has no kernel, "" for any; `type_of` names a value's."""
+    if "*" in unknown:
+        return ""
+    for field in sorted(unknown):
+        short, _, positions = field.partition("@")
+        for i in positions.split("+") if positions else ():
+            name = node.input[int(i)] if int(i) < len(node.input) else ""
+            if name and type_of(name) == LONG[short]:
+                return LONG[short]
     return None
 
 

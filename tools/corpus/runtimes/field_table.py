@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures which attributes, inputs and outputs of contrib operators onnxruntime's releases know.
+"""Measures which attributes, inputs, outputs and types of contrib operators onnxruntime knows.
 
     python -m tools.corpus.runtimes.field_table [--ort 0.4.0 1.10.0] [--results FOLDER]
         [--write FILE]
 
-A release refuses a node with too many inputs or outputs, or with an attribute that it does not
-know, and says so. The answers of a release are kept in FOLDER and used again. Who runs it: whoever
-adds a release.
+A release refuses a node with too many inputs or outputs, with an attribute that it does not know or
+with element types that it has no kernel for, and says so. The answers of a release are kept in
+FOLDER and used again; of a release that is not measured, the table keeps what it says. Who runs it:
+whoever adds a release.
 """
 
 from __future__ import annotations
@@ -15,45 +16,65 @@ import base64
 import json
 import re
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from onnx import TensorProto, helper
+from onnx import NodeProto, TensorProto, ValueInfoProto, helper
 from opshift.opsets import fields
+from opshift.opsets.kernels import SHORT
 
-from .install import Installed, NotHere, install
+from . import probes
+from .install import Installed, NotHere, install, numbers
 from .kernel_table import CHILD, CONTRIB, parser
 from .runner import Runner
 
 FILE = Path(fields.__file__).with_name("fields.txt")
 HEAD = """\
-# Which attributes, inputs and outputs of contrib operators onnxruntime does not know. Written by
+# Which attributes, inputs and outputs of contrib operators onnxruntime does not know, and for which
+# element types it has no kernel of them on the CPU. Written by
 # `python -m tools.corpus.runtimes.field_table`; opshift/opsets/fields.py says how it is read.
 """
 MANY = 60  # no operator has so many inputs or outputs
 SIZE = re.compile(r"has (input|output) size \d+ not in range \[min=(\d+), max=(\d+)\]")
 STRANGE = re.compile(r"Unrecognized attribute: (\w+) for operator")
+INVALID = re.compile(r"Type '\S+' of input parameter \(\w+\) of operator")
 UNKNOWN = re.compile(r"is not a registered function")
+VALUES = {"INT": 1, "INTS": [1], "FLOAT": 1.0, "FLOATS": [1.0], "STRING": "a", "STRINGS": ["a"]}
 # An attribute and a value for it, by the operator.
 Operators: TypeAlias = "dict[str, list[tuple[str, Any]]]"
+
+
+@dataclass(frozen=True)
+class ContribOperator:
+    """What an operator needs: its inputs by their types, and these types by their names."""
+
+    inputs: tuple[str, ...]
+    kinds: dict[str, tuple[str, ...]]
+    required: dict[str, Any]
 
 
 def main() -> int:
     args = parser(__doc__ or "", FILE).parse_args()
     args.results.mkdir(parents=True, exist_ok=True)
-    known = {}
+    known: dict[str, dict[str, Any]] = {}
     for version in args.ort:
         kept = args.results / f"fields-{version}.json"
         try:
             if not kept.exists():
-                kept.write_text(json.dumps(measure(install(version, args.cache), contrib())))
+                runtime = install(version, args.cache)
+                kept.write_text(json.dumps(measure(runtime, contrib(), signatures())))
         except NotHere as reason:
             print(f"passed over: {reason}", file=sys.stderr)
             continue
         known[".".join(version.split(".")[:2])] = json.loads(kept.read_text())
         print(version, len(known), file=sys.stderr, flush=True)
     if args.write:
-        args.write.write_text(HEAD + "\n".join(fields.written(tabulated(known))) + "\n")
+        args.write.write_text(
+            HEAD
+            + "\n".join(fields.written(tabulated(known, fields.shipped()["onnxruntime"])))
+            + "\n"
+        )
     return 0
 
 
@@ -61,42 +82,117 @@ def contrib() -> Operators:
     """The attributes of the operators of com.microsoft that the installed onnxruntime has."""
     import onnxruntime.capi.onnxruntime_pybind11_state as state
 
-    values = {"INT": 1, "INTS": [1], "FLOAT": 1.0, "FLOATS": [1.0], "STRING": "a", "STRINGS": ["a"]}
     return {
         schema.name: [
-            (name, values[kind])
+            (name, VALUES[kind])
             for name, attribute in sorted(schema.attributes.items())
-            if (kind := attribute.type.name) in values
+            if (kind := attribute.type.name) in VALUES
         ]
         for schema in sorted(state.get_all_operator_schema(), key=lambda one: one.name)
         if schema.domain == CONTRIB
     }  # fmt: skip
 
 
-def tabulated(known: dict[str, dict[str, Any]]) -> fields.FieldTable:
+def signatures() -> dict[str, ContribOperator]:
+    """The operators of com.microsoft whose inputs are tensors, with what they need."""
+    import onnxruntime.capi.onnxruntime_pybind11_state as state
+
+    return {
+        schema.name: found
+        for schema in state.get_all_operator_schema()
+        if schema.domain == CONTRIB and (found := _signature(schema)) is not None
+    }
+
+
+def _signature(schema: Any) -> ContribOperator | None:
+    allowed = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
+    needed = [i for i, one in enumerate(schema.inputs) if one.option.name != "Optional"]
+    inputs = tuple(one.typeStr for one in schema.inputs[: needed[-1] + 1] if needed)
+    kinds = {name: tuple(probes.elements(allowed.get(name, [name]))) for name in inputs}
+    required = [one for one in schema.attributes.values() if one.required]
+    if not inputs or not all(kinds.values()) or not all(a.type.name in VALUES for a in required):
+        return None
+    return ContribOperator(inputs, kinds, {one.name: VALUES[one.type.name] for one in required})
+
+
+def tabulated(known: dict[str, dict[str, Any]], before: fields.FieldTable) -> fields.FieldTable:
     """What the releases do not know, of the operators that they have."""
-    releases = tuple(known)
-    newest = known[releases[-1]]
+    releases = tuple(sorted({*known, *before.releases}, key=numbers))
+    newest = known[max(known, key=numbers)]
     unknown: dict[fields.Key, dict[str, tuple[int, ...]]] = {}
-    for n, release in enumerate(releases):
-        for op, (strange, *most) in known[release].items():
-            last = newest.get(op, [[], None, None])[1:]
+
+    def add(key: fields.Key, field: str, release: str) -> None:
+        of = unknown.setdefault(key, {})
+        of[field] = tuple(sorted({*of.get(field, ()), releases.index(release)}))
+
+    for key, given in before.unknown.items():
+        for field, where in given.items():
+            for release in (before.releases[n] for n in where):
+                if release not in known:
+                    add(key, field, release)
+    for release, operators in known.items():
+        for op, (strange, *most, types) in operators.items():
+            last = newest.get(op, [[], None, None])[1:3]
             sides = zip(("inputs", "outputs"), most, last, strict=True)
             few = [f"{side}>{has}" for side, has, new in sides if has is not None and has != new]
-            for field in (*strange, *few):
-                of = unknown.setdefault((CONTRIB, op), {})
-                of[field] = (*of.get(field, ()), n)
+            for field in (*strange, *few, *types):
+                add((CONTRIB, op), field, release)
     return fields.FieldTable("onnxruntime", releases, unknown)
 
 
-def measure(runtime: Installed, operators: Operators) -> dict[str, Any]:
-    """What a release knows of each operator: [attributes it does not know, inputs, outputs]."""
-    runner = Runner(runtime, 60, CHILD)
+def measure(
+    runtime: Installed, operators: Operators, typed: dict[str, ContribOperator]
+) -> dict[str, Any]:
+    """What a release knows of each operator: [attributes and numbers, and types that it lacks]."""
+    runner, found = Runner(runtime, 60, CHILD), {}
     try:
-        found = {op: _known(runner, op, attributes) for op, attributes in operators.items()}
+        for op, attributes in operators.items():
+            known = _known(runner, op, attributes)
+            if known is not None:
+                found[op] = [*known, _lacking(runner, op, typed[op]) if op in typed else []]
     finally:
         runner.close()
-    return {op: known for op, known in found.items() if known is not None}
+    return found
+
+
+def _lacking(runner: Runner, op: str, signature: ContribOperator) -> list[str]:
+    """The types for which no choice of the others has a kernel; `*` where none has one."""
+    names = tuple(signature.kinds)
+    loads = {
+        types: _loads(runner, op, signature, dict(zip(names, types, strict=True)))
+        for types in probes.choices([list(kinds) for kinds in signature.kinds.values()])
+    }
+    if False not in loads.values():
+        return []
+    if True not in loads.values():
+        return ["*"] if None not in loads.values() else []
+    found = []
+    for v, name in enumerate(names):
+        at = "+".join(str(i) for i, kind in enumerate(signature.inputs) if kind == name)
+        for element in signature.kinds[name]:
+            told = {answer for types, answer in loads.items() if types[v] == element}
+            if told == {False}:
+                found.append(f"{SHORT[element]}@{at}")
+    return found
+
+
+def _loads(
+    runner: Runner, op: str, signature: ContribOperator, chosen: dict[str, str]
+) -> bool | None:
+    """Whether a node of these types loads at any rank; None where all complaints are others."""
+    told = set()
+    for rank in (None, 1, 2, 3, 4):
+        shape = None if rank is None else [f"d{i}" for i in range(rank)]
+        inputs = [
+            helper.make_tensor_value_info(f"x{i}", probes.NUMBERS[chosen[name]], shape)
+            for i, name in enumerate(signature.inputs)
+        ]
+        names = [x.name for x in inputs]
+        node = helper.make_node(op, names, ["y"], domain=CONTRIB, **signature.required)
+        model = _packed(node, inputs, [ValueInfoProto(name="y")])
+        answer = runner.ask({"model": model})
+        told.add(False if INVALID.search(answer.get("why", "")) else answer.get("kernel"))
+    return True if True in told else False if False in told else None
 
 
 def _known(runner: Runner, op: str, given: list[tuple[str, Any]]) -> list[Any] | None:
@@ -129,6 +225,10 @@ def _model(op: str, inputs: int, outputs: int, attributes: dict[str, Any]) -> st
     node = helper.make_node(
         op, [x.name for x in left], [y.name for y in right], domain=CONTRIB, **attributes
     )
+    return _packed(node, left, right)
+
+
+def _packed(node: NodeProto, left: list[ValueInfoProto], right: list[ValueInfoProto]) -> str:
     graph = helper.make_graph([node], "g", left, right)
     imports = [helper.make_opsetid("", 8), helper.make_opsetid(CONTRIB, 1)]
     model = helper.make_model(graph, opset_imports=imports, ir_version=3)

@@ -66,18 +66,20 @@ def schemas(domain: str) -> list[defs.OpSchema]:
 def of(schema: defs.OpSchema) -> list[Probe]:
     """A probe for each choice of element types; none where an input is no tensor."""
     variables = [c.type_param_str for c in schema.type_constraints]
-    allowed = [_elements(c.allowed_type_strs) for c in schema.type_constraints]
+    allowed = [elements(c.allowed_type_strs) for c in schema.type_constraints]
     if not all(allowed):
         return []
     imported = max(schema.since_version, FLOOR.get(schema.domain, 1))
-    choices = _choices(allowed)
+    found = choices(allowed)
     return [
         Probe(schema.domain, schema.name, schema.since_version, tuple(variables), types, imported)
-        for types in choices
+        for types in found
     ]
 
 
-def _choices(allowed: list[list[str]]) -> list[tuple[str, ...]]:
+def choices(allowed: list[list[str]]) -> list[tuple[str, ...]]:
+    """Element types for each of several type variables; of many, those of the most common types."""
+
     def count() -> int:
         found = 1
         for types in allowed:
@@ -90,7 +92,8 @@ def _choices(allowed: list[list[str]]) -> list[tuple[str, ...]]:
     return list(itertools.product(*allowed))
 
 
-def _elements(types: list[str] | set[str]) -> list[str]:
+def elements(types: list[str] | set[str]) -> list[str]:
+    """The element types among types, as schemas spell them."""
     return sorted(t[7:-1] for t in types if t.startswith("tensor(") and t[7:-1] in NAMES)
 
 
@@ -110,7 +113,7 @@ def _model(schema: defs.OpSchema, probe: Probe, rank: int | None) -> bytes:
     shape = None if rank is None else [f"d{i}" for i in range(rank)]
 
     def value(name: str, formal: defs.OpSchema.FormalParameter) -> onnx.ValueInfoProto:
-        element = chosen.get(formal.type_str) or _elements([formal.type_str])[0]
+        element = chosen.get(formal.type_str) or elements([formal.type_str])[0]
         return helper.make_tensor_value_info(name, NUMBERS[element], shape)
 
     inputs = [

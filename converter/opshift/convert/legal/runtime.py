@@ -97,6 +97,10 @@ def kernels(
         name = f"{key[0]}.{key[1]}" if key[0] else key[1]
         says = f"{name} of {', '.join(types)} has no kernel in {row.name} {row.release}"
         found.setdefault(says, (key, []))[1].append(scope.node(at))
+    for (scope, at), key, element in _contrib_without_kernel(document, row, facts):
+        of = f" of {element}" if element else ""
+        says = f"{key[0]}.{key[1]}{of} has no kernel on the CPU in {row.name} {row.release}"
+        found.setdefault(says, (key, []))[1].append(scope.node(at))
     return [_lack(*key, nodes, says) for says, (key, nodes) in found.items()]
 
 
@@ -120,6 +124,24 @@ def without_kernel(
                 pairs = zip(places, seen[asked], strict=True)
                 found += [(place, key, types) for place, types in pairs if types in missing.choices]
     return found
+
+
+def _contrib_without_kernel(
+    document: Document, row: Ceiling, facts: Facts
+) -> Iterator[tuple[Place, Key, str]]:
+    """The nodes of contrib operators without a kernel, and for which type; "" for any."""
+    for root in document.roots:
+        for key, places in sorted(root.index.items()):
+            unknown = row.unknown_fields(key)
+            for scope, at in places if unknown else ():
+                type_of = functools.partial(_element_of, facts, scope)
+                element = fields.without_kernel(scope.node(at), unknown, type_of)
+                if element is not None:
+                    yield (scope, at), key, element
+
+
+def _element_of(facts: Facts, scope: Scope, name: str) -> str:
+    return _element(facts.type(scope, name))
 
 
 def runs(nodes: Iterable[NodeProto], op: Builder, row: Ceiling) -> bool:
@@ -158,9 +180,7 @@ def _chosen(
         for i, name in enumerate(names):
             param = at(i)
             if name and param is not None and not bound.get(param.variable):
-                known = type_of(name)
-                text = schemas.type_name(known) if known is not None else None
-                bound[param.variable] = (text or "").removeprefix("tensor(").removesuffix(")")
+                bound[param.variable] = _element(type_of(name))
     return tuple(bound.get(variable, "") for variable in variables)
 
 
@@ -244,6 +264,11 @@ def unknown_fields(document: Document, row: Ceiling) -> dict[tuple[Key, str], li
                 if (says := fields.given(node, unknown)) is not None:
                     found.setdefault((key, says), []).append(node)
     return found
+
+
+def _element(known: TypeProto | None) -> str:
+    text = schemas.type_name(known) if known is not None else None
+    return (text or "").removeprefix("tensor(").removesuffix(")")
 
 
 def _types(document: Document, row: Ceiling) -> Iterator[RuntimeLack]:
