@@ -336,7 +336,7 @@ def test_the_given_object_survives_a_refusal():
 
 
 def test_no_such_ir():
-    with pytest.raises(BadTarget, match="a number from 3 to"):
+    with pytest.raises(BadTarget, match="or a number from 3 to"):
         convert_version(model(PLAIN, 13), ir_version=2)
 
 

@@ -252,4 +252,4 @@ def test_a_folder_that_is_not_there_is_named(tmp_path):
     words = ["convert", f"{tmp_path}/m.onnx", "-o", f"{tmp_path}/none/o.onnx", "--ir", "7"]
     done = CliRunner().invoke(main, words)
     assert done.exit_code == 2
-    assert f"{tmp_path}/none/o.onnx: No such file" in done.stderr
+    assert f"{tmp_path}/none/o.onnx: there is no folder {tmp_path}/none; create" in done.stderr

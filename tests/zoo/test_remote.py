@@ -163,7 +163,8 @@ def test_what_is_not_there_is_one_sentence(source, sentence, server, tmp_path):
     assert sentence in err
     error, advice = err.strip().splitlines()
     assert error.startswith("error: ")
-    assert advice.startswith("  What to do: ")
+    cure = "  More about this error: " if "; " in error else "  What to do: "
+    assert advice.startswith(cure)
 
 
 def test_sources_in_a_store_are_never_overwritten(server, prefix, tmp_path):

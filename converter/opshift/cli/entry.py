@@ -20,6 +20,7 @@ from opshift.cli.options import GroupedCommand
 from opshift.cli.terminal import BAD_INPUT, INTERRUPTED, Output
 from opshift.text import suggestion
 
+OTHER_NAMES = {"--json": "--output-format json", "--format": "--output-format json"}
 DEFAULT = "info"  # `opshift MODEL` is `opshift info MODEL`
 COLLECT = 50_000  # imports make so many objects, and a short command frees none of them
 
@@ -76,7 +77,9 @@ def _names() -> tuple[str, ...]:
 def _sentence(error: click.ClickException) -> str:
     """What is wrong with the words, in the form of our own messages."""
     if isinstance(error, click.NoSuchOption) and error.ctx is not None:
-        if error.ctx.parent is None:
+        if error.option_name in OTHER_NAMES:
+            cure = f"; write {OTHER_NAMES[error.option_name]} after the name of the command"
+        elif error.ctx.parent is None:
             cure = "; options stand after the name of a command: opshift COMMAND [OPTIONS]"
         else:
             known = [word for one in error.ctx.command.params for word in one.opts]

@@ -281,8 +281,9 @@ def _domains() -> list[str]:
 
 def _number(word: str, version: str) -> int:
     if not version.isdecimal():
+        runtime = "; --for takes the name of a runtime" if "==" in word else ""
         raise click.UsageError(
-            f"{word}: this is not a version; give a number, `latest`, or DOMAIN=NUMBER"
+            f"{word}: this is not a version; give a number, `latest`, or DOMAIN=NUMBER{runtime}"
         )
     return int(version)
 

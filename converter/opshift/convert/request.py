@@ -259,7 +259,7 @@ def require_ir(wanted: str | int) -> None:
         return
     if isinstance(wanted, bool) or not isinstance(wanted, int) or not 3 <= wanted <= NEWEST_IR:
         raise BadTarget(
-            f"ir_version is 'auto', 'keep' or a number from 3 to {NEWEST_IR}: {wanted!r}"
+            f"ir_version is {wanted!r}; give 'auto', 'keep' or a number from 3 to {NEWEST_IR}"
         )
 
 
@@ -334,8 +334,10 @@ def _in_range(domain: str, shown: str, version: int) -> None:
         short = newest < (schemas.known().newest(domain) or 0)  # onnx, not the database
         own = f"the installed onnx {versions.installed_name()}"
         who = own if short else "opshift's operator database"
+        helps = f"give {newest} or a lower one"
+        helps += ", or install a newer onnx" if short and release else ""
         raise BadTarget(
-            f"{shown} {version} is above {newest}, the newest that {who} knows; {brings}"
+            f"{shown} {version} is above {newest}, the newest that {who} knows ({brings}); {helps}"
         )
 
 

@@ -66,7 +66,9 @@ def find(source: str, leave_out: str = "", listed: Listed | None = None) -> list
             )
         found[name] = path
     if not found:
-        raise FileNotFoundError(f"{printable(source)}: no model found")
+        raise FileNotFoundError(
+            f"{printable(source)}: no model found; the name of a model ends with {ENDING}"
+        )
     return sorted(found.items())
 
 

@@ -60,7 +60,12 @@ def at(place: Place) -> File | Stream:
     try:
         mode = os.stat(name).st_mode
     except FileNotFoundError:
-        return File(name, os.path.realpath(name) if os.path.islink(name) else name)
+        path = os.path.realpath(name) if os.path.islink(name) else name
+        if not os.path.isdir(folder := os.path.dirname(path) or os.curdir):
+            raise BadDestination(
+                f"{name}: there is no folder {folder}; create it, or name another file"
+            ) from None
+        return File(name, path)
     if stat.S_ISDIR(mode):
         raise BadDestination(f"{name}: this is a folder; name a file in it")
     if not stat.S_ISREG(mode) or _is_descriptor(name):
