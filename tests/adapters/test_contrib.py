@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import re
 import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
 from onnx import ModelProto, helper
-from opshift import convert_version, testing
+from opshift import Refused, Why, convert_version, testing
 from opshift.author.example import Example
 from opshift.author.verdicts import LEAVE
 from opshift.testing.example_models import EVERYDAY, example_target
@@ -17,6 +19,7 @@ from vendor_judge import on_onnxruntime
 
 import examples
 
+MICROSOFT = "com.microsoft"
 SEEDS = 12
 OPSETS = (11, 17, 21)  # below the form of some of them, where an example names no opset, and above
 CASES = [
@@ -99,3 +102,30 @@ def test_codes_of_an_operator_of_onnxruntime_s_own_are_left_alone() -> None:
     feeds = {"x": np.array([-3.5, 0.25, 0.75, 1e9], np.float32)}
     run = on_onnxruntime()
     np.testing.assert_array_equal(run(before, feeds)[0], run(after, feeds)[0])
+
+
+def operators_of_the_runtime() -> list[str]:
+    """Every operator of com.microsoft of which the installed onnxruntime has a schema."""
+    state = pytest.importorskip("onnxruntime.capi.onnxruntime_pybind11_state")
+    return sorted({one.name for one in state.get_all_operator_schema() if one.domain == MICROSOFT})
+
+
+def test_every_operator_of_the_runtime_has_a_form_or_a_reason_in_the_documents() -> None:
+    """An operator of a newer onnxruntime is listed once somebody has looked at it."""
+    with_a_form = {
+        op for case in CASES for op in case.adapter.ops if case.adapter.domain == MICROSOFT
+    }
+    page = (Path(__file__).parents[2] / "docs/maintain/contrib.md").read_text("utf-8")
+    table = page.partition("## Operators that have no form")[2].partition("## The record")[0]
+    with_a_reason = set(re.findall(r"\w+", table))
+    assert set(operators_of_the_runtime()) <= with_a_form | with_a_reason
+    assert not with_a_form & with_a_reason - {"Inverse"}  # which has a form for few rows
+
+
+@pytest.mark.parametrize("op", ["MoE", "LinearAttention", "BeamSearch"])
+def test_an_operator_without_a_form_is_a_blocker_by_name(op: str) -> None:
+    text = f"(float[2,3] x) => (float[2,3] y) {{ y = com.microsoft.{op}(x) }}"
+    with pytest.raises(Refused) as refused:
+        convert_version(model(text, 21, 10, ', "com.microsoft" : 1'), domains=["ai.onnx"])
+    (blocker,) = refused.value.refusals
+    assert (blocker.op, blocker.domain, blocker.why) == (op, MICROSOFT, Why.DOMAIN_LEFT)

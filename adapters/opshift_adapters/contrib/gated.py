@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GatedAdd, GatedRMSNorm, LinearAttentionGate and ScaledSiLU: gates of linear attention."""
+
+from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, example, leaving
+
+from opshift_adapters._lib.blocks import as_type
+from opshift_adapters._lib.contrib import MICROSOFT, mean_of_last, number
+from opshift_adapters._lib.no_schema import attribute, needed
+
+SUM = "(float[2,3,4] x, float[2,3,4] y, float[2,3,1] g"
+
+
+@leaving("GatedAdd", domain=MICROSOFT, since=7, emits="Mul Add")
+@example("plain", SUM + ") => (float[2,3,4] z) { z = com.microsoft.GatedAdd(x, y, g) }", gives="Mul Add")
+@example("projected", "(float[2,3,4] x, float[2,3,4] y, float[2,3,5] g, float[5,1] w) => (float[2,3,4] z) { z = com.microsoft.GatedAdd(x, y, g, w) }", refuses=Why.NOT_EXPRESSIBLE)
+def gated_add(node: Node, op: Builder) -> Result:
+    """GatedAdd is x + y * gate; Mul and Add are written."""
+    if node.input_at(3) is not None:
+        raise Refusal(Why.NOT_EXPRESSIBLE, "onnxruntime computes GatedAdd with gate_weight on GPUs only")
+    return needed(node, 0) + needed(node, 1) * needed(node, 2)
+
+
+@leaving("ScaledSiLU", domain=MICROSOFT, since=7, emits="Cast Mul Sigmoid")
+@example("attribute", "(float[2,3] x) => (float[2,3] y) { y = com.microsoft.ScaledSiLU<alpha=1.5>(x) }", gives="Mul Sigmoid Mul", atol=1e-6)
+@example("no scale", "(float[2,3] x) => (float[2,3] y) { y = com.microsoft.ScaledSiLU(x) }", gives="Sigmoid Mul", atol=1e-6)
+@example("input", "(float[2,3] x, float s) => (float[2,3] y) { y = com.microsoft.ScaledSiLU(x, s) }", gives="Mul Sigmoid Mul", atol=1e-6)
+@example("half", "(float16[2,3] x, float s) => (float16[2,3] y) { y = com.microsoft.ScaledSiLU(x, s) }", gives="Cast Mul Cast Sigmoid Mul", atol=2e-3)
+def scaled_silu(node: Node, op: Builder) -> Result:
+    """ScaledSiLU is z * Sigmoid(z) of z = scale * x; Mul and Sigmoid are written."""
+    x, scale = needed(node, 0), node.input_at(1)
+    alpha = 1.0 if scale is not None else attribute(node, "alpha", 1.0)
+    if scale is not None or alpha != 1:
+        wide = as_type(op, x, T.FLOAT)
+        by = number(op, alpha, wide) if scale is None else as_type(op, scale, T.FLOAT)
+        x = as_type(op, wide * by, x.elem_type)
+    return x * op.Sigmoid(x)
+
+
+GATED = ("Cast", "Reshape", "Mul", "ReduceMean", "Add", "Sqrt", "Div", "Sigmoid")
+ROWS = "(float[2,3,4] x, float[4] s, float[2,3,4] g) => (float[2,3,4] y) "
+
+
+@leaving("GatedRMSNorm", domain=MICROSOFT, since=11, emits=GATED)
+@example("silu", ROWS + "{ y = com.microsoft.GatedRMSNorm<epsilon=0.001>(x, s, g) }", gives="Mul ReduceMean Add Sqrt Div Mul Sigmoid Mul Mul", atol=1e-5)
+@example("sigmoid", ROWS + '{ y = com.microsoft.GatedRMSNorm<activation="sigmoid">(x, s, g) }', imports={"": 18}, atol=1e-5)
+@example("heads side by side", "(float[2,3,8] x, float[4] s, float[2,3,8] g) => (float[2,3,8] y) { y = com.microsoft.GatedRMSNorm<epsilon=0.001>(x, s, g) }", atol=1e-5)
+@example("half", ROWS.replace("float", "float16") + "{ y = com.microsoft.GatedRMSNorm<epsilon=0.001>(x, s, g) }", atol=5e-3)
+@example("unknown width", ROWS.replace("2,3,4", "2,3,N") + "{ y = com.microsoft.GatedRMSNorm(x, s, g) }", refuses=Why.NEEDS_SHAPE, inputs={"x": [[[1.0] * 4] * 3] * 2, "g": [[[1.0] * 4] * 3] * 2})
+@example("another activation", ROWS + '{ y = com.microsoft.GatedRMSNorm<activation="tanh">(x, s, g) }', refuses=Why.NOT_EXPRESSIBLE)
+def gated_rms_norm(node: Node, op: Builder) -> Result:
+    """GatedRMSNorm is RMSNormalization times a gate in float; its formula is written."""
+    x, kind = needed(node, 0), needed(node, 0).elem_type
+    wide, scale, gate = (as_type(op, needed(node, at), T.FLOAT) for at in range(3))
+    width, whole = scale.dims[0], x.dims[-1]
+    if not isinstance(width, int) or not isinstance(whole, int):
+        raise Refusal(Why.NEEDS_SHAPE, f"the last dimension of {x.name!r} or of its scale is unknown")
+    before = [0] * (x.rank - 1)
+    rows = wide if whole == width else op.Reshape(wide, op.const([*before, -1, width]))
+    normal = _normalized(op, rows, attribute(node, "epsilon", 1e-5)) * scale
+    if whole != width:
+        normal = op.Reshape(normal, op.const([*before, -1]))
+    return as_type(op, normal * _activated(node, op, gate), kind)
+
+
+def _normalized(op: Builder, x: Value, epsilon: float) -> Value:
+    """The rows divided by the root of their mean squares."""
+    return x / op.Sqrt(mean_of_last(op, x * x) + number(op, epsilon, x))
+
+
+def _activated(node: Node, op: Builder, gate: Value) -> Value:
+    name = attribute(node, "activation", "silu")
+    if name not in ("silu", "swish", "sigmoid"):
+        raise Refusal(Why.NOT_EXPRESSIBLE, f"the activation {name!r} of GatedRMSNorm has no known form")
+    return op.Sigmoid(gate) if name == "sigmoid" else gate * op.Sigmoid(gate)
+
+
+GATES = "(float[2,3,4] a, float[4] d, float[4] c, float[2,3,4] b"
+
+
+@leaving("LinearAttentionGate", domain=MICROSOFT, since=7, emits="Cast Add Softplus Mul Sigmoid")
+@example("both", GATES + ") => (float[2,3,4] y, float[2,3,4] z) { y, z = com.microsoft.LinearAttentionGate(a, d, c, b) }", gives="Add Softplus Mul Sigmoid", atol=1e-5)
+@example("the decay alone", "(float[2,3,4] a, float[4] d, float[4] c) => (float[2,3,4] y) { y = com.microsoft.LinearAttentionGate(a, d, c) }", gives="Add Softplus Mul", atol=1e-5)
+@example("half", GATES.replace("float[2", "float16[2") + ") => (float16[2,3,4] y, float16[2,3,4] z) { y, z = com.microsoft.LinearAttentionGate(a, d, c, b) }", atol=5e-3)
+def linear_attention_gate(node: Node, op: Builder) -> Result:
+    """LinearAttentionGate is Softplus of a shifted input, scaled, and Sigmoid of another input."""
+    a, b = needed(node, 0), node.input_at(3)
+    decay = op.Softplus(as_type(op, a, T.FLOAT) + needed(node, 1)) * needed(node, 2)
+    found = as_type(op, decay, a.elem_type)
+    return found if b is None else (found, op.Sigmoid(b))
