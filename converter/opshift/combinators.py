@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rewrites for shapes of change that recur; each returns the function an adapter would be."""
+"""Rewrites for kinds of change that recur. Each function returns the function of an adapter."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from opshift.opsets import schemas
 
 
 def cast_around(via: str) -> Run:
-    """Element types that the older version lacks take a detour through a type it has."""
+    """Casts element types that the older version lacks to a type that it has, and back."""
     wide = schemas.element_number(via)
 
     def cast(node: Node, op: Builder) -> Result:
@@ -93,7 +93,7 @@ def attribute_becomes_input(name: str, *, scalar: bool = False) -> tuple[Run, Ru
 
 
 def enum_grew(name: str, known: str) -> Run:
-    """The values of an attribute that the older version knows, of a list that only grew."""
+    """Refuses values of an attribute that the older version does not allow."""
 
     def down(node: Node, op: Builder) -> Result:
         if node.str(name) in known.split():
@@ -107,7 +107,7 @@ def enum_grew(name: str, known: str) -> Run:
 
 
 def drop_attribute(name: str) -> Run:
-    """An attribute that never had a meaning for the result."""
+    """Removes an attribute that never affected the result."""
 
     def rewrite(node: Node, op: Builder) -> Result:
         return op.same(node, **{name: None}) if node.has(name) else KEEP
@@ -117,7 +117,7 @@ def drop_attribute(name: str) -> Run:
 
 
 def positive_axis(name: str = "axis", *, of: int = 0, extra: int = 0) -> Run:
-    """A negative axis, or list of axes, counted from the front: it needs the rank of an input."""
+    """Writes negative axes as positive ones, which needs the rank of an input."""
 
     def down(node: Node, op: Builder) -> Result:
         value = node.attr(name)

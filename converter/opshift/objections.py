@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What recurs in operators that onnx does not check; each returns the flaws of several of them."""
+"""Rules that onnx does not check for several operators. Each function declares one rule."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LARGEST_RANK = 64  # of what numpy and runtimes can hold
 
 
 def ranks(ops: str, *, domain: str = "", **allowed: str) -> Flaw:
-    """How many dimensions inputs can have, as text (`X="3 4"`), where onnx does not check it."""
+    """Declares the ranks that inputs may have, as text (`X="3 4"`)."""
 
     @flaw(ops, domain=domain)
     def look(node: Node) -> str | None:
@@ -35,7 +35,7 @@ def ranks(ops: str, *, domain: str = "", **allowed: str) -> Flaw:
 
 
 def _given(node: Node, names: Iterable[str]) -> Iterator[tuple[str, Value]]:
-    """Those of some inputs that the node's version has and the node was given."""
+    """The inputs of these names that the node has."""
     positions = node.schema.input_positions if node.schema else {}
     for name in names:
         if name in positions and (value := node.input(name)):
@@ -43,7 +43,7 @@ def _given(node: Node, names: Iterable[str]) -> Iterator[tuple[str, Value]]:
 
 
 def singles(ops: str, inputs: str, *, domain: str = "") -> Flaw:
-    """Inputs that hold one number, where onnx does not check it."""
+    """Declares inputs that must hold one number."""
 
     @flaw(ops, domain=domain)
     def look(node: Node) -> str | None:
@@ -57,7 +57,7 @@ def singles(ops: str, inputs: str, *, domain: str = "") -> Flaw:
 
 
 def positive(ops: str, inputs: str, *, domain: str = "") -> Flaw:
-    """Constants that hold nothing but numbers above 0, where onnx does not check it."""
+    """Declares inputs that, if constant, must hold only numbers above 0."""
 
     @flaw(ops, domain=domain)
     def look(node: Node) -> str | None:
@@ -73,7 +73,7 @@ def positive(ops: str, inputs: str, *, domain: str = "") -> Flaw:
 
 
 def choices(ops: str, *, domain: str = "", **allowed: str) -> Illegal:
-    """What attributes can be, as text (`mode="add mul"`), where onnx does not check it.
+    """Declares the values that attributes may have, as text (`mode="add mul"`).
 
     Runtimes read other values differently, so a model with such a value is not converted.
     """
@@ -90,12 +90,12 @@ def choices(ops: str, *, domain: str = "", **allowed: str) -> Illegal:
 
 
 def switches(ops: str, names: str, *, domain: str = "") -> Illegal:
-    """Attributes that switch something on or off: onnx does not check that they are 0 or 1."""
+    """Declares attributes that must be 0 or 1."""
     return choices(ops, domain=domain, **dict.fromkeys(names.split(), "0 1"))
 
 
 def at_least(ops: str, *, domain: str = "", **least: int) -> Flaw:
-    """The least that numbers in attributes can be, where onnx does not check it."""
+    """Declares the least number that attributes may hold."""
 
     @flaw(ops, domain=domain)
     def look(node: Node) -> str | None:
@@ -110,7 +110,7 @@ def at_least(ops: str, *, domain: str = "", **least: int) -> Flaw:
 
 
 def axes(ops: str, names: str = "axis", *, extra: int = 0, domain: str = "") -> Flaw:
-    """Attributes or constants that name dimensions of the first input, unchecked by onnx."""
+    """Declares attributes or constants that must name dimensions of the first input."""
 
     @flaw(ops, domain=domain)
     def look(node: Node) -> str | None:
@@ -131,6 +131,6 @@ def axes(ops: str, names: str = "axis", *, extra: int = 0, domain: str = "") -> 
 
 
 def _attribute(node: Node, name: str) -> Any:
-    """An attribute, None where the node's version of the operator has none of that name."""
+    """The value of an attribute; None if the operator has no such attribute at this version."""
     has = node.schema is not None and name in node.schema.attributes
     return node.attr(name) if has else None

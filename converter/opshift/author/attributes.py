@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attributes as an adapter gives them, in the kinds that schemas say."""
+"""Makes AttributeProtos from the values that an adapter gives, as schemas require."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def make_attributes(schema: schemas.Schema, values: Mapping[str, Any]) -> list[A
 
 
 def make_attribute(schema: schemas.Schema, name: str, value: Any) -> AttributeProto:
-    """An attribute of the kind its schema says."""
+    """An attribute of the type that its schema requires."""
     kind = schema.attributes[name].kind
     if isinstance(value, AttributeProto):
         copy = AttributeProto()
@@ -68,7 +68,7 @@ _SETTERS: dict[int, Callable[[AttributeProto, Any], Any]] = {
 
 
 def is_default(schema: schemas.Schema | None, proto: AttributeProto) -> bool:
-    """Whether an attribute says what its absence says."""
+    """Whether an attribute has the default value, so that it can be left out."""
     known = schema.attributes.get(proto.name) if schema else None
     if known is None or proto.ref_attr_name:
         return False

@@ -26,7 +26,7 @@ MOST_EACH = 4096  # elements whose bounds are kept one by one
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Between which whole numbers the elements of a value lie.
+    """The smallest and the largest integer that the elements of a value can be.
 
     The arrays hold Python's integers, which never wrap. They have the shape of the value if each
     element has bounds of its own; otherwise they hold one number for all elements.
@@ -91,7 +91,7 @@ def find(facts: Facts, owner: Scope, name: str, node: Node | None) -> Bounds | N
 
 
 class _Positions(Env):
-    """Gives values whose elements are numbered in place of constants."""
+    """An Env in which the elements of some values are their own positions."""
 
     def __init__(self, env: Env, given: dict[str, Array]) -> None:
         super().__init__(env.facts, env.scope)
@@ -108,7 +108,7 @@ class _Positions(Env):
 
 
 def moved(node: Node, data: Sequence[Value]) -> Bounds:
-    """The bounds behind an operator that only moves elements of these inputs.
+    """The bounds of the outputs of an operator that only moves elements of these inputs.
 
     Folding the operator on the positions of the elements tells where each of them goes.
     """
@@ -130,7 +130,7 @@ def moved(node: Node, data: Sequence[Value]) -> Bounds:
 
 
 def _folded(node: Node, positions: dict[str, Array], count: int) -> Array | None:
-    """What folding makes of the positions; None where it needs something else as well."""
+    """The positions after folding the operator; None if folding needs other values too."""
     read = list(node.proto.input)
     if sum(read.count(name) for name in positions) != count:
         return None  # an index is also what is indexed

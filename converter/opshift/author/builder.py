@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an adapter writes with: nodes of the version being entered, constants, bodies."""
+"""The Builder with which an adapter writes nodes, constants and subgraphs."""
 
 from __future__ import annotations
 
@@ -117,11 +117,11 @@ class Builder:
     def _evaluated(
         self, schema: schemas.Schema, names: list[str], attributes: list[AttributeProto]
     ) -> Value | None:
-        """The result of an operator whose inputs are all constants, where a rule evaluates it."""
+        """The result of an operator on constants as a constant, if a folding rule exists."""
         fold = self.env.facts.adapters.rules(Fold).get((schema.domain, schema.name))
         if fold is None:
             return None
-        # The values of nodes that are written here come first: about the model nothing is asked.
+        # Values that this Builder wrote come first, so that the model is asked last.
         given = sorted(filter(None, names), key=lambda name: name not in self.made.makers)
         if not all(map(self._is_small_constant, given)):
             return None
@@ -169,8 +169,8 @@ class Builder:
     ) -> Any:
         """The same operator at the version being entered, with these inputs and attributes changed.
 
-        None takes an input or an attribute away; what is not mentioned is kept. One value for a
-        node with one output, a tuple for more and whenever `outputs` is given.
+        None removes an input or an attribute; what is not mentioned is kept. Returns one value for
+        a node with one output, and a tuple for more outputs or if `outputs` is given.
         """
         node.carried()
         schema = self._schema(schemas.normal(node.proto.domain), node.op)
@@ -277,7 +277,7 @@ class Builder:
         return self._place_once(tensor.SerializeToString(deterministic=True), lambda: tensor)
 
     def _place_once(self, content: Hashable, tensor: Callable[[], TensorProto]) -> Value:
-        """A constant that the root may already have; `content` tells it from others."""
+        """Places a constant once for each `content` in a root, and returns it."""
         root = self.scope.root
         if not root.owns_constants:
             return self._constant_node(tensor())
@@ -324,7 +324,7 @@ class Builder:
             seen.add(result.name)
             info = graph.output.add(name=result.name)
             known = inner.env.type(result.name)
-            if known is not None:  # a Loop without trips makes its outputs from this
+            if known is not None:  # a Loop without iterations uses it
                 info.type.CopyFrom(known)
         graph.node.extend(inner.made.nodes)
         return graph
@@ -351,7 +351,7 @@ class Builder:
         return tuple(Value(names.get(o.name, o.name), self.env) for o in graph.output)
 
     def expand(self, node: Node) -> Value | tuple[Value, ...]:
-        """The operator's function body, its nodes taken over the boundary like any others."""
+        """The operator's function body, whose nodes are converted to the entered version too."""
         from opshift.author.function_body import expand
 
         node.carried()
@@ -359,21 +359,21 @@ class Builder:
         return results[0] if len(results) == 1 else results
 
     def dissolve(self, reason: str) -> tuple[Value, ...]:
-        """Takes the node away, with nothing in its place, or refuses while anybody reads it.
+        """Removes the node without a replacement; refuses it if its outputs are still read.
 
-        For values that do not exist at the version being entered: each reader says, from
-        `value.producer`, what it becomes without them.
+        For values that do not exist at the version being entered. The adapter of each reader looks
+        at `value.producer` and writes the reader without them.
         """
         self.made.unread = reason
         return ()
 
     def ask_caller(self, why: Why, detail: str) -> None:
-        """Inside a function, refuses with what a call may know; elsewhere goes on without it."""
+        """Inside a function, refuses the node, as a call may know more; elsewhere does nothing."""
         if self.scope.root.function is not None:
             raise Refusal(why, detail)
 
     def approximate(self, reason: str) -> None:
-        """Goes on only where the caller allowed results that are not exactly the same."""
+        """Refuses the node unless the caller allowed results that are not exactly equal."""
         if not self.crossing.allow_approximate:
             raise Refusal(Why.APPROXIMATE_ONLY, reason)
         self.made.approximations.append(reason)
@@ -381,8 +381,8 @@ class Builder:
     def assumes(self, assumption: Assumption, *values: Value) -> bool:
         """Whether the caller allowed an assumption that no known fact about `values` contradicts.
 
-        The report then lists the node, so ask only where the answer is used. Where the caller did
-        not allow it, a refusal of what is written instead names the option.
+        The report then lists the node, so ask only where the answer is used. If the caller did not
+        allow it, a later refusal of the nodes written instead names the option.
         """
         if any(_CONTRADICTS[assumption](value) for value in values):
             return False
@@ -393,7 +393,7 @@ class Builder:
     # -- helpers -----------------------------------------------------------------------------
 
     def _schema_or_first(self, domain: str, op_type: str) -> schemas.Schema:
-        """The schema, or the first one where the operator does not exist: it may be evaluated."""
+        """The schema, or the oldest one if the operator does not exist here: folding may use it."""
         found = schemas.schema(domain, op_type, self.opset(domain))
         history = schemas.history(domain, op_type) if found is None else ()
         return history[0] if history else self._schema(domain, op_type)
@@ -409,7 +409,7 @@ class Builder:
         return found
 
     def _require(self, domain: str, op_type: str, version: int) -> None:
-        """Refuses a version of another domain at which the verdict cannot be written."""
+        """Refuses the node if a domain is imported below the version that the adapter needs."""
         history = schemas.history(domain, op_type)
         needed = max(self.crossing.lowest, history[0].since) if history else 0
         if needed > version:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""onnx's inference of a whole model, without the lengths that are known to be wrong."""
+"""Shape inference of a whole model, without the lengths that onnx is known to get wrong."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ HIDDEN = "opshift.hidden."
 
 
 def infer(model: bytes | ModelProto, adapters: Registry) -> ModelProto:
-    """What onnx's inference finds if it does not see the outputs that it misjudges.
+    """The result of onnx's inference without the outputs for which it is wrong.
 
-    Such an output has the shape that the rule tells, for inference to go on from.
+    Such an output gets the shape of the rule, and inference continues from it.
     """
     rules = adapters.rules(OutputShapes)
     found = safe_inference.infer(model, adapters, data_prop=True)
@@ -46,7 +46,7 @@ def infer(model: bytes | ModelProto, adapters: Registry) -> ModelProto:
 
 
 def shapes_of(rule: OutputShapes | None, node: Node) -> Sequence[ToldDims | None]:
-    """What a rule tells of the outputs of a node."""
+    """The shapes that a rule gives for the outputs of a node."""
     try:
         return rule.run(node) if rule is not None else ()
     except (Refusal, ValueError):  # a rank is not known: then onnx infers nothing, too
@@ -108,7 +108,7 @@ def _misjudged(
 
 
 def _calls(model: ModelProto, rules: Rules) -> set[FunctionId]:
-    """The functions that come to an operator of a rule."""
+    """The functions that contain, directly or through calls, an operator with a rule."""
     found: set[FunctionId] = set()
     waiting = True
     while waiting:
@@ -133,7 +133,7 @@ def _numbered(model: ModelProto) -> Iterator[tuple[GraphProto, NodeProto]]:
 def _without(
     model: bytes | ModelProto, misjudged: Mapping[Output, TypeProto], adapters: Registry
 ) -> ModelProto:
-    """What inference finds where these outputs have these types, whatever it thinks of them."""
+    """The result of inference with the types of these outputs given, not inferred."""
     copy = ModelProto()
     copy.MergeFromString(model if isinstance(model, bytes) else model.SerializeToString())
     numbered = list(_numbered(copy))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds operator version databases: what onnx and installed packages say about domains."""
+"""Builds operator version databases from onnx and installed packages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PAGES = {
 
 
 def build(domains: tuple[str, ...]) -> OpsetChangelog:
-    """What the installed onnx says about these domains, whatever the shipped data says."""
+    """The database entries of these domains in the installed onnx, without the shipped data."""
     found = OpsetChangelog()
     for name in domains:
         own = schemas.installed(name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a model declares of the values that it computes: claims, which inference comes before."""
+"""The declared types of computed values. They may be wrong, so inference comes first."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def forget_lengths(found: TypeProto) -> None:
 
 
 def completed(known: TypeProto | None, declared: TypeProto | None) -> TypeProto | None:
-    """What inference knows of a type; what it does not know is believed of the declared one."""
+    """The inferred type, completed by the declared element type and rank."""
     if declared is None or (known is not None and not _adds(known, declared)):
         return known
     claim = believed(declared)
@@ -63,7 +63,7 @@ def _adds(known: TypeProto, declared: TypeProto) -> bool:
 
 
 def without(model: bytes | ModelProto) -> ModelProto:
-    """A copy that declares its inputs alone, and no values for what callers may replace."""
+    """A copy that declares only its inputs, without the initializers that callers may replace."""
     copy = ModelProto()
     copy.MergeFromString(model if isinstance(model, bytes) else model.SerializeToString())
     for i, graph in enumerate(graphs_in(copy.graph)):
@@ -87,7 +87,7 @@ def _forget_shape(found: TypeProto) -> None:
 
 
 def _forget_replaceable(model: ModelProto) -> None:
-    """Leaves the types of the initializers that callers or training may set, not their values."""
+    """Turns the initializers that callers or training may set into inputs with their types."""
     graph = model.graph
     inputs = {value.name for value in graph.input}
     changed = inputs if model.ir_version > 3 else set()
@@ -103,7 +103,7 @@ def _forget_replaceable(model: ModelProto) -> None:
 
 
 def restore(inferred: ModelProto, original: bytes | ModelProto) -> bool:
-    """Declares again, beside inferred types, what inference did not find; says if anything was."""
+    """Restores the declared types that inference did not find; returns whether there were any."""
     model = ModelProto.FromString(original) if isinstance(original, bytes) else original
     written = False
     pairs = zip(graphs_in(inferred.graph), graphs_in(model.graph), strict=True)
@@ -121,7 +121,7 @@ def restore(inferred: ModelProto, original: bytes | ModelProto) -> bool:
 
 
 def _computed(graph: GraphProto, *, nested: bool) -> Iterator[ValueInfoProto]:
-    """The declared types of a graph that callers of the model do not vouch for."""
+    """The declared types of a graph, except those of the model's inputs."""
     values: Iterable[ValueInfoProto] = (*graph.value_info, *graph.output)
     inputs = {value.name for value in graph.input}
     for value in (*values, *graph.input) if nested else values:
@@ -130,7 +130,7 @@ def _computed(graph: GraphProto, *, nested: bool) -> Iterator[ValueInfoProto]:
 
 
 def correct(graph: GraphProto, types: Inferred, symbols: frozenset[str], *, nested: bool) -> int:
-    """Gives declarations that the inputs contradict the inferred shape; says how many there were.
+    """Replaces declared shapes that contradict the inferred ones; returns their number.
 
     A runtime plans its memory by declarations, and fails where they are too small.
     """

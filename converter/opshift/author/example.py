@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The examples of what an author declares: its documentation, its tests and its rows."""
+"""Examples of declarations, which are documentation, tests and rows of the matrix."""
 
 from __future__ import annotations
 
@@ -109,12 +109,12 @@ def drafted(below: Callable[..., Any] | Draft) -> Draft:
 
 
 def listed(names: str | Iterable[str]) -> tuple[str, ...]:
-    """Names given one by one, or in one text."""
+    """The names in a list, or in one text with spaces."""
     return tuple(names.split() if isinstance(names, str) else names)
 
 
 def spread(examples: Sequence[Example], names: Sequence[str]) -> tuple[Example, ...]:
-    """The examples; one whose graph has `{op}` counts once for each operator."""
+    """The examples, with a copy for each operator of those that contain `{op}`."""
     found: list[Example] = []
     for one in examples:
         found += [one.of(name) for name in names] if "{op}" in one.graph else [one]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is known about values before the model runs: constants, types, shapes. Lazy, once."""
+"""The facts known about values before the model runs: constants, types and shapes."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ else:
 
 MAX_FOLD_BYTES = 1 << 20
 MAX_FOLD_DEPTH = 64
-MAX_BOUNDS_DEPTH = 48  # what stands farther behind a value tells nothing of its bounds
+MAX_BOUNDS_DEPTH = 48  # nodes that are followed back to find the bounds of a value
 MAX_NAMED = 4  # values in one note of a report
 UNSAID = TypeProto()
-MAX_NESTED = 16  # folds that stand behind a type that stands behind a fold
+MAX_NESTED = 16  # levels of folding that needs a type, which needs folding
 
 
 class _TooDeep(Exception):  # noqa: N818 - it is no error, and only this module sees it
-    """A constant that stands behind too many folds for a recursion."""
+    """Raised for a constant that needs too many nested folds."""
 
     def __init__(self, owner: Scope, name: str) -> None:
         super().__init__(name)
@@ -50,7 +50,7 @@ class _TooDeep(Exception):  # noqa: N818 - it is no error, and only this module 
 
 
 class Facts:
-    """Questions about the values of one document."""
+    """Answers questions about the values of one document; each answer is computed once."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class Facts:
     # -- constants ---------------------------------------------------------------------------
 
     def constant(self, scope: Scope, name: str) -> Array | None:
-        """The value, if it is known whatever the inputs are."""
+        """The value of a constant, which is the same for all inputs; else None."""
         owner = scope.owner(name)
         if owner is None:
             return None
@@ -90,7 +90,7 @@ class Facts:
         return self._constants[owner, name]
 
     def _follow_constants(self, owner: Scope, name: str) -> None:
-        """Finds a constant. What stands too deep behind it for a recursion is found before it."""
+        """Finds a constant. Constants that it depends on at great depth are found before it."""
         waiting = [(owner, name)]
         while waiting:
             self._depth += 1
@@ -100,7 +100,7 @@ class Facts:
             except _TooDeep as behind:
                 if self._depth > 1:
                     raise
-                if behind.key in waiting:  # a cycle, which nobody has looked for yet
+                if behind.key in waiting:  # a cycle in the graph, which is not checked before
                     self._constants[behind.key] = None
                 else:
                     waiting.append(behind.key)
@@ -144,7 +144,7 @@ class Facts:
         return None if value is None or value.nbytes > MAX_FOLD_BYTES else value
 
     def bounds(self, scope: Scope, name: str) -> Bounds | None:
-        """Between which whole numbers a value lies, whatever the inputs are."""
+        """The bounds of an integer value, which hold for all inputs; else None."""
         from opshift.author import bounds
 
         owner = scope.owner(name)
@@ -160,7 +160,7 @@ class Facts:
         return self._bounds[key]
 
     def producer(self, scope: Scope, name: str) -> Node | None:
-        """The node that computes a value, unless a function of the model stands behind it."""
+        """The node that computes a value; None if that node calls a function of the model."""
         owner = scope.owner(name)
         position = owner.producers.get(name) if owner else None
         if owner is None or position is None:
@@ -200,7 +200,7 @@ class Facts:
         return None
 
     def why_dynamic(self, scope: Scope, name: str) -> str:
-        """Names what keeps a value from being a constant: an input, an override, a node."""
+        """The reason why a value is no constant: an input, a replaceable initializer or a node."""
         seen: set[tuple[Scope, str]] = set()
         while True:
             owner = scope.owner(name)
@@ -233,7 +233,7 @@ class Facts:
     # -- types -------------------------------------------------------------------------------
 
     def type(self, scope: Scope, name: str) -> TypeProto | None:
-        """What inference finds of a value's type, or else what its declaration may tell."""
+        """The inferred type of a value, completed by its declaration where inference knows less."""
         owner = scope.owner(name)
         if owner is None:
             return None
@@ -248,11 +248,11 @@ class Facts:
     def tell(
         self, scope: Scope, name: str, found: TypeProto | None, what: TypePart
     ) -> TypeProto | None:
-        """A type of which an adapter is told a part: whoever records questions looks here."""
+        """Returns `found`. A subclass overrides it to record what an adapter reads."""
         return found
 
     def dims(self, scope: Scope, name: str, found: TypeProto) -> Dims:
-        """The dimensions of a tensor as an adapter is told them."""
+        """The dimensions of a tensor. A subclass overrides it to record the question."""
         return dims_of(found)
 
     def _known(self, owner: Scope, name: str) -> TypeProto | None:
@@ -264,24 +264,24 @@ class Facts:
         return self._stated[key]
 
     def _proved(self, owner: Scope, name: str) -> TypeProto | None:
-        """A type that needs no declaration but those of inputs."""
+        """The type that follows from the declared inputs alone."""
         fed = name in owner.inputs
         if name in owner.initializers and not (fed and self.document.names.may_be_set(owner, name)):
             return owner.initializer_type(name)
         if fed and (self._is_fed(owner) or self.document.is_fresh(name)):
-            return owner.declared.get(name)  # by callers, who vouch for it, or by an adapter
+            return owner.declared.get(name)  # declared for an input of the model, or by an adapter
         if (owner, name) in self._learned:
             return self._learned[owner, name]
-        # Inference tells of the graph alone; a function may use its names for something else.
+        # Inference covers only the graph; a function may use its names for other values.
         known = self.inferred.types.get(name) if owner.root.kind == "graph" else None
         return None if self.document.is_fresh(name) else known
 
     def _is_fed(self, owner: Scope) -> bool:
-        """Whether callers of the model give the inputs of a graph, and vouch for their types."""
+        """Whether the inputs of a graph are those of the model, whose types are trusted."""
         return owner is owner.root.top and owner.root.kind != "function"
 
     def learn(self, scope: Scope, name: str, found: TypeProto, *, assumed: bool) -> None:
-        """The type of a value, from the node that computes it."""
+        """Records the type of a value that the node which computes it gives."""
         self._learned[scope, name] = found
         self._stated.pop((scope, name), None)
         if assumed:
@@ -289,7 +289,7 @@ class Facts:
 
     @property
     def inferred(self) -> Known:
-        """What inference of the whole model found; a rewritten one may use fresh names anew."""
+        """The types that inference of the whole model finds."""
         if self._inferred is None:
             self._inferred = infer_all(self._snapshot(), self.adapters)
             self.believes = self.believes or bool(self._inferred.assumed)
@@ -311,11 +311,11 @@ class Facts:
         )
 
     def assume(self, name: str, what: str) -> None:
-        """Remembers for the report that a conversion used what only a declaration tells."""
+        """Records for the report that the conversion used a fact that only a declaration gives."""
         self.assumptions.setdefault(name, what)
 
     def believed(self) -> list[str]:
-        """What a conversion took from declarations that inference does not confirm."""
+        """The notes about facts that come only from declarations."""
         found: dict[str, list[str]] = {}
         for name, what in self.assumptions.items():
             found.setdefault(what, []).append(self.document.origins.get(name) or repr(name))
@@ -325,7 +325,7 @@ class Facts:
         ]
 
     def correct(self) -> int:
-        """Gives declarations that the inputs contradict the inferred shape; says how many."""
+        """Replaces declared shapes that contradict the inferred ones; returns their number."""
         types = {n: t for n, t in self.inferred.types.items() if n not in self.inferred.assumed}
         return sum(
             correct(scope.proto, types, self._input_symbols, nested=scope.parent is not None)
@@ -334,9 +334,9 @@ class Facts:
         )
 
     def claimed(self, scope: Scope, name: str, dims: Dims) -> Dims:
-        """The dimensions that are known, and those that only a declaration tells.
+        """The dimensions, completed by numbers that only a declaration gives.
 
-        A declared length never stands for a symbol that an input gave to the dimension.
+        A declared length never replaces a symbol that comes from an input.
         """
         owner = scope.owner(name)
         declared = owner.declared.get(name) if owner is not None else None
@@ -355,9 +355,9 @@ class Facts:
         return frozenset(dim.dim_param for dims in inputs for dim in dims if dim.dim_param)
 
     def _infer_towards(self, owner: Scope, name: str) -> None:
-        """Goes on from where inference stopped: folding knows more, and steps have written nodes.
+        """Infers the types that inference of the whole model missed, up to this value.
 
-        What is behind a value comes before it, without recursion: chains can be long.
+        The producers of a value are visited first, in a loop, because chains can be long.
         """
         waiting = [(owner, name)]
         try:
@@ -398,20 +398,20 @@ class Facts:
                     self.learn(place, output, known, assumed=assumed and known is not proved)
 
     def _tells_more(self, place: Scope, node: NodeProto) -> bool:
-        """Whether something is known about a node that inference of the whole did not know."""
+        """Whether a fact about a node is known that inference of the whole model did not have."""
         if any(map(self.document.is_fresh, (*node.input, *node.output))):
             return True
         if holds_graphs(node):
-            # Where two scopes disagree about a name, inference of the whole says nothing of it.
+            # If two scopes use one name, inference of the whole model gives no type for it.
             return any(self.inferred.types.get(name, UNSAID) is None for name in node.output)
         schema = place.root.schema_of(node)
         if schema is None:
             return (schemas.normal(node.domain), node.op_type) in self.adapters.rules(OutputTypes)
         outputs = [self._known(place, name) for name in node.output if name]
         if any(found is None or schemas.type_name(found) is None for found in outputs):
-            return True  # one typed input may type it, which inference makes nothing of
+            return True  # a rule may need one typed input only; inference needs all
         if place.parent is not None and any(map(is_vague, outputs)):
-            return True  # inference of the whole keeps no ranks of what a loop carries
+            return True  # inference of the whole model has no ranks of loop-carried values
         if self._has_rank_to_tell(schema, outputs):
             return True
         if not schemas.raw(
@@ -425,7 +425,7 @@ class Facts:
         return told and any(rank_of(found) is None for found in outputs)
 
     def _is_news(self, place: Scope, name: str) -> bool:
-        """Whether the type was found here, or the value only by folding."""
+        """Whether inference of the whole model did not know this type or constant."""
         owner = place.owner(name)
         position = owner.producers.get(name) if owner is not None else None
         if owner is None or position is None:
@@ -440,25 +440,25 @@ class Facts:
 
     @property
     def census(self) -> frozenset[str]:
-        """Every element type that can occur in the model: makes most type guards vacuous.
+        """Every element type that can occur in the model. Most type checks need no more.
 
-        Operators without a schema are taken to bring in no type that occurs nowhere else.
+        For operators without a schema, it is assumed that they add no other type.
         """
         if self._census is None:
             self._census = frozenset(take_census(self.document))
         return self._census
 
     def possible_types(self) -> frozenset[str]:
-        """The census, as an adapter is told it."""
+        """The element types that can occur. A subclass overrides it to record the question."""
         return self.census
 
     @property
     def counting(self) -> bool:
-        """Whether a census has been taken, and must follow what the steps bring in."""
+        """Whether the element types were collected, so that steps must add theirs."""
         return self._census is not None
 
     def widen_census(self, types: Iterable[str]) -> None:
-        """Element types that a step has brought in."""
+        """Adds the element types that a step has brought in."""
         if self._census is not None and not self._census.issuperset(types):
             self._census |= set(types)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writing an operator as the function body that its own schema ships."""
+"""Writes an operator as the function body that onnx defines for it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def expand(node: Node, op: Builder) -> tuple[Value, ...]:
-    """The values of the body's outputs, its nodes taken over the boundary one by one."""
+    """Writes the nodes of the body, each converted to the entered version; returns its outputs."""
     body = _body(node, op)
     attributes = _bindings(node, body)
     names = {
@@ -61,13 +61,13 @@ def _body(node: Node, op: Builder) -> FunctionProto:
 
 
 def _left(node: Node, body: FunctionProto, domain: str) -> int:
-    """The version at which a body's node is read: the one being left."""
+    """The version at which the nodes of a body are read: the one being left."""
     written = {schemas.normal(i.domain): i.version for i in body.opset_import}.get(domain)
     return node.env.scope.root.imports.get(domain) or written or 1
 
 
 def _bindings(node: Node, body: FunctionProto) -> dict[str, AttributeProto]:
-    """What each attribute of the function is at this node."""
+    """The value that each attribute of the function has at this node."""
     bound = {default.name: default for default in body.attribute_proto}
     if node.schema is not None:
         raw = schemas.raw(node.schema.domain, node.op, node.schema.since)
@@ -88,7 +88,7 @@ def _bindings(node: Node, body: FunctionProto) -> dict[str, AttributeProto]:
 def _instance(
     proto: NodeProto, bound: dict[str, AttributeProto], names: dict[str, str], op: Builder
 ) -> NodeProto:
-    """A body's node with the attributes and the names of this use."""
+    """A copy of a node of the body with the attributes and names of this call."""
     copy = NodeProto()
     copy.CopyFrom(proto)
     bind_attributes(copy, bound)

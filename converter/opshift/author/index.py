@@ -30,7 +30,7 @@ class TraitKey(NamedTuple):
 
 
 def known(package: ModuleType, sources: Mapping[str, str]) -> dict[str, list[Crossing | TraitKey]]:
-    """The modules that need not be imported to know what they declare, and what that is."""
+    """The declarations of each module whose line is current, which needs no import."""
     found = {}
     for folder in getattr(package, "__path__", ()):
         for line in _lines(os.path.join(folder, INDEX)):
@@ -57,7 +57,7 @@ def modules(package: ModuleType) -> dict[str, str]:
 
 
 def _modules(prefix: str, folder: str) -> Iterator[tuple[str, str]]:
-    # Every conversion looks here, and a path object costs more than the look.
+    # Every conversion runs this, and path objects would cost more than the work.
     with os.scandir(folder) as entries:
         listed = sorted(entries, key=lambda entry: os.path.splitext(entry.name)[0])
     for entry in listed:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Types of what a loop carries: they hold in every iteration if one iteration keeps them."""
+"""The types of loop-carried values: a type holds if one iteration keeps it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Carried(NamedTuple):
 
 
 def confirm(model: ModelProto, infer: Infer, rules: Rules) -> Found:
-    """What inference finds of a model, with the types of carried values that induction proves.
+    """The result of inference, with the types of carried values that induction proves.
 
     The hypothesis is that a value keeps the type that it begins with. Where a body gives another
     type back, the hypothesis loses the dimensions that differ.
@@ -83,7 +83,7 @@ def _carried(model: ModelProto, rules: Rules) -> Iterator[Carried]:
 def _weaker(
     one: Carried, types: Inferred, held: TypeProto | None, symbols: frozenset[str]
 ) -> TypeProto | None:
-    """What a hypothesis and the types found under it have in common; None where nothing is."""
+    """The part of a hypothesis that the types found under it confirm; None if there is none."""
     given, result = types.get(one.given), types.get(one.result)
     if held is None:
         return None if given is None or rank_of(given) is None else _without_marks(given, symbols)
@@ -99,7 +99,7 @@ def _weaker(
 
 
 def _without_marks(given: TypeProto, symbols: frozenset[str]) -> TypeProto:
-    """Leaves out the symbols that inference made up, which the next inference calls otherwise."""
+    """Removes symbols that inference made up, because the next inference names them differently."""
     kept = TypeProto()
     kept.CopyFrom(given)
     for dim in kept.tensor_type.shape.dim:
@@ -122,7 +122,7 @@ def _initializers(model: ModelProto) -> Inferred:
 
 
 def _write(one: Carried, held: TypeProto | None) -> None:
-    """Gives a carried value a type in its body and behind its node, or takes the shape away."""
+    """Writes the type of a carried value into its body and for its output, or removes the shape."""
     places = [one.inside]
     infos = (*one.around.output, *one.around.value_info)
     places += [value for value in infos if value.name == one.output]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The types that onnx's inference finds: of a whole model, of one node."""
+"""The types that onnx's inference finds for a whole model or for one node."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Known(NamedTuple):
 
 
 def infer_all(model: bytes | ModelProto, adapters: Registry) -> Known:
-    """Value types over all scopes by name: from inputs first, and from declarations only then."""
+    """The types of all values by name: inferred from inputs first, then with declarations."""
     bare = declared.without(model)
     proved, alone = induction.confirm(
         bare, lambda one: _infer(one, adapters), adapters.rules(Carries)
@@ -56,7 +56,7 @@ def infer_all(model: bytes | ModelProto, adapters: Registry) -> Known:
 
 
 def _infer(model: ModelProto, adapters: Registry) -> tuple[Inferred, ModelProto | None]:
-    """What inference finds in several passes; no model where it rejects the first."""
+    """The types that several passes of inference find; no model if it rejects the first."""
     found: Inferred = {}
     inferred: ModelProto | None = None
     for _ in range(PASSES):
@@ -116,7 +116,7 @@ def infer_node(node: NodeProto, env: Env, version: int | None = None) -> dict[st
     try:
         inferred = infer_node_outputs(raw, node, types, data, imports)
     except safe_inference.COMPLAINTS:
-        # Inference that cannot say is no inference; the adapter refuses if it needs the type.
+        # If inference fails, the type stays unknown; the adapter refuses if it needs the type.
         return {}
     for name, kind in _element_types(node, schema, types).items():
         known = inferred.setdefault(name, TypeProto())
@@ -134,7 +134,7 @@ def infer_node(node: NodeProto, env: Env, version: int | None = None) -> dict[st
 def _correct(
     inferred: Mapping[str, TypeProto], node: NodeProto, schema: schemas.Schema, env: Env
 ) -> None:
-    """Gives outputs whose lengths onnx's inference misjudges the shapes that a rule tells."""
+    """Gives outputs for which onnx's inference is wrong the shapes of a rule."""
     from opshift.author.node import Node
 
     rule = env.facts.adapters.rules(OutputShapes).get((schema.domain, node.op_type))
@@ -158,7 +158,7 @@ def told_ranks(
 
 
 def _told_types(node: NodeProto, env: Env) -> dict[str, TypeProto]:
-    """The element types that a table tells of an operator without a schema."""
+    """The element types that a rule gives for an operator without a schema."""
     rule = env.facts.adapters.rules(OutputTypes).get((schemas.normal(node.domain), node.op_type))
     found: dict[str, TypeProto] = {}
     for name, told in zip(node.output, rule.outputs if rule is not None else (), strict=False):
@@ -178,7 +178,7 @@ def _told_type(node: NodeProto, told: str | tuple[int, ...], env: Env) -> int:
 
 
 def give_rank(tensor: TypeProto.Tensor, rank: int) -> None:
-    """Gives a tensor that many dimensions of which nothing is known."""
+    """Gives a tensor type this rank, with unknown dimensions."""
     tensor.shape.SetInParent()
     tensor.shape.dim.extend([TensorShapeProto.Dimension()] * rank)
 
@@ -201,7 +201,7 @@ def infer_alone(node: NodeProto, env: Env, imports: Mapping[str, int]) -> dict[s
 def _element_types(
     node: NodeProto, schema: schemas.Schema, types: Mapping[str, TypeProto]
 ) -> dict[str, int]:
-    """Element types as schema and attributes say them: nobody infers some of the old operators."""
+    """The element types by schema and attributes, for old operators without inference."""
     known: dict[str, int] = {}
     for index, name in enumerate(node.input):
         param = schema.input_at(index)
@@ -211,7 +211,7 @@ def _element_types(
     found = {}
     for attribute in node.attribute:
         if attribute.name in TYPE_ATTRIBUTES and attribute.type == AttributeProto.STRING:
-            # As Cast named its type before 6.
+            # Before opset 6, Cast named its type by a string.
             found[node.output[0]] = dict(TensorProto.DataType.items()).get(attribute.s.decode(), 0)
     for index, name in enumerate(node.output):
         param = schema.output_at(index)

@@ -78,7 +78,7 @@ class Infix:
 
 
 def _written(pick: Pick, *operands: Any) -> Value:
-    """What an operator gives, written where the innermost of its operands is known."""
+    """Writes an operator with the Builder of its innermost operand; returns the result."""
     values = [one for one in operands if isinstance(one, Infix)]
     op = max((one.env for one in values), key=lambda env: env.depth).builder
     like: Any = values[0]

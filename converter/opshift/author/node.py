@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an adapter sees: a node by the names of its old schema, and values with what is known."""
+"""What an adapter sees: a node with the names of its old schema, and facts about values."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ class TypePart(enum.Enum):
 
 
 class Env:
-    """Where values are looked up: a scope, and on top of it what a Builder has just made."""
+    """Answers questions about the values of a scope, and of what a Builder has written there."""
 
-    depth = -1  # how many graphs that are being written lie around it
+    depth = -1  # the number of unfinished graphs around it
 
     def __init__(self, facts: Facts, scope: Scope) -> None:
         self.facts = facts
@@ -54,7 +54,7 @@ class Env:
 
     @property
     def builder(self) -> Builder:
-        """The Builder that writes where the values are known."""
+        """The Builder that writes in this scope."""
         raise AdapterBug(
             "only values of the node that the adapter replaces have Python's operators"
         )
@@ -63,11 +63,11 @@ class Env:
         return self.facts.type(self.scope, name)
 
     def tell(self, name: str, found: TypeProto | None, what: TypePart) -> TypeProto | None:
-        """A type of which an adapter is told a part."""
+        """A type of which an adapter reads a part."""
         return self.facts.tell(self.scope, name, found, what)
 
     def dims(self, name: str, found: TypeProto) -> Dims:
-        """The dimensions of a tensor as an adapter is told them."""
+        """The dimensions of a tensor, as an adapter may read them."""
         return self.facts.dims(self.scope, name, found)
 
     def possible_types(self) -> frozenset[str]:
@@ -78,7 +78,7 @@ class Env:
         return self.facts.constant(self.scope, name)
 
     def is_weight(self, name: str) -> bool:
-        """Whether a value is too large to be read and written anew."""
+        """Whether a value has too many elements to be written as a new constant."""
         return self.facts.is_longer(self.scope, name, LARGEST_SMALL)
 
     def bounds(self, name: str) -> Bounds | None:
@@ -101,12 +101,12 @@ class Env:
         return self.facts.document.names.is_read(self.scope, name)
 
     def use_rank(self, name: str) -> None:
-        """Reports the rank of a value where only a declaration tells it."""
+        """Adds a note to the report if the rank of a value comes only from a declaration."""
         if self.facts.is_assumed(self.scope, name):
             self.facts.assume(name, "rank")
 
     def claimed_dims(self, name: str, dims: Dims) -> Dims:
-        """Dimensions of which a declaration may tell some; the report then names the value."""
+        """Dimensions completed by a declaration; the report then names the value."""
         found = self.facts.claimed(self.scope, name, dims)
         if found != dims:
             self.facts.assume(name, "shape")
@@ -114,14 +114,14 @@ class Env:
 
 
 class FoldingEnv(Env):
-    """For folding, which throws reasons away: to look for them would be most of its work."""
+    """An Env for folding, which does not need reasons: to find them costs the most time."""
 
     def why_dynamic(self, name: str) -> str:
         return "it is computed"
 
 
 class TypesOnly(Env):
-    """Where nothing but types is known yet: between two passes of inference."""
+    """An Env that knows only types: between two passes of inference."""
 
     def __init__(self, types: Mapping[str, TypeProto | None]) -> None:
         self.types = types
@@ -145,14 +145,14 @@ class TypesOnly(Env):
         return "only types are looked at"
 
     def use_rank(self, name: str) -> None:
-        """Inference itself knows which of its types rest on declarations."""
+        """Does nothing: inference tracks which types come from declarations."""
 
     def claimed_dims(self, name: str, dims: Dims) -> Dims:
         return dims
 
 
 class Value(Infix):
-    """One value of the graph, by name; asking for what is not known refuses the node."""
+    """One value of the graph. A question with an unknown answer refuses the node."""
 
     __slots__ = ("choices", "env", "name", "peers")
 
@@ -172,7 +172,7 @@ class Value(Infix):
         return f"Value({self.name!r})"
 
     def _told(self, use: TypePart) -> TypeProto | None:
-        """The type as far as it may be used in this way."""
+        """The type, for a question about this part of it."""
         return self.env.tell(self.name, self.env.type(self.name), use)
 
     @property
@@ -194,7 +194,7 @@ class Value(Infix):
         return known or self._of_peers() or self._only_choice()
 
     def _of_peers(self) -> int | None:
-        """The type of a zero point, a bound or a bias is that of its tensor."""
+        """The type of another input with the same type variable, such as a bias and its tensor."""
         for name in self.peers():
             found = self.env.type(name)
             if found is not None and found.tensor_type.elem_type:
@@ -202,7 +202,7 @@ class Value(Infix):
         return None
 
     def _only_choice(self) -> int | None:
-        """The one tensor that the node takes and the model can hold at all."""
+        """The element type, if the node allows only one of the types that can occur."""
         census = self.env.possible_types() if self.choices else frozenset()
         possible = [text for text in self.choices if tokens(text) <= census]
         if len(possible) != 1 or not possible[0].startswith("tensor("):
@@ -217,7 +217,7 @@ class Value(Infix):
         return found
 
     def may_be(self, elem_type: int) -> bool:
-        """Whether it is of an element type; where that is unknown, whether the model has such."""
+        """Whether it has this element type, or may have it because its own type is unknown."""
         known = self.elem_type_or_none
         if known is not None:
             return known == elem_type
@@ -265,10 +265,9 @@ class Value(Infix):
 
     @property
     def claimed_dims_or_none(self) -> Dims | None:
-        """Like `dims_or_none`, with numbers that only a declaration tells.
+        """Like `dims_or_none`, with numbers that come only from a declaration.
 
-        Use it where there is no computed form. The report names the value whose declaration was
-        believed.
+        Use it if there is no form that computes the shape. The report names the value.
         """
         found = self.dims_or_none
         return None if found is None else self.env.claimed_dims(self.name, found)
@@ -284,7 +283,7 @@ class Value(Infix):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape, which a declaration alone may tell: the report then names the value."""
+        """The shape. If it comes only from a declaration, the report names the value."""
         found = self.claimed_dims_or_none
         if found is None or not all(isinstance(d, int) for d in found):
             raise Refusal(Why.NEEDS_SHAPE, f"the shape of {self.name!r} is not static")
@@ -302,7 +301,7 @@ class Value(Infix):
 
     @property
     def bounds_or_none(self) -> Bounds | None:
-        """Between which whole numbers the elements lie."""
+        """The smallest and the largest integer that the elements can be."""
         return self.env.bounds(self.name)
 
     @property
@@ -338,7 +337,7 @@ class Value(Infix):
 
 
 class Node:
-    """A node read through the schema of the version being left, so that a typo fails at once."""
+    """A node with the names of its schema at the version being left; other names are errors."""
 
     __slots__ = ("attributes", "env", "graphs_taken", "proto", "reads", "schema")
 
@@ -401,7 +400,7 @@ class Node:
 
     @property
     def n_outputs(self) -> builtins.int:
-        """How many outputs are wanted, up to the last that has a name."""
+        """The number of outputs, up to the last that has a name."""
         names = self.proto.output
         count = len(names)
         while count and not names[count - 1]:
@@ -472,12 +471,12 @@ class Node:
         return self.env.load(found)
 
     def graph(self, name: builtins.str) -> GraphProto:
-        """A copy of a subgraph, as it is once its own nodes have crossed the boundary."""
+        """A copy of a subgraph, whose own nodes are at the version being entered."""
         self.graphs_taken = True
         return self.env.scope.root.copy_of(self._needed(name))
 
     def results(self, name: builtins.str) -> tuple[Value, ...]:
-        """What a subgraph returns, as values of its own scope."""
+        """The outputs of a subgraph, as values of its own scope."""
         graph = self._needed(name)
         inside = self.env.scope.root.scope_of(graph)
         return tuple(Value(o.name, Env(self.env.facts, inside)) for o in graph.output)
@@ -498,7 +497,7 @@ class Node:
         return helper.get_attribute_value(proto)
 
     def _read(self, name: builtins.str, kind: Callable[[Any], _Kind]) -> _Kind:
-        """An attribute where no schema says what it must be, or the model does not care."""
+        """An attribute as this Python type; raises InvalidModel if the model has another type."""
         found = self._needed(name)
         try:
             return kind(found)
@@ -531,13 +530,13 @@ class Node:
         return iter(self.proto.attribute)
 
     def carried(self) -> None:
-        """Notes that an answer holds the whole node, so that nothing of it is overlooked."""
+        """Marks every attribute and input as read, because the answer contains the whole node."""
         self.reads.update(self.attributes, range(len(self.proto.input)))
 
     def overlooked(self) -> list[builtins.str]:
-        """The attributes and the inputs that are written in the node and that nobody has read.
+        """The attributes and inputs of the node that the adapter has not read.
 
-        An attribute that repeats its default is as good as absent.
+        An attribute with its default value counts as absent.
         """
         unread = [proto for name, proto in self.attributes.items() if name not in self.reads]
         found = [proto.name for proto in unread if not is_default(self.schema, proto)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The element types that can occur in a model: where one cannot, nothing asks for it."""
+"""The element types that can occur in this model. A type that is not listed needs no check."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ TYPE_ATTRIBUTES = frozenset(
         "output_datatype",
     ]
 )
-# What an absent type attribute has ever stood for.
+# The types that an absent type attribute has meant in any version.
 IMPLIED_TYPES = frozenset({"float", "int32", "int64", "uint8", "bool"})
 
 
 @functools.cache
 def tokens(type_text: str) -> frozenset[str]:
-    """What must occur in a model for a type to occur: `seq(tensor(float))` -> seq, float."""
+    """The element types and containers in a type: `seq(tensor(float))` -> seq, float."""
     return frozenset(re.findall(r"\w+", type_text)) - {"tensor"}
 
 
@@ -93,7 +93,7 @@ def _brings_types(attribute: schemas.Attribute) -> bool:
 
 @functools.cache
 def fixed_types(domain: str, op: str, since: int) -> frozenset[str]:
-    """Types that outputs have whatever comes in: those of variables with a single choice."""
+    """The types of outputs that do not depend on inputs: their type variable has one choice."""
     found: set[str] = set()
     schema = schemas.schema(domain, op, since)
     assert schema is not None

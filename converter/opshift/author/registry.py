@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""(domain, op, from, to) -> verdict; strict about duplicates; found through entry points."""
+"""The registry of verdicts by (domain, op, from, to), read from packages by entry point."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Registry:
     """All verdicts; one for each operator, boundary and direction."""
 
     def __init__(self) -> None:
-        self.generation = 0  # how much has been added; what depends on that compares it
+        self.generation = 0  # changes with each addition; code that caches verdicts compares it
         self._verdicts: dict[Crossing, Adapter] = {}
         self._indexed: dict[Crossing, str] = {}  # the modules of verdicts that are not read yet
         self._unread: dict[str, frozenset[Crossing | TraitKey]] = {}  # what indexed modules declare
@@ -77,7 +77,7 @@ class Registry:
                 raise AdapterBug(f"{kind.twice} {place.op}")
 
     def _file(self, place: Crossing | TraitKey, declared: Declared) -> None:
-        """Puts a declaration into its place."""
+        """Files a declaration under one of its keys."""
         if isinstance(declared, Adapter):
             self._verdicts[place] = declared  # type: ignore[index]
         elif isinstance(place, TraitKey):
@@ -109,7 +109,7 @@ class Registry:
         return found
 
     def _read(self, name: str) -> None:
-        """Imports a module of which the index says what it declares."""
+        """Imports a module of the index and files its declarations."""
         with self._reading:
             if (expected := self._unread.get(name)) is None:
                 return
@@ -136,7 +136,7 @@ class Registry:
             self._read(name)
 
     def retired(self, domain: str, op: str) -> Adapter | None:
-        """The verdict for an operator where no schema describes it: any more, or not yet."""
+        """The verdict for an operator at versions at which it has no schema."""
         return self._found((domain, op, *RETIRED))
 
     def leaving(self, domain: str, op: str) -> Adapter | None:
@@ -208,7 +208,7 @@ class Registry:
             self._indexed[one] = name
 
     def missing(self, domain: str, low: int, high: int) -> list[Crossing]:
-        """The crossings between two versions that nobody has declared."""
+        """The crossings between two versions that have no verdict."""
         found = []
         for op in schemas.operators(domain):
             for schema in schemas.history(domain, op):
@@ -222,7 +222,7 @@ class Registry:
 
 
 def reviewed(adapter: Adapter, op: str) -> bool:
-    """Whether a compatible claim was made about the schemas that are installed."""
+    """Whether the claim was made for the schemas of the installed onnx."""
     marks = adapter.reviewed.get(op)
     if not marks:
         return True
@@ -232,7 +232,7 @@ def reviewed(adapter: Adapter, op: str) -> bool:
 
 @functools.cache
 def default() -> Registry:
-    """Every adapter package that is installed, of which there is at least one."""
+    """The registry of all installed adapter packages; raises if there is none."""
     registry = Registry()
     packages = plugins.offered(GROUP)
     if not packages:
@@ -249,7 +249,7 @@ def default() -> Registry:
 
 
 def index_of(package: ModuleType) -> str:
-    """The index of a package: a line for each module."""
+    """The text of the index of a package, with a line for each module."""
     seen: set[int] = set()
     lines = []
     for name in index.modules(package):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Type inference that outlives onnx's own: some operators end the process on an unknown type."""
+"""Type inference without crashes: for some operators onnx ends the process on unknown types."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def infer(
     strict: bool = False,
     data_prop: bool = False,
 ) -> ModelProto:
-    """What onnx's inference answers, without the nodes that would kill it."""
+    """The result of onnx's inference, with the nodes hidden that would end the process."""
     known = _survivable(model, adapters)
     data_prop = data_prop and not (isinstance(known, ModelProto) and _has_a_huge_input(known))
     found = shape_inference.infer_shapes(
@@ -49,13 +49,13 @@ def infer(
 
 
 def _has_a_huge_input(model: ModelProto) -> bool:
-    """Whether onnx would make a list as long as an input, which a Loop reads by Gather."""
+    """Whether data propagation would make a list as long as a huge input dimension."""
     dims = (dim for value in model.graph.input for dim in value.type.tensor_type.shape.dim)
     return any(dim.dim_value > MOST_PROPAGATED for dim in dims)
 
 
 def _give_back(found: ModelProto, model: bytes | ModelProto) -> None:
-    """Puts the nodes that were nobody's back into the domains that they came from."""
+    """Gives the hidden nodes their domains back."""
     original = model if isinstance(model, ModelProto) else ModelProto.FromString(model)
     for node, own in zip(nodes(found), nodes(original), strict=True):
         if node.domain == NOBODY:
@@ -65,13 +65,13 @@ def _give_back(found: ModelProto, model: bytes | ModelProto) -> None:
 
 
 def is_at_risk(model: bytes | ModelProto, adapters: Registry) -> bool:
-    """Whether an operator that may kill is in it, as far as its bytes say."""
+    """Whether the bytes of the model contain the name of an operator that may end the process."""
     data = model if isinstance(model, bytes) else model.SerializeToString()
     return any(op.encode() in data for _, op in adapters.traits(Fragile))
 
 
 def _survivable(model: bytes | ModelProto, adapters: Registry) -> bytes | ModelProto:
-    """The model, or a copy in which such a node is nobody's where an input has no type."""
+    """The model, or a copy in which such nodes with an untyped input have an unknown domain."""
     if not is_at_risk(model, adapters):
         return model
     copy = ModelProto()

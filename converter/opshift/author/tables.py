@@ -18,7 +18,7 @@ _Other = TypeVar("_Other")
 
 
 class LazyTable(MutableMapping[Key, _Kind]):
-    """Rows by operator, whose keys are known before the modules of the rows are imported."""
+    """A table by operator. Its keys are known before the modules of its rows are imported."""
 
     def __init__(self, read: Callable[[str], None]) -> None:
         self._read = read
@@ -45,7 +45,7 @@ class LazyTable(MutableMapping[Key, _Kind]):
         return self._rows.get(key, default)
 
     def declared(self, key: Key) -> _Kind | None:
-        """The row as far as modules were imported."""
+        """The row from the modules that were imported so far."""
         return self._rows.get(key)
 
     def __setitem__(self, key: Key, row: _Kind) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an author declares of operators at every version: each kind has a table of its own.
+"""Declarations about operators at every version. Each kind has its own table.
 
 A new kind is a class here and the function that declares it.
 """
@@ -41,7 +41,7 @@ class Trait:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SingleTrait(Trait):
-    """A trait of which an operator has one: a second declaration is an error."""
+    """A trait that an operator has at most once: a second declaration is an error."""
 
     twice: ClassVar[str]  # how that error begins
 
@@ -56,7 +56,7 @@ class Fold(SingleTrait):
     examples: tuple[Example, ...] = ()
 
     def value(self, node: Node) -> Array | None:
-        """What the node computes; None where an input is not constant or the node is not legal."""
+        """The value of the node; None if an input is not constant or the node is not legal."""
         try:
             return self.run(node)
         except (Refusal, ValueError, IndexError, ArithmeticError):
@@ -65,7 +65,7 @@ class Fold(SingleTrait):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputRanks(SingleTrait):
-    """The ranks of an operator's outputs, where onnx's inference would have to see values."""
+    """The ranks of outputs that onnx's inference finds only if it knows values."""
 
     table = "output_ranks"
     twice = "two rules tell the ranks of"
@@ -75,7 +75,7 @@ class OutputRanks(SingleTrait):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputBounds(SingleTrait):
-    """Between which whole numbers the outputs of an operator lie."""
+    """The smallest and largest integers that the outputs of an operator can hold."""
 
     table = "output_bounds"
     twice = "two rules tell the bounds of"
@@ -111,7 +111,7 @@ class OutputTypes(SingleTrait):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Carries(SingleTrait):
-    """An operator whose body hands values on to its next iteration, from these positions on.
+    """An operator whose body passes values to its next iteration, from these positions on.
 
     Its own inputs and those of the body have equal positions; its outputs begin with the values
     that are carried.
@@ -136,7 +136,7 @@ class ByValue(SingleTrait):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Illegal(Trait):
-    """What onnx's checker accepts and no conversion may go on with: an objection, or None."""
+    """A rule against nodes that onnx's checker accepts and that no conversion may use."""
 
     table = "illegal"
     objection: Objection
@@ -168,7 +168,7 @@ class Fragile(Trait):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Differs(Trait):
-    """Where onnxruntime answers differently from the specification: what it does, or None."""
+    """A rule that tells where onnxruntime differs from the specification."""
 
     table = "differs"
     look: Look
@@ -176,7 +176,7 @@ class Differs(Trait):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flaw(Trait):
-    """What no node of an operator may be: asked once a conversion has failed, a sentence."""
+    """A rule against illegal nodes, which is asked once a conversion has failed."""
 
     table = "flaws"
     look: Look
@@ -210,7 +210,7 @@ def output_ranks(
 def output_bounds(
     *ops: str,
 ) -> Callable[[Callable[[Node], Sequence[Bounds | None]] | Draft], OutputBounds]:
-    """Declares between which whole numbers the outputs lie; a Refusal means that it is unknown."""
+    """Declares the bounds of integer outputs; a Refusal means that they are unknown."""
     return _rule(OutputBounds, ops, "")
 
 
@@ -227,7 +227,7 @@ def output_types(domain: str, ops: str, *outputs: str | tuple[int, ...]) -> Outp
 
 
 def carries(op: str, graph: str, *, inputs: int, outputs: int, domain: str = "") -> Carries:
-    """Declares that the body hands on its inputs from `inputs` on as outputs from `outputs` on."""
+    """Declares that body outputs from `outputs` on become its inputs from `inputs` on."""
     return Carries(ops=(op,), domain=domain, graph=graph, inputs=inputs, outputs=outputs)
 
 
@@ -237,7 +237,7 @@ def by_value(op: str, *inputs: int, floats: bool = False, domain: str = "") -> B
 
 
 def illegal(op: str, *, domain: str = "") -> Callable[[Objection], Illegal]:
-    """Declares what is refused before anything is inferred.
+    """Declares nodes that are refused before inference.
 
     The function gets the attributes, and the numbers of inputs and outputs of the node.
     """
@@ -256,8 +256,8 @@ def fragile(ops: str, *, domain: str = "") -> Fragile:
 def flaw(ops: str, *, domain: str = "") -> Callable[[Look], Flaw]:
     """Declares what makes a node illegal although onnx accepts it.
 
-    The function sees nodes of the model as it came, and only after an adapter has failed: a
-    sentence then tells the mistake of the model.
+    The function sees nodes of the unconverted model, and only after an adapter has failed. It
+    returns a sentence that names the mistake of the model, or None.
     """
 
     def declare(look: Look) -> Flaw:
@@ -269,8 +269,9 @@ def flaw(ops: str, *, domain: str = "") -> Callable[[Look], Flaw]:
 def differs(ops: str, *, domain: str = "") -> Callable[[Look], Differs]:
     """Declares where onnxruntime answers differently from the specification.
 
-    The function sees nodes of the model as it came, and returns in a sentence what onnxruntime
-    does. A conversion over an opset that changed the operator names the node in its report.
+    The function sees nodes of the unconverted model, and returns in a sentence what
+    onnxruntime does, or None. A conversion over an opset that changed the operator names the node
+    in its report.
     """
 
     def declare(look: Look) -> Differs:

@@ -10,7 +10,7 @@ Inferred = dict[str, TypeProto | None]
 
 
 def types_in(model: ModelProto) -> Inferred:
-    """What is written down in the graph; None where two scopes disagree about a name."""
+    """The types that a graph declares, by name; None if two scopes use one name differently."""
     found: Inferred = {}
     untyped: set[str] = set()
     for graph in graphs_in(model.graph):
@@ -20,7 +20,7 @@ def types_in(model: ModelProto) -> Inferred:
             if found.setdefault(name, kind) != kind:
                 found[name] = None
         untyped |= _written_in(graph) - typed.keys()
-    found.update(dict.fromkeys(untyped & found.keys()))  # another graph calls another value so
+    found.update(dict.fromkeys(untyped & found.keys()))  # used otherwise elsewhere
     return found
 
 

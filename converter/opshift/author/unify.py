@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finding a formula in a model: a search for nodes that compute it, and for what its inputs are."""
+"""Searches a model for nodes that compute a formula, and for the inputs of the formula."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ NUMERIC = "fiuV"  # the kinds of arrays that hold numbers; V are the narrow floa
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """What is known of a formula at one point of the search."""
+    """The bindings of a formula at one point of the search."""
 
     values: dict[str, str]  # the inputs by the names of the parameters
     numbers: dict[str, Any]  # what the attributes hold
@@ -47,12 +47,12 @@ class Binding:
     shaped: bool = False  # whether a constant has axes, which may add axes to the result
 
     def with_value(self, name: str, value: str) -> Iterator[Binding]:
-        """With an input, if that is no other one already."""
+        """This binding with one more input; None if the parameter has another value already."""
         if self.values.get(name, value) == value:
             yield replace(self, values={**self.values, name: value})
 
     def with_number(self, name: str, number: Any) -> Iterator[Binding]:
-        """With the value of an attribute, if that is no other one already."""
+        """This binding with one more attribute; None if it has another value already."""
         if self.numbers.get(name, number) == number:
             yield replace(self, numbers={**self.numbers, name: number})
 
@@ -73,7 +73,7 @@ class Found:
 
     @property
     def numbers(self) -> dict[str, Any]:
-        """What the formula tells of the attributes."""
+        """The values of the attributes that the formula found."""
         return dict(self.binding.numbers)
 
 
@@ -115,7 +115,7 @@ class FormulaSearch:
                     yield from self._match(way, name, known)
 
     def _source(self, name: str) -> str:
-        """The value that Identity nodes hand on."""
+        """The value that is passed through Identity nodes."""
         while (found := self._producer(name)) is not None and found[1].op == "Identity":
             name = found[1].proto.input[0]
         return name
@@ -170,7 +170,7 @@ class FormulaSearch:
         node: Node,
         known: Binding,
     ) -> Iterator[Binding]:
-        """The operands shared out among both sides of a node in every way."""
+        """Every way to divide the operands between the two inputs of a node."""
         part = self.arithmetic[kind.kind].part
         left, right = node.proto.input
         for mine, other in _shares(plus):
@@ -210,7 +210,7 @@ class FormulaSearch:
         name: str,
         known: Binding,
     ) -> Iterator[Binding]:
-        """A constant that is what some numbers come to; one of them may be an attribute's."""
+        """A constant that equals a combination of numbers, one of which may be an attribute."""
         found = self._scalar(name)
         if found is None:
             return
@@ -266,7 +266,7 @@ class FormulaSearch:
             yield from self._operands(patterns[1:], names[1:], more)
 
     def _is_plain(self, node: Node, pattern: Applied, others: Iterable[str]) -> bool:
-        """Whether what the formula does not name is left out or has its default."""
+        """Whether every attribute that the formula does not name is absent or has its default."""
         named = pattern.attributes
         for proto in node.proto.attribute:
             if proto.name not in named and not is_default(node.schema, proto):
@@ -292,7 +292,7 @@ class FormulaSearch:
         yield from found
 
     def _given(self, node: Node, name: str) -> Any:
-        """What an attribute says; an input of its name must be constant."""
+        """The value of an attribute, or of the constant input of that name."""
         assert node.schema is not None
         if name in node.schema.attributes:
             return node.attr(name)
@@ -301,7 +301,7 @@ class FormulaSearch:
         return None if known is None else known.tolist()
 
     def _converted(self, pattern: Converted, name: str, known: Binding) -> Iterator[Binding]:
-        """A value behind a Cast, or as it is."""
+        """A value before a Cast, or the value itself."""
         for node, more in self._node(name, known):
             if node.op == "Cast":
                 for told in self._of_kind(pattern.kind, node.int("to"), more):
@@ -338,7 +338,7 @@ def _combined(kind: type[Group], a: float, b: float, sign: Literal[1, -1] | int)
 
 
 def _shares(operands: tuple[Term, ...]) -> Iterator[tuple[tuple[Term, ...], tuple[Term, ...]]]:
-    """Every way to share operands out among two sides."""
+    """Every way to divide operands between two sides."""
     for picks in itertools.product((True, False), repeat=len(operands)):
         yield (
             tuple(one for one, mine in zip(operands, picks, strict=True) if mine),
@@ -357,7 +357,7 @@ def _along(wanted: Axes, given: Any, rank: int | None, known: Binding) -> Iterat
 
 
 def _is_equal(name: str, given: Any, wanted: Any, rank: int | None) -> bool:
-    """Whether an attribute says what the formula says."""
+    """Whether an attribute has the value that the formula gives."""
     if isinstance(wanted, float) and given is not None:
         return bool(np.float32(given) == np.float32(wanted))
     if name == "axis" and isinstance(given, int) and isinstance(wanted, int) and rank:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an author declares of operators between two versions: a verdict, with its examples."""
+"""The verdicts that an author declares for operators between two versions, with examples."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ KEEP: Final = Keep.KEEP
 Result: TypeAlias = "Value | tuple[Value, ...] | Keep"
 Run: TypeAlias = "Callable[[Node, Builder], Result]"
 
-# The boundary of operators that no schema describes any more: they are replaced where they are met.
+# For operators without a schema: they are replaced at whatever version they occur.
 RETIRED: Final = (0, 0)
-# The boundary of forms that more runtimes run: they are written where a conversion ends.
+# For forms that more runtimes run: they are written at the end of a conversion.
 FORM: Final = (-1, -1)
-# The boundary of operators of a vendor's domain: they are written in ai.onnx where it is left.
+# For operators of a vendor's domain that a conversion writes in ai.onnx.
 LEAVE: Final = (-2, -2)
-# The boundary of forms that are written only for a runtime that has no kernel for a node.
+# For forms that are written only if the runtime has no kernel for a node.
 ALTERNATIVE: Final = (-3, -3)
-# The boundary of newer operators that are written for nodes that compute exactly what they do.
+# For newer operators that replace nodes which compute exactly the same.
 MODERN: Final = (-4, -4)
-# The forms that are written at one version, each for nodes that need not have one.
+# These forms are written at one version, and a node need not have one.
 EQUAL_FORMS: Final = (FORM, ALTERNATIVE, MODERN)
 _PLACES = {
     RETIRED: "retired", FORM: "form", LEAVE: "leave", ALTERNATIVE: "alternative", MODERN: "modern",
@@ -47,12 +47,12 @@ _PLACES = {
 
 @dataclass(frozen=True, slots=True)
 class Unchanged:
-    """The node stays as it is where the derived guards pass."""
+    """The node stays as it is if the checks derived from the schemas pass."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """A function writes the node again, or refuses it with a reason."""
+    """A function writes the replacement of the node, or refuses it with a reason."""
 
     run: Run
     handles_types: bool = False  # it deals itself with element types that the older version lacks
@@ -62,21 +62,21 @@ class Rewrite:
 
 @dataclass(frozen=True, slots=True)
 class CastNarrowed:
-    """The node stays as it is, and a function writes it where a type is lost on the way down."""
+    """The node stays as it is, except on the way down if the older version lacks its type."""
 
     run: Run
 
 
 @dataclass(frozen=True, slots=True)
 class Impossible:
-    """No use of the operator crosses."""
+    """No use of the operator can be converted."""
 
     why: Why
     reason: str
 
 
 def place_of(domain: str, boundary: tuple[int, int]) -> str:
-    """Where a verdict is declared, in words."""
+    """The boundary of a verdict in words."""
     if (place := _PLACES.get(boundary)) is not None:
         return f"the verdict `{place}` of {domain or 'ai.onnx'}"
     return f"{domain or 'ai.onnx'} {boundary[0]}->{boundary[1]}"
@@ -104,12 +104,12 @@ class Adapter:
 
     @property
     def at_boundary(self) -> bool:
-        """Whether it is about two neighbouring versions, and not about any version."""
+        """Whether the verdict is for two neighbouring versions, and not for any version."""
         return self.start != self.to
 
     @property
     def run(self) -> Run | None:
-        """The function that writes nodes again."""
+        """The function that writes replacements."""
         return None if isinstance(self.verdict, Unchanged | Impossible) else self.verdict.run
 
     @property
@@ -134,7 +134,7 @@ class Adapter:
         return f"{self.domain or 'ai.onnx'}.{op}-{place}"
 
     def __call__(self, node: Node, op: Builder) -> Result:
-        """Lets one adapter hand over to another by calling it."""
+        """Calls the function, so that one adapter can use another."""
         if isinstance(self.verdict, Impossible):
             raise Refusal(self.verdict.why, self.verdict.reason)
         return KEEP if self.run is None else self.run(node, op)
@@ -153,7 +153,8 @@ def adapter(
     since: int = 1,
     runtime: str = "",
 ) -> Callable[[Run | Draft], Adapter]:
-    """Declares how `ops` cross from version `start` to `to`; the docstring says what changed.
+    """Declares how `ops` are converted from version `start` to `to`. The docstring of the function
+    says what changed.
 
     `emits` names every other operator it may write; `approximate` that it may ask for permission
     with `op.approximate(...)`; `handles_types` that it deals itself with element types which the
@@ -185,8 +186,8 @@ def retired(
 ) -> Callable[[Run | Draft], Adapter]:
     """Declares what becomes of operators where no schema describes them, at any version.
 
-    They have left the registry, or a runtime took them before they were born; the latter stay as
-    they are when the target knows them.
+    Either ONNX removed them, or a runtime accepted them before ONNX had them. The latter stay as
+    they are if the target knows them.
     """
     return adapter(ops, *RETIRED, domain=domain, emits=emits, handles_types=True)
 
@@ -196,8 +197,8 @@ def form(
 ) -> Callable[[Run | Draft], Adapter]:
     """Declares an equal form of operators that more runtimes run, at any version.
 
-    A conversion ends with it. It returns KEEP where the node has that form, or the value is not
-    known that it depends on: it never refuses.
+    It runs at the end of a conversion. It returns KEEP if the node has that form already, or if a
+    value that it depends on is unknown. It never refuses.
     """
     return adapter(ops, *FORM, domain=domain, emits=emits, handles_types=True)
 
@@ -213,7 +214,7 @@ def leaving(
 ) -> Callable[[Run | Draft], Adapter]:
     """Declares how operators of a vendor's domain are written in ai.onnx.
 
-    The engine asks where the result must not use the domain. `since` is the lowest opset of
+    The engine asks it if the result must not use the domain. `since` is the lowest opset of
     ai.onnx at which it can be written; a model below it is raised first.
     """
     return adapter(
@@ -245,7 +246,7 @@ def impossible(
     domain: str = "",
     why: Why = Why.NOT_EXPRESSIBLE,
 ) -> Adapter:
-    """Declares that no use of `ops` crosses; `{op}` in a case stands for each operator's name."""
+    """Declares that no use of `ops` can be converted; `{op}` in an example is each name in turn."""
     names = tuple(ops.split())
     examples = tuple(Example(title, graph, refuses=why) for title, graph in cases)
     return Adapter(
@@ -269,8 +270,8 @@ def boundary(
 
     Each name carries the fingerprint of the schemas that were looked at (`Add:5d3f01`; several
     with `/` where releases of onnx describe it differently). Guards for element types, new
-    attributes and new inputs are derived. `up` and `down` say what the schemas cannot; `cast` is
-    asked on the way down where a node has an element type the older version lacks.
+    attributes and new inputs are derived. `up` and `down` convert what the guards cannot
+    check; `cast` converts a node down if the older version lacks its element type.
     """
     reviewed = {}
     for word in ops.split():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one adapter call has written so far, and what can be asked about it."""
+"""The nodes that one adapter call has written so far, and facts about their values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Crossing(Protocol):
-    """What a Builder needs to know of the step it works for."""
+    """The step that a Builder writes for."""
 
     allow_approximate: bool
     assume: Collection[Assumption]
@@ -45,7 +45,7 @@ class Crossing(Protocol):
 
 @dataclass(slots=True)
 class Made:
-    """What one adapter call wrote: nodes, the constants they use, permissions it needed."""
+    """The nodes that one adapter call wrote, their constants, and the permissions they need."""
 
     nodes: list[NodeProto] = field(default_factory=list)
     makers: dict[str, NodeProto] = field(default_factory=dict)  # which of them writes a value
@@ -70,9 +70,9 @@ class Made:
 
 
 class MadeEnv(Env):
-    """Looks first at what a Builder has made, then at those around it, then at the model.
+    """Answers from what a Builder has written, then from the Builders around it, then the model.
 
-    It refers weakly to its Builder: without a cycle, what a node needed goes as soon as it is done.
+    Its reference to the Builder is weak, so that memory is freed as soon as a node is done.
     """
 
     def __init__(

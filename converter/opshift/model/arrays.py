@@ -72,7 +72,7 @@ def dtype_of(elem_type: int) -> np.dtype[Any]:
 
 
 def is_array(value: object) -> TypeIs[Array]:
-    """Whether this is an array; without numpy nothing is one."""
+    """Whether a value is an array of numpy, which may not be imported."""
     numpy = sys.modules.get("numpy")
     return numpy is not None and isinstance(value, numpy.ndarray)
 
@@ -113,7 +113,7 @@ def _plain_array(tensor: TensorProto, row: Element, *, raw: bool) -> Array:
 
 
 def _refuse_torn(tensor: TensorProto) -> None:
-    """Shape, element type and payload of a tensor must agree."""
+    """Raises InvalidModel unless shape, element type and payload of a tensor agree."""
     kind, count = tensor.data_type, prod(tensor.dims)
     if kind != T.STRING and kind not in ELEMENTS:
         raise InvalidModel(f"tensor {tensor.name!r} has the element type {kind}, which is unknown")
@@ -175,7 +175,7 @@ def in_typed_field(tensor: TensorProto) -> TensorProto:
 
 
 def dense(values: Array, indices: Array, dims: Sequence[int]) -> Array:
-    """A sparse tensor written out; indices are linear or one row of coordinates per value."""
+    """A sparse tensor as a dense array; indices are linear or one row of coordinates per value."""
     if not 0 <= prod(dims) * values.itemsize <= wire.LIMIT:
         raise InvalidModel(f"a sparse tensor of shape {list(dims)} is too large to be written out")
     full = np.zeros(tuple(dims), dtype=values.dtype)

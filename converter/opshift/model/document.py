@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model opened for conversion: its roots and scopes, names, constants and imports."""
+"""A model that is opened for a conversion: its roots and scopes, names, constants and imports."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Document:
         root.scopes.append(scope)
         root.by_graph[id(proto)] = scope
         found: dict[Key, list[Place]] = {}
-        for i, node in enumerate(proto.node):  # the one pass over every node: nothing to spare
+        for i, node in enumerate(proto.node):  # this loop visits every node, so it must be fast
             key = (node.domain, node.op_type)
             places = found.get(key)
             if places is None:
@@ -105,7 +105,7 @@ class Document:
                     self.enter(root, graph, scope)
 
     def _file_calls(self, root: Root, key: Key, places: list[Place]) -> list[Place]:
-        """Sorts out what calls a model-local function: that is not the operator of its name."""
+        """Indexes calls of model-local functions; returns the nodes that are operators."""
         rest = []
         for scope, i in places:
             node = scope.proto.node[i]
@@ -134,7 +134,7 @@ class Document:
     def replace(self, replacements: Sequence[Replacement]) -> list[list[Place]]:
         """Puts new nodes in the place of old ones; returns the places of each replacement.
 
-        All tables of the document follow. What depends on the nodes compares `generation`.
+        All tables of the document are updated. Code that caches facts compares `generation`.
         """
         self._leave(one.place for one in replacements)
         places = [replace(self, one) for one in replacements]
@@ -183,14 +183,14 @@ class Document:
     def constant(
         self, root: Root, content: Hashable, tensor: Callable[[], TensorProto]
     ) -> tuple[TensorProto, Array]:
-        """A tensor with a name and its value; what has been asked for before is the same one."""
+        """A tensor with a name, and its value. Equal `content` gives one tensor."""
         known = self._constants.get((root, content))
         if known is None:
             known = self._constants[root, content] = self._named(root, tensor())
         return known
 
     def _named(self, root: Root, tensor: TensorProto) -> tuple[TensorProto, Array]:
-        """One name for equal constants of a root, however they were told apart."""
+        """The tensor under a new name. Equal tensors of a root share one name."""
         key = (root, tensor.SerializeToString(deterministic=True))
         if key not in self._constants:
             placed = TensorProto()
@@ -205,13 +205,13 @@ class Document:
             self.added_initializers = True
 
     def orphan(self, scope: Scope, names: Iterable[str]) -> None:
-        """Remembers what a replaced node read: what nobody else reads may go."""
+        """Remembers what a replaced node read. `sweep` removes it if nothing else reads it."""
         for name in names:
             if name:
                 self._orphans[scope, name] = None
 
     def sweep(self) -> bool:
-        """Removes what the conversion wrote or stopped reading, and nobody reads."""
+        """Removes the unread values that the conversion wrote or stopped reading."""
         orphans = [(scope.owner(name), name) for scope, name in self._orphans if scope]
         self._orphans = {}
         return Sweep(self).run((*orphans, *self._written()))
@@ -227,7 +227,7 @@ class Document:
                         yield scope, node.output[0]
 
     def remove(self, places: Iterable[Place]) -> None:
-        """Takes nodes out of the model, and out of all tables."""
+        """Removes nodes from the model and from all tables."""
         places = list(places)
         self._leave(places)
         for scope, position in places:
@@ -236,7 +236,7 @@ class Document:
         self.generation += bool(places)
 
     def _leave(self, places: Iterable[Place]) -> None:
-        """Takes nodes out of the index, all at once: a list of places is long."""
+        """Removes nodes from the index, all at once, because a list of places is long."""
         gone: dict[tuple[Root, Key], set[tuple[int, int]]] = {}
         calls: dict[tuple[Root, FunctionId], set[tuple[int, int]]] = {}
         for scope, position in places:
@@ -252,7 +252,7 @@ class Document:
             _drop(root.calls, called, lost)
 
     def add_import(self, root: Root, domain: str, lowest: int = 1) -> int:
-        """A domain that an adapter writes into and the model does not import yet."""
+        """Imports a domain that an adapter writes nodes of; returns the version."""
         paired = versions.paired(root.imports.as_dict(), domain, self.model.ir_version)
         version = max(paired, lowest)
         container = self.model if root.function is None else self.functions[root.function]
@@ -264,7 +264,7 @@ _AnyKey = TypeVar("_AnyKey", Key, FunctionId)
 
 
 def _drop(index: dict[_AnyKey, list[Place]], key: _AnyKey, gone: set[tuple[int, int]]) -> None:
-    """Takes places of one kind of nodes out of an index."""
+    """Removes places of one operator or function from an index."""
     index[key] = [place for place in index[key] if (id(place[0]), place[1]) not in gone]
     if not index[key]:
         del index[key]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Model-local functions: how much their calls stand for, and one written out at its calls."""
+"""Model-local functions: counts the nodes behind their calls, and replaces calls by nodes."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class _Body:
 
 
 def _callees_first(bodies: Mapping[FunctionId, _Body]) -> Iterator[FunctionId]:
-    """The functions, each after those that it calls; one in a circle of calls comes anywhere."""
+    """The functions, each after those that it calls. A function that calls itself has any place."""
     done: set[FunctionId] = set()
     for start in bodies:
         waiting = [] if start in done else [(start, iter(bodies[start].calls))]
@@ -107,7 +107,7 @@ def inline_function(model: ModelProto, which: FunctionId, fresh: Fresh) -> None:
 
 
 def _inline_in(container: Container, body: FunctionProto, which: FunctionId, fresh: Fresh) -> bool:
-    """Inlines in one list of nodes and below; says whether anything was."""
+    """Inlines the calls in a list of nodes and its subgraphs; returns whether there was a call."""
     found, nodes, inlined_here = False, [], False
     for graph in graphs_directly_in(container):
         found |= _inline_in(graph, body, which, fresh)
@@ -162,7 +162,7 @@ def _written_out(
 
 
 def _word(name: str) -> str:
-    """A name with nothing that C would not accept inside an identifier."""
+    """The name, with every character that C does not allow in an identifier replaced."""
     return re.sub(r"\W", "_", name, flags=re.ASCII)
 
 

@@ -8,7 +8,7 @@ from google.protobuf.message import Message
 
 
 def illegible(message: Message) -> str | None:
-    """The first text that is bytes, which is how protobuf hands out what is not UTF-8."""
+    """Describes the first text field that is not UTF-8, which protobuf returns as bytes."""
     for field, value in message.ListFields():
         if field.type not in (FieldDescriptor.TYPE_MESSAGE, FieldDescriptor.TYPE_STRING):
             continue

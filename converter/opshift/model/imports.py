@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a model imports: domains imported twice, that nobody uses, or that nobody knows."""
+"""The imports of a model: merges repeated ones, removes unused ones, finds unknown domains."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def operators(model: ModelProto) -> Iterator[tuple[NodeProto, Versions]]:
 
 
 def merge(model: ModelProto) -> list[str]:
-    """Keeps one of several equal imports of a domain; `ai.onnx` beside the empty name goes."""
+    """Keeps one of several equal imports of a domain, for which `ai.onnx` and '' are one name."""
     merged = [name for where in owners(model) if (name := _merge(where, model)) is not None]
     return [f"{name or 'ai.onnx'} was imported twice; one import was removed" for name in merged]
 
@@ -47,7 +47,7 @@ def _merge(container: ModelProto | FunctionProto, model: ModelProto) -> str | No
         found.setdefault(schemas.normal(entry.domain), entry.version)
     if len(found) == len(container.opset_import):
         return None
-    Imports(container.opset_import, "the model")  # refuses what is not equal
+    Imports(container.opset_import, "the model")  # raises if the versions differ
     names = [schemas.normal(entry.domain) for entry in container.opset_import]
     twice = next(name for name in found if names.count(name) > 1)
     del container.opset_import[:]
@@ -60,7 +60,7 @@ def _merge(container: ModelProto | FunctionProto, model: ModelProto) -> str | No
 
 
 def prune(document: Document, allowed: Collection[str] = ()) -> list[str]:
-    """Takes away imports that no node needs, in the model and in its functions.
+    """Removes the imports that no node needs, in the model and in its functions.
 
     Imports of allowed domains stay.
     """
@@ -76,7 +76,7 @@ def prune(document: Document, allowed: Collection[str] = ()) -> list[str]:
 
 def _prune(container: ModelProto | FunctionProto, imports: Imports, used: set[str]) -> list[str]:
     if not used:
-        return []  # a model imports something
+        return []  # a model must import a domain
     gone = [(domain, imports[domain]) for domain in imports if domain not in used]
     for domain, _ in gone:
         for entry in imports.remove(domain):
@@ -87,7 +87,7 @@ def _prune(container: ModelProto | FunctionProto, imports: Imports, used: set[st
 
 
 def unknown(document: Document) -> list[RefusedNode]:
-    """A refusal for every node of a domain whose operators nobody has described."""
+    """A refusal for every node of a domain that no installed package describes."""
     found = []
     for root in document.roots:
         for (domain, op), places in sorted(root.index.items()):

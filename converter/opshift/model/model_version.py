@@ -83,7 +83,7 @@ class ModelVersion:
 
     @staticmethod
     def unpack(number: int) -> ModelVersion:
-        """What a `model_version` means.
+        """The version that the number `model_version` stores.
 
         Something in the upper four bytes makes it SemVer, whose major or minor is never zero. Below
         that, something in the highest of the lower four bytes makes it the historic form, unless it

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one index of the names of values: who reads a value, who describes it, what may set it."""
+"""The one index of the names of values: what reads a value, and what may set it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Owned: TypeAlias = tuple[Scope | None, str]  # the scope that defines a name, an
 
 
 def unused_prefix(data: bytes) -> str:
-    """A beginning for new names that occurs nowhere in the bytes of a model."""
+    """A prefix for new names that occurs nowhere in the bytes of a model."""
     prefix, number = "opshift_", 0
     while prefix.encode() in data:
         number += 1
@@ -52,7 +52,7 @@ class Names:
         return self.readers(root)[value]
 
     def readers(self, root: Root) -> Counter[Owned]:
-        """How often each value that a root can see is read: in two branches a name may mean two."""
+        """How often each value that a root can see is read. Two branches may share a name."""
         self._refresh()
         family = self.family(root)
         if family[0] not in self._counts:
@@ -98,7 +98,7 @@ class Names:
                     yield (owner or main, entry.key), value
 
     def _from_outside(self, family: list[Root]) -> Iterator[Owned]:
-        """Reads by what is no node and no output: bindings, annotations, names in attributes."""
+        """Reads by training bindings, quantization annotations and names in attributes."""
         for both in self._bindings():
             yield from (value for value in both if value[0] and value[0].root in family)
         for root in family:
@@ -107,7 +107,7 @@ class Names:
                 yield scope.owner(name), name
 
     def _names(self, root: Root) -> Counter[str]:
-        """The same by name alone, for a root that is one scope and a family of its own."""
+        """How often each name is read, for a root that has one scope and is a family of its own."""
         self._refresh()
         if root not in self._by_name:
             counts = self._by_name[root] = names_read(root.top)
@@ -146,7 +146,7 @@ def names_read(scope: Scope) -> Counter[str]:
 
 
 def parameters_of(scope: Scope) -> Iterator[str]:
-    """The tensors that quantization annotations name as scales and the like."""
+    """The names of the scales and zero points in quantization annotations."""
     if isinstance(scope.proto, GraphProto):
         for note in scope.proto.quantization_annotation:
             yield from (entry.value for entry in note.quant_parameter_tensor_names)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The numbers in new names, which tell where a result mentions them and not how it was found."""
+"""Numbers new names by their first use in the result, so that equal results have equal names."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Named: TypeAlias = NodeProto | GraphProto | TensorProto | ValueInfoProto
 def number(model: ModelProto, prefixes: Sequence[str]) -> dict[str, str]:
     """Numbers the names with these prefixes in the order in which the nodes mention them.
 
-    All get the first prefix. The answer has the old names and the new ones.
+    All get the first prefix. Returns the new name of each changed name.
     """
     new = re.compile(rf"(?:{'|'.join(map(re.escape, prefixes))})[0-9]+_(.*)", re.DOTALL)
     names: dict[str, str] = {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes in the order in which they can run, for graphs whose exporter did not care."""
+"""Sorts nodes into an order in which they can run, for graphs that are out of order."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _repair(container: Container) -> bool:
 
 
 def sorted_positions(container: Container) -> list[int] | None:
-    """Positions of the nodes in an order that runs, smallest first; None with a cycle."""
+    """The positions of the nodes in a topological order, smallest first; None for a cycle."""
     writers = {name: i for i, node in enumerate(container.node) for name in node.output if name}
     waits_for = [
         {writers[name] for name in reads(node) if name in writers} for node in container.node

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Other names for values, in a node and in all that refers to values inside it."""
+"""Renames values in a node, in its subgraphs and in annotations."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from opshift.protos import GraphProto, NodeProto
 
 
 def rename(node: NodeProto, names: Mapping[str, str]) -> None:
-    """Renames values in a node and, where its subgraphs capture them, inside."""
+    """Renames values in a node, and in its subgraphs where they capture them."""
     rename_own(node, names)
     for _, graph in graphs_of(node):
         _rename_graph(graph, names)
 
 
 def rename_own(node: NodeProto, names: Mapping[str, str]) -> None:
-    """Renames the values that a node reads, writes and says the sharding of."""
+    """Renames the values that a node reads or writes, and those in its shardings."""
     for field in (node.input, node.output):
         for i, name in enumerate(field):
             if name in names:

@@ -138,7 +138,7 @@ def add_types(model: ModelProto, infer: Callable[[], ModelProto | None]) -> list
 
 
 def remove_shapes(model: ModelProto, names: Sequence[str]) -> bool:
-    """Takes the shapes of these outputs away; returns whether there were any."""
+    """Removes the shapes of these outputs; returns whether there were any."""
     shaped = [
         value.type.tensor_type
         for value in model.graph.output
@@ -163,7 +163,7 @@ def first_names(names: Sequence[str]) -> str:
 
 
 def is_vague(kind: TypeProto) -> bool:
-    """Whether the rank is not known from a type."""
+    """Whether a type does not give the rank."""
     if schemas.type_name(kind) is None:
         return True
     return kind.HasField("tensor_type") and rank_of(kind) is None

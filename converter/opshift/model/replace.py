@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""New nodes in the place of old ones, and all tables of a document that follow from them."""
+"""Replaces nodes by others, and updates all tables of the document."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """The nodes that come into one place; `carrier` is the one that stays the node of the place."""
+    """The nodes that replace one node; `carrier` is the one that overwrites the old node."""
 
     place: Place
     nodes: Sequence[NodeProto]
@@ -28,7 +28,7 @@ class Replacement:
 
 
 def replace(document: Document, replacement: Replacement) -> list[Place]:
-    """Writes the nodes of one place, which the index has forgotten; returns where they are."""
+    """Writes the nodes of one place, which the index no longer holds; returns their places."""
     scope, position = replacement.place
     node, nodes = scope.node(position), replacement.nodes
     _orphan(document, replacement)
@@ -51,13 +51,13 @@ def replace(document: Document, replacement: Replacement) -> list[Place]:
 
 
 def _orphan(document: Document, replacement: Replacement) -> None:
-    """Remembers what the old node read or gave, and nobody may read any more."""
+    """Remembers the inputs and outputs of the old node that nothing may read any more."""
     scope, position = replacement.place
     node = scope.node(position)
     read = {name for one in replacement.nodes for name in one.input}
     document.orphan(scope, [name for name in node.input if name not in read])
     if len(replacement.nodes) > 1 < len(node.output):
-        # An output that nobody reads comes for free from one node, but not from a node apart.
+        # An unread output of a single node costs nothing, but a node that only writes it does.
         outputs = [name for name in node.output if name]
         unread = [name for name in outputs if not document.names.is_read(scope, name)]
         if len(unread) < len(outputs):
@@ -65,7 +65,7 @@ def _orphan(document: Document, replacement: Replacement) -> None:
 
 
 def _spread(document: Document, replacement: Replacement) -> list[Place]:
-    """Several nodes in the place of one: the carrier, or the last of them, is the old node."""
+    """Writes several nodes for one. The carrier, or the last, overwrites the old node."""
     (scope, position), nodes = replacement.place, replacement.nodes
     target = scope.node(position)
     main = next((i for i, one in enumerate(nodes) if one is replacement.carrier), len(nodes) - 1)
@@ -90,7 +90,7 @@ def _spread(document: Document, replacement: Replacement) -> list[Place]:
 
 
 def _overwrite(document: Document, replacement: Replacement, made: NodeProto) -> None:
-    """Turns the old node into another, which keeps its name, its notes and carried subgraphs."""
+    """Overwrites the old node, which keeps its name, its metadata and its carried subgraphs."""
     scope, position = replacement.place
     target = scope.node(position)
     if made.op_type != target.op_type and target.name in scope.repeated_names:
@@ -112,7 +112,7 @@ def _overwrite(document: Document, replacement: Replacement, made: NodeProto) ->
 
 
 def _name(document: Document, scope: Scope, made: NodeProto, original: NodeProto) -> None:
-    """Runtimes want node names to differ within a graph, where there are names."""
+    """Gives a node a name of its own if the old node had one: runtimes reject repeated names."""
     if made.name and made.name not in scope.node_names:
         scope.node_names.add(made.name)
     elif made.name or original.name:
@@ -120,7 +120,7 @@ def _name(document: Document, scope: Scope, made: NodeProto, original: NodeProto
 
 
 def _companion(made: NodeProto, original: NodeProto) -> NodeProto:
-    """A node written beside the one that keeps the original's notes: it shares its stage."""
+    """Gives a new node the device configurations of the old node, without shardings."""
     if hasattr(original, "device_configurations"):
         for configuration in original.device_configurations:
             copy = made.device_configurations.add()

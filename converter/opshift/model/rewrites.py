@@ -72,7 +72,7 @@ def rewrites(before: ModelProto, after: ModelProto) -> Iterator[RewrittenPlace]:
 
 
 def _key(top: Container, number: int) -> tuple[object, ...]:
-    """What a graph or function is found by in the other model."""
+    """The key that a graph or function has in both models."""
     if isinstance(top, FunctionProto):
         return (top.domain, top.name, getattr(top, "overload", ""))
     return (number if number == 0 else f"{top.name} of training",)
@@ -116,7 +116,7 @@ class _Groups:
                     self._join_around(side, i, node, mine, other)
 
     def twin(self, number: int) -> int | None:
-        """The node of the second model that gives the first value of one of the first."""
+        """The node of the second model that computes an output of this node of the first model."""
         before, after = self.sides
         return next((after.writers[n] for n in before.nodes[number].output if n in after.writers),
                     None)  # fmt: skip
@@ -132,7 +132,7 @@ class _Groups:
         return kept
 
     def _takes_part(self, side: int, number: int) -> bool:
-        """A constant that only one model has is a part of what reads it, and no node of a place."""
+        """Whether a node belongs to a rewritten place. A constant of one model alone does not."""
         if number in self.kept[side]:
             return False
         node, other = self.sides[side].nodes[number], self.sides[1 - side]

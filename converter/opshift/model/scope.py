@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Graphs, subgraphs and functions of a model: where nodes live, and which names they see."""
+"""Graphs, subgraphs and functions of a model: their nodes, and the names that these see."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Scope:
 
     @property
     def declared(self) -> dict[str, TypeProto]:
-        """Types written down for inputs, outputs and values."""
+        """The types that the graph declares for inputs, outputs and values."""
         if self._declared is None:
             infos = list(getattr(self.proto, "value_info", ()))
             if isinstance(self.proto, GraphProto):
@@ -92,14 +92,14 @@ class Scope:
 
     @property
     def node_names(self) -> set[str]:
-        """Names of the nodes here, of those that had one when somebody first asked."""
+        """The names of the nodes, as they were at the first call."""
         if self._node_names is None:
             self._node_names = {node.name for node in self.proto.node if node.name}
         return self._node_names
 
     @property
     def repeated_names(self) -> frozenset[str]:
-        """Node names that several nodes came with: runtimes mind, but not for a Constant."""
+        """The names that several nodes have. Runtimes reject them, except for a Constant."""
         if self._repeated_names is None:
             counts = Counter(node.name for node in self.proto.node if node.name)
             self._repeated_names = frozenset(name for name, n in counts.items() if n > 1)
@@ -128,7 +128,7 @@ class Scope:
         return self._sparse
 
     def rename_initializer(self, name: str, new: str) -> TensorProto:
-        """Gives a dense initializer another name; its readers are the caller's concern."""
+        """Gives a dense initializer another name; the caller renames its readers."""
         self.initializers[new] = tensor = self.initializers.pop(name)
         tensor.name = new
         if self._declared is not None:
@@ -136,7 +136,7 @@ class Scope:
         return tensor
 
     def forget(self, names: set[str]) -> None:
-        """Takes names that have left the scope out of its tables."""
+        """Removes names that have left the scope from its tables."""
         self._sparse = None
         tables: tuple[dict[str, Any] | None, ...] = (
             self._initializers, self._producers, self._declared,
@@ -160,12 +160,12 @@ class Scope:
             self._initializers[tensor.name] = own
 
     def sort(self) -> None:
-        """Puts the nodes that steps appended where they belong, and takes removed ones out."""
+        """Moves the nodes that steps appended to their places, and deletes removed ones."""
         if not self.order and not self.removed:
             return
         nodes = self.proto.node
         total = len(nodes)
-        # list.sort asks for the keys in list order and once each, and upb hands it such a list.
+        # list.sort asks for each key once and in list order, and upb sorts with list.sort.
         keys = iter([
             (i in self.removed, self.order.get(i) or (i,)) for i in range(total)
         ])  # fmt: skip
@@ -232,7 +232,7 @@ class Imports:
 
 @dataclass(slots=True, eq=False)
 class Root:
-    """A graph or function that sees nothing around it, with everything nested inside."""
+    """A graph or function that lies in no other graph, with everything nested inside."""
 
     kind: str  # "graph", "function" or "training"
     name: str
@@ -258,11 +258,11 @@ class Root:
         return schemas.schema(domain, node.op_type, version) if version else None
 
     def scope_of(self, graph: GraphProto) -> Scope:
-        """The scope that a subgraph of this root is."""
+        """The scope of a subgraph of this root."""
         return self.by_graph[id(graph)]
 
     def copy_of(self, graph: GraphProto) -> GraphProto:
-        """A copy of a subgraph, with the nodes that steps appended where they belong."""
+        """A copy of a subgraph, with the nodes that steps appended at their places."""
         copy = GraphProto()
         copy.CopyFrom(graph)
         self.put_in_order(copy, graph)
@@ -279,6 +279,6 @@ class Root:
 
 
 def call_id(node: NodeProto) -> FunctionId:
-    """The function a node calls, if there is one."""
+    """The domain, name and overload of the function that a node would call."""
     overload = node.overload if hasattr(node, "overload") else ""
     return schemas.normal(node.domain), node.op_type, overload

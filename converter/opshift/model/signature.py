@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two signatures compared: what users of the first model must know before they use the second."""
+"""Compares the inputs and outputs of two models, as the users of these models see them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ValueSignature:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What a model takes and gives."""
+    """The inputs and outputs of a model."""
 
     inputs: tuple[ValueSignature, ...]
     outputs: tuple[ValueSignature, ...]
@@ -66,7 +66,7 @@ def _value(name: str, proto: TypeProto, doc: str, default: bool) -> ValueSignatu
 
 
 def compare(before: Signature, after: Signature) -> Iterator[SignatureChange]:
-    """The rules of ONNX's versioning, input by input and output by output."""
+    """The differences of two signatures, each with the version part that ONNX raises."""
     for what, old, new in (
         ("input", before.inputs, after.inputs), ("output", before.outputs, after.outputs)
     ):  # fmt: skip
@@ -101,7 +101,7 @@ def _changed(what: str, old: ValueSignature, new: ValueSignature) -> Iterator[Si
         )
         yield SignatureChange(level, f"the type of {name} {how}: {old.type} -> {new.type}")
     elif old.shape != new.shape:
-        # An input may take more than before, an output may promise more than before.
+        # An input may accept more shapes than before; an output may be described more exactly.
         wide, narrow = (new, old) if what == "input" else (old, new)
         free = _covers(wide.shape, narrow.shape)
         level = Level.MINOR if free else Level.MAJOR
@@ -129,7 +129,7 @@ def _covers(wide: tuple[int | None, ...] | None, narrow: tuple[int | None, ...] 
 
 
 def bumped(model: ModelProto, before: Signature) -> str:
-    """Raises a converted model's own version by what happened to its signature; says so."""
+    """Raises the model version of a converted model by its changed signature; returns the note."""
     changes = compare(before, signature(model))
     level = max((change.level for change in changes), default=Level.PATCH)
     old = ModelVersion.unpack(model.model_version)

@@ -30,7 +30,7 @@ class Sweep:
         self._lost: Counter[Owned] = Counter()  # reads by nodes that go
 
     def run(self, orphans: Iterable[Owned]) -> bool:
-        """Removes the unread among these values, and what only they read; returns if any was."""
+        """Removes the unread values, and what only they read; returns whether any was removed."""
         waiting = list(orphans)
         while waiting:
             owner, name = waiting.pop()
@@ -47,7 +47,7 @@ class Sweep:
         return self.document.names.count(value, owner.root) > self._lost[value]
 
     def _remove(self, owner: Scope, name: str) -> Iterator[Owned]:
-        """Removes the node or the constant that gives a value; what it read may be unread now."""
+        """Removes the node or constant that computes a value; returns what it read."""
         if name in owner.inputs or id(owner.proto) not in owner.root.by_graph:
             return
         if name in owner.initializers or name in owner.sparse:

@@ -74,7 +74,7 @@ def holds_graphs(node: NodeProto) -> bool:
 
 @functools.cache
 def may_hold_graphs(key: tuple[str, str]) -> bool:
-    """Whether a node of an operator (domain, name) can hold a graph: one of an unknown one can."""
+    """Whether a node of this operator can hold a graph. A node of an unknown operator can."""
     known = schemas.history(*key)
     return not known or any(a.is_graph for s in known for a in s.attributes.values())
 
@@ -218,7 +218,7 @@ def reads(node: NodeProto) -> Iterator[str]:
 
 
 def captures(graph: GraphProto) -> Iterator[str]:
-    """The names that a graph reads from around it."""
+    """The names that a graph reads from the graphs around it."""
     own = set(stated_names(graph))
     for node in graph.node:
         yield from (name for name in reads(node) if name not in own)
@@ -227,7 +227,7 @@ def captures(graph: GraphProto) -> Iterator[str]:
 
 
 def stated_names(graph: GraphProto) -> Iterator[str]:
-    """The names that a graph defines beside its nodes."""
+    """The names that the inputs and initializers of a graph define."""
     for held in (graph.input, graph.initializer):
         yield from (one.name for one in held)
     yield from (sparse.values.name for sparse in graph.sparse_initializer)

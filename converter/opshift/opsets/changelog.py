@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which operator a name means at each version, from data: this needs no onnx."""
+"""The implementations of each operator by version, read from data without onnx."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FILE = "opset_changelog.bin"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One implementation of an operator; a deprecated one means that the name is to be avoided."""
+    """One implementation of an operator, which may be deprecated."""
 
     operator: OperatorId
     deprecated: bool
@@ -42,7 +42,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """What an implementation accepts and where its text is; read only when it is asked for."""
+    """What an implementation accepts, and where it is documented; read on demand."""
 
     change: Change = field(default_factory=Change)
     page: str = ""  # the address of its documentation
@@ -84,7 +84,7 @@ class Details:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """An operator that means something else at another version."""
+    """An operator that has different implementations at two versions."""
 
     op_type: str
     before: Entry | None
@@ -120,7 +120,7 @@ class Changelog:
         return frozenset(self._newest)
 
     def completed(self, operators: Iterable[OperatorId]) -> Changelog:
-        """A copy with more domains, of whose operators nothing but their versions is known."""
+        """A copy with more domains, for which only the versions of operators are known."""
         copy = Changelog()
         copy._changes, copy._newest = dict(self._changes), dict(self._newest)
         copy._pages, copy.documented = self._pages, self.documented
@@ -132,7 +132,7 @@ class Changelog:
         return copy
 
     def add(self, data: bytes, origin: str) -> None:
-        """Reads one database; a domain is described in one place."""
+        """Reads one database; raises if a domain is described twice."""
         try:
             raw = OpsetChangelog.FromString(data)
         except DecodeError as error:
@@ -193,7 +193,7 @@ class Changelog:
         return {place: frozenset(ops) for place, ops in found.items()}
 
     def deltas(self, domain: str, start: int, to: int) -> Iterator[Delta]:
-        """The operators that mean something else at `to` than at `start`."""
+        """The operators whose implementation at `to` differs from that at `start`."""
         for op in self.operators(domain):
             before, after = self.meaning(domain, op, start), self.meaning(domain, op, to)
             if before != after:
@@ -229,7 +229,7 @@ def reached(domain: str, newest: int | None) -> int | None:
 
 @functools.cache
 def default() -> Changelog:
-    """What is shipped, and what installed packages describe."""
+    """The shipped database, completed by installed packages."""
     found = Changelog()
     found.add(plugins.data("opshift.opsets", FILE), FILE)
     for point in plugins.offered(GROUP):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operator sets that documents describe: those given, those installed, those beside a model."""
+"""The operator sets that documents describe: given, installed, or beside a model."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def beside(path: str) -> None:
 def _in_folder(folder: str) -> None:
     try:
         names = sorted(name for name in os.listdir(folder) if name.endswith(SUFFIX))
-    except OSError:  # whoever opens the model tells what is wrong with the folder
+    except OSError:  # opening the model reports what is wrong with the folder
         return
     for name in names:
         _read(os.path.join(folder, name), foreign_only=True)

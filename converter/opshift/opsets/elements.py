@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The element types, whatever release of onnx is installed: one row for each."""
+"""The table of element types, one row each; it does not depend on the installed onnx."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ OLDEST = 3  # the IR version of the first release, which has most of them
 
 
 class Element(NamedTuple):
-    """What is known of one element type."""
+    """The properties of one element type."""
 
     number: T
     bits: int  # of one element in raw_data

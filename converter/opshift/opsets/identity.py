@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which operator is meant: `(domain, op_type, since_version)`, in prose `com.acme.FastConv:3`."""
+"""The identity of an operator: `(domain, op_type, since_version)`, or `com.acme.FastConv:3`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from opshift.records import dataclass
 
 
 def normal(domain: str) -> str:
-    """`ai.onnx` and the empty string are one domain."""
+    """The domain, with `ai.onnx` written as the empty string."""
     return "" if domain == "ai.onnx" else domain
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For which element types a runtime has no kernel of an operator: a table of measured releases.
+"""The element types for which measured releases of a runtime have no kernel.
 
 `kernels.txt` is written by `python -m tools.corpus.runtimes.kernel_table`. Its first line names a
 runtime and its measured releases. Each further line names an operator, one of its versions, its

@@ -166,7 +166,7 @@ def _parsed(text: bytes | FunctionProto) -> FunctionProto:
 
 @functools.cache
 def fingerprint(domain: str, op: str, since: int) -> str:
-    """Six hex digits of everything structural in a schema and its predecessor: not of its prose."""
+    """Six hex digits of the structure of a schema and its predecessor, without documentation."""
     return fingerprint_of([one for one in history(domain, op) if one.since <= since][-2:])
 
 
@@ -202,7 +202,7 @@ def prose(domain: str, op: str, since: int) -> tuple[str, bool]:
 
 
 def installed(domain: str) -> list[Schema]:
-    """What onnx itself says about a domain, whatever the database says; oldest first."""
+    """The schemas of a domain in the installed onnx, oldest first, without the database."""
     if domain in changelog.default().documented:
         documents = described.described().items()
         found = [one.schema for (own, _), same in documents for one in same if own == domain]

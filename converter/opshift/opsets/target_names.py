@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The names of runtimes as people type them: spellings, versions, and what an unknown one gets."""
+"""Reads the names of runtimes as people type them: spellings and versions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Name:
 
 
 def parse(text: str, known: Mapping[str, Sequence[str]]) -> Name:
-    """Takes a text apart into one of the known names, by any of its spellings, and a version."""
+    """Splits a text into one of the known names, in any of its spellings, and a version."""
     plain = _plain(text)
     _require_runtime(text, plain)
     if re.match(r"(>=|~=)", plain) and "onnxruntime" in known:
@@ -77,10 +77,10 @@ def _unknown(text: str, spellings: Sequence[str]) -> str:
 
 
 def choose(name: str, asked: str, rows: Sequence[tuple[str, Mapping[str, str]]]) -> tuple[int, str]:
-    """Which row of versions is meant, and what had to be assumed.
+    """The row that a version selects, and a sentence about what was assumed.
 
-    A release that nobody has described is taken as the nearest earlier one: a later release reads
-    what an earlier one reads.
+    For an unknown release, the nearest earlier one is used, because a later release reads what an
+    earlier one reads.
     """
     for number, (_, also) in enumerate(rows):
         if asked in also:
@@ -112,7 +112,7 @@ def choose(name: str, asked: str, rows: Sequence[tuple[str, Mapping[str, str]]])
 
 
 def fits(listed: str, asked: str) -> tuple[int, int] | None:
-    """How closely a version is meant by a list of versions and ranges; None when it is not."""
+    """How closely a list of versions and ranges matches a version; None if it does not."""
     found = [fit for one in listed.split(",") if (fit := _fits_one(one.strip(), asked)) is not None]
     return max(found, default=None)
 
@@ -152,6 +152,6 @@ def _ends(listed: str, before: tuple[int, ...]) -> list[tuple[int, ...]]:
 
 
 def _parts(version: str) -> tuple[int, ...]:
-    """Numbers of a version, nothing for one that is not made of numbers."""
+    """The numbers of a version; empty if it has other parts."""
     pieces = version.split(".")
     return tuple(map(int, pieces)) if all(piece.isdecimal() for piece in pieces) else ()

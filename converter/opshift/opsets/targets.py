@@ -80,12 +80,12 @@ class Lacking:
         return f"{self.pattern}{since}" + (f"<{self.before}" if self.before < 1 << 30 else "")
 
     def names(self, key: Key) -> bool:
-        """Whether an operator is meant, at whatever version."""
+        """Whether an operator has this name, at any version."""
         domain, _, op = self.pattern.rpartition("::")
         return key[0] == domain and fnmatch.fnmatchcase(key[1], op)
 
     def meets(self, key: Key, version: int) -> bool:
-        """Whether an operator is meant at a version of its domain."""
+        """Whether the runtime does not read an operator at a version of its domain."""
         return self.names(key) and self.since <= version < self.before
 
 
@@ -160,7 +160,7 @@ class Ceiling:
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """A name, what else people call it, and its releases."""
+    """A runtime: its name, other spellings of it, and its releases."""
 
     name: str
     releases: tuple[Ceiling, ...]
@@ -209,7 +209,7 @@ def names() -> dict[str, tuple[str, ...]]:
 
 
 def called(word: str) -> str | None:
-    """The name that a spelling without a version means."""
+    """The name of the runtime that a spelling without a version stands for."""
     spellings = {one.lower(): name for name, also in names().items() for one in (name, *also)}
     return spellings.get(word.strip().lower())
 
@@ -299,7 +299,7 @@ def _form(raw: Mapping[str, Any]) -> Form:
 
 
 def _resolved(row: Ceiling, known: Mapping[str, Runtime]) -> Ceiling:
-    """The row itself, or under its own name the row that it is said to be the same as."""
+    """The row itself, or a copy of the row that its `same_as` names, under its own name."""
     if not row.same_as:
         return row
     name, _, version = row.same_as.partition("==")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much a type tells of its value."""
+"""Questions about a TypeProto: its dimensions, and whether it is complete."""
 
 from __future__ import annotations
 

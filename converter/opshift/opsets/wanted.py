@@ -35,7 +35,7 @@ class Wanted:
         return Wanted(targets.find(runtime), exact, at_least)
 
     def goal(self, present: Mapping[str, int], operators: Collection[Key] = ()) -> dict[str, int]:
-        """The version of each domain: the model's own where nothing forbids it."""
+        """The wanted version of each domain; the model's own version stays if it is allowed."""
         row = self.ceiling
         found = _fitting(row, present, operators) if row is not None else {}
         for domain, floor in self.at_least.items():
@@ -46,7 +46,7 @@ class Wanted:
         return found
 
     def dips(self, goal: Mapping[str, int], operators: Collection[Key]) -> dict[str, int]:
-        """How far down to go on the way, so that operators which the runtime lacks disappear."""
+        """The versions to step down to first, because there the runtime lacks no operator."""
         from opshift.opsets import changelog
 
         found: dict[str, int] = {}
@@ -64,7 +64,7 @@ class Wanted:
     def ir(
         self, wanted: str | int, current: int, goal: Mapping[str, int], *, raised: bool
     ) -> str | int:
-        """The IR version: the model's own or what the goal pairs with, as far as it is read."""
+        """The wanted IR version, up to the limit of the runtime."""
         limit = self.ceiling.ir if self.ceiling else None
         if limit is None or self.ceiling is None:
             return wanted
@@ -81,7 +81,7 @@ class Wanted:
 def _fitting(
     row: Ceiling, present: Mapping[str, int], operators: Collection[Key]
 ) -> dict[str, int]:
-    """The versions to which a runtime moves the domains of a model."""
+    """The versions that a runtime requires for the domains of a model."""
     limits = row.imports
     ours = {d: v for d, v in present.items() if d in limits}
     found = {d: min(v, limits[d]) for d, v in ours.items() if _moves(d, v, limits[d])}
@@ -110,7 +110,7 @@ def _require_readable(row: Ceiling, goal: Mapping[str, int]) -> None:
 
 
 def _moves(domain: str, version: int, limit: int) -> bool:
-    """Whether a domain is part of a goal: one that only a vendor describes has to be above."""
+    """Whether a domain gets a goal. A vendor's domain gets one only above the limit."""
     return domain in versions.DOMAINS or version > limit
 
 
@@ -129,7 +129,7 @@ def read_target(
     target: int | str | Mapping[str, int] | None,
     at_least: Mapping[str, int] | int | None = None,
 ) -> int | Mapping[str, int] | Wanted:
-    """What a caller means by a target; nothing at all is a target that names no domain."""
+    """The target that a caller gives, as versions or as a Wanted; {} if nothing is given."""
     floors = {"": at_least} if isinstance(at_least, int) else dict(at_least or {})
     if isinstance(target, str):
         if target.isdecimal():

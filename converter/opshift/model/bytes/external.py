@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where external data is: the rules of onnx for locations, offsets and lengths."""
+"""Finds external data by the rules of onnx for locations, offsets and lengths."""
 
 from __future__ import annotations
 

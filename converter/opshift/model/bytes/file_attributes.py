@@ -39,7 +39,7 @@ def restrict(path: str, replaced: str, sources: Iterable[Readers]) -> None:
 
 
 def allowed(mode: int, group: int | None, sources: Iterable[Readers]) -> int:
-    """A mode without what the sources keep from their groups and from all others."""
+    """A mode without the permissions that a source does not give to its group or to others."""
     for of_source, its_group in sources:
         others = of_source & 0o007
         shared = of_source & 0o070 if its_group in (group, -1) else others << 3
@@ -60,7 +60,7 @@ class Attributes:
         return Attributes(path, os.stat(path), _extended(path))
 
     def give_to(self, path: str, sources: Iterable[Readers] = ()) -> None:
-        """Makes a new file what the old one is, or raises if that is not permitted."""
+        """Gives a new file the attributes of the old one, or raises if that is not permitted."""
         now = os.stat(path)
         owner = (self.status.st_uid, self.status.st_gid)
         if hasattr(os, "chown") and (now.st_uid, now.st_gid) != owner:

@@ -51,7 +51,7 @@ def error(path: str, code: str) -> InvalidModel:
 
 
 def unreadable(path: str, head: bytes, reason: object) -> InvalidModel:
-    """The error for a file that could not be read: by what it is, else by what went wrong."""
+    """The error for an unreadable file: it names the kind of the file, or else the reason."""
     if (code := code_of(head) or text_code_of(head)) is not None:
         return error(path, code)
     return InvalidModel(f"{path}: not a readable ONNX model: {reason}", "UNREADABLE_MODEL")

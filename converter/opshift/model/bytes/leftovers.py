@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a killed run leaves in a folder, and how the next run finds and removes it.
+"""Finds and removes the files that a killed run left in a folder.
 
-A run holds a lock on one hidden file in each folder that it writes to. The kernel lets go of the
-lock when the process ends, whatever ends it. The file also says which data files come and go with
-a model, because those have names of their own.
+A run holds a lock on one hidden file in each folder that it writes to. The kernel releases
+the lock when the process ends, even if it is killed. The file also lists the data files that
+appear and disappear with a model, because those have names of their own.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Claim:
         return path
 
     def note(self, model: str, data: dict[str, Identity]) -> None:
-        """Writes down the data files that go unless the model refers to them in the end."""
+        """Records the data files that are removed unless the finished model refers to them."""
         write_all(self.fd, json.dumps({"model": model, "data": data}).encode())
         os.fsync(self.fd)
 
@@ -81,7 +81,7 @@ class Claim:
 
 
 def sweep(folder: str) -> list[str]:
-    """Removes what killed runs left in a folder, and nothing of a run that lives."""
+    """Removes what killed runs left in a folder, and nothing that a live run uses."""
     removed: list[str] = []
     with contextlib.suppress(OSError):
         names = [name for name in os.listdir(folder) if name.startswith(".opshift-")]
@@ -110,9 +110,9 @@ def _remove_run(folder: str, token: str, names: list[str], run: bytes) -> list[s
 
 
 def retire(folder: str, data: dict[str, Identity]) -> list[str]:
-    """Removes data files that are what they were, and that no model beside them mentions.
+    """Removes unchanged data files that no model beside them mentions.
 
-    What cannot be removed raises an OSError, so that whoever comes next tries again.
+    A file that cannot be removed raises an OSError, and the next run tries again.
     """
     removed = []
     for name, seen in data.items():
@@ -135,7 +135,7 @@ def _models(folder: str) -> Iterator[str]:
 
 
 def mentions(model: str, name: str) -> bool:
-    """Whether a model may refer to a data file; in doubt it does."""
+    """Whether a model may refer to a data file; in doubt the answer is yes."""
     from opshift.model.bytes import wire
     from opshift.model.bytes.outline import skeleton
 
@@ -152,7 +152,7 @@ def mentions(model: str, name: str) -> bool:
 
 @contextlib.contextmanager
 def _abandoned(path: str) -> Iterator[bytes | None]:
-    """What the file of a run says if nobody holds it; None if somebody does, or may."""
+    """The content of the file of a run that has ended; None if the run may be alive."""
     fd = None
     try:
         fd = os.open(path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
@@ -170,7 +170,7 @@ def _abandoned(path: str) -> Iterator[bytes | None]:
 
 
 def _lock(fd: int) -> bool | None:
-    """Whether the lock is ours now; None where the system has no locks."""
+    """Takes a lock; returns whether it was free, or None if the system has no locks."""
     if sys.platform == "win32":
         return None
     import fcntl
@@ -183,7 +183,7 @@ def _lock(fd: int) -> bool | None:
 
 
 def _is_ours(path: str) -> bool:
-    """Whether nobody but us, or whoever may remove files here, has written a file."""
+    """Whether a file was written by this user or by somebody who may remove files here."""
     if not hasattr(os, "geteuid"):
         return True
     return os.lstat(path).st_uid in (os.geteuid(), os.stat(os.path.dirname(path)).st_uid)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What occurs in a model, read from its bytes alone: one parse, no onnx, no look at each node."""
+"""Finds out what a model holds from its bytes: one parse, without onnx or a loop over nodes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _EXTERNAL = 1  # TensorProto.DataLocation
 
 
 def skeleton(file: Opened) -> bytes:
-    """The bytes of a model file, of a large one without its weights."""
+    """The bytes of a model file; those of a large file without its weights."""
     if len(file.view) <= _SMALL:  # parsing them is quicker than leaving them out
         return file.view[:]
     return wire.carve(file.view, wire.THRESHOLD)[0]
@@ -65,13 +65,13 @@ class Content:
 
     @property
     def bare_initializers(self) -> bool:
-        """Whether an initializer is no graph input, or might be none: a nested one counts."""
+        """Whether an initializer is, or may be, no graph input. Nested initializers count."""
         graph, nested = self.all.graph, self.graphs[1:]
         named = set(graph.initializer.name) <= set(graph.input.name)
         return not named or any(one.initializer.name for one in nested)
 
     def types(self) -> set[str]:
-        """Younger element types and containers that occur, or may: any integer could mean one."""
+        """The newer element types and containers that may occur; any integer could be a type."""
         numbers: set[int] = set()
         for tensor in self.tensors:
             numbers.update(tensor.data_type)

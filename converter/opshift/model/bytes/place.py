@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a result goes: a file that is replaced whole, or a pipe or device that is written to."""
+"""The destination of a result: a file that is replaced as a whole, or a pipe or device."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class File:
 
     @property
     def is_link_elsewhere(self) -> bool:
-        """Whether files beside the name are not beside the file."""
+        """Whether the name is a link to a file in another folder."""
         there = os.path.realpath(os.path.dirname(self.name))
         return os.path.islink(self.name) and there != os.path.dirname(self.path)
 
@@ -53,7 +53,7 @@ Place: TypeAlias = "str | os.PathLike[str] | File | Stream"
 
 
 def at(place: Place) -> File | Stream:
-    """What a result of this name would be."""
+    """The destination that a name stands for."""
     if isinstance(place, File | Stream):
         return place
     name = os.fspath(place)
@@ -91,7 +91,7 @@ def to_replace(name: str) -> str:
 
 
 def require_free(name: str, needed: Iterable[tuple[str, Identity]]) -> None:
-    """Refuses a name that belongs to one of the described files, which a source needs."""
+    """Raises if the name belongs to one of these files, which the source needs."""
     with contextlib.suppress(FileNotFoundError):
         there = Identity.of(os.stat(name))
         for what, seen in needed:

@@ -28,7 +28,7 @@ _NOT_HERE = {
 
 
 class Moved(Protocol):
-    """Bytes that are written without being held."""
+    """Bytes that are written without being held in memory."""
 
     def __len__(self) -> int: ...
 
@@ -75,7 +75,7 @@ class Region:
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """Bytes that are made when they are written."""
+    """Bytes that are computed when they are written."""
 
     length: int
     make: Callable[[], bytes]
@@ -114,7 +114,7 @@ def _position(fd: int) -> int:
 
 
 def _stretch(offset: int, end: int) -> int:
-    """Up to a boundary of large pages first, then all: a third faster than across them."""
+    """Moves bytes up to a boundary of large pages, then the rest, which is a third faster."""
     short = -offset % _LARGE_PAGE
     return min(end - offset, short) if short else end - offset
 
@@ -141,7 +141,7 @@ def _sendfile(source: int, fd: int, offset: int, length: int) -> int:
 
 
 def write_pieces(fd: int, pieces: Iterable[bytes | memoryview | Moved]) -> None:
-    """Write a file from what is in memory and what is not; small pieces go together."""
+    """Write a file from pieces in memory and in files; small pieces are written together."""
     small: list[bytes | memoryview] = []
     for piece in pieces:
         if isinstance(piece, bytes | memoryview):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that are read without surprises: what they were when opened, and what pipes give."""
+"""Files whose content must not change while they are read, and the content of pipes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def is_text(path: str) -> bool:
 
 
 class Identity(NamedTuple):
-    """Which file it is, and as far as the file system tells, which content it has."""
+    """Identifies a file and, as far as the file system tells, its content."""
 
     device: int
     inode: int
@@ -45,13 +45,13 @@ class Identity(NamedTuple):
 
 
 class Named(NamedTuple):
-    """A file by its name, and what it was when it was first looked at."""
+    """The name of a file, and its identity at the first look."""
 
     path: str
     seen: Identity
 
     def open(self) -> int:
-        """A descriptor of the file, which must be what it was."""
+        """A descriptor of the file; raises if the file has changed."""
         fd = os.open(self.path, os.O_RDONLY | BINARY)
         if Identity.of(os.fstat(fd)) != self.seen:
             os.close(fd)
@@ -80,7 +80,7 @@ class Opened:
     """A file that stays readable when its name goes to another file."""
 
     def __init__(self, path: str, fd: int | None = None) -> None:
-        """Opens a file; what a pipe gives, or `fd`, is read to its end once and kept."""
+        """Opens a file. The content of a pipe, or of `fd`, is read once and kept."""
         self.path = path
         self.fd = _opened(path) if fd is None else fd
         if fd is None:
@@ -97,7 +97,7 @@ class Opened:
         self.view = Pages(self.fd, self.seen.size, path)
 
     def replaced(self, data: bytes) -> Opened:
-        """The same file with other bytes, as of a text that was parsed."""
+        """This file with other bytes, such as those of a text that was parsed."""
         other = Opened.__new__(Opened)
         other.__dict__.update(self.__dict__)
         other._keep([data])
@@ -114,7 +114,7 @@ class Opened:
             write_all(self.fd, chunk)
 
     def at_path(self, folder: str, name: str) -> str:
-        """A path to read it again; what a pipe gave is written to a folder."""
+        """A path with the content; the content of a pipe is written to a folder first."""
         if not self.piped:
             return self.path
         path = os.path.join(folder, name)
@@ -124,7 +124,7 @@ class Opened:
         return path
 
     def check_unchanged(self) -> None:
-        """Raises if the file is no longer what it was when it was opened."""
+        """Raises if the file has changed since it was opened."""
         if not self.piped:
             Named(self.path, self.seen).check_unchanged()
 

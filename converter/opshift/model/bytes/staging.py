@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that appear whole: written under temporary names beside their place, the model last."""
+"""Writes files under temporary names and then renames them, the model last."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Taken:
 
 
 class Staging:
-    """The files of one result: data files get names that are free, then the model gets its own."""
+    """Writes the files of one result: data files get free names, the model its own name last."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class Staging:
         taken: Collection[str] = (),
         sweeps: bool = True,
     ) -> None:
-        """`like` is what a source has that is replaced; `taken` are names of other results."""
+        """`like`: attributes of the replaced source; `taken`: names of other results."""
         self._model, self._folder = model, os.path.dirname(model)
         self._like, self._taken, self._sweeps = like, Taken(taken), sweeps
         self._claims: dict[str, Claim] = {}
@@ -60,9 +60,9 @@ class Staging:
         self._ready.append((name, self._model))
 
     def write_data(self, pieces: Pieces, sources: Sequence[Readers] = ()) -> str:
-        """Stages a data file of the model, and answers the path that it will have.
+        """Stages a data file of the model; returns the path that it will have.
 
-        A name that is in use is left to its user, but a file with these very bytes serves.
+        A name that is in use stays with its file. An existing file with equal bytes is used.
         """
         first = next(own_names(self._model))
         name = self._written(first, pieces, sources)
@@ -75,7 +75,7 @@ class Staging:
         return path
 
     def place(self, source: Named, path: str) -> None:
-        """Stages a copy of a data file; one that is there already is left."""
+        """Stages a copy of a data file; an existing equal file stays."""
         self._sweep(os.path.dirname(path))
         if os.path.lexists(path):
             _require_same(source.path, path)
@@ -89,8 +89,8 @@ class Staging:
     def commit(
         self, check: Callable[[], None], *, synced: bool = True, old: Iterable[str] = ()
     ) -> None:
-        """Gives every file its name if `check` does not object, the model last, on the disk if
-        `synced`; then the `old` data files go that no model beside them mentions."""
+        """Renames every file, the model last, unless `check` raises; syncs them if `synced`. Then
+        removes the `old` data files that no model beside them mentions."""
         check()
         retired = {os.path.basename(path): Identity.of(os.lstat(path)) for path in old}
         if self._own or retired:
@@ -113,7 +113,7 @@ class Staging:
             self._claims[self._folder].finished = False
 
     def _name(self, name: str, place: str) -> None:
-        """Gives a data file a name that nobody has."""
+        """Renames a staged data file to a name that no other file has."""
         own = os.path.basename(place) in self._own
         if os.path.lexists(place):
             _require_same(name, place)
@@ -194,7 +194,7 @@ def own_names(model: str) -> Iterator[str]:
 
 
 def owned(model: str) -> list[str]:
-    """The data files that are there under such names."""
+    """The existing data files with such names."""
     first, last = os.path.basename(model), ".data"
     found = []
     for name in os.listdir(os.path.dirname(model) or os.curdir):
@@ -206,7 +206,7 @@ def owned(model: str) -> list[str]:
 
 
 def _linked(name: str, place: str) -> bool:
-    """Whether a file has a second name now; unlike a rename this takes a name from nobody."""
+    """Gives a file a second name if that name is free; returns whether links are possible."""
     if not hasattr(os, "link"):
         return False
     try:
@@ -219,7 +219,7 @@ def _linked(name: str, place: str) -> bool:
 
 
 def _serves(path: str, name: str) -> bool:
-    """Whether a file that is there has the bytes of a staged one, and readers accept it."""
+    """Whether an existing file has the bytes of a staged one, and readers accept it."""
     there, staged = os.lstat(path), os.stat(name)
     if there.st_size != staged.st_size or there.st_nlink > 1 or os.path.islink(path):
         return False
@@ -238,7 +238,7 @@ def _require_same(source: str, path: str) -> None:
 
 @contextmanager
 def _named(path: str) -> Iterator[None]:
-    """Errors name the file that the caller knows."""
+    """Replaces the temporary name in an error by the name that the caller knows."""
     try:
         yield
     except OSError as error:
@@ -246,7 +246,7 @@ def _named(path: str) -> Iterator[None]:
 
 
 def sync_folder(folder: str) -> None:
-    """Puts the names in a folder on the disk, where that can be asked for."""
+    """Writes the names in a folder to the disk, if the system supports it."""
     with suppress(OSError):
         fd = os.open(folder, os.O_RDONLY)
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How tensors and messages are laid out in bytes; knows field numbers, but no protobuf library."""
+"""The byte layout of tensors and messages: field numbers, without a protobuf library."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ MARK_KEY = b"\n" + bytes([len(MARK)]) + MARK.encode()
 
 
 def fits(data_type: int, fields: set[int]) -> bool:
-    """Whether a payload is in one field, and in one that the element type may use."""
+    """Whether a payload is in exactly one field, which its element type may use."""
     return data_type in ELEMENTS and fields in ({RAW}, {ELEMENTS[data_type].field})
 
 
 def raw_size(data_type: int, count: int) -> int:
-    """Bytes of that many elements in raw_data."""
+    """The number of bytes that so many elements have in raw_data."""
     return -(-ELEMENTS[data_type].bits * count // 8)
 
 
 def entries(data_type: int, count: int) -> int:
-    """Numbers that so many elements are in the field besides raw_data."""
+    """The number of entries that so many elements have in their typed field."""
     bits = ELEMENTS[data_type].bits
     if data_type in _COMPLEX:
         return 2 * count
@@ -74,7 +74,7 @@ def framed(number: int, body: bytes) -> bytes:
 
 
 def header(number: int, size: int) -> bytes:
-    """What precedes the body of a length-delimited field."""
+    """The tag and the length in front of the body of a length-delimited field."""
     return varint(number << 3 | 2) + varint(size)
 
 
@@ -130,8 +130,8 @@ def seek(
 ) -> tuple[int, int, int, int] | None:
     """The next length-delimited field of more than `over` bytes that ends after `past`.
 
-    Answers its start, number, and the start and end of its body. This is the one loop that
-    runs for every node, so small fields are skipped here, whole.
+    Returns its start, number, and the start and end of its body. This loop runs for every
+    node, so it skips small fields as a whole.
     """
     start = pos
     while pos < end:

@@ -53,7 +53,7 @@ def _locations(skeleton: ModelProto) -> tuple[str, ...]:
 
 
 def _refuse_torn(skeleton: ModelProto, store: Weights) -> None:
-    """A payload that is carved is out of the checker's sight."""
+    """Raises if a carved payload does not fit its tensor, because the checker does not see it."""
     if not store.sources:
         return
     for tensor in tensors(skeleton):
@@ -72,7 +72,7 @@ def _refuse_torn(skeleton: ModelProto, store: Weights) -> None:
 
 
 def _refuse_foreign(model: ModelProto) -> None:
-    """Protobuf reads almost anything, and takes what it does not understand for unknown fields."""
+    """Raises if the message is no model: protobuf reads almost any bytes as unknown fields."""
     for message in (model, model.graph):
         for field in UnknownFieldSet(message):  # type: ignore[attr-defined]  # by __getitem__
             if known := message.DESCRIPTOR.fields_by_number.get(field.field_number):
@@ -91,7 +91,7 @@ def carve_model(model: ModelProto, base_dir: str = "") -> tuple[ModelProto, Weig
 
 
 def bytes_of(model: ModelProto) -> bytes | None:
-    """The bytes of a model without large payloads, else None."""
+    """The serialized model if it has no large payload, else None."""
     # Serializing copies every payload, so those that are cheap to find are looked for first.
     if any(map(copy.is_large, model.graph.initializer)):
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the checker may see of a skeleton."""
+"""The form of a skeleton that onnx's checker reads."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def _constant(node: NodeProto) -> TensorProto | None:
 
 
 def _zero(tensor: TensorProto, value: bytes | None = None) -> None:
-    """Give a stub a value that is legal, but means nothing."""
+    """Fill a stub with zeros, or with these bytes, so that the checker accepts it."""
     if not Weights.is_stub(tensor):
         return
     row = ELEMENTS.get(tensor.data_type)
@@ -144,7 +144,7 @@ def _zero(tensor: TensorProto, value: bytes | None = None) -> None:
 
 
 def _zero_sparse(sparse: SparseTensorProto) -> None:
-    """Sparse indices must ascend: the first ones do."""
+    """Fill a sparse tensor with zeros at its first positions, because its indices must ascend."""
     _zero(sparse.values)
     indices = np.arange(prod(sparse.indices.dims[:1]), dtype="<i8")
     if len(sparse.indices.dims) == 2:

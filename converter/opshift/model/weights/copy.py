@@ -54,12 +54,12 @@ def merge(message: Message, name: str, value: Any) -> None:
 
 def _copy_nodes(nodes: Iterable[NodeProto], copies: Any, sources: list[Source]) -> None:
     """Copy nodes whole, all at once, or around those that hold a large tensor or a graph."""
-    holds: dict[str, bool] = {"Constant": True}  # it need not hold a tensor the first time
+    holds: dict[str, bool] = {"Constant": True}  # its first node need not hold a tensor
     heavy: set[int] = set()
     for i, node in enumerate(nodes):
         op = node.op_type
         if op not in holds:
-            # A miss costs a copy of a payload, nothing else: one look per operator is enough.
+            # One look per operator is enough: a wrong guess only copies a payload.
             holds[op] = any(attribute.type in HOLDERS for attribute in node.attribute)
         if holds[op] and not _is_light(node):
             heavy.add(i)
@@ -121,7 +121,7 @@ def is_large(tensor: TensorProto) -> bool:
 
 
 def _is_whole(tensor: TensorProto, elements: int) -> bool:
-    """Whether all its numbers are there; to know how many bytes raw_data has is to copy it."""
+    """Whether the typed field has all numbers. The length of raw_data would cost a copy of it."""
     numbers = getattr(tensor, wire.PAYLOAD[ELEMENTS[tensor.data_type].field])
     return len(numbers) == wire.entries(tensor.data_type, elements)
 

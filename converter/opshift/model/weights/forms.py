@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The forms of a model file besides the binary one, by the endings that onnx knows."""
+"""The file formats of a model besides the binary one, by the endings that onnx knows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def binary(file: Opened) -> Opened:
-    """The file, or the binary form of the model that its text says."""
+    """The file itself, or the model of a text format in binary form."""
     if not is_text(file.path):
         return file
     try:
@@ -38,7 +38,7 @@ def binary(file: Opened) -> Opened:
 
 
 def encoded(model: ModelProto, path: str) -> bytes:
-    """A model in the form that a file name means, if that form can hold all of it."""
+    """The model in the format that a file name asks for; raises if the format loses content."""
     form = _serializer(path)
     try:
         with _silenced():
@@ -57,7 +57,7 @@ def encoded(model: ModelProto, path: str) -> bytes:
 
 
 def _plain(model: ModelProto) -> bytes:
-    """The bytes of a model whose tensors hold their values in one way."""
+    """The bytes of a model with all values in raw_data, so that two models can be compared."""
     plain = copy_of(model)
     for tensor in walk.tensors(plain):
         if tensor.data_location != TensorProto.EXTERNAL and tensor.data_type in ELEMENTS:
@@ -70,7 +70,7 @@ def _plain(model: ModelProto) -> bytes:
 
 @contextmanager
 def _silenced() -> Iterator[None]:
-    """One form is said to be experimental whenever it is read."""
+    """Silences the warning of onnx that a format is experimental."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield

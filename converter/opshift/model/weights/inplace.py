@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From an object to the same object, payloads unmoved."""
+"""Writes a result into the model object that was converted, without moving its payloads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from opshift.protos import ModelProto, TensorProto
 
 
 def transplant(skeleton: ModelProto, weights: Weights, target: ModelProto) -> None:
-    """Make the model that the weights were carved from equal the skeleton, payloads unmoved."""
+    """Make the model that was carved equal to the skeleton, without moving its payloads."""
     _replace_fields(skeleton, target, keep="graph")
     target.graph.SetInParent()
     _replace_fields(skeleton.graph, target.graph, keep="initializer")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a skeleton to a file, and where external data goes."""
+"""Writes a skeleton with its payloads to a file, and places its external data."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def splice(
 ) -> list[str]:
     """Write the skeleton and its payloads to a file, which appears whole or not at all.
 
-    The answer is the files that the result consists of, itself first. Their bytes are on the disk
-    then. Their names are too if the conversion is `alone`, and what killed runs left is removed;
-    otherwise it is one of many, which leave the names that are `taken` to each other.
+    Returns the paths of the files of the result, the model first. Their bytes are on the disk
+    then. If the conversion runs `alone`, their names are too, and the files that killed runs left
+    are removed. Otherwise it is one of many, and must not use the names in `taken`.
     """
     if external not in POLICIES:
         raise ValueError(f"external must be one of {', '.join(POLICIES)}, not {external!r}")
@@ -94,7 +94,7 @@ def put(
     external: str = "keep",
     in_place: bool = False,
 ) -> None:
-    """Write a result, but leave a file alone that is to be replaced by what it is."""
+    """Write a result, unless it would replace its source without a change."""
     if changed or not in_place:
         splice(skeleton, weights, dst, external=external, in_place=in_place)
     else:
@@ -102,7 +102,7 @@ def put(
 
 
 class _Result:
-    """Where a result goes and what is there, its source perhaps."""
+    """The file to write, the readers that it may have, and the files that must not be replaced."""
 
     def __init__(
         self, goal: File, weights: Weights, external: str, in_place: bool, outside: _Located
@@ -150,7 +150,7 @@ def _named(region: Region) -> Named:
 def _in_form(
     pieces: list[memoryview | bytes | Moved], name: str
 ) -> list[memoryview | bytes | Moved]:
-    """The bytes of a result, in the form that its name means."""
+    """The bytes of a result in the format that its name asks for."""
     if not is_text(name):
         return pieces
     import tempfile
@@ -168,7 +168,7 @@ def _stream(
     external: str,
     outside: _Located,
 ) -> list[str]:
-    """Writes a result to a pipe or a device, where nothing can be beside it."""
+    """Writes a result to a pipe or a device, which can have no data file beside it."""
     if external == "one-file" or (outside and external != "inline"):
         raise BadDestination(
             f"{goal.name}: a result with external data cannot go to a pipe or a device; choose"
@@ -233,7 +233,7 @@ def _bring(outside: _Located, weights: Weights, dst: str, policy: str, staging: 
 
 
 def _inline(tensors: Iterable[TensorProto], weights: Weights) -> Weights:
-    """Turn external tensors into carved ones, whose payload is in their data file."""
+    """Turn external tensors into stubs whose payloads are in the data files."""
     sources = list(weights.sources)
     for tensor in tensors:
         if tensor.data_location == TensorProto.EXTERNAL:
@@ -248,7 +248,7 @@ def _inline(tensors: Iterable[TensorProto], weights: Weights) -> Weights:
 def _one_file(
     model: ModelProto, weights: Weights, result: _Result, staging: Staging
 ) -> tuple[list[memoryview | bytes | Moved], list[str]]:
-    """Stage a file of all large payloads, and answer the bytes of the model that refers to it."""
+    """Stage a file of all large payloads; returns the bytes of the model that refers to it."""
     end, places, pieces = 0, dict[object, int](), list[bytes | Moved]()
     reached = list(_reached(model))
     stubs = list[tuple[TensorProto, int, int]]()
@@ -277,7 +277,7 @@ def _one_file(
 
 
 def _reached(model: ModelProto) -> Iterator[TensorProto]:
-    """The tensors that readers look at when they load external data."""
+    """The tensors for which readers load external data."""
     nodes = chain(model.graph.node, *(function.node for function in model.functions))
     held = walk.items_in_attributes(attribute for node in nodes for attribute in node.attribute)
     for item in chain(model.graph.initializer, held):
@@ -286,13 +286,13 @@ def _reached(model: ModelProto) -> Iterator[TensorProto]:
 
 
 def _raw(tensor: TensorProto, weights: Weights) -> Region | Late:
-    """What the tensor's raw_data would be."""
+    """The bytes that raw_data of the tensor would hold."""
     if (source := weights.source(tensor)) is None:
         return weights.locate(tensor)
     if (raw := source.raw()) is not None:
         return raw
     stub = TensorProto()
-    stub.CopyFrom(tensor)  # the tensor itself will soon say something else
+    stub.CopyFrom(tensor)  # the tensor itself is changed soon
     size = wire.raw_size(stub.data_type, prod(stub.dims))
     return Late(size, lambda: from_array(weights.load(stub)).raw_data)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where every carved payload is, and what a stub says."""
+"""Finds the payload of every stub."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HEADER = tuple(f.name for f in TensorProto.DESCRIPTOR.fields if f.name not in _P
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Knows where every carved payload is: in a model object or in a file."""
+    """Finds every carved payload in the model object or in the file that holds it."""
 
     sources: tuple[Source, ...] = ()
     base_dir: str = ""
@@ -38,7 +38,7 @@ class Weights:
 
     @staticmethod
     def is_stub(tensor: TensorProto) -> bool:
-        """Whether the payload is elsewhere: carved, or external data."""
+        """Whether the payload is outside of the tensor: carved, or external data."""
         return tensor.data_location == TensorProto.EXTERNAL or marker_of(tensor) is not None
 
     def load(self, tensor: TensorProto) -> Array:
@@ -54,7 +54,7 @@ class Weights:
         return to_array(whole)
 
     def locate(self, tensor: TensorProto) -> Region:
-        """Where the bytes of an external tensor are, in a file that stays what it was."""
+        """The bytes of an external tensor as a range of a file, which must not change meanwhile."""
         if self.file is not None and self.file.piped:
             raise InvalidModel(
                 f"tensor {tensor.name!r}: its data is in another file, and a model that comes"
@@ -68,7 +68,7 @@ class Weights:
         return region
 
     def needed(self) -> Iterator[tuple[str, Identity]]:
-        """The files that the model consists of, in words, and which files they are."""
+        """A description and the identity of each file of the model."""
         if self.file is None or self.file.piped:
             return
         yield "the source itself, which only --in-place (in_place=True) replaces", self.file.seen
@@ -80,7 +80,7 @@ class Weights:
             yield f"the data file {location!r} of the source", Identity.of(status)
 
     def size_with(self, skeleton: ModelProto) -> int:
-        """Bytes of a model with all its payloads, those outside of its file included.
+        """The size of a model in bytes with all its payloads, including external data.
 
         No data file is opened: a model can be looked at without its data.
         """
@@ -94,7 +94,7 @@ class Weights:
         return found
 
     def check_unchanged(self) -> None:
-        """Raises if a file that was read is no longer what it was."""
+        """Raises if a file that was read has changed since."""
         if self.file is not None:
             self.file.check_unchanged()
         for path, seen in self._seen.items():
@@ -105,13 +105,13 @@ class Weights:
         return None if (mark := marker_of(tensor)) is None else self.marked(mark)
 
     def marked(self, mark: str) -> Source:
-        """Where the payload is that a marker's value names."""
+        """The payload that the value of a marker names."""
         if mark.isascii() and mark.isdigit() and int(mark) < len(self.sources):
             return self.sources[int(mark)]
         raise InvalidModel(f"a tensor refers to the payload {mark!r}, which was never carved")
 
     def fill(self, stub: TensorProto) -> bool:
-        """Put the payload back into a carved stub; False where nothing was carved."""
+        """Put the payload back into a stub; returns False for a tensor that is no stub."""
         if (source := self.source(stub)) is None:
             return False
         header = header_of(stub)
@@ -138,7 +138,7 @@ class InModel:
         return number, [Late(len(self._typed()), self._typed)]
 
     def raw(self) -> Late | None:
-        """What raw_data holds, if that is where the payload is."""
+        """The bytes of raw_data, if the payload is in raw_data."""
         tensor = self.tensor
         if not tensor.HasField("raw_data"):
             return None
@@ -169,7 +169,7 @@ class InFile:
         return self.field, self.pieces
 
     def raw(self) -> Region | None:
-        """What raw_data would hold, if these bytes are in the file as they are."""
+        """The bytes that raw_data would hold, if the file has them in this form."""
         run = self.pieces[0]
         if self.field not in wire.AS_RAW or len(self.pieces) > 1 or isinstance(run, bytes):
             return None
@@ -203,7 +203,7 @@ def is_carved(attribute: AttributeProto) -> bool:
 
 
 def header_of(stub: TensorProto) -> TensorProto:
-    """Everything that a stub says about its tensor: all of it but the marker."""
+    """A copy of the stub without its marker."""
     header = TensorProto()
     header.CopyFrom(stub)
     kept = [entry for entry in stub.external_data if entry.key != wire.MARK]
