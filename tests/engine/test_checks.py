@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """How much is checked: the default, the whole-model calls of onnx as well, or nothing."""
 
+import numpy as np
 import onnx
 import pytest
 from click.testing import CliRunner
-from opshift import BadTarget, convert_version
+from opshift import BadTarget, InvalidModel, convert_version
 from opshift.cli.entry import main
 from opshift.convert import api, end_checks
 from opshift.convert.legal import checker
@@ -53,3 +54,14 @@ def test_the_command_has_the_same_levels(level, tmp_path):
     words = ["convert", source, "--to", "13", "--checks", level, "-o", str(result)]
     assert CliRunner().invoke(main, words).exit_code == 0
     assert onnx.load(result).opset_import[0].version == 13
+
+
+def test_a_large_constant_is_checked_like_a_small_one():
+    """Its tensor is set aside for the checks, and its node is not."""
+    before = model("() => (float[2000] y) { y = Constant<value = float[1] {0}>() }", 13)
+    value = before.graph.node[0].attribute[0]
+    value.t.CopyFrom(onnx.numpy_helper.from_array(np.zeros(2000, np.float32)))
+    assert convert_version(before, 12).graph.node[0] == before.graph.node[0]
+    value.type = onnx.AttributeProto.SPARSE_TENSORS
+    with pytest.raises(InvalidModel, match="is SPARSE_TENSORS, not TENSOR"):
+        convert_version(before, 12)

@@ -25,6 +25,7 @@ RANKS = (
     ranks("Tile", repeats="1"),
     ranks("TopK", K="1"),
     ranks("Split", split="1"),
+    ranks("Squeeze Unsqueeze", axes="0 1"),
     ranks("DepthToSpace SpaceToDepth", input="4"),
     ranks("MaxRoiPool RoiAlign", X="4", rois="2", batch_indices="1"),
     ranks("NonMaxSuppression", boxes="3", scores="3"),

@@ -28,6 +28,7 @@ class Sweep:
         self.gone: dict[Scope, set[str]] = {}
         self.places: list[Place] = []
         self._lost: Counter[Owned] = Counter()  # reads by nodes that go
+        self._inside: set[Scope] = set()  # the graphs in nodes that go
 
     def run(self, orphans: Iterable[Owned]) -> bool:
         """Removes the unread values, and what only they read; returns whether any was removed."""
@@ -48,7 +49,8 @@ class Sweep:
 
     def _remove(self, owner: Scope, name: str) -> Iterator[Owned]:
         """Removes the node or constant that computes a value; returns what it read."""
-        if name in owner.inputs or id(owner.proto) not in owner.root.by_graph:
+        buried = owner in self._inside or id(owner.proto) not in owner.root.by_graph
+        if name in owner.inputs or buried:
             return
         if name in owner.initializers or name in owner.sparse:
             self.gone.setdefault(owner, set()).add(name)
@@ -62,7 +64,9 @@ class Sweep:
             self.gone.setdefault(owner, set()).update(outputs)
             yield from self._stop_reading((owner.owner(read), read) for read in node.input)
             for _, graph in graphs_of(node):
-                yield from self._stop_reading(_values_read_in(owner.root, graph))
+                scopes = _scopes_in(owner.root, graph)
+                self._inside.update(scopes)
+                yield from self._stop_reading(_values_read_in(scopes))
 
     def _stop_reading(self, values: Iterable[Owned]) -> Iterator[Owned]:
         for owner, name in values:
@@ -71,12 +75,16 @@ class Sweep:
                 yield owner, name
 
 
-def _values_read_in(root: Root, graph: GraphProto) -> Iterator[Owned]:
-    """The values that a graph and the graphs inside it read."""
-    for scope in root.scopes:
-        if any(around.proto is graph for around in scope.chain()):
-            for name, count in names_read(scope).items():
-                yield from [(scope.owner(name), name)] * count
+def _scopes_in(root: Root, graph: GraphProto) -> list[Scope]:
+    """A graph and the graphs inside it."""
+    return [one for one in root.scopes if any(around.proto is graph for around in one.chain())]
+
+
+def _values_read_in(scopes: Iterable[Scope]) -> Iterator[Owned]:
+    """The values that some graphs read."""
+    for scope in scopes:
+        for name, count in names_read(scope).items():
+            yield from [(scope.owner(name), name)] * count
 
 
 def forget(scope: Scope, names: set[str]) -> None:

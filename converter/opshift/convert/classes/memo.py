@@ -164,6 +164,8 @@ class Memo:
         else:
             name, rest = b"", b""
         info = ValueInfoProto.FromString(data)
+        if illegible(info):
+            raise Unproven
         facet = None
         if info.HasField("type"):
             facet = self.facet(without_symbols(info.type))
@@ -186,6 +188,8 @@ class Memo:
             if known is not None:
                 return name, known
         tensor = TensorProto.FromString(data)
+        if illegible(tensor):
+            raise Unproven
         name = tensor.name.encode()
         if Weights.is_stub(tensor):
             if not stubs:

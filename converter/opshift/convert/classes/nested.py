@@ -110,7 +110,11 @@ def _without_names(frame: Frame, pattern: tuple[int, ...], given: int, results: 
 
 
 def _numbers(names: Iterable[str]) -> list[int]:
-    return list(map(int, names))
+    """The numbers that stand for names; a graph of another kind keeps its own."""
+    try:
+        return list(map(int, names))
+    except ValueError:
+        raise Unproven from None
 
 
 def _require_plain(graph: GraphProto, values: Collection[str]) -> None:

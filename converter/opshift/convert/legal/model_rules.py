@@ -13,7 +13,7 @@ from opshift.model import walk, weights
 from opshift.model.scope import FunctionId, Root
 from opshift.model.walk import named
 from opshift.opsets import schemas
-from opshift.protos import GraphProto, TensorProto
+from opshift.protos import GraphProto, TensorProto, TypeProto
 
 
 def unknown_imports(checked: Checked) -> Iterator[str]:
@@ -125,8 +125,24 @@ def element_types(checked: Checked) -> Iterator[str]:
     for container in walk.containers(checked.document.model):
         if isinstance(container, GraphProto):
             for value in (*container.input, *container.output, *container.value_info):
-                if (number := value.type.tensor_type.elem_type) not in known:
-                    yield f"value {value.name!r} is of element type {number}, which does not exist"
+                for number in _element_types(value.type):
+                    if number is None:
+                        yield f"value {value.name!r} holds tensors without an element type"
+                    elif number not in known:
+                        told = f"is of element type {number}, which does not exist"
+                        yield f"value {value.name!r} {told}"
+
+
+def _element_types(kind: TypeProto) -> Iterator[int | None]:
+    """The element type of a tensor, or of the tensors in a container, which must have one."""
+    match kind.WhichOneof("value"):
+        case "tensor_type":
+            yield kind.tensor_type.elem_type
+        case "sequence_type" | "optional_type" as container:
+            for number in _element_types(getattr(kind, container).elem_type):
+                yield number or None
+        case "map_type":
+            yield from _element_types(kind.map_type.value_type)
 
 
 def data_files(checked: Checked) -> Iterator[str]:

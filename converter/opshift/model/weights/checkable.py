@@ -16,6 +16,7 @@ from opshift.model.weights.inplace import delete_others
 from opshift.model.weights.store import EXTERNAL_FIELD, EXTERNAL_KEY, Weights, marker_of
 from opshift.opsets.elements import ELEMENTS
 from opshift.protos import (
+    AttributeProto,
     GraphProto,
     ModelProto,
     NodeProto,
@@ -127,9 +128,14 @@ def _hoist(
 
 
 def _constant(node: NodeProto) -> TensorProto | None:
+    """The tensor of a plain Constant; any other node stays for the checker to look at."""
     if node.op_type != "Constant" or node.domain not in ("", "ai.onnx"):
         return None
-    return next((a.t for a in node.attribute if a.name == "value" and a.HasField("t")), None)
+    if node.input or len(node.output) != 1 or len(node.attribute) != 1:
+        return None
+    (value,) = node.attribute
+    plain = value.name == "value" and value.type == AttributeProto.TENSOR and value.HasField("t")
+    return value.t if plain else None
 
 
 def _zero(tensor: TensorProto, value: bytes | None = None) -> None:
