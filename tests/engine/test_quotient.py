@@ -342,3 +342,63 @@ def test_a_broken_node_has_no_class(name):
     assert by_classes(broken, 13) is None
     with pytest.raises(opshift.InvalidModel):
         opshift.convert(broken, 13)
+
+
+def parsed(text: str, opset: int) -> ModelProto:
+    return onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": {opset}]> {text}')
+
+
+def test_what_a_node_computes_of_an_input_is_no_constant_whatever_it_is_added_to():
+    """The class of a Gelu does not hold the bias before it, and need not ask for it."""
+    bias = numpy_helper.from_array(np.ones(40, np.float32), "b")
+    model = parsed("g (float[n,40] x) => (float[n,40] y) { a = Add(b, x) y = Gelu(a) }", 20)
+    model.graph.initializer.append(bias)
+    assert_same(model, 13, taken=True)
+
+
+RESHAPED = """g (float[n,6] x, int64[1] k) => (float[a,b] y) <int64[1] r = {%d}> {
+    s = Concat<axis=0>(%s) y = Reshape<allowzero=1>(x, s) }"""
+
+
+@pytest.mark.parametrize(("given", "stays"), [("k, r", False), ("k, k", True)])
+def test_the_producer_of_a_value_is_part_of_a_class(given, stays):
+    """`allowzero` goes where a -1 is among the sizes, whichever of both was seen before."""
+    for model in (parsed(RESHAPED % (-1, "k, r"), 14), parsed(RESHAPED % (3, given), 14)):
+        assert_same(model, 18, taken=True)
+    model = parsed(RESHAPED % (-1, given), 14)
+    assert_same(model, 18, taken=True)
+    found = by_classes(model, 18)
+    assert found is not None
+    assert any(one.name == "allowzero" for one in found[0].graph.node[-1].attribute) == stays
+
+
+def test_an_adapter_that_compares_values_of_a_neighbour_looks_at_each_node(monkeypatch):
+    adapter = registry.default().get("", "ReduceMean", 17, 18)
+    assert adapter is not None
+    asked = []
+
+    def look(node, op):
+        producer = node["data"].producer
+        asked.append(producer.inputs[0].is_same(node["data"]))
+        return op.same(node, inputs={"axes": op.const(node.ints("axes"))}, axes=None)
+
+    forget()
+    monkeypatch.setattr(type(adapter), "__call__", lambda self, node, op: look(node, op))
+    text = "g (int64[3] x) => (int64[1] y) { a = Neg(x) y = ReduceMean<axes=[0]>(a) }"
+    assert by_classes(parsed(text, 17), 18) is None
+    assert asked
+    forget()
+
+
+LENGTHS = """g (float[%s,3] x, int64[2] s) => (float[a,b] y) <float[2,3] v, float[2,3] w> {
+    v = Reshape(x, s) w = Neg(x) u = Add(v, w) z = ReduceMean<axes=[1]>(u) y = Neg(z) }"""
+
+
+@pytest.mark.parametrize(("first", "taken"), [("2", True), ("n", False)])
+def test_declared_lengths_stay_unless_the_inputs_contradict_them(first, taken):
+    """The symbol of an input stands for any number, and a class does not know symbols."""
+    model = parsed(LENGTHS % first, 13)
+    assert assert_same(model, 18) == taken
+    if not taken:
+        found = opshift.convert(model, 18)
+        assert any("contradict the inputs" in note for note in found.report.notes)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import replace
 
 import numpy as np
@@ -116,6 +117,14 @@ def test_a_fold_that_computes_something_else(monkeypatch):
     graph = "() => (int64[1] y) <int64[1] a = {2}> { y = Add(a, a) }"
     with pytest.raises(AssertionError, match="the constant is not what the model computes"):
         testing.assert_fold(wrong, Example("wrong", graph))
+
+
+def test_a_fold_that_does_without_a_value_declares_it(monkeypatch):
+    (size,) = (one for one in registry.default().rules(Fold).values() if one.ops == ("Size",))
+    example = Example("size", "() => (int64 y) <int64[2] a = {3, 4}> { y = Size(a) }")
+    testing.assert_fold(size, example)
+    with pytest.raises(AssertionError, match="without the value of 'a': declare sizes="):
+        testing.assert_fold(dataclasses.replace(size, sizes=()), example)
 
 
 def test_an_invalid_model():

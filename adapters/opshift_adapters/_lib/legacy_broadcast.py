@@ -49,7 +49,7 @@ def to_legacy_broadcast(node: Node, op: Builder) -> Result:
     name, (a, b) = node.op, node.inputs
     assert a is not None
     assert b is not None
-    if a.name == b.name or _equal(a.dims_or_none, b.dims_or_none):
+    if a.is_same(b) or _equal(a.dims_or_none, b.dims_or_none):
         return KEEP
     block = _block(a.dims_or_none, b.dims_or_none)
     if block is not None:

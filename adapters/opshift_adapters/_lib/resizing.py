@@ -94,7 +94,7 @@ def _copied(x: Value, sizes: Value) -> int:
     if shape is None or shape.op != "Shape" or shape.attributes or shape.inputs[0] is None:
         return 0
     begin, count = start.const_or_none(), end.const_or_none()
-    if shape.inputs[0].name != x.name or begin is None or count is None or begin.any():
+    if not shape.inputs[0].is_same(x) or begin is None or count is None or begin.any():
         return 0
     return max(int(count.reshape(-1)[0]), 0)
 

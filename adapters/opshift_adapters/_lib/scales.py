@@ -170,7 +170,7 @@ def requantized(op: Builder, x: Value, zero: Value | None) -> Value | None:
         return None
     own = source.input("y_zero_point")
     ratio, point = _ratio(op, source, as_it_is), _point(op, own)
-    alike = own is not None and zero is not None and own.name == zero.name
+    alike = own is not None and zero is not None and own.is_same(zero)
     other = point if alike else _point(op, zero)
     kind = own.elem_type if own is not None else T.UINT8
     if isinstance(other, int):

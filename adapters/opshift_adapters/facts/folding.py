@@ -5,11 +5,12 @@ A function returns None if it is not sure. A Refusal, as for a value that is not
 error for an illegal operand mean the same. Both forms of an operand, attribute and input, are read.
 """
 
+import contextlib
 import math
 from collections.abc import Sequence
 from typing import Any
 
-from opshift.adapter import Array, Node, T, Value, Why, example, fold, np
+from opshift.adapter import Array, Node, Refusal, T, Value, Why, example, fold, np
 
 MAX_ELEMENTS = 1 << 16  # the most elements of a constant that is read
 MAX_FILLED = 1 << 20
@@ -99,9 +100,11 @@ def static(entries: Array) -> Array | None:
 
 def entries(value: Value) -> Array:
     """A constant, or all dimensions of a Shape node, of which perhaps only some are used."""
+    with contextlib.suppress(Refusal):
+        return small(value)
     node = value.producer
     if node is None or node.proto.domain not in ("", "ai.onnx") or node.op != "Shape":
-        return small(value)
+        raise ValueError(value.name)
     return np.array(sizes(node), dtype=object)
 
 
@@ -109,7 +112,7 @@ def picked(found: Array) -> Array | None:
     return static(found) if found.dtype == object else found
 
 
-@fold("Shape")
+@fold("Shape", sizes=(0,))
 @example("static", "(float[2,3] x) => (int64[2] y) { y = Shape(x) }")
 @example("its end", "(float[N,3,4] x) => (int64[1] y) { y = Shape<start=-2, end=-1>(x) }")
 @example("with a symbol", "(float[N,3] x) => (int64[2] y) { y = Shape(x) }", refuses=Why.NEEDS_CONSTANT)
@@ -117,7 +120,7 @@ def shape(node: Node) -> Array | None:
     return static(np.array(sizes(node), dtype=object))
 
 
-@fold("Size")
+@fold("Size", sizes=(0,))
 @example("static", "(float[2,3] x) => (int64 y) { y = Size(x) }")
 @example("of an input", "(float[2,N] x) => (int64 y) { y = Size(x) }", refuses=Why.NEEDS_CONSTANT)
 def size(node: Node) -> Array | None:
@@ -126,7 +129,7 @@ def size(node: Node) -> Array | None:
     return np.array(math.prod(value.const().shape if found is None else found), dtype=np.int64)
 
 
-@fold("Gather")
+@fold("Gather", sizes=(0,))
 @example("a row", "() => (int64[2] y) <int64[2,2] a = {1, 2, 3, 4}, int64 i = {-1}> { y = Gather(a, i) }")
 @example("columns", "() => (float[2,2] y) <float[2,3] a = {1, 2, 3, 4, 5, 6}, int32[2] i = {2, 0}> { y = Gather<axis=1>(a, i) }")
 @example("a size beside an unknown one", "(float[N,3] x) => (int64[1] y) <int64[1] i = {1}> { s = Shape(x) y = Gather(s, i) }")
@@ -141,7 +144,7 @@ def gather(node: Node) -> Array | None:
     return picked(found.reshape(data.shape[:axis] + indices.shape + data.shape[axis + 1 :]))
 
 
-@fold("Slice")
+@fold("Slice", sizes=(0,))
 @example("of a shape", "(float[N,3,4] x) => (int64[2] y) <int64[1] b = {1}, int64[1] e = {9}> { s = Shape(x) y = Slice(s, b, e) }")
 @example("axes and steps", "() => (int64[2,2] y) <int64[2,3] a = {1, 2, 3, 4, 5, 6}, int64[1] b = {-1}, int64[1] e = {-9}, int64[1] k = {-1}, int64[1] t = {-2}> { y = Slice(a, b, e, k, t) }")
 @example("attributes", "() => (int64[2,1] y) <int64[2,3] a = {1, 2, 3, 4, 5, 6}> { y = Slice<starts=[1], ends=[2], axes=[1]>(a) }", imports={"": 5})

@@ -169,6 +169,10 @@ class Facts:
         known = (schemas.normal(node.domain), node.op_type) in owner.root.index
         return self._read(owner, node, self._env(owner)) if known else None
 
+    def is_same(self, name: str, other: str) -> bool:
+        """Whether two names stand for one value: whoever records questions looks here."""
+        return name == other
+
     def is_computed(self, scope: Scope, name: str) -> bool:
         """Whether a node of the model computes a value."""
         return self.producer(scope, name) is not None

@@ -81,6 +81,10 @@ class Env:
         """Whether a value has too many elements to be written as a new constant."""
         return self.facts.is_longer(self.scope, name, LARGEST_SMALL)
 
+    def is_same(self, name: str, other: str) -> bool:
+        """Whether two names stand for one value of the model."""
+        return self.facts.is_same(name, other)
+
     def bounds(self, name: str) -> Bounds | None:
         return self.facts.bounds(self.scope, name)
 
@@ -329,6 +333,10 @@ class Value(Infix):
     def computed(self) -> bool:
         """Whether a node of the model computes it."""
         return self.env.is_computed(self.name)
+
+    def is_same(self, other: Value) -> bool:
+        """Whether another input of a node is this very value."""
+        return self.env.is_same(self.name, other.name)
 
     @property
     def used(self) -> bool:

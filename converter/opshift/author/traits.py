@@ -7,6 +7,7 @@ A new kind is a class here and the function that declares it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 
@@ -54,6 +55,11 @@ class Fold(SingleTrait):
     twice = "two ways to fold"
     run: Callable[[Node], Array | None]
     examples: tuple[Example, ...] = ()
+    sizes: tuple[int, ...] = ()  # inputs of which the shape may be enough
+
+    def needs(self, position: int) -> bool:
+        """Whether nothing is constant unless the value of this input is."""
+        return position not in self.sizes
 
     def value(self, node: Node) -> Array | None:
         """The value of the node; None if an input is not constant or the node is not legal."""
@@ -195,9 +201,15 @@ def _rule(
     return declare
 
 
-def fold(op: str, *, domain: str = "") -> Callable[[Callable[[Node], Array | None] | Draft], Fold]:
-    """Declares how an operator on constants (or on a static shape) is evaluated."""
-    return _rule(Fold, (op,), domain)
+def fold(
+    op: str, *, domain: str = "", sizes: tuple[int, ...] = ()
+) -> Callable[[Callable[[Node], Array | None] | Draft], Fold]:
+    """Declares how an operator on constants is evaluated.
+
+    `sizes` are the positions of inputs whose static shape may be enough.
+    """
+    declare = _rule(Fold, (op,), domain)
+    return lambda below: replace(declare(below), sizes=sizes)
 
 
 def output_ranks(

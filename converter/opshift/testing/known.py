@@ -21,7 +21,7 @@ from opshift.model.document import Document
 from opshift.model.weights import Weights
 from opshift.opsets import schemas
 from opshift.opsets.types import rank_of
-from opshift.protos import ModelProto
+from opshift.protos import ModelProto, helper
 from opshift.testing.model_text import parse_model
 from opshift.verify import oracle
 
@@ -89,12 +89,18 @@ def _known(domain: str, example: Example) -> tuple[ModelProto, Facts]:
     model = parse_model(f"{header} example {example.graph}")
     for value in model.graph.output:
         value.type.tensor_type.ClearField("shape")
-    facts = Facts(Document(model, "opshift_"), Weights(), registry.default(), lambda: model)
-    return model, facts
+    return model, _facts(model)
+
+
+def _facts(model: ModelProto) -> Facts:
+    return Facts(Document(model, "opshift_"), Weights(), registry.default(), lambda: model)
 
 
 def assert_fold(fold: Fold, example: Example) -> None:
-    """The constant is what the model computes; with `refuses=` it is no constant."""
+    """The constant is what the model computes; with `refuses=` it is no constant.
+
+    Without the value of an input that the fold needs, nothing is constant.
+    """
     model, found = folded(fold, example)
     if example.refuses is not None:
         if found is not None:
@@ -106,6 +112,29 @@ def assert_fold(fold: Fold, example: Example) -> None:
     told = oracle.compare(oracle.evaluate(model, inputs), [found])
     if told is not None:
         raise AssertionError(f"the constant is not what the model computes: {told}")
+    for name in _needed(fold, model):
+        if _is_constant_without(model, name):
+            raise AssertionError(f"it is a constant without the value of {name!r}: declare sizes=")
+
+
+def _needed(fold: Fold, model: ModelProto) -> set[str]:
+    """The initializers that the nodes of a fold cannot do without."""
+    given = {tensor.name for tensor in model.graph.initializer}
+    nodes = [node for node in model.graph.node if node.op_type in fold.ops]
+    needed = [name for node in nodes for i, name in enumerate(node.input) if name and fold.needs(i)]
+    return given.intersection(needed)
+
+
+def _is_constant_without(model: ModelProto, name: str) -> bool:
+    """Whether the result is a constant although an initializer is an input."""
+    other = ModelProto()
+    other.CopyFrom(model)
+    (tensor,) = (one for one in other.graph.initializer if one.name == name)
+    kind = helper.make_tensor_type_proto(tensor.data_type, tensor.dims)
+    other.graph.input.add(name=name, type=kind)
+    other.graph.initializer.remove(tensor)
+    facts = _facts(other)
+    return facts.constant(facts.document.main, other.graph.output[0].name) is not None
 
 
 def assert_ranks(rule: OutputRanks, example: Example) -> None:

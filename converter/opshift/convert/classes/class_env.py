@@ -73,6 +73,15 @@ class ClassEnv(FoldingEnv):
             self.questions.append(name)
         return None
 
+    def is_same(self, name: str, other: str) -> bool:
+        if name != other:
+            self.questions.append(name)
+        return name == other
+
+    def is_weight(self, name: str) -> bool:
+        self.questions.append(name)
+        return True
+
     def bounds(self, name: str) -> Bounds | None:
         self.questions.append(name)
         return None

@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 import re
 import threading
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from opshift.author import inference, safe_inference
@@ -354,13 +354,14 @@ class Memo:
             return UNSURE if key == ("", "Constant") else None
         given = {n: self.facets[i] for n, i in zip(node.input, inputs, strict=False) if n}
         env = ClassEnv(given, self)
+        rule = known.rules(Fold).get(key)
         try:
             if key == ("", "Identity"):
                 found = env.constant(node.input[0])
-            elif key in known.rules(Fold):
-                found = known.rules(Fold)[key].value(self.read(node, env))
-            else:
+            elif rule is None or self._lacks(rule, node, given):
                 return None
+            else:
+                found = rule.value(self.read(node, env))
         except AdapterBug:
             return UNSURE
         if env.questions:
@@ -368,6 +369,12 @@ class Memo:
         if found is None or found.nbytes > MAX_FOLD_BYTES:
             return None
         return value_of(from_array(found)) or UNSURE
+
+    @staticmethod
+    def _lacks(rule: Fold, node: NodeProto, given: Mapping[str, Facet]) -> bool:
+        """Whether the node reads a value that is no constant and that its fold needs."""
+        names = enumerate(node.input)
+        return any(name and rule.needs(i) and given[name].trust & VARIABLE for i, name in names)
 
     def read(self, node: NodeProto, env: FoldingEnv) -> Node:
         """A node as an adapter reads it."""

@@ -9,7 +9,7 @@ from dataclasses import field
 from typing import Any, TypeAlias
 
 from opshift.convert.change import Rewritten
-from opshift.convert.classes.facets import EXACT, PROVED, VARIABLE
+from opshift.convert.classes.facets import EXACT, PROVED, VARIABLE, Facet
 from opshift.model.scope import Place, Root, Scope
 from opshift.model.walk import graphs_of
 from opshift.protos import NodeProto
@@ -20,6 +20,7 @@ Order: TypeAlias = tuple[Any, ...]  # where a node is in the index, with a hole 
 
 ROW = (-1,)  # the place of a node that no step has written
 _EXTERNAL = re.compile(r"k(\d+)([io])(\d+)")
+_NEIGHBOUR = re.compile(r"k(\d+)[io]\d+(_\d+)*")
 
 
 def input_name(number: int, position: int) -> str:
@@ -42,7 +43,7 @@ def external(name: str) -> tuple[int, str, int] | None:
 class Deeds:
     """What the steps did for one class."""
 
-    trust: dict[str, int]  # of each input and output by its name in the quotient
+    facets: dict[str, Facet]  # of each input and output by its name in the quotient
     kept: Counter[tuple[Boundary, str]] = field(default_factory=Counter)
     rewritten: Counter[tuple[Boundary, Rewritten]] = field(default_factory=Counter)
     placed: list[tuple[Order, bytes]] = field(default_factory=list)  # new constants
@@ -54,18 +55,18 @@ class Deeds:
     def inputs(self) -> int:
         """How far all inputs may be trusted."""
         found = PROVED | EXACT | VARIABLE
-        for name, trust in self.trust.items():
+        for name, facet in self.facets.items():
             known = external(name)
             if known is not None and known[1] == "i":
-                found &= trust
+                found &= facet.trust
         return found
 
 
 class ClassJournal:
     """The deeds for all classes, and the class that an adapter is looking at."""
 
-    def __init__(self, trusts: list[dict[str, int]]) -> None:
-        self.deeds = [Deeds(trust) for trust in trusts]
+    def __init__(self, facets: list[dict[str, Facet]]) -> None:
+        self.deeds = [Deeds(known) for known in facets]
         self.owners: dict[tuple[int, int], int] = {}
         self.orders: dict[tuple[int, int], Order] = {}
         self.writers: dict[str, int] = {}  # the class that a new name was written for
@@ -134,10 +135,25 @@ class ClassJournal:
             if name and external(name) is None:
                 self.writers[name] = number
 
-    def beyond(self, why: str) -> None:
-        """The class at hand does not tell what its adapter asks."""
-        if self.current is not None and not self.current.beyond:
-            self.current.beyond = why
+    def facet(self, name: str) -> Facet | None:
+        """What is known of a value outside of a class: its inputs, and what stands behind them."""
+        found = _NEIGHBOUR.fullmatch(name)
+        return self.deeds[int(found[1])].facets.get(name) if found else None
+
+    def enter_neighbour(self, reader: str, position: int, facet: Facet) -> str:
+        """The name of an input of the node that computes a value outside of a class."""
+        found = _NEIGHBOUR.fullmatch(reader)
+        assert found is not None
+        name = f"{reader}_{position}"
+        self.deeds[int(found[1])].facets[name] = facet
+        return name
+
+    def beyond(self, why: str, name: str = "") -> None:
+        """The class at hand, or that with this value, does not tell what its adapter asks."""
+        found = _NEIGHBOUR.fullmatch(name)
+        deeds = self.deeds[int(found[1])] if found else self.current
+        if deeds is not None and not deeds.beyond:
+            deeds.beyond = why
 
 
 def at(order: Order, row: int, first: int) -> Order:

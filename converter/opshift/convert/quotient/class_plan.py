@@ -86,6 +86,11 @@ class ClassPlan:
         try:
             found = quotient.convert()
         except _Refused as refused:
+            if not refused.numbers and len(asked) > 1:
+                middle = len(asked) // 2
+                self._learn(asked[:middle], ir_version)
+                self._learn(asked[middle:], ir_version)
+                return
             for number in refused.numbers or range(len(asked)):
                 self.answers[asked[number]] = None
             return
@@ -119,7 +124,7 @@ class Quotient:
         self.keys = keys
         self.notes: tuple[str, ...] = ()
         self.nodes: list[NodeProto] = []
-        self.trusts: list[dict[str, int]] = []
+        self.known: list[dict[str, Facet]] = []  # of each class, by name
         self.model = ModelProto(ir_version=plan.ir_version)
         for domain, version in plan.imports:
             self.model.opset_import.add(domain=domain, version=version)
@@ -131,14 +136,14 @@ class Quotient:
         for number, key in enumerate(keys):
             self._add(graph, number, *key)
         graph.node.extend([*self.sources, *self.nodes, *self.sinks])
-        self.journal = ClassJournal(self.trusts)
+        self.journal = ClassJournal(self.known)
 
     def _add(
         self, graph: GraphProto, number: int, row: Sequence[int], mask: int, named: bool
     ) -> None:
         plan = self.plan
         signature, proto = plan.nodes[row[0]]
-        node, trust = NodeProto(), dict[str, int]()
+        node, known = NodeProto(), dict[str, Facet]()
         node.CopyFrom(proto)
         node.name = NAMED % number if named else ""
         node.doc_string = NAMED % number
@@ -147,9 +152,10 @@ class Quotient:
             if i < len(node.input):
                 node.input[i] = given
             if name:
-                trust[given] = self._give(graph, given, plan.facets[row[1 + i]])
+                known[given] = plan.facets[row[1 + i]]
+                self._give(graph, given, known[given])
         rename(node, f"k{number}{{}}".format, f"k{number}{{}}".format)
-        self.trusts.append(trust)
+        self.known.append(known)
         outputs = plan.classes[tuple(row)]
         for i, name in enumerate(names_of(signature[2], "o")):
             node.output[i] = output_name(number, i) if name else ""
@@ -157,12 +163,12 @@ class Quotient:
             if name and not mask >> i & 1:
                 self._take(node.output[i], facet.kind)
             if name:
-                trust[node.output[i]] = facet.trust
+                known[node.output[i]] = facet
         self.nodes.append(node)
 
-    def _give(self, graph: GraphProto, name: str, facet: Facet) -> int:
+    def _give(self, graph: GraphProto, name: str, facet: Facet) -> None:
         value = facet.value if facet.folded is None else facet.folded
-        listed, trust, kind = facet.listed, facet.trust, facet.ranked
+        listed, kind = facet.listed, facet.ranked
         old = self.plan.ir_version < 4
         if value is not None and (old or not listed):
             tensor = graph.initializer.add()
@@ -175,7 +181,6 @@ class Quotient:
         else:
             self.sources.append(NodeProto(op_type="Any", domain=NOBODY, output=[name]))
             self._declare(graph, name, kind)
-        return trust
 
     def _take(self, name: str, kind: bytes | None) -> None:
         graph = self.model.graph
@@ -193,7 +198,7 @@ class Quotient:
         """The converted quotient."""
         model = ModelProto()
         model.CopyFrom(self.model)
-        work = Compilation(model, Request(self.plan.to), self.plan.adapters, self.journal)
+        work = Compilation(model, Request(self.plan.to), self.plan, self.journal)
         try:
             self.notes = work.run().notes
         except (StepRefused, Refused) as refused:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterable
+from typing import Protocol
 
 from opshift.author.bounds import Bounds
 from opshift.author.builder import Builder
@@ -17,7 +18,16 @@ from opshift.author.verdicts import Adapter, Keep
 from opshift.convert.apply import Applier, used_constants
 from opshift.convert.attempt import Conversion
 from opshift.convert.change import NodeChange, Task
-from opshift.convert.classes.facets import ASSUMED, COMPUTED, EXACT, PROVED, VARIABLE, is_told
+from opshift.convert.classes.facets import (
+    ASSUMED,
+    COMPUTED,
+    EXACT,
+    PROVED,
+    VARIABLE,
+    Facet,
+    is_told,
+)
+from opshift.convert.classes.rows import Signature
 from opshift.convert.ir.features import TYPES
 from opshift.convert.quotient.class_journal import ClassJournal, Order, external
 from opshift.convert.request import Request
@@ -31,18 +41,31 @@ from opshift.model.walk import holds_graphs
 from opshift.model.weights import Weights
 from opshift.opsets.elements import T
 from opshift.opsets.types import Dims, dims_of, rank_of
-from opshift.protos import ModelProto, TensorProto, TypeProto
+from opshift.protos import ModelProto, NodeProto, TensorProto, TypeProto
 from opshift.records import dataclass
 from opshift.report import Report
+
+
+class Classes(Protocol):
+    """What is known of the classes of models."""
+
+    adapters: Registry
+    ir_version: int
+    facets: list[Facet]
+    nodes: list[tuple[Signature, NodeProto]]
+
+    def touches(self, signature: int) -> bool:
+        """Whether a step may look at the nodes of a signature."""
 
 
 class Compilation(Conversion):
     """A conversion of a quotient."""
 
     def __init__(
-        self, model: ModelProto, options: Request, adapters: Registry, journal: ClassJournal
+        self, model: ModelProto, options: Request, known: Classes, journal: ClassJournal
     ) -> None:
-        super().__init__(model, AbsentWeights(journal=journal), options, adapters)
+        super().__init__(model, AbsentWeights(journal=journal), options, known.adapters)
+        self.known = known
         self.journal = journal
 
     def open(self) -> None:
@@ -50,7 +73,7 @@ class Compilation(Conversion):
         self.journal.open(self.document.main.root)
         self.document.names = AskedNames(self.document, self.journal)
         self.facts = AskedFacts(self.document, self.store, self.adapters, self.inferable)
-        self.facts.journal = self.journal
+        self.facts.journal, self.facts.classes = self.journal, self.known
         self.facts.widen_to([*(one.name.lower() for one in T), *TYPES])
 
     def differing(self) -> Iterable[str]:
@@ -118,6 +141,13 @@ class AskedFacts(Facts):
     """Notes each question that a class alone does not answer as the whole model would."""
 
     journal: ClassJournal
+    classes: Classes
+
+    def type(self, scope: Scope, name: str) -> TypeProto | None:
+        neighbour = self._neighbour(name)
+        if neighbour is None:
+            return super().type(scope, name)
+        return None if neighbour.ranked is None else TypeProto.FromString(neighbour.ranked)
 
     def tell(
         self, scope: Scope, name: str, found: TypeProto | None, what: TypePart
@@ -149,14 +179,26 @@ class AskedFacts(Facts):
         return made
 
     def constant(self, scope: Scope, name: str) -> Array | None:
-        found = super().constant(scope, name)
-        if found is None and external(name) and not self._trust(name) & VARIABLE:
+        neighbour = self._neighbour(name)
+        found = super().constant(scope, name) if neighbour is None else self._value(neighbour)
+        known = self.journal.facet(name)
+        if found is None and known is not None and not known.trust & VARIABLE:
             self.journal.beyond("a value that may be constant")
         return found
 
+    def _neighbour(self, name: str) -> Facet | None:
+        """What is known of a value that stands behind an input of a class."""
+        return None if external(name) else self.journal.facet(name)
+
+    def _value(self, facet: Facet) -> Array | None:
+        value = facet.value if facet.folded is None else facet.folded
+        if value is None or (facet.listed and self.classes.ir_version > 3):
+            return None
+        return to_array(TensorProto.FromString(value))
+
     def is_longer(self, scope: Scope, name: str, length: int) -> bool:
         # A quotient holds no large initializer: an input that has its type stands for it.
-        found = self.type(scope, name) if external(name) else None
+        found = self.type(scope, name) if self.journal.facet(name) else None
         dims = dims_of(found) if rank_of(found) is not None and found is not None else (None,)
         sizes = [size for size in dims if isinstance(size, int)]
         if len(sizes) < len(dims) or math.prod(sizes) <= length:
@@ -165,17 +207,37 @@ class AskedFacts(Facts):
         return True
 
     def producer(self, scope: Scope, name: str) -> Node | None:
-        if external(name):
+        facet = self.journal.facet(name)
+        if facet is None:
+            return super().producer(scope, name)
+        if not facet.trust & COMPUTED:
+            return None
+        # A step may have written another node in its place, and a graph has a scope of its own.
+        maker = self.classes.nodes[facet.maker[0]][1] if facet.maker else None
+        if maker is None or self.classes.touches(facet.maker[0]) or holds_graphs(maker):
             self.journal.beyond("the producer of a value")
-        return super().producer(scope, name)
+            return None
+        node = NodeProto()
+        node.CopyFrom(maker)
+        for i, number in enumerate(facet.maker[1:]):
+            if node.input[i]:
+                behind = self.classes.facets[number]
+                node.input[i] = self.journal.enter_neighbour(name, i, behind)
+        return self._read(scope, node, self._env(scope))
+
+    def is_same(self, name: str, other: str) -> bool:
+        if name != other and self.journal.facet(name) and self.journal.facet(other):
+            self.journal.beyond("whether two values are one")
+        return super().is_same(name, other)
 
     def bounds(self, scope: Scope, name: str) -> Bounds | None:
         self.journal.beyond("the bounds of a value")
         return super().bounds(scope, name)
 
     def is_computed(self, scope: Scope, name: str) -> bool:
-        if external(name):
-            return bool(self._trust(name) & COMPUTED)
+        facet = self.journal.facet(name)
+        if facet is not None:
+            return bool(facet.trust & COMPUTED)
         return super().is_computed(scope, name)
 
     def possible_types(self) -> frozenset[str]:
@@ -183,13 +245,11 @@ class AskedFacts(Facts):
         return super().possible_types()
 
     def is_assumed(self, scope: Scope, name: str) -> bool:
-        known = external(name)
-        if known is None:
+        facet = self.journal.facet(name)
+        if facet is None:
             return super().is_assumed(scope, name)
-        deeds = self.journal.deeds[known[0]]
-        trust = deeds.trust.get(name, 0)
-        if not trust & PROVED or trust & ASSUMED:
-            deeds.beyond = deeds.beyond or "a rank that is not proved"
+        if not facet.trust & PROVED or facet.trust & ASSUMED:
+            self.journal.beyond("a rank that is not proved", name)
         return False
 
     def claimed(self, scope: Scope, name: str, dims: Dims) -> Dims:
@@ -205,7 +265,8 @@ class AskedFacts(Facts):
         deeds = self.journal.current
         if deeds is None:
             return PROVED | EXACT | VARIABLE
-        return deeds.trust.get(name, 0) if external(name) else deeds.inputs
+        facet = self.journal.facet(name)
+        return deeds.inputs if facet is None else facet.trust
 
 
 class AskedNames(Names):
@@ -219,6 +280,9 @@ class AskedNames(Names):
         known = external(name)
         if known is not None:
             self.journal.deeds[known[0]].asked_readers = True
+        elif self.journal.facet(name) is not None:
+            self.journal.beyond("who reads the value of a neighbour")
+            return True
         return super().is_read(scope, name)
 
 

@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
+from opshift.author.facts import Facts
 from opshift.author.registry import Registry
 from opshift.convert.change import Rewritten
 from opshift.convert.classes.memo import Memo
@@ -21,11 +22,12 @@ from opshift.convert.quotient.class_plan import ClassPlan, Key
 from opshift.convert.quotient.instantiate import Instance
 from opshift.convert.quotient.template import Answer, Beyond
 from opshift.convert.request import Request
+from opshift.model import weights
 from opshift.model.bytes import wire
 from opshift.model.document import Document
 from opshift.model.names import unused_prefix
 from opshift.opsets import schemas
-from opshift.protos import OperatorSetIdProto
+from opshift.protos import ModelProto, OperatorSetIdProto
 from opshift.report import Report, StepReport, Work
 
 _IR, _GRAPH, _IMPORT = 1, 7, 8
@@ -200,13 +202,23 @@ class _Work:
         return frozenset(name for name, count in counts.items() if count > 1)
 
     def _look_at_declarations(self, answers: Mapping[int, Answer]) -> None:
-        """Goes on only where no declaration tells more than inference, and no type is younger."""
+        """Goes on only where the inputs contradict no declaration, and no type is younger."""
         kinds = (self.memo.tokens(number) for number in set(self.proof.values.values()))
         if any(TYPES.get(one, 0) > self.ir for kind in kinds for one in kind):
             raise Beyond("a type that came with a later IR version")
+        if not any(one.rewritten for one in answers.values()):
+            return
         declared = any(number == GraphField.VALUE_INFO for number, *_ in self.proof.others)
-        if declared and not self.memo.informed.isdisjoint(self.proof.classes):
-            raise Beyond("a declaration that tells more than inference")
+        if declared and not self.memo.informed.isdisjoint(self.proof.classes) and self._corrects():
+            raise Beyond("a declaration that the inputs contradict")
+
+    def _corrects(self) -> bool:
+        """Whether a declaration is wrong: a class, which has no symbols, does not tell."""
+        data = self.proof.data
+        model = ModelProto.FromString(data)
+        view = weights.checkable(model, data)
+        facts = Facts(Document(model), weights.Weights(), self.proof.adapters, lambda: view)
+        return facts.correct() > 0
 
     # -- the result --------------------------------------------------------------------------
 
