@@ -99,6 +99,14 @@ def test_the_report_names_no_rank_that_inference_confirms():
     assert "declared" not in report(declare(model(text, opset=12), "h", [2, 4]), 13)[1]
 
 
+def test_a_weight_has_no_assumed_rank():
+    """Exporters declare weights as they declare what nodes compute."""
+    text = "(float[2,4] x) => (float[2,4] y) <float[4] w = {1, 2, 3, 4}> { y = Mul(x, w) }"
+    facts = facts_of(declare(model(text, opset=17), "w", [4]))
+    assert not facts.inferred.assumed
+    assert not facts.is_assumed(facts.document.main, "w")
+
+
 def test_a_wrong_declaration_is_corrected_in_the_result():
     text = (
         "(float[N,4] x) => (float[N] y) <int64 i = {-1}> { h = Relu(x) y = Gather<axis=1>(h, i) }"

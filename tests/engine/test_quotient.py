@@ -402,3 +402,11 @@ def test_declared_lengths_stay_unless_the_inputs_contradict_them(first, taken):
     if not taken:
         found = opshift.convert(model, 18)
         assert any("contradict the inputs" in note for note in found.report.notes)
+
+
+def test_a_declared_weight_is_a_weight():
+    model = parsed("g (float[n,4] x) => (float[n,4] y) { y = LayerNormalization(x, s) }", 17)
+    scale = numpy_helper.from_array(np.ones(4, np.float32), "s")
+    model.graph.initializer.append(scale)
+    model.graph.value_info.append(helper.make_tensor_value_info("s", TensorProto.FLOAT, [4]))
+    assert_same(model, 13, taken=True)

@@ -123,9 +123,11 @@ def restore(inferred: ModelProto, original: bytes | ModelProto) -> bool:
 def _computed(graph: GraphProto, *, nested: bool) -> Iterator[ValueInfoProto]:
     """The declared types of a graph, except those of the model's inputs."""
     values: Iterable[ValueInfoProto] = (*graph.value_info, *graph.output)
-    inputs = {value.name for value in graph.input}
+    given = {tensor.name for tensor in graph.initializer}
+    if not nested:
+        given.update(value.name for value in graph.input)
     for value in (*values, *graph.input) if nested else values:
-        if value.HasField("type") and (nested or value.name not in inputs):
+        if value.HasField("type") and value.name not in given:
             yield value
 
 

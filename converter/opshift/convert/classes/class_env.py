@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from opshift.author.bounds import Bounds
 from opshift.author.node import FoldingEnv, Node, TypePart
 from opshift.convert.classes.facets import (
-    ASSUMED,
     COMPUTED,
     EXACT,
     PROVED,
@@ -110,8 +109,7 @@ class ClassEnv(FoldingEnv):
         return True
 
     def use_rank(self, name: str) -> None:
-        if self.given[name].trust & ASSUMED:
-            self.questions.append(name)
+        """What rests on a declaration is not told at all."""
 
     def claimed_dims(self, name: str, dims: Dims) -> Dims:
         self.questions.append(name)

@@ -37,7 +37,6 @@ EXACT = 2  # no inference finds a length that it does not have
 VARIABLE = 4  # no folding can find its value
 COMPUTED = 8  # a node computes it
 FOLLOWED = 16  # inference of a whole model knows no more of its numbers than its makers tell
-ASSUMED = 32  # a report calls its rank declared, because the model declares it too
 INPUT = PROVED | EXACT | VARIABLE
 
 

@@ -17,7 +17,6 @@ from opshift.author.registry import Registry
 from opshift.author.traits import Fold, Fragile, Illegal, OutputRanks, OutputShapes
 from opshift.convert.classes.class_env import UNSURE, ClassEnv, Unsure
 from opshift.convert.classes.facets import (
-    ASSUMED,
     COMPUTED,
     EXACT,
     FOLLOWED,
@@ -228,7 +227,7 @@ class Memo:
             if is_input and self.ir_version > 3:
                 trust = INPUT if merged == kind else VARIABLE
             elif merged == tensor_kind:
-                trust = PROVED | EXACT | (0 if is_input else ASSUMED)
+                trust = PROVED | EXACT
             listed = is_input or not trust
             long = self.facets[tensor].long
             self._declared[key] = self.facet(merged, value, listed, trust, long=long)

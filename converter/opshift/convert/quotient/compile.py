@@ -19,7 +19,6 @@ from opshift.convert.apply import Applier, used_constants
 from opshift.convert.attempt import Conversion
 from opshift.convert.change import NodeChange, Task
 from opshift.convert.classes.facets import (
-    ASSUMED,
     COMPUTED,
     EXACT,
     PROVED,
@@ -248,7 +247,7 @@ class AskedFacts(Facts):
         facet = self.journal.facet(name)
         if facet is None:
             return super().is_assumed(scope, name)
-        if not facet.trust & PROVED or facet.trust & ASSUMED:
+        if not facet.trust & PROVED:
             self.journal.beyond("a rank that is not proved", name)
         return False
 
