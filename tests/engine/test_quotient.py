@@ -45,7 +45,7 @@ def _small_models_too(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def by_classes(model: ModelProto, to: int) -> tuple[ModelProto, Report] | None:
-    found, _ = conversion.convert(model.SerializeToString(), Request(to), registry.default())
+    found = conversion.convert(model.SerializeToString(), Request(to), registry.default()).result
     return None if found is None else (ModelProto.FromString(found[0]), found[1])
 
 
@@ -319,9 +319,10 @@ def test_what_stays_with_the_nodes_is_told():
     model = layers(11, 20)
     data = model.SerializeToString()
     for request in (Request(21, check="full"), Request(21, check="none"), Request({"": 21}, 8)):
-        assert conversion.convert(data, request, registry.default()) == (None, False)
-    assert conversion.convert(data, Request(5), registry.default()) == (None, False)
-    assert conversion.convert(data, Request(11), registry.default()) == (None, True)
+        told = conversion.convert(data, request, registry.default())
+        assert told == (None, False, "the request")
+    assert conversion.convert(data, Request(5), registry.default()) == (None, False, "the request")
+    assert conversion.convert(data, Request(11), registry.default()) == (None, True, "versions")
 
 
 def test_a_rule_that_the_model_breaks_is_noted(monkeypatch):

@@ -137,7 +137,7 @@ def one_result(model: ModelProto, to: int) -> bool:
 
     The answer is whether the classes told anything.
     """
-    found, _ = conversion.convert(model.SerializeToString(), Request(to), registry.default())
+    found = conversion.convert(model.SerializeToString(), Request(to), registry.default()).result
     if found is None:
         return False
     with node_by_node():

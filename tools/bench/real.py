@@ -6,7 +6,7 @@
 FOLDER has one folder for each model, with a model.onnx. For each version, one new process converts
 all models three times, and another one converts them with onnx.version_converter; the CPU time is
 that of the models which both convert. A node is converted by classes where no adapter looked at it
-again. The models that went node by node in the last pass are listed.
+again. Why models went node by node in the last pass is listed, with the largest of each.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ import contextlib
 import shlex
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,11 +30,16 @@ PASSES = 3
 
 
 class Timed(NamedTuple):
-    """One conversion: CPU seconds, the nodes of the model and whether their classes told all."""
+    """One conversion: CPU seconds, the nodes of the model, and why it went node by node."""
 
     seconds: float
     nodes: int
-    by_classes: bool
+    why: str
+
+    @property
+    def by_classes(self) -> bool:
+        """Whether their classes told all."""
+        return not self.why
 
 
 def ours(folder: str, to: int) -> list[dict[str, Timed]]:
@@ -42,12 +48,12 @@ def ours(folder: str, to: int) -> list[dict[str, Timed]]:
     from opshift import OpshiftError, convert_version
     from opshift.convert import api
 
-    told: list[bool] = []
+    told: list[str] = []
     known = api.by_classes
 
     def watched(*given: Any) -> Any:
         found = known(*given)
-        told.append(found[0] is not None)
+        told.append(found.why)
         return found
 
     api.by_classes = watched
@@ -62,7 +68,7 @@ def ours(folder: str, to: int) -> list[dict[str, Timed]]:
             with contextlib.suppress(OpshiftError):
                 convert_version(model, to)
                 seconds = time.process_time() - start
-                passes[-1][name] = Timed(seconds, _count(model), any(told))
+                passes[-1][name] = Timed(seconds, _count(model), told[0])
     return passes
 
 
@@ -102,7 +108,7 @@ def _count(model: Any) -> int:
 
 
 def rows(folder: Path, to: int) -> tuple[list[str], list[str]]:
-    """The rows of the table for one version, and the models that went node by node."""
+    """The rows of the table for one version, and those of why models went node by node."""
     passes = _child(ours, folder, to)
     other = _child(cpp, folder, to)
     lines = []
@@ -117,8 +123,20 @@ def rows(folder: Path, to: int) -> tuple[list[str], list[str]]:
             f"| {to} | {number + 1} | {seconds:.2f} | {beside:.2f} | {seconds / beside:.2f} |"
             f" {models} of {len(taken)} | {100 * fast / nodes:.1f} % of {nodes:,} |"
         )
-    alone = sorted((-one.nodes, name) for name, one in passes[-1].items() if not one.by_classes)
-    return lines, [f"{name} ({-nodes})" for nodes, name in alone]
+    return lines, list(_reasons(to, passes[-1]))
+
+
+def _reasons(to: int, taken: Mapping[str, Timed]) -> Iterator[str]:
+    """Why models went node by node: nodes, share, models and the largest model."""
+    total = sum(one.nodes for one in taken.values())
+    alone = defaultdict[str, list[tuple[int, str]]](list)
+    for name, one in taken.items():
+        if not one.by_classes:
+            alone[one.why].append((one.nodes, name))
+    ordered = sorted((-sum(nodes for nodes, _ in found), why) for why, found in alone.items())
+    for nodes, why in ordered:
+        share, (_, largest) = 100 * -nodes / total, max(alone[why])
+        yield f"| {to} | {why} | {-nodes} | {share:.1f} % | {len(alone[why])} | {largest} |"
 
 
 def _child(work: Callable[[str, int], Any], folder: Path, to: int) -> Any:
@@ -131,6 +149,9 @@ def _child(work: Callable[[str, int], Any], folder: Path, to: int) -> Any:
 HEAD = """\
 | to | pass | opshift CPU s | C++ CPU s | ratio | models by classes | nodes by classes |
 | --- | --- | --- | --- | --- | --- | --- |"""
+WHY = """\
+| to | why node by node | nodes | share | models | the largest |
+| --- | --- | --- | --- | --- | --- |"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -142,13 +163,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     given = sys.argv[1:] if argv is None else argv
     parts = [HEAD]
-    alone = []
+    alone = [WHY]
     for to in args.to:
-        lines, listed = rows(args.folder, to)
+        lines, reasons = rows(args.folder, to)
         parts += lines
-        alone.append(f"To {to}, node by node (nodes): {', '.join(listed[:12]) or 'none'}.")
+        alone += reasons
     command = machine(shlex.join(["python", "-m", "tools.bench", "real", *given]))
-    text = "\n\n".join([command, "\n".join(parts), *alone])
+    text = "\n\n".join([command, "\n".join(parts), "\n".join(alone)])
     print(text)
     if args.write:
         write_between_marks(args.write, text, MARKS)

@@ -18,6 +18,7 @@ from opshift.convert.attempt import Conversion
 from opshift.convert.blockers import StepRefused
 from opshift.convert.ir import restamp
 from opshift.convert.legal import diagnose
+from opshift.convert.quotient import Outcome
 from opshift.convert.request import AnyTarget, Request, Target, Wishes, takes_wishes
 from opshift.convert.result import Result
 from opshift.convert.ways import STRAIGHT, Ways
@@ -374,15 +375,16 @@ def convert(
     """
     adapters = registry.default()
     skeleton, store = carve() if whole is None else (whole.model, whole.store)
-    found, proved = by_classes(skeleton, options, adapters, None if whole is None else whole.data)
-    if found is not None:
-        return ModelProto.FromString(found[0]), store, found[1]
+    told = by_classes(skeleton, options, adapters, None if whole is None else whole.data)
+    if told.result is not None:
+        data, done = told.result
+        return ModelProto.FromString(data), store, done
     if whole is not None:
         skeleton, store = carve()
     ways, approximate = Ways(), None
     for way in ways:
         skeleton, store = (skeleton, store) if way == STRAIGHT else carve()
-        attempt = Conversion(skeleton, store, options, adapters, way, proved=proved)
+        attempt = Conversion(skeleton, store, options, adapters, way, proved=told.sound)
         try:
             with diagnose.on_the_model(attempt):
                 report = attempt.run()
@@ -429,18 +431,15 @@ def by_classes(
     options: Request,
     adapters: registry.Registry,
     data: bytes | None = None,
-) -> tuple[tuple[bytes, Report] | None, bool]:
-    """What the classes of the nodes tell: the result, and whether the model is certainly sound.
-
-    Where they tell no result, each node must be looked at. `data` are the bytes of the skeleton.
-    """
+) -> Outcome:
+    """What the classes of the nodes tell. `data` are the bytes of the skeleton."""
     few = len(skeleton.graph.node) < FEWEST_NODES
     if _alone.get() or (few and not _is_one_of_many(skeleton)):
-        return None, False
+        return Outcome(None, False, "few nodes")
     from opshift.convert.quotient import conversion
 
     if conversion.goal_of(options) is None:
-        return None, False
+        return Outcome(None, False, "the request")
     return conversion.convert(data or skeleton.SerializeToString(), options, adapters)
 
 

@@ -14,6 +14,7 @@ from opshift.convert.classes.rows import (
     ATTRIBUTE,
     DOC,
     DOMAIN,
+    FORM,
     INPUT,
     METADATA,
     NAME,
@@ -50,11 +51,11 @@ def read(data: bytes, parts: Parts) -> Rows:
     count = len(parts.tags)
     op = columns.get(OP)
     if op is None or len(op.row) != count:
-        raise Unproven
+        raise Unproven(FORM)
     begin, stop = np.full(count, -1, np.int64), np.empty(count, np.int64)
     begin[op.row], stop[op.row] = op.start, op.end
     if begin.min() < 0:
-        raise Unproven
+        raise Unproven(FORM)
     if (attributes := columns.get(ATTRIBUTE)) is not None:
         np.maximum.at(stop, attributes.row, attributes.end)
     raw = _slices(data, begin, stop)
@@ -91,7 +92,7 @@ def _columns(buffer: NDArray[np.uint8], starts: Positions, ends: Positions) -> d
         body, stop = _bodies(buffer, pos)
         # Every writer writes fields in the order of their numbers; others are left to onnx.
         if not _KNOWN[tags].all() or (tags < last).any() or (stop > ends_left).any():
-            raise Unproven
+            raise Unproven(FORM)
         for tag in np.flatnonzero(np.bincount(tags)).tolist():
             here = np.flatnonzero(tags == tag)
             part = (rows[here], pos[here], body[here], stop[here])
@@ -111,7 +112,7 @@ def _bodies(buffer: NDArray[np.uint8], pos: Positions) -> tuple[Positions, Posit
     longer = np.flatnonzero(byte > 0x7F)
     while len(longer):
         if shift > 28:
-            raise Unproven
+            raise Unproven(FORM)
         at[longer] += 1
         byte = buffer.take(at[longer], mode="clip").astype(np.int64)
         size[longer] |= (byte & 0x7F) << shift
@@ -131,7 +132,7 @@ def _names(
     sizes = np.bincount(column.row, minlength=count)
     ends, shapes = sizes.cumsum().tolist(), sizes.tolist()
     if len(column.row) and max(shapes) >= 1 << ABSENT:
-        raise Unproven
+        raise Unproven("many inputs of a node")
     for index in np.flatnonzero(bodies == stops).tolist():
         row = int(column.row[order[index]])
         first = ends[row - 1] if row else 0

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
-from opshift.convert.classes.rows import Unproven
+from opshift.convert.classes.rows import FORM, Unproven
 from opshift.model.bytes import wire
 
 # Bytes that stay, the tag of a name, or a tag with the frame of the message behind it.
@@ -41,7 +41,7 @@ def take_apart(data: bytes) -> tuple[Frame, list[bytes]]:
     try:
         return _frame(data, 0, len(data), _NODE, names), names
     except (IndexError, wire.Malformed):
-        raise Unproven from None
+        raise Unproven(FORM) from None
 
 
 def _frame(data: bytes, pos: int, end: int, kind: int, names: list[bytes]) -> Frame:
@@ -68,14 +68,14 @@ def _frame(data: bytes, pos: int, end: int, kind: int, names: list[bytes]) -> Fr
             done = stop
         elif held != _ATTRIBUTE or holds_graphs(data, body, stop):
             if stop > end:
-                raise Unproven
+                raise Unproven(FORM)
             if done < pos:
                 parts.append(data[done:pos])
             parts.append((tag, _frame(data, body, stop, held, names)))
             done = stop
         pos = stop
     if pos != end:
-        raise Unproven
+        raise Unproven(FORM)
     if done < end:
         parts.append(data[done:end])
     return tuple(parts)

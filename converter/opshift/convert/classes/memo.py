@@ -192,14 +192,14 @@ class Memo:
         name = tensor.name.encode()
         if Weights.is_stub(tensor):
             if not stubs:
-                raise Unproven
+                raise Unproven("a payload elsewhere")
             if tensor.data_location == TensorProto.EXTERNAL:
                 _require_inside(tensor)
         else:
             try:
                 onnx_checker.check_tensor(data, self.context)
             except onnx_checker.ValidationError:
-                raise Unproven from None
+                raise Unproven("an objection to a tensor") from None
         number = self._of_tensor(tensor)
         if _has_notes(tensor):
             self.noted = True
@@ -250,21 +250,21 @@ class Memo:
     def _check(self, key: Signature, node: NodeProto) -> None:
         """Shows a node to the checker, and to the rules of adapters; nobody must object."""
         if illegible(node):
-            raise Unproven
+            raise Unproven("a text that is no UTF-8")
         nested = holds_graphs(key)
         for one in (node, *nodes_inside(node)):
             if not self._is_checked(one) or not _is_plain(one, self.adapters, nested=nested):
-                raise Unproven
+                raise Unproven(f"an operator that is not looked at: {one.op_type}")
             illegal = self.adapters.traits(Illegal).get(_key(one), ())
             if any(rule.against(one) for rule in illegal):
-                raise Unproven
+                raise Unproven("an objection to an attribute")
         try:
             if nested:
                 onnx_checker.check_model(self._alone(key))
             else:
                 onnx_checker.check_node(_checkable(node, key), self.context, _NO_NAMES)
         except (onnx_checker.ValidationError, RuntimeError, ValueError):
-            raise Unproven from None
+            raise Unproven("an objection to a node") from None
 
     def _alone(self, key: Signature) -> bytes:
         """A model of one node, whose inputs have some type."""
@@ -473,7 +473,7 @@ class Memo:
             for number, facet, zero in zip(inputs, facets, zeros, strict=True)
         ]
         if self._kinds(signature, shown, ()) != kinds:
-            raise Unproven
+            raise Unproven("a long constant that inference reads")
 
     def _give(self, graph: list[bytes], name: bytes, facet: Facet, *, ranked: bool) -> None:
         """Writes an input of a class: its type, its value, or the nodes that compute it."""
@@ -532,7 +532,7 @@ class Memo:
             case "value_float":
                 value = TensorProto(data_type=TensorProto.FLOAT, float_data=[attribute.f])
             case _:
-                raise Unproven
+                raise Unproven("a Constant of a rare kind")
         kind, _, _, trust, *_ = self.facets[facet]
         trust &= ~FOLLOWED
         known = value_of(value)
@@ -544,7 +544,7 @@ class Memo:
         try:
             return infer_shapes(data, check_type=True, strict_mode=True, data_prop=data_prop)
         except safe_inference.COMPLAINTS:
-            raise Unproven from None
+            raise Unproven("an objection of inference to a class") from None
 
 
 def _is_long(tensor: TensorProto, value: bytes | None) -> bool:
@@ -561,7 +561,7 @@ def _require_inside(tensor: TensorProto) -> None:
     try:
         require_inside(location_of(tensor), tensor.name)
     except InvalidModel:
-        raise Unproven from None
+        raise Unproven("data outside of the folder of the model") from None
 
 
 def _key(node: NodeProto) -> tuple[str, str]:

@@ -73,7 +73,7 @@ def _without_names(frame: Frame, pattern: tuple[int, ...], given: int, results: 
     raw = filled(frame, (b"%d" % number for number in pattern))
     node = NodeProto.FromString(raw)
     if illegible(node):
-        raise Unproven
+        raise Unproven("a text that is no UTF-8")
     graphs = [graph for _, graph in graphs_of(node)]
     values = {name for graph in graphs for name in defined_names(graph)} - {""}
     own = given & (1 << ABSENT) - 1
@@ -120,20 +120,20 @@ def _numbers(names: Iterable[str]) -> list[int]:
 def _require_plain(graph: GraphProto, values: Collection[str]) -> None:
     """What is rare in a graph inside a node goes node by node."""
     if graph.sparse_initializer or graph.quantization_annotation or not graph.name:
-        raise Unproven
+        raise Unproven("a rare part of a graph inside of a node")
     if not all(one.name in values for one in graph.value_info):
-        raise Unproven
+        raise Unproven("a declaration inside of a node")
     held = (*graph.node, *graph.input, *graph.output, *graph.value_info, *graph.initializer)
     if any(one.metadata_props for one in (graph, *held) if hasattr(one, "metadata_props")):
-        raise Unproven
+        raise Unproven("metadata inside of a node")
     if any(map(Weights.is_stub, graph.initializer)):
-        raise Unproven
+        raise Unproven("a payload inside of a node")
     for node in graph.node:
         if getattr(node, "device_configurations", ()):
-            raise Unproven
+            raise Unproven("a rare part of a graph inside of a node")
         for one in node.attribute:
             if one.ref_attr_name or one.HasField("sparse_tensor") or Weights.is_stub(one.t):
-                raise Unproven
+                raise Unproven("a rare part of a graph inside of a node")
 
 
 def rename(node: NodeProto, token: Renamed, read: Renamed) -> None:

@@ -12,7 +12,7 @@ from opshift.convert.classes import FEWEST_NODES, rows
 from opshift.convert.classes.facets import INPUT
 from opshift.convert.classes.memo import MOST_CLASSES, UNKNOWN, Memo, memo
 from opshift.convert.classes.nested import Nested, holds_graphs, nested
-from opshift.convert.classes.rows import GraphField, Other, Rows, Unproven
+from opshift.convert.classes.rows import FORM, GraphField, Other, Rows, Unproven
 from opshift.model.bytes import wire
 from opshift.protos import ModelProto, onnx_checker
 
@@ -42,23 +42,29 @@ def proves(data: bytes, adapters: Registry, *, at_any_cost: bool = False) -> boo
     False says nothing: the model is small or has many new classes (unless the cost does not
     matter), it holds what is not understood here, or onnx has an objection, which it must word.
     """
-    if at_any_cost:
-        return prove(data, adapters, room=ANY) is not None
-    return prove(data, adapters, fewest=FEWEST_NODES) is not None
+    try:
+        if at_any_cost:
+            prove(data, adapters, room=ANY)
+        else:
+            prove(data, adapters, fewest=FEWEST_NODES)
+    except Unproven:
+        return False
+    return True
 
 
 def prove(
     data: bytes, adapters: Registry, *, fewest: int = 0, room: Room = TO_CHECK, stubs: bool = False
-) -> Proof | None:
-    """The proof that onnx's full check would pass; None says nothing.
+) -> Proof:
+    """The proof that onnx's full check would pass; where there is none, `Unproven` tells why.
 
     With `stubs`, the payloads of the tensors may be elsewhere.
     """
     made = Proof(data, adapters, room, stubs=stubs)
     try:
-        return made if made.holds(fewest) else None
-    except (Unproven, wire.Malformed, DecodeError, IndexError, UnicodeDecodeError):
-        return None
+        made.look(fewest)
+    except (wire.Malformed, DecodeError, IndexError, UnicodeDecodeError):
+        raise Unproven(FORM) from None
+    return made
 
 
 class Proof:
@@ -86,12 +92,12 @@ class Proof:
         """The nodes of the model, those inside others included."""
         return len(self.classes) + sum(one.nodes for one in self.nested.values())
 
-    def holds(self, fewest: int) -> bool:
-        """Looks at every node; whether nothing is wrong."""
+    def look(self, fewest: int) -> None:
+        """Looks at every node; nothing may be wrong."""
         head, graph = self._head()
         parts = rows.split(self.data, *graph)
         if not parts.tags or len(parts.tags) < fewest:
-            return False
+            raise Unproven("few nodes")
         self.others = parts.others
         self.rows = rows.read(self.data, parts)
         self.memo = known = self._check_head(head, parts.others)
@@ -106,11 +112,10 @@ class Proof:
             self.generation = known.classes
             self.noted = known.noted or self.rows.noted
         inside = [name for one in self.nested.values() for name in one.values]
-        return (
-            all(name in self.values for name in outputs)
-            and self.values.keys().isdisjoint(inside)
-            and self.declared.keys().isdisjoint(inside)
-        )
+        if not all(name in self.values for name in outputs):
+            raise Unproven("an output that nothing computes")
+        if not (self.values.keys() | self.declared.keys()).isdisjoint(inside):
+            raise Unproven("a name inside of nodes that means two things")
 
     def _take_names_out(self) -> None:
         """Reads the nodes with graphs; a name inside them must mean one thing in the model."""
@@ -127,7 +132,7 @@ class Proof:
         graphs = [name for one in self.nested.values() for name in one.graphs]
         graphs += [self.data[body:end] for number, _, body, end in self.others if number == _NAME]
         if len(set(values)) != len(values) or len(set(graphs)) != len(graphs):
-            raise Unproven
+            raise Unproven("a name inside of nodes that means two things")
         self.rows = found.with_graphs(self.nested)
 
     def _head(self) -> tuple[list[bytes], tuple[int, int]]:
@@ -135,13 +140,13 @@ class Proof:
         graphs, head = [], []
         for start, tag, body, end, _ in wire.fields(self.data, 0, len(self.data)):
             if tag >> 3 in (_TRAINING, _FUNCTION):
-                raise Unproven
+                raise Unproven("functions or training")
             if tag >> 3 == _GRAPH:
                 graphs.append((body, end))
             else:
                 head.append(self.data[start:end])
         if len(graphs) != 1:
-            raise Unproven
+            raise Unproven("no graph, or several")
         return head, graphs[0]
 
     def _check_head(self, head: list[bytes], others: list[Other]) -> Memo:
@@ -155,15 +160,15 @@ class Proof:
         try:
             onnx_checker.check_model(model)
         except (onnx_checker.ValidationError, RuntimeError, ValueError):
-            raise Unproven from None
+            raise Unproven("an objection to what is around the nodes") from None
         shown = self.shown = ModelProto.FromString(model)
         imports = tuple((one.domain, one.version) for one in shown.opset_import)
         if shown.graph.sparse_initializer or any(domain == "ai.onnx" for domain, _ in imports):
-            raise Unproven
+            raise Unproven("sparse initializers, or a domain by another name")
         if len(dict(imports)) != len(imports):
-            raise Unproven
+            raise Unproven("two imports of one domain")
         if not 0 < shown.ir_version <= onnx_checker.LARGEST_VERSION:
-            raise Unproven
+            raise Unproven("an unknown IR version")
         return memo(imports, shown.ir_version, self.adapters)
 
     def _declarations(self, known: Memo, others: list[Other]) -> list[bytes]:
@@ -179,14 +184,14 @@ class Proof:
                 try:
                     onnx_checker.check_value_info(info, known.context)
                 except onnx_checker.ValidationError:
-                    raise Unproven from None
+                    raise Unproven("an objection to an output") from None
             if facet is not None and self.declared.setdefault(name, facet) != facet:
-                raise Unproven
+                raise Unproven("two declarations of a value")
             if number == GraphField.INPUT:
                 kind = None if facet is None else known.facets[facet][0]
                 self.values[name] = known.facet(kind, trust=INPUT) if kind else UNKNOWN
         if len(set(outputs)) != len(outputs):
-            raise Unproven
+            raise Unproven("an output twice")
         return outputs
 
     def _initializers(self, known: Memo, others: list[Other]) -> None:
@@ -197,12 +202,12 @@ class Proof:
                 continue
             name, facet = known.initializer(self.data[body:end], stubs=self.stubs)
             if not name or name in seen or (known.ir_version < 4 and name not in inputs):
-                raise Unproven
+                raise Unproven("a wrong name of an initializer")
             seen.add(name)
             if name in self.declared:
                 facet = known.declared_initializer(self.declared[name], facet, name in inputs)
             elif name in inputs:
-                raise Unproven
+                raise Unproven("an input without a type that has a value")
             self.values[name] = facet
 
     def _nodes(self, known: Memo, found: Rows) -> None:
@@ -210,7 +215,7 @@ class Proof:
         room = len(known.classes) + self.room.of(len(found.kinds))
         new = sum(key not in known.signatures for key in found.signatures)
         if len(known.classes) + new > room:
-            raise Unproven
+            raise Unproven("many new classes")
         self._walk(known, found, [known.signature(key) for key in found.signatures], room)
 
     def _walk(self, known: Memo, found: Rows, numbers: list[int], room: int) -> None:
@@ -232,7 +237,7 @@ class Proof:
                 else:
                     row = (signature, *[values[name] for name in inputs[at:end]])
             except KeyError:  # a node reads what nothing before it defines
-                raise Unproven from None
+                raise Unproven("the order of the nodes") from None
             at = end
             if out_end - out_at == 1:
                 name = outputs[out_at]
@@ -240,7 +245,7 @@ class Proof:
                     row += (declared[name],)
                 facets = classes.get(row) or self._learn(known, row, room)
                 if name in values:
-                    raise Unproven  # written twice, or left out
+                    raise Unproven("a value that is written twice")  # written twice, or left out
                 values[name] = facets[0]
             else:
                 names = outputs[out_at:out_end]
@@ -249,12 +254,12 @@ class Proof:
                 facets = classes.get(row) or self._learn(known, row, room)
                 for name, facet in zip(names, facets, strict=True):
                     if name and name in values:
-                        raise Unproven
+                        raise Unproven("a value that is written twice")
                     values[name] = facet if name else UNKNOWN
             out_at = out_end
             add(row)
 
     def _learn(self, known: Memo, row: tuple[int, ...], room: int) -> tuple[int, ...]:
         if len(known.classes) >= room:
-            raise Unproven
+            raise Unproven("many new classes")
         return known.outputs(row)

@@ -43,7 +43,10 @@ class GraphField(IntEnum):
 
 
 class Unproven(Exception):  # noqa: N818 - an answer, not an error
-    """What is here is not understood; nothing is said about whether it is legal."""
+    """What is here is not understood, for this reason; it may be legal."""
+
+
+FORM = "bytes in a form that no writer uses"
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,14 +137,14 @@ def split(data: bytes, pos: int, end: int) -> Parts:
             first = pos
             tag, body = wire.read_varint(data, pos)
             if tag & 7 != 2:
-                raise Unproven
+                raise Unproven(FORM)
             size, body = wire.read_varint(data, body)
             pos = body + size
             others.append((tag >> 3, first, body, pos))
     except (IndexError, wire.Malformed):
-        raise Unproven from None
+        raise Unproven(FORM) from None
     if pos != end:
-        raise Unproven
+        raise Unproven(FORM)
     return Parts(tags, starts, ends, others)
 
 
@@ -180,7 +183,7 @@ def _read_few(data: bytes, parts: Parts) -> Rows:
                 size, body = wire.read_varint(data, pos + 1)
             after = body + size
             if tag < last or after > end:
-                raise Unproven
+                raise Unproven(FORM)
             if tag == INPUT:
                 inputs.append(data[body:after])
             elif tag == OUTPUT:
@@ -189,7 +192,7 @@ def _read_few(data: bytes, parts: Parts) -> Rows:
                 stop = after
             elif tag == OP:
                 if begin >= 0:
-                    raise Unproven
+                    raise Unproven(FORM)
                 begin, stop = pos, after
             elif tag == NAME:
                 name = (pos, after)
@@ -198,10 +201,10 @@ def _read_few(data: bytes, parts: Parts) -> Rows:
             elif tag == METADATA:
                 noted = True
             elif tag != DOC:
-                raise Unproven
+                raise Unproven(FORM)
             pos, last = after, tag
         if begin < 0:
-            raise Unproven
+            raise Unproven(FORM)
         shapes = _shape(inputs[given:]), _shape(outputs[results:])
         signatures.append((data[begin:stop] + domain, *shapes, 0))
         stops.append(stop)
@@ -218,7 +221,7 @@ def _read_few(data: bytes, parts: Parts) -> Rows:
 def _shape(names: Sequence[bytes]) -> int:
     """How many names there are, and which are empty."""
     if len(names) >= 1 << ABSENT:
-        raise Unproven
+        raise Unproven("many inputs of a node")
     if b"" not in names:
         return len(names)
     return len(names) | sum(1 << ABSENT + i for i, name in enumerate(names) if not name)

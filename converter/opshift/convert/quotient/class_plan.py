@@ -33,7 +33,7 @@ NOBODY = "opshift.quotient"  # the domain of what gives and takes values without
 class ClassPlan:
     """What becomes of each class on the way to a version of the default domain.
 
-    An answer of None means that the class alone does not tell, so the model goes node by node.
+    A text in place of an answer is why the class alone does not tell: its model goes node by node.
     """
 
     def __init__(self, known: Memo, start: int, to: int) -> None:
@@ -46,7 +46,7 @@ class ClassPlan:
         self.nodes: list[tuple[Signature, NodeProto]] = known.nodes
         self.classes: dict[tuple[int, ...], tuple[int, ...]] = known.classes
         self.touched: dict[int, bool] = {}  # by signature
-        self.answers: dict[Key, Answer | None] = {}
+        self.answers: dict[Key, Answer | str] = {}
         low, high = sorted((start, to))
         steps = range(low + 1, high + 1)
         self.changed = frozenset[str]().union(*(schemas.changed("", v) for v in steps))
@@ -73,7 +73,7 @@ class ClassPlan:
         """
         asked = list(keys)
         self._learn(asked, ir_version)
-        if all(self.answers.get(key) is not None for key in asked):
+        if all(isinstance(self.answers.get(key), Answer) for key in asked):
             return
         plain = [key for key in asked if not holds_graphs(self.nodes[key[0][0]][0])]
         if len(plain) < len(asked) > 1:
@@ -92,10 +92,10 @@ class ClassPlan:
                 self._learn(asked[middle:], ir_version)
                 return
             for number in refused.numbers or range(len(asked)):
-                self.answers[asked[number]] = None
+                self.answers[asked[number]] = "refused"
             return
         if found.ir_version != ir_version or quotient.notes:
-            self.answers.update(dict.fromkeys(asked))
+            self.answers.update(dict.fromkeys(asked, "a note, or another IR version"))
             return
         self.answers.update(zip(asked, quotient.answers(found), strict=True))
 
@@ -208,8 +208,8 @@ class Quotient:
         self.prefix = work.document.prefix
         return model
 
-    def answers(self, found: ModelProto) -> list[Answer | None]:
-        """What became of each class, None where the class alone does not tell."""
+    def answers(self, found: ModelProto) -> list[Answer | str]:
+        """What became of each class, or why the class alone does not tell."""
         made = (t for t in found.graph.initializer if t.name.startswith(self.prefix))
         constants = {tensor.name: content_of(tensor) for tensor in made}
         nodes: list[list[NodeProto]] = [[] for _ in self.keys]
@@ -220,17 +220,16 @@ class Quotient:
 
     def _answer(
         self, number: int, made: list[NodeProto], constants: dict[str, bytes]
-    ) -> Answer | None:
+    ) -> Answer | str:
         deeds = self.journal.deeds[number]
         if deeds.beyond:
-            return None
+            return deeds.beyond
         try:
             inputs = inputs_of(self.plan.nodes[self.keys[number][0][0]][0])
             reader = Reader(number, inputs, constants, self.prefix)
             return reader.answer(self.nodes[number], made, deeds)
         except Beyond as why:
-            deeds.beyond = str(why)
-            return None
+            return str(why)
 
     def _owner(self, node: NodeProto) -> int:
         for name in node.output:

@@ -14,10 +14,11 @@ from opshift.author.registry import Registry
 from opshift.convert.change import Rewritten
 from opshift.convert.classes.memo import Memo
 from opshift.convert.classes.proof import Proof, Room, prove
-from opshift.convert.classes.rows import GraphField, names_in
+from opshift.convert.classes.rows import GraphField, Unproven, names_in
 from opshift.convert.ir import needs
 from opshift.convert.ir.features import TYPES
 from opshift.convert.legal import rules
+from opshift.convert.quotient import Outcome
 from opshift.convert.quotient.class_plan import ClassPlan, Key
 from opshift.convert.quotient.instantiate import Instance
 from opshift.convert.quotient.template import Answer, Beyond
@@ -42,24 +43,22 @@ _WISHES = operator.attrgetter(*(f.name for f in dataclasses.fields(Request) if f
 _NO_WISHES = _WISHES(Request(LOWEST_GOAL))
 
 
-def convert(
-    data: bytes, options: Request, adapters: Registry
-) -> tuple[tuple[bytes, Report] | None, bool]:
-    """The converted model with the report, and whether onnx has certainly nothing against it.
-
-    Where there is no result, the model must go node by node.
-    """
+def convert(data: bytes, options: Request, adapters: Registry) -> Outcome:
+    """The converted model with the report, if its classes tell it."""
     to = goal_of(options)
     head = _head(data) if to is not None else None
-    if to is None or head is None:
-        return None, False
-    proof = prove(data, adapters, room=TO_CONVERT, stubs=True)
-    if proof is None:
-        return None, False
+    if to is None:
+        return Outcome(None, False, "the request")
+    if head is None:
+        return Outcome(None, False, "functions, training or an unknown part of the model")
     try:
-        return _Work(proof, to, head).done(), True
-    except Beyond:
-        return None, True
+        proof = prove(data, adapters, room=TO_CONVERT, stubs=True)
+    except Unproven as why:
+        return Outcome(None, False, str(why))
+    try:
+        return Outcome(_Work(proof, to, head).done(), True)
+    except Beyond as why:
+        return Outcome(None, True, str(why))
 
 
 def goal_of(options: Request) -> int | None:
@@ -146,8 +145,8 @@ class _Work:
         repeated: frozenset[bytes] | None = None
         for row, key in keys.items():
             answer = plan.answers.get(key)
-            if answer is None:
-                raise Beyond("a class that does not tell")
+            if not isinstance(answer, Answer):
+                raise Beyond(f"{self.memo.nodes[key[0][0]][1].op_type}: {answer or 'refused'}")
             if answer.renamed and (key[2] or row in self.proof.nested):
                 repeated = self._repeated() if repeated is None else repeated
                 if not repeated.isdisjoint(self._names(row)):
