@@ -174,3 +174,10 @@ def test_a_form_that_an_old_release_misreads_is_told_and_written_otherwise(
 def test_a_normalization_before_another_node_is_not_the_end_of_a_graph():
     graph = NORM.replace("y = Mul(n, s)", "u = Mul(n, s) y = Neg(u)")
     assert accepts(model(11, graph), "onnxruntime==1.2").accepted
+
+
+def test_a_type_that_only_an_optional_input_chooses_is_in_the_table():
+    graph = "(float[2] x) => (int8[2] y) <float s = {0.5}, int8 z = {3}> { y = QuantizeLinear(x, s, z) }"
+    (reason,) = accepts(model(10, graph), "onnxruntime==0.4").reasons
+    assert reason.startswith("QuantizeLinear of float, int8 has no kernel in onnxruntime 0.4")
+    assert accepts(model(10, graph.replace("int8", "uint8")), "onnxruntime==0.4").accepted

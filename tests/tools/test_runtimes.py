@@ -15,9 +15,10 @@ from onnx import defs
 from onnxruntime import InferenceSession
 from text_models import model
 
+from tools.corpus.runtimes import __main__ as tool
 from tools.corpus.runtimes import probes, runtime_table
 from tools.corpus.runtimes.__main__ import convert
-from tools.corpus.runtimes.install import NotHere, install
+from tools.corpus.runtimes.install import WEB, Installed, NotHere, install
 from tools.corpus.runtimes.kernel_table import CHILD, answer, listed
 from tools.corpus.runtimes.runner import Runner
 
@@ -72,12 +73,69 @@ def test_a_converted_model_is_right_in_an_older_onnxruntime(name, runtime, tmp_p
         runner.close()
 
 
+def test_a_converted_model_is_right_in_onnxruntime_web(tmp_path):
+    try:
+        web = install("1.14.0", name=WEB)
+    except (NotHere, OSError) as reason:
+        pytest.skip(f"onnxruntime-web cannot be installed here: {reason}")
+    place = folder_of(MODELS["layer"], tmp_path / "layer")
+    result = tmp_path / "result.onnx"
+    assert convert((str(place / "model.onnx"), str(result), web.target))["outcome"] == "converted"
+    runner = Runner(web, seconds=400)
+    try:
+        assert runner.judge(result, place)["outcome"] == "right"
+        assert runner.judge(place / "model.onnx", place)["outcome"] == "not loaded"  # opset 20
+        np.savez(place / "expected.npz", y=np.ones((2, 4), np.float32) * 100)
+        assert runner.judge(result, place)["outcome"] == "wrong"
+    finally:
+        runner.close()
+
+
+def test_what_a_run_measured_is_kept_and_left_out_by_the_next(tmp_path, monkeypatch, capsys):
+    corpus, record = tmp_path / "corpus", tmp_path / "all.json"
+    corpus.mkdir()
+    for name in ("first", "second"):
+        folder_of(MODELS["layer"], corpus / name)
+    asked = []
+
+    class Answers:
+        def __init__(self, runtime):
+            self.close = lambda: None
+
+        def judge(self, model, folder):
+            asked.append(folder.name)
+            return {"outcome": "right", "why": ""}
+
+    monkeypatch.setattr(tool, "Runner", Answers)
+    monkeypatch.setattr(
+        tool, "install", lambda version, cache, name: Installed(version, "", "", name)
+    )
+    words = [
+        "runtimes",
+        "--ort",
+        "1.16",
+        "--corpus",
+        str(corpus),
+        "--workers",
+        "1",
+        "--json",
+        str(record),
+    ]
+    for more in (["--only", "first"], ["--resume"]):
+        monkeypatch.setattr(sys, "argv", words + more)
+        assert tool.main() == 0
+    assert asked == ["first", "first", "second", "second"]  # as it came, and converted
+    assert sorted(json.loads(record.read_text())["1.16"]) == ["first", "second"]
+    assert "| onnxruntime 1.16 | 2 | 2 | 2 |" in capsys.readouterr().out
+
+
 def test_a_child_that_ends_is_a_crash_and_the_next_model_gets_a_new_one(tmp_path):
     path = tmp_path / "m.onnx"
     onnx.save(model("(float[2] x) => (float[2] y) { y = Relu(x) }", 13), path)
 
     class Ends:
-        name, python, environment = "onnxruntime", sys.executable, {"PYTHONHOME": str(tmp_path)}
+        name, python, site = "onnxruntime", sys.executable, ""
+        environment = {"PYTHONHOME": str(tmp_path)}
 
     runner = Runner(Ends())
     for _ in range(2):

@@ -24,7 +24,7 @@ from pathlib import Path
 import onnx
 
 from . import runtime_table
-from .install import CACHE, PACKAGES, Installed, NotHere, install, numbers
+from .install import CACHE, PACKAGES, WEB, Installed, NotHere, install, numbers
 from .runner import Runner
 
 RELEASES = ("0.4.0", "1.2.0", "1.4.0", "1.7.0", "1.10.0", "1.14.1", "1.17.3")
@@ -137,7 +137,7 @@ def _parser() -> argparse.ArgumentParser:
     default = os.environ.get("OPSHIFT_CORPUS")
     parser.add_argument("--ort", nargs="*", default=RELEASES, metavar="VERSION")
     parser.add_argument("--runtimes", nargs="*", default=[], metavar="NAME==VERSION",
-                        help=f"others: {', '.join(PACKAGES)}")  # fmt: skip
+                        help=f"others: {', '.join([*PACKAGES, WEB])}")  # fmt: skip
     parser.add_argument("--corpus", type=Path, default=default, required=default is None)
     parser.add_argument("--only", nargs="*", default=[], metavar="GLOB")
     parser.add_argument("--cache", type=Path, default=CACHE, help="where runtimes are installed")

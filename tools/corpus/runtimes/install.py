@@ -28,6 +28,7 @@ WHEELS = {
 }
 # What the other runtimes are called in the registry of Python packages; pip finds the wheels.
 PACKAGES = {"openvino": "openvino", "opencv": "opencv-python-headless", "tract": "tract"}
+WEB = "onnxruntime-web"  # npm installs it, and node runs it
 BEFORE_NUMPY_2 = (1, 19)  # older releases are built against numpy 1
 
 
@@ -85,7 +86,9 @@ def install(version: str, cache: Path = CACHE, name: str = "onnxruntime") -> Ins
     if note.exists():
         return Installed(version, json.loads(note.read_text())["python"], str(final), name)
     site = cache / f"{name}-{version}.{os.getpid()}"  # another process may install it, too
-    if name == "onnxruntime":
+    if name == WEB:
+        wanted, candidates = [[f"{name}@{version}"]], [sys.executable]
+    elif name == "onnxruntime":
         numpy = "numpy<2" if numbers(version)[:2] < BEFORE_NUMPY_2 else "numpy"
         wanted = [[f"{name}=={version}", "--no-deps"], [numpy, "protobuf", "flatbuffers"]]
         candidates = [_python_for(version)]
@@ -94,7 +97,7 @@ def install(version: str, cache: Path = CACHE, name: str = "onnxruntime") -> Ins
         candidates = [pythons()[minor] for minor in reversed(WHEELS) if minor in pythons()]
     told = ""
     for python in candidates:
-        told = _pip(python, site, wanted)
+        told = _npm(site, *wanted[0]) if name == WEB else _pip(python, site, wanted)
         if not told:
             break
     else:
@@ -106,6 +109,21 @@ def install(version: str, cache: Path = CACHE, name: str = "onnxruntime") -> Ins
     except OSError:  # it was quicker
         shutil.rmtree(site, ignore_errors=True)
     return Installed(version, python, str(final), name)
+
+
+def _npm(site: Path, what: str) -> str:
+    """Installs into a folder; what npm says where it cannot."""
+    node, npm = shutil.which("node"), shutil.which("npm")
+    if node is None or npm is None:
+        return "node and npm are not on PATH"
+    site.mkdir(parents=True)
+    command = [npm, "install", "--prefix", str(site), "--no-audit", "--no-fund"]
+    command += ["--fetch-retries", "1", "--fetch-timeout", "60000", what]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        shutil.rmtree(site, ignore_errors=True)
+    lines = done.stderr.strip().splitlines() or ["npm said nothing"]
+    return f"npm cannot install {what}: {lines[-1]}" if done.returncode else ""
 
 
 def _pip(python: str, site: Path, wanted: list[list[str]]) -> str:

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures for which element types the releases of onnxruntime have no kernel; writes the table.
 
-    python -m tools.corpus.runtimes.kernel_table [--ort 0.4.0 1.10.0] [--results FOLDER]
-        [--write FILE]
+    python -m tools.corpus.runtimes.kernel_table [--ort 0.4.0 1.10.0] [--op NAME ...]
+        [--results FOLDER] [--write FILE]
 
 A model of one node is loaded for each operator, version and choice of element types. Where a
 release lists its registered kernels (from 1.15 on), each listed kernel has to load as well. The
-answers of a release are kept in FOLDER and used again. Who runs it: whoever adds a release.
+answers of a release are kept in FOLDER and used again. The table keeps what it says of releases
+and operators that are not measured. Who runs it: whoever adds a release.
 """
 
 from __future__ import annotations
@@ -45,15 +46,17 @@ Choice: TypeAlias = "tuple[str, str, int, tuple[str, ...], tuple[str, ...]]"
 
 
 def main() -> int:
-    args = parser(__doc__ or "", FILE).parse_args()
+    options = parser(__doc__ or "", FILE)
+    options.add_argument("--op", nargs="+", default=[], help="measure these operators alone")
+    args = options.parse_args()
     args.results.mkdir(parents=True, exist_ok=True)
     lacking: dict[str, set[Choice]] = {}
-    contrib = _contrib()
+    contrib = [] if args.op else _contrib()
     for version in args.ort:
-        kept = args.results / f"{version}.json"
+        kept = args.results / ("-".join([version, *args.op]) + ".json")
         try:
             if not kept.exists():
-                kept.write_text(json.dumps(measure(install(version, args.cache), contrib)))
+                kept.write_text(json.dumps(measure(install(version, args.cache), contrib, args.op)))
         except NotHere as reason:
             print(f"passed over: {reason}", file=sys.stderr)
             continue
@@ -61,13 +64,13 @@ def main() -> int:
         minor = ".".join(version.split(".")[:2])
         lacking[minor] = {(d, op, n, tuple(v), tuple(t)) for d, op, n, v, t in found["lacks"]}
         print(minor, found["counts"], file=sys.stderr, flush=True)
-    table = tabulated(lacking)
+    table = tabulated(lacking, kernels.shipped()["onnxruntime"], args.op)
     if args.write:
         args.write.write_text(HEAD + "\n".join(kernels.written(table)) + "\n")
     return 0
 
 
-def measure(runtime: Installed, contrib: list[str]) -> dict[str, Any]:
+def measure(runtime: Installed, contrib: list[str], only: list[str]) -> dict[str, Any]:
     """The choices that a release has no kernel for, and how many of them had which answer."""
     runner, counts = Runner(runtime, 60, CHILD), Counter[str]()
     lacks: list[Choice] = []
@@ -76,7 +79,7 @@ def measure(runtime: Installed, contrib: list[str]) -> dict[str, Any]:
         registered = runner.ask({"registered": True})["registered"]
         for domain in ("", "ai.onnx.ml"):
             for schema in probes.schemas(domain):
-                if schema.since_version > row.imports[domain]:
+                if schema.since_version > row.imports[domain] or (only and schema.name not in only):
                     continue
                 for probe in probes.of(schema):
                     loads = answer(runner, probe)
@@ -134,16 +137,26 @@ def listed(
     return False
 
 
-def tabulated(lacking: dict[str, set[Choice]]) -> kernels.KernelTable:
-    """What the releases lack, by operator and version."""
-    releases = tuple(sorted(lacking, key=numbers))
+def tabulated(
+    lacking: dict[str, set[Choice]], before: kernels.KernelTable, only: list[str]
+) -> kernels.KernelTable:
+    """What the releases lack, by operator and version; what was not measured is as it was."""
+    found = {release: set(choices) for release, choices in lacking.items()}
+    for (domain, op), versions in before.lacks.items():
+        for since, lack in versions.items():
+            for types, where in lack.choices.items():
+                for release in (before.releases[n] for n in where):
+                    if release not in lacking or (only and (domain == CONTRIB or op not in only)):
+                        choice = (domain, op, since, lack.variables, types)
+                        found.setdefault(release, set()).add(choice)
+    releases = tuple(sorted({*found, *before.releases}, key=numbers))
     lacks: dict[kernels.Key, dict[int, kernels.Lack]] = {}
-    for choice in sorted(set().union(*lacking.values())):
+    for choice in sorted(set().union(*found.values())):
         domain, op, since, variables, types = choice
-        where = tuple(n for n, release in enumerate(releases) if choice in lacking[release])
-        versions = lacks.setdefault((domain, op), {})
-        found = dict(versions[since].choices) if since in versions else {}
-        versions[since] = kernels.Lack(variables, {**found, types: where})
+        where = tuple(n for n, release in enumerate(releases) if choice in found.get(release, ()))
+        of = lacks.setdefault((domain, op), {})
+        choices = dict(of[since].choices) if since in of else {}
+        of[since] = kernels.Lack(variables, {**choices, types: where})
     return kernels.KernelTable("onnxruntime", releases, lacks)
 
 

@@ -116,10 +116,11 @@ def _model(schema: defs.OpSchema, probe: Probe, rank: int | None) -> bytes:
         element = chosen.get(formal.type_str) or elements([formal.type_str])[0]
         return helper.make_tensor_value_info(name, NUMBERS[element], shape)
 
+    needed = _needed(schema, chosen)
     inputs = [
         value(f"x{i}", formal)
         for i, formal in enumerate(schema.inputs)
-        if i < max(schema.min_input, 1) or formal.option == formal.option.Variadic
+        if i < needed or formal.option == formal.option.Variadic
     ]
     outputs = [
         onnx.ValueInfoProto(name=f"y{i}")
@@ -134,6 +135,16 @@ def _model(schema: defs.OpSchema, probe: Probe, rank: int | None) -> bytes:
     if probe.domain:
         imports.append(helper.make_opsetid(probe.domain, probe.imported))
     return helper.make_model(graph, opset_imports=imports, ir_version=3).SerializeToString()
+
+
+def _needed(schema: defs.OpSchema, chosen: dict[str, str]) -> int:
+    """How many inputs choose all types: an optional one may be the only one of its type."""
+    needed, read = max(schema.min_input, 1), set[str]()
+    for i, formal in enumerate(schema.inputs):
+        if i >= needed and formal.type_str in chosen and formal.type_str not in read:
+            needed = i + 1
+        read.add(formal.type_str)
+    return needed
 
 
 def _attributes(schema: defs.OpSchema, chosen: dict[str, str]) -> Iterator[AttributeProto]:

@@ -31,6 +31,7 @@ class Runner:
         known = {one.name for one in graph.initializer}
         return self.ask({
             "runtime": self.runtime.name, "model": str(model), "folder": str(folder),
+            "site": self.runtime.site,
             "inputs": [one.name for one in graph.input if one.name not in known],
             "outputs": [one.name for one in graph.output],
         })  # fmt: skip

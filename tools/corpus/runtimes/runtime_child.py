@@ -6,8 +6,10 @@ outputs, and the folder of the inputs and expected outputs. The answer is a line
 """
 # ruff: noqa: UP032
 
+import base64
 import json
 import os
+import subprocess
 import sys
 
 RIGHT = 1e-3  # of the largest expected magnitude
@@ -85,8 +87,61 @@ def of_tract(task, optimized):
     return run
 
 
+NODES = []  # the one process that runs onnxruntime-web
+
+
+def of_web(task, optimized):
+    import numpy
+
+    if not NODES:
+        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "web_child.cjs")
+        NODES.append(subprocess.Popen(
+            ["node", script, task["site"]], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        ))  # fmt: skip
+    (node,) = NODES
+    with numpy.load(os.path.join(task["folder"], "inputs.npz")) as given:
+        first = ask_node(node, task, {name: given[name] for name in task["inputs"]})
+    if "unloaded" in first:
+        raise ValueError(first["unloaded"])
+
+    def run(feed):
+        told = ask_node(node, task, feed)
+        if "failed" in told:
+            raise ValueError(told["failed"])
+        return {name: from_node(numpy, one) for name, one in told["outputs"].items()}
+
+    return run
+
+
+def ask_node(node, task, feed):
+    inputs = [
+        {
+            "name": name, "dims": list(value.shape),
+            "type": "string" if value.dtype.kind in "UO" else value.dtype.name,
+            "data": [str(one) for one in value.ravel()] if value.dtype.kind in "UO"
+            else base64.b64encode(value.tobytes()).decode(),
+        } for name, value in feed.items()
+    ]  # fmt: skip
+    node.stdin.write((json.dumps({"model": task["model"], "inputs": inputs}) + "\n").encode())
+    node.stdin.flush()
+    for line in iter(node.stdout.readline, b""):
+        if line.startswith(b"@@"):
+            return json.loads(line[2:].decode())
+    NODES.clear()
+    os._exit(node.wait() or 1)  # what ends node is a crash of the runtime
+
+
+def from_node(numpy, one):
+    if one["type"] == "string":
+        return numpy.array(one["data"], dtype=object).reshape(one["dims"])
+    data = numpy.frombuffer(base64.b64decode(one["data"]), one["type"])
+    return data.reshape(one["dims"])
+
+
 LOADS = {
     "onnxruntime": of_onnxruntime,
+    "onnxruntime-web": of_web,
     "openvino": of_openvino,
     "opencv": of_opencv,
     "tract": of_tract,
