@@ -166,7 +166,7 @@ def requantized(op: Builder, x: Value, zero: Value | None) -> Value | None:
     """The input of QuantizeLinear as codes in float, minus a zero point (below opset 11)."""
     source = x.producer
     own_name = source is not None and source.op == "QuantizeLinear" and source.schema is not None
-    if op.version >= 11 or source is None or not own_name:  # runtimes also have such an operator
+    if op.version >= 11 or source is None or not own_name:  # onnxruntime has another QuantizeLinear
         return None
     own = source.input("y_zero_point")
     ratio, point = _ratio(op, source, as_it_is), _point(op, own)

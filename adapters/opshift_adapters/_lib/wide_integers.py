@@ -12,7 +12,7 @@ from opshift.adapter import Builder, Node, Refusal, T, Value, Why
 
 from opshift_adapters._lib.blocks import WIDE_INTS, cast
 
-UNDER_ONE = 1 - 2.0**-50  # a product that double rounds up stays below with it
+UNDER_ONE = 1 - 2.0**-50  # this factor keeps a quotient that double rounds up below the exact one
 
 
 def wide_arithmetic(node: Node, op: Builder) -> Value:

@@ -45,7 +45,7 @@ def size(x: Value, axis: int) -> int | None:
 def explicit_pads(node: Node, x: Value) -> list[int]:
     """The pads, all begins then all ends, from `pads` or from `auto_pad`."""
     rank = len(node.ints("kernel_shape"))
-    pads = node.ints_or_none("pads")  # auto_pad replaces them
+    pads = node.ints_or_none("pads")  # `auto_pad` replaces `pads`
     if not same_size(node):
         given = None if node.str("auto_pad") == "VALID" else pads
         return given or [0] * (2 * rank)

@@ -24,7 +24,7 @@ MASK = {"m": [[1, 1, 0], [1, 0, 0]], "n": [3, 1], "e": [3, 2, 1, 0], "t": [[[1, 
 
 @leaving("Attention", domain=MICROSOFT, since=13, emits=WRITES)
 @example("plain", BERT + ") => (float[2,3,8] y) { y = " + CALL + "(x, w, b) }", atol=1e-5)
-@example("later", BERT + ") => (float[2,3,8] y) { y = " + CALL + "(x, w, b) }", atol=1e-5, imports={"": 18})
+@example("opset 18", BERT + ") => (float[2,3,8] y) { y = " + CALL + "(x, w, b) }", atol=1e-5, imports={"": 18})
 @example("mask of keys", BERT + ", int32[2,3] m) => (float[2,3,8] y) { y = " + CALL + "(x, w, b, m) }", inputs=MASK, atol=1e-5)
 @example("mask of pairs", BERT + ", int32[2,3,3] t) => (float[2,3,8] y) { y = " + CALL + "(x, w, b, t) }", inputs=MASK, atol=1e-5)
 @example("ends of rows", BERT + ", int32[2] n) => (float[2,3,8] y) { y = " + CALL + "(x, w, b, n) }", inputs=MASK, atol=1e-5)
@@ -36,7 +36,7 @@ MASK = {"m": [[1, 1, 0], [1, 0, 0]], "n": [3, 1], "e": [3, 2, 1, 0], "t": [[[1, 
 @example("present without a past", BERT + ") => (float[2,3,8] y, float[2,2,2,3,4] z) { y, z = " + CALL + "(x, w, b) }", atol=1e-5)
 @example("a bias of products", BERT + ", float[1,2,3,3] a) => (float[2,3,8] y) { y = " + CALL + '(x, w, b, "", "", a) }', atol=1e-5)
 @example("other sizes of values", "(float[2,3,8] x, float[8,20] w, float[20] b) => (float[2,3,4] y) { y = com.microsoft.Attention<num_heads=2, qkv_hidden_sizes=[8,8,4]>(x, w, b) }", atol=1e-5)
-@example("an unheard attribute", BERT + ") => (float[2,3,8] y) { y = com.microsoft.Attention<num_heads=2, unheard=1>(x, w, b) }", refuses=Why.NOT_EXPRESSIBLE)
+@example("an unknown attribute", BERT + ") => (float[2,3,8] y) { y = com.microsoft.Attention<num_heads=2, unheard=1>(x, w, b) }", refuses=Why.NOT_EXPRESSIBLE)
 @example("rotation inside", BERT + ") => (float[2,3,8] y) { y = com.microsoft.Attention<num_heads=2, do_rotary=1>(x, w, b) }", refuses=Why.NOT_EXPRESSIBLE)
 @example("unknown width", "(float[2,3,8] x, float[8,W] w, float[W] b) => (float[2,3,V] y) { y = " + CALL + "(x, w, b) }", inputs={"w": [[0.1] * 24] * 8}, refuses=Why.NEEDS_SHAPE)
 def attention(node: Node, op: Builder) -> Result:

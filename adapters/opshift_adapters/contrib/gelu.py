@@ -22,7 +22,7 @@ def _gelu(op: Builder, x: Value) -> Value:
 
 @leaving("Gelu", domain=MICROSOFT, since=9, emits=GELU)
 @example("early", "(float[2,3] x) => (float[2,3] y) { y = com.microsoft.Gelu(x) }", gives="Div Erf Mul Add Mul", atol=1e-6)
-@example("late", "(float[2,3] x) => (float[2,3] y) { y = com.microsoft.Gelu(x) }", gives="Gelu", imports={"": 20}, atol=1e-6)
+@example("opset 20", "(float[2,3] x) => (float[2,3] y) { y = com.microsoft.Gelu(x) }", gives="Gelu", imports={"": 20}, atol=1e-6)
 @example("raised and lowered again", "(float[2,3] x) => (float[2,3] y) { y = com.microsoft.Gelu(x) }", imports={"": 8}, atol=1e-6)
 def gelu(node: Node, op: Builder) -> Result:
     """Gelu of ai.onnx is written; below opset 20 its formula with Erf."""
@@ -31,7 +31,7 @@ def gelu(node: Node, op: Builder) -> Result:
 
 @leaving("BiasGelu", domain=MICROSOFT, since=9, emits=GELU)
 @example("bias", "(float[2,3] x, float[3] b) => (float[2,3] y) { y = com.microsoft.BiasGelu(x, b) }", gives="Add Div Erf Mul Add Mul", atol=1e-6)
-@example("late", "(float[2,3] x, float[3] b) => (float[2,3] y) { y = com.microsoft.BiasGelu(x, b) }", gives="Add Gelu", imports={"": 20}, atol=1e-6)
+@example("opset 20", "(float[2,3] x, float[3] b) => (float[2,3] y) { y = com.microsoft.BiasGelu(x, b) }", gives="Add Gelu", imports={"": 20}, atol=1e-6)
 def bias_gelu(node: Node, op: Builder) -> Result:
     """BiasGelu is Gelu of a sum; Add and Gelu are written, below opset 20 its formula with Erf."""
     return _gelu(op, needed(node, 0) + needed(node, 1))
@@ -40,7 +40,7 @@ def bias_gelu(node: Node, op: Builder) -> Result:
 @leaving("FastGelu", domain=MICROSOFT, emits=GELU)
 @example("alone", "(float[2,3] x) => (float[2,3] y) { y = com.microsoft.FastGelu(x) }", gives="Mul Mul Mul Add Mul Tanh Mul Add Mul", atol=1e-6)
 @example("bias", "(float[2,3] x, float[3] b) => (float[2,3] y) { y = com.microsoft.FastGelu(x, b) }", atol=1e-6)
-@example("late", "(float[2,3] x) => (float[2,3] y) { y = com.microsoft.FastGelu(x) }", gives="Gelu", imports={"": 20}, atol=1e-6)
+@example("opset 20", "(float[2,3] x) => (float[2,3] y) { y = com.microsoft.FastGelu(x) }", gives="Gelu", imports={"": 20}, atol=1e-6)
 def fast_gelu(node: Node, op: Builder) -> Result:
     """FastGelu approximates Gelu with Tanh; Gelu is written, below opset 20 its formula."""
     x, bias = needed(node, 0), node.input_at(1)

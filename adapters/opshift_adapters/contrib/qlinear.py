@@ -33,7 +33,7 @@ def codes(node: Node, op: Builder, y: Value, at: int) -> Value:
 
 
 def rounded(op: Builder, y: Value, like: Value) -> Value:
-    """The nearest of the codes that an element type has."""
+    """The nearest code that an element type has."""
     return op.QuantizeLinear(y, op.const(1, T.FLOAT), op.const(0, like=like))
 
 

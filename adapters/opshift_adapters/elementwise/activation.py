@@ -50,7 +50,7 @@ SELU_6 = boundary(
     up=shown(
         selu_defaults,
         example("defaults", "(float[2,3] x) => (float[2,3] y) { y = Selu<consumed_inputs=[0]>(x) }", gives="Selu"),
-        example("given", "(float[2,3] x) => (float[2,3] y) { y = Selu<alpha=2.0, gamma=0.5>(x) }", gives="Selu"),
+        example("both given", "(float[2,3] x) => (float[2,3] y) { y = Selu<alpha=2.0, gamma=0.5>(x) }", gives="Selu"),
     ),
     down=shown(
         selu_defaults,
@@ -254,8 +254,8 @@ def shrink_9_8(node: Node, op: Builder) -> Result:
 
 
 @retired("ThresholdedRelu", emits=("Greater", *SELECT))
-@example("early", "(float[2,3] x) => (float[2,3] y) { y = ThresholdedRelu<alpha=0.5>(x) }", imports={"": 8})
-@example("very early", "(float[2,3] x) => (float[2,3] y) { y = ThresholdedRelu<alpha=0.5>(x) }", refuses=Why.NOT_EXPRESSIBLE, imports={"": 5})
+@example("opset 8", "(float[2,3] x) => (float[2,3] y) { y = ThresholdedRelu<alpha=0.5>(x) }", imports={"": 8})
+@example("opset 5", "(float[2,3] x) => (float[2,3] y) { y = ThresholdedRelu<alpha=0.5>(x) }", refuses=Why.NOT_EXPRESSIBLE, imports={"": 5})
 def thresholded_relu(node: Node, op: Builder) -> Result:
     """ThresholdedRelu has no schema below 10, but runtimes run it; x > alpha selects x or 0."""
     if op.version < 7:

@@ -133,7 +133,7 @@ POW_12 = boundary(12, "Pow:8c38fc", directions="up")
 @example("before another node", "(float[2,4] x, float[2,4] w) => (float[2,4] y) { r = Sqrt(w) n = Div(x, r) z = Mul(n, x) y = Neg(z) }", imports={"": 11}, gives="Sqrt Div Mul Neg", inputs={"w": [[1, 2, 3, 4], [5, 6, 7, 8]]})
 @example("after another node", "(float[2] x, float[2] w) => (float[2] y) { n = Div(x, w) y = Mul(n, x) }", imports={"": 11}, gives="Div Mul", inputs={"w": [1, 2]})
 def with_a_node_behind(node: Node, op: Builder) -> Result:
-    """onnxruntime 1.1 to 1.3 look for the bias of a LayerNormalization behind it, even at the end."""
+    """onnxruntime 1.1 to 1.3 need a node after LayerNormalization's last Mul; Identity is added."""
     return op.Identity(op.same(node))
 
 
@@ -250,7 +250,7 @@ EXTREME_REMAINDERS = {
 @example("stretched floats", "(float[2,1] a, float[3] b) => (float[2,3] y) { y = Mod<fmod=1>(a, b) }", inputs={"a": [[7.5], [-9.25]], "b": [2, -0.3, 1e-5]})
 @example("no floats", "(float[2,0] a, float b) => (float[2,0] y) { y = Mod<fmod=1>(a, b) }")
 @example("doubles", "(double[7] a, double[7] b) => (double[7] y) { y = Mod<fmod=1>(a, b) }", refuses=Why.APPROXIMATE_ONLY)
-@example("doubles, with permission", "(double[7] a, double[7] b) => (double[7] y) { y = Mod<fmod=1>(a, b) }", approximate=True, inputs=SIGNS)
+@example("doubles, approximation allowed", "(double[7] a, double[7] b) => (double[7] y) { y = Mod<fmod=1>(a, b) }", approximate=True, inputs=SIGNS)
 def mod_10_9(node: Node, op: Builder) -> Result:
     """Opset 10 added Mod; below it, Div, Mul and Sub compute the remainder and its sign."""
     a, b = node["A"], node["B"]

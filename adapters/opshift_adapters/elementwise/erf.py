@@ -40,7 +40,7 @@ WHOLE = {"x": [[-9, -1, 0], [1, 3, 9]]}
 @example("no elements", "(float[2,0] x) => (float[2,0] y) { y = Erf(x) }")
 @example("unknown rank", "(float[6] v, int64[n] s) => (float[a,b] y) { x = Reshape(v, s) y = Erf(x) }", inputs={"s": [2, 3]})
 @example("int32", "(int32[2,3] x) => (int32[2,3] y) { y = Erf(x) }", inputs=WHOLE)
-@example("double, not asked", "(double[2,3] x) => (double[2,3] y) { y = Erf(x) }", refuses=Why.APPROXIMATE_ONLY)
+@example("double, not allowed", "(double[2,3] x) => (double[2,3] y) { y = Erf(x) }", refuses=Why.APPROXIMATE_ONLY)
 @example("double", "(double[188] x) => (double[188] y) { y = Erf(x) }", approximate=True, inputs={"x": LINE}, atol=1e-7)
 def erf_9_8(node: Node, op: Builder) -> Result:
     """Opset 9 added Erf; below it, a quotient of polynomials in double is rounded to the type."""

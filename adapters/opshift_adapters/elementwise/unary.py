@@ -103,7 +103,7 @@ def sign_9_8(node: Node, op: Builder) -> Result:
     """Opset 9 added Sign; below it, (x > 0) - (x < 0) is written, and NaN stays NaN."""
     x = node["input"]
     kind = x.elem_type if x.elem_type in FLOATS else T.FLOAT
-    real = x if kind == x.elem_type else op.Cast(x, to=kind)  # which keeps every sign
+    real = x if kind == x.elem_type else op.Cast(x, to=kind)  # keeps every sign
     zero = op.const(0, kind)
     positive = real > zero
     sign = op.Cast(positive, to=kind) - op.Cast(real < zero, to=kind)

@@ -103,7 +103,7 @@ EXTREMES_12 = boundary(
         example("floats", "(float[2,3] a, float[3] b) => (float[2,3] y) { y = {op}(a, b) }", gives="{op}"),
         example("int64", "(int64[2,3] a, int64[3] b) => (int64[2,3] y) { y = {op}(a, b) }", gives="Less Where"),
         example("uint8, three", "(uint8[2,1] a, uint8[3] b, uint8 c) => (uint8[2,3] y) { y = {op}(a, b, c) }", gives="Less Where Less Where"),
-        example("a gap", '(int64[2] a) => (int64[2] y) { y = {op}("") }', invalid="its input 0 is left out"),
+        example("an absent input", '(int64[2] a) => (int64[2] y) { y = {op}("") }', invalid="its input 0 is left out"),
         example("one input", "(int32[3] a) => (int32[3] y) { y = {op}(a) }", gives="Identity"),
     ),
     emits=("Less", "Where"),

@@ -114,7 +114,7 @@ def picked(found: Array) -> Array | None:
 
 @fold("Shape", sizes=(0,))
 @example("static", "(float[2,3] x) => (int64[2] y) { y = Shape(x) }")
-@example("its end", "(float[N,3,4] x) => (int64[1] y) { y = Shape<start=-2, end=-1>(x) }")
+@example("negative start and end", "(float[N,3,4] x) => (int64[1] y) { y = Shape<start=-2, end=-1>(x) }")
 @example("with a symbol", "(float[N,3] x) => (int64[2] y) { y = Shape(x) }", refuses=Why.NEEDS_CONSTANT)
 def shape(node: Node) -> Array | None:
     return static(np.array(sizes(node), dtype=object))
@@ -136,7 +136,7 @@ def size(node: Node) -> Array | None:
 @example("an unknown size", "(float[N,3] x) => (int64[1] y) <int64[1] i = {0}> { s = Shape(x) y = Gather(s, i) }", refuses=Why.NEEDS_CONSTANT)
 @example("out of range", "() => (int64 y) <int64[2] a = {1, 2}, int64 i = {2}> { y = Gather(a, i) }", refuses=Why.NEEDS_CONSTANT)
 @example("from a large input", "(int64[70000] x) => (int64 y) <int64 i = {0}> { y = Gather(x, i) }", refuses=Why.NEEDS_CONSTANT)
-@example("by what is no number", '() => (int64 y) <int64[2] a = {1, 2}, string[1] i = {"a"}> { y = Gather(a, i) }', refuses=Why.NEEDS_CONSTANT)
+@example("indices that are no numbers", '() => (int64 y) <int64[2] a = {1, 2}, string[1] i = {"a"}> { y = Gather(a, i) }', refuses=Why.NEEDS_CONSTANT)
 def gather(node: Node) -> Array | None:
     data = entries(node["data"])
     axis, indices = setting(node, "axis", 0) % data.ndim, numbers(node, 1).astype(np.int64)
@@ -219,7 +219,7 @@ def flatten(node: Node) -> Array | None:
 
 
 @fold("Transpose")
-@example("turned round", "() => (int64[2,1] y) <int64[1,2] a = {1, 2}> { y = Transpose(a) }")
+@example("transposed", "() => (int64[2,1] y) <int64[1,2] a = {1, 2}> { y = Transpose(a) }")
 @example("by a list", "() => (int64[2,1,3] y) <int64[1,2,3] a = {1, 2, 3, 4, 5, 6}> { y = Transpose<perm=[1, 0, 2]>(a) }")
 def transpose(node: Node) -> Array | None:
     return known(node, 0).transpose(setting(node, "perm"))

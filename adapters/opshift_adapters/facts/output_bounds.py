@@ -86,7 +86,7 @@ def one_of_two(node: Node) -> Told:
 @output_bounds("Cast")
 @example("to fewer bits", SIZES + "i = Mod(s, s) j = Cast<to=6>(i) y = Cast<to=7>(j) }", inputs={"x": [[1, 2, 3]]})
 @example("of a wide type", "(int64[3] x) => (int64[3] y) { y = Cast<to=7>(x) }", refuses=Why.NEEDS_CONSTANT)
-@example("of a truth", "(bool[3] x) => (int64[3] y) { y = Cast<to=7>(x) }")
+@example("of a bool", "(bool[3] x) => (int64[3] y) { y = Cast<to=7>(x) }")
 @example("of few bits", "(float[N,3] x) => (int64[2] y) { i = ArgMax(x) s = Shape(i) t = Constant<value = int64 {2}>() m = Mod(s, t) j = Cast<to=6>(m) y = Cast<to=7>(j) }")
 @example("of bytes", "(uint8[3] x) => (int64[3] y) { y = Cast<to=7>(x) }")
 @example("of a narrow type with a sign", "(int16[3] x) => (int32[3] y) { y = Cast<to=6>(x) }", inputs={"x": [-32768, 0, 32767]})
@@ -182,7 +182,7 @@ def absolute(node: Node) -> Told:
 @example("sizes", SIZES + "a = Constant<value = int64[2] {7, 2}>() y = {op}(s, a) }")
 @example("with the sign of the dividend", SIZES + "y = Mod<fmod=1>(s, s) }", inputs={"x": [[1, 2, 3]]}, refuses=Why.NEEDS_CONSTANT)
 @example("with the sign of the dividend, known", SIZES + "a = Constant<value = int64 {2}>() y = Mod<fmod=1>(s, a) }", refuses=Why.NEEDS_CONSTANT)
-@example("the rest of anything", "(int64[2] x) => (int64[2] y) { a = Constant<value = int64[2] {7, 2}>() y = Mod(x, a) }", inputs={"x": [-8, 9]})
+@example("Mod of any number", "(int64[2] x) => (int64[2] y) { a = Constant<value = int64[2] {7, 2}>() y = Mod(x, a) }", inputs={"x": [-8, 9]})
 @example("something negative", SIZES + NEGATED + "y = {op}(n, a) }", refuses=Why.NEEDS_CONSTANT)
 def divide(node: Node) -> Told:
     if needed(node.inputs[1]).bounds.lowest <= 0 or (node.op == "Div" and not needed(node.inputs[0]).never_negative):

@@ -85,7 +85,7 @@ def constant_12_11(node: Node, op: Builder) -> Result:
 @example("strings", '() => (string[2] y) { y = Constant<value_strings = ["a", ""]>() }', imports={"": 15}, gives="Constant")
 @example("from a function's attribute", "() => (int64[2] y) { y = own.two<n = [4, 5]>() }", functions='<opset_import: ["" : 15], domain: "own"> two <n> () => (y) { y = Constant<value_ints: ints = @n>() }', imports={"": 15, "own": 1})
 def constant_as_tensor(node: Node, op: Builder) -> Result:
-    """onnxruntime 1.3 to 1.11 read a list as a scalar; OpenCV and OpenVINO read no value_float."""
+    """onnxruntime 1.3 to 1.11, OpenCV and OpenVINO misread some attributes; `value` is written."""
     return constant_12_11(node, op)
 
 
@@ -249,7 +249,7 @@ RANGE_27 = boundary(27, "Range:770b92", directions="up")
 
 @adapter("Range", 27, 26, emits=("Cast",), handles_types=True)
 @example("ints", INT_RANGE, inputs={"a": 1, "b": 9, "d": 3}, gives="Range")
-@example("float, said explicitly", RANGE.replace("(a,", "<stash_type=1>(a,"), inputs={"a": 1, "b": 2, "d": 0.25}, gives="Range")
+@example("stash_type of float", RANGE.replace("(a,", "<stash_type=1>(a,"), inputs={"a": 1, "b": 2, "d": 0.25}, gives="Range")
 @example("float16", HALF + "(a, b, d) }", inputs={"a": 2040, "b": 2060, "d": 1}, gives="Cast Cast Cast Range Cast")
 @example("float16 in double", HALF + "<stash_type=11>(a, b, d) }", inputs={"a": 1, "b": 2, "d": 0.25}, gives="Cast Cast Cast Range Cast")
 @example("float16 in float16", HALF + "<stash_type=10>(a, b, d) }", refuses=Why.NOT_EXPRESSIBLE)

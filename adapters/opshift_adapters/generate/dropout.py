@@ -92,11 +92,11 @@ def dropped(op: Builder, x: Value, ratio: Value, seed: int | None) -> tuple[Valu
 @example("constant ratio", "(float[2,3] x) => (float[2,3] y) <float r = {0.25}> { y = Dropout<seed=3>(x, r) }", gives="Dropout")
 @example("computed ratio", "(float[2,3] x, float r) => (float[2,3] y) { y = Dropout(x, r) }", gives="Dropout", inputs={"r": 0.25})
 @example("mask", "(float[2,3] x) => (float[2,3] y, bool[2,3] m) { y, m = Dropout(x) }", gives="Dropout Shape ConstantOfShape")
-@example("mask that nobody reads", '(float[2,3] x) => (float[2,3] y) <bool t = {0}> { y, m = Dropout(x, "", t) }', gives="Dropout")
+@example("mask that is not read", '(float[2,3] x) => (float[2,3] y) <bool t = {0}> { y, m = Dropout(x, "", t) }', gives="Dropout")
 @example("switch around a branch", '(bool c, float[2,3] x) => (float[2,3] y) <bool t = {0}> { y = If(c) <then_branch = a () => (float[2,3] u) { u = Dropout(x, "", t) }, else_branch = b () => (float[2,3] w) { w = Neg(x) }> }', gives="If", inputs={"c": True})
 @example("training", "(float[4,5] x) => (float[4,5] y, bool[4,5] m) <float r = {0.25}, bool t = {1}> { y, m = Dropout<seed=3>(x, r, t) }", gives="RandomUniformLike Less Not Cast Mul Mul")
 @example("training by default ratio", '(float[4,5] x) => (float[4,5] y) <bool t = {1}> { y = Dropout<seed=3>(x, "", t) }')
-@example("training nothing away", "(float[4,5] x) => (float[4,5] y, bool[4,5] m) <float r = {0}, bool t = {1}> { y, m = Dropout(x, r, t) }")
+@example("training with ratio 0", "(float[4,5] x) => (float[4,5] y, bool[4,5] m) <float r = {0}, bool t = {1}> { y, m = Dropout(x, r, t) }")
 @example("training in float16", "(float16[4,5] x, float16 r) => (float16[4,5] y) <bool t = {1}> { y = Dropout<seed=3>(x, r, t) }", inputs={"r": 0.25})
 @example("training in double", "(double[4,5] x, double r) => (double[4,5] y) <bool t = {1}> { y = Dropout<seed=3>(x, r, t) }", inputs={"r": 0.25})
 @example("perhaps training", "(float[4,5] x, float r, bool t) => (float[4,5] y, bool[4,5] m) { y, m = Dropout<seed=3>(x, r, t) }", inputs={"r": 0.25, "t": True})
@@ -134,7 +134,7 @@ def dropout_11_12(node: Node, op: Builder) -> Result:
 @adapter("Dropout", 10, 9, emits=("Cast",), handles_types=True)
 @example("no mask", "(float[2,3] x) => (float[2,3] y) { y = Dropout(x) }", gives="Dropout")
 @example("mask", "(float[2,3] x) => (float[2,3] y, bool[2,3] m) { y, m = Dropout<ratio=0.25>(x) }", gives="Dropout Cast")
-@example("mask that nobody reads", "(float[2,3] x) => (float[2,3] y) { y, m = Dropout(x) }", gives="Dropout")
+@example("mask that is not read", "(float[2,3] x) => (float[2,3] y) { y, m = Dropout(x) }", gives="Dropout")
 def dropout_10_9(node: Node, op: Builder) -> Result:
     """Opset 10 made the mask bool; below it, it has the type of the data and is cast."""
     if mask_of(node) is None:
@@ -146,7 +146,7 @@ def dropout_10_9(node: Node, op: Builder) -> Result:
 @adapter("Dropout", 9, 10, emits=("Cast",), handles_types=True)
 @example("no mask", "(float[2,3] x) => (float[2,3] y) { y = Dropout(x) }", gives="Dropout")
 @example("mask", "(double[2,3] x) => (double[2,3] y, double[2,3] m) { y, m = Dropout(x) }", gives="Dropout Cast")
-@example("mask that nobody reads", "(float[2,3] x) => (float[2,3] y) { y, m = Dropout(x) }", gives="Dropout")
+@example("mask that is not read", "(float[2,3] x) => (float[2,3] y) { y, m = Dropout(x) }", gives="Dropout")
 def dropout_9_10(node: Node, op: Builder) -> Result:
     """Opset 10 made the mask bool; it is cast to the type of the data, which it had."""
     if mask_of(node) is None:

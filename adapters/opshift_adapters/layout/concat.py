@@ -50,7 +50,7 @@ WIDEST = {"a": [2**63 - 1, -(2**63), 2**53 + 1, -1], "b": [-(2**53) - 1, 0, 2**3
 @example("bool", "(bool[2] a) => (bool[4] y) { y = Concat<axis=0>(a, a) }", gives="Cast Cast Concat Cast")
 @example("int64", "(int64[4] a, int64[3] b) => (int64[7] y) { y = Concat<axis=0>(a, b) }", inputs=WIDEST)
 @example("uint64", "(uint64[2] a, uint64[2] b) => (uint64[4] y) { y = Concat<axis=0>(a, b) }", inputs={"a": [2**64 - 1, 2**63], "b": [2**53 + 1, 0]})
-@example("int64, nothing known of one", '(float[2] f, int64[4] a) => (int64[6] y) { x = Cast<to="INT64">(f) y = Concat<axis=0>(x, a) }', inputs={"f": [3, -4], "a": WIDEST["a"]})
+@example("int64, one of unknown value", '(float[2] f, int64[4] a) => (int64[6] y) { x = Cast<to="INT64">(f) y = Concat<axis=0>(x, a) }', inputs={"f": [3, -4], "a": WIDEST["a"]})
 @example("int64 without elements", "(int64[0,2] a, int64[0,1] b) => (int64[0,3] y) { y = Concat<axis=1>(a, b) }")
 @example("sizes", "(float[N,3] x, int64[1] k) => (int64[n] y) <int64[1] one = {1}> { s = Shape(x) n = Slice<starts=[0], ends=[1]>(s) y = Concat<axis=0>(n, one) }", gives="Shape Slice Cast Concat Cast")
 @example("size and number", "(float[N,3] x, int64[1] k) => (int64[n] y) { s = Shape(x) y = Concat<axis=0>(s, k) }", inputs={"k": [2**53 + 1]})

@@ -216,7 +216,7 @@ RANKLESS = "(float[24] v, int64[n] s) => (float[a,b,c] y) "
 @example("constant", "(float[2,3] x) => (float[4,3] y) <int64[4] p = {1,0,1,0}, float c = {2.5}> { y = Pad(x, p, c) }", gives="Pad")
 @example("wrap", '(float[2,3] x) => (float[2,8] y) <int64[4] p = {0,4,0,1}> { y = Pad<mode="wrap">(x, p) }', gives="Gather")
 @example("wrap, cropped too", '(int8[2,3] x) => (int8[4,4] y) <int64[4] p = {3,-1,-1,2}> { y = Pad<mode="wrap">(x, p) }', gives="Slice Gather Slice Gather")
-@example("wrap by nothing", '(float[2,3] x) => (float[2,3] y) <int64[4] p = {0,0,0,0}> { y = Pad<mode="wrap">(x, p) }', gives="Identity")
+@example("wrap without pads", '(float[2,3] x) => (float[2,3] y) <int64[4] p = {0,0,0,0}> { y = Pad<mode="wrap">(x, p) }', gives="Identity")
 @example("computed wrap", WRAP, inputs={"p": [3, -1, 0, 7]})
 @example("computed wrap of some axes", WRAP.replace("int64[4] p)", "int64[2] p)").replace("(x, p)", '(x, p, "", axes)').replace("{ y", "<int32[1] axes = {-1}> { y"), inputs={"p": [2, 2]})
 @example("computed axes", WRAP.replace("int64[4] p)", "int64[2] p, int64[1] axes)").replace("(x, p)", '(x, p, "", axes)'), inputs={"p": [2, 4], "axes": [-1]})

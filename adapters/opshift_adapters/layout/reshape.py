@@ -44,7 +44,7 @@ TYPES_23 = boundary(23, "Flatten:03e5cd Identity:55d9bd Reshape:896b48 Shape:fa6
 @example("shape without 0", "(float[N,4] x) => (float[a,b] y) <int64[2] s = {-1, 2}> { y = Reshape<allowzero=1>(x, s) }", imports={"": 18}, gives="Reshape")
 @example("shape with 0", "(float[0,4] x) => (float[a,b] y) <int64[2] s = {0, 2}> { y = Reshape<allowzero=1>(x, s) }", imports={"": 18}, gives="Reshape")
 @example("computed shape", "(float[N,4] x, int64[2] s) => (float[a,b] y) { y = Reshape<allowzero=1>(x, s) }", imports={"": 18}, gives="Reshape", inputs={"s": [2, -1]})
-@example("computed shape of something", "(float[N,4] x, int64[2] s) => (float[a,b] y) { y = Reshape<allowzero=1>(x, s) }", imports={"": 18}, gives="Reshape", inputs={"s": [2, -1]}, assume=Assumption.NO_ZERO_DIMS)
+@example("computed shape, assumed without 0", "(float[N,4] x, int64[2] s) => (float[a,b] y) { y = Reshape<allowzero=1>(x, s) }", imports={"": 18}, gives="Reshape", inputs={"s": [2, -1]}, assume=Assumption.NO_ZERO_DIMS)
 @example("computed beside a -1", "(float[N,4] x, int64[1] n) => (float[a,b] y) <int64[1] r = {-1}> { s = Concat<axis=0>(n, r) y = Reshape<allowzero=1>(x, s) }", imports={"": 18}, gives="Concat Reshape", inputs={"n": [2]})
 def without_allowzero(node: Node, op: Builder) -> Result:
     """`allowzero` has no effect if `shape` has no 0; it is removed for onnxruntime 1.8 to 1.10."""
@@ -118,9 +118,9 @@ SHAPE_15_UP = boundary(15, "Shape:9d1b71", directions="up")
 @adapter("Shape", 15, 14, emits=("Slice",))
 @example("all", "(float[2,3,4] x) => (int64[3] y) { y = Shape(x) }", gives="Shape")
 @example("defaults written", "(float[2,3,4] x) => (int64[3] y) { y = Shape<start=0>(x) }", gives="Shape")
-@example("from", "(float[2,3,4] x) => (int64[1] y) { y = Shape<start=-1>(x) }", gives="Shape Slice")
-@example("to", "(float[2,3,4] x) => (int64[2] y) { y = Shape<end=-1>(x) }", gives="Shape Slice")
-@example("beyond", "(float[N,3,4] x) => (int64[3] y) { y = Shape<start=-7,end=9>(x) }", gives="Shape Slice")
+@example("start", "(float[2,3,4] x) => (int64[1] y) { y = Shape<start=-1>(x) }", gives="Shape Slice")
+@example("end", "(float[2,3,4] x) => (int64[2] y) { y = Shape<end=-1>(x) }", gives="Shape Slice")
+@example("start and end beyond the rank", "(float[N,3,4] x) => (int64[3] y) { y = Shape<start=-7,end=9>(x) }", gives="Shape Slice")
 @example("nothing", "(float[2,3,4] x) => (int64[0] y) { y = Shape<start=2,end=1>(x) }", gives="Shape Slice")
 def shape_15_14(node: Node, op: Builder) -> Result:
     """Opset 15 added `start` and `end` to Shape; below it, a Slice of the shape is written."""
@@ -160,16 +160,16 @@ ALLOW = "{ y = Reshape<allowzero=1>(x, s) }"
 
 
 @adapter("Reshape", 14, 13, emits=RESHAPE_TO)
-@example("zero copies", "(float[2,3,4] x) => (float[2,12] y) <int64[2] s = {0,-1}> { y = Reshape(x, s) }", gives="Reshape")
+@example("0 copies a size", "(float[2,3,4] x) => (float[2,12] y) <int64[2] s = {0,-1}> { y = Reshape(x, s) }", gives="Reshape")
 @example("no zero in the shape", "(float[2,3,4] x) => (float[6,4] y) <int64[2] s = {6,4}> " + ALLOW, gives="Reshape")
 @example("not empty", "(float[2,3,4] x, int64[2] s) => (float[a,b] y) " + ALLOW, gives="Reshape", inputs={"s": [6, 4]})
-@example("zeros meet zeros", "(float[2,0,4] x) => (float[8,0] y) <int64[2] s = {8,0}> " + ALLOW, gives="Reshape")
-@example("zero moves", "(float[2,0,4] x) => (float[0,7] y) <int64[2] s = {0,7}> " + ALLOW)
-@example("zero moves beyond the rank", "(float[0] x) => (float[7,0,2] y) <int64[3] s = {7,0,2}> " + ALLOW)
+@example("0 where the input has 0", "(float[2,0,4] x) => (float[8,0] y) <int64[2] s = {8,0}> " + ALLOW, gives="Reshape")
+@example("0 at another place", "(float[2,0,4] x) => (float[0,7] y) <int64[2] s = {0,7}> " + ALLOW)
+@example("0 beyond the rank of the input", "(float[0] x) => (float[7,0,2] y) <int64[3] s = {7,0,2}> " + ALLOW)
 @example("computed", "(float[N,4] x, int64[2] s) => (float[a,b] y) " + ALLOW, inputs={"s": [4, 2]})
 @example("computed, of something", "(float[N,4] x, int64[2] s) => (float[a,b] y) " + ALLOW, gives="Reshape", inputs={"s": [4, 2]}, assume=Assumption.NO_ZERO_DIMS)
 @example("computed, of nothing after all", "(float[0,4] x, int64[2] s) => (float[a,b] y) " + ALLOW, inputs={"s": [4, 0]}, assume=Assumption.NO_ZERO_DIMS)
-@example("zero in the shape after all", "(float[0] v, int64[n] t) => (float[a,b] y) <int64[2] s = {0,7}> { x = Reshape(v, t) y = Reshape<allowzero=1>(x, s) }", inputs={"t": [0, 4]}, assume=Assumption.NO_ZERO_DIMS)
+@example("a size 0 against the assumption", "(float[0] v, int64[n] t) => (float[a,b] y) <int64[2] s = {0,7}> { x = Reshape(v, t) y = Reshape<allowzero=1>(x, s) }", inputs={"t": [0, 4]}, assume=Assumption.NO_ZERO_DIMS)
 @example("computed, empty", "(float[0,4] x, int64[3] s) => (float[a,b,c] y) " + ALLOW, inputs={"s": [4, 0, 3]})
 @example("computed, empty and inferred", "(float[0,4] x, int64[2] s) => (float[a,b] y) " + ALLOW, inputs={"s": [4, -1]})
 @example("computed to a scalar", "(string[N] x, int64[n] s) => (string y) " + ALLOW, inputs={"s": [], "x": ["a"]})
@@ -267,7 +267,7 @@ OPEN = "(float[6] v, int64[n] t"
 @example("unknown rank, strings", "(string[6] v, int64[n] t, int64[3] s) => (string[a,b,c] y) { x = Reshape(v, t) y = Expand(x, s) }", refuses=Why.NEEDS_RANK, inputs={"t": [3, 2], "s": [2, 1, 1]})
 @example("like another of unknown rank", OPEN + ", int32 w) => (int32[a,b] y) { x = Reshape(v, t) s = Shape(x) y = Expand(w, s) }", gives="Reshape Less Reshape Cast Gather", inputs={"v": [1, NAN, INF, 4, 5, 6], "t": [2, 3], "w": 7})
 @example("as long as another of unknown rank", "(int64[6] v, int64[n] t, double[3] w) => (double[a,b] y) { x = Reshape(v, t) s = Shape(x) y = Expand(w, s) }", inputs={"t": [2, 3], "w": [1, NAN, INF]})
-@example("like nothing", "(bool[0,2] x, int64[n] t, string w) => (string[a,b] y) { z = Reshape(x, t) s = Shape(z) y = Expand(w, s) }", inputs={"t": [0, 2], "w": "a"})
+@example("like an empty tensor", "(bool[0,2] x, int64[n] t, string w) => (string[a,b] y) { z = Reshape(x, t) s = Shape(z) y = Expand(w, s) }", inputs={"t": [0, 2], "w": "a"})
 @example("all unknown", OPEN + ", int64[n] s) => (float[a,b,c] y) { x = Reshape(v, t) y = Expand(x, s) }", refuses=Why.NEEDS_SHAPE, inputs={"t": [2, 3, 1], "s": [2, 1, 4]})
 @example("no axes", "(float x, int64[0] s) => (float y) { y = Expand(x, s) }", gives="Identity")
 def expand_8_7(node: Node, op: Builder) -> Result:

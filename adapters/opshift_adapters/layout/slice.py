@@ -69,7 +69,7 @@ FIVE = np.arange(25.0).reshape(5, 5)
 @example("computed, enormous step back", COMPUTED, inputs={"x": FIVE, "s": [-2], "e": [-(2**63)], "t": [-(2**63)]})
 @example("a computed step alone", COMPUTED.replace("int64[1] s, int64[1] e, ", "").replace("<int64[1]", "<int64[1] s = {1}, int64[1] e = {-1}, int64[1]"), inputs={"x": FIVE, "t": [2]})
 @example("computed, nothing left", COMPUTED, inputs={"x": FIVE, "s": [3], "e": [1], "t": [1]})
-@example("computed, nothing there", COMPUTED, inputs={"x": np.zeros((0, 5)), "s": [-1], "e": [-9], "t": [-1]})
+@example("computed, an empty tensor", COMPUTED, inputs={"x": np.zeros((0, 5)), "s": [-1], "e": [-9], "t": [-1]})
 @example("computed bounds", "(float[5,6] x, int32[2] s, int32[2] e) => (float[a,b] y) { y = Slice(x, s, e) }", inputs={"s": [1, 2], "e": [4, 9]})
 @example("up to a size", "(float[5,6] x, float[N] z) => (float[5,b] y) <int64[1] s = {0}, int64[1] axes = {1}> { e = Shape(z) y = Slice(x, s, e, axes) }", gives="Shape Less Where ConstantOfShape NonZero Reshape Gather")
 @example("from a size on", "(float[5,6] x, float[N] z) => (float[5,b] y) <int64[1] e = {9223372036854775807}, int64[1] axes = {1}> { s = Shape(z) y = Slice(x, s, e, axes) }", inputs={"z": [1, 2]})
@@ -215,7 +215,7 @@ def _wrapped(op: Builder, place: Value, size: Value) -> Value:
 
 
 def _at_least(op: Builder, value: Value, low: Value) -> Value:
-    """The larger one; `low` is never above zero."""
+    """The larger one of two values, of which `low` is never above zero."""
     known = value.const_or_none()
     if known is not None and known >= 0:
         return value

@@ -152,7 +152,7 @@ def squeeze_11_10(node: Node, op: Builder) -> Result:
 @example("unknown rank, next to each other", RANKLESS_11 + "y = Unsqueeze<axes=[-2,-3]>(x) }", inputs={"s": [24]})
 @example("unknown rank, empty", EMPTY + "y = Unsqueeze<axes=[-3]>(x) }", inputs={"s": [1, 0]})
 @example("unknown rank, both signs", RANKLESS_11 + "y = Unsqueeze<axes=[-1,0]>(x) }", refuses=Why.NEEDS_RANK, inputs={"s": [24]})
-@example("unknown rank, further from the end than any", RANKLESS_11 + "y = Unsqueeze<axes=[-1,-65]>(x) }", refuses=Why.NEEDS_RANK, inputs={"s": [24]})
+@example("unknown rank, axis below every rank", RANKLESS_11 + "y = Unsqueeze<axes=[-1,-65]>(x) }", refuses=Why.NEEDS_RANK, inputs={"s": [24]})
 def unsqueeze_11_10(node: Node, op: Builder) -> Result:
     """Opset 11 allows negative `axes`; below it, they are positive, or a Reshape is written."""
     x, axes = node["data"], sorted(node.ints("axes"))

@@ -14,7 +14,7 @@ LOWER = "{ y = Trilu<upper=0>(x, k) }"
 @example("infinite and no numbers", "(float16[2,2] x) => (float16[2,2] y) { y = Trilu(x) }", inputs={"x": [[1, -1], [float("inf"), float("nan")]]})
 @example("diagonal", "(int64[2,N,M] x, int64 k) => (int64[2,N,M] y) { y = Trilu(x, k) }", inputs={"k": -1})
 @example("diagonal below", "(bool[4,3] x) => (bool[4,3] y) <int64 k = {-2}> " + LOWER)
-@example("beyond", "(uint8[2,3] x, int64 k) => (uint8[2,3] y) " + LOWER, inputs={"k": -9})
+@example("diagonal beyond the matrix", "(uint8[2,3] x, int64 k) => (uint8[2,3] y) " + LOWER, inputs={"k": -9})
 @example("empty", "(float[0,3] x, int64 k) => (float[0,3] y) " + LOWER, inputs={"k": 1})
 @example("string", "(string[2,2] x) => (string[2,2] y) { y = Trilu(x) }", refuses=Why.AMBIGUOUS)
 @example("bfloat16", "(bfloat16[3,3] x) => (bfloat16[3,3] y) { y = Trilu(x) }")

@@ -197,7 +197,7 @@ WRITTEN_OUT = 4  # the most rows; the number of products doubles with each row
 @example("four rows", "(float16[2,3,4,4] x) => (float16[2,3] y) { y = Det(x) }", atol=1e-2)
 @example("singular", "(float[2,2] x) => (float y) { y = Det(x) }", inputs={"x": [[0.1, 0.2], [0.3, 0.6]]}, atol=1e-8)
 @example("no matrices", "(float[0,3,3] x) => (float[0] y) { y = Det(x) }")
-@example("double, not asked", "(double[2,2] x) => (double y) { y = Det(x) }", refuses=Why.APPROXIMATE_ONLY)
+@example("double, not allowed", "(double[2,2] x) => (double y) { y = Det(x) }", refuses=Why.APPROXIMATE_ONLY)
 @example("double", "(double[3,3] x) => (double y) { y = Det(x) }", approximate=True, atol=1e-14)
 @example("five rows", "(float[5,5] x) => (float y) { y = Det(x) }", refuses=Why.NOT_EXPRESSIBLE)
 @example("unknown number of rows", "(float[N,N] x) => (float y) { y = Det(x) }", refuses=Why.NEEDS_SHAPE, inputs={"x": [[2]]})

@@ -204,7 +204,7 @@ def _names(op: Builder, x: Value, names: list[str], **default: Any) -> Value:
 
 @adapter("LabelEncoder", 3, 4, domain=ML)
 @example("distinct", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_int64s=[5,6]>(x) }', gives="LabelEncoder", inputs=WORDS, imports=BOTH)
-@example("twice alike", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","a"],values_int64s=[5,5]>(x) }', gives="LabelEncoder", inputs=WORDS, imports=BOTH)
+@example("equal keys with equal values", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","a"],values_int64s=[5,5]>(x) }', gives="LabelEncoder", inputs=WORDS, imports=BOTH)
 @example("two values of a key", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","a"],values_int64s=[0,1]>(x) }', refuses=Why.AMBIGUOUS, inputs=WORDS, imports=BOTH)
 @example("numbers to words", '(int64[4] x) => (string[4] y) { y = ai.onnx.ml.LabelEncoder<keys_int64s=[1,7],values_strings=["a","b"],default_string="none">(x) }', gives="LabelEncoder", inputs=NUMBERS, imports=BOTH)
 @example("floats", "(float[4] x) => (float[4] y) { y = ai.onnx.ml.LabelEncoder<keys_floats=[0.5,2.0],values_floats=[0.1,0.2]>(x) }", gives="LabelEncoder", inputs=FLOATS, imports=BOTH)
@@ -226,7 +226,7 @@ DOUBLES = "<keys_tensor=double[3] {0.5, 0.1, -1.5}, values_tensor=double[3] {0.1
 @example("doubles", "(double[4] x) => (double[4] y) { y = ai.onnx.ml.LabelEncoder" + DOUBLES + "(x) }", inputs={"x": [0.1, 0.5, 0.1 + 1e-12, np.nan]}, imports=BOTH)
 @example("words to doubles", '(string[4] x) => (double[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_tensor=double[2] {0.1, 0.2}, default_tensor=double[1] {0.3}>(x) }', gives="LabelEncoder Gather", inputs=WORDS, imports=BOTH)
 @example("no number", "(float[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_floats=[nan,0.5],values_int64s=[3,9]>(x) }", inputs=FLOATS, imports=BOTH)
-@example("the last counts", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","b","a"],values_int64s=[0,1,2]>(x) }', gives="LabelEncoder", inputs=WORDS, imports=BOTH)
+@example("the last of equal keys counts", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","b","a"],values_int64s=[0,1,2]>(x) }', gives="LabelEncoder", inputs=WORDS, imports=BOTH)
 @example("numbers to words", '(int64[4] x) => (string[4] y) { y = ai.onnx.ml.LabelEncoder<keys_int64s=[1,7],values_strings=["a","b"],default_string="none">(x) }', gives="LabelEncoder", inputs=NUMBERS, imports=BOTH)
 @example("words to floats", '(string[4] x) => (float[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_floats=[0.1,0.2]>(x) }', gives="LabelEncoder", inputs=WORDS, imports=BOTH)
 def label_encoder_4_3(node: Node, op: Builder) -> Result:

@@ -368,12 +368,12 @@ MEMBERS = {"x": [[0, 0], [1, 1], [1, -1], [1, 2], [2, 5], [1, np.nan], [np.nan, 
 @example("largest of doubles for two", (ENSEMBLE + NODES + ",aggregate_function=3>(x) }").replace("float", "double"), refuses=Why.NOT_EXPRESSIBLE, inputs=MEMBERS, imports=NEW)
 @example("softmax of doubles that are not zero", (ENSEMBLE + NODES + ",post_transform=3>(x) }").replace("float", "double"), refuses=Why.NOT_EXPRESSIBLE, inputs=MEMBERS, imports=NEW)
 @example("members too few", ENSEMBLE + NODES.replace("membership_values=float[3] {1.0, -1.0, nan},", "").replace("{0, 6, 5}", "{0, 6, 6}") + ">(x) }", refuses=Why.AMBIGUOUS, inputs=MEMBERS, imports=NEW)
-@example("nobody says how many targets", ENSEMBLE + NODES.replace("n_targets=2,", "") + ">(x) }", refuses=Why.NOT_EXPRESSIBLE, inputs=MEMBERS, imports=NEW)
+@example("no n_targets", ENSEMBLE + NODES.replace("n_targets=2,", "") + ">(x) }", refuses=Why.NOT_EXPRESSIBLE, inputs=MEMBERS, imports=NEW)
 @example("a circle", ENSEMBLE + NODES.replace("falsenodeids=[1,2,4]", "falsenodeids=[1,1,4]").replace("falseleafs=[0,1,1]", "falseleafs=[0,0,1]") + ">(x) }", invalid="goes round in a circle", imports=NEW)
 @example("a root that is not there", ENSEMBLE + NODES.replace("tree_roots=[0,2]", "tree_roots=[0,9]") + ">(x) }", invalid="leads to a node that is not there", imports=NEW)
 @example("an unknown transform", ENSEMBLE + NODES + ",post_transform=9>(x) }", invalid="no post_transform 9", imports=NEW)
 @example("an unknown mode", ENSEMBLE + NODES.replace("{0, 6, 5}", "{0, 6, 7}") + ">(x) }", invalid="no mode 7", imports=NEW)
-@example("branches that share too much", SHARED, refuses=Why.NOT_EXPRESSIBLE, imports=NEW)
+@example("too many shared nodes", SHARED, refuses=Why.NOT_EXPRESSIBLE, imports=NEW)
 def tree_ensemble_5_4(node: Node, op: Builder) -> Result:
     """ai.onnx.ml 5 added TreeEnsemble; below it, TreeEnsembleRegressor is written."""
     forest, post = read_ensemble(node), TRANSFORMS[node.int("post_transform")]

@@ -23,7 +23,7 @@ def softmax(op: Formula, input: Term) -> Term:
 
 @modern("Softmax", since=13, differs=OVERFLOWS)
 @example("of the values", "(float[2,3] x) => (float[2,3] y) <int64[1] a = {-1}> { e = Exp(x) s = ReduceSum(e, a) y = Div(e, s) }", gives="Softmax", approximate=True, atol=1e-6)
-@example("without permission", "(float[2,3] x) => (float[2,3] y) <int64[1] a = {-1}> { e = Exp(x) s = ReduceSum(e, a) y = Div(e, s) }", gives="Exp ReduceSum Div")
+@example("approximation not allowed", "(float[2,3] x) => (float[2,3] y) <int64[1] a = {-1}> { e = Exp(x) s = ReduceSum(e, a) y = Div(e, s) }", gives="Exp ReduceSum Div")
 def softmax_of_the_values(op: Formula, input: Term) -> Term:
     """Exp(x) / ReduceSum(Exp(x))."""
     power = op.Exp(input)
@@ -41,7 +41,7 @@ def log_softmax(op: Formula, input: Term) -> Term:
 
 @modern("LogSoftmax", since=13, differs="chances that round to zero get their logarithm, not minus infinity")
 @example("of Softmax", "(float[2,3] x) => (float[2,3] y) { s = Softmax<axis=0>(x) y = Log(s) }", gives="LogSoftmax", approximate=True, atol=1e-6)
-@example("without permission", "(float[2,3] x) => (float[2,3] y) { s = Softmax<axis=0>(x) y = Log(s) }", gives="Softmax Log")
+@example("approximation not allowed", "(float[2,3] x) => (float[2,3] y) { s = Softmax<axis=0>(x) y = Log(s) }", gives="Softmax Log")
 def log_of_softmax(op: Formula, input: Term) -> Term:
     """Log(Softmax(x))."""
     return op.Log(op.Softmax(input, axis=op.attribute("axis")))

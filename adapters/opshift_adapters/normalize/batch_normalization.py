@@ -33,7 +33,7 @@ ONE = {"v": [0.5]}
 
 
 def arity(node: Node) -> int:
-    """How many outputs to list: one, or all that training has."""
+    """The number of outputs to list: one, or all that the training mode has."""
     return 1 if node.n_outputs == 1 else len(node.outputs)
 
 

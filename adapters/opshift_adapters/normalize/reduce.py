@@ -214,7 +214,7 @@ def reduce_17_18(node: Node, op: Builder) -> Result:
 @example("computed axes of whole numbers", "(int64[2,3] x, int64[1] a) => (int64[p] y) { y = {op}<keepdims=0>(x, a) }", inputs={"a": [-2]})
 @example("computed axes of unknown rank", RANKLESS_AXES + "y = ReduceMean(x, a) }", inputs={**SHAPE, "a": [0, -1]})
 @example("no computed axes of unknown rank", RANKLESS_AXES + "y = ReduceMean<noop_with_empty_axes=1>(x, a) }", inputs={**SHAPE, "a": np.zeros(0)})
-@example("norm of unknown rank", RANKLESS_AXES + "y = ReduceL2(x, a) }", inputs={**SHAPE, "a": [1]})
+@example("L2 of unknown rank", RANKLESS_AXES + "y = ReduceL2(x, a) }", inputs={**SHAPE, "a": [1]})
 @example("largest of unknown rank", RANKLESS_AXES + "y = ReduceMax(x, a) }", refuses=Why.NEEDS_RANK)
 def reduce_18_17(node: Node, op: Builder) -> Result:
     """Below opset 18 `axes` is an attribute; computed axes become ReduceSum or If nodes."""
@@ -252,7 +252,7 @@ REDUCE_20 = boundary(
     "ReduceMax:225c2f ReduceMin:bfb4c3",
     cast=shown(
         cast_around("uint8"),
-        example("truth values", "(bool[2,3] x) => (bool[2] y) { a = Constant<value_ints=[1]>() y = {op}<keepdims=0>(x, a) }", gives="Constant Cast {op} Cast"),
+        example("bool", "(bool[2,3] x) => (bool[2] y) { a = Constant<value_ints=[1]>() y = {op}<keepdims=0>(x, a) }", gives="Constant Cast {op} Cast"),
         example("of nothing", "(bool[0,3] x) => (bool[1,3] y) { a = Constant<value_ints=[0]>() y = {op}(x, a) }", gives="Constant Cast {op} Cast"),
     ),
 )

@@ -69,7 +69,7 @@ NON_ZERO = "(float[2,3] x) => (int64[2,N] y) { y = NonZero(x) }"
 @example("constant", "(int64[2,N] x) => (int64[2,N] y) <float[2,2] c = {1, 0, 0, 2}> { z = NonZero(c) y = Add(x, z) }", gives="Identity Add", inputs={"x": [[1, 2], [3, 4]]})
 @example("float", NON_ZERO, inputs={"x": [[0, -2, 0], [0.5, -0.0, np.nan]]})
 @example("nothing found", NON_ZERO, inputs={"x": [[0, 0, 0], [0, 0, 0]]})
-@example("all found", "(bool[3] x) => (int64[1,N] y) { y = NonZero(x) }", inputs={"x": [True] * 3})
+@example("all elements true", "(bool[3] x) => (int64[1,N] y) { y = NonZero(x) }", inputs={"x": [True] * 3})
 @example("three dimensions", "(int64[A,B,C] x) => (int64[3,N] y) { y = NonZero(x) }", inputs={"x": np.arange(24).reshape(2, 3, 4) % 3})
 @example("empty, unknown sizes", "(float[M,N] x) => (int64[2,K] y) { y = NonZero(x) }", inputs={"x": np.zeros((3, 0))})
 @example("empty", "(bool[0,3] x) => (int64[2,N] y) { y = NonZero(x) }")
@@ -276,7 +276,7 @@ CHOOSING_28 = boundary(
     cast=shown(
         cast_around("float"),
         example("chosen", "(bfloat16[2,3] x, bool[3] c) => (bfloat16[2,N] y) { y = Compress<axis=1>(x, c) }", gives="Cast Compress Cast"),
-        example("hot", "(int64[3] i, int64 d, bfloat16[2] v) => (bfloat16[3,N] y) { y = OneHot(i, d, v) }", inputs={"i": [0, 1, -1], "d": 2}, gives="Cast OneHot Cast"),
-        example("reversed", "(bfloat16[4,3] x, int64[3] n) => (bfloat16[4,3] y) { y = ReverseSequence(x, n) }", inputs={"n": [4, 1, 2]}, gives="Cast ReverseSequence Cast"),
+        example("OneHot", "(int64[3] i, int64 d, bfloat16[2] v) => (bfloat16[3,N] y) { y = OneHot(i, d, v) }", inputs={"i": [0, 1, -1], "d": 2}, gives="Cast OneHot Cast"),
+        example("ReverseSequence", "(bfloat16[4,3] x, int64[3] n) => (bfloat16[4,3] y) { y = ReverseSequence(x, n) }", inputs={"n": [4, 1, 2]}, gives="Cast ReverseSequence Cast"),
     ),
 )

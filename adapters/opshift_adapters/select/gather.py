@@ -78,7 +78,7 @@ ROWS = "(float[N,4] x, int64[2] i) => (float[2,4] y) { y = Gather(x, i) }"
 
 @example("constant indices", "(float[3,4] x) => (float[2,4] y) <int64[2] i = {2, 0}> { y = Gather(x, i) }", gives="Gather")
 @example("constant negative indices", "(float[3,4] x) => (float[3,2] y) <int32[2] i = {-1, 0}> { y = Gather<axis=-1>(x, i) }", gives="Gather")
-@example("into an unknown dimension", "(float[N,4] x) => (float[4] y) <int64 i = {-1}> { y = Gather(x, i) }", gives="Shape Gather Mul Add Gather")
+@example("a dimension of unknown size", "(float[N,4] x) => (float[4] y) <int64 i = {-1}> { y = Gather(x, i) }", gives="Shape Gather Mul Add Gather")
 @example("computed indices", ROWS, gives="Shape Gather Cast Less Cast Mul Add Gather", inputs={"i": [-1, 0]})
 @example("int32 indices", "(float[3,4] x, int32[1,2] i) => (float[3,1,2] y) { y = Gather<axis=1>(x, i) }", gives="Cast Add Div Mul Sub Gather", inputs={"i": [[-4, 3]]})
 @example("indices that are sizes", "(float[3,4] x, float[N] z) => (float[1,4] y) { i = Shape(z) y = Gather(x, i) }", gives="Shape Gather", inputs={"z": [1, 2]})
@@ -168,7 +168,7 @@ BATCHES = ("Slice", "Sub", "Add", "Concat", "Unsqueeze", *ARANGE, *SIZE_OF)
 
 
 @example("none", ND + "{ y = GatherND(x, i) }", inputs={"i": [[0, 2], [-1, -3]]}, gives="GatherND")
-@example("none, said explicitly", ND + "{ y = GatherND<batch_dims=0>(x, i) }", inputs={"i": [[0, 2], [-1, -3]]}, gives="GatherND")
+@example("batch_dims of 0", ND + "{ y = GatherND<batch_dims=0>(x, i) }", inputs={"i": [[0, 2], [-1, -3]]}, gives="GatherND")
 @example("one", "(float[2,3,4] x, int64[2,1] i) => (float[2,4] y) { y = GatherND<batch_dims=1>(x, i) }", inputs={"i": [[2], [-3]]}, gives="Slice Sub Add Concat GatherND")
 @example("two", "(float[2,3,4,2] x, int64[2,3,5,2] i) => (float[2,3,5] y) { y = GatherND<batch_dims=2>(x, i) }", inputs={"i": np.arange(60).reshape(2, 3, 5, 2) % 2})
 @example("unknown dimensions", "(float[A,B,4] x, int64[A,B,C,1] i) => (float[A,B,C] y) { y = GatherND<batch_dims=2>(x, i) }", inputs={"x": np.arange(24).reshape(2, 3, 4), "i": np.arange(12).reshape(2, 3, 2, 1) % 4})

@@ -50,7 +50,7 @@ WRITTEN = (*SCATTERED, *RESHAPE_TO, *SIZE_OF)
 @example("unknown rank", "(float[6] v, int64[n] s, int64[1,1] i, float[1,1] u) => (float[a,b] y) { x = Reshape(v, s) y = Scatter(x, i, u) }", inputs={"s": [2, 3], "i": [[1]]})
 @example("indices without an axis", "(float[3] x, int64 i, float u) => (float[3] y) { y = Scatter(x, i, u) }", invalid="indices without an axis")
 @example("outside", "(float[3] x, float[1] u) => (float[3] y) <int64[1] i = {3}> { y = Scatter<axis=0>(x, i, u) }", invalid="writes outside of 'x'")
-@example("places for more than there is", "(float[3,2] x, float[1,2] u) => (float[3,2] y) <int64[3] i = {1,0,0}> { y = Scatter(x, i, u) }", invalid="data, indices and updates have 2, 1, 2 dimensions")
+@example("indices of another rank", "(float[3,2] x, float[1,2] u) => (float[3,2] y) <int64[3] i = {1,0,0}> { y = Scatter(x, i, u) }", invalid="data, indices and updates have 2, 1, 2 dimensions")
 def scatter_9_8(node: Node, op: Builder) -> Result:
     """Opset 9 added Scatter; below it, each element is gathered from the old and the new ones."""
     data, updates, axis = node["data"], node["updates"], node.int("axis")

@@ -25,7 +25,7 @@ SEVEN = {"x": [2, 1, 1, 3, 4, 3, -1]}
 
 @adapter("Unique", 11, 10, emits=("Reshape", "Cast", "Size", "Unsqueeze", "Less", "And", "Or", "Not", "IsNaN", "ReduceSum", "Mul", "Equal", "NonZero", "Gather", *ARANGE))
 @example("all outputs, sorted", NUMBERS + ALL + "(x) }", inputs=SEVEN)
-@example("all outputs, as met", NUMBERS + ALL + "<sorted=0>(x) }", inputs=SEVEN)
+@example("all outputs, unsorted", NUMBERS + ALL + "<sorted=0>(x) }", inputs=SEVEN)
 @example("values only", "(int64[2,3] x) => (int64[N] y) { y = Unique(x) }", inputs={"x": [[2, 1, 1], [3, 2**60, 3]]})
 @example("two outputs left out", "(uint8[4] x) => (uint8[N] y, int64[N] n) { y, , , n = Unique<sorted=0>(x) }", inputs={"x": [200, 1, 200, 1]})
 @example("bool", "(bool[4] x) => (bool[N] y, int64[N] f) { y, f = Unique(x) }", inputs={"x": [True, True, False, True]})
@@ -82,7 +82,7 @@ def _count(op: Builder, matrix: Value) -> Value:
 
 
 def _picked(op: Builder, matrix: Value, places: Value) -> Value:
-    """The place at which each row has its only true element."""
+    """The position of the only true element in each row."""
     chosen = op.Cast(matrix, to=T.DOUBLE) * op.Cast(places, to=T.DOUBLE)
     return op.Cast(op.ReduceSum(chosen, axes=[1], keepdims=0), to=T.INT64)
 

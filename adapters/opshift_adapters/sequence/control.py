@@ -81,7 +81,7 @@ def _floated(info: ValueInfoProto) -> tuple[int, Sequence[Any] | None]:
 
 
 def _declared(info: ValueInfoProto) -> tuple[int, Sequence[Any] | None]:
-    """The element type of an input of a graph, 0 where it is not declared, and its dimensions."""
+    """The element type of a graph's input, 0 if it is not declared, and its dimensions."""
     tensor = info.type.tensor_type
     if not tensor.HasField("shape"):
         return tensor.elem_type, None
@@ -97,7 +97,7 @@ CONTROL_16 = boundary(16, "If:6bc99b Loop:70553c", cast=shown(
     example("branches", CHOICE, gives="If Cast"),
     example("loop", '(int64 n, bfloat16[2] x) => (bfloat16[2] y, bfloat16[k,2] z) { y, z = Loop(n, "", x) <body = b (int64 i, bool g, bfloat16[2] p) => (bool o, bfloat16[2] q, bfloat16[2] r) { o = Identity(g) q = Add(p, x) r = Mul(p, p) }> }', gives="Cast Loop Cast Cast", inputs={"n": 3}),
     example("loop of unknown rank", '(int64 n, bfloat16[6] v, int64[r] s) => (bfloat16[a,b] y) { x = Reshape(v, s) y = Loop(n, "", x) <body = b (int64 i, bool g, bfloat16[] p) => (bool o, bfloat16[] q) { o = Identity(g) q = Add(p, p) }> }', gives="Reshape Cast Loop Cast", inputs={"n": 2, "s": [2, 3]}),
-    example("loop of unsaid type", '(int64 n, bfloat16[2] x) => (bfloat16[2] y) { y = Loop(n, "", x) <body = b (int64 i, bool g, p) => (bool o, q) { o = Identity(g) q = Add(p, p) }> }', refuses=Why.NEEDS_TYPE, inputs={"n": 2}),
+    example("loop of unknown type", '(int64 n, bfloat16[2] x) => (bfloat16[2] y) { y = Loop(n, "", x) <body = b (int64 i, bool g, p) => (bool o, q) { o = Identity(g) q = Add(p, p) }> }', refuses=Why.NEEDS_TYPE, inputs={"n": 2}),
     example("optional", "(bool c, optional(float[2]) x) => (optional(float[2]) y) { y = If(c) <then_branch = t () => (optional(float[2]) p) { p = Identity(x) }, else_branch = e () => (optional(float[2]) q) { q = Identity(x) }> }", refuses=Why.TYPE_NOT_AVAILABLE, inputs={"x": [1.0, 2.0]}),
 ))  # fmt: skip
 IF_13 = boundary(13, "If:7afcd9")
@@ -245,16 +245,17 @@ TWO_RANKS = "(float[2,3] x, int64[r] s, int64 n) => (float[a,b] y, float[k] z) <
 @alternative("Loop", runtime="onnxruntime==0.4", emits=("Shape", *RESHAPE_TO))
 @example("a number that is read", "(float[3,2] x, bool go) => (float[3,2] y, int64[k] z) <int64 n = {3}> { u, y, z = Loop (n, go, x) <body = b (int64 i, bool k, float[3,2] p) => (bool o, float[3,2] q, float[2] r, int64 j) { o = Identity(k) q = Identity(p) r = Gather(p, i) j = Identity(i) } > }", imports={"": 10}, gives="Loop", inputs={"go": True})
 @example("a number that a branch reads", "(float[3] x, bool c) => (float[3] y) <int64 n = {3}, bool go = {1}> { u, y = Loop (n, go, x) <body = b (int64 i, bool k, float[3] p) => (bool o, float[3] q, float r) { o = Identity(k) q = Identity(p) r = If(c) <then_branch = t () => (float v) { v = Gather(p, i) }, else_branch = e () => (float w) <float m = {2.5}> { w = Identity(m) }> } > }", imports={"": 10}, gives="Loop", inputs={"c": True})
-@example("a number that nobody reads", "(float[2] x) => (float[2] y) <int64 n = {3}, bool go = {1}> { y = Loop(n, go, x) <body = b (int64 i, bool k, float[2] p) => (bool o, float[2] q) { o = Identity(k) q = Add(p, p) } > }", imports={"": 10}, gives="Loop")
+@example("a trip number that is not read", "(float[2] x) => (float[2] y) <int64 n = {3}, bool go = {1}> { y = Loop(n, go, x) <body = b (int64 i, bool k, float[2] p) => (bool o, float[2] q) { o = Identity(k) q = Add(p, p) } > }", imports={"": 10}, gives="Loop")
 @example("a value of several ranks", TWO_RANKS, imports={"": 10}, gives="Reshape Reshape Shape Loop Cast Cast Expand Reshape", inputs={"s": [1, 6, 1], "n": 2})
 @example("a value of several ranks, empty", TWO_RANKS.replace("2,3", "0,3").replace("{3,2}", "{0,2}"), imports={"": 10}, inputs={"s": [0, 3, 1], "n": 1})
 @example("a value of an undeclared type", "(float[2] x, int64 n) => (float[2] y) <bool go = {1}> { y = Loop(n, go, x) <body = b (int64 i, bool k, p) => (bool o, q) { o = Identity(k) q = Add(p, p) } > }", imports={"": 10}, gives="Loop", inputs={"n": 2})
 @example("rows of an unknown rank", "(float[2] x, int64[r] s, int64 n) => (float[2] y, float[a,b] z) <bool go = {1}> { y, z = Loop(n, go, x) <body = b (int64 i, bool k, float[2] p) => (bool o, float[2] q, float[] w) { o = Identity(k) q = Neg(p) w = Reshape(p, s) } > }", imports={"": 10}, gives="Loop", inputs={"n": 2, "s": [2]})
 @example("a value of an undeclared rank", "(float[2,3] x, int64 n) => (float[2,3] y) <bool go = {1}> { y = Loop(n, go, x) <body = b (int64 i, bool k, float[] p) => (bool o, float[2,3] q) { o = Identity(k) q = Neg(p) } > }", imports={"": 10}, gives="Loop", inputs={"n": 2})
 def as_a_body_of_known_shapes(node: Node, op: Builder) -> Result:
-    """onnxruntime 0.4 wants the rank of all that passes a body, and numbers trips by tensors [1].
+    """onnxruntime 0.4 needs known ranks in a body; a Loop with declared shapes is written.
 
-    A value that has several ranks passes the body as its elements and its shape.
+    It also numbers trips by tensors of shape [1]. A value that has several ranks is passed as its
+    elements and its shape.
     """
     old, (trips, condition, *states) = node.graph("body"), node.inputs
     given, results = [_declared(info) for info in old.input], node.results("body")
@@ -294,7 +295,7 @@ UNDECLARED = "(bool c, float[2,3] x{}) => (float[2,3] y) {{ y = If(c) <then_bran
 @example("a size that a branch computes", "(bool c, float[N] x) => (float[M] y) { y = If(c) <then_branch = t () => (float[?] p) { p = Concat<axis = 0>(x, x) }, else_branch = e () => (float[?] q) { q = Neg(x) }> }", imports={"": 10}, gives="If", inputs={"c": True})
 @example("a rank that is not known", UNDECLARED.format(", int64[r] s", "Reshape(x, s)"), imports={"": 10}, gives="If", inputs={"c": True, "s": [2, 3]})
 def with_declared_ranks(node: Node, op: Builder) -> Result:
-    """onnxruntime 0.4 wants a rank and sizes of all that a branch gives: none is read as 0."""
+    """onnxruntime 0.4 needs ranks and sizes of the results of branches; they are declared."""
     then, other = node.graph("then_branch"), node.graph("else_branch")
     for name, graph in (("then_branch", then), ("else_branch", other)):
         if not declare_shapes(graph.output, ranks_of(node.results(name))):
@@ -303,7 +304,7 @@ def with_declared_ranks(node: Node, op: Builder) -> Result:
 
 
 def declare_shapes(infos: Iterable[ValueInfoProto], ranks: Iterable[int | None]) -> bool:
-    """Declares the known ranks, and a name for each size that has none; whether all are known."""
+    """Declares known ranks and names for sizes without one; returns whether all ranks are known."""
     known = True
     for info, rank in zip(infos, ranks, strict=True):
         tensor = info.type.tensor_type
@@ -319,14 +320,14 @@ def declare_shapes(infos: Iterable[ValueInfoProto], ranks: Iterable[int | None])
 
 
 def ranks_of(values: Iterable[Value | None]) -> list[int | None]:
-    """The ranks of values, None for each that is not known."""
+    """The rank of each value, None if it is unknown."""
     return [value.rank_or_none if value is not None else None for value in values]
 
 
 def _packed(
     op: Builder, values: Sequence[Value | None], ranks: Sequence[int | None]
 ) -> Iterator[Value]:
-    """Values of a known rank as they are, and of each other one its elements and its shape."""
+    """Each value of known rank, and for another value its elements and its shape."""
     for value, rank in zip(values, ranks, strict=False):
         assert value is not None
         if rank is None:
@@ -337,7 +338,7 @@ def _packed(
 
 
 def _unpacked(op: Builder, parts: Iterator[Value], rank: int | None) -> Value:
-    """The next value of those that `_packed` made."""
+    """The next value of those that `_packed` gave."""
     value = next(parts)
     return value if rank is not None else reshape_to(op, value, next(parts))
 
@@ -350,7 +351,7 @@ ROWS = "(float[3,2] x) => (float[3,2] y) <int64 n = {3}, bool go = {1}> { y = Lo
 @example("two scans, one read", "(float[3,2] x) => (float[3] y) <int64 n = {3}> { u, y = Loop(n, \"\") <body = b (int64 i, bool k) => (bool o, float[2] r, float s) { o = Identity(k) r = Gather(x, i) s = ReduceMax<keepdims=0>(r) } > }", gives="Loop")
 @example("no trips", "(float[3,2] x) => (float[0,2] y) <int64 n = {0}> { y = Loop(n, \"\") <body = b (int64 i, bool k) => (bool o, float[2] r) { o = Identity(k) r = Gather(x, i) } > }")
 @example("a state", "(float[2] x) => (float[2] y) <int64 n = {3}> { y = Loop(n, \"\", x) <body = b (int64 i, bool k, float[2] p) => (bool o, float[2] q) { o = Identity(k) q = Add(p, p) } > }", gives="Loop")
-@example("as long as it goes on", '(float[2] x) => (float[2] y) <bool go = {1}, int64 last = {2}> { y = Loop("", go, x) <body = b (int64 i, bool k, float[2] p) => (bool o, float[2] q) { q = Add(p, p) o = Less(i, last) } > }', gives="Loop")
+@example("a condition without a trip count", '(float[2] x) => (float[2] y) <bool go = {1}, int64 last = {2}> { y = Loop("", go, x) <body = b (int64 i, bool k, float[2] p) => (bool o, float[2] q) { q = Add(p, p) o = Less(i, last) } > }', gives="Loop")
 def loop_11_10(node: Node, op: Builder) -> Result:
     """Below opset 11 a Loop carries at least one value; an unused zero is added."""
     if len(node.inputs) > 2:

@@ -36,7 +36,7 @@ def optional_get_element_18_17(node: Node, op: Builder) -> Result:
 @example("tensor", "(float[2] x) => (bool y) { y = OptionalHasElement(x) }", gives="Identity")
 @example("nothing", "(float[2] x) => (bool y) { y = OptionalHasElement() }", gives="Identity")
 @example("left out", '(float[2] x) => (bool y) { y = OptionalHasElement("") }', gives="Identity")
-@example("of nobody knows what", "(float[2] x) => (bool y) { u = other.thing(x) y = OptionalHasElement(u) }", imports={"other": 1}, refuses=Why.NEEDS_TYPE)
+@example("of an unknown operator", "(float[2] x) => (bool y) { u = other.thing(x) y = OptionalHasElement(u) }", imports={"other": 1}, refuses=Why.NEEDS_TYPE)
 def optional_has_element_18_17(node: Node, op: Builder) -> Result:
     """Opset 18 accepts no input or no optional; below it, the known answer is a constant."""
     value = node.input("input")
@@ -76,8 +76,8 @@ def optional_element_15_14(node: Node, op: Builder) -> Result:
 
 @adapter("Optional", 15, 14)
 @example("an output", "(float[2] x) => (optional(float[2]) y) { y = Optional(x) }", refuses=Why.NOT_EXPRESSIBLE)
-@example("read by nobody", "(float[2] x) => (float[2] y) { o = Optional(x) y = Neg(x) }", gives="Neg")
-@example("nothing, read by nobody", "(float[2] x) => (float[2] y) { o = Optional<type=float[2]>() y = Neg(x) }", gives="Neg")
+@example("an output that is not read", "(float[2] x) => (float[2] y) { o = Optional(x) y = Neg(x) }", gives="Neg")
+@example("empty, an output that is not read", "(float[2] x) => (float[2] y) { o = Optional<type=float[2]>() y = Neg(x) }", gives="Neg")
 def optional_15_14(node: Node, op: Builder) -> Result:
     """Opset 15 added Optional; below it, the node is removed with the last node that reads it."""
     return op.dissolve(GONE)

@@ -43,7 +43,7 @@ AXES_11 = boundary(11, "Scan:787e3b", directions="up")
 @example("ranks that are known", "(float[2] s, float[3,2] x) => (float[2] t, float[a,b] y) { t, y = Scan(s, x) <num_scan_inputs=1, body = b (float[] p, float[] i) => (float[] q, float[] o) { q = Add(p, i) o = Mul(q, i) }> }", imports={"": 10}, gives="Scan")
 @example("a rank that is not known", "(float[2] s, float[6] v, int64[r] g) => (float[2] t, float[a,b] y) { x = Reshape(v, g) t, y = Scan(s, x) <num_scan_inputs=1, body = b (float[] p, float[] i) => (float[] q, float[] o) { q = Add(p, i) o = Mul(q, i) }> }", imports={"": 10}, gives="Reshape Scan", inputs={"g": [3, 2]})
 def with_declared_shapes(node: Node, op: Builder) -> Result:
-    """onnxruntime 0.4 wants the ranks of all that passes a body; a size without a name is 0 to it."""
+    """onnxruntime 0.4 needs the ranks of all values of a body; they are declared, sizes named."""
     body, scanned = node.graph("body"), node.int("num_scan_inputs")
     given, results = ranks_of(node.inputs), ranks_of(node.results("body"))
     first = len(given) - scanned
@@ -162,7 +162,7 @@ def scan_9(attributes: str, x: str = "3,2", y: str = "3,2") -> str:
 @adapter("Scan", 9, 8, emits=("Unsqueeze", "Squeeze", "Transpose", "Identity"))
 @example("plain", scan_9("scan_input_axes=[0]"), gives="Unsqueeze Unsqueeze Scan Squeeze Squeeze")
 @example("axes", scan_9("scan_input_axes=[1], scan_output_axes=[1]", "2,3", "2,3"), gives="Unsqueeze Transpose Unsqueeze Scan Squeeze Squeeze Transpose")
-@example("both ways round", scan_9("scan_input_directions=[1], scan_output_directions=[1]", "N,2", "N,2"))
+@example("reversed input and output", scan_9("scan_input_directions=[1], scan_output_directions=[1]", "N,2", "N,2"))
 @example("no state", "(float[3,2] x) => (float[3,2] y) { y = Scan(x) <num_scan_inputs=1, body = b (float[2] i) => (float[2] o) { o = Neg(i) } > }", gives="Unsqueeze Scan Squeeze")
 @example("unknown rank, other axis", "(float[n] v, int64[k] g) => (float[a,b] y) { x = Reshape(v, g) y = Scan(x) <num_scan_inputs=1, scan_input_axes=[1], body = b (float[m] i) => (float[m] o) { o = Neg(i) } > }", refuses=Why.NEEDS_RANK)
 @example("a body that computes nothing", "(bool c, float[2] s, float[2,2] x) => (float[2] t, float[2,2] y, float[2] z) { z = If(c) <then_branch = t () => (float[2] p) { p = Neg(s) }, else_branch = e () => (float[2] q) { q = Identity(s) }> t, y = Scan<num_scan_inputs=1, body = b (float[2] u, float[2] e) => () { d = Add(u, e) }, scan_output_axes=[-1]>(s, x) }", invalid="body computes 0 of 2 outputs")

@@ -142,7 +142,7 @@ ROW = SPLIT.replace("[a,b]", "[a]")
 @example("beyond the end", OF_TWO + "t = SequenceErase(s) y = SequenceAt(t, one) }", refuses=Why.AMBIGUOUS)
 @example("of an input", "(seq(float[n]) s, int64 i) => (float[n] y) { y = SequenceAt(s, i) }", refuses=Why.NEEDS_CONSTANT)
 @example("inside a branch", OF_TWO.replace("int64 i", "bool c") + "y = If(c) <then_branch = t () => (float[2] p) { e = SequenceAt(s, one) z = Constant<value=int64[1] {0}>() u = Constant<value=int64[1] {2}>() p = Slice(e, z, u) }, else_branch = f () => (float[2] q) { q = Identity(a) }> }", gives="If", inputs={"c": True})
-@example("of nobody knows what", "(float[2] a) => (float[n] y) <int64 z = {0}> { s = other.thing(a) y = SequenceAt(s, z) }", imports={"other": 1}, refuses=Why.NEEDS_CONSTANT)
+@example("of an unknown operator", "(float[2] a) => (float[n] y) <int64 z = {0}> { s = other.thing(a) y = SequenceAt(s, z) }", imports={"other": 1}, refuses=Why.NEEDS_CONSTANT)
 @example("computed part of unknown rank", "(float[12] x, int64[k] g, int64 i) => (float[a,b] y) <int64[2] parts = {2,2}> { r = Reshape(x, g) s = SplitToSequence(r, parts) y = SequenceAt(s, i) }", inputs={"g": [4, 3], "i": 1}, refuses=Why.NEEDS_CONSTANT)
 def sequence_at_11_10(node: Node, op: Builder) -> Result:
     """Opset 11 added sequences; below it, the tensor at the position is used, or gathered."""
@@ -260,7 +260,7 @@ def _merged(op: Builder, x: Value, axis: int) -> Value:
 
 
 @adapter("SequenceConstruct SequenceEmpty SequenceInsert SequenceErase SplitToSequence", 11, 10)
-@example("read by nobody", "(float[2] a) => (float[2] y) <int64[2] p = {1,1}, int64 i = {0}> { s = SequenceConstruct(a) t = SequenceErase(s) v = SequenceErase(s, i) u = SplitToSequence<axis=-1>(a, p) e = SequenceEmpty() f = SequenceInsert(e, a) g = SequenceInsert(f, a, i) y = Neg(a) }", gives="Neg")
+@example("outputs that are not read", "(float[2] a) => (float[2] y) <int64[2] p = {1,1}, int64 i = {0}> { s = SequenceConstruct(a) t = SequenceErase(s) v = SequenceErase(s, i) u = SplitToSequence<axis=-1>(a, p) e = SequenceEmpty() f = SequenceInsert(e, a) g = SequenceInsert(f, a, i) y = Neg(a) }", gives="Neg")
 @example("an output", "(float[2] a) => (seq(float[2]) s) { s = SequenceConstruct(a) }", refuses=Why.NOT_EXPRESSIBLE)
 @example("a split as output", "(float[2] a) => (seq(float[1]) s) { s = SplitToSequence(a) }", refuses=Why.NOT_EXPRESSIBLE)
 @example("in a function", "(float[2] a, float[2] b) => (float[2] y) <int64 one = {1}> { s = own.pair(a, b) y = SequenceAt(s, one) }", functions='<opset_import: ["" : 11], domain: "own"> pair (a, b) => (s) { s = SequenceConstruct(a, b) }', imports={"own": 1})
@@ -281,7 +281,7 @@ PAIRED = "(seq(float[n]) s, seq(float[n]) t, float[1] c) => (seq(float[n]) y, se
 @example("computed elements", "(float[N,3] x) => (float[N,3] y) { s = SplitToSequence(x) m = SequenceMap(s) <body = g (float[1,3] e) => (float[1,3] f) { f = Neg(e) }> y = ConcatFromSequence<axis=0>(m) }")
 @example("inputs", PAIRED, inputs={"s": [np.ones(2), np.ones(1)], "t": [np.zeros(1), np.zeros(3)]})
 @example("an element grows at the boundary", "(float[2,3] a, float[3] w) => (float[n,3] y) <int64 z = {0}> { s = SequenceConstruct(a) m = SequenceMap(s) <body = g (float[2,3] e) => (float[2,3] f) { f = LayerNormalization(e, w) }> y = SequenceAt(m, z) }", atol=1e-6)
-@example("of nobody knows what", "(float[2] a) => (seq(float[2]) y) { s = other.thing(a) y = SequenceMap(s) <body = g (float[2] e) => (float[2] f) { f = Neg(e) }> }", imports={"other": 1}, refuses=Why.NEEDS_TYPE)
+@example("of an unknown operator", "(float[2] a) => (seq(float[2]) y) { s = other.thing(a) y = SequenceMap(s) <body = g (float[2] e) => (float[2] f) { f = Neg(e) }> }", imports={"other": 1}, refuses=Why.NEEDS_TYPE)
 def sequence_map_17_16(node: Node, op: Builder) -> Result:
     """Opset 17 added SequenceMap; below it, a Loop or nodes for each known element are written."""
     first, *others = (value for value in node.inputs if value is not None)

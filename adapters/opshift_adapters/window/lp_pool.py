@@ -89,7 +89,7 @@ def lp_pool_2_1(node: Node, op: Builder) -> Result:
 @example("fraction, same size", LINE + '<kernel_shape=[3], strides=[2], auto_pad="SAME_UPPER", p=2.5>(x) }', rtol=1e-6)
 @example("fraction, unknown channels", "(float[1,C,7] x) => (float[1,C,o] y) { y = LpPool<kernel_shape=[3], p=1.5>(x) }", refuses=Why.NEEDS_SHAPE)
 @example("no kernel_shape", LINE + "(x) }", refuses=Why.AMBIGUOUS)
-@example("p beyond whole numbers", LINE + "<kernel_shape=[3], p=1e19>(x) }", refuses=Why.NOT_EXPRESSIBLE)
+@example("p beyond int64", LINE + "<kernel_shape=[3], p=1e19>(x) }", refuses=Why.NOT_EXPRESSIBLE)
 def lp_pool_1_2(node: Node, op: Builder) -> Result:
     """Opset 2 made `p` an integer and requires `kernel_shape`; a fractional p becomes a Conv."""
     x, p = node["X"], node.float("p")

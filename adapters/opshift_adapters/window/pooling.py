@@ -179,7 +179,7 @@ def max_pool_10_9(node: Node, op: Builder) -> Result:
 
 
 def _largest(op: Builder, x: Value, axis: int, kernel: int, dilation: int) -> Value:
-    """The largest of `kernel` elements that lie `dilation` apart, from each place on."""
+    """The largest of `kernel` elements that are `dilation` apart, from each position on."""
     parts = []
     for place in range(kernel):
         left = (kernel - 1 - place) * dilation
@@ -194,7 +194,7 @@ INDICES_8 = boundary(8, "MaxPool:20f670", directions="up")
 
 @adapter("MaxPool", 8, 7)
 @example("no indices", LINE + "<kernel_shape=[3], strides=[2], pads=[1, 0], storage_order=1>(x) }", gives="{op}")
-@example("indices that nobody reads", "(float[1,2,7] x) => (float[1,2,o] y) { y, i = MaxPool<kernel_shape=[3]>(x) }", gives="MaxPool")
+@example("indices that are not read", "(float[1,2,7] x) => (float[1,2,o] y) { y, i = MaxPool<kernel_shape=[3]>(x) }", gives="MaxPool")
 @example("indices", "(float[1,2,7] x) => (float[1,2,o] y, int64[1,2,o] i) { y, i = MaxPool<kernel_shape=[3]>(x) }", refuses=Why.NOT_EXPRESSIBLE)
 def max_pool_8_7(node: Node, op: Builder) -> Result:
     """Opset 8 added the output Indices and `storage_order`; unused ones are removed."""

@@ -28,7 +28,7 @@ SIZED = TILES.replace(") =>", ", int64[4] o) =>") + ", strides=[2,2]>(x, i, o) }
 @adapter("MaxUnpool", 9, 8, emits=(*SCATTERED, *RESHAPE_TO, "Shape", "Div", "Expand", *COUNTED))
 @example("pairs", f"(float[1,2,2] x, int64[1,2,2] i) => (float[1,2,4] y) {{ y = MaxUnpool{HALVES}(x, i) }}", inputs=PICKED)
 @example("half", f"(float16[1,2,2] x, int64[1,2,2] i) => (float16[1,2,4] y) {{ y = MaxUnpool{HALVES}(x, i) }}", inputs=PICKED)
-@example("what is not finite", f"(float[1,2,2] x, int64[1,2,2] i) => (float[1,2,4] y) {{ y = MaxUnpool{HALVES}(x, i) }}", inputs=PICKED | {"x": [[[np.nan, np.inf], [-np.inf, -0.0]]]})
+@example("NaN, infinities and -0", f"(float[1,2,2] x, int64[1,2,2] i) => (float[1,2,4] y) {{ y = MaxUnpool{HALVES}(x, i) }}", inputs=PICKED | {"x": [[[np.nan, np.inf], [-np.inf, -0.0]]]})
 @example("one place twice", f"(double[1,1,3] x, int64[1,1,3] i) => (double[1,1,6] y) {{ y = MaxUnpool{HALVES}(x, i) }}", inputs={"x": [[[1, 2, 3]]], "i": [[[4, 0, 4]]]})
 @example("no strides", TILES + ">(x, i) }", inputs={"i": [[[[0, 8], [4, 2]]]]})
 @example("pads", TILES + ", strides=[2,2], pads=[1,0,0,1]>(x, i) }", inputs={"i": [[[[0, 8], [4, 2]]]]})
