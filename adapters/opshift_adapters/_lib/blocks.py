@@ -441,7 +441,7 @@ ROUND = ("Ceil", "Sub", "Mul", "Floor", "Greater", "Less", "Not", "And", "Or", "
 
 
 def round_half_even(op: Builder, x: Value) -> Value:
-    """Round below opset 11 (to 7): Ceil, minus 1 where the lower integer wins."""
+    """Round below opset 11 (to 7): Ceil, minus 1 where that is nearer, halves to the even one."""
     half, two = op.const(0.5, like=x), op.const(2, like=x)
     above = op.Ceil(x)
     over = above - x

@@ -63,7 +63,7 @@ def cosh_9_8(node: Node, op: Builder) -> Result:
 @example("near zero", "(float[3] x) => (float[3] y) { y = Sinh(x) }", inputs={"x": [1e-30, -1e-4, 0.01]})
 @example("double near overflow", "(double[3] x) => (double[3] y) { y = Sinh(x) }", inputs={"x": [710.4, -710.4, 1e-9]}, rtol=1e-13)
 def sinh_9_8(node: Node, op: Builder) -> Result:
-    """Opset 9 added Sinh; below it, Tanh(x) * Cosh(x) is written, which is exact for small x."""
+    """Opset 9 added Sinh; below it, Tanh(x) * Cosh(x) is written, which is accurate for small x."""
     x = node["input"]
     wide = _double(op, x)
     return _back(op, op.Tanh(wide) * _cosh(op, wide), x)

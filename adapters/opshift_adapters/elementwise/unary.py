@@ -145,7 +145,7 @@ def is_inf_10_9(node: Node, op: Builder) -> Result:
 @example("double", "(double[N] x) => (double[N] y) { y = Round(x) }")
 @example("float16", "(float16[3] x) => (float16[3] y) { y = Round(x) }", inputs={"x": [1023.5, 1022.5, -0.5]})
 def round_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 added Round; below it, Ceil(x) is written, minus 1 where the lower integer wins."""
+    """Opset 11 added Round; below it, Ceil(x) is written, minus 1 where that is nearer."""
     return round_half_even(op, node["X"])
 
 

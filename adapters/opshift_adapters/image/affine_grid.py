@@ -37,7 +37,7 @@ SOLID = "(double[1,3,4] t) => (double[1,2,3,4,3] y) <int64[5] s = {1,1,2,3,4}> "
 @example("computed corners", "(double[N,3,4] t, int64[5] s) => (double[a,b,c,d,e] y) { y = AffineGrid<align_corners=1>(t, s) }", atol=1e-14, inputs={"s": [2, 1, 3, 4, 2]})
 @example("unknown number of axes", "(float[N,2,3] t, int64[k] s) => (float[a,b,c,d] y) { y = AffineGrid(t, s) }", refuses=Why.NEEDS_SHAPE, inputs={"s": [2, 1, 3, 4]})
 def affine_grid_20_19(node: Node, op: Builder) -> Result:
-    """Opset 20 added AffineGrid; below it, even positions are multiplied by the matrix theta."""
+    """Opset 20 added AffineGrid; below it, evenly spaced positions times theta are written."""
     theta, size, kind = node["theta"], node["size"], node["theta"].elem_type
     work = T.DOUBLE if kind == T.DOUBLE else T.FLOAT
     count = size.shape[0] - 2

@@ -114,7 +114,7 @@ def attention_25_24(node: Node, op: Builder) -> Result:
 @example("one present", QKV + PAST + PRESENT.replace(", float[2,2,7,6] v2", "") + "{ y, k2 = Attention(q, k, v, , pk, pv) }", gives="Attention")
 @example("the other present", QKV + PAST + PRESENT.replace(" float[2,2,7,4] k2,", "") + "{ y, , v2 = Attention(q, k, v, , pk, pv) }", refuses=Why.NOT_EXPRESSIBLE)
 def attention_23_24(node: Node, op: Builder) -> Result:
-    """Opset 24 pairs the present outputs and hides keys that the mask lacks; it is expanded."""
+    """Opset 24 hides keys that the mask lacks; a mask of one column is expanded to all keys."""
     outputs = 3 if node.n_outputs == 2 else node.n_outputs
     if outputs == 3 and node.output("present_key") is None:
         raise Refusal(Why.NOT_EXPRESSIBLE, "from opset 24 on, present_value exists only together with present_key")

@@ -53,7 +53,7 @@ BIAS = "(float[N,3] a, float[3,4] b, {c} c) => (float[N,4] y) {{ y = Gemm<alpha=
 @example("unknown rank of C", "(float[2,3] a, float[3,4] b, float[4] v, int64[n] s) => (float[2,4] y) { c = Reshape(v, s) y = Gemm(a, b, c) }", refuses=Why.NEEDS_RANK, inputs={"s": [1, 4]})
 @example("no matrix", "(float[2,3,1] a, float[3,4] b, float[4] c) => (float[n,m] y) { y = Gemm(a, b, c) }", invalid="what are no matrices")
 def gemm_7_6(node: Node, op: Builder) -> Result:
-    """Below opset 7 C is a row, one element or whole; other shapes are transposed or expanded."""
+    """Below opset 7 C is one element, a row or full; other shapes are transposed or expanded."""
     c = node["C"]
     rows, columns = _result_dims(node)
     if c.rank < 2:

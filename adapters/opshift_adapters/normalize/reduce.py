@@ -186,7 +186,7 @@ FLAT = "(float[2,3,4] x, int64[2] a) => (float[p] y) "
 @example("computed axes, dropped", FLAT + "{ y = ReduceSum<keepdims=0>(x, a) }", inputs={"a": [-2, 0]})
 @example("computed axes of unknown rank", "(float[24] v, int64[n] s, int64[k] a) => (float[p,q,r] y) { x = Reshape(v, s) y = ReduceSum(x, a) }", refuses=Why.NEEDS_RANK)
 def reduce_sum_13_12(node: Node, op: Builder) -> Result:
-    """Below opset 13 `axes` is an attribute; computed axes become If nodes, one for each axis."""
+    """Below opset 13 `axes` is an attribute; computed axes become a tree of If nodes."""
     axes = known_axes(node)
     return over_computed(node, op) if axes is None else over(node, op, axes)
 

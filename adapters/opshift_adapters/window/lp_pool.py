@@ -35,7 +35,7 @@ BFLOAT16_22 = boundary(22, "GlobalLpPool:ad52a7/c56e93", cast=cast_around("float
 @example("bfloat16", "(bfloat16[1,2,7] x) => (bfloat16[1,2,o] y) { y = LpPool<kernel_shape=[3]>(x) }", gives="Cast LpPool Cast", atol=0.02)
 @example("gaps", "(float[1,2,7] x) => (float[1,2,o] y) { y = LpPool<kernel_shape=[2], dilations=[3]>(x) }", gives="LpPool")
 def lp_pool_22_21(node: Node, op: Builder) -> Result:
-    """Opset 22 added bfloat16 and drops windows in the end padding; below it, pads drop them."""
+    """Opset 22 added bfloat16 and drops windows in the end padding; below it, pads avoid them."""
     return without_windows_in_pad(node, op)
 
 
@@ -53,7 +53,7 @@ DILATIONS_18 = boundary(18, "LpPool:1b2195", directions="up")
 @example("gaps, unknown size", OPEN.replace(",2,", ",C,") + "<kernel_shape=[3], dilations=[2]>(x) }", rtol=1e-6, inputs={"x": [[[1, 2, 3, 4, 5, 6, 7]]]}, gives="Abs Pow Shape Slice Concat Reshape Conv Shape Slice Shape Slice Concat Reshape Pow")
 @example("gaps in float16", "(float16[1,2,7] x) => (float16[1,2,o] y) { y = LpPool<kernel_shape=[3], dilations=[2]>(x) }")
 def lp_pool_18_17(node: Node, op: Builder) -> Result:
-    """Opset 18 added `dilations` and `ceil_mode`; below it, a Conv sums powers, or pads grow."""
+    """Opset 18 added `dilations` and `ceil_mode`; below it, a Conv or wider pads replace them."""
     if not dilated(node):
         return rounded_down(node, op)
     x, p = as_wide(op, node["X"]), float(node.int("p"))

@@ -73,7 +73,7 @@ CEIL_22 = boundary(
 @example("gaps", "(float[1,2,7] x) => (float[1,2,o] y) { y = {op}<kernel_shape=[2], dilations=[3]>(x) }", gives="{op}")
 @example("last window in pads that count, of one axis", "(float[1,2,7,6] x) => (float[1,2,o,p] y) { y = AveragePool<kernel_shape=[2, 3], strides=[3, 2], pads=[1, 0, 2, 0], ceil_mode=1, count_include_pad=1>(x) }", gives="Pad AveragePool")
 def pool_22_21(node: Node, op: Builder) -> Result:
-    """Opset 22 added bfloat16 and drops windows in the end padding; below it, pads drop them."""
+    """Opset 22 added bfloat16 and drops windows in the end padding; below it, pads avoid them."""
     return without_windows_in_pad(node, op)
 
 
