@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The exception tree: what a caller can catch, and nothing else leaves the package."""
+"""The exceptions that opshift raises on purpose."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Why(enum.Enum):
-    """Closed list of reasons, so that a run over many models can count them.
+    """The closed list of reasons for a refusal, so that a run over many models can count them.
 
     Each has a page in `opshift.codes`, which `opshift explain` prints.
     """
@@ -51,13 +51,13 @@ class Why(enum.Enum):
 
 
 class OpshiftError(Exception):
-    """Everything that opshift raises on purpose; `code` names its page in `opshift.codes`."""
+    """The base of all exceptions of opshift; `code` names a page in `opshift.codes`."""
 
     code = "BUG"
 
 
 class InvalidModel(OpshiftError, ValueError):  # noqa: N818
-    """The input is not a legal model; the message names the thing and the way out."""
+    """The input is not a legal model; the message names the fault and what to do."""
 
     code = "INVALID_MODEL"
 
@@ -67,19 +67,19 @@ class InvalidModel(OpshiftError, ValueError):  # noqa: N818
 
 
 class BadTarget(OpshiftError, ValueError):  # noqa: N818
-    """The target cannot be meant: out of range, or of a domain the model does not import."""
+    """The target does not exist or does not fit the model."""
 
     code = "BAD_TARGET"
 
 
 class BadDestination(OpshiftError, OSError):  # noqa: N818
-    """The result cannot go where it should: it would harm a file, or could not be read there."""
+    """The result cannot be written to its place, because it would harm a file or be unreadable."""
 
     code = "BAD_DESTINATION"
 
 
 class MissingExtra(OpshiftError, ImportError):  # noqa: N818
-    """Something optional is not installed; the message says how to get it."""
+    """An optional package is not installed; the message tells how to install it."""
 
     code = "MISSING_EXTRA"
 
@@ -91,7 +91,7 @@ class AdapterBug(OpshiftError, TypeError):  # noqa: N818
 
 
 class Refusal(Exception):  # noqa: N818 - it is an answer, not an error
-    """What an adapter raises when a node has no exact form at the other version."""
+    """Raised by an adapter when a node has no exact form at the version being entered."""
 
     def __init__(self, why: Why, detail: str) -> None:
         super().__init__(why, detail)
@@ -101,7 +101,7 @@ class Refusal(Exception):  # noqa: N818 - it is an answer, not an error
 
 @dataclass(frozen=True, slots=True)
 class RefusedNode:
-    """One node that cannot cross one boundary."""
+    """One node that cannot be converted over one boundary."""
 
     node: str
     op: str
@@ -109,7 +109,7 @@ class RefusedNode:
     boundary: tuple[int, int]
     why: Why
     detail: str
-    missed: Assumption | None = None  # without which the node was written that is refused
+    missed: Assumption | None = None  # it would have avoided the refused node
 
     @property
     def cure(self) -> str:
@@ -135,7 +135,7 @@ class RefusedNode:
 
 
 class Refused(OpshiftError, RuntimeError):  # noqa: N818
-    """No equal model exists at the target: every blocker of the boundary, and how near one gets.
+    """No equal model exists at the target; lists every blocking node and the nearest versions.
 
     Attributes
     ----------
@@ -144,7 +144,7 @@ class Refused(OpshiftError, RuntimeError):  # noqa: N818
     nearest, target : dict of str to int
         The nearest versions that the model reaches, and those that were wanted, by domain.
     steps : tuple of StepReport
-        What was done before the node was met.
+        The steps that were made before the refusal.
     dead_ends : tuple of str
         The ways that the plan knows to end before the target.
 

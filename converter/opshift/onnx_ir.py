@@ -53,7 +53,7 @@ class ConvertVersionPass(FunctionalPass):
         self.report: Report | None = None
 
     def call(self, model: onnx_ir.Model) -> PassResult:
-        """Returns a converted copy; raises Refused where no equal model exists."""
+        """Returns a converted copy; raises Refused if no equal model exists."""
         found: Any = convert_with_report(model, self.request)
         self.report = found.report
         return PassResult(found.model, modified=found.report.changed)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a conversion did, as a frozen value that travels between processes and through JSON."""
+"""The report of a conversion, which can be pickled and written as JSON."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SCHEMA_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One kind of rewriting at one boundary, and how many nodes it met."""
+    """One kind of rewriting at one boundary, and the number of rewritten nodes."""
 
     op: str
     gives: tuple[str, ...]
@@ -43,7 +43,7 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class StepReport:
-    """What one boundary took."""
+    """The rewritten and the kept nodes of one step."""
 
     domain: str
     start: int
@@ -53,7 +53,7 @@ class StepReport:
 
     @property
     def changed(self) -> bool:
-        """Whether a version or a node changed, be it in a function alone."""
+        """Whether a version or a node changed, in the model or in a function."""
         return self.start != self.to or bool(self.rewritten)
 
     @property
@@ -181,7 +181,7 @@ class Report(Paged):
         yield from self.detail()
 
     def page(self) -> Page:
-        """The verdict, the versions, what changed for each operator, and what it rests on."""
+        """The verdict, the versions, the changes of each operator, and the assumptions."""
         from opshift.page.sheet import Page, facts_of
 
         verdict = next(self.lines())
@@ -222,7 +222,7 @@ class Report(Paged):
 def sections_of(
     steps: Iterable[StepReport], caution: Sequence[Line], notes: Sequence[str]
 ) -> tuple[Section, ...]:
-    """What steps rewrote, what the result rests on, and what else a reader should know."""
+    """The sections for the rewritten operators, the assumptions, and the notes."""
     from opshift.page.markup import repeated
     from opshift.page.page_parts import Block, Notes, Table
     from opshift.page.sheet import Section

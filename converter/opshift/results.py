@@ -37,7 +37,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class ModelResult:
-    """What became of one model; `row` is its documented JSON form."""
+    """The result for one model; `row` is its documented JSON form."""
 
     model: str
     state: str

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How outcomes are shown: lines with roles, escaped once, on the way to a terminal or a page.
+"""Shows outcomes as lines with roles, and escapes them once, for a terminal or a page.
 
-Names in a model come from anybody. They are put into lines as they are; what leaves this module
-holds no control character but the ends of its own lines.
+Names in a model may hold anything. They are put into lines as they are. The text that this module
+returns holds no control character except the ends of its own lines.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def notebook(lines: Iterable[Line]) -> str:
 
 
 class Shown:
-    """Something with lines, the verdict first: the same text in a shell, a notebook and a file."""
+    """An outcome with lines, the verdict first, for shells, notebooks and files."""
 
     __slots__ = ()
 
@@ -128,7 +128,7 @@ def size(octets: int) -> str:
 
 
 def suggestion(word: str, known: Sequence[str], count: int = 3) -> str:
-    """`; did you mean X?`, or nothing where no known word is like this one."""
+    """`; did you mean X?`, or an empty text if no known word is similar."""
     import difflib
 
     lowered = {one.lower(): one for one in known}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An export from torch that goes on to the opset, or the runtime, that is wanted."""
+"""Exports a torch module, and converts the export to the wanted opset or runtime."""
 
 from __future__ import annotations
 

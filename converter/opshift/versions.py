@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which release of onnx brought which IR and operator sets, and what follows from it."""
+"""The releases of onnx with their IR versions and operator sets."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def ir_for(imports: Mapping[str, int]) -> int:
 
 
 def paired(imports: Mapping[str, int], domain: str, ir_version: int = 0) -> int:
-    """The version of a domain that goes with those already imported, or else with the IR."""
+    """The version of a domain that pairs with the imported versions, or else with the IR."""
     found = [r for d, v in imports.items() if (r := release_of(d, v)) is not None]
     newest = max(found, key=RELEASES.index, default=None)
     return max((newest or first_of(ir_version)).version(domain), 1)

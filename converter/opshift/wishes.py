@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a caller can wish for a conversion: one text for each wish, for Python and the command."""
+"""The options of a conversion, with one text for each, for Python and for the command."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Wish(NamedTuple):
-    """The type of a wish in the words of a docstring, and what it does."""
+    """The type of an option, as a docstring names it, and what the option does."""
 
     type: str
     text: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a conversion is answered: the verdict, what was written, then the detail."""
+"""Prints the outcome of a conversion: the verdict, the written files, then the details."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VERBS = {"write": "Converted", "check": "Would change", "dry run": "Would conver
 def converted(
     talk: Output, report: Report, wish: str, target: str, found: Verification | None = None
 ) -> int:
-    """Prints what was done, or would be, and gives the exit code."""
+    """Prints what was done, or would be done; returns the exit code."""
     if found is not None and not found.equal:
         return talk.refused(lambda: _unequal(found), lambda: _data(report, found))
     changes = wish == "check" and report.changed

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command `opshift`: its commands are found when they are needed."""
+"""The command `opshift`, which imports each of its commands when it is needed."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that is named; a path alone is shown, and a mistyped name is corrected."""
+        """The named command. A path alone means `info`; an unknown name gets a suggestion."""
         word = args[0]
         known = self.list_commands(ctx)
         if word not in known:
@@ -55,7 +55,7 @@ class Commands(click.Group):
         self, args: Sequence[str] | None = None, prog_name: str | None = None,
         complete_var: str | None = None, standalone_mode: bool = True, **extra: Any,
     ) -> Any:  # fmt: skip
-        """Runs a command; a mistake in the words is answered like every other error."""
+        """Runs a command, and reports usage errors like every other error."""
         gc.set_threshold(COLLECT)
         if not standalone_mode:
             return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
@@ -75,7 +75,7 @@ def _names() -> tuple[str, ...]:
 
 
 def _sentence(error: click.ClickException) -> str:
-    """What is wrong with the words, in the form of our own messages."""
+    """A usage error of click in the form of opshift's messages."""
     if isinstance(error, click.NoSuchOption) and error.ctx is not None:
         if error.option_name in OTHER_NAMES:
             cure = f"; write {OTHER_NAMES[error.option_name]} after the name of the command"
@@ -98,7 +98,7 @@ def _called(ctx: click.Context) -> str:
 
 
 def _output(words: list[str]) -> Output:
-    """How to answer when the words could not be read: only the form of the output is looked for."""
+    """The output for a command line that could not be parsed: only its format is looked for."""
     text = " ".join(words)
     forms = ("jsonl", "json")
     wanted = (form for form in forms if f"--output-format {form}" in text or

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options that every command has, help with groups and examples, and the one way out."""
+"""The options of every command, help with groups and examples, and the handling of errors."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class GroupedCommand(click.Command):
         self.examples = tuple(examples)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Keeps the words of the command for those who repeat them."""
+        """Parses the arguments and keeps them, so that they can be shown."""
         ctx.meta[_WORDS] = (ctx.info_name or "", *args)
         return super().parse_args(ctx, args)
 
@@ -88,7 +88,7 @@ class GroupedCommand(click.Command):
 
 
 def typed() -> str:
-    """The command at hand as it was typed."""
+    """The present command as it was typed."""
     return shlex.join(["opshift", *click.get_current_context().meta[_WORDS]])
 
 
@@ -105,7 +105,7 @@ def command(*examples: str) -> Callable[[Callable[..., Any]], GroupedCommand]:
 
 
 def common(function: _Command) -> _Command:
-    """The options that every command takes, and one way out for every error."""
+    """Adds the options of every command, and the handling of every error."""
 
     @click.option(
         "--output-format", type=click.Choice(("text", "json", "jsonl")), default="text",
@@ -157,7 +157,7 @@ def documents(function: _Command) -> _Command:
 
 
 def reports(function: _Command) -> _Command:
-    """The option that asks for a page; the command is given its path as `report`."""
+    """Adds the option for a page; the command gets its path as `report`."""
     found: _Command = click.option(
         "--report", metavar="FILE.html", type=click.Path(dir_okay=False),
         help="Also write a page that shows what changed and what runs the model.",
@@ -166,7 +166,7 @@ def reports(function: _Command) -> _Command:
 
 
 def complete_runtimes(ctx: click.Context, param: click.Parameter, word: str) -> list[str]:
-    """The runtimes that a word begins, and the releases of one that is named."""
+    """Completes the names of runtimes, and the releases of a named one."""
     from opshift.opsets import targets
 
     name, sign, _ = word.partition("==")
@@ -177,7 +177,7 @@ def complete_runtimes(ctx: click.Context, param: click.Parameter, word: str) -> 
 
 
 def give_documents(paths: Sequence[str]) -> dict[str, int]:
-    """Uses some documents and tells their versions; a fault of one is a mistake in the words."""
+    """Uses some documents and returns their versions; a faulty document is a usage error."""
     if not paths:
         return {}
     from opshift.errors import BadTarget
@@ -192,7 +192,7 @@ def give_documents(paths: Sequence[str]) -> dict[str, int]:
 
 
 def guarded(output: Output, work: Callable[[], int]) -> int:
-    """The exit code of some work, with an answer for every way in which it can fail."""
+    """Runs some work and returns its exit code; reports every error."""
     from opshift.errors import (
         AdapterBug,
         BadDestination,

@@ -19,7 +19,7 @@ OWN, SHARED = "opshift.toml", "pyproject.toml"
 
 
 def found() -> tuple[Path, Mapping[str, Any]] | None:
-    """The nearest file with settings, and what it says."""
+    """The nearest file with settings, and its content."""
     here = Path.cwd()
     for folder in (here, *here.parents):
         if (folder / OWN).is_file():
@@ -32,7 +32,7 @@ def found() -> tuple[Path, Mapping[str, Any]] | None:
 
 
 def _read(path: Path, word: str = "") -> dict[str, Any]:
-    """What a file says; nothing where a word is not in it, which takes less time to see."""
+    """The content of a file; empty without parsing if a word is not in it."""
     from opshift import toml
 
     try:
@@ -76,7 +76,7 @@ def _options(command: click.Command) -> dict[str, click.Option]:
 
 
 def _value(path: object, key: str, option: click.Option, value: Any) -> Any:
-    """What click takes: a number may stand for a word, and one word for a list of one."""
+    """The value for click: a number as text, and a single value as a list if needed."""
     if option.multiple:
         return [str(one) for one in (value if isinstance(value, list) else [value])]
     if isinstance(value, list):

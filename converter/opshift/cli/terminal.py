@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a command answers: exit codes, results on stdout, everything else on stderr."""
+"""The output of a command: exit codes, results on stdout, everything else on stderr."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ GRAVEST = (BUG, BAD_INPUT, REFUSED, WOULD_CHANGE, DONE)  # of several models, th
 
 
 class Output:
-    """How the caller wants to be answered."""
+    """The form of the output that the caller wants."""
 
     def __init__(self, form: str, verbosity: int, color: str, progress: bool) -> None:
         self.form = form
         self.verbosity = verbosity
-        self.aside = False  # results go to stderr, where stdout takes a model
+        self.aside = False  # results go to stderr, because stdout is for a model
         self.color = color
         self.progress = progress and verbosity >= 0 and sys.stderr.isatty()
         self._several: list[dict[str, Any]] | None = None
@@ -49,9 +49,9 @@ class Output:
         *,
         good: bool = True,
     ) -> None:
-        """The answer, on stdout, or on stderr where stdout is for something else.
+        """Prints the result on stdout, or on stderr if stdout is for something else.
 
-        -q leaves nothing of a good answer, and the sentence of a bad one on stderr.
+        With -q, a good result prints nothing, and a bad one prints its first sentence on stderr.
         """
         if self.form != "text":
             self._data(data())
@@ -63,7 +63,7 @@ class Output:
     def refused(
         self, lines: Callable[[], Iterable[Line]], data: Callable[[], Mapping[str, Any]]
     ) -> int:
-        """The answer no, on stderr; -q leaves its first sentence."""
+        """Prints a refusal on stderr; with -q only its first sentence."""
         if self.form != "text":
             self._data(data())
             return REFUSED
@@ -72,7 +72,7 @@ class Output:
         return REFUSED
 
     def failed(self, message: str, code: int, name: str = "BUG") -> int:
-        """One sentence on stderr and what to do, with the traceback for those who ask for it."""
+        """Prints an error on stderr and what to do; with -v also the traceback."""
         cure = codes.page(name).cure
         if self.form != "text":
             self._data(error_as_dict(name, message, cure, code))
@@ -90,14 +90,14 @@ class Output:
         return code
 
     def say(self, lines: Iterable[Line], *, err: bool = False) -> None:
-        """Lines with colours where the reader's terminal and wishes allow them."""
+        """Prints lines, with colours if the terminal and the options allow them."""
         stream = sys.stderr if err else sys.stdout
         wanted = _colours(self.color, stream.isatty())
         show = coloured if wanted else plain
         click.echo(show(lines, more=self.verbosity > 0), err=err, color=wanted)
 
     def each(self, models: tuple[str, ...], work: Callable[[str], int]) -> int:
-        """Answers for one model, or for several one after the other; the gravest code counts."""
+        """Runs the work for each model, and returns the worst exit code."""
         if len(models) == 1:
             return work(models[0])
         self._several = [] if self.form == "json" else None
@@ -124,7 +124,7 @@ class Output:
         click.echo(json.dumps(data, indent=indent, sort_keys=True), err=self.aside)
 
     def page(self, path: str | None, make: Callable[[], Page]) -> None:
-        """Writes a page where the caller wants one."""
+        """Writes a page if the caller wants one."""
         if path is None:
             return
         from opshift.model.bytes import place
@@ -153,7 +153,7 @@ def error_as_dict(name: str, message: str, cure: str, exit_code: int) -> dict[st
 
 
 def _colours(wish: str, terminal: bool) -> bool:
-    """Whether to colour: what the option says, else what the environment and the terminal say."""
+    """Whether to use colours: by the option, else by the environment and the terminal."""
     if wish != "auto":
         return wish == "always"
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":

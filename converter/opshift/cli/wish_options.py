@@ -87,7 +87,7 @@ def wishes(command: _Command) -> _Command:
 
 
 def permissions(command: _Command) -> _Command:
-    """Adds the options that say what may happen on the way, without any that name a result."""
+    """Adds the options that permit or forbid changes, without those that name a result."""
 
     @functools.wraps(command)
     def wrapped(*given: Any, **named: Any) -> Any:
@@ -107,7 +107,7 @@ def _with_options(command: Any, options: tuple[Any, ...]) -> Any:  # click's dec
 
 
 def _names(*options: Any) -> list[str]:
-    """The parameters that some options fill."""
+    """The names of the parameters of some options."""
 
     def nothing() -> None: ...
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The versions to go for; a target by name depends on what the model has."""
+"""Resolves the wanted versions; those of a runtime depend on the model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from opshift.opsets.wanted import Wanted
 
 
 def set_goal(state: State) -> None:
-    """Sets the versions to go for."""
+    """Resolves the wanted versions and records them in the state."""
     target = state.options.target
     if state.options.minimal:
         state.goal = {domain: low for domain, (low, _) in request.spans(state.document).items()}
@@ -34,7 +34,7 @@ def set_goal(state: State) -> None:
 
 
 def _aim_at(state: State, target: Wanted) -> None:
-    """The versions that a runtime reads, in view of the operators that the model has."""
+    """The versions for a runtime, which depend on the operators of the model."""
     present = _present(state)
     operators = {key for root in state.document.roots for key in root.index}
     state.goal = request.goal(state.document, target.goal(present, operators))
@@ -58,7 +58,7 @@ def _present(state: State) -> dict[str, int]:
 
 
 def ir_of_goal(state: State) -> int:
-    """The IR version that is wanted, or that pairs with the target."""
+    """The wanted IR version, or the one that pairs with the target."""
     wanted = state.options.ir_version
     after = {**state.document.imports.as_dict(), **state.goal}
     return wanted if isinstance(wanted, int) else versions.ir_for(after)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conversions as users call them, of models and of files; the weights are put back at the end."""
+"""The functions that users call to convert models and files."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def _told(model: Any, options: Request, *, inplace: bool) -> Result[Any]:
 
 
 def _one(target: AnyTarget, other: AnyTarget) -> AnyTarget:
-    """The target, which has a second name for those who come from onnx's converter."""
+    """The target, which can also be given as `target_version`, as in onnx's converter."""
     if target is not None and other is not None:
         raise TypeError("target and target_version are two names of one argument; give one")
     return other if target is None else target
@@ -203,7 +203,7 @@ def _converted(model: Any, options: Request, *, inplace: bool) -> Result[Any]:
 
 
 def _with_model(program: Any, model: Any, *, inplace: bool) -> Any:
-    """A program that holds another model; a session that runs the old model does not stay."""
+    """A copy of a program with another model, without the session that runs the old model."""
     if not inplace:
         return type(program)(model, program.exported_program)
     program.release()
@@ -212,7 +212,7 @@ def _with_model(program: Any, model: Any, *, inplace: bool) -> Any:
 
 
 def _is_program(model: Any) -> bool:
-    """Whether this is torch's; who has one has imported torch."""
+    """Whether an object is a program of torch, which is then imported already."""
     program = getattr(sys.modules.get("torch.onnx"), "ONNXProgram", None)
     return isinstance(program, type) and isinstance(model, program)
 
@@ -298,7 +298,7 @@ def convert_path(
 
 
 def carve_of(model: ModelProto | str | os.PathLike[str] | Opened) -> Carve:
-    """The way to a skeleton of a model or a file, as often as it is asked for."""
+    """A function that returns a new skeleton of a model or file at each call."""
     if isinstance(model, ModelProto):
         return lambda: weights.carve_model(model)
     file = opened(model)
@@ -330,7 +330,7 @@ def _convert_proto(
 
 
 def _convert_onnx_ir(model: Any, options: Request) -> Result[Any]:
-    onnx_ir = sys.modules.get("onnx_ir")  # whoever has such a model has imported it
+    onnx_ir = sys.modules.get("onnx_ir")  # imported already if the model is one of its models
     if onnx_ir is None or not isinstance(model, onnx_ir.Model):
         raise TypeError(
             "model is a ModelProto, a path, an onnx_ir.Model or an ONNXProgram, not"
@@ -343,7 +343,7 @@ def _convert_onnx_ir(model: Any, options: Request) -> Result[Any]:
 
 @contextlib.contextmanager
 def _collector_paused() -> Iterator[None]:
-    """A conversion makes many objects and few cycles: to look for those is a sixth of its time."""
+    """Pauses the garbage collector, which would take a sixth of the time of a conversion."""
     running = gc.isenabled()
     gc.disable()
     try:
@@ -354,7 +354,7 @@ def _collector_paused() -> Iterator[None]:
 
 
 class Whole(NamedTuple):
-    """A model without large payloads: while only its bytes are read, it needs no copy."""
+    """A model without large payloads, which is copied only if more than its bytes is needed."""
 
     model: ModelProto
     data: bytes
@@ -369,7 +369,7 @@ class Whole(NamedTuple):
 def convert(
     carve: Carve, options: Request, whole: Whole | None = None
 ) -> tuple[ModelProto, Weights, Report]:
-    """Converts a skeleton the straight way, or the cheapest other way where that is refused.
+    """Converts a skeleton by the straight way, or by the cheapest other way if that is refused.
 
     `whole` is the model that is carved, where its bytes are those of the skeleton.
     """
@@ -390,7 +390,7 @@ def convert(
                 report = attempt.run()
         except StepRefused as refused:
             ways.refused(way, attempt.refused(refused.refusals), attempt.others(refused))
-        except InvalidModel:  # which a straight way that only writes a header does not look for
+        except InvalidModel:  # a straight way that only writes a header does not check for it
             if way == STRAIGHT:
                 raise
         except Refused as refused:
@@ -418,7 +418,7 @@ _alone: ContextVar[bool] = ContextVar("alone", default=False)
 
 @contextlib.contextmanager
 def node_by_node() -> Iterator[None]:
-    """Adapters look at each node: what their classes have told before is not remembered."""
+    """Converts a model by asking adapters about each node, without remembered classes."""
     before = _alone.set(True)
     try:
         yield
@@ -432,7 +432,7 @@ def by_classes(
     adapters: registry.Registry,
     data: bytes | None = None,
 ) -> Outcome:
-    """What the classes of the nodes tell. `data` are the bytes of the skeleton."""
+    """Converts a model by the classes of its nodes; `data` are the bytes of the skeleton."""
     few = len(skeleton.graph.node) < FEWEST_NODES
     if _alone.get() or (few and not _is_one_of_many(skeleton)):
         return Outcome(None, False, "few nodes")
@@ -444,7 +444,7 @@ def by_classes(
 
 
 def _is_one_of_many(model: ModelProto) -> bool:
-    """Whether the process has met small models with the versions of this one before."""
+    """Whether the process has converted small models with these versions before."""
     kind = (model.ir_version, *((one.domain, one.version) for one in model.opset_import))
     small_models[kind] += 1
     return small_models[kind] > FEWEST_MODELS

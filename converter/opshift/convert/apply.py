@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Putting the answers of a step into the model, and what the next step must know of them."""
+"""Writes the changes of a step into the model, and records them for the next step."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from opshift.protos import TensorProto
 
 
 class Applier:
-    """Writes the changes of one step, once all of them are known."""
+    """Writes the changes of one step after all of them are known."""
 
     def __init__(self, document: Document, facts: Facts, crossing: Crossing, step: Step) -> None:
         self.document = document
@@ -39,7 +39,7 @@ class Applier:
             self._note(change, written)
 
     def _note(self, change: NodeChange, written: list[Place]) -> None:
-        """What must be noted of a change once its nodes stand."""
+        """Records a change after its nodes were written."""
         self.step.touched += written
         if self.facts.counting:
             for place in written:
@@ -48,7 +48,7 @@ class Applier:
         self._remember_types(change)
 
     def _prepare(self, change: NodeChange) -> None:
-        """What must be noted of a change while the old node still stands."""
+        """Records a change before the old node is replaced."""
         scope = change.place[0]
         self._log(change)
         self._remember_origin(change)
@@ -60,7 +60,7 @@ class Applier:
             self.facts.widen_census([schemas.element_name(tensor.data_type) or ""])
 
     def _bequeath(self, change: NodeChange, used: list[TensorProto]) -> None:
-        """Notes which new constant takes the place of which one that the node read before."""
+        """Records which new constant replaces which old constant of the node."""
         scope, made, target = change.place[0], change.made, change.node.proto
         read = {name for node in made.nodes for name in node.input}
         lost = [name for name in target.input if name not in read]
@@ -78,7 +78,7 @@ class Applier:
                     gained.discard(name)
 
     def _heritage(self, scope: Scope, name: str) -> Heritage | None:
-        """What an initializer or a constant leaves to the one that takes its place."""
+        """The name and notes that the replacement of an initializer or constant inherits."""
         owner = scope.owner(name) if name else None
         if owner is None or name in owner.inputs:
             return None
@@ -100,7 +100,7 @@ class Applier:
         return ""
 
     def _widen_census(self, scope: Scope, position: int, carried: frozenset[str]) -> None:
-        """The next step must know of every element type that this one brings in."""
+        """Adds the element types that this step brings in to the facts."""
         written = scope.node(position)
         new = [graph for name, graph in graphs_of(written) if name not in carried]
         for node in (written, *(node for graph in new for node in nodes_in(graph))):
@@ -123,7 +123,7 @@ class Applier:
             self.facts.learn(scope, name, known[name], assumed=assumed)
 
     def _remember_origin(self, change: NodeChange) -> None:
-        """A later refusal names the node of the model, not one that a step wrote for it."""
+        """Records for which node of the model others were written, so that refusals name it."""
         proto, origins, prefix = change.node.proto, self.document.origins, self.document.prefix
         written = [o for node in change.made.nodes for o in node.output if o.startswith(prefix)]
         if written:
@@ -133,7 +133,7 @@ class Applier:
             self._remember_missed(change, first)
 
     def _remember_missed(self, change: NodeChange, first: str) -> None:
-        """A later refusal of a node that an assumption would have avoided names the assumption."""
+        """Records an assumption that would have avoided the node, so that a refusal can name it."""
         missed, op = self.document.missed, change.node.op
         avoided = missed.get(first) or next(iter(change.made.missed), None)
         if avoided is None:

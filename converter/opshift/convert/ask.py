@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Asking an adapter about one node, and holding it to the rules of an answer."""
+"""Asks an adapter about one node, and checks its answer."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from opshift.errors import AdapterBug, InvalidModel, MissingExtra, Refusal, Why
 from opshift.model.walk import holds_graphs
 from opshift.opsets import schemas
 
-# Types that old operators often lack; where none occurs, what adapters write needs no type check.
+# If a model has only these types, the nodes that adapters write need no type check.
 COMMON_TYPES = frozenset(
     ["float", "double", "float16", "int64", "int32", "bool", "uint8", "string"]
 )
 
 
 def ask(task: Task, node: Node, op: Builder) -> Value | tuple[Value, ...] | Keep:
-    """The verdict on one node: the guard's where that decides, else the adapter's."""
+    """The answer for one node: of the guard if it decides, else of the adapter."""
     adapter, derived = task.adapter, task.derived
     match adapter.verdict:
         case Impossible(why, reason):
@@ -60,11 +60,11 @@ def _answer(adapter: Adapter, node: Node, op: Builder) -> Value | tuple[Value, .
         answer = adapter(node, op)
     except AdapterBug as bug:
         raise AdapterBug(f"{adapter.source} on {node.op} {node.name!r}: {bug}") from bug
-    except (Refusal, InvalidModel, UnicodeDecodeError):  # text that is none is the model's fault
+    except (Refusal, InvalidModel, UnicodeDecodeError):  # bytes that are no text: the model
         raise
-    except (MemoryError, MissingExtra):  # says nothing about the model: it may work elsewhere
+    except (MemoryError, MissingExtra):  # not the fault of the model
         raise
-    except Exception as error:  # whatever an adapter trips over is its bug, not the caller's
+    except Exception as error:  # any other exception is a bug of the adapter
         raise AdapterBug(f"{adapter.source} on {node.op} {node.name!r} raised {error!r}") from error
     values = answer if isinstance(answer, tuple) else (answer,)
     if not isinstance(answer, Keep) and not all(isinstance(v, Value) for v in values):
@@ -77,7 +77,7 @@ def _answer(adapter: Adapter, node: Node, op: Builder) -> Value | tuple[Value, .
 
 
 def _check_reads(adapter: Adapter, node: Node) -> None:
-    """An adapter that wrote something else must have looked at all that the node holds."""
+    """Raises if an adapter wrote other nodes without reading every attribute and input."""
     ignores = adapter.verdict.ignores if isinstance(adapter.verdict, Rewrite) else ()
     overlooked = [name for name in node.overlooked() if name not in ignores]
     if overlooked:
@@ -134,7 +134,7 @@ def settle(node: Node, answer: Value | tuple[Value, ...], op: Builder, adapter: 
 
 
 def _leave_out(made: Made, spare: set[str]) -> None:
-    """The same node leaves out the outputs that the node left out."""
+    """Leaves out the outputs of the rewritten node that the old node left out."""
     if made.carrier is None or any(map(holds_graphs, made.nodes)):
         return
     spare -= {name for node in made.nodes for name in node.input}
@@ -157,7 +157,7 @@ def check_emits(node: Node, made: Made, adapter: Adapter) -> None:
 
 
 def check_types(op: Builder, census: frozenset[str]) -> None:
-    """What an adapter wrote must take the types that meet it."""
+    """Refuses the node if an operator that was written does not accept the types of its inputs."""
     if census <= COMMON_TYPES:
         return
     rare = census - COMMON_TYPES

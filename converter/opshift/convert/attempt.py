@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One conversion of one skeleton: opened, stepped boundary by boundary, checked, reported."""
+"""One conversion of one skeleton: opens it, makes every step, checks and reports."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ LOWEST_INFERABLE = 6
 
 
 class Conversion(State):
-    """One try to take a skeleton to its target, in place."""
+    """One conversion of a skeleton to its target, in place."""
 
     __slots__ = ()
 
@@ -56,7 +56,7 @@ class Conversion(State):
         return report
 
     def numbered(self, report: Report) -> Report:
-        """Gives the new names the numbers that any way to this result would give them."""
+        """Numbers the new names by the result alone, so that every way gives equal names."""
         if not self.prefixes or not report.changed:
             return report
         names = numbering.number(self.skeleton, self.prefixes)
@@ -88,7 +88,7 @@ class Conversion(State):
         return dataclasses.replace(report, nodes_before=nodes, nodes_after=after)
 
     def _restamp(self) -> Report:
-        """Another IR version and nothing else."""
+        """Writes another IR version without any step."""
         model_opening.open_header(self)
         imported = Imports(self.skeleton.opset_import, "the model").as_dict()
         before = self.skeleton.ir_version
@@ -103,16 +103,16 @@ class Conversion(State):
         model_opening.open_content(self)
 
     def aim(self) -> None:
-        """Sets the versions to go for."""
+        """Resolves the wanted versions."""
         aim.set_goal(self)
 
     def differing(self) -> Iterable[str]:
-        """Notes about nodes that a runtime answers otherwise than the specification."""
+        """Notes about nodes for which onnxruntime differs from the specification."""
         return author_rules.differing(self.document, self.facts, self.adapters, self.goal)
 
     def others(self, refused: StepRefused | Refused | None = None) -> Iterator[Way]:
         """The ways that may avoid a refusal; without one, an approximation."""
-        if not hasattr(self, "document"):  # refused on the way to an index: nothing can be told
+        if not hasattr(self, "document"):  # refused before the model was indexed
             return iter(())
         own = request.present(self.document, "")
         if isinstance(refused, Refused):  # by the IR version or a runtime, at the end of the steps
@@ -126,7 +126,7 @@ class Conversion(State):
     # -- conversions inside of this one --------------------------------------------------------
 
     def _level(self) -> None:
-        """Takes functions to the model's versions before one of them is written out into it."""
+        """Converts functions to the model's versions before one of them is inlined."""
         own = imports.versions(self.skeleton)
         found = [imports.versions(one) for one in self.skeleton.functions if self.way.inlined]
         apart = {d: own[d] for one in found for d, v in one.items() if own.get(d, v) != v}
@@ -143,7 +143,7 @@ class Conversion(State):
         self.prefixes += level.prefixes
 
     def inferable(self) -> bytes | ModelProto:
-        """The model as it came, for inference; where that would say little, the same raised."""
+        """The unconverted model for inference, raised first if its opset has little inference."""
         if self.for_types or not 0 < self.came_at < LOWEST_INFERABLE:
             return self.view
         copy, store = weights.carve_model(_as_model(self.view))
@@ -176,7 +176,7 @@ class Conversion(State):
             self.notes += check_whole(self)
 
     def _settle_declarations(self) -> None:
-        """Corrects the declarations that the inputs contradict, and tells which were believed."""
+        """Corrects declarations that the inputs contradict, and notes those that were used."""
         if not any(step.rewritten for step in self.steps):
             return
         if self.skeleton.graph.value_info and (wrong := self.facts.correct()):
@@ -186,7 +186,7 @@ class Conversion(State):
         self.notes += self.facts.believed()
 
     def _suit(self, row: Ceiling) -> None:
-        """Refuses what the runtime lacks, and notes what it does not run."""
+        """Refuses what the runtime lacks, and notes the forms that it does not run."""
         document = Document(self.skeleton, self.document.prefix)
         if blockers := runtime.lacking(document, row):
             raise self.refused([one.as_refusal(self.goal.get(one.domain, 1)) for one in blockers])

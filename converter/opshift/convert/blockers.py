@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The nodes that block a step, and whether the calls of a function may help them."""
+"""The nodes that block a step, and whether inlining a function may unblock them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from opshift.model.scope import FunctionId, Scope, call_id
 from opshift.opsets import schemas
 from opshift.protos import NodeProto
 
-# What a function's body may lack and its call sites may know.
+# Reasons that may disappear if the function is inlined at its calls.
 KNOWN_AT_CALL = frozenset(
     {Why.NEEDS_CONSTANT, Why.NEEDS_TYPE, Why.NEEDS_RANK, Why.NEEDS_SHAPE, Why.NEEDS_STATIC_ATTR}
 )
@@ -39,21 +39,21 @@ class Outgrown(Exception):  # noqa: N818 - an answer, not an error
 
 
 class Blockers:
-    """What was refused of one step, where other nodes were written."""
+    """Collects the refused nodes of one step."""
 
     def __init__(self, document: Document, boundary: tuple[int, int]) -> None:
         self.document = document
         self.boundary = boundary
         self._refusals: list[RefusedNode] = []
         self._functions: set[FunctionId] = set()
-        self._movable = True  # whether functions that are written out may help each of them
+        self._movable = True  # whether inlining functions may unblock each of them
 
     def __bool__(self) -> bool:
         return bool(self._refusals)
 
     @property
     def refused(self) -> StepRefused:
-        """All of them as one answer."""
+        """All refusals of the step as one exception."""
         movable = frozenset(self._functions) if self._movable else frozenset()
         return StepRefused(self._refusals, movable)
 
@@ -81,7 +81,7 @@ class Blockers:
         )
 
     def _calls_behind(self, scope: Scope, proto: NodeProto) -> set[FunctionId]:
-        """The functions that compute what a node reads: written out, they may tell what it is."""
+        """The functions that compute inputs of a node: inlined, they may give more facts."""
         found = set()
         for name in filter(None, proto.input):
             owner = scope.owner(name)
@@ -104,7 +104,7 @@ def refuse_what_is_read(
     for change in changes:
         scope = change.place[0]
         reads.subtract((scope.owner(name), name) for name in change.node.proto.input)
-        # What a graph that was taken apart reads is counted where it still stands.
+        # Reads of a graph that an adapter took apart are counted in the old node.
         taken = change.node.graphs_taken
         for made in change.made.nodes:
             names = made.input if taken else walk.reads(made)

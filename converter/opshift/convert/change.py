@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one step does to a model, as data: a task per operator, a change per node, a tally."""
+"""What one step does, as data: a task per operator, a change per node, and the sums."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from opshift.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What the nodes of one operator have in common at one boundary."""
+    """The facts that the nodes of one operator share at one boundary."""
 
     key: Key
     adapter: Adapter
-    schema: schemas.Schema | None  # through which they are read
+    schema: schemas.Schema | None  # of the version being left
     derived: Guard | None
     lost: frozenset[str]
 
 
 @dataclass(slots=True)
 class NodeChange:
-    """The answer for one node: what stands in its place."""
+    """The answer for one node: the nodes that replace it."""
 
     place: Place
     task: Task
@@ -40,7 +40,7 @@ class NodeChange:
 
     @property
     def kind(self) -> Rewritten:
-        """What the report calls it."""
+        """The kind of rewriting for the report."""
         gives = tuple([node.op_type for node in self.made.nodes])
         op, adapter = self.task.key[1], self.task.adapter
         return Rewritten(op, gives, adapter.source, adapter.identity(op))

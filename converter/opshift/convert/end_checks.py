@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The checks of a whole model by onnx: of the result, and after each step where that is wanted."""
+"""The checks of a whole model by onnx: of the result and, on request, after each step."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from opshift.opsets import schemas
 
 
 def check_fully(state: State, step: Step) -> None:
-    """Asks onnx about the whole model after a step, in its present order of nodes."""
+    """Checks the whole model with onnx after a step, with its nodes in order."""
     shown = weights.checkable(checker.in_order(state.document))
     error = checker.lenient(shown, state.adapters, full=True)
     if error is None or _namesakes(state) or _objected_before(state):
@@ -28,7 +28,7 @@ def check_fully(state: State, step: Step) -> None:
 
 
 def check_whole(state: State) -> list[str]:
-    """The full check; types that inference rejected before the conversion are only noted."""
+    """Checks the whole result; objections that the model had before become notes."""
     full = state.options.check == "full"
     found = rules.at_end(state.document, state.adapters, visit_all=full)
     for one in found.beyond(state.broken):
@@ -66,5 +66,5 @@ def _objected_before(state: State) -> bool:
 
 
 def _namesakes(state: State) -> frozenset[FunctionId]:
-    """Functions called like an operator, for which inference takes them; better written out."""
+    """The functions with the name of an operator, which inference confuses; they are inlined."""
     return frozenset(key for key in state.document.functions if schemas.history(*key[:2]))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Other forms of nodes at one version: newer operators, and forms that more runtimes run."""
+"""Writes equal forms of nodes at one version: newer operators, or forms for runtimes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def write(state: State) -> None:
 
 
 def _modernize(state: State) -> None:
-    """Writes newer operators in place of the nodes that compute exactly what they do."""
+    """Replaces nodes by newer operators that compute exactly the same."""
     from opshift.convert.modernize import Modernizer, in_order
 
     for version in request.present(state.document, ""):
@@ -61,7 +61,7 @@ def _reform(state: State) -> None:
 
 
 def _choose(state: State, row: Ceiling) -> None:
-    """Writes other forms of the nodes that a runtime does not run, if it runs these."""
+    """Replaces nodes that a runtime does not run by forms that it runs."""
     asked = (state.document, row, state.facts)
     lacked: dict[tuple[Root, str], list[Place]] = {}
     for place, key, _ in runtime.without_kernel(*asked):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What two schemas alone say about crossing: types, attributes and inputs the other side lacks."""
+"""Checks derived from two schemas: types, attributes and inputs that the new one lacks."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from opshift.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """Derived once for each pair of schemas; asked only where it can fail."""
+    """The checks for one pair of schemas, derived once."""
 
     old: Schema
     new: Schema
-    lost: dict[str, frozenset[str]]  # parameter -> types it has no longer
+    lost: dict[str, frozenset[str]]  # parameter -> types that only the old schema accepts
     lost_attributes: frozenset[str]
     lost_inputs: frozenset[str]
     fewer_outputs: bool
 
     def lost_in(self, census: frozenset[str]) -> frozenset[str]:
-        """The lost types that can occur in the model at all."""
+        """The lost types that can occur in the model."""
         every = frozenset().union(*self.lost.values())
         return frozenset(t for t in every if tokens(t) <= census)
 
@@ -36,11 +36,11 @@ class Guard:
 
     @property
     def structural(self) -> bool:
-        """Whether something other than types can fail."""
+        """Whether a check other than that of types can fail."""
         return bool(self.lost_attributes or self.lost_inputs or self.fewer_outputs)
 
     def check_types(self, node: Node, possible: frozenset[str]) -> None:
-        """Refuses a node that touches a type which the other version lacks."""
+        """Refuses a node with a type that the new schema does not accept."""
         touched = self._touched(node)
         bound = {p.variable: text for _, p, text in touched if text and not p.variadic}
         for value, param, text in touched:
@@ -74,7 +74,7 @@ class Guard:
         return found
 
     def touches(self, node: Node) -> bool:
-        """Whether a kept node would carry something the other schema does not know."""
+        """Whether a kept node has an attribute, input or output that the new schema lacks."""
         if not self.structural:
             return False
         if any(name in node.attributes for name in self.lost_attributes):
@@ -85,7 +85,7 @@ class Guard:
         )
 
     def check_structure(self, node: Node) -> None:
-        """Refuses a node that uses an attribute, input or output which the other version lacks."""
+        """Refuses a node that uses an attribute, input or output that the new schema lacks."""
         for name in sorted(self.lost_attributes & node.attributes.keys()):
             proto = node.attributes[name]
             value = node.attr(name) if not proto.ref_attr_name else None
@@ -109,7 +109,7 @@ class Guard:
 
 @functools.cache
 def derive(domain: str, op: str, start: int, to: int) -> Guard | None:
-    """The guard between two versions; None where the operator does not exist on one side."""
+    """The guard between two versions; None if the operator is missing at one of them."""
     old, new = schemas.schema(domain, op, start), schemas.schema(domain, op, to)
     if old is None or new is None:
         return None

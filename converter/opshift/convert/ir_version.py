@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gives a model its IR version, after what needs a later one was written in an older form."""
+"""Gives a model its IR version, after content of later versions was written in older forms."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from opshift.model.document import Document
 
 
 def plan(state: State) -> None:
-    """Plans what becomes of the content that a later IR version brought, if it may be changed."""
+    """Plans the lowering of content that a later IR version brought."""
     rewrite = isinstance(state.options.ir_version, int) or bool(state.way.early)
     drop, inline = _drop(state), _inlines(state)
     if rewrite or drop or inline:
@@ -27,7 +27,7 @@ def plan(state: State) -> None:
 
 
 def write_early(state: State) -> None:
-    """Writes the older form of content before the steps, where the way wants it so."""
+    """Writes the older form of content before the steps, if the way says so."""
     to = ir_of_goal(state)
     features = ir_plan.due(state.lowerings, to, rewrite=True, inline=False)
     if _lowered(state, to, [one for one in features if one.says in state.way.early]):
@@ -36,7 +36,7 @@ def write_early(state: State) -> None:
 
 
 def restamp(state: State) -> None:
-    """Sets another IR version and nothing else: what is not in the way is not looked at."""
+    """Sets another IR version without looking at the nodes."""
     before, wanted = state.skeleton.ir_version, int(state.options.ir_version)
     drops = state.options.drop_metadata or state.options.drop_training
     if wanted >= before and not drops:
@@ -50,7 +50,7 @@ def restamp(state: State) -> None:
 
 
 def settle_ir(state: State, *, moved: bool) -> None:
-    """Gives the model its IR version, what is older in another form being rewritten first."""
+    """Gives the model its IR version, after content was written in its older form."""
     wanted, current = state.options.ir_version, state.skeleton.ir_version
     aim = needs.aim(current, state.document.imports.as_dict(), wanted, moved)
     lowers = aim < current or bool(state.document.added_initializers)
@@ -71,7 +71,7 @@ def settle_ir(state: State, *, moved: bool) -> None:
 
 
 def _lower(state: State, aim: int, found: list[Feature], *, rewrite: bool) -> bool:
-    """Writes the older forms that are planned; says whether there were any."""
+    """Writes the planned older forms; returns whether there were any."""
     if rewrite:
         ir_plan.require_planned(state.lowerings, found)
     features = ir_plan.due(state.lowerings, aim, rewrite=rewrite, inline=_inlines(state))
@@ -86,7 +86,7 @@ def _lower(state: State, aim: int, found: list[Feature], *, rewrite: bool) -> bo
 
 
 def _lowered(state: State, to: int, features: list[Feature]) -> bool:
-    """Writes the older forms of features; says whether there were any."""
+    """Writes the older forms of features; returns whether there were any."""
     by_value = state.adapters.rules(ByValue) if features else {}
     done = lower.lower(state.skeleton, state.store, state.document.fresh, to, features, by_value)
     state.notes += done

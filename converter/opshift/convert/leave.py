@@ -26,7 +26,7 @@ def operators(
 ) -> frozenset[Key]:
     """The operators of a model that must be written in ai.onnx.
 
-    What a runtime lacks and no adapter writes is refused at the end, with all that it lacks.
+    Operators that a runtime lacks and no adapter writes are refused at the end, all at once.
     """
     fielded = runtime.unknown_fields(document, row) if row is not None else ()
     formed = {key for key, _ in fielded}
@@ -41,16 +41,16 @@ def operators(
 
 
 def lowest(adapters: Registry, left: Collection[Key]) -> int:
-    """The lowest opset of ai.onnx at which all of them can be written."""
+    """The lowest opset of ai.onnx at which all these operators can be written."""
     verdicts = [adapters.leaving(*key) for key in left]
     return max((one.since for one in verdicts if one is not None), default=1)
 
 
 def leave(document: Document, left: Collection[Key], cross: Cross) -> Iterator[Step]:
-    """Writes what can be written with what is known now; raises if that is nothing.
+    """Writes the nodes that can be written with the known facts; raises if there are none.
 
-    A node may need the type of what another node of such a domain computes. It is known once the
-    other node is written, so the caller comes back until no operator is left.
+    A node may need the type of a value that another such node computes. The type is known after
+    the other node is written, so the caller repeats this until no operator is left.
     """
     done, refused = False, []
     for domain in sorted({domain for domain, _ in left}):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Opens a model for a conversion: it is validated, repaired where runtimes do not mind, indexed."""
+"""Opens a model for a conversion: validates it, repairs what runtimes accept, indexes it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from opshift.protos import ModelProto
 
 
 def open_header(state: State) -> None:
-    """Puts the header right."""
+    """Repairs and validates the header of a model."""
     notes = repair.before_opening(state.skeleton)
     opening.header(state.skeleton)
     notes += imports.merge(state.skeleton)
@@ -23,7 +23,7 @@ def open_header(state: State) -> None:
 
 
 def open_content(state: State) -> None:
-    """Writes out the functions of the way, validates the model and indexes it."""
+    """Inlines the functions of the way, validates the model and indexes it."""
     data = state.skeleton.SerializeToString(deterministic=True)
     prefix = state.new_prefix(data)
     _inline(state, prefix)
@@ -61,7 +61,7 @@ def _inline(state: State, prefix: str) -> None:
 
 
 def _repair(state: State) -> None:
-    """Puts right what a runtime does not mind."""
+    """Repairs what runtimes accept and onnx rejects."""
     done = repair.rejected(state.skeleton)
     state.typed = repair.add_types(state.skeleton, lambda: _typed(state))
     if state.typed:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Newer operators in place of the nodes that compute exactly what they do."""
+"""Replaces nodes by newer operators that compute exactly the same."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ np: Any = deferred("numpy")
 
 
 def in_order(adapters: Registry, version: int) -> list[Modern]:
-    """The rules for an opset: what a formula names is found before it, and more before less."""
+    """The rules for an opset, sorted: the operators of a formula first, then larger formulas."""
     waiting = [rule for rule in adapters.each(Modern) if rule.since <= version]
     waiting.sort(key=lambda rule: (-formula.size(rule.formula), rule.source))
     found: list[Modern] = []
@@ -38,7 +38,7 @@ def in_order(adapters: Registry, version: int) -> list[Modern]:
         ready = [
             rule for rule in waiting if not (formula.operators(rule.formula) - {rule.op}) & open_ops
         ]
-        found += ready or waiting  # rules that name each other have no order
+        found += ready or waiting  # rules that need each other have no order
         waiting = [rule for rule in waiting if rule not in found]
     return found
 
@@ -58,7 +58,7 @@ def _edge(op: str, rules: list[Modern]) -> Edge:
 
 
 class Modernizer(Stepper):
-    """Writes the operator of one rule wherever its formula stands."""
+    """Writes the operator of one rule wherever the model computes its formula."""
 
     rule: Modern
     sites: list[Site]
@@ -110,7 +110,7 @@ class Modernizer(Stepper):
         return KEEP
 
     def _told(self, found: Binding, env: Env) -> dict[str, Any] | None:
-        """The attributes and the new constants; None where the operator computes otherwise."""
+        """The attributes and the new constants; None if the operator computes something else."""
         told: Mapping[str, Any] | None = found.numbers
         if self.rule.when is not None:
             told = self.rule.when(Found(found, env))
@@ -125,7 +125,7 @@ class Modernizer(Stepper):
     def _written(
         self, found: Binding, told: Mapping[str, Any], node: Node, op: Builder
     ) -> Value | None:
-        """The new value, if the operator takes the inputs and gives the type and the rank."""
+        """The new value, if the operator accepts the inputs and gives the old type and rank."""
         if self.rule.differs:
             op.approximate(self.rule.differs)
         inputs = [
@@ -151,7 +151,7 @@ class Modernizer(Stepper):
 
 
 def _takes(schema: schemas.Schema, inputs: Iterable[Value]) -> bool:
-    """Whether an operator takes the types of all inputs, equal ones where it wants equal ones."""
+    """Whether an operator accepts the types of all inputs together."""
     variables: dict[str, str] = {}
     for i, value in enumerate(inputs):
         param, text = schema.input_at(i), value.type_text

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes that a model came with behind the deprecation of their operator."""
+"""Replaces nodes of operators that are deprecated at the imported version."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Cross = Callable[[str, int, int], Stepper]
 def replace(
     document: Document, adapters: Registry, domain: str, goal: int, cross: Cross
 ) -> Iterator[Step]:
-    """Takes such nodes from the last version that had them to the version that is imported.
+    """Converts such nodes from the last version that had them to the imported version.
 
-    Only where the goal does not have the operator either; one that is refused at once stays.
+    This is done only if the operator is deprecated at the goal too. A refused node stays.
     """
     for root in document.roots:
         version = root.imports.get(domain)
@@ -57,7 +57,7 @@ def _replaced(
             return
         places = [*places, *step.touched]
         touched, step.touched = step.touched, []
-        if start == version - 1:  # only here do the nodes fit what the root imports
+        if start == version - 1:  # only at this step do the nodes fit the imports of the root
             alive = {(id(s), at): (s, at) for s, at in places if at not in s.removed}
             step.touched = list(alive.values())
         elif not (touched or step.kept):

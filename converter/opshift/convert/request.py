@@ -88,7 +88,7 @@ class Request:
     drop_training: bool = False
     prune_imports: bool | None = None  # None: where a runtime is named
     unknown_domains: str = "keep"
-    domains: Collection[str] | None = None  # those that nodes of the result may be of; None: any
+    domains: Collection[str] | None = None  # the domains of nodes in the result; None: any
     minimal: bool = False
     modernize: bool = False
     bump_model_version: bool = False
@@ -135,7 +135,7 @@ class Request:
 
     @property
     def assumptions(self) -> frozenset[Assumption]:
-        """What the result may rely on."""
+        """The assumptions that the result may rely on."""
         return frozenset(map(Assumption, self.assume))
 
     @property
@@ -155,7 +155,7 @@ class Request:
         return isinstance(self.ir_version, int) and asked == Request({}, self.ir_version)
 
     def for_domains(self, domains: Collection[str]) -> Request:
-        """The request for a model that imports some domains: no other is asked of it."""
+        """The request for a model that imports these domains only."""
 
         def own(asked: Mapping[str, int]) -> dict[str, int]:
             return {domain: to for domain, to in asked.items() if normal(domain) in domains}
@@ -223,7 +223,7 @@ def _is_names(value: object) -> bool:
 
 
 def _floors(at_least: object) -> Mapping[str, int] | None:
-    """The versions to raise to, if they can be meant."""
+    """The versions of `at_least`; raises BadTarget for one that does not exist."""
     if at_least is None:
         return None
     asked: Mapping[str, Any] = at_least if isinstance(at_least, Mapping) else {"": at_least}
@@ -254,7 +254,7 @@ def _assumed(names: Collection[str]) -> tuple[str, ...]:
 
 
 def require_ir(wanted: str | int) -> None:
-    """Refuses an IR version that nobody can mean."""
+    """Raises BadTarget for an IR version that does not exist."""
     if wanted in ("auto", "keep"):
         return
     if isinstance(wanted, bool) or not isinstance(wanted, int) or not 3 <= wanted <= NEWEST_IR:
@@ -350,7 +350,7 @@ def present(document: Document, domain: str) -> list[int]:
 
 
 def spans(document: Document) -> dict[str, tuple[int, int]]:
-    """For each known domain, the versions at which every node means what it means now."""
+    """For each known domain, the versions at which no operator of the model changes."""
     from opshift.opsets import schemas
 
     found: dict[str, tuple[int, int]] = {}

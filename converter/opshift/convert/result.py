@@ -44,7 +44,7 @@ class Result(Paged, Generic[_Model]):
         return self.report.lines()
 
     def page(self, source: Any = None) -> Page:
-        """The page of the report, with what both models show if `source` is given, as it came."""
+        """The page of the report; with `source`, the unconverted model, also drawings."""
         if source is None:
             return self.report.page()
         from opshift.convert.look import pages

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The steps of a conversion in their order: domains are left, boundaries are crossed."""
+"""Makes the steps of a conversion in their order."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def travel(state: State) -> None:
 
 
 def leaves_late(state: State) -> bool:
-    """Whether domains are left at the goal, where a later opset has shorter forms."""
+    """Whether domains are left at the goal, because a later opset has shorter forms."""
     own = max(request.present(state.document, ""), default=0)
     goal = state.goal.get("", 0)
     if not 0 < own < goal or state.way.leaves_first or state.dips:
@@ -46,7 +46,7 @@ def _left(state: State) -> frozenset[tuple[str, str]]:
 def _leave(state: State) -> None:
     """Writes the operators of domains that the result must not use in ai.onnx.
 
-    A model whose opset lacks what is written is raised for it, and comes back afterwards.
+    A model whose opset lacks these operators is raised first, and lowered afterwards.
     """
     allowed = state.options.domains
     request.known_domains(state.document, allowed or ())
@@ -66,7 +66,7 @@ def _leave(state: State) -> None:
 
 
 def _climb(state: State, low: int) -> None:
-    """Raises a model below an opset for what is written there; it comes back afterwards."""
+    """Raises a model to an opset that a later step needs; it is lowered afterwards."""
     own = request.present(state.document, "")
     if own and min(own) < low:
         state.goal.setdefault("", max(own))
@@ -74,7 +74,7 @@ def _climb(state: State, low: int) -> None:
 
 
 def _visit(state: State, versions: dict[str, int]) -> None:
-    """Takes the model to other versions before the goal."""
+    """Converts the model to other versions before the goal."""
     goal, state.goal = state.goal, versions
     _go(state)
     state.goal = goal
@@ -83,7 +83,7 @@ def _visit(state: State, versions: dict[str, int]) -> None:
 
 
 def _go(state: State) -> None:
-    """Takes the model to the goal, by the plan."""
+    """Converts the model to the goal, by the plan."""
     refuses = state.options.unknown_domains == "refuse"
     if refuses and (unknown := imports.unknown(state.document)):
         raise state.refused(unknown)
@@ -102,7 +102,7 @@ def _plan(state: State, left: Collection[Key] = ()) -> None:
 
 
 def _route(state: State) -> Iterator[tuple[str, int, int]]:
-    """The boundaries to cross, in order; first what left the registry is replaced."""
+    """The boundaries to cross, in order. First, operators without a schema are replaced."""
     for domain in sorted(state.goal):
         target = state.goal[domain]
         for version in request.present(state.document, domain):
@@ -110,7 +110,7 @@ def _route(state: State) -> Iterator[tuple[str, int, int]]:
             roots = [r for r in state.document.roots if r.imports.get(domain) == version]
             if met and any(state.adapters.replaced(r, domain, version, target) for r in roots):
                 yield domain, version, version
-    # Downwards the default domain goes last: what others are rewritten into is richer above.
+    # Downwards the default domain goes last: others are rewritten in its newer operators.
     for domain in sorted(state.goal, reverse=True):
         target = state.goal[domain]
         present = request.present(state.document, domain)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class State(ABC):
-    """A skeleton on its way to a target, and what the parts of a conversion share."""
+    """The skeleton of a conversion, and the data that the parts of a conversion share."""
 
     skeleton: ModelProto
     store: Weights
@@ -50,8 +50,8 @@ class State(ABC):
     view: bytes | ModelProto = b""
     runtime: Ceiling | None = None
     lacked: list[RuntimeLack] = field(default_factory=list)  # kernels, as the model came
-    dips: dict[str, int] = field(default_factory=dict)  # how far down to go before the goal
-    ir_limit: int | None = None  # what a named target takes, where the caller gave no number
+    dips: dict[str, int] = field(default_factory=dict)  # the versions to visit before the goal
+    ir_limit: int | None = None  # the highest IR of a named target, if the caller gave none
     repaired: bool = False
     typed: list[str] = field(default_factory=list)  # inputs and outputs that were given a type
     broken: Findings = field(init=False)  # the rules that were broken from the start
@@ -59,12 +59,12 @@ class State(ABC):
     node_budget: int | None = None  # for nodes that steps may still write
     proved: bool = False  # the classes of the nodes show that the checker accepts the model
     sites: list[Site] = field(default_factory=list)  # what was modernized
-    for_types: bool = False  # the result is looked at by inference and thrown away
+    for_types: bool = False  # the result is used only for inference
     prefixes: list[str] = field(default_factory=list)  # that new names begin with
 
     @abstractmethod
     def inferable(self) -> bytes | ModelProto:
-        """The model as it came, for inference."""
+        """The unconverted model, for inference."""
 
     def new_prefix(self, data: bytes) -> str:
         """A prefix for new names, which are numbered at the end."""
@@ -72,7 +72,7 @@ class State(ABC):
         return self.prefixes[-1]
 
     def learn(self) -> None:
-        """Begins to ask about the values of the document as it is now."""
+        """Creates new facts about the document as it is now."""
         self.facts = Facts(self.document, self.store, self.adapters, self.inferable)
 
     def index(self) -> None:
@@ -81,7 +81,7 @@ class State(ABC):
         self.learn()
 
     def reopen(self) -> None:
-        """Indexes the model as it is now, as if it had come like this."""
+        """Indexes the model as it is now, as the model to convert."""
         self.notes += self.facts.believed()
         added = self.document.added_initializers
         prefix = self.new_prefix(self.skeleton.SerializeToString())
@@ -92,7 +92,7 @@ class State(ABC):
         self.learn()
 
     def settle_nodes(self) -> None:
-        """Removes what the steps have left unread, and puts the nodes where they belong."""
+        """Removes what the steps have left unread, and sorts the nodes."""
         self.notes += settle.settle(self.document)
         self.document.sort()
 
@@ -124,11 +124,11 @@ class State(ABC):
         self.steps.append(step)
 
     def crossed(self) -> tuple[StepReport, ...]:
-        """What the steps did, for the report."""
+        """The reports of the steps."""
         return tuple(map(_step_report, self.steps))
 
     def refused(self, refusals: list[RefusedNode]) -> Refused:
-        """The answer no, with how near the model has come."""
+        """The refusal, with the nearest versions that the model reached."""
         near = self.document.imports.as_dict()
         ir = self.options.ir_version
         asked = self.goal or ({"IR": ir} if isinstance(ir, int) else near)

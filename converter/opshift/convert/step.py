@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One boundary, the whole model, atomic: either every node has an answer, or nothing changes."""
+"""One step of a whole model over one boundary: either every node has an answer, or none changes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from opshift.protos import TensorProto
 
 
 class Stepper:
-    """Takes a document over one boundary of one domain."""
+    """Converts a document over one boundary of one domain."""
 
     def __init__(
         self,
@@ -63,16 +63,16 @@ class Stepper:
         self.assume = assume
         self.step = Step(domain, start, to)
         self.blockers = Blockers(document, (start, to))
-        self.settled = False  # whether what is nested in a taken graph has crossed
-        self.checks = True  # whether what adapters write is checked where it is to stand
-        self.given: set[str] = set()  # the new names of the change at hand
+        self.settled = False  # whether nodes inside a graph that an adapter takes apart are done
+        self.checks = True  # whether the nodes that adapters write are checked
+        self.given: set[str] = set()  # the new names of the present change
         self.typed: set[tuple[object, ...]] = set()  # the kinds of changes whose types were checked
         self.only: frozenset[tuple[int, int]] | None = None  # the nodes that cross, if not all
-        # where its verdicts are declared: at one version, operators without a schema are replaced
+        # the boundary of its verdicts; RETIRED if start and end are one version
         self.boundary = (start, to) if start != to else RETIRED
         self.runs: Callable[[NodeChange], bool] | None = None  # whether a runtime runs a change
         self.left: frozenset[Key] = frozenset()  # operators that are written in another domain
-        self.lowest = 1  # the version of another domain that the verdict at hand needs
+        self.lowest = 1  # the version of another domain that the present verdict needs
         self.partial = False  # whether nodes are written although others are refused
 
     # -- what a Builder asks -----------------------------------------------------------------
@@ -95,7 +95,7 @@ class Stepper:
         )
 
     def _met(self, domain: str) -> Iterator[Adapter]:
-        """The verdicts on what the model has, of which one is to write in another domain."""
+        """The verdicts on operators of the model that write in another domain."""
         for root in self.document.roots:
             for key in root.index:
                 leaves = key in self.left and not domain
@@ -110,7 +110,7 @@ class Stepper:
         return self.document.constant(root, content, tensor)
 
     def cross_inner(self, node: Node, op: Builder) -> tuple[Value, ...]:
-        """A node of a function body that an adapter expands crosses like one of the model."""
+        """Converts a node of a function body that an adapter expands."""
         domain, name = schemas.normal(node.proto.domain), node.op
         adapter = None
         if domain == self.domain and name in schemas.changed(domain, max(self.start, self.to)):
@@ -133,7 +133,7 @@ class Stepper:
         return self.step
 
     def run_at(self, root: Root, places: Iterable[Place]) -> Step:
-        """Takes single nodes over the boundary, which the imports of their root lie behind."""
+        """Converts single nodes over a boundary that the imports of their root have passed."""
         self.only = frozenset((id(scope), position) for scope, position in places)
         self._take([root])
         return self.step
@@ -142,7 +142,7 @@ class Stepper:
         budget = self.node_budget
         changes = self._answers(roots)
         if self.blockers and self.document.sweep():
-            # A node that nobody reads any more must not block the others.
+            # A node that nothing reads any more must not block the others.
             self.blockers = Blockers(self.document, (self.start, self.to))
             self.step, self.node_budget = Step(self.domain, self.start, self.to), budget
             changes = self._answers(roots)
@@ -209,7 +209,7 @@ class Stepper:
         return Task(key, adapter, schema, derived, self._lost(derived))
 
     def _work(self, root: Root) -> Iterator[tuple[Key, Adapter]]:
-        """The operators of this root that have something to do or to prove, with their verdict."""
+        """The operators of this root that need a change or a check, with their verdicts."""
         for key in sorted(self._keys(root)):
             if not (places := self._places(root, key)):
                 continue
@@ -248,7 +248,7 @@ class Stepper:
             self.blockers.add(scope, scope.node(position), Refusal(why, why.sentence))
 
     def _idle(self, adapter: Adapter, key: Key) -> bool:
-        """Whether the schemas alone prove that no node of this model has work here."""
+        """Whether the schemas alone prove that no node of this operator changes."""
         derived = self._derived(key)
         if derived is None:
             return False
@@ -257,11 +257,11 @@ class Stepper:
         return claimed and not lost and not derived.structural
 
     def _derived(self, key: Key) -> Guard | None:
-        """What the two schemas of an operator tell of its nodes."""
+        """The guard derived from the two schemas of an operator."""
         return guard.derive(*key, self.start, self.to) if self.start != self.to else None
 
     def _lost(self, derived: Guard | None) -> frozenset[str]:
-        """The types that the other version lacks and the model can hold; mostly there are none."""
+        """The types that the new schema lacks and the model can hold; usually none."""
         return derived.lost_in(self.facts.census) if derived and derived.lost else frozenset()
 
     def _change(self, place: Place, task: Task) -> NodeChange | None:
@@ -289,7 +289,7 @@ class Stepper:
             change = (place, node, op, adapter, self.domain, self.start, self.to)
             noted = len(self.facts.assumptions)
             rules.before_step(WrittenNodes(*change, self.given, self.typed))
-            while len(self.facts.assumptions) > noted:  # no result rests on what a check asks
+            while len(self.facts.assumptions) > noted:  # a check adds none to the report
                 self.facts.assumptions.popitem()
         done = NodeChange(place, task, op.made, node, op)
         return done if self.runs is None or self.runs(done) else None

@@ -2,7 +2,7 @@
 """The ways of a conversion where there is more than one: alternatives in the order of their cost.
 
 The straight way keeps every function, writes older forms of content after the steps, and visits no
-version beside the steps. It is tried first and costs nothing more. An alternative is planned only
+other version. It is tried first and costs nothing more. An alternative is planned only
 for a refusal, or an approximation, that the alternative may avoid.
 """
 
@@ -35,12 +35,12 @@ class Way:
 
     @property
     def straight(self) -> bool:
-        """Whether it keeps to the versions between the model and the goal, in their order."""
+        """Whether the way visits only versions between the model and the goal."""
         return not self.climb and not self.dip
 
     @property
     def cost(self) -> tuple[int, ...]:
-        """Nodes that are written come before work; what approximates is compared at the end."""
+        """The cost of the way: first written nodes, then work."""
         nodes = int(self.dip > 0), len(self.inlined), int(self.leaves_first)
         return *nodes, self.climb, len(self.early)
 
@@ -64,12 +64,12 @@ class Ways:
             yield heapq.heappop(self.waiting)[2]
 
     def reached(self, others: Iterable[Way]) -> None:
-        """A way ended in a result that another way may better."""
+        """Adds the ways that may give a better result than this one."""
         for way in others:
             self._add(way)
 
     def refused(self, way: Way, refused: Refused, others: Iterable[Way]) -> None:
-        """A way ended in a refusal; one that changed nothing about it is not followed."""
+        """Records a refusal, and adds other ways unless the refusal is a known one."""
         plain = way.straight and not way.early
         if plain or refused.refusals not in self.seen:
             for one in others:
@@ -86,7 +86,7 @@ class Ways:
 
 
 def _distance(refused: Refused) -> int:
-    """How many versions lie between a target and what came nearest to it."""
+    """The number of versions between a target and the nearest versions."""
     goal, near = refused.target, refused.nearest
     return sum(abs(goal[domain] - near[domain]) for domain in goal if domain in near)
 
@@ -100,7 +100,7 @@ def alternatives(
     *,
     leaves: bool = False,
 ) -> Iterator[Way]:
-    """The ways that differ from one in a single choice."""
+    """The ways that differ from this way in one choice."""
     early = frozenset(one.says for one in features if one.sooner) - way.early
     if early:
         yield replace(way, early=way.early | early)
@@ -115,14 +115,14 @@ def alternatives(
 
 
 def dip_for(refused: Refused, opset: int) -> int:
-    """The opset at which no operator gives or reads what the wanted IR version lacks."""
+    """The opset at which no operator uses a type that the wanted IR version lacks."""
     wanted = refused.target.get("IR")
     dip = versions.last_of(wanted).onnx if wanted is not None else opset
     return dip if dip < opset else 0
 
 
 def climb_for(refusals: Iterable[RefusedNode], adapters: Registry, opset: int) -> int:
-    """The opset of ai.onnx from which the way may go on that is refused at a lower one."""
+    """The opset of ai.onnx at which a way that is refused at a lower opset may continue."""
     found = [0]
     for one in refusals:
         start, to = one.boundary

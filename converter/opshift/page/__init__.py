@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A page to look at: what it holds, and how it is written as one HTML file.
+"""Pages of reports, each written as one HTML file.
 
-A kind of report is a class that says what its page holds; nothing here knows any kind.
+A report is a class that returns the sections of its page; this package knows no kind of report.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Paged(Shown):
-    """An outcome with a page to look at."""
+    """An outcome that has a page."""
 
     __slots__ = ()
 

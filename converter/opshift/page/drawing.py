@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small graph as SVG: boxes in rows by their depth, wires from the bottom of one to another."""
+"""Draws a small graph as SVG: boxes in rows by their depth, connected by wires."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ End: TypeAlias = tuple[bool, int]  # whether it is a box, or else an input, and 
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A node: its operator, and what it holds, such as `axis` and `1`."""
+    """A node: its operator and its attributes, such as `axis` and `1`."""
 
     op: str
     holds: tuple[tuple[str, str], ...] = ()
 
     @property
     def lines(self) -> list[str]:
-        """What it holds, a line each."""
+        """The attributes, one per line."""
         lines = [f"{name} = {value}" if value else name for name, value in self.holds]
         more = len(lines) - LINES
         return lines if more <= 1 else [*lines[:LINES], f"and {more} more"]
@@ -39,7 +39,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """Boxes with the values that come in from outside and those that go out."""
+    """Boxes with the inputs and the outputs of the graph."""
 
     boxes: tuple[Box, ...] = ()
     inputs: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ class Drawing:
     outputs: tuple[tuple[str, int], ...] = ()  # the name, and the box that gives it
 
     def svg(self) -> str:
-        """The drawing; of one that is too large, the operators with their numbers."""
+        """The drawing; if it is too large, only the operators with their counts."""
         if not self.boxes:
             return "<p class=soft>Nothing is left.</p>"
         return _Layout(self if len(self.boxes) <= BOXES else self._counted()).svg()
@@ -103,7 +103,7 @@ class _Item:
 
 @dataclass(slots=True)
 class _Layout:
-    """Where everything is: the inputs above, the boxes by their depth, the outputs below."""
+    """Places everything: inputs above, boxes by their depth, outputs below."""
 
     drawing: Drawing
     items: list[_Item] = field(default_factory=list)
@@ -144,7 +144,7 @@ class _Layout:
         return [self._ordered(row) for row in rows if row]
 
     def _ordered(self, row: list[int]) -> list[int]:
-        """A row in the order of what its items read, so that wires seldom cross."""
+        """Sorts a row by the positions of the items that it reads, so that few wires cross."""
         sources: dict[int, list[int]] = {}
         for start, to in self.wires:
             sources.setdefault(to, []).append(start)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Text on its way into a page: escaped by `text.markup`, with places where a line may end."""
+"""Turns text into HTML: escaped by `text.markup`, with places where a line may end."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _parts(word: str, depth: int = 0) -> list[str]:
 
 
 def _word(word: str) -> str:
-    """One word; of one that is too long for any line, the end is hidden until it is pointed at."""
+    """One word; the end of a very long one is shown only as a tooltip."""
     if len(word) <= LONGEST:
         return markup(word)
     return f'<span class="long" title="{markup(word)}">{markup(word)}</span>'

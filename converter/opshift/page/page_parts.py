@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a section of a page is made of: tables, notes, pairs of drawings, releases of runtimes."""
+"""The parts of a section: tables, notes, pairs of drawings, releases of runtimes."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Notes:
 
 @dataclass(frozen=True, slots=True)
 class NameList:
-    """A long list of names, of which a reader may want to see all."""
+    """A long list of names that can be unfolded."""
 
     title: str
     names: Sequence[str]
@@ -164,7 +164,7 @@ def _chip(release: RuntimeRelease) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """A part that only some readers want to see."""
+    """A part that is hidden until it is opened."""
 
     title: str
     block: Block

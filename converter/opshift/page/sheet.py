@@ -17,7 +17,7 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading with what stands below it; without blocks it is left out."""
+    """A heading and its blocks; a section without blocks is left out."""
 
     title: str
     blocks: Sequence[Block] = ()
@@ -43,7 +43,7 @@ class Page:
     sections: tuple[Section, ...] = field(default=())
 
     def with_sections(self, *more: Section) -> Page:
-        """The page with more at its end."""
+        """A copy of the page with more sections at its end."""
         return replace(self, sections=(*self.sections, *more))
 
     def html(self) -> str:

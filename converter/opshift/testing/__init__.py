@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Assertions for whoever writes operators or adapters: legal, equal in numbers, or refused."""
+"""Assertions for authors of operators or adapters: legal, equal in numbers, or refused."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of what an operator means, and the uses of it in a model that cover them."""
+"""The parts of an operator's meaning, and the uses in a model that cover them."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _elem_type(kind: TypeProto) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Aspect:
-    """One part of the meaning: what is said if nothing covers it, and which uses cover it."""
+    """One part of the meaning: a sentence if nothing covers it, and which uses cover it."""
 
     gap: str
     covered: Callable[[Use], bool]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two models compared on many sets of inputs, by onnxruntime or by the oracle."""
+"""Compares two models on many sets of inputs, by onnxruntime or by the oracle."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def compared(
     sets: Sequence[str] = SETS, evaluate: Evaluate | None = None,
     *, rtol: float = 0.0, atol: float = 0.0, runtime: bool = True,
 ) -> Iterator[tuple[str, str | None]]:  # fmt: skip
-    """Each set when it begins (None), when the original has answered (""), and what differs.
+    """Yields each set when it begins (None), when the original has a result (""), and a difference.
 
-    A set that the original has no answer for is left out. With `runtime=False` onnxruntime is not
+    A set for which the original has no result is left out. With `runtime=False` onnxruntime is not
     asked.
     """
     judges = _judges(before, after, inputs, evaluate, runtime)
@@ -57,7 +57,7 @@ def compared(
 
 
 def _answer(run: Run, feeds: Mapping[str, Any]) -> list[Any] | None:
-    """What a model gives; None if the inputs are not legal."""
+    """The result of a model; None if the inputs are not legal."""
     try:
         return run(feeds)
     except Exception:
@@ -81,7 +81,7 @@ def _judges(
     before: ModelProto, after: ModelProto, inputs: Mapping[str, Any],
     evaluate: Evaluate | None, runtime: bool,
 ) -> tuple[Run, Run] | None:  # fmt: skip
-    """One engine for both: the caller's, else onnxruntime, else the oracle, else none."""
+    """One engine for both models: the caller's, else onnxruntime, else the oracle, else None."""
     pair = before, after
     if evaluate is not None:
         return _by(evaluate, before), _by(evaluate, after)
@@ -151,7 +151,7 @@ class _Policy:
     names: Sequence[str]
 
     def difference(self, expected: list[Any], actual: list[Any], name: str) -> str:
-        """How the answers to one set differ, or nothing."""
+        """A sentence about the difference of two results; empty if they are equal."""
         for output, one, other in zip(self.names, expected, actual, strict=True):
             if output in self.drawn:
                 told: str | None = randomness.unlike(one, other)

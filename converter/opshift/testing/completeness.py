@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A package of adapters has one verdict for every boundary and direction of its domains."""
+"""Asserts that a package has one verdict for every boundary and direction of its domains."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from opshift.testing.meaning import gaps
 
 
 def assert_complete(package: str, known: Collection[str] = ()) -> None:
-    """Exactly one verdict for every operator, opset and direction, and examples of all it means.
+    """Asserts one verdict for every operator, opset and direction, and examples of every part.
 
     `known` are the gaps of `opshift.testing.gaps` that stay.
     """

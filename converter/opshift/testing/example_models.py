@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The `@example`s of a package, each of which says what it gives or why it is refused."""
+"""The `@example`s of a package as models, and the assertion that each holds."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def assert_example(
     adapter: Adapter, example: Example, *, imports: Mapping[str, int] | None = None,
     evaluate: Evaluate | None = None, sets: Sequence[str] = SETS,
 ) -> ModelProto | None:  # fmt: skip
-    """The example is what it says on many `sets` of inputs; the result, if it has one.
+    """Asserts that an example holds on many `sets` of inputs; returns the result, if there is one.
 
     `imports` are of other domains.
     """
@@ -114,7 +114,7 @@ def differences(
     before: ModelProto, after: ModelProto, example: Example, sets: Sequence[str] = SETS,
     evaluate: Evaluate | None = None,
 ) -> list[tuple[str, str]]:  # fmt: skip
-    """Each set of inputs that the original has an answer for, and how the result differs, or "".
+    """Each set of inputs for which the original has a result, and the difference, or "".
 
     Our own engines compute in a child process, which onnxruntime may end.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sets of inputs on which an example is compared: ordinary values, and values at the edges."""
+"""The sets of inputs for examples: ordinary values and edge cases."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _changed(model: ModelProto, given: Mapping[str, Any], name: str) -> dict[str
 
 
 def divisible(model: ModelProto, feeds: dict[str, Any]) -> dict[str, Any]:
-    """No operator says what an integer divided by 0 is."""
+    """The inputs with integer divisors of 0 replaced by 1, as no operator defines the quotient."""
     for name, wanted in hints.hints(model).items():
         value = feeds.get(name)
         divides = any(one.kind == "nonzero" for one in wanted)
@@ -105,12 +105,12 @@ def _edged(value: Any, name: str, given: bool) -> Any:
 
 
 def _drawn(*numbers: float) -> Callable[[Any, _Draw], Any]:
-    """Every element is one of these numbers."""
+    """An array in which every element is one of these numbers."""
     return lambda value, draw: draw.choice(np.array(numbers), value.shape).astype(value.dtype)
 
 
 def _sprinkled(*numbers: float) -> Callable[[Any, _Draw], Any]:
-    """Some elements are one of these numbers."""
+    """A copy in which some elements are replaced by these numbers."""
 
     def sprinkle(value: Any, draw: _Draw) -> Any:
         places = draw.random(value.shape) < 0.4

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A process that compares models, so that an engine which ends its process ends no test run."""
+"""Compares models in a child process, so that a crash of an engine does not end the tests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SECONDS = 600.0  # the limit for one set of inputs; the slowest example needs a 
 
 
 class JudgeProcess:
-    """Compares pairs of models in a child, which is started again when it ends."""
+    """Compares pairs of models in a child, which is restarted after a crash."""
 
     def __init__(self, seconds: float = SECONDS) -> None:
         self._seconds = seconds
@@ -30,7 +30,7 @@ class JudgeProcess:
         self, before: ModelProto, after: ModelProto, inputs: Mapping[str, Any],
         sets: Sequence[str], tolerance: tuple[float, float] = (0.0, 0.0),
     ) -> list[tuple[str, str]]:  # fmt: skip
-        """Each set that the original has an answer for, and how the result differs, or ""."""
+        """Each set for which the original has a result, and the difference, or ""."""
         found: dict[str, str] = {}
         models = before.SerializeToString(), after.SerializeToString()
         waiting, runtime = list(sets), True
@@ -50,7 +50,7 @@ class JudgeProcess:
         return list(found.items())
 
     def _ask(self, order: Any, found: dict[str, str]) -> tuple[str, bool, str]:
-        """The last set that began, whether the original answered it, and how the child ended."""
+        """The last set that began, whether the original had a result, and how the child ended."""
         child = self._started()
         begun, answered, late = "", False, threading.Event()
         try:
@@ -70,7 +70,7 @@ class JudgeProcess:
         return begun, answered, ""
 
     def _step(self, child: subprocess.Popen[bytes], late: threading.Event) -> Any:
-        """The next answer of the child, which is ended where it gives none in time."""
+        """The next answer of the child, which is killed if it gives none in time."""
 
         def end() -> None:
             late.set()
@@ -105,7 +105,7 @@ class JudgeProcess:
 
 @cache
 def shared() -> JudgeProcess:
-    """The one that the assertions of this process use."""
+    """The JudgeProcess that the assertions of this process share."""
     return JudgeProcess()
 
 
@@ -115,7 +115,7 @@ def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
 
 
 def main() -> None:
-    """Answers orders from the standard input until it ends; other output goes nowhere."""
+    """Answers orders from the standard input until it ends; discards other output."""
     from opshift.testing.compared import compared
 
     answers = os.fdopen(os.dup(1), "wb")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The `@example`s of what is known before a model runs: constants, and ranks."""
+"""The `@example`s of facts before a model runs: constants, ranks and bounds."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def bounded(rule: OutputBounds, example: Example) -> tuple[ModelProto, Bounds | 
 
 
 def assert_bounds(rule: OutputBounds, example: Example) -> None:
-    """What the model computes lies between the bounds; with `refuses=` none are known."""
+    """Asserts that the result lies between the bounds; with `refuses=`, that there are none."""
     model, found = bounded(rule, example)
     if example.refuses is not None:
         if found is not None:
@@ -97,9 +97,9 @@ def _facts(model: ModelProto) -> Facts:
 
 
 def assert_fold(fold: Fold, example: Example) -> None:
-    """The constant is what the model computes; with `refuses=` it is no constant.
+    """Asserts that the constant is the result; with `refuses=`, that there is none.
 
-    Without the value of an input that the fold needs, nothing is constant.
+    Without the value of an input that the fold needs, nothing must be constant.
     """
     model, found = folded(fold, example)
     if example.refuses is not None:
@@ -138,7 +138,7 @@ def _is_constant_without(model: ModelProto, name: str) -> bool:
 
 
 def assert_ranks(rule: OutputRanks, example: Example) -> None:
-    """The ranks are those of what the model computes; with `refuses=` none is known."""
+    """Asserts that the ranks are those of the result; with `refuses=`, that none is known."""
     model, found = ranked(rule, example)
     if example.refuses is not None:
         if any(rank is not None for rank in found):
@@ -151,7 +151,7 @@ def assert_ranks(rule: OutputRanks, example: Example) -> None:
 
 
 def assert_shapes(rule: OutputShapes, example: Example) -> None:
-    """The lengths that are known are those of what the model computes."""
+    """Asserts that the known lengths are those of the result."""
     model, facts = _known(rule.domain, example)
     names = [value.name for value in model.graph.output]
     found = [facts.type(facts.document.main, name) for name in names]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which parts of an operator's meaning no example of a rewriting adapter uses, nor a variant."""
+"""Finds the parts of an operator's meaning that no example of an adapter or variant covers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def gaps(package: str) -> list[str]:
 
 
 def coverage(package: str) -> Iterator[tuple[Crossing, Coverage]]:
-    """What covers the meaning of each operator at each crossing that the package rewrites.
+    """The coverage of the meaning of each operator at each crossing that the package rewrites.
 
     It is each attribute off its default, each optional input given and absent, each class of
     element types, an unknown rank, unknown sizes, a tensor without elements, and a use in a
@@ -78,7 +78,7 @@ def _runs_empty(model: ModelProto, example: Example) -> bool:
 
 
 def _by_variants(adapter: Adapter, left: Schema, missing: Sequence[Aspect]) -> Iterator[str]:
-    """What a legal variant of an example covers."""
+    """The parts that a legal variant of an example covers."""
     waiting = list(missing)
     for example in adapter.examples:
         if not waiting:

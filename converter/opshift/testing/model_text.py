@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models written as text, read alike by every release of onnx."""
+"""Reads models written as text, with equal results in every release of onnx."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model converts to an equal one, or is refused for the reason that is expected."""
+"""Asserts that a model converts to an equal one, or is refused for an expected reason."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def assert_model_converts(
     atol: float = 0.0,
     ulp: int = ROUNDING,
 ) -> ModelProto:
-    """The model at `to`: checked after every step, inferred strictly, and equal in numbers.
+    """Asserts that the model converts to `to`, legal after every step and equal in numbers.
 
-    `gives` is the operators that are expected, in order. `evaluate(model, inputs)` computes what
-    the judge has never heard of.
+    `gives` lists the expected operators in order. `evaluate(model, inputs)` computes models that
+    no engine of opshift can compute.
     """
     before = parsed(model)
     strict = checker.whole(before, registry.default(), full=True) is None
@@ -72,7 +72,7 @@ def assert_refused(
     allow_approximate: bool = False,
     assume: Collection[str] = (),
 ) -> Refused:
-    """The refusal, of which every blocker has the expected reason."""
+    """Asserts a refusal in which every blocker has the expected reason; returns it."""
     try:
         convert_version(parsed(model), to, allow_approximate=allow_approximate, assume=assume)
     except Refused as refused:
@@ -83,7 +83,7 @@ def assert_refused(
 
 
 def assert_invalid(model: ModelProto | str, to: AnyTarget, *, match: str) -> InvalidModel:
-    """The model is found to be no legal one, in a sentence that holds `match`."""
+    """Asserts that the model is found invalid, in a sentence that contains `match`."""
     try:
         convert_version(parsed(model), to)
     except InvalidModel as invalid:

@@ -29,7 +29,7 @@ def modern_model(rule: Modern, example: Example) -> ModelProto:
 def assert_modern(
     rule: Modern, example: Example, *, evaluate: Evaluate | None = None
 ) -> ModelProto:
-    """The example becomes what it says and computes the same; what stays is written as it came."""
+    """Asserts that the example is modernized as it says and computes equal results."""
     model = modern_model(rule, example)
     return assert_model_converts(
         model, Request(modernize=True), gives=example.gives, evaluate=evaluate,

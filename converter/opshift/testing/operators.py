@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One operator, from the version it is written for to the newest one, or from there down."""
+"""Asserts that one operator converts up to the newest version, or down from it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Shape = Sequence[int | str]
 
 
 def assert_op_upgrades(op: str, since: int, **how: Any) -> ModelProto:
-    """The operator of version `since` at the newest one; options as of `operator` and `to`.
+    """Asserts that an operator of version `since` converts to the newest one.
 
     The test becomes non-trivial by itself when a later version changes the operator.
     """
@@ -29,7 +29,7 @@ def assert_op_upgrades(op: str, since: int, **how: Any) -> ModelProto:
 
 
 def assert_op_downgrades(op: str, since: int, **how: Any) -> ModelProto:
-    """The operator of the newest version at version `since`; options as of `operator` and `to`."""
+    """Asserts that an operator of the newest version converts to version `since`."""
     return _converts(op, None, since, **how)
 
 

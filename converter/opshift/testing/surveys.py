@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every example of a package on many sets of inputs, and what is found that no file explains."""
+"""Runs every example of a package on many sets of inputs, and lists unexplained differences."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ListedExample:
 
 @dataclass(frozen=True, slots=True)
 class InputSurvey:
-    """What a survey found: the sets that ran by example, and the differences."""
+    """The result of a survey: the sets that ran for each example, and the differences."""
 
     ran: Mapping[str, int]
     found: Sequence[str]
@@ -115,7 +115,7 @@ def _variant(
     subject: ListedExample, name: str, before: ModelProto, values: Mapping[str, Any],
     evaluate: Evaluate | None,
 ) -> str:  # fmt: skip
-    """How a variant fails, or nothing; the opset that is left may not take it at all."""
+    """How a variant fails; empty if it does not, or if the old opset does not allow it."""
     asked = {info.name for info in before.graph.input}
     given = {key: value for key, value in values.items() if key in asked}
     given = divisible(before, oracle.make_inputs(before, overrides=given))

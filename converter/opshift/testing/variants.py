@@ -48,7 +48,7 @@ def variants(
     model: ModelProto, domain: str, ops: tuple[str, ...],
     wanted: Callable[[str], bool] = lambda name: True,
 ) -> Iterator[tuple[str, ModelProto]]:  # fmt: skip
-    """Each wanted variant with its name; the caller asks the checker which of them are legal."""
+    """The variants with their names; the caller checks which of them are legal."""
     ways: dict[str, Callable[[ModelProto], ModelProto]] = {
         "unknown rank": _without_ranks,
         UNKNOWN_SIZES: _without_sizes,
@@ -102,7 +102,7 @@ def _declared(model: ModelProto) -> Iterator[ValueInfoProto]:
 
 
 def _without_ranks(model: ModelProto) -> ModelProto:
-    """Each input is reshaped to sizes that only a run knows."""
+    """Reshapes each input to sizes that are known only at run time."""
     copy = _without_sizes(model)
     names = {one.name for one in copy.graph.initializer}
     for info in list(copy.graph.input):
@@ -127,7 +127,7 @@ def _without_sizes(model: ModelProto) -> ModelProto:
 
 
 def _in_a_branch(model: ModelProto) -> ModelProto:
-    """All nodes in both branches of an If, which see the inputs from outside."""
+    """Puts all nodes into both branches of an If, which capture the inputs."""
     copy = _copy(model)
     branches = []
     for name in ("then_branch", "else_branch"):
@@ -153,7 +153,7 @@ def _rename_output(branch: AttributeProto, info: ValueInfoProto, name: str) -> N
 
 
 def _of_type(elem_type: int, model: ModelProto) -> ModelProto:
-    """Every float that a graph declares is of another type; constants in nodes stay."""
+    """Gives every declared float another type; constants in nodes stay."""
     copy = _copy(model)
     for graph in graphs_in(copy.graph):
         fed = {tensor.name for tensor in graph.initializer}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether two models compute the same, shown by running both."""
+"""Tests whether two models compute equal results, by running both."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The inputs that both models are run on: given as values, as an .npz, or as test-data folders."""
+"""The inputs for both models: given as values, as an .npz file, or as test-data folders."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Inputs: TypeAlias = "Mapping[str, Any] | str | os.PathLike[str]"
 
 @dataclass(frozen=True, slots=True)
 class InputSet:
-    """One set of inputs, and what to call it."""
+    """One set of inputs and its label."""
 
     label: str
     values: Mapping[str, Any]
@@ -60,7 +60,7 @@ def _read(model: ModelProto, inputs: Inputs) -> Iterable[InputSet]:
 
 
 def _typed(value: Any, declared: TypeProto | None) -> Any:
-    """An array with the type its source could not say: strings, and the floats numpy lacks."""
+    """The array in the type of the input, for strings and floats that its source cannot store."""
     if not isinstance(value, np.ndarray):
         return value
     if value.dtype.kind in "US":
@@ -72,7 +72,7 @@ def _typed(value: Any, declared: TypeProto | None) -> Any:
 
 
 def _misfit(model: ModelProto, types: Mapping[str, TypeProto], values: Mapping[str, Any]) -> str:
-    """What is missing, unknown or of another type, by name, or nothing."""
+    """A sentence about missing, unknown or mistyped inputs; empty if all fit."""
     fed = {tensor.name for tensor in model.graph.initializer}
     fed |= {tensor.values.name for tensor in model.graph.sparse_initializer}
     asked = {name for name, one in types.items() if not one.HasField("optional_type")} - fed

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The piece of a model that computes one value from others, as a model of its own."""
+"""Cuts the part of a model that computes one value from others into a model of its own."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Values = Mapping[str, Any]
 
 
 def needed(graph: GraphProto, value: str, known: Values) -> list[NodeProto]:
-    """The nodes that compute a value from those that are known."""
+    """The nodes that compute a value from known values."""
     producers = {name: i for i, node in enumerate(graph.node) for name in node.output if name}
     wanted, found = [value], set()
     while wanted:
@@ -94,7 +94,7 @@ def _called(model: ModelProto, nodes: list[NodeProto]) -> Iterator[FunctionProto
 
 
 def saved(folder: Path, small: tuple[ModelProto, ModelProto], inputs: Values) -> str:
-    """Writes both pieces and their inputs, and says how to verify them."""
+    """Writes both pieces and their inputs; returns the arguments of `opshift verify`."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / "a.onnx", folder / "b.onnx"]
     for model, path in zip(small, paths, strict=True):

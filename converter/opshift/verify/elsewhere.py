@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model in the onnxruntime of another Python: the runtime that a user really has."""
+"""Runs a model in the onnxruntime of another Python interpreter, such as that of a device."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def run(
 
 
 def _prepare(folder: Path, path: str, cases: Sequence[Mapping[str, Any]]) -> str:
-    """Writes the job; says why it cannot be written."""
+    """Writes the job; returns the reason if that is impossible, or an empty text."""
     for number, case in enumerate(cases):
         if bad := [name for name, value in case.items() if not isinstance(value, np.ndarray)]:
             return (
@@ -48,7 +48,7 @@ def _prepare(folder: Path, path: str, cases: Sequence[Mapping[str, Any]]) -> str
 
 
 def _call(python: str, folder: Path, limits: Limits | None) -> str:
-    """Runs the guest; says why it gave no answer."""
+    """Runs the guest; returns the reason if it gave no answer, or an empty text."""
     seconds = (limits or Limits()).seconds
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who is trusted with a model: onnxruntime, or our own evaluator; and why not the other."""
+"""Chooses the engine for a model: onnxruntime or our own evaluator, with the reason."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def highest_of_runtime() -> int:
 
 
 def choose(models: tuple[ModelProto, ModelProto], engine: str) -> tuple[tuple[str, str], ...]:
-    """An engine and the reason for each model; the same for both where there is one."""
+    """The engine and the reason for each model; one engine for both if possible."""
     if engine != "auto":
         return ((engine, "asked for"),) * 2
     for name in ENGINES:
@@ -53,7 +53,7 @@ def _first(model: ModelProto) -> tuple[str, str]:
 
 
 def objection(model: ModelProto, engine: str) -> str:
-    """Why an engine is not trusted with a model; nothing when it is."""
+    """Why an engine is not trusted with a model; empty if it is trusted."""
     return _against_runtime(model) if engine == RUNTIME else _against_ours(model)
 
 

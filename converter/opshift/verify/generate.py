@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes up inputs from a model's signature and from what its graph does with them."""
+"""Generates inputs from a model's signature and from the operators that read them."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def _shape(shape: TensorShapeProto, sizes: Sizes, choice: Sequence[int]) -> tupl
 
 
 def _bound(shapes: Mapping[str, TensorShapeProto], hint: Hint, sizes: Sizes) -> int:
-    """How far an index may go; 1 where nothing is known."""
+    """The bound of an index; 1 if it is unknown."""
     if hint.data not in shapes:
         return 1
     dims = shapes[hint.data].dim

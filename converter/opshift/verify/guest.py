@@ -21,7 +21,7 @@ def opened(path: str) -> Any:
 
 
 def told(value: Any, arrays: Any) -> Any:
-    """A value in plain words, its arrays put aside."""
+    """A value in JSON form, with its arrays stored separately."""
     import numpy
 
     if value is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a graph does with its inputs, so that values can be made up which it has an answer for."""
+"""Finds which kinds of values a graph expects at its inputs, so that inputs can be generated."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ Origins = dict[str, frozenset[str]]
 
 
 class Tracer:
-    """Follows every graph input to the operators that want something of it."""
+    """Follows every graph input to the operators that expect a kind of values."""
 
     def __init__(self, model: ModelProto) -> None:
         self.functions = functions_of(model)
@@ -150,7 +150,7 @@ def _hint(node: NodeProto, kind: str) -> Hint:
 
 
 def hints(model: ModelProto) -> Mapping[str, tuple[Hint, ...]]:
-    """What is wanted of each graph input, the most demanding first."""
+    """The kinds of values that each graph input must hold, the strictest first."""
     found = Tracer(model).found
     for info in model.graph.input:
         if "mask" in info.name.lower():  # which operators do not tell: numbers that mean yes and no

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs one task in a child process with limits, so that a crash there is a plain answer."""
+"""Runs one task in a child process with limits, so that a crash becomes an answer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from opshift.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a child may use."""
+    """The limits of time and memory for a child."""
 
     seconds: float = 300
     megabytes: int = 8192
@@ -25,7 +25,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class ChildAnswer:
-    """What a child said, or one sentence about why it said nothing."""
+    """The answer of a child, or a sentence about why there is none."""
 
     value: Any = None
     error: str = ""

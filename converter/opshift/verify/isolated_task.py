@@ -78,7 +78,7 @@ def _sentence(error: BaseException) -> str:
 
 
 def main(folder: str) -> None:
-    """Does the job that lies in a folder, and leaves the answer there."""
+    """Runs the job in a folder, and writes the answer there."""
     task, args, megabytes = pickle.loads(Path(folder, "job").read_bytes())
     _limit(megabytes)
     try:
@@ -91,7 +91,7 @@ def main(folder: str) -> None:
 
 
 def here(engine: str, path: str, cases: Sequence[Mapping[str, Any]], seed: int) -> Results:
-    """The same without a child: the caller has limits of its own."""
+    """Runs a task in this process, for a caller with limits of its own."""
     try:
         return TASKS[engine](path, cases, seed)
     except MemoryError:

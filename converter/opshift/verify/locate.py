@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the first value on which two models part, the nodes that compute it, and who wrote them.
+"""Finds the first value that differs between two models, its nodes, and their adapters.
 
-A difference can vanish further down (behind a Relu, say) and another one begin there, so that
-halving the graph at one value in its middle would miss the first. Therefore every common value is
-looked at, in order: as many in one run as that can hold, and in halves where it cannot.
+A difference can vanish further down (after a Relu, for example) and another one begin there, so
+that a binary search would miss the first. Therefore every common value is compared, in order: many
+values in one run, and in halves if one run cannot hold them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def first(
     pair: Pair, engines: tuple[str, str], case: InputSet, reduce: str | os.PathLike[str] | None,
     folder: Path,
 ) -> Cause | None:  # fmt: skip
-    """The first common value that differs; None where the models share too little to say."""
+    """The first common value that differs; None if the models share too few values."""
     models = (onnx.load(pair.a.path), onnx.load(pair.b.path))
     search = ValueSearch(pair, models, engines, case, folder)
     random = randomness.drawn(models[0])
@@ -59,7 +59,7 @@ def inside(
     names: Sequence[str],
     folder: Path,
 ) -> Iterator[Row]:
-    """How some values inside of both models compare, one row for each value and case."""
+    """Compares some values inside of both models: one row for each value and case."""
     models = (onnx.load(pair.a.path), onnx.load(pair.b.path))
     random = randomness.drawn(models[0])
     common = {*_common(models[0].graph, models[1].graph)} - random
@@ -91,7 +91,7 @@ class ValueSearch:
         self.same = dict(self.case.values)
 
     def among(self, names: list[str]) -> tuple[str, tuple[Any, Any]] | None:
-        """The first of these that differs, on both sides; what no engine shows is passed over."""
+        """The first of these values that differs, with both results; skips missing results."""
         wider = tuple(_exposing(model, names) for model in self.models)
         found = self._run(wider, self.case)
         if found is None and len(names) > 1:
@@ -118,7 +118,7 @@ class ValueSearch:
             yield Row(self.case.label, name, DIFFERENT if told else EQUAL, told)
 
     def _run(self, models: tuple[ModelProto, ...], case: InputSet) -> list[dict[str, Any]] | None:
-        """What both compute, or None where one of them gives no answer."""
+        """The results of both models, or None if one of them gives none."""
         results = []
         for model, engine, letter in zip(models, self.engines, "ab", strict=True):
             path = self.folder / f"part-{letter}.onnx"
@@ -132,10 +132,10 @@ class ValueSearch:
     def cause(
         self, name: str, values: tuple[Any, Any], reduce: str | os.PathLike[str] | None
     ) -> Cause:
-        """What is said about the first value that differs.
+        """The description of the first value that differs.
 
-        The nodes that lead to it from equal values may have only the last part in a difference
-        that had been growing within the tolerance; then those from the inputs on are shown.
+        If the nodes between equal values and this value do not repeat the difference, it grew
+        within the tolerance before. Then all nodes from the inputs on are shown.
         """
         detail = self.pair.difference(values[0], values[1], name)
         nodes, small, inputs = self._cut(name, values, self.same)
@@ -187,7 +187,7 @@ def _called(nodes: list[NodeProto]) -> str:
 
 
 def _writers(small: ModelProto, target: Mapping[str, int]) -> Iterator[str]:
-    """Who rewrites these nodes on the way to the other model's versions, or lets them pass."""
+    """The adapters that rewrite these nodes on the way to the other versions, or keep them."""
     own = imports.versions(small)
     wanted = {
         domain: target[domain] for domain in own if target.get(domain, 0) not in (0, own[domain])
@@ -206,7 +206,7 @@ def _writers(small: ModelProto, target: Mapping[str, int]) -> Iterator[str]:
 
 
 def _claims(small: ModelProto, step: StepReport) -> Iterator[str]:
-    """Who said that the operators of these nodes are unchanged at a boundary."""
+    """The claims that the operators of these nodes are unchanged at a boundary."""
     for op in sorted({node.op_type for node, _ in imports.operators(small)}):
         claim = registry.default().get(step.domain, op, step.start, step.to)
         if claim is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs two models on the same inputs and compares what they compute."""
+"""Runs two models on equal inputs and compares their results."""
 
 from __future__ import annotations
 
@@ -146,11 +146,11 @@ class Pair:
 
     @property
     def guest(self) -> str:
-        """What the engine of the second model is called, if it is in another Python."""
+        """The name of the engine of the second model, if it is in another Python."""
         return f"{engine_choice.RUNTIME} of {self.runtime}" if self.runtime else ""
 
     def run(self, subject: Subject, engine: str, cases: Sequence[InputSet]) -> Results:
-        """What a model gives for each case."""
+        """The results of a model for each case."""
         values = [dict(case.values) for case in cases]
         if self.runtime and engine == self.guest:
             return elsewhere.run(self.runtime, os.fspath(subject.path), values, self.limits)
@@ -160,7 +160,7 @@ class Pair:
         return done.value if not done.error else [({}, done.error)] * len(cases)
 
     def difference(self, expected: Any, actual: Any, name: str) -> str:
-        """How the two values of a name in the first model differ, or nothing."""
+        """A sentence about the difference of two values; empty if they are equal."""
         found = self.wanted.at(expected).difference(expected, actual)
         if not found:
             return ""
@@ -175,7 +175,7 @@ def compared(
     pair: Pair, inputs: Inputs | None, reduce: str | os.PathLike[str] | None, folder: Path,
     values: Sequence[str] = (),
 ) -> Verification:  # fmt: skip
-    """Runs two models on the same inputs, and tells what differs and where it begins."""
+    """Runs two models on equal inputs; returns the comparison and the first difference."""
     chosen = engine_choice.choose((pair.a.model, pair.b.model), pair.engine)
     if pair.runtime:
         own = engine_choice.choose((pair.a.model, pair.a.model), pair.engine)
@@ -236,7 +236,7 @@ def first_answers(
 
 
 def _says(result: tuple[dict[str, Any], str]) -> bool:
-    """Whether there is an answer that is not empty."""
+    """Whether a model gave a result that is not empty."""
     values, error = result
     return not error and any(not isinstance(v, np.ndarray) or v.size for v in values.values())
 
@@ -244,7 +244,7 @@ def _says(result: tuple[dict[str, Any], str]) -> bool:
 def answers(
     pair: Pair, subject: Subject, engine: str, why: str, cases: Sequence[InputSet]
 ) -> tuple[Side, Results]:
-    """A model's answers; where the choice is ours and it gives none, the other engine's."""
+    """The results of a model; with engine auto, those of the other engine if the first has none."""
     results = pair.run(subject, engine, cases)
     failed = next((error for _, error in results if error), "")
     chosen = pair.engine == "auto" and engine in engine_choice.ENGINES
@@ -258,7 +258,7 @@ def answers(
 
 
 def _outputs(a: ModelProto, b: ModelProto) -> list[tuple[str, str]]:
-    """Which outputs belong together: by name, or by position where the names differ."""
+    """The pairs of outputs: by name, or by position if the names differ."""
     mine, other = ([info.name for info in model.graph.output] for model in (a, b))
     if set(mine) == set(other):
         return [(name, name) for name in mine]
@@ -266,7 +266,7 @@ def _outputs(a: ModelProto, b: ModelProto) -> list[tuple[str, str]]:
 
 
 def _interface(a: ModelProto, b: ModelProto) -> str:
-    """How what the models take and give differs, or nothing."""
+    """A sentence about the difference of inputs and outputs; empty if there is none."""
     if len(a.graph.output) != len(b.graph.output):
         return f"A has {len(a.graph.output)} outputs, B has {len(b.graph.output)}"
     return ""

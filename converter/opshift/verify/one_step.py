@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Initialization and one step of training on both sides, and what the trained models compute."""
+"""Runs initialization and one training step of both models, and compares the trained models."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from opshift.verify.verification import DIFFERENT, Row, Verification
 
 
 class OneStep:
-    """Adds what initialization and one training step compute, and the trained model after them.
+    """Adds the comparison of initialization, of one training step, and of the trained models.
 
-    Each side goes on with the values that its own graphs gave; values that are drawn at random are
-    those of the first side on both.
+    Each side continues with the values of its own graphs. Random values are those of the first
+    side on both sides.
     """
 
     def __init__(self, pair: Pair, folder: Path, found: Verification) -> None:
@@ -76,7 +76,7 @@ class OneStep:
         return replace(self.pair, a=subjects[0], b=subjects[1])
 
     def _set(self, subjects: Sequence[Subject], bound: tuple[dict[str, str], ...]) -> None:
-        """Gives the initializers of both sides what their graph computed for the same inputs."""
+        """Sets the initializers of both sides to the results of their graphs for equal inputs."""
         pair = self._pair(subjects)
         engines_of = engine_choice.choose((subjects[0].model, subjects[1].model), pair.engine)
         _, cases, expected = first_answers(pair, *engines_of[0], None)
@@ -98,7 +98,7 @@ class OneStep:
 
 
 def _not_compared(models: tuple[ModelProto | None, ...]) -> str:
-    """Why no engine can run a graph for training, or nothing."""
+    """Why no engine can run a training graph; empty if one can."""
     for model, letter in zip(models, "AB", strict=True):
         if model is None:
             return f"{letter} has no such graph"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In which type the values of a model are computed: a float that comes out of float16 is one."""
+"""Finds the type in which values are computed: a float computed from float16 has its rounding."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Precision:
         self.used: dict[str, str] = {}  # the values that were compared in a coarser type
 
     def of(self, name: str) -> str:
-        """The numpy name of the type, or nothing where no type of the value is known."""
+        """The numpy name of the type; empty if the type is unknown."""
         if self._found is None:
             self._found = self._looked_up()
         return self._found.get(name, "")
@@ -36,7 +36,7 @@ class Precision:
     def _looked_up(self) -> dict[str, str]:
         try:
             typed = safe_inference.infer(self._model, registry.default())
-        except safe_inference.COMPLAINTS:  # what is written down has to do
+        except safe_inference.COMPLAINTS:  # only the declared types are used
             typed = self._model
         types = {
             name: NAMES.get(T(kind.tensor_type.elem_type), "exact")

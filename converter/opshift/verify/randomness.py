@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which values of a model depend on random draws, so that only their type can be compared."""
+"""Finds the values that depend on random numbers, of which only type and shape are compared."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DRAWING = frozenset(
 
 
 def drawn(model: ModelProto) -> set[str]:
-    """The names of the top-level values that follow a draw."""
+    """The names of the top-level values that depend on random numbers."""
     constants = {tensor.name: tensor for tensor in model.graph.initializer}
     fed = {info.name for info in model.graph.input}
     constants = {name: tensor for name, tensor in constants.items() if name not in fed}
@@ -80,7 +80,7 @@ def _trains(node: NodeProto, version: int, constants: dict[str, TensorProto]) ->
 
 
 def unlike(expected: Any, actual: Any) -> str:
-    """How the types or shapes of two values differ, or nothing."""
+    """A sentence about different types or shapes of two values; empty if they are equal."""
     types = [type_of(value) for value in (expected, actual)]
     if types[0] != types[1]:
         return f"{types[0]} expected, {types[1]} given"

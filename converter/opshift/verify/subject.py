@@ -19,7 +19,7 @@ Model: TypeAlias = "ModelProto | str | os.PathLike[str]"
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The file, its graph without external data, and how to call it."""
+    """A model under test: its name, its file, and its graph without external data."""
 
     name: str
     path: Path
@@ -27,7 +27,7 @@ class Subject:
 
 
 def opened(model: Model, folder: Path, name: str) -> Subject:
-    """The subject that a caller means; one that is in memory is written to `folder`."""
+    """The subject of a model or path; a model in memory is written to `folder`."""
     if isinstance(model, ModelProto):
         path = folder / f"{name}.onnx"
         save(model, path)
@@ -42,7 +42,7 @@ def opened(model: Model, folder: Path, name: str) -> Subject:
 
 
 def save(model: ModelProto, path: Path) -> None:
-    """Writes a model, its weights beside it where one file cannot hold them."""
+    """Writes a model; weights that do not fit into one file are written beside it."""
     if model.ByteSize() < onnx.checker.MAXIMUM_PROTOBUF:
         onnx.save(model, path)
     else:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far two values of one element type may lie apart and still count as equal."""
+"""The allowed difference of two values of one element type."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Tolerance:
     ulp: int = 0
 
     def difference(self, expected: Any, actual: Any) -> str:
-        """How two values differ by more than this, or nothing."""
+        """A sentence about a difference above the tolerance; empty if there is none."""
         from opshift.verify.oracle import compare
 
         told = compare([expected], [actual], rtol=self.rtol, atol=self.atol, ulp=self.ulp)
@@ -44,14 +44,14 @@ BY_TYPE = {
 
 @dataclass(frozen=True, slots=True)
 class StatedTolerance:
-    """What the caller says instead of the defaults; None leaves a default."""
+    """The tolerances that the caller gives; None stands for a default."""
 
     rtol: float | None = None
     atol: float | None = None
     ulp: int | None = None
 
     def at(self, value: Any, computed_in: str = "") -> Tolerance:
-        """The tolerance for a value, which for anything but floating types is none at all.
+        """The tolerance for a value; it is zero for types other than floats.
 
         A value that is computed in a coarser type has the tolerance of that type.
         """
@@ -69,7 +69,7 @@ class StatedTolerance:
 
 
 def element_type(value: Any) -> str:
-    """The numpy name of what a tensor, sequence or map holds."""
+    """The numpy name of the element type of a tensor, sequence or map."""
     while isinstance(value, (list, dict)):
         if not value:
             return ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The graphs for training of a model, each as a model of its own that an engine can run."""
+"""Makes each training graph of a model a model that an engine can run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BINDINGS = {"initialization": "initialization_binding", "algorithm": "update_bin
 
 
 def label(number: int, name: str) -> str:
-    """What a graph for training is called in a verification."""
+    """The label of a training graph in a verification."""
     return f"training_info[{number}].{name}"
 
 
@@ -63,7 +63,7 @@ def with_values(model: ModelProto, values: Mapping[str, Any]) -> ModelProto:
 
 
 def without(model: ModelProto) -> ModelProto:
-    """A copy of a model as it is run, without what trains it."""
+    """A copy of a model without its training information."""
     copy = ModelProto()
     copy.CopyFrom(model)
     copy.ClearField("training_info")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a verification found, frozen, as a table and as JSON."""
+"""The result of a verification, as a table and as JSON."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ROLES = {EQUAL: Role.GOOD, LIKE: Role.CAUTION, UNKNOWN: Role.CAUTION, DIFFERENT
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One model, the engine that ran it, and why that one."""
+    """One model, the engine that ran it, and the reason for the engine."""
 
     model: str
     engine: str
@@ -44,7 +44,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Cause(Shown):
-    """The first value that differs, the node that computes it, and who wrote that."""
+    """The first value that differs, the node that computes it, and the adapter of the node."""
 
     inputs: str
     value: str
@@ -66,7 +66,7 @@ class Cause(Shown):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Verification(Paged):
-    """Whether two models computed the same on the same inputs."""
+    """Whether two models gave equal results for equal inputs."""
 
     sides: tuple[Side, Side]
     seed: int
@@ -81,7 +81,7 @@ class Verification(Paged):
 
     @property
     def different(self) -> bool:
-        """Whether an output was compared and differs; False too where there is no answer."""
+        """Whether an output was compared and differs. It is False if there is no answer."""
         return any(row.outcome == DIFFERENT for row in self.rows)
 
     def as_dict(self) -> dict[str, Any]:

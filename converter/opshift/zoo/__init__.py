@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many models at once, each in a child that may die without harm to the others."""
+"""Converts many models, each in a child process that may crash without harm to the others."""
 
 from __future__ import annotations
 

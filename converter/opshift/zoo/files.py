@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model that is a file here, and a result that becomes one."""
+"""Models in local files, and results that are written to local files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from opshift.zoo.outcome import Stamp, Unpublished
 
 @dataclass(frozen=True, slots=True)
 class LocalModel:
-    """A model as a file here: carved, the files that belong to it, and what they are at home."""
+    """A model in local files: carved, with its files and their stamps."""
 
     path: str
     skeleton: ModelProto
@@ -30,14 +30,14 @@ class LocalModel:
     home: str  # the folder that `reads` are named from
 
     def check_unchanged(self) -> None:
-        """Raises if what was read is not what is there now."""
+        """Raises if a file has changed since it was read."""
         if not marks.unchanged(self.reads, self.home):
             raise Unpublished("the model changed while it was read")
 
 
 @dataclass(frozen=True, slots=True)
 class ConvertedModel:
-    """A converted model, not yet written, its weights still where they were."""
+    """A converted model before it is written; its weights are still in the source."""
 
     of: LocalModel
     skeleton: ModelProto
@@ -47,7 +47,7 @@ class ConvertedModel:
 
 @dataclass(frozen=True, slots=True)
 class FileResult:
-    """Where a result goes and where its mark, both being files."""
+    """The paths of a result and of its mark, both local files."""
 
     output: str
     mark: str
@@ -57,14 +57,14 @@ class FileResult:
         return os.path.dirname(self.output)
 
     def there(self, key: Key) -> Mark | None:
-        """The mark of a result that is there and up to date."""
+        """The mark of an existing result that is up to date; else None."""
         mark = marks.read(self.mark)
         return mark if mark and mark.holds(key, self.folder) else None
 
     def publish(
         self, made: ConvertedModel, external: str, key: Key, layout: Layout
     ) -> tuple[Stamp, ...]:
-        """Gives the result its name, whole, then its mark, which is when the key is needed."""
+        """Publishes the complete result, then its mark."""
         if external == "copy":
             layout.require_free(self.output, made.weights.locations)
         if not os.path.isdir(self.folder):
@@ -76,7 +76,7 @@ class FileResult:
         return self.stamps(mark)
 
     def stamps(self, mark: Mark) -> tuple[Stamp, ...]:
-        """All that a rerun has to find as it is: the files, and the mark itself."""
+        """The stamps that a rerun must find unchanged: of the files and of the mark."""
         return (*mark.writes, *marks.stamps([self.mark], self.folder))
 
 
@@ -92,9 +92,9 @@ def found(path: str) -> LocalModel:
 
 
 def spliced(made: ConvertedModel, path: str, external: str, layout: Layout) -> list[str]:
-    """Writes a result to a file, and answers all the files that belong to it.
+    """Writes a result to a file; returns all files that belong to it.
 
-    Their names come to the disk when the run ends: what a power cut takes, a rerun makes again.
+    Their names are synced to the disk when the run ends. A rerun repeats what a power cut lost.
     """
     try:
         return weights.splice(

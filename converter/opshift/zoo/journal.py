@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What earlier runs found, so that a rerun reads only what has changed: a cache, not the truth."""
+"""A cache of the outcomes of earlier runs, so that a rerun reads only changed models."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _TABLE = (
     "CREATE TABLE IF NOT EXISTS outcomes"
     " (name BLOB PRIMARY KEY, recipe TEXT NOT NULL, outcome TEXT NOT NULL) WITHOUT ROWID"
 )
-EVERY = 0.5  # seconds between writes; what a killed driver had not written is looked at again
+EVERY = 0.5  # seconds between writes; a rerun repeats what a killed driver had not written
 
 
 class Journal:
-    """A table of outcomes by name; one that cannot be read is begun again."""
+    """A table of outcomes by name; an unreadable one is replaced by an empty one."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -53,7 +53,7 @@ class Journal:
         return db
 
     def put(self, recipe: str, outcome: Outcome) -> None:
-        """Remembers an outcome if that is possible."""
+        """Stores an outcome if that is possible."""
         self._new.append((recipe, outcome))
         if time.monotonic() > self._wrote + EVERY:
             self._write()
@@ -67,7 +67,7 @@ class Journal:
         self._wrote = time.monotonic()
 
     def get(self, recipe: str, name: str) -> Outcome | None:
-        """What the same recipe came to before."""
+        """The stored outcome of a model for this recipe."""
         query = "SELECT outcome FROM outcomes WHERE name = ? AND recipe = ?"
         with contextlib.suppress(sqlite3.Error, ValueError, KeyError, TypeError):
             for (text,) in self._db.execute(query, (os.fsencode(name), recipe)):
@@ -80,7 +80,7 @@ class Journal:
 
 
 def cache_of(dst: str) -> str:
-    """Where the journal of results in a store is kept."""
+    """The path of the journal for results in a store."""
     home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return os.path.join(home, "opshift", hashlib.sha256(dst.rstrip("/").encode()).hexdigest()[:16])
 

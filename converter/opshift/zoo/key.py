@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The name of a result: the digest of all bytes read and of all that is wanted of them."""
+"""The key of a result: a digest of all bytes of the model and of the recipe."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ LARGE = 32 << 20  # bytes that take longer to digest than a thread takes to star
 
 
 def key_of(recipe: str, files: Iterable[str]) -> str:
-    """The name of what the recipe of this digest makes of a model and its data files."""
+    """The key of the result of a recipe for a model and its data files."""
     return hashlib.sha256(" ".join([recipe, *map(_digest, files)]).encode()).hexdigest()
 
 
 @contextlib.contextmanager
 def found_beside(recipe: str, files: Iterable[str], size: int) -> Iterator[Key]:
-    """Asks for a name that is found, if the files are large, while something else is done."""
+    """Yields a function that returns the key; for large files a thread computes it meanwhile."""
     if size < LARGE:
         found = key_of(recipe, files)
         yield lambda: found

@@ -20,7 +20,7 @@ Pairs = Sequence[tuple[str, str]]  # the name and the path of each model
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Which names the results of a run have; data files have to leave them alone."""
+    """The names of all results of a run, which data files must not use."""
 
     home: str = ""
     outputs: frozenset[str] = frozenset()
@@ -30,7 +30,7 @@ class Layout:
         return Layout(home, frozenset(join(home, name) for name, _ in found))
 
     def require_free(self, output: str, locations: Iterable[str]) -> None:
-        """Refuses a result whose data files would have the name of something else."""
+        """Raises if data files of a result would have the name of another file."""
         for location in locations:
             name = location.replace(os.sep, "/")
             path = posixpath.normpath(join(posixpath.dirname(output), name))
@@ -48,7 +48,7 @@ class Layout:
 
 
 def refused(found: Pairs, home: str) -> dict[str, str]:
-    """Why results cannot have their names, by the names of their models."""
+    """The reasons why results cannot have their names, by model name."""
     names = {name for name, _ in found}
     why: dict[str, str] = {}
     for name, _ in found:
@@ -68,7 +68,7 @@ def _parents(name: str) -> Iterator[str]:
 
 
 def _over_sources(found: Pairs, home: str) -> dict[str, str]:
-    """Results that would take the place of a model that is read, or lie elsewhere."""
+    """Results that would replace a model of the run, or would be outside of the folder."""
     models, real = {os.path.realpath(path) for _, path in found}, os.path.realpath(home)
     why: dict[str, str] = {}
     for name, _ in found:
@@ -81,10 +81,10 @@ def _over_sources(found: Pairs, home: str) -> dict[str, str]:
 
 
 def _over_data(found: Pairs, home: str) -> dict[str, str]:
-    """Results that would take the place of a data file, and data files that would share a name.
+    """Results that would replace a data file, and data files that would share a name.
 
-    Neither can be where all sources are below one folder that has nothing in common with the
-    folder of the results, and then no model is read for this.
+    If all sources are below one folder that is separate from the folder of the results, neither
+    can happen, and no model is read.
     """
     roots = {os.path.realpath(_root(name, path)) for name, path in found}
     if len(roots) == 1 and not any(_overlap(root, os.path.realpath(home)) for root in roots):
@@ -110,7 +110,7 @@ def _over_data(found: Pairs, home: str) -> dict[str, str]:
 
 
 def _root(name: str, path: str) -> str:
-    """The folder that a model's name is from, or the model's own where there is none."""
+    """The folder to which a model's name is relative, or the model's own folder."""
     return path[: -len(name)] if path.endswith(os.sep + name) else os.path.dirname(path)
 
 
@@ -120,7 +120,7 @@ def _overlap(one: str, other: str) -> bool:
 
 
 def _data_of(path: str) -> Iterator[tuple[str, str]]:
-    """The locations of a model's data files, and their paths; a worker says what is wrong."""
+    """The locations and paths of a model's data files; empty for an unreadable model."""
     try:
         _, store = weights.carve_file(path)
     except (InvalidModel, OSError):

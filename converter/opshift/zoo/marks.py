@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The mark beside a result: which recipe made it of which bytes, and the files as they were made.
+"""The mark beside a result: its key, and the stamps of its files.
 
-A mark is written after its result, so a result without one, or one that has changed since, is
-simply made again.
+A mark is written after its result. A result without a mark, or one that has changed since, is
+converted again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Look: TypeAlias = Callable[[str], tuple[int, int | str]]
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """The name of a result, its files, and the versions it has."""
+    """The key of a result, its files, and its versions."""
 
     key: str
     writes: tuple[Stamp, ...]
@@ -47,12 +47,12 @@ class Mark:
             return None
 
     def holds(self, key: Key, folder: str) -> bool:
-        """Whether this is the result that a key names, its files being as they were made."""
+        """Whether this is the result of a key, and its files are unchanged."""
         return self.key == key() and unchanged(self.writes, folder)
 
 
 def stamps(paths: Iterable[str], folder: str) -> tuple[Stamp, ...]:
-    """Files as they are now, named from a folder."""
+    """The present stamps of files, with paths relative to a folder."""
     return tuple((_from(folder, path), *stores.look(path)) for path in paths)
 
 
@@ -62,7 +62,7 @@ def _from(folder: str, path: str) -> str:
 
 
 def unchanged(seen: Iterable[Stamp], folder: str, look: Look = stores.look) -> bool:
-    """Whether files or objects are as they were; a store that fails says neither."""
+    """Whether files or objects are unchanged; a failing store raises."""
     seen = tuple(seen)
     try:
         return bool(seen) and all(
@@ -75,7 +75,7 @@ def unchanged(seen: Iterable[Stamp], folder: str, look: Look = stores.look) -> b
 
 
 def write(path: str, mark: Mark) -> None:
-    """Puts a mark in its place; half of one is none."""
+    """Writes a mark, completely or not at all."""
     if not os.path.isdir(folder := os.path.dirname(path)):
         os.makedirs(folder, exist_ok=True)
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0), 0o666)

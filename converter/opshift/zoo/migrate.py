@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One run over a zoo: find the models, leave out what is done, work on the rest, remember."""
+"""One run over a zoo: finds the models, skips finished ones, converts the rest."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ PLAIN_PUTS = (
 
 
 class Engine(Protocol):
-    """Whatever spreads the work: an outcome for each item, in any order."""
+    """An engine that distributes the work; it yields an outcome for each item, in any order."""
 
     def run(self, fn: Callable[..., Outcome], items: Iterable[Sized]) -> Iterator[Outcome]: ...
 
@@ -157,7 +157,7 @@ def migrate(
 
 
 def local_engine(workers: int | None = None, limits: ModelLimits | None = None) -> Supervisor:
-    """Children on this machine, one for each processor it lets us use."""
+    """The engine with child processes on this machine, one for each usable processor."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     count, limits = workers or cores or 1, limits or ModelLimits()
     if limits.megabytes is None:
@@ -183,14 +183,14 @@ def prepare(request: Request, external: str, verify: bool = False) -> Recipe:
 
 
 def _known(versions: Mapping[str, int]) -> None:
-    """Refuses versions that no model can have, as a model that imports them all would be."""
+    """Raises BadTarget for versions that no model can have."""
     imports = [OperatorSetIdProto(domain=domain, version=1) for domain in versions]
     requests.goal(Document(ModelProto(opset_import=imports), ""), versions)
 
 
 @dataclass(frozen=True, slots=True)
 class ZooRun:
-    """The models of one run and what is wanted of them."""
+    """The models of one run, and their recipe."""
 
     recipe: Recipe
     items: tuple[Item, ...]
@@ -227,7 +227,7 @@ class ZooRun:
 
     @contextlib.contextmanager
     def remembering(self, path: str = "") -> Iterator[Journal | None]:
-        """The journal of this run; a rehearsal has none."""
+        """The journal of this run; a dry run has none."""
         if not self.dst:
             yield None
             return
@@ -268,7 +268,7 @@ class ZooRun:
         return functools.partial(migrate_one, self.recipe, layout=self.layout)
 
     def _known(self, item: Item, journal: Journal) -> Outcome | None:
-        """What the journal says, if it is still so."""
+        """The outcome in the journal, if it still holds."""
         old = journal.get(self.recipe.digest, item.name)
         if old is None or not self._unchanged(old.reads, item.source):
             return None
@@ -284,12 +284,12 @@ class ZooRun:
         try:
             return marks.unchanged(seen, os.path.dirname(path), self.listed.look)
         except StoreError:
-            return False  # the worker asks again, and tells
+            return False  # the worker asks again, and reports the error
 
     def sweep(self) -> None:
         """Removes what killed workers left behind, in the folders of data files too."""
         if is_url(self.dst):
-            return  # what a store does not show it keeps to itself
+            return  # the store does not list its objects
         for here, folders, _ in os.walk(self.dst) if self.dst else ():
             folders[:] = [name for name in folders if name != HIDDEN]
             leftovers.sweep(here)
@@ -308,13 +308,13 @@ def _item(name: str, path: str, here: str, creates: bool, size: int) -> Item:
 
 
 def _folders(item: Item, outcome: Outcome) -> set[str]:
-    """Where files were written."""
+    """The folders in which files were written."""
     home = os.path.dirname(item.output)
     return {os.path.dirname(os.path.join(home, name)) for name, *_ in outcome.writes}
 
 
 def _with_reads(outcome: Outcome, item: Item) -> Outcome:
-    """A worker that died could not say which file it read."""
+    """The outcome with the files of the model, which a dead worker could not report."""
     if outcome.reads:
         return outcome
     with contextlib.suppress(OSError):

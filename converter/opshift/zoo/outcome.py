@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What became of one model: a plain value that travels between processes."""
+"""The outcome of one model, as a value that can be sent between processes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHOWN_BLOCKERS, SHOWN_LETTERS = 20, 1000
 
 
 class Fate(str, enum.Enum):
-    """The closed list of what can become of a model."""
+    """The closed list of outcomes of a model."""
 
     __str__ = str.__str__
 
@@ -46,12 +46,12 @@ QUARANTINED = frozenset((Fate.UNVERIFIED, Fate.CRASHED, Fate.TIMEOUT, Fate.OOM))
 
 
 class Unpublished(Exception):  # noqa: N818 - it becomes an outcome
-    """The result exists but could not be put in its place."""
+    """Raised if a result exists but could not be published."""
 
 
 @dataclass(frozen=True, slots=True)
 class Blocker:
-    """One node that stands in the way of one boundary."""
+    """One node that blocks one boundary."""
 
     node: str
     op: str
@@ -63,7 +63,7 @@ class Blocker:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one model, and why; `reads` and `writes` are the files as they were found."""
+    """The outcome of one model and its reason; `reads` and `writes` are stamps of files."""
 
     name: str
     fate: Fate
@@ -90,7 +90,7 @@ class Outcome:
         return {**raw, "blockers": [dataclasses.asdict(one) for one in self.blockers]}
 
     def row(self) -> dict[str, Any]:
-        """What users are told about the model, in the documented JSON form."""
+        """The facts for users about the model, in the documented JSON form."""
         return {
             "schema_version": SCHEMA_VERSION,
             "kind": "row",

@@ -47,7 +47,7 @@ def plain() -> Iterator[Heard]:
 
 @contextmanager
 def live(crew: Sequence[Worker]) -> Iterator[Heard]:
-    """A display that is drawn anew: the counts, and what each worker is doing."""
+    """A display of the counts and of each worker's model, which is redrawn."""
     from rich.live import Live
 
     begun = time.monotonic()
@@ -67,7 +67,7 @@ def live(crew: Sequence[Worker]) -> Iterator[Heard]:
 
 
 def line(summary: Summary, seconds: float) -> str:
-    """Done, refused, failed, speed and what is left, in one line."""
+    """One line with the counts, the speed and the time left."""
     refused, skipped = summary.fates[Fate.REFUSED], summary.fates[Fate.SKIPPED]
     rate = (summary.done - skipped) / max(seconds, 1e-9)  # what is up to date says nothing of speed
     left = summary.left / rate if rate else 0.0

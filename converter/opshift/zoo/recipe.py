@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is wanted of every model of a run, and the digest that names a result exactly."""
+"""The options for every model of a run, and the digest of everything that a result depends on."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from opshift.text import show_versions
 
 @dataclass(frozen=True)
 class Recipe:
-    """Everything besides a model's own bytes that its result depends on."""
+    """Everything that a result depends on besides the bytes of the model."""
 
     request: Request
     external: str = "copy"
@@ -46,7 +46,7 @@ class Recipe:
 
     @property
     def as_options(self) -> str:
-        """The target as it is said to `opshift plan`."""
+        """The target as arguments of `opshift plan`."""
         versions, words = self.target, list[str]()
         if isinstance(versions, Wanted):
             words += [f"--for '{versions.ceiling.shown}'"] if versions.ceiling else []
@@ -62,7 +62,7 @@ class Recipe:
 
 @functools.cache
 def fingerprint() -> str:
-    """Changes with the release, the installed onnx, and any line of the engine or an adapter."""
+    """A digest of the release, the installed onnx, and the sources of engine and adapters."""
     digest = hashlib.sha256(f"{opshift.__version__} {opshift.versions.installed_name()}".encode())
     for package in sorted({"opshift", *(p.module for p in plugins.offered(GROUP))}):
         spec = importlib.util.find_spec(package)

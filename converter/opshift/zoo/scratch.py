@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Folders for models that are not files here; what a killed process leaves is taken away."""
+"""Temporary folders for models from stores; folders of killed processes are removed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PREFIX = "opshift-scratch-"
 
 @contextlib.contextmanager
 def folder() -> Iterator[str]:
-    """A folder of our own, locked as long as we live: the kernel lets go of what a death leaves."""
+    """A temporary folder, locked while this process lives; the kernel releases the lock."""
     _sweep_once()
     while True:
         path = os.path.realpath(tempfile.mkdtemp(prefix=PREFIX))
@@ -33,7 +33,7 @@ def folder() -> Iterator[str]:
 
 @functools.cache
 def _sweep_once() -> None:
-    """Removes the folders that nobody holds; a worker that replaces a dead one begins with that."""
+    """Removes the folders that no process has locked, once per process."""
     for path in glob.glob(os.path.join(glob.escape(tempfile.gettempdir()), PREFIX + "*")):
         lock = _locked(path) if sys.platform != "win32" else None
         if lock is not None:
@@ -42,7 +42,7 @@ def _sweep_once() -> None:
 
 
 def _locked(path: str) -> int | None:
-    """The folder, held; None where another holds it, or it is gone, or is not ours."""
+    """Locks a folder; returns None if it is locked, gone, or owned by another user."""
     if sys.platform == "win32":
         return os.open(os.devnull, os.O_RDONLY)
     import fcntl

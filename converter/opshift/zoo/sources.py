@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which models a run is about: below a folder, matching a pattern, or listed in a file.
+"""Finds the models of a run: below a folder, by a pattern, or in a list.
 
 Any of them may be in a store, and a list may name urls.
 """
@@ -25,7 +25,7 @@ HIDDEN = ".opshift"
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """One of `count` parts of a zoo, numbered from 1; a name alone says which it belongs to."""
+    """One of `count` parts of a zoo, numbered from 1; the name of a model decides its part."""
 
     number: int = 1
     count: int = 1
@@ -159,7 +159,7 @@ def _is_object(url: str) -> bool:
 
 
 def _matches(parts: Sequence[str], pattern: Sequence[str]) -> bool:
-    """As `glob` does with `recursive`, on the names that a store lists."""
+    """Whether a name in a store matches a pattern, as in `glob` with `recursive`."""
     if not pattern:
         return not parts
     if pattern[0] == "**":

@@ -16,14 +16,14 @@ from opshift.zoo.outcome import Fate, Outcome
 
 @dataclass(slots=True, repr=False)
 class Summary(Shown):
-    """What became of a zoo; `left` models had no turn because the run was stopped."""
+    """The counts of a run; `left` models were not converted because the run was stopped."""
 
     total: int = 0
     fates: Counter[Fate] = field(default_factory=Counter)
     reasons: Counter[tuple[Fate, str]] = field(default_factory=Counter)
     examples: dict[tuple[Fate, str], Outcome] = field(default_factory=dict)
     size: int = 0
-    worked: int = 0  # bytes of what was not up to date
+    worked: int = 0  # bytes of the models that were not up to date
     notes: tuple[str, ...] = ()
     runs: dict[str, Counter[str]] = field(default_factory=dict)  # by runtime: models, now, after
 
@@ -79,7 +79,7 @@ class Summary(Shown):
         }
 
     def lines(self) -> Iterator[Line]:
-        """How many models came to what, then each reason with an example."""
+        """The number of models by outcome, then each reason with an example."""
         present = (fate for fate in Fate if self.fates[fate])
         counts = ", ".join(f"{self.fates[fate]:,} {fate.value}" for fate in present)
         role = Role.BAD if self.failures else Role.GOOD

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a worker does with one model: look, convert, publish, mark."""
+"""The work on one model: checks whether it is done, converts, publishes and marks it."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ from opshift.zoo.stores.stores import is_url
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One model, where its result goes and where its mark; without an output it is rehearsed."""
+    """One model, and the paths of its result and mark; without an output it is a dry run."""
 
     name: str
     source: str
     output: str = ""
     mark: str = ""
     creates: bool = True  # whether the store of the result knows create-only
-    size: int = 0  # about, its data files included
+    size: int = 0  # an estimate, with data files
 
 
 NO_LAYOUT = Layout()
@@ -59,7 +59,7 @@ class Destination(Protocol):
 
 
 def migrate_one(recipe: Recipe, item: Item, layout: Layout = NO_LAYOUT) -> Outcome:
-    """The outcome of one model; only what nobody foresaw is raised."""
+    """The outcome of one model; only unexpected errors are raised."""
     begun = time.monotonic()
     local = not (is_url(item.source) or is_url(item.output) or recipe.verify)
     folder = ""
@@ -112,7 +112,7 @@ def _migrate(recipe: Recipe, item: Item, folder: str, layout: Layout) -> Outcome
 
 
 def _what(report: Report) -> dict[str, Any]:
-    """What a conversion did, as an outcome tells it."""
+    """The fields of an outcome that describe what a conversion did."""
     rewritten: Counter[str] = Counter()
     for step in report.steps:
         for work in step.rewritten:
@@ -170,7 +170,7 @@ def _imports(skeleton: ModelProto) -> dict[str, int]:
 
 
 def _once(model: LocalModel) -> Carve:
-    """The carved model for the first who asks; a conversion that starts again reads it again."""
+    """A function that returns the carved model at the first call, and reads it again later."""
 
     def each() -> Iterator[tuple[ModelProto, Weights]]:
         yield model.skeleton, model.weights
@@ -182,6 +182,6 @@ def _once(model: LocalModel) -> Carve:
 
 
 def _request(recipe: Recipe, skeleton: ModelProto) -> Request:
-    """The request for one model: a domain that it does not import is none of its business."""
+    """The request for one model, without domains that it does not import."""
     imports = [*skeleton.opset_import, *(i for f in skeleton.functions for i in f.opset_import)]
     return recipe.request.for_domains({schemas.normal(one.domain) for one in imports})

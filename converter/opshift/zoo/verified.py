@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a result computes what its model does, found out in the worker itself."""
+"""Tests in the worker whether a result is equal to its model."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from opshift.zoo.layout import Layout
 
 
 def runtime() -> str:
-    """What verifies, with its version; a MissingExtra names the extra."""
+    """The runtime for verification with its version; raises MissingExtra if it is missing."""
     return f"onnxruntime {extra.onnxruntime().__version__}"
 
 
 def objection(made: ConvertedModel, folder: str, external: str) -> tuple[str, str]:
-    """Why a result is not shown to be equal, in a word and in a sentence; empty if it is."""
+    """Why a result was not shown to be equal, as a word and a sentence; empty if it was."""
     os.makedirs(folder)
     path = os.path.join(folder, os.path.basename(made.of.path))
     files.spliced(made, path, external, Layout())

@@ -186,7 +186,7 @@ def command(
 def _engine(
     kind: str, cluster: str | None, workers: int | None, timeout: float, memory: int | None
 ) -> Iterator[Supervisor | Spread]:
-    """Children on this machine, or shards on a cluster that is let go afterwards."""
+    """The engine: children on this machine, or a cluster, which is released afterwards."""
     from opshift.zoo.migrate import local_engine
     from opshift.zoo.workers.limits import ModelLimits
     from opshift.zoo.workers.shards import Spread
@@ -224,7 +224,7 @@ def read_shard(text: str) -> Shard:
 
 @contextmanager
 def _stops_cleanly(engine: Supervisor | Spread) -> Iterator[None]:
-    """The first Ctrl-C lets models that are being worked on end; the second does not."""
+    """Lets running models end at the first Ctrl-C, and stops at the second."""
     import signal
 
     def asked(number: int, frame: object) -> None:

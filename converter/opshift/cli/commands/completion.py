@@ -80,7 +80,7 @@ def _script(shell: str) -> str:
 
 
 def _install(shell: str, script: str) -> tuple[Path, str]:
-    """The file that was written, and what starts it; a second time changes nothing."""
+    """Installs the script; returns its path and how to start it. A second call changes nothing."""
     home = Path.home()
     if shell == "fish":
         base = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")

@@ -123,7 +123,7 @@ def _convert(
     in_place: bool,
     verifies: bool,
 ) -> int:
-    """Converts one model as far as the caller wishes, and answers."""
+    """Converts one model as the options ask, prints the outcome, and returns the exit code."""
     from opshift.convert.ir import restamp
 
     file, target = _places(source, output, in_place)
@@ -163,7 +163,7 @@ def _convert(
 
 
 def models() -> type[Models]:
-    """The class of what a page shows, which only a page needs."""
+    """Imports the class for pages, which only a page needs."""
     from opshift.convert.look.pages import Models
 
     return Models
@@ -172,7 +172,7 @@ def models() -> type[Models]:
 def _page(
     told: Report | Refused, models: Models, file: Opened, found: Verification | None = None
 ) -> Page:
-    """The page of a conversion; one whose results are not equal has this as its verdict."""
+    """The page of a conversion; if the results differ, the page begins with that."""
     from opshift.convert.look.pages import complete
 
     page = told.page()
@@ -200,7 +200,7 @@ def _places(source: str, output: str | None, in_place: bool) -> tuple[Opened, Fi
 def _verified(
     source: Opened, target: str, skeleton: ModelProto, store: Weights, values: list[str]
 ) -> Verification:
-    """Whether both models compute the same, shown before the second one has its place."""
+    """Verifies the result before it is written to its place."""
     import tempfile
 
     from opshift.model import weights
@@ -208,7 +208,7 @@ def _verified(
 
     with tempfile.TemporaryDirectory(prefix="opshift-") as folder:
         trial = os.path.join(folder, "converted.onnx")
-        # What lies outside of the model is not found from here, unless it comes along.
+        # External data is not found from this folder, unless it is written too.
         outside = bool(weights.data_files(skeleton, store))
         weights.splice(skeleton, store, trial, external="one-file" if outside else "keep")
         found = verify(source.at_path(folder, "piped.onnx"), trial, values=values)

@@ -44,7 +44,7 @@ def command(
 
 
 def _planned(source: str, request: Request, *, drawn: bool) -> tuple[Plan, Callable[[], Page]]:
-    """The plan, and its page with drawings if somebody wants to see it."""
+    """The plan, and its page with drawings if it is wanted."""
     if not drawn:
         from opshift.convert.look.plan import plan
 

@@ -32,7 +32,7 @@ def command(output: Output, words: tuple[str, ...], as_json: bool) -> int:
 
 
 def _is_path(word: str) -> bool:
-    """Whether a word names a model, also one that does not exist."""
+    """Whether an argument is the path of a model, which may not exist."""
     return os.path.exists(word) or word.lower().endswith(".onnx")
 
 

@@ -20,7 +20,7 @@ METADATA, TRAINING = "drop_metadata", "drop_training"  # the options that let co
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What a model contains: the outline of its bytes, its element types, bare initializers."""
+    """The content of a model: the outline of its bytes, its element types, bare initializers."""
 
     content: Content
     types: frozenset[str]

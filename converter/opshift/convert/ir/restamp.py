@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Another IR version and nothing else: the header of a file is rewritten, the rest is moved.
+"""Changes only the IR version: the header of a file is rewritten, the rest is moved.
 
-This costs no import of onnx and no look at single nodes. Whatever is not simple, in the file or in
-what is wanted, is left to the engine.
+This imports no onnx and looks at no single node. Every unusual file or request is left to the
+engine.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PLAIN = {_IR, 5}  # its fields that are numbers
 
 @dataclass(frozen=True, slots=True)
 class Restamp:
-    """A file, where its IR version is written, and what to write instead."""
+    """A file, the place of its IR version, and the bytes to write there."""
 
     file: Opened
     field: tuple[int, int]
@@ -65,9 +65,9 @@ class Restamp:
         return wire.varint(_IR << 3) + wire.varint(self.report.ir_after)
 
     def _overwrite(self) -> bool:
-        """Writes the number in its place: no reader can see half of a byte.
+        """Writes the number, which is one byte, in its place, so that no reader sees a part of it.
 
-        Not through a second name of the file, whose users have not asked for it.
+        A file with a second name (hard link) is not overwritten, for the users of that name.
         """
         start, end = self.field
         mode, old = os.lstat(self.file.path), self.file.view[start:end]

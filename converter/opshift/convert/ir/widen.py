@@ -32,14 +32,14 @@ class _Constant:
     tensor: TensorProto
     wide: int
     readers: list[tuple[NodeProto, int, ByValue | None]] = field(default_factory=list)
-    bound: bool = False  # its type is seen from outside
+    bound: bool = False  # something other than a node reads its type
 
 
 def widen(model: ModelProto, weights: Weights, to: int, by_value: Rules) -> int:
-    """Gives constants of types that IR `to` lacks a wider one, in place; says how many.
+    """Gives constants of types that IR `to` lacks a wider type, in place; returns their number.
 
-    Exact, because each is read only where `by_value` declares that its value alone counts. All
-    others are left.
+    This is exact, because each is read only by inputs that `by_value` declares. All other
+    constants stay.
     """
     constants = _constants(model, to)
     if not constants:

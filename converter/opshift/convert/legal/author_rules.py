@@ -22,7 +22,7 @@ _Looking = TypeVar("_Looking", Flaw, Differs)
 
 
 def attributes(checked: Checked) -> Iterator[str]:
-    """Attributes that onnx's checker accepts and no conversion may go on with."""
+    """Illegal attributes that onnx's checker accepts."""
     declared = checked.adapters.traits(Illegal)
     for root in checked.document.roots:
         for key in sorted(root.index.keys() & declared.keys()):
@@ -34,7 +34,7 @@ def attributes(checked: Checked) -> Iterator[str]:
 
 
 def flaws(checked: Checked) -> Iterator[str]:
-    """Nodes that cannot be as they are, and that onnx's checker and inference let pass."""
+    """Illegal nodes that onnx's checker and inference accept."""
     assert checked.facts is not None, "a flaw is looked for in what is known about values"
     declared = checked.adapters.traits(Flaw)
     for node, told in _told(checked.document, checked.facts, declared, None):
@@ -44,7 +44,7 @@ def flaws(checked: Checked) -> Iterator[str]:
 def differing(
     document: Document, facts: Facts, adapters: Registry, goal: Mapping[str, int]
 ) -> Iterator[str]:
-    """A note for each node that onnxruntime answers differently from the specification.
+    """A note for each node for which onnxruntime differs from the specification.
 
     Only the nodes are named whose operator changes on the way to a goal.
     """
@@ -58,7 +58,7 @@ def _told(
     declared: Mapping[tuple[str, str], tuple[_Looking, ...]],
     goal: Mapping[str, int] | None,
 ) -> Iterator[tuple[Node, str]]:
-    """The nodes about which a declaration has something to tell."""
+    """The nodes for which a declaration returns a sentence."""
     for root in document.roots:
         for key in sorted(root.index.keys() & declared.keys()):
             version = root.imports.get(key[0]) or 0
@@ -69,6 +69,6 @@ def _told(
                 proto = scope.node(position)
                 node = Node(proto, root.schema_of(proto), Env(facts, scope))
                 for trait in declared[key] if node.schema is not None else ():
-                    with contextlib.suppress(Refusal):  # what it needs to know is not known
+                    with contextlib.suppress(Refusal):  # a fact that it needs is unknown
                         if told := trait.look(node):
                             yield node, told

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The checker of onnx: for one node, for a whole model, and without what opshift deals with."""
+"""Calls the checker of onnx for a node or a model, and drops objections that opshift handles."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _EMPTY_GRAPH = GraphProto(name="checked_on_its_own")
 
 
 def rejected(document: Document, step: Step) -> Iterator[str]:
-    """What the checker has against the nodes that a step wrote or left under a new schema."""
+    """The checker's objections to the nodes that a step wrote or kept under a new schema."""
     contexts: dict[Root, onnx_checker.CheckerContext] = {}
     for scope, position in step.touched:
         node = scope.node(position)
@@ -49,7 +49,7 @@ def rejected(document: Document, step: Step) -> Iterator[str]:
 
 
 def in_order(document: Document) -> ModelProto:
-    """A copy of the model between two steps, with the nodes that steps appended where they belong.
+    """A copy of the model between two steps, with the nodes that steps appended at their places.
 
     The IR version is raised, because the content of the copy is not settled yet.
     """
@@ -63,7 +63,7 @@ def in_order(document: Document) -> ModelProto:
 
 
 def training(document: Document) -> Iterator[tuple[NodeProto, str]]:
-    """The checker's objections to nodes of graphs for training, to which it does not go itself."""
+    """The checker's objections to nodes of training graphs, which it does not visit itself."""
     for root in document.roots:
         context = _context(document, root.imports)
         for scope in root.scopes if root.kind == "training" else ():
@@ -130,7 +130,7 @@ def whole(view: bytes | ModelProto, adapters: Registry, *, full: bool) -> str | 
 
 
 def types(model: bytes | ModelProto, adapters: Registry) -> str | None:
-    """What strict inference says against a model."""
+    """The objection of strict inference to a model; None if there is none."""
     try:
         safe_inference.infer(model, adapters, strict=True)
     except InferenceError as error:
@@ -197,7 +197,7 @@ def tolerates(document: Document, adapters: Registry, error: str) -> bool:
 
 
 def _contradiction(error: InferenceError) -> str | None:
-    """The first complaint but for types that inference cannot know, as behind Cast-1."""
+    """The first objection, except those about types that inference cannot know, as after Cast-1."""
     unknown = ("instead is null", "was 0")  # a type that is not there, in the words of two places
     lines = str(error).removeprefix("[ShapeInferenceError] Inference error(s): ").splitlines()
     return next((one for one in lines if one and not one.endswith(unknown)), None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whose mistake it is when a conversion ends in something that the checker rejects."""
+"""Finds out whether the model or an adapter is wrong when the checker rejects a result."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from opshift.protos import GraphProto, ModelProto
 
 
 class OpenConversion(Protocol):
-    """A conversion: what it works on, and the model as it came."""
+    """A conversion: its document and the unconverted model."""
 
     skeleton: ModelProto
     view: bytes | ModelProto
@@ -29,7 +29,7 @@ class OpenConversion(Protocol):
 
 @contextmanager
 def unreadable_text() -> Iterator[None]:
-    """Protobuf complains of text only when it is copied, so any place may be the first."""
+    """Turns a UnicodeDecodeError into InvalidModel: protobuf raises it wherever text is copied."""
     try:
         yield
     except UnicodeDecodeError as error:
@@ -38,7 +38,7 @@ def unreadable_text() -> Iterator[None]:
 
 @contextmanager
 def on_the_model(attempt: OpenConversion) -> Iterator[None]:
-    """Looks for the mistake in the model first when a conversion breaks down."""
+    """When a conversion fails with a bug, raises InvalidModel if the model is wrong."""
     try:
         yield
     except (AdapterBug, AttributeError, TypeError, MemoryError) as error:
@@ -51,7 +51,7 @@ def on_the_model(attempt: OpenConversion) -> Iterator[None]:
 
 
 def _contradiction(before: bytes | ModelProto, adapters: Registry) -> str | None:
-    """What inference, or a rule, has against the model as it came."""
+    """The objection of inference or of a rule to the unconverted model."""
     model = ModelProto.FromString(before) if isinstance(before, bytes) else before
     skeleton, store = weights.carve_model(model)
     document = Document(skeleton)
@@ -67,7 +67,7 @@ def _contradiction(before: bytes | ModelProto, adapters: Registry) -> str | None
 
 
 def _in_training(model: ModelProto, adapters: Registry) -> str | None:
-    """What inference says of graphs for training, which the checker of models leaves out."""
+    """The objection of inference to training graphs, which the checker of models leaves out."""
     for training in model.training_info:
         for graph in (training.initialization, training.algorithm):
             alone = ModelProto(
@@ -82,9 +82,9 @@ def _in_training(model: ModelProto, adapters: Registry) -> str | None:
 
 
 def declarations(after: bytes | ModelProto, error: str, adapters: Registry) -> str | None:
-    """The same of a result that is sound but for types and shapes that somebody wrote down.
+    """The objection to a result that is legal without its declared types and shapes; else None.
 
-    Older operators had no inference, so that a wrong one comes to light at another version.
+    Older operators had no inference, so a wrong declaration may show only at another version.
     """
     model = ModelProto.FromString(after) if isinstance(after, bytes) else copy_of(after)
     if checker.lenient(model, adapters, full=False) is not None:
@@ -102,7 +102,7 @@ def declarations(after: bytes | ModelProto, error: str, adapters: Registry) -> s
 
 
 def _forget(graph: GraphProto) -> None:
-    """Leaves the types of inputs; initializers have a shape too, unless they are inputs."""
+    """Removes all declared types and shapes except the types of inputs and initializers."""
     known = {value.name for value in graph.input}
     for tensor in graph.initializer:
         if tensor.name not in known:

@@ -102,7 +102,7 @@ class Findings(Shown):
     found: tuple[Finding, ...]
 
     def fails(self, *, strict: bool) -> bool:
-        """Whether there is an error; if `strict`, a warning counts as one."""
+        """Whether there is an error; with `strict`, warnings count as errors."""
         grave = {ERROR, WARNING} if strict else {ERROR}
         return any(finding.level in grave for finding in self.found)
 

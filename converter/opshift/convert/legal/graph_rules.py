@@ -56,7 +56,7 @@ def _repeated(names: list[str]) -> list[str]:
 
 
 def _unread(scope: Scope, node: NodeProto, name: str) -> str:
-    """Why a name is not there yet: a cycle, a wrong order, or nobody writes it."""
+    """Why a read name is not defined before: a cycle, a wrong order, or no definition."""
     if name not in scope.producers:
         return f"{named(node)} reads {name!r}, which nothing defines"
     cycle = _cycle(scope, name)
@@ -85,7 +85,7 @@ def _cycle(scope: Scope, name: str) -> list[str]:
 
 
 def shadowing(checked: Checked) -> Iterator[str]:
-    """A name means one value along a chain of scopes."""
+    """A name must not be defined again in a graph inside the one that defines it."""
     for scope in checked.document.scopes():
         if scope.parent is None or not isinstance(scope.proto, GraphProto):
             continue
@@ -98,7 +98,7 @@ def shadowing(checked: Checked) -> Iterator[str]:
 
 
 def untyped_attributes(checked: Checked) -> Iterator[str]:
-    """Fields that must be there at the model's IR version."""
+    """Attributes without a type, which the model's IR version requires."""
     for node in (node for scope in checked.document.scopes() for node in scope.proto.node):
         for attribute in node.attribute:
             if attribute.type == AttributeProto.UNDEFINED:
@@ -129,7 +129,7 @@ def unfit(
     node: NodeProto, schema: schemas.Schema, version: int, *, is_inner: bool = False,
     elsewhere: Collection[str] = (),
 ) -> Iterator[str]:  # fmt: skip
-    """What of a node does not fit the schema of its operator.
+    """The attributes, inputs and outputs of a node that do not fit the schema of its operator.
 
     `elsewhere` are the attributes that the node gets later. In a function (`is_inner`), onnx
     accepts an attribute of another kind.

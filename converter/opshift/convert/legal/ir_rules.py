@@ -36,7 +36,7 @@ def _where(scope: Scope) -> str:
 
 
 def _some(names: Collection[str], what: str) -> str:
-    """How many there are, and the first of them."""
+    """The number of names, and the first of them."""
     first = repr(min(names))
     return f"{what} {first}" if len(names) == 1 else f"{counted(len(names), what)} such as {first}"
 

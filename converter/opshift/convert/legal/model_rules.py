@@ -25,7 +25,7 @@ def unknown_imports(checked: Checked) -> Iterator[str]:
 
 
 def unknown_version(domain: str, version: int) -> str | None:
-    """What is wrong with an import of a version that no release has."""
+    """A sentence about an import of a version that no release has; None if the version exists."""
     newest = schemas.latest(domain)
     if newest is None or 1 <= version <= newest:
         return None
@@ -50,7 +50,7 @@ def missing_imports(checked: Checked) -> Iterator[str]:
 
 
 def recursion(checked: Checked) -> Iterator[str]:
-    """Functions that come back to themselves; the checker looks for them from IR 8 on only."""
+    """Recursive functions; onnx's checker looks for them only from IR 8 on."""
     calls = {root.function: set(root.calls) for root in checked.document.roots if root.function}
     for start in sorted(calls):
         back = [one for one in calls[start] if one == start or start in _reached(calls, one)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What must hold before a model can be opened, for a conversion and for `opshift check`."""
+"""The rules that a model must keep before it can be opened."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _REFERENCE = b"\xaa\x01"  # how the field ref_attr_name is written
 
 
 def header(model: ModelProto) -> None:
-    """Refuses what cannot even be opened."""
+    """Raises InvalidModel for a model that cannot be opened."""
     if not model.HasField("graph"):
         raise InvalidModel("the model has no graph; is it an ONNX model?")
     if not model.opset_import:
@@ -25,7 +25,7 @@ def header(model: ModelProto) -> None:
 
 
 def references(model: ModelProto, data: bytes) -> None:
-    """Refuses attributes that refer to those of a function where there is none around them."""
+    """Raises InvalidModel for an attribute outside of functions that refers to a function's."""
     if _REFERENCE not in data:
         return
     for node in nodes_in(model.graph):
@@ -38,14 +38,14 @@ def references(model: ModelProto, data: bytes) -> None:
 
 
 def known_versions(domain: str, present: list[int]) -> None:
-    """Refuses to convert from a version that nobody has described."""
+    """Raises InvalidModel for an imported version that no installed package describes."""
     for version in present:
         if (told := unknown_version(domain, version)) is not None:
             raise InvalidModel(f"the model imports {told}")
 
 
 def external_data(model: ModelProto) -> None:
-    """Refuses data files elsewhere, also where nobody reads them during the conversion."""
+    """Raises InvalidModel for data files outside of the folder of the model."""
     for tensor in tensors(model):
         if tensor.data_location == TensorProto.EXTERNAL:
             require_inside(location_of(tensor), tensor.name)

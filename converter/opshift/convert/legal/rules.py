@@ -60,13 +60,13 @@ RULES = (
     Rule("EXTERNAL_DATA", ERROR, Phase.CHECK_ONLY, model_rules.data_files),
 )
 _OF_STEPS = (Phase.BEFORE_STEP, Phase.AFTER_STEP)
-_BEYOND = frozenset(one.code for one in ir_rules.RULES)  # onnx's checker is asked despite these
+_BEYOND = frozenset(one.code for one in ir_rules.RULES)  # onnx's checker runs despite these
 
 
 def findings(
     phase: Phase, subject: object, *, visit_all: bool = True, first: bool = False
 ) -> Iterator[Finding]:
-    """What breaks the rules of a phase; with `first`, at most one finding for each rule."""
+    """The findings of the rules of a phase; with `first`, at most one for each rule."""
     for rule in RULES:
         if rule.phase is phase and (visit_all or not rule.visits_all):
             for one in rule.findings(subject):
@@ -80,7 +80,7 @@ def require_legal(document: Document, adapters: Registry, error: str | None) -> 
     checked = Checked(document, adapters)
     for one in findings(Phase.BEFORE_INFERENCE, checked):
         raise InvalidModel(one.text)
-    if error is None and not document.model.training_info:  # which the checker does not look at
+    if error is None and not document.model.training_info:  # the checker ignores it
         return
     for one in findings(Phase.REJECTED, checked):
         raise InvalidModel(one.text)
@@ -97,14 +97,14 @@ def before_step(change: written_rules.WrittenNodes) -> None:
 
 
 def after_step(document: Document, step: Step) -> None:
-    """Raises an AdapterBug where onnx's checker rejects a node that a step wrote or left."""
+    """Raises an AdapterBug if onnx's checker rejects a node that a step wrote or kept."""
     for one in findings(Phase.AFTER_STEP, (document, step)):
         opsets = f"{step.domain or 'ai.onnx'} {step.start}->{step.to}"
         raise AdapterBug(f"after {opsets} the checker rejects {one.text}")
 
 
 def at_end(document: Document, adapters: Registry, *, visit_all: bool) -> Findings:
-    """The findings that a conversion compares between the model as it came and the result."""
+    """The findings that a conversion compares between the unconverted model and the result."""
     found = findings(Phase.AT_END, Checked(document, adapters), visit_all=visit_all)
     return Findings(tuple(one for one in found if one.level != INFO))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What keeps a runtime from running a model: its domains, operators, types and forms."""
+"""Finds what a runtime lacks for a model: domains, operators, element types and forms."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class RuntimeLack:
         return f"{self.says} ({self.node!r}{more})" if self.node else self.says
 
     def as_refusal(self, version: int) -> RefusedNode:
-        """The answer of a conversion for this runtime."""
+        """The refusal of a conversion for this runtime."""
         boundary = (version, version)
         return RefusedNode(self.node, self.op, self.domain, boundary, Why.TARGET_LACKS, self.says)
 
@@ -145,7 +145,7 @@ def _element_of(facts: Facts, scope: Scope, name: str) -> str:
 
 
 def runs(nodes: Iterable[NodeProto], op: Builder, row: Ceiling) -> bool:
-    """Whether a runtime is known neither to lack a kernel nor to misread a form of these nodes."""
+    """Whether no lack of a kernel and no misread form is known for these nodes."""
     root = op.scope.root
 
     def type_of(name: str) -> TypeProto | None:
@@ -196,7 +196,7 @@ def unknown(document: Document, row: Ceiling) -> list[str]:
 
 
 def stamps(document: Document, row: Ceiling) -> list[str]:
-    """Numbers of a model that a runtime does not read: its IR version and its operator sets."""
+    """The IR version and the imports of a model that a runtime does not read."""
     found = []
     ir = document.model.ir_version
     if row.ir is not None and ir > row.ir:
@@ -277,7 +277,7 @@ def _types(document: Document, row: Ceiling) -> Iterator[RuntimeLack]:
 
 
 def _since(root: Root, key: Key) -> int:
-    """The version of an operator that an import means; the import's own where nobody knows it."""
+    """The version of an operator at an import; the imported version if there is no schema."""
     imported = root.imports.get(key[0]) or 1
     schema = schemas.schema(*key, imported)
     return schema.since if schema is not None else imported

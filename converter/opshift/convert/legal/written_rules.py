@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rules about the nodes that an adapter wrote, before they enter the model.
 
-The cost follows the change: only names that the replaced node did not read are looked up.
+The cost depends on the change: only names that the replaced node did not read are looked up.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from opshift.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class WrittenNodes:
-    """What an adapter wrote in place of one node between two opsets.
+    """The nodes that an adapter wrote in place of one node between two opsets.
 
     `given` are the names that the engine made for this change; `typed` remembers the kinds of
     changes whose types have been checked in this step.
@@ -78,7 +78,7 @@ def _is_output(scope: Scope, name: str) -> bool:
 
 
 def _unreachable(place: Place, name: str) -> str | None:
-    """Why a value cannot be read at a place; None where it can."""
+    """Why a value cannot be read at a place; None if it can."""
     scope, position = place
     owner = scope.owner(name)
     if owner is None:
@@ -113,7 +113,7 @@ def written_schemas(change: WrittenNodes) -> Iterator[str]:
 
 
 def types(written: WrittenNodes) -> Iterator[str]:
-    """An output keeps the element type that is declared; once for each kind of change."""
+    """Checks that outputs keep their element types, once for each kind of change."""
     scope, op = written.place[0], written.op
     for name in filter(None, written.node.proto.output):
         declared = scope.declared.get(name)
@@ -133,7 +133,7 @@ def types(written: WrittenNodes) -> Iterator[str]:
 
 
 def _before(written: WrittenNodes) -> dict[str, TypeProto]:
-    """The types of the replaced node: what a model declares may be wrong already."""
+    """The inferred types of the replaced node, because a declaration may be wrong already."""
     return infer_node(written.node.proto, Env(written.op.env.facts, written.place[0]), None)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether runtimes load and run a model: as it is, without a conversion, and after one."""
+"""Whether runtimes load and run a model, before and after a conversion."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Acceptance(Shown):
 
     target: str
     reasons: tuple[str, ...]
-    unknown: tuple[str, ...] = ()  # what nobody knows about this runtime
+    unknown: tuple[str, ...] = ()  # what is not known about this runtime
 
     @property
     def accepted(self) -> bool:

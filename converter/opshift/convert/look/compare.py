@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two models compared: what changed, and what users of the first must know before the second."""
+"""Compares two models: the differences, and what they mean for users of the first model."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SAME_PARTS = "both models have the same nodes and weights"
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One thing that the models hold differently; an empty text where a model does not have it."""
+    """One difference between the models; a text is empty if its model does not have the thing."""
 
     kind: str  # "version", "nodes", "weight" or "metadata"
     name: str
@@ -85,7 +85,7 @@ class Diff(Shown):
 
     @property
     def level(self) -> Level:
-        """The gravest change, by SemVer."""
+        """The highest level of all changes, by SemVer."""
         return max((change.level for change in self.changes), default=Level.NONE)
 
     @property
@@ -235,7 +235,7 @@ class _Side:
         if shown:
             value = self.store.load(tensor)
             raw = repr(value.tolist()).encode() if value.dtype == object else _octets(value)
-        else:  # nobody knows how the values of such a tensor are stored
+        else:  # no release defines how the values of such a tensor are stored
             shown, raw = str(tensor.data_type), tensor.SerializeToString(deterministic=True)
         dims = ",".join(map(str, tensor.dims))
         return f"{shown}[{dims}] {hashlib.sha256(raw).hexdigest()[:16]}"
@@ -287,7 +287,7 @@ def _metadata(model: ModelProto) -> dict[str, str]:
 
 
 def _same(first: Model, a: _Side, b: _Side) -> str | None:
-    """How it is shown that both models compute the same, None where it is not.
+    """How it was shown that both models compute the same; None if it was not.
 
     The first model is converted to the versions of the second; a result with the nodes and weights
     of the second shows that the second is a conversion of the first.
@@ -332,7 +332,7 @@ def _equal(a: _Side, b: _Side) -> bool:
 
 
 def _bare(model: ModelProto) -> ModelProto:
-    """What a model computes with: no header, signature or notes, and of tensors the name alone."""
+    """A copy without header, signature and notes, and with only the names of tensors."""
     copy = ModelProto()
     copy.CopyFrom(model)
     for name in (*_HEADER, "metadata_props"):

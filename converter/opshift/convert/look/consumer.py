@@ -22,7 +22,7 @@ from opshift.text import show_versions
 
 @dataclass(frozen=True, slots=True)
 class Consumer:
-    """What a consumer knows; what is left out is not asked about."""
+    """What a consumer knows; a missing part is not checked."""
 
     opsets: Mapping[str, int] = field(default_factory=dict)
     ir: int | None = None
@@ -107,7 +107,7 @@ def _newest(model: ModelProto) -> dict[str, int]:
 
 
 def _not_asked(model: ModelProto, consumer: Consumer) -> Iterator[str]:
-    """Domains of the model that the consumer says nothing about."""
+    """The questions about domains for which the consumer gives no version."""
     used = {normal(node.domain) for node, _ in imports.operators(model)}
     for domain, version in sorted(_newest(model).items()):
         if consumer.opsets and domain not in consumer.opsets and domain in used:

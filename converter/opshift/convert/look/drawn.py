@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drawings of what a conversion rewrote: places of one form are one drawing with their number."""
+"""Draws what a conversion rewrote: one drawing for all places of one form."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _where(one: RewrittenPlace) -> str:
 
 
 def _shape(drawing: Drawing, names: dict[str, int]) -> Key:
-    """What places of one form have in common: no name and no value, but how they are joined."""
+    """The key of a form: the operators and how they are connected, without names and values."""
     inputs = tuple(names.setdefault(name, len(names)) for name in drawing.inputs)
     outputs = tuple((names.setdefault(name, len(names)), box) for name, box in drawing.outputs)
     boxes = tuple((box.op, tuple(name for name, _ in box.holds)) for box in drawing.boxes)
@@ -86,7 +86,7 @@ def _shape(drawing: Drawing, names: dict[str, int]) -> Key:
 
 
 def _merged(first: Drawing, other: Drawing) -> Drawing:
-    """A drawing of both, in which a value that is not the same in both says so."""
+    """A drawing of both places, which marks the values that differ."""
     boxes = []
     for mine, its in zip(first.boxes, other.boxes, strict=True):
         pairs = zip(mine.holds, its.holds, strict=True)
@@ -139,7 +139,7 @@ def _attributes(node: NodeProto) -> Iterator[tuple[str, str]]:
 
 
 def _value(attribute: AttributeProto) -> str:
-    """An attribute in a few letters."""
+    """A short text for an attribute."""
     if attribute.ref_attr_name:
         return f"the attribute {attribute.ref_attr_name} of the function"
     if attribute.HasField("t"):

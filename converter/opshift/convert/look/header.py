@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What imports, operator names and the database say about a conversion: this needs no onnx."""
+"""Plans a conversion from imports, operator names and the database, without onnx."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def changes(file: Opened, target: int | Mapping[str, int] | Wanted) -> HeaderOnl
         if not _ir_fits(data, listing.ir_version, target, wanted or {}):
             return None
     except (wire.Malformed, DecodeError, UnicodeDecodeError, BadTarget):
-        return None  # the engine says what is wrong
+        return None  # the engine reports what is wrong
     if not wanted or not all(_unchanged(root, wanted) for root in roots):
         return None
     counts = sum((root.operators for root in roots), Counter[Key]())
@@ -67,7 +67,7 @@ def changes(file: Opened, target: int | Mapping[str, int] | Wanted) -> HeaderOnl
 
 
 def _goal(target: int | Mapping[str, int] | Wanted, roots: list[_Root]) -> dict[str, int] | None:
-    """The wanted versions, when there is nothing to say against any of them."""
+    """The wanted versions; None if one of them may be refused."""
     imported = roots[0].imports
     if isinstance(target, Wanted):
         highest: dict[str, int] = {}
@@ -91,7 +91,7 @@ def _goal(target: int | Mapping[str, int] | Wanted, roots: list[_Root]) -> dict[
 
 
 def _looks_closer(row: Ceiling, operators: Collection[Key]) -> bool:
-    """Whether the engine has to look at operators that the runtime may lack or run otherwise."""
+    """Whether the engine must look at operators that the runtime may lack or run differently."""
     named = any(one.names(key) for one in row.without for key in operators)
     named |= any(one.names(key) for one in row.forms for key in operators)
     named |= any(row.may_lack(key) for key in operators)
@@ -116,7 +116,7 @@ def _ir_fits(
 
 
 def _unchanged(root: _Root, wanted: Mapping[str, int]) -> bool:
-    """Whether every operator means at the wanted versions what it means now."""
+    """Whether no operator changes between the present and the wanted versions."""
     known = changelog.default()
     for domain, op in root.operators:
         version = root.imports.get(domain)

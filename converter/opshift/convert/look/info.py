@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a model file is and where it can go, read from its bytes: this needs no onnx."""
+"""What a model file holds and which versions it can reach, read from its bytes without onnx."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _INITIALIZER, _INPUT, _OUTPUT = 5, 11, 12  # fields of GraphProto
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Info(Shown):
-    """A model at a glance.
+    """The facts that `opshift info` shows about a model.
 
     `same` are the versions at which no operator changes its meaning, and `reach` those to which
     the adapters of opshift can lead its operators at best.
@@ -94,7 +94,7 @@ def _ranges(found: Mapping[str, tuple[int, int]]) -> str:
 
 
 def info(path: str | os.PathLike[str]) -> Info:
-    """What a model file is: versions, signature, nodes, weights, and where it can go."""
+    """The facts about a model file: versions, signature, nodes, weights, reachable versions."""
     file = Opened(os.fspath(path))
     try:
         listing = outline.Listing.FromString(skeleton(file))

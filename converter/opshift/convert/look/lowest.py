@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The versions a model needs: those at which it means the same, and those it can be brought to."""
+"""The versions of a model: those without a rewrite, and those that a conversion reaches."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """One domain: where nothing need be rewritten, how far conversion gets, and what stops it."""
+    """One domain: its versions without a rewrite and by conversion, and what blocks the next."""
 
     domain: str
     version: int
@@ -44,7 +44,7 @@ class Reach:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Lowest(Shown):
-    """The reach of every domain whose versions are known, and what ties the content to an IR.
+    """The reach of every domain whose versions are known, and the content that needs an IR version.
 
     Attributes
     ----------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pages of conversions and plans: what the report tells, and what both models show."""
+"""The pages of conversions and plans: the report, and what a comparison of the models shows."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from opshift.text import Line, counted, size
 
 @dataclass(frozen=True, slots=True)
 class Models:
-    """A model as it came, and what it became, if it could be converted."""
+    """A model before and after a conversion, if it could be converted."""
 
     before: Carve
     after: Carve | None
 
     @staticmethod
     def of(model: Source, result: Carved | None) -> Models:
-        """A model and the result of its conversion, which nothing changes from here on."""
+        """A model and the result of its conversion, both read-only."""
         return Models(carve_of(model), None if result is None else lambda: result)
 
     @staticmethod
@@ -114,7 +114,7 @@ def of_result(report: Any, source: Any, model: Any) -> Page:
 
 
 def _as_source(model: Any) -> ModelProto | str | os.PathLike[str]:
-    """A model as it can be carved: what is no ModelProto and no path is made a ModelProto."""
+    """The model as a ModelProto or a path."""
     if isinstance(model, (ModelProto, str, os.PathLike)):
         return model
     if isinstance(proto := getattr(model, "model_proto", None), ModelProto):

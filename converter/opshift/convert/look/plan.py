@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a conversion would do: the plan, and the short way to it where only the header changes."""
+"""The plan of a conversion, and a faster plan if only the header changes."""
 
 from __future__ import annotations
 

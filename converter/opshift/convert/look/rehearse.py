@@ -54,13 +54,13 @@ class Limit:
 
 
 def plan(model: Source, options: Request) -> Plan:
-    """What a conversion would do, node by node; nothing is written or changed."""
+    """The plan of a conversion from a rehearsal of every step; nothing is written."""
     return plan_with_result(model, options)[0]
 
 
 @diagnose.unreadable_text()
 def plan_with_result(model: Source, options: Request) -> tuple[Plan, Carved | None]:
-    """What a conversion would do, and what the model would become, if it can be converted."""
+    """The plan of a conversion, and the converted model if there is one."""
     carve = carve_of(model)
     opened = Conversion(*carve(), options, registry.default())
     with diagnose.on_the_model(opened):
@@ -111,7 +111,7 @@ def newest(domain: str, source: Mapping[str, int]) -> int:
 
 
 def rehearse(carve: Carve, options: Request) -> Rehearsed:
-    """A conversion of the skeleton alone: its report, or its refusal."""
+    """Converts a skeleton; returns the report or the refusal."""
     try:
         skeleton, store, report = convert(carve, options)
         return Rehearsed(report, None, (skeleton, store))
@@ -130,7 +130,7 @@ def furthest(
 ) -> Limit:
     """The version of a domain nearest to `end` that a conversion reaches, and what stops it.
 
-    `told` is how the conversion to `wanted` ended: where it went the same way, it is not repeated.
+    `told` is the outcome of the conversion to `wanted`, which is used again if it has the answer.
     """
     start = source.get(domain)
     if start is None or start == end:
@@ -159,7 +159,7 @@ def furthest(
 def _settles(
     refused: Refused | None, start: int, wanted: Mapping[str, int] | None, end: int
 ) -> bool:
-    """Whether what stopped one way between versions stops one that leads further as well."""
+    """Whether the blockers of one conversion also block one that goes further."""
     if refused is None or wanted is None or len(wanted) != 1:
         return False
     (target,) = wanted.values()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page of a run: one file that needs nothing else, in which every name is text.
 
-What is counted is written here; the rows of the models are data, from which the browser makes the
-lines that are looked at.
+The counts are written here. The rows of the models are data, from which the browser makes the
+visible lines.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ POLICY = f"{sheet.POLICY}; script-src 'unsafe-inline'"
 
 @dataclass(frozen=True, slots=True)
 class RunTimes:
-    """How the run was asked for, when it began and how long it took."""
+    """The command, the begin and the duration of a run."""
 
     command: str = ""
     begun: float = 0.0  # since 1970
@@ -88,7 +88,7 @@ MODELS = (
 
 
 def _pressed(inside: str, **wanted: Any) -> str:
-    """Something that shows the models for which it stands when it is clicked."""
+    """A button that shows its models when it is clicked."""
     return f'<button class="press" data-filter="{markup(json.dumps(wanted))}">{inside}</button>'
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Sankey diagram as SVG: bands from what was to what is, as wide as there are models."""
+"""A Sankey diagram as SVG: bands from before to after, as wide as their number of models."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def draw(flows: Mapping[Flow, int]) -> str:
 
 
 def _press(**wanted: str) -> str:
-    """What a click shows."""
+    """The attributes for a click, which shows these models."""
     return f'tabindex="0" role="button" data-filter="{markup(json.dumps(wanted))}"'
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""About how many bytes models are, without opening them: a folder's files, shared by its models."""
+"""Estimates the sizes of models without opening them, from the files in their folders."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from opshift.zoo.stores.stores import Listed, is_url
 
 
 def sizes(models: Sequence[str], listed: Listed) -> list[int]:
-    """Of each model with its data files, which nobody knows to be its own before it is read."""
+    """The estimated size of each model with its data files."""
     folders = Counter(map(os.path.dirname, models))
     stored = listed.folders()
     whole = {

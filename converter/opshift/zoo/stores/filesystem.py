@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every other scheme, by fsspec: a file is written under another name and then renamed."""
+"""All other URL schemes, through fsspec: a file is written under another name and renamed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ VERSIONS = ("ETag", "etag", "mtime", "LastModified", "last_modified", "modified"
 
 
 class FileSystem:
-    """One file system; it knows no create-only, so that asks first."""
+    """One file system. It has no create-only writes, so `write` checks for the file first."""
 
     def __init__(self, root: str) -> None:
         self.root = root
@@ -68,7 +68,7 @@ class FileSystem:
 
     @contextlib.contextmanager
     def _placing(self, key: str, create: bool) -> Iterator[str]:
-        """A name to write to, which then becomes the real one."""
+        """Yields a temporary name to write to, which is then renamed."""
         path = self._path(key)
         folder = posixpath.dirname(path)
         temporary = f"{folder}/.opshift-{os.urandom(6).hex()}.tmp"
@@ -94,7 +94,7 @@ class FileSystem:
 
     @contextlib.contextmanager
     def _named(self, key: str) -> Iterator[None]:
-        """Every file system has errors of its own; those that callers tell apart are kept."""
+        """Turns errors of file systems into StoreError, except those that callers tell apart."""
         url = f"{self.root}/{key}"
         try:
             yield
@@ -109,7 +109,7 @@ class FileSystem:
 
 
 def _told(version: Any) -> str:
-    """A time is told as a number in a listing and as a date elsewhere."""
+    """The time of a file as text: listings give a number, other calls a date."""
     seconds = version.timestamp() if isinstance(version, datetime) else version
     return f"{seconds:.6f}" if isinstance(seconds, float) else str(seconds)
 

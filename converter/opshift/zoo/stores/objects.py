@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Object stores, by obstore: S3, Google, Azure and what speaks like them; HTTP for reading."""
+"""Object stores through obstore: S3, Google, Azure and compatible ones; HTTP for reading."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Objects:
 
     @contextlib.contextmanager
     def _named(self, key: str) -> Iterator[None]:
-        """Gives every error of the store the object's url."""
+        """Adds the URL of the object to every error of the store."""
         url = f"{self.root}/{key}"
         try:
             yield
@@ -103,13 +103,13 @@ def opened(root: str) -> Objects:
 
 
 def _stamp(meta: Any) -> Stamp:
-    """Stores differ in the quotes around a tag, and some have no tags."""
+    """Path, size and version of an object. The version is its tag, or its time without a tag."""
     version = (meta["e_tag"] or "").strip('"') or meta["last_modified"].isoformat()
     return meta["path"], meta["size"], version
 
 
 def _settings(root: str) -> dict[str, Any]:
-    """Whoever names an address that begins with http:// wants to go there."""
+    """The client settings, which allow http:// if an address begins with it."""
     plain = (root, os.environ.get("AWS_ENDPOINT_URL", ""), os.environ.get("AWS_ENDPOINT", ""))
     allow = any(url.startswith("http://") for url in plain)
     return {"client_options": {"allow_http": True}} if allow else {}

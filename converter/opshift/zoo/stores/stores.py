@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where files can be besides this machine: one small interface, `opshift[remote]` behind it."""
+"""The interface of stores for remote files; `opshift[remote]` installs the stores."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from opshift.errors import MissingExtra
 from opshift.text import printable
 from opshift.zoo.outcome import Stamp
 
-# What obstore speaks; every other scheme is left to fsspec.
+# The schemes of obstore; fsspec handles every other scheme.
 OBJECTS = frozenset(("s3", "s3a", "gs", "az", "abfs", "abfss", "http", "https"))
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 
 class StoreError(OSError):
-    """A store did not do what it was asked for."""
+    """A request to a store failed."""
 
     def __init__(self, url: str, reason: object) -> None:
         said = " ".join(str(reason).partition("Debug source:")[0].split())
@@ -30,7 +30,7 @@ class StoreError(OSError):
 
 
 class Store(Protocol):
-    """Objects by key; missing is a FileNotFoundError, there already a FileExistsError."""
+    """Objects by key. A missing one raises FileNotFoundError, an existing one FileExistsError."""
 
     root: str
 
@@ -38,22 +38,22 @@ class Store(Protocol):
         """Every object below a folder: key, size and version."""
 
     def stamp(self, key: str) -> Stamp:
-        """One object's."""
+        """The stamp of one object."""
 
     def read(self, key: str) -> bytes:
-        """A small object."""
+        """The content of a small object."""
 
     def fetch(self, key: str, path: str) -> Stamp:
-        """Brings an object to a file, in pieces; the stamp is of the bytes that came."""
+        """Downloads an object to a file in pieces; returns the stamp of these bytes."""
 
     def write(self, key: str, data: bytes, *, create: bool) -> Stamp:
-        """Puts a small object, whole; `create` only where none is."""
+        """Writes a small object as a whole; with `create`, only if there is none."""
 
     def upload(self, key: str, path: str, *, create: bool) -> Stamp:
-        """Puts a file, which is seen whole or not at all, in pieces."""
+        """Uploads a file in pieces; readers see it completely or not at all."""
 
     def delete(self, key: str) -> None:
-        """Takes an object away, if it is there."""
+        """Deletes an object if it exists."""
 
 
 def is_url(path: str) -> bool:
@@ -61,7 +61,7 @@ def is_url(path: str) -> bool:
 
 
 def at(url: str) -> tuple[Store, str]:
-    """The store that a url speaks of, and the key there."""
+    """The store of a URL, and the key in it."""
     scheme, _, rest = url.partition("://")
     place, _, key = rest.partition("/")
     return _opened(f"{scheme}://{place}"), key.rstrip("/")
@@ -82,7 +82,7 @@ def join(folder: str, name: str) -> str:
 
 
 def look(path: str) -> tuple[int, int | str]:
-    """The size and version of a file or an object as it is now."""
+    """The present size and version of a file or an object."""
     if is_url(path):
         store, key = at(path)
         return store.stamp(posixpath.normpath(key))[1:]
@@ -91,13 +91,13 @@ def look(path: str) -> tuple[int, int | str]:
 
 
 class Listed:
-    """Looks at files and objects; what is below a folder of a store is asked for all at once."""
+    """Looks up files and objects; a folder of a store is listed with one request."""
 
     def __init__(self) -> None:
         self._known: dict[str, dict[str, Stamp]] = {}
 
     def below(self, url: str) -> dict[str, Stamp]:
-        """What a folder of a store held when it was first looked at, by key."""
+        """The objects in a folder of a store at the first look, by key."""
         url = url.rstrip("/")
         if url not in self._known:
             store, folder = at(url)
@@ -105,7 +105,7 @@ class Listed:
         return self._known[url]
 
     def folders(self) -> Counter[str]:
-        """Bytes right in each folder that has been listed."""
+        """The bytes of the files directly in each listed folder."""
         found: Counter[str] = Counter()
         for url, stamps in self._known.items():
             for key, size, _ in stamps.values():
@@ -113,7 +113,7 @@ class Listed:
         return found
 
     def look(self, path: str) -> tuple[int, int | str]:
-        """As `look`, from a listing where there is one."""
+        """Like `look`, from a listing if there is one."""
         folder = next((url for url in self._known if path.startswith(url + "/")), None)
         if folder is None:
             return look(path)
@@ -124,7 +124,7 @@ class Listed:
 
 
 def honours_create(folder: str) -> bool:
-    """Whether a store refuses to create what is there, found out by trying."""
+    """Tries whether a store refuses to create an existing object."""
     store, key = at(folder)
     probe = join(key, f".opshift/probe-{os.urandom(6).hex()}")
     store.write(probe, b"1", create=False)
@@ -132,7 +132,7 @@ def honours_create(folder: str) -> bool:
         store.write(probe, b"2", create=True)
     except FileExistsError:
         return True
-    except StoreError:  # some have no such request at all
+    except StoreError:  # some stores have no such request
         return False
     finally:
         store.delete(probe)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model that is in a store, brought here; and a result that goes to one."""
+"""Downloads models from a store, and uploads results to a store."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def brought(url: str, folder: str) -> LocalModel:
             near = inside(folder, location_of(tensor), tensor.name)
             if not os.path.exists(near):
                 os.makedirs(os.path.dirname(near), exist_ok=True)
-                with contextlib.suppress(FileNotFoundError):  # carving names what is missing
+                with contextlib.suppress(FileNotFoundError):  # carving reports a missing file
                     fetched.append(store.fetch(_twin(near, folder, key), near))
     reads = _named_from(posixpath.dirname(key), fetched)
     return replace(files.found(path), reads=reads, home=posixpath.dirname(url))
@@ -44,7 +44,7 @@ def brought(url: str, folder: str) -> LocalModel:
 
 @dataclass(frozen=True, slots=True)
 class StoreResult:
-    """Where a result goes and where its mark, in a store; nothing there is ever seen in part."""
+    """The keys of a result and its mark in a store; readers never see a part of them."""
 
     output: str
     mark: str
@@ -52,7 +52,7 @@ class StoreResult:
     folder: str  # where the result is written first
 
     def there(self, key: Key) -> Mark | None:
-        """The mark of a result that is there and up to date."""
+        """The mark of an existing result that is up to date; else None."""
         store, name = stores.at(self.mark)
         try:
             mark = Mark.decoded(store.read(name))
@@ -63,7 +63,7 @@ class StoreResult:
     def publish(
         self, made: ConvertedModel, external: str, key: Key, layout: Layout
     ) -> tuple[Stamp, ...]:
-        """Puts the data files there, then the model, then the mark."""
+        """Uploads the data files, then the model, then the mark."""
         store, name = stores.at(self.output)
         path = os.path.join(self.folder, posixpath.basename(name))
         if external == "copy":
@@ -73,7 +73,7 @@ class StoreResult:
         made.of.check_unchanged()
         old = _stamp(store, name) if data else None
         if old and not _same(store, old, model):
-            store.delete(name)  # nobody may read the old model with the new data
+            store.delete(name)  # no reader may combine the old model with the new data
         shared = set() if external == "one-file" else set(map(os.path.basename, made.of.files))
         put = []
         for path in data:
@@ -86,18 +86,18 @@ class StoreResult:
         return _named_from(posixpath.dirname(name), put)
 
     def stamps(self, mark: Mark) -> tuple[Stamp, ...]:
-        """All that a rerun has to find as it is: the objects, and the mark itself."""
+        """The stamps that a rerun must find unchanged: of the objects and of the mark."""
         store, name = stores.at(self.mark)
         folder = posixpath.dirname(stores.at(self.output)[1])
         return (*mark.writes, *_named_from(folder, [store.stamp(name)]))
 
     def _put(self, store: Store, name: str, path: str, is_shared: bool) -> Stamp:
-        """Puts an object, once: what another model, another run or a dead one put is the same."""
+        """Uploads an object unless an equal one exists; raises for a different one."""
         old = _stamp(store, name)
         if old is None:
             try:
                 return store.upload(name, path, create=self.creates)
-            except FileExistsError:  # another run was quicker, or a try that failed had been heard
+            except FileExistsError:  # another run was first, or a failed request did arrive
                 old = store.stamp(name)
         if _same(store, old, path):
             return old
@@ -110,7 +110,7 @@ class StoreResult:
 
 
 def _same(store: Store, there: Stamp, path: str) -> bool:
-    """Whether an object is a file of ours, byte for byte."""
+    """Whether an object equals a local file."""
     if there[1] != os.path.getsize(path):
         return False
     copy = path + ".there"
@@ -130,7 +130,7 @@ def _stamp(store: Store, name: str) -> Stamp | None:
 
 
 def _twin(path: str, folder: str, model: str) -> str:
-    """The key, beside a model, of what lies in a folder here."""
+    """The key beside a model for a file in the local folder."""
     name = os.path.relpath(path, folder).replace(os.sep, "/")
     return stores.join(posixpath.dirname(model), name)
 

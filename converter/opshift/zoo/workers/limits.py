@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a child may use, enforced by the kernel, which native code cannot talk out of it."""
+"""The limits of a child, which the kernel enforces, also against native code."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GRACE = 5.0  # seconds after which the parent kills what the alarm did not
 
 @dataclass(frozen=True, slots=True)
 class ModelLimits:
-    """What one model may cost, and how often it is tried."""
+    """The time and memory for one model, and the number of tries."""
 
     seconds: float = 600.0
     megabytes: int | None = None
@@ -27,8 +27,8 @@ class ModelLimits:
 def die_with(life: Connection) -> None:
     """Ends this process when the other end of the pipe closes, whoever started the process.
 
-    PR_SET_PDEATHSIG speaks of the forkserver, which lives as long as its children. A signal that
-    the pipe itself sends speaks of the driver, and its default action needs no interpreter.
+    PR_SET_PDEATHSIG would watch the forkserver, which lives as long as its children. A signal of
+    the pipe watches the driver, and its default action needs no interpreter.
     """
     if sys.platform == "win32":
         return
@@ -38,12 +38,12 @@ def die_with(life: Connection) -> None:
     fcntl.fcntl(life.fileno(), fcntl.F_SETOWN, os.getpid())
     flags = fcntl.fcntl(life.fileno(), fcntl.F_GETFL)
     fcntl.fcntl(life.fileno(), fcntl.F_SETFL, flags | os.O_ASYNC)
-    if life.poll():  # it had closed before we listened
+    if life.poll():  # it was closed before
         os._exit(1)
 
 
 def cap_memory(megabytes: int | None) -> None:
-    """Lets allocations beyond the cap fail; no core file is left."""
+    """Makes allocations beyond the cap fail, without a core file."""
     if sys.platform == "win32":
         return
     import resource
@@ -65,7 +65,7 @@ def alarm(seconds: float) -> None:
 
 
 def private_bytes(pid: int) -> int:
-    """The memory that is a process's own; 0 where nobody tells."""
+    """The private memory of a process; 0 if the system does not tell it."""
     try:
         with open(f"/proc/{pid}/statm") as file:
             _, resident, shared, *_ = map(int, file.read().split())
@@ -75,7 +75,7 @@ def private_bytes(pid: int) -> int:
 
 
 def fair_share(workers: int) -> int | None:
-    """Megabytes for each of so many workers that leave a fifth of the machine alone."""
+    """Megabytes for each of so many workers, which together use four fifths of the memory."""
     try:
         total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") >> 20
     except (ValueError, OSError, AttributeError):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine's worker's side of a shard: a process beside it that supervises all its shards."""
+"""A process beside a worker of a cluster, which supervises all shards of that worker."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ IDLE = 60.0  # seconds without a shard after which the process ends
 
 
 class Pool:
-    """A process that works on one shard after another, and dies with this one."""
+    """A process that works on one shard after another, and ends with this process."""
 
     def __init__(self) -> None:
         command, fds = [sys.executable, "-m", "opshift.zoo.workers.shard"], list[int]()
@@ -33,7 +33,7 @@ class Pool:
             os.close(fd)
 
     def run(self, work: bytes) -> list[Outcome]:
-        """What became of a shard; raises if the process is gone, and the shard with it."""
+        """The outcomes of a shard; raises if the process has ended."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         pickle.dump(work, self.process.stdin)

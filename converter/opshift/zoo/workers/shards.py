@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Spreads a zoo over an engine's workers in shards; each shard has a supervisor of its own there.
+"""Distributes a zoo over the workers of a cluster in shards, each with its own supervisor.
 
-An engine only carries: its worker starts a process that supervises children like the local engine,
-so what an engine cannot stop or limit does not matter to it.
+A cluster only transports work: its worker starts a process that supervises children like the local
+engine, so the cluster needs no limits of its own.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ Shard: TypeAlias = tuple[Sized, ...]
 
 
 class Carrier(Protocol):
-    """What is asked of Ray or Dask: a call elsewhere, and which calls have ended."""
+    """The interface to Ray or Dask: remote calls, and which of them have ended."""
 
     def slots(self) -> int:
         """How many calls can run at a time."""
 
     def submit(self, call: Callable[..., Any], *arguments: Any) -> Any:
-        """Starts a call, once only, and answers a handle."""
+        """Starts a call, without retries; returns a handle."""
 
     def ended(self, handles: Sequence[Any]) -> list[Any]:
         """The handles of calls that have ended, after a wait if there are none."""
 
     def result(self, handle: Any) -> Any:
-        """What a call returned; raises when it was lost."""
+        """The result of a call; raises if the call was lost."""
 
     def cancel(self, handle: Any) -> None:
-        """Nobody waits for a call any more."""
+        """Cancels a call, whose result is not needed."""
 
 
 @dataclass(slots=True)
@@ -54,7 +54,7 @@ class Spread:
     crew: tuple[Worker, ...] = ()  # what works elsewhere cannot be watched
 
     def stop(self) -> None:
-        """Hands out nothing more; shards that are being worked on end as they will."""
+        """Submits no more shards; running shards continue."""
         self.stopping = True
 
     def run(self, fn: Callable[..., Outcome], items: Iterable[Sized]) -> Iterator[Outcome]:
@@ -105,12 +105,12 @@ def cut(items: Iterable[Sized]) -> Iterator[Shard]:
 
 
 def packed(fn: Callable[..., Outcome], limits: ModelLimits, shard: Shard) -> bytes:
-    """Work as bytes, which an engine carries without having to understand them."""
+    """Work as bytes, which a cluster sends without reading them."""
     return pickle.dumps((sys.path, pickle.dumps((fn, limits, shard))))
 
 
 def unpacked(work: bytes) -> tuple[Callable[..., Outcome], ModelLimits, Shard]:
-    """The work, once whatever it speaks of can be imported."""
+    """The work, after its modules were made importable."""
     path, inner = pickle.loads(work)
     sys.path += [folder for folder in path if folder not in sys.path]
     found: tuple[Callable[..., Outcome], ModelLimits, Shard] = pickle.loads(inner)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The local engine: children of our own, a private pipe each; a death costs its item alone."""
+"""The local engine: child processes with a pipe each; a crash affects only its model."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PAUSE = 0.5  # seconds before a worker is tried again that could not be started
 
 @dataclass(slots=True)
 class Supervisor:
-    """Runs a function over items in so many workers; the local engine."""
+    """The local engine: runs a function over items in so many workers."""
 
     workers: int
     limits: ModelLimits = field(default_factory=ModelLimits)
@@ -30,7 +30,7 @@ class Supervisor:
     again: deque[Job] = field(default_factory=deque)
 
     def stop(self) -> None:
-        """Hands out nothing more; what is being worked on ends as it will."""
+        """Gives out no more items; running items continue."""
         self.stopping = True
 
     def run(self, fn: Callable[..., Outcome], items: Iterable[Sized]) -> Iterator[Outcome]:
@@ -38,7 +38,7 @@ class Supervisor:
         fresh, ended, looked = map(Job, items), list[Outcome](), time.monotonic()
         try:
             while True:
-                ended += self._feed(fn, fresh)  # before anyone hears, so that no worker waits
+                ended += self._feed(fn, fresh)  # before results are read, so that no worker waits
                 yield from ended
                 if not any(worker.jobs for worker in self.crew):
                     return
@@ -78,18 +78,18 @@ class Supervisor:
             free.give(job)
 
     def _hear_all(self, worker: Worker) -> Iterator[Outcome]:
-        """Takes all that a worker has said by now."""
+        """Reads all answers that a worker has sent by now."""
         yield from self._hear(worker)
         while worker in self.crew and worker.jobs and worker.pipe.poll():
             yield from self._hear(worker)
 
     def _hear(self, worker: Worker) -> Iterator[Outcome]:
-        """Takes what a worker has to say, which may be that it is dead."""
+        """Reads one answer of a worker, or handles its death."""
         job, said = worker.hear()
         outcome = said or worker.autopsy(job.item.name if job else "")
         ruined = not said or outcome.fate is Fate.OOM
         if ruined or (worker.worn and not worker.jobs):
-            self.again.extendleft(worker.jobs)  # whoever only waited there is unharmed
+            self.again.extendleft(worker.jobs)  # waiting items are not affected
             self.crew.remove(worker)
             worker.close()
         if job and ruined and outcome.fate is not Fate.TIMEOUT:
@@ -98,7 +98,7 @@ class Supervisor:
             yield outcome
 
     def _again_or(self, outcome: Outcome, job: Job) -> Iterator[Outcome]:
-        """Tries a job once more that may not be to blame; once stopped, it had no turn."""
+        """Repeats a job if it has tries left; otherwise yields the outcome."""
         job.attempts += 1
         if job.attempts > self.limits.retries:
             yield outcome

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The driver's side of one child: gives it items, watches it, and says what it died of."""
+"""The driver's side of one child: gives it items, watches it, and reports why it died."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Job:
 
 
 class Worker:
-    """One child, the job that it works on, and those that wait there for their turn."""
+    """One child, its present job, and the jobs that wait in its pipe."""
 
     def __init__(self, fn: Callable[..., Outcome], limits: ModelLimits) -> None:
         context = _context()
@@ -57,26 +57,26 @@ class Worker:
 
     @property
     def job(self) -> Job | None:
-        """What it works on."""
+        """The present job."""
         return self.jobs[0] if self.jobs else None
 
     @property
     def ahead(self) -> float:
-        """Seconds of work, or so, that wait behind what it works on."""
+        """The estimated seconds of work that wait behind the present job."""
         return min(SOON, (len(self.jobs) - 1) * self.pace) if self.jobs else 0.0
 
     @property
     def worn(self) -> bool:
-        """Whether it has had its share of items, and gets no more."""
+        """Whether the child has done its share of items and must be replaced."""
         return self.served >= self.limits.recycle
 
     def takes(self, job: Job) -> bool:
-        """Whether an item may wait here for its turn, which will come soon."""
+        """Whether an item may wait in this child, because its turn will come soon."""
         soon = len(self.jobs) * self.pace < SOON and len(self.jobs) < MOST
         return soon and not self.worn and self.bytes + job.item.size <= SMALL
 
     def give(self, job: Job) -> None:
-        """Sends an item; if nobody is there to take it, the pipe will say so."""
+        """Sends an item; `hear` notices if the child has died."""
         if not self.jobs:
             self.since = time.monotonic()
         self.jobs.append(job)
@@ -88,7 +88,7 @@ class Worker:
             self.sentence = Fate.LOST
 
     def hear(self) -> tuple[Job | None, Outcome | None]:
-        """What it worked on, and the outcome; no outcome once it is dead."""
+        """The finished job and its outcome; the outcome is None if the child is dead."""
         job = self.jobs.popleft() if self.jobs else None
         self.bytes -= job.item.size if job else 0
         try:
@@ -110,7 +110,7 @@ class Worker:
         self.process.kill()
 
     def autopsy(self, name: str) -> Outcome:
-        """What a child died of, once its end of the pipe has closed."""
+        """The reason why a child died, after its end of the pipe was closed."""
         self.process.join(1.0)
         self.process.kill()
         self.process.join()
@@ -130,7 +130,7 @@ class Worker:
         return lines[-1].strip() if lines else ""
 
     def close(self) -> None:
-        """Ends the child; what it has sent is already here."""
+        """Ends the child, whose answers were read already."""
         self.pipe.close()
         self.life.close()
         self.process.kill()
@@ -139,7 +139,7 @@ class Worker:
 
 
 def _context() -> Any:
-    """Children start from a server that has the slow imports done, where there is fork."""
+    """The way to start children: from a server with slow imports done, if there is fork."""
     if sys.platform == "win32":
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
@@ -149,7 +149,7 @@ def _context() -> Any:
 
 @contextlib.contextmanager
 def _main_left_alone() -> Iterator[None]:
-    """A child has no use for the program that started it, which without a guard would run again."""
+    """Keeps a child from importing the main program, which would run again without a guard."""
     main = vars(sys.modules["__main__"])
     kept: dict[str, Any] = {n: main.pop(n) for n in ("__spec__", "__file__") if n in main}
     main["__spec__"] = None
@@ -160,11 +160,11 @@ def _main_left_alone() -> Iterator[None]:
 
 
 def _keep_socket_short() -> None:
-    """A socket's path holds about a hundred bytes, and some folders for temporary files more."""
+    """Chooses a short folder for the socket of the server, whose path may have 100 bytes."""
     usual = tempfile.gettempdir()
     if sys.platform != "win32" and len(os.fsencode(usual)) > LONGEST:
         tempfile.tempdir = "/tmp"
         try:
-            util.get_temp_dir()  # asked once: the server's socket will be there
+            util.get_temp_dir()  # the first call fixes the folder of the server's socket
         finally:
             tempfile.tempdir = usual

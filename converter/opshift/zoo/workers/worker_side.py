@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The worker's side of its private pipe: an item comes, an outcome goes."""
+"""The child's side of the pipe: it receives items and sends outcomes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from opshift.zoo.workers.limits import ModelLimits, alarm, cap_memory, die_with
 
 
 class Sized(Protocol):
-    """Whatever is worked on has a name, and a size in bytes that is about right."""
+    """An item with a name and an estimated size in bytes."""
 
     @property
     def name(self) -> str: ...
@@ -27,12 +27,12 @@ class Sized(Protocol):
 def serve(
     fn: Callable[..., Outcome], limits: ModelLimits, pipe: Connection, life: Connection, log: str
 ) -> None:
-    """Works until the pipe closes; only the driver is asked when to stop."""
+    """Works until the pipe closes; signals to stop are for the driver."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _write_to(log)
     die_with(life)
     cap_memory(limits.megabytes)
-    gc.freeze()  # what is here stays, and what the collector does not touch stays shared
+    gc.freeze()  # objects that the collector does not touch stay in shared memory
     while True:
         try:
             item = pipe.recv()
@@ -47,7 +47,7 @@ def serve(
 
 
 def _write_to(log: str) -> None:
-    """What native code prints goes to a file that has no name any more."""
+    """Sends the output of native code to a deleted file."""
     fd = os.open(log, os.O_WRONLY | os.O_APPEND)
     os.dup2(fd, 1)
     os.dup2(fd, 2)
