@@ -101,6 +101,18 @@ def test_every_error_is_json_too(folder, words, code, name, form):
         (["convert", "--too", "13"], "`opshift convert` has no option --too; did you mean --to"),
         (["check"], "`opshift check` needs the argument IN..."),
         (["explain", "NEEDS_SHOE"], "no code is called 'NEEDS_SHOE'; did you mean NEEDS_SHAPE"),
+        (["explain", "bad"], "no code is called 'bad'; `opshift explain` lists the codes"),
+        (["ops", "build"], "no file is given for what is written; give -o FILE"),
+        (["ops", "-o", "x"], "-o names a file, and nothing is written; give --export"),
+        (
+            ["ops", "--export", "acme", "1", "-o", "x"],
+            "acme 1 cannot be exported: nothing describes this domain; ins",
+        ),
+        (["accepts", "m.onnx", "--model-version", "x.y"], "'x.y' is no version of a model; give"),
+        (
+            ["batch", ".", "--dry-run", "--to", "9", "--shard", "3/2"],
+            "--shard 3/2: 3/2 is no shard; give I/N",
+        ),
         (["check", "."], ".: this is a folder and not a model; give the path of the model"),
         (["targets", "missing.onnx"], "missing.onnx: No such file or directory"),
         (["targets", "coreml"], "no versions are known for 'coreml'"),

@@ -116,7 +116,7 @@ def test_what_is_no_document():
 def test_what_cannot_be_exported():
     with pytest.raises(BadTarget, match=r"ai\.onnx 999 cannot be exported: 1 to \d+ are known"):
         operator_set.of_installed("", 999)
-    with pytest.raises(BadTarget, match="nothing is known about this domain"):
+    with pytest.raises(BadTarget, match="nothing describes this domain"):
         operator_set.of_installed("com.nobody", 1)
 
 

@@ -171,7 +171,7 @@ def test_shards_share_a_zoo_and_leave_nothing_out(tmp_path):
     assert sum(map(len, parts)) == 200
     assert set().union(*parts) == set(names)
     assert all(len(part) > 30 for part in parts)
-    with pytest.raises(ValueError, match="1 <= i <= n"):
+    with pytest.raises(ValueError, match="1 <= I <= N"):
         Shard.read("0/3")
 
 
@@ -308,7 +308,7 @@ def test_a_runtime_is_a_target(mixed, tmp_path):
         (["d", "--for", "onnxruntim==1.16"], "no target is called"),
         (["d", "--to", "99"], "above"),
         ([__file__, "--to", "13"], "this is a file; give a folder for the results"),
-        (["d", "--to", "13", "--shard", "4/3"], "1 <= i <= n"),
+        (["d", "--to", "13", "--shard", "4/3"], "1 <= I <= N"),
     ],
 )
 def test_bad_usage_is_one_sentence(tmp_path, words, sentence):

@@ -106,7 +106,10 @@ class ModelVersion:
         found = _SEMVER.fullmatch(text)
         words = (found[4] or "").split(".") if found else ()
         if found is None or any(w.isdecimal() and w != str(int(w)) for w in words):
-            raise BadTarget(f"a model version is MAJOR.MINOR.PATCH or a number, not {text!r}")
+            raise BadTarget(
+                f"{text!r} is no version of a model; give MAJOR.MINOR.PATCH, such as 1.2.0, or a"
+                " number"
+            )
         major, minor, patch = map(int, found.groups()[:3])
         return ModelVersion(major, minor, patch, pre_release=found[4] or "", build=found[5] or "")
 

@@ -84,7 +84,11 @@ def of_installed(domain: str, version: int) -> OperatorSet:
     domain, shown = normal(domain), domain or "ai.onnx"
     newest = schemas.latest(domain)
     if newest is None or not 1 <= version <= newest:
-        ends = f"1 to {newest} are known" if newest else "nothing is known about this domain"
+        ends = (
+            f"1 to {newest} are known; give one of these"
+            if newest
+            else "nothing describes this domain; install its package, or give --opset FILE"
+        )
         raise BadTarget(f"{shown} {version} cannot be exported: {ends}")
     operators, functions = [], []
     for name in schemas.operators(domain):

@@ -32,13 +32,13 @@ class Shard:
 
     def __post_init__(self) -> None:
         if not 1 <= self.number <= self.count:
-            raise ValueError(f"a shard is i/n with 1 <= i <= n, not {self.number}/{self.count}")
+            raise ValueError(f"{self.number}/{self.count} is no shard; give I/N with 1 <= I <= N")
 
     @staticmethod
     def read(text: str) -> Shard:
         number, slash, count = text.partition("/")
         if not (slash and number.isdecimal() and count.isdecimal()):
-            raise ValueError(f"a shard is i/n with 1 <= i <= n, not {text!r}")
+            raise ValueError(f"{text!r} is no shard; give I/N with 1 <= I <= N")
         return Shard(int(number), int(count))
 
     def has(self, name: str) -> bool:

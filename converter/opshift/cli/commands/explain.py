@@ -39,7 +39,8 @@ def command(output: Output, code: str | None) -> int:
         return DONE
     name = code.upper()
     if name not in codes.names():
-        raise click.UsageError(f"no code is called {code!r}{suggestion(code, codes.names())}")
+        cure = suggestion(code, codes.names()) or "; `opshift explain` lists the codes"
+        raise click.UsageError(f"no code is called {code!r}{cure}")
     page = codes.page(name)
     output.result(
         lambda: (Line(line, _role(line)) for line in page.text.rstrip().splitlines()),

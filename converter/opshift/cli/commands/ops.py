@@ -71,8 +71,11 @@ def command(
 
     domain = normal(domain)
     if (op == BUILD or export is not None) != (path is not None):
+        if path is None:
+            raise click.UsageError("no file is given for what is written; give -o FILE")
         raise click.UsageError(
-            "-o belongs to --export and to `ops build`, which both need it; give both or none"
+            "-o names a file, and nothing is written; give --export DOMAIN N, or use"
+            " `opshift ops build`"
         )
     if path is not None:
         data = _exported(*export) if export is not None else _built(domain)
@@ -83,10 +86,12 @@ def command(
         near = suggestion(domain, list(known.domains))
         raise click.UsageError(f"domain {domain!r} is not known{near}")
     if to is not None and (since is None or to > newest):
-        ends = f"the newest {domain or 'ai.onnx'} is {newest}"
+        ends = f"the newest {domain or 'ai.onnx'} is {newest}; give {newest} or a lower one"
         raise click.UsageError(f"--diff {to}: {'give --since too' if since is None else ends}")
     if since is not None and since > newest:
-        raise click.UsageError(f"--since {since}: the newest {domain or 'ai.onnx'} is {newest}")
+        raise click.UsageError(
+            f"--since {since}: the newest {domain or 'ai.onnx'} is {newest}; give a lower one"
+        )
     entries = _history(known, domain, op) if op is not None else ()
     if entries and since is None:
         lines = [line for entry in entries for line in _page(entry)]

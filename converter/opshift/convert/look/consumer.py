@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import field
 
@@ -44,7 +45,8 @@ class Consumer:
 
 def written_for(text: str) -> ModelVersion:
     """The version of a model that a consumer was written for; `1.2` means 1.2.0."""
-    return ModelVersion.parse(f"{text}.0" if text.count(".") == 1 else text)
+    short = re.fullmatch(r"\d+\.\d+", text, re.ASCII)
+    return ModelVersion.parse(f"{text}.0" if short else text)
 
 
 @diagnose.unreadable_text()
