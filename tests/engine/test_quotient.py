@@ -411,3 +411,19 @@ def test_a_declared_weight_is_a_weight():
     model.graph.initializer.append(scale)
     model.graph.value_info.append(helper.make_tensor_value_info("s", TensorProto.FLOAT, [4]))
     assert_same(model, 13, taken=True)
+
+
+def test_nodes_that_are_out_of_order_are_sorted_before_they_have_classes():
+    model = layers(13, 30)
+    nodes = list(model.graph.node)
+    del model.graph.node[:]
+    model.graph.node.extend(nodes[::-1])
+    found = conversion.convert(model.SerializeToString(), Request(18), registry.default())
+    wanted, report = by_nodes(model, 18)
+    assert found.result is not None
+    assert not found.sound
+    assert plain(ModelProto.FromString(found.result[0])) == plain(wanted)
+    assert found.result[1].as_dict() == report.as_dict()
+    assert "sorted" in report.notes[0]
+    model.graph.node[0].input[0] = model.graph.node[0].output[0]  # a cycle
+    assert by_classes(model, 18) is None

@@ -68,7 +68,7 @@ def _repair(state: State) -> None:
         named = repair.first_names(state.typed)
         done.append(f"the type or shape of {named} was missing; the inferred one was added")
     if order.repair(state.skeleton):
-        done.append("the nodes were not sorted topologically; they were sorted")
+        done.append(order.SORTED)
     if done:
         state.repaired = True
         state.notes += done

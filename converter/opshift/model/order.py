@@ -8,6 +8,8 @@ import heapq
 from opshift.model.walk import Container, containers, reads
 from opshift.protos import ModelProto
 
+SORTED = "the nodes were not sorted topologically; they were sorted"
+
 
 def repair(model: ModelProto) -> bool:
     """Sorts every graph and function that is out of order; returns whether one was.

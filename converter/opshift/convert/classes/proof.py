@@ -12,7 +12,7 @@ from opshift.convert.classes import FEWEST_NODES, rows
 from opshift.convert.classes.facets import INPUT
 from opshift.convert.classes.memo import MOST_CLASSES, UNKNOWN, Memo, memo
 from opshift.convert.classes.nested import Nested, holds_graphs, nested
-from opshift.convert.classes.rows import FORM, GraphField, Other, Rows, Unproven
+from opshift.convert.classes.rows import FORM, GraphField, Other, Rows, Unordered, Unproven
 from opshift.model.bytes import wire
 from opshift.protos import ModelProto, onnx_checker
 
@@ -236,8 +236,8 @@ class Proof:
                     row = (signature, values[inputs[at]])
                 else:
                     row = (signature, *[values[name] for name in inputs[at:end]])
-            except KeyError:  # a node reads what nothing before it defines
-                raise Unproven("the order of the nodes") from None
+            except KeyError:
+                raise Unordered("the order of the nodes") from None
             at = end
             if out_end - out_at == 1:
                 name = outputs[out_at]

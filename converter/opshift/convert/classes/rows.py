@@ -46,6 +46,10 @@ class Unproven(Exception):  # noqa: N818 - an answer, not an error
     """What is here is not understood, for this reason; it may be legal."""
 
 
+class Unordered(Unproven):
+    """A node reads what nothing before it defines."""
+
+
 FORM = "bytes in a form that no writer uses"
 
 

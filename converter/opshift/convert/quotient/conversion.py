@@ -14,7 +14,7 @@ from opshift.author.registry import Registry
 from opshift.convert.change import Rewritten
 from opshift.convert.classes.memo import Memo
 from opshift.convert.classes.proof import Proof, Room, prove
-from opshift.convert.classes.rows import GraphField, Unproven, names_in
+from opshift.convert.classes.rows import GraphField, Unordered, Unproven, names_in
 from opshift.convert.ir import needs
 from opshift.convert.ir.features import TYPES
 from opshift.convert.legal import rules
@@ -23,7 +23,7 @@ from opshift.convert.quotient.class_plan import ClassPlan, Key
 from opshift.convert.quotient.instantiate import Instance
 from opshift.convert.quotient.template import Answer, Beyond
 from opshift.convert.request import Request
-from opshift.model import weights
+from opshift.model import order, weights
 from opshift.model.bytes import wire
 from opshift.model.document import Document
 from opshift.model.names import unused_prefix
@@ -46,13 +46,38 @@ _NO_WISHES = _WISHES(Request(LOWEST_GOAL))
 def convert(data: bytes, options: Request, adapters: Registry) -> Outcome:
     """The converted model with the report, if its classes tell it."""
     to = goal_of(options)
-    head = _head(data) if to is not None else None
     if to is None:
         return Outcome(None, False, "the request")
+    try:
+        return _convert(data, to, adapters)
+    except Unordered as why:
+        model = ModelProto.FromString(data)
+        if not order.repair(model):
+            return Outcome(None, False, str(why))
+    return _convert_sorted(model, to, adapters)
+
+
+def _convert_sorted(model: ModelProto, to: int, adapters: Registry) -> Outcome:
+    """The converted model whose nodes had to be sorted; onnx has that against it."""
+    try:
+        found = _convert(model.SerializeToString(), to, adapters)
+    except Unordered as why:
+        return Outcome(None, False, str(why))
+    if found.result is None:
+        return Outcome(None, False, found.why)
+    made, report = found.result
+    notes = (order.SORTED, *report.notes)
+    return Outcome((made, dataclasses.replace(report, notes=notes, repaired=True)), False)
+
+
+def _convert(data: bytes, to: int, adapters: Registry) -> Outcome:
+    head = _head(data)
     if head is None:
         return Outcome(None, False, "functions, training or an unknown part of the model")
     try:
         proof = prove(data, adapters, room=TO_CONVERT, stubs=True)
+    except Unordered:
+        raise
     except Unproven as why:
         return Outcome(None, False, str(why))
     try:
