@@ -160,8 +160,12 @@ def _picked(op: Builder, x: Value, axis: int, mode: str, begin: Value, end: Valu
     known = [one.const_or_none() for one in (begin, size, end)]
     if all(one is not None for one in known):
         return op.const(_places(mode, *(int(one.item()) for one in known if one is not None)))
-    count = op.Reshape(begin + size + end, op.const([]))
-    place = arange(op, count) - begin
+    if op.version >= 11 and known[0] is not None and known[2] is not None:
+        limit = op.Reshape(size + end if known[2].any() else size, op.const([]))
+        place = op.Range(op.const(-known[0].item()), limit, op.const(1))
+    else:
+        count = begin + size + end
+        place = arange(op, count if op.version < 11 else op.Reshape(count, op.const([]))) - begin
     if mode == "wrap":
         return op.Mod(place, size)
     last = size - op.const([1])
