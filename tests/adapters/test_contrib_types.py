@@ -50,3 +50,19 @@ def test_a_zero_point_has_the_type_of_its_tensor(target):
     text = QUANTIZED.replace("QLinearAdd", "Unheard")
     after = convert_version(parser.parse_model(text), target)
     assert [node.op_type for node in after.graph.node].count("Unheard") == 1
+
+
+EARLY = """<ir_version: 7, opset_import: ["": 13, "com.microsoft": 1]>
+    g (float[2,4] x, float[4] s, float[4,4] w) => (float[2,4] y) {
+        n = OP<axis = -1>(x, s)
+        r = com.microsoft.FusedMatMul<alpha = 0.5>(n, w)
+        y = com.microsoft.FastGelu(r) }"""
+
+
+@pytest.mark.parametrize("op", ["LayerNormalization", "SimplifiedLayerNormalization"])
+def test_an_operator_that_onnx_does_not_know_yet_hides_no_types(op):
+    """onnxruntime's optimizer writes these below opset 17, and contrib operators behind them."""
+    before = parser.parse_model(EARLY.replace("OP", op))
+    for target in (None, 21, 11):
+        after = convert_version(before, target, domains=["ai.onnx"])
+        assert not [node.op_type for node in after.graph.node if node.domain]

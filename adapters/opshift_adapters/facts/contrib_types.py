@@ -27,6 +27,10 @@ QUANTIZED = (
     output_types(MICROSOFT, "QuantizeLinear", (2,)),
     output_types(MICROSOFT, "QEmbedLayerNormalization", "float", "int32"),
 )
+EARLY = (  # onnxruntime takes these below opset 17, and SimplifiedLayerNormalization at any opset
+    output_types("", "LayerNormalization", (1, 2)),
+    output_types("", "SimplifiedLayerNormalization", (1,)),
+)
 OPTIMIZED = (
     output_types(
         MICROSOFT,
