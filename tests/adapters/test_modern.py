@@ -48,7 +48,7 @@ STAYS = {
         "the conversion down made floats of the few weights": ["weights of 4 bits in blocks"],
         "no formula has these types or these unknown lengths": [
             "16 bits", "float8 weights", "float8 with zero points", "blocks of float8",
-            "blocks of unknown number",
+            "blocks of unknown number", "blocks in front, unknown number",
         ],
     },
     "QuantizeLinear": {
