@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plan of the forms at the goal: what may be written for the operators that stand there.
+"""The plan of the forms at the goal: other forms that may be written for operators there.
 
 Each other form of an operator is a planned edge, which leads to every operator that it may write.
 The own form writes no node, so it is the cheapest: another form is for a node that cannot keep it.
@@ -17,7 +17,7 @@ from opshift.model.scope import Key
 
 
 def plan_forms(state: State) -> None:
-    """Plans the other forms of all to which the plan leads, and of what these forms write."""
+    """Plans the other forms of all operators in the plan, and of what these forms write."""
     newer = _newer(state) if state.options.modernize else {}
     waiting = state.plan.leads_to()
     known = set(waiting)
@@ -30,7 +30,7 @@ def plan_forms(state: State) -> None:
 
 
 def _others(state: State, key: Key) -> Iterator[Edge]:
-    """The forms that more runtimes run, and the form for a runtime that may not run its own."""
+    """The forms that more runtimes run, and the form for a runtime without a kernel."""
     for place in (FORM, ALTERNATIVE):
         adapter = state.adapters.get(*key, *place)
         if adapter is not None and (place == FORM or _may_lack(state, key)):
@@ -40,13 +40,13 @@ def _others(state: State, key: Key) -> Iterator[Edge]:
 
 
 def _may_lack(state: State, key: Key) -> bool:
-    """Whether the runtime may not run an operator in its own form."""
+    """Whether the runtime may lack a kernel for an operator in its own form."""
     row = state.runtime
     return row is not None and (row.may_lack(key) or any(one.names(key) for one in row.forms))
 
 
 def _newer(state: State) -> dict[Key, Edge]:
-    """The newer operators, by the last operator of what they replace."""
+    """The newer operators, by the last operator of the nodes that they replace."""
     from opshift.convert.modernize import edges
 
     newest = max([state.goal.get("", 0), *request.present(state.document, "")])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plan of the IR version: what becomes of each kind of content that a later version brought.
+"""The plan of the IR version: one verdict for each kind of content that a later version brought.
 
-A feature of the IR is left over the version that brought it by one verdict, which leads to every
+Below the version that brought a feature, one verdict says what happens to it, and leads to every
 feature that its older form has. A feature that is lowered without a planned edge is a bug.
 """
 
@@ -40,14 +40,14 @@ def _verdict(feature: Feature, drop: Collection[str], *, lowers: bool) -> str:
     if feature.drop in drop:
         return REMOVE
     if feature.drop == METADATA:
-        return KEEP  # it computes nothing, and readers of older versions skip it
+        return KEEP  # readers of older versions skip it
     if feature.drop or feature.lower is None:
         return IMPOSSIBLE
     return LOWER if lowers else KEEP
 
 
 def due(plan: FeaturePlan, to: int, *, rewrite: bool, inline: bool) -> list[Feature]:
-    """The features that a plan lowers for an IR version, in the order in which it is done."""
+    """The features that a plan lowers for an IR version, in their order."""
     verdicts = {REMOVE, LOWER} if rewrite else {REMOVE}
     own = [one for one in FEATURES if one in plan and one.ir > to and plan[one].verdict in verdicts]
     first = [FUNCTIONS] if inline and FUNCTIONS in plan else []
@@ -55,7 +55,7 @@ def due(plan: FeaturePlan, to: int, *, rewrite: bool, inline: bool) -> list[Feat
 
 
 def require_planned(plan: FeaturePlan, present: Iterable[Feature]) -> None:
-    """Ends a conversion that came to content that the plan does not lead to."""
+    """Raises if the model has content that the plan does not contain."""
     for feature in present:
         if feature not in plan:
             raise AdapterBug(
@@ -65,6 +65,6 @@ def require_planned(plan: FeaturePlan, present: Iterable[Feature]) -> None:
 
 
 def dead_ends(plan: FeaturePlan, present: Iterable[Feature]) -> list[str]:
-    """The content that no verdict leads to an older IR version, in words."""
+    """A description of the content that no verdict brings to an older IR version."""
     edges = [(feature, plan[feature]) for feature in present if feature in plan]
     return [f"{one.says}, IR {edge.start}->{edge.to}" for one, edge in edges if edge.dead]

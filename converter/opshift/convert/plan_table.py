@@ -17,13 +17,13 @@ DEAD = frozenset({IMPOSSIBLE, MISSING, UNREVIEWED})
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """One verdict: it takes an implementation over a boundary, to all that it may write."""
+    """One verdict: the boundary of an implementation, and the operators that it may write."""
 
     start: int
     to: int
     verdict: str
     approximate: bool
-    writes: tuple[str, ...]  # as emits= spells operators; the operator itself if it stays
+    writes: tuple[str, ...]  # spelled as in emits=; the operator itself if it stays
     reach: int = 0  # the farthest version to which the verdicts after this one can lead at best
 
     @property
@@ -52,10 +52,10 @@ class Edge:
 
 
 def shipped(domain: str, op: str, since: int, down: bool) -> Edge | None:
-    """The solved verdict that an implementation is left by, if the table has it."""
+    """The solved verdict of an implementation, if the table has it."""
     table, key = _table(), (domain, op, since, down)
     row = table.get(key)
-    if isinstance(row, list):  # most rows are never asked for, so each is read when it is
+    if isinstance(row, list):  # a row is parsed when it is needed
         row = table[key] = Edge.read(row)
     return row
 
@@ -63,7 +63,7 @@ def shipped(domain: str, op: str, since: int, down: bool) -> Edge | None:
 def farthest(domain: str, op: str, version: int, down: bool) -> int:
     """The farthest version to which the verdicts lead an operator at best.
 
-    An operator that is written as others is followed as the first of them.
+    If an operator is replaced by others, the first of them is followed.
     """
     known = changelog.default()
     at, name = version, op

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The plan of a conversion: an AND/OR graph of operator implementations and verdicts.
 
-An implementation is left over one boundary by one verdict, which leads to every operator that
-it may write.
+At one boundary, an implementation has one verdict, which leads to every operator that it may
+write.
 """
 
 from __future__ import annotations
@@ -76,12 +76,12 @@ class CrossingPlan:
         return {*self.present, *(("", op) for op in ENGINE_WRITES)}.union(*written)
 
     def follow(self, domain: str, ops: Iterable[str], version: int, goal: int) -> None:
-        """Plans the way of some operators of a domain from one version to another."""
+        """Plans the steps of some operators of a domain from one version to another."""
         for op in ops:
             self.edges.update(_way(self.adapters, domain, op, version, goal))
 
     def dead_end(self, domain: str, op: str, version: int, goal: int) -> DeadEnd | None:
-        """Where the verdicts stop an operator on its way to a goal that none of them reaches."""
+        """Where the verdicts stop an operator on its way to a goal; None if they reach it."""
         trail, name, at = [op], op, _entry(domain, op, version, goal)
         while (here := schemas.schema(domain, name, at)) is not None:
             edge = edge_of(self.adapters, domain, name, here.since, down=goal < version)
@@ -101,7 +101,7 @@ class CrossingPlan:
 
 
 def _way(adapters: Registry, domain: str, op: str, version: int, goal: int) -> dict[Crossing, Edge]:
-    """Every edge that an operator, or what is written for it, meets on its way to a version."""
+    """Every edge of an operator, and of the operators written for it, on the way to a version."""
     known: dict[Crossing, Edge] | None = adapters.ways.get((domain, op, version, goal))
     if known is not None:
         return known
@@ -171,7 +171,7 @@ def of_document(
 
 
 def _without_schema(plan: CrossingPlan, ops: set[str], domain: str, version: int) -> set[str]:
-    """What stands in place of operators that no schema describes."""
+    """The operators that replace operators without a schema."""
     found = set[str]()
     for op in ops:
         if schemas.schema(domain, op, version) is None and plan.adapters.retired(domain, op):
@@ -189,7 +189,7 @@ def _unplanned(key: Key, boundary: tuple[int, int]) -> AdapterBug:
 
 
 def _ended(plan: CrossingPlan, ops: set[str], domain: str, version: int) -> set[str]:
-    """What stands in place of operators met behind their deprecation, at the version met."""
+    """The operators that replace operators which are deprecated at the imported version."""
     found = set[str]()
     for op in sorted(ops):
         here = schemas.schema(domain, op, version)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The edges of the plan: the verdict that each operator implementation is left by.
+"""The edges of the plan: the verdict of each operator implementation at its boundary.
 
 Solved verdicts are kept in a table, so that a conversion needs no graph library; the table is
 written by `python -m tools.author plans`, and a row that the registry contradicts is solved again.
@@ -26,7 +26,7 @@ Implementation = tuple[str, str, int]  # (domain, op, since)
 
 
 def edge_of(adapters: Registry, domain: str, op: str, since: int, *, down: bool) -> Edge | None:
-    """The solved verdict that an implementation is left by; None for the last one on the way."""
+    """The solved verdict of an implementation; None for the last one on the way."""
     own = verdict_of(adapters, domain, op, since, down=down)
     if own is None:
         return None
@@ -44,7 +44,7 @@ def _same(one: Edge, other: Edge) -> bool:
 
 
 def verdict_of(adapters: Registry, domain: str, op: str, since: int, *, down: bool) -> Edge | None:
-    """The verdict that an implementation is left by, its reach not known."""
+    """The verdict of an implementation, without its reach."""
     own = adapters.edges.get((domain, op, since, down))
     if own is None:
         boundary = _boundary(domain, op, since, down=down)
@@ -55,7 +55,7 @@ def verdict_of(adapters: Registry, domain: str, op: str, since: int, *, down: bo
 
 
 def _boundary(domain: str, op: str, since: int, *, down: bool) -> tuple[int, int] | None:
-    """The boundary over which an implementation is left."""
+    """The boundary at which an implementation ends."""
     if down:
         return (since, since - 1) if since > 1 else None
     later = [schema.since for schema in schemas.history(domain, op) if schema.since > since]
@@ -101,7 +101,7 @@ def _library() -> ModuleType:
 
 
 def graph(adapters: Registry, domain: str, *, down: bool) -> nx.DiGraph:
-    """Implementations lead to their verdict, and verdicts to all implementations they may write."""
+    """The graph: implementations lead to their verdicts, and verdicts to what they may write."""
     nx = _library()
     found = nx.DiGraph()
     for op in schemas.operators(domain):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The way of one operator through the plan: what was rehearsed, and the plan beyond."""
+"""The way of one operator through the plan: the rehearsed steps, then the planned ones."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def path_of(
 ) -> Path:
     """The planned way of one operator between two versions of its domain.
 
-    The steps of a rehearsal decide what is written on the way; without a rehearsal it is all that
-    the verdicts name.
+    The steps of a rehearsal decide which operators are written on the way. Without a rehearsal,
+    these are all operators that the verdicts name.
     """
     (domain, op), (start, goal) = key, versions
     taken = {(one.start, one.to): one for one in steps or () if one.domain == domain}
@@ -56,7 +56,7 @@ def path_of(
 def _met(
     adapters: Registry, domain: str, present: set[str], version: int, to: int
 ) -> Iterator[tuple[str, Edge]]:
-    """The operators that meet a verdict at one boundary."""
+    """The operators with a verdict at one boundary."""
     for name in sorted(present):
         here = schemas.schema(domain, name, version)
         edge = here and verdict_edges.edge_of(adapters, domain, name, here.since, down=to < version)
@@ -65,12 +65,12 @@ def _met(
 
 
 def _written(op: str, step: StepReport | None) -> set[str]:
-    """What a step wrote in place of an operator."""
+    """The operators that a step wrote in place of an operator."""
     return {name for w in (step.rewritten if step else ()) if w.op == op for name in w.gives}
 
 
 def _forms(domain: str, goal: int, present: set[str], steps: Sequence[StepReport]) -> Iterator[Hop]:
-    """What the rehearsal wrote at the goal in place of an operator that stands there."""
+    """The other forms that the rehearsal wrote at the goal for an operator."""
     for step in steps:
         if (step.domain, step.start, step.to) == (domain, goal, goal):
             for work in step.rewritten:
@@ -89,7 +89,7 @@ def _stopped(
 
 
 def _dead_end(adapters: Registry, key: tuple[str, str], versions: tuple[int, int]) -> str | None:
-    """Where the plan ends, if a rehearsal did not come so far."""
+    """The dead end of the plan, if the rehearsal did not reach it."""
     dead = planner.CrossingPlan(adapters).dead_end(*key, *versions)
     if dead is None:
         return None

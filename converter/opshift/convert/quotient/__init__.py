@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conversion of the classes of nodes."""
+"""Converts models by the classes of their nodes."""
 
 from __future__ import annotations
 

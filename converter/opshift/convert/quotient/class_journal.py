@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the conversion of a quotient did for each class, and what its adapters asked."""
+"""Records what the conversion of a quotient did for each class, and what its adapters asked."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def external(name: str) -> tuple[int, str, int] | None:
 
 @dataclass(slots=True)
 class Deeds:
-    """What the steps did for one class."""
+    """The record of the steps for one class."""
 
     facets: dict[str, Facet]  # of each input and output by its name in the quotient
     kept: Counter[tuple[Boundary, str]] = field(default_factory=Counter)
@@ -49,7 +49,7 @@ class Deeds:
     placed: list[tuple[Order, bytes]] = field(default_factory=list)  # new constants
     renamed: bool = False  # whether the node became another operator
     asked_readers: bool = False
-    beyond: str = ""  # why the class alone does not tell the answer
+    beyond: str = ""  # why the class alone does not determine the answer
 
     @property
     def inputs(self) -> int:
@@ -124,7 +124,7 @@ class ClassJournal:
         return None if number is None else self.deeds[number]
 
     def order(self, place: Place) -> Order:
-        """Where a node is in the index."""
+        """The place of a node in the index."""
         return self.orders[id(place[0]), place[1]]
 
     def enter(self, place: Place, number: int, order: Order) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The answers for the classes that a process has met: from one set of imports to one version."""
+"""The answers for the known classes, from one set of imports to one version."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _is_declarable(kind: bytes | None) -> bool:
 
 
 class _Refused(Exception):  # noqa: N818 - an answer, not an error
-    """The engine refuses some classes; no number means that it does not say which."""
+    """Raised if the engine refuses some classes; without numbers, it is unknown which."""
 
     def __init__(self, numbers: set[int]) -> None:
         super().__init__(numbers)

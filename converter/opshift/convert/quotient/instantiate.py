@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The templates filled in for each row, and the bytes of the model around them."""
+"""Fills in the templates for each row, and copies the bytes of the model around them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NODE, _NAME = 1 << 3 | 2, 3 << 3 | 2
 
 
 class Instance:
-    """One model in which templates take the place of nodes."""
+    """One model in which templates replace nodes."""
 
     def __init__(self, proof: Proof, answers: dict[int, Answer], prefix: bytes) -> None:
         self.data = proof.data
@@ -195,7 +195,7 @@ class Instance:
             waiting += self._remove(row, reads)
 
     def _remove(self, row: int, reads: Counter[bytes]) -> list[bytes]:
-        """Removes a node that nothing reads; what it read may be unread now."""
+        """Removes a node if nothing reads it; returns the names that it read."""
         rows = self.rows
         outputs = rows.outputs_of(row)
         answer = self.answers.get(row)
@@ -215,7 +215,7 @@ class Instance:
         return [name for name in left if name]
 
     def _useless(self) -> Iterator[tuple[int, int]]:
-        """The fields of the graph that describe what is gone."""
+        """The fields of the graph that describe removed values."""
         described = (GraphField.INITIALIZER, GraphField.VALUE_INFO)
         for number, start, body, end in self.others if self.gone else ():
             field = GraphField(number) if number in described else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a class becomes: nodes whose names are places, to be filled in for each row."""
+"""The template of a class: nodes with places instead of names, which are filled in for each row."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Place = tuple[int, int, int]  # the tag, what a name stands for, and which one
 
 
 class Beyond(Exception):  # noqa: N818 - an answer, not an error
-    """A class alone does not tell what becomes of it."""
+    """Raised if a class alone does not determine its result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """The nodes in place of one, and how often each input is read less than before."""
+    """The nodes that replace one node, and by how much the reads of each input decrease."""
 
     nodes: tuple[Written, ...]
     hints: tuple[bytes, ...]  # of the new names
@@ -49,7 +49,7 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a conversion does with the nodes of a class; no template where they stay."""
+    """The result of a conversion for the nodes of a class; no template if they stay."""
 
     template: Template | None
     kept: tuple[tuple[Boundary, str, int], ...]
@@ -121,7 +121,7 @@ class Reader:
         return Written(tuple(places), data, hint.encode(), main)
 
     def _inside(self, read: set[int], name: str) -> str:
-        """What a template calls a name inside a node: a letter and a number."""
+        """The name that a template gives to a name inside a node: a letter and a number."""
         if (found := external(name)) is not None:
             if found[:2] != (self.number, "i"):
                 raise Beyond("a node of two classes")
