@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which branches of the adapters no `@example` takes; none should be left.
+"""Lists the branches of the adapters that no `@example` takes; there should be none.
 
     python -m tools.author branches              all adapters, by all examples
     python -m tools.author branches squeeze pad  these files, by their own examples alone
     python -m tools.author branches modern/softmax
 
-Exit code 1 when one is left. A line that no example can reach says why:
+The exit code is 1 if there is one. A line that no example can reach needs a reason:
 `# pragma: no cover: REASON`, or `# pragma: no branch: REASON` where a condition goes only one way.
 """
 
@@ -31,7 +31,7 @@ ADVICE = (
 
 
 def unreached(files: Sequence[str] = ()) -> list[str]:
-    """A sentence for each branch that no example takes; of these files, by their own examples."""
+    """A sentence for each branch of these files that none of their own examples takes."""
     measured = coverage.Coverage(data_file=None, config_file=str(ROOT / "pyproject.toml"))
     with measured.collect():  # the adapters are imported in here, so that their first lines count
         for package in [_module(file) for file in files] or [PACKAGE]:
@@ -52,7 +52,7 @@ def _module(file: str) -> str:
 
 
 def _run_examples(package: str) -> None:
-    """Converts, and evaluates what folds; the tests of the examples look at what comes out."""
+    """Converts the examples and evaluates folds; other tests check the results."""
     from opshift import InvalidModel, Refused, convert_version, testing
     from opshift.convert.api import node_by_node
 

@@ -75,7 +75,7 @@ def crossings(domain: str, op: str) -> Iterator[tuple[int, int]]:
 
 
 def page(domain: str, op: str) -> str:
-    """What is known about one operator."""
+    """The page of one operator."""
     versions = ", ".join(str(s.since) for s in schemas.history(domain, op))
     lines = [f"# {domain + '.' if domain else ''}{op}", "", f"Versions: {versions}.", ""]
     for start, to in crossings(domain, op):
@@ -132,7 +132,7 @@ def _legend(kind: str) -> str:
 
 
 def bands(domain: str, op: str) -> str:
-    """Two rows of a table: what each step up and each step down of one operator is."""
+    """Two rows of a table: the steps up and the steps down of one operator."""
     since = [schema.since for schema in schemas.history(domain, op)]
     ends = [*since[1:], (schemas.latest(domain) or since[-1]) + 1]
     rows = []

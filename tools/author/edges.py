@@ -8,8 +8,8 @@ Each example is converted. The original and the result then run on each set of i
 `opshift.testing.input_sets`: no elements, one element, negative numbers, ties, repeated places, the
 largest integers, extreme floats, infinities, NaN. onnxruntime computes where it runs both models,
 otherwise the oracle. `docs/explain/decisions/0005-what-counts-as-equal.md` tells how results are
-compared. A set is left out where the original has no answer. A process that ends is a difference
-like others. `--variants` runs the variants of each example instead: unknown ranks and sizes, other
+compared. A set for which the original has no result is left out. A process that crashes counts as a
+difference. `--variants` runs the variants of each example instead: unknown ranks and sizes, other
 element types, each attribute off its default, and a use in a branch. `tools/author/edges.toml`
 gives the reasons for what stays.
 """
@@ -28,7 +28,7 @@ REASONS = Path(__file__).with_suffix(".toml")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command; the exit code says whether anything is unexplained."""
+    """The command; the exit code is 1 if a difference is unexplained."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Freezes what a release reads and writes, and shows that this tree still reads and converts it.
+"""Freezes models and outputs of a release, and tests that this tree still reads and converts them.
 
     python -m tools.author freeze --write              tests/frozen/VERSION, once for each release
     python -m tools.author freeze [--sample 50 --seed 1]   convert every frozen model and compare
 
 A frozen file is never edited; tests/frozen/digests.txt lists each with its digest. `models.json.xz`
 has one model for each operator version, with inputs, outputs and the digest of its conversion to
-each target, `forms.json` what each command says in JSON, and `batch.zip` the files of a batch with
+each target, `forms.json` the JSON output of each command, and `batch.zip` the files of a batch with
 its marks and its journal. A later release must read every model, must convert what was converted,
-and the result must compute the frozen outputs. Its bytes may differ; how many do is printed.
+and the result must compute the frozen outputs. Its bytes may differ; the number of such results is
+printed.
 """
 
 from __future__ import annotations
@@ -111,7 +112,7 @@ def outcome(model: Any, target: dict[str, int], approximate: bool) -> tuple[str,
 
 
 def write(folder: Path) -> None:
-    """Writes the frozen files of this release; what is there already is never replaced."""
+    """Writes the frozen files of this release; existing files are never replaced."""
     home = folder / opshift.__version__
     home.mkdir(parents=True, exist_ok=True)
     if not (home / MODELS).exists():
@@ -162,7 +163,7 @@ def model_of(frozen: dict[str, Any]) -> Any:
 
 
 def broken(frozen: dict[str, Any]) -> tuple[list[str], int]:
-    """What is no longer kept of one frozen model, and how many results have other bytes."""
+    """The broken promises for one frozen model, and the number of results with other bytes."""
     model, told, other = model_of(frozen), [], 0
     inputs = {name: decoded(value) for name, value in frozen["inputs"].items()}
     expected = [decoded(value) for value in frozen["outputs"]]
@@ -186,14 +187,14 @@ def broken(frozen: dict[str, Any]) -> tuple[list[str], int]:
 
 
 def _difference(frozen: Any, after: Any, inputs: Any, expected: Any) -> str | None:
-    """How a result differs from the frozen outputs; an onnx that is too old judges nothing."""
+    """The difference of a result from the frozen outputs; empty if the onnx is too old."""
     actual = oracle.evaluate(after, inputs)
     rtol, atol = max(frozen["rtol"], RTOL), max(frozen["atol"], ATOL)
     return oracle.compare(expected, actual, rtol=rtol, atol=atol, ulp=ULP)  # type: ignore[no-any-return]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command; the exit code says whether something is no longer kept."""
+    """The command; the exit code is 1 if a promise is broken."""
     args = _parser().parse_args(argv)
     if args.write:
         write(FOLDER)

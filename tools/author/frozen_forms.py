@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a release says in JSON, and what a batch of it leaves behind, for later releases to read."""
+"""The JSON output of a release and the files of a batch, for later releases to read."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ COMMANDS = {
 
 
 def run(folder: Path, words: str) -> Any:
-    """What a command says in JSON."""
+    """The JSON output of a command."""
     done = subprocess.run(
         [sys.executable, "-m", "opshift", *words.split(), "--output-format", "json"],
         cwd=folder, capture_output=True, text=True, check=False,

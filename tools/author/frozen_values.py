@@ -13,7 +13,7 @@ TEXT = "string"
 
 
 def encoded(value: Any) -> Any:
-    """An array, a sequence, a map or nothing, as what JSON knows."""
+    """An array, a sequence, a map or None in JSON form."""
     if value is None:
         return None
     if isinstance(value, (list, tuple)):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which parts of an operator's meaning no example of a rewriting adapter covers.
+"""Lists the parts of an operator's meaning that no example of an adapter covers.
 
     python -m tools.author gaps [--table]
 

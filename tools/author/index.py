@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the index of the shipped adapters, which says what each module declares.
+"""Writes the index of the shipped adapters, which lists the declarations of each module.
 
     python -m tools.author index [--check]
 

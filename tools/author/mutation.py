@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes the adapters in meaning, one place at a time, and asks whether their examples notice.
+"""Changes the meaning of the adapters, one place at a time, and tests whether an example fails.
 
     python -m tools.author mutation [--count 300] [--seed 0] [--only squeeze] [--changed main]
                                     [--report]
@@ -52,7 +52,7 @@ MEMORY = 6 << 30
 
 
 class _TooSlow(BaseException):
-    """A mutant that does not end."""
+    """Raised for a mutant that does not end."""
 
 
 @dataclass
@@ -105,7 +105,7 @@ def traced(package: str) -> Lines:
 
 @contextmanager
 def installed(mutant: Mutant) -> Iterator[None]:
-    """The function computes as the mutant."""
+    """Replaces the function by the mutant."""
     function = found(sys.modules[mutant.module], mutant.function)
     assert function is not None
     replaced = dict(_functions(function.__code__, mutant.source.code()))
@@ -131,7 +131,7 @@ def _functions(old: CodeType, new: CodeType) -> Iterator[tuple[FunctionType, Cod
 
 
 def killer(mutant: Mutant, cases: Sequence[ExampleRun]) -> str:
-    """The title of an example that fails with the mutant, or nothing."""
+    """The title of an example that fails with the mutant; empty if none does."""
     changed = []
     for case in cases:
         told = _converts_otherwise(mutant, case, changed)
@@ -185,7 +185,7 @@ def _computes_otherwise(case: ExampleRun, before: Any, after: Any) -> str:
 
 @contextmanager
 def limited() -> Iterator[None]:
-    """A mutant that does not end is stopped."""
+    """Stops a mutant that does not end."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         raise _TooSlow
@@ -231,7 +231,7 @@ def fact_checks() -> list[tuple[str, Callable[[], None]]]:
 
 @dataclass(frozen=True, slots=True)
 class MutantResult:
-    """One mutant, and what became of it: killed, equivalent or survived."""
+    """One mutant and its outcome: killed, equivalent or survived."""
 
     mutant: Mutant
     outcome: str
@@ -318,7 +318,7 @@ def changed_modules(ref: str) -> set[str]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command; the exit code says whether a mutant survives."""
+    """The command; the exit code is 1 if a mutant survives."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

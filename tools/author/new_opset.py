@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prepares the knowledge for a new opset: says what changed and writes the stubs of the verdicts.
+"""Prepares the adapters for a new opset: lists the changes and writes stubs of the verdicts.
 
     python -m tools.author new_opset [--domain ai.onnx.ml] [--version 29]  what changed, with stubs
     python -m tools.author new_opset --accept  record the reviewed texts
@@ -122,7 +122,7 @@ def texts() -> Iterator[tuple[str, str]]:
 
 
 def accept() -> int:
-    """Adds the digests of the installed onnx to the record, and says how many were new."""
+    """Adds the digests of the installed onnx to the record; returns the number of new ones."""
     record = json.loads(TEXTS.read_text()) if TEXTS.exists() else {}
     releases = record.setdefault(RELEASES, [])
     releases += [onnx.__version__] if onnx.__version__ not in releases else []

@@ -113,7 +113,7 @@ def _loaded(folder: Path) -> list[Any]:
 
 
 def measure(engine: str, case: Benchmark, folder: str, verify: bool) -> Measurement:
-    """Run one engine once, with the clock around nothing but its work."""
+    """Run one engine once, and measure only its work."""
     imports = _warm(engine)
     work = ENGINES[engine](case, Path(folder))
     os.sync()
@@ -156,7 +156,7 @@ def _memory(key: str) -> float:
 
 
 def _flaw(result: Any, case: Benchmark, folder: Path) -> str:
-    """What the full checker says of the first result, shortly."""
+    """The objection of the full checker to the first result, shortened."""
     import onnx
 
     try:

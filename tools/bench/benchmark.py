@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is measured: a row of the table, what it has to reach, what was seen."""
+"""The rows of the table: their models, their goals and their measurements."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Goal:
-    """What a row has to reach; None is not asked for."""
+    """The goals of a row; None stands for no goal."""
 
     cpu_of_cpp: float | None = None
     within_two_cp: bool = False
@@ -17,7 +17,7 @@ class Goal:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """One row: how its models are made, what is done to them, what is to be reached."""
+    """One row: its models, their conversion, and the goals."""
 
     workload: str
     title: str
@@ -47,7 +47,7 @@ class Measurement:
 
     @property
     def done(self) -> bool:
-        """Whether there is a time, if only a lower bound."""
+        """Whether there is a time, which may be a lower bound."""
         return self.cpu > 0
 
 

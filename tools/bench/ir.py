@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `opshift convert --ir N` and a plan of the header cost: prints a table.
+"""Measures `opshift convert --ir N` and a plan of the header, and prints a table.
 
     python -m tools.bench ir [--nodes 200000] [--size 1536]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What real models cost in one process, and how many of their nodes are converted by classes.
+"""Measures real models in one process, and how many of their nodes are converted by classes.
 
     python -m tools.bench real [FOLDER] [--to 21 13] [--write docs/explain/performance.md]
 
@@ -38,7 +38,7 @@ class Timed(NamedTuple):
 
     @property
     def by_classes(self) -> bool:
-        """Whether their classes told all."""
+        """Whether the model was converted by classes."""
         return not self.why
 
 

@@ -5,7 +5,7 @@
                                 [--write docs/explain/scale.md]
 
 One model in 1,000 is broken, one in 5,000 never ends, one in 5,000 ends its process. Every model
-has to be converted exactly once, or named. Exit code 1 when one is not.
+must be converted exactly once, or named with a reason. Otherwise the exit code is 1.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def rerun(batch: Batch) -> float:
 def measured(
     models: int, ways: Sequence[str], kills: int, folder: Path, seed: int = 1
 ) -> tuple[list[WayResult], list[Costs], float, float]:
-    """What each way came to, what the parts cost, the rerun's seconds and the loop's rate."""
+    """The result of each way, the costs of the parts, the rerun's seconds and the loop's rate."""
     package = vendor(folder / "vendor")
     source = write(folder / "zoo", models)
     found, parts, again = [], list[Costs](), 0.0
@@ -121,7 +121,7 @@ def line(one: WayResult) -> str:
 
 
 def calculated(rate: float) -> list[str]:
-    """What larger zoos cost, by division alone."""
+    """The calculated costs of larger zoos."""
     lines = ["| models | machine days (calculated) | machines for one day (calculated) |"]
     lines.append("| --- | --- | --- |")
     for models in (10**5, 10**6, 10**8):

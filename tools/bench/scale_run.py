@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A batch whose driver and workers are killed, what its driver used, and what came out."""
+"""Runs a batch whose driver and workers are killed, and checks its results."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WORKER = 4.0  # seconds between two kills of a worker
 
 @dataclass
 class WayResult:
-    """What one way of converting a zoo came to."""
+    """The result of one way of converting a zoo."""
 
     way: str
     models: int
@@ -93,7 +93,7 @@ class Batch:
         ]
 
     def done(self) -> int:
-        """How many results there are."""
+        """The number of results."""
         return sum(1 for _ in results(self.to))
 
 
@@ -141,7 +141,7 @@ def _until(
 
 
 def _resident(driver: subprocess.Popen[bytes]) -> int:
-    """KiB that a driver has; 0 once it has ended."""
+    """The resident KiB of a driver; 0 after it has ended."""
     with contextlib.suppress(OSError, StopIteration):
         lines = Path(f"/proc/{driver.pid}/status").read_text().splitlines()
         return int(next(line for line in lines if line.startswith("VmRSS")).split()[1])
@@ -159,7 +159,7 @@ def _kill_one(driver: int, chance: random.Random) -> bool:
 
 
 def descendants(pid: int) -> list[int]:
-    """The children of a process and theirs; what has gone in between has none."""
+    """The descendants of a process; a process that ended meanwhile has none."""
     found: list[int] = []
     with contextlib.suppress(OSError):
         for thread in Path(f"/proc/{pid}/task").iterdir():  # each has the children that it started

@@ -29,7 +29,7 @@ class TurnTimes:
 
 
 def side_by_side(commands: Mapping[str, Sequence[str]]) -> dict[str, TurnTimes]:
-    """What each program took; the first begins."""
+    """The seconds of each program; the first program begins."""
     programs = {name: ProcessGroup(command) for name, command in commands.items()}
     try:
         for program in programs.values():
@@ -66,7 +66,7 @@ class ProcessGroup:
             raise SystemExit(f"{self.process.args!r} said {said!r} instead of {word!r}")
 
     def begin(self) -> None:
-        """Gives it the line it waits for, which it will read in its first turn."""
+        """Sends the line for which the program waits; it reads the line in its first turn."""
         assert self.process.stdin is not None
         self.cpu = -cpu(self.process.pid)
         self._signal(signal.SIGSTOP)
@@ -74,7 +74,7 @@ class ProcessGroup:
         self.process.stdin.flush()
 
     def turn(self) -> bool:
-        """Lets it work for a slice; whether it is done."""
+        """Lets the program work for a slice; returns whether it is done."""
         assert self.process.stdout is not None
         begun = time.perf_counter()
         self._signal(signal.SIGCONT)
@@ -88,7 +88,7 @@ class ProcessGroup:
         return bool(said)
 
     def end(self) -> None:
-        """Ends it, done or not."""
+        """Ends the program."""
         assert self.process.stdin is not None
         self._signal(signal.SIGCONT)
         self.process.stdin.close()
@@ -104,7 +104,7 @@ class ProcessGroup:
 
 
 def cpu(pid: int) -> float:
-    """Of a process and all below it, those that have ended included."""
+    """The CPU seconds of a process and its descendants, including ended ones."""
     ticks = 0
     for one in (pid, *below(pid)):
         fields = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The measurements as tables, with what was to be reached."""
+"""The measurements as tables, with the goals."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _exponent_cell(value: float | None, span: str) -> str:
 
 
 def imports_line(rows: Sequence[Row]) -> str:
-    """What was done before the clock started."""
+    """The time and memory of the imports before the clock started."""
     parts = []
     for engine in ("opshift", "C++"):
         seen = [by[engine] for _, by in rows if by[engine].done and not by[engine].bound]

@@ -28,7 +28,7 @@ ADAPTERS = "opshift_adapters"
 
 
 class Placeholder:
-    """What an adapter gets from numpy while it is imported; it stands for no value."""
+    """The placeholder that an adapter gets from numpy while it is imported."""
 
     importing = 0  # adapters that are being imported
 
@@ -101,7 +101,7 @@ def start(folder: str) -> bool:
     complete = importlib.util.find_spec("numpy") is not None
     if not complete:
         sys.meta_path.insert(0, WithoutNumpy())  # type: ignore[arg-type]
-        # The classes of nodes are columns of numpy.
+        # Conversion by classes needs numpy.
         api.FEWEST_MODELS = api.FEWEST_NODES = classes._FEWEST_BYTES = sys.maxsize
     return complete
 
