@@ -11,7 +11,16 @@ import subprocess
 import sys
 
 import pytest
-from opshift import AdapterBug, InvalidModel, Refused, Why, convert_version, plan, plugins
+from opshift import (
+    AdapterBug,
+    InvalidModel,
+    Refused,
+    Why,
+    convert_version,
+    lowest_versions,
+    plan,
+    plugins,
+)
 from opshift.adapter import Builder, Node, Result, adapter, impossible
 from opshift.author import registry
 from opshift.convert import plan_table, planner, verdict_edges
@@ -278,3 +287,14 @@ def test_a_dead_end_in_words_names_the_operators_that_lead_to_it():
     assert (
         planner.DeadEnd("ai.onnx.ml", "Scaler", ("Scaler",), edge).way == "ai.onnx.ml.Scaler 9->8"
     )
+
+
+def test_a_fault_that_only_another_version_meets_is_no_fault_of_the_plan():
+    """Min without its first input is rewritten below opset 12, where the fault is in the way."""
+    made = model('(int64[2] a) => (int64[2] y) { y = Min("") }', 12)
+    found = plan(made, 13)
+    assert found.possible
+    assert (found.lowest, found.highest[""] > 13) == ({"": 12}, True)
+    assert lowest_versions(made)[""].lowest == 12
+    with pytest.raises(InvalidModel, match="its input 0 is left out"):
+        plan(made, 11)

@@ -16,7 +16,7 @@ from opshift.convert.legal import diagnose
 from opshift.convert.look import paths
 from opshift.convert.look.plan import Path, Plan
 from opshift.convert.request import Request
-from opshift.errors import Refused, RefusedNode
+from opshift.errors import InvalidModel, Refused, RefusedNode
 from opshift.opsets import schemas
 from opshift.records import dataclass
 from opshift.report import Report
@@ -146,6 +146,9 @@ def furthest(
             last, first = known or rehearse(carve, there), False
         except Outgrown as outgrown:
             return Limit(outgrown.reached.get(domain, start), refusals, outgrown=True)
+        except InvalidModel:  # a fault in a node that is in the way only so far from the source
+            first, end = False, end - step
+            continue
         if last.refused is None:
             return Limit(end, refusals)
         refusals = last.refusals
