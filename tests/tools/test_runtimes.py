@@ -167,6 +167,11 @@ def test_a_fault_of_the_runtime_is_told_with_its_proof():
     models = {
         "stamped_op1": {"before": none, "after": wrong, "stamped": wrong},
         "optimized_op1": {"before": none, "after": {**wrong, "unoptimized": "right"}},
+        "later_op1": {
+            "before": none,
+            "after": {**wrong, "unoptimized": "wrong"},
+            "later": {**right, "release": "1.17.3"},
+        },
         "sibling_op1": {"before": wrong, "after": wrong},
         "sibling_op2": {"before": none, "after": wrong, "stamped": none},
         "elsewhere_op1": {"before": none, "after": wrong, "stamped": none},
@@ -176,11 +181,12 @@ def test_a_fault_of_the_runtime_is_told_with_its_proof():
     found = runtime_table.Results({"1.0": models, "1.1": later})
     proofs = {name: runtime_table.fault(name, "1.0", found) for name in models}
     assert "under numbers that the release reads" in proofs["stamped_op1"]
+    assert proofs["later_op1"] == "the same file is right in onnxruntime 1.17.3"
     assert "without the optimizations" in proofs["optimized_op1"]
     assert "sibling_op1" in proofs["sibling_op2"]
     assert "in onnxruntime 1.1" in proofs["elsewhere_op1"]
     assert proofs["ours_op1"] == ""
-    assert runtime_table.row("1.0", found).endswith("| 4 | 1 |")
+    assert runtime_table.row("1.0", found).endswith("| 5 | 1 |")
 
 
 def test_the_table_counts_what_can_be_expressed():

@@ -27,6 +27,7 @@ from . import runtime_table
 from .install import CACHE, PACKAGES, WEB, Installed, NotHere, install, numbers
 from .runner import Runner
 
+LATER = ("1.10.0", "1.17.3")  # a result that is right there, byte by byte, is not what is wrong
 RELEASES = ("0.4.0", "1.2.0", "1.4.0", "1.7.0", "1.10.0", "1.14.1", "1.17.3")
 
 
@@ -87,7 +88,10 @@ def measure(
             with ProcessPoolExecutor(args.workers) as pool:
                 converted = pool.map(convert, tasks)
                 for folder, task, told in zip(folders, tasks, converted, strict=True):
-                    yield folder.name, _judged(runner, folder, Path(task[1]), told)
+                    measured = _judged(runner, folder, Path(task[1]), told)
+                    if runtime_table.worse(measured):
+                        measured["later"] = _later(runtime, args.cache, folder, Path(task[1]))
+                    yield folder.name, measured
         finally:
             runner.close()
 
@@ -102,6 +106,24 @@ def _judged(
     if runtime_table.worse(measured):
         measured["stamped"] = runner.judge(_stamped(original, result), folder)
     return measured
+
+
+def _later(runtime: Installed, cache: Path, folder: Path, result: Path) -> dict[str, str]:
+    """How the same result fares in later releases of onnxruntime, up to one where it is right."""
+    told = {"outcome": "not here", "why": "no later release"}
+    for release in LATER:
+        if runtime.name == "onnxruntime" and numbers(release) <= numbers(runtime.version):
+            continue
+        try:
+            runner = Runner(install(release, cache))
+        except NotHere as reason:
+            told = {"outcome": "not here", "why": str(reason)}
+            continue
+        told = {**runner.judge(result, folder), "release": release}
+        runner.close()
+        if told["outcome"] == "right":
+            break
+    return told
 
 
 def _stamped(original: Path, result: Path) -> Path:

@@ -29,6 +29,7 @@ WHEELS = {
 # What the other runtimes are called in the registry of Python packages; pip finds the wheels.
 PACKAGES = {"openvino": "openvino", "opencv": "opencv-python-headless", "tract": "tract"}
 WEB = "onnxruntime-web"  # npm installs it, and node runs it
+OPENCV_FOR_NUMPY_2 = (4, 10)
 BEFORE_NUMPY_2 = (1, 19)  # older releases are built against numpy 1
 
 
@@ -93,7 +94,8 @@ def install(version: str, cache: Path = CACHE, name: str = "onnxruntime") -> Ins
         wanted = [[f"{name}=={version}", "--no-deps"], [numpy, "protobuf", "flatbuffers"]]
         candidates = [_python_for(version)]
     else:
-        wanted = [[f"{PACKAGES[name]}=={version}"]]
+        old = name == "opencv" and numbers(version)[:2] < OPENCV_FOR_NUMPY_2
+        wanted = [[f"{PACKAGES[name]}=={version}", *(["numpy<2"] if old else [])]]
         candidates = [pythons()[minor] for minor in reversed(WHEELS) if minor in pythons()]
     told = ""
     for python in candidates:
