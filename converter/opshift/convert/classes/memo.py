@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import functools
-import re
 import threading
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
@@ -34,13 +32,22 @@ from opshift.convert.classes.facets import (
 )
 from opshift.convert.classes.nested import holds_graphs
 from opshift.convert.classes.rows import Signature, Unproven, inputs_of, names_of
+from opshift.convert.classes.shown_bytes import (
+    around_name,
+    bare_tensor,
+    checkable,
+    described,
+    graph_input,
+    named,
+    without_places,
+)
 from opshift.errors import AdapterBug, InvalidModel
 from opshift.model.arrays import from_array
 from opshift.model.bytes import wire
 from opshift.model.bytes.external import location_of, require_inside
 from opshift.model.illegible import illegible
 from opshift.model.walk import nodes_inside
-from opshift.model.weights.store import Weights, is_carved
+from opshift.model.weights.store import Weights
 from opshift.opsets import schemas
 from opshift.protos import (
     ModelProto,
@@ -179,7 +186,7 @@ class Memo:
 
         With `stubs`, the payload may be elsewhere.
         """
-        key = _around_name(data)
+        key = around_name(data)
         if key is not None:
             name, *parts = key
             content = (parts[0], parts[1])
@@ -220,7 +227,9 @@ class Memo:
             kind, (tensor_kind, value, *_) = self.facets[declared][0], self.facets[tensor]
             assert tensor_kind is not None
             assert kind is not None
-            graph = _input(b"x", kind) + wire.framed(5, _typed(tensor_kind) + wire.framed(8, b"x"))
+            graph = graph_input(b"x", kind) + wire.framed(
+                5, bare_tensor(tensor_kind) + wire.framed(8, b"x")
+            )
             found = self._infer(graph)
             merged = without_symbols(found.graph.input[0].type)
             trust = 0
@@ -238,10 +247,10 @@ class Memo:
     def signature(self, key: Signature) -> int:
         """The number of a signature, which the checker looks at once."""
         number = self.signatures.get(key)
-        if number is None and _MARK in key[0] and (shared := _without_places(key)) != key:
+        if number is None and _MARK in key[0] and (shared := without_places(key)) != key:
             number = self.signatures[key] = self.signature(shared)
         if number is None:
-            proto = NodeProto.FromString(_named(key))
+            proto = NodeProto.FromString(named(key))
             self._check(key, proto)
             number = self.signatures[key] = len(self.nodes)
             self.nodes.append((key, proto))
@@ -262,15 +271,15 @@ class Memo:
             if nested:
                 onnx_checker.check_model(self._alone(key))
             else:
-                onnx_checker.check_node(_checkable(node, key), self.context, _NO_NAMES)
+                onnx_checker.check_node(checkable(node, key), self.context, _NO_NAMES)
         except (onnx_checker.ValidationError, RuntimeError, ValueError):
             raise Unproven("an objection to a node") from None
 
     def _alone(self, key: Signature) -> bytes:
         """A model of one node, whose inputs have some type."""
         number = helper.make_tensor_type_proto(TensorProto.FLOAT, ()).SerializeToString()
-        inputs = [_input(name, number) for name in inputs_of(key) if name]
-        graph = [wire.framed(1, _named(key)), wire.framed(2, b"alone"), *inputs]
+        inputs = [graph_input(name, number) for name in inputs_of(key) if name]
+        graph = [wire.framed(1, named(key)), wire.framed(2, b"alone"), *inputs]
         return self._head + wire.framed(7, b"".join(graph))
 
     def _is_checked(self, node: NodeProto) -> bool:
@@ -453,11 +462,11 @@ class Memo:
         graph: list[bytes] = []
         for name, number in zip(inputs_of(key), inputs, strict=True):
             self._give(graph, name, self.facets[number], ranked=ranked)
-        graph.append(wire.framed(1, _named(key)))
+        graph.append(wire.framed(1, named(key)))
         outputs = names_of(key[2], "o")
         for name, number in zip(outputs, declared, strict=False):  # mostly none is declared
             if number != UNKNOWN:
-                graph.append(wire.framed(13, _info(name, self.facets[number][0])))
+                graph.append(wire.framed(13, described(name, self.facets[number][0])))
         return b"".join(graph)
 
     def _require_unread(
@@ -487,7 +496,7 @@ class Memo:
             graph.append(wire.framed(1, b"".join([*ends, raw])))
             return
         if kind is not None and (facet.value is None or facet.listed or self.ir_version < 4):
-            graph.append(_input(name, kind))
+            graph.append(graph_input(name, kind))
         if facet.value is not None and not (ranked and self._is_replaceable(facet)):
             graph.append(wire.framed(5, facet.value + wire.framed(8, name)))
 
@@ -568,52 +577,6 @@ def _key(node: NodeProto) -> tuple[str, str]:
     return schemas.normal(node.domain), node.op_type
 
 
-@functools.lru_cache(maxsize=1024)
-def _named(signature: Signature) -> bytes:
-    """A node of this signature."""
-    raw, inputs, outputs, _ = signature
-    names = [wire.framed(1, name) for name in names_of(inputs, "i")]
-    names += [wire.framed(2, name) for name in names_of(outputs, "o")]
-    return b"".join([*names, raw])
-
-
-def _without_places(signature: Signature) -> Signature:
-    """The signature of a node whose carved tensors may be anywhere."""
-    node = NodeProto.FromString(signature[0])
-    for one in node.attribute:
-        for entry in one.t.external_data:
-            if entry.key == wire.MARK:
-                entry.value = ""
-    return node.SerializeToString(deterministic=True), *signature[1:]
-
-
-def _checkable(node: NodeProto, signature: Signature) -> bytes:
-    """The bytes of a node for the checker, which must not miss the payload of a carved tensor."""
-    if not any(map(is_carved, node.attribute)):
-        return _named(signature)
-    shown = NodeProto()
-    shown.CopyFrom(node)
-    for one in filter(is_carved, shown.attribute):
-        one.t.CopyFrom(TensorProto(dims=[0], data_type=one.t.data_type))
-    return shown.SerializeToString()
-
-
-def _info(name: bytes, kind: bytes | None) -> bytes:
-    return wire.framed(1, name) + (wire.framed(2, kind) if kind is not None else b"")
-
-
-@functools.lru_cache(maxsize=1024)
-def _input(name: bytes, kind: bytes | None) -> bytes:
-    return wire.framed(11, _info(name, kind))
-
-
-def _typed(kind: bytes) -> bytes:
-    """A tensor of this type without a payload, which inference does not ask for."""
-    found = TypeProto.FromString(kind).tensor_type
-    dims = [dim.dim_value for dim in found.shape.dim]
-    return TensorProto(data_type=found.elem_type, dims=dims).SerializeToString()
-
-
 def _is_plain(node: NodeProto, adapters: Registry, *, nested: bool) -> bool:
     """Whether a node refers to no attribute, inference outlives it, and it may hold graphs."""
     if (node.domain, node.op_type) in adapters.traits(Fragile):
@@ -624,24 +587,3 @@ def _is_plain(node: NodeProto, adapters: Registry, *, nested: bool) -> bool:
         or (not nested and (a.HasField("g") or a.graphs))
         for a in node.attribute
     )
-
-
-# As most writers begin a tensor: dims, element type, and the name when the values are raw.
-_BEGINNING = re.compile(
-    rb"(?:\x08[\x80-\xff]*[\x00-\x7f])*\x10[\x00-\x7f]B([\x00-\x7f])", re.DOTALL
-)
-
-
-def _around_name(data: bytes) -> tuple[bytes, bytes, bytes] | None:
-    """The name of a tensor, and the bytes before and behind it."""
-    if (found := _BEGINNING.match(data)) is not None:
-        start = found.end()
-        stop = start + data[start - 1]
-        return data[start:stop], data[: start - 2], data[stop:]
-    try:
-        for start, tag, body, end, _ in wire.fields(data, 0, len(data)):
-            if tag == 8 << 3 | 2:
-                return data[body:end], data[:start], data[end:]
-    except (IndexError, wire.Malformed):
-        return None
-    return None
