@@ -15,6 +15,7 @@ from opshift.author import registry
 from opshift.author.verdicts import ALTERNATIVE, FORM, LEAVE, RETIRED
 from opshift.convert import api, form_plan, ir_plan, plan_table, planner
 from opshift.convert.ir.features import BARE, BROUGHT, FEATURES, FUNCTIONS, METADATA, TRAINING
+from opshift.convert.quotient import Outcome
 from opshift.opsets import schemas
 from opshift.testing import example_model, example_target
 from text_models import model
@@ -69,7 +70,7 @@ def test_a_form_of_an_operator_that_the_plan_does_not_lead_to_is_a_bug(kind, mon
 
 def test_a_newer_operator_for_what_the_plan_does_not_lead_to_is_a_bug(monkeypatch):
     before = model(f"(float[2,3] x) => (float[2,3] y) {GELU}", 20)
-    monkeypatch.setattr(api, "by_classes", lambda *_: (None, False))
+    monkeypatch.setattr(api, "by_classes", lambda *_: Outcome(None, False))
     assert [node.op_type for node in convert_version(before, 20, modernize=True).graph.node] == [
         "Gelu"
     ]
@@ -93,7 +94,7 @@ def unsolved(monkeypatch):
     branch = registry.default().branch()  # one that has solved nothing so far
     monkeypatch.setattr(registry, "default", lambda: branch)
     monkeypatch.setattr(plan_table, "_table", dict)
-    monkeypatch.setattr(api, "by_classes", lambda *_: (None, False))
+    monkeypatch.setattr(api, "by_classes", lambda *_: Outcome(None, False))
     monkeypatch.setitem(sys.modules, "networkx", None)
 
 

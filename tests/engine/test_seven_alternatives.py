@@ -14,6 +14,7 @@ from opshift.author import registry
 from opshift.author.verdicts import ALTERNATIVE
 from opshift.convert import api, equal_forms, route
 from opshift.convert.attempt import Conversion
+from opshift.convert.quotient import Outcome
 from opshift.convert.request import Request
 from opshift.convert.ways import Way
 from opshift.opsets import schemas
@@ -115,7 +116,7 @@ def ways(monkeypatch):
         return run(self)
 
     monkeypatch.setattr(Conversion, "run", noted)
-    monkeypatch.setattr(api, "by_classes", lambda *_: (None, False))
+    monkeypatch.setattr(api, "by_classes", lambda *_: Outcome(None, False))
     return tried
 
 
@@ -151,7 +152,7 @@ def test_without_the_alternative_the_conversion_is_refused_as_the_plan_says(name
 def test_without_folding_the_step_writes_more_nodes(monkeypatch):
     folding = convert(folded(), 12).report
     monkeypatch.setattr("opshift.author.facts.Facts._evaluate", lambda *given: None)
-    monkeypatch.setattr(api, "by_classes", lambda *_: (None, False))
+    monkeypatch.setattr(api, "by_classes", lambda *_: Outcome(None, False))
     assert folding.nodes_after == 1
     assert convert(folded(), 12).report.nodes_after > folding.nodes_after
 
