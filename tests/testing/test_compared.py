@@ -8,6 +8,7 @@ import pytest
 from onnx import TensorProto as T
 from onnx import helper
 from opshift.testing.compared import compared
+from opshift.verify import oracle
 from text_models import model
 
 pytest.importorskip("onnxruntime")
@@ -37,8 +38,10 @@ def test_a_result_that_onnxruntime_does_not_load_differs():
 
 def test_the_oracle_judges_what_onnxruntime_has_no_kernel_for():
     after = model(BEFORE, 13)
-    after.graph.node.insert(0, helper.make_node("Cast", ["x"], ["wide"], to=T.BFLOAT16))
-    after.graph.node.insert(1, helper.make_node("Neg", ["wide"], ["z"]))
+    after.graph.node.insert(0, helper.make_node("Cast", ["x"], ["wide"], to=T.DOUBLE))
+    after.graph.node.insert(1, helper.make_node("ThresholdedRelu", ["wide"], ["z"]))
     after.graph.node.insert(2, helper.make_node("Cast", ["z"], ["narrow"], to=T.FLOAT))
     after.graph.node[3].input[0] = "narrow"
+    if oracle.doubtful(after):
+        pytest.skip("the oracle is not trusted with the installed onnx")
     assert "differ" in told(after)

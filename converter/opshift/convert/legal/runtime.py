@@ -16,7 +16,7 @@ from opshift.errors import RefusedNode, Why
 from opshift.model.document import Document
 from opshift.model.scope import Key, Place, Root, Scope
 from opshift.model.walk import graphs_in, name_of, nodes_in
-from opshift.opsets import fields, schemas
+from opshift.opsets import schemas
 from opshift.opsets.types import rank_of
 from opshift.protos import AttributeProto, GraphProto, NodeProto, TypeProto, ValueInfoProto, helper
 from opshift.records import dataclass
@@ -130,6 +130,8 @@ def _contrib_without_kernel(
     document: Document, row: Ceiling, facts: Facts
 ) -> Iterator[tuple[Place, Key, str]]:
     """The nodes of contrib operators without a kernel, and for which type; "" for any."""
+    from opshift.opsets import fields  # only a conversion for a runtime needs the tables
+
     for root in document.roots:
         for key, places in sorted(root.index.items()):
             unknown = row.unknown_fields(key)
@@ -255,6 +257,8 @@ def _operators(document: Document, row: Ceiling) -> Iterator[RuntimeLack]:
 
 def unknown_fields(document: Document, row: Ceiling) -> dict[tuple[Key, str], list[NodeProto]]:
     """The nodes with an attribute, an input or an output that a runtime does not know."""
+    from opshift.opsets import fields
+
     found: dict[tuple[Key, str], list[NodeProto]] = {}
     for root in document.roots:
         for key, places in sorted(root.index.items()):
