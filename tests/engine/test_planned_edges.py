@@ -105,6 +105,8 @@ def test_without_the_table_and_the_graph_library_no_example_converts(unsolved):
         proto, target = examples.model_of(case), example_target(case.adapter, case.example)
         if isinstance(target, int) and target == proto.opset_import[0].version:
             continue
+        if (case.adapter.start, case.adapter.to) == LEAVE:  # the opset stays: no verdict is solved
+            continue
         with pytest.raises(MissingExtra, match="networkx"):
             convert_version(proto, target, **case.example.wishes)
 
