@@ -111,7 +111,7 @@ AXES = (
     axes("Concat ConcatFromSequence DFT GatherElements Hardmax LayerNormalization LogSoftmax RMSNormalization ScatterElements Scatter Softmax"),
     axes("CumProd CumSum Tile"),
     axes("OneHot", extra=1),
-    axes("Pad Slice", "axes"),
+    axes("Pad Slice Squeeze", "axes"),
     axes("ReverseSequence", "batch_axis time_axis"),
     axes("Split SplitToSequence Gather Compress TopK"),
 )
@@ -164,6 +164,15 @@ def blocks_of_other_ranks(node: Node) -> str | None:
     blocked = "block_size" in node.attributes and node.int("block_size")
     wrong = blocked and scales and data not in (None, scales)
     return f"it has blocks of a tensor with {data} axes, and its scales have {scales}" if wrong else None
+
+
+@flaw("Squeeze")
+def more_axes_than_there_are(node: Node) -> str | None:
+    """Squeeze names each axis of its input at most once."""
+    axes, rank = node.input("axes"), node["data"].rank_or_none
+    named = (axes.dims_or_none or (1,))[0] if axes is not None else 0
+    wrong = isinstance(named, int) and rank is not None and named > rank
+    return f"it removes {named} axes of an input with {rank}" if wrong else None
 
 
 @flaw("MelWeightMatrix")
