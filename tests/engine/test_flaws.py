@@ -13,7 +13,7 @@ from opshift import AdapterBug, InvalidModel, convert_version
 from opshift.adapter import KEEP, Builder, Flaw, Node, Result, adapter
 from opshift.author import registry
 from opshift.author.facts import Facts
-from opshift.convert.legal import author_rules
+from opshift.convert.legal import author_rules, rules
 from opshift.convert.legal.findings import Checked
 from opshift.model.document import Document
 from opshift.model.weights import Weights
@@ -154,3 +154,9 @@ def test_flaws_can_be_asked_at_every_version_of_an_operator():
             list(author_rules.flaws(Checked(document, adapters, facts)))
             asked += 1
     assert asked > 100
+
+
+def test_squeeze_names_each_axis_once():
+    text = "(float[4] x, int64[2] axes) => (float y) { y = Squeeze(x, axes) }"
+    found = [one.text for one in rules.check_model(model(text, 13)).found]
+    assert found == ["Squeeze 'y': it removes 2 axes of an input with 1"]

@@ -167,9 +167,9 @@ def blocks_of_other_ranks(node: Node) -> str | None:
 
 
 @flaw("Squeeze")
-def more_axes_than_there_are(node: Node) -> str | None:
+def more_axes_than_there_are(node: Node) -> str | None:  # pragma: no cover: asked of long constants
     """Squeeze names each axis of its input at most once."""
-    axes, rank = node.input("axes"), node["data"].rank_or_none
+    axes, rank = node.inputs[1] if len(node.inputs) > 1 else None, node["data"].rank_or_none
     named = (axes.dims_or_none or (1,))[0] if axes is not None else 0
     wrong = isinstance(named, int) and rank is not None and named > rank
     return f"it removes {named} axes of an input with {rank}" if wrong else None
