@@ -57,7 +57,8 @@ def test_real_models_are_counted_by_the_way_they_went(tmp_path: Path) -> None:
     lines, alone = real.rows(tmp_path, 18)
     assert len(lines) == real.PASSES
     assert all("| 1 of 2 |" in line for line in lines)
-    assert [one.split()[0] for one in alone] == ["few"]
+    assert len(alone) == 1
+    assert "few" in alone[0]
 
 
 def row(goal: Goal, size: int = 10, **by: Measurement) -> bench_case.Row:

@@ -151,13 +151,14 @@ def rename(top: GraphProto, ending: str) -> None:
 
 
 def resize(model: ModelProto, chance: random.Random) -> None:
-    """Gives the symbolic dimensions numbers."""
-    sizes: dict[str, int] = {}
+    """Gives the symbolic dimensions of the inputs numbers."""
+    given = (dim for one in model.graph.input for dim in one.type.tensor_type.shape.dim)
+    sizes = {dim.dim_param: chance.randint(1, 9) for dim in given if dim.dim_param}
     for graph in graphs(model.graph):
         for info in (*graph.input, *graph.output, *graph.value_info):
             for dim in info.type.tensor_type.shape.dim:
-                if dim.dim_param:
-                    dim.dim_value = sizes.setdefault(dim.dim_param, chance.randint(1, 9))
+                if dim.dim_param in sizes:
+                    dim.dim_value = sizes[dim.dim_param]
 
 
 def rewire(model: ModelProto) -> None:
