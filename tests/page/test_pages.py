@@ -264,3 +264,11 @@ def test_a_page_shows_the_result_and_not_what_writing_left_of_it(folder):
     assert run(*words, "beside.html", "--external-data", "one-file").exit_code == 0
     inside, beside = ((folder / name).read_text() for name in ("inside.html", "beside.html"))
     assert inside == beside
+
+
+@pytest.mark.parametrize("command", ["convert", "plan"])
+def test_a_report_with_another_ending_is_refused_before_the_work(command, folder):
+    done = run(command, "squeeze.onnx", "--to", "14", "--report", "report.pdf")
+    assert done.exit_code == 2
+    assert "report.pdf: a report is an HTML page; give it a name in .html" in done.output
+    assert not (folder / "report.pdf").exists()

@@ -156,10 +156,17 @@ def documents(function: _Command) -> _Command:
     return found
 
 
+def page(ctx: click.Context, param: click.Parameter, path: str | None) -> str | None:
+    """Returns the path of a page, whose name must end as that of a page."""
+    if path is not None and not path.lower().endswith((".html", ".htm")):
+        raise click.BadParameter(f"{path}: a report is an HTML page; give it a name in .html")
+    return path
+
+
 def reports(function: _Command) -> _Command:
     """Adds the option for a page; the command gets its path as `report`."""
     found: _Command = click.option(
-        "--report", metavar="FILE.html", type=click.Path(dir_okay=False),
+        "--report", metavar="FILE.html", type=click.Path(dir_okay=False), callback=page,
         help="Also write a page that shows what changed and what runs the model.",
     )(function)  # fmt: skip
     return found

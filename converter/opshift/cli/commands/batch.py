@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from opshift.cli import options
-from opshift.cli.options import common, documents, results_option
+from opshift.cli.options import common, documents, page, results_option
 from opshift.cli.terminal import DONE, INTERRUPTED, REFUSED, Output
 from opshift.cli.wish_options import wishes
 
@@ -87,7 +87,9 @@ EXTERNAL = ("copy", "inline", "one-file")
 )
 @click.option(
     "--report",
+    metavar="FILE.html",
     type=click.Path(dir_okay=False),
+    callback=page,
     help="Write a report of all models as an HTML page.",
 )
 @results_option
