@@ -131,12 +131,16 @@ def _sliced(op: Builder, x: Value, starts: list[int], ends: list[int], axes: lis
 @example("first axes", "(float[2,3,4] x) => (float[1,2,4] y) <int64[2] s = {1,0}, int64[2] e = {2,2}> { y = DynamicSlice(x, s, e, \"\") }", gives="Slice", imports=FIRST)
 @example("computed", "(float[2,3,4] x, int64[2] s, int64[2] e) => (float[a,b,4] y) { y = DynamicSlice(x, s, e) }", refuses=Why.NEEDS_CONSTANT, imports=FIRST, inputs={"s": [1, 0], "e": [2, 2]})
 @example("computed later", "(float[2,3,4] x, int64[2] s, int64[2] e) => (float[a,b,4] y) { y = DynamicSlice(x, s, e) }", gives="Slice", imports={"": 10}, inputs={"s": [1, 0], "e": [2, 2]})
+@example("floats as bounds", "(float[2,3,4] x, float[2] s, int64[2] e) => (float[a,b,4] y) { y = DynamicSlice(x, s, e) }", invalid="has bounds that are not integers", imports={"": 10})
 @example("nothing at all", "() => (float[a,b,c] y) { y = DynamicSlice() }", invalid="lacks its data or its bounds", imports=FIRST)
 def dynamic_slice(node: Node, op: Builder) -> Result:
     """DynamicSlice has its bounds as inputs, as Slice from opset 10 on; Slice is written."""
     x, *bounds = node.inputs or (None,)
     if x is None or None in bounds[:2] or len(bounds) < 2:
         raise InvalidModel(f"DynamicSlice {node.name!r} lacks its data or its bounds")
+    kinds = {value.elem_type_or_none for value in bounds if value is not None}
+    if not kinds <= {T.INT32, T.INT64, None}:
+        raise InvalidModel(f"DynamicSlice {node.name!r} has bounds that are not integers")
     if op.version >= 10:
         return op.Slice(x, *bounds)
     known = [value.const().reshape(-1).tolist() for value in bounds if value is not None]

@@ -279,7 +279,7 @@ class Stepper:
                     self.step.touched.append(place)
                 return None
             settle(node, answer, op, adapter)
-            check_types(op, self.facts.census, adapter)
+            check_types(op, self.facts.census)
         except Refusal as refusal:
             if self.boundary not in EQUAL_FORMS:
                 self.blockers.add(scope, proto, refusal)
