@@ -68,7 +68,8 @@ class Facts:
         self._bounds: dict[tuple[Scope, str], Bounds | None] = {}
         self._bounds_depth = 0
         self._depth = 0
-        self._followed: set[tuple[Scope, str]] = set()
+        self._followed: set[tuple[Scope, str]] = set()  # since the nodes have last changed
+        self._generation = document.generation
         self._learned: dict[tuple[Scope, str], TypeProto] = {}
         self._stated: dict[tuple[Scope, str], TypeProto | None] = {}
         self._assumed: set[tuple[Scope, str]] = set()
@@ -242,6 +243,9 @@ class Facts:
         if owner is None:
             return None
         known = self._known(owner, name)
+        if self._generation != self.document.generation:
+            self._generation = self.document.generation
+            self._followed.clear()  # operators that inference knows may have come in
         if (owner, name) not in self._followed and self._depth < MAX_NESTED:
             declared = owner.declared.get(name)
             if is_vague(known) or (declared is not None and claims_more(declared, known)):
