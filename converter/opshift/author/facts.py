@@ -84,11 +84,21 @@ class Facts:
         owner = scope.owner(name)
         if owner is None:
             return None
+        self._forget_the_unknown()
         if (owner, name) not in self._constants:
             if self._depth >= MAX_FOLD_DEPTH:
                 raise _TooDeep(owner, name)
             self._follow_constants(owner, name)
         return self._constants[owner, name]
+
+    def _forget_the_unknown(self) -> None:
+        """Lets what was unknown be asked again once a step has written other operators."""
+        if self._generation != self.document.generation:
+            self._generation = self.document.generation
+            self._followed.clear()
+            self._constants = {
+                k: found for k, found in self._constants.items() if found is not None
+            }
 
     def _follow_constants(self, owner: Scope, name: str) -> None:
         """Finds a constant. Constants that it depends on at great depth are found before it."""
@@ -242,10 +252,8 @@ class Facts:
         owner = scope.owner(name)
         if owner is None:
             return None
+        self._forget_the_unknown()
         known = self._known(owner, name)
-        if self._generation != self.document.generation:
-            self._generation = self.document.generation
-            self._followed.clear()  # operators that inference knows may have come in
         if (owner, name) not in self._followed and self._depth < MAX_NESTED:
             declared = owner.declared.get(name)
             if is_vague(known) or (declared is not None and claims_more(declared, known)):
