@@ -26,7 +26,7 @@ ANSWERS = (BadTarget, InvalidModel, Refused)
 # A value of the model without a shape is read by runtimes, and stays as it came.
 KEPT = (
     "deprecated", "No Op registered", "No opset", "external data", "Data of TensorProto",
-    "Field 'shape' of 'type' is required",
+    "Field 'shape' of 'type' is required", "Field 'type' of 'value_info' is required",
 )  # fmt: skip
 INFERENCE = "[ShapeInferenceError] Inference error(s): "
 UNKNOWN = ("instead is null", "was 0")  # a type that inference cannot know, as behind Cast-1

@@ -32,6 +32,7 @@ def replace(document: Document, replacement: Replacement) -> list[Place]:
     scope, position = replacement.place
     node, nodes = scope.node(position), replacement.nodes
     _orphan(document, replacement)
+    _take_away(document, replacement)
     if not replacement.carried and may_hold_graphs((schemas.normal(node.domain), node.op_type)):
         graphs = [graph for _, graph in graphs_of(node)]
         for graph in graphs:
@@ -42,12 +43,20 @@ def replace(document: Document, replacement: Replacement) -> list[Place]:
         return [replacement.place]
     if nodes:
         return _spread(document, replacement)
-    if scope._producers is not None:
-        for name in node.output:
-            scope._producers.pop(name, None)
-    document.gone.setdefault(scope, set()).update(name for name in node.output if name)
     scope.removed.add(position)
     return []
+
+
+def _take_away(document: Document, replacement: Replacement) -> None:
+    """Removes the outputs of the old node that no new node writes from the tables."""
+    scope, position = replacement.place
+    written = {name for one in replacement.nodes for name in one.output}
+    lost = set(filter(None, scope.node(position).output)) - written
+    if lost:
+        document.gone.setdefault(scope, set()).update(lost)
+    if scope._producers is not None:
+        for name in lost:
+            scope._producers.pop(name, None)
 
 
 def _orphan(document: Document, replacement: Replacement) -> None:

@@ -122,6 +122,9 @@ def training_nodes(checked: Checked) -> Iterator[str]:
 def element_types(checked: Checked) -> Iterator[str]:
     """Element types that do not exist, which inference accepts where no operator reads them."""
     known = set(TensorProto.DataType.values())
+    for value in checked.document.model.graph.input:
+        if value.type.HasField("tensor_type") and not value.type.tensor_type.elem_type:
+            yield f"input {value.name!r} has no element type"
     for container in walk.containers(checked.document.model):
         if isinstance(container, GraphProto):
             for value in (*container.input, *container.output, *container.value_info):
