@@ -112,6 +112,17 @@ def show_versions(imports: Mapping[str, int]) -> str:
     return ", ".join(f"{domain or 'opset'} {v}" for domain, v in sorted(imports.items()))
 
 
+def qualified(domain: str, op: str) -> str:
+    """`Relu`, or `com.acme.Gated`: an operator with its domain, but for the default one."""
+    return f"{domain}.{op}" if domain else op
+
+
+def shortened(names: Sequence[str], most: int, things: str = "") -> str:
+    """`a, b and 3 more values`: the first names of a list, and how many others there are."""
+    rest = f" and {len(names) - most} more {things}".rstrip() if len(names) > most else ""
+    return ", ".join(names[:most]) + rest
+
+
 def counted(number: int, thing: str, things: str = "") -> str:
     """`1 node`, `3 nodes`."""
     return f"{number:,} {thing if number == 1 else things or thing + 's'}"

@@ -19,6 +19,7 @@ from opshift.model.arrays import Array, as_tensor, from_array, in_typed_field, i
 from opshift.model.rename import rename
 from opshift.opsets import schemas
 from opshift.protos import AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto, helper
+from opshift.text import qualified
 
 if TYPE_CHECKING:
     import numpy as np
@@ -110,7 +111,7 @@ class Builder:
         if outputs is None and (known := self._evaluated(schema, names, written)) is not None:
             return known
         self._schema(domain, op_type)
-        self.made.ops.add(f"{domain}.{op_type}" if domain else op_type)
+        self.made.ops.add(qualified(domain, op_type))
         made = self._append(op_type, domain, names, outputs or 1, written)
         return made[0] if outputs is None else made
 

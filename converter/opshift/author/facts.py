@@ -20,6 +20,7 @@ from opshift.model.walk import holds_graphs
 from opshift.opsets import schemas
 from opshift.opsets.types import Dims, better, claims_more, dims_of, is_small, is_vague, rank_of
 from opshift.protos import GraphProto, ModelProto, NodeProto, TypeProto, helper
+from opshift.text import shortened
 
 if TYPE_CHECKING:
     import numpy as np
@@ -480,6 +481,4 @@ class Facts:
 
 
 def _listed(names: list[str]) -> str:
-    names = list(dict.fromkeys(names))
-    more = f" and {len(names) - MAX_NAMED} more values" if len(names) > MAX_NAMED else ""
-    return ", ".join(names[:MAX_NAMED]) + more
+    return shortened(list(dict.fromkeys(names)), MAX_NAMED, "values")

@@ -62,6 +62,11 @@ class Made:
         self.nodes.append(node)
         self.makers.update(dict.fromkeys(node.output, node))
 
+    def clear(self) -> None:
+        """Takes the nodes back."""
+        self.nodes.clear()
+        self.makers.clear()
+
     def rename(self, names: Mapping[str, str]) -> None:
         """Gives values that the nodes write or read other names."""
         for node in self.nodes:

@@ -14,6 +14,7 @@ from opshift.convert import request
 from opshift.convert.plan_table import Edge
 from opshift.convert.state import State
 from opshift.model.scope import Key
+from opshift.text import qualified
 
 
 def plan_forms(state: State) -> None:
@@ -34,8 +35,7 @@ def _others(state: State, key: Key) -> Iterator[Edge]:
     for place in (FORM, ALTERNATIVE):
         adapter = state.adapters.get(*key, *place)
         if adapter is not None and (place == FORM or _may_lack(state, key)):
-            own = f"{key[0]}.{key[1]}" if key[0] else key[1]
-            writes = tuple(sorted({own, *adapter.emits}))
+            writes = tuple(sorted({qualified(*key), *adapter.emits}))
             yield Edge(*place, adapter.kind, adapter.approximate, writes)
 
 

@@ -144,7 +144,7 @@ class Modernizer(Stepper):
         }
         made: Value = op.emit(self.rule.op, *inputs, **attributes)
         if not _replaces(Value(node.proto.output[0], node.env), made, shaped=found.shaped):
-            op.made.nodes.clear()
+            op.made.clear()
             return None
         node.carried()
         return made

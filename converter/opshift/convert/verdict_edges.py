@@ -18,6 +18,7 @@ from opshift.author.registry import Registry
 from opshift.convert.plan_table import IMPOSSIBLE, MISSING, UNREVIEWED, Edge, shipped
 from opshift.errors import MissingExtra
 from opshift.opsets import schemas
+from opshift.text import qualified
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -73,8 +74,7 @@ def edge_at(adapters: Registry, domain: str, op: str, start: int, to: int) -> Ed
     stays = after is not None and not after.deprecated
     dead = adapter.kind == IMPOSSIBLE
     kind = adapter.kind if stays or dead else "decomposition"
-    own = f"{domain}.{op}" if domain else op
-    writes = tuple(sorted(adapter.emits | ({own} if stays else set())))
+    writes = tuple(sorted(adapter.emits | ({qualified(domain, op)} if stays else set())))
     return Edge(start, to, kind, adapter.approximate, () if dead else writes)
 
 

@@ -10,7 +10,7 @@ from opshift.model.walk import containers, nodes, nodes_in
 from opshift.opsets import schemas
 from opshift.opsets.types import rank_of
 from opshift.protos import AttributeProto, FunctionProto, GraphProto, ModelProto, TypeProto
-from opshift.text import counted
+from opshift.text import counted, shortened
 
 FIRST_WITH_IMPORTS = 3  # the first IR version in which a model lists its imports
 UNNAMED = "graph"
@@ -158,8 +158,7 @@ def left_vague(model: ModelProto) -> list[str]:
 
 def first_names(names: Sequence[str]) -> str:
     """The first names of a list, and how many there are besides."""
-    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
-    return ", ".join(map(repr, names[:4])) + more
+    return shortened(list(map(repr, names)), 4)
 
 
 def is_vague(kind: TypeProto) -> bool:

@@ -18,6 +18,7 @@ from opshift import plugins
 from opshift.opsets import measured
 from opshift.opsets.kernels import LONG
 from opshift.records import dataclass
+from opshift.text import qualified
 
 if TYPE_CHECKING:
     from opshift.protos import NodeProto
@@ -98,4 +99,4 @@ def written(table: FieldTable) -> Iterator[str]:
             f"{field} {measured.shown(where, table.releases)}"
             for field, where in sorted(fields.items())
         ]
-        yield "; ".join([f"{domain}.{op}" if domain else op, *groups])
+        yield "; ".join([qualified(domain, op), *groups])

@@ -17,6 +17,7 @@ from opshift import plugins
 from opshift.opsets import measured
 from opshift.opsets.elements import ELEMENTS
 from opshift.records import dataclass
+from opshift.text import qualified
 
 Key = tuple[str, str]  # (domain, operator)
 Types = tuple[str, ...]
@@ -102,6 +103,6 @@ def written(table: KernelTable) -> Iterator[str]:
             for types, numbers in sorted(lack.choices.items()):
                 where = measured.shown(numbers, table.releases)
                 groups.setdefault(where, []).append("/".join(SHORT[name] for name in types))
-            name = f"{domain}.{op}" if domain else op
+            name = qualified(domain, op)
             head = " ".join([name, str(since), *lack.variables])
             yield "; ".join([head, *(" ".join([w, *ones]).strip() for w, ones in groups.items())])

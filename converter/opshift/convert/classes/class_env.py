@@ -65,8 +65,8 @@ class ClassEnv(FoldingEnv):
 
     def constant(self, name: str) -> Array | None:
         facet = self.given[name]
-        value = facet.value if facet.folded is None else facet.folded
-        if value is not None and not (facet.listed and self.memo.ir_version > 3):
+        value = facet.constant(self.memo.ir_version)
+        if value is not None:
             return to_array(TensorProto.FromString(value))
         if not facet.trust & VARIABLE:
             self.questions.append(name)

@@ -30,6 +30,13 @@ class Facet(NamedTuple):
     maker: tuple[int, ...] = ()  # signature and inputs of the node that computes counts
     long: bool = False  # whether it is a constant vector that is too long to be a value here
 
+    def constant(self, ir_version: int) -> bytes | None:
+        """The small constant that the value is, given or folded, unless callers may replace it."""
+        # Up to IR 3 every initializer is listed among the inputs, and none may be replaced.
+        if self.listed and ir_version > 3:
+            return None
+        return self.value if self.folded is None else self.folded
+
 
 # What is sure of a facet beside its being sound: nobody who infers more can contradict it anyway.
 PROVED = 1  # its rank and element type follow from the inputs of the model, without a declaration

@@ -20,7 +20,7 @@ from opshift.opsets import schemas
 from opshift.opsets.types import rank_of
 from opshift.protos import AttributeProto, GraphProto, NodeProto, TypeProto, ValueInfoProto, helper
 from opshift.records import dataclass
-from opshift.text import counted
+from opshift.text import counted, qualified
 
 if TYPE_CHECKING:
     from opshift.opsets.kernels import Types
@@ -94,7 +94,7 @@ def kernels(
     """
     found: dict[str, tuple[Key, list[NodeProto]]] = {}
     for (scope, at), key, types in without_kernel(document, row, facts, seen):
-        name = f"{key[0]}.{key[1]}" if key[0] else key[1]
+        name = qualified(*key)
         says = f"{name} of {', '.join(types)} has no kernel in {row.name} {row.release}"
         found.setdefault(says, (key, []))[1].append(scope.node(at))
     for (scope, at), key, element in _contrib_without_kernel(document, row, facts):
@@ -132,14 +132,11 @@ def _contrib_without_kernel(
     """The nodes of contrib operators without a kernel, and for which type; "" for any."""
     from opshift.opsets import fields  # only a conversion for a runtime needs the tables
 
-    for root in document.roots:
-        for key, places in sorted(root.index.items()):
-            unknown = row.unknown_fields(key)
-            for scope, at in places if unknown else ():
-                type_of = functools.partial(_element_of, facts, scope)
-                element = fields.without_kernel(scope.node(at), unknown, type_of)
-                if element is not None:
-                    yield (scope, at), key, element
+    for key, (scope, at), unknown in _in_unknown_fields(document, row):
+        type_of = functools.partial(_element_of, facts, scope)
+        element = fields.without_kernel(scope.node(at), unknown, type_of)
+        if element is not None:
+            yield (scope, at), key, element
 
 
 def _element_of(facts: Facts, scope: Scope, name: str) -> str:
@@ -260,14 +257,21 @@ def unknown_fields(document: Document, row: Ceiling) -> dict[tuple[Key, str], li
     from opshift.opsets import fields
 
     found: dict[tuple[Key, str], list[NodeProto]] = {}
+    for key, (scope, position), unknown in _in_unknown_fields(document, row):
+        node = scope.node(position)
+        if (says := fields.given(node, unknown)) is not None:
+            found.setdefault((key, says), []).append(node)
+    return found
+
+
+def _in_unknown_fields(
+    document: Document, row: Ceiling
+) -> Iterator[tuple[Key, Place, Collection[str]]]:
+    """The nodes of operators of which a runtime does not know all fields, with these fields."""
     for root in document.roots:
         for key, places in sorted(root.index.items()):
             unknown = row.unknown_fields(key)
-            for scope, position in places if unknown else ():
-                node = scope.node(position)
-                if (says := fields.given(node, unknown)) is not None:
-                    found.setdefault((key, says), []).append(node)
-    return found
+            yield from ((key, place, unknown) for place in places if unknown)
 
 
 def _element(known: TypeProto | None) -> str:

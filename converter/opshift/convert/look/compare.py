@@ -24,7 +24,7 @@ from opshift.opsets import schemas
 from opshift.protos import FunctionProto, ModelProto, TensorProto
 from opshift.records import dataclass
 from opshift.report import SCHEMA_VERSION
-from opshift.text import Line, Role, Shown
+from opshift.text import Line, Role, Shown, qualified
 
 Model = ModelProto | str | os.PathLike[str]
 MOST_ROWS = 20  # of one kind that are shown without -v
@@ -273,9 +273,7 @@ def _version(model: ModelProto) -> ModelVersion:
 def _operators(model: ModelProto) -> dict[str, str]:
     """How many nodes each operator has, at any depth."""
     counts = Counter((schemas.normal(n.domain), n.op_type) for n in walk.nodes(model))
-    return {
-        f"{domain}.{op}" if domain else op: str(count) for (domain, op), count in counts.items()
-    }
+    return {qualified(*key): str(count) for key, count in counts.items()}
 
 
 def _metadata(model: ModelProto) -> dict[str, str]:

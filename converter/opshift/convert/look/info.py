@@ -23,7 +23,7 @@ from opshift.model.bytes.source import Opened
 from opshift.opsets import changelog, targets
 from opshift.opsets.elements import T
 from opshift.records import dataclass
-from opshift.text import Line, Role, Shown, counted, show_versions, size
+from opshift.text import Line, Role, Shown, counted, qualified, show_versions, size
 from opshift.versions import DOMAINS
 
 _IR, _PRODUCER, _PRODUCER_VERSION, _GRAPH = 1, 2, 3, 7  # fields of ModelProto
@@ -110,7 +110,7 @@ def info(path: str | os.PathLike[str]) -> Info:
             file.path, len(file.view), listing.ir_version, " ".join(filter(None, texts)), imports,
             tuple(_value(file.view, one) for one in graph.get(_INPUT, ())),
             tuple(_value(file.view, one) for one in graph.get(_OUTPUT, ())),
-            sum(operators.values()), {_name(*key): n for key, n in operators.items()},
+            sum(operators.values()), {qualified(*key): n for key, n in operators.items()},
             len(listing.functions), len(graph.get(_INITIALIZER, ())),
             sum(stop - begin for begin, stop, _ in graph.get(_INITIALIZER, ())),
             dict(_spans(operators, imports)), dict(_reach(operators, imports)),
@@ -158,10 +158,6 @@ def _dim(data: Any, field: _Field) -> str:
     if 2 in dim:
         return _text(data, dim[2][0])
     return str(dim[1][0][2]) if 1 in dim else "?"
-
-
-def _name(domain: str, op: str) -> str:
-    return f"{domain}.{op}" if domain else op
 
 
 def _spans(

@@ -167,14 +167,12 @@ class Quotient:
         self.nodes.append(node)
 
     def _give(self, graph: GraphProto, name: str, facet: Facet) -> None:
-        value = facet.value if facet.folded is None else facet.folded
-        listed, kind = facet.listed, facet.ranked
-        old = self.plan.ir_version < 4
-        if value is not None and (old or not listed):
+        value, kind = facet.constant(self.plan.ir_version), facet.ranked
+        if value is not None:
             tensor = graph.initializer.add()
             tensor.ParseFromString(value)
             tensor.name = name
-            if old:  # where each initializer is an input
+            if self.plan.ir_version < 4:  # where each initializer is an input
                 graph.input.add(name=name).type.ParseFromString(kind or b"")
         elif _is_declarable(kind):
             graph.input.add(name=name).type.ParseFromString(kind or b"")

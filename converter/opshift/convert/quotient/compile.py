@@ -190,10 +190,8 @@ class AskedFacts(Facts):
         return None if external(name) else self.journal.facet(name)
 
     def _value(self, facet: Facet) -> Array | None:
-        value = facet.value if facet.folded is None else facet.folded
-        if value is None or (facet.listed and self.classes.ir_version > 3):
-            return None
-        return to_array(TensorProto.FromString(value))
+        value = facet.constant(self.classes.ir_version)
+        return None if value is None else to_array(TensorProto.FromString(value))
 
     def is_longer(self, scope: Scope, name: str, length: int) -> bool:
         # A quotient holds no large initializer: an input that has its type stands for it.

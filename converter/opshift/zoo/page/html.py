@@ -18,7 +18,7 @@ from opshift import plugins, release, versions
 from opshift.page import sheet
 from opshift.page.markup import words
 from opshift.records import dataclass
-from opshift.text import counted, markup, printable, size
+from opshift.text import counted, markup, printable, qualified, size
 from opshift.zoo.outcome import Fate, Outcome
 from opshift.zoo.page import sankey
 from opshift.zoo.recipe import Recipe
@@ -203,7 +203,7 @@ def _heat(outcomes: Iterable[Outcome]) -> str:
     """How many models each operator stops at each step."""
     cells: Counter[tuple[str, tuple[int, int]]] = Counter()
     for outcome in outcomes:
-        cells.update({(_op(b.domain, b.op), b.boundary) for b in outcome.blockers})
+        cells.update({(qualified(b.domain, b.op), b.boundary) for b in outcome.blockers})
     if not cells:
         return "<p class=soft>No operator blocks.</p>"
     by_op: Counter[str] = Counter()
@@ -224,10 +224,6 @@ def _cell(op: str, step: tuple[int, int], count: int, hottest: int) -> str:
     strength = f"{0.08 + 0.5 * count / hottest:.2f}"
     chip = f'<span style="--heat: {strength}">{step[0]} → {step[1]}<b>{count:,}</b></span>'
     return _pressed(chip, op=op, step=list(step))
-
-
-def _op(domain: str, op: str) -> str:
-    return f"{domain}.{op}" if domain else op
 
 
 def _data(outcomes: Iterable[Outcome], recipe: Recipe) -> str:
