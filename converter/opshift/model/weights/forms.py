@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from opshift.errors import InvalidModel
+from google.protobuf.message import Message
+
+from opshift.errors import BadDestination, InvalidModel
 from opshift.model import walk
 from opshift.model.arrays import from_array, to_array
 from opshift.model.bytes import wire
@@ -40,32 +42,56 @@ def binary(file: Opened) -> Opened:
 def encoded(model: ModelProto, path: str) -> bytes:
     """The model in the format that a file name asks for; raises if the format loses content."""
     form = _serializer(path)
-    try:
-        with _silenced():
+    with _silenced():
+        try:
             data: bytes = form.serialize_proto(model)
             again = form.deserialize_proto(data, ModelProto())
-    except Exception as error:
-        again, lost = None, f": {error}"
-    else:
-        lost = ""
-    if again is None or _plain(again) != _plain(model):
-        raise InvalidModel(
-            f"{path}: the form {form.supported_format} cannot hold this model{lost}; choose a name"
-            " that ends in .onnx"
+        except Exception as error:  # each form has errors of its own
+            lost = f"this model: {error}"
+        else:
+            lost = _difference(_plain(model), _plain(again))
+    if lost:
+        raise BadDestination(
+            f"{path}: the form {form.supported_format} cannot hold {lost}; choose a name that ends"
+            " in .onnx"
         )
     return data
 
 
-def _plain(model: ModelProto) -> bytes:
-    """The bytes of a model with all values in raw_data, so that two models can be compared."""
+def _difference(wanted: Message, held: Message) -> str:
+    """Names the first field of which two messages of one type hold different values, or ''."""
+    fields = dict(wanted.ListFields()) | dict(held.ListFields())
+    for field in sorted(fields, key=lambda field: field.number):
+        one, other = getattr(wanted, field.name), getattr(held, field.name)
+        if one == other:
+            continue
+        pairs = [(one, other)] if isinstance(one, Message) else zip(one, other, strict=False)
+        deeper = (_difference(*pair) for pair in pairs) if field.message_type else iter(())
+        return next(filter(None, deeper), f"the {field.name} of a {wanted.DESCRIPTOR.name}")
+    return ""
+
+
+def _plain(model: ModelProto) -> ModelProto:
+    """A copy with all values in raw_data and no empty texts, so that models can be compared."""
     plain = copy_of(model)
+    _clear_empty_texts(plain)
     for tensor in walk.tensors(plain):
         if tensor.data_location != TensorProto.EXTERNAL and tensor.data_type in ELEMENTS:
             values = from_array(to_array(tensor), tensor.name)
             for name in wire.PAYLOAD.values():
                 tensor.ClearField(name)
             tensor.raw_data = values.raw_data
-    return bytes(plain.SerializeToString(deterministic=True))
+    return plain
+
+
+def _clear_empty_texts(message: Message) -> None:
+    """Removes texts that are present and empty, because the parser of onnx writes empty domains."""
+    for field, value in message.ListFields():
+        if field.message_type:
+            for part in [value] if isinstance(value, Message) else value:
+                _clear_empty_texts(part)
+        elif isinstance(value, str) and not value:
+            message.ClearField(field.name)
 
 
 @contextmanager
