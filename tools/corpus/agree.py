@@ -2,13 +2,15 @@
 """Proves that a plan and the conversion say the same, and that dead ends are known beforehand.
 
     python -m tools.corpus agree [--to 21 18 13 11 9] [--only 'g_ts_*'] [--sample 200 --seed 1]
+    python -m tools.corpus agree --part 3/40
 
 Every corpus model and every example of an adapter is planned and converted to each target, an
 example to its own target as well. Four laws must hold. A plan is possible if and only if the
 conversion is not refused. Both name equal blockers and equal nearest versions. A conversion is
 refused where the verdicts alone, before anything is converted, lead an operator to a dead end. A
 node of the model that an impossible verdict stops has a dead end that was known beforehand. Each
-case that breaks a law is listed, and the exit code is 1. `--sample` takes cases by chance.
+case that breaks a law is listed, and the exit code is 1. `--sample` takes cases by chance; `--part`
+takes each fortieth case from the third on, so that a long run can be divided.
 """
 
 from __future__ import annotations
@@ -173,6 +175,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     cases = list(trips(args.to, args.only))
     if args.sample is not None:
         cases = random.Random(args.seed).sample(cases, min(args.sample, len(cases)))
+    first, step = args.part
+    cases = cases[first - 1 :: step]
     counts = count(cases, alone=args.dead_ends)
     print(
         f"{len(cases)} cases: {counts['kept']} keep the laws, {counts['broken']} break one,"
@@ -190,7 +194,16 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--dead-ends", action="store_true", help="compare no plans, for speed")
     parser.add_argument("--sample", type=int, metavar="N", help="that many cases by chance")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--part", type=_part, default=(1, 1), metavar="K/N", help="of N parts, one")
     return parser
+
+
+def _part(text: str) -> tuple[int, int]:
+    number, _, parts = text.partition("/")
+    found = int(number), int(parts)
+    if not 1 <= found[0] <= found[1]:
+        raise ValueError(text)
+    return found
 
 
 if __name__ == "__main__":
