@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plans of conversions that change the header alone: without onnx, and as the engine says."""
+"""Plans of conversions that change the header alone: as the engine and the conversion say."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import helper
-from opshift import BadTarget, InvalidModel, plan
+from opshift import BadTarget, InvalidModel, convert, plan
 from opshift.convert.look import header
 from opshift.model.bytes.source import Opened
 from opshift.opsets.wanted import read_target
@@ -65,9 +65,46 @@ def test_the_engine_says_the_same(tmp_path_factory, part, opset, to, ml):
     engine, short = as_engine(proto, target), plan(path, target)
     assert short.header_only
     assert engine.possible
-    assert (engine.source, engine.target, engine.paths, engine.steps, engine.nearest) == (
-        short.source, short.target, short.paths, short.steps, short.nearest,
-    )  # fmt: skip
+    for field in ("source", "target", "paths", "steps", "nearest", "notes", "assumptions"):
+        assert getattr(engine, field) == getattr(short, field), field
+
+
+ILLEGAL = {
+    "two inputs": "(float[2,3] x) => (float[2,3] y) { y = Relu(x, x) }",
+    "undefined": "(float[2,3] x) => (float[2,3] y) { y = Relu(other) }",
+    "in a branch": """(float[2] x, bool c) => (float[2] y) {
+        y = If (c) <then_branch = t () => (float[2] r) { r = Neg(x, x) },
+                    else_branch = e () => (float[2] s) { s = Abs(x) }> }""",
+    "attribute": "(float[2,3] x) => (float[2,3] y) { y = Relu<nosuch = 1>(x) }",
+    "written twice": "(float[2] x) => (float[2] y) { y = Relu(x) y = Neg(x) }",
+    "order": "(float[2] x) => (float[2] y) { y = Neg(a) a = Relu(x) }",
+}
+
+
+@pytest.mark.parametrize("text", ILLEGAL.values(), ids=ILLEGAL)
+@pytest.mark.parametrize("target", [14, 15, {"": 15}])
+def test_an_illegal_model_is_no_plan_exactly_if_it_is_no_conversion(tmp_path, text, target):
+    onnx.save(model(text, 14), tmp_path / "m.onnx")
+    assert header.changes(Opened(str(tmp_path / "m.onnx")), target) is not None
+    assert _ended(plan, tmp_path, target) == _ended(convert, tmp_path, target)
+
+
+def _ended(verb, folder, target):
+    try:
+        verb(folder / "m.onnx", target)
+    except InvalidModel as error:
+        return str(error)
+    return "possible"
+
+
+def test_what_a_conversion_notes_is_in_the_plan(tmp_path):
+    mixed = model("(float[2,3] x, float[4,5] w) => (float[2,5] y) { y = MatMul(x, w) }", 14)
+    onnx.save(mixed, tmp_path / "m.onnx")
+    found = plan(tmp_path / "m.onnx", 18)
+    assert found.header_only
+    (note,) = found.notes
+    assert note in convert(mixed, 18).report.notes
+    assert "type inference rejects the model, as it did before the conversion" in note
 
 
 @pytest.mark.parametrize(

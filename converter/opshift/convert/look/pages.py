@@ -9,7 +9,7 @@ from typing import Any
 
 from opshift.convert.api import Carve, carve_of, convert
 from opshift.convert.look import accepts, drawn, rehearse
-from opshift.convert.look.plan import Plan, of_header
+from opshift.convert.look.plan import Plan
 from opshift.convert.look.rehearse import Carved, Source
 from opshift.convert.request import Request
 from opshift.errors import Refused
@@ -45,8 +45,6 @@ class Models:
 
 def planned(file: Opened, request: Request) -> tuple[Plan, Models]:
     """The plan of a conversion, and the models that its page shows."""
-    if (found := of_header(file, request)) is not None:
-        return found, Models.converted(file, request)
     found, result = rehearse.plan_with_result(file, request)
     return found, Models.of(file, result)
 

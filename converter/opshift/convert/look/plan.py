@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plan of a conversion, and a faster plan if only the header changes."""
+"""The plan of a conversion."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from opshift.convert.look import header
 from opshift.convert.request import AnyTarget, Request, Wishes, takes_wishes
 from opshift.errors import RefusedNode, blockers, blocking, farthest
 from opshift.model.bytes.source import Opened
@@ -204,8 +203,8 @@ def plan(
 ) -> Plan:
     """Plan a conversion: what it would do, or every node that blocks it.
 
-    Nothing is written or changed. If only the header of a file would change, the file is answered
-    from its imports and the names of its operators, without onnx.
+    Nothing is written or changed. If only the header of a file would change, the plan does not
+    look how far the model can go.
 
     Parameters
     ----------
@@ -236,17 +235,5 @@ def plan(
     request = Request.of(target, **wishes)
     from opshift.convert.look import rehearse
 
-    if not isinstance(model, (str, os.PathLike)):
-        return rehearse.plan(model, request)
-    file = Opened(os.fspath(model))
-    return of_header(file, request) or rehearse.plan(file, request)
-
-
-def of_header(file: Opened, request: Request) -> Plan | None:
-    """The plan for a file of which only the header would change, else None."""
-    found = header.changes(file, request.target) if request == Request(request.target) else None
-    if found is None:
-        return None
-    paths = tuple(Path(*key, count, (), None) for key, count in found.operators)
-    to = found.target
-    return Plan(found.source, to, paths, (), (), found.result, {}, {}, (), header_only=True)
+    given = Opened(os.fspath(model)) if isinstance(model, (str, os.PathLike)) else model
+    return rehearse.plan(given, request)

@@ -13,16 +13,16 @@ from opshift.convert.api import Carve, carve_of, convert
 from opshift.convert.attempt import Conversion
 from opshift.convert.blockers import Outgrown
 from opshift.convert.legal import diagnose
-from opshift.convert.look import paths
+from opshift.convert.look import header, paths
 from opshift.convert.look.plan import Path, Plan
 from opshift.convert.request import Request
 from opshift.errors import InvalidModel, Refused, RefusedNode
+from opshift.model.bytes.source import Opened
 from opshift.opsets import schemas
 from opshift.records import dataclass
 from opshift.report import Report
 
 if TYPE_CHECKING:
-    from opshift.model.bytes.source import Opened
     from opshift.model.weights import Weights
     from opshift.protos import ModelProto
 
@@ -62,6 +62,8 @@ def plan(model: Source, options: Request) -> Plan:
 def plan_with_result(model: Source, options: Request) -> tuple[Plan, Carved | None]:
     """The plan of a conversion, and the converted model if there is one."""
     carve = carve_of(model)
+    if (short := _of_header(model, carve, options)) is not None:
+        return short
     opened = Conversion(*carve(), options, registry.default())
     with diagnose.on_the_model(opened):
         opened.open()
@@ -88,6 +90,33 @@ def plan_with_result(model: Source, options: Request) -> tuple[Plan, Carved | No
         modernized=report.modernized if report else (),
     )
     return found, told.result
+
+
+def _of_header(model: Source, carve: Carve, options: Request) -> tuple[Plan, Carved | None] | None:
+    """The plan for a file of which only the header changes, if it can be converted."""
+    if not isinstance(model, Opened) or options != Request(options.target):
+        return None
+    if (found := header.changes(model, options.target)) is None:
+        return None
+    told = rehearse(carve, options)
+    if (report := told.report) is None:
+        return None
+    paths = tuple(Path(*key, count, (), None) for key, count in found.operators)
+    short = Plan(
+        found.source,
+        found.target,
+        paths,
+        (),
+        (),
+        report.result,
+        {},
+        {},
+        report.approximations,
+        header_only=True,
+        notes=report.notes,
+        assumptions=report.assumptions,
+    )
+    return short, told.result
 
 
 def _paths(opened: Conversion, told: Rehearsed) -> Iterator[Path]:
