@@ -47,7 +47,7 @@ def piece(
 ) -> ModelProto:
     """A model of these nodes alone, which gives the named value."""
     small = ModelProto(ir_version=model.ir_version, opset_import=model.opset_import)
-    small.functions.extend(_called(model, nodes))
+    small.functions.extend(called(model, nodes))
     small.graph.name = "reduced"
     small.graph.node.extend(nodes)
     reads = {name for node in nodes for name in walk.reads(node) if name} - inputs.keys()
@@ -76,7 +76,7 @@ def _type(value: Any) -> TypeProto | None:
     return None
 
 
-def _called(model: ModelProto, nodes: list[NodeProto]) -> Iterator[FunctionProto]:
+def called(model: ModelProto, nodes: list[NodeProto]) -> Iterator[FunctionProto]:
     """The functions that these nodes call, through others too."""
     functions, found = functions_of(model), set[FunctionId]()
 

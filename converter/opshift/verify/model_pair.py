@@ -88,7 +88,8 @@ def verify(
     runtime : str, optional
         A Python interpreter; `b` runs in the onnxruntime that it imports.
     values : list of str, optional
-        Values inside of both models that are compared besides the outputs.
+        Values inside of both models that are compared besides the outputs. Those of subgraphs
+        and functions are compared by models of the nodes that compute them.
 
     Returns
     -------
@@ -121,6 +122,10 @@ def verify(
             StatedTolerance(rtol, atol, ulp), (limits or Limits()) if isolated else None, runtime,
         )  # fmt: skip
         found = compared(pair, inputs, reduce, folder, values)
+        if values:
+            from opshift.verify import inner_values
+
+            found = inner_values.with_values(found, pair, values, folder)
         if not pair.a.model.training_info:
             return found
         from opshift.verify.one_step import OneStep

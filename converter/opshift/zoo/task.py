@@ -102,7 +102,8 @@ def _migrate(recipe: Recipe, item: Item, folder: str, layout: Layout) -> Outcome
         except Refused as refused:
             return seen(Fate.REFUSED, **_words_of(refused))
         made, what = ConvertedModel(model, skeleton, store, report.result), _what(report)
-        if why_not := recipe.verify and _objection(made, recipe, folder):
+        values = [site.value for site in report.modernized]
+        if why_not := recipe.verify and _objection(made, recipe, folder, values):
             return seen(Fate.UNVERIFIED, **what, **why_not)
         if not result:
             return seen(Fate.OK, **what)
@@ -140,10 +141,13 @@ def _words_of(refused: Refused) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _objection(made: ConvertedModel, recipe: Recipe, folder: str) -> dict[str, str]:
+def _objection(
+    made: ConvertedModel, recipe: Recipe, folder: str, values: list[str]
+) -> dict[str, str]:
     from opshift.zoo import verified
 
-    why, detail = verified.objection(made, os.path.join(folder, "both"), recipe.external)
+    near = os.path.join(folder, "both")
+    why, detail = verified.objection(made, near, recipe.external, values)
     return {"why": why, "detail": shortened(detail)} if why else {}
 
 

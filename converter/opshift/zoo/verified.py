@@ -18,12 +18,14 @@ def runtime() -> str:
     return f"onnxruntime {extra.onnxruntime().__version__}"
 
 
-def objection(made: ConvertedModel, folder: str, external: str) -> tuple[str, str]:
-    """Why a result was not shown to be equal, as a word and a sentence; empty if it was."""
+def objection(
+    made: ConvertedModel, folder: str, external: str, values: list[str]
+) -> tuple[str, str]:
+    """Why a result, or a value inside, was not shown to be equal: a word and a sentence, or ""."""
     os.makedirs(folder)
     path = os.path.join(folder, os.path.basename(made.of.path))
     files.spliced(made, path, external, Layout())
-    found = verify(made.of.path, path, isolated=False)
+    found = verify(made.of.path, path, isolated=False, values=values)
     if found.equal:
         return "", ""
     row = next((row for row in found.rows if row.outcome not in (EQUAL, LIKE)), None)

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compares values inside of subgraphs and functions, by models of the nodes that compute them.
+
+No output can show such a value: a branch may not run, and a Loop computes the value many times. So
+the nodes between the value and what both models know become a model of their own on each side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from opshift.author import registry
+from opshift.author.facts import Facts
+from opshift.model import walk, weights
+from opshift.model.arrays import from_array
+from opshift.model.document import Document
+from opshift.model.scope import Scope
+from opshift.model.walk import Container
+from opshift.model.weights import Weights
+from opshift.protos import FunctionProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
+from opshift.protos.whole import onnx
+from opshift.records import dataclass
+from opshift.verify import cut
+from opshift.verify.model_pair import Pair, compared
+from opshift.verify.subject import Subject, save
+from opshift.verify.verification import UNKNOWN, Row, Verification
+
+
+def with_values(
+    found: Verification, pair: Pair, names: Sequence[str], folder: Path
+) -> Verification:
+    """A verification with one more comparison for each of these values in each inner graph."""
+    models = tuple(onnx.load(one.path) for one in (pair.a, pair.b))
+    inner = [name for name in names if _is_inside(models[1], name)]
+    if not inner:
+        return found
+    sides = _Opened(models[0]), _Opened(models[1])
+    rows = [row for name in inner for row in _rows(pair, sides, name, folder)]
+    return replace(found, rows=(*found.rows, *rows))
+
+
+def _is_inside(model: ModelProto, name: str) -> bool:
+    """Whether a node of a subgraph or of a function computes a value of that name."""
+    inner = (one for top in walk.tops(model) for one in walk.containers_in(top))
+    return any(_computes(one, name) for one in inner if one is not model.graph)
+
+
+def _computes(container: Container, name: str) -> bool:
+    return any(name in node.output for node in container.node)
+
+
+def _rows(pair: Pair, sides: tuple[_Opened, _Opened], name: str, folder: Path) -> Iterator[Row]:
+    """How a value compares in each inner graph that computes it in both models."""
+    for scopes in zip(*(side.places(name) for side in sides), strict=False):
+        label = f"nodes of {name!r}"
+        models = _pieces(sides, scopes, name)
+        if isinstance(models, str):
+            yield Row(label, name, UNKNOWN, models)
+            continue
+        subjects = []
+        for letter, model in zip("ab", models, strict=True):
+            path = folder / f"inner-{letter}.onnx"
+            save(model, path)
+            subjects.append(Subject(letter.upper(), path, model))
+        part = compared(replace(pair, a=subjects[0], b=subjects[1]), None, None, folder)
+        yield from (replace(row, inputs=f"{label}: {row.inputs}", output=name) for row in part.rows)
+
+
+def _pieces(
+    sides: tuple[_Opened, _Opened], scopes: tuple[Scope, ...], name: str
+) -> tuple[ModelProto, ModelProto] | str:
+    """The nodes of both models as models with equal inputs; a sentence if a type is unknown."""
+    (a, b), (mine, other) = sides, scopes
+    behind = b.cut(other, name, lambda read: a.varies(mine, read))
+    before = a.cut(
+        mine, name,
+        lambda read: read in behind.inputs
+        or (mine.owner(read) is not mine and a.varies(mine, read)),
+    )  # fmt: skip
+    inputs = []
+    for given in dict.fromkeys((*before.inputs, *behind.inputs)):
+        told = a.facts.type(mine, given)
+        if told is None:
+            return f"the type of {given!r} is unknown, so no inputs can be generated"
+        inputs.append(ValueInfoProto(name=given, type=told))
+    return a.model_of(mine, before, inputs, name), b.model_of(other, behind, inputs, name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """The nodes that compute a value in order, the constants that they read, and their inputs."""
+
+    nodes: list[NodeProto]
+    constants: list[TensorProto]
+    inputs: list[str]
+
+
+class _Opened:
+    """One of two models, and what is known about the values of its graphs."""
+
+    def __init__(self, model: ModelProto) -> None:
+        self.model, self.document = model, Document(model)
+        view = weights.checkable(weights.carve_model(model)[0])
+        self.facts = Facts(self.document, Weights(), registry.default(), lambda: view)
+
+    def places(self, name: str) -> Iterator[Scope]:
+        """The inner graphs and functions of which a node computes a value of that name."""
+        for scope in self.document.scopes():
+            if scope is not self.document.main and name in scope.producers:
+                yield scope
+
+    def varies(self, scope: Scope, name: str) -> bool:
+        """Whether a graph sees a value of that name, which depends on an input."""
+        waiting, seen = [name], set[str]()
+        while waiting:
+            read = waiting.pop()
+            owner = scope.owner(read)
+            if owner is None or read in seen or self._constant(owner, read) is not None:
+                continue
+            seen.add(read)
+            if read not in owner.producers:
+                return True
+            waiting += walk.reads(owner.node(owner.producers[read]))
+        return False
+
+    def cut(self, scope: Scope, name: str, is_given: Callable[[str], bool]) -> _Cut:
+        """What computes a value from constants and from the values that are given."""
+        nodes = dict[tuple[int, int], NodeProto]()
+        constants, inputs, waiting, seen = [], [], [name], set[str]()
+        while waiting:
+            read = waiting.pop()
+            owner = scope.owner(read)
+            if owner is None or read in seen:
+                continue
+            seen.add(read)
+            constant = None if read == name else self._constant(owner, read)
+            if constant is not None:
+                constants.append(constant)
+            elif read not in owner.producers or (read != name and is_given(read)):
+                inputs.append(read)
+            else:
+                position = owner.producers[read]
+                node = nodes[owner.depth, position] = owner.node(position)
+                waiting += walk.reads(node)
+        return _Cut([node for _, node in sorted(nodes.items(), key=_first)], constants, inputs)
+
+    def _constant(self, owner: Scope, name: str) -> TensorProto | None:
+        if name in owner.initializers:
+            return owner.initializers[name]
+        value = self.facts.constant(owner, name) if name in owner.sparse else None
+        return None if value is None else from_array(value, name)
+
+    def model_of(
+        self, scope: Scope, found: _Cut, inputs: Sequence[ValueInfoProto], name: str
+    ) -> ModelProto:
+        """These nodes as a model that gives the value."""
+        top = scope.root.top.proto
+        home = top if isinstance(top, FunctionProto) else self.model
+        small = ModelProto(
+            ir_version=max(self.model.ir_version, 4), opset_import=home.opset_import
+        )  # below IR 4, constants would be inputs
+        small.functions.extend(cut.called(self.model, found.nodes))
+        small.graph.name = "reduced"
+        small.graph.node.extend(found.nodes)
+        small.graph.initializer.extend(found.constants)
+        small.graph.input.extend(inputs)
+        small.graph.output.append(ValueInfoProto(name=name))
+        return small
+
+
+def _first(item: tuple[tuple[int, int], NodeProto]) -> tuple[int, int]:
+    return item[0]
