@@ -2,11 +2,12 @@
 """Converts a corpus for runtimes, runs it there, and prints how many models are right.
 
     python -m tools.corpus runtimes [--ort 1.10.0 1.4.0 ...] [--runtimes openvino==2026.4.0 ...]
-        [--corpus FOLDER] [--only GLOB ...] [--json FILE [--resume]] [--page FILE]
+        [--corpus FOLDER] [--torch PYTHON] [--only GLOB ...] [--json FILE [--resume]] [--page FILE]
 
-FOLDER holds a folder for each model, with model.onnx, inputs.npz and expected.npz. A release that
-cannot be installed here is passed over with the reason. Who runs it: whoever changes a target or
-an adapter that a target chooses; CI runs a sample.
+FOLDER holds a folder for each model, with model.onnx, inputs.npz and expected.npz. If PYTHON, or
+this interpreter, has torch, then the networks of torch_modules.py are exported and measured, too,
+under names that begin with `torch_`. What cannot be installed here is passed over with the reason.
+Who runs it: whoever changes a target or an adapter that a target chooses; CI runs a sample.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import onnx
 
-from . import runtime_table
+from . import runtime_table, torch_exports
 from .install import CACHE, PACKAGES, WEB, Installed, NotHere, install, numbers
 from .runner import Runner
 
@@ -36,6 +37,8 @@ def main() -> int:
     found = runtime_table.Results()
     if args.json and args.json.exists():
         found.models = json.loads(args.json.read_text())
+    exported = _exported(args, found)
+    folders = _chosen([*args.corpus.iterdir(), *(exported.folders if exported else ())], args.only)
     for asked in [*args.ort, *args.runtimes]:
         name, _, version = asked.rpartition("==")
         try:
@@ -45,7 +48,8 @@ def main() -> int:
             found.passed_over[asked] = str(reason)
             continue
         measured = found.models.setdefault(asked, {})
-        for name, outcomes in measure(runtime, args, measured if args.resume else ()):
+        rest = [one for one in folders if not args.resume or one.name not in measured]
+        for name, outcomes in measure(runtime, args, rest):
             measured[name] = outcomes
             if args.json:
                 _save(found, args.json)
@@ -53,8 +57,30 @@ def main() -> int:
     found.models = dict(sorted(found.models.items(), key=lambda item: _order(item[0])))
     print(runtime_table.table(found))
     if args.page:
-        args.page.write_text(runtime_table.page(found))
+        told = runtime_table.page(found)
+        more = torch_exports.page(exported) if exported else ()
+        args.page.write_text(told + "".join(f"{line}\n" for line in ("", *more)))
     return 0
+
+
+def _exported(
+    args: argparse.Namespace, found: runtime_table.Results
+) -> torch_exports.Exports | None:
+    try:
+        return torch_exports.exports(args.torch, args.cache)
+    except NotHere as reason:
+        print(f"passed over: {reason}", file=sys.stderr)
+        found.passed_over["torch"] = str(reason)
+        return None
+
+
+def _chosen(folders: Iterable[Path], only: Collection[str]) -> list[Path]:
+    """The folders that hold a model and what it computes, as far as their names are asked for."""
+    return [
+        folder for folder in sorted(folders)
+        if (folder / "model.onnx").exists() and (folder / "expected.npz").exists()
+        and (not only or any(fnmatch.fnmatch(folder.name, glob) for glob in only))
+    ]  # fmt: skip
 
 
 def _save(found: runtime_table.Results, path: Path) -> None:
@@ -70,15 +96,9 @@ def _order(asked: str) -> tuple[str, tuple[int, ...]]:
 
 
 def measure(
-    runtime: Installed, args: argparse.Namespace, known: Collection[str]
+    runtime: Installed, args: argparse.Namespace, folders: Collection[Path]
 ) -> Iterator[tuple[str, runtime_table.Measured]]:
-    """What becomes of each model that is not known yet, as it came and converted."""
-    folders = [
-        folder for folder in sorted(args.corpus.iterdir())
-        if (folder / "model.onnx").exists() and (folder / "expected.npz").exists()
-        and (not args.only or any(fnmatch.fnmatch(folder.name, glob) for glob in args.only))
-        and folder.name not in known
-    ]  # fmt: skip
+    """What becomes of each model, as it came and converted."""
     runner = Runner(runtime)
     with tempfile.TemporaryDirectory(prefix="runtimes-") as scratch:
         tasks = [
@@ -161,6 +181,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--runtimes", nargs="*", default=[], metavar="NAME==VERSION",
                         help=f"others: {', '.join([*PACKAGES, WEB])}")  # fmt: skip
     parser.add_argument("--corpus", type=Path, default=default, required=default is None)
+    parser.add_argument("--torch", default=sys.executable, metavar="PYTHON",
+                        help="an interpreter with torch and onnxscript")  # fmt: skip
     parser.add_argument("--only", nargs="*", default=[], metavar="GLOB")
     parser.add_argument("--cache", type=Path, default=CACHE, help="where runtimes are installed")
     parser.add_argument("--workers", type=int, default=os.cpu_count())

@@ -44,6 +44,8 @@ async function run({ model, inputs }) {
     return { outputs: Object.fromEntries(results.map(([name, one]) => [name, found(one)])) };
   } catch (failure) {
     return { failed: String(failure) };
+  } finally {
+    await (session.release ? session.release() : session.handler.dispose()); // memory is scarce
   }
 }
 
