@@ -422,6 +422,21 @@ def test_accepts_looks_at_ir_operator_sets_operators_and_forms(tmp_path):
     assert run("accepts", path, "--for", "onnxruntime==1.10").exit_code == 0
 
 
+def test_an_operator_of_a_domain_without_an_import_is_a_reason(tmp_path):
+    path = tmp_path / "m.onnx"
+    onnx.save(model("(float[2] x) => (float[2] y) { y = acme.Fancy(x) }", 13, ir=7), path)
+    done = run("accepts", path, "--for", "onnxruntime==1.10")
+    assert done.exit_code == 1
+    assert "the model does not import acme, the domain of its operator Fancy" in done.stdout
+    proto = onnx.load(path)
+    proto.opset_import.add(domain="acme", version=1)
+    onnx.save(proto, path)
+    assert run("accepts", path, "--for", "onnxruntime==1.10").exit_code == 0
+    text = "(float[2] x) => (float[2] y) { y = ai.onnx.ml.Binarizer(x) }"
+    onnx.save(model(text, 13, ir=7), path)  # onnxruntime 0.4 to 1.32 load this one
+    assert run("accepts", path, "--for", "onnxruntime==1.10").exit_code == 0
+
+
 def test_a_model_and_every_runtime(tmp_path):
     path = tmp_path / "m.onnx"
     text = "(float[2] x) => (float[2] y) { y = com.microsoft.IsAllFinite(x) }"

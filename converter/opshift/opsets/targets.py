@@ -22,6 +22,7 @@ GROUP = "opshift.targets"
 CONFIG = "OPSHIFT_TARGETS"
 TABLE_READ = "2026-11-22"  # when the releases of onnx were compared with its version table
 FIELDS = {"onnx": "", "ml": versions.ML, "training": versions.TRAINING}
+ALL = "all"  # a word for every runtime
 Key = tuple[str, str]  # (domain, operator)
 
 
@@ -190,7 +191,12 @@ def find(text: str) -> Ceiling:
 
 
 def rows(word: str) -> list[Ceiling]:
-    """All releases of a name, or the one release that a name and a version mean."""
+    """All releases of a name, or the one release that a name and a version mean.
+
+    The word "all" means every release of every runtime; those of onnx itself are none.
+    """
+    if word.strip().lower() == ALL:
+        return [row for row in table() if row.name != "onnx"]
     name = called(word)
     if name and _runtimes()[name].answer:
         find(word)

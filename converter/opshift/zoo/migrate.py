@@ -101,7 +101,8 @@ def migrate(
     report : path, optional
         Write a report of all models as an HTML page.
     runtimes : list of str, optional
-        Count the models that these runtimes run, as they are and converted.
+        Count the models that these runtimes run, as they are and converted; "all" means
+        every one.
     results : list of paths, optional
         Write the result of each model. The ending chooses the format: `.jsonl`, `.csv`, `.xml`
         (JUnit) or `.sarif`.

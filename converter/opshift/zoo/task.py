@@ -96,11 +96,13 @@ def _migrate(recipe: Recipe, item: Item, folder: str, layout: Layout) -> Outcome
         if result and (mark := result.there(key)):
             writes = result.stamps(mark)
             return seen(Fate.SKIPPED, why="up to date", writes=writes, result=mark.result)
-        opening.header(model.skeleton)
         try:
+            opening.header(model.skeleton)
             skeleton, store, report = convert(_once(model), _request(recipe, model.skeleton))
         except Refused as refused:
             return seen(Fate.REFUSED, **_words_of(refused))
+        except (InvalidModel, BadTarget) as error:
+            return replace(_failed(item, Fate.INVALID, error, folder), runs=runs)
         made, what = ConvertedModel(model, skeleton, store, report.result), _what(report)
         values = [site.value for site in report.modernized]
         if why_not := recipe.verify and _objection(made, recipe, folder, values):

@@ -78,15 +78,19 @@ def of_tract(task, optimized):
     import numpy
     import tract
 
-    model = tract.onnx().load(task["model"])
-    with numpy.load(os.path.join(task["folder"], "inputs.npz")) as given:
+    def sized(feed):
+        model = tract.onnx().load(task["model"])
         for i, name in enumerate(task["inputs"]):  # it asks for the sizes beforehand
-            kind = TRACT_TYPES[given[name].dtype.name]
-            model.set_input_fact(i, ",".join([str(size) for size in given[name].shape] + [kind]))
-    model = model.into_model().into_runnable()
+            kind = TRACT_TYPES[feed[name].dtype.name]
+            sizes = [str(size) for size in feed[name].shape]
+            model.set_input_fact(i, ",".join([*sizes, kind]))
+        return model.into_model().into_runnable()
 
-    def run(feed):
-        results = model.run([feed[name] for name in task["inputs"]])
+    with numpy.load(os.path.join(task["folder"], "inputs.npz")) as given:
+        sized(given)
+
+    def run(feed):  # a second set of inputs may have other sizes
+        results = sized(feed).run([feed[name] for name in task["inputs"]])
         return dict(zip(task["outputs"], [one.to_numpy() for one in results]))  # noqa: B905
 
     return run

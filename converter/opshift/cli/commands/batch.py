@@ -97,7 +97,8 @@ EXTERNAL = ("copy", "inline", "one-file")
     "--runtimes",
     multiple=True,
     metavar="NAME[==VERSION]",
-    help="Count the models that this runtime runs, now and converted. May be given several times.",
+    help="Count the models that this runtime, or every one (all), runs now and converted."
+    " May be given several times.",
 )
 @click.option(
     "--max-failures",

@@ -195,7 +195,7 @@ def unknown(document: Document, row: Ceiling) -> list[str]:
 
 
 def stamps(document: Document, row: Ceiling) -> list[str]:
-    """The IR version and the imports of a model that a runtime does not read."""
+    """The IR version and the imports of a model that a runtime does not read, and those missing."""
     found = []
     ir = document.model.ir_version
     if row.ir is not None and ir > row.ir:
@@ -205,7 +205,23 @@ def stamps(document: Document, row: Ceiling) -> list[str]:
         if top is not None and version > top:
             shown = domain or "ai.onnx"
             found.append(f"the model imports {shown} {version}; {row.shown} reads it up to {top}")
+    found += [
+        f"the model does not import {domain}, the domain of its operator {op}"
+        for domain, op in _unimported(document)
+        if domain not in row.imports
+    ]
     return found
+
+
+def _unimported(document: Document) -> list[Key]:
+    """Operators of domains that nothing imports, apart from functions of the model."""
+    own = {function.domain for function in document.model.functions}
+    return sorted(
+        (domain, op)
+        for root in document.roots
+        for domain, op in root.index
+        if domain and domain not in root.imports and domain not in own
+    )
 
 
 def below_floor(document: Document, row: Ceiling) -> list[RuntimeLack]:

@@ -144,8 +144,7 @@ def survey(model: Source, names: Iterable[str] = ()) -> RuntimeSurvey:
 
 def _rows(names: Iterable[str]) -> list[Ceiling]:
     """The releases that are meant by names; without a name, all but those of onnx itself."""
-    chosen = [row for name in names for row in targets.rows(name)]
-    return chosen or [row for row in targets.table() if row.name != "onnx"]
+    return [row for name in tuple(names) or (targets.ALL,) for row in targets.rows(name)]
 
 
 def releases(before: Carve, after: Carve) -> list[RuntimeRelease]:

@@ -180,7 +180,7 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequen
 def _runtimes(summary: Summary) -> str:
     """How many models run in each release of a runtime, now and after a conversion."""
     if not summary.runs:
-        return "<p class=soft>No runtime was asked for; --runtimes NAME adds this table.</p>"
+        return "<p class=soft>No runtime was asked for; --runtimes all adds this table.</p>"
     header = ("Runtime", "Models", "Run now", "Run after a conversion", "Only after", "Never")
     rows = []
     for target, counts in summary.runs.items():
