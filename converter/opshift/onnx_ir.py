@@ -40,7 +40,7 @@ class ConvertVersionPass(FunctionalPass):
     Raises
     ------
     BadTarget
-        The target or an option cannot be meant.
+        The target or the value of an option is not valid.
 
     Examples
     --------

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from opshift.page.sheet import Page, Section
 
 SCHEMA_VERSION = 1
+MOST_NAMED = 16  # nodes of one rewriting that are named in their order without -v
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,11 +146,7 @@ class Report(Paged):
     @property
     def way(self) -> str:
         """`opset 12 -> 13, IR 7 -> 8`, and only what changes."""
-        moved = []
-        for domain in sorted({*self.source, *self.result}):
-            before, after = self.source.get(domain), self.result.get(domain)
-            if before != after:
-                moved.append(f"{domain or 'opset'} {before or '-'} -> {after or 'removed'}")
+        moved = moves(self.source, self.result)
         if self.ir_before != self.ir_after:
             moved.append(f"IR {self.ir_before} -> {self.ir_after}")
         return ", ".join(moved)
@@ -207,7 +204,7 @@ class Report(Paged):
             yield Line(f"  approximate: {text}", Role.CAUTION)
         for step in self.steps:
             for work in step.rewritten:
-                yield Line(f"  {step.where}  {work.op} x{work.count}: {' '.join(work.gives)}")
+                yield from rewriting(step, work)
                 yield Line(f"    by {work.adapter}", Role.FAINT, more=True)
             if step.kept:
                 kept = ", ".join(f"{op} x{count}" for op, count in step.kept.items())
@@ -217,6 +214,27 @@ class Report(Paged):
             yield Line(f"  inlined: the function {text} was written out at its calls")
         for text in self.notes:
             yield Line(f"  note: {text}")
+
+
+def moves(before: Mapping[str, int], after: Mapping[str, int]) -> list[str]:
+    """`opset 12 -> 13` and `ai.onnx.ml 2 -> removed`: the imports that change."""
+    found = []
+    for domain in sorted({*before, *after}):
+        old, new = before.get(domain), after.get(domain)
+        if old != new:
+            found.append(f"{domain or 'opset'} {old or '-'} -> {new or 'removed'}")
+    return found
+
+
+def rewriting(step: StepReport, work: Work) -> Iterator[Line]:
+    """`opset 12 -> 11  LessOrEqual x1: Greater Not`; of many nodes, how many of each operator."""
+    head = f"  {step.where}  {work.op} x{work.count}: "
+    if len(work.gives) <= MOST_NAMED:
+        yield Line(head + " ".join(work.gives))
+        return
+    counts = ", ".join(f"{op} x{count}" for op, count in Counter(work.gives).most_common())
+    yield Line(f"{head}{counted(len(work.gives), 'node')} ({counts})")
+    yield Line(f"    in their order: {' '.join(work.gives)}", Role.FAINT, more=True)
 
 
 def sections_of(

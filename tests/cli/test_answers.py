@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import onnx
 import pytest
@@ -115,6 +117,37 @@ def test_every_error_is_json_too(folder, words, code, name, form):
         ),
         (["check", "."], ".: this is a folder and not a model; give the path of the model"),
         (["targets", "missing.onnx"], "missing.onnx: No such file or directory"),
+        (
+            ["check", "sofmax.onnx"],
+            "sofmax.onnx: No such file or directory; did you mean softmax.onnx",
+        ),
+        (["sofmax.onx"], "'sofmax.onx' is neither a command nor a file; did you mean softmax.onnx"),
+        (["help"], "'help' is neither a command nor a file; did you mean --help?"),
+        (["--hlep"], "`opshift` has no option --hlep; did you mean --help?"),
+        (["convert", "erf.onnx", "--to", "9"], "no place for the result is given; give -o OUT or"),
+        (
+            ["convert", "erf.onnx", "--to", "9", "-o", "o", "--in-place"],
+            "-o and --in-place are both given; give one of them",
+        ),
+        (["accepts", "erf.onnx"], "no consumer is given; give --for NAME==VERSION, or --opset"),
+        (
+            ["accepts", "erf.onnx", "--for", "onnxruntime==1.2", "--ir", "3"],
+            "--for names a consumer already; leave out",
+        ),
+        (["adapters", "Rezise"], "ai.onnx has no operator 'Rezise'; did you mean Resize"),
+        (
+            ["adapters", "LabelEncoder"],
+            "ai.onnx has no operator 'LabelEncoder'; ai.onnx.ml has it: add --domain ai.onnx.ml",
+        ),
+        (["ops", "LabelEncoder"], "ai.onnx has no operator 'LabelEncoder'; ai.onnx.ml has it"),
+        (
+            ["adapters", "Resize", "--domain", "ai.onx"],
+            "domain 'ai.onx' is not known; did you mean ai.onnx, ai.onnx.ml?",
+        ),
+        (
+            ["ops", "Resize", "--domain", "ai.onx"],
+            "domain 'ai.onx' is not known; did you mean ai.onnx, ai.onnx.ml?",
+        ),
         (["targets", "coreml"], "no versions are known for 'coreml'"),
     ],
 )
@@ -126,6 +159,21 @@ def test_an_error_has_one_cure(folder, words, sentence):
     expected = "More about this error" if "; " in first else "What to do"
     assert len(cures) == 1
     assert cures[0].strip().startswith(expected)
+
+
+def test_no_words_show_the_help_as_it_is(folder):
+    done = run()
+    assert (done.exit_code, done.stdout) == (cli.BAD_INPUT, "")
+    assert done.stderr.startswith("Usage: ")
+    assert "error" not in done.stderr.splitlines()[0]
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(folder):
+    models = " ".join(["softmax.onnx"] * 40)
+    words = f"{sys.executable} -m opshift info {models} | head -1"
+    done = subprocess.run(words, shell=True, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("softmax.onnx: opset 12, IR 7")
+    assert done.stderr == ""
 
 
 def test_without_adapters_the_answer_is_what_to_install(folder, monkeypatch):

@@ -39,7 +39,7 @@ def test_the_command_and_its_short_form():
     assert run(MODEL).stdout == run("info", MODEL).stdout
     assert json.loads(run("info", MODEL, "--output-format", "json").stdout)["kind"] == "info"
     assert "reachable without a rewrite: opset 12, ai.onnx.ml 1 to 5" in run(MODEL).stdout
-    assert f"`opshift lowest {MODEL}` tries" in run(MODEL).stdout
+    assert f"`opshift lowest {MODEL}` shows" in run(MODEL).stdout
 
 
 def test_where_the_adapters_can_lead_a_model(tmp_path):
@@ -67,6 +67,7 @@ FOREIGN = {
     "HTML_PAGE": b"\n<!DOCTYPE html><html></html>",
     "GZIP_FILE": b"\x1f\x8b\x08" + bytes(20),
     "ZIP_FILE": b"PK\x03\x04" + bytes(40),
+    "PICKLE_FILE": b"\x80\x04\x95\x10" + bytes(20),
     "PYTORCH_FILE": b"PK\x03\x04" + bytes(26) + b"archive/data.pkl",
     "TFLITE_FILE": b"\x1c\0\0\0TFL3" + bytes(20),
     "ORT_FILE": b"\x1c\0\0\0ORTM" + bytes(20),

@@ -54,6 +54,25 @@ def test_a_plan_says_what_each_boundary_rewrites():
     assert "opset 12 -> 13  Softmax x1: Flatten Softmax Shape Reshape" in str(found)
 
 
+def test_only_what_changes_is_printed_and_more_with_v():
+    text = """(float[2,3,4] x, float[2,3,4] b) => (float[2,3,4] y)
+        { s = Softmax(x) t = Add(s, b) y = Concat<axis = 0>(t) }"""
+    found = plan(model(text), 13)
+    assert {path.op for path in found.paths if path.hops} == {"Add", "Concat", "Softmax"}
+    short, whole = str(found), plain(found.lines(), more=True)
+    assert short.splitlines()[0] == "Possible: opset 12 -> 13."
+    assert short.splitlines()[2].split() == ["Softmax", "1", "12->13", "rewrite"]
+    assert "unchanged: 2 nodes of 2 operators" in short
+    assert "compatible" not in short
+    assert "    Add x1: 12->13 compatible" in whole.splitlines()
+
+
+def test_a_verdict_that_found_nothing_to_do_is_not_printed_as_a_change():
+    found = plan(model("(float[2] x) => (float[2] y) { y = Concat<axis = 0>(x) }"), 10)
+    assert [hop.verdict for path in found.paths for hop in path.hops] == ["rewrite"]
+    assert str(found).splitlines()[1] == "  unchanged: 1 node of 1 operator"
+
+
 def test_a_dead_end_is_in_the_path_and_in_the_answer():
     found = plan(model("(string[3] x) => (string[3] y) { y = StringNormalizer(x) }", 13), 9)
     (path,) = found.paths

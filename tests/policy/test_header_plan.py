@@ -133,6 +133,16 @@ def test_when_the_header_is_all_that_changes(tmp_path, part, opset, target, shor
     assert (found is not None) is short
 
 
+def test_a_plan_names_the_imports_that_a_runtime_needs_removed(tmp_path):
+    onnx.save(made("plain", 13), path := tmp_path / "m.onnx")
+    found = plan(path, "onnx-mlir")
+    report = convert(str(path), "onnx-mlir").report
+    assert found.header_only
+    assert (found.nearest, found.notes) == (report.result, report.notes)
+    verdict = "Possible: acme 1 -> removed, ai.onnx.ml 2 -> removed. No operator changes."
+    assert str(found).startswith(verdict)
+
+
 def test_odd_imports_are_left_to_the_engine(tmp_path):
     twice = made("plain", 13)
     twice.opset_import.append(helper.make_opsetid("ai.onnx", 13))

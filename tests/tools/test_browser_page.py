@@ -173,7 +173,7 @@ def test_a_model_is_shown_and_converted_in_the_browser(page, folder):
         browser.run("document.getElementById('target').value = '13'")
         for button, title, told in (
             ("targets", "Runtimes", "onnxruntime"),
-            ("plan", "Plan", "Possible: opset 12 -> opset 13"),
+            ("plan", "Plan", "Possible: opset 12 -> 13"),
             ("convert", "Convert", "opset 12 -> 13"),
         ):
             code, text = press(browser, button, title)

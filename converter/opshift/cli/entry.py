@@ -16,7 +16,7 @@ import click
 
 import opshift
 from opshift.cli import commands, settings
-from opshift.cli.options import GroupedCommand
+from opshift.cli.options import GroupedCommand, files_beside
 from opshift.cli.terminal import BAD_INPUT, INTERRUPTED, Output
 from opshift.text import suggestion
 
@@ -47,7 +47,8 @@ class Commands(click.Group):
         if word not in known:
             if word.lower().endswith(".onnx") or os.path.exists(word):
                 return DEFAULT, self.get_command(ctx, DEFAULT), args
-            ctx.fail(f"{word!r} is neither a command nor a file{suggestion(word, known, 1)}")
+            near = suggestion(word, [*known, "--help", *files_beside(word)], 1)
+            ctx.fail(f"{word!r} is neither a command nor a file{near}")
         ctx.default_map = {word: settings.defaults(self.get_command(ctx, word), word)}
         return super().resolve_command(ctx, args)
 
@@ -63,6 +64,9 @@ class Commands(click.Group):
         try:
             code = super().main(words, prog_name, complete_var, standalone_mode=False, **extra)
         except click.ClickException as error:
+            if not words:  # the message is the help
+                click.echo(error.format_message(), err=True)
+                sys.exit(BAD_INPUT)
             code = _output(words).failed(_sentence(error), BAD_INPUT, "BAD_USAGE")
         except click.Abort:
             code = _output(words).failed("interrupted", INTERRUPTED, "INTERRUPTED")
@@ -79,11 +83,12 @@ def _sentence(error: click.ClickException) -> str:
     if isinstance(error, click.NoSuchOption) and error.ctx is not None:
         if error.option_name in OTHER_NAMES:
             cure = f"; write {OTHER_NAMES[error.option_name]} after the name of the command"
-        elif error.ctx.parent is None:
-            cure = "; options stand after the name of a command: opshift COMMAND [OPTIONS]"
         else:
-            known = [word for one in error.ctx.command.params for word in one.opts]
-            cure = suggestion(error.option_name, [word for word in known if word.startswith("-")])
+            own = error.ctx.command.get_params(error.ctx)
+            known = [word for one in own for word in one.opts if word.startswith("-")]
+            cure = suggestion(error.option_name, known)
+            if error.ctx.parent is None and not cure:
+                cure = "; options stand after the name of a command: opshift COMMAND [OPTIONS]"
         return f"{_called(error.ctx)} has no option {error.option_name}{cure}"
     if isinstance(error, click.MissingParameter) and error.param is not None and error.ctx:
         kind = "argument" if isinstance(error.param, click.Argument) else "option"

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import shlex
 import sys
 from collections.abc import Callable, Sequence
@@ -159,7 +160,9 @@ def documents(function: _Command) -> _Command:
 def page(ctx: click.Context, param: click.Parameter, path: str | None) -> str | None:
     """Returns the path of a page, whose name must end as that of a page."""
     if path is not None and not path.lower().endswith((".html", ".htm")):
-        raise click.BadParameter(f"{path}: a report is an HTML page; give it a name in .html")
+        raise click.BadParameter(
+            f"{path}: a report is an HTML page; give it a name that ends in .html"
+        )
     return path
 
 
@@ -218,6 +221,9 @@ def guarded(output: Output, work: Callable[[], int]) -> int:
         return output.failed(str(error), BAD_INPUT, error.code)
     except click.UsageError as error:
         return output.failed(error.format_message(), BAD_INPUT, "BAD_USAGE")
+    except BrokenPipeError:  # the reader of the output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(BAD_INPUT)
     except OSError as error:
         return output.failed(_sentence(error), BAD_INPUT, "FILE_ERROR")
     except MemoryError as error:
@@ -234,7 +240,40 @@ def guarded(output: Output, work: Callable[[], int]) -> int:
 def _sentence(error: OSError) -> str:
     if not error.strerror:
         return str(error)
-    return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    if not error.filename:
+        return error.strerror
+    told = f"{error.filename}: {error.strerror}"
+    if isinstance(error, FileNotFoundError):
+        told += suggestion(str(error.filename), files_beside(str(error.filename)))
+    return told
+
+
+def files_beside(path: str) -> list[str]:
+    """The files in the folder of a path, for a suggestion."""
+    folder = os.path.dirname(path)
+    try:
+        return [os.path.join(folder, name) for name in os.listdir(folder or ".")]
+    except OSError:
+        return []
+
+
+def known_operator(domain: str, op: str, operators: Sequence[str]) -> None:
+    """Refuses an operator that a domain does not have, and suggests a domain or another name."""
+    if op in operators:
+        return
+    from opshift.opsets import changelog
+
+    known = changelog.default()
+    own = domain or "ai.onnx"
+    if not operators and domain not in known.domains:
+        raise click.UsageError(f"domain {domain!r} is not known{suggestion(domain, _domains())}")
+    homes = [home for home in known.domains if op in known.operators(home)]
+    if homes:
+        raise click.UsageError(
+            f"{own} has no operator {op!r}; {homes[0] or 'ai.onnx'} has it: add --domain"
+            f" {homes[0] or 'ai.onnx'}"
+        )
+    raise click.UsageError(f"{own} has no operator {op!r}{suggestion(op, list(operators))}")
 
 
 def refused_as_dict(refused: Refused) -> dict[str, Any]:

@@ -96,15 +96,17 @@ class Output:
         show = coloured if wanted else plain
         click.echo(show(lines, more=self.verbosity > 0), err=err, color=wanted)
 
-    def each(self, models: tuple[str, ...], work: Callable[[str], int]) -> int:
-        """Runs the work for each model, and returns the worst exit code."""
+    def each(
+        self, models: tuple[str, ...], work: Callable[[str], int], *, headed: bool = True
+    ) -> int:
+        """Runs the work for each model, below its name; returns the worst exit code."""
         if len(models) == 1:
             return work(models[0])
         self._several = [] if self.form == "json" else None
         found = set()
         for model in models:
             self._model = model
-            if self.form == "text" and self.verbosity >= 0:
+            if headed and self.form == "text" and self.verbosity >= 0:
                 self.say([Line(f"{model}:", Role.FAINT)], err=self.aside)
             found.add(work(model))
         collected, self._several, self._model = self._several, None, ""

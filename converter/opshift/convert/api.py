@@ -164,7 +164,7 @@ def convert_with_report(
     InvalidModel
         The model breaks a rule of the specification.
     BadTarget
-        The target or an option cannot be meant.
+        The target or the value of an option is not valid.
     TypeError
         The model is of none of these types, or both names of the target are given.
 

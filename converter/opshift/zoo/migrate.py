@@ -119,7 +119,8 @@ def migrate(
     Raises
     ------
     BadTarget
-        The target or an option cannot be meant, or the results would replace their sources.
+        The target or the value of an option is not valid, or the results would replace their
+        sources.
 
     Examples
     --------

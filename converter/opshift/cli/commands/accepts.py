@@ -47,19 +47,18 @@ def command(
 ) -> int:
     """Tell whether a consumer can use IN as it is, with every reason why not.
 
-    The exit code is 1 if it cannot use one of several IN.
-
-    The consumer is a runtime by name, whose operators, types and forms are known, or a program
-    that knows certain versions, by the rules of ONNX's versioning. Nothing is converted.
+    The consumer is a runtime (--for), whose operators, types and forms opshift knows, or a program
+    that reads certain versions (--opset, --ir, --model-version) by the rules of ONNX's versioning.
+    Nothing is converted. The exit code is 1 if the consumer cannot use one of the models.
     """
     documents = options.give_documents([word for word in opsets if word.endswith(SUFFIX)])
     words = tuple(word for word in opsets if not word.endswith(SUFFIX))
     known = any((words, ir, model_version)) or (documents and runtime is None)
     if (runtime is None) == (not known):
-        raise click.UsageError(
-            "no consumer is given, or two; give either --for NAME==VERSION, or --opset, --ir and"
-            " --model-version"
-        )
+        told = "no consumer is given; give --for NAME==VERSION, or --opset, --ir, --model-version"
+        if known:
+            told = "--for names a consumer already; leave out --opset, --ir and --model-version"
+        raise click.UsageError(told)
 
     def ask(source: str) -> int:
         with output.working(f"looking at {os.path.basename(source)}"):

@@ -11,7 +11,7 @@ import click
 from opshift.cli import options
 from opshift.cli.options import common, documents
 from opshift.cli.terminal import DONE, Output
-from opshift.text import Line, Role, suggestion
+from opshift.text import Line, Role
 
 if TYPE_CHECKING:
     from opshift.author.verdicts import Adapter
@@ -42,8 +42,7 @@ def command(output: Output, op: str | None, domain: str) -> int:
                 f"{op!r} of {where} has no adapter, because no version changed it; see `opshift"
                 f" ops {op}`"
             )
-        near = suggestion(op, list(schemas.operators(domain)))
-        raise click.UsageError(f"{op!r} does not exist in {where}{near}")
+        options.known_operator(domain, op, list(schemas.operators(domain)))
     output.result(
         lambda: (
             (line for name in found for line in _page(name, found[name]))
@@ -59,10 +58,11 @@ def _page(name: str, adapters: list[Adapter]) -> Iterator[Line]:
     yield Line(name, Role.GOOD)
     for adapter in sorted(adapters, key=lambda a: (a.start > a.to, a.start)):
         kind = adapter.kind
-        yield Line(f"  {adapter.start}->{adapter.to}  {kind}  {_place(adapter)}")
+        step = f"{adapter.start}->{adapter.to}" if adapter.at_boundary else "any version"
+        yield Line(f"  {step}  {kind}  {_place(adapter)}")
         yield Line(f"    {adapter.summary}")
         for example in adapter.examples:
-            outcome = f": {example.outcome}" if example.outcome else ""
+            outcome = f": {example.outcome or 'equal results'}"
             yield Line(f"    - {example.title}{outcome}")
 
 

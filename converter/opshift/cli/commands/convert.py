@@ -90,9 +90,10 @@ def command(
     """
     wanted = not (only_check or dry_run)
     if wanted and in_place == (output is not None):
-        raise click.UsageError(
-            "no place for the result is given, or two; give either -o OUT or --in-place"
-        )
+        missing = "-o and --in-place are both given; give one of them"
+        if output is None:
+            missing = "no place for the result is given; give -o OUT or --in-place"
+        raise click.UsageError(missing)
     if output is not None and len(sources) > 1:
         raise click.UsageError("-o names one result, and several models are given; give --in-place")
     if report is not None and len(sources) > 1:

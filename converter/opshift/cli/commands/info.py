@@ -27,4 +27,4 @@ def command(output: Output, sources: tuple[str, ...]) -> int:
         output.result(found.lines, found.as_dict)
         return DONE
 
-    return output.each(sources, lambda source: guarded(output, lambda: look(source)))
+    return output.each(sources, lambda source: guarded(output, lambda: look(source)), headed=False)

@@ -83,7 +83,7 @@ def command(
     known = changelog.default()
     newest = known.newest(domain)
     if newest is None:
-        near = suggestion(domain, list(known.domains))
+        near = suggestion(domain, [one or "ai.onnx" for one in known.domains])
         raise click.UsageError(f"domain {domain!r} is not known{near}")
     if to is not None and (since is None or to > newest):
         ends = f"the newest {domain or 'ai.onnx'} is {newest}; give {newest} or a lower one"
@@ -140,11 +140,8 @@ def _written(output: Output, path: str, data: bytes) -> int:
 
 
 def _history(known: Changelog, domain: str, op: str) -> tuple[Entry, ...]:
-    entries = known.history(domain, op)
-    if not entries:
-        near = suggestion(op, list(known.operators(domain)))
-        raise click.UsageError(f"{domain or 'ai.onnx'} has no operator {op!r}{near}")
-    return entries
+    options.known_operator(domain, op, list(known.operators(domain)))
+    return known.history(domain, op)
 
 
 def _page(entry: Entry) -> Iterator[Line]:
@@ -152,7 +149,8 @@ def _page(entry: Entry) -> Iterator[Line]:
     if entry.deprecated:
         words.append(f"deprecated, replaced by {', '.join(entry.replaced_by) or 'nothing'}")
     yield Line(f"{entry.operator}  {entry.fingerprint}  {'; '.join(words)}".rstrip())
-    yield from (Line(f"    {listed}") for listed in (*entry.types, *entry.details.lines()))
+    types = (listed for listed in entry.types if len({*listed.split(": ")}) > 1)  # not only itself
+    yield from (Line(f"    {listed}") for listed in (*types, *entry.details.lines()))
 
 
 def _table(deltas: list[Delta], domain: str, start: int, to: int) -> Iterator[Line]:

@@ -129,8 +129,9 @@ class Findings(Shown):
         """How many rules are broken, then each finding."""
         levels = [finding.level for finding in self.found]
         errors, warnings = levels.count(ERROR), levels.count(WARNING)
-        told = [counted(n, what) for n, what in ((errors, ERROR), (warnings, WARNING)) if n]
+        told = counted(errors, ERROR) if errors else "No errors"
+        told += f", {counted(warnings, WARNING)}." if warnings else "."
         role = Role.BAD if errors else Role.CAUTION if warnings else Role.GOOD
-        yield Line(f"{', '.join(told)}." if told else "Nothing is wrong.", role)
+        yield Line(told if errors or warnings else "Nothing is wrong.", role)
         for finding in self.found:
             yield Line(f"  {finding}", _ROLES[finding.level])

@@ -31,8 +31,8 @@ MOST_ROWS = 20  # of one kind that are shown without -v
 
 _EFFECTS = {
     Level.MAJOR: "users of the first model must change their code or their inputs.",
-    Level.MINOR: "users of the first model can go on, and the second model offers more.",
-    Level.PATCH: "users of the first model can go on, and results may differ.",
+    Level.MINOR: "users of the first model can use the second, which offers more.",
+    Level.PATCH: "users of the first model can use the second, but results may differ.",
 }
 SAME_PARTS = "both models have the same nodes and weights"
 
@@ -124,7 +124,7 @@ class Diff(Shown):
         if not self.level:
             yield Line("NONE: users of the first model notice no difference.", Role.GOOD)
         elif self.same and self.level is Level.PATCH:
-            yield Line("PATCH: users of the first model can go on.", Role.GOOD)
+            yield Line("PATCH: users of the first model can use the second.", Role.GOOD)
         else:
             role = Role.BAD if self.level is Level.MAJOR else Role.CAUTION
             yield Line(f"{self.level.name}: {_EFFECTS[self.level]}", role)
@@ -132,8 +132,8 @@ class Diff(Shown):
             yield Line(f"  The computation is the same: {self.same}.", Role.GOOD)
         elif any(one.kind in ("version", "nodes", "weight") for one in self.differences):
             yield Line(
-                "  It is not established that the computation is the same; opshift verify A B runs"
-                " both models."
+                "  Whether both models compute the same results is not known; `opshift verify A B`"
+                " runs both."
             )
         yield from (Line(f"  {change.level.name}: {change.reason}") for change in self.changes)
         for kind, rows in itertools.groupby(self.differences, key=lambda one: one.kind):
@@ -152,7 +152,7 @@ def _rows(kind: str, rows: list[Difference]) -> Iterator[Line]:
     for number, row in enumerate(rows):
         yield Line(f"    {row}", more=number >= MOST_ROWS)
     if len(rows) > MOST_ROWS:
-        yield Line(f"    {len(rows)} in all; -v shows each")
+        yield Line(f"    and {len(rows) - MOST_ROWS} more; -v shows each")
 
 
 def diff(first: Model, second: Model) -> Diff:
@@ -193,9 +193,9 @@ def diff(first: Model, second: Model) -> Diff:
         changes.append(SignatureChange(Level.PATCH, "the model's metadata changed"))
     same = _same(first, a, b)
     if same is None:
-        changes.append(SignatureChange(Level.PATCH, "what it computes may have changed"))
+        changes.append(SignatureChange(Level.PATCH, "the models may compute different results"))
     elif same != SAME_PARTS:
-        changes.append(SignatureChange(Level.PATCH, "it is written for other versions"))
+        changes.append(SignatureChange(Level.PATCH, "the models have different versions"))
     changes.sort(key=lambda change: -change.level)
     before, after = (_version(side.model) for side in (a, b))
     return Diff(tuple(changes), before, after, tuple(differences), same or "")

@@ -80,8 +80,8 @@ class Info(Shown):
         yield Line(f"  reachable at best: {_ranges(self.reach)}")
         yield Line(f"  runtimes whose versions fit: {', '.join(self.runtimes) or 'none known'}")
         path = shlex.quote(self.path)
-        yield Line(f"  `opshift lowest {path}` tries which versions the model reaches.")
-        yield Line(f"  `opshift targets {path}` tries which runtimes run it.")
+        yield Line(f"  `opshift lowest {path}` shows which versions the model can reach.")
+        yield Line(f"  `opshift targets {path}` shows which releases of runtimes run it.")
 
 
 def _ranges(found: Mapping[str, tuple[int, int]]) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from opshift.convert.request import AnyTarget, Request, Wishes, takes_wishes
@@ -14,7 +14,15 @@ from opshift.errors import RefusedNode, blockers, blocking, farthest
 from opshift.model.bytes.source import Opened
 from opshift.page import Paged
 from opshift.records import dataclass
-from opshift.report import SCHEMA_VERSION, Site, StepReport, modernized, sections_of
+from opshift.report import (
+    SCHEMA_VERSION,
+    Site,
+    StepReport,
+    modernized,
+    moves,
+    rewriting,
+    sections_of,
+)
 from opshift.text import Line, Role, counted, show_versions, table
 
 if TYPE_CHECKING:
@@ -126,18 +134,10 @@ class Plan(Paged):
             yield Line(f"  assumed: {text}", Role.CAUTION)
         for text in self.approximations:
             yield Line(f"  approximate: {text}", Role.CAUTION)
-        changed = [path for path in self.paths if path.hops or path.dead_end]
-        if changed:
-            yield from table(("operator", "nodes", "path"), map(_row, changed), indent="  ")
-        same = [path for path in self.paths if not path.hops and not path.dead_end]
-        if same:
-            count = sum(path.count for path in same)
-            names = ", ".join(f"{_name(path)} x{path.count}" for path in same)
-            yield Line(f"  unchanged: {counted(count, 'node')} of {counted(len(same), 'operator')}")
-            yield Line(f"    {names}", Role.FAINT, more=True)
+        yield from self._operators()
         for step in self.steps:
             for work in step.rewritten:
-                yield Line(f"  {step.where}  {work.op} x{work.count}: {' '.join(work.gives)}")
+                yield from rewriting(step, work)
         yield from modernized(self.modernized)
         for text in self.notes:
             yield Line(f"  note: {text}", Role.CAUTION)
@@ -147,6 +147,34 @@ class Plan(Paged):
                 yield Line(f"Reachable: {domain or 'opset'} {low} to {high}.")
         for domain in self.outgrown:
             yield Line(OUTGROWN.format(domain or "ai.onnx"))
+
+    def _operators(self) -> Iterator[Line]:
+        """What changes for each operator of the model; with -v also what stays as it is."""
+        shown = [(path, self._changes(path)) for path in self.paths]
+        rows = [_row(path, hops) for path, hops in shown if hops or path.dead_end]
+        if rows:
+            yield from table(("operator", "nodes", "path"), rows, indent="  ")
+        same = [path for path, hops in shown if not hops and not path.dead_end]
+        if same:
+            count = sum(path.count for path in same)
+            yield Line(f"  unchanged: {counted(count, 'node')} of {counted(len(same), 'operator')}")
+        for path in same:
+            way = f": {_row(path, path.hops)[2]}" if path.hops else ""
+            yield Line(f"    {_name(path)} x{path.count}{way}", Role.FAINT, more=True)
+
+    def _changes(self, path: Path) -> tuple[Hop, ...]:
+        """The hops that change a node: not the compatible ones, nor those that find no work."""
+        kept, done = set[tuple[str, int, int]](), set[tuple[str, int, int]]()
+        for step in self.steps:
+            if step.domain == path.domain:
+                kept |= {(op, step.start, step.to) for op in step.kept}
+                done |= {(work.op, step.start, step.to) for work in step.rewritten}
+        idle = kept - done
+        return tuple(
+            hop
+            for hop in path.hops
+            if hop.verdict != "compatible" and (hop.op, hop.start, hop.to) not in idle
+        )
 
     def page(self) -> Page:
         """The verdict, what blocks the conversion or what it would do, and how far one can go."""
@@ -165,7 +193,8 @@ class Plan(Paged):
         caution = [Line(f"Approximate: {text}", Role.CAUTION) for text in self.approximations]
         notes = [*self.notes, *(OUTGROWN.format(domain or "ai.onnx") for domain in self.outgrown)]
         changes, *rest = sections_of(self.steps, caution, notes)
-        ways = [_row(path) for path in self.paths if path.hops or path.dead_end]
+        shown = [(path, self._changes(path)) for path in self.paths]
+        ways = [_row(path, hops) for path, hops in shown if hops or path.dead_end]
         rows = [tuple(cell.replace("->", " → ") for cell in row) for row in ways]
         table = Table(("Operator", "Nodes", "Way to the target"), rows, frozenset((1,)))
         way = Section("The way of each operator", (table,) if rows else ())
@@ -174,10 +203,11 @@ class Plan(Paged):
 
     def _verdict(self) -> Line:
         goal = show_versions(self.target)
-        if self.header_only:
-            return Line(f"Possible: {goal}. No operator changes.", Role.GOOD)
         if self.possible:
-            return Line(f"Possible: {show_versions(self.source)} -> {goal}.", Role.GOOD)
+            same = " No operator changes." if self.header_only else ""
+            moved = ", ".join(moves(self.source, self.nearest))
+            own = f"the model has {show_versions(self.source)}"
+            return Line(f"Possible: {moved or own}.{same}", Role.GOOD)
         blocked = counted(len(self.refusals), "node blocks", "nodes block")
         limits = farthest(self.refusals, self.nearest, self.target)
         return Line(" ".join([f"Not possible: {goal}. {blocked} it.", *limits]), Role.BAD)
@@ -187,14 +217,13 @@ def _name(path: Path) -> str:
     return f"{path.domain}.{path.op}" if path.domain else path.op
 
 
-def _row(path: Path) -> tuple[str, str, str]:
-    hops = [
-        f"{hop.where} {hop.verdict}" + (f" ({hop.op})" if hop.op != path.op else "")
-        for hop in path.hops
+def _row(path: Path, hops: Iterable[Hop]) -> tuple[str, str, str]:
+    told = [
+        f"{hop.where} {hop.verdict}" + (f" ({hop.op})" if hop.op != path.op else "") for hop in hops
     ]
     if path.dead_end:
-        hops.append(f"no path: {path.dead_end}")
-    return _name(path), str(path.count), ", ".join(hops)
+        told.append(f"no path: {path.dead_end}")
+    return _name(path), str(path.count), ", ".join(told)
 
 
 @takes_wishes

@@ -33,10 +33,12 @@ def code_of(head: bytes) -> str | None:
     return "HTML_PAGE" if text.startswith((b"<!doctype html", b"<html")) else None
 
 
-def text_code_of(head: bytes) -> str | None:
-    """The code of what could not be read as a model and looks like text, or is empty."""
+def unread_code_of(head: bytes) -> str | None:
+    """The code of what could not be read as a model: a pickle, a text, or an empty file."""
     if not head:
         return "EMPTY_FILE"
+    if head[:1] == b"\x80" and head[1:2] in b"\x02\x03\x04\x05":
+        return "PICKLE_FILE"
     text = head.lstrip(b"\xef\xbb\xbf \t\r\n")
     if text[:1] in (b"{", b"["):
         return "JSON_FILE"
@@ -52,6 +54,6 @@ def error(path: str, code: str) -> InvalidModel:
 
 def unreadable(path: str, head: bytes, reason: object) -> InvalidModel:
     """The error for an unreadable file: it names the kind of the file, or else the reason."""
-    if (code := code_of(head) or text_code_of(head)) is not None:
+    if (code := code_of(head) or unread_code_of(head)) is not None:
         return error(path, code)
     return InvalidModel(f"{path}: not a readable ONNX model: {reason}", "UNREADABLE_MODEL")

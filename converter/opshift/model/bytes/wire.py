@@ -87,6 +87,9 @@ class Malformed(ValueError):  # noqa: N818 - it becomes InvalidModel
     """The bytes are not those of a model; the message says why."""
 
 
+LONGER = "the field at byte {} goes beyond the end of the message that holds it"
+
+
 # --- reading --------------------------------------------------------------------------------------
 
 _TENSOR, _GRAPH, _NODE, _ATTRIBUTE, _SPARSE, _FUNCTION, _TRAINING, MODEL = range(8)
@@ -122,7 +125,7 @@ def read_varint(data: Buffer, pos: int) -> tuple[int, int]:
             return value, pos
         shift += 7
         if shift > 63:
-            raise Malformed(f"there is no number at byte {pos}")
+            raise Malformed(f"the bytes before byte {pos} do not encode a number")
 
 
 def seek(
@@ -155,7 +158,7 @@ def seek(
                 return base + first, tag >> 3, base + body, base + at
         start, pos = base + first, base + at
     if pos != end:
-        raise Malformed(f"the field at byte {start} is longer than what it is in")
+        raise Malformed(LONGER.format(start))
     return None
 
 
@@ -181,7 +184,7 @@ def fields(data: Buffer, pos: int, end: int) -> Iterator[tuple[int, int, int, in
         else:
             pos = _skip(data, base + body, end, tag)
         if pos > end:
-            raise Malformed(f"the field at byte {start} is longer than what it is in")
+            raise Malformed(LONGER.format(start))
         yield start, tag, base + body, pos, value
 
 
@@ -209,7 +212,7 @@ def _skip(data: Buffer, pos: int, end: int, tag: int) -> int:
             return pos + 4
         case 3:
             return _skip_group(data, pos, end, tag >> 3)
-    raise Malformed(f"there is no field at byte {pos - 1}")
+    raise Malformed(f"byte {pos - 1} does not begin a field of a model")
 
 
 def _skip_group(data: Buffer, pos: int, end: int, number: int) -> int:
@@ -244,10 +247,10 @@ def carve(data: Buffer, threshold: int) -> tuple[bytes, list[tuple[int, Runs]]]:
     try:
         pieces = carver.message(MODEL, 0, len(data), depth=0)
     except IndexError:
-        raise Malformed("it ends in the middle of a field") from None
+        raise Malformed("the file ends in the middle of a field") from None
     skeleton = data[:] if pieces is None else b"".join(pieces)
     if skeleton.count(MARK_KEY) != len(carver.payloads):
-        raise Malformed(f"a tensor in it is marked {MARK!r} already")
+        raise Malformed(f"a tensor of the model already has the mark {MARK!r}")
     return skeleton, carver.payloads
 
 
@@ -260,7 +263,7 @@ class _Carver:
     def message(self, kind: int, pos: int, end: int, depth: int) -> list[bytes] | None:
         """The message without large payloads, in pieces; None when it has none."""
         if depth > _DEPTH:
-            raise Malformed(f"its messages are nested deeper than {_DEPTH}")
+            raise Malformed(f"the messages of the file are nested more than {_DEPTH} levels deep")
         if kind == _TENSOR:
             return self.tensor(pos, end)
         pieces: list[bytes] = []

@@ -76,9 +76,9 @@ def _refuse_foreign(model: ModelProto) -> None:
     for message in (model, model.graph):
         for field in UnknownFieldSet(message):  # type: ignore[attr-defined]  # by __getitem__
             if known := message.DESCRIPTOR.fields_by_number.get(field.field_number):
-                raise wire.Malformed(f"its field {known.name!r} is of another kind")
+                raise wire.Malformed(f"the field {known.name!r} is encoded as another type")
     if not model.HasField("graph") and not model.HasField("ir_version"):
-        raise wire.Malformed("it has neither a graph nor an ir_version")
+        raise wire.Malformed("the message has neither a graph nor an ir_version")
 
 
 def carve_model(model: ModelProto, base_dir: str = "") -> tuple[ModelProto, Weights]:
