@@ -15,7 +15,7 @@ import onnx.parser
 import pytest
 from onnx import onnx_operators_ml_pb2
 from opshift import BadTarget, versions
-from opshift.opsets import operator_set, schemas
+from opshift.opsets import changelog, operator_set, schemas
 from opshift.opsets.changelog import Changelog
 from opshift.opsets.operator_set import OperatorSet
 
@@ -95,7 +95,6 @@ def document(version=1, change=lambda proto: None, **operators):
         (lambda p: p.ClearField("opset_version"), "does not say the version"),
         (lambda p: p.operator.add(op_type="Run"), "describes an operator twice"),
         (lambda p: setattr(p.operator[0], "since_version", 2), "begins at version 2, and the set is"),
-        (lambda p: setattr(p.operator[0], "doc_string", "Runs."), "has no signature"),
         (lambda p: setattr(p.operator[0], "doc_string", "Signature:\n  nonsense"), "'nonsense' of its signature"),
         (lambda p: setattr(p.operator[0], "doc_string", "Signature:\n  attribute a: INT = x"), "is no JSON"),
         (lambda p: setattr(p.operator[0], "doc_string", "Signature:\n  attribute a: NUMBER"), "which is no type"),
@@ -106,6 +105,15 @@ def test_a_document_with_a_fault_is_named(change, sentence):
     with pytest.raises(BadTarget, match="acme") as told:
         operator_set.read(document(change=change), "acme")
     assert sentence in str(told.value)
+
+
+def test_an_operator_without_a_signature_accepts_anything():
+    data = document(Run=(1, "Runs."), Other=(1, ""))
+    found = operator_set.read(data, "acme")
+    first, second = found.operators
+    assert (first.schema.stated, first.documentation, second.documentation) == (False, "Runs.", "")
+    assert operator_set.read(operator_set.write(found), "again") == found
+    assert b"Signature" not in operator_set.write(found)
 
 
 def test_what_is_no_document():
@@ -304,3 +312,117 @@ def test_an_exported_operator_set_of_onnx_may_lie_beside_a_model(vendor):
     refused = run(vendor, "check", "twice.onnx", "--opset", "onnx13.onnxopset")
     assert refused.returncode == 2
     assert "describes ai.onnx, which ONNX describes" in refused.stderr
+
+
+# -- documents of other programs, which have no signatures -----------------------------------------
+
+BARE = "Runs."
+FREE = """<ir_version: 8, opset_import: ["" : 13, "com.acme" : 1]>
+g (float[2,3] x) => (float[2,3] y) { a = com.acme.Run<any = 3, of = [1.0]>(x, x, x) y = Softmax(a) }"""
+
+
+@pytest.fixture
+def plain(tmp_path):
+    """A folder with two documents without signatures, and a model."""
+    (tmp_path / "sets").mkdir()
+    ones = {"Run": (1, BARE), "Old": (1, BARE)}
+    (tmp_path / "sets" / "acme1.onnxopset").write_bytes(document(1, **ones))
+    (tmp_path / "sets" / "acme2.onnxopset").write_bytes(document(2, Run=(1, BARE), New=(2, "")))
+    onnx.save(onnx.parser.parse_model(FREE), tmp_path / "free.onnx")
+    onnx.save(onnx.parser.parse_model(MODEL % "Rnu(x)"), tmp_path / "typo.onnx")
+    onnx.save(onnx.parser.parse_model(MODEL % "Old(x)"), tmp_path / "old.onnx")
+    return tmp_path
+
+
+def test_what_a_document_does_not_state_is_not_forbidden(plain):
+    done = run(plain, "check", "free.onnx")
+    assert done.returncode == 0, done.stdout
+    assert "info: 1 node of com.acme.Run cannot be compared with its operator" in done.stdout
+    words = ["convert", "free.onnx", "-o", "o.onnx", "--to", "com.acme=2", "--to", "11"]
+    done = run(plain, *words, "--checks", "full")
+    assert done.returncode == 0, done.stderr
+    after = onnx.load(plain / "o.onnx")
+    assert {one.domain: one.version for one in after.opset_import} == {"": 11, "com.acme": 2}
+    assert after.graph.node[0].op_type == "Run"
+
+
+def test_what_a_document_states_still_counts(plain):
+    done = run(plain, "check", "typo.onnx")
+    assert done.returncode == 1
+    assert "no operator of that name exists in com.acme 1; did you mean Run?" in done.stdout
+    done = run(plain, "convert", "old.onnx", "-o", "o.onnx", "--to", "com.acme=2")
+    assert done.returncode == 1
+    assert "com.acme.Old 'a' 1->2: No adapter describes this change" in done.stderr
+
+
+def test_what_is_not_stated_is_listed_as_such(plain):
+    shown = run(plain, "ops", "Run", "--domain", "com.acme").stdout
+    assert "inputs, outputs, types and attributes are not stated" in shown
+    listed = run(plain, "ops", "--domain", "com.acme", "--since", "1", "--diff", "2").stdout
+    rows = [" ".join(line.split()) for line in listed.splitlines()]
+    assert "Old 1 2 deprecated, breaking for consumers" in rows
+    assert "New - 2 new" in rows
+
+
+def test_a_change_of_what_is_not_stated_may_break(plain):
+    (plain / "sets" / "acme2.onnxopset").write_bytes(document(2, Run=(2, SIGNATURE)))
+    listed = run(plain, "ops", "--domain", "com.acme", "--since", "1", "--diff", "2").stdout
+    assert "! inputs, outputs, types and attributes are not stated, so what changed" in listed
+
+
+def test_one_document_may_state_what_another_leaves_out(plain):
+    (plain / "sets" / "acme2.onnxopset").write_bytes(document(2, Run=(1, SIGNATURE)))
+    done = run(plain, "check", "free.onnx")
+    assert done.returncode == 1
+    assert "Run-1 has no attribute 'any'" in done.stdout
+
+
+def test_every_operator_of_onnx_is_stated():
+    known = changelog.default()
+    entries = [
+        e for d in versions.DOMAINS for op in known.operators(d) for e in known.history(d, op)
+    ]
+    assert len(entries) > 400
+    assert not [e.operator for e in entries if changelog.UNSTATED in e.details.lines()]
+
+
+ADAPTERS = """
+from opshift.adapter import adapter
+
+@adapter("Run", 1, 2, domain="com.acme", emits="com.acme.Run")
+def rename_any(node, op):
+    \"\"\"The attribute any is called some, and of has one more number.\"\"\"
+    return op.emit("Run", *node.inputs, domain="com.acme", some=node.attr("any"), of=[*node.attr("of"), 2.0])
+
+@adapter("Run", 2, 1, domain="com.acme")
+def keep(node, op):
+    \"\"\"Nothing changed below.\"\"\"
+    return op.same(node, of=None)
+"""
+
+
+def test_an_adapter_rewrites_what_is_not_stated(plain):
+    (plain / "sets" / "acme2.onnxopset").write_bytes(document(2, Run=(2, BARE)))
+    (plain / "acme_adapters.py").write_text(ADAPTERS)
+    installed = plain / "acme-1.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 1\n")
+    (installed / "entry_points.txt").write_text("[opshift.adapters]\nacme = acme_adapters\n")
+    words = ["--checks", "full", "--to"]
+    done = run(plain, "convert", "free.onnx", "-o", "two.onnx", *words, "com.acme=2")
+    assert done.returncode == 0, done.stderr
+    node = onnx.load(plain / "two.onnx").graph.node[0]
+    assert {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute} == {
+        "some": 3,
+        "of": [1.0, 2.0],
+    }
+    done = run(plain, "convert", "two.onnx", "-o", "one.onnx", *words, "com.acme=1")
+    assert done.returncode == 0, done.stderr
+    (attribute,) = onnx.load(plain / "one.onnx").graph.node[0].attribute
+    assert attribute.name == "some"
+    proto = onnx.load(plain / "free.onnx")
+    proto.graph.node[0].attribute.append(onnx.helper.make_attribute("more", 1))
+    onnx.save(proto, plain / "more.onnx")
+    done = run(plain, "convert", "more.onnx", "-o", "none.onnx", *words, "com.acme=2")
+    assert done.returncode == 1
+    assert "Run has 'more', which its adapter does not know" in done.stderr

@@ -28,13 +28,17 @@ def make_attributes(schema: schemas.Schema, values: Mapping[str, Any]) -> list[A
 
 
 def make_attribute(schema: schemas.Schema, name: str, value: Any) -> AttributeProto:
-    """An attribute of the type that its schema requires."""
-    kind = schema.attributes[name].kind
+    """An attribute of the type that its schema requires, or of the type of a value."""
     if isinstance(value, AttributeProto):
         copy = AttributeProto()
         copy.CopyFrom(value)
         copy.name = name
         return copy
+    if not schema.stated:
+        from opshift.protos import whole
+
+        return whole.helper.make_attribute(name, from_array(value) if is_array(value) else value)
+    kind = schema.attributes[name].kind
     if is_array(value) and kind != AttributeProto.TENSOR:
         value = value.tolist()
     if kind == AttributeProto.TENSOR and is_array(value):

@@ -99,7 +99,8 @@ class Builder:
         attributes: dict[str, Any] = {}
         positions = schema.input_positions
         for name, value in named.items():
-            if name in schema.attributes and not isinstance(value, Value):
+            is_attribute = name in schema.attributes or not schema.stated
+            if is_attribute and not isinstance(value, Value):
                 attributes[name] = value
             elif name in positions:
                 at = positions[name]
@@ -182,7 +183,7 @@ class Builder:
                 continue
             if proto.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS):
                 carried.append(proto.name)
-            elif proto.name in schema.attributes:
+            elif proto.name in schema.attributes or not schema.stated:
                 kept.append(proto)
             elif not is_default(node.schema, proto):
                 raise AdapterBug(
@@ -192,7 +193,7 @@ class Builder:
         for name, value in attributes.items():
             if value is None:
                 continue
-            if name not in schema.attributes:
+            if schema.stated and name not in schema.attributes:
                 raise AdapterBug(f"{node.op}-{schema.since} has no attribute {name!r}")
             kept.append(make_attribute(schema, name, value))
         count = node.n_outputs if outputs is None else outputs
@@ -222,6 +223,8 @@ class Builder:
         self, node: Node, schema: schemas.Schema, changed: Mapping[str, Value | None]
     ) -> list[str]:
         assert node.schema is not None
+        if not (schema.stated and node.schema.stated) and not changed:
+            return list(node.proto.input)
         new, old = schema.input_positions, node.schema.input_positions
         for name in changed:
             if name not in new and name not in old:

@@ -69,7 +69,7 @@ def _left(node: Node, body: FunctionProto, domain: str) -> int:
 def _bindings(node: Node, body: FunctionProto) -> dict[str, AttributeProto]:
     """The value that each attribute of the function has at this node."""
     bound = {default.name: default for default in body.attribute_proto}
-    if node.schema is not None:
+    if node.schema is not None and node.schema.stated:
         raw = schemas.raw(node.schema.domain, node.op, node.schema.since)
         for name, attribute in raw.attributes.items():
             if attribute.default_value.name:

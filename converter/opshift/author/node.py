@@ -434,7 +434,7 @@ class Node:
                 yield other
 
     def _position(self, name: builtins.str, *, outputs: bool) -> builtins.int:
-        if self.schema is None:
+        if self.schema is None or not self.schema.stated:
             raise AdapterBug(f"{self.op} has no schema: use .inputs and .outputs by position")
         known_at = self.schema.output_positions if outputs else self.schema.input_positions
         position = known_at.get(name)
@@ -524,7 +524,7 @@ class Node:
         return found
 
     def _known(self, name: builtins.str) -> schemas.Attribute | None:
-        if self.schema is None:
+        if self.schema is None or not self.schema.stated:
             return None
         if name not in self.schema.attributes:
             known = ", ".join(sorted(self.schema.attributes))

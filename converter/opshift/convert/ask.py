@@ -82,11 +82,12 @@ def _check_reads(adapter: Adapter, node: Node) -> None:
     overlooked = [name for name in node.overlooked() if name not in ignores]
     if overlooked:
         names = ", ".join(map(repr, overlooked))
-        if (adapter.start, adapter.to) in (LEAVE, RETIRED):  # no schema describes the operator
+        schema = node.schema
+        undescribed = schema is not None and not schema.stated
+        if undescribed or (adapter.start, adapter.to) in (LEAVE, RETIRED):
             raise Refusal(
                 Why.NOT_EXPRESSIBLE, f"{node.op} has {names}, which its adapter does not know"
             )
-        schema = node.schema
         foreign = [name for name in overlooked if name in node.attributes]
         if schema is not None and (unknown := set(foreign) - set(schema.attributes)):
             raise InvalidModel(

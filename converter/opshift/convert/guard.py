@@ -109,9 +109,9 @@ class Guard:
 
 @functools.cache
 def derive(domain: str, op: str, start: int, to: int) -> Guard | None:
-    """The guard between two versions; None if the operator is missing at one of them."""
+    """The guard between two versions; None if the operator is not stated at one of them."""
     old, new = schemas.schema(domain, op, start), schemas.schema(domain, op, to)
-    if old is None or new is None:
+    if old is None or new is None or not (old.stated and new.stated):
         return None
     lost: dict[str, frozenset[str]] = {}
     for before, after in ((old.inputs, new.inputs), (old.outputs, new.outputs)):

@@ -252,10 +252,11 @@ class Root:
         return self.kind != "function"
 
     def schema_of(self, node: NodeProto, version: int | None = None) -> schemas.Schema | None:
-        """The schema of a node, at the version imported now or at another."""
+        """The schema of a node, if stated, at the version imported now or at another."""
         domain = schemas.normal(node.domain)
         version = version or self.imports.get(domain)
-        return schemas.schema(domain, node.op_type, version) if version else None
+        found = schemas.schema(domain, node.op_type, version) if version else None
+        return found if found is not None and found.stated else None
 
     def scope_of(self, graph: GraphProto) -> Scope:
         """The scope of a subgraph of this root."""

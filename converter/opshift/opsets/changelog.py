@@ -40,6 +40,9 @@ class Entry:
         return {**own, "operator": asdict(self.operator), **self.details.as_dict()}
 
 
+UNSTATED = "inputs, outputs, types and attributes are not stated"
+
+
 @dataclass(frozen=True, slots=True)
 class Details:
     """What an implementation accepts, and where it is documented; read on demand."""
@@ -60,6 +63,9 @@ class Details:
         for kind, params in (("input", self.change.inputs), ("output", self.change.outputs)):
             for one in params:
                 yield f"{kind} {one.name}: {one.type}{f', {one.option}' if one.option else ''}"
+        listed = (self.change.inputs, self.change.outputs, self.change.attributes)
+        if self.change.op_type and not self.change.deprecated and not any(listed):
+            yield UNSTATED
         for attribute in self.change.attributes:
             state = ", required" if attribute.required else ""
             default = f" = {attribute.default}" if attribute.default else ""

@@ -59,7 +59,8 @@ def sets() -> list[OperatorSet]:
 def described() -> dict[tuple[str, str], list[Operator]]:
     """The implementations of each operator that is described, oldest first.
 
-    An operator that a later set of its domain lacks is deprecated from that set on.
+    An operator that a later set of its domain lacks is deprecated from that set on. Where one set
+    states the signature and another does not, the stated one counts.
     """
     found: dict[tuple[str, str], dict[int, Operator]] = {}
     last: dict[str, dict[str, Operator]] = {}
@@ -73,7 +74,10 @@ def described() -> dict[tuple[str, str], list[Operator]]:
         for operator in one.operators:
             schema = operator.schema
             same = found.setdefault((one.domain, schema.name), {})
-            if same.setdefault(schema.since, operator).schema != schema:
+            known = same.setdefault(schema.since, operator).schema
+            if known.stated < schema.stated:
+                same[schema.since] = operator
+            elif known.stated == schema.stated and known != schema:
                 raise BadTarget(
                     f"{one.domain}.{schema.name}:{schema.since} is described in two ways; an"
                     " operator that changes needs another since_version"

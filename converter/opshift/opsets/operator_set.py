@@ -2,7 +2,8 @@
 """Operator sets as documents: ONNX's OperatorSetProto, read and written.
 
 The message has no place for what an operator accepts. Therefore the documentation of each operator
-ends with its signature, see `signature_text`.
+that opshift writes ends with its signature, see `signature_text`. Where that is missing, inputs,
+outputs, types and attributes are not known, and any are accepted.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from opshift.opsets.signature_text import (
     kind_name,
     read_schema,
     signature_of,
+    unstated,
 )
 from opshift.protos import IR_VERSION, FunctionProto
 from opshift.records import dataclass
@@ -121,7 +123,8 @@ def write(found: OperatorSet) -> bytes:
         functions=found.functions,
     )  # fmt: skip
     for one in found.operators:
-        text = "\n\n".join(filter(None, (one.documentation.strip(), signature_of(one.schema))))
+        signature = signature_of(one.schema) if one.schema.stated else ""
+        text = "\n\n".join(filter(None, (one.documentation.strip(), signature)))
         status = 0 if one.experimental else 1  # EXPERIMENTAL and STABLE of OperatorStatus
         proto.operator.add(
             op_type=one.schema.name, since_version=one.schema.since, status=status, doc_string=text
@@ -165,13 +168,10 @@ def _operator(proto: OperatorProto, domain: str, owner: OperatorSetProto, origin
             f" {owner.opset_version}; correct since_version"
         )
     prose, sign, signature = f"\n{proto.doc_string}".rpartition(f"\n{SIGNATURE}\n")
-    if not sign:
-        raise BadTarget(
-            f"{where} has no signature; end its doc_string with a block that begins {SIGNATURE!r}"
-        )
-    bodies = {one.name for one in owner.functions}
-    schema = read_schema(
-        signature, domain, proto.op_type, proto.since_version, where,
-        has_body=proto.op_type in bodies,
-    )  # fmt: skip
+    has_body = proto.op_type in {one.name for one in owner.functions}
+    name, since = proto.op_type, proto.since_version
+    if sign:
+        schema = read_schema(signature, domain, name, since, where, has_body=has_body)
+    else:
+        schema, prose = unstated(domain, name, since, has_body=has_body), proto.doc_string
     return Operator(schema, prose.strip(), experimental=proto.status == 0)

@@ -26,7 +26,7 @@ def register() -> None:
         one
         for (domain, _), same in described.described().items()
         for one in same
-        if domain in domains and not one.schema.deprecated
+        if domain in domains and one.schema.stated and not one.schema.deprecated
     ]
     if not points and not documented:
         return

@@ -32,6 +32,11 @@ def between(domain: str, op: str, start: int, to: int) -> tuple[SchemaChange, ..
 def _changes(old: Schema, new: Schema) -> Iterator[SchemaChange]:
     if new.deprecated and not old.deprecated:
         yield SchemaChange("the operator is deprecated", True)
+    if not (old.stated and new.stated):
+        text = "inputs, outputs, types and attributes are not stated, so what changed is not known"
+        yield SchemaChange(text, True)
+        yield from _prose(old, new)
+        return
     yield from _attributes(old, new)
     yield from _parameters("input", old.inputs, new.inputs)
     yield from _parameters("output", old.outputs, new.outputs)
@@ -134,8 +139,8 @@ def _arity(kind: str, old: tuple[int, int], new: tuple[int, int]) -> Iterator[Sc
 
 
 def _prose(old: Schema, new: Schema) -> Iterator[SchemaChange]:
-    documents = [schemas.raw(one.domain, one.name, one.since) for one in (old, new)]
-    if _normal(documents[0].doc) != _normal(documents[1].doc):
+    before, after = (schemas.prose(one.domain, one.name, one.since)[0] for one in (old, new))
+    if _normal(before) != _normal(after):
         yield SchemaChange("the text of the documentation changed", False)
     if old.has_body != new.has_body:
         verb = "gained" if new.has_body else "lost"
@@ -144,8 +149,8 @@ def _prose(old: Schema, new: Schema) -> Iterator[SchemaChange]:
         yield SchemaChange("the function body changed", False)
 
 
-def _normal(text: str | None) -> str:
-    return " ".join((text or "").split())
+def _normal(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _body(one: Schema) -> list[str]:

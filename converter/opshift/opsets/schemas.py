@@ -48,7 +48,11 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """One operator implementation: (domain, name, since)."""
+    """One operator implementation: (domain, name, since).
+
+    Where `stated` is false, a document names the operator, and its inputs, outputs, types and
+    attributes are not known.
+    """
 
     domain: str
     name: str
@@ -64,6 +68,7 @@ class Schema:
     has_body: bool
     input_positions: dict[str, int]
     output_positions: dict[str, int]
+    stated: bool = True
 
     @property
     def listed_types(self) -> tuple[str, ...]:

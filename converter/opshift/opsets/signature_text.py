@@ -112,6 +112,15 @@ def read_schema(
     )  # fmt: skip
 
 
+def unstated(domain: str, op: str, since: int, *, has_body: bool) -> Schema:
+    """The schema of an operator whose signature is not known."""
+    nothing: dict[str, int] = {}
+    return Schema(
+        domain, op, since, False, (), (), {}, 0, ANY, 0, ANY, has_body, nothing, nothing,
+        stated=False,
+    )  # fmt: skip
+
+
 def _most(params: tuple[Param, ...]) -> int:
     return ANY if params and params[-1].variadic else len(params)
 

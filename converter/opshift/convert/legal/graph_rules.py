@@ -11,6 +11,7 @@ from opshift.model.scope import Scope
 from opshift.model.walk import named
 from opshift.opsets import schemas
 from opshift.protos import AttributeProto, GraphProto, NodeProto
+from opshift.text import counted
 
 # -- names and order ---------------------------------------------------------------------------
 
@@ -125,6 +126,21 @@ def operators(checked: Checked) -> Iterator[str]:
                     yield from unfit(node, schema, version, is_inner=root.function is not None)
 
 
+def unstated(checked: Checked) -> Iterator[str]:
+    """Operators of which a document states only the name, so that no node can be compared."""
+    nodes: Counter[tuple[str, str]] = Counter()
+    for root in checked.document.roots:
+        for (domain, op), places in root.index.items():
+            schema = schemas.schema(domain, op, root.imports.get(domain) or 0)
+            if schema is not None and not schema.stated:
+                nodes[domain, op] += len(places)
+    for (domain, op), count in sorted(nodes.items()):
+        yield (
+            f"{counted(count, 'node')} of {domain}.{op} cannot be compared with its operator: the"
+            " document of its operator set states no inputs, outputs, types and attributes"
+        )
+
+
 def unfit(
     node: NodeProto, schema: schemas.Schema, version: int, *, is_inner: bool = False,
     elsewhere: Collection[str] = (),
@@ -135,7 +151,7 @@ def unfit(
     accepts an attribute of another kind.
     """
     kind = AttributeProto.AttributeType.Name
-    for attribute in node.attribute:
+    for attribute in node.attribute if schema.stated else ():
         known = schema.attributes.get(attribute.name)
         if known is None:
             text = f"{node.op_type}-{schema.since} has no attribute {attribute.name!r}"

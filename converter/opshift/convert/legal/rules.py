@@ -52,6 +52,7 @@ RULES = (
     Rule("FUNCTION_IMPORT", ERROR, Phase.AT_END, model_rules.function_imports),
     Rule("FIELD_ABOVE_IR", WARNING, Phase.CHECK_ONLY, model_rules.above_ir),
     Rule("SKIPPED_ABOVE_IR", INFO, Phase.CHECK_ONLY, model_rules.skipped_above_ir),
+    Rule("UNSTATED_OPERATOR", INFO, Phase.CHECK_ONLY, graph_rules.unstated),
     *ir_rules.RULES,
     Rule("ELEMENT_TYPE", ERROR, Phase.FAILED, model_rules.element_types, visits_all=True),
     Rule("OPERATOR_FLAW", WARNING, Phase.FAILED, author_rules.flaws, visits_all=True),
