@@ -198,7 +198,7 @@ def give_documents(paths: Sequence[str]) -> dict[str, int]:
     except BadTarget as error:
         raise click.UsageError(str(error)) from None
     except OSError as error:
-        raise click.UsageError(f"{_sentence(error)}; check the path that --opset names") from None
+        raise click.UsageError(f"{_cause(error)}; check the path that --opset names") from None
 
 
 def guarded(output: Output, work: Callable[[], int]) -> int:
@@ -238,14 +238,16 @@ def guarded(output: Output, work: Callable[[], int]) -> int:
 
 
 def _sentence(error: OSError) -> str:
+    """What is wrong with a file, with files of a similar name if there is none of this name."""
+    if not isinstance(error, FileNotFoundError) or not error.filename:
+        return _cause(error)
+    return _cause(error) + suggestion(str(error.filename), files_beside(str(error.filename)))
+
+
+def _cause(error: OSError) -> str:
     if not error.strerror:
         return str(error)
-    if not error.filename:
-        return error.strerror
-    told = f"{error.filename}: {error.strerror}"
-    if isinstance(error, FileNotFoundError):
-        told += suggestion(str(error.filename), files_beside(str(error.filename)))
-    return told
+    return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
 
 
 def files_beside(path: str) -> list[str]:
