@@ -12,6 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnxruntime import InferenceSession
 from opshift import BadTarget, Refused, convert_file, convert_version
 from opshift.cli.entry import main
+from opshift.convert.api import convert_with_report
 from opshift.verify import oracle
 from text_models import model, ops
 
@@ -324,6 +325,31 @@ def test_raising_keeps_everything():
     after = convert_version(before, ir_version=10)
     after.ir_version = 3
     assert after == before
+
+
+def test_what_was_a_constant_stays_one_where_an_opset_brings_ir_4():
+    before = model(
+        "(float[2] x, float[2] w, float[2] v) => (float[2] y) { y = Sum(x, w, v) }", 8, 3
+    )
+    before.graph.initializer.extend([weight("w"), weight("v")])
+    before.graph.input[2].doc_string = "learned"
+    found = convert_with_report(before, 13)
+    assert [value.name for value in found.model.graph.input] == ["x"]
+    assert [(value.name, value.doc_string) for value in found.model.graph.value_info] == [
+        ("v", "learned")
+    ]
+    (note,) = (text for text in found.report.notes if "initializers" in text)
+    assert note.startswith("2 initializers are no longer among the inputs")
+    onnx.checker.check_model(found.model, full_check=True)
+    np.testing.assert_array_equal(results(found.model)[0], results(before)[0])
+    back = convert_version(found.model, 8, ir_version=3)
+    assert [value.name for value in back.graph.input] == ["x", "w", "v"]
+
+
+def test_a_default_that_callers_may_replace_stays_an_input():
+    before = model("(float[2] x, float[2] w) => (float[2] y) { y = Add(x, w) }", 9, ir=4)
+    before.graph.initializer.append(weight())
+    assert len(convert_version(before, 13).graph.input) == 2
 
 
 def test_the_given_object_survives_a_refusal():

@@ -12,6 +12,7 @@ from opshift.convert import ir_plan
 from opshift.convert.aim import ir_of_goal
 from opshift.convert.ir import lower, needs
 from opshift.convert.ir.features import METADATA, TRAINING, Feature
+from opshift.convert.ir.lift import lift
 from opshift.convert.state import State
 from opshift.errors import Refusal, Refused, RefusedNode, Why
 from opshift.model.document import Document
@@ -63,6 +64,7 @@ def settle_ir(state: State, *, moved: bool) -> None:
         told = [needs.sentence(state.skeleton, feature) for feature in binding]
         raise _refused(state, [Refusal(Why.IR_TOO_LOW, text) for text in told], aim, binding)
     ir = max([aim, *(feature.ir for feature in binding)])
+    state.notes += lift(state.skeleton, ir) if moved else []
     state.skeleton.ir_version = ir
     state.notes += [
         f"the IR version stays at {feature.ir}, because of {feature.says}" for feature in binding

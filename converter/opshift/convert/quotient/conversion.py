@@ -16,7 +16,7 @@ from opshift.convert.classes.memo import Memo
 from opshift.convert.classes.proof import Proof, Room, prove
 from opshift.convert.classes.rows import GraphField, Unordered, Unproven, names_in
 from opshift.convert.ir import needs
-from opshift.convert.ir.features import TYPES
+from opshift.convert.ir.features import BARE, TYPES
 from opshift.convert.legal import rules
 from opshift.convert.quotient import Outcome
 from opshift.convert.quotient.class_plan import ClassPlan, Key
@@ -129,8 +129,8 @@ class _Work:
         """The converted model and the report."""
         if not _PARTS.issuperset(number for number, *_ in self.proof.others):
             raise Beyond("a part of the graph that is not understood")
-        if self.ir < 4:
-            raise Beyond("the IR version")
+        if not self.memo.ir_version >= BARE.ir or self.ir < BARE.ir:
+            raise Beyond("initializers that are graph inputs")
         head = Document(self.proof.shown)
         if rules.at_end(head, self.proof.adapters, visit_all=False).found:
             raise Beyond("a rule that the model breaks")

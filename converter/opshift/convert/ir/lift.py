@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Takes initializers out of the graph inputs, where the IR version rises above 3."""
+
+from __future__ import annotations
+
+from opshift.convert.ir.features import BARE
+from opshift.model.scope import tensor_type
+from opshift.protos import ModelProto, ValueInfoProto
+
+
+def lift(model: ModelProto, ir: int) -> list[str]:
+    """Prepares a model for a higher IR version; returns a note if there was something to do.
+
+    Up to IR 3 each initializer is listed among the inputs and means a constant. From IR 4 on an
+    initializer that is an input is a default that callers may replace.
+    """
+    graph = model.graph
+    constants = {tensor.name: tensor for tensor in graph.initializer}
+    leaving = [info for info in graph.input if info.name in constants]
+    if not model.ir_version < BARE.ir <= ir or not leaving:
+        return []
+    for info in leaving:
+        if info != ValueInfoProto(name=info.name, type=tensor_type(constants[info.name])):
+            graph.value_info.append(info)  # it says more than the tensor
+    staying = [info for info in graph.input if info.name not in constants]
+    kept = [ValueInfoProto.FromString(info.SerializeToString()) for info in staying]
+    del graph.input[:]
+    graph.input.extend(kept)
+    what = "1 initializer is" if len(leaving) == 1 else f"{len(leaving)} initializers are"
+    return [f"{what} no longer among the inputs, which from IR {BARE.ir} on callers may replace"]
