@@ -65,6 +65,12 @@ def test_quiet_never_hides_the_sentence_of_a_refusal(folder):
         assert "1 node blocks it. Opset 9 is the lowest that this model can reach." in sentence
 
 
+def test_quiet_never_hides_that_models_of_a_batch_failed(folder):
+    done = run("batch", ".", "--to", "9", "--dry-run", "-q", "--workers", "1")
+    assert (done.exit_code, done.stdout) == (cli.REFUSED, "")
+    assert done.stderr.splitlines() == ["3 models: 2 ok, 1 invalid."]
+
+
 def test_a_refusal_says_what_to_do_before_the_detail(folder):
     verdict, cure, node = run("convert", "erf.onnx", "--to", "8", "-o", "o").stderr.splitlines()
     assert verdict.startswith("Cannot convert to opset 8: ")

@@ -90,6 +90,23 @@ def test_completion_is_installed_once(shell, tmp_path, monkeypatch):
     assert "_OPSHIFT_COMPLETE" in run("completion", shell).stdout
 
 
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="needs zsh")
+@pytest.mark.parametrize("own", ["", "autoload -Uz compinit && compinit -u\n"])
+def test_zsh_completes_after_the_installation(own, tmp_path, monkeypatch):
+    (tmp_path / ".zshrc").write_text(own)
+    env = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "TERM": "dumb"}
+    for name in ("XDG_DATA_HOME", "ZDOTDIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert run("completion", "zsh", "--install").exit_code == cli.DONE
+    done = subprocess.run(
+        ["zsh", "-i", "-c", "print $_comps[opshift]"],
+        env=env, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert done.stdout == "_opshift_completion\n", done.stderr
+    assert "compdef" not in done.stderr
+
+
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
 def test_the_lists_of_completion():
     def offered(words: str) -> set[str]:

@@ -28,7 +28,7 @@ def opset(model):
 
 def test_dir_lists_the_public_names_alone():
     """A star import leaves out what has the name of a package that the user may hold."""
-    assert {*opshift.__all__, "torch"} == set(dir(opshift))
+    assert {*opshift.__all__, "onnx_ir", "torch"} == set(dir(opshift))
     assert all(getattr(opshift, name) is not None for name in opshift.__all__)
 
 
@@ -146,15 +146,17 @@ def test_a_users_file_is_typed(tmp_path):
         "a: onnx.ModelProto = opshift.convert_version('m.onnx', 13)\n"
         "b: onnx.ModelProto = opshift.convert(onnx.ModelProto(), 13).model\n"
         "c: opshift.Report = opshift.convert('m.onnx', target_version=13).report\n"
+        "e: opshift.Report = opshift.torch.export(1, (), 'm.onnx', target=13)\n"
         "d: int = opshift.convert_version('m.onnx', 13)  # expected to fail\n"
+        "opshift.conver_version('m.onnx', 13)  # expected to fail\n"
+        "f: int = opshift.torch.export(1, (), 'm.onnx', target=13)  # expected to fail\n"
     )
     config = f"[mypy]\nstrict = True\nmypy_path = {ROOT / 'converter'}\nfollow_imports = silent\n"
     (tmp_path / "mypy.ini").write_text(config)
     words = ["--config-file", str(tmp_path / "mypy.ini"), str(tmp_path / "user.py")]
     told = api.run([*words, "--cache-dir", str(tmp_path / "cache")])[0].splitlines()
     errors = [line for line in told if "user.py" in line]
-    assert len(errors) == 1, told
-    assert ":6:" in errors[0]
+    assert [line.split(":")[1] for line in errors] == ["7", "8", "9"], told
 
 
 def test_the_numbers_are_those_of_the_model():

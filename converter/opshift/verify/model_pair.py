@@ -16,6 +16,7 @@ import numpy as np
 from opshift.errors import MissingExtra
 from opshift.protos import ModelProto
 from opshift.records import dataclass
+from opshift.text import counted
 from opshift.verify import (
     elsewhere,
     engine_choice,
@@ -273,7 +274,7 @@ def _outputs(a: ModelProto, b: ModelProto) -> list[tuple[str, str]]:
 def _interface(a: ModelProto, b: ModelProto) -> str:
     """A sentence about the difference of inputs and outputs; empty if there is none."""
     if len(a.graph.output) != len(b.graph.output):
-        return f"A has {len(a.graph.output)} outputs, B has {len(b.graph.output)}"
+        return f"A has {counted(len(a.graph.output), 'output')}, B has {len(b.graph.output)}"
     return ""
 
 

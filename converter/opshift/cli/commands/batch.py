@@ -174,7 +174,8 @@ def command(
                 results=results,
                 command=options.typed(),
             )
-    output.result(summary.lines, summary.as_dict)
+    fails = summary.failures > max_failures
+    output.result(summary.lines, summary.as_dict, good=not fails)
     if engine.stopping:
         text = (
             f"stopped with {summary.left} of {summary.total} models left; run the same command"
@@ -182,7 +183,7 @@ def command(
         )
         click.echo(text, err=True)
         return INTERRUPTED
-    return REFUSED if summary.failures > max_failures else DONE
+    return REFUSED if fails else DONE
 
 
 @contextmanager

@@ -15,6 +15,8 @@ from opshift.cli.terminal import DONE, Output
 from opshift.text import Line, Role
 
 PROGRAM, VARIABLE = "opshift", "_OPSHIFT_COMPLETE"
+# Without a call of compinit in .zshrc, zsh has no completion at all, and no `compdef`.
+ZSH_READY = "(( $+functions[compdef] )) || { autoload -Uz compinit && compinit; }\n"
 MARK = "# completion of opshift"
 SHELLS = ("bash", "zsh", "fish")
 
@@ -91,7 +93,7 @@ def _install(shell: str, script: str) -> tuple[Path, str]:
     base = Path(os.environ.get("XDG_DATA_HOME") or home / ".local" / "share")
     path = base / PROGRAM / f"completion.{shell}"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(script, "utf-8")
+    path.write_text(ZSH_READY + script if shell == "zsh" else script, "utf-8")
     start = (
         Path(os.environ.get("ZDOTDIR") or home) / ".zshrc" if shell == "zsh" else home / ".bashrc"
     )
