@@ -24,6 +24,7 @@ from opshift.author import registry
 from opshift.author.node import Value
 from opshift.convert import api
 from opshift.convert.classes import memo as memos
+from opshift.convert.classes import proof
 from opshift.convert.quotient import conversion
 from opshift.convert.request import Request
 from opshift.model.weights import carve_model
@@ -175,8 +176,6 @@ def test_a_fresh_process_gives_the_same_bytes(tmp_path):
 
 
 def test_a_memo_that_begins_anew_changes_nothing(monkeypatch):
-    from opshift.convert.classes import proof
-
     model = transformer(13, 120)
     forget()
     first = by_classes(model, 18)
@@ -427,3 +426,71 @@ def test_nodes_that_are_out_of_order_are_sorted_before_they_have_classes():
     assert "sorted" in report.notes[0]
     model.graph.node[0].input[0] = model.graph.node[0].output[0]  # a cycle
     assert by_classes(model, 18) is None
+
+
+@pytest.mark.parametrize("to", [11, 15, 18])
+def test_an_operator_that_the_checker_does_not_know_is_of_a_class(to):
+    """Its adapter replaces it; a result that still held it would not be proved."""
+    text = """g (float[2,3,4] x, float[4] s) => (float[2,3,4] y) {
+        z = SimplifiedLayerNormalization<axis=-1>(x, s) y = Neg(z) }"""
+    model = parsed(text, 13)
+    assert_same(model, to, taken=True)
+    assert not proof.proves(model.SerializeToString(), registry.default(), at_any_cost=True)
+
+
+BEHIND = """<ir_version: 8, opset_import: ["": 13, "com.example": 1]>
+    g (float[2,4] x, float[4,4] w) => (float[2,4] y) {
+        a = com.example.Any(x) b = MatMul(a, w) y = %s(b) }"""
+
+
+def test_inference_may_lack_what_stands_behind_an_operator_without_a_schema():
+    """Inference rejects a MatMul of an unknown type, unless such an operator is before it."""
+    forget()
+    assert_same(onnx.parser.parse_model(BEHIND % "Softmax<axis=1>"), 18, taken=True)
+    assert by_classes(onnx.parser.parse_model(BEHIND % "Softmax<axis=1>"), 11) is None  # its rank
+    with pytest.raises(onnx.checker.ValidationError, match="Unrecognized attribute"):
+        onnx.checker.check_model(onnx.parser.parse_model(BEHIND % "Softmax<wrong=1>"))
+    assert by_classes(onnx.parser.parse_model(BEHIND % "Softmax<wrong=1>"), 18) is None
+
+
+def test_the_element_type_that_an_adapter_tells_is_that_of_a_class():
+    text = """<ir_version: 8, opset_import: ["": 20, "com.microsoft": 1]>
+    g (float[2,4] x) => (float[2,4] y) { a = com.microsoft.Gelu(x) y = Identity(a) }"""
+    assert_same(onnx.parser.parse_model(text), 13, taken=True)
+
+
+WHOLE = """g (float[2,3,4,4] x, float[8,32] w) => (float[a,b] y) {
+    s = Shape(x) at = Constant<value = int64[1] {0}>() n = Gather(s, at)
+    r = Constant<value = int64[1] {%d}>() c = Concat<axis=0>(n, r)
+    f = Reshape(x, c) t = Transpose<perm=[1,0]>(w) y = Trilu(f) }"""
+
+
+@pytest.mark.parametrize(("length", "start", "to"), [(-1, 15, 13), (48, 15, 13), (48, 13, 18)])
+def test_what_only_the_whole_model_tells_becomes_part_of_a_class(length, start, to):
+    """Two models with one class by itself and two lengths, in both orders."""
+    for one in (length, 12, length):
+        assert_same(parsed(WHOLE % one, max(start, 14)), to, taken=True)
+
+
+def test_a_type_that_a_later_step_may_tell_is_not_part_of_a_class():
+    """A Reshape by an input has no rank; LayerNormalization asks for it at its step."""
+    text = """g (float[n,4] x, int64[r] s, float[4] w) => (float y) {
+        a = Reshape(x, s) y = LayerNormalization(a, w) }"""
+    model = parsed(text, 17)
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    assert by_classes(model, 13) is None
+
+
+@pytest.mark.parametrize("to", [15, 13, 11])
+def test_a_node_that_is_written_as_a_loop_is_of_a_class(to):
+    text = """g (float[6,6] x, int64[6,6] i, int64[6,6] j) => (float[6,6] y) {
+        a = ScatterElements<axis=1, reduction="add">(x, i, x)
+        b = ScatterElements<axis=1, reduction="add">(a, j, x)
+        y = Neg(b) }"""
+    assert_same(parsed(text, 16), to, taken=True)
+
+
+def test_a_symbol_in_a_new_graph_is_not_told_by_a_class():
+    text = "g (float[N,3] x, int64 a) => (float[N,3] y) { y = CumSum(x, a) }"
+    assert by_classes(parsed(text, 11), 10) is None
+    assert_same(parsed(text.replace("N", "2"), 11), 10, taken=True)

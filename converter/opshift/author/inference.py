@@ -100,7 +100,8 @@ def infer_node(node: NodeProto, env: Env, version: int | None = None) -> dict[st
     root = env.scope.root
     schema = root.schema_of(node, version)
     if schema is None:
-        return _told_types(node, env)
+        key = (schemas.normal(node.domain), node.op_type)
+        return told_types(env.facts.adapters.rules(OutputTypes).get(key), node, env)
     domain = schema.domain
     imports = {d: root.imports[d] for d in root.imports if d != domain}
     imports[domain] = version or root.imports[domain]
@@ -157,9 +158,8 @@ def told_ranks(
         return ()
 
 
-def _told_types(node: NodeProto, env: Env) -> dict[str, TypeProto]:
+def told_types(rule: OutputTypes | None, node: NodeProto, env: Env) -> dict[str, TypeProto]:
     """The element types that a rule gives for an operator without a schema."""
-    rule = env.facts.adapters.rules(OutputTypes).get((schemas.normal(node.domain), node.op_type))
     found: dict[str, TypeProto] = {}
     for name, told in zip(node.output, rule.outputs if rule is not None else (), strict=False):
         element = _told_type(node, told, env)

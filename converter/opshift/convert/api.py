@@ -409,7 +409,7 @@ def convert(
 FEWEST_NODES = 24
 """In a smaller model the classes cost more than they save, if few of its kind are converted."""
 
-FEWEST_MODELS = 4
+FEWEST_MODELS = 1
 """So many small models with the same versions come before their classes are worth learning."""
 
 small_models: Counter[Hashable] = Counter()

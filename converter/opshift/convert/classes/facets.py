@@ -44,6 +44,7 @@ EXACT = 2  # no inference finds a length that it does not have
 VARIABLE = 4  # no folding can find its value
 COMPUTED = 8  # a node computes it
 FOLLOWED = 16  # inference of a whole model knows no more of its numbers than its makers tell
+FOREIGN = 32  # it has no type because of a node before it whose operator has no schema
 INPUT = PROVED | EXACT | VARIABLE
 
 
@@ -96,12 +97,12 @@ def without_symbols(kind: TypeProto) -> bytes:
     return plain.SerializeToString(deterministic=True)
 
 
-def value_of(tensor: TensorProto) -> bytes | None:
-    """The bytes of a tensor that inference may read, without its name."""
+def value_of(tensor: TensorProto, *, most: int = _MOST_OTHERS) -> bytes | None:
+    """The bytes of a tensor that inference may read, without its name, unless it is long."""
     count = 1
     for dim in tensor.dims:
         count *= dim
-    if count > (_MOST_INTEGERS if tensor.data_type in _INTEGERS else _MOST_OTHERS):
+    if count > (_MOST_INTEGERS if tensor.data_type in _INTEGERS else most):
         return None
     bare = TensorProto()
     bare.CopyFrom(tensor)

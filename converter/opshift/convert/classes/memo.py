@@ -12,12 +12,13 @@ from opshift.author.facts import MAX_FOLD_BYTES
 from opshift.author.node import FoldingEnv, Node, TypesOnly
 from opshift.author.present_types import element_types
 from opshift.author.registry import Registry
-from opshift.author.traits import Fold, Fragile, Illegal, OutputRanks, OutputShapes
+from opshift.author.traits import Fold, Fragile, Illegal, OutputRanks, OutputShapes, OutputTypes
 from opshift.convert.classes.class_env import UNSURE, ClassEnv, Unsure
 from opshift.convert.classes.facets import (
     COMPUTED,
     EXACT,
     FOLLOWED,
+    FOREIGN,
     INPUT,
     PROVED,
     VARIABLE,
@@ -114,6 +115,8 @@ class Memo:
         for domain, version in imports:
             head.opset_import.add(domain=domain, version=version)
         self._head = head.SerializeToString()
+        head.opset_import.add(domain=safe_inference.NOBODY, version=1)
+        self._foreign_head = head.SerializeToString()
         self.renew()
 
     def renew(self) -> None:
@@ -122,6 +125,7 @@ class Memo:
         self._numbers: dict[Facet, int] = {self.facets[0]: UNKNOWN}
         self.signatures: dict[Signature, int] = {}
         self.nodes: list[tuple[Signature, NodeProto]] = []
+        self.retired: set[int] = set()  # signatures that the checker rejects, and no conversion
         self.classes: dict[tuple[int, ...], tuple[int, ...]] = {}
         self._types: dict[bytes, int | None] = {}
         self._tensors: dict[tuple[bytes, bytes], int] = {}
@@ -145,7 +149,10 @@ class Memo:
         long: bool = False,
     ) -> int:
         """The number of a type with a value."""
-        key = Facet(kind, value, listed, trust, ranked or kind, folded, maker, long)
+        return self.numbered(Facet(kind, value, listed, trust, ranked or kind, folded, maker, long))
+
+    def numbered(self, key: Facet) -> int:
+        """The number of a facet."""
         number = self._numbers.get(key)
         if number is None:
             number = self._numbers[key] = len(self.facets)
@@ -251,18 +258,25 @@ class Memo:
             number = self.signatures[key] = self.signature(shared)
         if number is None:
             proto = NodeProto.FromString(named(key))
-            self._check(key, proto)
+            if self._check(key, proto):
+                self.retired.add(len(self.nodes))
             number = self.signatures[key] = len(self.nodes)
             self.nodes.append((key, proto))
         return number
 
-    def _check(self, key: Signature, node: NodeProto) -> None:
-        """Shows a node to the checker, and to the rules of adapters; nobody must object."""
+    def _check(self, key: Signature, node: NodeProto) -> bool:
+        """Shows a node to the checker, and to the rules of adapters; nobody must object.
+
+        Returns whether its operator is one that only a conversion knows, which is not shown.
+        """
         if illegible(node):
             raise Unproven("a text that is no UTF-8")
         nested = holds_graphs(key)
+        retired = not nested and self._is_retired(node)
         for one in (node, *nodes_inside(node)):
-            if not self._is_checked(one) or not _is_plain(one, self.adapters, nested=nested):
+            if not (retired or self._is_checked(one)) or not _is_plain(
+                one, self.adapters, nested=nested
+            ):
                 raise Unproven(f"an operator that is not looked at: {one.op_type}")
             illegal = self.adapters.traits(Illegal).get(_key(one), ())
             if any(rule.against(one) for rule in illegal):
@@ -270,10 +284,11 @@ class Memo:
         try:
             if nested:
                 onnx_checker.check_model(self._alone(key))
-            else:
+            elif not retired:
                 onnx_checker.check_node(checkable(node, key), self.context, _NO_NAMES)
         except (onnx_checker.ValidationError, RuntimeError, ValueError):
             raise Unproven("an objection to a node") from None
+        return retired
 
     def _alone(self, key: Signature) -> bytes:
         """A model of one node, whose inputs have some type."""
@@ -292,6 +307,14 @@ class Memo:
             return schemas.schema(domain, node.op_type, version) is not None
         return domain not in schemas.known_domains()
 
+    def _is_retired(self, node: NodeProto) -> bool:
+        """Whether an operator has no schema here, and a conversion replaces it."""
+        return self._is_unknown(node) and self.adapters.retired(*_key(node)) is not None
+
+    def _is_unknown(self, node: NodeProto) -> bool:
+        """Whether onnx has no schema for an operator."""
+        return schemas.schema(*_key(node), dict(self.imports).get(node.domain, 0)) is None
+
     def outputs(self, key: tuple[int, ...]) -> tuple[int, ...]:
         """The facets of the outputs of a class: signature, inputs, then outputs as declared."""
         _, proto = self.nodes[key[0]]
@@ -307,6 +330,8 @@ class Memo:
             alone, kinds = kinds, self._kinds(key[0], inputs, declared)
             if alone != kinds:
                 self.informed.add(key)
+        if self._is_foreign(proto, inputs):
+            trust |= FOREIGN
         value = folded if isinstance(folded, bytes) else None
         maker = self._maker(key[0], inputs, ranked) if not value and not signature[3] else ()
         if maker and trust & EXACT:
@@ -328,11 +353,17 @@ class Memo:
         folded: bytes | None,
         maker: tuple[int, ...],
     ) -> int:
-        if not is_clear(ranked) and kind != ranked:
+        if kind is not None:
+            trust &= ~FOREIGN
+        if not is_clear(ranked) and (kind != ranked or trust & FOREIGN):
             trust &= ~PROVED & ~EXACT  # a declaration may tell it
         if trust & PROVED and ranked is not None and is_static(ranked):
             trust |= EXACT
         return self.facet(kind, trust=trust, ranked=ranked, folded=folded, maker=maker)
+
+    def _is_foreign(self, node: NodeProto, inputs: Sequence[int]) -> bool:
+        """Whether inference knows nothing of a node, so that it may lack what comes from there."""
+        return self._is_unknown(node) or any(self.facets[n].trust & FOREIGN for n in inputs)
 
     def _maker(
         self, signature: int, inputs: Sequence[int], kinds: Sequence[bytes | None]
@@ -398,6 +429,8 @@ class Memo:
             return self._ranked_behind_graphs(signature, inputs)
         rule = self.adapters.rules(OutputRanks).get(_key(proto))
         facets = [self.facets[number] for number in inputs]
+        if self._is_unknown(proto):
+            return self._told(proto, facets)
         if _key(proto) in self.adapters.rules(OutputShapes):
             return [None] * len(kinds)  # a rule corrects what inference finds
         if any(self._is_other(facet) for facet in facets):
@@ -407,14 +440,9 @@ class Memo:
                 return [None] * len(kinds)
         if rule is None or all(kind is not None and has_rank(kind) for kind in kinds):
             return kinds
-        types = {
-            name: TypeProto.FromString(facet.ranked)
-            for name, facet in zip(proto.input, facets, strict=True)
-            if name and facet.ranked is not None
-        }
         version = dict(self.imports).get(proto.domain, 0)
         schema = schemas.schema(*_key(proto), version)
-        ranks = inference.told_ranks(rule, proto, schema, TypesOnly(types))
+        ranks = inference.told_ranks(rule, proto, schema, _types_of(proto, facets))
         found = list(kinds)
         for i, (kind, rank) in enumerate(zip(kinds, ranks, strict=False)):
             if kind is not None and not has_rank(kind):
@@ -422,6 +450,12 @@ class Memo:
                 inference.give_rank(known.tensor_type, rank)
                 found[i] = known.SerializeToString(deterministic=True)
         return found
+
+    def _told(self, node: NodeProto, facets: Sequence[Facet]) -> list[bytes | None]:
+        """The types that adapters tell for the outputs of an operator without a schema."""
+        rule = self.adapters.rules(OutputTypes).get(_key(node))
+        found = inference.told_types(rule, node, _types_of(node, facets))
+        return [without_symbols(found[name]) if name in found else None for name in node.output]
 
     def _ranked_behind_graphs(self, signature: int, inputs: Sequence[int]) -> list[bytes | None]:
         """The types that are found for the outputs of a node with graphs, as for a whole model."""
@@ -449,7 +483,8 @@ class Memo:
     ) -> list[bytes | None]:
         """The types of the outputs, as strict inference finds them for one node of a class."""
         graph = self._graph(signature, inputs, declared, ranked=ranked)
-        found = self._infer(graph, data_prop=ranked)
+        foreign = not ranked and any(self.facets[n].trust & FOREIGN for n in inputs)
+        found = self._infer(graph, data_prop=ranked, foreign=foreign)
         types = {info.name: info.type for info in found.graph.value_info}
         names = self.nodes[signature][1].output
         return [without_symbols(types[name]) if name in types else None for name in names]
@@ -487,6 +522,10 @@ class Memo:
     def _give(self, graph: list[bytes], name: bytes, facet: Facet, *, ranked: bool) -> None:
         """Writes an input of a class: its type, its value, or the nodes that compute it."""
         kind = facet.ranked if ranked else facet.kind
+        if facet.trust & FOREIGN and not ranked:
+            parts = ((2, name), (4, b"Any"), (7, safe_inference.NOBODY.encode()))
+            graph.append(wire.framed(1, b"".join(wire.framed(*one) for one in parts)))
+            return
         if ranked and facet.trust & FOLLOWED and facet.maker:
             (raw, shape, *_), _ = self.nodes[facet.maker[0]]
             inputs = [name + b"_" + one if one else b"" for one in names_of(shape, "i")]
@@ -547,13 +586,24 @@ class Memo:
         known = value_of(value)
         return self.facet(kind, known, trust=trust, long=_is_long(value, known))
 
-    def _infer(self, graph: bytes, *, data_prop: bool = False) -> ModelProto:
+    def _infer(self, graph: bytes, *, data_prop: bool = False, foreign: bool = False) -> ModelProto:
         """What strict inference, with its checks of types, makes of a graph; it must not object."""
-        data = self._head + wire.framed(7, graph)
+        data = (self._foreign_head if foreign else self._head) + wire.framed(7, graph)
         try:
             return infer_shapes(data, check_type=True, strict_mode=True, data_prop=data_prop)
         except safe_inference.COMPLAINTS:
             raise Unproven("an objection of inference to a class") from None
+
+
+def _types_of(node: NodeProto, facets: Sequence[Facet]) -> TypesOnly:
+    """What adapters are told of the types of the inputs of a node."""
+    return TypesOnly(
+        {
+            name: TypeProto.FromString(facet.ranked)
+            for name, facet in zip(node.input, facets, strict=True)
+            if name and facet.ranked is not None
+        }
+    )
 
 
 def _is_long(tensor: TensorProto, value: bytes | None) -> bool:

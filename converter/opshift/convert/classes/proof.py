@@ -53,13 +53,19 @@ def proves(data: bytes, adapters: Registry, *, at_any_cost: bool = False) -> boo
 
 
 def prove(
-    data: bytes, adapters: Registry, *, fewest: int = 0, room: Room = TO_CHECK, stubs: bool = False
+    data: bytes,
+    adapters: Registry,
+    *,
+    fewest: int = 0,
+    room: Room = TO_CHECK,
+    to_convert: bool = False,
 ) -> Proof:
     """The proof that onnx's full check would pass; where there is none, `Unproven` tells why.
 
-    With `stubs`, the payloads of the tensors may be elsewhere.
+    Of a model `to_convert` the payloads of tensors may be elsewhere, and it may use operators that
+    the checker rejects and a conversion replaces.
     """
-    made = Proof(data, adapters, room, stubs=stubs)
+    made = Proof(data, adapters, room, to_convert=to_convert)
     try:
         made.look(fewest)
     except (wire.Malformed, DecodeError, IndexError, UnicodeDecodeError):
@@ -76,10 +82,10 @@ class Proof:
     others: list[Other]
     shown: ModelProto  # without nodes, tensors and outputs
 
-    def __init__(self, data: bytes, adapters: Registry, room: Room, *, stubs: bool) -> None:
+    def __init__(self, data: bytes, adapters: Registry, room: Room, *, to_convert: bool) -> None:
         self.adapters = adapters
         self.room = room
-        self.stubs = stubs
+        self.to_convert = to_convert
         self.noted = False  # whether something has metadata
         self.data = data
         self.values: dict[bytes, int] = {b"": UNKNOWN}
@@ -200,7 +206,7 @@ class Proof:
         for number, _, body, end in others:
             if number != GraphField.INITIALIZER:
                 continue
-            name, facet = known.initializer(self.data[body:end], stubs=self.stubs)
+            name, facet = known.initializer(self.data[body:end], stubs=self.to_convert)
             if not name or name in seen or (known.ir_version < 4 and name not in inputs):
                 raise Unproven("a wrong name of an initializer")
             seen.add(name)
@@ -216,7 +222,10 @@ class Proof:
         new = sum(key not in known.signatures for key in found.signatures)
         if len(known.classes) + new > room:
             raise Unproven("many new classes")
-        self._walk(known, found, [known.signature(key) for key in found.signatures], room)
+        numbers = [known.signature(key) for key in found.signatures]
+        if not self.to_convert and not known.retired.isdisjoint(numbers):
+            raise Unproven("an operator that a conversion replaces")
+        self._walk(known, found, numbers, room)
 
     def _walk(self, known: Memo, found: Rows, numbers: list[int], room: int) -> None:
         values, declared, classes = self.values, self.declared, known.classes

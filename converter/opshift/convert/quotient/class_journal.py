@@ -18,7 +18,16 @@ from opshift.records import dataclass
 Boundary: TypeAlias = tuple[int, str, int, int]  # the number of a step, its domain and versions
 Order: TypeAlias = tuple[Any, ...]  # where a node is in the index, with a hole for its row
 
+UNPROVED = "a type that is not proved"
+INEXACT = "a type of which more may be known"
+INEXACT_LENGTH = "a length of which more may be known"
+UNPROVED_RANK = "a rank that is not proved"
+UNFOLDED = "a value that may be constant"
+VAGUE = frozenset((UNPROVED, INEXACT, INEXACT_LENGTH, UNPROVED_RANK, UNFOLDED))
+"""What lacks where the facts about the whole model may tell more."""
+
 ROW = (-1,)  # the place of a node that no step has written
+INSIDE: Order = ()  # the place of a node in a graph that a step has written
 _EXTERNAL = re.compile(r"k(\d+)([io])(\d+)")
 _NEIGHBOUR = re.compile(r"k(\d+)[io]\d+(_\d+)*")
 
@@ -134,6 +143,23 @@ class ClassJournal:
         for name in place[0].node(place[1]).output:
             if name and external(name) is None:
                 self.writers[name] = number
+
+    def enter_inside(self, place: Place, number: int) -> None:
+        """Notes the nodes in the graphs of a node that a step wrote."""
+        scope, position = place
+        for _, graph in graphs_of(scope.node(position)):
+            inner = scope.root.scope_of(graph)
+            self._enter_all(inner, number)
+            for i in range(len(inner.proto.node)):
+                self.orders[id(inner), i] = INSIDE
+                self.enter_inside((inner, i), number)
+
+    def is_inside(self, place: Place) -> bool:
+        """Whether a node comes from one that a step wrote into a graph."""
+        order = self.order(place)
+        while order and order[0] != ROW[0]:
+            order = order[2]  # the place of the node that was replaced
+        return order == INSIDE
 
     def facet(self, name: str) -> Facet | None:
         """What is known of a value outside of a class: its inputs, and what stands behind them."""

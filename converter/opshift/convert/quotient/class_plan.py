@@ -63,7 +63,7 @@ class ClassPlan:
         key = (schemas.normal(node.domain), node.op_type)
         if key[0] == "" and key[1] in self.changed:
             return True
-        return self.adapters.get(*key, *FORM) is not None
+        return self.adapters.get(*key, *FORM) is not None or self.adapters.retired(*key) is not None
 
     def learn(self, keys: Iterable[Key], ir_version: int) -> None:
         """Finds the answers for classes: converts one node of each, all in one model.

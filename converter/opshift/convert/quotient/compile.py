@@ -28,7 +28,16 @@ from opshift.convert.classes.facets import (
 )
 from opshift.convert.classes.rows import Signature
 from opshift.convert.ir.features import TYPES
-from opshift.convert.quotient.class_journal import ClassJournal, Order, external
+from opshift.convert.quotient.class_journal import (
+    INEXACT,
+    INEXACT_LENGTH,
+    UNFOLDED,
+    UNPROVED,
+    UNPROVED_RANK,
+    ClassJournal,
+    Order,
+    external,
+)
 from opshift.convert.request import Request
 from opshift.convert.step import Stepper
 from opshift.errors import Refusal
@@ -152,10 +161,12 @@ class AskedFacts(Facts):
         self, scope: Scope, name: str, found: TypeProto | None, what: TypePart
     ) -> TypeProto | None:
         trust = self._trust(name)
+        if what is TypePart.ELEMENT and is_told(found, what):
+            return found  # a checked model has one element type, declared or inferred
         if not trust & PROVED:
-            self.journal.beyond("a type that is not proved")
+            self.journal.beyond(UNPROVED)
         elif not trust & EXACT and not is_told(found, what):
-            self.journal.beyond("a type of which more may be known")
+            self.journal.beyond(INEXACT)
         elif what is TypePart.ALL and found is not None and not is_told(found, what):
             self._show_symbols(found)
         return found
@@ -169,7 +180,7 @@ class AskedFacts(Facts):
         if all(isinstance(one, int) for one in dims):
             return dims
         if not self._trust(name) & EXACT:
-            self.journal.beyond("a length of which more may be known")
+            self.journal.beyond(INEXACT_LENGTH)
         return tuple(one if isinstance(one, int) else self._symbol() for one in dims)
 
     def _symbol(self) -> Symbol:
@@ -182,7 +193,7 @@ class AskedFacts(Facts):
         found = super().constant(scope, name) if neighbour is None else self._value(neighbour)
         known = self.journal.facet(name)
         if found is None and known is not None and not known.trust & VARIABLE:
-            self.journal.beyond("a value that may be constant")
+            self.journal.beyond(UNFOLDED)
         return found
 
     def _neighbour(self, name: str) -> Facet | None:
@@ -246,7 +257,7 @@ class AskedFacts(Facts):
         if facet is None:
             return super().is_assumed(scope, name)
         if not facet.trust & PROVED:
-            self.journal.beyond("a rank that is not proved", name)
+            self.journal.beyond(UNPROVED_RANK, name)
         return False
 
     def claimed(self, scope: Scope, name: str, dims: Dims) -> Dims:
@@ -345,10 +356,14 @@ class RecordingApplier(Applier):
             return
         if len(self.document.heirs) > heirs:
             deeds.beyond = deeds.beyond or "a constant that takes the place of another"
-        if change.made.carried or any(map(holds_graphs, change.made.nodes)):
-            deeds.beyond = deeds.beyond or "a node with a graph"
+        if change.made.carried:
+            deeds.beyond = deeds.beyond or "a node whose graph stays"
         deeds.rewritten[self.journal.boundary, change.kind] += 1
-        for i, tensor in enumerate(used_constants(change.made)):
+        used = list(used_constants(change.made))
+        if used and self.journal.is_inside(change.place):
+            deeds.beyond = deeds.beyond or "a constant for a node in a new graph"
+            return
+        for i, tensor in enumerate(used):
             deeds.placed.append(((*self._order(change), i), content_of(tensor)))
 
     def _note(self, change: NodeChange, written: list[Place]) -> None:
@@ -360,6 +375,7 @@ class RecordingApplier(Applier):
             deeds.renamed |= change.place[0].node(change.place[1]).op_type != change.task.key[1]
             for i, place in enumerate(written):
                 self.journal.enter(place, owner, (*order, i))
+                self.journal.enter_inside(place, owner)
 
     def _order(self, change: NodeChange) -> Order:
         return (self.journal.boundary[0], change.task.key[1], self.journal.order(change.place))

@@ -4,37 +4,53 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import operator
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from opshift.author.facts import Facts
 from opshift.author.registry import Registry
 from opshift.convert.change import Rewritten
-from opshift.convert.classes.memo import Memo
+from opshift.convert.classes.facets import (
+    COMPUTED,
+    EXACT,
+    PROVED,
+    VARIABLE,
+    Facet,
+    is_static,
+    value_of,
+    without_symbols,
+)
+from opshift.convert.classes.memo import UNKNOWN, Memo
 from opshift.convert.classes.proof import Proof, Room, prove
 from opshift.convert.classes.rows import GraphField, Unordered, Unproven, names_in
 from opshift.convert.ir import needs
 from opshift.convert.ir.features import BARE, TYPES
 from opshift.convert.legal import rules
 from opshift.convert.quotient import Outcome
+from opshift.convert.quotient.class_journal import VAGUE
 from opshift.convert.quotient.class_plan import ClassPlan, Key
 from opshift.convert.quotient.instantiate import Instance
-from opshift.convert.quotient.template import Answer, Beyond
+from opshift.convert.quotient.template import Answer, Beyond, Vague
 from opshift.convert.request import Request
 from opshift.model import order, weights
+from opshift.model.arrays import Array, from_array
 from opshift.model.bytes import wire
 from opshift.model.document import Document
 from opshift.model.names import unused_prefix
 from opshift.opsets import schemas
-from opshift.protos import ModelProto, OperatorSetIdProto
+from opshift.opsets.types import claims_more, is_complete, is_vague
+from opshift.protos import ModelProto, OperatorSetIdProto, TensorProto, TypeProto
 from opshift.report import Report, StepReport, Work
 
 _IR, _GRAPH, _IMPORT = 1, 7, 8
 _HEAD = frozenset((_IR, 2, 3, 4, 5, 6, _GRAPH, _IMPORT, 14))
 _PARTS = frozenset(GraphField) - {GraphField.NODE, GraphField.SPARSE}
 LOWEST = 7  # below, models are raised to find the types of their values
+INFERRED = PROVED | EXACT
+MOST_FOLDED = 512  # elements of a value that folding of the whole model finds
 LOWEST_GOAL = 9  # below, the IR version wants initializers as inputs
 
 TO_CONVERT = Room(200, 4)
@@ -75,7 +91,7 @@ def _convert(data: bytes, to: int, adapters: Registry) -> Outcome:
     if head is None:
         return Outcome(None, False, "functions, training or an unknown part of the model")
     try:
-        proof = prove(data, adapters, room=TO_CONVERT, stubs=True)
+        proof = prove(data, adapters, room=TO_CONVERT, to_convert=True)
     except Unordered:
         raise
     except Unproven as why:
@@ -111,6 +127,15 @@ def _head(data: bytes) -> list[tuple[int, int, int, int]] | None:
     return found
 
 
+class _NoPayloads(weights.Weights):
+    """The payloads of a model of which only the bytes of the skeleton are here."""
+
+    def load(self, tensor: TensorProto) -> Array:
+        if self.is_stub(tensor):
+            raise Beyond("a payload")
+        return super().load(tensor)
+
+
 class _Work:
     def __init__(self, proof: Proof, to: int, head: list[tuple[int, int, int, int]]) -> None:
         self.proof = proof
@@ -134,7 +159,10 @@ class _Work:
         head = Document(self.proof.shown)
         if rules.at_end(head, self.proof.adapters, visit_all=False).found:
             raise Beyond("a rule that the model breaks")
-        answers = self._answers()
+        try:
+            answers = self._answers(self.proof.classes)
+        except Vague:
+            answers = self._answers(self._told())
         self._look_at_declarations(answers)
         prefix = unused_prefix(self.proof.data).encode()
         instance = Instance(self.proof, answers, prefix)
@@ -159,25 +187,79 @@ class _Work:
 
     # -- classes -----------------------------------------------------------------------------
 
-    def _answers(self) -> dict[int, Answer]:
+    def _answers(self, classes: Sequence[tuple[int, ...]]) -> dict[int, Answer]:
         """The answer for each row that a step looks at."""
         plan = self._plan()
-        keys = self._keys(plan)
+        keys = self._keys(plan, classes)
         new = {key: None for key in keys.values() if key not in plan.answers}
         if new:
             plan.learn(new, self.ir)
+        self._require_answers(plan, keys.values())
         answers = {}
         repeated: frozenset[bytes] | None = None
         for row, key in keys.items():
-            answer = plan.answers.get(key)
-            if not isinstance(answer, Answer):
-                raise Beyond(f"{self.memo.nodes[key[0][0]][1].op_type}: {answer or 'refused'}")
+            answer = plan.answers[key]
+            assert isinstance(answer, Answer)
             if answer.renamed and (key[2] or row in self.proof.nested):
                 repeated = self._repeated() if repeated is None else repeated
                 if not repeated.isdisjoint(self._names(row)):
                     raise Beyond("a name of several nodes")
             answers[row] = answer
         return answers
+
+    def _require_answers(self, plan: ClassPlan, keys: Iterable[Key]) -> None:
+        """Every class must have an answer; `Vague` is raised if all that lacks are types."""
+        lacking = {key: plan.answers.get(key) or "refused" for key in keys}
+        lacking = {key: why for key, why in lacking.items() if not isinstance(why, Answer)}
+        whys = [(why not in VAGUE, key, why) for key, why in lacking.items()]
+        if not whys:
+            return
+        hard, key, why = max(whys, key=operator.itemgetter(0))
+        raise (Beyond if hard else Vague)(f"{self.memo.nodes[key[0][0]][1].op_type}: {why}")
+
+    def _told(self) -> list[tuple[int, ...]]:
+        """The class of each row with the types that the whole model tells, where they last."""
+        proof, rows = self.proof, self.proof.rows
+        with self.memo.lock:
+            told = {
+                name: self._told_facet(name.decode(), number) if name else UNKNOWN
+                for name, number in proof.values.items()
+            }
+            found = []
+            for row, known in enumerate(proof.classes):
+                inputs, outputs = rows.inputs_of(row), rows.outputs_of(row)
+                ends = tuple([told[name] for name in outputs])
+                found.append((known[0], *[told[name] for name in inputs], *ends))
+                self.memo.classes[found[-1]] = ends
+        return found
+
+    def _told_facet(self, name: str, number: int) -> int:
+        facet = self.memo.facets[number]
+        facts, scope, trust = self._facts, self._facts.document.main.root.top, facet.trust
+        if not trust & EXACT or not trust & PROVED:
+            found = facts.type(scope, name)
+            if found is not None and self._lasts(name, found):
+                facet = facet._replace(trust=trust | INFERRED, ranked=without_symbols(found))
+        if trust & COMPUTED and not trust & VARIABLE and not facet.folded and not facet.value:
+            facet = self._folded(name, facet)
+        return self.memo.numbered(facet)
+
+    def _folded(self, name: str, facet: Facet) -> Facet:
+        """The facet with what folding of the whole model finds of a value."""
+        value = self._facts.constant(self._facts.document.main.root.top, name)
+        if value is None:
+            return facet._replace(trust=facet.trust | VARIABLE)
+        if facet.ranked is None or not is_static(facet.ranked):
+            return facet  # a constant in the quotient would tell its lengths
+        return facet._replace(folded=value_of(from_array(value), most=MOST_FOLDED))
+
+    def _lasts(self, name: str, found: TypeProto) -> bool:
+        """Whether no step can have more to tell of the type of a value."""
+        scope = self._facts.document.main.root.top
+        if is_vague(found) or self._facts.is_assumed(scope, name):
+            return False
+        declared = scope.declared.get(name)
+        return is_complete(found) or declared is None or not claims_more(declared, found)
 
     def _plan(self) -> ClassPlan:
         with self.memo.lock:
@@ -188,15 +270,15 @@ class _Work:
             raise Beyond("the memo has begun anew")
         return plan
 
-    def _keys(self, plan: ClassPlan) -> dict[int, Key]:
+    def _keys(self, plan: ClassPlan, classes: Sequence[tuple[int, ...]]) -> dict[int, Key]:
         proof, rows = self.proof, self.proof.rows
         read = set(rows.inputs)
         read.update(names_in(proof.data, proof.others, GraphField.OUTPUT))
-        signatures = {row[0] for row in set(proof.classes)}
+        signatures = {row[0] for row in set(classes)}
         touched = set(filter(plan.touches, signatures))
         outputs, ends = rows.outputs, rows.output_ends
         found: dict[int, Key] = {}
-        for index, row in enumerate(proof.classes):
+        for index, row in enumerate(classes):
             if row[0] not in touched:
                 continue
             mask = 0
@@ -238,11 +320,15 @@ class _Work:
 
     def _corrects(self) -> bool:
         """Whether a declaration is wrong: a class, which has no symbols, does not tell."""
+        return self._facts.correct() > 0
+
+    @functools.cached_property
+    def _facts(self) -> Facts:
+        """The facts about the whole model as it came."""
         data = self.proof.data
         model = ModelProto.FromString(data)
         view = weights.checkable(model, data)
-        facts = Facts(Document(model), weights.Weights(), self.proof.adapters, lambda: view)
-        return facts.correct() > 0
+        return Facts(Document(model), _NoPayloads(), self.proof.adapters, lambda: view)
 
     # -- the result --------------------------------------------------------------------------
 
@@ -273,7 +359,8 @@ class _Work:
             for boundary, kind, n in answer.rewritten:
                 rewritten[boundary[2:]][kind] += n * count
         way = 1 if self.to > self.start else -1
-        steps = [(at, at + way) for at in range(self.start, self.to, way)]
+        steps = [(self.start, self.start)] * ((self.start, self.start) in rewritten)
+        steps += [(at, at + way) for at in range(self.start, self.to, way)]
         steps += [(self.to, self.to)] * ((self.to, self.to) in rewritten)
         return Report(
             self.imports,

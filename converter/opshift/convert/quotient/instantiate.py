@@ -108,7 +108,8 @@ class Instance:
         fresh: Callable[[int], bytes],
     ) -> Iterator[bytes]:
         """The names of one row in the graphs of a node."""
-        inputs, names = self.rows.inputs_of(row), self.nested[row].names
+        inputs = self.rows.inputs_of(row)
+        names = self.nested[row].names if row in self.nested else ()
         for kind, number in inside:
             if kind == "n":
                 yield names[number]

@@ -11,9 +11,10 @@ from opshift.convert.change import Rewritten
 from opshift.convert.classes.frames import Frame, take_apart
 from opshift.convert.classes.nested import rename
 from opshift.convert.quotient.class_journal import Boundary, Deeds, Order, external
-from opshift.model.walk import holds_graphs, nodes_inside
+from opshift.model.walk import graphs_in, graphs_of, holds_graphs, nodes_inside
 from opshift.model.weights.store import is_carved
-from opshift.protos import NodeProto
+from opshift.opsets.types import is_complete
+from opshift.protos import NodeProto, TypeProto
 from opshift.records import dataclass
 
 INPUT, OUTPUT, FRESH, CONSTANT, NOTHING = range(5)
@@ -22,6 +23,10 @@ Place = tuple[int, int, int]  # the tag, what a name stands for, and which one
 
 class Beyond(Exception):  # noqa: N818 - an answer, not an error
     """Raised if a class alone does not determine its result."""
+
+
+class Vague(Beyond):
+    """Raised if a class lacks only types that the whole model may tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +62,13 @@ class Answer:
     placed: tuple[tuple[Order, bytes], ...]  # the new constants in the order of their coming
     renamed: bool
     asked_readers: bool
+
+
+def _is_complete(kind: TypeProto) -> bool:
+    """Whether every length in a type is a number."""
+    while (which := kind.WhichOneof("value")) in ("sequence_type", "optional_type"):
+        kind = getattr(kind, which).elem_type
+    return is_complete(kind)
 
 
 class Reader:
@@ -110,6 +122,7 @@ class Reader:
             rest.domain = node.domain
         hint = node.name.split("_", 2)[2] if node.name and not main else ""
         if holds_graphs(node):
+            self._require_told_types(node)
             read: set[int] = set()
             encoded = functools.partial(self._inside, read)
             rename(rest, encoded, encoded)
@@ -119,6 +132,14 @@ class Reader:
             return Written(tuple(places), b"", hint.encode(), main, graphs, inside)
         data = rest.SerializeToString(deterministic=True)
         return Written(tuple(places), data, hint.encode(), main)
+
+    def _require_told_types(self, node: NodeProto) -> None:
+        """The types that a new graph declares must have no symbols, which a class does not know."""
+        graphs = (graph for _, held in graphs_of(node) for graph in graphs_in(held))
+        new = [graph for graph in graphs if graph.name.startswith(self.prefix)]
+        declared = (one for graph in new for one in (*graph.input, *graph.output))
+        if not all(_is_complete(one.type) for one in declared):
+            raise Beyond("the symbols of a type in a new graph")
 
     def _inside(self, read: set[int], name: str) -> str:
         """The name that a template gives to a name inside a node: a letter and a number."""
