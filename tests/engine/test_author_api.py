@@ -94,7 +94,7 @@ def test_all_refusals_of_a_boundary_are_in_one_answer(with_adapters):
         (lambda node, op: op.Exp(node["input"]), "writes Exp, which its emits= does not name"),
         (lambda node, op: op.Exp(3), "which is no Value"),
         (lambda node, op: op.Expp(node["input"]), "Expp does not exist at ai.onnx 13"),
-        (lambda node, op: op.Mish(node["input"]), "Mish does not exist at ai.onnx 13"),
+        (lambda node, op: op.Upsample(node["input"]), "Upsample is deprecated at ai.onnx 13"),
         (lambda node, op: op.Exp(node["input"], axis=1), "has no input or attribute 'axis'"),
         (lambda node, op: (), "returned 0 values for the 1 outputs"),
         (lambda node, op: op.const(0.5), "give dtype= or like="),

@@ -24,6 +24,7 @@ from opshift.text import qualified
 if TYPE_CHECKING:
     import numpy as np
 
+    from opshift.author.convert_down import Later
     from opshift.author.facts import Facts
     from opshift.model.scope import Scope
 else:
@@ -59,6 +60,7 @@ class Builder:
     ) -> None:
         self.crossing = crossing
         self.subject = subject
+        self.later: Later | None = outer.later if outer is not None else None
         self.scope = scope
         self.made = Made()
         around = outer.env if outer is not None else None
@@ -74,10 +76,16 @@ class Builder:
     @property
     def version(self) -> int:
         """The version being entered, of the domain that is stepping (ai.onnx if one is left)."""
-        return self.crossing.version(self.scope.root, self.crossing.enters)
+        return self.opset(self.crossing.enters)
 
     def opset(self, domain: str = "") -> int:
-        """The version at which nodes of a domain are written."""
+        """The version at which the adapter writes nodes of a domain."""
+        if self.later is not None and domain == self.later.domain:
+            return self.later.version
+        return self._entered(domain)
+
+    def _entered(self, domain: str = "") -> int:
+        """The version of the nodes that the model gets."""
         return self.crossing.version(self.scope.root, domain)
 
     def __getattr__(self, op_type: str) -> Emit:
@@ -93,8 +101,11 @@ class Builder:
         outputs: int | None = None,
         **named: Any,
     ) -> Any:
-        """One node; a keyword is an input or an attribute, whichever the schema has."""
-        schema = self._schema_or_first(domain, op_type)
+        """One node; a keyword is an input or an attribute, whichever the schema has.
+
+        If the opset has the operator only later, or later in this form, the node is converted down.
+        """
+        schema = self._fitting(domain, op_type, len(inputs), named)
         names = [self._input_name(op_type, i) for i in inputs]
         attributes: dict[str, Any] = {}
         positions = schema.input_positions
@@ -111,9 +122,9 @@ class Builder:
         written = make_attributes(schema, attributes)
         if outputs is None and (known := self._evaluated(schema, names, written)) is not None:
             return known
-        self._schema(domain, op_type)
-        self.made.ops.add(qualified(domain, op_type))
-        made = self._append(op_type, domain, names, outputs or 1, written)
+        if schema.since <= self.opset(domain) or domain != self.crossing.enters:
+            self._schema(domain, op_type)
+        made = self._write(schema, names, outputs or 1, written)
         return made[0] if outputs is None else made
 
     def _evaluated(
@@ -197,13 +208,12 @@ class Builder:
                 raise AdapterBug(f"{node.op}-{schema.since} has no attribute {name!r}")
             kept.append(make_attribute(schema, name, value))
         count = node.n_outputs if outputs is None else outputs
-        result = self._append(node.op, node.proto.domain, names, count, kept)
-        if self.made.carrier is None and node.proto is self.subject:
+        carries = self.made.carrier is None and node.proto is self.subject
+        if carried and not carries:
+            kept += [a for a in node.attribute_protos() if a.name in carried]
+        result = self._write(schema, names, count, kept)
+        if carries:
             self.made.carrier, self.made.carried = self.made.nodes[-1], frozenset(carried)
-        elif carried:
-            self.made.nodes[-1].attribute.extend(
-                a for a in node.attribute_protos() if a.name in carried
-            )
         return result[0] if outputs is None and count == 1 else result
 
     def same_but(self, node: Node, inputs: Sequence[Value | None]) -> tuple[Value, ...]:
@@ -266,7 +276,7 @@ class Builder:
                 )
 
         # Below opset 11 readers exist that infer shapes from such fields alone.
-        typed = array.size <= MOST_TYPED and self.opset() < 11
+        typed = array.size <= MOST_TYPED and self._entered() < 11
 
         def tensor() -> TensorProto:
             made = from_array(array) if dtype is None else as_tensor(array, dtype)
@@ -292,15 +302,17 @@ class Builder:
     def _constant_node(self, tensor: TensorProto) -> Value:
         """Function bodies own no initializers; Constant made only floats before version 9."""
         floats = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE)
-        if self.opset() >= 9 or tensor.data_type in floats:
+        if self._entered() >= 9 or tensor.data_type in floats:
             attribute = AttributeProto(name="value", type=AttributeProto.TENSOR, t=tensor)
-            return self._append("Constant", "", [], 1, [attribute])[0]
+            return self._append(self._node("Constant", "", [], 1, [attribute]))[0]
         wide = self._constant_node(as_tensor(_widened(tensor), TensorProto.DOUBLE))
         to: Any = tensor.data_type
-        if self.opset() < 6:
+        if self._entered() < 6:
             to = TensorProto.DataType.Name(to)
-        attributes = make_attributes(self._schema("", "Cast"), {"to": to})
-        return self._append("Cast", "", [wide.name], 1, attributes)[0]
+        cast = schemas.schema("", "Cast", self._entered())
+        assert cast is not None
+        attributes = make_attributes(cast, {"to": to})
+        return self._append(self._node("Cast", "", [wide.name], 1, attributes))[0]
 
     def graph(
         self, write: Callable[..., Any], *params: Value | tuple[int, Sequence[Any] | None]
@@ -396,14 +408,21 @@ class Builder:
 
     # -- helpers -----------------------------------------------------------------------------
 
-    def _schema_or_first(self, domain: str, op_type: str) -> schemas.Schema:
-        """The schema, or the oldest one if the operator does not exist here: folding may use it."""
-        found = schemas.schema(domain, op_type, self.opset(domain))
-        history = schemas.history(domain, op_type) if found is None else ()
-        return history[0] if history else self._schema(domain, op_type)
+    def _fitting(
+        self, domain: str, op_type: str, inputs: int, named: Mapping[str, Any]
+    ) -> schemas.Schema:
+        """The schema at this version, or the first later one, that has a node's parameters."""
+        here = schemas.schema(domain, op_type, self.opset(domain))
+        if here is not None and _fits(here, inputs, named):
+            return here
+        since = self.opset(domain)
+        for one in schemas.history(domain, op_type):
+            if one.since > since and not one.deprecated and _fits(one, inputs, named):
+                return one
+        return here or self._schema(domain, op_type)
 
     def _schema(self, domain: str, op_type: str) -> schemas.Schema:
-        version = self.crossing.version(self.scope.root, domain)
+        version = self.opset(domain)
         found = schemas.schema(domain, op_type, version)
         if domain != self.crossing.enters:
             self._require(domain, op_type, version)
@@ -433,23 +452,54 @@ class Builder:
             )
         return value.name
 
-    def _append(
+    def _write(
+        self,
+        schema: schemas.Schema,
+        names: Sequence[str],
+        outputs: int,
+        attributes: Sequence[AttributeProto],
+    ) -> tuple[Value, ...]:
+        node = self._node(schema.name, schema.domain, names, outputs, attributes)
+        return self.place(node, schema)
+
+    def place(self, node: NodeProto, schema: schemas.Schema) -> tuple[Value, ...]:
+        """Adds a node, or what it is converted to if its schema is later than the model's."""
+        if schema.since > self._entered(schema.domain):
+            from opshift.author.convert_down import convert_down
+
+            return convert_down(self, node, schema)
+        self.made.ops.add(qualified(schema.domain, schema.name))
+        return self._append(node)
+
+    def _node(
         self,
         op_type: str,
         domain: str,
         names: Sequence[str],
         outputs: int,
         attributes: Sequence[AttributeProto],
-    ) -> tuple[Value, ...]:
+    ) -> NodeProto:
+        made = [self.crossing.fresh(op_type) for _ in range(max(outputs, 1))]
+        return NodeProto(
+            op_type=op_type, domain=domain, input=names, output=made, attribute=attributes
+        )
+
+    def _append(self, node: NodeProto) -> tuple[Value, ...]:
         if len(self.made.nodes) == MOST:
             raise Refusal(Why.NOT_EXPRESSIBLE, f"its replacement needs more than {MOST:,} nodes")
-        made = [self.crossing.fresh(op_type) for _ in range(max(outputs, 1))]
-        self.made.add(
-            NodeProto(
-                op_type=op_type, domain=domain, input=names, output=made, attribute=attributes
-            )
-        )
-        return tuple(Value(name, self.env) for name in made)
+        self.made.add(node)
+        return tuple(Value(name, self.env) for name in node.output)
+
+
+def _fits(schema: schemas.Schema, inputs: int, named: Mapping[str, Any]) -> bool:
+    """Whether an operator has this number of inputs, and a parameter for each keyword."""
+    if inputs > len(schema.inputs) and not (schema.inputs and schema.inputs[-1].variadic):
+        return False
+    return all(
+        name in (schema.input_positions if isinstance(value, Value) else schema.attributes)
+        or (value is None and name in schema.input_positions)
+        for name, value in named.items()
+    )
 
 
 _CONTRADICTS: dict[Assumption, Callable[[Value], bool]] = {

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opshift.author.node import Node, Value
+from opshift.author.verdicts import Keep
 from opshift.errors import AdapterBug, Refusal, Why
 from opshift.model.functions import bind_attributes
 from opshift.model.rename import rename
@@ -27,10 +28,24 @@ def expand(node: Node, op: Builder) -> tuple[Value, ...]:
     for proto in body.node:
         copy = _instance(proto, attributes, names, op)
         domain = schemas.normal(copy.domain)
-        inner = Node(copy, schemas.schema(domain, copy.op_type, _left(node, body, domain)), op.env)
-        for name, value in zip(proto.output, op.crossing.cross_inner(inner, op), strict=False):
+        written = _crossed(copy, domain, _left(node, body, domain), op)
+        for name, value in zip(proto.output, written, strict=False):
             names[name] = value.name
     return tuple(Value(names[formal], op.env) for formal in body.output[: node.n_outputs])
+
+
+def _crossed(node: NodeProto, domain: str, left: int, op: Builder) -> tuple[Value, ...]:
+    """A node of the body at the version that `op` enters."""
+    schema, entered = schemas.schema(domain, node.op_type, left), op.opset(domain)
+    if schema is not None and left < entered:
+        answer = op.crossing.cross(Node(node, schema, op.env), left, entered, op)
+        if not isinstance(answer, Keep):
+            return answer if isinstance(answer, tuple) else (answer,)
+        schema = schemas.schema(domain, node.op_type, entered)
+    if schema is not None:
+        return op.place(node, schema)
+    op.made.add(node)  # of a domain that no schema describes
+    return tuple(Value(name, op.env) for name in node.output)
 
 
 def _body(node: Node, op: Builder) -> FunctionProto:

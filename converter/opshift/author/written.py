@@ -11,7 +11,7 @@ from opshift.assumptions import Assumption
 from opshift.author.bounds import Bounds, of_constant
 from opshift.author.facts import Facts
 from opshift.author.inference import infer_node
-from opshift.author.node import Env, Node, Value
+from opshift.author.node import Env, Node
 from opshift.errors import AdapterBug
 from opshift.model.arrays import Array
 from opshift.model.rename import rename
@@ -22,6 +22,7 @@ from opshift.records import dataclass
 
 if TYPE_CHECKING:
     from opshift.author.builder import Builder
+    from opshift.author.verdicts import Result
 
 
 class Crossing(Protocol):
@@ -40,7 +41,7 @@ class Crossing(Protocol):
     def constant(
         self, root: Root, content: Hashable, tensor: Callable[[], TensorProto]
     ) -> tuple[TensorProto, Array]: ...
-    def cross_inner(self, node: Node, op: Builder) -> tuple[Value, ...]: ...
+    def cross(self, node: Node, start: int, to: int, op: Builder) -> Result: ...
 
 
 @dataclass(slots=True)
@@ -90,6 +91,7 @@ class MadeEnv(Env):
         self.depth = outer.depth + 1 if outer is not None else 0
         self.written_by: Callable[[], Builder | None] = lambda: None  # a weak reference
         self.types: dict[str, TypeProto | None] = {}
+        self.later: tuple[NodeProto, int] | None = None  # being converted down, and its opset
         self._ranks_used: set[str] = set()
 
     @property
@@ -112,6 +114,8 @@ class MadeEnv(Env):
             env = env.outer
         if (node := self._maker(name)) is not None:
             return self._infer(node).get(name)
+        if self.later is not None and self._is_later(name):
+            return infer_node(self.later[0], self, self.later[1]).get(name)
         if name in self.made.constants:
             return _type_of(self.made.constants[name][0])
         return super().type(name)
@@ -141,6 +145,13 @@ class MadeEnv(Env):
                 return env.made.makers[name]
             env = env.outer
         return None
+
+    def is_read(self, name: str) -> bool:
+        return self._is_later(name) or super().is_read(name)
+
+    def _is_later(self, name: str) -> bool:
+        """Whether a value is an output of the node that is being converted down."""
+        return self.later is not None and name in self.later[0].output
 
     def is_computed(self, name: str) -> bool:
         return name in self.made.constants or super().is_computed(name)

@@ -21,6 +21,7 @@ from opshift.convert.change import Task
 from opshift.errors import AdapterBug, InvalidModel, MissingExtra, Refusal, Why
 from opshift.model.walk import holds_graphs
 from opshift.opsets import schemas
+from opshift.text import qualified
 
 # If a model has only these types, the nodes that adapters write need no type check.
 COMMON_TYPES = frozenset(
@@ -145,7 +146,8 @@ def _leave_out(made: Made, spare: set[str]) -> None:
 
 
 def check_emits(node: Node, made: Made, adapter: Adapter) -> None:
-    undeclared = made.ops - adapter.emits - {node.op, "Identity"}  # the engine writes that itself
+    own = qualified(schemas.normal(node.proto.domain), node.op)
+    undeclared = made.ops - adapter.emits - {own, "Identity"}  # the engine writes that itself
     if undeclared:
         raise AdapterBug(
             f"{adapter.source} writes {', '.join(sorted(undeclared))}, which its emits= does not"

@@ -9,7 +9,7 @@ from opshift.assumptions import Assumption
 from opshift.author import registry
 from opshift.author.builder import Builder
 from opshift.author.facts import Facts
-from opshift.author.node import Node, Value
+from opshift.author.node import Node
 from opshift.author.verdicts import (
     EQUAL_FORMS,
     KEEP,
@@ -18,6 +18,7 @@ from opshift.author.verdicts import (
     Adapter,
     CastNarrowed,
     Keep,
+    Result,
     Unchanged,
 )
 from opshift.convert import guard, planner
@@ -109,19 +110,17 @@ class Stepper:
     ) -> tuple[TensorProto, Array]:
         return self.document.constant(root, content, tensor)
 
-    def cross_inner(self, node: Node, op: Builder) -> tuple[Value, ...]:
-        """Converts a node of a function body that an adapter expands."""
-        domain, name = schemas.normal(node.proto.domain), node.op
-        adapter = None
-        if domain == self.domain and name in schemas.changed(domain, max(self.start, self.to)):
-            adapter = self._verdict(name)
-        answer: Value | tuple[Value, ...] | Keep = KEEP
-        if adapter is not None:
-            answer = ask(self._task((domain, name), adapter), node, op)
-        if isinstance(answer, Keep):
-            op.made.add(node.proto)
-            return tuple(Value(n, op.env) for n in node.proto.output)
-        return answer if isinstance(answer, tuple) else (answer,)
+    def cross(self, node: Node, start: int, to: int, op: Builder) -> Result:
+        """Converts a node that an adapter writes in another opset over one boundary."""
+        key = (schemas.normal(node.proto.domain), node.op)
+        if max(start, to) not in {one.since for one in schemas.history(*key)}:
+            return KEEP
+        adapter = self.adapters.get(*key, start, to)
+        if adapter is None or not registry.reviewed(adapter, node.op):
+            raise AdapterBug(f"no verdict leads {node.op} from {start} to {to}")
+        derived = guard.derive(*key, start, to)
+        schema = schemas.schema(*key, start)
+        return ask(Task(key, adapter, schema, derived, self._lost(derived)), node, op)
 
     # -- the step ----------------------------------------------------------------------------
 
@@ -294,6 +293,6 @@ class Stepper:
         done = NodeChange(place, task, op.made, node, op)
         return done if self.runs is None or self.runs(done) else None
 
-    def ask(self, task: Task, node: Node, op: Builder) -> Value | tuple[Value, ...] | Keep:
+    def ask(self, task: Task, node: Node, op: Builder) -> Result:
         """The verdict on one node."""
         return ask(task, node, op)
