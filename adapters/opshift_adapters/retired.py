@@ -116,13 +116,8 @@ def crop(node: Node, op: Builder) -> Result:
         raise InvalidModel(f"Crop {node.name!r}: border takes four numbers, scale two")
     left, top, right, bottom = border
     ends = [-bottom or END, -right or END] if size is None else [top + size[0], left + size[1]]
-    return _sliced(op, needed(node, 0), [top, left], ends, [2, 3])
-
-
-def _sliced(op: Builder, x: Value, starts: list[int], ends: list[int], axes: list[int]) -> Value:
-    if op.version >= 10:
-        return op.Slice(x, op.const(starts), op.const(ends), op.const(axes))
-    return op.Slice(x, starts=starts, ends=ends, axes=axes)
+    starts = op.const([top, left])
+    return op.Slice(needed(node, 0), starts, op.const(ends), op.const([2, 3]))
 
 
 @retired("DynamicSlice", emits=("Slice",))
@@ -141,12 +136,9 @@ def dynamic_slice(node: Node, op: Builder) -> Result:
     kinds = {value.elem_type_or_none for value in bounds if value is not None}
     if not kinds <= {T.INT32, T.INT64, None}:
         raise InvalidModel(f"DynamicSlice {node.name!r} has bounds that are not integers")
-    if op.version >= 10:
-        return op.Slice(x, *bounds)
-    known = [value.const().reshape(-1).tolist() for value in bounds if value is not None]
-    if len(known) == 2:
-        known.append(list(range(len(known[0]))))
-    return _sliced(op, x, *known)
+    if op.version < 10:  # an early opset tells too little of what would compute other indices
+        bounds = [value and op.const(value.const()) for value in bounds]
+    return op.Slice(x, *bounds)
 
 
 FILL = ("Shape", "Concat", "ConstantOfShape", *SELECT)

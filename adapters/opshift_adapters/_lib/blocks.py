@@ -122,9 +122,7 @@ END = 2**63 - 1
 
 def part(op: Builder, x: Value, start: int, end: int = END) -> Value:
     """`x[start:end]` of a vector; writes Slice."""
-    if op.version >= 10:
-        return op.Slice(x, op.const([start]), op.const([end]), op.const([0]))
-    return op.Slice(x, starts=[start], ends=[end], axes=[0])
+    return op.Slice(x, op.const([start]), op.const([end]), op.const([0]))
 
 
 COUNTED = ("Slice", "Mul", "Concat", "ReduceProd")

@@ -15,9 +15,7 @@ NORMALIZED = ("LayerNormalization", "ReduceMean", "Sub", "Pow", "Mul", "Add", "S
 
 def mean_of_last(op: Builder, x: Value) -> Value:
     """The mean over the last axis, which keeps size 1."""
-    if op.version >= 18:
-        return op.ReduceMean(x, op.const([-1]))
-    return op.ReduceMean(x, axes=[-1])
+    return op.ReduceMean(x, op.const([-1]))
 
 
 def layer_normalized(

@@ -139,9 +139,7 @@ def padded(op: Builder, x: Value, pads: list[int], value: float) -> Value:
         return x
     half = len(pads) // 2
     every = [0, 0, *pads[:half], 0, 0, *pads[half:]]
-    if op.version >= 11:
-        return op.Pad(x, op.const(every), op.const(value, like=x))
-    return op.Pad(x, pads=every, value=value)
+    return op.Pad(x, op.const(every), op.const(value, like=x))
 
 
 WINDOW_SUMS = ("Shape", "Slice", "Concat", "Reshape", "Conv", "Cast")

@@ -29,6 +29,4 @@ def cdist(node: Node, op: Builder) -> Result:
 
 def _squares(op: Builder, x: Value) -> Value:
     """The sum of the squares of each row."""
-    if op.version >= 18:
-        return op.ReduceSumSquare(x, op.const([1]))
-    return op.ReduceSumSquare(x, axes=[1])
+    return op.ReduceSumSquare(x, op.const([1]))

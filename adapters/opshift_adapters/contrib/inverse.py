@@ -51,6 +51,4 @@ def _of_three(op: Builder, x: Value) -> Value:
 
 def _sum_of_rows(op: Builder, x: Value) -> Value:
     """The sum of each row, which keeps size 1."""
-    if op.version >= 13:
-        return op.ReduceSum(x, op.const([x.rank - 1]), keepdims=1)
-    return op.ReduceSum(x, axes=[x.rank - 1], keepdims=1)
+    return op.ReduceSum(x, op.const([x.rank - 1]), keepdims=1)

@@ -206,8 +206,6 @@ def cropped_last(node: Node, op: Builder) -> Result:
     starts = [max(-pads[axis], 0) for axis in axes]
     ends = [min(pads[axis + rank], 0) or END for axis in axes]
     padded = op.same(node, pads=[max(pad, 0) for pad in pads])
-    if op.version < 10:
-        return op.Slice(padded, starts=starts, ends=ends, axes=axes)
     return op.Slice(padded, op.const(starts), op.const(ends), op.const(axes))
 
 

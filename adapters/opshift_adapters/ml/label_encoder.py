@@ -108,19 +108,12 @@ def _gathered(op: Builder, index: Value, items: Sequence[Any], dtype: Any) -> Va
 def _compared(op: Builder, x: Value, table: KeyTable) -> Value:
     """The table looked up by a comparison with every key, in operators of ai.onnx."""
     keys = op.const(table.keys)
-    wide = op.Unsqueeze(x, op.const([-1])) if op.opset() >= 13 else _unsqueezed(op, x)
+    wide = op.Unsqueeze(x, op.const([-1]))
     same = _equal(op, wide, keys, table)
     place = op.const(np.arange(1, len(table.keys) + 1, dtype=np.int32))
     found = op.Cast(same, to=T.INT32) * place
-    if op.opset() >= 18:
-        index = op.ReduceMax(found, op.const([-1]), keepdims=0)
-    else:
-        index = op.ReduceMax(found, axes=[-1 if op.opset() >= 11 else x.rank], keepdims=0)
+    index = op.ReduceMax(found, op.const([-1]), keepdims=0)
     return _gathered(op, index, [table.default, *table.values], table.values.dtype)
-
-
-def _unsqueezed(op: Builder, x: Value) -> Value:
-    return op.Unsqueeze(x, axes=[-1 if op.opset() >= 11 else x.rank])
 
 
 def _equal(op: Builder, x: Value, keys: Value, table: KeyTable) -> Value:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tree ensembles of ai.onnx.ml: lists, then also tensors (3), then one operator for all (5)."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -412,13 +411,6 @@ def _of_doubles(node: Node, op: Builder, forest: Forest, how: str, post: str) ->
     votes = op.Gather(op.const(table, T.DOUBLE), op.Cast(reached, to=T.INT64), axis=0)
     if how in ("MIN", "MAX"):
         reduce = op.ReduceMin if how == "MIN" else op.ReduceMax
-        return _over_trees(op, reduce, votes, since=18)
-    total = _over_trees(op, op.ReduceSum, votes, since=13)
-    return total / op.const(len(forest.roots), T.DOUBLE) if how == "AVERAGE" else total
-
-
-def _over_trees(op: Builder, reduce: Callable[..., Value], votes: Value, since: int) -> Value:
-    """The reduction over the trees; `axes` is an input from opset `since` of ai.onnx on."""
-    if op.opset("") >= since:
         return reduce(votes, op.const([1]), keepdims=0)
-    return reduce(votes, axes=[1], keepdims=0)
+    total = op.ReduceSum(votes, op.const([1]), keepdims=0)
+    return total / op.const(len(forest.roots), T.DOUBLE) if how == "AVERAGE" else total

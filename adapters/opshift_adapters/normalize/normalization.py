@@ -74,15 +74,9 @@ def mean_from(op: Builder, x: Value, axis: int) -> Value:
     if axis >= 0 and x.rank_or_none is None:
         sizes = op.Shape(x)
         after = op.ConstantOfShape(op.Shape(part(op, sizes, axis)), value=np.array([1]))
-        mean = _mean(op, op.Flatten(x, axis=axis), [1])
+        mean = op.ReduceMean(op.Flatten(x, axis=axis), op.const([1]))
         return op.Reshape(mean, op.Concat(part(op, sizes, 0, axis), after, axis=0), allowzero=1)
-    return _mean(op, x, list(range(axis, 0 if axis < 0 else x.rank)))
-
-
-def _mean(op: Builder, x: Value, axes: list[int]) -> Value:
-    if op.version >= 18:
-        return op.ReduceMean(x, op.const(axes))
-    return op.ReduceMean(x, axes=axes)
+    return op.ReduceMean(x, op.const(list(range(axis, 0 if axis < 0 else x.rank))))
 
 
 LAYER = (*MEAN_FROM, "Cast", "Sub", "Pow", "Mul", "Add", "Sqrt", "Div", "Reciprocal")
@@ -179,8 +173,9 @@ GROUP = ("Reshape", "ReduceMean", "Mul", "Sub", "Add", "Sqrt", "Div", "Shape", "
 def by_group(op: Builder, x: Value, groups: int, epsilon: float, kind: int) -> Value:
     """[N, groups, rest] normalized along the last axis, with the variance E[x^2] - E[x]^2."""
     rows = op.Reshape(x, op.const([0, groups, -1]))
-    mean = _mean(op, rows, [2])
-    variance = _mean(op, rows * rows, [2]) - mean * mean
+    last = op.const([2])
+    mean = op.ReduceMean(rows, last)
+    variance = op.ReduceMean(rows * rows, last) - mean * mean
     deviation = op.Sqrt(variance + op.const(epsilon, kind))
     return (rows - mean) / deviation
 

@@ -307,8 +307,4 @@ def sum_by_count(node: Node, op: Builder) -> Result:
     count, keep = int(np.prod([shape[axis] for axis in axes])), node.int("keepdims")
     if not count:  # a division by zero ends the process
         return KEEP
-    if op.version < 13:
-        total = op.ReduceSum(x, axes=axes, keepdims=keep)
-    else:
-        total = op.ReduceSum(x, op.const(axes), keepdims=keep)
-    return total / op.const(count)
+    return op.ReduceSum(x, op.const(axes), keepdims=keep) / op.const(count)
