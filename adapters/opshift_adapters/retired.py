@@ -18,7 +18,7 @@ from opshift.adapter import (
     retired,
 )
 
-from opshift_adapters._lib.blocks import END, SELECT, expand_to
+from opshift_adapters._lib.blocks import END, SELECT
 from opshift_adapters._lib.no_schema import needed, number
 
 V = TypeVar("V")
@@ -161,13 +161,11 @@ def constant_fill(node: Node, op: Builder) -> Result:
     value = op.const(np.array(number(node, "value", 0)), kind)
     shape = _fill_shape(node, op)
     known = shape.const_or_none()
-    if op.version >= 9:
-        return op.ConstantOfShape(shape, value=value.const().reshape(1))
-    if known is not None:
+    if known is not None and op.version < 9:
         return op.const(np.full(known, value.const()), kind)
-    if op.version < 8:
+    if known is None and op.version < 8:
         raise Refusal(Why.NEEDS_SHAPE, "no operator fills a computed shape before opset 8")
-    return expand_to(op, value, shape)
+    return op.ConstantOfShape(shape, value=value.const().reshape(1))
 
 
 def _sizes(node: Node, sizes: list[int]) -> list[int]:

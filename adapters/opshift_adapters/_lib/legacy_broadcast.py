@@ -5,7 +5,7 @@ from typing import Any
 
 from opshift.adapter import KEEP, Builder, Node, Refusal, Result, Value, Why
 
-from opshift_adapters._lib.blocks import EXPAND, UNSIGNED, common_shape, expand_to, shape_of
+from opshift_adapters._lib.blocks import EXPAND, UNSIGNED, common_shape, shape_of
 
 SYMMETRIC = ("Add", "Mul", "And", "Or", "Xor", "Equal")
 MIRRORED = {"Less": "Greater", "Greater": "Less", **{op: op for op in SYMMETRIC}}
@@ -60,11 +60,11 @@ def to_legacy_broadcast(node: Node, op: Builder) -> Result:
     if block is not None and name == "Sub" and a.elem_type not in UNSIGNED:
         return _stretched(op, "Add", -b, a, block)
     if _covers(a.dims, b.dims):
-        return _binary(op, name, a, expand_to(op, b, shape_of(op, a)))
+        return _binary(op, name, a, op.Expand(b, shape_of(op, a)))
     if _covers(b.dims, a.dims):
-        return _binary(op, name, expand_to(op, a, shape_of(op, b)), b)
+        return _binary(op, name, op.Expand(a, shape_of(op, b)), b)
     shape = common_shape(op, a, b)
-    return _binary(op, name, expand_to(op, a, shape), expand_to(op, b, shape))
+    return _binary(op, name, op.Expand(a, shape), op.Expand(b, shape))
 
 
 def _equal(a: Dims | None, b: Dims | None) -> bool:

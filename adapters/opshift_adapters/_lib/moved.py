@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from opshift.adapter import Builder, Refusal, T, Value, Why, np
 
-from opshift_adapters._lib.blocks import FLOATS, SMALL_INTS, cast
+from opshift_adapters._lib.blocks import FLOATS, SMALL_INTS
 from opshift_adapters._lib.wide_integers import STACKED, add_rows
 
 MOVED = ("Add", "Sub", "Mul", "Floor", *STACKED)
@@ -30,7 +30,7 @@ def moved(op: Builder, values: Sequence[Value], move: Move) -> Value:
         high, low = (move(list(side), T.DOUBLE) for side in zip(*halves, strict=True))
         return _together(op, high, low, kind)
     through = _holder(op, typed)
-    return cast(op, move([_held(op, value, through) for value in values], through), kind)
+    return op.Cast(move([_held(op, value, through) for value in values], through), to=kind)
 
 
 def _holder(op: Builder, x: Value) -> int:
@@ -49,7 +49,7 @@ def _holder(op: Builder, x: Value) -> int:
 
 def _held(op: Builder, x: Value, kind: int) -> Value:
     known = x.const_or_none()
-    return cast(op, x, kind) if known is None else op.const(known, kind)
+    return op.Cast(x, to=kind) if known is None else op.const(known, kind)
 
 
 def _few_digits(x: Value, depth: int = 4) -> bool:
@@ -71,8 +71,8 @@ def _halves(op: Builder, x: Value) -> tuple[Value, Value]:
 
     The double nearest to `x` is at most 2**10 away from it, far less than half of the upper unit.
     """
-    low = cast(op, cast(op, x, T.UINT32), T.DOUBLE)
-    units = _by(op, op.Mul, cast(op, x, T.DOUBLE) - low, 1 / HALF)
+    low = op.Cast(op.Cast(x, to=T.UINT32), to=T.DOUBLE)
+    units = _by(op, op.Mul, op.Cast(x, to=T.DOUBLE) - low, 1 / HALF)
     return _by(op, op.Mul, op.Floor(_by(op, op.Add, units, 0.5)), HALF), low
 
 
@@ -83,4 +83,4 @@ def _by(op: Builder, operator: Callable[..., Value], x: Value, number: float) ->
 def _together(op: Builder, high: Value, low: Value, kind: int) -> Value:
     """The sum of two doubles as a 64-bit integer (below opset 6)."""
     both = op.Concat(op.Unsqueeze(high, axes=[0]), op.Unsqueeze(low, axes=[0]), axis=0)
-    return add_rows(op, kind, cast(op, both, kind))
+    return add_rows(op, kind, op.Cast(both, to=kind))

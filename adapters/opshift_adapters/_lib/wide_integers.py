@@ -10,7 +10,7 @@ from typing import Any
 
 from opshift.adapter import Builder, Node, Refusal, T, Value, Why
 
-from opshift_adapters._lib.blocks import WIDE_INTS, cast
+from opshift_adapters._lib.blocks import WIDE_INTS
 
 UNDER_ONE = 1 - 2.0**-50  # this factor keeps a quotient that double rounds up below the exact one
 
@@ -39,12 +39,12 @@ def add_stacked(op: Builder, kind: int, *values: Value) -> Value:
 
 def add_rows(op: Builder, kind: int, stack: Value) -> Value:
     """The sum of integers over the first axis (below opset 6)."""
-    return cast(op, op.ReduceSum(stack, axes=[0], keepdims=0), kind)
+    return op.Cast(op.ReduceSum(stack, axes=[0], keepdims=0), to=kind)
 
 
 def multiply_stacked(op: Builder, kind: int, *values: Value) -> Value:
     """The product of integers of one shape and type (below opset 6)."""
-    return cast(op, op.ReduceProd(_stacked(op, values), axes=[0], keepdims=0), kind)
+    return op.Cast(op.ReduceProd(_stacked(op, values), axes=[0], keepdims=0), to=kind)
 
 
 def _stacked(op: Builder, values: tuple[Value, ...]) -> Value:
@@ -72,7 +72,7 @@ def _rows(op: Builder, stack: Value) -> list[Value]:
     """The value in each row of a stack; empty if that is unknown."""
     producer = stack.producer
     if producer is not None and producer.op == "Cast":
-        found = [cast(op, row, stack.elem_type) for row in _stacked_values(producer["input"])]
+        found = [op.Cast(row, to=stack.elem_type) for row in _stacked_values(producer["input"])]
     else:
         found = _stacked_values(stack)
     count = (stack.dims_or_none or (None,))[0]
@@ -97,12 +97,12 @@ def _unsqueezed(row: Value | None) -> Value | None:
 
 def _difference(op: Builder, a: Value, b: Value, kind: int = T.INT64) -> Value:
     minus = op.const([-1 if kind == T.INT64 else 2**64 - 1], kind)
-    everywhere = op.Gather(minus, cast(op, _scaled(op, _double(op, b), 0.0), T.INT64), axis=0)
+    everywhere = op.Gather(minus, op.Cast(_scaled(op, _double(op, b), 0.0), to=T.INT64), axis=0)
     return add_stacked(op, kind, a, multiply_stacked(op, kind, b, everywhere))
 
 
 def _double(op: Builder, x: Value) -> Value:
-    return cast(op, x, T.DOUBLE)
+    return op.Cast(x, to=T.DOUBLE)
 
 
 def _scaled(op: Builder, x: Value, factor: float) -> Value:
@@ -119,10 +119,10 @@ def _stretched(node: Node, op: Builder, kind: int) -> Value:
         legacy["axis"] = node.int("axis")
     unit = op.Floor(_scaled(op, _double(op, b), UNDER_ONE * 2.0**-32))
     half = _scaled(op, unit, 2.0**31)
-    high = cast(op, half, kind)
+    high = op.Cast(half, to=kind)
     low = _double(op, _difference(op, b, add_stacked(op, kind, high, high), kind))
     room = _scaled(op, _double(op, a), 0.0)
-    wide = [cast(op, op.Add(room, one, **legacy), kind) for one in (half, low)]
+    wide = [op.Cast(op.Add(room, one, **legacy), to=kind) for one in (half, low)]
     return add_stacked(op, kind, wide[0], *wide)
 
 
@@ -134,16 +134,16 @@ def _quotient(op: Builder, a: Value, b: Value) -> Value:
     second = _from_below(op, _double(op, rest), real_b)
     rest = _difference(op, rest, multiply_stacked(op, T.INT64, second, b))
     sign_a, sign_b = _sign(op, real_a), _sign(op, real_b)
-    size_of_rest = multiply_stacked(op, T.INT64, rest, cast(op, sign_a, T.INT64))
-    size_of_b = multiply_stacked(op, T.INT64, b, cast(op, sign_b, T.INT64))
+    size_of_rest = multiply_stacked(op, T.INT64, rest, op.Cast(sign_a, to=T.INT64))
+    size_of_b = multiply_stacked(op, T.INT64, b, op.Cast(sign_b, to=T.INT64))
     short = _difference(op, size_of_rest, size_of_b)
     fits = ~op.Less(_double(op, short), op.const(0.0, T.DOUBLE), broadcast=1)
     third = sign_a * sign_b * _double(op, fits)
-    return add_stacked(op, T.INT64, first, second, cast(op, third, T.INT64))
+    return add_stacked(op, T.INT64, first, second, op.Cast(third, to=T.INT64))
 
 
 def _from_below(op: Builder, a: Value, b: Value) -> Value:
-    return cast(op, _scaled(op, a / b, UNDER_ONE), T.INT64)
+    return op.Cast(_scaled(op, a / b, UNDER_ONE), to=T.INT64)
 
 
 def _sign(op: Builder, x: Value) -> Value:

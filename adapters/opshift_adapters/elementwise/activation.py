@@ -21,7 +21,7 @@ from opshift.adapter import (
 )
 from opshift.combinators import cast_around, drop_attribute
 
-from opshift_adapters._lib.blocks import FLOATS, SELECT, select
+from opshift_adapters._lib.blocks import FLOATS, SELECT
 from opshift_adapters._lib.no_schema import needed, number
 
 EDGES = {"x": [[-3.5, -0.5, 2.5], [float("inf"), float("-inf"), float("nan")]]}
@@ -247,7 +247,7 @@ def shrink_9_8(node: Node, op: Builder) -> Result:
     side = op.Cast(low, to=kind) - op.Cast(high, to=kind)
     moved = real + side * op.const(bias, kind)
     if x.elem_type in FLOATS:
-        result = select(op, low | high, moved, op.const(0, kind))
+        result = op.Where(low | high, moved, op.const(0, kind))
     else:
         result = moved * op.Cast(low | high, to=kind)
     return result if kind == x.elem_type else op.Cast(result, to=x.elem_type)
@@ -262,4 +262,4 @@ def thresholded_relu(node: Node, op: Builder) -> Result:
         raise Refusal(Why.NOT_EXPRESSIBLE, "no operator chooses between two values before opset 7")
     x = needed(node, 0)
     above = x > op.const(number(node, "alpha", 1), like=x)
-    return select(op, above, x, op.const(0, like=x))
+    return op.Where(above, x, op.const(0, like=x))

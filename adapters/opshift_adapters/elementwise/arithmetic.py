@@ -23,7 +23,7 @@ from opshift.adapter import (
 )
 from opshift.combinators import cast_around, drop_attribute
 
-from opshift_adapters._lib.blocks import FLOATS, INTS, SMALL_INTS, UNSIGNED, cast
+from opshift_adapters._lib.blocks import FLOATS, INTS, SMALL_INTS, UNSIGNED
 from opshift_adapters._lib.exact_integers import WRAPPED, wrapped
 from opshift_adapters._lib.legacy_broadcast import (
     ALIGNED,
@@ -41,7 +41,7 @@ def _through_double(node: Node, op: Builder) -> Result:
     kind = a.elem_type
     if kind not in (T.INT32, T.UINT32):
         return wide_arithmetic(node, op)
-    a, b = cast(op, a, T.DOUBLE), cast(op, b, T.DOUBLE)
+    a, b = op.Cast(a, to=T.DOUBLE), op.Cast(b, to=T.DOUBLE)
     if node.op == "Mul":
         high, low = _split(op, a, 2.0**16)
         (top,), (bottom,) = op.same_but(node, [high, b]), op.same_but(node, [low, b])
@@ -50,12 +50,12 @@ def _through_double(node: Node, op: Builder) -> Result:
     else:
         (result,) = op.same_but(node, [a, b])
     if node.op == "Div":
-        return cast(op, result, kind)
+        return op.Cast(result, to=kind)
     if kind == T.UINT32:
-        return cast(op, _split(op, result, 2.0**32)[1], kind)
+        return op.Cast(_split(op, result, 2.0**32)[1], to=kind)
     half = _double(op, 2.0**31)
     shifted = _split(op, op.Add(result, half, broadcast=1), 2.0**32)[1]
-    return cast(op, op.Sub(shifted, half, broadcast=1), kind)
+    return op.Cast(op.Sub(shifted, half, broadcast=1), to=kind)
 
 
 def _split(op: Builder, x: Value, unit: float) -> tuple[Value, Value]:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Less, Greater, Equal, LessOrEqual, GreaterOrEqual and Where."""
 
+import functools
+
 from opshift.adapter import (
     KEEP,
     Builder,
@@ -12,22 +14,29 @@ from opshift.adapter import (
     alternative,
     boundary,
     example,
+    np,
     shown,
 )
 from opshift.combinators import cast_around
 
 from opshift_adapters._lib.blocks import (
     EQUAL,
+    FLOATS,
     INTS,
     LESS,
     RESHAPE_TO,
     SELECT,
+    SMALL_INTS,
+    WIDE_INTS,
+    arange,
     as_type,
-    equal,
-    less,
+    broadcast,
+    element,
+    longer_sizes,
     neighbours,
-    reshape_to,
-    select,
+    not_nan,
+    padded_shape,
+    shape_of,
 )
 from opshift_adapters._lib.legacy_broadcast import (
     ALIGNED,
@@ -40,7 +49,7 @@ from opshift_adapters._lib.legacy_broadcast import (
 def _compare(node: Node, op: Builder) -> Result:
     """Opset 9 added integers to Less and Greater; below it, they are cast to floats."""
     a, b = node["A"], node["B"]
-    return less(op, a, b) if node.op == "Less" else less(op, b, a)
+    return _less(op, a, b) if node.op == "Less" else _less(op, b, a)
 
 
 ORDER_9 = boundary(
@@ -60,7 +69,7 @@ ORDER_9 = boundary(
 
 def _compare_equal(node: Node, op: Builder) -> Result:
     """Below opset 11 Equal lacks this type; Cast, or Less and Greater, compare the numbers."""
-    return equal(op, node["A"], node["B"])
+    return _equal_before_11(op, node["A"], node["B"])
 
 
 SIGN = ("Cast", "Div", "Mul", "Sub", "Add", "Less")
@@ -178,7 +187,7 @@ def _compare_strings(node: Node, op: Builder) -> Result:
 
 
 def _in_shape_of(op: Builder, flat: Value, like: Value) -> Value:
-    return reshape_to(op, flat, op.Shape(like))
+    return op.Reshape(flat, op.Shape(like), allowzero=1)
 
 
 WORDS = {"a": ["x", "", "é", "x"], "b": ["x", "x", "é", ""]}
@@ -217,7 +226,7 @@ EQUAL_19 = boundary(
 @example("shapes that do not fit", "(bool[2] c, float[2] a, float[3] b) => (float[n] y) { y = Where(c, a, b) }", invalid="do not broadcast")
 def where_9_8(node: Node, op: Builder) -> Result:
     """Opset 9 added Where; below it, a Gather from both tensors or exact arithmetic is written."""
-    return select(op, node["condition"], node["X"], node["Y"])
+    return _select(op, node["condition"], node["X"], node["Y"])
 
 
 @adapter("Less Greater Equal", 6, 7, emits=ALIGNED)
@@ -247,5 +256,137 @@ def comparison_7_6(node: Node, op: Builder) -> Result:
 @example("float", "(bool[2,3] c, float[3] a, float b) => (float[2,3] y) { y = Where(c, a, b) }", imports={"": 10}, gives="Where")
 def by_other_means(node: Node, op: Builder) -> Result:
     """Where is written as a Gather from both tensors, or as exact arithmetic."""
-    return select(op, node["condition"], node["X"], node["Y"])
+    return _select(op, node["condition"], node["X"], node["Y"])
 
+
+def _select(op: Builder, condition: Value, x: Value, y: Value) -> Value:
+    """Where(condition, x, y) below opset 9 (to 7), by operators that accept the element type."""
+    kind = x.elem_type
+    if kind == T.BOOL:
+        return condition & x | ~condition & y
+    if kind in SMALL_INTS:
+        wide = _select(op, condition, op.Cast(x, to=T.INT32), op.Cast(y, to=T.INT32))
+        return op.Cast(wide, to=kind)
+    if kind in WIDE_INTS:
+        taken = op.Cast(condition, to=kind) * x
+        return taken + op.Cast(~condition, to=kind) * y
+    if x.rank_or_none == y.rank_or_none == 0:
+        pair = op.Concat(op.Unsqueeze(y, axes=[0]), op.Unsqueeze(x, axes=[0]), axis=0)
+        return op.Gather(pair, op.Cast(condition, to=T.INT32), axis=0)
+    if op.version == 8 and None in (v.rank_or_none for v in (condition, x, y)):
+        return _gathered_flat(op, condition, x, y)
+    return _gathered(op, condition, x, y)
+
+
+def _gathered_flat(op: Builder, condition: Value, x: Value, y: Value) -> Value:
+    """`_gathered` for unknown ranks, at opset 8: a sum of zeros has the common shape."""
+    zeros = [op.Expand(op.const(0), op.Shape(v)) for v in (condition, x, y)]
+    shape = op.Shape(zeros[0] + zeros[1] + zeros[2])
+    wide = [op.Expand(v, shape) for v in (condition, y, x)]
+    flat = [op.Reshape(v, op.const([-1])) for v in wide]
+    size = op.Size(flat[0])
+    place = op.Cast(flat[0], to=T.INT64) * size + arange(op, size)
+    chosen = op.Gather(op.Concat(*flat[1:], axis=0), place, axis=0)
+    return op.If(  # Reshape copies the size of the input for a 0
+        op.Cast(size, to=T.BOOL),
+        then_branch=op.graph(lambda b: b.Reshape(chosen, shape)),
+        else_branch=op.graph(lambda b: b.Identity(wide[2])),
+    )
+
+
+def _gathered(op: Builder, condition: Value, x: Value, y: Value) -> Value:
+    """A Gather from both tensors laid side by side, for any element type and any value."""
+    shape = _common_of_three(op, condition, x, y)
+    flat = op.const([-1, 1])
+    pair = [op.Reshape(op.Expand(v, shape), flat) for v in (y, x)]
+    both = op.Reshape(op.Concat(*pair, axis=1), op.const([-1]))
+    place, chosen = _positions(op, shape), op.Expand(condition, shape)
+    known = place.const_or_none()
+    if known is not None:  # added in double, because Add accepts no integers below opset 6
+        doubled = op.const(2 * known, T.DOUBLE)
+        return op.Gather(both, op.Cast(op.Cast(chosen, to=T.DOUBLE) + doubled, to=T.INT64))
+    index = place + place + op.Cast(chosen, to=T.INT64)
+    return op.Gather(both, index, axis=0)
+
+
+def _common_of_three(op: Builder, a: Value, b: Value, c: Value) -> Value:
+    shapes = [v.shape_or_none for v in (a, b, c)]
+    if None not in shapes:
+        return op.const(broadcast(*(s for s in shapes if s is not None)))
+    rank = max(v.rank for v in (a, b, c))
+    first, second, third = (padded_shape(op, shape_of(op, v), rank) for v in (a, b, c))
+    return longer_sizes(op, longer_sizes(op, first, second), third)
+
+
+def _positions(op: Builder, shape: Value) -> Value:
+    """Each element's position in the flattened tensor, in the given shape (opset 7 to 12)."""
+    known = shape.const_or_none()
+    if known is not None and np.prod(known) <= 1024:  # a larger constant would swell the model
+        return op.const(np.arange(np.prod(known, dtype=np.int64)).reshape(known))
+    index = op.const(0)
+    for axis in range(shape.shape[0]):
+        size = element(op, shape, axis)
+        if axis:
+            index = op.Unsqueeze(index, axes=[axis])
+        index = index * size + arange(op, size)
+    return index
+
+
+def _less(op: Builder, a: Value, b: Value) -> Value:
+    """a < b for integers below opset 9 (to 7), by Casts to a float that holds them."""
+    kind = a.elem_type
+    if kind in (T.INT64, T.UINT64):
+        (high_a, low_a), (high_b, low_b) = _halves(op, a), _halves(op, b)
+        return (_double(op, high_a) < _double(op, high_b)) | op.Equal(op.Cast(high_a, to=T.INT64), op.Cast(high_b, to=T.INT64)) & (_double(op, low_a) < _double(op, low_b))
+    wide = T.FLOAT if kind in SMALL_INTS else T.DOUBLE
+    return op.Cast(a, to=wide) < op.Cast(b, to=wide)
+
+
+def _halves(op: Builder, x: Value) -> tuple[Value, Value]:
+    """x / 2**32 truncated, and the remainder: two numbers that a double holds exactly."""
+    base = op.const(2**32, like=x)
+    high = x / base
+    return high, x - high * base
+
+
+def _double(op: Builder, x: Value) -> Value:
+    return op.Cast(x, to=T.DOUBLE)
+
+
+def _equal_before_11(op: Builder, a: Value, b: Value) -> Value:
+    """a == b below opset 11 (to 7) for types that Equal lacks, by what compares them there."""
+    kind = a.elem_type
+    if kind in FLOATS:
+        return _equal_floats(op, a, b)
+    if kind in SMALL_INTS:
+        return op.Equal(op.Cast(a, to=T.INT32), op.Cast(b, to=T.INT32))
+    if kind == T.UINT32:
+        return op.Equal(op.Cast(a, to=T.INT64), op.Cast(b, to=T.INT64))
+    pairs = zip(_halves(op, a), _halves(op, b), strict=True)  # uint64
+    return op.And(*(op.Equal(op.Cast(p, to=T.INT64), op.Cast(q, to=T.INT64)) for p, q in pairs))
+
+
+def _equal_floats(op: Builder, a: Value, b: Value) -> Value:
+    """a == b: between the neighbours of a constant, or neither less nor greater nor NaN."""
+    for x, other in ((a, b), (b, a)):
+        if _is_one_zero(other, x):
+            return ~op.Cast(x, to=T.BOOL)  # Cast gives true for all but zeros, also for NaN
+        around = neighbours(op, other)
+        if around is not None:
+            return (x > around[0]) & (x < around[1])
+    doubtful = [x for x in (a, b) if not _is_number(x)]
+    differs = (a < b) | (a > b)
+    if op.version < 9 or a.elem_type == T.DOUBLE:  # older runtimes lack IsNaN of double
+        return functools.reduce(op.And, [~differs, *(not_nan(op, x) for x in doubtful)])
+    return ~functools.reduce(op.Or, [differs, *(op.IsNaN(x) for x in doubtful)])
+
+
+def _is_one_zero(x: Value, other: Value) -> bool:
+    """Whether a value is one constant zero that does not broadcast the other value."""
+    known = x.const_or_none()
+    return known is not None and known.size == 1 and not known.any() and known.ndim <= (other.rank_or_none or 0)
+
+
+def _is_number(x: Value) -> bool:
+    known = x.const_or_none()
+    return known is not None and not np.isnan(known).any()

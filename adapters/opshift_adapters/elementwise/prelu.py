@@ -17,7 +17,7 @@ from opshift.adapter import (
 )
 from opshift.combinators import cast_around, drop_attribute
 
-from opshift_adapters._lib.blocks import EXPAND, UNSIGNED, expand_to, shape_of
+from opshift_adapters._lib.blocks import EXPAND, UNSIGNED, shape_of
 
 RANKLESS = "(float[24] v, int64[n] s, float[3] c) => (float[a,b,d] y) { x = Reshape(v, s) "
 SHAPE = {"s": [2, 3, 4]}
@@ -90,7 +90,7 @@ def prelu_7_6(node: Node, op: Builder) -> Result:
     if known is not None and not np.isfinite(known).all():
         raise Refusal(Why.NOT_EXPRESSIBLE, "an infinite slope would also change positive elements")
     below = op.Relu(-x)
-    whole = slope if dims == x.dims and None not in dims else expand_to(op, slope, shape_of(op, x))
+    whole = slope if dims == x.dims and None not in dims else op.Expand(slope, shape_of(op, x))
     return op.Relu(x) - below * whole
 
 

@@ -17,7 +17,7 @@ from opshift.adapter import (
 )
 from opshift.combinators import cast_around, drop_attribute
 
-from opshift_adapters._lib.blocks import FLOATS, NOT_NAN, ROUND, UNSIGNED, not_nan, round_half_even
+from opshift_adapters._lib.blocks import FLOATS, NOT_NAN, ROUND, UNSIGNED, not_nan
 from opshift_adapters._lib.wide_integers import STACKED, multiply_stacked
 
 EDGES = {"x": [[-3.5, -0.5, 2.5], [float("inf"), float("-inf"), float("nan")]]}
@@ -146,7 +146,17 @@ def is_inf_10_9(node: Node, op: Builder) -> Result:
 @example("float16", "(float16[3] x) => (float16[3] y) { y = Round(x) }", inputs={"x": [1023.5, 1022.5, -0.5]})
 def round_11_10(node: Node, op: Builder) -> Result:
     """Opset 11 added Round; below it, Ceil(x) is written, minus 1 where that is nearer."""
-    return round_half_even(op, node["X"])
+    return _round_half_even(op, node["X"])
+
+
+def _round_half_even(op: Builder, x: Value) -> Value:
+    """Ceil, minus 1 where that is nearer, halves to the even one."""
+    half, two = op.const(0.5, like=x), op.const(2, like=x)
+    above = op.Ceil(x)
+    over = above - x
+    odd = above - op.Floor(above * half) * two > half
+    back = (over > half) | ~(over < half) & odd
+    return above - op.Cast(back, to=x.elem_type)
 
 
 @alternative("Neg", runtime="onnxruntime==0.4", emits="Mul")

@@ -23,7 +23,7 @@ from opshift.adapter import (
 )
 from opshift.combinators import positive_axis
 
-from opshift_adapters._lib.blocks import FLOATS, arange, cast, part
+from opshift_adapters._lib.blocks import FLOATS, arange, part
 from opshift_adapters._lib.moved import MOVED, moved
 
 # -- Concat --------------------------------------------------------------------------------------
@@ -276,7 +276,7 @@ def tile_6_5(node: Node, op: Builder) -> Result:
         return op.Identity(x)
     each = known.tolist() if known is not None else _counts(op, repeats, _rank(x, repeats))
     if x.elem_type == T.FLOAT16:  # float16 does not hold large counts
-        return cast(op, _one_by_one(op, cast(op, x, T.FLOAT), each, T.FLOAT), T.FLOAT16)
+        return op.Cast(_one_by_one(op, op.Cast(x, to=T.FLOAT), each, T.FLOAT), to=T.FLOAT16)
     return moved(op, [x], lambda floats, kind: _one_by_one(op, floats[0], each, kind))
 
 
@@ -293,7 +293,7 @@ def _one_by_one(op: Builder, x: Value, repeats: Sequence[int | Value], kind: int
     """Tile along each axis in turn."""
     for axis, times in enumerate(repeats):
         if isinstance(times, Value):
-            x = op.Tile(x, cast(op, times, kind), op.const(axis, kind))
+            x = op.Tile(x, op.Cast(times, to=kind), op.const(axis, kind))
         elif times != 1:
             x = op.Tile(x, op.const(times, kind), op.const(axis, kind))
     return x

@@ -29,9 +29,8 @@ from opshift_adapters._lib.blocks import (
     SMALL_INTS,
     as_type,
     count_elements,
-    expand_to,
+    padded_shape,
     part,
-    reshape_to,
 )
 from opshift_adapters._lib.moved import MOVED, moved
 
@@ -184,7 +183,20 @@ def reshape_14_13(node: Node, op: Builder) -> Result:
     )
     if copies or _has_no_zero(shape) or _assumes_no_zero(op, node):
         return op.same(node, allowzero=None)
-    return reshape_to(op, x, shape)
+    return _reshaped(op, x, shape)
+
+
+def _reshaped(op: Builder, x: Value, shape: Value) -> Value:
+    """Reshape in which a 0 means the size 0, where it copies the size of the input.
+
+    An empty input first gets a 0 on each axis where the shape has one, so that the copy is right.
+    """
+    goal, own = shape.const_or_none(), x.shape_or_none
+    if (goal is not None and 0 not in goal) or (own is not None and 0 not in own):
+        return op.Reshape(x, shape)
+    ones = op.Cast(op.Cast(shape, to=T.BOOL), to=T.INT64)  # and zeros, if the shape has some
+    flat = x if x.rank_or_none == 1 else op.Reshape(x, op.const([-1]))
+    return op.Reshape(op.Expand(flat, ones), shape)
 
 
 TYPES_13 = boundary(13, (
@@ -203,13 +215,13 @@ def _flatten(op: Builder, x: Value, axis: int) -> Value:
         whole = op.Shape(x)
         sides = (part(op, whole, 0, axis), part(op, whole, axis))
         sizes = [count_elements(op, side) for side in sides]
-        return reshape_to(op, x, op.Concat(*sizes, axis=0))
+        return op.Reshape(x, op.Concat(*sizes, axis=0), allowzero=1)
     if axis in (0, len(known)):
         return op.Reshape(x, op.const([-1, 1] if axis else [1, -1]))
     rows = columns = 1
     for i, size in enumerate(known):
         rows, columns = (rows * size, columns) if i < axis else (rows, columns * size)
-    return reshape_to(op, x, op.const([rows, columns]))
+    return op.Reshape(x, op.const([rows, columns]), allowzero=1)
 
 
 @adapter("Flatten", 11, 10, emits=FLAT)
@@ -274,11 +286,32 @@ def expand_8_7(node: Node, op: Builder) -> Result:
     """Opset 8 added Expand; below it, Tile or an operator that broadcasts is written."""
     x, shape = node["input"], node["shape"]
     if x.rank_or_none is not None and shape.shape_or_none is not None:
-        return expand_to(op, x, shape)
+        return _tiled(op, x, shape)
     nowhere = _nowhere(op, shape)
     if x.rank_or_none == 0:
         return op.Gather(op.Reshape(x, op.const([1])), op.Cast(nowhere, to=T.INT64), axis=0)
     return _stretched(op, x, nowhere)
+
+
+def _tiled(op: Builder, x: Value, shape: Value) -> Value:
+    """`x` broadcast with `shape` by Tile, where both ranks are known."""
+    (length,) = shape.shape
+    if x.rank < length:
+        x = op.Unsqueeze(x, axes=list(range(length - x.rank)))
+    rank = x.rank
+    if rank == 0:
+        return x
+    own, goal = x.shape_or_none, shape.const_or_none()
+    if own is not None and goal is not None:
+        wide = [1] * (rank - length) + goal.tolist()
+        each = [want if have == 1 else 1 for have, want in zip(own, wide, strict=True)]
+        return x if set(each) == {1} else op.Tile(x, op.const(each))
+    times = padded_shape(op, shape, rank)
+    if own is not None and set(own) == {1}:
+        return op.Tile(x, times)
+    one = op.Equal(op.Shape(x), op.const([1] * rank))
+    repeated = op.Cast(one, to=T.INT64) * times
+    return op.Tile(x, repeated + op.Cast(~one, to=T.INT64))
 
 
 def _nowhere(op: Builder, shape: Value) -> Value:

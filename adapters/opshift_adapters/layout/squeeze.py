@@ -15,7 +15,7 @@ from opshift.adapter import (
     shown,
 )
 
-from opshift_adapters._lib.blocks import END, LARGEST_RANK, RESHAPE_TO, part, reshape_to
+from opshift_adapters._lib.blocks import END, LARGEST_RANK, RESHAPE_TO, part
 from opshift_adapters.layout.reshape import by_reshape
 
 TYPES_25 = boundary(25, "Squeeze:81d4aa Unsqueeze:0fa17b")
@@ -92,7 +92,7 @@ def squeeze_13_12(node: Node, op: Builder) -> Result:
         return op.same(node)
     known = axes.const_or_none()
     if known is None:
-        return reshape_to(op, x, (_squeezed if node.op == "Squeeze" else _unsqueezed)(op, x, axes))
+        return op.Reshape(x, (_squeezed if node.op == "Squeeze" else _unsqueezed)(op, x, axes), allowzero=1)
     if known.size == 0:
         return op.Identity(x)
     return op.same(node, inputs={"axes": None}, axes=known.reshape(-1).tolist())
@@ -142,7 +142,7 @@ def squeeze_11_10(node: Node, op: Builder) -> Result:
         kept += [part(op, shape, start, axis)] if start != axis else []
         start = axis + 1
     kept += [part(op, shape, start)] if start else []
-    return reshape_to(op, x, op.Concat(*kept, axis=0))
+    return op.Reshape(x, op.Concat(*kept, axis=0), allowzero=1)
 
 
 @adapter("Unsqueeze", 11, 10, emits=FROM_END)
@@ -170,4 +170,4 @@ def unsqueeze_11_10(node: Node, op: Builder) -> Result:
         else:
             pieces.append(part(op, shape, old, old + 1 or END))
             old += 1
-    return reshape_to(op, x, op.Concat(*pieces, axis=0))
+    return op.Reshape(x, op.Concat(*pieces, axis=0), allowzero=1)

@@ -33,7 +33,6 @@ from opshift_adapters._lib.blocks import (
     arange,
     count_elements,
     part,
-    reshape_to,
 )
 from opshift_adapters._lib.exact_integers import INTEGER_SUM, sum_last_axis
 
@@ -154,10 +153,10 @@ def _merged(op: Builder, x: Value, first: int) -> Value:
     """`x` with all dimensions from `first` on merged into one."""
     known = x.shape_or_none
     if known is not None:
-        return reshape_to(op, x, op.const([*known[:first], prod(known[first:])]))
+        return op.Reshape(x, op.const([*known[:first], prod(known[first:])]), allowzero=1)
     shape = op.Shape(x)
     merged = count_elements(op, part(op, shape, first))
-    flat = reshape_to(op, x, op.Concat(part(op, shape, 0, first), merged, axis=0))
+    flat = op.Reshape(x, op.Concat(part(op, shape, 0, first), merged, axis=0), allowzero=1)
     return op.Reshape(flat, op.const([0] * (first + 1)))  # declares the rank
 
 

@@ -20,7 +20,7 @@ from opshift.adapter import (
 )
 from opshift.combinators import cast_around
 
-from opshift_adapters._lib.blocks import EXPAND, as_type, expand_to, part
+from opshift_adapters._lib.blocks import EXPAND, as_type, part
 from opshift_adapters._lib.exact_integers import INTEGER_MATMUL, multiply_matrices
 
 GEMM_6 = boundary(6, "Gemm:ddbc0c")
@@ -65,7 +65,7 @@ def gemm_7_6(node: Node, op: Builder) -> Result:
         return _column(node, op, op.Squeeze(c, axes=[1]))
     if _surely(first, rows) and _surely(second, columns):
         return KEEP
-    return op.same(node, inputs={"C": expand_to(op, c, _result_shape(node, op))})
+    return op.same(node, inputs={"C": op.Expand(c, _result_shape(node, op))})
 
 
 def _result_dims(node: Node) -> tuple[int | str | None, int | str | None]:

@@ -16,7 +16,7 @@ from opshift.adapter import (
     shown,
 )
 
-from opshift_adapters._lib.blocks import LARGEST_RANK, RESHAPE_TO, reshape_to
+from opshift_adapters._lib.blocks import LARGEST_RANK, RESHAPE_TO
 
 COERCING = ("Softmax", "LogSoftmax", "Hardmax")
 RANKLESS = "(float[n] v, int64[k] s) => (float[a,b,c] y) { x = Reshape(v, s) "
@@ -97,7 +97,7 @@ def softmax_12_13(node: Node, op: Builder) -> Result:
     flat = op.same(node, inputs={"input": op.Flatten(x, axis=axis)}, axis=-1)
     if dims is not None and sizes_survive(dims, axis % len(dims)):
         return op.Reshape(flat, op.Shape(x))
-    return reshape_to(op, flat, op.Shape(x))
+    return op.Reshape(flat, op.Shape(x), allowzero=1)
 
 
 def sizes_survive(dims: tuple[int | str | None, ...], axis: int) -> bool:

@@ -29,7 +29,6 @@ from opshift_adapters._lib.blocks import (
     UNSIGNED,
     add_where_negative,
     arange,
-    reshape_to,
     size_of,
 )
 
@@ -267,7 +266,7 @@ def reverse_sequence_10_9(node: Node, op: Builder) -> Result:
     source = op.Where(time < length, mirrored, time)
     first, second = (source, batch) if time_axis == 0 else (batch, source)
     place = first * size_of(op, x, 1) + second
-    return reshape_to(op, op.Gather(op.Flatten(x, axis=2), place, axis=0), op.Shape(x))
+    return op.Reshape(op.Gather(op.Flatten(x, axis=2), place, axis=0), op.Shape(x), allowzero=1)
 
 
 CHOOSING_28 = boundary(

@@ -24,7 +24,6 @@ from opshift_adapters._lib.blocks import (
     arange,
     count_from_front,
     part,
-    reshape_to,
     size_of,
 )
 
@@ -161,7 +160,7 @@ def gather_nd_11_10(node: Node, op: Builder) -> Result:
     rows = op.Gather(flat, place, axis=0)
     if rank == width + 1:
         return rows
-    return reshape_to(op, rows, op.Concat(op.Shape(place), part(op, op.Shape(data), width), axis=0))
+    return op.Reshape(rows, op.Concat(op.Shape(place), part(op, op.Shape(data), width), axis=0), allowzero=1)
 
 
 BATCHES = ("Slice", "Sub", "Add", "Concat", "Unsqueeze", *ARANGE, *SIZE_OF)

@@ -25,7 +25,6 @@ from opshift_adapters._lib.blocks import (
     arange,
     as_type,
     column,
-    reshape_to,
     shape_of,
     size_of,
 )
@@ -63,7 +62,7 @@ def scatter_9_8(node: Node, op: Builder) -> Result:
     old, new = op.Reshape(data, flat), op.Reshape(updates, flat)
     if places is None or shape is None:
         written = scattered(op, old, _flat_places(op, data, indices, axis), new)
-        return reshape_to(op, written, shape_of(op, data))
+        return op.Reshape(written, shape_of(op, data), allowzero=1)
     if places.size and not -shape[axis] <= places.min() <= places.max() < shape[axis]:
         raise InvalidModel(f"Scatter {node.name!r} writes outside of {data.name!r}")
     return op.Gather(op.Concat(old, new, axis=0), op.const(_chosen(places, shape, axis)), axis=0)

@@ -24,7 +24,6 @@ from opshift_adapters._lib.blocks import (
     RESHAPE_TO,
     SIZE_OF,
     count_elements,
-    reshape_to,
     size_of,
 )
 from opshift_adapters.select.gather import FRONT, LINEAR, from_front, linear, row_width
@@ -211,7 +210,7 @@ def _as_rows(op: Builder, x: Value, count: Value, leading: int) -> Value:
         goal = op.const([*known.tolist(), *shape[leading:]])
     else:
         goal = op.Concat(count, op.Shape(x, start=leading), axis=0)
-    return reshape_to(op, x, goal)
+    return op.Reshape(x, goal, allowzero=1)
 
 
 # -- the first versions ---------------------------------------------------------------------------
@@ -257,7 +256,7 @@ def scatter_nd_11_10(node: Node, op: Builder) -> Result:
     updates = op.Flatten(updates, axis=max(indices.rank - 1, 1))
     place = op.Reshape(linear(op, indices, data), op.const([-1, 1]))
     written = op.Scatter(rows, op.Expand(place, op.Shape(updates)), updates, axis=0)
-    return reshape_to(op, written, op.Shape(data))
+    return op.Reshape(written, op.Shape(data), allowzero=1)
 
 
 SCATTER_13 = boundary(13, "ScatterElements:490b1e ScatterND:9b14f5")

@@ -24,7 +24,7 @@ from opshift.adapter import (
     shown,
 )
 
-from opshift_adapters._lib.blocks import RESHAPE_TO, reshape_to
+from opshift_adapters._lib.blocks import RESHAPE_TO
 
 Dims = tuple[int | str | None, ...]
 
@@ -340,7 +340,7 @@ def _packed(
 def _unpacked(op: Builder, parts: Iterator[Value], rank: int | None) -> Value:
     """The next value of those that `_packed` gave."""
     value = next(parts)
-    return value if rank is not None else reshape_to(op, value, next(parts))
+    return value if rank is not None else op.Reshape(value, next(parts), allowzero=1)
 
 
 ROWS = "(float[3,2] x) => (float[3,2] y) <int64 n = {3}, bool go = {1}> { y = Loop"

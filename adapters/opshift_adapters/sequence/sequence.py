@@ -23,7 +23,6 @@ from opshift_adapters._lib.blocks import (
     SIZE_OF,
     count_from_front,
     part,
-    reshape_to,
     shape_of,
     size_of,
 )
@@ -256,7 +255,7 @@ def _merged(op: Builder, x: Value, axis: int) -> Value:
     product = size_of(op, x, axis) * size_of(op, x, axis + 1)
     middle = op.Reshape(product, op.const([1]))
     sizes = (part(op, shape, 0, axis), middle, part(op, shape, axis + 2))
-    return reshape_to(op, x, op.Concat(*sizes, axis=0))
+    return op.Reshape(x, op.Concat(*sizes, axis=0), allowzero=1)
 
 
 @adapter("SequenceConstruct SequenceEmpty SequenceInsert SequenceErase SplitToSequence", 11, 10)

@@ -10,7 +10,6 @@ from opshift_adapters._lib.blocks import (
     RESHAPE_TO,
     count_elements,
     part,
-    reshape_to,
     shape_of,
 )
 from opshift_adapters.select.scatter import SCATTERED, scattered
@@ -49,7 +48,7 @@ def max_unpool_9_8(node: Node, op: Builder) -> Value:
     if said is not None:
         places, shape = _in_corner(op, places, shape, said, 2 + kernel.size), said
     zeros = op.Expand(op.const(0.0, like=x), count_elements(op, shape))
-    return reshape_to(op, scattered(op, zeros, places, op.Reshape(x, flat)), shape)
+    return op.Reshape(scattered(op, zeros, places, op.Reshape(x, flat)), shape, allowzero=1)
 
 
 def _in_corner(op: Builder, places: Value, own: Value, whole: Value, rank: int) -> Value:

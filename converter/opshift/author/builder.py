@@ -124,7 +124,8 @@ class Builder:
             return known
         if schema.since <= self.opset(domain) or domain != self.crossing.enters:
             self._schema(domain, op_type)
-        made = self._write(schema, names, outputs or 1, written)
+        node = self._node(op_type, domain, names, outputs or 1, written)
+        made = self.place(node, schema)
         return made[0] if outputs is None else made
 
     def _evaluated(
@@ -211,7 +212,9 @@ class Builder:
         carries = self.made.carrier is None and node.proto is self.subject
         if carried and not carries:
             kept += [a for a in node.attribute_protos() if a.name in carried]
-        result = self._write(schema, names, count, kept)
+        copy = self._node(node.op, node.proto.domain, names, count, kept)
+        # Nobody declares in `emits` an operator that the model has.
+        result = self._append(copy) if self.later is None else self.place(copy, schema)
         if carries:
             self.made.carrier, self.made.carried = self.made.nodes[-1], frozenset(carried)
         return result[0] if outputs is None and count == 1 else result
@@ -452,16 +455,6 @@ class Builder:
             )
         return value.name
 
-    def _write(
-        self,
-        schema: schemas.Schema,
-        names: Sequence[str],
-        outputs: int,
-        attributes: Sequence[AttributeProto],
-    ) -> tuple[Value, ...]:
-        node = self._node(schema.name, schema.domain, names, outputs, attributes)
-        return self.place(node, schema)
-
     def place(self, node: NodeProto, schema: schemas.Schema) -> tuple[Value, ...]:
         """Adds a node, or what it is converted to if its schema is later than the model's."""
         if schema.since > self._entered(schema.domain):
@@ -495,11 +488,17 @@ def _fits(schema: schemas.Schema, inputs: int, named: Mapping[str, Any]) -> bool
     """Whether an operator has this number of inputs, and a parameter for each keyword."""
     if inputs > len(schema.inputs) and not (schema.inputs and schema.inputs[-1].variadic):
         return False
-    return all(
-        name in (schema.input_positions if isinstance(value, Value) else schema.attributes)
-        or (value is None and name in schema.input_positions)
-        for name, value in named.items()
-    )
+    for name, value in named.items():
+        attribute = schema.attributes.get(name) if not isinstance(value, Value) else None
+        if attribute is None and (name not in schema.input_positions or not _is_input(value)):
+            return False
+        if isinstance(value, int) and attribute and attribute.kind == AttributeProto.STRING:
+            return False
+    return True
+
+
+def _is_input(value: Any) -> bool:
+    return value is None or isinstance(value, Value)
 
 
 _CONTRADICTS: dict[Assumption, Callable[[Value], bool]] = {
