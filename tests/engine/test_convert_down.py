@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from onnx.parser import parse_function
 from onnx.reference import ReferenceEvaluator
 from opshift import AdapterBug, Refused, convert_version
 from opshift.adapter import KEEP, Builder, Node, Refusal, Result, T, Why, adapter
@@ -88,6 +89,31 @@ def test_a_subgraph_is_written_at_the_opset_of_the_model(with_adapters):
     (branch,) = (a.g for a in after.graph.node[0].attribute if a.name == "then_branch")
     assert [len(node.input) for node in branch.node] == [1]
     assert (value(after) == GRID).all()
+
+
+def test_constants_of_a_function_are_known_and_leave_no_node(with_adapters):
+    def write(op, x):
+        cut = op.Slice(x, op.const([1]), op.const([3]), op.const([1]))
+        inner = op.graph(lambda b: b.Slice(cut, b.const([0]), b.const([2])))
+        other = op.graph(lambda b: b.Identity(cut))
+        return op.If(op.const(True, T.BOOL), then_branch=inner, else_branch=other)
+
+    def run(node: Node, op: Builder) -> Result:
+        """A test's adapter."""
+        return write(op, node["input"])
+
+    with_adapters(adapter("Erf", 9, 8, emits="Slice If Identity")(run))
+    body = '<opset_import: ["" : 9], domain: "own"> f (x) => (y) { y = Erf(x) }'
+    text = "(float[2,3] x) => (float[p,q] y) { y = own.f(x) }"
+    before = model(text, 9, more=', "own" : 1')
+    before.functions.append(parse_function(body))
+    after = convert_version(before, 8)
+    function = after.functions[0]
+    assert [node.op_type for node in function.node] == ["Slice", "Constant", "Cast", "If"]
+    (branch,) = (a.g for a in function.node[-1].attribute if a.name == "then_branch")
+    assert [node.op_type for node in branch.node] == ["Slice"]
+    assert [len(node.input) for node in (function.node[0], *branch.node)] == [1, 1]
+    assert (value(after) == GRID[:, 1:]).all()
 
 
 def test_several_outputs_come_down(with_adapters):

@@ -68,6 +68,7 @@ class Builder:
         self.env.written_by = weakref.ref(self)
         if outer is not None:
             self.made.constants = outer.made.constants
+            self.made.held = outer.made.held
             self.made.approximations = outer.made.approximations
             self.made.assumptions = outer.made.assumptions
             self.made.missed = outer.made.missed
@@ -304,6 +305,11 @@ class Builder:
 
     def _constant_node(self, tensor: TensorProto) -> Value:
         """Function bodies own no initializers; Constant made only floats before version 9."""
+        value = self._held(tensor)
+        self.made.held[value.name] = to_array(tensor)
+        return value
+
+    def _held(self, tensor: TensorProto) -> Value:
         floats = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE)
         if self._entered() >= 9 or tensor.data_type in floats:
             attribute = AttributeProto(name="value", type=AttributeProto.TENSOR, t=tensor)
@@ -345,6 +351,7 @@ class Builder:
             known = inner.env.type(result.name)
             if known is not None:  # a Loop without iterations uses it
                 info.type.CopyFrom(known)
+        inner.made.drop_idle(seen)
         graph.node.extend(inner.made.nodes)
         return graph
 

@@ -16,6 +16,7 @@ from opshift.errors import AdapterBug
 from opshift.model.arrays import Array
 from opshift.model.rename import rename
 from opshift.model.scope import Root, Scope
+from opshift.model.walk import reads
 from opshift.opsets import schemas
 from opshift.protos import NodeProto, TensorProto, TypeProto, helper
 from opshift.records import dataclass
@@ -51,6 +52,7 @@ class Made:
     nodes: list[NodeProto] = field(default_factory=list)
     makers: dict[str, NodeProto] = field(default_factory=dict)  # which of them writes a value
     constants: dict[str, tuple[TensorProto, Array]] = field(default_factory=dict)
+    held: dict[str, Array] = field(default_factory=dict)  # by Constant nodes, in a function
     approximations: list[str] = field(default_factory=list)
     assumptions: set[Assumption] = field(default_factory=set)  # that it relies on
     missed: set[Assumption] = field(default_factory=set)  # that would have given a shorter form
@@ -62,6 +64,18 @@ class Made:
     def add(self, node: NodeProto) -> None:
         self.nodes.append(node)
         self.makers.update(dict.fromkeys(node.output, node))
+
+    def drop_idle(self, results: Collection[str] = ()) -> None:
+        """Takes back the constants that it wrote as nodes and that no other node reads."""
+        if not self.held:
+            return
+        read, kept = set(results), list[NodeProto]()
+        for node in reversed(self.nodes):
+            if node.output[0] not in self.held or node.output[0] in read:
+                kept.append(node)
+                read.update(reads(node))
+        self.nodes[:] = reversed(kept)
+        self.makers = {name: node for node in self.nodes for name in node.output}
 
     def clear(self) -> None:
         """Takes the nodes back."""
@@ -154,19 +168,24 @@ class MadeEnv(Env):
         return self.later is not None and name in self.later[0].output
 
     def is_computed(self, name: str) -> bool:
-        return name in self.made.constants or super().is_computed(name)
+        return self._written(name) is not None or super().is_computed(name)
 
     def producer(self, name: str) -> Node | None:
         found = super().producer(name)  # its inputs have operators like those of the node at hand
         return None if found is None else Node(found.proto, found.schema, self)
 
     def constant(self, name: str) -> Array | None:
-        made = self.made.constants.get(name)
-        return made[1] if made else super().constant(name)
+        made = self._written(name)
+        return super().constant(name) if made is None else made
 
     def bounds(self, name: str) -> Bounds | None:
+        made = self._written(name)
+        return super().bounds(name) if made is None else of_constant(made)
+
+    def _written(self, name: str) -> Array | None:
+        """The value of a constant that was made here."""
         made = self.made.constants.get(name)
-        return of_constant(made[1]) if made else super().bounds(name)
+        return made[1] if made else self.made.held.get(name)
 
 
 def _type_of(tensor: TensorProto) -> TypeProto:

@@ -131,6 +131,7 @@ def settle(node: Node, answer: Value | tuple[Value, ...], op: Builder, adapter: 
     if spare:
         _leave_out(op.made, spare - names.keys())
     op.made.rename(names)
+    op.made.drop_idle()
     if not op.made.nodes:
         raise AdapterBug(f"{adapter.source} returned values for {node.op} but wrote no node")
 
