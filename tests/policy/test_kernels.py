@@ -171,6 +171,46 @@ def test_a_form_that_an_old_release_misreads_is_told_and_written_otherwise(
     assert not [reason for reason in later if says in reason]
 
 
+HALF = "(float16[2,4] x) => (float16[2,4] y) { y = Relu(x) }"
+SOFT = "(float16[2,4] x) => (float16[2,4] y) { y = Softmax(x) }"
+CODES = "(uint8[2,3] a, uint8 p) => (int32[2,2] y) <int8[3,2] b = {1,-2,3,-4,5,6}, int8 q = {0}> { y = MatMulInteger(a, b, p, q) }"
+ALONE = "(uint8[2,3] a, uint8[3,2] b, uint8 q) => (int32[2,2] y) { y = MatMulInteger(a, b, , q) }"
+SOME = "(float[3] x) => (bool[3] y) { y = Cast<to = 9>(x) }"
+
+
+@pytest.mark.parametrize(
+    ("graph", "opset", "runtime", "fine", "says"),
+    [
+        (HALF, 18, "onnxruntime==1.14", "onnxruntime==1.15", "Relu of 16-bit floats ends"),
+        (SOFT, 18, "onnxruntime==1.14", "onnxruntime==1.15", "Softmax of float16 is not loaded"),
+        (CODES, 11, "onnxruntime==1.2", "onnxruntime==1.4", "of int8 weights with a zero point"),
+        (ALONE, 11, "onnxruntime==1.3", "onnxruntime==1.4", "of its second input alone"),
+        (SOME, 11, "openvino==2022.1", "openvino==2023.0", "numbers below 1 become false"),
+    ],
+)
+def test_a_form_of_some_types_is_told_and_written_otherwise(graph, opset, runtime, fine, says):
+    before = model(opset, graph)
+    (reason,) = accepts(before, runtime).reasons
+    assert says in reason
+    assert accepts(convert_version(before, runtime), runtime).accepted
+    assert accepts(before, fine).accepted
+
+
+@pytest.mark.parametrize(
+    ("graph", "opset", "runtime"),
+    [
+        (HALF, 13, "onnxruntime==1.14"),  # Relu is another one there
+        (HALF.replace("16[", "["), 18, "onnxruntime==1.14"),
+        (SOFT, 17, "onnxruntime==1.14"),
+        (CODES.replace(", p, q)", ")"), 11, "onnxruntime==1.2"),
+        (ALONE.replace(", , q)", ", q)"), 11, "onnxruntime==1.2"),
+        (SOME.replace("float[", "int32["), 11, "openvino==2022.1"),
+    ],
+)
+def test_a_form_of_some_types_is_none_of_others(graph, opset, runtime):
+    assert accepts(model(opset, graph), runtime).accepted
+
+
 def test_a_normalization_before_another_node_is_not_the_end_of_a_graph():
     graph = NORM.replace("y = Mul(n, s)", "u = Mul(n, s) y = Neg(u)")
     assert accepts(model(11, graph), "onnxruntime==1.2").accepted

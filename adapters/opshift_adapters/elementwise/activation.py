@@ -12,6 +12,7 @@ from opshift.adapter import (
     Value,
     Why,
     adapter,
+    alternative,
     boundary,
     dtype_of,
     example,
@@ -78,6 +79,20 @@ RELU_14 = boundary(
     ),
     emits=("Max",),
 )
+
+
+@alternative("Relu", runtime="onnxruntime==1.14", emits=("Max", "Cast"))
+@example("float16", "(float16[2,3] x) => (float16[2,3] y) { y = Relu(x) }", imports={"": 18}, gives="Max", inputs=EDGES)
+@example("bfloat16", "(bfloat16[2,3] x) => (bfloat16[2,3] y) { y = Relu(x) }", imports={"": 18}, gives="Cast Relu Cast", inputs=EDGES)
+@example("float", "(float[2,3] x) => (float[2,3] y) { y = Relu(x) }", imports={"": 18}, gives="Relu", inputs=EDGES)
+@example("float16 at 13", "(float16[2,3] x) => (float16[2,3] y) { y = Relu(x) }", imports={"": 13}, gives="Relu", inputs=EDGES)
+def greater_of_zero(node: Node, op: Builder) -> Result:
+    """Relu is written as Max(x, 0), and that of bfloat16 in float."""
+    if node["X"].elem_type == T.BFLOAT16:
+        return op.Cast(op.Relu(op.Cast(node["X"], to=T.FLOAT)), to=T.BFLOAT16)
+    return op.Max(node["X"], op.const(0, like=node["X"]))
+
+
 ROUNDED_ONCE = shown(
     AS_FLOAT,
     example("bfloat16", "(bfloat16[2,3] x) => (bfloat16[2,3] y) { y = {op}(x) }", gives="Cast {op} Cast"),

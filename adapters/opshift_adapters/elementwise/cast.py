@@ -2,6 +2,7 @@
 """Cast and CastLike: new element types, and the attributes `saturate` and `round_mode`."""
 
 from opshift.adapter import (
+    KEEP,
     Builder,
     Node,
     Refusal,
@@ -9,6 +10,7 @@ from opshift.adapter import (
     T,
     Why,
     adapter,
+    alternative,
     boundary,
     by_value,
     example,
@@ -71,6 +73,22 @@ def cast_while_converting(node: Node, op: Builder) -> Result:
         return op.const(known.astype(DTYPES[to]), to)
     except (ValueError, OverflowError) as error:
         raise Refusal(Why.NOT_EXPRESSIBLE, f"{x.name!r} holds a text that is not such a number: {error}") from None
+
+
+FRACTIONS = {"x": [0.0, -0.0, 0.3, -0.7, 2.0, float("nan")]}
+
+
+@alternative("Cast", runtime="openvino==2022.1", emits=("Equal", "Not"))
+@example("float to bool", "(float[6] x) => (bool[6] y) { y = Cast<to=9>(x) }", imports={"": 11}, gives="Equal Not", inputs=FRACTIONS)
+@example("float16 to bool", "(float16[6] x) => (bool[6] y) { y = Cast<to=9>(x) }", imports={"": 11}, gives="Equal Not", inputs=FRACTIONS)
+@example("integer to bool", "(int32[3] x) => (bool[3] y) { y = Cast<to=9>(x) }", imports={"": 11}, gives="Cast")
+@example("float to integer", "(float[2] x) => (int32[2] y) { y = Cast<to=6>(x) }", imports={"": 11}, gives="Cast")
+@example("below 11", "(float[6] x) => (bool[6] y) { y = Cast<to=9>(x) }", imports={"": 10}, gives="Cast", inputs=FRACTIONS)
+def unequal_to_zero(node: Node, op: Builder) -> Result:
+    """Cast of floats to bool is written as a comparison with 0, which opset 11 allows."""
+    if node.int("to") != T.BOOL or op.version < 11:
+        return KEEP
+    return ~op.Equal(node["input"], op.const(0, like=node["input"]))
 
 
 CAST_9 = boundary(

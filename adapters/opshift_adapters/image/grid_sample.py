@@ -107,7 +107,8 @@ def _sampled(node: Node, op: Builder, mode: str, rank: int) -> Value:
     """GridSample by one Gather of all elements around all positions, and one sum.
 
     The coordinates of a position begin with the last axis. They lie in one dimension. The next
-    dimension holds the taps: the elements along an axis that the mode reads.
+    dimension holds the taps: the elements along an axis that the mode reads. In the sum, one
+    dimension holds all combinations of taps, because some runtimes do not run rank 6.
     """
     x, grid, kind = node["X"], node["grid"], node["X"].elem_type
     if mode != "nearest" and kind not in FLOATS:
@@ -171,13 +172,13 @@ def _read_around(
     if outside is not None:
         weights = op.Where(outside, op.const(0, kind), weights)
     steps = index * column(op, _strides(op, sizes), 2, 0)
-    place = functools.reduce(op.Add, [_spread(op, steps, i, count) for i in range(count)])
-    weight = functools.reduce(op.Mul, [_spread(op, weights, i, count) for i in range(count)])
-    rank = 2 * count + 1
-    found = _rows(op, node["X"], data, place, sizes, rank)
-    weight = op.Unsqueeze(weight, op.const([rank]))
+    spread = functools.partial(_every_tap, op, count=count, taps=len(taps))
+    place = functools.reduce(op.Add, [spread(steps, i) for i in range(count)])
+    weight = functools.reduce(op.Mul, [spread(weights, i) for i in range(count)])
+    found = _rows(op, node["X"], data, place, sizes, count + 2)
+    weight = op.Unsqueeze(weight, op.const([count + 2]))
     counted = op.Where(op.Cast(weight, to=T.BOOL), found * weight, op.const(0, kind))
-    return op.ReduceSum(counted, op.const(list(range(count + 1, rank))), keepdims=0)
+    return op.ReduceSum(counted, op.const([count + 1]), keepdims=0)
 
 
 def _weights(op: Builder, off: Value, taps: Array, kind: int) -> Value:
@@ -225,12 +226,13 @@ def _rows(op: Builder, x: Value, data: Value, place: Value, sizes: Value, rank: 
     return op.Gather(op.Flatten(data, axis=sizes.shape[0] + 1), place, axis=0)
 
 
-def _spread(op: Builder, values: Value, number: int, count: int) -> Value:
-    """The taps of one coordinate, in a dimension of their own behind the positions."""
-    own = 2 * count - number
-    others = [axis for axis in range(count + 1, 2 * count + 1) if axis != own]
+def _every_tap(
+    op: Builder, values: Value, number: int, count: int, taps: int
+) -> Value:
+    """The taps of one coordinate for all combinations of taps, which lie in one dimension."""
+    which = np.arange(taps**count) // taps**number % taps
     picked = op.Gather(values, op.const(number), axis=count + 1)
-    return op.Unsqueeze(picked, op.const(others))
+    return op.Gather(picked, op.const(which), axis=count + 1)
 
 
 def _reflected(node: Node, op: Builder, at: Value, last: Value, kind: int) -> Value:

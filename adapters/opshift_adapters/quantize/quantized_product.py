@@ -4,7 +4,18 @@
 from typing import Any
 
 import numpy as np
-from opshift.adapter import Builder, Node, Result, T, Value, adapter, boundary, example, shown
+from opshift.adapter import (
+    Builder,
+    Node,
+    Result,
+    T,
+    Value,
+    adapter,
+    alternative,
+    boundary,
+    example,
+    shown,
+)
 
 from opshift_adapters._lib.scales import QUANTIZED, quantized, requantized, to
 
@@ -53,6 +64,32 @@ def mat_mul_integer_10_9(node: Node, op: Builder) -> Result:
     columns = _shifted(op, node["B"], node.input("b_zero_point"), kind, rows=False)
     product = op.MatMul(rows, columns)
     return product if kind == T.INT32 else op.Cast(product, to=T.INT32)
+
+
+SIGNED = "(uint8[2,3] a, uint8 p) => (int32[2,4] y) <int8[3,4] b = {1,-2,3,-4,5,-6,7,-128,127,0,-1,2}, int8 q = {3}> { y = MatMulInteger(a, b, p, q) }"
+
+
+@alternative("MatMulInteger", runtime="onnxruntime==1.2", emits=("Cast", "Add"))
+@example("constant weights", SIGNED, imports={"": 11}, gives="MatMulInteger", inputs={"a": [[0, 1, 255], [128, 7, 3]], "p": 5})
+@example("weights that are computed", "(uint8[2,3] a, int8[3,4] b, uint8 p, int8 q) => (int32[2,4] y) { y = MatMulInteger(a, b, p, q) }", imports={"": 11}, gives="Cast Add Cast Cast Add Cast MatMulInteger")
+@example("a zero point of one side", "(uint8[2,3] a, uint8[3,4] b, uint8 q) => (int32[2,4] y) { y = MatMulInteger(a, b, , q) }", imports={"": 11}, gives="MatMulInteger")
+@example("both signed", "(int8[2,3] a, int8[3,4] b) => (int32[2,4] y) { y = MatMulInteger(a, b) }", imports={"": 11}, gives="Cast Add Cast Cast Add Cast MatMulInteger")
+@example("one zero point for each column", "(uint8[2,3] a, int8[3,4] b, int8[4] q) => (int32[2,4] y) { y = MatMulInteger(a, b, , q) }", imports={"": 11}, gives="Cast Add Cast Cast Add Cast MatMulInteger")
+@example("no zero points", "(uint8[2,3] a, int8[3,4] b) => (int32[2,4] y) { y = MatMulInteger(a, b) }", imports={"": 11}, gives="MatMulInteger")
+def of_unsigned_codes(node: Node, op: Builder) -> Result:
+    """Codes of int8 and their zero points are written as uint8, 128 higher; both points are given."""
+    a, p = _unsigned(op, node["A"], node.input("a_zero_point"))
+    b, q = _unsigned(op, node["B"], node.input("b_zero_point"))
+    return op.MatMulInteger(a, b, p, q)
+
+
+def _unsigned(op: Builder, x: Value, zero: Value | None) -> tuple[Value, Value]:
+    """Codes as uint8, and their zero point."""
+    zero = op.const(0, x.elem_type) if zero is None else zero
+    if x.elem_type == T.UINT8:
+        return x, zero
+    raised = [op.Cast(op.Cast(one, to=T.INT32) + 128, to=T.UINT8) for one in (x, zero)]
+    return raised[0], raised[1]
 
 
 def _few_products(b: Value) -> bool:

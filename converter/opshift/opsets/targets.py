@@ -37,9 +37,11 @@ class Form:
     a position and an operator, nodes of other operators read that input of the graph that the
     attribute holds.
     With `unsized`, an input or an output of this graph is declared without a shape, or a size has
-    no number or name. With `ends_after`, the node gives an output of its graph, and its first
-    inputs come from these operators, the nearest one first; another node behind it makes that
-    another form.
+    no number or name. With `of`, a position and element types, that input is known to have one of
+    them. With `inputs_above`, the node has more inputs than this number. With `imported`, ai.onnx
+    is imported at this version or above. With `ends_after`, the node gives an output of its graph,
+    and its first inputs come from these operators, the nearest one first; another node behind it
+    makes that another form.
     """
 
     op: str
@@ -51,6 +53,9 @@ class Form:
     rank: int | None = None
     read_beside: tuple[Any, ...] = ()
     unsized: bool = False
+    of: tuple[Any, ...] = ()
+    inputs_above: int = 0
+    imported: int = 0
     ends_after: tuple[str, ...] = ()
     since: int = 1
     before: int = 1 << 30
@@ -299,7 +304,8 @@ def _row(name: str, row: Mapping[str, Any]) -> Ceiling:
 
 def _form(raw: Mapping[str, Any]) -> Form:
     lists = {
-        key: tuple(raw.get(key, ())) for key in ("values", "holds", "read_beside", "ends_after")
+        key: tuple(raw.get(key, ()))
+        for key in ("values", "holds", "read_beside", "ends_after", "of")
     }
     return Form(**{**raw, **lists})
 

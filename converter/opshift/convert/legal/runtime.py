@@ -76,9 +76,7 @@ def in_form(document: Document, row: Ceiling, facts: Facts) -> Iterator[tuple[Fo
                 (scope, at)
                 for root in document.roots
                 for scope, at in root.index.get(key, ())
-                if _has(
-                    scope.node(at), _since(root, key), form, functools.partial(facts.type, scope)
-                )
+                if _has(scope.node(at), root, form, functools.partial(facts.type, scope))
                 and (not form.holds or _holds(scope, scope.node(at), form, facts))
                 and (not form.ends_after or _ends(scope, scope.node(at), form))
             ],
@@ -154,7 +152,7 @@ def runs(nodes: Iterable[NodeProto], op: Builder, row: Ceiling) -> bool:
         key = schemas.normal(node.domain), node.op_type
         since = _since(root, key)
         forms = (form for form in row.forms if form.names(key) and not form.ends_after)
-        if any(_has(node, since, form, type_of) for form in forms):
+        if any(_has(node, root, form, type_of) for form in forms):
             return False
         missing = row.no_kernels(key, since)
         if missing is None:
@@ -308,17 +306,35 @@ def _since(root: Root, key: Key) -> int:
 
 
 def _has(
-    node: NodeProto, version: int, form: Form, type_of: Callable[[str], TypeProto | None]
+    node: NodeProto, root: Root, form: Form, type_of: Callable[[str], TypeProto | None]
 ) -> bool:
-    if not form.since <= version < form.before:
+    if not form.since <= _since(root, ("", form.op)) < form.before:
+        return False
+    if (root.imports.get("") or 1) < form.imported:
+        return False
+    if form.inputs_above and len(node.input) <= form.inputs_above:
+        return False
+    if form.of and not _is_of(node, form.of[0], form.of[1:], type_of):
         return False
     if form.rank is not None:
         known = type_of(node.input[0]) if node.input else None
         return known is not None and rank_of(known) == form.rank
-    if form.ends_after:
-        return True
     if form.without_input is not None:
         return len(node.input) <= form.without_input or not node.input[form.without_input]
+    return not form.attribute or _has_attribute(node, form)
+
+
+def _is_of(
+    node: NodeProto,
+    position: int,
+    types: Collection[str],
+    type_of: Callable[[str], TypeProto | None],
+) -> bool:
+    name = node.input[position] if position < len(node.input) else ""
+    return bool(name) and _element(type_of(name)) in types
+
+
+def _has_attribute(node: NodeProto, form: Form) -> bool:
     given = next((one for one in node.attribute if fnmatchcase(one.name, form.attribute)), None)
     if given is None or (form.read_beside and not _reads(given.g, *form.read_beside)):
         return False
