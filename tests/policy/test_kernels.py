@@ -175,6 +175,7 @@ HALF = "(float16[2,4] x) => (float16[2,4] y) { y = Relu(x) }"
 SOFT = "(float16[2,4] x) => (float16[2,4] y) { y = Softmax(x) }"
 CODES = "(uint8[2,3] a, uint8 p) => (int32[2,2] y) <int8[3,2] b = {1,-2,3,-4,5,6}, int8 q = {0}> { y = MatMulInteger(a, b, p, q) }"
 ALONE = "(uint8[2,3] a, uint8[3,2] b, uint8 q) => (int32[2,2] y) { y = MatMulInteger(a, b, , q) }"
+ROWS = "(float[3,2] x) => (float[3,1] y) { y = ReduceLogSumExp<axes = [1]>(x) }"
 SOME = "(float[3] x) => (bool[3] y) { y = Cast<to = 9>(x) }"
 
 
@@ -186,6 +187,8 @@ SOME = "(float[3] x) => (bool[3] y) { y = Cast<to = 9>(x) }"
         (CODES, 11, "onnxruntime==1.2", "onnxruntime==1.4", "of int8 weights with a zero point"),
         (ALONE, 11, "onnxruntime==1.3", "onnxruntime==1.4", "of its second input alone"),
         (SOME, 11, "openvino==2022.1", "openvino==2023.0", "numbers below 1 become false"),
+        (ROWS, 13, "openvino==2026.4", "opencv==5.0", "with the attribute axes reduces over all"),
+        (ROWS, 11, "openvino==2023.0", "openvino==2026.4", "far from 0 gives an infinity"),
     ],
 )
 def test_a_form_of_some_types_is_told_and_written_otherwise(graph, opset, runtime, fine, says):

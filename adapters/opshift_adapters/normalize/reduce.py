@@ -12,6 +12,7 @@ from opshift.adapter import (
     adapter,
     alternative,
     boundary,
+    dtype_of,
     example,
     np,
     shown,
@@ -308,3 +309,49 @@ def sum_by_count(node: Node, op: Builder) -> Result:
     if not count:  # a division by zero ends the process
         return KEEP
     return op.ReduceSum(x, op.const(axes), keepdims=keep) / op.const(count)
+
+
+ROWS = "(float[3,2] x) => (float[3,1] y) { y = {op}<axes = [1]>(x) }"
+ROWS_LESS = "(float[3,2] x) => (float[3] y) { y = {op}<axes = [-1], keepdims = 0>(x) }"
+FAR = {"x": [[-200, -210], [200, 190], [float("-inf"), float("-inf")]]}
+
+
+@alternative("ReduceL1 ReduceLogSum", runtime="openvino==2026.4", emits=("Abs", "Log", "ReduceSum"))
+@example("axes", ROWS, imports={"": 13}, inputs={"x": [[1, 2], [3, 4], [5, 0.5]]})
+@example("all", "(float[3,2] x) => (float y) { y = {op}<keepdims = 0>(x) }", imports={"": 13}, inputs={"x": [[1, 2], [3, 4], [5, 0.5]]})
+@example("at 11", ROWS, imports={"": 11}, gives="{op}", inputs={"x": [[1, 2], [3, 4], [5, 0.5]]})
+@example("integers", "(int64[2,2] x) => (int64[2,1] y) { y = {op}<axes = [1]>(x) }", imports={"": 13}, gives="{op}", inputs={"x": [[1, 2], [3, 4]]})
+def with_reduce_sum(node: Node, op: Builder) -> Result:
+    """ReduceL1 and ReduceLogSum are written with ReduceSum, from which they are made."""
+    x = node["data"]
+    if x.elem_type_or_none not in FLOATS or op.version >= 18:
+        return KEEP
+    axes, keep = node.ints_or_none("axes"), node.int("keepdims")
+    if node.op == "ReduceL1":
+        return _sum(op, op.Abs(x), axes, keep)
+    return op.Log(_sum(op, x, axes, keep))
+
+
+@alternative("ReduceLogSumExp", runtime="openvino==2022.1", emits=("ReduceMax", "Clip", "Sub", "Exp", "ReduceSum", "Log", "Add", "Squeeze"))
+@example("axes", ROWS, imports={"": 13}, gives="ReduceMax Clip Sub Exp ReduceSum Log Add", inputs=FAR)
+@example("a dimension less", ROWS_LESS, imports={"": 13}, gives="ReduceMax Clip Sub Exp ReduceSum Log Add Squeeze", inputs=FAR)
+@example("a dimension less at 11", ROWS_LESS, imports={"": 11}, gives="ReduceMax Clip Sub Exp ReduceSum Log Add Squeeze", inputs=FAR)
+@example("all", "(double[2,2] x) => (double y) { y = {op}<keepdims = 0>(x) }", imports={"": 13}, gives="ReduceMax Clip Sub Exp ReduceSum Log Add Squeeze", inputs={"x": [[-200, -210], [1, float("inf")]]})
+@example("integers", "(int64[2,2] x) => (int64[2,1] y) { y = {op}<axes = [1]>(x) }", imports={"": 13}, gives="{op}")
+def around_the_largest(node: Node, op: Builder) -> Result:
+    """The largest element, within the finite numbers, is taken from all before Exp."""
+    x = node["data"]
+    if x.elem_type_or_none not in (*WIDE_FLOATS, T.FLOAT16) or not 11 <= op.version < 18:
+        return KEEP
+    axes = node.ints_or_none("axes")
+    end = float(np.finfo(dtype_of(x.elem_type)).max)
+    found = op.ReduceMax(x, op.const(axes)) if axes else op.ReduceMax(x)
+    largest = op.Clip(found, op.const(-end, like=x), op.const(end, like=x))
+    total = op.Log(_sum(op, op.Exp(x - largest), axes, 1)) + largest
+    if node.int("keepdims"):
+        return total
+    return op.Squeeze(total, op.const(axes)) if axes else op.Squeeze(total)
+
+
+def _sum(op: Builder, x: Value, axes: list[int] | None, keep: int) -> Value:
+    return op.ReduceSum(x, op.const(axes), keepdims=keep) if axes else op.ReduceSum(x, keepdims=keep)
