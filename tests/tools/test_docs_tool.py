@@ -3,6 +3,7 @@
 
 import re
 
+from opshift import codes
 from opshift.author import registry
 
 from tools.author import docs
@@ -44,4 +45,7 @@ def test_every_generated_page_is_linked(tmp_path):
     index = (tmp_path / "adapters" / "index.md").read_text()
     stems = {path.stem for path in (tmp_path / "adapters").glob("*.md")} - {"index"}
     assert stems <= set(index.split())
+    listed = (tmp_path / "codes" / "index.md").read_text()
+    assert all(f"[{code}]({code}.md)" in listed for code in codes.names())
+    assert (tmp_path / "codes" / "NEEDS_SHAPE.md").read_text() == codes.page("NEEDS_SHAPE").text
     assert "## opshift convert" in (tmp_path / "command.md").read_text()

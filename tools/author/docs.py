@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generates the reference from the adapters and the command, and builds the site.
+"""Generates the reference from the adapters, the codes and the command, and builds the site.
 
     python -m tools.author docs                write docs/reference/generated/ and json.md
     python -m tools.author docs --site DIR     and build the site into DIR (it needs opshift[docs])
@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from opshift import codes
 from opshift.author import registry
 from opshift.author.verdicts import ALTERNATIVE, FORM, LEAVE, RETIRED, Adapter
 from opshift.opsets import schemas
@@ -202,6 +203,15 @@ def command_page() -> str:
     return "\n".join(lines)
 
 
+def code_index() -> str:
+    """Every code of a refusal, an error or an assumption, with a link to its page."""
+    found = [codes.page(code) for code in codes.names()]
+    lines = ["# Codes", "", "`opshift explain CODE` prints the same pages.", "", "| code | |"]
+    lines += ["|---|---|", *(f"| [{one.code}]({one.code}.md) | {one.sentence} |" for one in found)]
+    lines += ["", "```{toctree}", ":hidden:", "", *codes.names(), "```"]
+    return "\n".join(lines) + "\n"
+
+
 def json_page() -> str:
     """Every outcome in JSON, from the published schema."""
     kinds = [(name, one) for name, one in _SCHEMA["$defs"].items() if "title" in one]
@@ -269,7 +279,9 @@ def pages() -> dict[str, str]:
     index = f"# Adapters\n\nOne page for each operator.\n\n{tree}"
     return {
         **wanted,
+        **{f"codes/{code}.md": codes.page(code).text for code in codes.names()},
         "adapters/index.md": index,
+        "codes/index.md": code_index(),
         "coverage.md": coverage(),
         "command.md": command_page(),
     }
