@@ -69,6 +69,13 @@ def test_the_help_of_a_command(name):
             assert parameter.help, f"{name} {parameter.opts} is not explained"
 
 
+@pytest.mark.parametrize("name", ["", *NAMES])
+def test_no_line_of_a_help_ends_inside_a_word(name):
+    shown = run(*filter(None, [name]), "--help").stdout
+    assert "\u2011" not in shown
+    assert not [line for line in shown.splitlines() if line.rstrip().endswith("-")]
+
+
 def test_the_groups_of_convert():
     shown = run("convert", "--help").stdout
     groups = ("Wanted versions:", "Permissions:", "Result:", "Look first:", "Messages:")

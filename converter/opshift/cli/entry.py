@@ -16,7 +16,7 @@ import click
 
 import opshift
 from opshift.cli import commands, settings
-from opshift.cli.options import GroupedCommand, files_beside
+from opshift.cli.options import GroupedCommand, WholeWords, files_beside
 from opshift.cli.terminal import BAD_INPUT, INTERRUPTED, Output
 from opshift.text import suggestion
 
@@ -27,6 +27,8 @@ COLLECT = 50_000  # imports make so many objects, and a short command frees none
 
 class Commands(click.Group):
     """The commands: one for each module of `commands`, imported when it is needed."""
+
+    context_class = WholeWords
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_names())

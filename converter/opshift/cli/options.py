@@ -7,7 +7,7 @@ import functools
 import os
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -54,8 +54,38 @@ _COMMON = (
 )
 
 
+class _WholeWords(click.HelpFormatter):
+    """Writes a help in which no line ends inside a word such as `no-zero-dims`."""
+
+    def write_dl(
+        self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2
+    ) -> None:
+        super().write_dl([(name, _held(text)) for name, text in rows], col_max, col_spacing)
+
+    def write_text(self, text: str) -> None:
+        super().write_text(_held(text))
+
+    def getvalue(self) -> str:
+        return super().getvalue().replace(_HYPHEN, "-")
+
+
+_HYPHEN = "\u2011"  # one that does not break
+
+
+def _held(text: str) -> str:
+    return text.replace("-", _HYPHEN)
+
+
+class WholeWords(click.Context):
+    """The context of a command, with help that breaks no word."""
+
+    formatter_class = _WholeWords
+
+
 class GroupedCommand(click.Command):
     """A command whose help shows the options in groups and ends with examples."""
+
+    context_class = WholeWords
 
     def __init__(self, *args: Any, examples: Sequence[str] = (), **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

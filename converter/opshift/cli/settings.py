@@ -39,7 +39,7 @@ def _read(path: Path, word: str = "") -> dict[str, Any]:
         text = path.read_text("utf-8")
         return toml.loads(text) if word in text else {}
     except (OSError, UnicodeDecodeError, toml.TOMLDecodeError) as error:
-        raise click.UsageError(f"{path} cannot be read: {error}") from None
+        raise click.UsageError(f"{path} cannot be read: {error}; correct this file") from None
 
 
 def defaults(command: click.Command | None, name: str) -> dict[str, Any]:
