@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The configuration of the documentation site."""
 
 from opshift import __version__

@@ -13,7 +13,7 @@ GENERATED = ("_pb2.py",)  # by protoc, which writes its own first line
 def test_every_source_file_has_the_header():
     files = [
         path
-        for folder in ("converter", "adapters", "tools", "tests")
+        for folder in ("converter", "adapters", "tools", "tests", "examples", "docs", ".github")
         for path in (ROOT / folder).rglob("*.py")
         if not path.name.endswith(GENERATED) and "egg-info" not in str(path)
     ]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks the models that the patterns in MODELS match; the exit code is the gravest one.
 
 RUNTIME, OPSET and STRICT are the inputs of the action. It prints an annotation for each failure.

@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """What opshift needs to know about the domain com.acme."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The operators of com.acme at each of their versions."""
 
 from __future__ import annotations

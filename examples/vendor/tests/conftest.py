@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What opshift's own judge has never heard of is computed by the vendor."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """FastConv in both directions: legal, and computing the same."""
 
 from __future__ import annotations

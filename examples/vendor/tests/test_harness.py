@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The same with the pytest plugin of opshift: every example, and one operator by name."""
 
 from __future__ import annotations

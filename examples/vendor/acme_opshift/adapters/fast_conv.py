@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """FastConv: a flag became a choice."""
 
 from __future__ import annotations
