@@ -33,6 +33,14 @@ def _needed(node: Node, name: str, read: Callable[[str], V]) -> V:
     return read(name)
 
 
+def _numbers(node: Node) -> Value:
+    """The first input, which must hold numbers."""
+    x = needed(node, 0)
+    if x.elem_type_or_none in (T.STRING, T.BOOL):
+        raise InvalidModel(f"{node.op} {node.name!r} computes with numbers, but its input has none")
+    return x
+
+
 def _by_number(op: Builder, name: str, x: Value, number: float) -> Value:
     """A product or sum with one number, which needs `broadcast` below opset 7."""
     spread: dict[str, Any] = {} if op.version >= 7 else {"broadcast": 1}
@@ -47,16 +55,17 @@ def _by_number(op: Builder, name: str, x: Value, number: float) -> Value:
 @example("another input", "(float[2,3] x, float z) => (float[2,3] y) { y = Affine<alpha=2.0>(x, z) }", imports=FIRST, refuses=Why.NOT_EXPRESSIBLE)
 def affine(node: Node, op: Builder) -> Result:
     """Affine is alpha * x + beta; Mul and Add are written."""
-    scaled = _by_number(op, "Mul", needed(node, 0), number(node, "alpha", 1))
+    scaled = _by_number(op, "Mul", _numbers(node), number(node, "alpha", 1))
     return _by_number(op, "Add", scaled, number(node, "beta", 0))
 
 
 @retired("Scale", emits=("Mul",))
 @example("scale", "(float[2,3] x) => (float[2,3] y) { y = Scale<scale=2.5>(x) }", gives="Mul", imports=FIRST)
 @example("no scale", "(float[2,3] x) => (float[2,3] y) { y = Scale(x) }", gives="Mul", imports=FIRST)
+@example("text", "(string[2,3] x) => (string[2,3] y) { y = Scale(x) }", invalid="computes with numbers", imports=FIRST)
 def scale(node: Node, op: Builder) -> Result:
     """Scale is a product with one number; Mul is written."""
-    return _by_number(op, "Mul", needed(node, 0), number(node, "scale", 1))
+    return _by_number(op, "Mul", _numbers(node), number(node, "scale", 1))
 
 
 @retired("ImageScaler", emits=("Mul", "Add"))
@@ -64,7 +73,7 @@ def scale(node: Node, op: Builder) -> Result:
 @example("numpy broadcasting", "(float16[2,3,4,5] x) => (float16[2,3,4,5] y) { y = ImageScaler<bias=[1.0,2.0,3.0]>(x) }", gives="Mul Add", imports={"": 7})
 def image_scaler(node: Node, op: Builder) -> Result:
     """ImageScaler is scale * x + bias with a bias for each channel; Mul and Add are written."""
-    x, bias = needed(node, 0), np.array(_needed(node, "bias", node.floats))
+    x, bias = _numbers(node), np.array(_needed(node, "bias", node.floats))
     scaled = _by_number(op, "Mul", x, number(node, "scale", 1))
     if op.version >= 7:
         return scaled + op.const(bias.reshape(-1, 1, 1), like=x)
@@ -76,7 +85,7 @@ def image_scaler(node: Node, op: Builder) -> Result:
 @example("left out", "(float[2,3] x) => (float[2,3] y) { y = ParametricSoftplus<alpha=2.0>(x) }", refuses=Why.AMBIGUOUS, imports=FIRST)
 def parametric_softplus(node: Node, op: Builder) -> Result:
     """ParametricSoftplus is alpha * log(1 + exp(beta * x)); Mul and Softplus are written."""
-    soft = op.Softplus(_by_number(op, "Mul", needed(node, 0), _needed(node, "beta", node.float)))
+    soft = op.Softplus(_by_number(op, "Mul", _numbers(node), _needed(node, "beta", node.float)))
     return _by_number(op, "Mul", soft, _needed(node, "alpha", node.float))
 
 
@@ -84,7 +93,7 @@ def parametric_softplus(node: Node, op: Builder) -> Result:
 @example("both", "(float[2,3] x) => (float[2,3] y) { y = ScaledTanh<alpha=2.0,beta=0.5>(x) }", gives="Mul Tanh Mul", imports=FIRST, atol=1e-6)
 def scaled_tanh(node: Node, op: Builder) -> Result:
     """ScaledTanh is alpha * tanh(beta * x); Mul and Tanh are written."""
-    bent = op.Tanh(_by_number(op, "Mul", needed(node, 0), _needed(node, "beta", node.float)))
+    bent = op.Tanh(_by_number(op, "Mul", _numbers(node), _needed(node, "beta", node.float)))
     return _by_number(op, "Mul", bent, _needed(node, "alpha", node.float))
 
 

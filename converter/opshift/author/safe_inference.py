@@ -71,7 +71,7 @@ def is_at_risk(model: bytes | ModelProto, adapters: Registry) -> bool:
 
 
 def _survivable(model: bytes | ModelProto, adapters: Registry) -> bytes | ModelProto:
-    """The model, or a copy in which such nodes with an untyped input have an unknown domain."""
+    """The model, or a copy in which such nodes without typed inputs have an unknown domain."""
     if not is_at_risk(model, adapters):
         return model
     copy = ModelProto()
@@ -89,7 +89,7 @@ def _survivable(model: bytes | ModelProto, adapters: Registry) -> bytes | ModelP
         node.domain = NOBODY
     typed = _typed(copy)
     for node, domain in held:
-        if all(name in typed for name in node.input if name):
+        if node.input and all(name in typed for name in node.input):
             node.domain = domain
     return copy
 

@@ -10,7 +10,6 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from contextvars import ContextVar
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar, overload
 
 from opshift.author import registry
@@ -193,7 +192,7 @@ def _one(target: AnyTarget, other: AnyTarget) -> AnyTarget:
 
 def _converted(model: Any, options: Request, *, inplace: bool) -> Result[Any]:
     if isinstance(model, (str, os.PathLike)):
-        return _convert_proto(_load(model), options, str(Path(model).parent), inplace=True)
+        return _convert_in_memory(Opened(os.fspath(model)), options)
     if isinstance(model, ModelProto):
         return _convert_proto(model, options, "", inplace=inplace)
     if _is_program(model):
@@ -305,13 +304,13 @@ def carve_of(model: ModelProto | str | os.PathLike[str] | Opened) -> Carve:
     return lambda: weights.carve_file(file)
 
 
-def _load(path: str | os.PathLike[str]) -> ModelProto:
-    """The whole model in a file, with all its external data."""
-    model, store = weights.carve_file(path)
+def _convert_in_memory(file: Opened, options: Request) -> Result[ModelProto]:
+    """The converted model of a file, with all its external data."""
+    model, store, report = convert(carve_of(file), options)
     weights.fill(model, store)
     weights.fetch(model, store)
     store.check_unchanged()
-    return model
+    return Result(model, report)
 
 
 def _convert_proto(

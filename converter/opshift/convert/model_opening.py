@@ -28,11 +28,11 @@ def open_content(state: State) -> None:
     prefix = state.new_prefix(data)
     _inline(state, prefix)
     inlined = bool(state.way.inlined)
-    state.view = weights.checkable(state.skeleton, b"" if inlined else data)
     if state.options.checks:
         opening.references(state.skeleton, data)
     if weights.EXTERNAL_FIELD in data:
         opening.external_data(state.skeleton)
+    state.view = weights.checkable(state.skeleton, b"" if inlined else data)
     looks = state.options.checks and not state.proved
     error = checker.whole(state.view, state.adapters, full=False) if looks else None
     if error is not None:
