@@ -4,7 +4,6 @@
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-import numpy as np
 from opshift.adapter import (
     Builder,
     InvalidModel,
@@ -15,6 +14,7 @@ from opshift.adapter import (
     Value,
     Why,
     example,
+    np,
     retired,
 )
 

@@ -104,3 +104,26 @@ def test_a_conversion_imports_the_adapters_of_its_operators_alone(model):
     assert "elementwise" in families  # Relu and Add
     assert not sorted(families & {"contrib", "image", "ml", "normalize", "quantize", "text"})
     assert not sorted(found & {"opshift.author.formula", "opshift.author.unify"})  # --modernize
+
+
+def test_the_adapters_need_no_numpy():
+    """What examples compute with numpy is computed when an example is looked at."""
+    program = """
+import importlib, pkgutil, sys
+import opshift_adapters
+for one in pkgutil.walk_packages(opshift_adapters.__path__, "opshift_adapters."):
+    importlib.import_module(one.name)
+    assert "numpy" not in sys.modules, one.name
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_a_rewritten_node_needs_no_numpy(tmp_path):
+    made = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 11]> g (float[2,4] x) => (float[2,4] y)
+        { y = Softmax<axis=1>(x) }"""
+    )
+    path = tmp_path / "softmax.onnx"
+    onnx.save(made, path)
+    words = ["convert", path, "--to", "13", "-o", tmp_path / "result.onnx"]
+    assert "numpy" not in imported(*words, folder=tmp_path)

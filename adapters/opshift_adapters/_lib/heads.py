@@ -3,7 +3,6 @@
 
 import math
 
-import numpy as np
 from opshift.adapter import Builder, Node, Refusal, Value, Why
 
 from opshift_adapters._lib.blocks import END
@@ -15,7 +14,7 @@ HEADS = (
     "Where", "Unsqueeze", "Cast", "Concat", "GreaterOrEqual", "And", "Slice", "LessOrEqual",
     "Greater", "Squeeze", "Sub",
 )  # fmt: skip
-LOWEST = float(np.finfo(np.float32).min)
+LOWEST = -(2 - 2**-23) * 2.0**127  # the lowest float
 
 
 def apart(op: Builder, x: Value, heads: int) -> Value:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """BitShift, the bitwise operators and BitCast."""
 
-import numpy as np
 from opshift.adapter import (
     KEEP,
     Builder,
@@ -15,6 +14,7 @@ from opshift.adapter import (
     boundary,
     dtype_of,
     example,
+    np,
 )
 
 from opshift_adapters._lib.blocks import UNSIGNED, as_type

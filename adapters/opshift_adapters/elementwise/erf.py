@@ -3,6 +3,7 @@
 
 from opshift.adapter import (
     KEEP,
+    Array,
     Builder,
     Node,
     Result,
@@ -29,19 +30,23 @@ BELOW = (
 )  # fmt: skip
 ONE_FROM = 4.0  # from here on erf(x) rounds to 1 in single precision
 
-LINE = np.concatenate([np.linspace(-4.5, 4.5, 181), [0.0, -0.0, 1e-40, 3e38, np.nan, np.inf, -np.inf]])
+
+
+def line() -> Array:
+    return np.concatenate([np.linspace(-4.5, 4.5, 181), [0.0, -0.0, 1e-40, 3e38, np.nan, np.inf, -np.inf]])
+
 WHOLE = {"x": [[-9, -1, 0], [1, 3, 9]]}
 
 
 @adapter("Erf", 9, 8, emits=("Clip", "Cast", "Mul", "Add", "Div", *NOT_NAN), approximate=True)
-@example("float", "(float[188] x) => (float[188] y) { y = Erf(x) }", inputs={"x": LINE})
-@example("half", "(float16[188] x) => (float16[188] y) { y = Erf(x) }", inputs={"x": LINE})
+@example("float", "(float[188] x) => (float[188] y) { y = Erf(x) }", inputs={"x": line})
+@example("half", "(float16[188] x) => (float16[188] y) { y = Erf(x) }", inputs={"x": line})
 @example("scalar", "(float x) => (float y) { y = Erf(x) }")
 @example("no elements", "(float[2,0] x) => (float[2,0] y) { y = Erf(x) }")
 @example("unknown rank", "(float[6] v, int64[n] s) => (float[a,b] y) { x = Reshape(v, s) y = Erf(x) }", inputs={"s": [2, 3]})
 @example("int32", "(int32[2,3] x) => (int32[2,3] y) { y = Erf(x) }", inputs=WHOLE)
 @example("double, not allowed", "(double[2,3] x) => (double[2,3] y) { y = Erf(x) }", refuses=Why.APPROXIMATE_ONLY)
-@example("double", "(double[188] x) => (double[188] y) { y = Erf(x) }", approximate=True, inputs={"x": LINE}, atol=1e-7)
+@example("double", "(double[188] x) => (double[188] y) { y = Erf(x) }", approximate=True, inputs={"x": line}, atol=1e-7)
 def erf_9_8(node: Node, op: Builder) -> Result:
     """Opset 9 added Erf; below it, a quotient of polynomials in double is rounded to the type."""
     x = node["input"]

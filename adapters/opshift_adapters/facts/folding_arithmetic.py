@@ -48,6 +48,11 @@ def elementwise(compute: Compute, kinds: str = "iuf") -> Run:
     return run
 
 
+def of_numpy(name: str) -> Compute:
+    """A function of numpy, which is imported when something is folded."""
+    return lambda *operands, **options: getattr(np, name)(*operands, **options)
+
+
 def divide(a: Array, b: Array) -> Array | None:
     """The quotient; of integers truncated towards zero, and None for a division by zero."""
     if a.dtype.kind == "f":
@@ -83,9 +88,9 @@ TWO = (
 )
 ARITHMETIC = table(
     {
-        "Add": elementwise(np.add),
-        "Sub": elementwise(np.subtract),
-        "Mul": elementwise(np.multiply),
+        "Add": elementwise(of_numpy("add")),
+        "Sub": elementwise(of_numpy("subtract")),
+        "Mul": elementwise(of_numpy("multiply")),
     },
     *TWO,
 )
@@ -96,52 +101,52 @@ DIVISION = table(
 )
 OF_MANY = table(
     {
-        "Min": elementwise(over_all(np.minimum)),
-        "Max": elementwise(over_all(np.maximum)),
-        "Sum": elementwise(over_all(np.add)),
+        "Min": elementwise(over_all(of_numpy("minimum"))),
+        "Max": elementwise(over_all(of_numpy("maximum"))),
+        "Sum": elementwise(over_all(of_numpy("add"))),
     },
     example("one", "() => (float[3] y) " + SIGNED + " { y = {op}(a) }"),
     example("three", "() => (float[3] y) " + SIGNED + " { y = {op}(a, b, a) }"),
 )
 SIGNS = table(
-    {"Neg": elementwise(np.negative), "Abs": elementwise(np.abs)},
+    {"Neg": elementwise(of_numpy("negative")), "Abs": elementwise(of_numpy("abs"))},
     example("whole numbers", "() => (int64[2] y) <int64[2] a = {-7, 8}> { y = {op}(a) }"),
     example("of an input", "(int64[2] a) => (int64[2] y) { y = {op}(a) }", refuses=Why.NEEDS_CONSTANT),
 )
 ROUNDED = table(
     {
-        "Floor": elementwise(np.floor, "f"),
-        "Ceil": elementwise(np.ceil, "f"),
-        "Round": elementwise(np.round, "f"),
-        "Sqrt": elementwise(np.sqrt, "f"),
+        "Floor": elementwise(of_numpy("floor"), "f"),
+        "Ceil": elementwise(of_numpy("ceil"), "f"),
+        "Round": elementwise(of_numpy("round"), "f"),
+        "Sqrt": elementwise(of_numpy("sqrt"), "f"),
     },
     example("floats", "() => (float[3] y) " + SIGNED + " { y = {op}(a) }"),
 )
 COMPARED = table(
     {
-        "Equal": elementwise(np.equal, "iufb"),
-        "Less": elementwise(np.less),
-        "LessOrEqual": elementwise(np.less_equal),
-        "Greater": elementwise(np.greater),
-        "GreaterOrEqual": elementwise(np.greater_equal),
+        "Equal": elementwise(of_numpy("equal"), "iufb"),
+        "Less": elementwise(of_numpy("less")),
+        "LessOrEqual": elementwise(of_numpy("less_equal")),
+        "Greater": elementwise(of_numpy("greater")),
+        "GreaterOrEqual": elementwise(of_numpy("greater_equal")),
     },
     example("floats", "() => (bool[3] y) " + SIGNED + " { y = {op}(a, b) }"),
 )
 CHOICE = "<bool[2,1] c = {1, 0}, bool[2] d = {1, 0}>"
 LOGIC = table(
     {
-        "And": elementwise(np.logical_and, "b"),
-        "Or": elementwise(np.logical_or, "b"),
-        "Xor": elementwise(np.logical_xor, "b"),
+        "And": elementwise(of_numpy("logical_and"), "b"),
+        "Or": elementwise(of_numpy("logical_or"), "b"),
+        "Xor": elementwise(of_numpy("logical_xor"), "b"),
     },
     example("two", "() => (bool[2,2] y) " + CHOICE + " { y = {op}(c, d) }"),
 )
 NOT = table(
-    {"Not": elementwise(np.logical_not, "b")},
+    {"Not": elementwise(of_numpy("logical_not"), "b")},
     example("one", "() => (bool[2] y) " + CHOICE + " { y = Not(d) }"),
 )
 WHERE = table(
-    {"Where": elementwise(np.where, "iufb")},
+    {"Where": elementwise(of_numpy("where"), "iufb")},
     example("stretched", "() => (float[2,3] y) <bool[2,1] c = {1, 0}, float[3] a = {2.5, -0.5, 6.25}, float b = {-1.5}> { y = Where(c, a, b) }"),
 )
 
@@ -174,10 +179,10 @@ def reduction(compute: Compute) -> Run:
 
 REDUCTIONS = table(
     {
-        "ReduceProd": reduction(np.prod),
-        "ReduceSum": reduction(np.sum),
-        "ReduceMax": reduction(np.max),
-        "ReduceMin": reduction(np.min),
+        "ReduceProd": reduction(of_numpy("prod")),
+        "ReduceSum": reduction(of_numpy("sum")),
+        "ReduceMax": reduction(of_numpy("max")),
+        "ReduceMin": reduction(of_numpy("min")),
     },
     example("all", "() => (int64[1,1] y) <int64[2,2] a = {1, 2, 3, -4}> { y = {op}(a) }"),
     example("one axis", "() => (int64[2] y) <int64[2,2] a = {1, 2, 3, -4}, int64[1] k = {-1}> { y = {op}<keepdims=0>(a, k) }"),

@@ -3,7 +3,6 @@
 
 from typing import Any
 
-import numpy as np
 from opshift.adapter import (
     KEEP,
     Builder,
@@ -16,6 +15,7 @@ from opshift.adapter import (
     adapter,
     boundary,
     example,
+    np,
     shown,
 )
 from opshift.combinators import drop_attribute

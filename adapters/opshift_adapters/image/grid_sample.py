@@ -3,7 +3,6 @@
 
 import functools
 
-import numpy as np
 from opshift.adapter import (
     Array,
     Builder,
@@ -16,6 +15,7 @@ from opshift.adapter import (
     adapter,
     boundary,
     example,
+    np,
 )
 from opshift.combinators import cast_around
 

@@ -3,7 +3,6 @@
 
 from typing import Any
 
-import numpy as np
 from opshift.adapter import (
     KEEP,
     Array,
@@ -17,6 +16,7 @@ from opshift.adapter import (
     boundary,
     example,
     form,
+    np,
 )
 
 from opshift_adapters._lib.resizing import (
@@ -35,8 +35,8 @@ OPEN = "(float[N,C,H,W] x) => (float[a,b,c,d] y) "
 TWICE = "<float[4] s = {1.0, 1.0, 2.0, 1.5}> "
 ASYMMETRIC = '{ y = Resize<coordinate_transformation_mode="asymmetric",'
 HALF = '{ y = Resize<coordinate_transformation_mode="tf_half_pixel_for_nn",'
-COUNT = {"x": np.arange(24).reshape(1, 2, 3, 4)}
-RAMP = {"x": np.arange(72).reshape(2, 1, 6, 6) / 8 - 2}
+COUNT = {"x": lambda: np.arange(24).reshape(1, 2, 3, 4)}
+RAMP = {"x": lambda: np.arange(72).reshape(2, 1, 6, 6) / 8 - 2}
 COPIED = "(float[N,C,H,W] x, int64[2] w, float[0] r) => (float[a,b,c,d] y) <int64[1] zero = {0}, int64[1] two = {2}> "
 ADDED_11 = (
     "coordinate_transformation_mode", "nearest_mode", "cubic_coeff_a", "exclude_outside",
@@ -51,7 +51,7 @@ ADDED_18 = ("antialias", "axes", "keep_aspect_ratio_policy")
 @example("shrinks, linear", IMAGE + '<float[4] s = {1.0, 1.0, 2.0, 0.6}> { y = Resize<mode="linear">(x, s) }', atol=1e-6)
 @example("computed", "(int8[N,M] x, float[2] s) => (int8[a,b] y) { y = Resize(x, s) }", inputs={"s": [0.6, 2.5], "x": [[1, 2], [3, 4], [5, 6], [7, 8]]})
 @example("computed and linear", '(float[N,M] x, float[2] s) => (float[a,b] y) { y = Resize<mode="linear">(x, s) }', inputs={"s": [0.6, 2.5]}, atol=1e-6)
-@example("computed, one stays", '(float[2,2] x, float[2] s) => (float[a,b] y) { y = Resize<mode="linear">(x, s) }', inputs={"s": [1, 2], "x": [[np.inf, 1], [2, 3]]})
+@example("computed, one stays", '(float[2,2] x, float[2] s) => (float[a,b] y) { y = Resize<mode="linear">(x, s) }', inputs={"s": [1, 2], "x": lambda: [[np.inf, 1], [2, 3]]})
 def resize_10_9(node: Node, op: Builder) -> Result:
     """Opset 10 added Resize; below it, Upsample is written, or sampling if an axis shrinks."""
     x, scales = node["X"], node["scales"]
@@ -114,7 +114,7 @@ def _asymmetric(node: Node, op: Builder, x: Value, scales: Value, **named: Any) 
 @example("linear sizes", "(float[1,2,3,4] x, float[0] r, float[0] s) => (float[1,2,5,3] y) <int64[4] z = {1,2,5,3}> " + ASYMMETRIC + 'mode="linear">(x, r, s, z) }', atol=1e-6)
 @example("linear half_pixel", '(float[1,2,3,4] x, float[0] r) => (float[a,b,c,d] y) <float[4] s = {1.0, 1.0, 2.0, 1.5}> { y = Resize<mode="linear">(x, r, s) }', atol=1e-6)
 @example("linear half_pixel, unknown sizes", '(float16[N,C,H,W] x, float[0] r) => (float16[a,b,c,d] y) <float[4] s = {1.0, 1.0, 2.0, 1.5}> { y = Resize<mode="linear">(x, r, s) }', rtol=1e-3, atol=1e-3)
-@example("linear, computed sizes", '(float[N,C,H,W] x, float[0] r, float[0] s, int64[4] z) => (float[a,b,c,d] y) { y = Resize<mode="linear",coordinate_transformation_mode="pytorch_half_pixel">(x, r, s, z) }', atol=1e-6, inputs={"z": [2, 3, 5, 1], **COUNT, "x": np.arange(72).reshape(2, 3, 3, 4)})
+@example("linear, computed sizes", '(float[N,C,H,W] x, float[0] r, float[0] s, int64[4] z) => (float[a,b,c,d] y) { y = Resize<mode="linear",coordinate_transformation_mode="pytorch_half_pixel">(x, r, s, z) }', atol=1e-6, inputs={"z": [2, 3, 5, 1], **COUNT, "x": lambda: np.arange(72).reshape(2, 3, 3, 4)})
 @example("computed sizes, two of them copied", COPIED + '{ h = Shape(x) k = Slice(h, zero, two) z = Concat<axis=0>(k, w) y = Resize<mode="linear">(x, r, r, z) }', atol=1e-6, inputs={"w": [5, 3], **COUNT})
 @example("linear corners", '(double[1,2,3,4] x, float[0] r, float[0] s) => (double[1,2,5,3] y) <int64[4] z = {1,2,5,3}> { y = Resize<mode="linear",coordinate_transformation_mode="align_corners">(x, r, s, z) }', atol=1e-14)
 @example("linear whole numbers", '(int32[1,1,3,4] x, float[0] r) => (int32[a,b,c,d] y) <float[4] s = {1.0, 1.0, 2.0, 2.0}> { y = Resize<mode="linear">(x, r, s) }', refuses=Why.AMBIGUOUS)

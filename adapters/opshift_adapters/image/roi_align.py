@@ -3,8 +3,7 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-from opshift.adapter import Builder, Node, Result, T, Value, adapter, boundary, example
+from opshift.adapter import Builder, Node, Result, T, Value, adapter, boundary, example, np
 from opshift.combinators import cast_around
 
 from opshift_adapters._lib.blocks import ARANGE, arange, as_type, element, part, size_of
@@ -16,11 +15,11 @@ KNOWN = "(float[1,2,8,8] x) => (float[2,2,2,2] y) <int64[2] b = {0, 0}, float[2,
 SIZED = "output_height=2,output_width=2"
 OPEN = "(float[N,C,H,W] x, float[R,4] r, int64[R] b) => (float[R,C,p,q] y) { y = RoiAlign<output_height=2,output_width=3"
 ANYWHERE = {
-    "x": np.arange(96.0).reshape(2, 2, 4, 6) % 7 - 3,
+    "x": lambda: np.arange(96.0).reshape(2, 2, 4, 6) % 7 - 3,
     "r": [[0, 0, 5, 6], [1, 2, 1.25, 2.5], [-4, -3, 9, 9], [3, 3, 2, 1], [8, 8, 9, 9]],
     "b": [0, 1, 1, 0, 1],
 }
-NOWHERE = ANYWHERE | {"r": np.zeros((0, 4)), "b": np.zeros(0)}
+NOWHERE = ANYWHERE | {"r": lambda: np.zeros((0, 4)), "b": lambda: np.zeros(0)}
 
 
 @adapter("RoiAlign", 15, 16)

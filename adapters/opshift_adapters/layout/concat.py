@@ -96,8 +96,8 @@ def split_17_18(node: Node, op: Builder) -> Result:
 @example("uneven", UNEVEN + "{ a, b, c = Split<axis=-1,num_outputs=3>(x) }", gives="Split")
 @example("last part empty", "(float[6] x) => (float[2] a, float[2] b, float[2] c, float[0] d) { a, b, c, d = Split<num_outputs=4>(x) }", gives="Split")
 @example("does not divide", "(float[5] x) => (float[2] a, float[2] b, float[2] c, float[n] d) { a, b, c, d = Split<num_outputs=4>(x) }", refuses=Why.NOT_EXPRESSIBLE)
-@example("unknown size, even", HALVES, inputs={"x": np.arange(8.0).reshape(2, 4)})
-@example("unknown size, uneven", HALVES, inputs={"x": np.arange(10.0).reshape(2, 5)})
+@example("unknown size, even", HALVES, inputs={"x": lambda: np.arange(8.0).reshape(2, 4)})
+@example("unknown size, uneven", HALVES, inputs={"x": lambda: np.arange(10.0).reshape(2, 5)})
 @example("one part of unknown size", "(float[N] x) => (float[N] y) { y = Split<num_outputs=1>(x) }", gives="Split")
 @example("unknown rank", "(float[10] v, int64[n] s) => (float[a,b] p, float[c,d] q) { x = Reshape(v, s) p, q = Split<axis=1,num_outputs=2>(x) }", inputs={"s": [2, 5]})
 def split_18_17(node: Node, op: Builder) -> Result:

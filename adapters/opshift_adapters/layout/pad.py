@@ -3,7 +3,6 @@
 
 from collections.abc import Sequence
 
-import numpy as np
 from opshift.adapter import (
     KEEP,
     Array,
@@ -17,6 +16,7 @@ from opshift.adapter import (
     boundary,
     example,
     form,
+    np,
     shown,
 )
 

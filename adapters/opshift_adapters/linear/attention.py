@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Attention: windows (25) and valid lengths (24) become a mask; below 23, it is decomposed."""
 
-import numpy as np
-from opshift.adapter import KEEP, Builder, Node, Refusal, Result, Value, Why, adapter, example
+from opshift.adapter import KEEP, Builder, Node, Refusal, Result, Value, Why, adapter, example, np
 
 from opshift_adapters._lib.attention_parts import (
     COUNTING,
@@ -81,7 +80,7 @@ def lengths_as_mask(node: Node, op: Builder, **attributes: None) -> Result:
 @example("short mask", QKV + ", float[3,4] m" + Y + "{ y = Attention<right_window_size=1>(q, k, v, m) }")
 @example("lengths", QKV + ", int64[2] n" + Y + "{ y = Attention<left_window_size=1,right_window_size=0>(q, k, v, , , , n) }", inputs={"n": [3, 5]})
 @example("nothing in sight", QKV + ", int64[2] n" + Y + "{ y = Attention<left_window_size=1,is_causal=1>(q, k, v, , , , n) }", inputs={"n": [1, 2]})
-@example("unknown sizes", "(float[B,2,S,4] q, float[B,2,N,4] k, float[B,2,N,4] v, bool[S,M] m) => (float[B,2,S,4] y) { y = Attention<left_window_size=1>(q, k, v, m) }", inputs={"q": np.sin(np.arange(48)).reshape(2, 2, 3, 4), "k": np.sin(np.arange(80)).reshape(2, 2, 5, 4), "v": np.sin(np.arange(80)).reshape(2, 2, 5, 4), "m": np.tri(3, 4, 1, dtype=bool)})
+@example("unknown sizes", "(float[B,2,S,4] q, float[B,2,N,4] k, float[B,2,N,4] v, bool[S,M] m) => (float[B,2,S,4] y) { y = Attention<left_window_size=1>(q, k, v, m) }", inputs={"q": lambda: np.sin(np.arange(48)).reshape(2, 2, 3, 4), "k": lambda: np.sin(np.arange(80)).reshape(2, 2, 5, 4), "v": lambda: np.sin(np.arange(80)).reshape(2, 2, 5, 4), "m": lambda: np.tri(3, 4, 1, dtype=bool)})
 @example("unknown rank", RANKLESS + "y = Attention<left_window_size=1>(q, k, v) }", inputs={"t": [2, 2, 3, 4]})
 @example("bias given out", QKV + ") => (float[2,2,3,6] y, float[2,2,3,5] s) { y, k2, v2, s = Attention<left_window_size=1,qk_matmul_output_mode=2>(q, k, v) }")
 def attention_25_24(node: Node, op: Builder) -> Result:
@@ -108,8 +107,8 @@ def attention_25_24(node: Node, op: Builder) -> Result:
 @example("mask with a past", QKV + PAST.replace(" pk", " pk, float[3,7] m", 1) + PRESENT + "{ y, k2, v2 = Attention(q, k, v, m, pk, pv) }", gives="Attention")
 @example("a mask of one column for all keys", QKV + ", float[3,1] m" + Y + "{ y = Attention(q, k, v, m) }", gives="Expand Attention")
 @example("a name for the size", "(float[1,2,3,4] q, float[1,2,N,4] k, float[1,2,N,4] v, bool[3,N] m) => (float[1,2,3,4] y) { y = Attention(q, k, v, m) }", gives="Attention")
-@example("unknown sizes", PACKED.replace("5", "N") + ", bool[3,M] m" + Y3 + "{ y = Attention<" + HEADS + ">(q, k, v, m) }", gives="Shape Expand Attention", inputs={"m": [[True], [False], [True]], "k": np.sin(np.arange(80)).reshape(2, 5, 8), "v": np.sin(np.arange(120)).reshape(2, 5, 12)})
-@example("a mask of five, unknown keys", "(float[1,2,3,4] q, float[1,2,N,4] k, float[1,2,N,4] v, bool[3,5] m) => (float[1,2,3,4] y) { y = Attention(q, k, v, m) }", gives="Attention", inputs={"k": np.ones((1, 2, 5, 4)), "v": np.ones((1, 2, 5, 4))})
+@example("unknown sizes", PACKED.replace("5", "N") + ", bool[3,M] m" + Y3 + "{ y = Attention<" + HEADS + ">(q, k, v, m) }", gives="Shape Expand Attention", inputs={"m": [[True], [False], [True]], "k": lambda: np.sin(np.arange(80)).reshape(2, 5, 8), "v": lambda: np.sin(np.arange(120)).reshape(2, 5, 12)})
+@example("a mask of five, unknown keys", "(float[1,2,3,4] q, float[1,2,N,4] k, float[1,2,N,4] v, bool[3,5] m) => (float[1,2,3,4] y) { y = Attention(q, k, v, m) }", gives="Attention", inputs={"k": lambda: np.ones((1, 2, 5, 4)), "v": lambda: np.ones((1, 2, 5, 4))})
 @example("keys of unknown rank", "(float[1,2,3,4] q, float[40] w, int64[r] s, bool[3,5] m) => (float[1,2,3,4] y) { k = Reshape(w, s) y = Attention(q, k, k, m) }", gives="Reshape Attention", inputs={"s": [1, 2, 5, 4]})
 @example("one present", QKV + PAST + PRESENT.replace(", float[2,2,7,6] v2", "") + "{ y, k2 = Attention(q, k, v, , pk, pv) }", gives="Attention")
 @example("the other present", QKV + PAST + PRESENT.replace(" float[2,2,7,4] k2,", "") + "{ y, , v2 = Attention(q, k, v, , pk, pv) }", refuses=Why.NOT_EXPRESSIBLE)
@@ -137,13 +136,13 @@ def _has_columns(mask: Value) -> bool:
 @example("short bool mask", QKV + ", bool[3,4] m" + Y + "{ y = Attention(q, k, v, m) }", gives="Pad Attention")
 @example("short float mask", QKV + PAST.replace(" pk", " pk, float[3,6] m", 1) + PRESENT + "{ y, k2, v2 = Attention<is_causal=1>(q, k, v, m, pk, pv) }", gives="Pad Attention")
 @example("mask of one column", QKV + ", float[3,1] m" + Y + "{ y = Attention(q, k, v, m) }", gives="Pad Attention")
-@example("unknown sizes", PACKED.replace("5", "N") + ", bool[3,M] m" + Y3 + "{ y = Attention<" + HEADS + ">(q, k, v, m) }", inputs={"m": np.tri(3, 4, dtype=bool), "k": np.sin(np.arange(80)).reshape(2, 5, 8), "v": np.sin(np.arange(120)).reshape(2, 5, 12)}, gives="Shape Shape Sub Concat Pad Attention")
+@example("unknown sizes", PACKED.replace("5", "N") + ", bool[3,M] m" + Y3 + "{ y = Attention<" + HEADS + ">(q, k, v, m) }", inputs={"m": lambda: np.tri(3, 4, dtype=bool), "k": lambda: np.sin(np.arange(80)).reshape(2, 5, 8), "v": lambda: np.sin(np.arange(120)).reshape(2, 5, 12)}, gives="Shape Shape Sub Concat Pad Attention")
 @example("lengths", QKV + ", int64[2] n" + Y + "{ y = Attention(q, k, v, , , , n) }", gives="Unsqueeze Expand Less Attention", inputs={"n": [3, 5]})
 @example("lengths, causal", PACKED + ", int64[2] n" + Y3 + "{ y = Attention<is_causal=1," + HEADS + ">(q, k, v, , , , n) }", gives="Sub Unsqueeze Add LessOrEqual Attention", inputs={"n": [3, 5]})
 @example("lengths, unknown number of queries", "(float[2,2,S,4] q, float[2,2,5,4] k, float[2,2,5,6] v, int64[2] n) => (float[2,2,S,6] y) { y = Attention(q, k, v, , , , n) }", inputs={"n": [3, 5]})
 @example("lengths, no visible key", QKV + ", int64[2] n" + Y + "{ y = Attention<is_causal=1>(q, k, v, , , , n) }", inputs={"n": [1, 2]})
 @example("lengths and a mask", QKV + ", float[2,3,4] m, int64[2] n" + Y + "{ y = Attention(q, k, v, m, , , n) }", inputs={"n": [0, 4]})
-@example("lengths of unknown sizes", "(float[B,2,S,4] q, float[B,2,N,4] k, float[B,2,N,4] v, bool[S,M] m, int64[B] n) => (float[B,2,S,4] y) { y = Attention<is_causal=1>(q, k, v, m, , , n) }", inputs={"q": np.sin(np.arange(48)).reshape(2, 2, 3, 4), "k": np.sin(np.arange(80)).reshape(2, 2, 5, 4), "v": np.sin(np.arange(80)).reshape(2, 2, 5, 4), "m": np.tri(3, 4, 1, dtype=bool), "n": [4, 3]}, atol=1e-6)
+@example("lengths of unknown sizes", "(float[B,2,S,4] q, float[B,2,N,4] k, float[B,2,N,4] v, bool[S,M] m, int64[B] n) => (float[B,2,S,4] y) { y = Attention<is_causal=1>(q, k, v, m, , , n) }", inputs={"q": lambda: np.sin(np.arange(48)).reshape(2, 2, 3, 4), "k": lambda: np.sin(np.arange(80)).reshape(2, 2, 5, 4), "v": lambda: np.sin(np.arange(80)).reshape(2, 2, 5, 4), "m": lambda: np.tri(3, 4, 1, dtype=bool), "n": [4, 3]}, atol=1e-6)
 @example("whole numbers as a mask", QKV + ", int32[3,5] m, int64[2] n" + Y + "{ y = Attention(q, k, v, m, , , n) }", inputs={"n": [3, 5]}, rtol=1e-5, atol=1e-6)
 def attention_24_23(node: Node, op: Builder) -> Result:
     """Opset 24 added `nonpad_kv_seqlen` and short masks; below it, a full mask is written."""
@@ -171,8 +170,8 @@ def attention_24_23(node: Node, op: Builder) -> Result:
 @example("mask of one column", QKV + ", bool[3,1] m" + Y + "{ y = Attention(q, k, v, m) }", inputs={"m": [[True], [False], [True]]}, rtol=1e-5, atol=1e-6)
 @example("shared heads", "(float[2,4,3,4] q, float[2,2,5,4] k, float[2,2,5,6] v) => (float[2,4,3,6] y) { y = Attention(q, k, v) }", rtol=1e-5, atol=1e-6)
 @example("shared heads, packed", PACKED.replace("3,8", "3,24") + ") => (float[2,3,36] y) { y = Attention<q_num_heads=6,kv_num_heads=2>(q, k, v) }", rtol=1e-5, atol=1e-6)
-@example("unknown heads", "(float[2,H,3,4] q, float[2,G,5,4] k, float[2,G,5,6] v) => (float[2,H,3,6] y) { y = Attention(q, k, v) }", inputs={"q": np.ones((2, 4, 3, 4)), "k": np.ones((2, 2, 5, 4)), "v": np.ones((2, 2, 5, 6))}, rtol=1e-5, atol=1e-6)
-@example("unknown sizes", "(float[B,S,D] q, float[B,N,D] k, float[B,N,E] v) => (float[B,S,E] y) { y = Attention<is_causal=1," + HEADS + ">(q, k, v) }", inputs={"q": np.sin(np.arange(48)).reshape(2, 3, 8), "k": np.sin(np.arange(80)).reshape(2, 5, 8), "v": np.sin(np.arange(120)).reshape(2, 5, 12)}, rtol=1e-5, atol=1e-6)
+@example("unknown heads", "(float[2,H,3,4] q, float[2,G,5,4] k, float[2,G,5,6] v) => (float[2,H,3,6] y) { y = Attention(q, k, v) }", inputs={"q": lambda: np.ones((2, 4, 3, 4)), "k": lambda: np.ones((2, 2, 5, 4)), "v": lambda: np.ones((2, 2, 5, 6))}, rtol=1e-5, atol=1e-6)
+@example("unknown sizes", "(float[B,S,D] q, float[B,N,D] k, float[B,N,E] v) => (float[B,S,E] y) { y = Attention<is_causal=1," + HEADS + ">(q, k, v) }", inputs={"q": lambda: np.sin(np.arange(48)).reshape(2, 3, 8), "k": lambda: np.sin(np.arange(80)).reshape(2, 5, 8), "v": lambda: np.sin(np.arange(120)).reshape(2, 5, 12)}, rtol=1e-5, atol=1e-6)
 @example("heads of four axes", QKV + Y + "{ y = Attention<" + HEADS + ">(q, k, v) }", rtol=1e-5, atol=1e-6)
 @example("constant mask", QKV + ") => (float[2,2,3,6] y) <float[3,5] m = {0, -inf, -inf, -inf, -inf, 0, 0, -inf, -inf, -inf, 0, 0, 0, -inf, -inf}> { y = Attention(q, k, v, m) }", gives="Transpose Mul Mul MatMul Add Softmax MatMul", rtol=1e-5, atol=1e-6)
 @example("constant mask that hides a query", QKV + ") => (float[2,2,3,6] y) <float[3,5] m = {-inf, -inf, -inf, -inf, -inf, 0, 0, -inf, -inf, -inf, 0, 0, 0, -inf, -inf}> { y = Attention(q, k, v, m) }", rtol=1e-5, atol=1e-6)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """MatMul, Gemm and Det."""
 
-import numpy as np
 from opshift.adapter import (
     KEEP,
     Builder,
@@ -16,6 +15,7 @@ from opshift.adapter import (
     boundary,
     example,
     form,
+    np,
     shown,
 )
 from opshift.combinators import cast_around
@@ -119,7 +119,7 @@ def _times(op: Builder, x: Value, factor: float) -> Value:
     return x if factor == 1 else x * op.const(int(factor), like=x)
 
 
-LARGE = {"a": np.array(WIDE_RANGE * 3)[:24].reshape(2, 1, 3, 4), "b": np.array(WIDE_RANGE * 5)[:40].reshape(5, 4, 2)}
+LARGE = {"a": lambda: np.array(WIDE_RANGE * 3)[:24].reshape(2, 1, 3, 4), "b": lambda: np.array(WIDE_RANGE * 5)[:40].reshape(5, 4, 2)}
 MATRIX_9 = boundary(
     9,
     "Gemm:eddd78 MatMul:433a95",

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from opshift.adapter import (
     KEEP,
     Array,
@@ -19,6 +18,7 @@ from opshift.adapter import (
     adapter,
     example,
     fragile,
+    np,
 )
 
 ML = "ai.onnx.ml"
@@ -135,7 +135,7 @@ def _equal(op: Builder, x: Value, keys: Value, table: KeyTable) -> Value:
 
 WORDS = {"x": ["b", "z", "a", ""]}
 NUMBERS = {"x": [1, 7, 0, -1]}
-FLOATS = {"x": [0.5, -1.5, 2, np.nan]}
+FLOATS = {"x": lambda: [0.5, -1.5, 2, np.nan]}
 
 
 @adapter("LabelEncoder", 1, 2, domain=ML, emits=COMPARED[:1], ignores=OTHERS)
@@ -216,7 +216,7 @@ DOUBLES = "<keys_tensor=double[3] {0.5, 0.1, -1.5}, values_tensor=double[3] {0.1
 @example("lists", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_int64s=[5,6]>(x) }', gives="LabelEncoder", inputs=WORDS, imports=BOTH)
 @example("tensors", '(string[4] x) => (float[4] y) { y = ai.onnx.ml.LabelEncoder<keys_tensor=string[2] {"a", "b"}, values_tensor=float[2] {0.5, 2.5}, default_tensor=float[1] {7.0}>(x) }', gives="LabelEncoder", inputs=WORDS, imports=BOTH)
 @example("short numbers", "(int32[4] x) => (int16[4] y) { y = ai.onnx.ml.LabelEncoder" + SHORT + "(x) }", gives="Cast LabelEncoder Cast", inputs=NUMBERS, imports=BOTH)
-@example("doubles", "(double[4] x) => (double[4] y) { y = ai.onnx.ml.LabelEncoder" + DOUBLES + "(x) }", inputs={"x": [0.1, 0.5, 0.1 + 1e-12, np.nan]}, imports=BOTH)
+@example("doubles", "(double[4] x) => (double[4] y) { y = ai.onnx.ml.LabelEncoder" + DOUBLES + "(x) }", inputs={"x": lambda: [0.1, 0.5, 0.1 + 1e-12, np.nan]}, imports=BOTH)
 @example("words to doubles", '(string[4] x) => (double[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_tensor=double[2] {0.1, 0.2}, default_tensor=double[1] {0.3}>(x) }', gives="LabelEncoder Gather", inputs=WORDS, imports=BOTH)
 @example("no number", "(float[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_floats=[nan,0.5],values_int64s=[3,9]>(x) }", inputs=FLOATS, imports=BOTH)
 @example("the last of equal keys counts", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","b","a"],values_int64s=[0,1,2]>(x) }', gives="LabelEncoder", inputs=WORDS, imports=BOTH)

@@ -3,7 +3,6 @@
 
 from typing import Any
 
-import numpy as np
 from opshift.adapter import (
     KEEP,
     Array,
@@ -18,6 +17,7 @@ from opshift.adapter import (
     boundary,
     example,
     flaw,
+    np,
 )
 
 from opshift_adapters._lib.forest import (
@@ -65,7 +65,7 @@ CLASSES = (
 NAMED = '(float[N,2] x) => (string[N] l, float[N,3] z) { l, z = ai.onnx.ml.TreeEnsembleClassifier<classlabels_strings=["a","b","c"],'
 RATES = ",nodes_hitrates_as_tensor=double[6] {1.0, 0.5, 0.5, 0.25, 0.25, 1.0}"
 X = "(float[N,2] x) => (float[N,k] y) { y = ai.onnx.ml.TreeEnsembleRegressor<"
-ROWS = {"x": [[0, 0], [0.5, 3], [1, 0], [1, -1], [2, -1.5], [np.nan, 0], [3, np.nan]]}
+ROWS = {"x": lambda: [[0, 0], [0.5, 3], [1, 0], [1, -1], [2, -1.5], [np.nan, 0], [3, np.nan]]}
 
 
 def _in_tree(text: str) -> str:
@@ -349,7 +349,7 @@ SHARED = ENSEMBLE + (
     f"nodes_splits=float[17] {{{', '.join('0' * 17)}}},nodes_truenodeids={[*range(1, 17), 0]},nodes_trueleafs={[0] * 16 + [1]},"
     f"nodes_falsenodeids={[*range(1, 17), 0]},nodes_falseleafs={[0] * 16 + [1]},leaf_targetids=[0],leaf_weights=float[1] {{1.0}}>(x) }}"
 )
-MEMBERS = {"x": [[0, 0], [1, 1], [1, -1], [1, 2], [2, 5], [1, np.nan], [np.nan, 1]]}
+MEMBERS = {"x": lambda: [[0, 0], [1, 1], [1, -1], [1, 2], [2, 5], [1, np.nan], [np.nan, 1]]}
 
 
 @adapter("TreeEnsemble", 5, 4, domain=ML, since=7, emits="ai.onnx.ml.TreeEnsembleRegressor Cast Sigmoid Softmax Gather Div ReduceSum ReduceMin ReduceMax", handles_types=True, ignores=HINTS)

@@ -3,7 +3,6 @@
 
 from typing import Any
 
-import numpy as np
 from opshift.adapter import (
     Builder,
     Node,
@@ -14,6 +13,7 @@ from opshift.adapter import (
     alternative,
     boundary,
     example,
+    np,
     shown,
 )
 
@@ -48,7 +48,7 @@ PRODUCT_OF_CODES = "(float[2,K] x, uint8[K,4] b, uint8 p, uint8[4] q) => (int32[
 
 @adapter("MatMulInteger", 10, 9, emits=("Cast", "Sub", "MatMul", "Unsqueeze", "Reshape", "Div", *QUANTIZED))
 @example("of codes that nothing else reads", PRODUCT_OF_CODES.replace("K", "3"), gives="Div Cast Add Add Clip Sub Sub Cast Cast Sub MatMul Cast", inputs={"x": [[1e9, -1e9, 0.25], [7.75, 8.25, -3.0]]})
-@example("of codes that nothing else reads, long sums", PRODUCT_OF_CODES.replace("K", "300"), gives="Div Cast Add Add Clip Sub Sub Cast Cast Cast Sub MatMul", inputs={"x": np.full((2, 300), 1e9), "b": np.full((300, 4), 255), "p": 1, "q": [0, 1, 128, 255]})
+@example("of codes that nothing else reads, long sums", PRODUCT_OF_CODES.replace("K", "300"), gives="Div Cast Add Add Clip Sub Sub Cast Cast Cast Sub MatMul", inputs={"x": lambda: np.full((2, 300), 1e9), "b": lambda: np.full((300, 4), 255), "p": 1, "q": [0, 1, 128, 255]})
 @example("of codes and a vector", "(float[2,3] x, uint8[3] b) => (int32[2] y) <float s = {0.5}> { a = QuantizeLinear(x, s) y = MatMulInteger(a, b) }", gives="Div Add Clip Sub Cast MatMul Cast")
 @example("no zero points", "(uint8[2,3] a, int8[3,4] b) => (int32[2,4] y) { y = MatMulInteger(a, b) }", gives="Cast Cast MatMul")
 @example("zero points", "(uint8[2,3] a, uint8[3,4] b, uint8 p, uint8 q) => (int32[2,4] y) { y = MatMulInteger(a, b, p, q) }", gives="Cast Cast Sub Cast Cast Sub MatMul")
@@ -122,7 +122,7 @@ MANY = "(uint8[1,33,4,4] x, uint8[2,33,3,3] w, uint8 p, uint8 q) => (int32[1,2,a
 @example("padded, zero points", "(uint8[1,2,4,5] x, int8[2,2,3,3] w, uint8 p, int8 q) => (int32[a,b,c,d] y) { y = ConvInteger<kernel_shape=[3,3], pads=[1,1,1,1], strides=[2,1], dilations=[1,2]>(x, w, p, q) }", gives="Cast Cast Cast Sub Cast Sub Conv Cast")
 @example("of codes that nothing else reads", "(float[1,1,4,4] x, uint8[2,1,3,3] w, uint8 p, uint8 q) => (int32[1,2,2,2] y) <float s = {0.5}> { c = QuantizeLinear(x, s, p) y = ConvInteger(c, w, p, q) }", gives="Div Cast Add Add Clip Sub Sub Cast Cast Sub Conv Cast")
 @example("per output channel", '(int8[1,4,6] x, int8[2,2,3] w, int8 p, int8[2] q) => (int32[a,b,c] y) { y = ConvInteger<group=2, auto_pad="SAME_UPPER">(x, w, p, q) }', gives="Cast Cast Cast Sub Cast Reshape Sub Conv Cast")
-@example("many products", MANY, inputs={"x": np.full((1, 33, 4, 4), 255), "w": np.full((2, 33, 3, 3), 253), "p": 0, "q": 0})
+@example("many products", MANY, inputs={"x": lambda: np.full((1, 33, 4, 4), 255), "w": lambda: np.full((2, 33, 3, 3), 253), "p": 0, "q": 0})
 def conv_integer_10_9(node: Node, op: Builder) -> Result:
     """Opset 10 added ConvInteger; below it, Conv of differences in float or double is written."""
     zeros = node.input("x_zero_point"), node.input("w_zero_point")

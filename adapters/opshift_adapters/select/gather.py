@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gather, GatherElements and GatherND, and the linear positions that they share."""
 
-import numpy as np
 from opshift.adapter import (
     Builder,
     InvalidModel,
@@ -14,6 +13,7 @@ from opshift.adapter import (
     adapter,
     boundary,
     example,
+    np,
 )
 
 from opshift_adapters._lib.blocks import (
@@ -169,8 +169,8 @@ BATCHES = ("Slice", "Sub", "Add", "Concat", "Unsqueeze", *ARANGE, *SIZE_OF)
 @example("none", ND + "{ y = GatherND(x, i) }", inputs={"i": [[0, 2], [-1, -3]]}, gives="GatherND")
 @example("batch_dims of 0", ND + "{ y = GatherND<batch_dims=0>(x, i) }", inputs={"i": [[0, 2], [-1, -3]]}, gives="GatherND")
 @example("one", "(float[2,3,4] x, int64[2,1] i) => (float[2,4] y) { y = GatherND<batch_dims=1>(x, i) }", inputs={"i": [[2], [-3]]}, gives="Slice Sub Add Concat GatherND")
-@example("two", "(float[2,3,4,2] x, int64[2,3,5,2] i) => (float[2,3,5] y) { y = GatherND<batch_dims=2>(x, i) }", inputs={"i": np.arange(60).reshape(2, 3, 5, 2) % 2})
-@example("unknown dimensions", "(float[A,B,4] x, int64[A,B,C,1] i) => (float[A,B,C] y) { y = GatherND<batch_dims=2>(x, i) }", inputs={"x": np.arange(24).reshape(2, 3, 4), "i": np.arange(12).reshape(2, 3, 2, 1) % 4})
+@example("two", "(float[2,3,4,2] x, int64[2,3,5,2] i) => (float[2,3,5] y) { y = GatherND<batch_dims=2>(x, i) }", inputs={"i": lambda: np.arange(60).reshape(2, 3, 5, 2) % 2})
+@example("unknown dimensions", "(float[A,B,4] x, int64[A,B,C,1] i) => (float[A,B,C] y) { y = GatherND<batch_dims=2>(x, i) }", inputs={"x": lambda: np.arange(24).reshape(2, 3, 4), "i": lambda: np.arange(12).reshape(2, 3, 2, 1) % 4})
 @example("no batches", "(float[0,3,4] x, int64[0,1] i) => (float[0,4] y) { y = GatherND<batch_dims=1>(x, i) }")
 def gather_nd_12_11(node: Node, op: Builder) -> Result:
     """Opset 12 added `batch_dims`; below it, the batch positions are written into the indices."""

@@ -3,7 +3,6 @@
 
 import math
 
-import numpy as np
 from opshift.adapter import (
     Array,
     Builder,
@@ -16,6 +15,7 @@ from opshift.adapter import (
     adapter,
     boundary,
     example,
+    np,
 )
 
 from opshift_adapters._lib.blocks import (
@@ -38,13 +38,13 @@ WRITTEN = (*SCATTERED, *RESHAPE_TO, *SIZE_OF)
 @example("constant places", "(float[3,2] x, float[1,2] u) => (float[3,2] y) <int64[1,2] i = {1, 0}> { y = Scatter(x, i, u) }", gives="Reshape Reshape Concat Gather")
 @example("strings along the last axis", "(string[2,3] x, string[2,1] u) => (string[2,3] y) <int32[2,1] i = {1, 0}> { y = Scatter<axis=-1>(x, i, u) }", gives="Reshape Reshape Concat Gather")
 @example("no updates", "(float[3] x, float[0] u) => (float[3] y) <int64[0] i = {}> { y = Scatter(x, i, u) }")
-@example("computed places", COMPUTED + "(x, i, u) }", inputs={"i": [[0, 2, 1], [1, 0, 2]], "u": [[np.nan, np.inf, -0.0], [4, 5, 6]]})
+@example("computed places", COMPUTED + "(x, i, u) }", inputs={"i": [[0, 2, 1], [1, 0, 2]], "u": lambda: [[np.nan, np.inf, -0.0], [4, 5, 6]]})
 @example("computed places on the last axis", COMPUTED + "<axis=-1>(x, i, u) }", inputs={"i": [[0, 3, 1], [1, 0, 2]]})
 @example("computed strings", "(string[3] x, int32[2] i, string[2] u) => (string[3] y) { y = Scatter(x, i, u) }", inputs={"i": [2, 0]})
 @example("computed, three axes", "(int8[2,3,2] x, int64[2,1,2] i, int8[2,1,2] u) => (int8[2,3,2] y) { y = Scatter<axis=1>(x, i, u) }", inputs={"i": [[[0, 2]], [[1, 1]]]})
 @example("computed, no updates", "(float[3,4] x, int64[0,4] i, float[0,4] u) => (float[3,4] y) { y = Scatter(x, i, u) }")
 @example("computed, unknown dimensions", "(float[A,B] x, int64[C,D] i, float[C,D] u) => (float[A,B] y) { y = Scatter(x, i, u) }", inputs={"x": [[1, 2, 3], [4, 5, 6]], "i": [[1, 0]], "u": [[7, 8]]})
-@example("computed, nothing", "(float[A,B] x, int64[C,B] i, float[C,B] u) => (float[A,B] y) { y = Scatter(x, i, u) }", inputs={"x": np.zeros((2, 0)), "i": np.zeros((1, 0)), "u": np.zeros((1, 0))})
+@example("computed, nothing", "(float[A,B] x, int64[C,B] i, float[C,B] u) => (float[A,B] y) { y = Scatter(x, i, u) }", inputs={"x": lambda: np.zeros((2, 0)), "i": lambda: np.zeros((1, 0)), "u": lambda: np.zeros((1, 0))})
 @example("constant places, unknown dimensions", "(float[N] x, float[1] u) => (float[N] y) <int64[1] i = {1}> { y = Scatter(x, i, u) }")
 @example("unknown rank", "(float[6] v, int64[n] s, int64[1,1] i, float[1,1] u) => (float[a,b] y) { x = Reshape(v, s) y = Scatter(x, i, u) }", inputs={"s": [2, 3], "i": [[1]]})
 @example("indices without an axis", "(float[3] x, int64 i, float u) => (float[3] y) { y = Scatter(x, i, u) }", invalid="indices without an axis")
@@ -133,7 +133,7 @@ TENSOR = "(float[2,4,3] c, float[2,2,3] u{}) => (float[2,4,3] y) {{ y = TensorSc
 @example("from an index", TENSOR.format(", int64[2] w") + "(c, u, w) }", inputs={"w": [2, 0]})
 @example("circular", TENSOR.format(", int64[2] w") + '<mode="circular">(c, u, w) }', inputs={"w": [3, 1]})
 @example("another axis", "(double[2,4,3,2] c, double[2,2,3,2] u, int64[2] w) => (double[2,4,3,2] y) { y = TensorScatter<axis=1>(c, u, w) }", inputs={"w": [2, 1]})
-@example("unknown dimensions", '(float16[B,H,L,D] c, float16[B,H,S,D] u, int64[B] w) => (float16[B,H,L,D] y) { y = TensorScatter<mode="circular">(c, u, w) }', inputs={"c": np.zeros((2, 2, 3, 2)), "u": np.ones((2, 2, 2, 2)), "w": [2, 1]})
+@example("unknown dimensions", '(float16[B,H,L,D] c, float16[B,H,S,D] u, int64[B] w) => (float16[B,H,L,D] y) { y = TensorScatter<mode="circular">(c, u, w) }', inputs={"c": lambda: np.zeros((2, 2, 3, 2)), "u": lambda: np.ones((2, 2, 2, 2)), "w": [2, 1]})
 @example("nothing to write", "(float[2,4,3] c, float[2,0,3] u) => (float[2,4,3] y) { y = TensorScatter(c, u) }")
 @example("float8", "(float8e5m2[2,4,3] c, float8e5m2[2,2,3] u) => (float8e5m2[2,4,3] y) { y = TensorScatter(c, u) }")
 @example("int4", "(int4[2,4,3] c, int4[2,2,3] u) => (int4[2,4,3] y) { y = TensorScatter(c, u) }")

@@ -3,7 +3,6 @@
 
 import math
 
-import numpy as np
 from opshift.adapter import (
     KEEP,
     Array,
@@ -17,6 +16,7 @@ from opshift.adapter import (
     adapter,
     boundary,
     example,
+    np,
 )
 
 from opshift_adapters._lib.blocks import (

@@ -3,7 +3,6 @@
 
 from dataclasses import dataclass
 
-import numpy as np
 from opshift.adapter import (
     Builder,
     Node,
@@ -15,6 +14,7 @@ from opshift.adapter import (
     adapter,
     boundary,
     example,
+    np,
 )
 
 from opshift_adapters._lib.blocks import (
@@ -129,7 +129,7 @@ ROW = SPLIT.replace("[a,b]", "[a]")
 @example("from the end", OF_TWO + "t = SequenceInsert(s, a) y = SequenceAt(t, last) }", gives="Identity")
 @example("inserted and erased", OF_TWO + "t = SequenceInsert(s, b, one) u = SequenceErase(t) v = SequenceErase(u, last) y = SequenceAt(v, last) }", gives="Identity")
 @example("of an empty one", "(float[2] a) => (float[2] y) <int64 z = {0}> { s = SequenceEmpty() t = SequenceInsert(s, a) y = SequenceAt(t, z) }", gives="Identity")
-@example("computed position", "(float[2,N] a, float[2,N] b, int32 i) => (float[2,N] y) { s = SequenceConstruct(a, b) y = SequenceAt(s, i) }", inputs={"i": np.array(-2), "a": np.ones((2, 3)), "b": np.zeros((2, 3))})
+@example("computed position", "(float[2,N] a, float[2,N] b, int32 i) => (float[2,N] y) { s = SequenceConstruct(a, b) y = SequenceAt(s, i) }", inputs={"i": lambda: np.array(-2), "a": lambda: np.ones((2, 3)), "b": lambda: np.zeros((2, 3))})
 @example("computed position, shapes differ", OF_TWO + "y = SequenceAt(s, i) }", refuses=Why.NEEDS_CONSTANT)
 @example("rows", ROW + "s = SplitToSequence<keepdims=0>(x) y = SequenceAt(s, last) }", gives="Gather")
 @example("a row by computed position", ROW + "s = SplitToSequence<keepdims=0>(x) y = SequenceAt(s, i) }", inputs={"i": 2})
@@ -278,7 +278,7 @@ PAIRED = "(seq(float[n]) s, seq(float[n]) t, float[1] c) => (seq(float[n]) y, se
 @example("known elements", MAPPED + DOUBLED, gives="SequenceConstruct SequenceAt Add SequenceAt Add SequenceConstruct SequenceAt SequenceLength")
 @example("captured and shared", MAPPED + "m = SequenceMap(s, c) <body = g (float[k] e, float[1] d) => (float[l] f) { u = Mul(e, d) f = Concat<axis=0>(u, a) }> y = SequenceAt(m, one) l = SequenceLength(m) }")
 @example("computed elements", "(float[N,3] x) => (float[N,3] y) { s = SplitToSequence(x) m = SequenceMap(s) <body = g (float[1,3] e) => (float[1,3] f) { f = Neg(e) }> y = ConcatFromSequence<axis=0>(m) }")
-@example("inputs", PAIRED, inputs={"s": [np.ones(2), np.ones(1)], "t": [np.zeros(1), np.zeros(3)]})
+@example("inputs", PAIRED, inputs={"s": lambda: [np.ones(2), np.ones(1)], "t": lambda: [np.zeros(1), np.zeros(3)]})
 @example("an element grows at the boundary", "(float[2,3] a, float[3] w) => (float[n,3] y) <int64 z = {0}> { s = SequenceConstruct(a) m = SequenceMap(s) <body = g (float[2,3] e) => (float[2,3] f) { f = LayerNormalization(e, w) }> y = SequenceAt(m, z) }", atol=1e-6)
 @example("of an unknown operator", "(float[2] a) => (seq(float[2]) y) { s = other.thing(a) y = SequenceMap(s) <body = g (float[2] e) => (float[2] f) { f = Neg(e) }> }", imports={"other": 1}, refuses=Why.NEEDS_TYPE)
 def sequence_map_17_16(node: Node, op: Builder) -> Result:

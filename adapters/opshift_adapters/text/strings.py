@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """TfIdfVectorizer and the operators on strings."""
 
-import numpy as np
 from opshift.adapter import (
     Array,
     Builder,
@@ -13,6 +12,7 @@ from opshift.adapter import (
     example,
     fragile,
     impossible,
+    np,
 )
 
 STRING_NORMALIZER_10 = impossible(

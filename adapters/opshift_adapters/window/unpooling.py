@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """MaxUnpool: the elements that MaxPool picked, written back at their indices."""
 
-import numpy as np
-from opshift.adapter import Builder, Node, Value, adapter, boundary, example
+from opshift.adapter import Builder, Node, Value, adapter, boundary, example, np
 from opshift.combinators import cast_around
 
 from opshift_adapters._lib.blocks import (
@@ -27,13 +26,13 @@ SIZED = TILES.replace(") =>", ", int64[4] o) =>") + ", strides=[2,2]>(x, i, o) }
 @adapter("MaxUnpool", 9, 8, emits=(*SCATTERED, *RESHAPE_TO, "Shape", "Div", "Expand", *COUNTED))
 @example("pairs", f"(float[1,2,2] x, int64[1,2,2] i) => (float[1,2,4] y) {{ y = MaxUnpool{HALVES}(x, i) }}", inputs=PICKED)
 @example("half", f"(float16[1,2,2] x, int64[1,2,2] i) => (float16[1,2,4] y) {{ y = MaxUnpool{HALVES}(x, i) }}", inputs=PICKED)
-@example("NaN, infinities and -0", f"(float[1,2,2] x, int64[1,2,2] i) => (float[1,2,4] y) {{ y = MaxUnpool{HALVES}(x, i) }}", inputs=PICKED | {"x": [[[np.nan, np.inf], [-np.inf, -0.0]]]})
+@example("NaN, infinities and -0", f"(float[1,2,2] x, int64[1,2,2] i) => (float[1,2,4] y) {{ y = MaxUnpool{HALVES}(x, i) }}", inputs=PICKED | {"x": lambda: [[[np.nan, np.inf], [-np.inf, -0.0]]]})
 @example("one place twice", f"(double[1,1,3] x, int64[1,1,3] i) => (double[1,1,6] y) {{ y = MaxUnpool{HALVES}(x, i) }}", inputs={"x": [[[1, 2, 3]]], "i": [[[4, 0, 4]]]})
 @example("no strides", TILES + ">(x, i) }", inputs={"i": [[[[0, 8], [4, 2]]]]})
 @example("pads", TILES + ", strides=[2,2], pads=[1,0,0,1]>(x, i) }", inputs={"i": [[[[0, 8], [4, 2]]]]})
 @example("unknown sizes", "(float[N,C,L] x, int64[N,C,L] i) => (float[N,C,o] y) { y = MaxUnpool" + HALVES + "(x, i) }", inputs=PICKED)
 @example("unknown rank", "(float[4] v, int64[4] j, int64[n] s) => (float[a,b,c] y) { x = Reshape(v, s) i = Reshape(j, s) y = MaxUnpool" + HALVES + "(x, i) }", inputs={"j": [1, 2, 4, 7], "s": [1, 2, 2]})
-@example("nothing", "(float[N,C,L] x, int64[N,C,L] i) => (float[N,C,o] y) { y = MaxUnpool" + HALVES + "(x, i) }", inputs={"x": np.zeros((1, 0, 2)), "i": np.zeros((1, 0, 2))})
+@example("nothing", "(float[N,C,L] x, int64[N,C,L] i) => (float[N,C,o] y) { y = MaxUnpool" + HALVES + "(x, i) }", inputs={"x": lambda: np.zeros((1, 0, 2)), "i": lambda: np.zeros((1, 0, 2))})
 @example("a size said", SIZED, inputs=CORNERS | {"o": [1, 1, 5, 5]})
 @example("the size that follows", SIZED, inputs=CORNERS | {"o": [1, 1, 4, 4]})
 def max_unpool_9_8(node: Node, op: Builder) -> Value:

@@ -25,7 +25,7 @@ class Example:
     approximate: bool = False
     rtol: float = 0.0
     atol: float = 0.0
-    inputs: Mapping[str, Any] = field(default_factory=dict)
+    given: Mapping[str, Any] = field(default_factory=dict)  # values, or functions that give them
     imports: Mapping[str, int] = field(default_factory=dict)
     ir_version: int | None = None
     functions: str = ""
@@ -38,9 +38,14 @@ class Example:
         return Example(
             self.title, self.graph.replace("{op}", op),
             self.gives.replace("{op}", op) if self.gives else self.gives, self.refuses,
-            self.approximate, self.rtol, self.atol, self.inputs, self.imports, self.ir_version,
+            self.approximate, self.rtol, self.atol, self.given, self.imports, self.ir_version,
             self.functions, self.invalid, self.assume,
         )  # fmt: skip
+
+    @property
+    def inputs(self) -> dict[str, Any]:
+        """The values of inputs that the example gives."""
+        return {name: one() if callable(one) else one for name, one in self.given.items()}
 
     @property
     def wishes(self) -> dict[str, Any]:
@@ -80,7 +85,10 @@ def example(
     invalid: str | None = None,
     assume: Assumption | None = None,
 ) -> Callable[[Callable[..., Any] | Draft], Draft]:
-    """A case of the function below it, in onnx's text format: `(inputs) => (outputs) { nodes }`."""
+    """A case of the function below it, in onnx's text format: `(inputs) => (outputs) { nodes }`.
+
+    A value of `inputs` that needs numpy is a function, so that a conversion does not import numpy.
+    """
     case = Example(
         title, graph, gives, refuses, approximate, rtol, atol, inputs or {}, imports or {},
         ir_version, functions, invalid, () if assume is None else (assume,),
