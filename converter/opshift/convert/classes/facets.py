@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 from opshift.author.node import TypePart
@@ -15,6 +16,7 @@ from opshift.protos import TensorProto, TypeProto
 # The integers that inference reads from a tensor are shapes, axes and counts; the floats scales.
 _INTEGERS = frozenset({TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL})
 _FLOATS = frozenset((TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE))
+MOST_TYPES = 4096  # whose answers are remembered: few types occur in many classes
 _MOST_INTEGERS, _MOST_OTHERS = 512, 16
 
 
@@ -57,22 +59,26 @@ def is_told(found: TypeProto | None, what: TypePart) -> bool:
     )
 
 
+@functools.lru_cache(maxsize=MOST_TYPES)
 def is_static(kind: bytes) -> bool:
     """Whether a type is that of a tensor of which every length is known."""
     return is_complete(TypeProto.FromString(kind))
 
 
+@functools.lru_cache(maxsize=MOST_TYPES)
 def is_clear(kind: bytes | None) -> bool:
     """Whether a type tells the element type and the rank."""
     return kind is not None and bool(element_types(TypeProto.FromString(kind))) and has_rank(kind)
 
 
+@functools.lru_cache(maxsize=MOST_TYPES)
 def has_rank(kind: bytes) -> bool:
     """Whether a type tells the rank, or is none that has one."""
     found = TypeProto.FromString(kind)
     return rank_of(found) is not None or not found.HasField("tensor_type")
 
 
+@functools.lru_cache(maxsize=MOST_TYPES)
 def may_count(kind: bytes | None) -> bool:
     """Whether inference may follow the numbers of a value: integers in a vector or a scalar."""
     found = TypeProto.FromString(kind or b"")
@@ -84,8 +90,12 @@ def may_count(kind: bytes | None) -> bool:
 
 def without_symbols(kind: TypeProto) -> bytes:
     """The bytes of a type without names of dimensions: two names never contradict each other."""
-    plain = TypeProto()
-    plain.CopyFrom(kind)
+    return _without_symbols(kind.SerializeToString(deterministic=True))
+
+
+@functools.lru_cache(maxsize=MOST_TYPES)
+def _without_symbols(kind: bytes) -> bytes:
+    plain = TypeProto.FromString(kind)
     inner = plain
     while (which := inner.WhichOneof("value")) in ("sequence_type", "optional_type", "map_type"):
         inner = (

@@ -105,6 +105,7 @@ class Memo:
     def __init__(self, imports: Imports, ir_version: int, adapters: Registry) -> None:
         self.adapters = adapters
         self.imports = imports
+        self.versions = dict(imports)
         self.ir_version = ir_version
         self.lock = threading.Lock()
         self.noted = False  # whether the values of the model at hand have metadata
@@ -302,7 +303,7 @@ class Memo:
 
         The checker lets operators of onnx pass that were experiments and have no schema.
         """
-        domain, version = node.domain, dict(self.imports).get(node.domain, 0)
+        domain, version = node.domain, self.versions.get(node.domain, 0)
         if domain in DOMAINS:
             return schemas.schema(domain, node.op_type, version) is not None
         return domain not in schemas.known_domains()
@@ -313,7 +314,7 @@ class Memo:
 
     def _is_unknown(self, node: NodeProto) -> bool:
         """Whether onnx has no schema for an operator."""
-        return schemas.schema(*_key(node), dict(self.imports).get(node.domain, 0)) is None
+        return schemas.schema(*_key(node), self.versions.get(node.domain, 0)) is None
 
     def outputs(self, key: tuple[int, ...]) -> tuple[int, ...]:
         """The facets of the outputs of a class: signature, inputs, then outputs as declared."""
@@ -391,13 +392,15 @@ class Memo:
         key = _key(node)
         if key == ("", "Constant") or len(node.output) != 1:
             return UNSURE if key == ("", "Constant") else None
+        rule = known.rules(Fold).get(key)
+        if rule is None and key != ("", "Identity"):
+            return None
         given = {n: self.facets[i] for n, i in zip(node.input, inputs, strict=False) if n}
         env = ClassEnv(given, self)
-        rule = known.rules(Fold).get(key)
         try:
-            if key == ("", "Identity"):
+            if rule is None:
                 found = env.constant(node.input[0])
-            elif rule is None or self._lacks(rule, node, given):
+            elif self._lacks(rule, node, given):
                 return None
             else:
                 found = rule.value(self.read(node, env))
@@ -417,7 +420,7 @@ class Memo:
 
     def read(self, node: NodeProto, env: FoldingEnv) -> Node:
         """A node as an adapter reads it."""
-        version = dict(self.imports).get(node.domain, 0)
+        version = self.versions.get(node.domain, 0)
         return Node(node, schemas.schema(*_key(node), version), env)
 
     def _ranked(
@@ -440,7 +443,7 @@ class Memo:
                 return [None] * len(kinds)
         if rule is None or all(kind is not None and has_rank(kind) for kind in kinds):
             return kinds
-        version = dict(self.imports).get(proto.domain, 0)
+        version = self.versions.get(proto.domain, 0)
         schema = schemas.schema(*_key(proto), version)
         ranks = inference.told_ranks(rule, proto, schema, _types_of(proto, facets))
         found = list(kinds)

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from opshift.author.verdicts import FORM
 from opshift.convert.blockers import StepRefused
-from opshift.convert.classes.facets import Facet
+from opshift.convert.classes.facets import MOST_TYPES, Facet
 from opshift.convert.classes.memo import Memo
 from opshift.convert.classes.nested import holds_graphs, rename
 from opshift.convert.classes.rows import Signature, inputs_of, names_of
@@ -100,6 +101,7 @@ class ClassPlan:
         self.answers.update(zip(asked, quotient.answers(found), strict=True))
 
 
+@functools.lru_cache(maxsize=MOST_TYPES)
 def _is_declarable(kind: bytes | None) -> bool:
     """Whether an input or output of a model may have a type."""
     if kind is None:

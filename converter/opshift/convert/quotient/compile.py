@@ -98,6 +98,11 @@ class Compilation(Conversion):
         self.journal.current = None
         return ()
 
+    def _settle_declarations(self) -> None:
+        """Notes the declarations that were used; those of a quotient have no lengths to correct."""
+        if any(step.rewritten for step in self.steps):
+            self.notes += self.facts.believed()
+
     def numbered(self, report: Report) -> Report:
         """The journal knows the new names as they are; those of an instance get numbers."""
         return report

@@ -58,8 +58,13 @@ def entries(data_type: int, count: int) -> int:
     return -(-count * bits // 8) if bits < 6 else count
 
 
+_SHORT = [bytes([value]) for value in range(0x80)]
+
+
 def varint(value: int) -> bytes:
     """Encode an unsigned integer the way lengths and tags are written."""
+    if value < 0x80:
+        return _SHORT[value]
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
