@@ -494,3 +494,18 @@ def test_a_symbol_in_a_new_graph_is_not_told_by_a_class():
     text = "g (float[N,3] x, int64 a) => (float[N,3] y) { y = CumSum(x, a) }"
     assert by_classes(parsed(text, 11), 10) is None
     assert_same(parsed(text.replace("N", "2"), 11), 10, taken=True)
+
+
+def test_initializers_leave_the_inputs_of_a_model_that_goes_by_classes():
+    """The note counts those of the model, and none of the small model of its classes."""
+    model = _pair("ReduceMean", 8, axes=[2], keepdims=1)
+    model.ir_version = 3
+    scale = numpy_helper.from_array(np.ones(4, np.float32), "s")
+    model.graph.initializer.append(scale)
+    model.graph.input.append(helper.make_tensor_value_info("s", TensorProto.FLOAT, [4]))
+    model.graph.node[0].CopyFrom(helper.make_node("Add", ["x", "s"], ["y"], "a"))
+    assert_same(model, 18, taken=True)
+    found = by_classes(model, 18)
+    assert found is not None
+    assert [one.name for one in found[0].graph.input] == ["x"]
+    assert sum("no longer among the inputs" in note for note in found[1].notes) == 1

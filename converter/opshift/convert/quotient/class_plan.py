@@ -14,6 +14,7 @@ from opshift.convert.classes.facets import MOST_TYPES, Facet
 from opshift.convert.classes.memo import Memo
 from opshift.convert.classes.nested import holds_graphs, rename
 from opshift.convert.classes.rows import Signature, inputs_of, names_of
+from opshift.convert.ir.lift import lift
 from opshift.convert.quotient.class_journal import ClassJournal, input_name, output_name
 from opshift.convert.quotient.compile import Compilation, content_of
 from opshift.convert.quotient.template import Answer, Beyond, Reader
@@ -200,12 +201,16 @@ class Quotient:
         model.CopyFrom(self.model)
         work = Compilation(model, Request(self.plan.to), self.plan, self.journal)
         try:
-            self.notes = work.run().notes
+            told = work.run().notes
         except (StepRefused, Refused) as refused:
             raise _Refused(_numbers(one.node for one in refused.refusals)) from None
         except OpshiftError:
             raise _Refused(set()) from None
         self.prefix = work.document.prefix
+        before = ModelProto()
+        before.CopyFrom(self.model)
+        lifted = lift(before, model.ir_version)  # that, the whole model tells of its own inputs
+        self.notes = tuple(one for one in told if one not in lifted)
         return model
 
     def answers(self, found: ModelProto) -> list[Answer | str]:

@@ -28,6 +28,7 @@ from opshift.convert.classes.proof import Proof, Room, prove
 from opshift.convert.classes.rows import GraphField, Unordered, Unproven, names_in
 from opshift.convert.ir import needs
 from opshift.convert.ir.features import BARE, TYPES
+from opshift.convert.ir.lift import lift
 from opshift.convert.legal import rules
 from opshift.convert.quotient import Outcome
 from opshift.convert.quotient.class_journal import VAGUE
@@ -154,8 +155,8 @@ class _Work:
         """The converted model and the report."""
         if not _PARTS.issuperset(number for number, *_ in self.proof.others):
             raise Beyond("a part of the graph that is not understood")
-        if not self.memo.ir_version >= BARE.ir or self.ir < BARE.ir:
-            raise Beyond("initializers that are graph inputs")
+        if self.ir < BARE.ir:
+            raise Beyond("the IR version")
         head = Document(self.proof.shown)
         if rules.at_end(head, self.proof.adapters, visit_all=False).found:
             raise Beyond("a rule that the model breaks")
@@ -168,7 +169,14 @@ class _Work:
         instance = Instance(self.proof, answers, prefix)
         pieces = instance.graph()
         made = b"".join(self._model(pieces))
-        return made, self._report(answers, instance.nodes, self._notes(made, answers))
+        notes = self._notes(made, answers)
+        if self.memo.ir_version < BARE.ir:
+            model = ModelProto.FromString(made)
+            model.ir_version = self.memo.ir_version
+            notes = [*lift(model, self.ir), *notes]
+            model.ir_version = self.ir
+            made = model.SerializeToString()
+        return made, self._report(answers, instance.nodes, notes)
 
     def _notes(self, made: bytes, answers: Mapping[int, Answer]) -> list[str]:
         """What the report says of metadata that readers of the IR version skip."""
