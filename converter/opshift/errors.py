@@ -90,6 +90,10 @@ class AdapterBug(OpshiftError, TypeError):  # noqa: N818
     code = "ADAPTER_BUG"
 
 
+class FaultyChange(AdapterBug):
+    """An adapter wrote nodes that break a rule; it names the opsets, the adapter and the node."""
+
+
 class Refusal(Exception):  # noqa: N818 - it is an answer, not an error
     """Raised by an adapter when a node has no exact form at the version being entered."""
 

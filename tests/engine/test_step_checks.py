@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 from onnx import AttributeProto, NodeProto, helper
-from opshift import AdapterBug, convert_version
+from opshift import AdapterBug, InvalidModel, convert_version
 from opshift.adapter import T, adapter
 from text_models import model
 
@@ -121,6 +121,81 @@ def test_a_bug_of_an_adapter_is_caught_at_its_step(bug, with_adapters):
     assert FAULTS[bug] in told
     for part in ("ai.onnx 20->19", bug.__name__, "on Gelu 'h'"):
         assert part in told
+
+
+# -- types that nothing declares, and places inside of others --------------------------------------
+
+
+def wrong_rank(node, op):
+    return op.ReduceMax(node["X"], keepdims=0)
+
+
+def type_that_a_reader_lacks(node, op):
+    return op.Cast(node["X"], to=T.STRING)
+
+
+def type_that_the_operator_lacks(node, op):
+    return op.Cast(op.And(node["X"], op.Cast(node["X"], to=T.BOOL)), to=T.FLOAT)
+
+
+def two_types_as_one(node, op):
+    return op.Add(node["X"], op.Cast(node["X"], to=T.DOUBLE))
+
+
+def type_that_does_not_exist(node, op):
+    y = op.Cast(node["X"], to=T.FLOAT)
+    op.made.nodes[-1].attribute[0].i = 99
+    return y
+
+
+def attribute_set_twice(node, op):
+    y = op.Selu(node["X"], alpha=2.0)
+    op.made.nodes[-1].attribute.append(op.made.nodes[-1].attribute[0])
+    return y
+
+
+PLACES = {
+    "graph": TEXT,
+    "branch": """(float[2] x, float[2] z, bool c) => (float[2] y, float[2] late) {
+        y = If (c) <then_branch = t () => (float[2] r) { h = Gelu(x) r = Neg(h) },
+                    else_branch = e () => (float[2] s) { s = Abs(x) }>
+        late = Abs(z)
+    }""",
+    "function": """(float[2] x, float[2] z) => (float[2] y, float[2] late) {
+        y = acme.F(x) late = Abs(z)
+    } <opset_import: ["" : 20], domain: "acme"> F (x) => (g) { h = Gelu(x) g = Neg(h) }""",
+}
+UNDECLARED = (
+    wrong_type, wrong_rank, type_that_a_reader_lacks, type_that_the_operator_lacks,
+    two_types_as_one, type_that_does_not_exist, attribute_set_twice,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("bug", UNDECLARED, ids=lambda bug: bug.__name__)
+def test_what_only_the_whole_model_shows_is_traced_to_its_step(bug, place, with_adapters):
+    bug.__doc__ = "A bug."
+    with_adapters(adapter("Gelu", 20, 19, emits="Abs Add And Cast ReduceMax Selu")(bug))
+    with pytest.raises(AdapterBug) as caught:
+        convert_version(model(PLACES[place], 20, more=', "acme" : 1'), 13)
+    for part in ("ai.onnx 20->19", bug.__name__, "on Gelu"):
+        assert part in str(caught.value)
+
+
+def test_a_value_that_the_outer_graph_writes_later_is_named_at_once(with_adapters):
+    value_that_is_written_later.__doc__ = "A bug."
+    with_adapters(adapter("Gelu", 20, 19, emits="Neg")(value_that_is_written_later))
+    with pytest.raises(AdapterBug, match=r"at ai\.onnx 20->19.*'late', which is written later"):
+        convert_version(model(PLACES["branch"], 20), 13)
+
+
+def test_a_stale_declaration_is_no_bug_of_an_adapter():
+    """Below opset 6 inference of many operators knows no types, so nothing confirms it."""
+    stale = model("(float[2] x) => (float[2] y) { h = Floor(x) y = Neg(h) }", 5)
+    stale.graph.value_info.append(helper.make_tensor_value_info("h", T.FLOAT, [3, 3]))
+    for check in ("default", "full"):
+        with pytest.raises(InvalidModel, match="that the model declares does not fit"):
+            convert_version(stale, 13, check=check)
 
 
 def test_a_sound_adapter_passes(with_adapters):

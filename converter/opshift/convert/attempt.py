@@ -25,7 +25,7 @@ from opshift.convert.legal import author_rules, runtime
 from opshift.convert.request import Request
 from opshift.convert.state import State
 from opshift.convert.ways import Way, alternatives, climb_for, dip_for
-from opshift.errors import Refused
+from opshift.errors import AdapterBug, FaultyChange, InvalidModel, Refused
 from opshift.model import imports, numbering, signature, weights
 from opshift.model.document import Document
 from opshift.model.scope import Imports
@@ -173,7 +173,27 @@ class Conversion(State):
         if self.steps or self.options.ir_version not in ("auto", "keep"):
             ir_version.settle_ir(self, moved=moved)
         if self.options.checks and self.steps:
-            self.notes += check_whole(self)
+            self.notes += self._checked()
+
+    def _checked(self) -> list[str]:
+        """The notes of the check of the result; what it rejects is traced to a change."""
+        try:
+            return check_whole(self)
+        except (AdapterBug, InvalidModel):
+            if not self.traces:
+                self._trace()
+            raise
+
+    def _trace(self) -> None:
+        """Converts the model again and looks at every type; raises what names the change."""
+        copy, store = weights.carve_model(_as_model(self.view))
+        full = dataclasses.replace(self.options, check="full")
+        try:
+            Conversion(copy, store, full, self.adapters, self.way, traces=True).run()
+        except FaultyChange:
+            raise
+        except (AdapterBug, InvalidModel, Refused, StepRefused):
+            return  # it tells no more than what was raised
 
     def _settle_declarations(self) -> None:
         """Corrects declarations that the inputs contradict, and notes those that were used."""

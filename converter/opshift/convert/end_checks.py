@@ -8,7 +8,7 @@ from opshift.convert.blockers import StepRefused
 from opshift.convert.change import Step
 from opshift.convert.legal import checker, diagnose, rules
 from opshift.convert.state import State
-from opshift.errors import AdapterBug, InvalidModel
+from opshift.errors import AdapterBug, FaultyChange, InvalidModel
 from opshift.model import repair, weights
 from opshift.model.scope import FunctionId
 from opshift.opsets import schemas
@@ -21,9 +21,12 @@ def check_fully(state: State, step: Step) -> None:
     if error is None or _namesakes(state) or _objected_before(state):
         return
     if not checker.tolerates(state.document, state.adapters, error):
-        raise AdapterBug(
+        if told := diagnose.declarations(state.view, shown, error, state.adapters):
+            raise InvalidModel(told)
+        by = ", ".join(sorted({f"{one.adapter} on {one.op}" for one in step.rewritten}))
+        raise FaultyChange(
             f"after {step.domain or 'ai.onnx'} {step.start}->{step.to} the checker rejects the"
-            f" model: {error}"
+            f" model: {error}; this step wrote nodes by {by or 'no adapter'}"
         )
 
 
@@ -56,7 +59,7 @@ def check_whole(state: State) -> list[str]:
         ]
     if namesakes := _namesakes(state):
         raise StepRefused([], namesakes)
-    if told := diagnose.declarations(result, error, state.adapters):
+    if told := diagnose.declarations(state.view, result, error, state.adapters):
         raise InvalidModel(told)
     raise AdapterBug(f"the checker rejects the converted model: {error}")
 

@@ -60,6 +60,7 @@ class State(ABC):
     proved: bool = False  # the classes of the nodes show that the checker accepts the model
     sites: list[Site] = field(default_factory=list)  # what was modernized
     for_types: bool = False  # the result is used only for inference
+    traces: bool = False  # the result was rejected, and only the change at fault is looked for
     prefixes: list[str] = field(default_factory=list)  # that new names begin with
 
     @abstractmethod
@@ -114,6 +115,7 @@ class State(ABC):
             self.options.assumptions,
         )
         made.checks = self.options.checks
+        made.traces = self.traces
         return made
 
     def done(self, step: Step) -> None:

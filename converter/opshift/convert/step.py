@@ -66,6 +66,7 @@ class Stepper:
         self.blockers = Blockers(document, (start, to))
         self.settled = False  # whether nodes inside a graph that an adapter takes apart are done
         self.checks = True  # whether the nodes that adapters write are checked
+        self.traces = False  # whether every type is inferred, to find the change at fault
         self.given: set[str] = set()  # the new names of the present change
         self.typed: set[tuple[object, ...]] = set()  # the kinds of changes whose types were checked
         self.only: frozenset[tuple[int, int]] | None = None  # the nodes that cross, if not all
@@ -287,7 +288,7 @@ class Stepper:
         if self.checks and (self.settled or not node.graphs_taken):
             change = (place, node, op, adapter, self.domain, self.start, self.to)
             noted = len(self.facts.assumptions)
-            rules.before_step(WrittenNodes(*change, self.given, self.typed))
+            rules.before_step(WrittenNodes(*change, self.given, self.typed, self.traces))
             while len(self.facts.assumptions) > noted:  # a check adds none to the report
                 self.facts.assumptions.popitem()
         done = NodeChange(place, task, op.made, node, op)

@@ -28,6 +28,28 @@ def dims_of(found: TypeProto) -> Dims:
     )
 
 
+def shown_type(found: TypeProto) -> str:
+    """`tensor(float)`, or `tensor(float)[2,?]` for a tensor whose rank is known."""
+    name = schemas.type_name(found) or "a value of unknown type"
+    if rank_of(found) is None:
+        return name
+    return f"{name}[{','.join('?' if d is None else str(d) for d in dims_of(found))}]"
+
+
+def alike(was: TypeProto, now: TypeProto) -> bool:
+    """Whether the element types and ranks of two types do not contradict each other."""
+    names, ranks = (schemas.type_name(was), schemas.type_name(now)), (rank_of(was), rank_of(now))
+    return all(None in pair or pair[0] == pair[1] for pair in (names, ranks))
+
+
+def agree(was: TypeProto, now: TypeProto) -> bool:
+    """Whether two types do not contradict each other, not even in a length."""
+    if not alike(was, now):
+        return False
+    pairs = zip(dims_of(was), dims_of(now), strict=False)
+    return not any(a != b for a, b in pairs if isinstance(a, int) and isinstance(b, int))
+
+
 def is_complete(found: TypeProto) -> bool:
     tensor = found.tensor_type
     return (

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from opshift.author.facts import Facts
+from opshift.author.inference import infer_all
 from opshift.author.registry import Registry
 from opshift.convert.legal import checker, rules
 from opshift.convert.legal.findings import ERROR, WARNING, Checked, Phase
@@ -16,6 +17,7 @@ from opshift.model import walk, weights
 from opshift.model.document import Document
 from opshift.model.illegible import illegible
 from opshift.model.weights.copy import copy_of
+from opshift.opsets.types import agree, rank_of
 from opshift.protos import GraphProto, ModelProto
 
 
@@ -81,13 +83,18 @@ def _in_training(model: ModelProto, adapters: Registry) -> str | None:
     return None
 
 
-def declarations(after: bytes | ModelProto, error: str, adapters: Registry) -> str | None:
+def declarations(
+    before: bytes | ModelProto, after: bytes | ModelProto, error: str, adapters: Registry
+) -> str | None:
     """The objection to a result that is legal without its declared types and shapes; else None.
 
-    Older operators had no inference, so a wrong declaration may show only at another version.
+    Older operators had no inference, so a wrong declaration may show only at another version. What
+    inference confirms in the unconverted model is no wrong declaration.
     """
     model = ModelProto.FromString(after) if isinstance(after, bytes) else copy_of(after)
     if checker.lenient(model, adapters, full=False) is not None:
+        return None
+    if _confirmed(before, adapters):
         return None
     _forget(model.graph)
     for function in model.functions:
@@ -98,6 +105,19 @@ def declarations(after: bytes | ModelProto, error: str, adapters: Registry) -> s
     return (
         f"a type or shape that the model declares does not fit its operators: {error}; correct the"
         " declaration, or report the model if a runtime runs it"
+    )
+
+
+def _confirmed(before: bytes | ModelProto, adapters: Registry) -> bool:
+    """Whether inference without the declarations of a graph gives each value the declared type."""
+    model = ModelProto.FromString(before) if isinstance(before, bytes) else copy_of(before)
+    declared = {one.name: one.type for one in (*model.graph.value_info, *model.graph.output)}
+    if any(function.value_info for function in model.functions):
+        return False
+    found = infer_all(model, adapters)
+    pairs = [(kind, found.types.get(name)) for name, kind in declared.items()]
+    return not found.assumed and all(
+        now is not None and rank_of(now) is not None and agree(kind, now) for kind, now in pairs
     )
 
 

@@ -159,7 +159,10 @@ def unfit(
         elif attribute.type != known.kind and not is_inner:
             text = f"is {kind(attribute.type)}, not {kind(known.kind)}"
             yield f"{named(node)}: attribute {attribute.name!r} {text}"
-    present = {attribute.name for attribute in node.attribute}.union(elsewhere)
+    written = [attribute.name for attribute in node.attribute]
+    for name in _repeated(written):
+        yield f"{named(node)}: attribute {name!r} is set twice"
+    present = {*written, *elsewhere}
     for known in schema.attributes.values():
         if known.required and known.name not in present:
             yield f"{named(node)}: attribute {known.name!r} is missing"

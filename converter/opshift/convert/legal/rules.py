@@ -30,7 +30,7 @@ from opshift.convert.legal.findings import (
     Phase,
     Rule,
 )  # fmt: skip
-from opshift.errors import AdapterBug, InvalidModel
+from opshift.errors import AdapterBug, FaultyChange, InvalidModel
 from opshift.model import weights
 from opshift.model.document import Document
 from opshift.model.walk import named
@@ -90,11 +90,11 @@ def require_legal(document: Document, adapters: Registry, error: str | None) -> 
 
 
 def before_step(change: written_rules.WrittenNodes) -> None:
-    """Raises an AdapterBug that names the opsets, the adapter and the node."""
+    """Raises a FaultyChange if the nodes that an adapter wrote break a rule."""
     for one in findings(Phase.BEFORE_STEP, change):
         opsets = f"{change.domain or 'ai.onnx'} {change.start}->{change.to}"
         on = f"{change.adapter.source} on {named(change.node.proto)}"
-        raise AdapterBug(f"at {opsets}, {on}: {one.text}")
+        raise FaultyChange(f"at {opsets}, {on}: {one.text}")
 
 
 def after_step(document: Document, step: Step) -> None:

@@ -16,7 +16,8 @@ from opshift.convert.legal.graph_rules import unfit
 from opshift.model.scope import Place, Scope
 from opshift.model.walk import graphs_of, reads
 from opshift.opsets import schemas
-from opshift.protos import TypeProto
+from opshift.opsets.types import alike, shown_type
+from opshift.protos import NodeProto, TypeProto
 from opshift.records import dataclass
 
 
@@ -25,7 +26,8 @@ class WrittenNodes:
     """The nodes that an adapter wrote in place of one node between two opsets.
 
     `given` are the names that the engine made for this change; `typed` remembers the kinds of
-    changes whose types have been checked in this step.
+    changes whose types have been checked in this step. With `traced`, the types of every change
+    are inferred, whether they are declared or not.
     """
 
     place: Place
@@ -37,6 +39,7 @@ class WrittenNodes:
     to: int
     given: Collection[str]
     typed: set[tuple[object, ...]]
+    traced: bool = False
 
 
 # -- values --------------------------------------------------------------------------------------
@@ -83,13 +86,26 @@ def _unreachable(place: Place, name: str) -> str | None:
     owner = scope.owner(name)
     if owner is None:
         return "nothing defines"
-    if owner is not scope or name not in scope.producers:
+    if name not in owner.producers:
         return None
-    written = scope.producers[name]
+    written = owner.producers[name]
+    while scope is not owner:
+        position, scope = _holder(scope)
     if written == position:
-        return "the replaced node wrote"
-    keys = [scope.order.get(at) or (at,) for at in (written, position)]
+        return "the replaced node wrote" if owner is place[0] else "the node around it writes"
+    keys = [owner.order.get(at) or (at,) for at in (written, position)]
     return None if keys[0] < keys[1] else "is written later"
+
+
+def _holder(scope: Scope) -> tuple[int, Scope]:
+    """The position of the node that holds a graph, in the scope around the graph."""
+    around = scope.parent
+    assert around is not None
+    for position, node in enumerate(around.proto.node):
+        held = () if position in around.removed else graphs_of(node)
+        if any(graph is scope.proto for _, graph in held):
+            return position, around
+    raise AssertionError(f"no node holds graph {scope.proto.name!r}")
 
 
 # -- schemas -------------------------------------------------------------------------------------
@@ -114,6 +130,9 @@ def written_schemas(change: WrittenNodes) -> Iterator[str]:
 
 def types(written: WrittenNodes) -> Iterator[str]:
     """Checks that outputs keep their element types, once for each kind of change."""
+    if written.traced:
+        yield from _inferred_types(written)
+        return
     scope, op = written.place[0], written.op
     for name in filter(None, written.node.proto.output):
         declared = scope.declared.get(name)
@@ -130,6 +149,40 @@ def types(written: WrittenNodes) -> Iterator[str]:
         after = _name_of(op.env.type(name))
         if after not in (None, before) and _name_of(_before(written).get(name)) == before:
             yield f"{name!r} becomes {after}, and it was {before}"
+
+
+def _inferred_types(written: WrittenNodes) -> Iterator[str]:
+    """Checks what each node reads, and that outputs keep their element types and ranks.
+
+    Lengths are not compared, because inference of onnx gets some wrong.
+    """
+    op, made = written.op, written.op.made.nodes
+    for one in made:
+        yield from _unfit_types(one, written)
+    before = _before(written)
+    for name in filter(None, written.node.proto.output):
+        was, now = before.get(name), op.env.type(name)
+        if was is None or now is None or not any(name in one.output for one in made):
+            continue
+        if not alike(was, now):
+            yield f"{name!r} becomes {shown_type(now)}, and it was {shown_type(was)}"
+
+
+def _unfit_types(one: NodeProto, written: WrittenNodes) -> Iterator[str]:
+    """The inputs of a node whose types its operator does not accept, alone or together."""
+    op, domain = written.op, schemas.normal(one.domain)
+    entered = written.to if domain == written.domain else op.crossing.version(op.scope.root, domain)
+    schema = schemas.schema(domain, one.op_type, entered)
+    bound: dict[str, str] = {}
+    for i, name in enumerate(one.input):
+        param = schema.input_at(i) if schema is not None else None
+        found = _name_of(op.env.type(name)) if name and param is not None else None
+        if param is None or found is None:
+            continue
+        if found not in param.types:
+            yield f"{one.op_type} reads {name!r} of type {found}, which it does not accept"
+        elif param.homogeneous and bound.setdefault(param.variable, found) != found:
+            yield f"{one.op_type} reads {bound[param.variable]} and {found} as one type"
 
 
 def _before(written: WrittenNodes) -> dict[str, TypeProto]:
