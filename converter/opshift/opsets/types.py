@@ -42,12 +42,12 @@ def alike(was: TypeProto, now: TypeProto) -> bool:
     return all(None in pair or pair[0] == pair[1] for pair in (names, ranks))
 
 
-def agree(was: TypeProto, now: TypeProto) -> bool:
-    """Whether two types do not contradict each other, not even in a length."""
-    if not alike(was, now):
+def confirms(known: TypeProto, declared: TypeProto) -> bool:
+    """Whether a type contradicts no declaration, and knows every length that is declared."""
+    if not alike(known, declared):
         return False
-    pairs = zip(dims_of(was), dims_of(now), strict=False)
-    return not any(a != b for a, b in pairs if isinstance(a, int) and isinstance(b, int))
+    pairs = zip(dims_of(known), dims_of(declared), strict=False)
+    return all(ours == theirs for ours, theirs in pairs if isinstance(theirs, int))
 
 
 def is_complete(found: TypeProto) -> bool:

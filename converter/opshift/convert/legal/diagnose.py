@@ -17,7 +17,7 @@ from opshift.model import walk, weights
 from opshift.model.document import Document
 from opshift.model.illegible import illegible
 from opshift.model.weights.copy import copy_of
-from opshift.opsets.types import agree, rank_of
+from opshift.opsets.types import confirms, rank_of
 from opshift.protos import GraphProto, ModelProto
 
 
@@ -94,7 +94,7 @@ def declarations(
     model = ModelProto.FromString(after) if isinstance(after, bytes) else copy_of(after)
     if checker.lenient(model, adapters, full=False) is not None:
         return None
-    if _confirmed(before, adapters):
+    if _fits_inputs(model, adapters) and _confirmed(before, adapters):
         return None
     _forget(model.graph)
     for function in model.functions:
@@ -108,6 +108,19 @@ def declarations(
     )
 
 
+def _fits_inputs(model: ModelProto, adapters: Registry) -> bool:
+    """Whether a model is legal if only what is declared of its inputs is kept."""
+    bare = copy_of(model)
+    del bare.graph.value_info[:]
+    for value in bare.graph.output:
+        value.ClearField("type")
+    _forget_inside(bare.graph)
+    for function in bare.functions:
+        del function.value_info[:]
+        _forget_inside(function)
+    return checker.types(bare, adapters) is None
+
+
 def _confirmed(before: bytes | ModelProto, adapters: Registry) -> bool:
     """Whether inference without the declarations of a graph gives each value the declared type."""
     model = ModelProto.FromString(before) if isinstance(before, bytes) else copy_of(before)
@@ -117,7 +130,7 @@ def _confirmed(before: bytes | ModelProto, adapters: Registry) -> bool:
     found = infer_all(model, adapters)
     pairs = [(kind, found.types.get(name)) for name, kind in declared.items()]
     return not found.assumed and all(
-        now is not None and rank_of(now) is not None and agree(kind, now) for kind, now in pairs
+        now is not None and rank_of(now) is not None and confirms(now, kind) for kind, now in pairs
     )
 
 
