@@ -214,6 +214,18 @@ def test_a_form_of_some_types_is_none_of_others(graph, opset, runtime):
     assert accepts(model(opset, graph), runtime).accepted
 
 
+def test_an_output_that_a_package_does_not_hand_out_is_told():
+    graph = "(float[2] x) => (float16[2] y) { y = Cast<to = 10>(x) }"
+    (reason,) = accepts(model(8, graph), "onnxruntime==0.4").reasons
+    assert "its Python package hands out no tensor of float16, such as 'y'" in reason
+    assert accepts(model(8, graph), "onnxruntime==1.0").accepted
+    inside = graph.replace(
+        "(float16[2] y) { y = Cast<to = 10>(x)",
+        "(float[2] y) { h = Cast<to = 10>(x) y = Cast<to = 1>(h)",
+    )
+    assert accepts(model(8, inside), "onnxruntime==0.4").accepted
+
+
 def test_a_normalization_before_another_node_is_not_the_end_of_a_graph():
     graph = NORM.replace("y = Mul(n, s)", "u = Mul(n, s) y = Neg(u)")
     assert accepts(model(11, graph), "onnxruntime==1.2").accepted

@@ -136,6 +136,10 @@ def test_a_name_that_nobody_knows_gets_the_nearest(text, sentence):
         ("rknn 2.0", "rknn-toolkit2==1.6", ""),
         ("ascend 7.0", "cann==7.0", ""),
         ("opencv 4.8", "opencv==4.8", ""),
+        ("opencv-contrib-python==4.8", "opencv==4.8", ""),
+        ("onnxruntime-training 1.15", "onnxruntime==1.15", ""),
+        ("tensorrt 8.4 GA", "tensorrt==8.4GA", ""),
+        ("TensorRT 8.4-EA", "tensorrt==8.0", ""),
     ],
 )
 def test_names_as_people_type_them(text, same, remark):
@@ -159,6 +163,21 @@ def test_every_alias_and_sign_means_the_same_release(release, sign, shout):
         typed = alias + sign + version if version else alias
         found = targets.find(typed.upper() if shout else typed)
         assert (found.name, found.remark) == (name, targets.find(f"{name}=={version}").remark)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("transformers.js", "use --for onnxruntime-web==VERSION"),
+        ("webgpu", "if onnxruntime-web runs the model there"),
+        ("rk3588", "use --for rknn==VERSION"),
+        ("raspberry pi", "name what runs the model on it"),
+    ],
+)
+def test_a_name_of_something_else_is_answered_with_its_meaning(text, sentence):
+    with pytest.raises(BadTarget) as caught:
+        targets.find(text)
+    assert sentence in str(caught.value)
 
 
 def test_every_name_without_a_number_says_what_to_do():

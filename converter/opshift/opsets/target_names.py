@@ -44,6 +44,7 @@ def parse(text: str, known: Mapping[str, Sequence[str]]) -> Name:
         rest = re.fullmatch(re.escape(spelling) + _VERSION, plain)
         if rest is not None:
             version = re.sub(_PRERELEASE, "", rest[2] or rest[3] or rest[4] or "")
+            version = re.sub(r"-(ea|ga)$", r"\1", version)
             lower = (
                 f"{text.strip()!r}: release {version} is used, and later releases run its models"
                 " too"

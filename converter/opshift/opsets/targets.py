@@ -111,6 +111,7 @@ class Ceiling:
     prefer: int | None = None  # the opset at which most models were measured to run
     without: tuple[Lacking, ...] = ()
     types: tuple[str, ...] = ()  # element types without kernels
+    outputs: tuple[str, ...] = ()  # element types of which it hands out no tensor
     forms: tuple[Form, ...] = ()
     kernels: str = ""  # the table of kernels.txt that tells which it lacks
     closed: bool = False  # whether it has no domain that is not listed
@@ -266,7 +267,7 @@ def _read(origin: str, text: str) -> dict[str, Runtime]:
 _OF_NAME = {"aliases", "default", "answer", "releases"}
 _OF_ROW = {
     *FIELDS, "versions", "ir", "same_as", "domains", "source", "date", "prefer", "without",
-    "types", "forms", "kernels", "closed", "also", "functions",
+    "types", "outputs", "forms", "kernels", "closed", "also", "functions",
 }  # fmt: skip
 
 
@@ -295,6 +296,7 @@ def _row(name: str, row: Mapping[str, Any]) -> Ceiling:
         name.lower(), row["versions"], imports, ir, row.get("source", ""), row.get("same_as", ""),
         floors, str(row.get("date", "")), ir_source, row.get("prefer"),
         tuple(map(Lacking.parse, row.get("without", ()))), tuple(row.get("types", ())),
+        tuple(row.get("outputs", ())),
         tuple(_form(one) for one in row.get("forms", ())),
         str(row.get("kernels", "")), bool(row.get("closed", False)),
         bool(row.get("functions", True)),

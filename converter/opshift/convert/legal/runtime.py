@@ -63,7 +63,19 @@ def forms(document: Document, row: Ceiling, facts: Facts) -> list[RuntimeLack]:
     ]
     return [
         _lack("", form.op, nodes, f"{row.shown}: {form.says}") for form, nodes in found if nodes
-    ]
+    ] + _not_handed_out(document, row)
+
+
+def _not_handed_out(document: Document, row: Ceiling) -> list[RuntimeLack]:
+    """Outputs of the model of which the package of a runtime hands out no tensor."""
+    return [
+        RuntimeLack(
+            "", "", "", 1,
+            f"{row.shown}: its Python package hands out no tensor of {kind}, such as {info.name!r}",
+        )
+        for info in document.model.graph.output
+        if (kind := _element(info.type)) in row.outputs
+    ]  # fmt: skip
 
 
 def in_form(document: Document, row: Ceiling, facts: Facts) -> Iterator[tuple[Form, list[Place]]]:
