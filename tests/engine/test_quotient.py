@@ -483,7 +483,7 @@ def test_a_type_that_a_later_step_may_tell_is_not_part_of_a_class():
 
 @pytest.mark.parametrize("to", [15, 13, 11])
 def test_a_node_that_is_written_as_a_loop_is_of_a_class(to):
-    text = """g (float[6,6] x, int64[6,6] i, int64[6,6] j) => (float[6,6] y) {
+    text = """g (float[36,36] x, int64[36,36] i, int64[36,36] j) => (float[36,36] y) {
         a = ScatterElements<axis=1, reduction="add">(x, i, x)
         b = ScatterElements<axis=1, reduction="add">(a, j, x)
         y = Neg(b) }"""

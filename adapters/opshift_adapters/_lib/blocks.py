@@ -221,19 +221,22 @@ def add_where_negative(
     return place + op.Cast(negative, to=T.INT64) * size
 
 
-FROM_FRONT = ("Div", "Sub", *ADD_WHERE_NEGATIVE)
+FROM_FRONT = ("Div", "Sub", "Gather", *ADD_WHERE_NEGATIVE)
+SHORT = 64  # the largest size for which a table of its places is written
 
 
 def count_from_front(op: Builder, place: Value, size: Value) -> Value:
     """int64 places from -size to size - 1, counted from the front (opset 7 and later).
 
-    For a known size, the remainder of place + size. A computed size may be 0, where there is no
-    place and runtimes refuse to divide.
+    For a known size, the remainder of place + size, which a table holds for a small size. A
+    computed size may be 0, where there is no place and runtimes refuse to divide.
     """
     known = size.const_or_none()
     if known is None or not known.all():
         return add_where_negative(op, place, size)
     shifted = place + size
+    if known.size == 1 and known.item() <= SHORT:
+        return op.Gather(op.const(np.tile(np.arange(known.item()), 2)), shifted, axis=0)
     return shifted - shifted / size * size
 
 
@@ -251,9 +254,7 @@ def neighbours(op: Builder, x: Value) -> tuple[Value, Value] | None:
     return op.const(both[0], kind), op.const(both[1], kind)
 
 
-EQUAL = ("Greater", "Not", "IsNaN", *LESS)
+EQUAL = ("Greater", "Not", "IsNaN", "Add", *LESS)
 
 
-ROUND = ("Ceil", "Sub", "Mul", "Floor", "Greater", "Less", "Not", "And", "Or", "Cast")
-
-
+ROUND = ("Ceil", "Sub", "Mul", "Floor", "Greater", "Cast")

@@ -378,7 +378,8 @@ def _equal_floats(op: Builder, a: Value, b: Value) -> Value:
     differs = (a < b) | (a > b)
     if op.version < 9 or a.elem_type == T.DOUBLE:  # older runtimes lack IsNaN of double
         return functools.reduce(op.And, [~differs, *(not_nan(op, x) for x in doubtful)])
-    return ~functools.reduce(op.Or, [differs, *(op.IsNaN(x) for x in doubtful)])
+    # Infinities of both signs differ, as a NaN does, and their sum is one.
+    return ~(differs | op.IsNaN(functools.reduce(op.Add, doubtful or [a])))
 
 
 def _is_one_zero(x: Value, other: Value) -> bool:

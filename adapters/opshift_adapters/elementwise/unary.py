@@ -150,13 +150,16 @@ def round_11_10(node: Node, op: Builder) -> Result:
 
 
 def _round_half_even(op: Builder, x: Value) -> Value:
-    """Ceil, minus 1 where that is nearer, halves to the even one."""
-    half, two = op.const(0.5, like=x), op.const(2, like=x)
+    """Ceil, minus 1 where that is nearer, halves to the even one.
+
+    Above an odd number, the largest number below one half stands for one half.
+    """
+    half = op.const(0.5, like=x)
+    step = op.const(np.finfo(half.const().dtype).epsneg, like=x)
     above = op.Ceil(x)
-    over = above - x
-    odd = above - op.Floor(above * half) * two > half
-    back = (over > half) | ~(over < half) & odd
-    return above - op.Cast(back, to=x.elem_type)
+    halves = above * half
+    odd = halves - op.Floor(halves)  # one half or zero
+    return above - op.Cast(above - x > half - odd * step, to=x.elem_type)
 
 
 @alternative("Neg", runtime="onnxruntime==0.4", emits="Mul")

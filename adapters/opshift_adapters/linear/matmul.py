@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """MatMul, Gemm and Det."""
 
+import functools
+import itertools
+from collections.abc import Sequence
+
 from opshift.adapter import (
     KEEP,
     Builder,
@@ -187,11 +191,11 @@ def _zero_row(node: Node, op: Builder) -> Value | None:
 
 # -- Det -----------------------------------------------------------------------------------------
 
-WRITTEN_OUT = 4  # the most rows; the number of products doubles with each row
+WRITTEN_OUT = 4  # the most rows; there are 24 products
 
 
-@adapter("Det", 11, 10, emits=("Gather", "Cast", "Mul", "Sub", "Squeeze", "ReduceSum"), approximate=True)
-@example("two rows", "(float[2,2] x) => (float y) { y = Det(x) }")
+@adapter("Det", 11, 10, emits=("Gather", "Cast", "Mul", "MatMul", "Reshape", "Squeeze"), approximate=True)
+@example("two rows", "(float[2,2] x) => (float y) { y = Det(x) }", gives="Cast Reshape Gather Gather Mul MatMul Cast")
 @example("one row", "(float[3,1,1] x) => (float[3] y) { y = Det(x) }", gives="Squeeze")
 @example("three rows", "(float[N,3,3] x) => (float[N] y) { y = Det(x) }", atol=1e-5)
 @example("four rows", "(float16[2,3,4,4] x) => (float16[2,3] y) { y = Det(x) }", atol=1e-2)
@@ -213,45 +217,23 @@ def det_11_10(node: Node, op: Builder) -> Result:
         op.approximate("a determinant is written as a sum of products, which rounds differently")
     if size == 1:
         return op.Squeeze(x, axes=[x.rank - 2, x.rank - 1])
-    return as_type(op, _DETERMINANTS[size](op, as_type(op, x, T.DOUBLE)), kind)
+    return as_type(op, _sum_of_products(op, as_type(op, x, T.DOUBLE), size), kind)
 
 
-def _of_two(op: Builder, x: Value) -> Value:
-    """The product of one diagonal minus the product of the other one."""
-    row, other = (op.Gather(x, op.const(i), axis=-2) for i in range(2))
-    products = row * op.Gather(other, op.const([1, 0]), axis=-1)
-    signed = products * op.const([1, -1], like=x)
-    return op.ReduceSum(signed, axes=[x.rank - 2], keepdims=0)
+def _sum_of_products(op: Builder, x: Value, size: int) -> Value:
+    """One product for each order of the columns, with the sign of the order."""
+    orders = list(itertools.permutations(range(size)))
+    signs = [1 - 2 * (_inversions(order) % 2) for order in orders]
+    elements = op.Reshape(x, op.const([0] * (x.rank - 2) + [size * size]))
+    factors = (
+        op.Gather(elements, op.const([row * size + order[row] for order in orders]), axis=-1)
+        for row in range(size)
+    )
+    return op.MatMul(functools.reduce(op.Mul, factors), op.const(signs, like=x))
 
 
-def _of_three(op: Builder, x: Value) -> Value:
-    """The first row times the minors of the other rows."""
-    minors = _minors(op, x, [1], [2], [1, 2, 0], [2, 0, 1])
-    return _sum_of_products(op, op.Gather(x, op.const([0]), axis=-2), minors)
-
-
-def _of_four(op: Builder, x: Value) -> Value:
-    """Each minor of the upper two rows times the minor of the lower two without its columns."""
-    minors = _minors(op, x, [0, 2], [1, 3], [0, 0, 0, 1, 3, 2], [1, 2, 3, 2, 1, 3])
-    upper, lower = (op.Gather(minors, op.const([i]), axis=-2) for i in range(2))
-    return _sum_of_products(op, upper, op.Gather(lower, op.const([5, 4, 3, 2, 1, 0]), axis=-1))
-
-
-_DETERMINANTS = {2: _of_two, 3: _of_three, 4: _of_four}
-
-
-def _minors(
-    op: Builder, x: Value, upper: list[int], lower: list[int], left: list[int], right: list[int]
-) -> Value:
-    """The determinants of two rows and two columns, [..., pairs of rows, pairs of columns]."""
-    rows = [op.Gather(x, op.const(which), axis=-2) for which in (upper, lower)]
-    (a, b), (c, d) = ([op.Gather(row, op.const(at), axis=-1) for at in (left, right)] for row in rows)
-    return a * d - b * c
-
-
-def _sum_of_products(op: Builder, a: Value, b: Value) -> Value:
-    """The sum over the last two axes."""
-    return op.ReduceSum(a * b, axes=[a.rank - 2, a.rank - 1], keepdims=0)
+def _inversions(order: Sequence[int]) -> int:
+    return sum(a > b for a, b in itertools.combinations(order, 2))
 
 
 DET_22 = boundary(

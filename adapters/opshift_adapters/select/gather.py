@@ -79,10 +79,11 @@ ROWS = "(float[N,4] x, int64[2] i) => (float[2,4] y) { y = Gather(x, i) }"
 @example("constant negative indices", "(float[3,4] x) => (float[3,2] y) <int32[2] i = {-1, 0}> { y = Gather<axis=-1>(x, i) }", gives="Gather")
 @example("a dimension of unknown size", "(float[N,4] x) => (float[4] y) <int64 i = {-1}> { y = Gather(x, i) }", gives="Shape Gather Mul Add Gather")
 @example("computed indices", ROWS, gives="Shape Gather Cast Less Cast Mul Add Gather", inputs={"i": [-1, 0]})
-@example("int32 indices", "(float[3,4] x, int32[1,2] i) => (float[3,1,2] y) { y = Gather<axis=1>(x, i) }", gives="Cast Add Div Mul Sub Gather", inputs={"i": [[-4, 3]]})
+@example("int32 indices", "(float[3,4] x, int32[1,2] i) => (float[3,1,2] y) { y = Gather<axis=1>(x, i) }", gives="Cast Add Gather Gather", inputs={"i": [[-4, 3]]})
 @example("indices that are sizes", "(float[3,4] x, float[N] z) => (float[1,4] y) { i = Shape(z) y = Gather(x, i) }", gives="Shape Gather", inputs={"z": [1, 2]})
-@example("no indices", "(float[3,4] x, int64[0] i) => (float[0,4] y) { y = Gather(x, i) }", gives="Add Div Mul Sub Gather")
-@example("default that callers may replace", "(float[3,4] x, int64[2] i) => (float[2,4] y) <int64[2] i = {1, 0}> { y = Gather(x, i) }", gives="Add Div Mul Sub Gather", inputs={"i": [-1, 0]})
+@example("no indices", "(float[3,4] x, int64[0] i) => (float[0,4] y) { y = Gather(x, i) }", gives="Add Gather Gather")
+@example("an axis of many places", "(float[65] x, int64[2] i) => (float[2] y) { y = Gather(x, i) }", gives="Add Div Mul Sub Gather", inputs={"i": [-65, 64]})
+@example("default that callers may replace", "(float[3,4] x, int64[2] i) => (float[2,4] y) <int64[2] i = {1, 0}> { y = Gather(x, i) }", gives="Add Gather Gather", inputs={"i": [-1, 0]})
 @example("unknown rank, negative axis", "(float[12] v, int64[n] s, int64[2] i) => (float[a,b] y) { x = Reshape(v, s) y = Gather<axis=-1>(x, i) }", refuses=Why.NEEDS_RANK)
 @example("unknown rank", "(float[12] v, int64[n] s, int64[2] i) => (float[a,b] y) { x = Reshape(v, s) y = Gather<axis=1>(x, i) }", inputs={"s": [3, 4], "i": [-1, 0]})
 def gather_11_10(node: Node, op: Builder) -> Result:
@@ -141,8 +142,9 @@ ND = "(float[2,3,4] x, int64[2,2] i) => (float[2,4] y) "
 @adapter("GatherND", 11, 10, emits=("Flatten", "Concat", "Slice", *LINEAR, *RESHAPE_TO))
 @example("rows", ND + "{ y = GatherND(x, i) }", inputs={"i": [[0, 2], [-1, -3]]})
 @example("constant", "(float[2,3,4] x) => (float[2,4] y) <int64[2,2] i = {0, 2, -1, -3}> { y = GatherND(x, i) }", gives="Flatten Gather")
-@example("matrices", "(int8[A,3,4] x, int64[1,2,1] i) => (int8[1,2,3,4] y) { y = GatherND(x, i) }", inputs={"i": [[[1], [-1]]]})
-@example("elements", "(string[2,3] x, int64[4,2] i) => (string[4] y) { y = GatherND(x, i) }", gives="Reshape Gather Add Div Mul Sub Gather Add Div Mul Sub Mul Add Gather", inputs={"i": [[0, 2], [1, -1], [-1, 0], [0, -3]]})
+@example("matrices", "(int8[A,3,4] x, int64[1,2,1] i) => (int8[1,2,3,4] y) { y = GatherND(x, i) }", inputs={"i": [[[1], [-1]]]}, gives="Gather Shape Gather Cast Less Cast Mul Add Gather")
+@example("rows of matrices", "(float[2,3,4,2] x, int64[3,2] i) => (float[3,4,2] y) { y = GatherND(x, i) }", inputs={"i": [[0, 2], [-1, -3], [1, 0]]})
+@example("elements", "(string[2,3] x, int64[4,2] i) => (string[4] y) { y = GatherND(x, i) }", gives="Reshape Gather Add Gather Gather Add Gather Mul Add Gather", inputs={"i": [[0, 2], [1, -1], [-1, 0], [0, -3]]})
 @example("empty matrices", "(float[2,3,0] x, int64[N,1] i) => (float[N,3,0] y) { y = GatherND(x, i) }", inputs={"i": [[1], [-1]]})
 @example("unknown rank", "(float[24] v, int64[n] s, int64[2,2] i) => (float[a,b] y) { x = Reshape(v, s) y = GatherND(x, i) }", inputs={"s": [2, 3, 4], "i": [[0, 2], [-1, -3]]})
 @example("unknown width", "(float[2,3,4] x, int64[2,W] i) => (float[a,b] y) { y = GatherND(x, i) }", inputs={"i": [[0, 2], [-1, -3]]}, refuses=Why.NEEDS_SHAPE)
@@ -153,6 +155,8 @@ def gather_nd_11_10(node: Node, op: Builder) -> Result:
     width, rank = row_width(indices), data.rank_or_none
     if rank is not None and width > rank:
         raise InvalidModel(f"GatherND {node.name!r} names {width} dimensions of {rank}")
+    if width == 1:
+        return op.Gather(data, linear(op, indices, data), axis=0)
     if width == rank:
         flat = op.Reshape(data, op.const([-1]))
         return op.Gather(flat, linear(op, indices, data), axis=0)

@@ -33,7 +33,7 @@ UNORDERED = (T.BOOL, T.STRING, T.COMPLEX64, T.COMPLEX128)
 REDUCED = (
     "Gather", "GatherElements", "GatherND", "ScatterElements", "ScatterND", "Unsqueeze",
     "Concat", *COUNTED, "Loop", "Identity", "Cast", *REDUCTIONS.values(), *SIZE_OF,
-    *RESHAPE_TO,
+    *RESHAPE_TO, "Equal", "Or", "Where", "ReduceSum", "ReduceProd", "ReduceMax", "ReduceMin",
 )  # fmt: skip
 
 SCATTER_16 = boundary(16, "ScatterElements:8031ad ScatterND:c5242f", directions="up")
@@ -42,6 +42,9 @@ SCATTER_18 = boundary(18, "ScatterElements:765e77 ScatterND:a6b0ae", directions=
 FIXED = "(float[3,4] x, float[2,4] u) => (float[3,4] y) <int64[2,4] i = {0, -1, 2, 1, 1, 0, 0, -1}> { y = ScatterElements"
 ELEMENTS = "(float[3,4] x, int64[2,3] i, float[2,3] u) => (float[3,4] y) { y = ScatterElements"
 REPEATED = {"i": [[0, -1, 2], [0, 2, -3]], "u": [[1, 2, 3], [0.1, 0.2, 0.3]]}
+FEW = "(float[3,2] x, int64[2,2] i, float[2,2] u) => (float[3,2] y) { y = ScatterElements"
+FEW_INPUTS = {"i": [[0, -1], [0, 2]], "u": [[1, 2], [0.1, 0.2]]}
+FEW_LAST = "(double[2,3] x, int32[2,3] i, double[2,3] u) => (double[2,3] y) { y = ScatterElements"
 OPEN = "(double[A,B] x, int32[C,B] i, double[C,B] u) => (double[A,B] y) { y = ScatterElements"
 OPEN_INPUTS = {"x": [[1, 2, 3]], "i": [[0, -1, 0]] * 2, "u": [[1, 2, 3], [0.1, 0.2, 0.3]]}
 
@@ -53,6 +56,11 @@ OPEN_INPUTS = {"x": [[1, 2, 3]], "i": [[0, -1, 0]] * 2, "u": [[1, 2, 3], [0.1, 0
 @example("repeated constant", '(int32[3] x, int32[2] u) => (int32[3] y) <int64[2] i = {-1, 2}> { y = ScatterElements<reduction="add">(x, i, u) }', gives="Loop")
 @example("computed places", ELEMENTS + '<reduction="add">(x, i, u) }', inputs=REPEATED)
 @example("computed places on the last axis", ELEMENTS + '<reduction="mul", axis=-1>(x, i, u) }', inputs={"i": [[0, -1, 3], [0, 2, -4]]})
+@example("few elements", FEW + '<reduction="add">(x, i, u) }', inputs=FEW_INPUTS, gives="Unsqueeze Equal Equal Or Unsqueeze Where ReduceSum Add")
+@example("few elements of the last axis", FEW_LAST + '<reduction="mul", axis=-1>(x, i, u) }', gives="Add Gather Unsqueeze Where ReduceProd Mul", inputs={"i": [[0, -1, 0], [2, 2, -2]]})
+@example("few elements, places from the front", '(float[4] x, float[2,3] v, float[2] u) => (float[4] y) { i = ArgMax<axis=1, keepdims=0>(v) y = ScatterElements<reduction="add">(x, i, u) }', gives="ArgMax Gather Unsqueeze Where ReduceSum Add", inputs={"v": [[1, 2, 3], [4, 5, 6]]})
+@example("few elements, places of a first axis from the front", '(float[3,1] x, float[2,3] v, float[2,1] u) => (float[3,1] y) { i = ArgMax<axis=1>(v) y = ScatterElements<reduction="add">(x, i, u) }', gives="ArgMax Unsqueeze Equal Unsqueeze Where ReduceSum Add", inputs={"v": [[1, 2, 3], [4, 5, 6]]})
+@example("infinities beside", FEW + '<reduction="add">(x, i, u) }', inputs={"i": [[0, 1], [0, 1]], "u": [[math.inf, 1], [2, -math.inf]]})
 @example("unknown dimensions", OPEN + '<reduction="add">(x, i, u) }', inputs=OPEN_INPUTS)
 @example("no updates", '(float[3,4] x, int64[0,4] i, float[0,4] u) => (float[3,4] y) { y = ScatterElements<reduction="add">(x, i, u) }')
 @example("bools", '(bool[3] x, int64[2] i, bool[2] u) => (bool[3] y) { y = ScatterElements<reduction="add">(x, i, u) }', inputs={"i": [0, 0]}, refuses=Why.NOT_EXPRESSIBLE)
@@ -72,6 +80,8 @@ def scatter_elements_16_15(node: Node, op: Builder) -> Result:
 @example("add", ELEMENTS + '<reduction="add">(x, i, u) }', inputs=REPEATED, gives="ScatterElements")
 @example("places all different", FIXED + '<reduction="max">(x, i, u) }', gives="GatherElements Max ScatterElements")
 @example("computed places", ELEMENTS + '<reduction="min">(x, i, u) }', inputs=REPEATED)
+@example("few elements, max", FEW + '<reduction="max">(x, i, u) }', inputs=FEW_INPUTS, gives="Unsqueeze Equal Equal Or Unsqueeze Where ReduceMax Max")
+@example("few elements, min", FEW + '<reduction="min">(x, i, u) }', inputs=FEW_INPUTS, gives="Unsqueeze Equal Equal Or Unsqueeze Where ReduceMin Min")
 @example("int8", '(int8[3] x, int64[2] i, int8[2] u) => (int8[3] y) { y = ScatterElements<reduction="max">(x, i, u) }', inputs={"i": [0, -3]})
 def scatter_elements_18_17(node: Node, op: Builder) -> Result:
     """Opset 18 added the reductions max and min; below it, elements are gathered and combined."""
@@ -114,7 +124,63 @@ def _reduced_elements(node: Node, op: Builder) -> Value:
     if known is not None and _different_along(known, axis, data):
         new = _combined(op, name, op.GatherElements(data, indices, axis=axis), updates)
         return op.ScatterElements(data, indices, new, axis=axis)
+    if _is_small(data, indices, axis):
+        return _all_at_once(op, name, axis, data, indices, updates)
     return _line_by_line(op, name, axis, data, indices, updates)
+
+
+NEUTRAL = {"add": 0, "mul": 1, "max": -math.inf, "min": math.inf}
+REDUCERS = {"mul": "ReduceProd", "max": "ReduceMax", "min": "ReduceMin"}
+MOST_AT_ONCE = 1024  # elements of the data, up to which the Loop takes longer
+MOST_PAIRS = 2**20  # of an element and an update
+SHORT = 32  # the largest axis for which the rows of an identity matrix are written
+
+
+def _is_small(data: Value, indices: Value, axis: int) -> bool:
+    """Whether all updates may be compared with all places: float data of few, known elements."""
+    dims, places = data.shape_or_none, indices.shape_or_none
+    if data.elem_type_or_none not in (T.FLOAT, T.DOUBLE) or not dims or not places:
+        return False
+    axis %= len(dims)
+    lines = [size for i, size in enumerate(dims) if i != axis]
+    if lines != [size for i, size in enumerate(places) if i != axis] or 0 in (*dims, *places):
+        return False
+    return math.prod(dims) <= MOST_AT_ONCE and math.prod(dims) * places[axis] <= MOST_PAIRS
+
+
+def _all_at_once(
+    op: Builder, name: str, axis: int, data: Value, indices: Value, updates: Value
+) -> Value:
+    """Each element reduces those updates whose index is its place along the axis."""
+    axis %= data.rank
+    if axis == data.rank - 1 and data.shape[axis] <= SHORT:
+        new, along, chosen = data.rank, axis, _rows_of_identity(op, indices, data.shape[axis])
+    else:
+        new, along, chosen = axis, axis + 1, _compared(op, indices, data.shape, axis)
+    news = op.Where(chosen, op.Unsqueeze(updates, op.const([new])), op.const(NEUTRAL[name], like=data))
+    if name == "add":
+        return data + op.ReduceSum(news, op.const([along]), keepdims=0)
+    return _combined(op, name, data, op.emit(REDUCERS[name], news, axes=[along], keepdims=0))
+
+
+def _rows_of_identity(op: Builder, indices: Value, size: int) -> Value:
+    """Which place each index names, on a new last axis."""
+    rows = np.eye(size, dtype=bool)
+    if indices.never_negative:
+        return op.Gather(op.const(rows), indices, axis=0)
+    from_end = indices + op.const(size, like=indices)
+    return op.Gather(op.const(np.tile(rows, (2, 1))), from_end, axis=0)
+
+
+def _compared(op: Builder, indices: Value, shape: tuple[int, ...], axis: int) -> Value:
+    """Which place each index names, on a new axis before the axis of the indices."""
+    size = shape[axis]
+    places = np.arange(size).reshape([size if i == axis else 1 for i in range(len(shape) + 1)])
+    wanted = op.Unsqueeze(indices, op.const([axis]))
+    front = op.Equal(wanted, op.const(places, like=indices))
+    if indices.never_negative:
+        return front
+    return front | op.Equal(wanted, op.const(places - size, like=indices))
 
 
 def _line_by_line(
@@ -219,8 +285,8 @@ PLACES = {"i": [[0, -1, 2], [1, -3, 0]]}
 
 
 @adapter("ScatterElements", 11, 10, emits=("Scatter", *FRONT))
-@example("first axis", ELEMENTS + "(x, i, u) }", inputs=PLACES, gives="Add Div Mul Sub Scatter")
-@example("last axis", ELEMENTS + "<axis=-1>(x, i, u) }", inputs=PLACES, gives="Add Div Mul Sub Scatter")
+@example("first axis", ELEMENTS + "(x, i, u) }", inputs=PLACES, gives="Add Gather Scatter")
+@example("last axis", ELEMENTS + "<axis=-1>(x, i, u) }", inputs=PLACES, gives="Add Gather Scatter")
 @example("constant", "(string[3] x, string[2] u) => (string[3] y) <int32[2] i = {-1, 0}> { y = ScatterElements(x, i, u) }", gives="Scatter")
 @example("unknown dimension", "(float[N] x, int32[2] i, float[2] u) => (float[N] y) { y = ScatterElements(x, i, u) }", inputs={"x": [1, 2, 3], "i": [-1, 0]}, gives="Shape Gather Cast Cast Less Cast Mul Add Scatter")
 @example("no updates", "(float[3,4] x, int64[0,4] i, float[0,4] u) => (float[3,4] y) { y = ScatterElements(x, i, u) }")
@@ -239,6 +305,7 @@ ND_ROWS = {"i": [[0, 2], [-1, -3]]}
 @example("rows", ND + "{ y = ScatterND(x, i, u) }", inputs=ND_ROWS)
 @example("constant", "(float[2,3,4] x, float[2,4] u) => (float[2,3,4] y) <int64[2,2] i = {0, 2, -1, -3}> { y = ScatterND(x, i, u) }")
 @example("elements", "(int8[A,B] x, int64[C,1,2] i, int8[C,1] u) => (int8[A,B] y) { y = ScatterND(x, i, u) }", inputs={"x": [[1, 2, 3], [4, 5, 6]], "i": [[[0, 2]], [[-1, -3]]], "u": [[7], [8]]})
+@example("rows of a matrix", "(float[3,4] x, int64[2,1] i, float[2,4] u) => (float[3,4] y) { y = ScatterND(x, i, u) }", inputs={"i": [[2], [-3]]}, gives="Gather Add Gather Reshape Shape Expand Scatter")
 @example("one index", "(string[4] x, int64[1] i, string u) => (string[4] y) { y = ScatterND(x, i, u) }", inputs={"i": [-2]})
 @example("matrices", "(float[3,2,2] x, int64[1,2,1] i, float[1,2,2,2] u) => (float[3,2,2] y) { y = ScatterND(x, i, u) }", inputs={"i": [[[-1], [0]]]})
 @example("no updates", "(float[2,3,4] x, int64[0,2] i, float[0,4] u) => (float[2,3,4] y) { y = ScatterND(x, i, u) }")
@@ -249,14 +316,16 @@ ND_ROWS = {"i": [[0, 2], [-1, -3]]}
 def scatter_nd_11_10(node: Node, op: Builder) -> Result:
     """Opset 11 added ScatterND; below it, Scatter writes the rows of the flattened tensor."""
     data, indices = node["data"], node["indices"]
-    rows = op.Flatten(data, axis=row_width(indices))
-    updates = node["updates"]
+    width, updates = row_width(indices), node["updates"]
+    flat = width == 1 and data.rank_or_none == 2
+    rows = data if flat else op.Flatten(data, axis=width)
     if indices.rank == 1:
         updates = op.Unsqueeze(updates, axes=[0])
-    updates = op.Flatten(updates, axis=max(indices.rank - 1, 1))
+    if not flat or indices.rank != 2:
+        updates = op.Flatten(updates, axis=max(indices.rank - 1, 1))
     place = op.Reshape(linear(op, indices, data), op.const([-1, 1]))
     written = op.Scatter(rows, op.Expand(place, op.Shape(updates)), updates, axis=0)
-    return op.Reshape(written, op.Shape(data), allowzero=1)
+    return written if flat else op.Reshape(written, op.Shape(data), allowzero=1)
 
 
 SCATTER_13 = boundary(13, "ScatterElements:490b1e ScatterND:9b14f5")
