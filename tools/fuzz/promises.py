@@ -289,9 +289,25 @@ def _checked(case: Case, folder: str, text: bytes) -> str:
     if told:
         return "valid as it came"
     told = _in_a_child(text, folder)
-    if told and not _in_a_child(case.model, "work"):
+    if not told:
+        return "valid"
+    if not _in_a_child(case.model, "work") and not _in_a_child(_typed(case.model, text), "work"):
         raise BrokenPromise(f"inference rejects the result: {told}")
     return "valid"
+
+
+def _typed(source: bytes, result: bytes) -> bytes:
+    """The source with types that only inference at the versions of the result finds.
+
+    An equal value has an equal type in both, so a source that contradicts such a type is invalid.
+    """
+    model = ModelProto.FromString(source)
+    known = {value.name for value in model.graph.value_info}
+    known |= {value.name for value in (*model.graph.input, *model.graph.output)}
+    inferred = onnx.shape_inference.infer_shapes(ModelProto.FromString(result), data_prop=True)
+    found = [value for value in inferred.graph.value_info if value.name not in known]
+    model.graph.value_info.extend(found)
+    return bytes(model.SerializeToString())
 
 
 def _in_a_child(text: bytes, folder: str) -> str:

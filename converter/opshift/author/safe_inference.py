@@ -77,19 +77,23 @@ def _survivable(model: bytes | ModelProto, adapters: Registry) -> bytes | ModelP
     copy = ModelProto()
     copy.MergeFromString(model if isinstance(model, bytes) else model.SerializeToString())
     fragile = adapters.traits(Fragile)
-    held = [
-        (node, node.domain)
-        for node in nodes(copy)
-        if (schemas.normal(node.domain), node.op_type) in fragile
-    ]
+    made: dict[str, int] = {}  # the position of the node that makes a value
+    held = []
+    for position, node in enumerate(nodes(copy)):
+        made |= dict.fromkeys(node.output, position)
+        if (schemas.normal(node.domain), node.op_type) in fragile:
+            held.append((position, node, node.domain))
     copy.opset_import.add(domain=NOBODY, version=1)
     for function in copy.functions:
         function.opset_import.add(domain=NOBODY, version=1)
-    for node, _ in held:
+    for _, node, _ in held:
         node.domain = NOBODY
     typed = _typed(copy)
-    for node, domain in held:
-        if node.input and all(name in typed for name in node.input):
+    for position, node, domain in held:
+        # Between two steps, the new nodes of a graph are at its end.
+        if node.input and all(
+            name in typed and made.get(name, -1) < position for name in node.input
+        ):
             node.domain = domain
     return copy
 

@@ -24,7 +24,7 @@ PLACE = ("location", "offset", "length", "checksum")
 
 def locate(tensor: TensorProto, base_dir: str) -> Region:
     """Find the bytes of an external tensor, by the rules that readers apply to them."""
-    where = {entry.key: entry.value for entry in tensor.external_data}
+    where = _where(tensor)
     location = where.get("location", "")
     path = inside(base_dir, location, tensor.name)
     file = Named(path, _identity(path, location, tensor.name))
@@ -49,7 +49,19 @@ def locate(tensor: TensorProto, base_dir: str) -> Region:
 
 def location_of(tensor: TensorProto) -> str:
     """The path of an external tensor's data, as the model has it."""
-    return next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
+    return _where(tensor).get("location", "")
+
+
+def _where(tensor: TensorProto) -> dict[str, str]:
+    """What the keys of external data state; raises if one of them states two things."""
+    where: dict[str, str] = {}
+    for entry in tensor.external_data:
+        if where.setdefault(entry.key, entry.value) != entry.value:
+            raise InvalidModel(
+                f"tensor {tensor.name!r}: the key {entry.key!r} of its external data has two"
+                f" values, {where[entry.key]!r} and {entry.value!r}; keep one of them"
+            )
+    return where
 
 
 def _identity(path: str, location: str, tensor: str) -> Identity:

@@ -44,7 +44,9 @@ def checkable(skeleton: ModelProto, data: bytes = b"") -> bytes | ModelProto:
     if not found and not stubs:
         return data
     carved = sum(marker_of(stub) is not None for stub in stubs)
-    if data.count(wire.MARK_KEY) == carved and found == len(stubs):  # then none is nested
+    unique = len({t.name for t in skeleton.graph.initializer}) == len(skeleton.graph.initializer)
+    nested = data.count(wire.MARK_KEY) != carved or found != len(stubs)
+    if unique and not nested:
         known = {value.name for value in skeleton.graph.input}
         shown = GraphProto(input=[_as_input(t, t.name) for t in stubs if t.name not in known])
         cut = _cut(data, stubs, shown.SerializeToString(deterministic=True))
