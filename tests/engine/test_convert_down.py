@@ -195,7 +195,7 @@ def test_a_replacement_without_an_output_is_a_bug_of_its_adapter(with_adapters):
 
 
 def test_what_is_written_on_the_way_down_must_be_declared(with_adapters):
-    told = mistake(with_adapters, lambda op, x: op.HardSwish(x), "HardSwish")
+    told = mistake(with_adapters, lambda op, x: op.HardSwish(x), "Neg")
     assert "writes HardSigmoid, Mul, which its emits= does not name" in told
 
 

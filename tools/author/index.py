@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the index of the shipped adapters, which lists the declarations of each module.
 
+Beside it stands the table of the operators that each adapter may write, read from its code.
+
     python -m tools.author index [--check]
 
 Run it when an adapter is added or changed: until then its module is imported by every conversion.
@@ -15,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import opshift_adapters
-from opshift.author import index, registry
+from opshift.author import emitted, index, registry
 
 PATH = Path(str(opshift_adapters.__file__)).parent / index.INDEX
 
@@ -27,10 +29,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--check", action="store_true", help="write nothing")
     args = parser.parse_args(argv)
-    new = registry.index_of(opshift_adapters)
+    new = {
+        PATH: registry.index_of(opshift_adapters),
+        PATH.with_name(emitted.TABLE): emitted.table(registry.default().adapters()),
+    }
     if args.check:
-        return int(not PATH.is_file() or PATH.read_text("utf-8") != new)
-    PATH.write_text(new, "utf-8")
+        return int(any(not p.is_file() or p.read_text("utf-8") != new[p] for p in new))
+    for path, text in new.items():
+        path.write_text(text, "utf-8")
     return 0
 
 

@@ -3,7 +3,7 @@
 
 from opshift.adapter import Builder, Node, T, Value, np
 
-from opshift_adapters._lib.blocks import ARANGE, arange, extent
+from opshift_adapters._lib.blocks import arange, extent
 
 
 def is_packed(node: Node) -> bool:
@@ -27,7 +27,6 @@ def size_at(op: Builder, x: Value, axis: int) -> Value:
     return op.Shape(x, start=axis, end=axis + 1) if x.rank_or_none is None else extent(op, x, axis)
 
 
-COUNTING = ("Shape", "Squeeze", "Unsqueeze", "Add", "Sub", "Reshape", *ARANGE)
 
 
 def grid(op: Builder, queries: Value, keys: Value, offset: Value | None) -> tuple[Value, Value]:
@@ -51,7 +50,6 @@ def offset_of(node: Node, op: Builder, queries: Value, before: Value | None) -> 
     return op.Unsqueeze(valid - queries, op.const([1, 2, 3]))
 
 
-MASKING = ("Pad", "Where", "And", "Shape", "Sub", "Concat", "Add")
 
 
 def mask_of(node: Node, op: Builder) -> Value | None:

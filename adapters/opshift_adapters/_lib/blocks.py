@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small parts that many decompositions share; each writes nodes of the opset that is entered.
-
-A tuple in capitals lists the operators that a function may write, for `emits=` of an adapter.
-"""
+"""Small parts that many decompositions share; each writes nodes of the opset that is entered."""
 
 import functools
 
@@ -16,10 +13,6 @@ UNSIGNED = (T.UINT8, T.UINT16, T.UINT32, T.UINT64)
 LARGEST_RANK = 64  # of numpy, which allows more than the runtimes
 
 
-ARITHMETIC = (
-    "Add", "Sub", "Mul", "Div", "Floor", "Ceil", "Max", "Min", "Less", "Greater", "Or", "Not",
-    "Where", "Cast",
-)  # fmt: skip
 
 # -- shapes --------------------------------------------------------------------------------------
 
@@ -52,7 +45,6 @@ def extent(op: Builder, x: Value, axis: int) -> Value:
     return op.Shape(x, start=axis % x.rank, end=axis % x.rank + 1)
 
 
-COMMON_SHAPE = ("Shape", "Concat", "Equal", "Cast", "Not", "Mul", "Add")
 
 
 def common_shape(op: Builder, a: Value, b: Value) -> Value:
@@ -88,7 +80,6 @@ def longer_sizes(op: Builder, own: Value, other: Value) -> Value:
     return taken + op.Cast(~one, to=T.INT64) * own
 
 
-EXPAND = ("Expand", "Unsqueeze", "Tile", *COMMON_SHAPE)
 
 
 # -- moving --------------------------------------------------------------------------------------
@@ -102,7 +93,6 @@ def part(op: Builder, x: Value, start: int, end: int = END) -> Value:
     return op.Slice(x, op.const([start]), op.const([end]), op.const([0]))
 
 
-COUNTED = ("Slice", "Mul", "Concat", "ReduceProd")
 
 
 def count_elements(op: Builder, shape: Value) -> Value:
@@ -114,10 +104,8 @@ def count_elements(op: Builder, shape: Value) -> Value:
     return functools.reduce(op.Mul, sizes) if sizes else op.const([1])
 
 
-RESHAPE_TO = ("Reshape", "Cast", "Expand")
 
 
-AS_IMAGE = ("Reshape", "Shape", "Squeeze", "Unsqueeze")
 
 
 def as_image(op: Builder, x: Value) -> Value:
@@ -156,7 +144,6 @@ def squared(op: Builder, x: Value, kind: int) -> Value:
 
 # -- counting ------------------------------------------------------------------------------------
 
-ARANGE = ("Range", "ConstantOfShape", "NonZero", "Reshape", "Cast", "Loop", "Identity", "Add")
 
 
 LONGEST = 1 << 20  # a longer constant would be most of the model
@@ -185,15 +172,10 @@ def arange(op: Builder, n: Value) -> Value:
     return op.Reshape(op.Cast(counted, to=T.INT64), op.const([-1]))
 
 
-LINEAR_INDEX = ("Gather", "Unsqueeze", "Mul", *ARANGE)
 
 
-SELECT = (
-    "And", "Or", "Concat", "Size", "If", "Identity", *EXPAND, *LINEAR_INDEX,
-)  # fmt: skip
 
 
-NOT_NAN = ("Greater", "Less", "Or")
 
 
 def not_nan(op: Builder, x: Value) -> Value:
@@ -202,10 +184,8 @@ def not_nan(op: Builder, x: Value) -> Value:
     return (x > zero) | (x < one)
 
 
-LESS = ("Less", "Cast", "Div", "Mul", "Sub", "Equal", "And", "Or")
 
 
-ADD_WHERE_NEGATIVE = ("Cast", "Less", "Mul", "Add")
 
 
 def add_where_negative(
@@ -221,7 +201,6 @@ def add_where_negative(
     return place + op.Cast(negative, to=T.INT64) * size
 
 
-FROM_FRONT = ("Div", "Sub", "Gather", *ADD_WHERE_NEGATIVE)
 SHORT = 64  # the largest size for which a table of its places is written
 
 
@@ -254,7 +233,6 @@ def neighbours(op: Builder, x: Value) -> tuple[Value, Value] | None:
     return op.const(both[0], kind), op.const(both[1], kind)
 
 
-EQUAL = ("Greater", "Not", "IsNaN", "Add", *LESS)
 
 
 ROUND = ("Ceil", "Sub", "Mul", "Floor", "Greater", "Cast")

@@ -10,7 +10,6 @@ from opshift_adapters._lib.blocks import squared
 MICROSOFT = "com.microsoft"
 
 
-NORMALIZED = ("LayerNormalization", "ReduceMean", "Sub", "Pow", "Mul", "Add", "Sqrt", "Div", "Reciprocal", "Cast")
 
 
 def mean_of_last(op: Builder, x: Value) -> Value:
@@ -60,10 +59,6 @@ def number(op: Builder, value: float, like: Value) -> Value:
     return op.const(np.asarray(value), like=like)
 
 
-ACTIVATIONS = (
-    "Relu", "Tanh", "Sigmoid", "Softsign", "Softplus", "Elu", "Selu", "LeakyRelu",
-    "HardSigmoid", "ThresholdedRelu", "Clip",
-)  # fmt: skip
 _PARAMETERS: dict[str, tuple[str, ...]] = {
     "Relu": (), "Tanh": (), "Sigmoid": (), "Softsign": (), "Softplus": (),
     "Elu": ("alpha",), "Selu": ("alpha", "gamma"), "LeakyRelu": ("alpha",),

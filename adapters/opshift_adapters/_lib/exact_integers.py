@@ -5,12 +5,10 @@ from opshift.adapter import Builder, T, Value
 
 from opshift_adapters._lib.blocks import UNSIGNED, part
 
-EXACT_BITS = 53  # a double holds every integer of so many bits
 BITS: dict[int, int] = {
     T.INT8: 8, T.UINT8: 8, T.INT16: 16, T.UINT16: 16,
     T.INT32: 32, T.UINT32: 32, T.INT64: 64, T.UINT64: 64,
 }  # fmt: skip
-INTEGER_MATMUL = ("Cast", "Div", "Mul", "Sub", "Add", "MatMul", "Shape", "Gather", "Equal", "Not")
 
 
 def multiply_matrices(op: Builder, a: Value, b: Value) -> Value:
@@ -51,7 +49,6 @@ def _one_unless_empty(op: Builder, a: Value) -> Value:
     return op.Cast(~op.Equal(length, op.const(0)), to=T.INT64)
 
 
-INTEGER_SUM = ("Cast", "MatMul", "Shape", "Slice", "Expand")
 
 
 def sum_last_axis(op: Builder, x: Value) -> Value:
@@ -66,7 +63,6 @@ def sum_last_axis(op: Builder, x: Value) -> Value:
     return total if kind == T.INT64 else op.Cast(total, to=kind)
 
 
-WRAPPED = ("Mod", "Add", "Sub")
 
 
 def wrapped(op: Builder, x: Value, kind: int) -> Value:

@@ -9,11 +9,6 @@ from opshift_adapters._lib.blocks import END
 from opshift_adapters._lib.contrib import number
 from opshift_adapters._lib.no_schema import attribute
 
-HEADS = (
-    "Reshape", "Transpose", "MatMul", "Mul", "Add", "Softmax", "Shape", "Gather", "Range", "Less",
-    "Where", "Unsqueeze", "Cast", "Concat", "GreaterOrEqual", "And", "Slice", "LessOrEqual",
-    "Greater", "Squeeze", "Sub",
-)  # fmt: skip
 LOWEST = -(2 - 2**-23) * 2.0**127  # the lowest float
 
 
@@ -111,10 +106,6 @@ def biases_of(
     return found if bias is None else [*found, bias]
 
 
-ROTATION = (
-    "Reshape", "Shape", "Slice", "Split", "Gather", "Unsqueeze", "Mul", "Sub", "Add", "Concat",
-    "Range",
-)  # fmt: skip
 
 
 def turn(

@@ -5,7 +5,7 @@ from typing import Any
 
 from opshift.adapter import KEEP, Builder, Node, Refusal, Result, Value, Why
 
-from opshift_adapters._lib.blocks import EXPAND, UNSIGNED, common_shape, shape_of
+from opshift_adapters._lib.blocks import UNSIGNED, common_shape, shape_of
 
 SYMMETRIC = ("Add", "Mul", "And", "Or", "Xor", "Equal")
 MIRRORED = {"Less": "Greater", "Greater": "Less", **{op: op for op in SYMMETRIC}}
@@ -41,7 +41,6 @@ def _binary(op: Builder, name: str, a: Value, b: Value, **legacy: Any) -> Value:
     return made
 
 
-ALIGNED = ("Unsqueeze", "Shape", "Sub", "Tile", "Concat", "Reshape")
 
 
 def to_legacy_broadcast(node: Node, op: Builder) -> Result:
@@ -107,4 +106,3 @@ def _covers(large: Dims, small: Dims) -> bool:
     return all(s == 1 or (s == d and s is not None) for d, s in pairs)
 
 
-STRETCHED = ("Squeeze", "Neg", *EXPAND)

@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from opshift.adapter import Builder, Refusal, T, Value, Why, np
 
 from opshift_adapters._lib.blocks import FLOATS, SMALL_INTS
-from opshift_adapters._lib.wide_integers import STACKED, add_rows
+from opshift_adapters._lib.wide_integers import add_rows
 
-MOVED = ("Add", "Sub", "Mul", "Floor", *STACKED)
 EXACT = 2**53  # up to here a double holds every integer
 HALF = 2.0**32
 KEEPS_VALUES = {

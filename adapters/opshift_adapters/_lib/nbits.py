@@ -3,8 +3,6 @@
 
 from opshift.adapter import Builder, T, Value
 
-UNPACKED = ("Cast", "Div", "Mul", "Sub", "Unsqueeze", "Concat", "Reshape", "Slice")
-
 
 def unpacked(op: Builder, packed: Value, bits: int, shape: list[int], kind: int) -> Value:
     """The codes that are packed in bytes; of 4 bits, the lower half of a byte comes first."""

@@ -9,16 +9,12 @@ from dataclasses import dataclass
 from opshift.adapter import Array, Builder, Refusal, T, Value, Why, np
 
 from opshift_adapters._lib.blocks import (
-    ARANGE,
-    ARITHMETIC,
     FLOATS,
     arange,
     column,
     element,
     size_of,
 )
-
-SAMPLING = ("Gather", "Shape", "Reshape", "ReduceSum", *ARITHMETIC, *ARANGE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,7 +125,6 @@ def rounded(op: Builder, node: Node, place: Place, kind: int) -> Value:
 
 
 WHOLE = 3 * 2**22  # floats of this size have no fraction, so adding it rounds to the nearest even
-QUANTIZED = ("Clip", "Add", "Cast", "Sub")
 
 
 def quantized(op: Builder, ratio: Value, zero: Value | None, kind: int) -> Value:

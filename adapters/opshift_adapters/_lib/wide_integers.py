@@ -28,8 +28,6 @@ def wide_arithmetic(node: Node, op: Builder) -> Value:
     return multiply_stacked(op, kind, a, b) if node.op == "Mul" else _quotient(op, a, b)
 
 
-STACKED = ("Unsqueeze", "Concat", "ReduceSum", "ReduceProd", "Cast")
-WIDE = ("Gather", "Less", "Greater", "Not", *STACKED)
 
 
 def add_stacked(op: Builder, kind: int, *values: Value) -> Value:
@@ -51,7 +49,6 @@ def _stacked(op: Builder, values: tuple[Value, ...]) -> Value:
     return op.Concat(*(op.Unsqueeze(value, axes=[0]) for value in values), axis=0)
 
 
-UNSTACKED = ("Add", "Mul", "Gather", "Cast")
 MOST_ROWS = 8
 
 

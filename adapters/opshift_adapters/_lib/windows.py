@@ -142,7 +142,6 @@ def padded(op: Builder, x: Value, pads: list[int], value: float) -> Value:
     return op.Pad(x, op.const(every), op.const(value, like=x))
 
 
-WINDOW_SUMS = ("Shape", "Slice", "Concat", "Reshape", "Conv", "Cast")
 
 
 def window_sums(op: Builder, x: Value, kernel: list[int], **where: Any) -> Value:

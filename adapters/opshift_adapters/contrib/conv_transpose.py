@@ -13,7 +13,7 @@ IMAGE = "(float[1,2,4,4] x, float[2,3,3,3] w, float[3] b) => (float[1,3,p,q] y) 
 CALL = "{ y = com.microsoft.ConvTransposeWithDynamicPads<kernel_shape=[3,3], strides=[2,2]>"
 
 
-@leaving("ConvTransposeWithDynamicPads", domain=MICROSOFT, since=11, emits="ConvTranspose")
+@leaving("ConvTransposeWithDynamicPads", domain=MICROSOFT, since=11)
 @example("constant pads", IMAGE + "<int64[4] d = {1, 0, 0, 1}> " + CALL + "(x, w, d, b) }", gives="ConvTranspose", atol=1e-5)
 @example("no pads", IMAGE + CALL + '(x, w, "", b) }', refuses=Why.AMBIGUOUS)
 @example("computed pads", IMAGE.replace("float[3] b", "float[3] b, int64[4] d") + CALL + "(x, w, d, b) }", refuses=Why.NEEDS_CONSTANT)

@@ -10,7 +10,7 @@ from opshift_adapters._lib.no_schema import attribute, needed
 SUM = "(float[2,3,4] x, float[2,3,4] y, float[2,3,1] g"
 
 
-@leaving("GatedAdd", domain=MICROSOFT, since=7, emits="Mul Add")
+@leaving("GatedAdd", domain=MICROSOFT, since=7)
 @example("plain", SUM + ") => (float[2,3,4] z) { z = com.microsoft.GatedAdd(x, y, g) }", gives="Mul Add")
 @example("projected", "(float[2,3,4] x, float[2,3,4] y, float[2,3,5] g, float[5,1] w) => (float[2,3,4] z) { z = com.microsoft.GatedAdd(x, y, g, w) }", refuses=Why.NOT_EXPRESSIBLE)
 def gated_add(node: Node, op: Builder) -> Result:
@@ -20,7 +20,7 @@ def gated_add(node: Node, op: Builder) -> Result:
     return needed(node, 0) + needed(node, 1) * needed(node, 2)
 
 
-@leaving("ScaledSiLU", domain=MICROSOFT, since=7, emits="Cast Mul Sigmoid")
+@leaving("ScaledSiLU", domain=MICROSOFT, since=7)
 @example("attribute", "(float[2,3] x) => (float[2,3] y) { y = com.microsoft.ScaledSiLU<alpha=1.5>(x) }", gives="Mul Sigmoid Mul", atol=1e-6)
 @example("no scale", "(float[2,3] x) => (float[2,3] y) { y = com.microsoft.ScaledSiLU(x) }", gives="Sigmoid Mul", atol=1e-6)
 @example("input", "(float[2,3] x, float s) => (float[2,3] y) { y = com.microsoft.ScaledSiLU(x, s) }", gives="Mul Sigmoid Mul", atol=1e-6)
@@ -36,11 +36,10 @@ def scaled_silu(node: Node, op: Builder) -> Result:
     return x * op.Sigmoid(x)
 
 
-GATED = ("Cast", "Reshape", "Mul", "ReduceMean", "Add", "Sqrt", "Div", "Sigmoid")
 ROWS = "(float[2,3,4] x, float[4] s, float[2,3,4] g) => (float[2,3,4] y) "
 
 
-@leaving("GatedRMSNorm", domain=MICROSOFT, since=11, emits=GATED)
+@leaving("GatedRMSNorm", domain=MICROSOFT, since=11)
 @example("silu", ROWS + "{ y = com.microsoft.GatedRMSNorm<epsilon=0.001>(x, s, g) }", gives="Mul ReduceMean Add Sqrt Div Mul Sigmoid Mul Mul", atol=1e-5)
 @example("sigmoid", ROWS + '{ y = com.microsoft.GatedRMSNorm<activation="sigmoid">(x, s, g) }', imports={"": 18}, atol=1e-5)
 @example("heads side by side", "(float[2,3,8] x, float[4] s, float[2,3,8] g) => (float[2,3,8] y) { y = com.microsoft.GatedRMSNorm<epsilon=0.001>(x, s, g) }", atol=1e-5)
@@ -77,7 +76,7 @@ def _activated(node: Node, op: Builder, gate: Value) -> Value:
 GATES = "(float[2,3,4] a, float[4] d, float[4] c, float[2,3,4] b"
 
 
-@leaving("LinearAttentionGate", domain=MICROSOFT, since=7, emits="Cast Add Softplus Mul Sigmoid")
+@leaving("LinearAttentionGate", domain=MICROSOFT, since=7)
 @example("both", GATES + ") => (float[2,3,4] y, float[2,3,4] z) { y, z = com.microsoft.LinearAttentionGate(a, d, c, b) }", gives="Add Softplus Mul Sigmoid", atol=1e-5)
 @example("the decay alone", "(float[2,3,4] a, float[4] d, float[4] c) => (float[2,3,4] y) { y = com.microsoft.LinearAttentionGate(a, d, c) }", gives="Add Softplus Mul", atol=1e-5)
 @example("half", GATES.replace("float[2", "float16[2") + ") => (float16[2,3,4] y, float16[2,3,4] z) { y, z = com.microsoft.LinearAttentionGate(a, d, c, b) }", atol=5e-3)

@@ -8,7 +8,7 @@ from opshift_adapters._lib.contrib import MICROSOFT
 from opshift_adapters._lib.no_schema import needed
 
 
-@leaving("GatherND", domain=MICROSOFT, since=11, emits="Cast GatherND")
+@leaving("GatherND", domain=MICROSOFT, since=11)
 @example("pairs", "(float[3,4] x, int32[2,2] i) => (float[2] y) { y = com.microsoft.GatherND(x, i) }", gives="Cast GatherND", inputs={"i": [[0, 3], [2, 1]]})
 @example("rows", "(float[3,4] x, int64[2,1] i) => (float[2,4] y) { y = com.microsoft.GatherND(x, i) }", gives="GatherND", inputs={"i": [[0], [2]]})
 def gather_nd(node: Node, op: Builder) -> Result:

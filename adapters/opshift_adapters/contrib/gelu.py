@@ -9,7 +9,6 @@ from opshift_adapters._lib.contrib import MICROSOFT, number
 from opshift_adapters._lib.no_schema import attribute, needed
 
 EDGES = {"x": [[-3.5, -0.5, 2.5], [float("inf"), float("-inf"), float("nan")]]}
-GELU = ("Gelu", "Div", "Erf", "Add", "Mul", "Tanh")
 
 
 def _gelu(op: Builder, x: Value) -> Value:
@@ -20,7 +19,7 @@ def _gelu(op: Builder, x: Value) -> Value:
     return x * number(op, 0.5, x) * (bent + number(op, 1, x))
 
 
-@leaving("Gelu", domain=MICROSOFT, since=9, emits=GELU)
+@leaving("Gelu", domain=MICROSOFT, since=9)
 @example("early", "(float[2,3] x) => (float[2,3] y) { y = com.microsoft.Gelu(x) }", gives="Div Erf Mul Add Mul", atol=1e-6)
 @example("opset 20", "(float[2,3] x) => (float[2,3] y) { y = com.microsoft.Gelu(x) }", gives="Gelu", imports={"": 20}, atol=1e-6)
 @example("raised and lowered again", "(float[2,3] x) => (float[2,3] y) { y = com.microsoft.Gelu(x) }", imports={"": 8}, atol=1e-6)
@@ -29,7 +28,7 @@ def gelu(node: Node, op: Builder) -> Result:
     return _gelu(op, needed(node, 0))
 
 
-@leaving("BiasGelu", domain=MICROSOFT, since=9, emits=GELU)
+@leaving("BiasGelu", domain=MICROSOFT, since=9)
 @example("bias", "(float[2,3] x, float[3] b) => (float[2,3] y) { y = com.microsoft.BiasGelu(x, b) }", gives="Add Div Erf Mul Add Mul", atol=1e-6)
 @example("opset 20", "(float[2,3] x, float[3] b) => (float[2,3] y) { y = com.microsoft.BiasGelu(x, b) }", gives="Add Gelu", imports={"": 20}, atol=1e-6)
 def bias_gelu(node: Node, op: Builder) -> Result:
@@ -37,7 +36,7 @@ def bias_gelu(node: Node, op: Builder) -> Result:
     return _gelu(op, needed(node, 0) + needed(node, 1))
 
 
-@leaving("FastGelu", domain=MICROSOFT, emits=GELU)
+@leaving("FastGelu", domain=MICROSOFT)
 @example("alone", "(float[2,3] x) => (float[2,3] y) { y = com.microsoft.FastGelu(x) }", gives="Mul Mul Mul Add Mul Tanh Mul Add Mul", atol=1e-6)
 @example("bias", "(float[2,3] x, float[3] b) => (float[2,3] y) { y = com.microsoft.FastGelu(x, b) }", atol=1e-6)
 @example("opset 20", "(float[2,3] x) => (float[2,3] y) { y = com.microsoft.FastGelu(x) }", gives="Gelu", imports={"": 20}, atol=1e-6)
@@ -52,7 +51,7 @@ def fast_gelu(node: Node, op: Builder) -> Result:
     return x * number(op, 0.5, x) * (bent + number(op, 1, x))
 
 
-@leaving("QuickGelu", domain=MICROSOFT, emits="Mul Sigmoid")
+@leaving("QuickGelu", domain=MICROSOFT)
 @example("default", "(float[2,3] x) => (float[2,3] y) { y = com.microsoft.QuickGelu(x) }", gives="Mul Sigmoid Mul", inputs={"x": [[-3.5, -0.5, 2.5], [88.0, -88.0, 0.0]]}, atol=1e-6)
 @example("of its own", "(float[2,3] x) => (float[2,3] y) { y = com.microsoft.QuickGelu<alpha=1.0>(x) }", gives="Sigmoid Mul", atol=1e-6)
 def quick_gelu(node: Node, op: Builder) -> Result:

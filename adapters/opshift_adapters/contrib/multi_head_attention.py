@@ -5,7 +5,6 @@ from opshift.adapter import Builder, Node, Refusal, Result, Value, Why, example,
 
 from opshift_adapters._lib.contrib import MICROSOFT
 from opshift_adapters._lib.heads import (
-    HEADS,
     apart,
     attended,
     biases_of,
@@ -20,7 +19,7 @@ CALL = "com.microsoft.MultiHeadAttention<num_heads=2>"
 MASK = {"m": [[1, 1, 0, 1, 1], [1, 0, 0, 0, 0]], "n": [5, 2], "t": [[[1, 1, 0, 1, 1]] * 3, [[1, 0, 0, 1, 0]] * 3]}
 
 
-@leaving("MultiHeadAttention", domain=MICROSOFT, since=13, emits=(*HEADS, "Split"))
+@leaving("MultiHeadAttention", domain=MICROSOFT, since=13)
 @example("plain", QKV + ") => (float[2,3,8] y) { y = " + CALL + "(q, k, v) }", atol=1e-5)
 @example("bias", QKV + ", float[24] b) => (float[2,3,8] y) { y = " + CALL + "(q, k, v, b) }", atol=1e-5)
 @example("mask of keys", QKV + ", int32[2,5] m) => (float[2,3,8] y) { y = " + CALL + '(q, k, v, "", m) }', inputs=MASK, atol=1e-5)

@@ -7,7 +7,7 @@ from opshift_adapters._lib.contrib import MICROSOFT
 from opshift_adapters._lib.no_schema import attribute, needed
 
 
-@leaving("Pad", domain=MICROSOFT, since=11, emits="Pad Reshape")
+@leaving("Pad", domain=MICROSOFT, since=11)
 @example("zeros", "(float[2,3] x) => (float[a,b] y) <int64[4] p = {0, 1, 2, 0}> { y = com.microsoft.Pad(x, p) }", gives="Pad")
 @example("a number, computed pads", "(float[2,3] x, int64[4] p, float v) => (float[a,b] y) { y = com.microsoft.Pad(x, p, v) }", inputs={"p": [1, 0, 0, 2]}, gives="Pad")
 @example("a number in a vector", "(float[2,3] x, float[1] v) => (float[a,b] y) <int64[4] p = {0, 1, 2, 0}> { y = com.microsoft.Pad(x, p, v) }", gives="Reshape Pad")

@@ -4,7 +4,7 @@
 from opshift.adapter import Builder, Node, Refusal, Result, Value, Why, example, leaving
 
 from opshift_adapters._lib.contrib import MICROSOFT
-from opshift_adapters._lib.heads import ROTATION, turn
+from opshift_adapters._lib.heads import turn
 from opshift_adapters._lib.no_schema import attribute, needed, refuse
 
 FOUR = "(float[2,3,4,8] x, int64[2,4] p, float[9,4] c, float[9,4] s) => (float[2,3,4,8] y) "
@@ -13,7 +13,7 @@ UNREAD = {"num_heads": "the cache tells the size of a head", "scale": "no kernel
 PLACES = {"p": [[0, 1, 2, 3], [8, 7, 6, 5]]}
 
 
-@leaving("RotaryEmbedding", domain=MICROSOFT, since=13, emits=ROTATION, ignores=UNREAD)
+@leaving("RotaryEmbedding", domain=MICROSOFT, since=13, ignores=UNREAD)
 @example("four axes", FOUR + "{ y = com.microsoft.RotaryEmbedding(x, p, c, s) }", inputs=PLACES, atol=1e-5)
 @example("four axes from one position", FOUR.replace("[2,4] p", "[1] p") + "{ y = com.microsoft.RotaryEmbedding(x, p, c, s) }", inputs={"p": [3]}, atol=1e-5)
 @example("three axes", THREE.format("2,4", 4, 4) + "{ y = com.microsoft.RotaryEmbedding(x, p, c, s) }", inputs=PLACES, atol=1e-5)

@@ -7,7 +7,7 @@ from opshift_adapters._lib.contrib import MICROSOFT
 from opshift_adapters._lib.no_schema import attribute, needed
 
 
-@leaving("Trilu", domain=MICROSOFT, since=14, emits="Trilu")
+@leaving("Trilu", domain=MICROSOFT, since=14)
 @example("upper", "(float[2,3,4] x) => (float[2,3,4] y) { y = com.microsoft.Trilu(x) }", gives="Trilu")
 @example("lower, diagonal", "(int64[3,4] x, int64 k) => (int64[3,4] y) { y = com.microsoft.Trilu<upper=0>(x, k) }", gives="Trilu", inputs={"k": -1})
 @example("before 14", "(float[3,4] x) => (float[3,4] y) { y = com.microsoft.Trilu(x) }", imports={"": 13})

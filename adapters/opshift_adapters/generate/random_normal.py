@@ -13,7 +13,7 @@ MULTINOMIAL_7 = impossible(
 )
 
 
-@adapter("Bernoulli", 15, 14, emits=("RandomUniformLike", "Cast", "Less"))
+@adapter("Bernoulli", 15, 14)
 @example("float", "(float[20] p) => (float[20] y) { y = Bernoulli(p) }", gives="RandomUniformLike Less Cast")
 @example("seed", "(float[20] p) => (float[20] y) { y = Bernoulli<seed=2.0>(p) }", gives="RandomUniformLike Less Cast")
 @example("another type", "(float[20] p) => (int32[20] y) { y = Bernoulli<dtype=6>(p) }", gives="RandomUniformLike Less Cast")

@@ -28,7 +28,7 @@ from opshift_adapters._lib.resizing import (
     smooth,
     written_out,
 )
-from opshift_adapters._lib.sampling import SAMPLING, Filter, by_scales
+from opshift_adapters._lib.sampling import Filter, by_scales
 
 IMAGE = "(float[1,2,3,4] x) => (float[a,b,c,d] y) "
 OPEN = "(float[N,C,H,W] x) => (float[a,b,c,d] y) "
@@ -45,7 +45,7 @@ ADDED_11 = (
 ADDED_18 = ("antialias", "axes", "keep_aspect_ratio_policy")
 
 
-@adapter("Resize", 10, 9, emits=("Upsample", *SAMPLING))
+@adapter("Resize", 10, 9)
 @example("grows", IMAGE + TWICE + "{ y = Resize(x, s) }", gives="Upsample")
 @example("shrinks", IMAGE + "<float[4] s = {1.0, 1.0, 0.6, 0.5}> { y = Resize(x, s) }", gives="Gather Gather")
 @example("shrinks, linear", IMAGE + '<float[4] s = {1.0, 1.0, 2.0, 0.6}> { y = Resize<mode="linear">(x, s) }', atol=1e-6)
@@ -72,7 +72,7 @@ def typed_scales(node: Node, op: Builder) -> Result:
 SCALED = "(float[1,2,3,4] x, float[4] s) => (float[a,b,c,d] y) "
 
 
-@adapter("Resize", 10, 11, emits=("Max", "Min"))
+@adapter("Resize", 10, 11)
 @example("nearest", IMAGE + TWICE + "{ y = Resize(x, s) }", gives="Resize")
 @example("shrinks", "(float[4] x) => (float[2] y) <float[1] s = {0.6}> { y = Resize(x, s) }", gives="Resize", inputs={"x": [1, 2, 3, 4]})
 @example("both", IMAGE + "<float[4] s = {1.0, 2.0, 0.5, 1.5}> { y = Resize(x, s) }", gives="Resize Resize")
@@ -103,7 +103,7 @@ def _asymmetric(node: Node, op: Builder, x: Value, scales: Value, **named: Any) 
 # -- 11 and 13 -----------------------------------------------------------------------------------
 
 
-@adapter("Resize", 11, 10, emits=SAMPLING, handles_types=True)
+@adapter("Resize", 11, 10, handles_types=True)
 @example("grows", "(float[1,2,3,4] x, float[0] r) => (float[a,b,c,d] y) <float[4] s = {1.0, 1.0, 2.0, 1.5}> " + ASYMMETRIC + 'nearest_mode="floor">(x, r, s) }', gives="Resize")
 @example("shrinks", "(float[1,2,3,4] x, float[0] r) => (float[a,b,c,d] y) <float[4] s = {1.0, 1.0, 0.4, 0.5}> " + ASYMMETRIC + 'nearest_mode="ceil">(x, r, s) }', gives="Resize")
 @example("shrinks by powers of two", "(float[1,2,3,4] x, float[0] r) => (float[a,b,c,d] y) <float[4] s = {1.0, 1.0, 0.25, 0.5}> " + ASYMMETRIC + 'nearest_mode="floor">(x, r, s) }', gives="Resize")
@@ -179,7 +179,7 @@ def _same_nearest(where: str, rounding: str, scale: float) -> bool:
     return where == "tf_half_pixel_for_nn" and whole and rounding == "floor"
 
 
-@adapter("Resize", 12, 13, emits=SAMPLING)
+@adapter("Resize", 12, 13)
 @example("scales", "(float[1,1,2,3] x) => (float[a,b,c,d] y) <float[4] s = {1.0,1.0,2.0,2.0}, float[0] r = {}> { y = Resize(x, r, s) }", gives="Resize")
 @example("sizes", "(float[1,1,2,3] x, float[0] r) => (float[1,1,4,4] y) <float[0] s = {}, int64[4] z = {1,1,4,4}> { y = Resize(x, r, s, z) }", gives="Resize")
 @example("empty input", "(float[1,1,2,3] x, float[0] r, float[0] s) => (float[1,1,4,4] y) <int64[4] z = {1,1,4,4}> { y = Resize(x, r, s, z) }", gives="Resize")
@@ -214,7 +214,7 @@ RESIZE_18_UP = boundary(18, "Resize:5422e9", directions="up")
 AXES = "{ y = Resize<axes=[3,-2],"
 
 
-@adapter("Resize", 18, 17, emits=("Concat", *SAMPLING))
+@adapter("Resize", 18, 17)
 @example("defaults written", '(float[N,C,H,W] x, float[4] s) => (float[a,b,c,d] y) { y = Resize<antialias=0,keep_aspect_ratio_policy="stretch">(x, , s) }', gives="Resize", inputs={"s": [1, 1, 2, 2]})
 @example("axes", "(float[1,2,3,4] x) => (float[a,b,c,d] y) <float[2] s = {1.5, 2.0}> " + AXES + 'mode="linear">(x, , s) }', gives="Resize", atol=1e-6)
 @example("axes, computed", "(float[N,C,H,W] x, float[2] s) => (float[a,b,c,d] y) " + AXES + 'mode="linear">(x, , s) }', gives="Concat Gather Resize", inputs={"s": [1.5, 2]}, atol=1e-6)
@@ -269,7 +269,7 @@ RESIZE_19_UP = boundary(19, "Resize:2a564e", directions="up")
 SYMMETRIC = '{ y = Resize<coordinate_transformation_mode="half_pixel_symmetric",mode="linear"'
 
 
-@adapter("Resize", 19, 18, emits=("Concat", *SAMPLING))
+@adapter("Resize", 19, 18)
 @example("other mode", OPEN + '<float[4] s = {1.0, 1.0, 2.0, 1.5}, float[8] r = {0.0, 0.0, 0.25, 0.0, 1.0, 1.0, 1.0, 0.5}> { y = Resize<coordinate_transformation_mode="tf_crop_and_resize">(x, r, s) }', gives="Resize")
 @example("sizes", "(float[N,C,H,W] x, int64[4] z) => (float[a,b,c,d] y) " + SYMMETRIC + ">(x, , , z) }", gives="Resize", inputs={"z": [1, 2, 5, 5], **COUNT}, atol=1e-6)
 @example("whole factors", "(float[N,C,H,W] x) => (float[a,b,c,d] y) <float[4] s = {1.0, 1.0, 2.0, 3.0}> " + SYMMETRIC + ">(x, , s) }", gives="Resize", inputs=COUNT, atol=1e-6)

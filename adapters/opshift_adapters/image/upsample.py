@@ -5,7 +5,7 @@ from typing import Any
 
 from opshift.adapter import Builder, Node, Refusal, Result, T, Why, adapter, boundary, example
 
-from opshift_adapters._lib.sampling import SAMPLING, Filter, by_scales
+from opshift_adapters._lib.sampling import Filter, by_scales
 
 IMAGE = "(float[1,2,3,4] x) => (float[a,b,c,d] y) "
 OPEN = "(float[N,C,H,W] x) => (float[a,b,c,d] y) "
@@ -22,7 +22,7 @@ def upsample_6_7(node: Node, op: Builder) -> Result:
     return op.same(node, height_scale=None, width_scale=None, scales=scales, mode=mode)
 
 
-@adapter("Upsample", 7, 6, emits=("Unsqueeze", "Squeeze", *SAMPLING), handles_types=True)
+@adapter("Upsample", 7, 6, handles_types=True)
 @example("linear", IMAGE + '{ y = Upsample<scales=[1.0,1.0,2.0,1.5],mode="linear">(x) }', gives="Upsample")
 @example("nearest", "(bool[N,C,H,W] x) => (bool[a,b,c,d] y) { y = Upsample<scales=[1.0,1.0,2.0,2.0]>(x) }", gives="Upsample")
 @example("three axes", '(float[N,C,W] x) => (float[a,b,c] y) { y = Upsample<scales=[1.0,1.0,2.5],mode="linear">(x) }', gives="Unsqueeze Upsample Squeeze")
@@ -60,7 +60,7 @@ def upsample_8_9(node: Node, op: Builder) -> Result:
 TWICE = "<float[4] s = {1.0, 1.0, 2.0, 1.5}> "
 
 
-@adapter("Upsample", 9, 8, emits=SAMPLING)
+@adapter("Upsample", 9, 8)
 @example("constant", IMAGE + TWICE + "{ y = Upsample(x, s) }", gives="Upsample")
 @example("computed", "(string[N,M] x, float[2] s) => (string[a,b] y) { y = Upsample(x, s) }", inputs={"s": [1, 2.5], "x": [["a", "b", "c"]]})
 @example("computed and linear", '(float[N,M] x, float[2] s) => (float[a,b] y) { y = Upsample<mode="linear">(x, s) }', inputs={"s": [1, 2]})
@@ -72,7 +72,7 @@ def upsample_9_8(node: Node, op: Builder) -> Result:
     return op.same(node, inputs={"scales": None}, scales=scales.const().tolist())
 
 
-@adapter("Upsample", 9, 10, emits=("Resize",))
+@adapter("Upsample", 9, 10)
 @example("nearest", IMAGE + TWICE + "{ y = Upsample(x, s) }", gives="Resize")
 @example("computed", '(float[N,M] x, float[2] s) => (float[a,b] y) { y = Upsample<mode="linear">(x, s) }', gives="Resize", inputs={"s": [1, 2]})
 def upsample_9_10(node: Node, op: Builder) -> Result:

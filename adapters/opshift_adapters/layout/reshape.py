@@ -20,19 +20,16 @@ from opshift.adapter import (
 )
 
 from opshift_adapters._lib.blocks import (
-    COUNTED,
     END,
-    EXPAND,
     FLOATS,
     INTS,
-    RESHAPE_TO,
     SMALL_INTS,
     as_type,
     count_elements,
     padded_shape,
     part,
 )
-from opshift_adapters._lib.moved import MOVED, moved
+from opshift_adapters._lib.moved import moved
 
 TYPES_25 = boundary(25, "Flatten:a6476d Identity:5e5318 Reshape:e34f79 Shape:d95a96 Size:e2adf1 Transpose:58d6a0")
 TYPES_24 = boundary(24, "Flatten:555226 Identity:fa20ed Reshape:a2ebe7 Shape:7e83f1 Size:3a86e2 Transpose:8978f3")
@@ -97,7 +94,6 @@ FLATTEN_21 = boundary(
         example("empty float8", E5M2 + "{ y = Flatten(x) }"),
         example("int4", "(int4[2,3,4] x) => (int4[6,4] y) { y = Flatten<axis=2>(x) }", refuses=Why.TYPE_NOT_AVAILABLE),
     ),
-    emits=("Reshape", "Shape"),
 )
 TRANSPOSE_21 = boundary(
     21,
@@ -114,7 +110,7 @@ IDENTITY_16 = boundary(16, "Identity:b3a2c0")
 SHAPE_15_UP = boundary(15, "Shape:9d1b71", directions="up")
 
 
-@adapter("Shape", 15, 14, emits=("Slice",))
+@adapter("Shape", 15, 14)
 @example("all", "(float[2,3,4] x) => (int64[3] y) { y = Shape(x) }", gives="Shape")
 @example("defaults written", "(float[2,3,4] x) => (int64[3] y) { y = Shape<start=0>(x) }", gives="Shape")
 @example("start", "(float[2,3,4] x) => (int64[1] y) { y = Shape<start=-1>(x) }", gives="Shape Slice")
@@ -151,14 +147,13 @@ IDENTITY_14 = boundary(
         example("sequence", "(seq(float[n]) s) => (seq(float[n]) y) { y = Identity(s) }", gives="Loop", inputs={"s": [[1, 1], [1, 1, 1]]}),
         example("sequence made here", "(float[2] a, float[3] b) => (seq(float[n]) y) { s = SequenceConstruct(a, b) y = Identity(s) }", gives="SequenceConstruct"),
     ),
-    emits=("Loop", "SequenceErase", "Identity"),
 )
 RESHAPE_14_UP = boundary(14, "Reshape:b32ca2", directions="up")
 
 ALLOW = "{ y = Reshape<allowzero=1>(x, s) }"
 
 
-@adapter("Reshape", 14, 13, emits=RESHAPE_TO)
+@adapter("Reshape", 14, 13)
 @example("0 copies a size", "(float[2,3,4] x) => (float[2,12] y) <int64[2] s = {0,-1}> { y = Reshape(x, s) }", gives="Reshape")
 @example("no zero in the shape", "(float[2,3,4] x) => (float[6,4] y) <int64[2] s = {6,4}> " + ALLOW, gives="Reshape")
 @example("not empty", "(float[2,3,4] x, int64[2] s) => (float[a,b] y) " + ALLOW, gives="Reshape", inputs={"s": [6, 4]})
@@ -204,7 +199,6 @@ TYPES_13 = boundary(13, (
     "Transpose:e93d32"
 ))
 FLATTEN_11_UP = boundary(11, "Flatten:5fda33", directions="up")
-FLAT = ("Shape", "Concat", *COUNTED, *RESHAPE_TO)
 RANKLESS = "(float[24] v, int64[n] s) => (float[a,b] y) { x = Reshape(v, s) "
 
 
@@ -224,7 +218,7 @@ def _flatten(op: Builder, x: Value, axis: int) -> Value:
     return op.Reshape(x, op.const([rows, columns]), allowzero=1)
 
 
-@adapter("Flatten", 11, 10, emits=FLAT)
+@adapter("Flatten", 11, 10)
 @example("positive", "(float[2,3,4] x) => (float[6,4] y) { y = Flatten<axis=2>(x) }", gives="Flatten")
 @example("negative", "(float[2,3,4] x) => (float[6,4] y) { y = Flatten<axis=-1>(x) }", gives="Flatten")
 @example("minus rank", "(float[2,3,4] x) => (float[1,24] y) { y = Flatten<axis=-3>(x) }", gives="Flatten")
@@ -257,7 +251,6 @@ FLATTEN_9 = boundary(
         example("unknown sizes", "(int32[N,3,M] x) => (int32[a,b] y) { y = Flatten<axis=2>(x) }"),
         example("empty", "(int8[2,0,3] x) => (int8[2,0] y) { y = Flatten(x) }"),
     ),
-    emits=FLAT,
 )
 
 
@@ -265,7 +258,7 @@ NAN, INF = float("nan"), float("inf")
 OPEN = "(float[6] v, int64[n] t"
 
 
-@adapter("Expand", 8, 7, emits=("Gather", "Reshape", "Less", "And", "Or", *EXPAND))
+@adapter("Expand", 8, 7)
 @example("constant", "(float[3,1] x) => (float[2,3,4] y) <int64[3] s = {2,3,4}> { y = Expand(x, s) }")
 @example("computed", "(int8[N,1] x, int64[3] s) => (int8[a,b,c] y) { y = Expand(x, s) }", inputs={"s": [2, 1, 4]})
 @example("to nothing", "(string[3,1] x, int64[2] s) => (string[a,b] y) { y = Expand(x, s) }", inputs={"s": [3, 0]})
@@ -355,7 +348,7 @@ COMPUTED = "{ y = Reshape(x, s) }"
 WIDEST = [[2**63 - 1, -(2**63), -1], [2**53 + 1, -(2**53) - 1, 0]]
 
 
-@adapter("Reshape", 5, 4, emits=MOVED, handles_types=True)
+@adapter("Reshape", 5, 4, handles_types=True)
 @example("constant", "(float[2,3,4] x) => (float[a,b] y) <int64[2] s = {0,-1}> { y = Reshape(x, s) }", gives="Reshape")
 @example("known result", "(float[N,12] x, int64[3] s) => (float[N,3,4] y) " + COMPUTED, gives="Reshape", inputs={"s": [2, 3, 4]})
 @example("one unknown size", "(float[N,12] x, int64[2] s) => (float[M,4] y) " + COMPUTED, gives="Reshape", inputs={"s": [6, 4]})

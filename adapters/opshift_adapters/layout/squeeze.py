@@ -15,7 +15,7 @@ from opshift.adapter import (
     shown,
 )
 
-from opshift_adapters._lib.blocks import END, LARGEST_RANK, RESHAPE_TO, part
+from opshift_adapters._lib.blocks import END, LARGEST_RANK, part
 from opshift_adapters.layout.reshape import by_reshape
 
 TYPES_25 = boundary(25, "Squeeze:81d4aa Unsqueeze:0fa17b")
@@ -30,7 +30,6 @@ TYPES_21 = boundary(
         example("empty float8", "(float8e5m2fnuz[2,0] x, int64[2] axes) => (float8e5m2fnuz[a,b,c,d] y) { y = Unsqueeze(x, axes) }", inputs={"axes": [1, 3]}),
         example("int4", "(int4[2,1,3] x) => (int4[2,3] y) { y = Squeeze(x) }", refuses=Why.TYPE_NOT_AVAILABLE),
     ),
-    emits=("Reshape", "Shape"),
 )
 
 
@@ -61,11 +60,10 @@ def squeeze_12_13(node: Node, op: Builder) -> Result:
     return op.same(node, inputs={"axes": op.const(axes or [])}, axes=None)
 
 
-DYNAMIC = ("Shape", "Expand", "ScatterElements", "NonZero", "Squeeze", "Gather", "Add", *RESHAPE_TO)
 RANKLESS = "(float[24] v, int64[n] s, int64[k] axes) => (float[a,b,c] y) { x = Reshape(v, s) "
 
 
-@adapter("Squeeze Unsqueeze", 13, 12, emits=("Identity", *DYNAMIC))
+@adapter("Squeeze Unsqueeze", 13, 12)
 @example("constant axes", "(float[2,1,3] x) => (float[2,3] y) <int64[1] axes = {1}> { y = Squeeze(x, axes) }", gives="Squeeze")
 @example("constant node", "(float[2,1,3] x) => (float[2,3] y) { axes = Constant<value_ints=[1]>() y = Squeeze(x, axes) }", gives="Squeeze")
 @example("axes of an outer scope", "(float[2,1,3] x, bool c) => (float[2,3] y) <int64[1] axes = {1}> { y = If (c) <then_branch = t () => (float[2,3] p) { p = Squeeze(x, axes) }, else_branch = f () => (float[2,3] q) { n = Neg(x) q = Squeeze(n, axes) }> }", gives="If")
@@ -118,12 +116,11 @@ def _others(op: Builder, rank: Value, axes: Value) -> tuple[Value, Value]:
 
 
 AXES_11_UP = boundary(11, "Squeeze:63e6b2 Unsqueeze:be25f9", directions="up")
-FROM_END = ("Shape", "Slice", "Concat", *RESHAPE_TO)
 RANKLESS_11 = "(float[24] v, int64[n] s) => (float[a,b,c] y) { x = Reshape(v, s) "
 EMPTY = RANKLESS_11.replace("24", "1,0")
 
 
-@adapter("Squeeze", 11, 10, emits=FROM_END)
+@adapter("Squeeze", 11, 10)
 @example("no axes", "(float[2,1,3] x) => (float[2,3] y) { y = Squeeze(x) }", gives="Squeeze")
 @example("positive", "(float[2,1,3] x) => (float[2,3] y) { y = Squeeze<axes=[1]>(x) }", gives="Squeeze")
 @example("negative", "(float[2,1,3,1] x) => (float[2,3] y) { y = Squeeze<axes=[-1,1]>(x) }", gives="Squeeze")
@@ -145,7 +142,7 @@ def squeeze_11_10(node: Node, op: Builder) -> Result:
     return op.Reshape(x, op.Concat(*kept, axis=0), allowzero=1)
 
 
-@adapter("Unsqueeze", 11, 10, emits=FROM_END)
+@adapter("Unsqueeze", 11, 10)
 @example("positive", "(float[2,3] x) => (float[2,1,3] y) { y = Unsqueeze<axes=[1]>(x) }", gives="Unsqueeze")
 @example("negative", "(float[2,3] x) => (float[2,1,3,1] y) { y = Unsqueeze<axes=[-1,1]>(x) }", gives="Unsqueeze")
 @example("unknown rank", RANKLESS_11.replace("a,b,c", "a,b,c,d,e") + "y = Unsqueeze<axes=[-1,-3]>(x) }", inputs={"s": [2, 3, 4]})

@@ -40,7 +40,7 @@ BFLOAT16_22 = boundary(
 LAYOUT_14 = boundary(14, "RNN:228454 GRU:452a0a LSTM:ec6f5e", directions="up")
 
 
-@adapter("RNN GRU LSTM", 14, 13, emits=("Transpose",))
+@adapter("RNN GRU LSTM", 14, 13)
 @example("time first", RNN + f") => ({Y}) {{ y = RNN<hidden_size=5, layout=0>(x, w, r) }}", gives="RNN")
 @example("batch first", RNN + ") => (float[4,2,1,5] y, float[4,1,5] h) { y, h = RNN<hidden_size=5, layout=1>(x, w, r) }", gives="Transpose RNN Transpose Transpose")
 @example("batch first, gated", GRU + ', float[4,1,5] i) => (float[4,1,5] h) { "", h = GRU<hidden_size=5, layout=1>(x, w, r, "", "", i) }', gives="Transpose Transpose GRU Transpose")

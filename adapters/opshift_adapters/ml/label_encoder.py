@@ -25,10 +25,6 @@ ML = "ai.onnx.ml"
 FRAGILE = fragile("DictVectorizer LabelEncoder TreeEnsemble", domain=ML)
 BOTH = {ML: 1, "": 18}
 LISTS = {"strings": "O", "int64s": "int64", "floats": "float32"}
-COMPARED = (
-    "ai.onnx.ml.LabelEncoder", "Unsqueeze", "Equal", "Less", "Greater", "Or", "And", "Not", "Cast", "Mul",
-    "ReduceMax", "Gather",
-)  # fmt: skip
 OTHERS = dict.fromkeys(
     ("default_string", "default_int64", "default_float"), "the default of another type has no meaning"
 )
@@ -138,7 +134,7 @@ NUMBERS = {"x": [1, 7, 0, -1]}
 FLOATS = {"x": lambda: [0.5, -1.5, 2, np.nan]}
 
 
-@adapter("LabelEncoder", 1, 2, domain=ML, emits=COMPARED[:1], ignores=OTHERS)
+@adapter("LabelEncoder", 1, 2, domain=ML, ignores=OTHERS)
 @example("to numbers", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<classes_strings=["a","b"],default_int64=7>(x) }', gives="LabelEncoder", inputs=WORDS, imports=BOTH)
 @example("to strings", '(int64[4] x) => (string[4] y) { y = ai.onnx.ml.LabelEncoder<classes_strings=["a","b","b"]>(x) }', gives="LabelEncoder", inputs=NUMBERS, imports=BOTH)
 @example("twice the same name", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<classes_strings=["a","b","a"]>(x) }', refuses=Why.AMBIGUOUS, inputs=WORDS, imports=BOTH)
@@ -154,7 +150,7 @@ def label_encoder_1_2(node: Node, op: Builder) -> Result:
     return _encoder(op, node["X"], _distinct(table, last_wins=False))
 
 
-@adapter("LabelEncoder", 2, 1, domain=ML, since=7, emits=COMPARED, handles_types=True, ignores=OTHERS)
+@adapter("LabelEncoder", 2, 1, domain=ML, since=7, handles_types=True, ignores=OTHERS)
 @example("a default of another type", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_int64s=[0,1],default_float=0.5,default_string="z">(x) }', gives="LabelEncoder", inputs=WORDS, imports=BOTH)
 @example("names in order", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_int64s=[0,1]>(x) }', gives="LabelEncoder", inputs=WORDS, imports=BOTH)
 @example("names in another order", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_int64s=[1,0],default_int64=5>(x) }', gives="LabelEncoder", inputs=WORDS, imports=BOTH)
@@ -211,7 +207,7 @@ SHORT = "<keys_tensor=int32[2] {1, 7}, values_tensor=int16[2] {10, 70}, default_
 DOUBLES = "<keys_tensor=double[3] {0.5, 0.1, -1.5}, values_tensor=double[3] {0.1, 0.2, 0.3}, default_tensor=double[1] {0.7}>"
 
 
-@adapter("LabelEncoder", 4, 3, domain=ML, since=7, emits=COMPARED, handles_types=True, ignores=OTHERS)
+@adapter("LabelEncoder", 4, 3, domain=ML, since=7, handles_types=True, ignores=OTHERS)
 @example("a default of another type", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_int64s=[5,6],default_float=0.5,default_string="z">(x) }', gives="LabelEncoder", inputs=WORDS, imports=BOTH)
 @example("lists", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_int64s=[5,6]>(x) }', gives="LabelEncoder", inputs=WORDS, imports=BOTH)
 @example("tensors", '(string[4] x) => (float[4] y) { y = ai.onnx.ml.LabelEncoder<keys_tensor=string[2] {"a", "b"}, values_tensor=float[2] {0.5, 2.5}, default_tensor=float[1] {7.0}>(x) }', gives="LabelEncoder", inputs=WORDS, imports=BOTH)

@@ -149,7 +149,7 @@ def trees_3_2(node: Node, op: Builder) -> Result:
 HINTS = dict.fromkeys(("nodes_hitrates", "nodes_hitrates_as_tensor"), "how often a node is met is a hint for speed")
 
 
-@adapter("TreeEnsembleRegressor", 4, 5, domain=ML, since=7, emits=("ai.onnx.ml.TreeEnsemble", "Cast", "Add", "Div", "Sigmoid", "Softmax"), ignores=HINTS)
+@adapter("TreeEnsembleRegressor", 4, 5, domain=ML, since=7, ignores=HINTS)
 @example("sum", X + ONE + ",nodes_hitrates=[1.0,0.5,0.5,0.25,0.25,1.0]>(x) }", gives="TreeEnsemble", inputs=ROWS, imports=NEW)
 @example("missing values", X + ONE + ",nodes_missing_value_tracks_true=[1,0,1,0,0,0]" + RATES.replace("double", "float") + ">(x) }", gives="TreeEnsemble", inputs=ROWS, imports=NEW)
 @example("several votes", X + TWO + ">(x) }", gives="TreeEnsemble", inputs=ROWS, imports=NEW)
@@ -253,7 +253,7 @@ PAIR = CLASSES.replace("class_ids=[0,1,1,2,2,0,0,1,2]", "class_ids=[0,1,0,1,0,1,
 HALF = '(float[N,2] x) => (int64[N] l, float[N,2] z) { l, z = ai.onnx.ml.TreeEnsembleClassifier<classlabels_int64s=[0,1],'
 
 
-@adapter("TreeEnsembleClassifier", 4, 5, domain=ML, since=9, emits=("ai.onnx.ml.TreeEnsemble", "Cast", "Add", "Sub", "Neg", "Greater", "Reshape", "Concat", "Sigmoid", "Softmax", "ArgMax", "Gather", "Where"), ignores=HINTS)
+@adapter("TreeEnsembleClassifier", 4, 5, domain=ML, since=9, ignores=HINTS)
 @example("three classes", CLASSIFIED + CLASSES + ",nodes_hitrates=[1.0,0.5,0.5,0.25,0.25,1.0],nodes_missing_value_tracks_true=[1,0,1,0,0,0]>(x) }", gives="TreeEnsemble ArgMax Gather", inputs=ROWS, imports=NEW, atol=1e-6)
 @example("names", NAMED + CLASSES + ',base_values=[0.5,0.25,0.0],post_transform="SOFTMAX">(x) }', gives="TreeEnsemble Add ArgMax Softmax Gather", inputs=ROWS, imports=NEW, atol=1e-6)
 @example("negative votes, bases in a tensor", CLASSIFIED + CLASSES.replace("class_weights=[1.5,0.5,2.25,0.25,3.0,1.0,0.1,0.2,0.15]", "class_weights_as_tensor=float[9] {1.5,0.5,2.25,0.25,3.0,1.0,-0.1,-0.2,-0.15},base_values_as_tensor=float[3] {-5.0,0.25,0.0}") + RATES.replace("double", "float") + ">(x) }", gives="TreeEnsemble Add ArgMax Gather", inputs=ROWS, imports=NEW, atol=1e-6)
@@ -352,7 +352,7 @@ SHARED = ENSEMBLE + (
 MEMBERS = {"x": lambda: [[0, 0], [1, 1], [1, -1], [1, 2], [2, 5], [1, np.nan], [np.nan, 1]]}
 
 
-@adapter("TreeEnsemble", 5, 4, domain=ML, since=7, emits="ai.onnx.ml.TreeEnsembleRegressor Cast Sigmoid Softmax Gather Div ReduceSum ReduceMin ReduceMax", handles_types=True, ignores=HINTS)
+@adapter("TreeEnsemble", 5, 4, domain=ML, since=7, handles_types=True, ignores=HINTS)
 @example("members", ENSEMBLE + NODES + ",nodes_hitrates=float[3] {1.0, 0.5, 0.25}>(x) }", gives="TreeEnsembleRegressor", inputs=MEMBERS, imports=NEW)
 @example("average", ENSEMBLE + NODES + ",aggregate_function=0>(x) }", gives="TreeEnsembleRegressor", inputs=MEMBERS, imports=NEW)
 @example("softmax", ENSEMBLE + NODES + ",post_transform=1>(x) }", gives="TreeEnsembleRegressor Softmax", inputs=MEMBERS, imports=NEW)

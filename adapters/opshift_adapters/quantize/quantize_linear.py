@@ -39,7 +39,7 @@ from opshift_adapters._lib.scales import (
 READ_BY_VALUE = by_value("DequantizeLinear", 0, 2)  # with its zero point
 
 
-@form("DequantizeLinear", emits=("Cast", "Mul"))
+@form("DequantizeLinear")
 @example("int32", "(int32[3] x) => (float[3] y) <float s = {0.5}> { y = DequantizeLinear(x, s) }", imports={"": 13}, gives="Cast Mul")
 @example("uint8", "(uint8[3] x) => (float[3] y) <float s = {0.5}> { y = DequantizeLinear(x, s) }", imports={"": 13}, gives="DequantizeLinear")
 @example("int32 with its zero point", "(int32[3] x) => (float[3] y) <float s = {0.5}, int32 z = {0}> { y = DequantizeLinear(x, s, z) }", imports={"": 13}, gives="Cast Mul")
@@ -56,7 +56,7 @@ def int32_multiplied(node: Node, op: Builder) -> Result:
     return op.Cast(node["x"], to=T.FLOAT) * node["x_scale"]
 
 
-@alternative("DequantizeLinear", runtime="onnxruntime==1.2", emits=("Unsqueeze", "Squeeze"))
+@alternative("DequantizeLinear", runtime="onnxruntime==1.2")
 @example("a scalar", "(int8 x) => (float y) <float s = {0.5}, int8 z = {3}> { y = DequantizeLinear(x, s, z) }", imports={"": 11}, gives="Unsqueeze DequantizeLinear Squeeze", inputs={"x": -7})
 @example("a constant scalar", "(float[2] a) => (float[2] y) <uint8 x = {9}, float s = {0.5}> { d = DequantizeLinear(x, s) y = Mul(a, d) }", imports={"": 11}, gives="DequantizeLinear Squeeze Mul")
 @example("a row without a kernel", "(int32[2] x, int32 z) => (float[2] y) <float s = {0.5}> { y = DequantizeLinear(x, s, z) }", imports={"": 11}, gives="DequantizeLinear", inputs={"z": 0})
@@ -69,7 +69,6 @@ def scalars_in_a_row(node: Node, op: Builder) -> Result:
 
 # -- types that are only in weights, or between the two operators --------------------------------
 
-PAIR = ("Clip", "QuantizeLinear")
 
 
 def dequantize_widened(node: Node, op: Builder) -> Result:
@@ -113,14 +112,14 @@ DEQUANTIZE_28 = boundary(28, "DequantizeLinear:ce9785", cast=shown(
     dequantize_widened,
     example("constant", F6, gives="DequantizeLinear"),
     example("input", "(float6e2m3[4] w, float s) => (float[4] y) { y = DequantizeLinear(w, s) }", refuses=Why.TYPE_NOT_AVAILABLE),
-), emits=PAIR)  # fmt: skip
+))  # fmt: skip
 QUANTIZE_28 = boundary(28, "QuantizeLinear:53d63b")
 DEQUANTIZE_25 = boundary(25, "DequantizeLinear:8bb9bf", cast=shown(
     dequantize_widened,
     example("constant", WEIGHTS.replace("TYPE", "int2"), gives="DequantizeLinear Add"),
     example("between the two", BETWEEN.replace("TYPE", "int2"), gives="QuantizeLinear Clip DequantizeLinear"),
     example("input", "(uint2[4] w, float s) => (float[4] y) { y = DequantizeLinear(w, s) }", refuses=Why.TYPE_NOT_AVAILABLE),
-), emits=PAIR)  # fmt: skip
+))  # fmt: skip
 QUANTIZE_25 = boundary(25, "QuantizeLinear:172e0f", cast=shown(
     gone_with_its_reader,
     example("between the two", BETWEEN.replace("TYPE", "uint2"), gives="QuantizeLinear Clip DequantizeLinear"),
@@ -135,7 +134,7 @@ DEQUANTIZE_24 = boundary(24, "DequantizeLinear:3afd7a", cast=shown(
     dequantize_widened,
     example("constant scale", f"(int8[2,4] x) => (float[2,4] y) <{POWERS}> {{ y = DequantizeLinear<axis=0, output_dtype=1>(x, s) }}", gives="DequantizeLinear"),
     example("computed scale", "(int8[2,4] x, float8e8m0[2] s) => (float[2,4] y) { y = DequantizeLinear<axis=0, output_dtype=1>(x, s) }", refuses=Why.TYPE_NOT_AVAILABLE),
-), emits=PAIR)  # fmt: skip
+))  # fmt: skip
 
 
 def quantize_widened(node: Node, op: Builder) -> Result:
@@ -155,7 +154,7 @@ QUANTIZE_24 = boundary(24, "QuantizeLinear:eddcb4", cast=shown(
 QUANTIZE_23_UP = boundary(23, "QuantizeLinear:d1c854 DequantizeLinear:3bd8fa", directions="up")
 
 
-@adapter("DequantizeLinear", 23, 22, emits=("Cast", *PAIR), handles_types=True)
+@adapter("DequantizeLinear", 23, 22, handles_types=True)
 @example("plain", "(int8[2,3] x, float s) => (float[2,3] y) { y = DequantizeLinear(x, s) }", gives="DequantizeLinear")
 @example("same type", "(int8[2,3] x, float16 s) => (float16[2,3] y) { y = DequantizeLinear<output_dtype=10>(x, s) }", gives="DequantizeLinear")
 @example("wider result", "(int8[2,3] x, float16 s) => (float[2,3] y) { y = DequantizeLinear<output_dtype=1>(x, s) }", gives="Cast DequantizeLinear")
@@ -177,7 +176,7 @@ def dequantize_linear_23_22(node: Node, op: Builder) -> Result:
     return result if alike else to(op, result, kind)
 
 
-@adapter("QuantizeLinear", 23, 22, emits=("Cast",))
+@adapter("QuantizeLinear", 23, 22)
 @example("plain", "(float[2,3] x, float s) => (uint8[2,3] y) { y = QuantizeLinear(x, s) }", gives="QuantizeLinear")
 @example("types differ", "(float16[2,3] x, float s, int8 z) => (int8[2,3] y) { y = QuantizeLinear(x, s, z) }", gives="Cast QuantizeLinear")
 @example("precision", "(float[2,3] x, float[3] s, int8[3] z) => (int8[2,3] y) { y = QuantizeLinear<precision=10>(x, s, z) }", gives="Cast Cast QuantizeLinear")
@@ -198,7 +197,7 @@ BLOCKED = "(TYPE[3,5] x, float16[3,3] s, TYPE[3,3] z) => (float16[3,5] y) { y = 
 ARITHMETIC_21 = tuple({*MULTIPLIED, *ROUNDED, *ALONG})
 
 
-@adapter("DequantizeLinear", 21, 20, emits=ARITHMETIC_21, handles_types=True)
+@adapter("DequantizeLinear", 21, 20, handles_types=True)
 @example("plain", "(int8[2,3] x, float s) => (float[2,3] y) { y = DequantizeLinear(x, s) }", gives="DequantizeLinear")
 @example("no blocks", "(float8e4m3fn[2,3] x, float16[2] s) => (float16[2,3] y) { y = DequantizeLinear<axis=0, block_size=0>(x, s) }", gives="DequantizeLinear")
 @example("16 bits", "(uint16[2,3] x, float s, uint16 z) => (float[2,3] y) { y = DequantizeLinear(x, s, z) }", gives="Cast Cast Sub Mul")
@@ -241,7 +240,7 @@ def _in_integers(node: Node, op: Builder, kind: int) -> Value:
 BLOCKS_OF = "(float[3,5] x, float[3,3] s) => (TYPE[3,5] y) { y = QuantizeLinear<axis=1, block_size=2, output_dtype=KIND>(x, s) }"
 
 
-@adapter("QuantizeLinear", 21, 20, emits=ARITHMETIC_21, handles_types=True)
+@adapter("QuantizeLinear", 21, 20, handles_types=True)
 @example("blocks of fewer axes", "(float[2,3] x, float[3] s) => (uint8[2,3] y) { y = QuantizeLinear<block_size=1>(x, s) }", invalid="blocks of a tensor with 2 axes, and its scales have 1")
 @example("one scale and a size of blocks", "(float[2,3] x, float s, int16 z) => (int16[2,3] y) { y = QuantizeLinear<block_size=1, output_dtype=5>(x, s, z) }", inputs={"s": 0.5, "z": 1})
 @example("plain", "(float[2,3] x, float s, int8 z) => (int8[2,3] y) { y = QuantizeLinear<output_dtype=3>(x, s, z) }", gives="QuantizeLinear")
@@ -310,10 +309,10 @@ DEQUANTIZE_19 = boundary(19, "DequantizeLinear:ae89f5", cast=shown(
     example("float8 weights", "(float16[2] s) => (float16[2,2] y) <float8e4m3fn[2,2] w = {1, 64, 130, 126}> { y = DequantizeLinear<axis=0>(w, s) }", gives="Cast Reshape Mul Cast"),
     example("float8 with zero points", "(float[2] s) => (float[2,2] y) <float8e4m3fn[2,2] w = {1, 64, 130, 126}, float8e4m3fn[2] z = {0, 0}> { y = DequantizeLinear<axis=0>(w, s, z) }", gives="Reshape Mul"),
     example("float8", "(float8e5m2[2,2] x, float s) => (float[2,2] y) { y = DequantizeLinear(x, s) }", refuses=Why.TYPE_NOT_AVAILABLE),
-), emits=("Sub", "Mul", *ALONG))  # fmt: skip
+))  # fmt: skip
 
 
-@adapter("QuantizeLinear", 18, 19, emits=("Cast",))
+@adapter("QuantizeLinear", 18, 19)
 @example("float", "(float[2,3] x, float s) => (uint8[2,3] y) { y = QuantizeLinear(x, s) }", gives="QuantizeLinear")
 @example("int32", "(int32[2,3] x, float[3] s, int8[3] z) => (int8[2,3] y) { y = QuantizeLinear(x, s, z) }", gives="Cast QuantizeLinear")
 @example("unknown type", "(float[2,3] x, float s) => (uint8[2,3] y) { f = own.keep(x) y = QuantizeLinear(f, s) }", functions='<opset_import: ["" : 18], domain: "own"> keep (x) => (y) { y = Identity(x) }', imports={"own": 1})
@@ -323,7 +322,7 @@ def quantize_linear_18_19(node: Node, op: Builder) -> Result:
     return op.same(node, inputs={"x": x})
 
 
-@adapter("QuantizeLinear", 19, 18, emits=("Cast", "Div", "Shape", "Expand", *ALONG), handles_types=True)
+@adapter("QuantizeLinear", 19, 18, handles_types=True)
 @example("float", "(float[2,3] x, float s) => (uint8[2,3] y) { y = QuantizeLinear<saturate=0>(x, s) }", gives="QuantizeLinear")
 @example("float16", "(float16[2,3] x, float16 s, int8 z) => (int8[2,3] y) { y = QuantizeLinear(x, s, z) }", gives="Div Cast QuantizeLinear")
 @example("float16 per axis", "(float16[2,3,4] x, float16[3] s, uint8[3] z) => (uint8[2,3,4] y) { y = QuantizeLinear(x, s, z) }", gives="Reshape Div Cast QuantizeLinear")
@@ -352,7 +351,7 @@ RANKLESS = "(int8[n] v, int64[k] g, float[3] s, int8[3] z) => (float[a,b] y) { x
 GIVEN = {"v": lambda: np.arange(6), "g": [2, 3]}
 
 
-@adapter("DequantizeLinear", 13, 12, emits=(*MULTIPLIED, *ALONG))
+@adapter("DequantizeLinear", 13, 12)
 @example("one scale", "(int8[2,3] x, float s) => (float[2,3] y) { y = DequantizeLinear<axis=0>(x, s) }", gives="DequantizeLinear")
 @example("one in a list", "(int8[2,3] x, float[1] s, int8[1] z) => (float[2,3] y) { y = DequantizeLinear(x, s, z) }", gives="DequantizeLinear")
 @example("per axis", "(uint8[2,3,4] x, float[3] s, uint8[3] z) => (float[2,3,4] y) { y = DequantizeLinear(x, s, z) }", gives="Reshape Cast Cast Reshape Sub Mul")
@@ -367,7 +366,7 @@ def dequantize_linear_13_12(node: Node, op: Builder) -> Result:
     return multiplied(op, node, lambda p: along(op, p, node["x"], node.int("axis")))
 
 
-@adapter("QuantizeLinear", 13, 12, emits=(*ROUNDED, *ALONG))
+@adapter("QuantizeLinear", 13, 12)
 @example("one scale", "(float[2,3] x, float s, int8 z) => (int8[2,3] y) { y = QuantizeLinear<axis=0>(x, s, z) }", gives="QuantizeLinear")
 @example("per axis", "(float[2,3,4] x, float[3] s, int8[3] z) => (int8[2,3,4] y) { y = QuantizeLinear(x, s, z) }", gives="Reshape Div Round Cast Reshape Add Clip Cast")
 @example("per axis from the end, no zero point", "(int32[N,3] x, float[3] s) => (uint8[N,3] y) { y = QuantizeLinear<axis=-1>(x, s) }", gives="Cast Div Round Clip Cast")
@@ -381,7 +380,7 @@ def quantize_linear_13_12(node: Node, op: Builder) -> Result:
     return rounded(op, node, lambda p: along(op, p, node["x"], node.int("axis")), kind)
 
 
-@adapter("DequantizeLinear", 10, 9, emits=MULTIPLIED)
+@adapter("DequantizeLinear", 10, 9)
 @example("uint8", "(uint8[2,3] x, float s, uint8 z) => (float[2,3] y) { y = DequantizeLinear(x, s, z) }", gives="Cast Cast Sub Mul")
 @example("constant zero point", "(int8[2,3] x, float s) => (float[2,3] y) <int8 z = {-128}> { y = DequantizeLinear(x, s, z) }", gives="Cast Sub Mul", inputs={"x": [[-128, 127, 0], [1, -1, 5]]})
 @example("constant zero point of zero", "(int8[2,3] x, float s) => (float[2,3] y) <int8 z = {0}> { y = DequantizeLinear(x, s, z) }", gives="Cast Mul")
@@ -396,7 +395,7 @@ def dequantize_linear_10_9(node: Node, op: Builder) -> Result:
     return multiplied(op, node, as_it_is)
 
 
-@adapter("QuantizeLinear", 10, 9, emits=ROUNDED)
+@adapter("QuantizeLinear", 10, 9)
 @example("int8", "(float[2,3] x, float s, int8 z) => (int8[2,3] y) { y = QuantizeLinear(x, s, z) }", gives="Div Cast Add Add Clip Sub Cast")
 @example("constant zero point", "(float[2,4] x) => (int8[2,4] y) <float s = {1.0}, int8 z = {-128}> { y = QuantizeLinear(x, s, z) }", gives="Div Add Clip Sub Cast", inputs={"x": [[1e30, -1e30, 254.5, -0.5], [2.5, 255.5, 0.50000006, 0.49999997]]})
 @example("computed zero point, beyond the limits", "(float[2,4] x, uint8 z) => (uint8[2,4] y) <float s = {1.0}> { y = QuantizeLinear(x, s, z) }", inputs={"x": [[1e30, -1e30, 54.5, -0.5], [-200.5, 255.5, -199.5, 55.5]], "z": 200})

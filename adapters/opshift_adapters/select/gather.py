@@ -17,17 +17,11 @@ from opshift.adapter import (
 )
 
 from opshift_adapters._lib.blocks import (
-    ARANGE,
-    FROM_FRONT,
-    RESHAPE_TO,
-    SIZE_OF,
     arange,
     count_from_front,
     part,
     size_of,
 )
-
-FRONT = (*FROM_FRONT, *SIZE_OF)
 
 
 def from_front(op: Builder, indices: Value, data: Value, axis: int) -> Value:
@@ -44,7 +38,6 @@ def from_front(op: Builder, indices: Value, data: Value, axis: int) -> Value:
     return count_from_front(op, indices, size)
 
 
-LINEAR = ("Mul", *FRONT)
 
 
 def linear(op: Builder, indices: Value, data: Value) -> Value:
@@ -92,13 +85,12 @@ def gather_11_10(node: Node, op: Builder) -> Result:
     return op.same(node, inputs={"indices": indices})
 
 
-GATHER_11 = boundary(11, "Gather:6a21f0", down=gather_11_10, emits=FRONT)
+GATHER_11 = boundary(11, "Gather:6a21f0", down=gather_11_10)
 
-ELEMENTS_AT = ("Unsqueeze", "Reshape", "Add", "Mul", "Gather", *SIZE_OF, *ARANGE)
 ELEMENTS = "(float[3,4] x, int64[2,3] i) => (float[2,3] y) { y = GatherElements"
 
 
-@adapter("GatherElements", 11, 10, emits=(*LINEAR, *ELEMENTS_AT))
+@adapter("GatherElements", 11, 10)
 @example("first axis", ELEMENTS + "(x, i) }", inputs={"i": [[0, -1, 2], [1, -3, 0]]})
 @example("last axis", ELEMENTS + "<axis=-1>(x, i) }", inputs={"i": [[0, -1, 2], [1, -3, 0]]})
 @example("strings, middle axis, int32", "(string[2,3,2] x, int32[2,4,2] i) => (string[2,4,2] y) { y = GatherElements<axis=1>(x, i) }", inputs={"i": [[[0, 1], [2, -1], [0, 0], [-3, 1]]] * 2})
@@ -139,7 +131,7 @@ def gather_elements(op: Builder, data: Value, indices: Value, rank: int, along: 
 ND = "(float[2,3,4] x, int64[2,2] i) => (float[2,4] y) "
 
 
-@adapter("GatherND", 11, 10, emits=("Flatten", "Concat", "Slice", *LINEAR, *RESHAPE_TO))
+@adapter("GatherND", 11, 10)
 @example("rows", ND + "{ y = GatherND(x, i) }", inputs={"i": [[0, 2], [-1, -3]]})
 @example("constant", "(float[2,3,4] x) => (float[2,4] y) <int64[2,2] i = {0, 2, -1, -3}> { y = GatherND(x, i) }", gives="Flatten Gather")
 @example("matrices", "(int8[A,3,4] x, int64[1,2,1] i) => (int8[1,2,3,4] y) { y = GatherND(x, i) }", inputs={"i": [[[1], [-1]]]}, gives="Gather Shape Gather Cast Less Cast Mul Add Gather")
@@ -167,7 +159,6 @@ def gather_nd_11_10(node: Node, op: Builder) -> Result:
     return op.Reshape(rows, op.Concat(op.Shape(place), part(op, op.Shape(data), width), axis=0), allowzero=1)
 
 
-BATCHES = ("Slice", "Sub", "Add", "Concat", "Unsqueeze", *ARANGE, *SIZE_OF)
 
 
 @example("none", ND + "{ y = GatherND(x, i) }", inputs={"i": [[0, 2], [-1, -3]]}, gives="GatherND")
@@ -193,5 +184,5 @@ def gather_nd_12_11(node: Node, op: Builder) -> Result:
     return op.same(node, inputs={"indices": full}, batch_dims=None)
 
 
-GATHER_ND_12 = boundary(12, "GatherND:04663c", down=gather_nd_12_11, emits=BATCHES)
+GATHER_ND_12 = boundary(12, "GatherND:04663c", down=gather_nd_12_11)
 GATHER_13 = boundary(13, "Gather:cc891f GatherElements:f04429 GatherND:b4d248")

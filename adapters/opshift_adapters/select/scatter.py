@@ -19,9 +19,6 @@ from opshift.adapter import (
 )
 
 from opshift_adapters._lib.blocks import (
-    ARANGE,
-    RESHAPE_TO,
-    SIZE_OF,
     arange,
     as_type,
     column,
@@ -30,11 +27,9 @@ from opshift_adapters._lib.blocks import (
 )
 
 COMPUTED = "(float[3,4] x, int64[2,3] i, float[2,3] u) => (float[3,4] y) { y = Scatter"
-SCATTERED = ("Concat", "Gather", "Equal", "Sub", "Mul", "Add", "Size", *ARANGE)
-WRITTEN = (*SCATTERED, *RESHAPE_TO, *SIZE_OF)
 
 
-@adapter("Scatter", 9, 8, emits=WRITTEN)
+@adapter("Scatter", 9, 8)
 @example("constant places", "(float[3,2] x, float[1,2] u) => (float[3,2] y) <int64[1,2] i = {1, 0}> { y = Scatter(x, i, u) }", gives="Reshape Reshape Concat Gather")
 @example("strings along the last axis", "(string[2,3] x, string[2,1] u) => (string[2,3] y) <int32[2,1] i = {1, 0}> { y = Scatter<axis=-1>(x, i, u) }", gives="Reshape Reshape Concat Gather")
 @example("no updates", "(float[3] x, float[0] u) => (float[3] y) <int64[0] i = {}> { y = Scatter(x, i, u) }")
@@ -115,7 +110,7 @@ def _last_writer(op: Builder, data: Value, places: Value) -> Value:
     return op.Cast(written, to=T.INT64)  # declares the type
 
 
-@adapter("Scatter", 10, 11, emits=("ScatterElements",))
+@adapter("Scatter", 10, 11)
 @example("first axis", "(float[3,2] x, float[1,2] u) => (float[3,2] y) <int64[1,2] i = {1, 0}> { y = Scatter(x, i, u) }", gives="ScatterElements")
 @example("negative axis", "(float[2,3] x, float[2,1] u) => (float[2,3] y) <int32[2,1] i = {1, 0}> { y = Scatter<axis=-1>(x, i, u) }", gives="ScatterElements")
 def scatter_10_11(node: Node, op: Builder) -> Result:
@@ -128,7 +123,7 @@ SCATTER_11 = boundary(11, "Scatter:a20999", directions="down")
 TENSOR = "(float[2,4,3] c, float[2,2,3] u{}) => (float[2,4,3] y) {{ y = TensorScatter"
 
 
-@adapter("TensorScatter", 24, 23, emits=("Unsqueeze", "Add", "Mod", "Expand", "ScatterElements", "Cast", *ARANGE, *SIZE_OF))
+@adapter("TensorScatter", 24, 23)
 @example("from the start", TENSOR.format("") + "(c, u) }", gives="Shape Expand ScatterElements")
 @example("from an index", TENSOR.format(", int64[2] w") + "(c, u, w) }", inputs={"w": [2, 0]})
 @example("circular", TENSOR.format(", int64[2] w") + '<mode="circular">(c, u, w) }', inputs={"w": [3, 1]})

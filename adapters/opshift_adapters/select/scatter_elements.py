@@ -20,21 +20,13 @@ from opshift.adapter import (
 )
 
 from opshift_adapters._lib.blocks import (
-    COUNTED,
-    RESHAPE_TO,
-    SIZE_OF,
     count_elements,
     size_of,
 )
-from opshift_adapters.select.gather import FRONT, LINEAR, from_front, linear, row_width
+from opshift_adapters.select.gather import from_front, linear, row_width
 
 REDUCTIONS = {"add": "Add", "mul": "Mul", "max": "Max", "min": "Min"}
 UNORDERED = (T.BOOL, T.STRING, T.COMPLEX64, T.COMPLEX128)
-REDUCED = (
-    "Gather", "GatherElements", "GatherND", "ScatterElements", "ScatterND", "Unsqueeze",
-    "Concat", *COUNTED, "Loop", "Identity", "Cast", *REDUCTIONS.values(), *SIZE_OF,
-    *RESHAPE_TO, "Equal", "Or", "Where", "ReduceSum", "ReduceProd", "ReduceMax", "ReduceMin",
-)  # fmt: skip
 
 SCATTER_16 = boundary(16, "ScatterElements:8031ad ScatterND:c5242f", directions="up")
 SCATTER_18 = boundary(18, "ScatterElements:765e77 ScatterND:a6b0ae", directions="up")
@@ -49,7 +41,7 @@ OPEN = "(double[A,B] x, int32[C,B] i, double[C,B] u) => (double[A,B] y) { y = Sc
 OPEN_INPUTS = {"x": [[1, 2, 3]], "i": [[0, -1, 0]] * 2, "u": [[1, 2, 3], [0.1, 0.2, 0.3]]}
 
 
-@adapter("ScatterElements", 16, 15, emits=REDUCED)
+@adapter("ScatterElements", 16, 15)
 @example("none", ELEMENTS + '<reduction="none">(x, i, u) }', inputs={"i": [[0, -1, 2], [1, 0, -2]]}, gives="ScatterElements")
 @example("places all different", FIXED + '<reduction="add">(x, i, u) }', gives="GatherElements Add ScatterElements")
 @example("product", FIXED + '<reduction="mul">(x, i, u) }', gives="GatherElements Mul ScatterElements")
@@ -76,7 +68,7 @@ def scatter_elements_16_15(node: Node, op: Builder) -> Result:
     return _reduced_elements(node, op)
 
 
-@adapter("ScatterElements", 18, 17, emits=REDUCED)
+@adapter("ScatterElements", 18, 17)
 @example("add", ELEMENTS + '<reduction="add">(x, i, u) }', inputs=REPEATED, gives="ScatterElements")
 @example("places all different", FIXED + '<reduction="max">(x, i, u) }', gives="GatherElements Max ScatterElements")
 @example("computed places", ELEMENTS + '<reduction="min">(x, i, u) }', inputs=REPEATED)
@@ -91,7 +83,7 @@ def scatter_elements_18_17(node: Node, op: Builder) -> Result:
 ROWS = "(float[4,2] x, int64[3,1] i, float[3,2] u) => (float[4,2] y) { y = ScatterND"
 
 
-@adapter("ScatterND", 16, 15, emits=REDUCED)
+@adapter("ScatterND", 16, 15)
 @example("none", ROWS + "(x, i, u) }", inputs={"i": [[0], [-1], [2]]}, gives="ScatterND")
 @example("places all different", '(float[4,2] x, float[3,2] u) => (float[4,2] y) <int64[3,1] i = {0, -1, 2}> { y = ScatterND<reduction="add">(x, i, u) }', gives="GatherND Add ScatterND")
 @example("repeated constant", '(float[4,2] x, float[3,2] u) => (float[4,2] y) <int64[3,1] i = {0, -1, 3}> { y = ScatterND<reduction="mul">(x, i, u) }', gives="Reshape Loop")
@@ -108,7 +100,7 @@ def scatter_nd_16_15(node: Node, op: Builder) -> Result:
     return _reduced_rows(node, op)
 
 
-@adapter("ScatterND", 18, 17, emits=REDUCED)
+@adapter("ScatterND", 18, 17)
 @example("mul", ROWS + '<reduction="mul">(x, i, u) }', inputs={"i": [[0], [-1], [3]]}, gives="ScatterND")
 @example("places all different", '(float[4,2] x, float[3,2] u) => (float[4,2] y) <int64[3,1] i = {0, -1, 2}> { y = ScatterND<reduction="min">(x, i, u) }', gives="GatherND Min ScatterND")
 @example("computed places", ROWS + '<reduction="max">(x, i, u) }', inputs={"i": [[0], [-1], [3]]})
@@ -284,7 +276,7 @@ def _as_rows(op: Builder, x: Value, count: Value, leading: int) -> Value:
 PLACES = {"i": [[0, -1, 2], [1, -3, 0]]}
 
 
-@adapter("ScatterElements", 11, 10, emits=("Scatter", *FRONT))
+@adapter("ScatterElements", 11, 10)
 @example("first axis", ELEMENTS + "(x, i, u) }", inputs=PLACES, gives="Add Gather Scatter")
 @example("last axis", ELEMENTS + "<axis=-1>(x, i, u) }", inputs=PLACES, gives="Add Gather Scatter")
 @example("constant", "(string[3] x, string[2] u) => (string[3] y) <int32[2] i = {-1, 0}> { y = ScatterElements(x, i, u) }", gives="Scatter")
@@ -301,7 +293,7 @@ ND = "(float[2,3,4] x, int64[2,2] i, float[2,4] u) => (float[2,3,4] y) "
 ND_ROWS = {"i": [[0, 2], [-1, -3]]}
 
 
-@adapter("ScatterND", 11, 10, emits=("Flatten", "Unsqueeze", "Scatter", *LINEAR, *RESHAPE_TO))
+@adapter("ScatterND", 11, 10)
 @example("rows", ND + "{ y = ScatterND(x, i, u) }", inputs=ND_ROWS)
 @example("constant", "(float[2,3,4] x, float[2,4] u) => (float[2,3,4] y) <int64[2,2] i = {0, 2, -1, -3}> { y = ScatterND(x, i, u) }")
 @example("elements", "(int8[A,B] x, int64[C,1,2] i, int8[C,1] u) => (int8[A,B] y) { y = ScatterND(x, i, u) }", inputs={"x": [[1, 2, 3], [4, 5, 6]], "i": [[[0, 2]], [[-1, -3]]], "u": [[7], [8]]})

@@ -18,8 +18,8 @@ from opshift.adapter import (
 )
 from opshift.combinators import cast_around
 
-from opshift_adapters._lib.blocks import ARANGE, FLOATS, SIZE_OF, SMALL_INTS, arange, size_of
-from opshift_adapters.select.gather import ELEMENTS_AT, gather_elements
+from opshift_adapters._lib.blocks import FLOATS, SMALL_INTS, arange, size_of
+from opshift_adapters.select.gather import gather_elements
 
 FIRST = -(2**63)
 BEST = "(float[3,4] x) => (float[3,2] v, int64[3,2] i) "
@@ -50,13 +50,12 @@ ARG_11 = boundary(
         example("unknown rank", RANKLESS + "(int64[a,b,c] y) { x = Reshape(w, s) y = {op}<axis=-1>(x) }", gives="Reshape Transpose {op} Transpose", inputs=SHAPE),
         example("unknown rank, dropped", RANKLESS + "(int64[a,b] y) { x = Reshape(w, s) y = {op}<axis=-2, keepdims=0>(x) }", inputs=SHAPE),
     ),
-    emits=("Transpose",),
 )
 ARG_12 = boundary(12, "ArgMax:72625a ArgMin:aab8c7", directions="up")
 ARG_13 = boundary(13, "ArgMax:535301 ArgMin:5cea2b")
 
 
-@adapter("ArgMax ArgMin", 12, 11, emits=("Slice", "Sub", *SIZE_OF))
+@adapter("ArgMax ArgMin", 12, 11)
 @example("first of ties", "(float[3,4] x) => (int64[3,1] y) { y = {op}<axis=1, select_last_index=0>(x) }", gives="{op}", inputs=TIES)
 @example("last of ties", "(float[3,4] x) => (int64[3,1] y) { y = {op}<axis=1, select_last_index=1>(x) }", gives="Slice {op} Sub", inputs=TIES)
 @example("last of ties, unknown size", "(int32[N,4] x) => (int64[4] y) { y = {op}<keepdims=0, select_last_index=1>(x) }", inputs=TIES)
@@ -79,7 +78,7 @@ def topk_9_10(node: Node, op: Builder) -> Result:
     return op.same(node, inputs={"K": op.const([node.int("k")])}, k=None)
 
 
-@adapter("TopK", 10, 9, emits=("Gather", "Squeeze", "Slice", "Cast", *ARANGE))
+@adapter("TopK", 10, 9)
 @example("constant", BEST + TWO + "{ v, i = TopK(x, k) }", gives="TopK", inputs=TIES)
 @example("none of them", "(float[3,4] x) => (float[0,4] v, int64[0,4] i) <int64[1] k = {0}> { v, i = TopK<axis=0>(x, k) }", gives="Slice Cast")
 @example("computed", COMPUTED + "{ v, i = TopK(x, k) }", inputs={**TIES, "k": [3]})
@@ -112,10 +111,9 @@ def typed_k(node: Node, op: Builder) -> Result:
 
 
 TOPK_11 = boundary(11, "TopK:2439e1", directions="up")
-SORTING = ("Less", "Greater", "Or", "Not", "And", "ReduceSum", *ELEMENTS_AT)
 
 
-@adapter("TopK", 11, 10, emits=("Neg", "Cast", "Transpose", *SORTING, *ARANGE, *SIZE_OF), handles_types=True, ignores={"sorted": "where no order is promised, the order of the values is right"})
+@adapter("TopK", 11, 10, handles_types=True, ignores={"sorted": "where no order is promised, the order of the values is right"})
 @example("largest", BEST + TWO + "{ v, i = TopK<largest=1, sorted=1>(x, k) }", gives="TopK", inputs=TIES)
 @example("smallest", BEST + TWO + "{ v, i = TopK<largest=0>(x, k) }", gives="Neg TopK Neg", inputs=TIES)
 @example("computed", COMPUTED + "{ v, i = TopK<largest=0, axis=-1>(x, k) }", gives="Neg TopK Neg", inputs={"k": [3]})

@@ -24,8 +24,6 @@ from opshift.adapter import (
     shown,
 )
 
-from opshift_adapters._lib.blocks import RESHAPE_TO
-
 Dims = tuple[int | str | None, ...]
 
 CONTROL_25 = boundary(25, "If:f501b7 Loop:741d86")
@@ -169,7 +167,7 @@ LOOP_13 = boundary(13, "Loop:6dbee5", cast=shown(
     example("a sequence that shrinks", '(float[2] x, int64 n) => (float[2] y) <int64 z = {0}> { s = SequenceConstruct(x, x) t = Loop(n, "", s) <body = b (int64 i, bool k, seq(float[2]) p) => (bool o, seq(float[2]) q) { o = Identity(k) q = SequenceErase(p) } > y = SequenceAt(t, z) }', refuses=Why.TYPE_NOT_AVAILABLE),
     example("a sequence that begins with a row", '(int64 n, float[2] x) => (float[k,2] y) { s = SequenceConstruct(x) t = Loop(n, "", s) <body = b (int64 i, bool g, seq(float[2]) p) => (bool o, seq(float[2]) q) { o = Identity(g) q = SequenceInsert(p, x) }> y = ConcatFromSequence<axis=0, new_axis=1>(t) }', refuses=Why.TYPE_NOT_AVAILABLE, inputs={"n": 2}),
     example("rows of unknown size", '(float[N,M] x, int64 n) => (float[K,M] y) { s = SequenceEmpty() t = Loop(n, "", s) <body = b (int64 i, bool k, seq(float[M]) p) => (bool o, seq(float[M]) q) { o = Identity(k) a = Gather(x, i) q = SequenceInsert(p, a) } > y = ConcatFromSequence<axis=0, new_axis=1>(t) }', refuses=Why.TYPE_NOT_AVAILABLE),
-), emits=("SplitToSequence", "Identity"))  # fmt: skip
+))  # fmt: skip
 CONTROL_11 = boundary(11, "If:e6e4f5 Loop:6105ef", directions="up")
 
 
@@ -177,7 +175,7 @@ def branches(then: str, other: str) -> str:
     return f"(bool c, float[2,3] x, float[3,2] z, int64[n] s) => (float[a,b] y) {{ y = If(c) <then_branch = t () => ({then}, else_branch = e () => ({other} > }}"
 
 
-@adapter("If", 11, 10, emits=("Loop", "Cast", "Not", "Identity"))
+@adapter("If", 11, 10)
 @example("same shape", branches("float[2,3] p) { p = Relu(x) }", "float[2,3] q) { q = Neg(x) }"), gives="If")
 @example("same symbols", "(bool c, float[N,3] x) => (float[N,3] y) { y = If(c) <then_branch = t () => (float[N,3] p) { p = Relu(x) }, else_branch = e () => (float[N,3] q) { q = Neg(x) }> }", gives="If")
 @example("other shape, first", branches("float[2,3] p) { p = Relu(x) }", "float[3,2] q) { q = Neg(z) }"), gives="Not Cast Loop Cast Loop", inputs={"c": True})
@@ -242,7 +240,7 @@ def with_condition(node: Node, op: Builder) -> Result:
 TWO_RANKS = "(float[2,3] x, int64[r] s, int64 n) => (float[a,b] y, float[k] z) <bool go = {1}> { v = Reshape(x, s) y, z = Loop(n, go, v) <body = b (int64 i, bool k, float[] p) => (bool o, float[] q, float w) <int64[2] t = {3,2}> { o = Identity(k) q = Reshape(p, t) w = ReduceSum<keepdims=0>(p) } > }"
 
 
-@alternative("Loop", runtime="onnxruntime==0.4", emits=("Shape", *RESHAPE_TO))
+@alternative("Loop", runtime="onnxruntime==0.4")
 @example("a number that is read", "(float[3,2] x, bool go) => (float[3,2] y, int64[k] z) <int64 n = {3}> { u, y, z = Loop (n, go, x) <body = b (int64 i, bool k, float[3,2] p) => (bool o, float[3,2] q, float[2] r, int64 j) { o = Identity(k) q = Identity(p) r = Gather(p, i) j = Identity(i) } > }", imports={"": 10}, gives="Loop", inputs={"go": True})
 @example("a number that a branch reads", "(float[3] x, bool c) => (float[3] y) <int64 n = {3}, bool go = {1}> { u, y = Loop (n, go, x) <body = b (int64 i, bool k, float[3] p) => (bool o, float[3] q, float r) { o = Identity(k) q = Identity(p) r = If(c) <then_branch = t () => (float v) { v = Gather(p, i) }, else_branch = e () => (float w) <float m = {2.5}> { w = Identity(m) }> } > }", imports={"": 10}, gives="Loop", inputs={"c": True})
 @example("a trip number that is not read", "(float[2] x) => (float[2] y) <int64 n = {3}, bool go = {1}> { y = Loop(n, go, x) <body = b (int64 i, bool k, float[2] p) => (bool o, float[2] q) { o = Identity(k) q = Add(p, p) } > }", imports={"": 10}, gives="Loop")
@@ -346,7 +344,7 @@ def _unpacked(op: Builder, parts: Iterator[Value], rank: int | None) -> Value:
 ROWS = "(float[3,2] x) => (float[3,2] y) <int64 n = {3}, bool go = {1}> { y = Loop"
 
 
-@adapter("Loop", 11, 10, emits=("Identity",))
+@adapter("Loop", 11, 10)
 @example("no state", ROWS + '(n, "") <body = b (int64 i, bool k) => (bool o, float[2] r) { o = Identity(k) r = Gather(x, i) } > }', gives="Loop")
 @example("two scans, one read", "(float[3,2] x) => (float[3] y) <int64 n = {3}> { u, y = Loop(n, \"\") <body = b (int64 i, bool k) => (bool o, float[2] r, float s) { o = Identity(k) r = Gather(x, i) s = ReduceMax<keepdims=0>(r) } > }", gives="Loop")
 @example("no trips", "(float[3,2] x) => (float[0,2] y) <int64 n = {0}> { y = Loop(n, \"\") <body = b (int64 i, bool k) => (bool o, float[2] r) { o = Identity(k) r = Gather(x, i) } > }")

@@ -21,7 +21,7 @@ TYPES_28 = boundary(28, "Optional:f19530 OptionalGetElement:41d3e1 OptionalHasEl
 TYPES_18_UP = boundary(18, "OptionalGetElement:79fb9b OptionalHasElement:9ab68b", directions="up")
 
 
-@adapter("OptionalGetElement", 18, 17, emits=("Identity",), handles_types=True)
+@adapter("OptionalGetElement", 18, 17, handles_types=True)
 @example("optional", "(optional(float[2]) x) => (float[2] y) { y = OptionalGetElement(x) }", gives="OptionalGetElement", inputs={"x": [1.0, 2.0]})
 @example("tensor", "(float[2] x) => (float[2] y) { y = OptionalGetElement(x) }", gives="Identity")
 @example("sequence", "(float[2] x) => (seq(float[2]) y) { s = SequenceConstruct(x) y = OptionalGetElement(s) }", gives="SequenceConstruct Identity")
@@ -31,7 +31,7 @@ def optional_get_element_18_17(node: Node, op: Builder) -> Result:
     return KEEP if _is_optional(node["input"]) else node["input"]
 
 
-@adapter("OptionalHasElement", 18, 17, emits=("Identity",), handles_types=True)
+@adapter("OptionalHasElement", 18, 17, handles_types=True)
 @example("optional", "(optional(float[2]) x) => (bool y) { y = OptionalHasElement(x) }", gives="OptionalHasElement", inputs={"x": [1.0, 2.0]})
 @example("tensor", "(float[2] x) => (bool y) { y = OptionalHasElement(x) }", gives="Identity")
 @example("nothing", "(float[2] x) => (bool y) { y = OptionalHasElement() }", gives="Identity")
@@ -51,7 +51,7 @@ def _is_optional(value: Value) -> bool:
     return value.type.HasField("optional_type")
 
 
-@adapter("OptionalGetElement OptionalHasElement", 15, 14, emits=("Identity",))
+@adapter("OptionalGetElement OptionalHasElement", 15, 14)
 @example("of a tensor", "(float[2] x) => (float[2] y, bool b) { o = Optional(x) y = OptionalGetElement(o) b = OptionalHasElement(o) }", gives="Identity Identity")
 @example("of a sequence", "(float[2] x) => (float[2] y) <int64 z = {0}> { s = SequenceConstruct(x) o = Optional(s) t = OptionalGetElement(o) y = SequenceAt(t, z) }", gives="SequenceConstruct Identity SequenceAt")
 @example("of nothing", "() => (bool b) { o = Optional<type = float[2]>() b = OptionalHasElement(o) }", gives="Identity")

@@ -18,9 +18,6 @@ from opshift.adapter import (
 )
 
 from opshift_adapters._lib.blocks import (
-    FROM_FRONT,
-    RESHAPE_TO,
-    SIZE_OF,
     count_from_front,
     part,
     shape_of,
@@ -124,7 +121,7 @@ SPLIT = "(float[4,3] x, float[N,3] d, int64 i) => (float[a,b] y) <int64 one = {1
 ROW = SPLIT.replace("[a,b]", "[a]")
 
 
-@adapter("SequenceAt", 11, 10, emits=("Slice", "Squeeze", "Unsqueeze", "Concat", "Gather", "Reshape", "Identity", *FROM_FRONT, *SIZE_OF))
+@adapter("SequenceAt", 11, 10)
 @example("constant position", OF_TWO + "y = SequenceAt(s, one) }", gives="Identity")
 @example("from the end", OF_TWO + "t = SequenceInsert(s, a) y = SequenceAt(t, last) }", gives="Identity")
 @example("inserted and erased", OF_TWO + "t = SequenceInsert(s, b, one) u = SequenceErase(t) v = SequenceErase(u, last) y = SequenceAt(v, last) }", gives="Identity")
@@ -190,7 +187,7 @@ def _row(op: Builder, split: Node, position: Value) -> Value:
     return op.Gather(x, index, axis=axis)
 
 
-@adapter("SequenceLength", 11, 10, emits=("Identity", *SIZE_OF))
+@adapter("SequenceLength", 11, 10)
 @example("constructed", "(float[2] a, float[3] b) => (int64 y) { s = SequenceConstruct(a, b) t = SequenceErase(s) y = SequenceLength(t) }", gives="Identity")
 @example("none", "() => (int64 y) { s = SequenceEmpty<dtype=7>() y = SequenceLength(s) }", gives="Identity")
 @example("split", "(float[4,3] x) => (int64 y) { s = SplitToSequence<axis=-1>(x) y = SequenceLength(s) }", gives="Identity")
@@ -204,7 +201,7 @@ def sequence_length_11_10(node: Node, op: Builder) -> Result:
     return op.const(len(elements(node["input_sequence"])))
 
 
-@adapter("ConcatFromSequence", 11, 10, emits=("Concat", "Unsqueeze", "Slice", "Squeeze", "Transpose", "Mul", *SIZE_OF, *RESHAPE_TO))
+@adapter("ConcatFromSequence", 11, 10)
 @example("joined", "(float[2,3] a, float[2,1] b) => (float[2,4] y) { s = SequenceConstruct(a, b) y = ConcatFromSequence<axis=-1>(s) }", gives="Concat")
 @example("stacked", "(float[2,3] a, float[2,3] b) => (float[2,2,3] y) { s = SequenceConstruct(a, b) y = ConcatFromSequence<axis=-2, new_axis=1>(s) }", gives="Unsqueeze Unsqueeze Concat")
 @example("one", "(float[2,3] a) => (float[2,3] y) { s = SequenceConstruct(a) y = ConcatFromSequence<axis=0>(s) }", gives="Concat")
@@ -274,7 +271,7 @@ DOUBLED = "m = SequenceMap(s) <body = g (float[k] e) => (float[k] f) { f = Add(e
 PAIRED = "(seq(float[n]) s, seq(float[n]) t, float[1] c) => (seq(float[n]) y, seq(float[n]) z) { y, z = SequenceMap(s, t, c) <body = g (float[k] e, float[k] f, float[1] d) => (float[k] p, float[l] q) { p = Mul(e, d) q = Concat<axis=0>(e, f) }> }"
 
 
-@adapter("SequenceMap", 17, 16, emits=("Loop", "Identity", "SequenceAt", "SequenceConstruct", "SequenceEmpty", "SequenceInsert", "SequenceLength"))
+@adapter("SequenceMap", 17, 16)
 @example("known elements", MAPPED + DOUBLED, gives="SequenceConstruct SequenceAt Add SequenceAt Add SequenceConstruct SequenceAt SequenceLength")
 @example("captured and shared", MAPPED + "m = SequenceMap(s, c) <body = g (float[k] e, float[1] d) => (float[l] f) { u = Mul(e, d) f = Concat<axis=0>(u, a) }> y = SequenceAt(m, one) l = SequenceLength(m) }")
 @example("computed elements", "(float[N,3] x) => (float[N,3] y) { s = SplitToSequence(x) m = SequenceMap(s) <body = g (float[1,3] e) => (float[1,3] f) { f = Neg(e) }> y = ConcatFromSequence<axis=0>(m) }")

@@ -18,7 +18,6 @@ from opshift.combinators import cast_around
 
 from opshift_adapters._lib.blocks import END
 from opshift_adapters._lib.windows import (
-    WINDOW_SUMS,
     as_wide,
     counted_pads,
     dilated,
@@ -57,7 +56,7 @@ CEIL_22 = boundary(
 )
 
 
-@adapter("AveragePool MaxPool", 22, 21, emits=("Cast", "Pad"), handles_types=True)
+@adapter("AveragePool MaxPool", 22, 21, handles_types=True)
 @example("rounded up", LINE + "<kernel_shape=[3], strides=[2], ceil_mode=1>(x) }", gives="{op}")
 @example("last window in the pad", "(float[1,2,7] x) => (float[1,2,3] y) { y = {op}<kernel_shape=[2], strides=[3], pads=[0, 2], ceil_mode=1>(x) }", gives="{op}")
 @example("last window in pads that count", "(float[1,2,7] x) => (float[1,2,3] y) { y = AveragePool<kernel_shape=[2], strides=[3], pads=[1, 2], ceil_mode=1, count_include_pad=1>(x) }", gives="Pad AveragePool")
@@ -80,7 +79,7 @@ def pool_22_21(node: Node, op: Builder) -> Result:
 DILATIONS_19 = boundary(19, "AveragePool:79361c", directions="up")
 
 
-@adapter("AveragePool", 19, 18, emits=(*WINDOW_SUMS, "Div", "Expand", "Pad"))
+@adapter("AveragePool", 19, 18)
 @example("no gaps", LINE + "<kernel_shape=[3], dilations=[1], ceil_mode=1>(x) }", gives="{op}")
 @example("kernel of one", LINE + "<kernel_shape=[1], dilations=[3]>(x) }", gives="{op}")
 @example("gaps", LINE + "<kernel_shape=[3], dilations=[2]>(x) }", gives="Conv Div")
@@ -124,7 +123,7 @@ TEXT_11 = boundary(11, "AveragePool:ca6623 MaxPool:112b82")
 CEIL_10 = boundary(10, "AveragePool:a52562 MaxPool:93431a", directions="up")
 
 
-@adapter("AveragePool", 10, 9, emits=("Pad",))
+@adapter("AveragePool", 10, 9)
 @example("rounded down", LINE + "<kernel_shape=[3], ceil_mode=0>(x) }", gives="{op}")
 @example("rounded up", LINE + "<kernel_shape=[3], strides=[3], pads=[1, 0], ceil_mode=1>(x) }", gives="{op}")
 @example("rounded up, same number", LINE + "<kernel_shape=[3], strides=[2], ceil_mode=1>(x) }", gives="{op}")
@@ -149,7 +148,7 @@ def average_pool_10_9(node: Node, op: Builder) -> Result:
     )
 
 
-@adapter("MaxPool", 10, 9, emits=("Pad", "Slice", "Unsqueeze", "Concat", "ReduceMax"), ignores={"storage_order": "it is about the indices, which nobody reads"})
+@adapter("MaxPool", 10, 9, ignores={"storage_order": "it is about the indices, which nobody reads"})
 @example("plain", PLANE + "<kernel_shape=[3, 2], dilations=[1, 1], pads=[1, 0, 0, 1]>(x) }", gives="{op}")
 @example("rounded up", LINE + "<kernel_shape=[3], strides=[3], pads=[1, 0], ceil_mode=1>(x) }", gives="{op}")
 @example("rounded up, with indices", "(float[1,2,7] x) => (float[1,2,o] y, int64[1,2,o] i) { y, i = MaxPool<kernel_shape=[3], strides=[3], pads=[1, 0], ceil_mode=1>(x) }", gives="MaxPool")
@@ -207,7 +206,7 @@ def max_pool_8_7(node: Node, op: Builder) -> Result:
 INCLUDE_PAD_7 = boundary(7, "AveragePool:19e318", directions="up")
 
 
-@adapter("AveragePool", 7, 6, emits=("Pad",))
+@adapter("AveragePool", 7, 6)
 @example("pads that do not count", LINE + "<kernel_shape=[3], pads=[1, 1], count_include_pad=0>(x) }", gives="{op}")
 @example("pads that count", PLANE + "<kernel_shape=[3, 3], strides=[2, 1], pads=[1, 0, 1, 2], count_include_pad=1>(x) }", gives="Pad {op}")
 @example("no pads", LINE + '<kernel_shape=[3], auto_pad="VALID", count_include_pad=1>(x) }', gives="{op}")

@@ -5,13 +5,11 @@ from opshift.adapter import Builder, Node, Value, adapter, boundary, example, np
 from opshift.combinators import cast_around
 
 from opshift_adapters._lib.blocks import (
-    COUNTED,
-    RESHAPE_TO,
     count_elements,
     part,
     shape_of,
 )
-from opshift_adapters.select.scatter import SCATTERED, scattered
+from opshift_adapters.select.scatter import scattered
 
 BFLOAT16_22 = boundary(22, "MaxUnpool:f48b0c", cast=cast_around("float"))
 TEXT_11 = boundary(11, "MaxUnpool:00a49e")
@@ -23,7 +21,7 @@ CORNERS = {"x": [[[[1, 2], [3, 4]]]], "i": [[[[5, 7], [13, 15]]]]}
 SIZED = TILES.replace(") =>", ", int64[4] o) =>") + ", strides=[2,2]>(x, i, o) }"
 
 
-@adapter("MaxUnpool", 9, 8, emits=(*SCATTERED, *RESHAPE_TO, "Shape", "Div", "Expand", *COUNTED))
+@adapter("MaxUnpool", 9, 8)
 @example("pairs", f"(float[1,2,2] x, int64[1,2,2] i) => (float[1,2,4] y) {{ y = MaxUnpool{HALVES}(x, i) }}", inputs=PICKED)
 @example("half", f"(float16[1,2,2] x, int64[1,2,2] i) => (float16[1,2,4] y) {{ y = MaxUnpool{HALVES}(x, i) }}", inputs=PICKED)
 @example("NaN, infinities and -0", f"(float[1,2,2] x, int64[1,2,2] i) => (float[1,2,4] y) {{ y = MaxUnpool{HALVES}(x, i) }}", inputs=PICKED | {"x": lambda: [[[np.nan, np.inf], [-np.inf, -0.0]]]})

@@ -94,7 +94,7 @@ class Adapter:
     to: int
     verdict: Verdict
     domain: str = ""
-    emits: frozenset[str] = frozenset()
+    named: frozenset[str] | None = None  # what it may write beside `ops`; None: see its code
     examples: tuple[Example, ...] = ()
     reviewed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     summary: str = ""
@@ -111,6 +111,21 @@ class Adapter:
     def run(self) -> Run | None:
         """The function that writes replacements."""
         return None if isinstance(self.verdict, Unchanged | Impossible) else self.verdict.run
+
+    @property
+    def emits(self) -> frozenset[str]:
+        """The other operators that it may write, spelled as in `emits=`."""
+        return frozenset(one.partition("-")[0] for one in self.forms)
+
+    @property
+    def forms(self) -> frozenset[str]:
+        """The same operators, each with the opset in which its form begins: `Slice-10`."""
+        if self.run is None:
+            return frozenset()
+        from opshift.author import emitted
+
+        own = emitted.names(self) if self.named is None else self.named
+        return own | {"Cast"} if isinstance(self.verdict, CastNarrowed) else own
 
     @property
     def rewrites(self) -> bool:
@@ -146,7 +161,7 @@ def adapter(
     to: int,
     *,
     domain: str = "",
-    emits: str | Iterable[str] = (),
+    emits: str | Iterable[str] | None = None,
     approximate: bool = False,
     handles_types: bool = False,
     ignores: Mapping[str, str] | None = None,
@@ -174,7 +189,7 @@ def adapter(
             raise AdapterBug(f"{source}: an adapter needs a docstring that says what changed")
         return Adapter(
             names, start, to, Rewrite(draft.run, handles_types, approximate, ignores or {}),
-            domain, frozenset(listed(emits)), spread(draft.examples, names),
+            domain, _named(emits), spread(draft.examples, names),
             summary=summary, source=source, since=since, runtime=runtime,
         )  # fmt: skip
 
@@ -182,7 +197,7 @@ def adapter(
 
 
 def retired(
-    ops: str, *, domain: str = "", emits: str | Iterable[str] = ()
+    ops: str, *, domain: str = "", emits: str | Iterable[str] | None = None
 ) -> Callable[[Run | Draft], Adapter]:
     """Declares what becomes of operators where no schema describes them, at any version.
 
@@ -193,7 +208,7 @@ def retired(
 
 
 def form(
-    ops: str, *, domain: str = "", emits: str | Iterable[str] = ()
+    ops: str, *, domain: str = "", emits: str | Iterable[str] | None = None
 ) -> Callable[[Run | Draft], Adapter]:
     """Declares an equal form of operators that more runtimes run, at any version.
 
@@ -208,7 +223,7 @@ def leaving(
     *,
     domain: str,
     since: int = 7,
-    emits: str | Iterable[str] = (),
+    emits: str | Iterable[str] | None = None,
     approximate: bool = False,
     ignores: Mapping[str, str] | None = None,
 ) -> Callable[[Run | Draft], Adapter]:
@@ -224,7 +239,7 @@ def leaving(
 
 
 def alternative(
-    ops: str, *, runtime: str, domain: str = "", emits: str | Iterable[str] = ()
+    ops: str, *, runtime: str, domain: str = "", emits: str | Iterable[str] | None = None
 ) -> Callable[[Run | Draft], Adapter]:
     """Declares an equal form for runtimes without a kernel for a node, at any version.
 
@@ -263,7 +278,7 @@ def boundary(
     up: Run | Draft | None = None,
     down: Run | Draft | None = None,
     cast: Run | Draft | None = None,
-    emits: str | Iterable[str] = (),
+    emits: str | Iterable[str] | None = None,
     directions: str = "up down",
 ) -> tuple[Adapter, ...]:
     """A person's claim that `ops` keep their meaning at `version`, in both directions.
@@ -280,10 +295,9 @@ def boundary(
     names, source = tuple(reviewed), _caller()
 
     def claim(start: int, to: int, verdict: Verdict, draft: Draft | None) -> Adapter:
-        written = {"Cast"} if isinstance(verdict, CastNarrowed) else set()
         said = (draft.run.__doc__ or "").strip() if draft else ""
         return Adapter(
-            names, start, to, verdict, domain, frozenset(listed(emits)) | written,
+            names, start, to, verdict, domain, _named(emits),
             spread(draft.examples, names) if draft else (), reviewed,
             said or "Unchanged in meaning.", source,
         )  # fmt: skip
@@ -305,6 +319,10 @@ def boundary(
         draft = drafted(cast)
         claims["down"] = claim(version, version - 1, CastNarrowed(draft.run), draft)
     return tuple(claims[direction] for direction in directions.split())
+
+
+def _named(emits: str | Iterable[str] | None) -> frozenset[str] | None:
+    return None if emits is None else frozenset(listed(emits))
 
 
 def _caller() -> str:

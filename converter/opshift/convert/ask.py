@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from opshift.author.builder import Builder
 from opshift.author.node import Node, Value
 from opshift.author.verdicts import (
@@ -146,14 +148,15 @@ def _leave_out(made: Made, spare: set[str]) -> None:
             made.carrier.output[i] = ""
 
 
-def check_emits(node: Node, made: Made, adapter: Adapter) -> None:
+def check_emits(node: Node, made: Made, adapter: Adapter, planned: Collection[str]) -> None:
+    """Raises if an adapter wrote an operator that the plan does not know."""
     own = qualified(schemas.normal(node.proto.domain), node.op)
-    undeclared = made.ops - adapter.emits - {own, "Identity"}  # the engine writes that itself
-    if undeclared:
-        raise AdapterBug(
-            f"{adapter.source} writes {', '.join(sorted(undeclared))}, which its emits= does not"
-            " name; add the name"
-        )
+    unknown = made.ops.difference(planned, (own, "Identity"))  # the engine writes that itself
+    if unknown:
+        how = "code does not spell; run `python -m tools.author index`, or name it in emits="
+        if adapter.named is not None:
+            how = "emits= does not name; add the name"
+        raise AdapterBug(f"{adapter.source} writes {', '.join(sorted(unknown))}, which its {how}")
     if made.approximations and not adapter.approximate:
         raise AdapterBug(
             f"{adapter.source} calls op.approximate, but does not declare it; add approximate=True"

@@ -8,11 +8,13 @@ The own form writes no node, so it is the cheapest: another form is for a node t
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from opshift.author.verdicts import ALTERNATIVE, FORM
 from opshift.convert import request
 from opshift.convert.plan_table import Edge
 from opshift.convert.state import State
+from opshift.convert.verdict_edges import edge_at
 from opshift.model.scope import Key
 from opshift.text import qualified
 
@@ -35,8 +37,10 @@ def _others(state: State, key: Key) -> Iterator[Edge]:
     for place in (FORM, ALTERNATIVE):
         adapter = state.adapters.get(*key, *place)
         if adapter is not None and (place == FORM or _may_lack(state, key)):
-            writes = tuple(sorted({qualified(*key), *adapter.emits}))
-            yield Edge(*place, adapter.kind, adapter.approximate, writes)
+            lowest = min([state.goal.get("", 1), *request.present(state.document, "")])
+            edge = edge_at(state.adapters, *key, *place, lowest)
+            writes = tuple(sorted({qualified(*key), *edge.writes}))
+            yield replace(edge, verdict=adapter.kind, writes=writes)
 
 
 def _may_lack(state: State, key: Key) -> bool:

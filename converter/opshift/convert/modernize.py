@@ -78,7 +78,7 @@ class Modernizer(Stepper):
                 adapter = Adapter(
                     (op,), *MODERN,
                     Rewrite(self._write, handles_types=True, approximate=bool(self.rule.differs)),
-                    emits=frozenset({self.rule.op}), source=self.rule.source,
+                    named=frozenset({self.rule.op}), source=self.rule.source,
                 )  # fmt: skip
                 self.plan.edge(("", op), MODERN)  # which leads to the operator of the rule
                 yield ("", op), adapter

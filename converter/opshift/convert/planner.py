@@ -175,7 +175,7 @@ def _without_schema(plan: CrossingPlan, ops: set[str], domain: str, version: int
     found = set[str]()
     for op in ops:
         if schemas.schema(domain, op, version) is None and plan.adapters.retired(domain, op):
-            edge = edge_at(plan.adapters, domain, op, *RETIRED)
+            edge = edge_at(plan.adapters, domain, op, *RETIRED, version)
             plan.edges[(domain, op, *RETIRED)] = edge
             found.update(edge.writes)
     return found

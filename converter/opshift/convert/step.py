@@ -284,7 +284,7 @@ class Stepper:
             if self.boundary not in EQUAL_FORMS:
                 self.blockers.add(scope, proto, refusal)
             return None
-        check_emits(node, op.made, adapter)
+        check_emits(node, op.made, adapter, self.plan.edge(task.key, self.boundary).writes)
         if self.checks and (self.settled or not node.graphs_taken):
             change = (place, node, op, adapter, self.domain, self.start, self.to)
             noted = len(self.facts.assumptions)

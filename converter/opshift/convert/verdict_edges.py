@@ -7,7 +7,7 @@ written by `python -m tools.author plans`, and a row that the registry contradic
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from types import ModuleType
 from typing import TYPE_CHECKING, cast
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, cast
 from opshift import versions
 from opshift.author import registry
 from opshift.author.registry import Registry
+from opshift.author.verdicts import Adapter
 from opshift.convert.plan_table import IMPOSSIBLE, MISSING, UNREVIEWED, Edge, shipped
 from opshift.errors import MissingExtra
 from opshift.opsets import schemas
@@ -28,20 +29,27 @@ Implementation = tuple[str, str, int]  # (domain, op, since)
 
 def edge_of(adapters: Registry, domain: str, op: str, since: int, *, down: bool) -> Edge | None:
     """The solved verdict of an implementation; None for the last one on the way."""
-    own = verdict_of(adapters, domain, op, since, down=down)
-    if own is None:
+    boundary = _boundary(domain, op, since, down=down)
+    if boundary is None:
         return None
     if (domain, down) not in adapters.solved:
         known = shipped(domain, op, since, down)
-        if known is not None and _same(known, own):
+        if known is not None and _holds(adapters, known, domain, op, boundary):
             return known
     return solved(adapters, domain, down=down)[domain, op, since]
 
 
-def _same(one: Edge, other: Edge) -> bool:
-    return (one.start, one.to, one.verdict, one.approximate, one.writes) == (
-        other.start, other.to, other.verdict, other.approximate, other.writes
-    )  # fmt: skip
+def _holds(adapters: Registry, row: Edge, domain: str, op: str, boundary: tuple[int, int]) -> bool:
+    """Whether the registry agrees with a row, as far as the verdict itself tells."""
+    if (row.start, row.to) != boundary:
+        return False
+    adapter = adapters.get(domain, op, *boundary)
+    own = _bare(adapter, domain, op, *boundary)
+    if (row.verdict, row.approximate) != (own.verdict, own.approximate):
+        return False
+    forms = adapter.forms if adapter is not None and not own.dead else ()
+    direct = {one.partition("-")[0] for one in forms if _since(one) <= boundary[1]}
+    return direct <= set(row.writes)
 
 
 def verdict_of(adapters: Registry, domain: str, op: str, since: int, *, down: bool) -> Edge | None:
@@ -63,9 +71,19 @@ def _boundary(domain: str, op: str, since: int, *, down: bool) -> tuple[int, int
     return (later[0] - 1, later[0]) if later else None
 
 
-def edge_at(adapters: Registry, domain: str, op: str, start: int, to: int) -> Edge:
-    """The verdict on an operator at a boundary."""
+def edge_at(adapters: Registry, domain: str, op: str, start: int, to: int, lowest: int = 1) -> Edge:
+    """The verdict on an operator at a boundary; at any version, from the lowest one on."""
     adapter = adapters.get(domain, op, start, to)
+    bare = _bare(adapter, domain, op, start, to)
+    if adapter is None or bare.dead:
+        return bare
+    version = to if start != to and not domain else adapter.since if domain else lowest
+    writes = {*bare.writes, *_written_at(adapters, adapter.forms, version)}
+    return replace(bare, writes=tuple(sorted(writes)))
+
+
+def _bare(adapter: Adapter | None, domain: str, op: str, start: int, to: int) -> Edge:
+    """The verdict without what it writes beside the operator."""
     if adapter is None:
         return Edge(start, to, MISSING, False, ())
     if not registry.reviewed(adapter, op):
@@ -74,8 +92,41 @@ def edge_at(adapters: Registry, domain: str, op: str, start: int, to: int) -> Ed
     stays = after is not None and not after.deprecated
     dead = adapter.kind == IMPOSSIBLE
     kind = adapter.kind if stays or dead else "decomposition"
-    writes = tuple(sorted(adapter.emits | ({qualified(domain, op)} if stays else set())))
-    return Edge(start, to, kind, adapter.approximate, () if dead else writes)
+    return Edge(start, to, kind, adapter.approximate, (qualified(domain, op),) if stays else ())
+
+
+def _written_at(adapters: Registry, forms: Iterable[str], version: int) -> set[str]:
+    """The operators that stand for some forms at a version, as verdicts convert them down."""
+    found, seen, waiting = set[str](), set[str](), list(forms)
+    while waiting:
+        form = waiting.pop()
+        if form in seen:
+            continue
+        seen.add(form)
+        op, since = form.partition("-")[0], _since(form)
+        if since <= version:
+            found.add(op)
+            continue
+        older = schemas.schema("", op, since - 1)
+        waiting += [_form(op, older)] if older is not None and not older.deprecated else []
+        verdict = adapters.get("", op, since, since - 1)
+        for written in verdict.forms if verdict is not None else ():
+            here = schemas.schema("", written.partition("-")[0], since - 1)
+            stands = here is not None and _since(written) <= since - 1
+            waiting.append(_form(here.name, here) if here is not None and stands else written)
+    return found
+
+
+def _form(op: str, schema: schemas.Schema) -> str:
+    return f"{op}-{schema.since}"
+
+
+def _since(form: str) -> int:
+    """The opset in which a form begins; that of its operator if none is written."""
+    op, _, since = form.partition("-")
+    domain, _, name = op.rpartition(".")
+    history = () if since else schemas.history(domain, name)
+    return int(since) if since else history[0].since if history and not domain else 0
 
 
 # -- solving -------------------------------------------------------------------------------------
