@@ -77,8 +77,14 @@ def edge_at(adapters: Registry, domain: str, op: str, start: int, to: int, lowes
     bare = _bare(adapter, domain, op, start, to)
     if adapter is None or bare.dead:
         return bare
-    version = to if start != to and not domain else adapter.since if domain else lowest
-    writes = {*bare.writes, *_written_at(adapters, adapter.forms, version)}
+    if start != to and not domain:
+        written = set(_written(adapters, adapter.forms, to, to))
+    else:  # the opset of ai.onnx may be any, from this one on
+        newest = schemas.latest("") or 0
+        written = set(
+            _written(adapters, adapter.forms, adapter.since if domain else lowest, newest)
+        )
+    writes = {*bare.writes, *written}
     return replace(bare, writes=tuple(sorted(writes)))
 
 
@@ -95,17 +101,18 @@ def _bare(adapter: Adapter | None, domain: str, op: str, start: int, to: int) ->
     return Edge(start, to, kind, adapter.approximate, (qualified(domain, op),) if stays else ())
 
 
-def _written_at(adapters: Registry, forms: Iterable[str], version: int) -> set[str]:
-    """The operators that stand for some forms at a version, as verdicts convert them down."""
-    found, seen, waiting = set[str](), set[str](), list(forms)
+def _written(adapters: Registry, forms: Iterable[str], lowest: int, highest: int) -> Iterator[str]:
+    """The operators that stand for some forms at some versions, as verdicts convert them down."""
+    seen, waiting = set[str](), list(forms)
     while waiting:
         form = waiting.pop()
         if form in seen:
             continue
         seen.add(form)
         op, since = form.partition("-")[0], _since(form)
-        if since <= version:
-            found.add(op)
+        if since <= highest:
+            yield op
+        if since <= lowest:
             continue
         older = schemas.schema("", op, since - 1)
         waiting += [_form(op, older)] if older is not None and not older.deprecated else []
@@ -114,7 +121,6 @@ def _written_at(adapters: Registry, forms: Iterable[str], version: int) -> set[s
             here = schemas.schema("", written.partition("-")[0], since - 1)
             stands = here is not None and _since(written) <= since - 1
             waiting.append(_form(here.name, here) if here is not None and stands else written)
-    return found
 
 
 def _form(op: str, schema: schemas.Schema) -> str:
