@@ -29,15 +29,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--check", action="store_true", help="write nothing")
     args = parser.parse_args(argv)
-    new = {
-        PATH: registry.index_of(opshift_adapters),
-        PATH.with_name(emitted.TABLE): emitted.table(registry.default().adapters()),
-    }
-    if args.check:
-        return int(any(not p.is_file() or p.read_text("utf-8") != new[p] for p in new))
-    for path, text in new.items():
+    index_is_current = _put(PATH, registry.index_of(opshift_adapters), check=args.check)
+    written = emitted.table(registry.default().adapters())  # which reads the index
+    table_is_current = _put(PATH.with_name(emitted.TABLE), written, check=args.check)
+    return int(args.check and not (index_is_current and table_is_current))
+
+
+def _put(path: Path, text: str, *, check: bool) -> bool:
+    """Writes a file unless it is only checked; returns whether it was current."""
+    current = path.is_file() and path.read_text("utf-8") == text
+    if not check and not current:
         path.write_text(text, "utf-8")
-    return 0
+    return current
 
 
 if __name__ == "__main__":
