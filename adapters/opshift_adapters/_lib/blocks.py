@@ -154,6 +154,7 @@ def arange(op: Builder, n: Value) -> Value:
     known = n.const_or_none()
     if known is not None and known.reshape(-1)[0] <= LONGEST:
         return op.const(np.arange(int(known.reshape(-1)[0])))
+    # Below opset 11 Range would have to allow for a negative limit, which a count never is.
     if op.version >= 11:
         return op.Range(op.const(0), n, op.const(1))
     if op.version >= 9:

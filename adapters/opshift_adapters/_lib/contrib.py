@@ -21,7 +21,7 @@ def layer_normalized(
     op: Builder, x: Value, scale: Value, bias: Value | None, epsilon: float
 ) -> tuple[Value, Value, Value]:
     """LayerNormalization over the last axis (opset 11 and later): result, mean, 1 / deviation."""
-    if op.version >= 17:
+    if op.version >= 17:  # below, the formula stays in the type of the data, also in double
         y, mean, inverse = op.LayerNormalization(
             x, scale, bias, axis=-1, epsilon=epsilon, outputs=3
         )

@@ -211,7 +211,7 @@ def _filter_height(how: Filter, t: Array) -> Array:
 
 
 def _times(op: Builder, x: Value, weight: Value, rank: int, axis: int) -> Value:
-    if op.version >= 7:
+    if op.version >= 7:  # below, Mul has the same form and another meaning
         return x * column(op, weight, rank, axis)
     return op.Mul(x, weight, axis=axis, broadcast=1)
 

@@ -67,6 +67,7 @@ def power(op: Builder, x: Value, exponent: float) -> Value:
     if exponent == 1:
         return x
     scalar = op.const(exponent, like=x)
+    # Below opset 7 Pow has the same form and another meaning.
     return op.Pow(x, scalar) if op.version >= 7 else op.Pow(x, scalar, broadcast=1)
 
 
