@@ -150,8 +150,6 @@ def dynamic_slice(node: Node, op: Builder) -> Result:
     return op.Slice(x, *bounds)
 
 
-
-
 @retired("ConstantFill")
 @example("shape", "(float x) => (float[2,3] y, float z) { y = ConstantFill<shape=[2,3],value=1.5>() z = Identity(x) }", imports=FIRST)
 @example("whole numbers", "(float x) => (int64[2,3] y, float z) { y = ConstantFill<shape=[2,3],value=7.0,dtype=7>() z = Identity(x) }", imports=FIRST)

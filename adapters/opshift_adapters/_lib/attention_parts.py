@@ -27,8 +27,6 @@ def size_at(op: Builder, x: Value, axis: int) -> Value:
     return op.Shape(x, start=axis, end=axis + 1) if x.rank_or_none is None else extent(op, x, axis)
 
 
-
-
 def grid(op: Builder, queries: Value, keys: Value, offset: Value | None) -> tuple[Value, Value]:
     """The positions of the queries as a column and of the keys as a row."""
     column = counted(op, queries, [-1, 1])
@@ -48,8 +46,6 @@ def offset_of(node: Node, op: Builder, queries: Value, before: Value | None) -> 
     if valid is None:
         return before
     return op.Unsqueeze(valid - queries, op.const([1, 2, 3]))
-
-
 
 
 def mask_of(node: Node, op: Builder) -> Value | None:

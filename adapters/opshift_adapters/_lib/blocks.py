@@ -13,7 +13,6 @@ UNSIGNED = (T.UINT8, T.UINT16, T.UINT32, T.UINT64)
 LARGEST_RANK = 64  # of numpy, which allows more than the runtimes
 
 
-
 # -- shapes --------------------------------------------------------------------------------------
 
 
@@ -21,9 +20,6 @@ def shape_of(op: Builder, x: Value) -> Value:
     """The shape as a constant if it is static, else computed."""
     known = x.shape_or_none
     return op.Shape(x) if known is None else op.const(list(known))
-
-
-SIZE_OF = ("Shape", "Gather")
 
 
 def size_of(op: Builder, x: Value, axis: int) -> Value:
@@ -43,8 +39,6 @@ def extent(op: Builder, x: Value, axis: int) -> Value:
     if isinstance(size, int):
         return op.const([size])
     return op.Shape(x, start=axis % x.rank, end=axis % x.rank + 1)
-
-
 
 
 def common_shape(op: Builder, a: Value, b: Value) -> Value:
@@ -80,8 +74,6 @@ def longer_sizes(op: Builder, own: Value, other: Value) -> Value:
     return taken + op.Cast(~one, to=T.INT64) * own
 
 
-
-
 # -- moving --------------------------------------------------------------------------------------
 
 
@@ -93,8 +85,6 @@ def part(op: Builder, x: Value, start: int, end: int = END) -> Value:
     return op.Slice(x, op.const([start]), op.const([end]), op.const([0]))
 
 
-
-
 def count_elements(op: Builder, shape: Value) -> Value:
     """The product of the sizes in a vector, as a vector of one element (opset 7 and later)."""
     length = shape.shape_or_none
@@ -102,10 +92,6 @@ def count_elements(op: Builder, shape: Value) -> Value:
         return op.ReduceProd(op.Concat(op.const([1]), shape, axis=0), keepdims=1)
     sizes = [part(op, shape, at, at + 1) for at in range(length[0])]
     return functools.reduce(op.Mul, sizes) if sizes else op.const([1])
-
-
-
-
 
 
 def as_image(op: Builder, x: Value) -> Value:
@@ -145,7 +131,6 @@ def squared(op: Builder, x: Value, kind: int) -> Value:
 # -- counting ------------------------------------------------------------------------------------
 
 
-
 LONGEST = 1 << 20  # a longer constant would be most of the model
 
 
@@ -173,20 +158,10 @@ def arange(op: Builder, n: Value) -> Value:
     return op.Reshape(op.Cast(counted, to=T.INT64), op.const([-1]))
 
 
-
-
-
-
-
-
 def not_nan(op: Builder, x: Value) -> Value:
     """Whether each element is not NaN."""
     zero, one = op.const(0, like=x), op.const(1, like=x)
     return (x > zero) | (x < one)
-
-
-
-
 
 
 def add_where_negative(
@@ -232,8 +207,3 @@ def neighbours(op: Builder, x: Value) -> tuple[Value, Value] | None:
     if any((np.abs(one) < np.finfo(known.dtype).smallest_normal).any() for one in both):
         return None
     return op.const(both[0], kind), op.const(both[1], kind)
-
-
-
-
-ROUND = ("Ceil", "Sub", "Mul", "Floor", "Greater", "Cast")

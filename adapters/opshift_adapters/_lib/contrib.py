@@ -10,8 +10,6 @@ from opshift_adapters._lib.blocks import squared
 MICROSOFT = "com.microsoft"
 
 
-
-
 def mean_of_last(op: Builder, x: Value) -> Value:
     """The mean over the last axis, which keeps size 1."""
     return op.ReduceMean(x, op.const([-1]))

@@ -49,8 +49,6 @@ def _one_unless_empty(op: Builder, a: Value) -> Value:
     return op.Cast(~op.Equal(length, op.const(0)), to=T.INT64)
 
 
-
-
 def sum_last_axis(op: Builder, x: Value) -> Value:
     """The sum of integers over their last axis (opset 9 and later)."""
     kind, length = x.elem_type, (x.dims_or_none or (None,))[-1]
@@ -61,8 +59,6 @@ def sum_last_axis(op: Builder, x: Value) -> Value:
         ones = op.Expand(op.const(1), part(op, op.Shape(x), -1))
     total = op.MatMul(wide, ones)
     return total if kind == T.INT64 else op.Cast(total, to=kind)
-
-
 
 
 def wrapped(op: Builder, x: Value, kind: int) -> Value:

@@ -106,8 +106,6 @@ def biases_of(
     return found if bias is None else [*found, bias]
 
 
-
-
 def turn(
     op: Builder, x: Value, cos: Value, sin: Value, *, pairs: bool, half: int | None, partly: bool
 ) -> Value:

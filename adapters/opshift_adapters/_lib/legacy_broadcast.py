@@ -41,8 +41,6 @@ def _binary(op: Builder, name: str, a: Value, b: Value, **legacy: Any) -> Value:
     return made
 
 
-
-
 def to_legacy_broadcast(node: Node, op: Builder) -> Result:
     """Writes `broadcast` if B repeats along a block of A; else swaps or expands the inputs."""
     name, (a, b) = node.op, node.inputs

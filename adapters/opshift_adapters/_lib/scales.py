@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from opshift.adapter import Builder, Node, Refusal, T, Value, Why, np
 
-from opshift_adapters._lib.blocks import SIZE_OF, size_of
+from opshift_adapters._lib.blocks import size_of
 
 FLOAT8 = (T.FLOAT8E4M3FN, T.FLOAT8E4M3FNUZ, T.FLOAT8E5M2, T.FLOAT8E5M2FNUZ)
 LIMITS = {
@@ -36,9 +36,6 @@ def widened(op: Builder, value: Value | None) -> Value | None:
             " could hold",
         )
     return op.const(known.astype(np.float32), WIDER[value.elem_type])
-
-
-ALONG = ("Reshape", "Unsqueeze", "Expand", "Concat", "Slice", "Shape", "Mul", *SIZE_OF)
 
 
 def along(op: Builder, p: Value, x: Value, axis: int, block: int = 0) -> Value:
@@ -86,7 +83,6 @@ def to(op: Builder, x: Value, kind: int) -> Value:
     return x if x.elem_type_or_none == kind else op.Cast(x, to=kind)
 
 
-MULTIPLIED = ("Cast", "Sub", "Mul", "Div", "Add", "Clip")
 IN_FLOAT = (T.INT8, T.UINT8, T.INT16, T.UINT16, *FLOAT8)  # float holds their differences
 
 
@@ -105,9 +101,6 @@ def multiplied(op: Builder, node: Node, place: Place, x: Value | None = None) ->
         elif known.any():
             x = to(op, x, whole) - place(op.const(known.astype(np.float32), whole))
     return to(op, x, T.FLOAT) * shaped
-
-
-ROUNDED = ("Cast", "Div", "Round", "Add", "Sub", "Clip")
 
 
 def rounded(op: Builder, node: Node, place: Place, kind: int) -> Value:

@@ -28,8 +28,6 @@ def wide_arithmetic(node: Node, op: Builder) -> Value:
     return multiply_stacked(op, kind, a, b) if node.op == "Mul" else _quotient(op, a, b)
 
 
-
-
 def add_stacked(op: Builder, kind: int, *values: Value) -> Value:
     """The sum of integers of one shape and type (below opset 6)."""
     return add_rows(op, kind, _stacked(op, values))

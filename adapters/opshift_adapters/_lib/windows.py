@@ -142,8 +142,6 @@ def padded(op: Builder, x: Value, pads: list[int], value: float) -> Value:
     return op.Pad(x, op.const(every), op.const(value, like=x))
 
 
-
-
 def window_sums(op: Builder, x: Value, kernel: list[int], **where: Any) -> Value:
     """The sum of every window of every channel, by a Conv with ones (opset 5 and later)."""
     channels = size(x, 1)

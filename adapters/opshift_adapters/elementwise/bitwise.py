@@ -99,7 +99,6 @@ def _shift(node: Node, op: Builder, x: Value, amount: Value) -> Value:
 # -- BitwiseAnd, BitwiseOr, BitwiseXor, BitwiseNot -----------------------------------------------
 
 
-
 @adapter("BitwiseAnd BitwiseOr BitwiseXor", 18, 17)
 @example("int8", "(int8[4] a, int8[4] b) => (int8[4] y) { y = {op}(a, b) }", inputs={"a": [-128, 127, -1, 5], "b": [-1, 85, 0, 3]})
 @example("uint16, stretched", "(uint16[2,1] a, uint16[3] b) => (uint16[2,3] y) { y = {op}(a, b) }", inputs={"a": [[65535], [4660]], "b": [1, 255, 65280]})

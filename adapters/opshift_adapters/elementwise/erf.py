@@ -31,7 +31,6 @@ BELOW = (
 ONE_FROM = 4.0  # from here on erf(x) rounds to 1 in single precision
 
 
-
 def line() -> Array:
     return np.concatenate([np.linspace(-4.5, 4.5, 181), [0.0, -0.0, 1e-40, 3e38, np.nan, np.inf, -np.inf]])
 

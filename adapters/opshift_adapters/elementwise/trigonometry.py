@@ -45,8 +45,6 @@ def _cosh(op: Builder, x: Value) -> Value:
     return growing + op.Reciprocal(root) * half / root
 
 
-
-
 @adapter("Cosh", 9, 8)
 @example("float", "(float[2,3] x) => (float[2,3] y) { y = Cosh(x) }", inputs=EDGES)
 @example("float16", "(float16[N] x) => (float16[N] y) { y = Cosh(x) }")
@@ -68,8 +66,6 @@ def sinh_9_8(node: Node, op: Builder) -> Result:
     return _back(op, op.Tanh(wide) * _cosh(op, wide), x)
 
 
-
-
 def _log1p(op: Builder, y: Value) -> Value:
     """log(1 + y) in full precision for y > -1: a factor corrects the rounding of 1 + y."""
     one = _number(op, 1)
@@ -85,8 +81,6 @@ def _odd(op: Builder, x: Value, result: Value) -> Value:
     signed = x + op.Reciprocal(x)
     negative = op.Cast(signed < _number(op, 0), to=T.DOUBLE)
     return result * (negative * _number(op, -2) + _number(op, 1))
-
-
 
 
 @adapter("Asinh", 9, 8)

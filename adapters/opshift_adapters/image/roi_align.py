@@ -30,8 +30,6 @@ def roi_align_15_16(node: Node, op: Builder) -> Result:
     return op.same(node, coordinate_transformation_mode="output_half_pixel")
 
 
-
-
 @adapter("RoiAlign", 16, 15)
 @example("not shifted", REGIONS + f'{{ y = RoiAlign<{SIZED},coordinate_transformation_mode="output_half_pixel">(x, r, b) }}', gives="RoiAlign", inputs=PLACES)
 @example("shifted, constant", KNOWN + f"{{ y = RoiAlign<{SIZED}>(x, r, b) }}", gives="RoiAlign")

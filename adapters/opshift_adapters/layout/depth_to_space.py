@@ -34,7 +34,6 @@ TYPES_13 = boundary(13, "DepthToSpace:a1acc4 SpaceToDepth:66b78b")
 # -- order of channels ---------------------------------------------------------------------------
 
 
-
 def _transposed_channels(op: Builder, x: Value, shape: Sequence[int]) -> Value:
     """`x` with reordered channels: the channel axis in the given shape of two axes, transposed."""
     channels = x.dims_or_none[1] if x.dims_or_none is not None else None

@@ -43,7 +43,6 @@ WRAP = "(float[2,3] x, int64[4] p) => (float[a,b] y) { y = Pad<mode=\"wrap\">(x,
 # -- axis by axis --------------------------------------------------------------------------------
 
 
-
 def _by_axis(node: Node, op: Builder) -> Value:
     """Pad axis by axis for any element type: Slice for negative pads, then Concat or Gather."""
     data, pads, axes = node["data"], *_amounts(node, op)

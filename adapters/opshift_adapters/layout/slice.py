@@ -59,8 +59,6 @@ def five() -> Array:
     return np.arange(25.0).reshape(5, 5)
 
 
-
-
 @adapter("Slice", 10, 9)
 @example("constant", "(float[5,6] x) => (float[4,2] y) <int64[2] s = {1,-2}, int64[2] e = {9,99}, int64[2] axes = {0,1}> { y = Slice(x, s, e, axes) }", gives="Slice")
 @example("no axes, steps of one", "(float[5,6] x) => (float[2,6] y) <int64[1] s = {1}, int64[1] e = {3}, int64[1] t = {1}> { y = Slice(x, s, e, \"\", t) }", gives="Slice")

@@ -45,8 +45,6 @@ class Operand:
     letters: str
 
 
-
-
 @adapter("Einsum", 12, 11)
 @example("matrix product", '(float[2,3] a, float[3,4] b) => (float[2,4] y) { y = Einsum<equation="ij,jk->ik">(a, b) }', gives="MatMul")
 @example("implicit output", '(float[2,3] a, float[4,3] b) => (float[2,4] y) { y = Einsum<equation="ij, kj">(a, b) }', gives="Transpose MatMul")

@@ -65,8 +65,6 @@ def instance_normalization_6_5(node: Node, op: Builder) -> Result:
     return from_image(op, op.same(node, inputs={"input": as_image(op, x)}), x)
 
 
-
-
 def mean_from(op: Builder, x: Value, axis: int) -> Value:
     """The mean over `axis` and all axes after it, which keep size 1."""
     if axis >= 0 and x.rank_or_none is None:
@@ -171,8 +169,6 @@ def rms_normalization_23_22(node: Node, op: Builder) -> Result:
     root = op.Sqrt(square + op.const(node.float("epsilon"), stash))
     normal = as_type(op, x / root, kind)
     return as_type(op, normal, scale.elem_type) * scale
-
-
 
 
 def by_group(op: Builder, x: Value, groups: int, epsilon: float, kind: int) -> Value:

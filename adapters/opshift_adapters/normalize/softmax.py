@@ -26,7 +26,6 @@ SHAPE = {"v": lambda: np.linspace(-3, 3, 24), "s": [2, 3, 4]}
 EMPTY = {"v": lambda: np.zeros(0), "s": [0, 3, 4]}
 
 
-
 def written_out(op: Builder, name: str, x: Value, axes: list[int]) -> Value:
     """Softmax or LogSoftmax by its definition, for any rank."""
     below = x - op.ReduceMax(x, axes=axes)

@@ -21,11 +21,8 @@ from opshift.adapter import (
 )
 
 from opshift_adapters._lib.scales import (
-    ALONG,
     FLOAT8,
     LIMITS,
-    MULTIPLIED,
-    ROUNDED,
     WIDER,
     along,
     as_it_is,
@@ -68,7 +65,6 @@ def scalars_in_a_row(node: Node, op: Builder) -> Result:
 
 
 # -- types that are only in weights, or between the two operators --------------------------------
-
 
 
 def dequantize_widened(node: Node, op: Builder) -> Result:
@@ -194,7 +190,6 @@ def quantize_linear_23_22(node: Node, op: Builder) -> Result:
 
 LINEAR_21_UP = boundary(21, "QuantizeLinear:1aff0c DequantizeLinear:514aa9", directions="up")
 BLOCKED = "(TYPE[3,5] x, float16[3,3] s, TYPE[3,3] z) => (float16[3,5] y) { y = DequantizeLinear<axis=1, block_size=2>(x, s, z) }"
-ARITHMETIC_21 = tuple({*MULTIPLIED, *ROUNDED, *ALONG})
 
 
 @adapter("DequantizeLinear", 21, 20, handles_types=True)

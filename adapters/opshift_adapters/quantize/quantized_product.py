@@ -22,7 +22,6 @@ from opshift_adapters._lib.scales import quantized, requantized, to
 # -- DynamicQuantizeLinear -----------------------------------------------------------------------
 
 
-
 @adapter("DynamicQuantizeLinear", 11, 10)
 @example("both signs", "(float[2,3] x) => (uint8[2,3] y, float s, uint8 z) { y, s, z = DynamicQuantizeLinear(x) }")
 @example("positive", "(float[4] x) => (uint8[4] y, float s, uint8 z) { y, s, z = DynamicQuantizeLinear(x) }", inputs={"x": [1.0, 2.1, 1.3, 2.5]})

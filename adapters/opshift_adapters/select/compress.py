@@ -200,8 +200,6 @@ def indices_and_depth_as_values(node: Node, op: Builder) -> Result:
     return op.same(node, inputs={"indices": op.Cast(indices, to=T.FLOAT), "depth": wide})
 
 
-
-
 @adapter("OneHot", 10, 11)
 @example("negative indices", HOT, inputs={"i": [0, -1, 3, -4]}, gives="Sub Cast Less Cast Mul Add OneHot")
 @example("depth of one element", "(int32[4] i, float[1] d, bool[2] v) => (bool[A,B] y) { y = OneHot(i, d, v) }", inputs={"i": [0, -1, 3, -4], "d": [3]}, gives="Reshape Cast Cast Sub Cast Less Cast Mul Add OneHot")

@@ -38,8 +38,6 @@ def from_front(op: Builder, indices: Value, data: Value, axis: int) -> Value:
     return count_from_front(op, indices, size)
 
 
-
-
 def linear(op: Builder, indices: Value, data: Value) -> Value:
     """For each row of `indices`, the position in `data` flattened over the dimensions it names."""
     width = row_width(indices)
@@ -157,8 +155,6 @@ def gather_nd_11_10(node: Node, op: Builder) -> Result:
     if rank == width + 1:
         return rows
     return op.Reshape(rows, op.Concat(op.Shape(place), part(op, op.Shape(data), width), axis=0), allowzero=1)
-
-
 
 
 @example("none", ND + "{ y = GatherND(x, i) }", inputs={"i": [[0, 2], [-1, -3]]}, gives="GatherND")

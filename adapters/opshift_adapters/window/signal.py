@@ -38,8 +38,6 @@ def dft_19_20(node: Node, op: Builder) -> Result:
     return op.same(node, inputs={"axis": op.const(node.int("axis"))}, axis=None)
 
 
-
-
 @adapter("DFT", 20, 19)
 @example("default", "(float[2,3,5,1] x) => (float[2,3,5,2] y) { y = DFT(x) }", gives="DFT", atol=1e-6)
 @example("constant", "(float[2,3,5,1] x, int64 n) => (float[2,a,5,2] y) <int64 axis = {1}> { y = DFT(x, n, axis) }", gives="DFT", inputs={"n": 4}, atol=1e-6)
