@@ -32,7 +32,7 @@ ONE_FROM = 4.0  # from here on erf(x) rounds to 1 in single precision
 
 
 def line() -> Array:
-    return np.concatenate([np.linspace(-4.5, 4.5, 181), [0.0, -0.0, 1e-40, 3e38, np.nan, np.inf, -np.inf]])
+    return np.concatenate([np.linspace(-4.5, 4.5, 181), [0.0, -0.0, 1e-40, 3e38, np.nan, np.inf, -np.inf]])  # pragma: no cover: only a judge reads the inputs of an example
 
 WHOLE = {"x": [[-9, -1, 0], [1, 3, 9]]}
 
