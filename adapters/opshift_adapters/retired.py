@@ -23,6 +23,7 @@ from opshift_adapters._lib.no_schema import needed, number
 
 V = TypeVar("V")
 FIRST = {"": 5}
+MOST_AXES = 1000  # far more than any runtime knows
 IMAGE = "(float[2,3,4,5] x) => (float[2,3,a,b] y) "
 
 
@@ -136,6 +137,7 @@ def crop(node: Node, op: Builder) -> Result:
 @example("computed", "(float[2,3,4] x, int64[2] s, int64[2] e) => (float[a,b,4] y) { y = DynamicSlice(x, s, e) }", refuses=Why.NEEDS_CONSTANT, imports=FIRST, inputs={"s": [1, 0], "e": [2, 2]})
 @example("computed later", "(float[2,3,4] x, int64[2] s, int64[2] e) => (float[a,b,4] y) { y = DynamicSlice(x, s, e) }", gives="Slice", imports={"": 10}, inputs={"s": [1, 0], "e": [2, 2]})
 @example("floats as bounds", "(float[2,3,4] x, float[2] s, int64[2] e) => (float[a,b,4] y) { y = DynamicSlice(x, s, e) }", invalid="has bounds that are not integers", imports={"": 10})
+@example("a single bound", "(float[2,3,4] x, int64 s, int64[2] e) => (float[a,b,4] y) { y = DynamicSlice(x, s, e) }", invalid="has bounds that are not lists", imports={"": 10})
 @example("nothing at all", "() => (float[a,b,c] y) { y = DynamicSlice() }", invalid="lacks its data or its bounds", imports=FIRST)
 def dynamic_slice(node: Node, op: Builder) -> Result:
     """DynamicSlice has its bounds as inputs, as Slice from opset 10 on; Slice is written."""
@@ -145,6 +147,8 @@ def dynamic_slice(node: Node, op: Builder) -> Result:
     kinds = {value.elem_type_or_none for value in bounds if value is not None}
     if not kinds <= {T.INT32, T.INT64, None}:
         raise InvalidModel(f"DynamicSlice {node.name!r} has bounds that are not integers")
+    if not {value.rank_or_none for value in bounds if value is not None} <= {1, None}:
+        raise InvalidModel(f"DynamicSlice {node.name!r} has bounds that are not lists")
     if op.version < 10:  # an early opset tells too little of what would compute other indices
         bounds = [value and op.const(value.const()) for value in bounds]
     return op.Slice(x, *bounds)
@@ -158,6 +162,7 @@ def dynamic_slice(node: Node, op: Builder) -> Result:
 @example("like unknown sizes, opset 5", "(float[N,3] x) => (float[N,3] y) { y = ConstantFill<value=2.0>(x) }", refuses=Why.NEEDS_SHAPE, imports=FIRST)
 @example("of a computed shape", "(int64[2] x) => (float[a,b] y) { y = ConstantFill<value=2.0,input_as_shape=1>(x) }", gives="ConstantOfShape", imports={"": 9}, inputs={"x": [2, 3]})
 @example("no type", "() => (float[2] y) { y = ConstantFill<shape=[2],dtype=99>() }", invalid="its dtype is 99", imports=FIRST)
+@example("a shape of a million lengths", "(int64[1000000] x) => (float y) { y = ConstantFill<input_as_shape=1>(x) }", invalid="lists 1000000 lengths", imports={"": 9})
 @example("no shape", "() => (float[2] y) { y = ConstantFill<shape=[-2]>() }", invalid="its shape is [-2]", imports=FIRST)
 def constant_fill(node: Node, op: Builder) -> Result:
     """ConstantFill repeats a number; ConstantOfShape, Expand or a constant is written."""
@@ -166,6 +171,8 @@ def constant_fill(node: Node, op: Builder) -> Result:
         raise InvalidModel(f"ConstantFill {node.name!r} makes no numbers: its dtype is {kind}")
     value = op.const(np.array(number(node, "value", 0)), kind)
     shape = _fill_shape(node, op)
+    if (lengths := shape.dims_or_none) and isinstance(lengths[0], int) and lengths[0] > MOST_AXES:
+        raise InvalidModel(f"ConstantFill {node.name!r} makes no tensor: its shape lists {lengths[0]} lengths")
     known = shape.const_or_none()
     if known is not None and op.version < 9:
         return op.const(np.full(known, value.const()), kind)

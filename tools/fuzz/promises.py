@@ -18,11 +18,11 @@ import onnx.shape_inference
 import opshift
 from google.protobuf.message import DecodeError
 from onnx import ModelProto, checker, numpy_helper
-from opshift import BadTarget, InvalidModel, Refused
+from opshift import BadDestination, BadTarget, InvalidModel, Refused
 
 from tools.fuzz.case import Case, FuzzCall
 
-ANSWERS = (BadTarget, InvalidModel, Refused)
+ANSWERS = (BadDestination, BadTarget, InvalidModel, Refused)
 # A value of the model without a shape is read by runtimes, and stays as it came.
 KEPT = (
     "deprecated", "No Op registered", "No opset", "external data", "Data of TensorProto",

@@ -351,6 +351,8 @@ UNRANKED = "(float[24] v, int64[n] s, float[3] b) => (float[a,b,c] y) { a = Resh
 @example("unknown rank", UNRANKED + "y = {op}<broadcast=1, axis=1>(a, b) }", gives="Reshape Shape Shape Shape Shape Sub Sub Tile Shape Concat Reshape {op}", inputs={"s": [2, 3, 4]})
 @example("no elements", "(float[2,0,4] a, float[2,0] b) => (float[2,0,4] y) { y = {op}<broadcast=1, axis=0>(a, b) }", gives="Unsqueeze {op}")
 @example("negative axis", "(float[2,3,4] a, float[2] b) => (float[2,3,4] y) { y = {op}<broadcast=1, axis=-3>(a, b) }", refuses=Why.AMBIGUOUS)
+@example("the second has more axes", "(float[3] a, float[3,3] b) => (float[3] y) { y = {op}(a, b) }", invalid="it is larger here")
+@example("the second is longer", "(float[1,3] a, float[3,3] b) => (float[1,3] y) { y = {op}(a, b) }", invalid="it is larger here")
 def arithmetic_6_7(node: Node, op: Builder) -> Result:
     """Opset 7 changed broadcasting to numpy's; instead of `axis`, B gets axes of size 1."""
     return drop_legacy_broadcast(node, op)

@@ -142,6 +142,18 @@ def places_beyond_the_data(node: Node) -> str | None:
     return f"its indices name {named} of {rank} dimensions" if wrong else None
 
 
+@flaw("ScatterND")
+def updates_of_other_ranks(node: Node) -> str | None:  # pragma: no cover: fails below opset 9
+    """The updates have the axes of the indices but the last, and the axes that no row names."""
+    data, indices = node["data"].rank_or_none, node["indices"].rank_or_none
+    updates = node["updates"].rank_or_none
+    named = (node["indices"].dims_or_none or (None,))[-1]
+    if not isinstance(named, int) or data is None or not indices or updates is None:
+        return None
+    wanted = indices - 1 + data - named
+    return f"its updates have {updates} axes, and {wanted} are needed" if updates != wanted else None
+
+
 @flaw("ConstantOfShape")
 def fillings(node: Node) -> str | None:
     """`value` of ConstantOfShape holds one number."""

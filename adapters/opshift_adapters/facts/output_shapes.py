@@ -16,6 +16,8 @@ def attention(node: Node) -> Sequence[ToldDims | None]:
     rank = node["Q"].rank_or_none or (3 if node.attr("q_num_heads") is not None else 4)
     unknown = (None,) * rank
     queries, keys, values = (node[name].dims_or_none or unknown for name in ("Q", "K", "V"))
+    if not len(queries) == len(keys) == len(values) == rank:
+        return []  # pragma: no cover: no runtime takes other ranks
     batch, count, length = queries[0], queries[rank - 2], _length(node, keys[rank - 2])
     if rank == 4:
         return [(*queries[:3], values[3]), None, None, (*queries[:3], length)]

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from opshift.author.registry import Registry
 
 Rules = Mapping[tuple[str, str], OutputRanks]
+MOST_AXES = 1000  # far more than any runtime knows
 PASSES = 4  # over the whole model; what a longer chain needs is followed value by value
 
 
@@ -178,7 +179,9 @@ def _told_type(node: NodeProto, told: str | tuple[int, ...], env: Env) -> int:
 
 
 def give_rank(tensor: TypeProto.Tensor, rank: int) -> None:
-    """Gives a tensor type this rank, with unknown dimensions."""
+    """Gives a tensor type this rank, with unknown dimensions, if a tensor can have it."""
+    if rank > MOST_AXES:
+        return
     tensor.shape.SetInParent()
     tensor.shape.dim.extend([TensorShapeProto.Dimension()] * rank)
 

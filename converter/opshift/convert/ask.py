@@ -115,6 +115,11 @@ def settle(node: Node, answer: Value | tuple[Value, ...], op: Builder, adapter: 
     values = answer if isinstance(answer, tuple) else (answer,)
     outputs = node.proto.output
     if len(outputs) > len(values) and any(o and o.used for o in node.outputs[len(values) :]):
+        if node.schema is None and not node.proto.domain:
+            raise InvalidModel(
+                f"{node.op} {node.name!r} has {node.n_outputs} outputs, and this retired operator"
+                f" has {len(values)}; remove the others"
+            )
         raise AdapterBug(
             f"{adapter.source} returned {len(values)} values for the {node.n_outputs} outputs"
             f" of {node.op} {node.name!r}"

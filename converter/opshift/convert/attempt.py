@@ -189,7 +189,8 @@ class Conversion(State):
         copy, store = weights.carve_model(_as_model(self.view))
         full = dataclasses.replace(self.options, check="full")
         try:
-            Conversion(copy, store, full, self.adapters, self.way, traces=True).run()
+            way = dataclasses.replace(self.way, inlined=())  # the view has no calls of them
+            Conversion(copy, store, full, self.adapters, way, traces=True).run()
         except FaultyChange:
             raise
         except (AdapterBug, InvalidModel, Refused, StepRefused):

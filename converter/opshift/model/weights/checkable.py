@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from math import prod
 from typing import TYPE_CHECKING
 
+from opshift.errors import InvalidModel
 from opshift.lazy import deferred
 from opshift.model import walk
 from opshift.model.bytes import wire
@@ -146,6 +147,11 @@ def _zero(tensor: TensorProto, value: bytes | None = None) -> None:
         return
     row = ELEMENTS.get(tensor.data_type)
     bits = row.bits if row is not None else 8
+    if value is None and prod(tensor.dims) * bits > 8 * wire.LIMIT:
+        raise InvalidModel(
+            f"tensor {tensor.name!r} of shape {list(tensor.dims)} is larger than a model can hold"
+            " at its place; make it an initializer of the graph"
+        )
     tensor.ClearField("external_data")
     tensor.ClearField("data_location")
     tensor.raw_data = bytes(-(-prod(tensor.dims) * bits // 8)) if value is None else value
