@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which facts about values count, and which declarations a report names."""
 
-import onnx
+import onnx.parser
 import pytest
 from onnx import helper
+from opshift import convert_version
 from opshift.author import registry
 from opshift.author.facts import Facts
 from opshift.convert.api import Request, convert
@@ -116,3 +117,13 @@ def test_a_wrong_declaration_is_corrected_in_the_result():
     (kept,) = [value for value in after.graph.value_info if value.name == "h"]
     assert dims_of(kept.type) == ("N", 4)
     assert "the declared shapes of 1 values contradict the inputs and were corrected" in told
+
+
+def test_the_integers_of_a_constant_of_opset_8_have_a_type():
+    model = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 8, "own": 1]>
+        g (float[3,1] x) => (float[2,3,4] y) { y = own.Body(x) }
+        <domain: "own", opset_import: ["": 8]>
+        Body (x) => (y) { s = Constant<value = int64[3] {2,3,4}>() y = Expand(x, s) }"""
+    )
+    assert [node.op_type for node in convert_version(model, 7).graph.node] == ["Unsqueeze", "Tile"]

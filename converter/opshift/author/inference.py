@@ -23,6 +23,7 @@ from opshift.protos import (
     TensorProto,
     TensorShapeProto,
     TypeProto,
+    helper,
 )
 from opshift.protos.shape_inference import infer_node_outputs
 
@@ -119,7 +120,7 @@ def infer_node(node: NodeProto, env: Env, version: int | None = None) -> dict[st
         inferred = infer_node_outputs(raw, node, types, data, imports)
     except safe_inference.COMPLAINTS:
         # If inference fails, the type stays unknown; the adapter refuses if it needs the type.
-        return {}
+        return {} if node.input else _constant_types(node, env)
     for name, kind in _element_types(node, schema, types).items():
         known = inferred.setdefault(name, TypeProto())
         if schemas.type_name(known) is None:
@@ -131,6 +132,15 @@ def infer_node(node: NodeProto, env: Env, version: int | None = None) -> dict[st
         if name and rank_of(known) is None:
             give_rank(known.tensor_type, rank)
     return dict(inferred)
+
+
+def _constant_types(node: NodeProto, env: Env) -> dict[str, TypeProto]:
+    """The types of outputs that are constants, such as the integers of a Constant of opset 8."""
+    return {
+        name: helper.make_tensor_type_proto(from_array(value, name).data_type, value.shape)
+        for name in node.output
+        if (value := env.constant(name)) is not None
+    }
 
 
 def _correct(
