@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from opshift import codes
 from opshift.records import dataclass
-from opshift.text import Line, Role, counted, plain, printable, show_versions
+from opshift.text import Line, Role, counted, plain, printable, qualified, show_versions
 
 if TYPE_CHECKING:
     from opshift.assumptions import Assumption
@@ -133,7 +133,7 @@ class RefusedNode:
         }
 
     def __str__(self) -> str:
-        op = f"{self.domain}.{self.op}" if self.domain else self.op
+        op = qualified(self.domain, self.op)
         start, to = self.boundary
         return printable(f"{op} {self.node!r} {start}->{to}: {self.detail} [{self.why.name}]")
 
@@ -223,7 +223,7 @@ def blocking(refusals: tuple[RefusedNode, ...]) -> Section:
     cures = [Line(f"{why.name}: {why.cure}") for why in dict.fromkeys(r.why for r in refusals)]
     rows = [
         (
-            f"{one.domain}.{one.op}" if one.domain else one.op,
+            qualified(one.domain, one.op),
             one.node,
             "{} → {}".format(*one.boundary),
             Line(one.why.name, Role.BAD),

@@ -214,7 +214,7 @@ class Builder:
         if carried and not carries:
             kept += [a for a in node.attribute_protos() if a.name in carried]
         copy = self._node(node.op, node.proto.domain, names, count, kept)
-        # Nobody declares in `emits` an operator that the model has.
+        # The plan has the operators of the model already, so the adapter need not name its own.
         result = self._append(copy) if self.later is None else self.place(copy, schema)
         if carries:
             self.made.carrier, self.made.carried = self.made.nodes[-1], frozenset(carried)

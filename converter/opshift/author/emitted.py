@@ -13,6 +13,8 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from opshift.opsets import schemas
+
 if TYPE_CHECKING:
     from opshift.author.verdicts import Adapter
 
@@ -23,6 +25,19 @@ def names(adapter: Adapter) -> frozenset[str]:
     """What an adapter may write beside its operator; a later form is `Slice-10`."""
     row = _rows(adapter.source.partition(".")[0]).get(_key(adapter))
     return frozenset(row.split()) if row is not None else spelled(adapter)
+
+
+def operator_of(form: str) -> str:
+    """The operator of a form: `Slice` of `Slice-10`."""
+    return form.partition("-")[0]
+
+
+def since_of(form: str) -> int:
+    """The opset in which a form begins; that of its operator if none is written."""
+    op, _, since = form.partition("-")
+    domain, _, name = op.rpartition(".")
+    history = () if since else schemas.history(domain, name)
+    return int(since) if since else history[0].since if history and not domain else 0
 
 
 def spelled(adapter: Adapter) -> frozenset[str]:

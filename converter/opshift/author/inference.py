@@ -12,6 +12,7 @@ from opshift.author.traits import Carries, OutputRanks, OutputShapes, OutputType
 from opshift.author.types_by_name import Inferred, types_in
 from opshift.errors import Refusal
 from opshift.model.arrays import from_array
+from opshift.model.scope import tensor_type
 from opshift.model.walk import graphs_in, holds_graphs, reads
 from opshift.opsets import schemas
 from opshift.opsets.types import is_readable, rank_of
@@ -23,7 +24,6 @@ from opshift.protos import (
     TensorProto,
     TensorShapeProto,
     TypeProto,
-    helper,
 )
 from opshift.protos.shape_inference import infer_node_outputs
 
@@ -137,7 +137,7 @@ def infer_node(node: NodeProto, env: Env, version: int | None = None) -> dict[st
 def _constant_types(node: NodeProto, env: Env) -> dict[str, TypeProto]:
     """The types of outputs that are constants, such as the integers of a Constant of opset 8."""
     return {
-        name: helper.make_tensor_type_proto(from_array(value, name).data_type, value.shape)
+        name: tensor_type(from_array(value, name))
         for name in node.output
         if (value := env.constant(name)) is not None
     }

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
+from opshift.author.emitted import operator_of
 from opshift.author.infix import Infix
 from opshift.opsets import schemas
 from opshift.text import qualified
@@ -146,7 +147,7 @@ def _infix(kind: Any) -> frozenset[str]:
         return frozenset()
     method = vars(Infix)[_METHODS[kind]]
     names, _ = _spelled(method.__code__, method.__module__)
-    return frozenset(name.partition("-")[0] for name in names)
+    return frozenset(map(operator_of, names))
 
 
 def _is_value(annotation: ast.expr | None) -> bool:

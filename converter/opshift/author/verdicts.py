@@ -115,7 +115,9 @@ class Adapter:
     @property
     def emits(self) -> frozenset[str]:
         """The other operators that it may write, spelled as in `emits=`."""
-        return frozenset(one.partition("-")[0] for one in self.forms)
+        from opshift.author import emitted
+
+        return frozenset(map(emitted.operator_of, self.forms))
 
     @property
     def forms(self) -> frozenset[str]:

@@ -15,10 +15,10 @@ from opshift.author.node import Env, Node
 from opshift.errors import AdapterBug
 from opshift.model.arrays import Array
 from opshift.model.rename import rename
-from opshift.model.scope import Root, Scope
+from opshift.model.scope import Root, Scope, tensor_type
 from opshift.model.walk import reads
 from opshift.opsets import schemas
-from opshift.protos import NodeProto, TensorProto, TypeProto, helper
+from opshift.protos import NodeProto, TensorProto, TypeProto
 from opshift.records import dataclass
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class MadeEnv(Env):
         if self.later is not None and self._is_later(name):
             return infer_node(self.later[0], self, self.later[1]).get(name)
         if name in self.made.constants:
-            return _type_of(self.made.constants[name][0])
+            return tensor_type(self.made.constants[name][0])
         return super().type(name)
 
     def _infer(self, node: NodeProto) -> dict[str, TypeProto]:
@@ -186,7 +186,3 @@ class MadeEnv(Env):
         """The value of a constant that was made here."""
         made = self.made.constants.get(name)
         return made[1] if made else self.made.held.get(name)
-
-
-def _type_of(tensor: TensorProto) -> TypeProto:
-    return helper.make_tensor_type_proto(tensor.data_type, list(tensor.dims))

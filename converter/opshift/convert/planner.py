@@ -19,6 +19,7 @@ from opshift.errors import AdapterBug
 from opshift.model.scope import Key
 from opshift.opsets import schemas
 from opshift.records import dataclass
+from opshift.text import qualified
 
 if TYPE_CHECKING:
     from opshift.model.document import Document
@@ -43,7 +44,7 @@ class DeadEnd:
     @property
     def way(self) -> str:
         """The operators that lead to the end, as in `Gelu, which becomes Erf 9->8`."""
-        shown = f"{self.domain}.{self.op}" if self.domain else self.op
+        shown = qualified(self.domain, self.op)
         start, to = self.edge.start, self.edge.to
         return f"{', which becomes '.join((shown, *self.trail[1:]))} {start}->{to}"
 

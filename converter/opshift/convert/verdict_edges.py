@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, cast
 
 from opshift import versions
 from opshift.author import registry
+from opshift.author.emitted import operator_of, since_of
 from opshift.author.registry import Registry
 from opshift.author.verdicts import Adapter
 from opshift.convert.plan_table import IMPOSSIBLE, MISSING, UNREVIEWED, Edge, shipped
@@ -48,7 +49,7 @@ def _holds(adapters: Registry, row: Edge, domain: str, op: str, boundary: tuple[
     if (row.verdict, row.approximate) != (own.verdict, own.approximate):
         return False
     forms = adapter.forms if adapter is not None and not own.dead else ()
-    direct = {one.partition("-")[0] for one in forms if _since(one) <= boundary[1]}
+    direct = {operator_of(one) for one in forms if since_of(one) <= boundary[1]}
     return direct <= set(row.writes)
 
 
@@ -109,7 +110,7 @@ def _written(adapters: Registry, forms: Iterable[str], lowest: int, highest: int
         if form in seen:
             continue
         seen.add(form)
-        op, since = form.partition("-")[0], _since(form)
+        op, since = operator_of(form), since_of(form)
         if since <= highest:
             yield op
         if since <= lowest:
@@ -118,21 +119,13 @@ def _written(adapters: Registry, forms: Iterable[str], lowest: int, highest: int
         waiting += [_form(op, older)] if older is not None and not older.deprecated else []
         verdict = adapters.get("", op, since, since - 1)
         for written in verdict.forms if verdict is not None else ():
-            here = schemas.schema("", written.partition("-")[0], since - 1)
-            stands = here is not None and _since(written) <= since - 1
+            here = schemas.schema("", operator_of(written), since - 1)
+            stands = here is not None and since_of(written) <= since - 1
             waiting.append(_form(here.name, here) if here is not None and stands else written)
 
 
 def _form(op: str, schema: schemas.Schema) -> str:
     return f"{op}-{schema.since}"
-
-
-def _since(form: str) -> int:
-    """The opset in which a form begins; that of its operator if none is written."""
-    op, _, since = form.partition("-")
-    domain, _, name = op.rpartition(".")
-    history = () if since else schemas.history(domain, name)
-    return int(since) if since else history[0].since if history and not domain else 0
 
 
 # -- solving -------------------------------------------------------------------------------------

@@ -1,20 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Text that is not UTF-8, which a broken message may hold in any place."""
+"""The texts of a message, and those that are not UTF-8, which a broken message may hold."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
 
-def illegible(message: Message) -> str | None:
-    """Describes the first text field that is not UTF-8, which protobuf returns as bytes."""
+def texts(message: Message) -> Iterator[tuple[Message, FieldDescriptor, str | bytes]]:
+    """Every text field of a message and of those inside, by its owner, with one value at a time."""
     for field, value in message.ListFields():
         if field.type not in (FieldDescriptor.TYPE_MESSAGE, FieldDescriptor.TYPE_STRING):
             continue
         for one in [value] if isinstance(value, (str, bytes, Message)) else value:
-            if isinstance(one, bytes):
-                return f"the {field.name} {one!r} of a {message.DESCRIPTOR.name} is not UTF-8"
-            if isinstance(one, Message) and (told := illegible(one)):
-                return told
+            if isinstance(one, Message):
+                yield from texts(one)
+            else:
+                yield message, field, one
+
+
+def illegible(message: Message) -> str | None:
+    """Describes the first text field that is not UTF-8, which protobuf returns as bytes."""
+    for owner, field, text in texts(message):
+        if isinstance(text, bytes):
+            return f"the {field.name} {text!r} of a {owner.DESCRIPTOR.name} is not UTF-8"
     return None

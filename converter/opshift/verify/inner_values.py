@@ -144,7 +144,7 @@ class _Opened:
                 position = owner.producers[read]
                 node = nodes[owner.depth, position] = owner.node(position)
                 waiting += walk.reads(node)
-        return _Cut([node for _, node in sorted(nodes.items(), key=_first)], constants, inputs)
+        return _Cut([nodes[at] for at in sorted(nodes)], constants, inputs)
 
     def _constant(self, owner: Scope, name: str) -> TensorProto | None:
         if name in owner.initializers:
@@ -168,7 +168,3 @@ class _Opened:
         small.graph.input.extend(inputs)
         small.graph.output.append(ValueInfoProto(name=name))
         return small
-
-
-def _first(item: tuple[tuple[int, int], NodeProto]) -> tuple[int, int]:
-    return item[0]

@@ -14,7 +14,7 @@ from opshift.errors import Refused
 from opshift.records import dataclass
 from opshift.report import SCHEMA_VERSION
 from opshift.results import BROKEN, ERROR, FAILED, PASSED, SKIPPED, ModelResult, Problem
-from opshift.text import printable
+from opshift.text import printable, qualified
 
 Stamp: TypeAlias = tuple[str, int, int | str]  # (path, size, mtime_ns or a store's version)
 # (a runtime, whether it runs the model now, whether after a conversion; None: not known)
@@ -148,7 +148,7 @@ STATES = {
 
 
 def _of_blocker(one: Blocker) -> str:
-    op = f"{one.domain}.{one.op}" if one.domain else one.op
+    op = qualified(one.domain, one.op)
     start, to = one.boundary
     return printable(f"{op} {one.node!r} {start}->{to}: {one.detail}")
 

@@ -17,7 +17,7 @@ from opshift.page.markup import repeated
 from opshift.page.page_parts import BeforeAfter, NameList
 from opshift.protos import AttributeProto, ModelProto, NodeProto, TensorProto, helper
 from opshift.records import dataclass
-from opshift.text import counted
+from opshift.text import counted, qualified
 
 SMALL = 8  # elements of a tensor that are shown
 FORMS = 40  # drawings of one page
@@ -113,7 +113,7 @@ def _draw(side: Body, nodes: Sequence[NodeProto]) -> Drawing:
                 holds.append((formal.name if formal else f"input {position + 1}", value))
             else:
                 wires.append(((False, inputs.setdefault(name, len(inputs))), number))
-        op = f"{node.domain}.{node.op_type}" if schemas.normal(node.domain) else node.op_type
+        op = qualified(schemas.normal(node.domain), node.op_type)
         boxes.append(Box(op, tuple(holds)))
     return Drawing(tuple(boxes), tuple(inputs), tuple(wires), tuple(_outputs(nodes)))
 

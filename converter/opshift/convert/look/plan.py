@@ -23,7 +23,7 @@ from opshift.report import (
     rewriting,
     sections_of,
 )
-from opshift.text import Line, Role, counted, show_versions, table
+from opshift.text import Line, Role, counted, qualified, show_versions, table
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -150,7 +150,7 @@ class Plan(Paged):
 
     def _operators(self) -> Iterator[Line]:
         """What changes for each operator of the model; with -v also what stays as it is."""
-        shown = [(path, self._changes(path)) for path in self.paths]
+        shown = self._changes()
         rows = [_row(path, hops) for path, hops in shown if hops or path.dead_end]
         if rows:
             yield from table(("operator", "nodes", "path"), rows, indent="  ")
@@ -162,19 +162,19 @@ class Plan(Paged):
             way = f": {_row(path, path.hops)[2]}" if path.hops else ""
             yield Line(f"    {_name(path)} x{path.count}{way}", Role.FAINT, more=True)
 
-    def _changes(self, path: Path) -> tuple[Hop, ...]:
-        """The hops that change a node: not the compatible ones, nor those that find no work."""
-        kept, done = set[tuple[str, int, int]](), set[tuple[str, int, int]]()
+    def _changes(self) -> list[tuple[Path, list[Hop]]]:
+        """Each path with the hops that change a node: not the compatible ones, nor idle ones."""
+        kept, done = set[tuple[str, str, int, int]](), set[tuple[str, str, int, int]]()
         for step in self.steps:
-            if step.domain == path.domain:
-                kept |= {(op, step.start, step.to) for op in step.kept}
-                done |= {(work.op, step.start, step.to) for work in step.rewritten}
+            kept |= {(step.domain, op, step.start, step.to) for op in step.kept}
+            done |= {(step.domain, work.op, step.start, step.to) for work in step.rewritten}
         idle = kept - done
-        return tuple(
-            hop
-            for hop in path.hops
-            if hop.verdict != "compatible" and (hop.op, hop.start, hop.to) not in idle
-        )
+
+        def changes(path: Path, hop: Hop) -> bool:
+            at = (path.domain, hop.op, hop.start, hop.to)
+            return hop.verdict != "compatible" and at not in idle
+
+        return [(path, [hop for hop in path.hops if changes(path, hop)]) for path in self.paths]
 
     def page(self) -> Page:
         """The verdict, what blocks the conversion or what it would do, and how far one can go."""
@@ -193,8 +193,7 @@ class Plan(Paged):
         caution = [Line(f"Approximate: {text}", Role.CAUTION) for text in self.approximations]
         notes = [*self.notes, *(OUTGROWN.format(domain or "ai.onnx") for domain in self.outgrown)]
         changes, *rest = sections_of(self.steps, caution, notes)
-        shown = [(path, self._changes(path)) for path in self.paths]
-        ways = [_row(path, hops) for path, hops in shown if hops or path.dead_end]
+        ways = [_row(path, hops) for path, hops in self._changes() if hops or path.dead_end]
         rows = [tuple(cell.replace("->", " → ") for cell in row) for row in ways]
         table = Table(("Operator", "Nodes", "Way to the target"), rows, frozenset((1,)))
         way = Section("The way of each operator", (table,) if rows else ())
@@ -214,7 +213,7 @@ class Plan(Paged):
 
 
 def _name(path: Path) -> str:
-    return f"{path.domain}.{path.op}" if path.domain else path.op
+    return qualified(path.domain, path.op)
 
 
 def _row(path: Path, hops: Iterable[Hop]) -> tuple[str, str, str]:

@@ -16,6 +16,7 @@ from opshift.model import walk
 from opshift.model.arrays import from_array, to_array
 from opshift.model.bytes import wire
 from opshift.model.bytes.source import Opened, is_text
+from opshift.model.illegible import texts
 from opshift.model.weights.copy import copy_of
 from opshift.opsets.elements import ELEMENTS
 from opshift.protos import ModelProto, TensorProto
@@ -74,7 +75,9 @@ def _difference(wanted: Message, held: Message) -> str:
 def _plain(model: ModelProto) -> ModelProto:
     """A copy with all values in raw_data and no empty texts, so that models can be compared."""
     plain = copy_of(model)
-    _clear_empty_texts(plain)
+    for owner, field, text in list(texts(plain)):
+        if text == "" and isinstance(getattr(owner, field.name), str):
+            owner.ClearField(field.name)  # the parser of onnx writes empty domains
     for tensor in walk.tensors(plain):
         if tensor.data_location != TensorProto.EXTERNAL and tensor.data_type in ELEMENTS:
             values = from_array(to_array(tensor), tensor.name)
@@ -82,16 +85,6 @@ def _plain(model: ModelProto) -> ModelProto:
                 tensor.ClearField(name)
             tensor.raw_data = values.raw_data
     return plain
-
-
-def _clear_empty_texts(message: Message) -> None:
-    """Removes texts that are present and empty, because the parser of onnx writes empty domains."""
-    for field, value in message.ListFields():
-        if field.message_type:
-            for part in [value] if isinstance(value, Message) else value:
-                _clear_empty_texts(part)
-        elif isinstance(value, str) and not value:
-            message.ClearField(field.name)
 
 
 @contextmanager
