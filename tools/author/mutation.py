@@ -40,6 +40,7 @@ from opshift.testing.example_models import differences
 from opshift.testing.input_sets import SETS
 from opshift.testing.surveys import reasons
 
+from tools.author.lengths import length
 from tools.author.mutants import Mutant, found, modules, mutants
 
 PACKAGE = "opshift_adapters"
@@ -62,6 +63,7 @@ class ExampleRun:
     adapter: Adapter
     example: Example
     result: bytes | None = None
+    length: int = 0
     known: set[str] = field(default_factory=set)  # the sets on which even the original differs
     findings: Findings | None = None  # what is said against the result without a mutant
 
@@ -95,7 +97,9 @@ def traced(package: str) -> Lines:
         sys.settrace(trace)
         try:
             with suppress(Refused, InvalidModel):
-                case.result = case.convert()[1].SerializeToString(deterministic=True)
+                after = case.convert()[1]
+                case.result = after.SerializeToString(deterministic=True)
+                case.length = length(after)
         finally:
             sys.settrace(None)
         for place in reached:
@@ -162,6 +166,8 @@ def _converts_otherwise(mutant: Mutant, case: ExampleRun, changed: list[Any]) ->
         return "converts"
     if example.gives not in (None, " ".join(node.op_type for node in after.graph.node)):
         return "gives other operators"
+    if length(after) > case.length:
+        return "gives more operators"  # tests/adapters/test_lengths.py
     if after.SerializeToString(deterministic=True) != case.result:
         changed.append((case, before, after))
     return ""

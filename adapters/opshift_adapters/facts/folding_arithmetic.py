@@ -17,6 +17,8 @@ Run = Callable[[Node], Array | None]
 @example("by name", '() => (int32[2] y) <float[2] a = {2, -2}> { y = Cast<to="INT32">(a) }', imports={"": 5})
 @example("widened", "() => (float[2] y) <int64[2] a = {2, -2}> { y = Cast<to=1>(a) }")
 @example("out of range", "() => (int64[1] y) <float[1] a = {1e30}> { y = Cast<to=7>(a) }", refuses=Why.NEEDS_CONSTANT)
+@example("just in range", "() => (uint8[2] y) <float[2] a = {255.5, -0.5}> { y = Cast<to=2>(a) }")
+@example("just out of range", "() => (uint8[1] y) <float[1] a = {256}> { y = Cast<to=2>(a) }", refuses=Why.NEEDS_CONSTANT)
 @example("to strings", "() => (string[1] y) <int64[1] a = {1}> { y = Cast<to=8>(a) }", refuses=Why.NEEDS_CONSTANT)
 def cast(node: Node) -> Array | None:
     data, to = numbers(node, 0), node.attr("to")

@@ -41,6 +41,7 @@ NO_BOXES = dict.fromkeys(("boxes", "scores", "iou_threshold", "score_threshold",
 @example("no limit", BOXES + GIVES + "{ y = NonMaxSuppression(b, s) }", gives="Identity", inputs=SOME)
 @example("unknown sizes, computed limits", OPEN, inputs=SOME | LIMITS)
 @example("unknown sizes, no boxes", OPEN, inputs=NONE_OF | LIMITS)
+@example("no boxes, of known sizes", "(float[1,0,4] b, float[1,2,0] s" + GIVES + "{ y = NonMaxSuppression(b, s, m, o, t) }", inputs=NONE_OF)
 @example("none good enough", OPEN, inputs=SOME | LIMITS | {"t": 2})
 @example("in a branch", "(bool c, float[1,3,4] b, float[1,1,3] s) => (int64[n,3] y) <int64 m = {2}> { y = If(c) <then_branch = g () => (int64[k,3] p) { p = NonMaxSuppression(b, s, m) }, else_branch = h () => (int64[k,3] q) { q = NonMaxSuppression(b, s, m) }> }", inputs={"c": True, "b": [SOME["b"][0][2:5]], "s": [[[0.1, 0.3, 0.2]]]})
 def non_max_suppression_10_9(node: Node, op: Builder) -> Result:
