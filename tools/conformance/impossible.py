@@ -51,36 +51,24 @@ class NoExactForm:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ExactRange:
-    """How far down the exact form of an operator goes."""
-
-    row: NodeCondition
-    ends: int
-
-
 class Catalogue:
     """The rows of a file."""
 
     def __init__(self, path: Path = DATA) -> None:
         data = toml.loads(path.read_text("utf-8"))
-        self.pieces: list[str] = data["pieces"]
         self.impossible = [
             NoExactForm(_row(entry), entry["below"], re.compile(entry.get("says", "")))
             for entry in data["impossible"]
         ]
-        self.recipes = [ExactRange(_row(entry), entry["ends"]) for entry in data["recipe"]]
 
     def unexcused(
-        self, model: ModelProto, to: int, refusals: Iterable[RefusedNode]
+        self, model: ModelProto, refusals: Iterable[RefusedNode]
     ) -> tuple[RefusedNode, ...]:
-        """The refusals on the way to a version that no row accepts; none if one is impossible."""
+        """The refusals that no row accepts; none if one is impossible."""
         refusals, subject = tuple(refusals), AskedModel(model)
         if any(row.excuses(one, subject) for one in refusals for row in self.impossible):
             return ()
-        if not any(to < recipe.ends and subject.has(recipe.row) for recipe in self.recipes):
-            return refusals
-        return tuple(one for one in refusals if not one.detail.startswith(tuple(self.pieces)))
+        return refusals
 
 
 class AskedModel:

@@ -86,7 +86,7 @@ def examine(test: NodeTest, shape: str, converter: str) -> list[TargetResult]:
         outcome, refusals = verdict.outcome, verdict.refusals
         if outcome == "refused" and _inexpressible(plain, domain, to):
             outcome, refusals = "interface", ()
-        unexcused = _catalogue().unexcused(plain, to, refusals) if refusals else ()
+        unexcused = _catalogue().unexcused(plain, refusals) if refusals else ()
         place = (test.name, op, domain, own, to)
         found.append(TargetResult(*place, outcome, verdict.detail, refusals, unexcused))
     return found

@@ -8,7 +8,7 @@ sum and each product, and the adapter of Cast from 5 to 6 writes Add and Mul in 
 import functools
 from typing import Any
 
-from opshift.adapter import Builder, Node, Refusal, T, Value, Why
+from opshift.adapter import Builder, Node, T, Value
 
 from opshift_adapters._lib.blocks import WIDE_INTS
 
@@ -18,14 +18,14 @@ UNDER_ONE = 1 - 2.0**-50  # this factor keeps a quotient that double rounds up b
 def wide_arithmetic(node: Node, op: Builder) -> Value:
     """Add, Sub, Mul or Div of int64 or uint64, which wrap around (below opset 6)."""
     a, kind = node["A"], node["A"].elem_type
-    if node.op == "Div" and kind == T.UINT64:
-        raise Refusal(Why.TYPE_NOT_AVAILABLE, "dividing unsigned 64-bit integers needs opset 6")
     b = _stretched(node, op, kind)
     if node.op == "Add":
         return add_stacked(op, kind, a, b)
     if node.op == "Sub":
         return _difference(op, a, b, kind)
-    return multiply_stacked(op, kind, a, b) if node.op == "Mul" else _quotient(op, a, b)
+    if node.op == "Mul":
+        return multiply_stacked(op, kind, a, b)
+    return _quotient(op, a, b) if kind == T.INT64 else _unsigned_quotient(op, a, b)
 
 
 def add_stacked(op: Builder, kind: int, *values: Value) -> Value:
@@ -122,23 +122,44 @@ def _stretched(node: Node, op: Builder, kind: int) -> Value:
 
 
 def _quotient(op: Builder, a: Value, b: Value) -> Value:
-    """a / b towards zero: two quotients in double, rounded towards 0, and 1 more if that fits."""
-    real_a, real_b = _double(op, a), _double(op, b)
-    first = _from_below(op, real_a, real_b)
-    rest = _difference(op, a, multiply_stacked(op, T.INT64, first, b))
-    second = _from_below(op, _double(op, rest), real_b)
-    rest = _difference(op, rest, multiply_stacked(op, T.INT64, second, b))
-    sign_a, sign_b = _sign(op, real_a), _sign(op, real_b)
+    """a / b of int64 towards zero."""
+    first, second, rest = _most_of_quotient(op, a, b, T.INT64)
+    sign_a, sign_b = _sign(op, _double(op, a)), _sign(op, _double(op, b))
     size_of_rest = multiply_stacked(op, T.INT64, rest, op.Cast(sign_a, to=T.INT64))
     size_of_b = multiply_stacked(op, T.INT64, b, op.Cast(sign_b, to=T.INT64))
     short = _difference(op, size_of_rest, size_of_b)
-    fits = ~op.Less(_double(op, short), op.const(0.0, T.DOUBLE), broadcast=1)
-    third = sign_a * sign_b * _double(op, fits)
+    third = sign_a * sign_b * _double(op, _not_negative(op, _double(op, short)))
     return add_stacked(op, T.INT64, first, second, op.Cast(third, to=T.INT64))
 
 
-def _from_below(op: Builder, a: Value, b: Value) -> Value:
-    return op.Cast(_scaled(op, a / b, UNDER_ONE), to=T.INT64)
+def _unsigned_quotient(op: Builder, a: Value, b: Value) -> Value:
+    """a / b of uint64.
+
+    What is left after two quotients is less than 2 * b. The difference of both as int64 is exact,
+    but wraps around below -2**63; the difference in double is negative there, and only rounded.
+    """
+    first, second, rest = _most_of_quotient(op, a, b, T.UINT64)
+    exact = _double(op, op.Cast(_difference(op, rest, b, T.UINT64), to=T.INT64))
+    rounded = _double(op, rest) - _double(op, b)
+    third = op.Cast(_not_negative(op, op.Min(exact, rounded)), to=T.UINT64)
+    return add_stacked(op, T.UINT64, first, second, third)
+
+
+def _most_of_quotient(op: Builder, a: Value, b: Value, kind: int) -> tuple[Value, Value, Value]:
+    """Two quotients in double, rounded towards 0, and what is left of a; 1 more may fit."""
+    real_b = _double(op, b)
+    first = _from_below(op, _double(op, a), real_b, kind)
+    rest = _difference(op, a, multiply_stacked(op, kind, first, b), kind)
+    second = _from_below(op, _double(op, rest), real_b, kind)
+    return first, second, _difference(op, rest, multiply_stacked(op, kind, second, b), kind)
+
+
+def _from_below(op: Builder, a: Value, b: Value, kind: int) -> Value:
+    return op.Cast(_scaled(op, a / b, UNDER_ONE), to=kind)
+
+
+def _not_negative(op: Builder, x: Value) -> Value:
+    return ~op.Less(x, op.const(0.0, T.DOUBLE), broadcast=1)
 
 
 def _sign(op: Builder, x: Value) -> Value:

@@ -69,6 +69,10 @@ def _double(op: Builder, value: float) -> Value:
 
 EXTREMES = {"a": [2147483647, -7, -2147483648], "b": [2147483647, 2, 5]}
 WIDEST = {"a": [2**63 - 1, -(2**63), -7, 2**53 + 1, 2**62, -(2**63)], "b": [2**63 - 1, 3, 2, -5, 2**31 - 1, -(2**63)]}
+UNSIGNED_QUOTIENTS = {
+    "a": [2**64 - 1, 2**64 - 1, 2**63, 2**63 - 1, 2**64 - 1, 2**64 - 2, 7, 2**63 + 2**53 + 1],
+    "b": [1, 2**64 - 1, 2**63 + 1, 2**63, 2**32 + 1, 2**64 - 1, 2**63 + 5, 2**53 + 1],
+}
 LARGE = {"a": [4294967295, 7, 3], "b": [4294967295, 2, 5]}
 BASIC_6 = boundary(
     6,
@@ -87,7 +91,8 @@ BASIC_6 = boundary(
         example("int32 with axis", "(int32[2,3] a, int32[2] b) => (int32[2,3] y) { y = {op}<broadcast=1, axis=0>(a, b) }"),
         example("int64", "(int64[6] a, int64[6] b) => (int64[6] y) { y = {op}(a, b) }", inputs=WIDEST),
         example("uint64", "(uint64[3] a, uint64[3] b) => (uint64[3] y) { y = Mul(a, b) }", inputs={"a": [2**64 - 1, 2**53 + 1, 7], "b": [2**64 - 1, 3, 2**63]}),
-        example("uint64 quotient", "(uint64[3] a, uint64[3] b) => (uint64[3] y) { y = Div(a, b) }", refuses=Why.TYPE_NOT_AVAILABLE),
+        example("uint64 quotient", "(uint64[8] a, uint64[8] b) => (uint64[8] y) { y = Div(a, b) }", inputs=UNSIGNED_QUOTIENTS),
+        example("uint64 by a scalar", "(uint64[2,2] a, uint64 b) => (uint64[2,2] y) { y = Div<broadcast=1>(a, b) }", inputs={"a": [[2**64 - 1, 2**63], [2**53 + 1, 2]], "b": 3}),
         example("int64 with axis", "(int64[2,N] a, int64[2] b) => (int64[2,N] y) { y = {op}<broadcast=1, axis=0>(a, b) }", inputs={"a": [[2**62 + 1, -(2**63), 2**53 + 1]] * 2, "b": [2**63 - 1, -(2**62) - 1]}),
         example("int64 and a scalar", "(int64[N,2] a, int64 b) => (int64[N,2] y) { y = {op}<broadcast=1>(a, b) }", inputs={"a": [[7, -7], [0, 2**53 + 1]], "b": -3}),
         example("no int64", "(int64[0,2] a, int64[2] b) => (int64[0,2] y) { y = {op}<broadcast=1>(a, b) }", inputs={"b": [1, 2]}),
